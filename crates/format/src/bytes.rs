@@ -1,0 +1,165 @@
+//! Little-endian numbers and varints to bytes and back; reading never panics.
+
+use crate::{Error, Result};
+
+/// Appends `value` in 1 to 10 bytes, 7 bits each, low bits first.
+pub fn put_varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// Appends a signed number as a varint: sign in the lowest bit.
+pub fn put_signed(out: &mut Vec<u8>, value: i64) {
+    put_varint(out, ((value << 1) ^ (value >> 63)) as u64);
+}
+
+/// Appends a length and the bytes.
+pub fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    put_varint(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
+}
+
+/// Reads what the `put` functions wrote.
+#[derive(Debug, Clone, Copy)]
+pub struct ByteReader<'a> {
+    rest: &'a [u8],
+}
+
+fn short() -> Error {
+    Error::Corrupt("bytes end early".into())
+}
+
+impl<'a> ByteReader<'a> {
+    /// Reads from the start of `bytes`.
+    pub fn new(bytes: &'a [u8]) -> Self {
+        ByteReader { rest: bytes }
+    }
+
+    /// How many bytes are left.
+    pub fn remaining(&self) -> usize {
+        self.rest.len()
+    }
+
+    /// The next `count` bytes.
+    pub fn take(&mut self, count: usize) -> Result<&'a [u8]> {
+        let (head, tail) = self.rest.split_at_checked(count).ok_or_else(short)?;
+        self.rest = tail;
+        Ok(head)
+    }
+
+    /// The next bytes as an array.
+    pub fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
+        let (head, tail) = self.rest.split_first_chunk::<N>().ok_or_else(short)?;
+        self.rest = tail;
+        Ok(*head)
+    }
+
+    /// One byte.
+    pub fn u8(&mut self) -> Result<u8> {
+        Ok(self.array::<1>()?[0])
+    }
+
+    /// Two bytes, little-endian.
+    pub fn u16(&mut self) -> Result<u16> {
+        Ok(u16::from_le_bytes(self.array()?))
+    }
+
+    /// Four bytes, little-endian.
+    pub fn u32(&mut self) -> Result<u32> {
+        Ok(u32::from_le_bytes(self.array()?))
+    }
+
+    /// Eight bytes, little-endian.
+    pub fn u64(&mut self) -> Result<u64> {
+        Ok(u64::from_le_bytes(self.array()?))
+    }
+
+    /// Sixteen bytes, little-endian, signed.
+    pub fn i128(&mut self) -> Result<i128> {
+        Ok(i128::from_le_bytes(self.array()?))
+    }
+
+    /// A varint.
+    pub fn varint(&mut self) -> Result<u64> {
+        let mut value = 0u64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.u8()?;
+            let bits = u64::from(byte & 0x7f);
+            if shift == 63 && bits > 1 {
+                break;
+            }
+            value |= bits << shift;
+            if byte < 0x80 {
+                return Ok(value);
+            }
+        }
+        Err(Error::Corrupt("number over 64 bits".into()))
+    }
+
+    /// A varint that must fit 32 bits.
+    pub fn varint_u32(&mut self) -> Result<u32> {
+        u32::try_from(self.varint()?).map_err(|_| Error::Corrupt("number over 32 bits".into()))
+    }
+
+    /// A signed varint.
+    pub fn signed(&mut self) -> Result<i64> {
+        let raw = self.varint()?;
+        Ok((raw >> 1) as i64 ^ -((raw & 1) as i64))
+    }
+
+    /// A length and that many bytes.
+    pub fn bytes(&mut self) -> Result<&'a [u8]> {
+        let length = self.varint()?;
+        self.take(usize::try_from(length).map_err(|_| short())?)
+    }
+
+    /// A count of items that take at least `item_bytes` each, so that a lying count cannot make the
+    /// reader reserve more memory than there are bytes.
+    pub fn count(&mut self, item_bytes: usize) -> Result<usize> {
+        let count = usize::try_from(self.varint()?).map_err(|_| short())?;
+        if count > self.rest.len() / item_bytes.max(1) {
+            return Err(Error::Corrupt(format!("{count} items in {} bytes", self.rest.len())));
+        }
+        Ok(count)
+    }
+
+    /// Fails unless everything was read.
+    pub fn finish(self) -> Result<()> {
+        if self.rest.is_empty() {
+            Ok(())
+        } else {
+            Err(Error::Corrupt(format!("{} bytes too many", self.rest.len())))
+        }
+    }
+}
+
+/// Checksum of stored bytes: XXH3, 64 bits.
+pub fn checksum(bytes: &[u8]) -> u64 {
+    twox_hash::XxHash3_64::oneshot(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn numbers_come_back() {
+        let mut out = Vec::new();
+        for v in [0, 1, 127, 128, u64::from(u32::MAX), u64::MAX] {
+            put_varint(&mut out, v);
+            put_signed(&mut out, v as i64);
+        }
+        let mut reader = ByteReader::new(&out);
+        for v in [0, 1, 127, 128, u64::from(u32::MAX), u64::MAX] {
+            assert_eq!(reader.varint().unwrap(), v);
+            assert_eq!(reader.signed().unwrap(), v as i64);
+        }
+        reader.finish().unwrap();
+        assert!(ByteReader::new(&[0xff; 11]).varint().is_err());
+        assert!(ByteReader::new(&[200, 1]).count(1).is_err());
+    }
+}

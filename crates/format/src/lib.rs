@@ -1,0 +1,28 @@
+//! The vocabulary of Coload: types, schema, values, and the bytes of a segment.
+//!
+//! Invariant: nothing here does I/O, and decoding untrusted bytes never panics.
+
+pub mod bitpack;
+pub mod bytes;
+pub mod display;
+mod dictionary;
+mod error;
+pub mod page;
+mod segment;
+mod schema;
+mod simd;
+mod symbols;
+mod types;
+mod value;
+
+pub use dictionary::{CODES_MAX, Code, Dictionary};
+pub use error::{Error, Place, Result};
+pub use schema::{COLUMNS_MAX, Column, Schema};
+pub use segment::{ColumnEntry, ColumnIndex, SEGMENT_MAGIC, SegmentFooter};
+pub use simd::{SimdLevel, simd_level};
+pub use symbols::{EncodedStrings, SOURCE_PADDING, SymbolDecoder, SymbolEncoder};
+pub use types::{
+    DECIMAL_INT_PRECISION_MAX, DECIMAL_PRECISION_MAX, DataType, Physical, f32_from_ordinal,
+    f64_from_ordinal, ordinal_from_f32, ordinal_from_f64, uuid_from_wide, wide_from_uuid,
+};
+pub use value::{Bitmap, Plain, Strings, Value, Values};

@@ -1,0 +1,272 @@
+//! Integers, decimals and floats.
+//!
+//! Each has a quick path that takes plain digits with a sign or a point and refuses the rest, and
+//! a slow one (`exact`) that takes every accepted form and finds the rule that was broken.
+
+use super::Rule;
+use super::swar::{POW10, POW10_WIDE, parse_digits, parse_point};
+use super::text::trim;
+use crate::{DECIMAL_INT_PRECISION_MAX, DataType, ordinal_from_f32, ordinal_from_f64};
+
+/// Most significant digits that the slow path keeps: those of the largest DECIMAL.
+const SIGNIFICANT_MAX: i64 = 38;
+
+/// Splits a leading minus off without a branch: whether it was there, and the rest.
+#[inline(always)]
+fn split_minus(field: &[u8]) -> (bool, &[u8]) {
+    let minus = field.first() == Some(&b'-');
+    (minus, &field[usize::from(minus)..])
+}
+
+/// `value`, negated when `minus`.
+#[inline(always)]
+fn signed(minus: bool, value: u64) -> i64 {
+    let mask = -i64::from(minus);
+    ((value as i64) ^ mask).wrapping_sub(mask)
+}
+
+/// SMALLINT, INTEGER or BIGINT.
+#[inline]
+pub fn parse_integer(field: &[u8], min: i64, max: i64) -> Result<i64, Rule> {
+    let (minus, digits) = split_minus(field);
+    if let Some(value) = parse_digits(digits)
+        && value <= i64::MAX as u64
+    {
+        let value = signed(minus, value);
+        if (min..=max).contains(&value) {
+            return Ok(value);
+        }
+    }
+    slow_integer(field, min, max)
+}
+
+/// [`parse_integer`] in full.
+#[cold]
+#[inline(never)]
+pub fn slow_integer(field: &[u8], min: i64, max: i64) -> Result<i64, Rule> {
+    let number = exact(trim(field)?)?;
+    if number.has_exponent {
+        return Err(Rule::NotAnInteger);
+    }
+    let value = match number.scaled(19, 0) {
+        Ok(value) => value,
+        Err(Rule::TooManyDigits) => return Err(Rule::OutOfRange),
+        Err(rule) => return Err(rule),
+    };
+    if value < i128::from(min) || value > i128::from(max) {
+        return Err(Rule::OutOfRange);
+    }
+    Ok(value as i64)
+}
+
+/// DECIMAL of up to 18 digits: the unscaled number. `scale <= precision <= 18`.
+#[inline]
+pub fn parse_decimal(field: &[u8], precision: u8, scale: u8) -> Result<i64, Rule> {
+    debug_assert!(scale <= precision && precision <= DECIMAL_INT_PRECISION_MAX);
+    let (minus, digits) = split_minus(field);
+    if let Some((value, fraction)) = parse_point(digits)
+        && fraction <= usize::from(scale)
+    {
+        let zeros = usize::from(scale) - fraction;
+        if value < POW10[usize::from(precision) - zeros] {
+            return Ok(signed(minus, value * POW10[zeros]));
+        }
+    }
+    slow_decimal(field, precision, scale).map(|value| value as i64)
+}
+
+/// DECIMAL of up to 38 digits: the unscaled number. `scale <= precision <= 38`.
+#[inline]
+pub fn parse_wide_decimal(field: &[u8], precision: u8, scale: u8) -> Result<i128, Rule> {
+    debug_assert!(scale <= precision && precision <= 38);
+    let (minus, digits) = split_minus(field);
+    if let Some((value, fraction)) = parse_point(digits)
+        && fraction <= usize::from(scale)
+    {
+        let zeros = usize::from(scale) - fraction;
+        let value = i128::from(value);
+        if value < POW10_WIDE[usize::from(precision) - zeros] {
+            let value = value * POW10_WIDE[zeros];
+            return Ok(if minus { -value } else { value });
+        }
+    }
+    slow_decimal(field, precision, scale)
+}
+
+/// [`parse_decimal`] and [`parse_wide_decimal`] in full.
+#[cold]
+#[inline(never)]
+pub fn slow_decimal(field: &[u8], precision: u8, scale: u8) -> Result<i128, Rule> {
+    exact(trim(field)?)?.scaled(precision, scale)
+}
+
+/// DOUBLE, as its ordinal.
+#[inline]
+pub fn parse_double(field: &[u8]) -> Result<i64, Rule> {
+    // Both operands are exact, so that one division rounds correctly (Clinger, PLDI 1990).
+    const POWERS: [f64; 17] = [
+        1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
+    ];
+    let (minus, digits) = split_minus(field);
+    if let Some((value, fraction)) = parse_point(digits)
+        && value <= 1 << f64::MANTISSA_DIGITS
+    {
+        let value = value as f64 / POWERS[fraction];
+        return Ok(ordinal_from_f64(if minus { -value } else { value }));
+    }
+    slow_double(field)
+}
+
+/// [`parse_double`] in full.
+#[cold]
+#[inline(never)]
+pub fn slow_double(field: &[u8]) -> Result<i64, Rule> {
+    let text = float_text(field)?;
+    let value: f64 = text.parse().map_err(|_| Rule::NotANumber)?;
+    if value.is_infinite() && !is_infinity(text) {
+        return Err(Rule::OutOfRange);
+    }
+    Ok(ordinal_from_f64(if value.is_nan() { f64::NAN } else { value }))
+}
+
+/// REAL, as its ordinal.
+#[inline]
+pub fn parse_real(field: &[u8]) -> Result<i64, Rule> {
+    const POWERS: [f32; 11] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10];
+    let (minus, digits) = split_minus(field);
+    if let Some((value, fraction)) = parse_point(digits)
+        && value <= 1 << f32::MANTISSA_DIGITS
+        && fraction < POWERS.len()
+    {
+        let value = value as f32 / POWERS[fraction];
+        return Ok(ordinal_from_f32(if minus { -value } else { value }));
+    }
+    slow_real(field)
+}
+
+/// [`parse_real`] in full.
+#[cold]
+#[inline(never)]
+pub fn slow_real(field: &[u8]) -> Result<i64, Rule> {
+    let text = float_text(field)?;
+    let value: f32 = text.parse().map_err(|_| Rule::NotANumber)?;
+    if value.is_infinite() && !is_infinity(text) {
+        return Err(Rule::OutOfRange);
+    }
+    Ok(ordinal_from_f32(if value.is_nan() { f32::NAN } else { value }))
+}
+
+/// The trimmed field, for the parser of the standard library.
+fn float_text(field: &[u8]) -> Result<&str, Rule> {
+    std::str::from_utf8(trim(field)?).map_err(|_| Rule::NotANumber)
+}
+
+/// Whether infinity was asked for; else an infinite result is an overflow.
+fn is_infinity(text: &str) -> bool {
+    text.trim_start_matches(['+', '-']).starts_with(['i', 'I'])
+}
+
+/// A number as written: `digits * 10^exponent`, trailing zeros taken off `digits`.
+struct Exact {
+    minus: bool,
+    /// The significant digits; meaningless when there are more than [`SIGNIFICANT_MAX`].
+    digits: i128,
+    /// How many significant digits there are; 0 is the number zero.
+    count: i64,
+    exponent: i64,
+    has_exponent: bool,
+}
+
+impl Exact {
+    /// The number times `10^scale`, if that is an integer of at most `precision` digits.
+    fn scaled(&self, precision: u8, scale: u8) -> Result<i128, Rule> {
+        if self.count == 0 {
+            return Ok(0);
+        }
+        let zeros = self.exponent.saturating_add(i64::from(scale));
+        if self.count.saturating_add(zeros) > i64::from(precision) {
+            return Err(Rule::TooManyDigits);
+        }
+        if zeros < 0 {
+            return Err(Rule::TooManyFractionDigits);
+        }
+        // count + zeros <= precision <= 38, so that this cannot overflow.
+        let value = self.digits * POW10_WIDE[zeros as usize];
+        Ok(if self.minus { -value } else { value })
+    }
+}
+
+/// `[+-] digits [. digits] [e [+-] digits]`, with a digit on one side of the point at least.
+fn exact(field: &[u8]) -> Result<Exact, Rule> {
+    let mut rest = field;
+    let mut number = Exact { minus: false, digits: 0, count: 0, exponent: 0, has_exponent: false };
+    if let [sign @ (b'+' | b'-'), tail @ ..] = rest {
+        number.minus = *sign == b'-';
+        rest = tail;
+    }
+    rest = mantissa(rest, &mut number)?;
+    if let [b'e' | b'E', tail @ ..] = rest {
+        number.has_exponent = true;
+        number.exponent = number.exponent.saturating_add(exponent(tail)?);
+    } else if !rest.is_empty() {
+        return Err(Rule::NotANumber);
+    }
+    Ok(number)
+}
+
+/// Reads digits and point into `number`; the rest of the field.
+fn mantissa<'a>(field: &'a [u8], number: &mut Exact) -> Result<&'a [u8], Rule> {
+    let (mut point, mut any, mut zeros) = (false, false, 0i64);
+    for (index, byte) in field.iter().enumerate() {
+        match byte {
+            b'.' if !point => point = true,
+            b'0'..=b'9' => {
+                any = true;
+                number.exponent -= i64::from(point);
+                if *byte == b'0' {
+                    // Counts only once another digit follows; before the first it is nothing.
+                    zeros += i64::from(number.count > 0);
+                    continue;
+                }
+                number.count += zeros + 1;
+                if number.count <= SIGNIFICANT_MAX {
+                    let digit = i128::from(byte - b'0');
+                    number.digits = number.digits * POW10_WIDE[zeros as usize + 1] + digit;
+                }
+                zeros = 0;
+            }
+            _ if any => {
+                number.exponent += zeros;
+                return Ok(&field[index..]);
+            }
+            _ => return Err(Rule::NotANumber),
+        }
+    }
+    number.exponent += zeros;
+    if any { Ok(&[]) } else { Err(Rule::NotANumber) }
+}
+
+/// The digits after `e`. Far ones saturate: they are out of any range.
+fn exponent(field: &[u8]) -> Result<i64, Rule> {
+    let (minus, digits) = match field {
+        [sign @ (b'+' | b'-'), tail @ ..] => (*sign == b'-', tail),
+        _ => (false, field),
+    };
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+        return Err(Rule::NotANumber);
+    }
+    let value = digits.iter().fold(0i64, |value, digit| {
+        value.saturating_mul(10).saturating_add(i64::from(digit - b'0'))
+    });
+    Ok(if minus { -value } else { value })
+}
+
+/// The range of an integer type.
+#[inline(always)]
+pub fn integer_range(data_type: DataType) -> (i64, i64) {
+    match data_type {
+        DataType::SmallInt => (i64::from(i16::MIN), i64::from(i16::MAX)),
+        DataType::Integer => (i64::from(i32::MIN), i64::from(i32::MAX)),
+        _ => (i64::MIN, i64::MAX),
+    }
+}

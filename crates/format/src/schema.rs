@@ -1,0 +1,80 @@
+//! A table's columns.
+
+use crate::{DataType, Error, Result, Value};
+
+/// Most columns a table can have.
+pub const COLUMNS_MAX: usize = 4096;
+
+/// One column of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Column {
+    /// Name, as written; matched without regard to case.
+    pub name: String,
+    /// SQL type.
+    pub data_type: DataType,
+    /// Whether NULL may stand in it.
+    pub nullable: bool,
+    /// What stands where the input has no such field; NULL if absent.
+    pub default: Option<Value>,
+}
+
+impl Column {
+    /// A nullable column without default.
+    pub fn new(name: impl Into<String>, data_type: DataType) -> Self {
+        Column { name: name.into(), data_type, nullable: true, default: None }
+    }
+}
+
+/// The columns of a table, in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Schema {
+    columns: Vec<Column>,
+}
+
+impl Schema {
+    /// Checks that there are columns, not too many, and that names differ.
+    pub fn new(columns: Vec<Column>) -> Result<Self> {
+        if columns.is_empty() || columns.len() > COLUMNS_MAX {
+            return Err(Error::Invalid(format!(
+                "a table has 1 to {COLUMNS_MAX} columns, not {}",
+                columns.len()
+            )));
+        }
+        let mut names: Vec<String> = columns.iter().map(|c| c.name.to_lowercase()).collect();
+        names.sort_unstable();
+        if let Some(pair) = names.windows(2).find(|w| w[0] == w[1]) {
+            return Err(Error::Invalid(format!("column {} is named twice", pair[0])));
+        }
+        for column in &columns {
+            if let Some(default) = &column.default
+                && default.physical() != column.data_type.physical()
+            {
+                return Err(Error::Invalid(format!(
+                    "the default of column {} is not {}",
+                    column.name, column.data_type
+                )));
+            }
+        }
+        Ok(Schema { columns })
+    }
+
+    /// All columns in order.
+    pub fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    /// Number of columns.
+    pub fn len(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// Never: a schema has columns.
+    pub fn is_empty(&self) -> bool {
+        self.columns.is_empty()
+    }
+
+    /// Position of a column by name, without regard to case.
+    pub fn position(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|c| c.name.eq_ignore_ascii_case(name))
+    }
+}

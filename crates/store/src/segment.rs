@@ -1,0 +1,317 @@
+//! Reads a segment file: mapped, checked where it is first touched, never changed.
+//!
+//! Opening reads the footer. A column's index, dictionary and symbol tables are read when the column
+//! is first used, and a page's checksum is compared the first time the page is asked for.
+//!
+//! Memory: the map (given back under pressure), and the decoded dictionaries of the columns used.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use coload_format::bytes::checksum;
+use coload_format::page::{PageMeta, PageView, decode_text};
+use coload_format::{
+    ColumnIndex, Dictionary, Error, Physical, Plain, Result, SegmentFooter, Strings, SymbolDecoder,
+    Values,
+};
+use coload_format::bitpack::BLOCK;
+use memmap2::Mmap;
+
+/// An open segment.
+#[derive(Debug)]
+pub struct SegmentFile {
+    path: PathBuf,
+    map: Mmap,
+    footer: SegmentFooter,
+    columns: Vec<OnceLock<SegmentColumn>>,
+}
+
+/// A column of an open segment, its index read.
+#[derive(Debug)]
+pub struct SegmentColumn {
+    index: ColumnIndex,
+    decoders: Vec<SymbolDecoder>,
+    dictionary: OnceLock<Dictionary>,
+    verified: Vec<AtomicBool>,
+}
+
+impl SegmentColumn {
+    /// Where the pages stand and what they hold.
+    pub fn index(&self) -> &ColumnIndex {
+        &self.index
+    }
+
+    /// Decoders of the symbol tables that `Text` pages name (1-based there).
+    pub fn decoders(&self) -> &[SymbolDecoder] {
+        &self.decoders
+    }
+}
+
+impl SegmentFile {
+    /// Maps a segment and reads its footer.
+    ///
+    /// # Errors
+    /// `Invalid` or `Unavailable` when it cannot be opened, `Corrupt` when it is not whole.
+    pub fn open(path: &Path) -> Result<Self> {
+        let file = File::open(path).map_err(|e| Error::io("open", path, &e))?;
+        // SAFETY: segment files are never changed or cut after they are published; a store's owner
+        // who does so by hand gets a checksum error or, for a cut file in use, a signal.
+        let map = unsafe { Mmap::map(&file) }.map_err(|e| Error::io("map", path, &e))?;
+        let footer = SegmentFooter::decode(&map).map_err(|e| name_file(path, e))?;
+        let columns = footer.columns.iter().map(|_| OnceLock::new()).collect();
+        Ok(SegmentFile { path: path.to_owned(), map, footer, columns })
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Bytes of the file.
+    pub fn bytes(&self) -> u64 {
+        self.map.len() as u64
+    }
+
+    /// Rows.
+    pub fn rows(&self) -> u64 {
+        self.footer.rows()
+    }
+
+    /// Rows of each page, the same in all columns.
+    pub fn page_rows(&self) -> &[u32] {
+        &self.footer.page_rows
+    }
+
+    /// Number of columns.
+    pub fn column_count(&self) -> usize {
+        self.footer.columns.len()
+    }
+
+    /// Shape of a column's values.
+    pub fn physical(&self, column: usize) -> Physical {
+        self.footer.columns[column].physical
+    }
+
+    /// A column; reads its index the first time.
+    ///
+    /// # Errors
+    /// `Corrupt` when the index is not what was written.
+    pub fn column(&self, column: usize) -> Result<&SegmentColumn> {
+        if let Some(open) = self.columns[column].get() {
+            return Ok(open);
+        }
+        let open = self.open_column(column).map_err(|e| name_file(&self.path, e))?;
+        Ok(self.columns[column].get_or_init(|| open))
+    }
+
+    fn open_column(&self, column: usize) -> Result<SegmentColumn> {
+        let entry = &self.footer.columns[column];
+        let bytes = self.slice(entry.offset, entry.bytes)?;
+        if checksum(bytes) != entry.checksum {
+            return Err(Error::Corrupt(format!("index of column {column} has another checksum")));
+        }
+        let index = ColumnIndex::decode(bytes, entry.physical, &self.footer.page_rows)?;
+        let decoders =
+            index.symbols.iter().map(|t| SymbolDecoder::open(t)).collect::<Result<Vec<_>>>()?;
+        let verified = index.pages.iter().map(|_| AtomicBool::new(false)).collect();
+        Ok(SegmentColumn { index, decoders, dictionary: OnceLock::new(), verified })
+    }
+
+    /// The dictionary of a column; decodes it the first time. `None` when no page holds codes.
+    ///
+    /// # Errors
+    /// `Corrupt` when it is not what was written.
+    pub fn dictionary(&self, column: usize) -> Result<Option<&Dictionary>> {
+        let open = self.column(column)?;
+        let Some(meta) = &open.index.dictionary else { return Ok(None) };
+        if let Some(dictionary) = open.dictionary.get() {
+            return Ok(Some(dictionary));
+        }
+        let decode = || -> Result<Dictionary> {
+            let bytes = self.checked(meta)?;
+            let mut plain = Plain::empty(self.physical(column));
+            append_page(&PageView::open(bytes, meta)?, None, open.decoders(), &mut plain)?;
+            Dictionary::new(plain.values)
+        };
+        let dictionary = decode().map_err(|e| name_file(&self.path, e))?;
+        Ok(Some(open.dictionary.get_or_init(|| dictionary)))
+    }
+
+    /// A page of a column; compares its checksum the first time.
+    ///
+    /// # Errors
+    /// `Corrupt` when it is not what was written.
+    pub fn page(&self, column: usize, page: usize) -> Result<PageView<'_>> {
+        let open = self.column(column)?;
+        let meta = &open.index.pages[page];
+        let view = || -> Result<PageView<'_>> {
+            let bytes = if open.verified[page].load(Ordering::Relaxed) {
+                self.slice(meta.offset, meta.bytes)?
+            } else {
+                let bytes = self.checked(meta)?;
+                open.verified[page].store(true, Ordering::Relaxed);
+                bytes
+            };
+            PageView::open(bytes, meta)
+        };
+        view().map_err(|e| name_file(&self.path, e))
+    }
+
+    /// The encoded bytes of a page, checked.
+    ///
+    /// # Errors
+    /// `Corrupt` when they are not what was written.
+    pub fn page_bytes(&self, column: usize, page: usize) -> Result<&[u8]> {
+        let meta = &self.column(column)?.index.pages[page];
+        self.checked(meta).map_err(|e| name_file(&self.path, e))
+    }
+
+    /// Appends a page's rows, decoded, to `out`.
+    ///
+    /// # Errors
+    /// `Corrupt` when the page is not what was written.
+    pub fn decode_page(&self, column: usize, page: usize, out: &mut Plain) -> Result<()> {
+        let view = self.page(column, page)?;
+        let dictionary = self.dictionary(column)?;
+        append_page(&view, dictionary, self.column(column)?.decoders(), out)
+            .map_err(|e| name_file(&self.path, e))
+    }
+
+    fn slice(&self, offset: u64, bytes: u64) -> Result<&[u8]> {
+        let end = offset.checked_add(bytes).filter(|end| *end <= self.map.len() as u64);
+        match end {
+            Some(end) => Ok(&self.map[offset as usize..end as usize]),
+            None => Err(Error::Corrupt("page out of the file".into())),
+        }
+    }
+
+    fn checked(&self, meta: &PageMeta) -> Result<&[u8]> {
+        let bytes = self.slice(meta.offset, meta.bytes)?;
+        if checksum(bytes) == meta.checksum {
+            Ok(bytes)
+        } else {
+            Err(Error::Corrupt(format!("page at byte {} has another checksum", meta.offset)))
+        }
+    }
+}
+
+/// Puts the file's name into an error that has none.
+fn name_file(path: &Path, error: Error) -> Error {
+    match error {
+        Error::Corrupt(what) if !what.starts_with(&*path.to_string_lossy()) => {
+            Error::corrupt(path, what)
+        }
+        other => other,
+    }
+}
+
+/// Appends the rows of `page`, decoded, to `out`: the plain way, for merges, exports and tests.
+///
+/// # Errors
+/// `Corrupt` when codes have no dictionary or no value, or text does not add up.
+pub fn append_page(
+    page: &PageView<'_>,
+    dictionary: Option<&Dictionary>,
+    decoders: &[SymbolDecoder],
+    out: &mut Plain,
+) -> Result<()> {
+    match page {
+        PageView::Codes(codes) => {
+            let dictionary =
+                dictionary.ok_or_else(|| Error::Corrupt("codes without dictionary".into()))?;
+            let mut block = [0; BLOCK];
+            for b in 0..codes.rows.div_ceil(BLOCK) {
+                let count = codes.unpack(b, &mut block);
+                for code in &block[..count] {
+                    append_code(dictionary, *code, out)?;
+                }
+            }
+            return Ok(());
+        }
+        PageView::Int(blocks) => {
+            let Values::Int(values) = &mut out.values else { return Err(shape()) };
+            let mut block = [0; BLOCK];
+            for b in 0..blocks.rows().div_ceil(BLOCK) {
+                let count = blocks.unpack_int(b, &mut block);
+                values.extend_from_slice(&block[..count]);
+            }
+            append_nulls(blocks.null_bits(), blocks.rows(), out);
+        }
+        PageView::Wide(blocks) => {
+            let Values::Wide(values) = &mut out.values else { return Err(shape()) };
+            let mut block = [0; BLOCK];
+            for b in 0..blocks.rows().div_ceil(BLOCK) {
+                let count = blocks.unpack_wide(b, &mut block);
+                values.extend_from_slice(&block[..count]);
+            }
+            append_nulls(blocks.null_bits(), blocks.rows(), out);
+        }
+        PageView::Text(blocks) => {
+            let Values::Bytes(values) = &mut out.values else { return Err(shape()) };
+            decode_text(blocks, decoders, values)?;
+            append_nulls(blocks.null_bits(), blocks.rows(), out);
+        }
+    }
+    normalise_nulls(out);
+    Ok(())
+}
+
+fn shape() -> Error {
+    Error::Corrupt("page of another type".into())
+}
+
+fn append_code(dictionary: &Dictionary, code: u32, out: &mut Plain) -> Result<()> {
+    let index = code as usize;
+    if index > dictionary.len() {
+        return Err(Error::Corrupt(format!("code {code} of {} values", dictionary.len())));
+    }
+    if index == dictionary.len() {
+        out.push(None);
+        return Ok(());
+    }
+    match (&mut out.values, dictionary.values()) {
+        (Values::Int(to), Values::Int(from)) => to.push(from[index]),
+        (Values::Wide(to), Values::Wide(from)) => to.push(from[index]),
+        (Values::Bytes(to), Values::Bytes(from)) => push_string(to, from.get(index))?,
+        _ => return Err(shape()),
+    }
+    if let Some(nulls) = &mut out.nulls {
+        nulls.push(false);
+    }
+    Ok(())
+}
+
+fn push_string(to: &mut Strings, string: &[u8]) -> Result<()> {
+    if to.bytes.len() + string.len() > u32::MAX as usize {
+        return Err(Error::Limit("text of one page over 4 GiB".into()));
+    }
+    to.push(string);
+    Ok(())
+}
+
+fn append_nulls(bits: Option<&[u8]>, rows: usize, out: &mut Plain) {
+    let before = out.values.len() - rows;
+    match (bits, &mut out.nulls) {
+        (None, None) => {}
+        (None, Some(nulls)) => nulls.extend_zeros(rows),
+        (Some(bits), nulls) => nulls
+            .get_or_insert_with(|| coload_format::Bitmap::zeros(before))
+            .extend_from_bytes(bits, rows),
+    }
+}
+
+/// A NULL row of an `Int` or `Wide` page unpacks to its block's base; a plain column holds 0 there.
+fn normalise_nulls(out: &mut Plain) {
+    let Some(nulls) = &out.nulls else { return };
+    for i in 0..nulls.len() {
+        if nulls.get(i) {
+            match &mut out.values {
+                Values::Int(v) => v[i] = 0,
+                Values::Wide(v) => v[i] = 0,
+                Values::Bytes(_) => {}
+            }
+        }
+    }
+}
