@@ -1,9 +1,131 @@
-//! Physical values as SQL text.
+//! Physical values as SQL text, which [`crate::parse_value`] reads back to the same value.
 
-use crate::{DataType, Value};
+use std::fmt;
+use std::io::Write;
 
-/// The value as SQL would print it, without quotes.
+use crate::calendar::{DAY_MICROS, date_from_days};
+use crate::{DataType, Value, f32_from_ordinal, f64_from_ordinal, uuid_from_wide};
+
+/// The value as SQL would print it, without quotes. Text that is not UTF-8 has its bad bytes
+/// replaced; [`write_value`] keeps them.
 pub fn display_value(value: &Value, data_type: DataType) -> String {
-    let _ = data_type;
-    format!("{value:?}")
+    let mut text = Vec::new();
+    write_value(value, data_type, &mut text);
+    match String::from_utf8(text) {
+        Ok(text) => text,
+        Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+    }
+}
+
+/// Appends the value as SQL would print it, without quotes.
+///
+/// A value of another shape than the type's, which only a bug or a damaged file makes, is
+/// printed raw.
+pub fn write_value(value: &Value, data_type: DataType, out: &mut Vec<u8>) {
+    match value {
+        Value::Int(value) => write_int(*value, data_type, out),
+        Value::Wide(value) => write_wide(*value, data_type, out),
+        Value::Bytes(value) => write_bytes(value, data_type, out),
+    }
+}
+
+/// [`write_value`] for an `Int`.
+pub fn write_int(value: i64, data_type: DataType, out: &mut Vec<u8>) {
+    match data_type {
+        DataType::Boolean => {
+            out.extend_from_slice(if value == 0 { b"false" } else { b"true" });
+        }
+        DataType::Decimal { scale, .. } => write_decimal(i128::from(value), scale, out),
+        DataType::Real => append(out, format_args!("{:?}", f32_from_ordinal(value))),
+        DataType::Double => append(out, format_args!("{:?}", f64_from_ordinal(value))),
+        DataType::Date => write_date(value, out),
+        DataType::Time => write_clock(value, out),
+        DataType::Timestamp => write_timestamp(value, out),
+        DataType::TimestampTz => {
+            write_timestamp(value, out);
+            out.extend_from_slice(b"+00");
+        }
+        _ => append(out, format_args!("{value}")),
+    }
+}
+
+/// [`write_value`] for a `Wide`.
+pub fn write_wide(value: i128, data_type: DataType, out: &mut Vec<u8>) {
+    match data_type {
+        DataType::Decimal { scale, .. } => write_decimal(value, scale, out),
+        DataType::Uuid => {
+            for (index, byte) in uuid_from_wide(value).iter().enumerate() {
+                if matches!(index, 4 | 6 | 8 | 10) {
+                    out.push(b'-');
+                }
+                write_hex(*byte, out);
+            }
+        }
+        _ => append(out, format_args!("{value}")),
+    }
+}
+
+/// [`write_value`] for `Bytes`.
+pub fn write_bytes(value: &[u8], data_type: DataType, out: &mut Vec<u8>) {
+    if let DataType::Binary(_) = data_type {
+        out.reserve(2 + 2 * value.len());
+        out.extend_from_slice(b"\\x");
+        value.iter().for_each(|byte| write_hex(*byte, out));
+    } else {
+        out.extend_from_slice(value);
+    }
+}
+
+/// Formats to the end of `out`.
+fn append(out: &mut Vec<u8>, text: fmt::Arguments<'_>) {
+    // Writing to a Vec cannot fail.
+    let _ = out.write_fmt(text);
+}
+
+fn write_hex(byte: u8, out: &mut Vec<u8>) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    out.push(DIGITS[usize::from(byte >> 4)]);
+    out.push(DIGITS[usize::from(byte & 15)]);
+}
+
+/// An unscaled number with the point put in.
+fn write_decimal(value: i128, scale: u8, out: &mut Vec<u8>) {
+    if scale == 0 {
+        return append(out, format_args!("{value}"));
+    }
+    if value < 0 {
+        out.push(b'-');
+    }
+    let start = out.len();
+    // At least one digit stands before the point.
+    let width = usize::from(scale) + 1;
+    append(out, format_args!("{:0width$}", value.unsigned_abs()));
+    let point = out.len().saturating_sub(usize::from(scale)).max(start);
+    out.insert(point, b'.');
+}
+
+fn write_date(days: i64, out: &mut Vec<u8>) {
+    let (year, month, day) = date_from_days(days);
+    append(out, format_args!("{year:04}-{month:02}-{day:02}"));
+}
+
+/// `HH:MM:SS`, and the fraction without trailing zeros if there is one.
+fn write_clock(micros: i64, out: &mut Vec<u8>) {
+    let seconds = micros.div_euclid(1_000_000);
+    let fraction = micros.rem_euclid(1_000_000);
+    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    append(out, format_args!("{hour:02}:{minute:02}:{second:02}"));
+    if fraction == 0 {
+        return;
+    }
+    append(out, format_args!(".{fraction:06}"));
+    while out.last() == Some(&b'0') {
+        out.pop();
+    }
+}
+
+fn write_timestamp(micros: i64, out: &mut Vec<u8>) {
+    write_date(micros.div_euclid(DAY_MICROS), out);
+    out.push(b' ');
+    write_clock(micros.rem_euclid(DAY_MICROS), out);
 }

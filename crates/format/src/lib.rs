@@ -4,10 +4,12 @@
 
 pub mod bitpack;
 pub mod bytes;
+pub mod calendar;
 pub mod display;
 mod dictionary;
 mod error;
 pub mod page;
+pub mod parse_value;
 mod segment;
 mod schema;
 mod simd;
@@ -17,6 +19,7 @@ mod value;
 
 pub use dictionary::{CODES_MAX, Code, Dictionary};
 pub use error::{Error, Place, Result};
+pub use parse_value::{Rule, check_bytes, parse_int, parse_value, parse_wide};
 pub use schema::{COLUMNS_MAX, Column, Schema};
 pub use segment::{ColumnEntry, ColumnIndex, SEGMENT_MAGIC, SegmentFooter};
 pub use simd::{SimdLevel, simd_level};

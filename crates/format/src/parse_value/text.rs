@@ -64,7 +64,11 @@ fn decode_hex(hex: &[u8]) -> Result<Vec<u8>, Rule> {
     if !rest.is_empty() {
         return Err(Rule::NotHex);
     }
-    pairs.iter().map(|[high, low]| Some(nibble(*high)? << 4 | nibble(*low)?)).collect::<Option<_>>().ok_or(Rule::NotHex)
+    pairs
+        .iter()
+        .map(|[high, low]| Some(nibble(*high)? << 4 | nibble(*low)?))
+        .collect::<Option<_>>()
+        .ok_or(Rule::NotHex)
 }
 
 fn nibble(byte: u8) -> Option<u8> {
@@ -80,10 +84,9 @@ pub fn parse_uuid(field: &[u8]) -> Result<i128, Rule> {
         && (field[8], field[13], field[18], field[23]) == (b'-', b'-', b'-', b'-')
         && let (Some(a), Some(b), Some(c), Some(d)) = (word(0), word(9), word(19), word(28))
     {
-        let around = |at: usize| u64::from(field[at]) | u64::from(field[at + 1]) << 8;
         // word(9) is "bbbb-cccc" without its last character, and so on: take the hyphens out.
         let b = (b & 0xffff_ffff) | (b >> 40 << 32) | u64::from(field[17]) << 56;
-        let c = (c & 0xffff_ffff) | (c >> 40 << 32) | u64::from(around(27) as u8) << 56;
+        let c = (c & 0xffff_ffff) | (c >> 40 << 32) | u64::from(field[27]) << 56;
         if let (Some(a), Some(b), Some(c), Some(d)) =
             (eight_hex(a), eight_hex(b), eight_hex(c), eight_hex(d))
         {
