@@ -19,7 +19,7 @@ mod value;
 
 pub use dictionary::{CODES_MAX, Code, Dictionary};
 pub use error::{Error, Place, Result};
-pub use parse_value::{Rule, check_bytes, parse_int, parse_value, parse_wide};
+pub use parse_value::{Rule, check_bytes, parse_int, parse_int_in, parse_value, parse_wide, parse_wide_in};
 pub use schema::{COLUMNS_MAX, Column, Schema};
 pub use segment::{ColumnEntry, ColumnIndex, SEGMENT_MAGIC, SegmentFooter};
 pub use simd::{SimdLevel, simd_level};

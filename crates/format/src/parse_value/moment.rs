@@ -10,7 +10,7 @@
 //! More than six digits of a second's fraction are accepted when the further ones are zeros.
 
 use super::Rule;
-use super::swar::{all_digits, digit_pairs};
+use super::swar::{POW10, Tail, all_digits, digit_pairs};
 use super::text::trim;
 use crate::calendar::{DATE_DAYS, DAY_MICROS, days_from_date};
 
@@ -164,8 +164,8 @@ fn quick_fraction(field: &[u8]) -> Option<i64> {
     if digits.is_empty() || digits.len() > 6 {
         return None;
     }
-    let value = super::swar::parse_digits(digits)?;
-    Some((value * super::swar::POW10[6 - digits.len()]) as i64)
+    let value = Tail::from_field(digits)?.digits()?;
+    Some((value * POW10[6 - digits.len()]) as i64)
 }
 
 #[inline(always)]

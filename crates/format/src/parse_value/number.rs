@@ -4,18 +4,54 @@
 //! a slow one (`exact`) that takes every accepted form and finds the rule that was broken.
 
 use super::Rule;
-use super::swar::{POW10, POW10_WIDE, parse_digits, parse_point};
+use super::swar::{POW10, POW10_WIDE, Tail, many_digits};
 use super::text::trim;
 use crate::{DECIMAL_INT_PRECISION_MAX, DataType, ordinal_from_f32, ordinal_from_f64};
 
 /// Most significant digits that the slow path keeps: those of the largest DECIMAL.
 const SIGNIFICANT_MAX: i64 = 38;
 
-/// Splits a leading minus off without a branch: whether it was there, and the rest.
-#[inline(always)]
-fn split_minus(field: &[u8]) -> (bool, &[u8]) {
-    let minus = field.first() == Some(&b'-');
-    (minus, &field[usize::from(minus)..])
+/// A number's characters, read once: the quick paths work on this.
+#[derive(Debug, Clone, Copy)]
+pub struct Quick<'a> {
+    /// The whole field.
+    field: &'a [u8],
+    /// Whether a minus leads.
+    minus: bool,
+    /// What follows the minus, unless it is empty or long.
+    tail: Option<Tail>,
+}
+
+impl<'a> Quick<'a> {
+    /// From a field of its own.
+    #[inline(always)]
+    pub fn from_field(field: &'a [u8]) -> Self {
+        let minus = field.first() == Some(&b'-');
+        Quick { field, minus, tail: Tail::from_field(&field[usize::from(minus)..]) }
+    }
+
+    /// From `chunk[start..end]`, quicker: the bytes before `start` may be read too.
+    #[inline(always)]
+    pub fn from_chunk(chunk: &'a [u8], start: usize, end: usize) -> Self {
+        let field = &chunk[start..end];
+        let minus = field.first() == Some(&b'-');
+        Quick { field, minus, tail: Tail::from_chunk(chunk, start + usize::from(minus), end) }
+    }
+
+    /// The whole field.
+    #[inline(always)]
+    pub fn field(self) -> &'a [u8] {
+        self.field
+    }
+
+    /// All digits, none of them after a point.
+    #[inline(always)]
+    fn digits(self) -> Option<u64> {
+        match self.tail {
+            Some(tail) => tail.digits(),
+            None => many_digits(&self.field[usize::from(self.minus)..]),
+        }
+    }
 }
 
 /// `value`, negated when `minus`.
@@ -27,17 +63,16 @@ fn signed(minus: bool, value: u64) -> i64 {
 
 /// SMALLINT, INTEGER or BIGINT.
 #[inline]
-pub fn parse_integer(field: &[u8], min: i64, max: i64) -> Result<i64, Rule> {
-    let (minus, digits) = split_minus(field);
-    if let Some(value) = parse_digits(digits)
+pub fn parse_integer(number: Quick<'_>, min: i64, max: i64) -> Result<i64, Rule> {
+    if let Some(value) = number.digits()
         && value <= i64::MAX as u64
     {
-        let value = signed(minus, value);
+        let value = signed(number.minus, value);
         if (min..=max).contains(&value) {
             return Ok(value);
         }
     }
-    slow_integer(field, min, max)
+    slow_integer(number.field, min, max)
 }
 
 /// [`parse_integer`] in full.
@@ -61,36 +96,34 @@ pub fn slow_integer(field: &[u8], min: i64, max: i64) -> Result<i64, Rule> {
 
 /// DECIMAL of up to 18 digits: the unscaled number. `scale <= precision <= 18`.
 #[inline]
-pub fn parse_decimal(field: &[u8], precision: u8, scale: u8) -> Result<i64, Rule> {
+pub fn parse_decimal(number: Quick<'_>, precision: u8, scale: u8) -> Result<i64, Rule> {
     debug_assert!(scale <= precision && precision <= DECIMAL_INT_PRECISION_MAX);
-    let (minus, digits) = split_minus(field);
-    if let Some((value, fraction)) = parse_point(digits)
+    if let Some((value, fraction)) = number.tail.and_then(Tail::point)
         && fraction <= usize::from(scale)
     {
         let zeros = usize::from(scale) - fraction;
         if value < POW10[usize::from(precision) - zeros] {
-            return Ok(signed(minus, value * POW10[zeros]));
+            return Ok(signed(number.minus, value * POW10[zeros]));
         }
     }
-    slow_decimal(field, precision, scale).map(|value| value as i64)
+    slow_decimal(number.field, precision, scale).map(|value| value as i64)
 }
 
 /// DECIMAL of up to 38 digits: the unscaled number. `scale <= precision <= 38`.
 #[inline]
-pub fn parse_wide_decimal(field: &[u8], precision: u8, scale: u8) -> Result<i128, Rule> {
+pub fn parse_wide_decimal(number: Quick<'_>, precision: u8, scale: u8) -> Result<i128, Rule> {
     debug_assert!(scale <= precision && precision <= 38);
-    let (minus, digits) = split_minus(field);
-    if let Some((value, fraction)) = parse_point(digits)
+    if let Some((value, fraction)) = number.tail.and_then(Tail::point)
         && fraction <= usize::from(scale)
     {
         let zeros = usize::from(scale) - fraction;
         let value = i128::from(value);
         if value < POW10_WIDE[usize::from(precision) - zeros] {
             let value = value * POW10_WIDE[zeros];
-            return Ok(if minus { -value } else { value });
+            return Ok(if number.minus { -value } else { value });
         }
     }
-    slow_decimal(field, precision, scale)
+    slow_decimal(number.field, precision, scale)
 }
 
 /// [`parse_decimal`] and [`parse_wide_decimal`] in full.
@@ -102,19 +135,18 @@ pub fn slow_decimal(field: &[u8], precision: u8, scale: u8) -> Result<i128, Rule
 
 /// DOUBLE, as its ordinal.
 #[inline]
-pub fn parse_double(field: &[u8]) -> Result<i64, Rule> {
+pub fn parse_double(number: Quick<'_>) -> Result<i64, Rule> {
     // Both operands are exact, so that one division rounds correctly (Clinger, PLDI 1990).
     const POWERS: [f64; 17] = [
         1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
     ];
-    let (minus, digits) = split_minus(field);
-    if let Some((value, fraction)) = parse_point(digits)
+    if let Some((value, fraction)) = number.tail.and_then(Tail::point)
         && value <= 1 << f64::MANTISSA_DIGITS
     {
         let value = value as f64 / POWERS[fraction];
-        return Ok(ordinal_from_f64(if minus { -value } else { value }));
+        return Ok(ordinal_from_f64(if number.minus { -value } else { value }));
     }
-    slow_double(field)
+    slow_double(number.field)
 }
 
 /// [`parse_double`] in full.
@@ -131,17 +163,16 @@ pub fn slow_double(field: &[u8]) -> Result<i64, Rule> {
 
 /// REAL, as its ordinal.
 #[inline]
-pub fn parse_real(field: &[u8]) -> Result<i64, Rule> {
+pub fn parse_real(number: Quick<'_>) -> Result<i64, Rule> {
     const POWERS: [f32; 11] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10];
-    let (minus, digits) = split_minus(field);
-    if let Some((value, fraction)) = parse_point(digits)
+    if let Some((value, fraction)) = number.tail.and_then(Tail::point)
         && value <= 1 << f32::MANTISSA_DIGITS
         && fraction < POWERS.len()
     {
         let value = value as f32 / POWERS[fraction];
-        return Ok(ordinal_from_f32(if minus { -value } else { value }));
+        return Ok(ordinal_from_f32(if number.minus { -value } else { value }));
     }
-    slow_real(field)
+    slow_real(number.field)
 }
 
 /// [`parse_real`] in full.

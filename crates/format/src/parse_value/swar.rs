@@ -1,14 +1,21 @@
 //! Digits eight at a time in one 64-bit word.
 //!
 //! ```text
-//!   "1234" -> load_short  -> bytes 31 32 33 34 00 00 00 00 (first character lowest)
-//!          -> digits_word -> bytes 00 00 00 00 01 02 03 04 (right aligned, leading zeros)
-//!          -> eight_digits -> 1234
+//!   "12345.67" -> Tail: 16 bytes, right aligned, each less '0' (the point is 0x1e):
+//!                 low 00 00 00 00 00 00 00 00   high 01 02 03 04 05 1e 06 07
+//!              -> the point taken out: high 00 01 02 03 04 05 06 07
+//!              -> eight_digits: 1234567
 //! ```
+//!
+//! Nothing here branches on the length of a field: lengths vary from row to row, and a branch
+//! that is predicted wrongly costs more than the whole conversion.
 
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGHS: u64 = 0x8080_8080_8080_8080;
 const ZEROS: u64 = 0x3030_3030_3030_3030;
+/// Added to a byte above nine, it sets the high bit: 0x76 + 10 = 0x80. A byte that carries into
+/// its neighbour has its own high bit set before, and is caught by that.
+const ABOVE_NINE: u64 = 0x7676_7676_7676_7676;
 
 /// Powers of ten that fit.
 pub const POW10: [u64; 20] = {
@@ -52,16 +59,102 @@ pub fn load_short(field: &[u8]) -> u64 {
     }
 }
 
-/// The first 16 bytes at most, first byte lowest, the rest zero.
-#[inline(always)]
-pub fn load_long(field: &[u8]) -> u128 {
-    if let Some(word) = field.first_chunk::<16>() {
-        u128::from_le_bytes(*word)
-    } else if let (Some(head), Some(tail)) = (field.first_chunk::<8>(), field.last_chunk::<8>()) {
-        let (head, tail) = (u64::from_le_bytes(*head), u64::from_le_bytes(*tail));
-        u128::from(head) | u128::from(tail) << ((field.len() - 8) * 8)
-    } else {
-        u128::from(load_short(field))
+/// The 1 to 16 characters of a field, right aligned and with '0' taken off each (by exclusive
+/// or); zeros in front of them.
+#[derive(Debug, Clone, Copy)]
+pub struct Tail {
+    /// The characters before the last eight.
+    low: u64,
+    /// The last eight characters, the very last in the highest byte.
+    high: u64,
+}
+
+/// For each length of a field, which bytes of a tail belong to it.
+const TAIL_MASKS: [(u64, u64); 17] = {
+    let mut table = [(0, 0); 17];
+    let mut len = 1;
+    while len <= 16 {
+        let high = if len < 8 { !(u64::MAX >> (8 * len)) } else { u64::MAX };
+        let low = match len {
+            0..=8 => 0,
+            9..16 => !(u64::MAX >> (8 * (len - 8))),
+            _ => u64::MAX,
+        };
+        table[len] = (low, high);
+        len += 1;
+    }
+    table
+};
+
+impl Tail {
+    /// From a field of its own; `None` unless it has 1 to 16 characters.
+    #[inline(always)]
+    pub fn from_field(field: &[u8]) -> Option<Tail> {
+        let (low_mask, high_mask) = *TAIL_MASKS.get(field.len())?;
+        let (low, high) = match (field.first_chunk::<8>(), field.last_chunk::<8>()) {
+            (Some(first), Some(last)) => {
+                let shift = 8 * (16 - field.len()) as u32;
+                let low = u64::from_le_bytes(*first).checked_shl(shift).unwrap_or(0);
+                (low, u64::from_le_bytes(*last))
+            }
+            _ if field.is_empty() => return None,
+            _ => (0, load_short(field) << (8 * (8 - field.len()))),
+        };
+        Some(Tail { low: (low ^ ZEROS) & low_mask, high: (high ^ ZEROS) & high_mask })
+    }
+
+    /// From `chunk[start..end]`, by two loads that may reach back before `start`; `None` unless it
+    /// has 1 to 16 characters and 16 bytes of the chunk are before `end`.
+    #[inline(always)]
+    pub fn from_chunk(chunk: &[u8], start: usize, end: usize) -> Option<Tail> {
+        let (low_mask, high_mask) = *TAIL_MASKS.get(end.wrapping_sub(start))?;
+        let bytes = chunk.get(end.wrapping_sub(16)..end)?.as_array::<16>()?;
+        let word = u128::from_le_bytes(*bytes);
+        let (low, high) = (word as u64, (word >> 64) as u64);
+        // An empty field has an empty mask, and no number is made of it.
+        if start == end {
+            return None;
+        }
+        Some(Tail { low: (low ^ ZEROS) & low_mask, high: (high ^ ZEROS) & high_mask })
+    }
+
+    /// The number, if all characters are digits.
+    #[inline(always)]
+    pub fn digits(self) -> Option<u64> {
+        let (low, high) = (self.low, self.high);
+        let over = (low.wrapping_add(ABOVE_NINE) | low) | (high.wrapping_add(ABOVE_NINE) | high);
+        (over & HIGHS == 0).then(|| eight_digits(low) * POW10[8] + eight_digits(high))
+    }
+
+    /// The number without its point, and how many digits stand after the point. Nothing but
+    /// digits and at most one point is accepted.
+    #[inline(always)]
+    pub fn point(self) -> Option<(u64, usize)> {
+        let found = find_byte(self.high, b'.' ^ b'0');
+        if found == 0 {
+            return self.early_point();
+        }
+        let place = found.trailing_zeros() / 8;
+        let before = self.high & ((1 << (8 * place)) - 1);
+        let after = self.high & (!0xff << (8 * place));
+        let high = after | before << 8 | self.low >> 56;
+        let digits = Tail { low: self.low << 8, high }.digits()?;
+        // "." looks like "0." from here: leave both to the slow path.
+        (digits != 0 || place != 7).then_some((digits, 7 - place as usize))
+    }
+
+    /// [`Tail::point`] when no point is in the last eight characters.
+    #[inline(always)]
+    fn early_point(self) -> Option<(u64, usize)> {
+        let found = find_byte(self.low, b'.' ^ b'0');
+        if found == 0 {
+            return self.digits().map(|digits| (digits, 0));
+        }
+        let place = found.trailing_zeros() / 8;
+        let before = self.low & ((1 << (8 * place)) - 1);
+        let after = self.low & (!0xff << (8 * place));
+        let digits = Tail { low: after | before << 8, high: self.high }.digits()?;
+        Some((digits, 15 - place as usize))
     }
 }
 
@@ -72,17 +165,10 @@ pub fn find_byte(word: u64, byte: u8) -> u64 {
     zero.wrapping_sub(ONES) & !zero & HIGHS
 }
 
-/// Right-aligns the `count` (1 to 8) characters of `word` and takes '0' off each.
-#[inline(always)]
-pub fn digits_word(word: u64, count: usize) -> u64 {
-    (word ^ ZEROS) << (64 - 8 * count)
-}
-
-/// Whether each byte of a [`digits_word`] is 0 to 9.
+/// Whether each byte, a character with '0' taken off, is 0 to 9.
 #[inline(always)]
 pub fn all_digits(word: u64) -> bool {
-    // 0x76 + 10 = 0x80. Carries start at bytes that the second term has caught already.
-    (word.wrapping_add(0x7676_7676_7676_7676) | word) & HIGHS == 0
+    (word.wrapping_add(ABOVE_NINE) | word) & HIGHS == 0
 }
 
 /// Numbers 0 to 99 in four 16-bit lanes, first pair lowest.
@@ -91,95 +177,22 @@ pub fn digit_pairs(word: u64) -> u64 {
     (word.wrapping_mul(2561) >> 8) & 0x00ff_00ff_00ff_00ff
 }
 
-/// The number of a checked [`digits_word`].
+/// The number of eight digits that [`all_digits`] accepts.
 #[inline(always)]
 pub fn eight_digits(word: u64) -> u64 {
     let fours = (digit_pairs(word).wrapping_mul(6_553_601) >> 16) & 0x0000_ffff_0000_ffff;
     fours.wrapping_mul(42_949_672_960_001) >> 32
 }
 
-/// 1 to 19 digits and nothing else.
-#[inline(always)]
-pub fn parse_digits(field: &[u8]) -> Option<u64> {
-    let len = field.len();
-    if len == 0 || len > 19 {
+/// 17 to 19 digits and nothing else.
+#[inline]
+pub fn many_digits(field: &[u8]) -> Option<u64> {
+    let (head, tail) = field.split_last_chunk::<16>()?;
+    if head.is_empty() || head.len() > 3 {
         return None;
     }
-    if len <= 8 {
-        let word = digits_word(load_short(field), len);
-        return if all_digits(word) { Some(eight_digits(word)) } else { None };
-    }
-    let (head, tail) = field.split_at(len - 8);
-    let low = load_short(tail) ^ ZEROS;
-    if !all_digits(low) {
-        return None;
-    }
-    Some(parse_head(head)? * POW10[8] + eight_digits(low))
-}
-
-/// The digits before the last eight: 1 to 11.
-#[inline(always)]
-fn parse_head(head: &[u8]) -> Option<u64> {
-    let len = head.len();
-    if len <= 8 {
-        let word = digits_word(load_short(head), len);
-        return if all_digits(word) { Some(eight_digits(word)) } else { None };
-    }
-    let (first, tail) = head.split_at(len - 8);
-    let high = digits_word(load_short(first), first.len());
-    let low = load_short(tail) ^ ZEROS;
-    if !all_digits(high) || !all_digits(low) {
-        return None;
-    }
-    Some(eight_digits(high) * POW10[8] + eight_digits(low))
-}
-
-/// Digits with at most one point, 16 characters at most: the number without its point, and how
-/// many digits stand after the point. Nothing else is accepted, signs and spaces neither.
-#[inline(always)]
-pub fn parse_point(field: &[u8]) -> Option<(u64, usize)> {
-    let len = field.len();
-    if len <= 8 {
-        let word = load_short(field);
-        let found = find_byte(word, b'.');
-        if found == 0 {
-            return parse_digits(field).map(|v| (v, 0));
-        }
-        if len == 1 {
-            return None;
-        }
-        let point = (found.trailing_zeros() / 8) as usize;
-        let below = word & ((1u64 << (8 * point)) - 1);
-        let above = word >> (8 * point) >> 8 << (8 * point);
-        let digits = digits_word(below | above, len - 1);
-        return all_digits(digits).then(|| (eight_digits(digits), len - 1 - point));
-    }
-    if len > 16 {
-        return None;
-    }
-    parse_point_long(field)
-}
-
-/// [`parse_point`] for 9 to 16 characters.
-#[inline(always)]
-fn parse_point_long(field: &[u8]) -> Option<(u64, usize)> {
-    let len = field.len();
-    let word = load_long(field);
-    let (first, last) = (find_byte(word as u64, b'.'), find_byte((word >> 64) as u64, b'.'));
-    if first | last == 0 {
-        return parse_digits(field).map(|v| (v, 0));
-    }
-    let point = if first != 0 { first.trailing_zeros() } else { 64 + last.trailing_zeros() } / 8;
-    let point = point as usize;
-    let below = word & ((1u128 << (8 * point)) - 1);
-    let above = word >> (8 * point) >> 8 << (8 * point);
-    let zeros = u128::from(ZEROS) << 64 | u128::from(ZEROS);
-    let digits = ((below | above) ^ zeros) << (128 - 8 * (len - 1));
-    let (high, low) = (digits as u64, (digits >> 64) as u64);
-    if !all_digits(high) || !all_digits(low) {
-        return None;
-    }
-    Some((eight_digits(high) * POW10[8] + eight_digits(low), len - 1 - point))
+    // At most 999 * 10^16 + 10^16 - 1, which fits.
+    Some(Tail::from_field(head)?.digits()? * POW10[16] + Tail::from_field(tail)?.digits()?)
 }
 
 /// 8 hexadecimal characters to 4 bytes, in order from the lowest.

@@ -3,7 +3,10 @@
 use proptest::prelude::*;
 
 use super::moment::{slow_date, slow_time, slow_timestamp};
-use super::number::{slow_decimal, slow_double, slow_integer, slow_real};
+use super::number::{
+    parse_decimal, parse_double, parse_integer, parse_real, parse_wide_decimal, slow_decimal,
+    slow_double, slow_integer, slow_real,
+};
 use super::text::slow_uuid;
 use super::*;
 use crate::display::display_value;
@@ -370,17 +373,23 @@ proptest! {
     fn quick_paths_agree_with_slow_ones(text in near_misses(), precision in 1u8..=38, scale in 0u8..=38) {
         let field = text.as_bytes();
         let scale = scale.min(precision);
-        for (min, max) in [(-32768, 32767), (i64::MIN, i64::MAX)] {
-            prop_assert_eq!(parse_integer(field, min, max), slow_integer(field, min, max));
-        }
+        // The field inside of a chunk, after bytes that must not count.
+        let chunk = [b"1234567.901234567890".as_slice(), field, b"99"].concat();
+        let inside = Quick::from_chunk(&chunk, 20, 20 + field.len());
+        let at_start = Quick::from_chunk(field, 0, field.len());
         let slow = slow_decimal(field, precision, scale);
-        prop_assert_eq!(parse_wide_decimal(field, precision, scale), slow);
-        if precision <= 18 {
-            prop_assert_eq!(parse_decimal(field, precision, scale).map(i128::from), slow);
-        }
         prop_assert_eq!(slow.ok(), model_decimal(&text, precision, scale));
-        prop_assert_eq!(parse_double(field), slow_double(field));
-        prop_assert_eq!(parse_real(field), slow_real(field));
+        for number in [Quick::from_field(field), inside, at_start] {
+            for (min, max) in [(-32768, 32767), (i64::MIN, i64::MAX)] {
+                prop_assert_eq!(parse_integer(number, min, max), slow_integer(field, min, max));
+            }
+            prop_assert_eq!(parse_wide_decimal(number, precision, scale), slow);
+            if precision <= 18 {
+                prop_assert_eq!(parse_decimal(number, precision, scale).map(i128::from), slow);
+            }
+            prop_assert_eq!(parse_double(number), slow_double(field));
+            prop_assert_eq!(parse_real(number), slow_real(field));
+        }
         prop_assert_eq!(parse_date(field), slow_date(field));
         prop_assert_eq!(parse_time(field), slow_time(field));
         for zone in [Zone::Absent, Zone::Utc] {
