@@ -1,0 +1,276 @@
+//! The changes that turn one version of the catalog into the next.
+//!
+//! Pure functions on a [`Manifest`]. Publishing may apply one several times, each time to a newer
+//! base, when other processes publish meanwhile; it fails when the base no longer fits the change.
+
+use coload_format::{Column, Error, Result, Schema};
+
+use crate::load_record::{LOADS_KEPT_MAX, LoadRecord};
+use crate::manifest::{Manifest, SegmentEntry, TableEntry, check_table_name, is_same_name};
+
+/// What a load does to its table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LoadMode {
+    /// Adds rows; makes the table when there is none.
+    Append,
+    /// Puts rows and schema in place of what the table held; makes it when there is none.
+    Replace,
+    /// Makes the table; fails when there is one.
+    Create,
+}
+
+/// What creating a table does when there is one of that name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnExisting {
+    /// Fails.
+    Fail,
+    /// Keeps the existing one as it is.
+    Keep,
+    /// Puts the new, empty one in its place.
+    Replace,
+}
+
+/// What dropping a table does when there is none of that name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnMissing {
+    /// Fails.
+    Fail,
+    /// Does nothing.
+    Ignore,
+}
+
+/// Where a load goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoadTarget {
+    /// Table.
+    pub name: String,
+    /// Columns of the load's segments.
+    pub schema: Schema,
+    /// What the load does to the table.
+    pub mode: LoadMode,
+}
+
+/// Whether a change has anything to change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// Publish it.
+    Changed,
+    /// The base is as wanted already.
+    Unchanged,
+}
+
+/// Adds a load's segments and record. `begun_on` is the table's id when the load began, if there was
+/// a table.
+pub(crate) fn apply_load(
+    manifest: &mut Manifest,
+    target: &LoadTarget,
+    begun_on: Option<u64>,
+    segments: &[SegmentEntry],
+    record: &LoadRecord,
+) -> Result<()> {
+    check_target(manifest, target, begun_on)?;
+    let index = match position(manifest, &target.name) {
+        Some(index) => index,
+        None => push_table(manifest, &target.name, target.schema.clone()),
+    };
+    let table = &mut manifest.tables[index];
+    if target.mode == LoadMode::Replace {
+        table.segments.clear();
+        table.schema = target.schema.clone();
+    }
+    table.segments.extend_from_slice(segments);
+    push_record(table, record);
+    Ok(())
+}
+
+/// Checks that a load fits the catalog, when it begins and again when it is published.
+pub(crate) fn check_target(
+    manifest: &Manifest,
+    target: &LoadTarget,
+    begun_on: Option<u64>,
+) -> Result<()> {
+    check_table_name(&target.name)?;
+    let name = &target.name;
+    match (target.mode, manifest.table(name)) {
+        (LoadMode::Create, Some(_)) => Err(Error::Invalid(format!(
+            "table {name} exists already (use --append to add to it, --replace to replace it, or \
+             --table to name another)"
+        ))),
+        (LoadMode::Append, None) if begun_on.is_some() => Err(Error::Invalid(format!(
+            "table {name} was dropped while the load into it ran (load again to make it anew)"
+        ))),
+        (LoadMode::Append, Some(table)) => {
+            if begun_on.is_some_and(|id| id != table.id) {
+                return Err(Error::Invalid(format!(
+                    "table {name} was dropped and made again while the load into it ran (load \
+                     again)"
+                )));
+            }
+            check_schema(name, &table.schema, &target.schema)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Names the first column in which a load differs from its table. A load may be stricter: NOT NULL
+/// where the table allows NULL.
+fn check_schema(name: &str, table: &Schema, load: &Schema) -> Result<()> {
+    let pairs = table.columns().iter().zip(load.columns());
+    for (index, (wanted, given)) in pairs.enumerate() {
+        let fits = is_same_name(&wanted.name, &given.name)
+            && wanted.data_type == given.data_type
+            && (wanted.nullable || !given.nullable);
+        if !fits {
+            return Err(Error::Invalid(format!(
+                "cannot append to table {name}: column {} is {} in the table and {} in the load \
+                 (give the table's columns with --columns, or use --replace)",
+                index + 1,
+                describe(wanted),
+                describe(given),
+            )));
+        }
+    }
+    if table.len() == load.len() {
+        return Ok(());
+    }
+    let (longer, place) =
+        if table.len() > load.len() { (table, "the table") } else { (load, "the load") };
+    let extra = &longer.columns()[table.len().min(load.len())];
+    Err(Error::Invalid(format!(
+        "cannot append to table {name}: it has {} columns and the load {}: column {} is only in \
+         {place} (give the table's columns with --columns, or use --replace)",
+        table.len(),
+        load.len(),
+        describe(extra),
+    )))
+}
+
+fn describe(column: &Column) -> String {
+    let not_null = if column.nullable { "" } else { " NOT NULL" };
+    format!("{} {}{not_null}", column.name, column.data_type)
+}
+
+/// Makes an empty table.
+pub(crate) fn create_table(
+    manifest: &mut Manifest,
+    name: &str,
+    schema: &Schema,
+    on_existing: OnExisting,
+) -> Result<Outcome> {
+    check_table_name(name)?;
+    if let Some(index) = position(manifest, name) {
+        match on_existing {
+            OnExisting::Fail => {
+                return Err(Error::Invalid(format!("table {name} exists already")));
+            }
+            OnExisting::Keep => return Ok(Outcome::Unchanged),
+            OnExisting::Replace => {
+                manifest.tables.remove(index);
+            }
+        }
+    }
+    push_table(manifest, name, schema.clone());
+    Ok(Outcome::Changed)
+}
+
+/// Removes a table and all that is known of it.
+pub(crate) fn drop_table(
+    manifest: &mut Manifest,
+    name: &str,
+    on_missing: OnMissing,
+) -> Result<Outcome> {
+    match (position(manifest, name), on_missing) {
+        (Some(index), _) => {
+            manifest.tables.remove(index);
+            Ok(Outcome::Changed)
+        }
+        (None, OnMissing::Ignore) => Ok(Outcome::Unchanged),
+        (None, OnMissing::Fail) => Err(missing_table(manifest, name)),
+    }
+}
+
+/// Removes a table's rows; its schema and load records stay.
+pub(crate) fn truncate_table(manifest: &mut Manifest, name: &str) -> Result<Outcome> {
+    let Some(index) = position(manifest, name) else { return Err(missing_table(manifest, name)) };
+    let segments = &mut manifest.tables[index].segments;
+    if segments.is_empty() {
+        return Ok(Outcome::Unchanged);
+    }
+    segments.clear();
+    Ok(Outcome::Changed)
+}
+
+/// Puts `new` segments in the place of `old` ones, which stand one after the other.
+///
+/// `Unchanged` when the table or one of the old segments is gone.
+pub(crate) fn replace_segments(
+    manifest: &mut Manifest,
+    table_id: u64,
+    old: &[String],
+    new: &[SegmentEntry],
+) -> Result<Outcome> {
+    let Some(table) = manifest.tables.iter_mut().find(|t| t.id == table_id) else {
+        return Ok(Outcome::Unchanged);
+    };
+    let Some(start) = old.first().and_then(|f| table.segments.iter().position(|s| s.file == *f))
+    else {
+        return Ok(Outcome::Unchanged);
+    };
+    let end = (start + old.len()).min(table.segments.len());
+    let there: Vec<&SegmentEntry> = table.segments[start..end].iter().collect();
+    if !there.iter().map(|s| &s.file).eq(old) {
+        return Ok(Outcome::Unchanged);
+    }
+    let rows = there.iter().map(|s| s.rows).sum::<u64>();
+    let new_rows = new.iter().map(|s| s.rows).sum::<u64>();
+    if rows != new_rows {
+        return Err(Error::Invalid(format!(
+            "cannot merge {} segments of table {}: they have {rows} rows, the merged ones {new_rows}",
+            old.len(),
+            table.name,
+        )));
+    }
+    table.segments.splice(start..end, new.iter().cloned());
+    Ok(Outcome::Changed)
+}
+
+/// The error for a table that is not there; names those that are.
+pub(crate) fn missing_table(manifest: &Manifest, name: &str) -> Error {
+    const NAMED_MAX: usize = 10;
+    let mut names: Vec<&str> = manifest.tables.iter().map(|t| t.name.as_str()).collect();
+    names.sort_unstable();
+    let more = names.len().saturating_sub(NAMED_MAX);
+    names.truncate(NAMED_MAX);
+    let known = match (names.is_empty(), more) {
+        (true, _) => "the store has no tables".to_owned(),
+        (false, 0) => format!("there is {}", names.join(", ")),
+        (false, _) => format!("there is {} and {more} more", names.join(", ")),
+    };
+    Error::Invalid(format!("table {name} does not exist ({known})"))
+}
+
+fn position(manifest: &Manifest, name: &str) -> Option<usize> {
+    manifest.tables.iter().position(|t| is_same_name(&t.name, name))
+}
+
+fn push_table(manifest: &mut Manifest, name: &str, schema: Schema) -> usize {
+    let id = manifest.next_table_id;
+    manifest.next_table_id += 1;
+    manifest.tables.push(TableEntry {
+        id,
+        name: name.to_owned(),
+        schema,
+        segments: Vec::new(),
+        loads: Vec::new(),
+        loads_count: 0,
+    });
+    manifest.tables.len() - 1
+}
+
+fn push_record(table: &mut TableEntry, record: &LoadRecord) {
+    table.loads.push(record.clone());
+    table.loads_count += 1;
+    if table.loads.len() > LOADS_KEPT_MAX {
+        table.loads.remove(0);
+    }
+}

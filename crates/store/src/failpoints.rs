@@ -1,0 +1,49 @@
+//! Named points before every change of the data directory, where tests inject errors and crashes.
+//!
+//! Without the feature `failpoints` a point is nothing at all. With it, a point set to
+//! `return(ENOSPC)` fails as a full disk does, `return(EIO)` as a broken one, and a callback may
+//! end the process.
+
+use std::io;
+
+/// Every point, in the order in which creating a store, a load and a cleaning pass them.
+pub const POINTS: [&str; 16] = [
+    "store::create::mkdir",
+    "store::create::write_format",
+    "store::create::link_format",
+    "store::create::sync_root",
+    "store::begin::mkdir",
+    "store::begin::lock",
+    "store::publish::sync_segment",
+    "store::publish::rename",
+    "store::publish::sync_segments_dir",
+    "store::publish::write_manifest",
+    "store::publish::link",
+    "store::publish::sync_manifest_dir",
+    "store::publish::remove_tmp",
+    "store::clean::remove_tmp",
+    "store::clean::remove_manifest",
+    "store::clean::remove_segment",
+];
+
+/// Fails if a test told `point` to.
+#[cfg(feature = "failpoints")]
+pub(crate) fn hit(point: &'static str) -> io::Result<()> {
+    fail::fail_point!(point, |errno| Err(injected_error(errno.as_deref())));
+    Ok(())
+}
+
+/// Does nothing: the feature `failpoints` is off.
+#[cfg(not(feature = "failpoints"))]
+#[inline(always)]
+pub(crate) fn hit(_point: &'static str) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(feature = "failpoints")]
+fn injected_error(errno: Option<&str>) -> io::Error {
+    match errno {
+        Some("ENOSPC") => rustix::io::Errno::NOSPC.into(),
+        _ => rustix::io::Errno::IO.into(),
+    }
+}

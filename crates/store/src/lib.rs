@@ -1,0 +1,40 @@
+//! The data directory: segments, manifests, snapshots, publish.
+//!
+//! ```text
+//!   begin_load -> LoadDir -> publish -> a new version of the manifest
+//!                                            |
+//!                                        snapshot -> tables -> segments
+//! ```
+//!
+//! A store is a directory. Its tables are immutable segment files; one manifest names them all, and
+//! a new version of the manifest is the only way in which anything becomes visible.
+//!
+//! Invariants: nothing that is published is ever changed. A load becomes visible whole or not at
+//! all, whatever happens to the process. A reader never waits for a writer. No other crate writes
+//! into the directory. There is no SQL here, and no network.
+
+mod change;
+mod directory;
+pub mod failpoints;
+mod gc;
+mod load_record;
+mod manifest;
+mod publish;
+mod segment;
+mod snapshot;
+mod store;
+mod work_dir;
+
+pub use change::{LoadMode, LoadTarget, OnExisting, OnMissing};
+pub use gc::Cleaned;
+pub use load_record::{
+    INPUT_NAME_BYTES_MAX, INPUTS_KEPT_MAX, LOADS_KEPT_MAX, LoadId, LoadKind, LoadRecord,
+};
+pub use manifest::{
+    BOUND_BYTES_MAX, ColumnStats, MANIFEST_BYTES_MAX, Manifest, SegmentEntry, TABLE_NAME_BYTES_MAX,
+    TableEntry,
+};
+pub use publish::{LoadDir, MergeDir, MergeOutcome};
+pub use segment::{SegmentColumn, SegmentFile, append_page};
+pub use snapshot::Snapshot;
+pub use store::Store;

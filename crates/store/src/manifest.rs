@@ -1,0 +1,149 @@
+//! The catalog of one version of a store: tables, their segments and their loads.
+//!
+//! A manifest is a value. It is decoded once per version, never changed in place, and the next
+//! version is made from a copy (`change`). Its bytes are in `codec` and in docs/storage-format.md.
+//!
+//! Memory: some 80 bytes a column of each segment, and the text of min and max up to
+//! [`BOUND_BYTES_MAX`] each.
+
+mod codec;
+#[cfg(test)]
+mod tests;
+
+use coload_format::{Error, Result, Schema, Value};
+
+use crate::load_record::{LoadId, LoadRecord};
+
+/// Longest name of a table, in bytes.
+pub const TABLE_NAME_BYTES_MAX: usize = 255;
+/// Longest minimum or maximum that a manifest keeps; longer ones are cut, soundly.
+pub const BOUND_BYTES_MAX: usize = 64;
+/// Largest manifest that is written or read.
+pub const MANIFEST_BYTES_MAX: usize = 1 << 30;
+
+/// One version of the whole catalog.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Manifest {
+    /// Number of this version; the first is 1.
+    pub version: u64,
+    /// The id that the next new table gets; ids are never used again.
+    pub next_table_id: u64,
+    /// Tables, in the order of their creation.
+    pub tables: Vec<TableEntry>,
+}
+
+/// A table of a manifest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableEntry {
+    /// Tells this table from others that had its name before.
+    pub id: u64,
+    /// Name as created; matched without regard to case.
+    pub name: String,
+    /// Columns.
+    pub schema: Schema,
+    /// Segments, in the order of their rows.
+    pub segments: Vec<SegmentEntry>,
+    /// Its last loads, oldest first.
+    pub loads: Vec<LoadRecord>,
+    /// How many loads it ever had.
+    pub loads_count: u64,
+}
+
+/// A segment of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SegmentEntry {
+    /// File name below `segments/`: always `<load>-<n>.seg`.
+    pub file: String,
+    /// Rows.
+    pub rows: u64,
+    /// Bytes of the file.
+    pub bytes: u64,
+    /// The load or merge that wrote it.
+    pub load: LoadId,
+    /// Statistics, one a column of the schema.
+    pub columns: Vec<ColumnStats>,
+}
+
+/// What is known of one column of one segment without opening it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ColumnStats {
+    /// A lower bound of the values that are not NULL; `None` when there is no such value.
+    pub min: Option<Value>,
+    /// An upper bound; `None` when there is no value, or no short upper bound of the text.
+    pub max: Option<Value>,
+    /// Rows that are NULL.
+    pub nulls: u64,
+}
+
+impl Manifest {
+    /// A new store: no tables.
+    pub fn first() -> Self {
+        Manifest { version: 1, next_table_id: 1, tables: Vec::new() }
+    }
+
+    /// The table of this name, without regard to case.
+    pub fn table(&self, name: &str) -> Option<&TableEntry> {
+        self.tables.iter().find(|t| is_same_name(&t.name, name))
+    }
+}
+
+/// Whether two table names mean one table.
+pub(crate) fn is_same_name(a: &str, b: &str) -> bool {
+    a.eq_ignore_ascii_case(b)
+}
+
+/// Refuses names that no table can have.
+pub(crate) fn check_table_name(name: &str) -> Result<()> {
+    if name.is_empty() || name.len() > TABLE_NAME_BYTES_MAX || name.contains(char::is_control) {
+        return Err(Error::Invalid(format!(
+            "{name:?} cannot name a table: a name has 1 to {TABLE_NAME_BYTES_MAX} bytes and no \
+             control characters (give one with --table)"
+        )));
+    }
+    Ok(())
+}
+
+impl TableEntry {
+    /// Rows of all segments.
+    pub fn rows(&self) -> u64 {
+        self.segments.iter().map(|s| s.rows).fold(0, u64::saturating_add)
+    }
+
+    /// Bytes of all segments.
+    pub fn bytes(&self) -> u64 {
+        self.segments.iter().map(|s| s.bytes).fold(0, u64::saturating_add)
+    }
+}
+
+impl ColumnStats {
+    /// Statistics with exact `min` and `max`; text over [`BOUND_BYTES_MAX`] is cut to a bound that
+    /// still holds.
+    ///
+    /// Numbers stay exact. A bound of text or binary may be a cut one, so it is good for skipping
+    /// segments and not as an answer, and it may end within a UTF-8 character.
+    pub fn new(min: Option<Value>, max: Option<Value>, nulls: u64) -> Self {
+        ColumnStats { min: min.map(lower_bound), max: max.and_then(upper_bound), nulls }
+    }
+}
+
+/// A start of a string is not greater than the string.
+fn lower_bound(min: Value) -> Value {
+    match min {
+        Value::Bytes(b) if b.len() > BOUND_BYTES_MAX => Value::Bytes(b[..BOUND_BYTES_MAX].into()),
+        short => short,
+    }
+}
+
+/// The start of a string, its last byte incremented, is greater than the string; a byte of 0xff
+/// cannot be incremented, so it is dropped and the one before is. All 0xff: no bound.
+fn upper_bound(max: Value) -> Option<Value> {
+    match max {
+        Value::Bytes(b) if b.len() > BOUND_BYTES_MAX => {
+            let last = b[..BOUND_BYTES_MAX].iter().rposition(|byte| *byte != 0xff)?;
+            let mut bound = b[..=last].to_vec();
+            bound[last] += 1;
+            Some(Value::Bytes(bound.into()))
+        }
+        short => Some(short),
+    }
+}

@@ -1,0 +1,426 @@
+//! A manifest to bytes and back.
+//!
+//! ```text
+//!   "CLDMANIF"  u16 format  u16 zero  body  u64 XXH3 of everything before it
+//! ```
+//!
+//! The body is in docs/storage-format.md. Decoding checks the checksum, every count against the
+//! bytes left, every name and id, and that no byte is left over.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use coload_format::bytes::{ByteReader, checksum, put_bytes, put_signed, put_varint};
+use coload_format::{COLUMNS_MAX, Column, DataType, Error, Physical, Result, Schema, Value};
+
+use super::{
+    BOUND_BYTES_MAX, ColumnStats, MANIFEST_BYTES_MAX, Manifest, SegmentEntry, TableEntry,
+    check_table_name,
+};
+use crate::directory::{parse_segment_name, segment_name};
+use crate::load_record::{
+    INPUT_NAME_BYTES_MAX, INPUTS_KEPT_MAX, LOADS_KEPT_MAX, LoadId, LoadKind, LoadRecord,
+};
+
+const MAGIC: &[u8; 8] = b"CLDMANIF";
+const FORMAT: u16 = 1;
+const CHECKSUM_BYTES: usize = 8;
+
+const HAS_MIN: u8 = 1;
+const HAS_MAX: u8 = 2;
+const IS_NULLABLE: u8 = 1;
+const HAS_DEFAULT: u8 = 2;
+
+impl Manifest {
+    /// The bytes of the manifest's file.
+    ///
+    /// # Errors
+    /// `Limit` over [`MANIFEST_BYTES_MAX`]; `Invalid` for an entry that could not be read back.
+    pub fn encode(&self) -> Result<Vec<u8>> {
+        let mut out = Vec::new();
+        out.extend_from_slice(MAGIC);
+        out.extend_from_slice(&FORMAT.to_le_bytes());
+        out.extend_from_slice(&[0; 2]);
+        put_varint(&mut out, self.version);
+        put_varint(&mut out, self.next_table_id);
+        put_varint(&mut out, self.tables.len() as u64);
+        for table in &self.tables {
+            put_table(&mut out, table)?;
+        }
+        out.extend_from_slice(&checksum(&out).to_le_bytes());
+        if out.len() > MANIFEST_BYTES_MAX {
+            return Err(Error::Limit(format!(
+                "the manifest would have {} bytes, more than {MANIFEST_BYTES_MAX}: the store has \
+                 too many segments (load less often, or more at once)",
+                out.len()
+            )));
+        }
+        Ok(out)
+    }
+
+    /// Reads the bytes of the manifest file at `path` (for messages only: nothing is opened).
+    ///
+    /// # Errors
+    /// `Corrupt` when the bytes are not what [`Manifest::encode`] makes; `Invalid` when they are of
+    /// a newer format.
+    pub fn decode(bytes: &[u8], path: &Path) -> Result<Self> {
+        decode(bytes).map_err(|e| match e {
+            Error::Corrupt(what) => Error::corrupt(path, format!("manifest: {what}")),
+            Error::Invalid(what) => Error::Invalid(format!("{}: {what}", path.display())),
+            other => other,
+        })
+    }
+}
+
+fn corrupt(what: String) -> Error {
+    Error::Corrupt(what)
+}
+
+fn decode(bytes: &[u8]) -> Result<Manifest> {
+    let Some((content, sum)) = bytes.split_last_chunk::<CHECKSUM_BYTES>() else {
+        return Err(corrupt(format!("{} bytes are too few", bytes.len())));
+    };
+    if bytes.len() > MANIFEST_BYTES_MAX {
+        return Err(corrupt(format!("{} bytes, over {MANIFEST_BYTES_MAX}", bytes.len())));
+    }
+    if checksum(content) != u64::from_le_bytes(*sum) {
+        return Err(corrupt("another checksum".into()));
+    }
+    let mut reader = ByteReader::new(content);
+    if &reader.array::<8>()? != MAGIC {
+        return Err(corrupt("another magic number".into()));
+    }
+    let format = reader.u16()?;
+    if format > FORMAT {
+        return Err(Error::Invalid(format!(
+            "manifest format {format} is newer than the {FORMAT} this program reads (update it)"
+        )));
+    }
+    if format == 0 || reader.u16()? != 0 {
+        return Err(corrupt("bad header".into()));
+    }
+    let manifest = read_body(&mut reader)?;
+    reader.finish()?;
+    check_references(&manifest)?;
+    Ok(manifest)
+}
+
+fn read_body(reader: &mut ByteReader<'_>) -> Result<Manifest> {
+    let version = reader.varint()?;
+    let next_table_id = reader.varint()?;
+    let count = reader.count(TABLE_BYTES_MIN)?;
+    let mut tables = Vec::with_capacity(count);
+    for _ in 0..count {
+        tables.push(read_table(reader)?);
+    }
+    Ok(Manifest { version, next_table_id, tables })
+}
+
+/// Ids and names that must differ do.
+fn check_references(manifest: &Manifest) -> Result<()> {
+    let (mut ids, mut names) = (HashSet::new(), HashSet::new());
+    for table in &manifest.tables {
+        if table.id >= manifest.next_table_id {
+            return Err(corrupt(format!("table id {} is not given yet", table.id)));
+        }
+        if !ids.insert(table.id) || !names.insert(table.name.to_ascii_lowercase()) {
+            return Err(corrupt(format!("table {} is there twice", table.name)));
+        }
+    }
+    Ok(())
+}
+
+/// id, name, columns, segments, loads, count of loads.
+const TABLE_BYTES_MIN: usize = 6;
+
+fn put_table(out: &mut Vec<u8>, table: &TableEntry) -> Result<()> {
+    put_varint(out, table.id);
+    put_bytes(out, table.name.as_bytes());
+    put_varint(out, table.schema.len() as u64);
+    for column in table.schema.columns() {
+        put_column(out, column);
+    }
+    put_varint(out, table.segments.len() as u64);
+    for segment in &table.segments {
+        put_segment(out, segment, &table.schema)?;
+    }
+    put_varint(out, table.loads_count);
+    put_varint(out, table.loads.len() as u64);
+    for load in &table.loads {
+        put_load(out, load);
+    }
+    Ok(())
+}
+
+fn read_table(reader: &mut ByteReader<'_>) -> Result<TableEntry> {
+    let id = reader.varint()?;
+    let name = read_text(reader)?;
+    check_table_name(&name).map_err(|e| corrupt(e.to_string()))?;
+    let schema = read_schema(reader)?;
+    let count = reader.count(SEGMENT_BYTES_MIN)?;
+    let mut segments = Vec::with_capacity(count);
+    for _ in 0..count {
+        segments.push(read_segment(reader, &schema)?);
+    }
+    let loads_count = reader.varint()?;
+    let count = reader.count(LOAD_BYTES_MIN)?;
+    if count > LOADS_KEPT_MAX || count as u64 > loads_count {
+        return Err(corrupt(format!("{count} load records of {loads_count} loads")));
+    }
+    let mut loads = Vec::with_capacity(count);
+    for _ in 0..count {
+        loads.push(read_load(reader)?);
+    }
+    Ok(TableEntry { id, name, schema, segments, loads, loads_count })
+}
+
+/// name, type, flags.
+const COLUMN_BYTES_MIN: usize = 3;
+
+fn put_column(out: &mut Vec<u8>, column: &Column) {
+    put_bytes(out, column.name.as_bytes());
+    put_type(out, column.data_type);
+    let nullable = if column.nullable { IS_NULLABLE } else { 0 };
+    let default = if column.default.is_some() { HAS_DEFAULT } else { 0 };
+    out.push(nullable | default);
+    if let Some(value) = &column.default {
+        put_value(out, value);
+    }
+}
+
+fn read_schema(reader: &mut ByteReader<'_>) -> Result<Schema> {
+    let count = reader.count(COLUMN_BYTES_MIN)?;
+    if count > COLUMNS_MAX {
+        return Err(corrupt(format!("{count} columns, over {COLUMNS_MAX}")));
+    }
+    let mut columns = Vec::with_capacity(count);
+    for _ in 0..count {
+        let name = read_text(reader)?;
+        let data_type = read_type(reader)?;
+        let flags = reader.u8()?;
+        if flags & !(IS_NULLABLE | HAS_DEFAULT) != 0 {
+            return Err(corrupt(format!("flags {flags} of column {name}")));
+        }
+        let default = match flags & HAS_DEFAULT {
+            0 => None,
+            _ => Some(read_value(reader, data_type.physical(), usize::MAX)?),
+        };
+        columns.push(Column { name, data_type, nullable: flags & IS_NULLABLE != 0, default });
+    }
+    Schema::new(columns).map_err(|e| corrupt(e.to_string()))
+}
+
+fn put_type(out: &mut Vec<u8>, data_type: DataType) {
+    match data_type {
+        DataType::Boolean => out.push(0),
+        DataType::SmallInt => out.push(1),
+        DataType::Integer => out.push(2),
+        DataType::BigInt => out.push(3),
+        DataType::Decimal { precision, scale } => out.extend_from_slice(&[4, precision, scale]),
+        DataType::Real => out.push(5),
+        DataType::Double => out.push(6),
+        DataType::Date => out.push(7),
+        DataType::Time => out.push(8),
+        DataType::Timestamp => out.push(9),
+        DataType::TimestampTz => out.push(10),
+        DataType::Char(length) => put_length(out, 11, Some(length)),
+        DataType::Varchar(length) => put_length(out, 12, length),
+        DataType::Binary(length) => put_length(out, 13, length),
+        DataType::Uuid => out.push(14),
+    }
+}
+
+/// A length is written plus one; 0 is none.
+fn put_length(out: &mut Vec<u8>, tag: u8, length: Option<u32>) {
+    out.push(tag);
+    put_varint(out, length.map_or(0, |n| u64::from(n) + 1));
+}
+
+fn read_type(reader: &mut ByteReader<'_>) -> Result<DataType> {
+    Ok(match reader.u8()? {
+        0 => DataType::Boolean,
+        1 => DataType::SmallInt,
+        2 => DataType::Integer,
+        3 => DataType::BigInt,
+        4 => {
+            let [precision, scale] = reader.array()?;
+            DataType::decimal(precision, scale).map_err(|e| corrupt(e.to_string()))?
+        }
+        5 => DataType::Real,
+        6 => DataType::Double,
+        7 => DataType::Date,
+        8 => DataType::Time,
+        9 => DataType::Timestamp,
+        10 => DataType::TimestampTz,
+        11 => {
+            let length = read_length(reader)?;
+            DataType::Char(length.ok_or_else(|| corrupt("CHAR without length".into()))?)
+        }
+        12 => DataType::Varchar(read_length(reader)?),
+        13 => DataType::Binary(read_length(reader)?),
+        14 => DataType::Uuid,
+        tag => return Err(corrupt(format!("type {tag} is unknown"))),
+    })
+}
+
+fn read_length(reader: &mut ByteReader<'_>) -> Result<Option<u32>> {
+    match reader.varint()?.checked_sub(1) {
+        None => Ok(None),
+        Some(length) => match u32::try_from(length) {
+            Ok(length) => Ok(Some(length)),
+            Err(_) => Err(corrupt(format!("length {length} of a type"))),
+        },
+    }
+}
+
+/// load, number, rows, bytes; statistics come on top.
+const SEGMENT_BYTES_MIN: usize = 19;
+/// flags, NULLs.
+const STATS_BYTES_MIN: usize = 2;
+
+fn put_segment(out: &mut Vec<u8>, segment: &SegmentEntry, schema: &Schema) -> Result<()> {
+    let number = match parse_segment_name(&segment.file) {
+        Some((load, number)) if load == segment.load => number,
+        _ => {
+            return Err(Error::Invalid(format!(
+                "segment file {:?} is not named <load id>-<n>.seg after its load {}",
+                segment.file, segment.load
+            )));
+        }
+    };
+    assert!(segment.columns.len() == schema.len(), "statistics for each column");
+    out.extend_from_slice(&segment.load.as_u128().to_le_bytes());
+    put_varint(out, u64::from(number));
+    put_varint(out, segment.rows);
+    put_varint(out, segment.bytes);
+    for stats in &segment.columns {
+        put_stats(out, stats);
+    }
+    Ok(())
+}
+
+fn read_segment(reader: &mut ByteReader<'_>, schema: &Schema) -> Result<SegmentEntry> {
+    let load = LoadId::from_u128(u128::from_le_bytes(reader.array()?));
+    let number = reader.varint_u32()?;
+    let rows = reader.varint()?;
+    let bytes = reader.varint()?;
+    if reader.remaining() / STATS_BYTES_MIN < schema.len() {
+        return Err(corrupt("statistics end early".into()));
+    }
+    let mut columns = Vec::with_capacity(schema.len());
+    for column in schema.columns() {
+        columns.push(read_stats(reader, column.data_type.physical(), rows)?);
+    }
+    Ok(SegmentEntry { file: segment_name(load, number), rows, bytes, load, columns })
+}
+
+fn put_stats(out: &mut Vec<u8>, stats: &ColumnStats) {
+    let min = if stats.min.is_some() { HAS_MIN } else { 0 };
+    let max = if stats.max.is_some() { HAS_MAX } else { 0 };
+    out.push(min | max);
+    put_varint(out, stats.nulls);
+    for bound in [&stats.min, &stats.max].into_iter().flatten() {
+        put_value(out, bound);
+    }
+}
+
+fn read_stats(reader: &mut ByteReader<'_>, physical: Physical, rows: u64) -> Result<ColumnStats> {
+    let flags = reader.u8()?;
+    let nulls = reader.varint()?;
+    if flags & !(HAS_MIN | HAS_MAX) != 0 || nulls > rows {
+        return Err(corrupt(format!("statistics with flags {flags}, {nulls} NULLs, {rows} rows")));
+    }
+    let mut bound = |flag| match flags & flag {
+        0 => Ok(None),
+        _ => read_value(reader, physical, BOUND_BYTES_MAX).map(Some),
+    };
+    let (min, max) = (bound(HAS_MIN)?, bound(HAS_MAX)?);
+    if let (Some(min), Some(max)) = (&min, &max)
+        && min > max
+    {
+        return Err(corrupt("a minimum over its maximum".into()));
+    }
+    Ok(ColumnStats { min, max, nulls })
+}
+
+/// The shape is the column's; it is not written again.
+fn put_value(out: &mut Vec<u8>, value: &Value) {
+    match value {
+        Value::Int(v) => put_signed(out, *v),
+        Value::Wide(v) => out.extend_from_slice(&v.to_le_bytes()),
+        Value::Bytes(v) => put_bytes(out, v),
+    }
+}
+
+fn read_value(reader: &mut ByteReader<'_>, physical: Physical, bytes_max: usize) -> Result<Value> {
+    Ok(match physical {
+        Physical::Int => Value::Int(reader.signed()?),
+        Physical::Wide => Value::Wide(reader.i128()?),
+        Physical::Bytes => {
+            let bytes = reader.bytes()?;
+            if bytes.len() > bytes_max {
+                return Err(corrupt(format!("value of {} bytes", bytes.len())));
+            }
+            Value::Bytes(bytes.into())
+        }
+    })
+}
+
+/// id, kind, two times, inputs, more inputs, rows, rejects, bytes.
+const LOAD_BYTES_MIN: usize = 24;
+
+fn put_load(out: &mut Vec<u8>, load: &LoadRecord) {
+    out.extend_from_slice(&load.id.as_u128().to_le_bytes());
+    out.push(match load.kind {
+        LoadKind::Append => 0,
+        LoadKind::Replace => 1,
+        LoadKind::Create => 2,
+        LoadKind::Insert => 3,
+    });
+    put_signed(out, load.started_us);
+    put_signed(out, load.finished_us);
+    put_varint(out, load.inputs.len() as u64);
+    for name in &load.inputs {
+        put_bytes(out, name.as_bytes());
+    }
+    for number in [load.inputs_more, load.rows, load.rejects, load.bytes] {
+        put_varint(out, number);
+    }
+}
+
+fn read_load(reader: &mut ByteReader<'_>) -> Result<LoadRecord> {
+    let id = LoadId::from_u128(u128::from_le_bytes(reader.array()?));
+    let kind = match reader.u8()? {
+        0 => LoadKind::Append,
+        1 => LoadKind::Replace,
+        2 => LoadKind::Create,
+        3 => LoadKind::Insert,
+        tag => return Err(corrupt(format!("kind of load {tag} is unknown"))),
+    };
+    let mut record = LoadRecord::new(id, kind);
+    record.started_us = reader.signed()?;
+    record.finished_us = reader.signed()?;
+    let count = reader.count(1)?;
+    if count > INPUTS_KEPT_MAX {
+        return Err(corrupt(format!("{count} input names, over {INPUTS_KEPT_MAX}")));
+    }
+    for _ in 0..count {
+        let name = read_text(reader)?;
+        if name.len() > INPUT_NAME_BYTES_MAX {
+            return Err(corrupt(format!("input name of {} bytes", name.len())));
+        }
+        record.inputs.push(name);
+    }
+    record.inputs_more = reader.varint()?;
+    record.rows = reader.varint()?;
+    record.rejects = reader.varint()?;
+    record.bytes = reader.varint()?;
+    Ok(record)
+}
+
+fn read_text(reader: &mut ByteReader<'_>) -> Result<String> {
+    match std::str::from_utf8(reader.bytes()?) {
+        Ok(text) => Ok(text.to_owned()),
+        Err(_) => Err(corrupt("a name is not UTF-8".into())),
+    }
+}

@@ -1,0 +1,298 @@
+//! From files in `tmp/` to a new version that everybody sees.
+//!
+//! ```text
+//!   tmp/<id>/<id>-0.seg  --sync, rename-->  segments/<id>-0.seg     sync segments/
+//!   pin version n, make n+1 from it, write it to tmp/<id>/manifest, sync
+//!   link it to manifest/<n+1>     taken: pin the newer version and make it again
+//!   sync manifest/, remove tmp/<id>/, clean
+//! ```
+//!
+//! Invariants: the link is the one moment at which a load becomes visible; everything it names is
+//! durable before. Version n stays pinned from the reading to the link, and cleaning keeps the
+//! version after a pinned one, so a version n+1 that was ever published is still there to refuse
+//! the link: without that, a slow writer could overwrite the history of faster ones.
+
+use std::io;
+use std::path::PathBuf;
+
+use coload_format::{Error, Result};
+
+use crate::change::{LoadTarget, Outcome, apply_load, check_target, replace_segments};
+use crate::directory::{
+    Layout, Lock, is_same_file, link_new, parse_segment_name, rename, segment_name, sync_dir,
+    sync_file, write_new,
+};
+use crate::load_record::{LoadId, LoadRecord};
+use crate::manifest::{Manifest, SegmentEntry};
+use crate::snapshot::pin_newest;
+use crate::store::Store;
+use crate::work_dir::WorkDir;
+
+/// Name of the next manifest while it is written.
+const MANIFEST_TMP: &str = "manifest";
+/// How often others may publish first before a writer gives up.
+const ATTEMPTS_MAX: usize = 100_000;
+
+/// A load in progress: a directory to write segments in, which nobody sees until they are
+/// published. Dropping it removes everything it wrote.
+#[derive(Debug)]
+pub struct LoadDir {
+    store: Store,
+    work: WorkDir,
+    target: LoadTarget,
+    begun_on: Option<u64>,
+}
+
+impl LoadDir {
+    pub(crate) fn begin(store: &Store, target: LoadTarget) -> Result<Self> {
+        let base = pin_newest(store)?;
+        let begun_on = base.manifest.table(&target.name).map(|t| t.id);
+        check_target(&base.manifest, &target, begun_on)?;
+        let work = WorkDir::make(store.layout())?;
+        Ok(LoadDir { store: store.clone(), work, target, begun_on })
+    }
+
+    /// The load's id.
+    pub fn id(&self) -> LoadId {
+        self.work.id()
+    }
+
+    /// Where the load goes.
+    pub fn target(&self) -> &LoadTarget {
+        &self.target
+    }
+
+    /// The name of segment `number`, for its [`SegmentEntry`].
+    pub fn segment_name(&self, number: u32) -> String {
+        segment_name(self.id(), number)
+    }
+
+    /// Where segment `number` is to be written, and made durable by its writer.
+    pub fn segment_path(&self, number: u32) -> PathBuf {
+        self.work.join(&self.segment_name(number))
+    }
+
+    /// Makes the load visible, whole, as the store's next version, and returns that version.
+    ///
+    /// Several processes may publish at the same time; appends to one table all succeed.
+    ///
+    /// # Errors
+    /// `Invalid` when the table was dropped, created or changed meanwhile so that the load no longer
+    /// fits, or when segments and record do not agree; `Unavailable` when the disk fails. The store
+    /// is as it was, unless the message says that the version is published.
+    pub fn publish(self, segments: Vec<SegmentEntry>, record: LoadRecord) -> Result<u64> {
+        let LoadDir { store, mut work, target, begun_on } = self;
+        check_record(&work, &target, &segments, &record)?;
+        install(store.layout(), &mut work, &segments)?;
+        let version = commit(&store, &mut work, |manifest| {
+            apply_load(manifest, &target, begun_on, &segments, &record)?;
+            Ok(Outcome::Changed)
+        })?;
+        finish(&store, work);
+        version.ok_or_else(|| Error::Invalid("a load changed nothing".into()))
+    }
+}
+
+/// A merge in progress: like a load, but its segments take the place of others.
+#[derive(Debug)]
+pub struct MergeDir {
+    store: Store,
+    work: WorkDir,
+    table_id: u64,
+}
+
+/// What became of a merge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MergeOutcome {
+    /// The new segments are in this version.
+    Published(u64),
+    /// The table or one of the old segments is gone, or they do not stand one after the other; the
+    /// merge was thrown away.
+    Superseded,
+}
+
+impl MergeDir {
+    pub(crate) fn begin(store: &Store, table_id: u64) -> Result<Self> {
+        Ok(MergeDir { store: store.clone(), work: WorkDir::make(store.layout())?, table_id })
+    }
+
+    /// The id that the merged segments carry.
+    pub fn id(&self) -> LoadId {
+        self.work.id()
+    }
+
+    /// The name of segment `number`, for its [`SegmentEntry`].
+    pub fn segment_name(&self, number: u32) -> String {
+        segment_name(self.id(), number)
+    }
+
+    /// Where segment `number` is to be written, and made durable by its writer.
+    pub fn segment_path(&self, number: u32) -> PathBuf {
+        self.work.join(&self.segment_name(number))
+    }
+
+    /// Puts `new` segments in the place of the `old` files, which stand one after the other in the
+    /// table and hold as many rows. The order of rows stays.
+    ///
+    /// # Errors
+    /// `Invalid` when the counts of rows differ, `Unavailable` when the disk fails.
+    pub fn publish(self, old: &[String], new: Vec<SegmentEntry>) -> Result<MergeOutcome> {
+        let MergeDir { store, mut work, table_id } = self;
+        check_segments(&work, &new)?;
+        install(store.layout(), &mut work, &new)?;
+        let version =
+            commit(&store, &mut work, |manifest| replace_segments(manifest, table_id, old, &new))?;
+        finish(&store, work);
+        Ok(version.map_or(MergeOutcome::Superseded, MergeOutcome::Published))
+    }
+}
+
+/// Publishes a change that brings no segments.
+pub(crate) fn publish_change(
+    store: &Store,
+    change: impl FnMut(&mut Manifest) -> Result<Outcome>,
+) -> Result<Option<u64>> {
+    let mut work = WorkDir::make(store.layout())?;
+    let version = commit(store, &mut work, change)?;
+    finish(store, work);
+    Ok(version)
+}
+
+/// Rows read = rows loaded + rejects is proven per file by the load; here the parts that the store
+/// sees must agree.
+fn check_record(
+    work: &WorkDir,
+    target: &LoadTarget,
+    segments: &[SegmentEntry],
+    record: &LoadRecord,
+) -> Result<()> {
+    check_segments(work, segments)?;
+    let rows: u64 = segments.iter().map(|s| s.rows).sum();
+    if record.rows != rows || record.id != work.id() {
+        return Err(Error::Invalid(format!(
+            "cannot publish load {}: its record is of load {} with {} rows, its segments have {rows}",
+            work.id(),
+            record.id,
+            record.rows,
+        )));
+    }
+    let wanted = target.schema.len();
+    match segments.iter().find(|s| s.columns.len() != wanted) {
+        None => Ok(()),
+        Some(segment) => Err(Error::Invalid(format!(
+            "cannot publish segment {}: statistics of {} columns for a table of {wanted}",
+            segment.file,
+            segment.columns.len(),
+        ))),
+    }
+}
+
+/// Each segment is one of this writer's, named once.
+fn check_segments(work: &WorkDir, segments: &[SegmentEntry]) -> Result<()> {
+    let mut numbers = Vec::with_capacity(segments.len());
+    for segment in segments {
+        match parse_segment_name(&segment.file) {
+            Some((id, number)) if id == work.id() && segment.load == id => numbers.push(number),
+            _ => {
+                return Err(Error::Invalid(format!(
+                    "cannot publish segment {:?}: it is not one of load {}",
+                    segment.file,
+                    work.id()
+                )));
+            }
+        }
+    }
+    numbers.sort_unstable();
+    match numbers.windows(2).find(|pair| pair[0] == pair[1]) {
+        None => Ok(()),
+        Some(pair) => Err(Error::Invalid(format!(
+            "cannot publish segment {} of load {} twice",
+            pair[0],
+            work.id()
+        ))),
+    }
+}
+
+/// Moves the segments, durable, to where the next manifest will name them.
+fn install(layout: &Layout, work: &mut WorkDir, segments: &[SegmentEntry]) -> Result<()> {
+    for segment in segments {
+        let path = work.join(&segment.file);
+        let bytes = sync_file("store::publish::sync_segment", &path)?;
+        if bytes != segment.bytes {
+            return Err(Error::Invalid(format!(
+                "cannot publish {}: it has {bytes} bytes, its entry says {}",
+                path.display(),
+                segment.bytes
+            )));
+        }
+    }
+    for segment in segments {
+        let to = layout.segment(&segment.file);
+        work.note_installed(to.clone());
+        rename("store::publish::rename", &work.join(&segment.file), &to)?;
+    }
+    if segments.is_empty() {
+        return Ok(());
+    }
+    sync_dir("store::publish::sync_segments_dir", &layout.segments)
+}
+
+/// Makes the next version from the newest until nobody else was faster. `None` when the change has
+/// nothing to change.
+fn commit(
+    store: &Store,
+    work: &mut WorkDir,
+    mut change: impl FnMut(&mut Manifest) -> Result<Outcome>,
+) -> Result<Option<u64>> {
+    let layout = store.layout();
+    let tmp = work.join(MANIFEST_TMP);
+    for _ in 0..ATTEMPTS_MAX {
+        let base = pin_newest(store)?;
+        if base.lock != Lock::Held {
+            return Err(Error::Unavailable(format!(
+                "cannot publish in {}: the file system has no file locks",
+                layout.root.display()
+            )));
+        }
+        let mut next = Manifest::clone(&base.manifest);
+        next.version += 1;
+        if change(&mut next)? == Outcome::Unchanged {
+            return Ok(None);
+        }
+        write_new("store::publish::write_manifest", &tmp, &next.encode()?)?;
+        let path = layout.manifest(next.version);
+        match link_new("store::publish::link", &tmp, &path) {
+            Ok(()) => {}
+            // A network file system may say so of a link that it made itself.
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+                if !is_same_file(&tmp, &path) {
+                    continue;
+                }
+            }
+            Err(e) => return Err(Error::io("publish", &path, &e)),
+        }
+        work.keep_installed();
+        sync_published(layout, next.version)?;
+        return Ok(Some(next.version));
+    }
+    Err(Error::Unavailable(format!(
+        "cannot publish in {}: other processes published first {ATTEMPTS_MAX} times",
+        layout.root.display()
+    )))
+}
+
+fn sync_published(layout: &Layout, version: u64) -> Result<()> {
+    sync_dir("store::publish::sync_manifest_dir", &layout.manifests).map_err(|e| {
+        Error::Unavailable(format!(
+            "version {version} of {} is published, but may not outlive a power failure: {e}",
+            layout.root.display()
+        ))
+    })
+}
+
+/// Ends a writer and removes what its change made superfluous. The version is published whatever
+/// happens here, and the next cleaning does what this one could not.
+fn finish(store: &Store, work: WorkDir) {
+    drop(work);
+    let _ = store.clean();
+}

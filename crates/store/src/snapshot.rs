@@ -1,0 +1,219 @@
+//! One reader's view of a store: a version that stays as it is while the view is held.
+//!
+//! A snapshot holds a shared lock on its version's manifest. Cleaning removes a version only under
+//! an exclusive lock, and a segment only when no manifest in the directory names it, so everything
+//! that a snapshot names can be opened until it is dropped.
+//!
+//! Cost: a listing of a directory of few names, an open and a lock; decoding only when the version is
+//! new to this process.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use coload_format::{Error, Result};
+
+use crate::change::missing_table;
+use crate::directory::{Layout, Lock, is_still_at, lock_shared};
+use crate::manifest::{MANIFEST_BYTES_MAX, Manifest, SegmentEntry, TableEntry};
+use crate::segment::SegmentFile;
+use crate::store::{Store, lock_mutex};
+
+/// How often a version may vanish under a reader before it gives up: each time, a writer published
+/// a newer one in between.
+const ATTEMPTS_MAX: usize = 10_000;
+/// Attempts without a pause.
+const ATTEMPTS_BUSY: usize = 100;
+
+/// A version of a store that does not change; clones share it.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    store: Store,
+    pinned: Arc<Pinned>,
+}
+
+/// A version whose manifest cannot be removed while this lives.
+#[derive(Debug)]
+pub(crate) struct Pinned {
+    /// What the version holds.
+    pub manifest: Arc<Manifest>,
+    /// Whether the file system locks; if not, the version may be removed.
+    pub lock: Lock,
+    /// Holds the lock.
+    _file: File,
+}
+
+/// Tells whether a manifest file is the one that was decoded before.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ManifestKey {
+    version: u64,
+    device: u64,
+    inode: u64,
+    bytes: u64,
+    modified: (i64, i64),
+}
+
+impl Snapshot {
+    /// The newest version of `store`.
+    pub(crate) fn newest(store: &Store) -> Result<Self> {
+        let pinned = Arc::new(pin_newest(store)?);
+        Ok(Snapshot { store: store.clone(), pinned })
+    }
+
+    /// Number of the version.
+    pub fn version(&self) -> u64 {
+        self.pinned.manifest.version
+    }
+
+    /// All tables, in the order of their creation.
+    pub fn tables(&self) -> &[TableEntry] {
+        &self.pinned.manifest.tables
+    }
+
+    /// The table of this name, without regard to case.
+    pub fn table(&self, name: &str) -> Option<&TableEntry> {
+        self.pinned.manifest.table(name)
+    }
+
+    /// The table of this name, which must exist.
+    ///
+    /// # Errors
+    /// `Invalid` with the names of the tables that do.
+    pub fn require_table(&self, name: &str) -> Result<&TableEntry> {
+        self.table(name).ok_or_else(|| missing_table(&self.pinned.manifest, name))
+    }
+
+    /// Where a segment of this version lies.
+    pub fn segment_path(&self, segment: &SegmentEntry) -> PathBuf {
+        self.store.layout().segment(&segment.file)
+    }
+
+    /// An open segment of this version; the store keeps it open for the next caller.
+    ///
+    /// # Errors
+    /// `Corrupt` when the file is gone or is not what the manifest says of it.
+    pub fn segment(&self, table: &TableEntry, segment: &SegmentEntry) -> Result<Arc<SegmentFile>> {
+        if let Some(open) = self.store.open_segments().get(&segment.file) {
+            return Ok(Arc::clone(open));
+        }
+        let path = self.segment_path(segment);
+        let open = Arc::new(open_segment(&path, table, segment)?);
+        self.store.keep_open(segment, &open);
+        Ok(open)
+    }
+
+    /// The store.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+}
+
+fn open_segment(path: &Path, table: &TableEntry, segment: &SegmentEntry) -> Result<SegmentFile> {
+    let bytes = match std::fs::metadata(path) {
+        Ok(metadata) => metadata.len(),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            return Err(Error::corrupt(path, "the manifest names this segment, and it is gone"));
+        }
+        Err(e) => return Err(Error::io("open", path, &e)),
+    };
+    if bytes != segment.bytes {
+        let what = format!("{bytes} bytes, and the manifest says {}", segment.bytes);
+        return Err(Error::corrupt(path, what));
+    }
+    let file = SegmentFile::open(path)?;
+    let shapes = (0..file.column_count()).map(|c| file.physical(c));
+    let wanted = table.schema.columns().iter().map(|c| c.data_type.physical());
+    if file.rows() != segment.rows || !shapes.eq(wanted) {
+        let what = format!(
+            "{} rows of {} columns, and the manifest says {} rows of {} columns, or other types",
+            file.rows(),
+            file.column_count(),
+            segment.rows,
+            table.schema.len()
+        );
+        return Err(Error::corrupt(path, what));
+    }
+    Ok(file)
+}
+
+/// Finds the newest version and locks it against removal.
+///
+/// Between the listing and the lock a writer may publish a newer version and remove this one. The
+/// lock of a removed file protects nothing, so the name is looked at again after locking.
+pub(crate) fn pin_newest(store: &Store) -> Result<Pinned> {
+    let layout = store.layout();
+    for attempt in 0..ATTEMPTS_MAX {
+        if attempt > ATTEMPTS_BUSY {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let Some(version) = layout.list_versions()?.pop() else {
+            // Also seen for an instant when all versions listed so far went while listing.
+            if attempt < ATTEMPTS_BUSY {
+                continue;
+            }
+            return Err(Error::corrupt(&layout.manifests, "no manifest in a store"));
+        };
+        let path = layout.manifest(version);
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+            Err(e) => return Err(Error::io("open", &path, &e)),
+        };
+        let lock = lock_shared(&file);
+        if lock == Lock::Busy || !is_still_at(&path, &file) {
+            continue;
+        }
+        let manifest = read_manifest(store, version, &path, &file)?;
+        return Ok(Pinned { manifest, lock, _file: file });
+    }
+    Err(Error::Unavailable(format!(
+        "cannot take a snapshot of {}: its newest manifest is locked by another program",
+        layout.root.display()
+    )))
+}
+
+/// The decoded manifest of an open file, from memory when it is the one decoded last.
+fn read_manifest(store: &Store, version: u64, path: &Path, file: &File) -> Result<Arc<Manifest>> {
+    let metadata = file.metadata().map_err(|e| Error::io("read", path, &e))?;
+    let key = ManifestKey {
+        version,
+        device: metadata.dev(),
+        inode: metadata.ino(),
+        bytes: metadata.len(),
+        modified: (metadata.mtime(), metadata.mtime_nsec()),
+    };
+    if let Some((known, manifest)) = lock_mutex(&store.inner().newest).as_ref()
+        && *known == key
+    {
+        return Ok(Arc::clone(manifest));
+    }
+    let manifest = Arc::new(decode_file(version, path, file)?);
+    store.remember(key, &manifest);
+    Ok(manifest)
+}
+
+/// Reads and decodes an open manifest.
+pub(crate) fn decode_file(version: u64, path: &Path, file: &File) -> Result<Manifest> {
+    let mut bytes = Vec::new();
+    let mut limited = file.take(MANIFEST_BYTES_MAX as u64 + 1);
+    limited.read_to_end(&mut bytes).map_err(|e| Error::io("read", path, &e))?;
+    let manifest = Manifest::decode(&bytes, path)?;
+    if manifest.version != version {
+        let what = format!("holds version {}, not that of its name", manifest.version);
+        return Err(Error::corrupt(path, what));
+    }
+    Ok(manifest)
+}
+
+/// The manifest of an older version, when it is still there.
+pub(crate) fn read_version(layout: &Layout, version: u64) -> Result<Option<Manifest>> {
+    let path = layout.manifest(version);
+    match File::open(&path) {
+        Ok(file) => decode_file(version, &path, &file).map(Some),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(Error::io("open", &path, &e)),
+    }
+}

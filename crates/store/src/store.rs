@@ -1,0 +1,277 @@
+//! A store: opening it, reading it through snapshots, changing it through publishing.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use coload_format::{Error, Result, Schema};
+
+use crate::change::{self, LoadTarget, OnExisting, OnMissing};
+use crate::directory::{FORMAT_NAME, FORMAT_TEXT, Layout, link_new, make_dir, sync_dir, write_new};
+use crate::gc::{self, Cleaned};
+use crate::manifest::{Manifest, SegmentEntry};
+use crate::publish::{LoadDir, MergeDir, publish_change};
+use crate::segment::SegmentFile;
+use crate::snapshot::{ManifestKey, Snapshot};
+use crate::work_dir::WorkDir;
+
+/// Most segments kept open while nobody uses them; each is a memory map, of which a process can
+/// have some 65,000.
+const IDLE_SEGMENTS_MAX: usize = 4_096;
+/// More than any `format` file holds.
+const FORMAT_BYTES_MAX: u64 = 256;
+
+/// A directory of tables. Clones are cheap and share what is open.
+#[derive(Debug, Clone)]
+pub struct Store {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    layout: Layout,
+    /// The manifest decoded last.
+    pub newest: Mutex<Option<(ManifestKey, Arc<Manifest>)>>,
+    /// Open segments by file name.
+    segments: Mutex<HashMap<String, Arc<SegmentFile>>>,
+}
+
+/// The lock of a mutex whose content is whole at any time, so that a panic elsewhere is no reason to
+/// stop.
+pub(crate) fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Store {
+    /// Opens an existing store. Reads its newest manifest and removes the leftovers of writers that
+    /// died; without permission to write, removes nothing.
+    ///
+    /// # Errors
+    /// `Invalid` when `path` is not a store or cannot be read, `Corrupt` when its manifest is damaged.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        let layout = layout_of(path.as_ref())?;
+        check_format(&layout)?;
+        let inner = Inner { layout, newest: Mutex::default(), segments: Mutex::default() };
+        let store = Store { inner: Arc::new(inner) };
+        store.snapshot()?;
+        // Leftovers are in nobody's way; what cannot be removed now is tried again later.
+        let _ = store.clean();
+        Ok(store)
+    }
+
+    /// Opens a store, or makes one of a directory that is absent or empty.
+    ///
+    /// # Errors
+    /// As [`Store::open`]; `Invalid` when the directory holds something else.
+    pub fn create_or_open(path: impl AsRef<Path>) -> Result<Self> {
+        let layout = layout_of(path.as_ref())?;
+        if !layout.format().exists() {
+            create(&layout)?;
+        }
+        Store::open(path)
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.layout().root
+    }
+
+    /// The newest version, to read from; never waits for a writer.
+    ///
+    /// # Errors
+    /// `Corrupt` when the manifest is damaged.
+    pub fn snapshot(&self) -> Result<Snapshot> {
+        Snapshot::newest(self)
+    }
+
+    /// Begins a load: checks that it fits the table, and makes a directory to write segments in.
+    ///
+    /// # Errors
+    /// `Invalid` when the table exists or has other columns; names the column.
+    pub fn begin_load(&self, target: LoadTarget) -> Result<LoadDir> {
+        // As in `open`.
+        let _ = self.clean();
+        LoadDir::begin(self, target)
+    }
+
+    /// Begins a merge of segments of the table with this id.
+    ///
+    /// # Errors
+    /// `Unavailable` when the directory cannot be written.
+    pub fn begin_merge(&self, table_id: u64) -> Result<MergeDir> {
+        MergeDir::begin(self, table_id)
+    }
+
+    /// Makes an empty table. Returns the version, `None` when it is there and is to be kept.
+    ///
+    /// # Errors
+    /// `Invalid` when it exists and must not.
+    pub fn create_table(
+        &self,
+        name: &str,
+        schema: &Schema,
+        on_existing: OnExisting,
+    ) -> Result<Option<u64>> {
+        publish_change(self, |m| change::create_table(m, name, schema, on_existing))
+    }
+
+    /// Removes a table. Returns the version, `None` when there is none and that is fine.
+    ///
+    /// # Errors
+    /// `Invalid` when it does not exist and must.
+    pub fn drop_table(&self, name: &str, on_missing: OnMissing) -> Result<Option<u64>> {
+        publish_change(self, |m| change::drop_table(m, name, on_missing))
+    }
+
+    /// Removes a table's rows. Returns the version, `None` when it was empty.
+    ///
+    /// # Errors
+    /// `Invalid` when it does not exist.
+    pub fn truncate_table(&self, name: &str) -> Result<Option<u64>> {
+        publish_change(self, |m| change::truncate_table(m, name))
+    }
+
+    /// Removes leftovers of dead writers, versions that nobody reads, and their segments. Opening a
+    /// store, beginning a load and publishing do this by themselves.
+    ///
+    /// # Errors
+    /// The first thing that could not be removed; the rest is removed all the same.
+    pub fn clean(&self) -> Result<Cleaned> {
+        gc::clean(self)
+    }
+
+    pub(crate) fn inner(&self) -> &Inner {
+        &self.inner
+    }
+
+    pub(crate) fn layout(&self) -> &Layout {
+        &self.inner.layout
+    }
+
+    pub(crate) fn open_segments(&self) -> MutexGuard<'_, HashMap<String, Arc<SegmentFile>>> {
+        lock_mutex(&self.inner.segments)
+    }
+
+    /// Keeps a segment open for the next reader.
+    pub(crate) fn keep_open(&self, segment: &SegmentEntry, open: &Arc<SegmentFile>) {
+        let mut segments = self.open_segments();
+        if segments.len() >= IDLE_SEGMENTS_MAX {
+            segments.retain(|_, idle| Arc::strong_count(idle) > 1);
+        }
+        segments.insert(segment.file.clone(), Arc::clone(open));
+    }
+
+    /// Keeps the manifest decoded last, and closes segments that it no longer names.
+    pub(crate) fn remember(&self, key: ManifestKey, manifest: &Arc<Manifest>) {
+        let mut segments = self.open_segments();
+        if !segments.is_empty() {
+            let named: HashSet<&str> =
+                manifest.tables.iter().flat_map(|t| &t.segments).map(|s| s.file.as_str()).collect();
+            segments.retain(|file, _| named.contains(file.as_str()));
+        }
+        *lock_mutex(&self.inner.newest) = Some((key, Arc::clone(manifest)));
+    }
+}
+
+/// Paths are made absolute once, so that a change of the working directory does not move the store.
+fn layout_of(path: &Path) -> Result<Layout> {
+    let root = std::path::absolute(path).map_err(|e| Error::io("find", path, &e))?;
+    Ok(Layout::new(root))
+}
+
+fn check_format(layout: &Layout) -> Result<()> {
+    let path = layout.format();
+    let mut text = Vec::new();
+    let read = File::open(&path).and_then(|f| f.take(FORMAT_BYTES_MAX).read_to_end(&mut text));
+    match read {
+        Ok(_) if text == FORMAT_TEXT.as_bytes() => Ok(()),
+        Ok(_) if text.starts_with(b"coload store ") => Err(Error::Invalid(format!(
+            "store {} has a newer format than this program reads: {:?} (update it)",
+            layout.root.display(),
+            String::from_utf8_lossy(&text).trim_end(),
+        ))),
+        Ok(_) => Err(Error::corrupt(&path, "does not say `coload store 1`")),
+        Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Err(not_a_store(layout))
+        }
+        Err(e) => Err(Error::io("open", &path, &e)),
+    }
+}
+
+fn not_a_store(layout: &Layout) -> Error {
+    let root = layout.root.display();
+    Error::Invalid(if layout.root.is_dir() {
+        format!("{root} is not a store: it has no file `{FORMAT_NAME}` (`coload load` makes one)")
+    } else if layout.root.exists() {
+        format!("{root} is not a store: it is not a directory")
+    } else {
+        format!("there is no store {root} (`coload load INPUT --into {root}` makes one)")
+    })
+}
+
+/// Makes the directories, the first manifest and, last, the file that says that it is a store. Two
+/// processes may do so at once, and one may take up what another one left.
+fn create(layout: &Layout) -> Result<()> {
+    if layout.root.exists() && !layout.root.is_dir() {
+        return Err(not_a_store(layout));
+    }
+    make_dir_unless_there(&layout.root)?;
+    check_empty(layout)?;
+    for dir in [&layout.manifests, &layout.segments, &layout.tmp] {
+        make_dir_unless_there(dir)?;
+    }
+    let work = WorkDir::make(layout)?;
+    if layout.list_versions()?.is_empty() {
+        let tmp = work.join("manifest");
+        let first = Manifest::first();
+        write_new("store::publish::write_manifest", &tmp, &first.encode()?)?;
+        link_unless_there("store::publish::link", &tmp, &layout.manifest(first.version))?;
+    }
+    sync_dir("store::publish::sync_manifest_dir", &layout.manifests)?;
+    let tmp = work.join(FORMAT_NAME);
+    write_new("store::create::write_format", &tmp, FORMAT_TEXT.as_bytes())?;
+    link_unless_there("store::create::link_format", &tmp, &layout.format())?;
+    sync_dir("store::create::sync_root", &layout.root)?;
+    let parent = layout.root.parent().map_or_else(|| PathBuf::from("/"), Path::to_owned);
+    match sync_dir("store::create::sync_root", &parent) {
+        // A directory one may pass and write but not list cannot be synced by us.
+        Err(Error::Invalid(_)) => Ok(()),
+        synced => synced,
+    }
+}
+
+/// Refuses a directory with somebody else's files. Ours without `format` are a creation that was
+/// interrupted; `lost+found` is in each root of an ext4 file system.
+fn check_empty(layout: &Layout) -> Result<()> {
+    let fail = |e: io::Error| Error::io("list", &layout.root, &e);
+    for entry in fs::read_dir(&layout.root).map_err(fail)? {
+        let name = entry.map_err(fail)?.file_name();
+        let known = ["manifest", "segments", "tmp", FORMAT_NAME, "lost+found"];
+        if !known.iter().any(|k| name == *k) {
+            return Err(Error::Invalid(format!(
+                "{} is not a store and holds other files, such as {} (name an empty or absent \
+                 directory)",
+                layout.root.display(),
+                name.to_string_lossy(),
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn make_dir_unless_there(dir: &Path) -> Result<()> {
+    match make_dir("store::create::mkdir", dir) {
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists && dir.is_dir() => Ok(()),
+        Err(e) => Err(Error::io("make the directory", dir, &e)),
+        Ok(()) => Ok(()),
+    }
+}
+
+fn link_unless_there(point: &'static str, from: &Path, to: &Path) -> Result<()> {
+    match link_new(point, from, to) {
+        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => Err(Error::io("make", to, &e)),
+        _ => Ok(()),
+    }
+}
