@@ -1,0 +1,149 @@
+//! `coload-bench`: makes the data of the laboratory.
+
+mod blocks;
+mod cache;
+mod tpch;
+mod warehouse;
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Makes the data of the laboratory; README.md in bench/ tells the rest.
+#[derive(Parser)]
+#[command(version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Writes a data set and its schema, and prints the path of the data
+    #[command(subcommand)]
+    Generate(DataSet),
+    /// Prints the CREATE TABLE of a table
+    Schema {
+        /// warehouse or a TPC-H table
+        table: String,
+    },
+}
+
+#[derive(Subcommand)]
+enum DataSet {
+    /// TPC-H lineitem
+    Lineitem {
+        /// TPC-H scale factor; 1 is 6 million rows and 760 MB
+        #[arg(long)]
+        scale: f64,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// A table of 155 columns, as a data warehouse has
+    Warehouse {
+        /// Number of rows; a million are 1.3 GB
+        #[arg(long)]
+        rows: u64,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// The eight TPC-H tables, into one directory
+    Tpch {
+        /// TPC-H scale factor
+        #[arg(long)]
+        scale: f64,
+        /// Directory to write to
+        #[arg(long)]
+        out: PathBuf,
+    },
+}
+
+/// Where a file goes.
+#[derive(clap::Args)]
+struct Place {
+    /// File to write; without it the file goes to the cache, unless it is there already
+    #[arg(long)]
+    out: Option<PathBuf>,
+    /// Directory of the cache
+    #[arg(long, default_value = "bench/cache")]
+    cache: PathBuf,
+}
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse().command {
+        Command::Generate(data_set) => {
+            generate(data_set).and_then(|path| print(&path.display().to_string()))
+        }
+        Command::Schema { table } => schema(&table).and_then(|text| print(&text)),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            // Nothing is left to do when standard error is closed too.
+            let _ = writeln!(io::stderr(), "coload-bench: {e}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn generate(data_set: DataSet) -> io::Result<PathBuf> {
+    match data_set {
+        DataSet::Lineitem { scale, place } => place.file(
+            &format!("lineitem-sf{scale}"),
+            tpch::VERSION,
+            &schema("lineitem")?,
+            |path| tpch::generate("lineitem", scale, path),
+        ),
+        DataSet::Warehouse { rows, place } => place.file(
+            &format!("warehouse-{rows}"),
+            warehouse::VERSION,
+            &warehouse::schema(),
+            |path| warehouse::generate(rows, path),
+        ),
+        DataSet::Tpch { scale, out } => {
+            std::fs::create_dir_all(&out)?;
+            for table in tpch::TABLES {
+                let path = out.join(table).with_extension("tbl");
+                tpch::generate(table, scale, &path)?;
+                cache::write_schema(&path, &schema(table)?)?;
+            }
+            Ok(out)
+        }
+    }
+}
+
+impl Place {
+    fn file(
+        self,
+        stem: &str,
+        version: &str,
+        schema: &str,
+        generate: impl FnOnce(&Path) -> io::Result<()>,
+    ) -> io::Result<PathBuf> {
+        let Some(path) = self.out else {
+            return cache::file(&self.cache, stem, version, schema, generate);
+        };
+        generate(&path)?;
+        cache::write_schema(&path, schema)?;
+        Ok(path)
+    }
+}
+
+fn schema(table: &str) -> io::Result<String> {
+    if table == "warehouse" {
+        return Ok(warehouse::schema());
+    }
+    tpch::schema(table).map(str::to_owned).ok_or_else(|| {
+        let tables = tpch::TABLES.join(", ");
+        io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!("no table \"{table}\"; the tables are warehouse, {tables}"),
+        )
+    })
+}
+
+fn print(text: &str) -> io::Result<()> {
+    writeln!(io::stdout(), "{}", text.trim_end())
+}
