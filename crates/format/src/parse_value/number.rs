@@ -14,8 +14,9 @@ const SIGNIFICANT_MAX: i64 = 38;
 /// A number's characters, read once: the quick paths work on this.
 #[derive(Debug, Clone, Copy)]
 pub struct Quick<'a> {
-    /// The whole field.
-    field: &'a [u8],
+    chunk: &'a [u8],
+    start: usize,
+    end: usize,
     /// Whether a minus leads.
     minus: bool,
     /// What follows the minus, unless it is empty or long.
@@ -27,21 +28,23 @@ impl<'a> Quick<'a> {
     #[inline(always)]
     pub fn from_field(field: &'a [u8]) -> Self {
         let minus = field.first() == Some(&b'-');
-        Quick { field, minus, tail: Tail::from_field(&field[usize::from(minus)..]) }
+        let tail = Tail::from_field(&field[usize::from(minus)..]);
+        Quick { chunk: field, start: 0, end: field.len(), minus, tail }
     }
 
     /// From `chunk[start..end]`, quicker: the bytes before `start` may be read too.
     #[inline(always)]
     pub fn from_chunk(chunk: &'a [u8], start: usize, end: usize) -> Self {
-        let field = &chunk[start..end];
-        let minus = field.first() == Some(&b'-');
-        Quick { field, minus, tail: Tail::from_chunk(chunk, start + usize::from(minus), end) }
+        // An empty field may see a minus that follows it; there is no tail then.
+        let minus = chunk.get(start) == Some(&b'-');
+        let tail = Tail::from_chunk(chunk, start + usize::from(minus), end);
+        Quick { chunk, start, end, minus, tail }
     }
 
     /// The whole field.
     #[inline(always)]
     pub fn field(self) -> &'a [u8] {
-        self.field
+        &self.chunk[self.start..self.end]
     }
 
     /// All digits, none of them after a point.
@@ -49,7 +52,7 @@ impl<'a> Quick<'a> {
     fn digits(self) -> Option<u64> {
         match self.tail {
             Some(tail) => tail.digits(),
-            None => many_digits(&self.field[usize::from(self.minus)..]),
+            None => many_digits(self.field().get(usize::from(self.minus)..)?),
         }
     }
 }
@@ -62,7 +65,7 @@ fn signed(minus: bool, value: u64) -> i64 {
 }
 
 /// SMALLINT, INTEGER or BIGINT.
-#[inline]
+#[inline(always)]
 pub fn parse_integer(number: Quick<'_>, min: i64, max: i64) -> Result<i64, Rule> {
     if let Some(value) = number.digits()
         && value <= i64::MAX as u64
@@ -72,7 +75,7 @@ pub fn parse_integer(number: Quick<'_>, min: i64, max: i64) -> Result<i64, Rule>
             return Ok(value);
         }
     }
-    slow_integer(number.field, min, max)
+    slow_integer(number.field(), min, max)
 }
 
 /// [`parse_integer`] in full.
@@ -95,9 +98,16 @@ pub fn slow_integer(field: &[u8], min: i64, max: i64) -> Result<i64, Rule> {
 }
 
 /// DECIMAL of up to 18 digits: the unscaled number. `scale <= precision <= 18`.
-#[inline]
+#[inline(always)]
 pub fn parse_decimal(number: Quick<'_>, precision: u8, scale: u8) -> Result<i64, Rule> {
     debug_assert!(scale <= precision && precision <= DECIMAL_INT_PRECISION_MAX);
+    // Most columns of decimals have their point at one place.
+    if (1..8).contains(&scale)
+        && let Some(value) = number.tail.and_then(|tail| tail.point_before(usize::from(scale)))
+        && value < POW10[usize::from(precision)]
+    {
+        return Ok(signed(number.minus, value));
+    }
     if let Some((value, fraction)) = number.tail.and_then(Tail::point)
         && fraction <= usize::from(scale)
     {
@@ -106,11 +116,11 @@ pub fn parse_decimal(number: Quick<'_>, precision: u8, scale: u8) -> Result<i64,
             return Ok(signed(number.minus, value * POW10[zeros]));
         }
     }
-    slow_decimal(number.field, precision, scale).map(|value| value as i64)
+    slow_decimal(number.field(), precision, scale).map(|value| value as i64)
 }
 
 /// DECIMAL of up to 38 digits: the unscaled number. `scale <= precision <= 38`.
-#[inline]
+#[inline(always)]
 pub fn parse_wide_decimal(number: Quick<'_>, precision: u8, scale: u8) -> Result<i128, Rule> {
     debug_assert!(scale <= precision && precision <= 38);
     if let Some((value, fraction)) = number.tail.and_then(Tail::point)
@@ -123,7 +133,7 @@ pub fn parse_wide_decimal(number: Quick<'_>, precision: u8, scale: u8) -> Result
             return Ok(if number.minus { -value } else { value });
         }
     }
-    slow_decimal(number.field, precision, scale)
+    slow_decimal(number.field(), precision, scale)
 }
 
 /// [`parse_decimal`] and [`parse_wide_decimal`] in full.
@@ -134,7 +144,7 @@ pub fn slow_decimal(field: &[u8], precision: u8, scale: u8) -> Result<i128, Rule
 }
 
 /// DOUBLE, as its ordinal.
-#[inline]
+#[inline(always)]
 pub fn parse_double(number: Quick<'_>) -> Result<i64, Rule> {
     // Both operands are exact, so that one division rounds correctly (Clinger, PLDI 1990).
     const POWERS: [f64; 17] = [
@@ -146,7 +156,7 @@ pub fn parse_double(number: Quick<'_>) -> Result<i64, Rule> {
         let value = value as f64 / POWERS[fraction];
         return Ok(ordinal_from_f64(if number.minus { -value } else { value }));
     }
-    slow_double(number.field)
+    slow_double(number.field())
 }
 
 /// [`parse_double`] in full.
@@ -162,7 +172,7 @@ pub fn slow_double(field: &[u8]) -> Result<i64, Rule> {
 }
 
 /// REAL, as its ordinal.
-#[inline]
+#[inline(always)]
 pub fn parse_real(number: Quick<'_>) -> Result<i64, Rule> {
     const POWERS: [f32; 11] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10];
     if let Some((value, fraction)) = number.tail.and_then(Tail::point)
@@ -172,7 +182,7 @@ pub fn parse_real(number: Quick<'_>) -> Result<i64, Rule> {
         let value = value as f32 / POWERS[fraction];
         return Ok(ordinal_from_f32(if number.minus { -value } else { value }));
     }
-    slow_real(number.field)
+    slow_real(number.field())
 }
 
 /// [`parse_real`] in full.

@@ -69,18 +69,16 @@ pub struct Tail {
     high: u64,
 }
 
-/// For each length of a field, which bytes of a tail belong to it.
-const TAIL_MASKS: [(u64, u64); 17] = {
-    let mut table = [(0, 0); 17];
+/// For each length of a field less one, which bytes of a tail belong to it.
+const TAIL_MASKS: [(u64, u64); 16] = {
+    let mut table = [(u64::MAX, u64::MAX); 16];
     let mut len = 1;
-    while len <= 16 {
-        let high = if len < 8 { !(u64::MAX >> (8 * len)) } else { u64::MAX };
-        let low = match len {
-            0..=8 => 0,
-            9..16 => !(u64::MAX >> (8 * (len - 8))),
-            _ => u64::MAX,
+    while len < 16 {
+        table[len - 1] = match len {
+            0..8 => (0, !(u64::MAX >> (8 * len))),
+            8 => (0, u64::MAX),
+            _ => (!(u64::MAX >> (8 * (len - 8))), u64::MAX),
         };
-        table[len] = (low, high);
         len += 1;
     }
     table
@@ -90,14 +88,13 @@ impl Tail {
     /// From a field of its own; `None` unless it has 1 to 16 characters.
     #[inline(always)]
     pub fn from_field(field: &[u8]) -> Option<Tail> {
-        let (low_mask, high_mask) = *TAIL_MASKS.get(field.len())?;
+        let (low_mask, high_mask) = *TAIL_MASKS.get(field.len().wrapping_sub(1))?;
         let (low, high) = match (field.first_chunk::<8>(), field.last_chunk::<8>()) {
             (Some(first), Some(last)) => {
                 let shift = 8 * (16 - field.len()) as u32;
                 let low = u64::from_le_bytes(*first).checked_shl(shift).unwrap_or(0);
                 (low, u64::from_le_bytes(*last))
             }
-            _ if field.is_empty() => return None,
             _ => (0, load_short(field) << (8 * (8 - field.len()))),
         };
         Some(Tail { low: (low ^ ZEROS) & low_mask, high: (high ^ ZEROS) & high_mask })
@@ -107,14 +104,10 @@ impl Tail {
     /// has 1 to 16 characters and 16 bytes of the chunk are before `end`.
     #[inline(always)]
     pub fn from_chunk(chunk: &[u8], start: usize, end: usize) -> Option<Tail> {
-        let (low_mask, high_mask) = *TAIL_MASKS.get(end.wrapping_sub(start))?;
+        let (low_mask, high_mask) = *TAIL_MASKS.get(end.wrapping_sub(start).wrapping_sub(1))?;
         let bytes = chunk.get(end.wrapping_sub(16)..end)?.as_array::<16>()?;
         let word = u128::from_le_bytes(*bytes);
         let (low, high) = (word as u64, (word >> 64) as u64);
-        // An empty field has an empty mask, and no number is made of it.
-        if start == end {
-            return None;
-        }
         Some(Tail { low: (low ^ ZEROS) & low_mask, high: (high ^ ZEROS) & high_mask })
     }
 
@@ -124,6 +117,20 @@ impl Tail {
         let (low, high) = (self.low, self.high);
         let over = (low.wrapping_add(ABOVE_NINE) | low) | (high.wrapping_add(ABOVE_NINE) | high);
         (over & HIGHS == 0).then(|| eight_digits(low) * POW10[8] + eight_digits(high))
+    }
+
+    /// The number without its point, if the point stands before the last `after` digits, 1 to 7.
+    #[inline(always)]
+    pub fn point_before(self, after: usize) -> Option<u64> {
+        let place = 56 - 8 * after;
+        let point = 0xff << place;
+        let high = self.high ^ ((b'.' ^ b'0') as u64) << place;
+        if high & point != 0 {
+            return None;
+        }
+        let before = high & !(u64::MAX << place);
+        let high = (high & (u64::MAX << place)) | before << 8 | self.low >> 56;
+        Tail { low: self.low << 8, high }.digits()
     }
 
     /// The number without its point, and how many digits stand after the point. Nothing but
