@@ -1,1 +1,29 @@
-//! placeholder
+//! Scans segments on codes: tests predicates on packed codes, decodes the selected rows only, and
+//! aggregates without decoding at all.
+//!
+//! ```text
+//!   Predicate --Filter::new, once a segment--> ranges of codes or values
+//!   Filter    --open, once a page-->           PageFilter   (a page may turn out all or none)
+//!   PageFilter --block-->                      BlockMask    (1,024 bits)
+//!   BlockMask  --ColumnPage::decode_*-->       selected values
+//!              --aggregate::Scan-->            groups and their sums
+//! ```
+//!
+//! Invariant: no threads (but for [`run`]), no SQL, no Arrow; every step works on one page.
+//! NULL never matches a test, except [`Test::IsNull`].
+
+pub mod aggregate;
+mod column_page;
+mod compare;
+mod filter;
+mod mask;
+mod predicate;
+mod ranges;
+mod run;
+mod unpack;
+
+pub use column_page::{ColumnPage, NullBits};
+pub use filter::{Filter, PageFilter};
+pub use mask::{BlockMask, Selection};
+pub use predicate::{Accept, Predicate, Test, may_match};
+pub use run::{PageQueue, PageRef, run};
