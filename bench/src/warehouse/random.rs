@@ -19,7 +19,7 @@ impl Random {
 
     /// A number of `0..count`.
     pub fn below(&mut self, count: u32) -> u32 {
-        ((self.bits() >> 32) * u64::from(count) >> 32) as u32
+        (((self.bits() >> 32) * u64::from(count)) >> 32) as u32
     }
 
     /// True in `permille` of a thousand cases.
@@ -75,7 +75,7 @@ impl Zipf {
 
     /// The id that 64 random bits choose.
     pub fn choose(&self, bits: u64) -> u32 {
-        let cell = ((bits >> 32) * self.cells.len() as u64 >> 32) as u32;
+        let cell = (((bits >> 32) * self.cells.len() as u64) >> 32) as u32;
         let (keep_below, other) = self.cells[cell as usize];
         if (bits as u32) < keep_below {
             cell
