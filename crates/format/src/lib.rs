@@ -5,6 +5,7 @@
 pub mod bitpack;
 pub mod bytes;
 pub mod calendar;
+pub mod ddl;
 pub mod display;
 mod dictionary;
 mod error;
@@ -17,6 +18,7 @@ mod symbols;
 mod types;
 mod value;
 
+pub use ddl::{create_table_sql, parse_columns, parse_create_table};
 pub use dictionary::{CODES_MAX, Code, Dictionary};
 pub use error::{Error, Place, Result};
 pub use parse_value::{Rule, check_bytes, parse_int, parse_int_in, parse_value, parse_wide, parse_wide_in};
