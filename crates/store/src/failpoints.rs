@@ -7,7 +7,7 @@
 use std::io;
 
 /// Every point, in the order in which creating a store, a load and a cleaning pass them.
-pub const POINTS: [&str; 16] = [
+pub const POINTS: [&str; 17] = [
     "store::create::mkdir",
     "store::create::write_format",
     "store::create::link_format",
@@ -22,6 +22,7 @@ pub const POINTS: [&str; 16] = [
     "store::publish::sync_manifest_dir",
     "store::publish::remove_tmp",
     "store::clean::remove_tmp",
+    "store::clean::sync_manifest_dir",
     "store::clean::remove_manifest",
     "store::clean::remove_segment",
 ];

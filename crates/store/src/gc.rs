@@ -24,7 +24,7 @@ use coload_format::{Error, Result};
 
 use crate::directory::{
     Layout, Lock, is_still_at, is_writable, list_names, lock_exclusive, parse_segment_name,
-    remove_file,
+    remove_file, sync_dir,
 };
 use crate::load_record::LoadId;
 use crate::manifest::Manifest;
@@ -93,10 +93,13 @@ impl Pass<'_> {
     /// Removes the versions before `newest` that nobody holds and returns those that stay.
     fn remove_versions(&mut self, newest: u64) -> Result<Vec<Manifest>> {
         let mut kept = Vec::new();
-        for version in self.layout.list_versions()? {
-            if version >= newest {
-                continue;
-            }
+        let versions = self.layout.list_versions()?;
+        let old = versions.iter().take_while(|v| **v < newest);
+        if old.clone().next().is_some() {
+            // Its writer may not have come to this yet, and what follows must not be durable first.
+            sync_dir("store::clean::sync_manifest_dir", &self.layout.manifests)?;
+        }
+        for &version in old {
             match remove_version(self.layout, version) {
                 Ok(Removal::Removed) => {
                     self.cleaned.versions += 1;

@@ -13,7 +13,7 @@
 //! the link: without that, a slow writer could overwrite the history of faster ones.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use coload_format::{Error, Result};
 
@@ -259,16 +259,13 @@ fn commit(
         if change(&mut next)? == Outcome::Unchanged {
             return Ok(None);
         }
-        write_new("store::publish::write_manifest", &tmp, &next.encode()?)?;
+        write_new("store::publish::write_manifest", &tmp, &encode_checked(&next, &tmp)?)?;
         let path = layout.manifest(next.version);
         match link_new("store::publish::link", &tmp, &path) {
             Ok(()) => {}
-            // A network file system may say so of a link that it made itself.
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
-                if !is_same_file(&tmp, &path) {
-                    continue;
-                }
-            }
+            // A network file system may report a failure of a link that it made.
+            Err(_) if is_same_file(&tmp, &path) => {}
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => continue,
             Err(e) => return Err(Error::io("publish", &path, &e)),
         }
         work.keep_installed();
@@ -279,6 +276,17 @@ fn commit(
         "cannot publish in {}: other processes published first {ATTEMPTS_MAX} times",
         layout.root.display()
     )))
+}
+
+/// The bytes of a manifest that are known to be read back as they are meant: one that is published and
+/// cannot be read would close the store.
+fn encode_checked(next: &Manifest, path: &Path) -> Result<Vec<u8>> {
+    let bytes = next.encode()?;
+    match Manifest::decode(&bytes, path) {
+        Ok(same) if same == *next => Ok(bytes),
+        Ok(_) => Err(Error::Invalid("cannot publish: the manifest does not keep all of it".into())),
+        Err(e) => Err(Error::Invalid(format!("cannot publish what could not be read back: {e}"))),
+    }
 }
 
 fn sync_published(layout: &Layout, version: u64) -> Result<()> {

@@ -288,7 +288,14 @@ fn put_segment(out: &mut Vec<u8>, segment: &SegmentEntry, schema: &Schema) -> Re
             )));
         }
     };
-    assert!(segment.columns.len() == schema.len(), "statistics for each column");
+    if segment.columns.len() != schema.len() {
+        return Err(Error::Invalid(format!(
+            "segment {} has statistics of {} columns, its table has {}",
+            segment.file,
+            segment.columns.len(),
+            schema.len()
+        )));
+    }
     out.extend_from_slice(&segment.load.as_u128().to_le_bytes());
     put_varint(out, u64::from(number));
     put_varint(out, segment.rows);

@@ -1,0 +1,235 @@
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+
+use coload_format::bytes::checksum;
+use coload_format::{Column, DataType, Error, Physical, Schema, Value};
+use proptest::prelude::*;
+
+use super::*;
+use crate::directory::segment_name;
+use crate::load_record::LoadKind;
+
+fn path() -> &'static Path {
+    Path::new("x.manifest")
+}
+
+/// A column of each type.
+fn wide_schema() -> Schema {
+    let types = [
+        DataType::Boolean,
+        DataType::SmallInt,
+        DataType::Integer,
+        DataType::BigInt,
+        DataType::decimal(15, 2).unwrap(),
+        DataType::decimal(38, 0).unwrap(),
+        DataType::Real,
+        DataType::Double,
+        DataType::Date,
+        DataType::Time,
+        DataType::Timestamp,
+        DataType::TimestampTz,
+        DataType::Char(3),
+        DataType::Varchar(None),
+        DataType::Varchar(Some(0)),
+        DataType::Binary(Some(u32::MAX)),
+        DataType::Uuid,
+    ];
+    let columns = types.iter().enumerate().map(|(i, t)| Column::new(format!("c{i}"), *t));
+    let mut columns: Vec<Column> = columns.collect();
+    columns[3].nullable = false;
+    columns[3].default = Some(Value::Int(-1));
+    columns[13].default = Some(Value::Bytes(vec![b'x'; 1000].into()));
+    Schema::new(columns).unwrap()
+}
+
+fn value(data_type: DataType, seed: u8) -> Value {
+    match data_type.physical() {
+        Physical::Int => Value::Int(i64::from(seed) - 100),
+        Physical::Wide => Value::Wide(i128::from(seed) << 80),
+        Physical::Bytes => Value::Bytes(vec![seed; usize::from(seed % 70)].into()),
+    }
+}
+
+fn segment(schema: &Schema, load: LoadId, number: u32, seed: u8) -> SegmentEntry {
+    let stats = |c: &Column| {
+        let v = (seed != 0).then(|| value(c.data_type, seed));
+        ColumnStats::new(v.clone(), v, u64::from(seed % 3))
+    };
+    SegmentEntry {
+        file: segment_name(load, number),
+        rows: u64::from(seed) + 2,
+        bytes: 1 << 40,
+        load,
+        columns: schema.columns().iter().map(stats).collect(),
+    }
+}
+
+fn table(id: u64, name: &str, schema: Schema, seeds: &[u8]) -> TableEntry {
+    let load = LoadId::from_u128(u128::from(id) << 100 | 5);
+    let segments = seeds.iter().enumerate().map(|(i, s)| segment(&schema, load, i as u32, *s));
+    let mut record = LoadRecord::new(load, LoadKind::Replace);
+    record.set_inputs(&["a.csv", "ä/b.csv"]);
+    record.started_us = -5;
+    record.rows = u64::MAX;
+    TableEntry {
+        id,
+        name: name.to_owned(),
+        segments: segments.collect(),
+        schema,
+        loads: vec![record],
+        loads_count: 7,
+    }
+}
+
+fn example() -> Manifest {
+    Manifest {
+        version: 42,
+        next_table_id: 9,
+        tables: vec![
+            table(3, "Alle Typen", wide_schema(), &[0, 1, 255]),
+            table(8, "b", Schema::new(vec![Column::new("x", DataType::Date)]).unwrap(), &[]),
+        ],
+    }
+}
+
+/// Bytes with a checksum that fits, so that the decoder sees them.
+fn sealed(content: &[u8]) -> Vec<u8> {
+    [content, &checksum(content).to_le_bytes()].concat()
+}
+
+#[test]
+fn a_manifest_is_read_back_as_written() {
+    for manifest in [Manifest::first(), example()] {
+        let bytes = manifest.encode().unwrap();
+        assert_eq!(Manifest::decode(&bytes, path()).unwrap(), manifest);
+    }
+}
+
+#[test]
+fn every_flipped_bit_is_noticed() {
+    let mut bytes = example().encode().unwrap();
+    for at in 0..bytes.len() {
+        bytes[at] ^= 1 << (at % 8);
+        let error = Manifest::decode(&bytes, path()).unwrap_err();
+        assert!(matches!(&error, Error::Corrupt(t) if t.starts_with("x.manifest: ")), "{error}");
+        bytes[at] ^= 1 << (at % 8);
+    }
+}
+
+#[test]
+fn every_cut_is_noticed_with_a_checksum_that_fits_too() {
+    let bytes = example().encode().unwrap();
+    let content = &bytes[..bytes.len() - 8];
+    for at in 0..content.len() {
+        assert!(Manifest::decode(&bytes[..at], path()).is_err());
+        assert!(Manifest::decode(&sealed(&content[..at]), path()).is_err(), "cut at {at}");
+    }
+    let longer = sealed(&[content, &[0]].concat());
+    let error = Manifest::decode(&longer, path()).unwrap_err();
+    assert!(error.to_string().contains("too many"), "{error}");
+}
+
+#[test]
+fn a_newer_format_asks_for_a_newer_program() {
+    let mut bytes = Manifest::first().encode().unwrap();
+    bytes[8] = 2;
+    let error = Manifest::decode(&sealed(&bytes[..bytes.len() - 8]), path()).unwrap_err();
+    assert!(matches!(error, Error::Invalid(_)), "{error:?}");
+}
+
+#[test]
+fn tables_that_contradict_each_other_are_corrupt() {
+    let decode = |m: &Manifest| Manifest::decode(&m.encode().unwrap(), path());
+    let mut same_name = example();
+    same_name.tables[1].name = "ALLE typen".into();
+    let mut same_id = example();
+    same_id.tables[1].id = 3;
+    let mut later_id = example();
+    later_id.next_table_id = 8;
+    let mut min_over_max = example();
+    let stats = &mut min_over_max.tables[0].segments[1].columns[0];
+    (stats.min, stats.max) = (Some(Value::Int(2)), Some(Value::Int(1)));
+    let mut long_bound = example();
+    let long = Some(Value::Bytes(vec![b'x'; BOUND_BYTES_MAX + 1].into()));
+    long_bound.tables[0].segments[1].columns[13].max = long;
+    for bad in [same_name, same_id, later_id, min_over_max, long_bound] {
+        assert!(matches!(decode(&bad), Err(Error::Corrupt(_))));
+    }
+}
+
+#[test]
+fn a_segment_named_after_another_load_is_not_written() {
+    let mut manifest = example();
+    manifest.tables[0].segments[0].file = "../../etc/passwd".into();
+    assert!(manifest.encode().is_err());
+}
+
+/// The file of format 1 must be readable for ever. `COLOAD_BLESS=1` writes it anew.
+#[test]
+fn the_stored_example_of_format_1_is_read() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/examples/manifest-1.manifest");
+    if std::env::var_os("COLOAD_BLESS").is_some() {
+        std::fs::write(&file, example().encode().unwrap()).unwrap();
+    }
+    let bytes = std::fs::read(&file).unwrap();
+    assert_eq!(Manifest::decode(&bytes, &file).unwrap(), example());
+    assert_eq!(example().encode().unwrap(), bytes, "format 1 is written as before");
+}
+
+#[test]
+fn long_bounds_are_cut_and_still_hold() {
+    let long = |byte: u8| Value::Bytes(vec![byte; 100].into());
+    let stats = ColumnStats::new(Some(long(b'a')), Some(long(b'b')), 0);
+    let mut upper = vec![b'b'; 64];
+    upper[63] = b'c';
+    assert_eq!(stats.min, Some(Value::Bytes(vec![b'a'; 64].into())));
+    assert_eq!(stats.max, Some(Value::Bytes(upper.into())));
+    assert_eq!(ColumnStats::new(None, Some(long(0xff)), 0).max, None);
+    let exact = Value::Bytes(vec![0xff; 64].into());
+    assert_eq!(ColumnStats::new(None, Some(exact.clone()), 0).max, Some(exact));
+    assert_eq!(ColumnStats::new(None, Some(Value::Int(i64::MAX)), 0).max, Some(Value::Int(i64::MAX)));
+}
+
+proptest! {
+    #[test]
+    fn bounds_hold_for_any_text(head in prop::collection::vec(prop::sample::select(vec![0, 7, 0xfe, 0xff]), 60..70)) {
+        let value = Value::Bytes(head.into());
+        let stats = ColumnStats::new(Some(value.clone()), Some(value.clone()), 0);
+        prop_assert!(stats.min.as_ref() <= Some(&value));
+        if let Some(max) = &stats.max {
+            prop_assert!(*max >= value);
+            let Value::Bytes(max) = max else { unreachable!() };
+            prop_assert!(max.len() <= BOUND_BYTES_MAX);
+        }
+    }
+
+    #[test]
+    fn damaged_bytes_with_a_fitting_checksum_never_panic(
+        edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+        cut in any::<prop::sample::Index>(),
+        cut_it in any::<bool>(),
+    ) {
+        let bytes = example().encode().unwrap();
+        let mut content = bytes[..bytes.len() - 8].to_vec();
+        for (at, byte) in edits {
+            let at = at.index(content.len());
+            content[at] = byte;
+        }
+        if cut_it {
+            content.truncate(cut.index(content.len()));
+        }
+        if let Ok(manifest) = Manifest::decode(&sealed(&content), path()) {
+            // Whatever is accepted is a manifest: it can be written and read again.
+            let again = manifest.encode().unwrap();
+            prop_assert_eq!(Manifest::decode(&again, path()).unwrap(), manifest);
+        }
+    }
+
+    #[test]
+    fn random_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let head = Manifest::first().encode().unwrap();
+        let _ = Manifest::decode(&sealed(&[&head[..12], &bytes].concat()), path());
+        let _ = Manifest::decode(&bytes, path());
+    }
+}

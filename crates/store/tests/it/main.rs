@@ -1,1 +1,13 @@
-fn main() {}
+//! Tests of a store as its users see it: through files, processes and crashes.
+//!
+//! Segments are opaque bytes here: `support` writes them so that their content proves whose they are.
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+mod child;
+mod crash;
+mod faults;
+mod loads;
+mod processes;
+mod readers;
+mod support;
+mod tables;

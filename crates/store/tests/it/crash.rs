@@ -1,0 +1,94 @@
+//! Loaders that are killed: at random moments, and at every failpoint.
+
+use std::collections::BTreeSet;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::thread::sleep;
+use std::time::Duration;
+
+use coload_store::failpoints::POINTS;
+use coload_store::{LoadMode, Store};
+
+use crate::child;
+use crate::support::{Random, check_content, check_no_leftovers, load};
+
+const SIGABRT: i32 = 6;
+const SIGKILL: i32 = 9;
+
+/// Opens what a crash left and checks that everything told to be published is there.
+fn check_after_crash(path: &Path, published: &[String]) {
+    let store = Store::create_or_open(path).unwrap();
+    check_content(&store);
+    check_no_leftovers(&store);
+    let snapshot = store.snapshot().unwrap();
+    let loads: BTreeSet<String> = snapshot
+        .table("t")
+        .map(|t| t.loads.iter().map(|l| l.id.to_string()).collect())
+        .unwrap_or_default();
+    for id in published {
+        assert!(loads.contains(id), "load {id} was published and is lost");
+    }
+    drop(snapshot);
+    load(&store, "after", LoadMode::Append).unwrap();
+}
+
+#[test]
+fn a_loader_killed_at_random_moments_loses_nothing() {
+    let mut random = Random::new();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s");
+    for round in 0..300 {
+        if round % 50 == 0 {
+            // Creation is killed too.
+            let _ = std::fs::remove_dir_all(&path);
+        }
+        let mut churn = child::start(&path, "churn");
+        sleep(Duration::from_micros(random.below(40_000)));
+        churn.kill().unwrap();
+        let published = child::published(child::lines(&mut churn));
+        assert_eq!(churn.wait().unwrap().signal(), Some(SIGKILL), "it ended by itself");
+        check_after_crash(&path, &published);
+    }
+}
+
+#[test]
+fn two_loaders_killed_beside_a_third_lose_nothing() {
+    let mut random = Random::new();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s");
+    for _ in 0..30 {
+        let mut survivor = child::start(&path, "loads t 5");
+        let mut killed = [child::start(&path, "churn"), child::start(&path, "churn")];
+        let mut published = Vec::new();
+        for churn in &mut killed {
+            sleep(Duration::from_micros(random.below(40_000)));
+            churn.kill().unwrap();
+            published.extend(child::published(child::lines(churn)));
+            churn.wait().unwrap();
+        }
+        let survived = child::published(child::lines(&mut survivor));
+        assert_eq!(survived.len(), 5);
+        assert!(survivor.wait().unwrap().success());
+        published.extend(survived);
+        check_after_crash(&path, &published);
+    }
+}
+
+#[test]
+fn a_loader_that_dies_at_any_failpoint_loses_nothing() {
+    for point in POINTS {
+        for nth in 1.. {
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("s");
+            let mut child = child::start(&path, &format!("abort {point} {nth}"));
+            let published = child::published(child::lines(&mut child));
+            let status = child.wait().unwrap();
+            check_after_crash(&path, &published);
+            if status.success() {
+                assert!(nth > 1, "{point} is not passed");
+                break;
+            }
+            assert_eq!(status.signal(), Some(SIGABRT), "{point} {nth}: {status}");
+        }
+    }
+}

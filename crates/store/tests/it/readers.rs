@@ -1,0 +1,146 @@
+//! Snapshots beside writers: they stay as they are, and nobody waits.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use coload_format::Error;
+use coload_store::{Cleaned, LoadMode, OnMissing, Store};
+
+use crate::child;
+use crate::support::{check_content, check_no_leftovers, load};
+
+#[test]
+fn a_snapshot_keeps_its_files_until_it_is_dropped() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::create_or_open(dir.path().join("s")).unwrap();
+    load(&store, "t", LoadMode::Append).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    let clone = snapshot.clone();
+    let other = Store::open(store.path()).unwrap();
+    for _ in 0..3 {
+        load(&other, "t", LoadMode::Replace).unwrap();
+    }
+    other.drop_table("t", OnMissing::Fail).unwrap();
+    assert_eq!(store.snapshot().unwrap().tables().len(), 0);
+    drop(snapshot);
+    let table = clone.require_table("t").unwrap();
+    for segment in &table.segments {
+        assert!(clone.segment_path(segment).exists());
+    }
+    // The version that is held and the one after it stay, and the newest.
+    assert_eq!(fs::read_dir(store.path().join("manifest")).unwrap().count(), 3);
+    drop(clone);
+    assert_eq!(other.clean().unwrap(), Cleaned { loads: 0, versions: 2, segments: 4 });
+    check_no_leftovers(&store);
+}
+
+/// The points at which a loader stands still while others read and load.
+const STANDSTILLS: [&str; 5] = [
+    "store::publish::sync_segment",
+    "store::publish::sync_segments_dir",
+    "store::publish::write_manifest",
+    "store::publish::link",
+    "store::publish::sync_manifest_dir",
+];
+
+/// The loader that stands still at `link` has version n in hand when others have published n+1 to n+4
+/// and cleaned: its link must still be refused as n+1, or their loads would be lost.
+#[test]
+fn nobody_waits_for_a_loader_that_stands_still_and_nothing_is_lost() {
+    for point in STANDSTILLS {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::create_or_open(dir.path().join("s")).unwrap();
+        load(&store, "t", LoadMode::Append).unwrap();
+        let mut stopped = child::start(store.path(), &format!("stop {point}"));
+        let mut lines = child::lines(&mut stopped);
+        assert_eq!(lines.next().as_deref(), Some("stopped"), "{point}");
+
+        let begun = Instant::now();
+        let other = Store::open(store.path()).unwrap();
+        other.snapshot().unwrap();
+        for _ in 0..4 {
+            load(&other, "t", LoadMode::Append).unwrap();
+            other.clean().unwrap();
+        }
+        assert!(begun.elapsed() < Duration::from_secs(5), "{point}: waited");
+
+        // End of input lets it go on.
+        drop(stopped.stdin.take());
+        assert_eq!(child::published(lines).len(), 1, "{point}");
+        assert!(stopped.wait().unwrap().success());
+        let table = store.snapshot().unwrap().require_table("t").unwrap().clone();
+        assert_eq!((table.loads_count, table.segments.len()), (6, 12), "{point}");
+        check_content(&store);
+        store.clean().unwrap();
+        check_no_leftovers(&store);
+    }
+}
+
+#[test]
+fn who_may_only_read_can_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s");
+    let store = Store::create_or_open(&path).unwrap();
+    load(&store, "t", LoadMode::Append).unwrap();
+    let dead = path.join("tmp").join("0".repeat(32));
+    fs::create_dir(&dead).unwrap();
+    for place in [dir.path(), &path, &path.join("manifest"), &path.join("segments"), &path.join("tmp")] {
+        use std::os::unix::fs::PermissionsExt;
+        fs::set_permissions(place, fs::Permissions::from_mode(0o555)).unwrap();
+    }
+    let say = |task: &str| {
+        let mut reader = child::command_as_nobody(&path, task).spawn().unwrap();
+        let said: Vec<String> = child::lines(&mut reader).collect();
+        reader.wait().unwrap();
+        said
+    };
+    assert_eq!(say("read")[0], "version 2 tables 1");
+    let refused = &say("loads t 1")[0];
+    assert!(refused.starts_with("failed Invalid cannot make"), "{refused}");
+    assert!(refused.contains("Permission denied"), "{refused}");
+    assert!(dead.exists());
+    for place in [dir.path(), &path, &path.join("manifest"), &path.join("segments"), &path.join("tmp")] {
+        use std::os::unix::fs::PermissionsExt;
+        fs::set_permissions(place, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+}
+
+#[test]
+fn a_damaged_manifest_is_named_and_nothing_is_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s");
+    let store = Store::create_or_open(&path).unwrap();
+    load(&store, "t", LoadMode::Append).unwrap();
+    drop(store);
+    let manifest = path.join("manifest/00000000000000000002.manifest");
+    let mut bytes = fs::read(&manifest).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&manifest, &bytes).unwrap();
+    for open in [Store::open(&path), Store::create_or_open(&path)] {
+        let Err(Error::Corrupt(text)) = open else { panic!("opened") };
+        assert!(text.contains("00000000000000000002.manifest"), "{text}");
+    }
+    assert_eq!(fs::read_dir(path.join("segments")).unwrap().count(), 2);
+    bytes[middle] ^= 1;
+    fs::rename(&manifest, path.join("manifest/00000000000000000003.manifest")).unwrap();
+    fs::write(path.join("manifest/00000000000000000003.manifest"), &bytes).unwrap();
+    let Err(Error::Corrupt(text)) = Store::open(&path) else { panic!("opened") };
+    assert!(text.contains("holds version 2"), "{text}");
+}
+
+#[test]
+fn a_segment_that_is_gone_or_cut_is_corrupt() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::create_or_open(dir.path().join("s")).unwrap();
+    load(&store, "t", LoadMode::Append).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    let table = snapshot.require_table("t").unwrap();
+    let cut = fs::OpenOptions::new().write(true).open(snapshot.segment_path(&table.segments[0]));
+    cut.unwrap().set_len(10).unwrap();
+    fs::remove_file(snapshot.segment_path(&table.segments[1])).unwrap();
+    for (segment, why) in table.segments.iter().zip(["10 bytes", "gone"]) {
+        let Err(Error::Corrupt(text)) = snapshot.segment(table, segment) else { panic!("opened") };
+        assert!(text.contains(&segment.file) && text.contains(why), "{text}");
+    }
+}
