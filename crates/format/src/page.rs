@@ -84,16 +84,29 @@ pub struct Page {
 }
 
 impl Page {
-    /// The index entry of this page once it stands at `offset`.
-    pub fn meta(&self, offset: u64) -> PageMeta {
+    /// The page, read in place.
+    ///
+    /// # Errors
+    /// `Corrupt` when its bytes do not agree with its counts.
+    pub fn view(&self) -> Result<PageView<'_>> {
+        let meta = self.meta_with(0, 0);
+        PageView::open(&self.bytes, &meta)
+    }
+
+    fn meta_with(&self, offset: u64, checksum: u64) -> PageMeta {
         PageMeta {
             detail: self.detail.clone(),
             rows: self.rows,
             nulls: self.nulls,
             offset,
             bytes: self.bytes.len() as u64,
-            checksum: crate::bytes::checksum(&self.bytes),
+            checksum,
         }
+    }
+
+    /// The index entry of this page once it stands at `offset`.
+    pub fn meta(&self, offset: u64) -> PageMeta {
+        self.meta_with(offset, crate::bytes::checksum(&self.bytes))
     }
 }
 
@@ -179,6 +192,70 @@ pub fn encode_plain(column: &Plain) -> Result<Page> {
                 })
                 .collect::<Vec<_>>();
             encode_text(&v.bytes, &lengths, nulls, 0)
+        }
+    }
+}
+
+macro_rules! encode_codes {
+    ($ty:ident, $range_inner:ident, $range:ident, $name:ident) => {
+        /// Smallest code, largest code that is not NULL, and how many are NULL.
+        #[inline(always)]
+        fn $range_inner(codes: &[$ty], null_code: $ty) -> ($ty, $ty, usize) {
+            let (mut min, mut max, mut nulls) = ($ty::MAX, 0, 0usize);
+            for chunk in codes.chunks(BLOCK) {
+                let mut chunk_nulls: $ty = 0;
+                for c in chunk {
+                    let is_null = *c == null_code;
+                    min = min.min(*c);
+                    max = max.max(if is_null { 0 } else { *c });
+                    chunk_nulls += $ty::from(is_null);
+                }
+                nulls += chunk_nulls as usize;
+            }
+            (min, max, nulls)
+        }
+
+        crate::simd_dispatch! {
+            fn $range(codes: &[$ty], null_code: $ty) -> ($ty, $ty, usize) = $range_inner;
+        }
+
+        /// Encodes codes; `null_code`, the dictionary's length, is NULL and no code is above it.
+        pub fn $name(codes: &[$ty], null_code: $ty) -> Page {
+            let (base, max, nulls) = $range(codes, null_code);
+            let max = max.max(base);
+            let width = width_of(u64::from(if nulls > 0 { null_code } else { max } - base));
+            let mut bytes = vec![0; packed_bytes(codes.len(), width)];
+            if width > 0 {
+                pack_codes(codes, base, width, &mut bytes);
+            }
+            let detail =
+                PageDetail::Codes { base: u32::from(base), max: u32::from(max), width };
+            Page { detail, rows: codes.len() as u32, nulls: nulls as u32, bytes }
+        }
+    };
+}
+
+encode_codes!(u16, code_range_u16_inner, code_range_u16, encode_codes_u16);
+encode_codes!(u32, code_range_u32_inner, code_range_u32, encode_codes_u32);
+
+fn pack_codes<T: Copy + Into<u32>>(codes: &[T], base: T, width: u8, mut out: &mut [u8]) {
+    let base: u32 = base.into();
+    for block in codes.chunks(BLOCK) {
+        let (target, rest) = out.split_at_mut(block_bytes(block.len(), width));
+        out = rest;
+        macro_rules! pack {
+            ($ty:ident, $pack:ident) => {{
+                let mut lanes = [0 as $ty; BLOCK];
+                for (l, c) in lanes.iter_mut().zip(block) {
+                    *l = (*c).into().wrapping_sub(base) as $ty;
+                }
+                crate::bitpack::$pack(&lanes, block.len(), width, target);
+            }};
+        }
+        match width {
+            0..=8 => pack!(u8, pack_u8),
+            9..=16 => pack!(u16, pack_u16),
+            _ => pack!(u32, pack_u32),
         }
     }
 }

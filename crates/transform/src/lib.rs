@@ -1,1 +1,16 @@
-//! placeholder
+//! The transformation of loading: temporary dictionaries, one dictionary a partition, packed codes,
+//! and the merge of partitions into a segment.
+//!
+//! Invariant: no I/O, no clock, no threads; the result depends on the input only.
+
+mod cardinality;
+mod compress;
+mod fragment;
+mod merge;
+mod sort;
+
+pub use cardinality::HyperLogLog;
+pub use compress::{EncodingPolicy, PartitionColumn, compress_column};
+pub use fragment::{CODES_PROVISIONAL_MAX, Fragment, FragmentColumn, NULL_CODE, TemporaryDictionary};
+pub use merge::{merge_column, merge_dictionaries};
+pub use sort::{SortedColumn, SortedDictionary, sort_column, sort_dictionary};

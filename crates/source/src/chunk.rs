@@ -1,0 +1,491 @@
+//! Reads the records of a chunk, window after window, into a fragment and rejects.
+//!
+//! ```text
+//!   window of text  ->  positions of separators  ->  records  ->  columns, one after the other
+//! ```
+//!
+//! A window is small enough to stay in the second-level cache from the first look at its bytes to
+//! the last. A bad record is data, not an error: it is told with its place, and the window is read
+//! again without it.
+//!
+//! Nothing here does I/O.
+
+use coload_format::Result;
+use coload_transform::Fragment;
+
+use crate::column::{BadField, ColumnParser};
+use crate::field::FieldError;
+use crate::lexicon::TooManyValues;
+use crate::rows::Rows;
+use crate::tokenise::{Seen, Separators, tokenise};
+
+/// What delimits records and fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecordRules {
+    /// Bytes with a meaning.
+    pub separators: Separators,
+    /// Fields of a record.
+    pub fields: usize,
+    /// Whether a delimiter ends each record.
+    pub trailing: Trailing,
+    /// First byte of a line that is no record.
+    pub comment: Option<u8>,
+}
+
+/// Whether a delimiter follows the last field of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trailing {
+    /// No: a newline follows.
+    Newline,
+    /// Yes, as in TPC-H's files; a record without it is taken too.
+    Delimiter,
+}
+
+/// Why a record was rejected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BadRecord {
+    /// A field is no value of its column.
+    Field {
+        /// Column.
+        column: usize,
+        /// Why.
+        error: FieldError,
+    },
+    /// Fewer or more fields than columns.
+    FieldCount {
+        /// Fields of the record.
+        found: usize,
+    },
+    /// A quote was opened and never closed.
+    OpenQuote,
+}
+
+/// A record that could not become a row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RejectedRecord {
+    /// Why.
+    pub reason: BadRecord,
+    /// Newlines in the chunk before the record.
+    pub line: u64,
+    /// Byte offset of the record in its input.
+    pub offset: u64,
+    /// The field at fault, or nothing.
+    pub value: Vec<u8>,
+    /// The record without its newline.
+    pub raw: Vec<u8>,
+}
+
+/// Where a window of text stands.
+#[derive(Debug, Clone, Copy)]
+pub struct Window<'a> {
+    /// The text, one byte before it, and 64 after it.
+    pub text: &'a [u8],
+    /// First byte of the first record, at least 1.
+    pub start: usize,
+    /// End of the text.
+    pub end: usize,
+    /// Offset of `start` in the input.
+    pub offset: u64,
+    /// Records that start here or later belong to the next chunk.
+    pub limit: usize,
+    /// Whether the input ends where the text ends; then the text ends with a newline.
+    pub last: LastWindow,
+}
+
+/// Whether more text follows a window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LastWindow {
+    /// More text follows.
+    No,
+    /// The input ends.
+    Yes,
+}
+
+/// What became of a window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Consumed {
+    /// Where the first record stands that was not read.
+    pub end: usize,
+    /// Whether that record belongs to the next chunk.
+    pub done: bool,
+    /// Whether no record was whole: a longer window is needed.
+    pub short: bool,
+}
+
+/// Time spent, in units of the caller's clock.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ParseTime {
+    /// Finding separators and checking the shape of records.
+    pub tokenise: u64,
+    /// Fields to codes and values.
+    pub convert: u64,
+}
+
+/// Reads chunks of one partition, one after the other.
+#[derive(Debug)]
+pub struct ChunkParser {
+    rules: RecordRules,
+    columns: Vec<ColumnParser>,
+    ends: Vec<u32>,
+    rows: usize,
+    lines: u64,
+    bad: Vec<BadField>,
+    rejects: Vec<RejectedRecord>,
+    /// Columns that left codes since the last fragment.
+    plain_now: Vec<usize>,
+    time: ParseTime,
+    clock: fn() -> u64,
+}
+
+impl ChunkParser {
+    /// A parser with a column parser for each column; `clock` measures the steps.
+    pub fn new(rules: RecordRules, columns: Vec<ColumnParser>, clock: fn() -> u64) -> Self {
+        ChunkParser {
+            rules,
+            columns,
+            ends: Vec::new(),
+            rows: 0,
+            lines: 0,
+            bad: Vec::new(),
+            rejects: Vec::new(),
+            plain_now: Vec::new(),
+            time: ParseTime::default(),
+            clock,
+        }
+    }
+
+    /// The column parsers, to change their plans or take their lexicons.
+    pub fn columns_mut(&mut self) -> &mut Vec<ColumnParser> {
+        &mut self.columns
+    }
+
+    /// Rows of the fragment so far.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Rejects of the fragment so far.
+    pub fn reject_count(&self) -> usize {
+        self.rejects.len()
+    }
+
+    /// Columns that met too many values for codes since this was last asked.
+    pub fn take_plain_now(&mut self) -> Vec<usize> {
+        std::mem::take(&mut self.plain_now)
+    }
+
+    /// Steps' time since this was last asked.
+    pub fn take_time(&mut self) -> ParseTime {
+        std::mem::take(&mut self.time)
+    }
+
+    /// Reads the whole records of a window.
+    pub fn parse_window(&mut self, window: &Window<'_>) -> Consumed {
+        let started = (self.clock)();
+        let before = window.start - 1;
+        self.ends.clear();
+        self.ends.push(before as u32);
+        let seen =
+            tokenise(window.text, window.start, window.end, self.rules.separators, &mut self.ends);
+        let cut = self.cut(window);
+        self.time.tokenise += (self.clock)() - started;
+        let Cut { ends, consumed } = cut;
+        if ends > 1 {
+            self.ends.truncate(ends);
+            self.read_records(window, &seen, consumed.end);
+        }
+        if consumed.short && window.last == LastWindow::Yes && consumed.end < window.end {
+            return self.reject_open_quote(window, consumed.end);
+        }
+        consumed
+    }
+
+    /// Finds the last whole record of the chunk in the window.
+    fn cut(&self, window: &Window<'_>) -> Cut {
+        let is_newline = |p: u32| window.text[p as usize] == b'\n';
+        // The first record that ends at the limit or later is the chunk's last.
+        let from = self.ends.partition_point(|p| (*p as usize) + 1 < window.limit).max(1);
+        if let Some(last) = self.ends[from.min(self.ends.len())..].iter().position(|p| is_newline(*p))
+        {
+            let count = from + last + 1;
+            let end = self.ends[count - 1] as usize + 1;
+            return Cut { ends: count, consumed: Consumed { end, done: true, short: false } };
+        }
+        match self.ends[1..].iter().rposition(|p| is_newline(*p)) {
+            Some(last) => {
+                let count = last + 2;
+                let end = self.ends[count - 1] as usize + 1;
+                let done = window.last == LastWindow::Yes && end == window.end;
+                Cut { ends: count, consumed: Consumed { end, done, short: !done && end == window.start } }
+            }
+            None => Cut {
+                ends: 1,
+                consumed: Consumed {
+                    end: window.start,
+                    done: window.start == window.end,
+                    short: window.start < window.end,
+                },
+            },
+        }
+    }
+
+    fn reject_open_quote(&mut self, window: &Window<'_>, start: usize) -> Consumed {
+        let raw = &window.text[start..window.end];
+        self.rejects.push(RejectedRecord {
+            reason: BadRecord::OpenQuote,
+            line: self.lines,
+            offset: window.offset + (start - window.start) as u64,
+            value: Vec::new(),
+            raw: raw.strip_suffix(b"\n").unwrap_or(raw).to_vec(),
+        });
+        self.lines += count_newlines(raw);
+        Consumed { end: window.end, done: true, short: false }
+    }
+
+    /// Reads the records whose separators are in `ends`, up to byte `end`.
+    fn read_records(&mut self, window: &Window<'_>, seen: &Seen, end: usize) {
+        let started = (self.clock)();
+        let ends = std::mem::take(&mut self.ends);
+        let stride = self.rules.fields + usize::from(self.rules.trailing == Trailing::Delimiter);
+        let records = (ends.len() - 1) / stride;
+        let rows = Rows { text: window.text, ends: &ends, stride, count: records, fields: self.rules.fields };
+        let lines = if seen.quote {
+            count_newlines(&window.text[window.start..end])
+        } else {
+            records as u64
+        };
+        // Separators past the last record of the chunk may hold newlines; then all are looked at.
+        let newlines = (seen.newlines == records).then_some(records);
+        if self.rules.comment.is_none() && is_regular(&rows, newlines) {
+            self.time.tokenise += (self.clock)() - started;
+            let place = |row: usize| Place {
+                line: count_newlines(&window.text[window.start..rows.start(row)]),
+                offset: window.offset + (rows.start(row) - window.start) as u64,
+            };
+            self.read_regular(&rows, seen, &place);
+            self.lines += lines;
+        } else {
+            let kept = self.sort_out(window, &ends);
+            self.time.tokenise += (self.clock)() - started;
+            let rows = Rows {
+                text: &kept.text,
+                ends: &kept.ends,
+                stride,
+                count: kept.places.len(),
+                fields: self.rules.fields,
+            };
+            self.read_regular(&rows, seen, &|row| kept.places[row]);
+            self.lines += count_newlines(&window.text[window.start..end]);
+        }
+        self.ends = ends;
+    }
+
+    /// Reads records that have the right number of fields; those with bad fields are rejected, and
+    /// the rest is read again without them.
+    fn read_regular(&mut self, rows: &Rows<'_>, seen: &Seen, place: &dyn Fn(usize) -> Place) {
+        if rows.count == 0 {
+            return;
+        }
+        let started = (self.clock)();
+        let marks: Vec<_> = self.columns.iter().map(ColumnParser::mark).collect();
+        let mut bad = std::mem::take(&mut self.bad);
+        bad.clear();
+        for (column, parser) in self.columns.iter_mut().enumerate() {
+            if parser.parse(rows, column, seen, &mut bad) == Err(TooManyValues) {
+                parser.leave_codes();
+                self.plain_now.push(column);
+                let again = parser.parse(rows, column, seen, &mut bad);
+                debug_assert_eq!(again, Ok(()));
+            }
+        }
+        self.time.convert += (self.clock)() - started;
+        if bad.is_empty() {
+            self.rows += rows.count;
+        } else {
+            bad.sort_by_key(|b| (b.row, b.column));
+            bad.dedup_by_key(|b| b.row);
+            for (parser, mark) in self.columns.iter_mut().zip(marks) {
+                parser.truncate(mark);
+                parser.mark_stale();
+            }
+            for b in &bad {
+                let Place { line, offset } = place(b.row);
+                self.rejects.push(RejectedRecord {
+                    reason: BadRecord::Field { column: b.column, error: b.error },
+                    line: self.lines + line,
+                    offset,
+                    value: rows.field(b.row, b.column).to_vec(),
+                    raw: rows.record(b.row).to_vec(),
+                });
+            }
+            let kept = leave_out(rows, &bad, place);
+            let left = Rows { text: &kept.text, ends: &kept.ends, count: kept.places.len(), ..*rows };
+            self.read_regular(&left, seen, &|row| kept.places[row]);
+        }
+        self.bad = bad;
+    }
+
+    /// Copies the records that have the right number of fields; rejects the others, and passes over
+    /// empty lines (unless there is one column) and comments.
+    fn sort_out(&mut self, window: &Window<'_>, ends: &[u32]) -> Kept {
+        let mut kept = Kept::new();
+        let mut first = 1;
+        let mut line = 0;
+        for at in 1..ends.len() {
+            if window.text[ends[at] as usize] != b'\n' {
+                continue;
+            }
+            let record = &ends[first - 1..=at];
+            first = at + 1;
+            let start = record[0].wrapping_add(1) as usize;
+            let raw = &window.text[start..ends[at] as usize];
+            let raw = raw.strip_suffix(b"\r").unwrap_or(raw);
+            let place = Place { line, offset: window.offset + (start - window.start) as u64 };
+            line += 1 + if self.rules.separators.quote.is_some() { count_newlines(raw) } else { 0 };
+            if self.rules.comment.is_some_and(|c| raw.first() == Some(&c))
+                || raw.is_empty() && self.rules.fields > 1
+            {
+                continue;
+            }
+            if !kept.push(window.text, record, self.rules, place) {
+                self.rejects.push(RejectedRecord {
+                    reason: BadRecord::FieldCount { found: record.len() - 1 },
+                    line: self.lines + place.line,
+                    offset: place.offset,
+                    value: Vec::new(),
+                    raw: raw.to_vec(),
+                });
+            }
+        }
+        kept.finish();
+        kept
+    }
+
+    /// Ends the fragment: its columns, its rejects in order, and the newlines it spans.
+    ///
+    /// # Errors
+    /// `Limit` when one column's text is over 4 GiB.
+    pub fn finish(&mut self, dictionary: u32) -> Result<(Fragment, Vec<RejectedRecord>, u64)> {
+        let started = (self.clock)();
+        let columns = self
+            .columns
+            .iter_mut()
+            .map(|c| c.finish(dictionary))
+            .collect::<Result<Vec<_>>>()?;
+        self.time.convert += (self.clock)() - started;
+        let fragment = Fragment { rows: std::mem::take(&mut self.rows) as u32, columns };
+        let mut rejects = std::mem::take(&mut self.rejects);
+        rejects.sort_by_key(|r| r.offset);
+        Ok((fragment, rejects, std::mem::take(&mut self.lines)))
+    }
+}
+
+struct Cut {
+    /// How many of `ends` belong to the records to read.
+    ends: usize,
+    consumed: Consumed,
+}
+
+/// A record's newlines before it in the chunk's window, and its offset in the input.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    line: u64,
+    offset: u64,
+}
+
+/// Records copied out of a window.
+struct Kept {
+    text: Vec<u8>,
+    ends: Vec<u32>,
+    places: Vec<Place>,
+}
+
+impl Kept {
+    fn new() -> Self {
+        Kept { text: vec![b'\n'], ends: vec![0], places: Vec::new() }
+    }
+
+    /// Copies a record, whose separators are `record[1..]`, if it has the right number of fields.
+    fn push(&mut self, text: &[u8], record: &[u32], rules: RecordRules, place: Place) -> bool {
+        let start = record[0].wrapping_add(1) as usize;
+        let newline = record[record.len() - 1] as usize;
+        let found = record.len() - 1;
+        let last_is_empty = {
+            let last = record[record.len() - 2].wrapping_add(1) as usize;
+            matches!(&text[last..newline], b"" | b"\r")
+        };
+        let trailing = rules.trailing == Trailing::Delimiter;
+        let with_delimiter = trailing && found == rules.fields + 1 && last_is_empty;
+        if !with_delimiter && found != rules.fields {
+            return false;
+        }
+        let shift = self.text.len() as i64 - start as i64;
+        self.text.extend_from_slice(&text[start..=newline]);
+        self.ends.extend(record[1..].iter().map(|p| (i64::from(*p) + shift) as u32));
+        if trailing && !with_delimiter {
+            // Make it like the others: the last field ends where the record ends.
+            let end = self.text.len() - 1;
+            if self.text[end - 1] == b'\r' {
+                self.text[end - 1] = b'\n';
+                self.text.truncate(end);
+            }
+            self.text.push(b'\n');
+            let end = self.text.len() as u32 - 2;
+            let last = self.ends.len() - 1;
+            self.ends[last] = end;
+            self.ends.push(end + 1);
+        }
+        self.places.push(place);
+        true
+    }
+
+    fn finish(&mut self) {
+        self.text.extend([0; crate::tokenise::TEXT_PADDING]);
+    }
+}
+
+/// Copies all records but the bad ones.
+fn leave_out(rows: &Rows<'_>, bad: &[BadField], place: &dyn Fn(usize) -> Place) -> Kept {
+    let mut kept = Kept::new();
+    let mut bad = bad.iter().peekable();
+    for row in 0..rows.count {
+        if bad.next_if(|b| b.row == row).is_some() {
+            continue;
+        }
+        let record = &rows.ends[row * rows.stride..=(row + 1) * rows.stride];
+        let start = record[0].wrapping_add(1) as usize;
+        let shift = kept.text.len() as i64 - start as i64;
+        kept.text.extend_from_slice(&rows.text[start..=record[rows.stride] as usize]);
+        kept.ends.extend(record[1..].iter().map(|p| (i64::from(*p) + shift) as u32));
+        kept.places.push(place(row));
+    }
+    kept.finish();
+    kept
+}
+
+/// Whether each record has as many separators as the next, its last one a newline; `newlines` says
+/// how many there are, if known.
+fn is_regular(rows: &Rows<'_>, newlines: Option<usize>) -> bool {
+    let stride = rows.stride;
+    if rows.ends.len() - 1 != rows.count * stride {
+        return false;
+    }
+    let is_newline = |p: &u32| rows.text[*p as usize] == b'\n';
+    let mut records = rows.ends[1..].chunks_exact(stride);
+    if !records.clone().all(|r| is_newline(&r[stride - 1])) {
+        return false;
+    }
+    if rows.fields < stride && !records.clone().all(|r| trailing_is_empty(rows.text, r)) {
+        return false;
+    }
+    newlines == Some(rows.count) || !records.any(|r| r[..stride - 1].iter().any(is_newline))
+}
+
+fn trailing_is_empty(text: &[u8], record: &[u32]) -> bool {
+    let (delimiter, newline) = (record[record.len() - 2] as usize, record[record.len() - 1] as usize);
+    newline == delimiter + 1 || newline == delimiter + 2 && text[delimiter + 1] == b'\r'
+}
+
+fn count_newlines(text: &[u8]) -> u64 {
+    memchr::memchr_iter(b'\n', text).count() as u64
+}

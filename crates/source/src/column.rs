@@ -1,0 +1,349 @@
+//! One column of a chunk: fields to provisional codes, or straight to values.
+
+use coload_format::page::{encode_int, encode_symbols, encode_wide};
+use coload_format::parse_value::{parse_int_in, parse_wide_in};
+use coload_format::{
+    Bitmap, DataType, EncodedStrings, Physical, Plain, Result, SOURCE_PADDING, Strings,
+    SymbolEncoder, Value, Values,
+};
+use coload_transform::{FragmentColumn, NULL_CODE};
+use std::sync::Arc;
+
+use crate::field::FieldError;
+use crate::lexicon::{ColumnRules, Lexicon, TooManyValues};
+use crate::rows::Rows;
+use crate::tokenise::Seen;
+
+/// How a column is read; chosen for each partition from a sample of it.
+#[derive(Debug, Clone)]
+pub enum ColumnPlan {
+    /// Few values: provisional codes, each distinct text parsed once.
+    Codes,
+    /// Many numbers: parsed one by one.
+    Numbers,
+    /// Many texts: shortened by these symbols.
+    Text(Arc<SymbolEncoder>),
+    /// Many texts where few were expected: kept as they are until the partition is compressed.
+    PlainText,
+}
+
+/// A field that could not become a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BadField {
+    /// Record in the window.
+    pub row: usize,
+    /// Column.
+    pub column: usize,
+    /// Why.
+    pub error: FieldError,
+}
+
+/// Reads one column of one chunk after the other.
+#[derive(Debug)]
+pub struct ColumnParser {
+    rules: ColumnRules,
+    plan: ColumnPlan,
+    lexicon: Lexicon,
+    codes: Vec<u16>,
+    ints: Vec<i64>,
+    wides: Vec<i128>,
+    text: EncodedStrings,
+    strings: Strings,
+    /// Rows of the fragment that are NULL, where values are not codes.
+    nulls: Vec<u32>,
+    scratch: TextScratch,
+}
+
+/// Where the strings of a window stand, and a copy of those that had to be changed.
+#[derive(Debug, Default)]
+struct TextScratch {
+    starts: Vec<u32>,
+    lengths: Vec<u32>,
+    copy: Vec<u8>,
+}
+
+/// How far a column has come, to go back there.
+#[derive(Debug, Clone, Copy)]
+pub struct Mark {
+    rows: usize,
+    text_bytes: usize,
+}
+
+impl ColumnParser {
+    /// A parser for a column; `lexicon` knows what earlier fragments of the partition held.
+    pub fn new(rules: ColumnRules, plan: ColumnPlan, lexicon: Lexicon) -> Self {
+        ColumnParser {
+            rules,
+            plan,
+            lexicon,
+            codes: Vec::new(),
+            ints: Vec::new(),
+            wides: Vec::new(),
+            text: EncodedStrings::default(),
+            strings: Strings::default(),
+            nulls: Vec::new(),
+            scratch: TextScratch::default(),
+        }
+    }
+
+    /// The lexicon, when the partition is done with this parser.
+    pub fn into_lexicon(self) -> Lexicon {
+        self.lexicon
+    }
+
+    /// Notes that the lexicon may hold values of no row.
+    pub fn mark_stale(&mut self) {
+        self.lexicon.mark_stale();
+    }
+
+    /// Where the column stands.
+    pub fn mark(&self) -> Mark {
+        let rows = match (&self.plan, self.rules.data_type.physical()) {
+            (ColumnPlan::Codes, _) => self.codes.len(),
+            (ColumnPlan::Text(_), _) => self.text.lengths.len(),
+            (ColumnPlan::PlainText, _) => self.strings.len(),
+            (ColumnPlan::Numbers, Physical::Int) => self.ints.len(),
+            (ColumnPlan::Numbers, _) => self.wides.len(),
+        };
+        Mark { rows, text_bytes: self.text.bytes.len() }
+    }
+
+    /// Goes back to a mark.
+    pub fn truncate(&mut self, mark: Mark) {
+        self.codes.truncate(mark.rows);
+        self.ints.truncate(mark.rows);
+        self.wides.truncate(mark.rows);
+        self.text.lengths.truncate(mark.rows);
+        self.text.bytes.truncate(mark.text_bytes);
+        self.strings.ends.truncate(mark.rows);
+        self.strings.bytes.truncate(self.strings.ends.last().map_or(0, |e| *e as usize));
+        self.nulls.truncate(self.nulls.partition_point(|n| (*n as usize) < mark.rows));
+    }
+
+    /// Reads the column's fields of a window; bad ones are told, and count as NULL until the window
+    /// is read again without them.
+    ///
+    /// # Errors
+    /// `TooManyValues` when the plan was codes and there are too many; nothing of the window is kept.
+    pub fn parse(
+        &mut self,
+        rows: &Rows<'_>,
+        column: usize,
+        seen: &Seen,
+        bad: &mut Vec<BadField>,
+    ) -> std::result::Result<(), TooManyValues> {
+        let mut tell = |row: usize, error: FieldError| bad.push(BadField { row, column, error });
+        match &self.plan {
+            ColumnPlan::Codes => {
+                return self.lexicon.encode(rows, column, &self.rules, &mut self.codes, tell);
+            }
+            ColumnPlan::Text(encoder) => {
+                let encoder = Arc::clone(encoder);
+                self.parse_text(rows, column, seen, Some(&encoder), &mut tell);
+            }
+            ColumnPlan::PlainText => self.parse_text(rows, column, seen, None, &mut tell),
+            ColumnPlan::Numbers => match self.rules.data_type.physical() {
+                Physical::Wide => self.parse_wides(rows, column, &mut tell),
+                _ => self.parse_ints(rows, column, &mut tell),
+            },
+        }
+        Ok(())
+    }
+
+    fn parse_ints(&mut self, rows: &Rows<'_>, column: usize, tell: &mut impl FnMut(usize, FieldError)) {
+        // The type is matched outside the loop, so that each loop holds one parser.
+        macro_rules! each {
+            ($data_type:expr) => {{
+                let data_type = $data_type;
+                self.ints.reserve(rows.count);
+                rows.for_each_span(column, |row, start, end| {
+                    let value = match parse_int_in(rows.text, start, end, data_type) {
+                        Ok(value) => value,
+                        Err(_) => match self.rules.value(&rows.text[start..end]) {
+                            Ok(Some(Value::Int(value))) => value,
+                            Ok(_) => {
+                                self.nulls.push(self.ints.len() as u32);
+                                0
+                            }
+                            Err(error) => {
+                                tell(row, error);
+                                0
+                            }
+                        },
+                    };
+                    self.ints.push(value);
+                })
+            }};
+        }
+        match self.rules.data_type {
+            DataType::BigInt => each!(DataType::BigInt),
+            DataType::Integer => each!(DataType::Integer),
+            DataType::Decimal { precision, scale } => each!(DataType::Decimal { precision, scale }),
+            DataType::Timestamp => each!(DataType::Timestamp),
+            DataType::Double => each!(DataType::Double),
+            other => each!(other),
+        }
+    }
+
+    fn parse_wides(&mut self, rows: &Rows<'_>, column: usize, tell: &mut impl FnMut(usize, FieldError)) {
+        let data_type = self.rules.data_type;
+        self.wides.reserve(rows.count);
+        rows.for_each_span(column, |row, start, end| {
+            let value = match parse_wide_in(rows.text, start, end, data_type) {
+                Ok(value) => value,
+                Err(_) => match self.rules.value(&rows.text[start..end]) {
+                    Ok(Some(Value::Wide(value))) => value,
+                    Ok(_) => {
+                        self.nulls.push(self.wides.len() as u32);
+                        0
+                    }
+                    Err(error) => {
+                        tell(row, error);
+                        0
+                    }
+                },
+            };
+            self.wides.push(value);
+        });
+    }
+
+    fn parse_text(
+        &mut self,
+        rows: &Rows<'_>,
+        column: usize,
+        seen: &Seen,
+        encoder: Option<&SymbolEncoder>,
+        tell: &mut impl FnMut(usize, FieldError),
+    ) {
+        let first_row = self.mark().rows;
+        let scratch = &mut self.scratch;
+        scratch.starts.clear();
+        scratch.lengths.clear();
+        scratch.copy.clear();
+        let limit = match self.rules.data_type {
+            DataType::Char(n) | DataType::Varchar(Some(n)) => n,
+            _ => u32::MAX,
+        };
+        let plain = !seen.quote
+            && !seen.non_ascii
+            && !seen.nul
+            && self.rules.data_type.is_text()
+            && self.rules.fields.nulls.iter().all(Vec::is_empty);
+        if plain {
+            let (mut longest, mut empty) = (0, false);
+            rows.for_each_span(column, |_, start, end| {
+                let len = (end - start) as u32;
+                scratch.starts.push(start as u32);
+                scratch.lengths.push(len);
+                longest = longest.max(len);
+                empty |= len == 0;
+            });
+            if longest <= limit {
+                let null_if_empty = self.rules.nullable && !self.rules.fields.nulls.is_empty();
+                if empty && null_if_empty {
+                    let empties = scratch.lengths.iter().enumerate().filter(|(_, l)| **l == 0);
+                    self.nulls.extend(empties.map(|(i, _)| (first_row + i) as u32));
+                }
+                keep_text(rows.text, scratch, encoder, &mut self.text, &mut self.strings);
+                return;
+            }
+            scratch.starts.clear();
+            scratch.lengths.clear();
+        }
+        rows.for_each_span(column, |row, start, end| {
+            let before = scratch.copy.len();
+            match self.rules.value(&rows.text[start..end]) {
+                Ok(Some(Value::Bytes(bytes))) => scratch.copy.extend_from_slice(&bytes),
+                Ok(_) => self.nulls.push((first_row + row) as u32),
+                Err(error) => tell(row, error),
+            }
+            scratch.starts.push(before as u32);
+            scratch.lengths.push((scratch.copy.len() - before) as u32);
+        });
+        let mut copy = std::mem::take(&mut scratch.copy);
+        copy.extend([0; SOURCE_PADDING]);
+        keep_text(&copy, scratch, encoder, &mut self.text, &mut self.strings);
+        scratch.copy = copy;
+    }
+
+    /// Gives up codes for values: what the fragment has so far becomes plain.
+    pub fn leave_codes(&mut self) {
+        if !matches!(self.plan, ColumnPlan::Codes) {
+            return;
+        }
+        let codes = std::mem::take(&mut self.codes);
+        let nulls = codes.iter().enumerate().filter(|(_, c)| **c == NULL_CODE);
+        self.nulls.extend(nulls.map(|(i, _)| i as u32));
+        let value = |c: u16| (c != NULL_CODE).then_some(c as usize);
+        self.plan = ColumnPlan::Numbers;
+        match &self.lexicon.dictionary().values {
+            Values::Int(v) => {
+                self.ints.extend(codes.iter().map(|c| value(*c).map_or(0, |c| v[c])));
+            }
+            Values::Wide(v) => {
+                self.wides.extend(codes.iter().map(|c| value(*c).map_or(0, |c| v[c])));
+            }
+            Values::Bytes(v) => {
+                for code in codes {
+                    self.strings.push(value(code).map_or(&[], |c| v.get(c)));
+                }
+                self.plan = ColumnPlan::PlainText;
+            }
+        }
+    }
+
+    /// Ends the fragment and gives its column.
+    ///
+    /// # Errors
+    /// `Limit` when the text is over 4 GiB.
+    pub fn finish(&mut self, dictionary: u32) -> Result<FragmentColumn> {
+        let rows = self.mark().rows;
+        let nulls = std::mem::take(&mut self.nulls);
+        let bitmap = (!nulls.is_empty()).then(|| {
+            let mut bitmap = Bitmap::zeros(rows);
+            for row in &nulls {
+                bitmap.set(*row as usize);
+            }
+            bitmap
+        });
+        let column = match (&self.plan, self.rules.data_type.physical()) {
+            (ColumnPlan::Codes, _) => {
+                let codes = std::mem::take(&mut self.codes);
+                FragmentColumn::Codes { codes, dictionary, nulls: self.lexicon.has_nulls() }
+            }
+            (ColumnPlan::Text(_), _) => {
+                FragmentColumn::Page(encode_symbols(&self.text, bitmap.as_ref(), 1)?)
+            }
+            (ColumnPlan::PlainText, _) => FragmentColumn::Plain(Plain {
+                values: Values::Bytes(std::mem::take(&mut self.strings)),
+                nulls: bitmap,
+            }),
+            (ColumnPlan::Numbers, Physical::Int) => {
+                FragmentColumn::Page(encode_int(&self.ints, bitmap.as_ref()))
+            }
+            (ColumnPlan::Numbers, _) => {
+                FragmentColumn::Page(encode_wide(&self.wides, bitmap.as_ref()))
+            }
+        };
+        self.truncate(Mark { rows: 0, text_bytes: 0 });
+        Ok(column)
+    }
+}
+
+/// Appends the strings of a window, encoded if there are symbols.
+fn keep_text(
+    source: &[u8],
+    scratch: &TextScratch,
+    encoder: Option<&SymbolEncoder>,
+    text: &mut EncodedStrings,
+    strings: &mut Strings,
+) {
+    match encoder {
+        Some(encoder) => encoder.encode(source, &scratch.starts, &scratch.lengths, text),
+        None => {
+            for (start, length) in scratch.starts.iter().zip(&scratch.lengths) {
+                strings.push(&source[*start as usize..][..*length as usize]);
+            }
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! What a field means before its type is looked at: NULL, or bytes without quotes.
+
+use std::borrow::Cow;
+
+use coload_format::parse_value::Rule;
+
+/// How the bytes of a field are to be read.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FieldRules {
+    /// Around a field.
+    pub quote: Option<u8>,
+    /// Before a quote inside a quoted field; a quote doubles otherwise.
+    pub escape: Option<u8>,
+    /// Unquoted fields that are NULL.
+    pub nulls: Vec<Vec<u8>>,
+}
+
+/// Why a field is no value of its column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FieldError {
+    /// NULL where the column is NOT NULL.
+    Null,
+    /// Text after a closing quote, or no closing quote.
+    Quote,
+    /// Not a value of the type.
+    Rule(Rule),
+}
+
+impl FieldError {
+    /// What is wrong, and what helps.
+    pub fn texts(self) -> (&'static str, &'static str) {
+        match self {
+            FieldError::Null => {
+                ("NULL in a NOT NULL column", "a DEFAULT or no NOT NULL in --columns")
+            }
+            FieldError::Quote => (
+                "its quotes do not enclose it",
+                "--quote with another character or none, or --escape",
+            ),
+            FieldError::Rule(rule) => (rule.text(), rule.advice()),
+        }
+    }
+}
+
+impl FieldRules {
+    /// The field's bytes, or `None` for NULL.
+    pub fn read<'a>(&self, raw: &'a [u8]) -> Result<Option<Cow<'a, [u8]>>, FieldError> {
+        match self.quote {
+            Some(quote) if raw.first() == Some(&quote) => {
+                self.unquote(raw, quote).map(Some).ok_or(FieldError::Quote)
+            }
+            _ if self.nulls.iter().any(|n| n == raw) => Ok(None),
+            _ => Ok(Some(Cow::Borrowed(raw))),
+        }
+    }
+
+    fn unquote<'a>(&self, raw: &'a [u8], quote: u8) -> Option<Cow<'a, [u8]>> {
+        let inner = raw.get(1..)?.strip_suffix(&[quote])?;
+        let escape = self.escape.unwrap_or(quote);
+        if memchr::memchr2(quote, escape, inner).is_none() {
+            return Some(Cow::Borrowed(inner));
+        }
+        let mut out = Vec::with_capacity(inner.len());
+        let mut rest = inner.iter();
+        while let Some(byte) = rest.next() {
+            if *byte == escape {
+                // A doubled quote must be followed by one; an escape keeps whatever follows.
+                let next = rest.next()?;
+                if escape == quote && *next != quote {
+                    return None;
+                }
+                out.push(*next);
+            } else if *byte == quote {
+                // Both conventions in one file: a doubled quote stands for one.
+                if rest.next() != Some(&quote) {
+                    return None;
+                }
+                out.push(quote);
+            } else {
+                out.push(*byte);
+            }
+        }
+        Some(Cow::Owned(out))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn quotes_are_removed_and_nulls_are_told_from_empty_text() {
+        let rules =
+            FieldRules { quote: Some(b'"'), escape: None, nulls: vec![vec![], b"\\N".to_vec()] };
+        let read = |raw: &'static str| rules.read(raw.as_bytes());
+        assert_eq!(read("").unwrap(), None);
+        assert_eq!(read("\\N").unwrap(), None);
+        assert_eq!(read("\"\"").unwrap().unwrap(), &b""[..]);
+        assert_eq!(read("\"a\"\"b\"").unwrap().unwrap(), &b"a\"b"[..]);
+        assert_eq!(read("a\"b").unwrap().unwrap(), &b"a\"b"[..]);
+        assert_eq!(read("\"a\"b").unwrap_err(), FieldError::Quote);
+        assert_eq!(read("\"").unwrap_err(), FieldError::Quote);
+        let escaped = FieldRules { escape: Some(b'\\'), ..rules };
+        assert_eq!(escaped.read(b"\"a\\\"b\\\\\"").unwrap().unwrap(), &b"a\"b\\"[..]);
+    }
+}
