@@ -1,4 +1,5 @@
-//! Named points before every change of the data directory, where tests inject errors and crashes.
+//! Named points before every change of the data directory, and before the lock of a reader, where
+//! tests inject errors, crashes and standstills.
 //!
 //! Without the feature `failpoints` a point is nothing at all. With it, a point set to
 //! `return(ENOSPC)` fails as a full disk does, `return(EIO)` as a broken one, and a callback may
@@ -7,13 +8,17 @@
 use std::io;
 
 /// Every point, in the order in which creating a store, a load and a cleaning pass them.
-pub const POINTS: [&str; 17] = [
+pub const POINTS: [&str; 21] = [
     "store::create::mkdir",
     "store::create::write_format",
     "store::create::link_format",
     "store::create::sync_root",
+    "store::snapshot::lock",
     "store::begin::mkdir",
     "store::begin::lock",
+    "store::segment::create",
+    "store::segment::write",
+    "store::segment::sync",
     "store::publish::sync_segment",
     "store::publish::rename",
     "store::publish::sync_segments_dir",

@@ -21,6 +21,7 @@ mod load_record;
 mod manifest;
 mod publish;
 mod segment;
+mod segment_writer;
 mod snapshot;
 mod store;
 mod work_dir;
@@ -36,5 +37,8 @@ pub use manifest::{
 };
 pub use publish::{LoadDir, MergeDir, MergeOutcome};
 pub use segment::{SegmentColumn, SegmentFile, append_page};
+pub use segment_writer::{
+    FinishedColumn, SegmentSummary, SegmentWriter, column_stats, encode_dictionary,
+};
 pub use snapshot::Snapshot;
 pub use store::Store;

@@ -1,0 +1,236 @@
+//! Writes a segment file: pages as they become final, then column indexes, footer, fsync.
+//!
+//! Pages may be written by several threads at once; where they stand is settled by [`reserve`], which
+//! the caller calls in an order that depends on the data only, so that the file does too.
+//!
+//! [`reserve`]: SegmentWriter::reserve
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use coload_format::bytes::checksum;
+use coload_format::page::{Page, PageDetail, PageMeta, encode_plain};
+use coload_format::{
+    ColumnEntry, ColumnIndex, Dictionary, Error, Physical, Plain, Result, SEGMENT_MAGIC,
+    SegmentFooter, Value,
+};
+
+use crate::failpoints;
+use crate::manifest::ColumnStats;
+
+/// Pages start at multiples of this.
+const ALIGNMENT: u64 = 8;
+/// Pages smaller than this are gathered before they are written.
+const GATHER_BYTES: usize = 1 << 20;
+
+/// A segment being written.
+#[derive(Debug)]
+pub struct SegmentWriter {
+    path: PathBuf,
+    file: File,
+    end: AtomicU64,
+}
+
+/// A segment that is whole and durable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SegmentSummary {
+    /// Rows.
+    pub rows: u64,
+    /// Bytes of the file.
+    pub bytes: u64,
+    /// Statistics, one a column.
+    pub columns: Vec<ColumnStats>,
+}
+
+/// A column of a finished segment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FinishedColumn {
+    /// Shape of the values.
+    pub physical: Physical,
+    /// Where its pages stand.
+    pub index: ColumnIndex,
+    /// Statistics.
+    pub stats: ColumnStats,
+}
+
+fn aligned(bytes: u64) -> u64 {
+    bytes.next_multiple_of(ALIGNMENT)
+}
+
+impl SegmentWriter {
+    /// Makes the file.
+    ///
+    /// # Errors
+    /// `Invalid` or `Unavailable` when it cannot be made.
+    pub fn create(path: &Path) -> Result<Self> {
+        let make = || {
+            failpoints::hit("store::segment::create")?;
+            let file = File::options().write(true).create_new(true).open(path)?;
+            file.write_all_at(&SEGMENT_MAGIC, 0)?;
+            Ok(file)
+        };
+        let file = make().map_err(|e| Error::io("create", path, &e))?;
+        let end = AtomicU64::new(SEGMENT_MAGIC.len() as u64);
+        Ok(SegmentWriter { path: path.to_owned(), file, end })
+    }
+
+    /// Room for pages that are written one after the other.
+    pub fn reserve(&self, pages: &[Page]) -> u64 {
+        let bytes = pages.iter().map(|p| aligned(p.bytes.len() as u64)).sum();
+        self.end.fetch_add(bytes, Ordering::Relaxed)
+    }
+
+    /// Writes pages from `offset` on, which [`Self::reserve`] gave for them; starts their way to the
+    /// disk, so that the fsync at the end finds little left.
+    ///
+    /// # Errors
+    /// `Unavailable` when the disk is full or broken.
+    pub fn write_pages(&self, mut offset: u64, pages: &[Page]) -> Result<Vec<PageMeta>> {
+        let start = offset;
+        let mut metas = Vec::with_capacity(pages.len());
+        let mut gathered: Vec<u8> = Vec::new();
+        let mut gathered_at = offset;
+        for page in pages {
+            metas.push(page.meta(offset));
+            let length = aligned(page.bytes.len() as u64);
+            if gathered.is_empty() && page.bytes.len() >= GATHER_BYTES {
+                self.write_at(&page.bytes, offset)?;
+            } else {
+                if gathered.is_empty() {
+                    gathered_at = offset;
+                }
+                gathered.extend_from_slice(&page.bytes);
+                gathered.resize(gathered.len() + (length as usize - page.bytes.len()), 0);
+                if gathered.len() >= GATHER_BYTES {
+                    self.write_at(&gathered, gathered_at)?;
+                    gathered.clear();
+                }
+            }
+            offset += length;
+        }
+        if !gathered.is_empty() {
+            self.write_at(&gathered, gathered_at)?;
+        }
+        start_writeback(&self.file, start, offset - start);
+        Ok(metas)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
+        failpoints::hit("store::segment::write")
+            .and_then(|()| self.file.write_all_at(bytes, offset))
+            .map_err(|e| Error::io("write", &self.path, &e))
+    }
+
+    /// Writes a column's dictionary and gives its index entry.
+    ///
+    /// # Errors
+    /// As [`Self::write_pages`].
+    pub fn write_dictionary(&self, dictionary: &Dictionary) -> Result<PageMeta> {
+        let page = encode_dictionary(dictionary)?;
+        let pages = [page];
+        let offset = self.reserve(&pages);
+        let mut metas = self.write_pages(offset, &pages)?;
+        Ok(metas.remove(0))
+    }
+
+    /// Writes column indexes and footer, and makes all of it durable.
+    ///
+    /// # Errors
+    /// As [`Self::write_pages`].
+    pub fn finish(self, columns: Vec<FinishedColumn>, page_rows: Vec<u32>) -> Result<SegmentSummary> {
+        let mut offset = self.end.load(Ordering::Relaxed);
+        let start = offset;
+        let mut tail = Vec::new();
+        let mut footer = SegmentFooter { page_rows, columns: Vec::with_capacity(columns.len()) };
+        let mut stats = Vec::with_capacity(columns.len());
+        for column in columns {
+            assert_eq!(column.index.pages.len(), footer.page_rows.len());
+            let index = column.index.encode();
+            footer.columns.push(ColumnEntry {
+                physical: column.physical,
+                offset,
+                bytes: index.len() as u64,
+                checksum: checksum(&index),
+            });
+            offset += index.len() as u64;
+            tail.extend(index);
+            stats.push(column.stats);
+        }
+        tail.extend(footer.encode());
+        self.write_at(&tail, start)?;
+        failpoints::hit("store::segment::sync")
+            .and_then(|()| self.file.sync_all())
+            .map_err(|e| Error::io("sync", &self.path, &e))?;
+        Ok(SegmentSummary { rows: footer.rows(), bytes: start + tail.len() as u64, columns: stats })
+    }
+}
+
+/// A dictionary as the page that stands for it in a segment.
+pub fn encode_dictionary(dictionary: &Dictionary) -> Result<Page> {
+    // A plain page holds the values; the copy is small beside the codes it serves.
+    encode_plain(&Plain { values: dictionary.values().clone(), nulls: None })
+}
+
+/// The statistics of a column from its pages and its dictionary.
+pub fn column_stats(pages: &[PageMeta], dictionary: Option<&Dictionary>) -> ColumnStats {
+    let mut bounds: Option<(Value, Value)> = None;
+    let mut open_ended = false;
+    let mut widen = |low: Value, high: Value| {
+        bounds = Some(match bounds.take() {
+            None => (low, high),
+            Some((l, h)) => (l.min(low), h.max(high)),
+        });
+    };
+    let (mut nulls, mut text_rows) = (0, false);
+    let mut codes: Option<(u32, u32)> = None;
+    for page in pages {
+        nulls += u64::from(page.nulls);
+        if page.nulls == page.rows {
+            continue;
+        }
+        match &page.detail {
+            PageDetail::Int { min, max } => widen(Value::Int(*min), Value::Int(*max)),
+            PageDetail::Wide { min, max } => widen(Value::Wide(*min), Value::Wide(*max)),
+            PageDetail::Text { .. } => text_rows = true,
+            PageDetail::Codes { base, max, .. } => {
+                let (low, high) = codes.unwrap_or((*base, *max));
+                codes = Some((low.min(*base), high.max(*max)));
+            }
+        }
+    }
+    if let (Some((low, high)), Some(dictionary)) = (codes, dictionary)
+        && (high as usize) < dictionary.len()
+    {
+        widen(dictionary.values().get(low as usize), dictionary.values().get(high as usize));
+    }
+    if text_rows {
+        // Plain text keeps no bounds: everything is at least the empty string.
+        widen(Value::Bytes(Box::new([])), Value::Bytes(Box::new([])));
+        open_ended = true;
+    }
+    match bounds {
+        None => ColumnStats::new(None, None, nulls),
+        Some((low, high)) => ColumnStats::new(Some(low), (!open_ended).then_some(high), nulls),
+    }
+}
+
+/// Starts writing a range of the page cache to the disk. Only a hint: the fsync at the end is what
+/// counts, and what says that something went wrong.
+#[cfg(target_os = "linux")]
+fn start_writeback(file: &File, offset: u64, bytes: u64) {
+    use std::os::fd::AsRawFd;
+    // SAFETY: the call takes a descriptor that is open and numbers; it touches no memory.
+    let _ = unsafe {
+        libc::sync_file_range(
+            file.as_raw_fd(),
+            offset as i64,
+            bytes as i64,
+            libc::SYNC_FILE_RANGE_WRITE,
+        )
+    };
+}
+
+#[cfg(not(target_os = "linux"))]
+fn start_writeback(_file: &File, _offset: u64, _bytes: u64) {}
