@@ -18,6 +18,7 @@ use coload_format::{Error, Result};
 
 use crate::change::missing_table;
 use crate::directory::{Layout, Lock, is_still_at, lock_shared};
+use crate::failpoints;
 use crate::manifest::{MANIFEST_BYTES_MAX, Manifest, SegmentEntry, TableEntry};
 use crate::segment::SegmentFile;
 use crate::store::{Store, lock_mutex};
@@ -162,6 +163,7 @@ pub(crate) fn pin_newest(store: &Store) -> Result<Pinned> {
             Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
             Err(e) => return Err(Error::io("open", &path, &e)),
         };
+        failpoints::hit("store::snapshot::lock").map_err(|e| Error::io("lock", &path, &e))?;
         let lock = lock_shared(&file);
         if lock == Lock::Busy || !is_still_at(&path, &file) {
             continue;

@@ -188,7 +188,10 @@ fn long_bounds_are_cut_and_still_hold() {
     assert_eq!(ColumnStats::new(None, Some(long(0xff)), 0).max, None);
     let exact = Value::Bytes(vec![0xff; 64].into());
     assert_eq!(ColumnStats::new(None, Some(exact.clone()), 0).max, Some(exact));
-    assert_eq!(ColumnStats::new(None, Some(Value::Int(i64::MAX)), 0).max, Some(Value::Int(i64::MAX)));
+    assert_eq!(
+        ColumnStats::new(None, Some(Value::Int(i64::MAX)), 0).max,
+        Some(Value::Int(i64::MAX))
+    );
 }
 
 proptest! {

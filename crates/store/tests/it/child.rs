@@ -12,27 +12,28 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use coload_format::{Error, Result};
 use coload_store::{LoadMode, OnExisting, OnMissing, Store};
 
-use crate::support::{load, schema};
+use crate::support::{check_content, load, schema};
 
 /// User and group that own nothing.
 pub const NOBODY: u32 = 65534;
 
 /// Starts a child: `task` is a word below and its arguments.
 pub fn start(store: &Path, task: &str) -> Child {
-    command(store, task).spawn().unwrap()
+    command_of(&std::env::current_exe().unwrap(), store, task).spawn().unwrap()
 }
 
-pub fn command(store: &Path, task: &str) -> Command {
-    let mut command = Command::new(std::env::current_exe().unwrap());
+fn command_of(program: &Path, store: &Path, task: &str) -> Command {
+    let mut command = Command::new(program);
     command.args(["--exact", "child::run", "--nocapture", "--quiet"]);
     command.env("COLOAD_CHILD", task).env("COLOAD_CHILD_STORE", store);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 
-/// As [`command`], by a user who may not write what others own.
-pub fn command_as_nobody(store: &Path, task: &str) -> Command {
-    let mut command = command(store, task);
+/// A child that is run by a user who may not write what others own. `program` is a copy of the test that
+/// such a user can reach.
+pub fn command_as_nobody(program: &Path, store: &Path, task: &str) -> Command {
+    let mut command = command_of(program, store, task);
     if rustix::process::geteuid().is_root() {
         command.uid(NOBODY).gid(NOBODY);
     }
@@ -43,7 +44,9 @@ pub fn command_as_nobody(store: &Path, task: &str) -> Command {
 pub fn lines(child: &mut Child) -> impl Iterator<Item = String> + use<> {
     let out: BufReader<ChildStdout> = BufReader::new(child.stdout.take().unwrap());
     // The test harness writes a line of its own before and after.
-    out.lines().map_while(std::result::Result::ok).filter(|l| !l.is_empty() && l != "running 1 test")
+    out.lines()
+        .map_while(std::result::Result::ok)
+        .filter(|l| !l.is_empty() && l != "running 1 test")
 }
 
 /// The ids of the loads that a child said are published.
@@ -71,16 +74,14 @@ fn run() {
             scenario(path)
         }
         ["stop", point] => {
-            at_hit(point, 1, || {
-                say("stopped");
-                std::io::stdin().read_line(&mut String::new()).unwrap();
-            });
+            at_hit(point, 1, stand_still);
             loads(path, "t", 1)
         }
         ["fail", point, errno] => {
             fail::cfg(point, &format!("return({errno})")).unwrap();
             scenario(path)
         }
+        ["stop-reading"] => stop_reading(path),
         ["read"] => Store::open(path).and_then(|s| s.snapshot()).map(|s| {
             say(&format!("version {} tables {}", s.version(), s.tables().len()));
         }),
@@ -112,6 +113,24 @@ fn at_hit(point: &str, nth: usize, act: impl Fn() + Send + Sync + 'static) {
     .unwrap();
 }
 
+/// Until the parent closes the input.
+fn stand_still() {
+    say("stopped");
+    std::io::stdin().read_line(&mut String::new()).unwrap();
+}
+
+/// Stands still between the listing and the lock, then checks that what it got can be read.
+fn stop_reading(path: &Path) -> Result<()> {
+    let store = Store::open(path)?;
+    at_hit("store::snapshot::lock", 1, stand_still);
+    let snapshot = store.snapshot()?;
+    check_content(&store);
+    let segments = snapshot.tables().iter().flat_map(|t| &t.segments);
+    assert!(segments.map(|s| snapshot.segment_path(s)).all(|p| p.exists()));
+    say(&format!("version {}", snapshot.version()));
+    Ok(())
+}
+
 fn loads(path: &Path, table: &str, count: u32) -> Result<()> {
     let store = Store::create_or_open(path)?;
     for _ in 0..count {
@@ -122,6 +141,7 @@ fn loads(path: &Path, table: &str, count: u32) -> Result<()> {
 
 /// Loads without end, and everything else that changes a store.
 fn churn(path: &Path) -> Result<()> {
+    say("begun");
     for round in 1u64.. {
         // Opened each time: that is when leftovers are removed.
         let store = Store::create_or_open(path)?;

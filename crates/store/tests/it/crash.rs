@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
+use std::process::Child;
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use coload_store::failpoints::POINTS;
 use coload_store::{LoadMode, Store};
@@ -32,28 +33,52 @@ fn check_after_crash(path: &Path, published: &[String]) {
     load(&store, "after", LoadMode::Append).unwrap();
 }
 
+/// How long a load takes here: the moments of death are spread over a few loads.
+fn load_time() -> Duration {
+    const LOADS: u32 = 10;
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::create_or_open(dir.path().join("s")).unwrap();
+    let begun = Instant::now();
+    for _ in 0..LOADS {
+        load(&store, "t", LoadMode::Append).unwrap();
+    }
+    begun.elapsed() / LOADS
+}
+
+/// Lets a child do up to some ten loads and kills it. Returns the loads that it said are published.
+fn kill_at_random(random: &mut Random, load_time: Duration, churn: &mut Child) -> Vec<String> {
+    let mut lines = child::lines(churn);
+    assert_eq!(lines.next().as_deref(), Some("begun"));
+    sleep(Duration::from_nanos(random.below(10 * load_time.as_nanos() as u64)));
+    churn.kill().unwrap();
+    let published = child::published(lines);
+    assert_eq!(churn.wait().unwrap().signal(), Some(SIGKILL), "it ended by itself");
+    published
+}
+
 #[test]
 fn a_loader_killed_at_random_moments_loses_nothing() {
-    let mut random = Random::new();
+    let (mut random, load_time) = (Random::new(), load_time());
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("s");
+    let mut published_count = 0;
     for round in 0..300 {
-        if round % 50 == 0 {
+        if round % 10 == 0 {
             // Creation is killed too.
             let _ = std::fs::remove_dir_all(&path);
         }
         let mut churn = child::start(&path, "churn");
-        sleep(Duration::from_micros(random.below(40_000)));
-        churn.kill().unwrap();
-        let published = child::published(child::lines(&mut churn));
-        assert_eq!(churn.wait().unwrap().signal(), Some(SIGKILL), "it ended by itself");
+        let published = kill_at_random(&mut random, load_time, &mut churn);
         check_after_crash(&path, &published);
+        published_count += published.len();
     }
+    assert!(published_count > 100, "killed too early: {published_count} loads in 300 rounds");
+    println!("{published_count} loads were published in 300 rounds");
 }
 
 #[test]
 fn two_loaders_killed_beside_a_third_lose_nothing() {
-    let mut random = Random::new();
+    let (mut random, load_time) = (Random::new(), load_time());
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("s");
     for _ in 0..30 {
@@ -61,10 +86,7 @@ fn two_loaders_killed_beside_a_third_lose_nothing() {
         let mut killed = [child::start(&path, "churn"), child::start(&path, "churn")];
         let mut published = Vec::new();
         for churn in &mut killed {
-            sleep(Duration::from_micros(random.below(40_000)));
-            churn.kill().unwrap();
-            published.extend(child::published(child::lines(churn)));
-            churn.wait().unwrap();
+            published.extend(kill_at_random(&mut random, load_time, churn));
         }
         let survived = child::published(child::lines(&mut survivor));
         assert_eq!(survived.len(), 5);

@@ -3,11 +3,12 @@
 use std::path::Path;
 use std::process::Command;
 
+use coload_format::Error;
 use coload_store::failpoints::POINTS;
-use coload_store::{LoadMode, Store};
+use coload_store::{LoadKind, LoadMode, LoadRecord, Store};
 
 use crate::child;
-use crate::support::{check_content, check_no_leftovers, load};
+use crate::support::{check_content, check_no_leftovers, load, target};
 
 /// Points whose failure comes after the load is visible, or in cleaning, which is tried again later.
 const HARMLESS: [&str; 5] = [
@@ -53,31 +54,35 @@ fn a_full_disk_at_any_failpoint_is_said_and_changes_nothing() {
     }
 }
 
-/// Loads into a small file system until it is full. It is mounted in a name space of its own, which
-/// ends with the process.
+/// Where the disk ends: a small file system, mounted in a name space that ends with the process, or,
+/// for who may not mount, a limit on the size of a file.
+const MOUNT: &str = r#"mount -t tmpfs -o size=256k tmpfs "$1" && exec "$2" "$3" "$4" "$5""#;
+const LIMIT: &str = r#"trap '' XFSZ; ulimit -f 64; exec "$2" "$3" "$4" "$5""#;
+
 #[test]
 fn a_full_disk_leaves_the_store_as_it_was() {
-    const SCRIPT: &str = r#"mount -t tmpfs -o size=256k tmpfs "$1" && exec "$2" --exact faults::fill_the_disk --nocapture"#;
     let dir = tempfile::tempdir().unwrap();
-    let test = std::env::current_exe().unwrap();
-    let run = |unshare: &[&str]| {
-        let mut command = Command::new("unshare");
-        command.args(unshare).args(["sh", "-c", SCRIPT, "sh"]).arg(dir.path()).arg(&test);
-        command.env("COLOAD_SMALL_DISK", dir.path()).output()
+    let run = |words: &[&str], script: &str, cause: &str| {
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]).args(["sh", "-c", script, "sh"]).arg(dir.path());
+        command.arg(std::env::current_exe().unwrap());
+        command.args(["--exact", "faults::fill_the_disk", "--nocapture"]);
+        command.env("COLOAD_SMALL_DISK", dir.path()).env("COLOAD_SMALL_DISK_CAUSE", cause);
+        command.output().unwrap()
     };
-    let mountable = |unshare: &[&str]| {
-        let script = r#"mount -t tmpfs tmpfs "$1""#;
-        let mut command = Command::new("unshare");
-        command.args(unshare).args(["sh", "-c", script, "sh"]).arg(dir.path());
-        command.output().is_ok_and(|o| o.status.success())
+    let may_mount = |words: &[&str]| {
+        let probe = Command::new(words[0])
+            .args(&words[1..])
+            .args(["mount", "-t", "tmpfs", "tmpfs"])
+            .arg(dir.path())
+            .output();
+        probe.is_ok_and(|o| o.status.success())
     };
-    let ways: [&[&str]; 2] = [&["--mount"], &["--mount", "--map-root-user"]];
-    let Some(way) = ways.into_iter().find(|w| mountable(w)) else {
-        // The failpoints above test the same; here the kernel would.
-        println!("SKIPPED: this user cannot mount a small file system to fill");
-        return;
+    let ways: [&[&str]; 2] = [&["unshare", "--mount"], &["unshare", "--mount", "--map-root-user"]];
+    let output = match ways.into_iter().find(|w| may_mount(w)) {
+        Some(way) => run(way, MOUNT, "No space left on device"),
+        None => run(&["env"], LIMIT, "File too large"),
     };
-    let output = run(way).unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && said.contains("the disk is full"), "{output:?}");
 }
@@ -86,38 +91,36 @@ fn a_full_disk_leaves_the_store_as_it_was() {
 #[test]
 fn fill_the_disk() {
     let Ok(disk) = std::env::var("COLOAD_SMALL_DISK") else { return };
+    let cause = std::env::var("COLOAD_SMALL_DISK_CAUSE").unwrap();
     let path = Path::new(&disk).join("s");
     let store = Store::create_or_open(&path).unwrap();
-    // Leaves room for manifests, not for many segments, then for less and less.
     let mut loads = 0;
     let error = loop {
-        let begun = store.begin_load(crate::support::target("t", LoadMode::Append)).unwrap_or_else(
-            |e| panic!("begin after {loads} loads: {e}"),
-        );
-        let mut segments = Vec::new();
-        for number in 0..crate::support::SEGMENTS {
-            let content = crate::support::segment_content(begun.id(), number);
-            if std::fs::write(begun.segment_path(number), &content).is_err() {
-                // The segment writer's own failure; here the manifest's is wanted.
-                std::fs::write(begun.segment_path(number), b"").unwrap();
-            }
-            segments.push(crate::support::entry(
-                begun.id(),
-                begun.segment_name(number),
-                std::fs::metadata(begun.segment_path(number)).unwrap().len(),
-            ));
-        }
-        let mut record = coload_store::LoadRecord::new(begun.id(), coload_store::LoadKind::Append);
-        record.rows = segments.iter().map(|s| s.rows).sum();
-        match begun.publish(segments, record) {
+        match load(&store, "t", LoadMode::Append) {
             Ok(_) => loads += 1,
             Err(e) => break e,
         }
     };
-    let text = error.to_string();
-    assert!(text.contains("No space left on device") && text.contains(&disk), "{text}");
+    check_full(&error, &cause, &disk);
+    // Segments no longer fit; loads without any do, until the manifest does not either.
+    let error = loop {
+        let load = store.begin_load(target("t", LoadMode::Append)).unwrap();
+        let record = LoadRecord::new(load.id(), LoadKind::Append);
+        match load.publish(Vec::new(), record) {
+            Ok(_) => loads += 1,
+            Err(e) => break e,
+        }
+    };
+    check_full(&error, &cause, &disk);
     let store = Store::open(&path).unwrap();
     assert_eq!(store.snapshot().unwrap().table("t").unwrap().loads_count, loads);
+    check_content(&store);
     check_no_leftovers(&store);
-    println!("the disk is full after {loads} loads: {text}");
+    println!("the disk is full after {loads} loads: {error}");
+}
+
+fn check_full(error: &Error, cause: &str, disk: &str) {
+    let text = error.to_string();
+    assert!(matches!(error, Error::Unavailable(_)), "{error:?}");
+    assert!(text.contains(cause) && text.contains(disk), "{text}");
 }

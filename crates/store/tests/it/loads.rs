@@ -102,9 +102,8 @@ fn a_replacing_load_brings_its_schema() {
     columns[1].name = "remark".into();
     let renamed = Schema::new(columns).unwrap();
     let mode = LoadMode::Replace;
-    let begun = store
-        .begin_load(LoadTarget { name: "t".into(), schema: renamed.clone(), mode })
-        .unwrap();
+    let begun =
+        store.begin_load(LoadTarget { name: "t".into(), schema: renamed.clone(), mode }).unwrap();
     let (segments, record) = fill(&begun);
     begun.publish(segments, record).unwrap();
     assert_eq!(store.snapshot().unwrap().table("t").unwrap().schema, renamed);
@@ -123,7 +122,9 @@ fn what_happens_to_the_table_meanwhile_is_noticed() {
     let (_dir, store) = store();
     load(&store, "t", LoadMode::Append).unwrap();
     let append = || load(&store, "t", LoadMode::Append).map(drop).unwrap();
-    let drop_it = || drop(store.drop_table("t", OnMissing::Fail).unwrap());
+    let drop_it = || {
+        store.drop_table("t", OnMissing::Fail).unwrap();
+    };
 
     publish_after(&store, LoadMode::Append, append).unwrap();
     let rows = store.snapshot().unwrap().table("t").unwrap().rows();
@@ -153,12 +154,13 @@ fn what_happens_to_the_table_meanwhile_is_noticed() {
 #[test]
 fn segments_and_record_must_agree() {
     let (_dir, store) = store();
-    let publish = |spoil: &dyn Fn(&mut Vec<coload_store::SegmentEntry>, &mut coload_store::LoadRecord)| {
-        let begun = store.begin_load(target("t", LoadMode::Append)).unwrap();
-        let (mut segments, mut record) = fill(&begun);
-        spoil(&mut segments, &mut record);
-        message(begun.publish(segments, record))
-    };
+    let publish =
+        |spoil: &dyn Fn(&mut Vec<coload_store::SegmentEntry>, &mut coload_store::LoadRecord)| {
+            let begun = store.begin_load(target("t", LoadMode::Append)).unwrap();
+            let (mut segments, mut record) = fill(&begun);
+            spoil(&mut segments, &mut record);
+            message(begun.publish(segments, record))
+        };
     assert!(publish(&|_, r| r.rows += 1).contains("21 rows"));
     assert!(publish(&|s, _| s[1].bytes += 1).contains("bytes, its entry says"));
     assert!(publish(&|s, _| s[1].file = s[0].file.clone()).contains("twice"));

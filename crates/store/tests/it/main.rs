@@ -1,6 +1,6 @@
 //! Tests of a store as its users see it: through files, processes and crashes.
 //!
-//! Segments are opaque bytes here: `support` writes them so that their content proves whose they are.
+//! The segments that `support` writes prove by their rows whose they are.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod child;

@@ -15,8 +15,7 @@ fn all_succeed(processes: usize, table_of: impl Fn(usize) -> String) {
     // The store is not there yet: making it is a race too.
     let path = dir.path().join("s");
     let task = |i| format!("loads {} {LOADS}", table_of(i));
-    let mut children: Vec<Child> =
-        (0..processes).map(|i| child::start(&path, &task(i))).collect();
+    let mut children: Vec<Child> = (0..processes).map(|i| child::start(&path, &task(i))).collect();
     let mut published = BTreeSet::new();
     for process in &mut children {
         let ids = child::published(child::lines(process));

@@ -1,6 +1,8 @@
 //! Snapshots beside writers: they stay as they are, and nobody waits.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use coload_format::Error;
@@ -76,6 +78,30 @@ fn nobody_waits_for_a_loader_that_stands_still_and_nothing_is_lost() {
     }
 }
 
+/// The version that the reader found is gone when it comes to lock it.
+#[test]
+fn a_reader_that_stands_still_before_its_lock_gets_a_version_that_is_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::create_or_open(dir.path().join("s")).unwrap();
+    load(&store, "t", LoadMode::Append).unwrap();
+    let mut reader = child::start(store.path(), "stop-reading");
+    let mut lines = child::lines(&mut reader);
+    assert_eq!(lines.next().as_deref(), Some("stopped"));
+    for _ in 0..3 {
+        load(&store, "t", LoadMode::Replace).unwrap();
+    }
+    check_no_leftovers(&store);
+    drop(reader.stdin.take());
+    assert_eq!(lines.next().as_deref(), Some("version 5"));
+    assert!(reader.wait().unwrap().success());
+}
+
+fn set_mode(places: &[PathBuf], mode: u32) {
+    for place in places {
+        fs::set_permissions(place, fs::Permissions::from_mode(mode)).unwrap();
+    }
+}
+
 #[test]
 fn who_may_only_read_can_read() {
     let dir = tempfile::tempdir().unwrap();
@@ -84,12 +110,13 @@ fn who_may_only_read_can_read() {
     load(&store, "t", LoadMode::Append).unwrap();
     let dead = path.join("tmp").join("0".repeat(32));
     fs::create_dir(&dead).unwrap();
-    for place in [dir.path(), &path, &path.join("manifest"), &path.join("segments"), &path.join("tmp")] {
-        use std::os::unix::fs::PermissionsExt;
-        fs::set_permissions(place, fs::Permissions::from_mode(0o555)).unwrap();
-    }
+    let program = dir.path().join("program");
+    fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    let mut places = vec![dir.path().to_owned(), path.clone()];
+    places.extend(["manifest", "segments", "tmp"].map(|name| path.join(name)));
+    set_mode(&places, 0o555);
     let say = |task: &str| {
-        let mut reader = child::command_as_nobody(&path, task).spawn().unwrap();
+        let mut reader = child::command_as_nobody(&program, &path, task).spawn().unwrap();
         let said: Vec<String> = child::lines(&mut reader).collect();
         reader.wait().unwrap();
         said
@@ -99,10 +126,7 @@ fn who_may_only_read_can_read() {
     assert!(refused.starts_with("failed Invalid cannot make"), "{refused}");
     assert!(refused.contains("Permission denied"), "{refused}");
     assert!(dead.exists());
-    for place in [dir.path(), &path, &path.join("manifest"), &path.join("segments"), &path.join("tmp")] {
-        use std::os::unix::fs::PermissionsExt;
-        fs::set_permissions(place, fs::Permissions::from_mode(0o755)).unwrap();
-    }
+    set_mode(&places, 0o755);
 }
 
 #[test]

@@ -5,9 +5,11 @@ use std::fs;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use coload_format::{Column, DataType, Result, Schema, Value};
+use coload_format::page::encode_plain;
+use coload_format::{Column, ColumnIndex, DataType, Physical, Plain, Result, Schema, Value};
 use coload_store::{
-    ColumnStats, LoadDir, LoadId, LoadKind, LoadMode, LoadRecord, LoadTarget, SegmentEntry, Store,
+    FinishedColumn, LoadDir, LoadId, LoadKind, LoadMode, LoadRecord, LoadTarget, SegmentEntry,
+    SegmentSummary, SegmentWriter, Snapshot, Store, TableEntry, column_stats,
 };
 
 /// Segments of each load of these tests.
@@ -25,46 +27,49 @@ pub fn target(name: &str, mode: LoadMode) -> LoadTarget {
     LoadTarget { name: name.into(), schema: schema(), mode }
 }
 
-/// What the file of a segment holds here.
-pub fn segment_content(load: LoadId, number: u32) -> Vec<u8> {
-    format!("segment {number} of {load};").repeat(100).into_bytes()
+/// Row `row` of segment `number` of a load: a number, and text that says whose it is.
+fn row(load: LoadId, number: u32, row: u64) -> [Option<Value>; 2] {
+    let note = format!("{load}-{number}").into_bytes();
+    [Some(Value::Int((u64::from(number) * ROWS + row) as i64)), Some(Value::Bytes(note.into()))]
 }
 
-/// Writes a segment as a segment writer does, and describes it.
-pub fn write_segment(load: &LoadDir, number: u32) -> Result<SegmentEntry> {
-    let content = segment_content(load.id(), number);
-    fs::write(load.segment_path(number), &content).unwrap();
-    Ok(entry(load.id(), load.segment_name(number), content.len() as u64))
-}
-
-pub fn entry(load: LoadId, file: String, bytes: u64) -> SegmentEntry {
-    let text = |t: &str| Some(Value::Bytes(t.as_bytes().into()));
-    SegmentEntry {
-        file,
-        rows: ROWS,
-        bytes,
-        load,
-        columns: vec![
-            ColumnStats::new(Some(Value::Int(1)), Some(Value::Int(9)), 0),
-            ColumnStats::new(text("a"), text("z"), 3),
-        ],
+/// Writes a segment with `rows` rows of a load, and describes it.
+pub fn write_segment(path: &Path, load: LoadId, number: u32, rows: u64) -> Result<SegmentEntry> {
+    let writer = SegmentWriter::create(path)?;
+    let mut finished = Vec::new();
+    for (index, column) in schema().columns().iter().enumerate() {
+        let physical = column.data_type.physical();
+        let mut plain = Plain::empty(physical);
+        (0..rows).for_each(|r| plain.push(row(load, number, r)[index].as_ref()));
+        let pages = [encode_plain(&plain)?];
+        let pages = writer.write_pages(writer.reserve(&pages), &pages)?;
+        let stats = column_stats(&pages, None);
+        let index = ColumnIndex { pages, dictionary: None, symbols: Vec::new() };
+        finished.push(FinishedColumn { physical, index, stats });
     }
+    let SegmentSummary { rows, bytes, columns } = writer.finish(finished, vec![rows as u32])?;
+    Ok(SegmentEntry { file: format!("{load}-{number}.seg"), rows, bytes, load, columns })
 }
 
-/// Writes the segments of a load and its record.
-pub fn fill(load: &LoadDir) -> (Vec<SegmentEntry>, LoadRecord) {
-    let segments: Vec<_> = (0..SEGMENTS).map(|n| write_segment(load, n).unwrap()).collect();
+/// Writes the segments of a load and makes its record.
+pub fn try_fill(load: &LoadDir) -> Result<(Vec<SegmentEntry>, LoadRecord)> {
+    let write = |n| write_segment(&load.segment_path(n), load.id(), n, ROWS);
+    let segments = (0..SEGMENTS).map(write).collect::<Result<Vec<_>>>()?;
     let mut record = LoadRecord::new(load.id(), LoadKind::Append);
     record.rows = segments.iter().map(|s| s.rows).sum();
     record.set_inputs(&["a.csv"]);
-    (segments, record)
+    Ok((segments, record))
+}
+
+pub fn fill(load: &LoadDir) -> (Vec<SegmentEntry>, LoadRecord) {
+    try_fill(load).unwrap()
 }
 
 /// A whole load.
 pub fn load(store: &Store, name: &str, mode: LoadMode) -> Result<LoadId> {
     let load = store.begin_load(target(name, mode))?;
     let id = load.id();
-    let (segments, record) = fill(&load);
+    let (segments, record) = try_fill(&load)?;
     load.publish(segments, record)?;
     Ok(id)
 }
@@ -80,9 +85,7 @@ pub fn check_content(store: &Store) {
     let snapshot = store.snapshot().unwrap();
     for table in snapshot.tables() {
         for segment in &table.segments {
-            let number: u32 = segment.file[33..].trim_end_matches(".seg").parse().unwrap();
-            let content = fs::read(snapshot.segment_path(segment)).unwrap();
-            assert_eq!(content, segment_content(segment.load, number), "{}", segment.file);
+            check_segment(&snapshot, table, segment);
         }
         let loads: BTreeSet<_> = table.segments.iter().map(|s| s.load).collect();
         for load in &loads {
@@ -90,6 +93,20 @@ pub fn check_content(store: &Store) {
             assert_eq!(of_load, SEGMENTS as usize, "load {load} is there in part");
         }
         assert!(loads.iter().all(|id| table.loads.iter().any(|record| record.id == *id)));
+    }
+}
+
+fn check_segment(snapshot: &Snapshot, table: &TableEntry, segment: &SegmentEntry) {
+    let number: u32 = segment.file[33..].trim_end_matches(".seg").parse().unwrap();
+    let file = snapshot.segment(table, segment).unwrap();
+    let mut columns = [Plain::empty(Physical::Int), Plain::empty(Physical::Bytes)];
+    for (index, column) in columns.iter_mut().enumerate() {
+        file.decode_page(index, 0, column).unwrap();
+        assert_eq!(column.len() as u64, segment.rows);
+    }
+    for r in 0..segment.rows {
+        let found = [columns[0].get(r as usize), columns[1].get(r as usize)];
+        assert_eq!(found, row(segment.load, number, r), "{}", segment.file);
     }
 }
 

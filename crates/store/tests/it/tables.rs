@@ -7,9 +7,7 @@ use coload_store::{
     LoadMode, MergeDir, MergeOutcome, OnExisting, OnMissing, SegmentEntry, Store, TableEntry,
 };
 
-use crate::support::{
-    ROWS, check_no_leftovers, entry, load, schema, segment_content, target,
-};
+use crate::support::{ROWS, check_no_leftovers, load, schema, target, write_segment};
 
 fn store() -> (tempfile::TempDir, Store) {
     let dir = tempfile::tempdir().unwrap();
@@ -85,11 +83,7 @@ fn tables_are_made_dropped_and_emptied() {
 
 /// Writes one segment in the place of several.
 fn merged(merge: &MergeDir, rows: u64) -> SegmentEntry {
-    let content = segment_content(merge.id(), 0);
-    fs::write(merge.segment_path(0), &content).unwrap();
-    let mut segment = entry(merge.id(), merge.segment_name(0), content.len() as u64);
-    segment.rows = rows;
-    segment
+    write_segment(&merge.segment_path(0), merge.id(), 0, rows).unwrap()
 }
 
 #[test]
