@@ -1,0 +1,197 @@
+//! The dense groups of a segment: the codes of the grouping columns as one number.
+
+use coload_format::bitpack::{BLOCK, unpack_one, unpack_u8};
+use coload_format::page::{CodesPage, PageView};
+use coload_format::{Code, Error, Result, Value, simd_dispatch};
+use coload_store::SegmentFile;
+
+use super::GROUPS_MAX;
+use super::vectors::Rows;
+use crate::compare::max_of_width;
+use crate::unpack::unpack_to_32;
+
+/// A grouping column.
+#[derive(Debug, Clone)]
+pub struct GroupColumn {
+    column: usize,
+    /// Codes there are, with NULL's if the column has NULLs.
+    codes: u32,
+    stride: u32,
+}
+
+/// All grouping columns; group `sum(code * stride)`.
+#[derive(Debug, Clone)]
+pub struct GroupSpace {
+    columns: Vec<GroupColumn>,
+    pub total: usize,
+}
+
+/// The grouping columns of one page.
+pub struct GroupPage<'a> {
+    columns: Vec<(CodesPage<'a>, &'a GroupColumn)>,
+}
+
+impl GroupSpace {
+    /// Lays out the groups of a segment; `None` when a column has pages without codes or there are
+    /// too many groups.
+    pub fn new(segment: &SegmentFile, columns: &[usize]) -> Result<Option<Self>> {
+        let mut space = GroupSpace {
+            columns: Vec::with_capacity(columns.len()),
+            total: 1,
+        };
+        for column in columns {
+            let index = segment.column(*column)?.index();
+            let all_codes = index
+                .pages
+                .iter()
+                .all(|p| matches!(p.detail, coload_format::page::PageDetail::Codes { .. }));
+            let Some(values) = index.dictionary.as_ref().map(|d| d.rows as usize) else {
+                return Ok(None);
+            };
+            let codes = values + usize::from(index.nulls() > 0);
+            let total = space.total.saturating_mul(codes.max(1));
+            if !all_codes || total > GROUPS_MAX {
+                return Ok(None);
+            }
+            let stride = space.total as u32;
+            space.columns.push(GroupColumn {
+                column: *column,
+                codes: codes as u32,
+                stride,
+            });
+            space.total = total;
+        }
+        Ok(Some(space))
+    }
+
+    /// The values of a group's columns.
+    pub fn key(&self, segment: &SegmentFile, group: usize) -> Result<Vec<Option<Value>>> {
+        let mut key = Vec::with_capacity(self.columns.len());
+        for column in &self.columns {
+            let code = (group / column.stride as usize) % column.codes.max(1) as usize;
+            let dictionary = segment
+                .dictionary(column.column)?
+                .ok_or_else(|| Error::Corrupt("codes without dictionary".into()))?;
+            key.push(dictionary.get(Code(code as u32)));
+        }
+        Ok(key)
+    }
+
+    /// The grouping columns of a page.
+    pub fn open<'a>(&'a self, segment: &'a SegmentFile, page: usize) -> Result<GroupPage<'a>> {
+        let mut columns = Vec::with_capacity(self.columns.len());
+        for column in &self.columns {
+            let PageView::Codes(codes) = segment.page(column.column, page)? else {
+                return Err(Error::Corrupt("page of another type".into()));
+            };
+            columns.push((codes, column));
+        }
+        Ok(GroupPage { columns })
+    }
+}
+
+#[inline(always)]
+fn add_u8_inner(offsets: &[u8; BLOCK], base: u8, stride: u8, groups: &mut [u8; BLOCK]) {
+    if stride == 1 {
+        for (g, o) in groups.iter_mut().zip(offsets) {
+            *g = g.wrapping_add(o.wrapping_add(base));
+        }
+    } else {
+        for (g, o) in groups.iter_mut().zip(offsets) {
+            *g = g.wrapping_add(o.wrapping_add(base).wrapping_mul(stride));
+        }
+    }
+}
+
+#[inline(always)]
+fn add_u32_inner(offsets: &[u32; BLOCK], base: u32, stride: u32, groups: &mut [u32; BLOCK]) {
+    for (g, o) in groups.iter_mut().zip(offsets) {
+        *g = g.wrapping_add(o.wrapping_add(base).wrapping_mul(stride));
+    }
+}
+
+simd_dispatch! {
+    fn add_u8(offsets: &[u8; BLOCK], base: u8, stride: u8, groups: &mut [u8; BLOCK]) = add_u8_inner;
+}
+simd_dispatch! {
+    fn add_u32(offsets: &[u32; BLOCK], base: u32, stride: u32, groups: &mut [u32; BLOCK]) = add_u32_inner;
+}
+
+impl GroupPage<'_> {
+    /// The group of each row, when there are at most 256 groups.
+    pub fn load_u8(&self, block: usize, rows: Rows<'_>, groups: &mut [u8; BLOCK]) -> Result<()> {
+        groups.fill(0);
+        for (page, column) in &self.columns {
+            let mut offsets = [0; BLOCK];
+            let (packed, count) = page.packed(block);
+            match rows {
+                Rows::All if page.width == 0 => {}
+                Rows::All if page.width <= 8 => {
+                    unpack_u8(packed, count, page.width, &mut offsets);
+                }
+                _ => {
+                    let mut wide = [0; BLOCK];
+                    load_offsets(page, block, rows, &mut wide);
+                    for (o, w) in offsets.iter_mut().zip(&wide) {
+                        *o = *w as u8;
+                    }
+                }
+            }
+            let used = used_rows(rows, count);
+            column.check(page, || {
+                offsets[..used].iter().max().copied().map_or(0, u32::from)
+            })?;
+            add_u8(&offsets, page.base as u8, column.stride as u8, groups);
+        }
+        Ok(())
+    }
+
+    /// The group of each row.
+    pub fn load_u32(&self, block: usize, rows: Rows<'_>, groups: &mut [u32; BLOCK]) -> Result<()> {
+        groups.fill(0);
+        for (page, column) in &self.columns {
+            let mut offsets = [0; BLOCK];
+            let (_, count) = page.packed(block);
+            load_offsets(page, block, rows, &mut offsets);
+            let used = used_rows(rows, count);
+            column.check(page, || offsets[..used].iter().max().copied().unwrap_or(0))?;
+            add_u32(&offsets, page.base, column.stride, groups);
+        }
+        Ok(())
+    }
+}
+
+impl GroupColumn {
+    /// Refuses codes past the dictionary, which only a damaged file can hold.
+    fn check(&self, page: &CodesPage<'_>, largest: impl FnOnce() -> u32) -> Result<()> {
+        let codes = u64::from(self.codes);
+        if u64::from(page.base) + max_of_width(page.width) < codes
+            || u64::from(page.base) + u64::from(largest()) < codes
+        {
+            return Ok(());
+        }
+        Err(Error::Corrupt(format!(
+            "code over {codes} in column {}",
+            self.column
+        )))
+    }
+}
+
+fn used_rows(rows: Rows<'_>, count: usize) -> usize {
+    match rows {
+        Rows::All => count,
+        Rows::Few(positions) => positions.len(),
+    }
+}
+
+fn load_offsets(page: &CodesPage<'_>, block: usize, rows: Rows<'_>, out: &mut [u32; BLOCK]) {
+    let (packed, count) = page.packed(block);
+    match rows {
+        Rows::All => unpack_to_32(packed, count, page.width, out),
+        Rows::Few(positions) => {
+            for (o, row) in out.iter_mut().zip(positions) {
+                *o = unpack_one(packed, usize::from(*row), page.width) as u32;
+            }
+        }
+    }
+}

@@ -1,0 +1,675 @@
+//! An aggregate query prepared for one segment, and its loop over the blocks of a page.
+
+use std::sync::Arc;
+
+use coload_format::bitpack::{BLOCK, unpack_one};
+use coload_format::page::{BlocksPage, CodesPage, PageDetail, PageView, block_rows};
+use coload_format::{Error, Physical, Result, Value, Values};
+use coload_store::SegmentFile;
+
+use super::bounds::{
+    RootPlan, Shape, magnitude, plain_shape, plan_column, plan_root, term_interval,
+};
+use super::expr::{Aggregate, Query};
+use super::groups::{GroupPage, GroupSpace};
+use super::kernels::{range_i64, range_u32, sum_i64, sum_u32};
+use super::program::{Output, Program, Root, Step, Term};
+use super::state::{Accumulator, Dense, State, sum_overflow};
+use super::value_tables::CodeValues;
+use super::vectors::{
+    NumberPage, Rows, Vector, compute_float, compute_root, load_column, row_slots, term_at,
+    term_line,
+};
+use super::{FEW_ROWS, MASKED_GROUPS_MAX};
+use crate::compare::{mask_packed, mask_u8};
+use crate::filter::{Filter, null_words};
+use crate::mask::{BlockMask, MASK_WORDS};
+
+/// An aggregate query prepared for one segment.
+#[derive(Debug, Clone)]
+pub struct SegmentScan {
+    program: Arc<Program>,
+    filter: Filter,
+    groups: GroupSpace,
+    /// By slot.
+    codes: Vec<CodeValues>,
+}
+
+/// Whether a segment can answer a query: the grouping columns hold codes only and make few groups,
+/// and arithmetic is on numbers.
+///
+/// # Errors
+/// `Corrupt` when an index of a column is damaged.
+pub fn supports(segment: &SegmentFile, query: &Query) -> Result<bool> {
+    for aggregate in &query.aggregates {
+        let mut numbers = true;
+        aggregate.for_columns(|column| {
+            numbers &= column < segment.column_count()
+                && (matches!(aggregate, Aggregate::Count(_))
+                    || segment.physical(column) != Physical::Bytes);
+        });
+        if !numbers {
+            return Ok(false);
+        }
+    }
+    if query
+        .groups
+        .iter()
+        .any(|column| *column >= segment.column_count())
+    {
+        return Ok(false);
+    }
+    Ok(GroupSpace::new(segment, &query.groups)?.is_some())
+}
+
+impl SegmentScan {
+    /// Prepares a query for a segment; `program` is its aggregates, compiled.
+    ///
+    /// # Errors
+    /// `Invalid` when the segment cannot answer it (see [`supports`]) or a predicate does not fit
+    /// its column, `Corrupt` when the segment is damaged.
+    pub fn new(segment: &SegmentFile, query: &Query, program: Arc<Program>) -> Result<Self> {
+        let groups = GroupSpace::new(segment, &query.groups)?.ok_or_else(|| {
+            Error::Invalid("grouping columns without codes, or too many groups".into())
+        })?;
+        let filter = Filter::new(segment, &query.predicates)?;
+        let mut codes = Vec::with_capacity(program.columns.len());
+        for (slot, column) in program.columns.iter().enumerate() {
+            let is_number = program.roots.contains(&Root::Column(slot));
+            if is_number && segment.physical(*column) == Physical::Bytes {
+                return Err(Error::Invalid(format!("column {column} holds no numbers")));
+            }
+            codes.push(match segment.dictionary(*column)? {
+                Some(dictionary) if is_number => CodeValues::new(dictionary),
+                _ => CodeValues::None,
+            });
+        }
+        Ok(SegmentScan {
+            program,
+            filter,
+            groups,
+            codes,
+        })
+    }
+
+    /// The values of a group's columns.
+    pub(super) fn key(&self, segment: &SegmentFile, group: usize) -> Result<Vec<Option<Value>>> {
+        self.groups.key(segment, group)
+    }
+
+    /// Adds the rows of one page to `state`, where they go to the groups of segment `index`.
+    ///
+    /// # Errors
+    /// `Corrupt` when the page is damaged, `Invalid` when a number is over 128 bits.
+    pub fn aggregate_page(
+        &self,
+        segment: &SegmentFile,
+        page: usize,
+        index: usize,
+        state: &mut State,
+    ) -> Result<()> {
+        let filter = self.filter.open(segment, page)?;
+        if filter.is_none() {
+            return Ok(());
+        }
+        let mut vectors = std::mem::take(&mut state.vectors);
+        vectors.resize_with(self.program.roots.len(), Vector::new);
+        let dense = state.dense(index, &self.program, self.groups.total);
+        let plan = PagePlan::open(self, segment, page)?;
+        let rows = segment.page_rows()[page] as usize;
+        let mut scan = PageScan {
+            plan,
+            dense,
+            vectors,
+            small: Vec::new(),
+        };
+        if scan.plan.only_counts() && self.groups.total == 1 && filter.is_all() {
+            scan.dense.rows[0] += rows as u64;
+        } else {
+            scan.reserve(rows)?;
+            for block in 0..rows.div_ceil(BLOCK) {
+                scan.add_block(block, &filter.block(block)?, block_rows(rows, block))?;
+            }
+        }
+        state.vectors = scan.vectors;
+        Ok(())
+    }
+}
+
+/// Where the NULLs of a column stand.
+enum NullSource<'a> {
+    Codes { page: CodesPage<'a>, offset: u64 },
+    Bits(BlocksPage<'a>),
+}
+
+/// What is opened of one page.
+struct PagePlan<'a> {
+    program: &'a Program,
+    total: usize,
+    groups: GroupPage<'a>,
+    /// By root; `None` for computed roots.
+    numbers: Vec<Option<NumberPage<'a>>>,
+    plans: Vec<RootPlan>,
+    /// By slot; only columns with NULLs in this page.
+    nulls: Vec<Option<NullSource<'a>>>,
+}
+
+impl<'a> PagePlan<'a> {
+    fn open(scan: &'a SegmentScan, segment: &'a SegmentFile, page: usize) -> Result<Self> {
+        let program = &*scan.program;
+        let (mut numbers, mut plans) = (Vec::new(), Vec::new());
+        for root in &program.roots {
+            match root {
+                Root::Column(slot) => {
+                    let (number, plan) = open_numbers(scan, segment, page, *slot)?;
+                    numbers.push(Some(number));
+                    plans.push(plan);
+                }
+                _ => {
+                    numbers.push(None);
+                    plans.push(plan_root(root, &plans));
+                }
+            }
+        }
+        let nulls = program
+            .columns
+            .iter()
+            .map(|column| open_nulls(segment, *column, page))
+            .collect::<Result<_>>()?;
+        let groups = scan.groups.open(segment, page)?;
+        Ok(PagePlan {
+            program,
+            total: scan.groups.total,
+            groups,
+            numbers,
+            plans,
+            nulls,
+        })
+    }
+
+    fn only_counts(&self) -> bool {
+        self.program.roots.is_empty() && self.nulls.iter().all(Option::is_none)
+    }
+}
+
+fn open_numbers<'a>(
+    scan: &'a SegmentScan,
+    segment: &'a SegmentFile,
+    page: usize,
+    slot: usize,
+) -> Result<(NumberPage<'a>, RootPlan)> {
+    let column = scan.program.columns[slot];
+    let codes = &scan.codes[slot];
+    let dictionary = segment.dictionary(column)?.map(|d| d.values());
+    let plan = match &segment.column(column)?.index().pages[page].detail {
+        PageDetail::Codes { base, max, .. } => {
+            let at = |code: u32| match dictionary {
+                Some(Values::Int(v)) => v.get(code as usize).map(|v| i128::from(*v)),
+                Some(Values::Wide(v)) => v.get(code as usize).copied(),
+                _ => None,
+            };
+            let shape = match (codes, dictionary) {
+                (CodeValues::Lookup, Some(Values::Wide(_))) => Shape::Huge,
+                (CodeValues::Lookup, _) => Shape::Wide,
+                _ => Shape::Narrow,
+            };
+            // All NULL: no value is looked at.
+            plan_column(at(*base).unwrap_or(0), at(*max).unwrap_or(0), shape)
+        }
+        PageDetail::Int { min, max } => {
+            let (min, max) = (i128::from(*min), i128::from(*max));
+            plan_column(min, max, plain_shape(min, max))
+        }
+        PageDetail::Wide { min, max } => plan_column(*min, *max, Shape::Huge),
+        PageDetail::Text { .. } => return Err(Error::Corrupt("page holds no numbers".into())),
+    };
+    Ok((
+        NumberPage {
+            view: segment.page(column, page)?,
+            codes,
+            dictionary,
+        },
+        plan,
+    ))
+}
+
+fn open_nulls(segment: &SegmentFile, column: usize, page: usize) -> Result<Option<NullSource<'_>>> {
+    if segment.column(column)?.index().pages[page].nulls == 0 {
+        return Ok(None);
+    }
+    Ok(Some(match segment.page(column, page)? {
+        PageView::Codes(codes) => {
+            let null = segment.dictionary(column)?.map_or(0, |d| d.null_code().0);
+            NullSource::Codes {
+                page: codes,
+                offset: u64::from(null.wrapping_sub(codes.base)),
+            }
+        }
+        PageView::Int(page) | PageView::Wide(page) | PageView::Text(page) => NullSource::Bits(page),
+    }))
+}
+
+impl NullSource<'_> {
+    fn words(&self, block: usize, rows: Rows<'_>) -> [u64; MASK_WORDS] {
+        let mut words = [0; MASK_WORDS];
+        match (self, rows) {
+            (NullSource::Codes { page, offset }, Rows::All) => {
+                let (packed, count) = page.packed(block);
+                if *offset <= crate::compare::max_of_width(page.width) {
+                    words = mask_packed(packed, count, page.width, &[(*offset, *offset)]);
+                }
+            }
+            (NullSource::Codes { page, offset }, Rows::Few(positions)) => {
+                let (packed, _) = page.packed(block);
+                for (i, row) in positions.iter().enumerate() {
+                    let is_null = unpack_one(packed, usize::from(*row), page.width) == *offset;
+                    words[i / 64] |= u64::from(is_null) << (i % 64);
+                }
+            }
+            (NullSource::Bits(page), Rows::All) => {
+                words = null_words(page, block).unwrap_or(words);
+            }
+            (NullSource::Bits(page), Rows::Few(positions)) => {
+                for (i, row) in positions.iter().enumerate() {
+                    let is_null = page.is_null(block * BLOCK + usize::from(*row));
+                    words[i / 64] |= u64::from(is_null) << (i % 64);
+                }
+            }
+        }
+        words
+    }
+}
+
+/// The loop over one page.
+struct PageScan<'a, 'b> {
+    plan: PagePlan<'a>,
+    dense: &'b mut Dense,
+    vectors: Vec<Vector>,
+    /// By output: whether rows may be added in 64 bits, one by one.
+    small: Vec<bool>,
+}
+
+/// The rows of one block that count.
+struct BlockRows<'a> {
+    rows: Rows<'a>,
+    /// Slots in use.
+    slots: usize,
+    mask: [u64; MASK_WORDS],
+    /// By output: rows it skips.
+    nulls: Vec<Option<[u64; MASK_WORDS]>>,
+}
+
+impl PageScan<'_, '_> {
+    fn reserve(&mut self, rows: usize) -> Result<()> {
+        let (plan, total) = (&self.plan, self.plan.total);
+        for (output, accumulator) in plan
+            .program
+            .outputs
+            .iter()
+            .zip(&mut self.dense.accumulators)
+        {
+            let small = match &output.step {
+                Step::Sum(term) if total > MASKED_GROUPS_MAX => {
+                    let most = magnitude(term_interval(term, &plan.plans))
+                        .and_then(|m| m.checked_mul(rows as i64));
+                    accumulator.reserve(most, total)?
+                }
+                _ => false,
+            };
+            self.small.push(small);
+        }
+        Ok(())
+    }
+
+    fn add_block(&mut self, block: usize, selected: &BlockMask, count: usize) -> Result<()> {
+        let selected_count = selected.count();
+        if selected_count == 0 {
+            return Ok(());
+        }
+        let mut positions = [0; BLOCK];
+        let (rows, mask) = if selected_count <= FEW_ROWS && selected_count < count {
+            let few = selected.positions(&mut positions);
+            (Rows::Few(&positions[..few]), BlockMask::first(few).words)
+        } else {
+            (Rows::All, selected.words)
+        };
+        let slots = row_slots(rows);
+        self.load(block, rows, slots, &mask)?;
+        let nulls = self.output_nulls(block, rows);
+        let rows = BlockRows {
+            rows,
+            slots,
+            mask,
+            nulls,
+        };
+        match self.plan.total {
+            1 => self.add_masked(0, &rows.mask, &rows),
+            2..=MASKED_GROUPS_MAX => self.add_groups(block, &rows),
+            _ => self.scatter(block, &rows),
+        }
+    }
+
+    fn load(&mut self, block: usize, rows: Rows<'_>, slots: usize, mask: &[u64]) -> Result<()> {
+        for (index, root) in self.plan.program.roots.iter().enumerate() {
+            match &self.plan.numbers[index] {
+                Some(page) => {
+                    let shape = self.plan.plans[index].shape;
+                    load_column(page, shape, block, rows, &mut self.vectors[index])?;
+                }
+                None => {
+                    let plans = &self.plan.plans;
+                    compute_root(index, root, plans, slots, mask, &mut self.vectors);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn output_nulls(&self, block: usize, rows: Rows<'_>) -> Vec<Option<[u64; MASK_WORDS]>> {
+        if self.plan.nulls.iter().all(Option::is_none) {
+            return Vec::new();
+        }
+        let by_slot: Vec<_> = self
+            .plan
+            .nulls
+            .iter()
+            .map(|source| source.as_ref().map(|source| source.words(block, rows)))
+            .collect();
+        let join = |output: &Output| {
+            output
+                .slots
+                .iter()
+                .filter_map(|slot| by_slot[*slot])
+                .reduce(|mut a, b| {
+                    for (a, b) in a.iter_mut().zip(b) {
+                        *a |= b;
+                    }
+                    a
+                })
+        };
+        self.plan.program.outputs.iter().map(join).collect()
+    }
+
+    fn add_groups(&mut self, block: usize, rows: &BlockRows<'_>) -> Result<()> {
+        let mut groups = [0; BLOCK];
+        self.plan.groups.load_u8(block, rows.rows, &mut groups)?;
+        for group in 0..self.plan.total {
+            let mut mask = [0; MASK_WORDS];
+            mask_u8(&groups, group as u8, 0, &mut mask);
+            for (a, b) in mask.iter_mut().zip(&rows.mask) {
+                *a &= b;
+            }
+            self.add_masked(group, &mask, rows)?;
+        }
+        Ok(())
+    }
+
+    /// Adds the rows of `mask`, all of one group.
+    fn add_masked(
+        &mut self,
+        group: usize,
+        mask: &[u64; MASK_WORDS],
+        rows: &BlockRows<'_>,
+    ) -> Result<()> {
+        let count = count_bits(mask);
+        if count == 0 {
+            return Ok(());
+        }
+        self.dense.rows[group] += count;
+        let outputs = self
+            .plan
+            .program
+            .outputs
+            .iter()
+            .zip(&mut self.dense.accumulators);
+        for (i, (output, accumulator)) in outputs.enumerate() {
+            let (mut mask, mut count) = (*mask, count);
+            if let Some(Some(nulls)) = rows.nulls.get(i) {
+                for (a, b) in mask.iter_mut().zip(nulls) {
+                    *a &= !b;
+                }
+                let counted = count_bits(&mask);
+                accumulator.add_nulls(group, count - counted, self.plan.total);
+                count = counted;
+            }
+            if count > 0 {
+                let used = &mask[..rows.slots / 64];
+                let block = MaskedRows {
+                    vectors: &self.vectors,
+                    plans: &self.plan.plans,
+                    mask: used,
+                    count,
+                };
+                block.add(&output.step, group, accumulator)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds each row to its group.
+    fn scatter(&mut self, block: usize, rows: &BlockRows<'_>) -> Result<()> {
+        let mut groups = [0; BLOCK];
+        self.plan.groups.load_u32(block, rows.rows, &mut groups)?;
+        let mut positions = [0; BLOCK];
+        let mask = BlockMask { words: rows.mask };
+        let count = mask.positions(&mut positions);
+        for position in &positions[..count] {
+            self.dense.rows[groups[usize::from(*position)] as usize] += 1;
+        }
+        let outputs = self
+            .plan
+            .program
+            .outputs
+            .iter()
+            .zip(&mut self.dense.accumulators);
+        for (i, (output, accumulator)) in outputs.enumerate() {
+            let mut counted = mask;
+            if let Some(Some(nulls)) = rows.nulls.get(i) {
+                counted.drop_rows(nulls);
+                let mut skipped = mask;
+                skipped.keep(nulls);
+                skipped.for_each(|row| {
+                    accumulator.add_nulls(groups[row] as usize, 1, self.plan.total);
+                });
+            }
+            let count = counted.positions(&mut positions);
+            let scattered = ScatteredRows {
+                vectors: &self.vectors,
+                slots: rows.slots,
+                positions: &positions[..count],
+                groups: &groups,
+            };
+            scattered.add(&output.step, self.small[i], accumulator)?;
+        }
+        Ok(())
+    }
+}
+
+fn count_bits(mask: &[u64; MASK_WORDS]) -> u64 {
+    mask.iter().map(|w| u64::from(w.count_ones())).sum()
+}
+
+/// Rows of one group in one block, at least one.
+struct MaskedRows<'a> {
+    vectors: &'a [Vector],
+    plans: &'a [RootPlan],
+    mask: &'a [u64],
+    count: u64,
+}
+
+impl MaskedRows<'_> {
+    fn add(&self, step: &Step, group: usize, to: &mut Accumulator) -> Result<()> {
+        match step {
+            Step::Count => {}
+            Step::Sum(term) => to.add(group, self.sum(term)?)?,
+            Step::Min(term) => to.large[group] = to.large[group].min(self.range(term)?.0),
+            Step::Max(term) => to.large[group] = to.large[group].max(self.range(term)?.1),
+            Step::SumFloat(node) => {
+                let values = compute_float(node, self.vectors, self.mask.len() * 64);
+                self.for_rows(|row| to.floats[group] += values[row]);
+            }
+        }
+        Ok(())
+    }
+
+    fn for_rows(&self, mut visit: impl FnMut(usize)) {
+        for (w, word) in self.mask.iter().enumerate() {
+            let mut rest = *word;
+            while rest != 0 {
+                visit(w * 64 + rest.trailing_zeros() as usize);
+                rest &= rest - 1;
+            }
+        }
+    }
+
+    fn sum(&self, term: &Term) -> Result<i128> {
+        let count = i128::from(self.count);
+        let Some(root) = term.root else {
+            return term.offset.checked_mul(count).ok_or_else(sum_overflow);
+        };
+        let vector = &self.vectors[root];
+        let slots = self.mask.len() * 64;
+        let sum = match vector.shape {
+            Shape::Narrow => {
+                let raw = sum_u32(&vector.narrow[..slots], self.mask, vector.raw_max);
+                Some(
+                    i128::from(vector.line.a) * count + i128::from(vector.line.b) * i128::from(raw),
+                )
+            }
+            // 1,024 values below 2^53 do not overflow.
+            Shape::Wide if magnitude(self.plans[root].interval).is_some_and(|m| m < 1 << 53) => {
+                Some(i128::from(sum_i64(&vector.wide[..slots], self.mask)))
+            }
+            _ => {
+                let mut sum = Some(0i128);
+                self.for_rows(|row| {
+                    sum = sum.and_then(|sum| sum.checked_add(vector.get(row)?));
+                });
+                sum
+            }
+        };
+        sum.and_then(|sum| {
+            term.factor
+                .checked_mul(sum)?
+                .checked_add(term.offset.checked_mul(count)?)
+        })
+        .ok_or_else(sum_overflow)
+    }
+
+    fn range(&self, term: &Term) -> Result<(i128, i128)> {
+        let slots = self.mask.len() * 64;
+        let vector = term.root.map(|root| &self.vectors[root]);
+        let ends = match vector.map(|v| (v.shape, v)) {
+            None => Some((term.offset, term.offset)),
+            Some((Shape::Narrow, v)) => {
+                let (low, high) = range_u32(&v.narrow[..slots], self.mask);
+                let at = |raw: u32| i128::from(v.line.a) + i128::from(v.line.b) * i128::from(raw);
+                Some((at(low), at(high)))
+            }
+            Some((Shape::Wide, v)) => {
+                let (low, high) = range_i64(&v.wide[..slots], self.mask);
+                Some((i128::from(low), i128::from(high)))
+            }
+            Some((Shape::Huge, v)) => {
+                let mut range = Some((i128::MAX, i128::MIN));
+                self.for_rows(|row| {
+                    range = range.and_then(|(low, high)| {
+                        let value = v.get(row)?;
+                        Some((low.min(value), high.max(value)))
+                    });
+                });
+                range
+            }
+        };
+        let at = |v: i128| match term.root {
+            None => Some(v),
+            Some(_) => term.factor.checked_mul(v)?.checked_add(term.offset),
+        };
+        ends.and_then(|(low, high)| Some((at(low)?, at(high)?)))
+            .map(|(a, b)| (a.min(b), a.max(b)))
+            .ok_or_else(sum_overflow)
+    }
+}
+
+/// Rows of many groups in one block.
+struct ScatteredRows<'a> {
+    vectors: &'a [Vector],
+    slots: usize,
+    positions: &'a [u16],
+    groups: &'a [u32; BLOCK],
+}
+
+impl ScatteredRows<'_> {
+    fn add(&self, step: &Step, small: bool, to: &mut Accumulator) -> Result<()> {
+        match step {
+            Step::Count => Ok(()),
+            Step::Sum(term) if small => {
+                self.sum_small(term, &mut to.small);
+                Ok(())
+            }
+            Step::Sum(term) => self.for_values(term, |group, value| to.add(group, value)),
+            Step::Min(term) => self.for_values(term, |group, value| {
+                to.large[group] = to.large[group].min(value);
+                Ok(())
+            }),
+            Step::Max(term) => self.for_values(term, |group, value| {
+                to.large[group] = to.large[group].max(value);
+                Ok(())
+            }),
+            Step::SumFloat(node) => {
+                let values = compute_float(node, self.vectors, self.slots);
+                for position in self.positions {
+                    let row = usize::from(*position);
+                    to.floats[self.groups[row] as usize] += values[row];
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn for_values(
+        &self,
+        term: &Term,
+        mut visit: impl FnMut(usize, i128) -> Result<()>,
+    ) -> Result<()> {
+        for position in self.positions {
+            let row = usize::from(*position);
+            let value = term_at(term, self.vectors, row).ok_or_else(sum_overflow)?;
+            visit(self.groups[row] as usize, value)?;
+        }
+        Ok(())
+    }
+
+    /// The bounds of the page say that nothing overflows.
+    fn sum_small(&self, term: &Term, sums: &mut [i64]) {
+        let vector = term.root.map(|root| &self.vectors[root]);
+        match vector.map(|v| (v.shape, v)) {
+            Some((Shape::Narrow, vector)) => {
+                let line = term_line(term, vector.line);
+                for position in self.positions {
+                    let row = usize::from(*position) % BLOCK;
+                    let sum = &mut sums[self.groups[row] as usize];
+                    *sum = sum.wrapping_add(line.at(i64::from(vector.narrow[row])));
+                }
+            }
+            Some((_, vector)) => {
+                let line = term_line(term, super::kernels::Line64 { a: 0, b: 1 });
+                for position in self.positions {
+                    let row = usize::from(*position) % BLOCK;
+                    let value = match vector.shape {
+                        Shape::Huge => vector.huge[row] as i64,
+                        _ => vector.wide[row],
+                    };
+                    let sum = &mut sums[self.groups[row] as usize];
+                    *sum = sum.wrapping_add(line.at(value));
+                }
+            }
+            None => {
+                for position in self.positions {
+                    let sum = &mut sums[self.groups[usize::from(*position)] as usize];
+                    *sum = sum.wrapping_add(term.offset as i64);
+                }
+            }
+        }
+    }
+}
