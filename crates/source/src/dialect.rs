@@ -1,0 +1,210 @@
+//! How delimited text is written: delimiter, quote, header and so on.
+
+use coload_format::{Error, Result};
+
+use crate::chunk::{RecordRules, Trailing};
+use crate::field::FieldRules;
+use crate::tokenise::Separators;
+
+/// Whether the first record names the columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Header {
+    /// The first record names the columns; it is no row.
+    Present,
+    /// The first record is a row.
+    #[default]
+    Absent,
+}
+
+/// How a delimited text is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dialect {
+    /// Between two fields.
+    pub delimiter: u8,
+    /// Around a field that may hold delimiters and newlines; none when no byte is special.
+    pub quote: Option<u8>,
+    /// Before a quote, or itself, inside a quoted field; `None` when a quote is doubled instead.
+    pub escape: Option<u8>,
+    /// Whether names come first.
+    pub header: Header,
+    /// Unquoted fields that stand for NULL, whatever the type of the column.
+    pub nulls: Vec<Vec<u8>>,
+    /// Lines before the header, or before the first record, that are read over.
+    pub skip: u64,
+    /// A line that starts with it is read over.
+    pub comment: Option<u8>,
+    /// Whether records end with a delimiter.
+    pub trailing: Trailing,
+}
+
+impl Default for Dialect {
+    /// RFC 4180 without a header: commas, double quotes; the empty unquoted field is NULL, and the
+    /// empty quoted one is the empty text.
+    fn default() -> Self {
+        Dialect {
+            delimiter: b',',
+            quote: Some(b'"'),
+            escape: None,
+            header: Header::Absent,
+            nulls: vec![Vec::new()],
+            skip: 0,
+            comment: None,
+            trailing: Trailing::Newline,
+        }
+    }
+}
+
+impl Dialect {
+    /// Checks that no byte has two meanings.
+    ///
+    /// # Errors
+    /// `Invalid` that names the two flags and the byte.
+    pub fn check(&self) -> Result<()> {
+        let parts = [
+            ("--delimiter", Some(self.delimiter)),
+            ("--quote", self.quote),
+            ("--escape", self.escape.filter(|escape| Some(*escape) != self.quote)),
+            ("--comment", self.comment),
+        ];
+        for (index, (flag, byte)) in parts.iter().enumerate() {
+            let Some(byte) = byte else { continue };
+            if matches!(byte, b'\n' | b'\r') {
+                return Err(Error::Invalid(format!("{flag} cannot be a line end")));
+            }
+            if let Some((other, _)) = parts[..index].iter().find(|(_, b)| *b == Some(*byte)) {
+                return Err(Error::Invalid(format!(
+                    "{other} and {flag} are both {}: each needs its own character",
+                    describe_byte(*byte)
+                )));
+            }
+        }
+        if let Some(null) = self.nulls.iter().find(|null| {
+            null.iter().any(|byte| matches!(byte, b'\n' | b'\r') || *byte == self.delimiter)
+        }) {
+            return Err(Error::Invalid(format!(
+                "--null \"{}\" holds a delimiter or a line end, so that no field can be it",
+                null.escape_ascii()
+            )));
+        }
+        Ok(())
+    }
+
+    /// How records of `columns` fields are found.
+    pub fn record_rules(&self, columns: usize) -> RecordRules {
+        RecordRules {
+            separators: Separators {
+                delimiter: self.delimiter,
+                quote: self.quote,
+                escape: self.escape,
+            },
+            fields: columns,
+            trailing: self.trailing,
+            comment: self.comment,
+        }
+    }
+
+    /// How a field is read.
+    pub fn field_rules(&self) -> FieldRules {
+        FieldRules { quote: self.quote, escape: self.escape, nulls: self.nulls.clone() }
+    }
+}
+
+/// The parts of a dialect that the user gave; the sniffer decides the rest.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GivenDialect {
+    /// `--delimiter`.
+    pub delimiter: Option<u8>,
+    /// `--quote`; `Some(None)` is no quote.
+    pub quote: Option<Option<u8>>,
+    /// `--escape`; `Some(None)` is a doubled quote.
+    pub escape: Option<Option<u8>>,
+    /// `--header` or `--no-header`.
+    pub header: Option<Header>,
+    /// `--null`.
+    pub nulls: Option<Vec<Vec<u8>>>,
+    /// `--skip`.
+    pub skip: Option<u64>,
+    /// `--comment`; `Some(None)` is no comments.
+    pub comment: Option<Option<u8>>,
+    /// Whether records end with a delimiter; no flag says so yet.
+    pub trailing: Option<Trailing>,
+}
+
+/// The one byte that a flag such as `--delimiter` names: a character, `tab` or `\t`, `space`,
+/// `\xHH`.
+///
+/// # Errors
+/// `Invalid` that names the flag and what it takes.
+pub fn byte_from_flag(flag: &str, text: &str) -> Result<u8> {
+    let hex = text.strip_prefix("\\x").filter(|hex| hex.len() == 2);
+    match (text, text.as_bytes()) {
+        ("tab" | "TAB" | "\\t", _) => Ok(b'\t'),
+        ("space", _) => Ok(b' '),
+        ("\\\\", _) => Ok(b'\\'),
+        (_, [byte]) => Ok(*byte),
+        _ => hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()).ok_or_else(|| {
+            Error::Invalid(format!(
+                "{flag} \"{text}\": expected one ASCII character, tab, space or \\xHH"
+            ))
+        }),
+    }
+}
+
+/// [`byte_from_flag`] for a part that a dialect may lack: `none` or nothing is none.
+///
+/// # Errors
+/// As [`byte_from_flag`].
+pub fn optional_byte_from_flag(flag: &str, text: &str) -> Result<Option<u8>> {
+    if text.is_empty() || text.eq_ignore_ascii_case("none") {
+        return Ok(None);
+    }
+    byte_from_flag(flag, text).map(Some)
+}
+
+/// A byte for a message.
+pub fn describe_byte(byte: u8) -> String {
+    match byte {
+        b'\t' => "tab".to_owned(),
+        b' ' => "space".to_owned(),
+        b'!'..=b'~' => format!("'{}'", byte as char),
+        _ => format!("\\x{byte:02x}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn flags_name_bytes() {
+        for (text, byte) in [(",", b','), ("\\t", 9), ("tab", 9), ("\\x01", 1), ("\\", b'\\')] {
+            assert_eq!(byte_from_flag("--delimiter", text), Ok(byte), "{text}");
+        }
+        assert_eq!(optional_byte_from_flag("--quote", "none"), Ok(None));
+        assert_eq!(optional_byte_from_flag("--quote", "'"), Ok(Some(b'\'')));
+        for text in ["", "ab", "\u{a7}", "\\x1"] {
+            let error = byte_from_flag("--delimiter", text).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("--delimiter \"{text}\": expected one")), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_byte_has_one_meaning() {
+        Dialect::default().check().unwrap();
+        let same_escape = Dialect { escape: Some(b'"'), ..Dialect::default() };
+        same_escape.check().unwrap();
+        for (dialect, expected) in [
+            (
+                Dialect { delimiter: b'"', ..Dialect::default() },
+                "--delimiter and --quote are both '\"'",
+            ),
+            (Dialect { comment: Some(b','), ..Dialect::default() }, "--delimiter and --comment"),
+            (Dialect { delimiter: b'\n', ..Dialect::default() }, "cannot be a line end"),
+            (Dialect { nulls: vec![b"a,b".to_vec()], ..Dialect::default() }, "--null \"a,b\""),
+        ] {
+            let error = dialect.check().unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+}

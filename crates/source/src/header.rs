@@ -1,0 +1,161 @@
+//! Whether the first record is a header, and the names of the columns.
+
+use coload_format::{DataType, Schema, parse_value};
+
+use crate::dialect::Header;
+use crate::infer::{has_form, infer_columns, is_null};
+use crate::sample::{Field, SampleEnd};
+
+/// Longest field, in bytes, that looks like a name.
+const NAME_BYTES_MAX: usize = 64;
+
+/// Where names come from.
+#[derive(Debug, Clone, Copy)]
+pub enum Names<'a> {
+    /// The header.
+    Header(&'a [Field<'a>]),
+    /// Nowhere: `c1`, `c2`, ...
+    None,
+}
+
+/// One name for each column, no two alike: what is missing becomes `c` and its number, what comes
+/// again gets a number behind it.
+pub fn unique_names(names: Names<'_>, columns: usize) -> Vec<String> {
+    let mut taken = std::collections::HashSet::new();
+    let mut unique = Vec::with_capacity(columns);
+    for index in 0..columns {
+        let written = match names {
+            Names::Header(fields) => fields.get(index).map(name_text).unwrap_or_default(),
+            Names::None => String::new(),
+        };
+        let base = if written.is_empty() { format!("c{}", index + 1) } else { written };
+        let mut name = base.clone();
+        let mut number = 2;
+        while !taken.insert(name.to_lowercase()) {
+            name = format!("{base}_{number}");
+            number += 1;
+        }
+        unique.push(name);
+    }
+    unique
+}
+
+fn name_text(field: &Field<'_>) -> String {
+    String::from_utf8_lossy(&field.text).trim().to_owned()
+}
+
+/// Decides whether the first record is a header; says why.
+pub fn detect_header(
+    records: &[Vec<Field<'_>>],
+    columns: usize,
+    nulls: &[Vec<u8>],
+    end: SampleEnd,
+    schema: Option<&Schema>,
+    evidence: &mut Vec<String>,
+) -> Header {
+    let Some((first, rows)) = records.split_first() else {
+        return Header::Absent;
+    };
+    let (header, why) = match schema {
+        Some(schema) => by_schema(first, nulls, schema),
+        None => by_rows(first, rows, columns, nulls, end),
+    };
+    evidence.push(match header {
+        Header::Present => format!("header: {why} (--no-header says otherwise)"),
+        Header::Absent => format!("no header: {why} (--header says otherwise)"),
+    });
+    header
+}
+
+/// With a schema: a header repeats its names, or does not fit its types.
+fn by_schema(first: &[Field<'_>], nulls: &[Vec<u8>], schema: &Schema) -> (Header, &'static str) {
+    let columns = schema.columns();
+    let named = first
+        .iter()
+        .zip(columns)
+        .filter(|(field, column)| name_text(field).eq_ignore_ascii_case(&column.name))
+        .count();
+    if named * 2 >= columns.len() {
+        return (Header::Present, "the first record repeats the names of the columns");
+    }
+    let types: Vec<DataType> = columns.iter().map(|column| column.data_type).collect();
+    let (fit, misfit) = count_fits(first, &types, nulls);
+    if misfit > 0 && misfit >= fit && looks_like_names(first) {
+        return (Header::Present, "the first record does not fit the types of the columns");
+    }
+    (Header::Absent, "the first record does not name the columns")
+}
+
+/// Without a schema: a header does not fit the types of the rows below it.
+fn by_rows(
+    first: &[Field<'_>],
+    rows: &[Vec<Field<'_>>],
+    columns: usize,
+    nulls: &[Vec<u8>],
+    end: SampleEnd,
+) -> (Header, &'static str) {
+    if rows.is_empty() {
+        return match looks_like_names(&first[..columns.min(first.len())]) {
+            true => (Header::Present, "the only record looks like names"),
+            false => (Header::Absent, "the only record does not look like names"),
+        };
+    }
+    let forms = infer_columns(rows, columns, nulls);
+    let types: Vec<DataType> = forms.iter().map(|forms| forms.data_type(end)).collect();
+    let (fit, misfit) = count_fits(first, &types, nulls);
+    if fit + misfit > 0 {
+        return if misfit >= fit {
+            (Header::Present, "the first record does not fit the types of the others")
+        } else {
+            (Header::Absent, "the first record fits the types of the others")
+        };
+    }
+    if recurs(first, rows) || !looks_like_names(&first[..columns.min(first.len())]) {
+        return (Header::Absent, "the first record looks like the others");
+    }
+    if columns == 1 && !first.iter().any(|field| field.text.contains(&b'_')) {
+        return (Header::Absent, "the first line does not look like a name");
+    }
+    (Header::Present, "the first record looks like names, and all columns are text")
+}
+
+/// How many fields of the first record fit the types of columns that are not text, and how many
+/// do not. NULLs say nothing.
+fn count_fits(first: &[Field<'_>], types: &[DataType], nulls: &[Vec<u8>]) -> (usize, usize) {
+    let (mut fit, mut misfit) = (0, 0);
+    for (field, data_type) in first.iter().zip(types) {
+        let says_nothing =
+            matches!(data_type, DataType::Char(_) | DataType::Varchar(_) | DataType::Binary(_));
+        if says_nothing || is_null(field, nulls) {
+            continue;
+        }
+        // 1.5 in a column of integers is no name, though it does not fit.
+        if parse_value(&field.text, *data_type).is_ok() || has_form(&field.text) {
+            fit += 1;
+        } else {
+            misfit += 1;
+        }
+    }
+    (fit, misfit)
+}
+
+/// Whether a field of the first record comes again below it.
+fn recurs(first: &[Field<'_>], rows: &[Vec<Field<'_>>]) -> bool {
+    rows.iter().any(|row| row.iter().zip(first).any(|(field, name)| field.text == name.text))
+}
+
+/// Whether all fields look like names, no two alike.
+fn looks_like_names(fields: &[Field<'_>]) -> bool {
+    let mut names: Vec<String> = fields.iter().map(|f| name_text(f).to_lowercase()).collect();
+    names.sort_unstable();
+    names.windows(2).all(|pair| pair[0] != pair[1]) && fields.iter().all(looks_like_name)
+}
+
+fn looks_like_name(field: &Field<'_>) -> bool {
+    let name = name_text(field);
+    let inner = |c: char| c.is_alphanumeric() || " _-.()#%/$[]:".contains(c);
+    name.len() <= NAME_BYTES_MAX
+        && name.starts_with(|c: char| c.is_alphabetic() || c == '_')
+        && name.chars().all(inner)
+        && !has_form(name.as_bytes())
+}

@@ -1,0 +1,291 @@
+//! Records that could not become rows, as told to the user.
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+
+use coload_format::{DataType, Error, Place};
+
+use crate::chunk::{BadRecord, RejectedRecord};
+use crate::field::FieldError;
+
+/// Characters of a value that a message shows.
+const VALUE_CHARACTERS_MAX: usize = 64;
+/// The first line of a file of rejects.
+const HEADER: &str = "file,line,byte,column,value,reason,raw\n";
+
+/// A record that could not become a row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reject {
+    /// Where the record starts, and the field at fault.
+    pub place: Place,
+    /// The column at fault; none when it is the record as a whole.
+    pub column: Option<String>,
+    /// The field at fault, as it stands in the input without its quotes.
+    pub value: Vec<u8>,
+    /// What is wrong, to follow the value: `is not DATE: no such date`.
+    pub reason: String,
+    /// What helps: a flag of `coload load`.
+    pub advice: String,
+    /// The record without its newline.
+    pub raw: Vec<u8>,
+}
+
+impl Reject {
+    /// Tells a rejected record with the name of its input, the 1-based line it starts on, and the
+    /// table's columns.
+    pub fn new(
+        record: RejectedRecord,
+        file: &str,
+        line: u64,
+        columns: &[(String, DataType)],
+    ) -> Self {
+        let (field, reason, advice) = explain(record.reason, columns);
+        Reject {
+            place: Place { file: file.to_owned(), line, byte: record.offset, field },
+            column: (field > 0).then(|| columns[field as usize - 1].0.clone()),
+            value: record.value,
+            reason,
+            advice,
+            raw: record.raw,
+        }
+    }
+
+    /// The error that ends a strict load.
+    ///
+    /// ```text
+    ///   orders.csv:1834:7: "12,50" is not DECIMAL(15,2): not a number (column o_totalprice; try ...)
+    /// ```
+    pub fn to_error(&self) -> Error {
+        Error::Input { place: Box::new(self.place.clone()), text: self.text() }
+    }
+
+    /// What is wrong, without the place.
+    pub fn text(&self) -> String {
+        match &self.column {
+            Some(column) => format!(
+                "\"{}\" {} (column {column}; try {})",
+                shorten(&self.value),
+                self.reason,
+                self.advice
+            ),
+            None => format!("{} (try {})", self.reason, self.advice),
+        }
+    }
+}
+
+/// The 1-based field at fault or 0, what is wrong, and what helps.
+fn explain(reason: BadRecord, columns: &[(String, DataType)]) -> (u32, String, String) {
+    match reason {
+        BadRecord::Field { column, error } => {
+            let (text, advice) = error.texts();
+            let data_type = columns[column].1;
+            let reason = match error {
+                FieldError::Rule(_) => format!("is not {data_type}: {text}"),
+                FieldError::Null => format!("is {text}"),
+                FieldError::Quote => text.to_owned(),
+            };
+            (column as u32 + 1, reason, advice.to_owned())
+        }
+        BadRecord::FieldCount { found } => {
+            let reason = format!(
+                "the record has {found} field{} and the table {} column{}",
+                if found == 1 { "" } else { "s" },
+                columns.len(),
+                if columns.len() == 1 { "" } else { "s" },
+            );
+            let advice = "--delimiter, --quote or --columns; --skip N if a preamble comes first; \
+                          --max-rejects N to set such records aside";
+            (0, reason, advice.to_owned())
+        }
+        BadRecord::OpenQuote => (
+            0,
+            "a quote is opened in the record and not closed".to_owned(),
+            "--quote none if quotes are text, or --escape".to_owned(),
+        ),
+    }
+}
+
+/// The value for a message: one line, at most 64 characters, bytes that are not UTF-8 escaped.
+pub fn shorten(value: &[u8]) -> String {
+    let mut text = String::new();
+    let mut characters = 0;
+    for chunk in value.utf8_chunks() {
+        for character in chunk.valid().chars() {
+            if characters == VALUE_CHARACTERS_MAX {
+                text.push_str("...");
+                return text;
+            }
+            characters += 1;
+            match character {
+                '\n' => text.push_str("\\n"),
+                '\r' => text.push_str("\\r"),
+                '\t' => text.push_str("\\t"),
+                c if c.is_control() => text.push_str(&c.escape_unicode().to_string()),
+                c => text.push(c),
+            }
+        }
+        for byte in chunk.invalid() {
+            if characters == VALUE_CHARACTERS_MAX {
+                text.push_str("...");
+                return text;
+            }
+            characters += 1;
+            text.push_str(&format!("\\x{byte:02x}"));
+        }
+    }
+    text
+}
+
+/// Writes rejects as CSV: `file,line,byte,column,value,reason,raw`.
+#[derive(Debug)]
+pub struct RejectWriter<W> {
+    out: W,
+}
+
+impl<W: Write> RejectWriter<W> {
+    /// Writes the header.
+    ///
+    /// # Errors
+    /// Those of writing.
+    pub fn new(mut out: W) -> io::Result<Self> {
+        out.write_all(HEADER.as_bytes())?;
+        Ok(RejectWriter { out })
+    }
+
+    /// Writes one reject. Value and raw record are kept byte by byte, whatever their encoding.
+    ///
+    /// # Errors
+    /// Those of writing.
+    pub fn write(&mut self, reject: &Reject) -> io::Result<()> {
+        let column = reject.column.as_deref().unwrap_or("");
+        write_field(&mut self.out, reject.place.file.as_bytes())?;
+        write!(self.out, ",{},{},", reject.place.line, reject.place.byte)?;
+        write_field(&mut self.out, column.as_bytes())?;
+        for field in [reject.value.as_slice(), reject.reason.as_bytes(), &reject.raw] {
+            self.out.write_all(b",")?;
+            write_field(&mut self.out, field)?;
+        }
+        self.out.write_all(b"\n")
+    }
+
+    /// Flushes, and gives the writer back.
+    ///
+    /// # Errors
+    /// Those of writing.
+    pub fn finish(mut self) -> io::Result<W> {
+        self.out.flush()?;
+        Ok(self.out)
+    }
+}
+
+/// A field of CSV, in quotes if it needs them.
+fn write_field(out: &mut impl Write, field: &[u8]) -> io::Result<()> {
+    out.write_all(&csv_field(field))
+}
+
+fn csv_field(field: &[u8]) -> Cow<'_, [u8]> {
+    if !field.iter().any(|byte| matches!(byte, b',' | b'"' | b'\n' | b'\r')) {
+        return Cow::Borrowed(field);
+    }
+    let mut quoted = Vec::with_capacity(field.len() + 8);
+    quoted.push(b'"');
+    for byte in field {
+        if *byte == b'"' {
+            quoted.push(b'"');
+        }
+        quoted.push(*byte);
+    }
+    quoted.push(b'"');
+    Cow::Owned(quoted)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use coload_format::Rule;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::sample::{SampleEnd, Split, split_records};
+
+    fn reject(reason: BadRecord, value: &[u8]) -> Reject {
+        let columns = [
+            ("o_orderkey".to_owned(), DataType::BigInt),
+            ("o_totalprice".to_owned(), DataType::Decimal { precision: 15, scale: 2 }),
+        ];
+        let record = RejectedRecord {
+            reason,
+            line: 1833,
+            offset: 99,
+            value: value.into(),
+            raw: b"7;x".into(),
+        };
+        Reject::new(record, "orders.csv", 1834, &columns)
+    }
+
+    #[test]
+    fn errors_name_place_value_rule_and_flag() {
+        let rule = |rule| BadRecord::Field { column: 1, error: FieldError::Rule(rule) };
+        for (reason, value, expected) in [
+            (
+                rule(Rule::NotANumber),
+                &b"12,50"[..],
+                "orders.csv:1834:2 (byte 99): \"12,50\" is not DECIMAL(15,2): not a number (column \
+                 o_totalprice; try --null TEXT if it stands for NULL, or another type in --columns)",
+            ),
+            (
+                BadRecord::Field { column: 0, error: FieldError::Null },
+                b"",
+                "orders.csv:1834:1 (byte 99): \"\" is NULL in a NOT NULL column (column o_orderkey; \
+                 try a DEFAULT or no NOT NULL in --columns)",
+            ),
+            (
+                BadRecord::FieldCount { found: 1 },
+                b"",
+                "orders.csv:1834 (byte 99): the record has 1 field and the table 2 columns (try \
+                 --delimiter, --quote or --columns; --skip N if a preamble comes first; \
+                 --max-rejects N to set such records aside)",
+            ),
+            (
+                BadRecord::OpenQuote,
+                b"",
+                "orders.csv:1834 (byte 99): a quote is opened in the record and not closed (try \
+                 --quote none if quotes are text, or --escape)",
+            ),
+        ] {
+            assert_eq!(reject(reason, value).to_error().to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn long_and_odd_values_are_shortened_and_escaped() {
+        assert_eq!(shorten(b"caf\xe9\n\0\t\xc3\xa9"), "caf\\xe9\\n\\u{0}\\t\u{e9}");
+        assert_eq!(shorten(&[b'x'; 64]), "x".repeat(64));
+        assert_eq!(shorten(&[b'x'; 65]), format!("{}...", "x".repeat(64)));
+        assert_eq!(shorten(&[0xff; 70]), format!("{}...", "\\xff".repeat(64)));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_reads_back(
+            value in prop::collection::vec(prop::sample::select(b"a,\"\n\r\xff1".to_vec()), 0..9),
+            raw in prop::collection::vec(prop::sample::select(b"a,\"\n\r\xff1".to_vec()), 0..9),
+        ) {
+            let mut reject = reject(BadRecord::OpenQuote, &value);
+            reject.raw = raw.clone();
+            let mut writer = RejectWriter::new(Vec::new()).unwrap();
+            writer.write(&reject).unwrap();
+            let text = writer.finish().unwrap();
+            let split = Split { delimiter: b',', quote: Some(b'"'), escape: None, comment: None };
+            let records = split_records(&text, SampleEnd::Whole, split, 9).records;
+            prop_assert_eq!(records.len(), 2);
+            let fields: Vec<Vec<u8>> = records[1].iter().map(|f| f.text.to_vec()).collect();
+            prop_assert_eq!(fields.len(), 7);
+            prop_assert_eq!(&fields[0], b"orders.csv");
+            prop_assert_eq!(&fields[1], b"1834");
+            prop_assert_eq!(&fields[2], b"99");
+            prop_assert_eq!(&fields[4], &value);
+            prop_assert_eq!(&fields[6], &raw);
+        }
+    }
+}

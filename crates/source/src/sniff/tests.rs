@@ -1,0 +1,224 @@
+#![allow(clippy::unwrap_used)]
+
+use coload_format::ddl::column_sql;
+use coload_format::parse_columns;
+use proptest::prelude::*;
+
+use super::*;
+
+fn sniff_whole(text: &str) -> Sniffed {
+    sniff("t.csv", text.as_bytes(), SampleEnd::Whole, &GivenDialect::default(), None).unwrap()
+}
+
+fn columns(schema: &Schema) -> String {
+    schema.columns().iter().map(column_sql).collect::<Vec<_>>().join(", ")
+}
+
+/// Checks delimiter, header and columns.
+fn check(text: &str, delimiter: char, header: Header, expected: &str) {
+    let found = sniff_whole(text);
+    assert_eq!(found.dialect.delimiter as char, delimiter, "{text:?} {:?}", found.evidence);
+    assert_eq!(found.dialect.header, header, "{text:?} {:?}", found.evidence);
+    assert_eq!(columns(&found.schema), expected, "{text:?} {:?}", found.evidence);
+}
+
+#[test]
+fn reads_lineitem() {
+    let text = "1|155190|7706|17.00|21168.23|0.04|N|O|1996-03-13|egular courts, above the|\n\
+                1|67310|7311|36.00|45983.16|0.09|N|O|1996-04-12|ly final dependencies: sl|\n\
+                2|63700|3701|8.00|13309.60|0.10|N|O|1996-01-29|riously. regular, express dep|\n";
+    check(
+        text,
+        '|',
+        Header::Absent,
+        "c1 BIGINT, c2 BIGINT, c3 BIGINT, c4 DECIMAL(18,2), c5 DECIMAL(18,2), c6 DECIMAL(18,2), \
+         c7 VARCHAR, c8 VARCHAR, c9 DATE, c10 VARCHAR",
+    );
+    assert_eq!(sniff_whole(text).dialect.trailing, Trailing::Delimiter);
+}
+
+#[test]
+fn delimiters_and_headers_are_found() {
+    use Header::{Absent, Present};
+    check("id,name\n1,Ann\n2,Bob\n", ',', Present, "id BIGINT, name VARCHAR");
+    check("1,Ann\r\n2,Bob\r\n", ',', Absent, "c1 BIGINT, c2 VARCHAR");
+    check("a;b\n1,5;x\n2,5;y\n", ';', Present, "a VARCHAR, b VARCHAR");
+    check("a\tb\n1\t2020-01-01\n", '\t', Present, "a BIGINT, b DATE");
+    check("on|ok\ntrue|1e3\nfalse|2\n", '|', Present, "\"on\" BOOLEAN, ok DOUBLE");
+    check("zip,n\n00123,1\n10115,2\n", ',', Present, "zip VARCHAR, n BIGINT");
+    check("name,city\nAnn,Rome\nBob,Oslo\n", ',', Present, "name VARCHAR, city VARCHAR");
+    check("x,y\ny,x\nx,y\n", ',', Absent, "c1 VARCHAR, c2 VARCHAR");
+    check("Ann,it is,\nBob,so it is,\n", ',', Absent, "c1 VARCHAR, c2 VARCHAR");
+    check("a,b,\n1,2,\n", ',', Present, "a BIGINT, b BIGINT");
+    check("a,b\n1,\n2,\n", ',', Present, "a BIGINT, b VARCHAR");
+    // More digits in the first row than in the others do not make it a header.
+    check("1.255\n0.5\n0.25\n", ',', Absent, "c1 DECIMAL(18,3)");
+    check("1.5,x\n2,x\n", ',', Absent, "c1 DECIMAL(18,1), c2 VARCHAR");
+    check("\n\nid\n1\n", ',', Present, "id BIGINT");
+}
+
+#[test]
+fn one_column_works() {
+    use Header::{Absent, Present};
+    check("1\n2\n3", ',', Absent, "c1 BIGINT");
+    check("n\n1\n2\n", ',', Present, "n BIGINT");
+    check("apple\npear\n", ',', Absent, "c1 VARCHAR");
+    check("1\n", ',', Absent, "c1 BIGINT");
+}
+
+#[test]
+fn header_only_is_text() {
+    check("id,name\n", ',', Header::Present, "id VARCHAR, name VARCHAR");
+    check("id,name", ',', Header::Present, "id VARCHAR, name VARCHAR");
+}
+
+#[test]
+fn names_are_unique() {
+    let given = GivenDialect { header: Some(Header::Present), ..GivenDialect::default() };
+    let text = b"a,A,,a_2, b \n1,2,3,4,5\n";
+    let found = sniff("t", text, SampleEnd::Whole, &given, None).unwrap();
+    assert_eq!(
+        columns(&found.schema),
+        "a BIGINT, \"A_2\" BIGINT, c3 BIGINT, a_2_2 BIGINT, b BIGINT"
+    );
+}
+
+#[test]
+fn quotes_are_found() {
+    let multi = "id,note\n1,\"a, b\nand \"\"c\"\"\"\n2,\"x\"\n";
+    check(multi, ',', Header::Present, "id BIGINT, note VARCHAR");
+    assert_eq!(sniff_whole(multi).dialect.quote, Some(b'"'));
+    let single = "1;'a;b'\n2;'c'\n";
+    check(single, ';', Header::Absent, "c1 BIGINT, c2 VARCHAR");
+    assert_eq!(sniff_whole(single).dialect.quote, Some(b'\''));
+    let inches = "1|\"x 5\n2|\"y\" z\n3|\"\n";
+    assert_eq!(sniff_whole(inches).dialect.quote, None);
+    let escaped = "1,\"a \\\"b\\\", c\"\n2,\"d\"\n";
+    assert_eq!(sniff_whole(escaped).dialect.escape, Some(b'\\'));
+    assert_eq!(columns(&sniff_whole(escaped).schema), "c1 BIGINT, c2 VARCHAR");
+}
+
+#[test]
+fn backslash_n_is_null() {
+    let found = sniff_whole("1\t\\N\n\\N\t2\n");
+    assert_eq!(columns(&found.schema), "c1 BIGINT, c2 BIGINT");
+    assert_eq!(found.dialect.nulls, [b"".to_vec(), b"\\N".to_vec()]);
+}
+
+#[test]
+fn given_parts_stay() {
+    let given = GivenDialect {
+        delimiter: Some(b'.'),
+        quote: Some(None),
+        header: Some(Header::Absent),
+        nulls: Some(vec![b"NA".to_vec()]),
+        skip: Some(1),
+        comment: Some(Some(b'#')),
+        trailing: Some(Trailing::Newline),
+        ..GivenDialect::default()
+    };
+    let text = b"junk\n#x.y\na.NA.\n\"1.5.\n";
+    let found = sniff("t", text, SampleEnd::Whole, &given, None).unwrap();
+    let expected = Dialect {
+        delimiter: b'.',
+        quote: None,
+        nulls: vec![b"NA".to_vec()],
+        skip: 1,
+        comment: Some(b'#'),
+        ..Dialect::default()
+    };
+    assert_eq!(found.dialect, expected);
+    assert_eq!(columns(&found.schema), "c1 VARCHAR, c2 BIGINT, c3 VARCHAR");
+}
+
+#[test]
+fn a_given_schema_tells_fields_and_header() {
+    let schema = parse_columns("id BIGINT, note VARCHAR").unwrap();
+    let found = |text: &str| {
+        let given = GivenDialect::default();
+        sniff("t", text.as_bytes(), SampleEnd::Whole, &given, Some(&schema)).unwrap().dialect
+    };
+    let dialect = found("1|a,b,c\n2|d,e,f\n");
+    assert_eq!((dialect.delimiter, dialect.header), (b'|', Header::Absent));
+    assert_eq!(found("ID,NOTE\n7,x\n").header, Header::Present);
+    assert_eq!(found("key,text\n7,x\n").header, Header::Present);
+    assert_eq!(found("7.5,x\n8,x\n").header, Header::Absent);
+    assert_eq!(found("x 7,x\n8,x\n").header, Header::Present);
+    assert_eq!(found("N/A?!,x\n8,x\n").header, Header::Absent);
+    assert_eq!(found("1,\n2,\n").trailing, Trailing::Newline);
+    assert_eq!(found("1,x,\n2,y,\n").trailing, Trailing::Delimiter);
+    assert_eq!(found(""), Dialect::default());
+    let one = parse_columns("line VARCHAR").unwrap();
+    let text = b"a,b\nc,d\n";
+    let dialect =
+        sniff("t", text, SampleEnd::Whole, &GivenDialect::default(), Some(&one)).unwrap().dialect;
+    assert_ne!(dialect.delimiter, b',');
+}
+
+#[test]
+fn what_is_no_text_is_refused() {
+    for (sample, expected) in [
+        (&b""[..], "t.csv holds no record, so that its columns cannot be told: give --columns"),
+        (b"\n\n", "holds no record"),
+        (b"\x1f\x8b\x08", "t.csv looks like gzip: decompress it first"),
+        (b"PAR1....", "looks like Parquet"),
+        (b"\xff\xfea\0,\0b\0\n\0", "looks like UTF-16"),
+        (b"a\0,\0b\0\n\0", "looks like UTF-16"),
+        (b"a,b\r1,2\r3,4\r", "carriage returns but no newlines"),
+    ] {
+        let error = sniff("t.csv", sample, SampleEnd::Whole, &GivenDialect::default(), None);
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+    let error = sniff("t.csv", b"abc", SampleEnd::Cut, &GivenDialect::default(), None);
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("has no end of a record in its first 3 bytes"), "{error}");
+}
+
+#[test]
+fn a_byte_order_mark_is_no_name() {
+    check("\u{feff}id,name\n1,Ann\n", ',', Header::Present, "id BIGINT, name VARCHAR");
+}
+
+#[test]
+fn a_cut_record_does_not_count() {
+    let given = GivenDialect::default();
+    let found = sniff("t", b"1,2\n3,4\n5,\"x", SampleEnd::Cut, &given, None).unwrap();
+    assert_eq!(columns(&found.schema), "c1 BIGINT, c2 BIGINT");
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_give_a_dialect_or_an_error(
+        sample in prop::collection::vec(
+            prop::sample::select(b"ab1.,;\t|\"'\\\n\r\0\xff#".to_vec()), 0..60),
+        cut in any::<bool>(),
+    ) {
+        let end = if cut { SampleEnd::Cut } else { SampleEnd::Whole };
+        let _ = sniff("t", &sample, end, &GivenDialect::default(), None);
+        let schema = parse_columns("a BIGINT, b VARCHAR").unwrap();
+        let _ = sniff("t", &sample, end, &GivenDialect::default(), Some(&schema));
+    }
+
+    #[test]
+    fn a_plain_table_is_recognised(
+        rows in prop::collection::vec((0i64..1000, "[a-z]{1,5}", 0u32..100), 2..20),
+        delimiter in prop::sample::select(DELIMITERS.to_vec()),
+        header in any::<bool>(),
+        trailing in any::<bool>(),
+    ) {
+        let d = delimiter as char;
+        let end = if trailing { format!("{d}\n") } else { "\n".to_owned() };
+        let mut text = if header { format!("id{d}word{d}amount{end}") } else { String::new() };
+        for (id, word, cents) in &rows {
+            text.push_str(&format!("{id}{d}{word}{d}{id}.{cents:02}{end}"));
+        }
+        let found = sniff_whole(&text);
+        prop_assert_eq!(found.dialect.delimiter, delimiter);
+        prop_assert_eq!(found.dialect.header == Header::Present, header);
+        prop_assert_eq!(found.dialect.trailing == Trailing::Delimiter, trailing);
+        let names = if header { ["id", "word", "amount"] } else { ["c1", "c2", "c3"] };
+        let expected = format!("{} BIGINT, {} VARCHAR, {} DECIMAL(18,2)", names[0], names[1], names[2]);
+        prop_assert_eq!(columns(&found.schema), expected);
+    }
+}
