@@ -7,6 +7,7 @@
 //! [`BOUND_BYTES_MAX`] each.
 
 mod codec;
+mod column_codec;
 #[cfg(test)]
 mod tests;
 

@@ -11,8 +11,9 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use coload_format::bytes::{ByteReader, checksum, put_bytes, put_signed, put_varint};
-use coload_format::{COLUMNS_MAX, Column, DataType, Error, Physical, Result, Schema, Value};
+use coload_format::{Error, Physical, Result, Schema};
 
+use super::column_codec::{corrupt, put_column, put_value, read_schema, read_text, read_value};
 use super::{
     BOUND_BYTES_MAX, ColumnStats, MANIFEST_BYTES_MAX, Manifest, SegmentEntry, TableEntry,
     check_table_name,
@@ -28,8 +29,6 @@ const CHECKSUM_BYTES: usize = 8;
 
 const HAS_MIN: u8 = 1;
 const HAS_MAX: u8 = 2;
-const IS_NULLABLE: u8 = 1;
-const HAS_DEFAULT: u8 = 2;
 
 impl Manifest {
     /// The bytes of the manifest's file.
@@ -70,10 +69,6 @@ impl Manifest {
             other => other,
         })
     }
-}
-
-fn corrupt(what: String) -> Error {
-    Error::Corrupt(what)
 }
 
 fn decode(bytes: &[u8]) -> Result<Manifest> {
@@ -174,105 +169,6 @@ fn read_table(reader: &mut ByteReader<'_>) -> Result<TableEntry> {
     Ok(TableEntry { id, name, schema, segments, loads, loads_count })
 }
 
-/// name, type, flags.
-const COLUMN_BYTES_MIN: usize = 3;
-
-fn put_column(out: &mut Vec<u8>, column: &Column) {
-    put_bytes(out, column.name.as_bytes());
-    put_type(out, column.data_type);
-    let nullable = if column.nullable { IS_NULLABLE } else { 0 };
-    let default = if column.default.is_some() { HAS_DEFAULT } else { 0 };
-    out.push(nullable | default);
-    if let Some(value) = &column.default {
-        put_value(out, value);
-    }
-}
-
-fn read_schema(reader: &mut ByteReader<'_>) -> Result<Schema> {
-    let count = reader.count(COLUMN_BYTES_MIN)?;
-    if count > COLUMNS_MAX {
-        return Err(corrupt(format!("{count} columns, over {COLUMNS_MAX}")));
-    }
-    let mut columns = Vec::with_capacity(count);
-    for _ in 0..count {
-        let name = read_text(reader)?;
-        let data_type = read_type(reader)?;
-        let flags = reader.u8()?;
-        if flags & !(IS_NULLABLE | HAS_DEFAULT) != 0 {
-            return Err(corrupt(format!("flags {flags} of column {name}")));
-        }
-        let default = match flags & HAS_DEFAULT {
-            0 => None,
-            _ => Some(read_value(reader, data_type.physical(), usize::MAX)?),
-        };
-        columns.push(Column { name, data_type, nullable: flags & IS_NULLABLE != 0, default });
-    }
-    Schema::new(columns).map_err(|e| corrupt(e.to_string()))
-}
-
-fn put_type(out: &mut Vec<u8>, data_type: DataType) {
-    match data_type {
-        DataType::Boolean => out.push(0),
-        DataType::SmallInt => out.push(1),
-        DataType::Integer => out.push(2),
-        DataType::BigInt => out.push(3),
-        DataType::Decimal { precision, scale } => out.extend_from_slice(&[4, precision, scale]),
-        DataType::Real => out.push(5),
-        DataType::Double => out.push(6),
-        DataType::Date => out.push(7),
-        DataType::Time => out.push(8),
-        DataType::Timestamp => out.push(9),
-        DataType::TimestampTz => out.push(10),
-        DataType::Char(length) => put_length(out, 11, Some(length)),
-        DataType::Varchar(length) => put_length(out, 12, length),
-        DataType::Binary(length) => put_length(out, 13, length),
-        DataType::Uuid => out.push(14),
-    }
-}
-
-/// A length is written plus one; 0 is none.
-fn put_length(out: &mut Vec<u8>, tag: u8, length: Option<u32>) {
-    out.push(tag);
-    put_varint(out, length.map_or(0, |n| u64::from(n) + 1));
-}
-
-fn read_type(reader: &mut ByteReader<'_>) -> Result<DataType> {
-    Ok(match reader.u8()? {
-        0 => DataType::Boolean,
-        1 => DataType::SmallInt,
-        2 => DataType::Integer,
-        3 => DataType::BigInt,
-        4 => {
-            let [precision, scale] = reader.array()?;
-            DataType::decimal(precision, scale).map_err(|e| corrupt(e.to_string()))?
-        }
-        5 => DataType::Real,
-        6 => DataType::Double,
-        7 => DataType::Date,
-        8 => DataType::Time,
-        9 => DataType::Timestamp,
-        10 => DataType::TimestampTz,
-        11 => {
-            let length = read_length(reader)?;
-            DataType::Char(length.ok_or_else(|| corrupt("CHAR without length".into()))?)
-        }
-        12 => DataType::Varchar(read_length(reader)?),
-        13 => DataType::Binary(read_length(reader)?),
-        14 => DataType::Uuid,
-        tag => return Err(corrupt(format!("type {tag} is unknown"))),
-    })
-}
-
-fn read_length(reader: &mut ByteReader<'_>) -> Result<Option<u32>> {
-    match reader.varint()?.checked_sub(1) {
-        None => Ok(None),
-        Some(length) => match u32::try_from(length) {
-            Ok(length) => Ok(Some(length)),
-            Err(_) => Err(corrupt(format!("length {length} of a type"))),
-        },
-    }
-}
-
 /// load, number, rows, bytes; statistics come on top.
 const SEGMENT_BYTES_MIN: usize = 19;
 /// flags, NULLs.
@@ -350,29 +246,6 @@ fn read_stats(reader: &mut ByteReader<'_>, physical: Physical, rows: u64) -> Res
     Ok(ColumnStats { min, max, nulls })
 }
 
-/// The shape is the column's; it is not written again.
-fn put_value(out: &mut Vec<u8>, value: &Value) {
-    match value {
-        Value::Int(v) => put_signed(out, *v),
-        Value::Wide(v) => out.extend_from_slice(&v.to_le_bytes()),
-        Value::Bytes(v) => put_bytes(out, v),
-    }
-}
-
-fn read_value(reader: &mut ByteReader<'_>, physical: Physical, bytes_max: usize) -> Result<Value> {
-    Ok(match physical {
-        Physical::Int => Value::Int(reader.signed()?),
-        Physical::Wide => Value::Wide(reader.i128()?),
-        Physical::Bytes => {
-            let bytes = reader.bytes()?;
-            if bytes.len() > bytes_max {
-                return Err(corrupt(format!("value of {} bytes", bytes.len())));
-            }
-            Value::Bytes(bytes.into())
-        }
-    })
-}
-
 /// id, kind, two times, inputs, more inputs, rows, rejects, bytes.
 const LOAD_BYTES_MIN: usize = 24;
 
@@ -423,11 +296,4 @@ fn read_load(reader: &mut ByteReader<'_>) -> Result<LoadRecord> {
     record.rejects = reader.varint()?;
     record.bytes = reader.varint()?;
     Ok(record)
-}
-
-fn read_text(reader: &mut ByteReader<'_>) -> Result<String> {
-    match std::str::from_utf8(reader.bytes()?) {
-        Ok(text) => Ok(text.to_owned()),
-        Err(_) => Err(corrupt("a name is not UTF-8".into())),
-    }
 }
