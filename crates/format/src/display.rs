@@ -129,3 +129,55 @@ fn write_timestamp(micros: i64, out: &mut Vec<u8>) {
     out.push(b' ');
     write_clock(micros.rem_euclid(DAY_MICROS), out);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_look_like_sql() {
+        let decimal = |precision, scale| DataType::Decimal { precision, scale };
+        for (value, data_type, expected) in [
+            (Value::Int(1), DataType::Boolean, "true"),
+            (Value::Int(-7), DataType::SmallInt, "-7"),
+            (Value::Int(-5), decimal(15, 2), "-0.05"),
+            (Value::Int(1250), decimal(15, 2), "12.50"),
+            (Value::Wide(-1), decimal(38, 38), "-0.00000000000000000000000000000000000001"),
+            (Value::Int(9568), DataType::Date, "1996-03-13"),
+            (Value::Int(45_296_500_000), DataType::Time, "12:34:56.5"),
+            (Value::Int(-1), DataType::Timestamp, "1969-12-31 23:59:59.999999"),
+            (Value::Int(0), DataType::TimestampTz, "1970-01-01 00:00:00+00"),
+            (Value::Bytes(b"a\xff".as_slice().into()), DataType::Binary(None), "\\x61ff"),
+            (Value::Bytes(b"a".as_slice().into()), DataType::Char(3), "a"),
+        ] {
+            assert_eq!(display_value(&value, data_type), expected);
+        }
+    }
+
+    #[test]
+    fn values_of_damaged_files_do_not_panic() {
+        let types = [
+            DataType::Boolean,
+            DataType::SmallInt,
+            DataType::Decimal { precision: 18, scale: 18 },
+            DataType::Decimal { precision: 255, scale: 255 },
+            DataType::Real,
+            DataType::Double,
+            DataType::Date,
+            DataType::Time,
+            DataType::Timestamp,
+            DataType::TimestampTz,
+            DataType::Uuid,
+            DataType::Varchar(None),
+        ];
+        for data_type in types {
+            for int in [i64::MIN, -1, 0, i64::MAX] {
+                display_value(&Value::Int(int), data_type);
+            }
+            for wide in [i128::MIN, -1, 0, i128::MAX] {
+                display_value(&Value::Wide(wide), data_type);
+            }
+            display_value(&Value::Bytes(b"\xff".as_slice().into()), data_type);
+        }
+    }
+}

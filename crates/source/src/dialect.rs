@@ -95,7 +95,7 @@ impl Dialect {
             separators: Separators {
                 delimiter: self.delimiter,
                 quote: self.quote,
-                escape: self.escape,
+                escape: self.own_escape(),
             },
             fields: columns,
             trailing: self.trailing,
@@ -105,7 +105,12 @@ impl Dialect {
 
     /// How a field is read.
     pub fn field_rules(&self) -> FieldRules {
-        FieldRules { quote: self.quote, escape: self.escape, nulls: self.nulls.clone() }
+        FieldRules { quote: self.quote, escape: self.own_escape(), nulls: self.nulls.clone() }
+    }
+
+    /// The escape if it says more than that quotes are doubled.
+    fn own_escape(&self) -> Option<u8> {
+        self.escape.filter(|escape| self.quote.is_some_and(|quote| quote != *escape))
     }
 }
 
@@ -186,6 +191,19 @@ mod tests {
         for text in ["", "ab", "\u{a7}", "\\x1"] {
             let error = byte_from_flag("--delimiter", text).unwrap_err().to_string();
             assert!(error.starts_with(&format!("--delimiter \"{text}\": expected one")), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_escape_that_doubles_quotes_is_none() {
+        for (quote, escape, expected) in [
+            (Some(b'"'), Some(b'"'), None),
+            (Some(b'"'), Some(b'\\'), Some(b'\\')),
+            (None, Some(b'\\'), None),
+        ] {
+            let dialect = Dialect { quote, escape, ..Dialect::default() };
+            assert_eq!(dialect.record_rules(1).separators.escape, expected);
+            assert_eq!(dialect.field_rules().escape, expected);
         }
     }
 

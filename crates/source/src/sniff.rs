@@ -19,6 +19,8 @@ use crate::sample::{Field, Records, SampleEnd, Split, line_len, split_records};
 const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
 /// Bytes in which the delimiter is sought: several times over, so less than the whole sample.
 const SPLIT_SAMPLE_BYTES: usize = 128 << 10;
+/// Bytes that are looked at where the columns are known: header and trailing delimiter show early.
+const SCHEMA_SAMPLE_BYTES: usize = 64 << 10;
 /// What a text that no delimiter splits scores; two columns in nearly half of the records beat it.
 const ONE_COLUMN_SCORE: f64 = 0.35;
 /// The NULL of PostgreSQL's and MySQL's exports, which is nothing else.
@@ -50,7 +52,8 @@ pub fn sniff(
     let body = after_skipped(&sample[bom_len(sample)..], given.skip.unwrap_or(0));
     let mut evidence = Vec::new();
     let split = choose_split(body, end, given, schema, &mut evidence);
-    let records = split_records(body, end, split, usize::MAX).records;
+    let (rows, rows_end) = rows_to_look_at(body, end, schema);
+    let records = split_records(rows, rows_end, split, usize::MAX).records;
     let Some(first) = records.first() else {
         return without_records(name, body, end, split, given, schema);
     };
@@ -78,6 +81,20 @@ pub fn sniff(
 /// Bytes of a byte order mark of UTF-8 at the start.
 pub fn bom_len(text: &[u8]) -> usize {
     if text.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 }
+}
+
+/// The sample, or less of it where a schema leaves little to find out.
+fn rows_to_look_at<'a>(
+    body: &'a [u8],
+    end: SampleEnd,
+    schema: Option<&Schema>,
+) -> (&'a [u8], SampleEnd) {
+    match body.get(..SCHEMA_SAMPLE_BYTES) {
+        Some(head) if schema.is_some() && memchr::memmem::find(body, BACKSLASH_N).is_none() => {
+            (head, SampleEnd::Cut)
+        }
+        _ => (body, end),
+    }
 }
 
 /// Refuses what is no delimited UTF-8 text as a whole, and says what it looks like.
@@ -186,7 +203,8 @@ fn choose_split(
     schema: Option<&Schema>,
     evidence: &mut Vec<String>,
 ) -> Split {
-    let (head, end) = match body.get(..SPLIT_SAMPLE_BYTES) {
+    let bytes = if schema.is_some() { SCHEMA_SAMPLE_BYTES } else { SPLIT_SAMPLE_BYTES };
+    let (head, end) = match body.get(..bytes) {
         Some(head) => (head, SampleEnd::Cut),
         None => (body, end),
     };

@@ -67,7 +67,7 @@ fn a_file_without_permission_is_told() {
     use std::os::unix::fs::PermissionsExt;
     let folder = folder();
     let path = folder.path().join("a.csv");
-    fs::set_permissions(&path, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
     // The superuser may read everything; then there is nothing to tell.
     if fs::File::open(&path).is_err() {
         let error = expand(&folder, &["a.csv"]).unwrap_err();
