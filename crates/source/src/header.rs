@@ -1,6 +1,6 @@
 //! Whether the first record is a header, and the names of the columns.
 
-use coload_format::{DataType, Schema, parse_value};
+use coload_format::{DataType, Error, Result, Schema, parse_value};
 
 use crate::dialect::Header;
 use crate::infer::{has_form, infer_columns, is_null};
@@ -67,14 +67,35 @@ pub fn detect_header(
     header
 }
 
+/// Refuses a header that has the schema's names in another order: values would land in the wrong
+/// columns, as columns are taken by position.
+///
+/// # Errors
+/// `Invalid` that names the first such column.
+pub fn check_header_order(name: &str, first: &[Field<'_>], schema: &Schema) -> Result<()> {
+    for (index, (field, column)) in first.iter().zip(schema.columns()).enumerate() {
+        let written = name_text(field);
+        match schema.position(&written) {
+            Some(position) if position != index => {
+                return Err(Error::Invalid(format!(
+                    "the header of {name} has {written} as column {}, and the schema has {} there: list \
+                     the columns in the order of the file, or give --skip 1 --no-header to take them by \
+                     position",
+                    index + 1,
+                    column.name
+                )));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 /// With a schema: a header repeats its names, or does not fit its types.
 fn by_schema(first: &[Field<'_>], nulls: &[Vec<u8>], schema: &Schema) -> (Header, &'static str) {
     let columns = schema.columns();
-    let named = first
-        .iter()
-        .zip(columns)
-        .filter(|(field, column)| name_text(field).eq_ignore_ascii_case(&column.name))
-        .count();
+    // In whatever order: see check_header_order.
+    let named = first.iter().filter(|field| schema.position(&name_text(field)).is_some()).count();
     if named * 2 >= columns.len() {
         return (Header::Present, "the first record repeats the names of the columns");
     }

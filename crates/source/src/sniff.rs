@@ -11,7 +11,7 @@ use coload_format::{Column, Error, Result, Schema};
 
 use crate::chunk::Trailing;
 use crate::dialect::{Dialect, GivenDialect, Header, describe_byte};
-use crate::header::{Names, detect_header, unique_names};
+use crate::header::{Names, check_header_order, detect_header, unique_names};
 use crate::infer::infer_columns;
 use crate::sample::{Field, Records, SampleEnd, Split, line_len, split_records};
 
@@ -72,7 +72,12 @@ pub fn sniff(
         None => detect_header(&records, columns, &nulls, end, schema, &mut evidence),
     };
     let schema = match schema {
-        Some(schema) => schema.clone(),
+        Some(schema) => {
+            if header == Header::Present {
+                check_header_order(name, first, schema)?;
+            }
+            schema.clone()
+        }
         None => infer_schema(&records, columns, &nulls, end, header, &mut evidence)?,
     };
     finish(split, header, nulls, trailing, given, schema, evidence)

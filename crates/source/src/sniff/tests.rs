@@ -156,6 +156,20 @@ fn a_given_schema_tells_fields_and_header() {
 }
 
 #[test]
+fn a_header_in_another_order_than_the_schema_is_refused() {
+    let schema = parse_columns("a BIGINT, b BIGINT, c BIGINT").unwrap();
+    let given = GivenDialect::default();
+    let error = sniff("t.csv", b"A,c,b\n1,2,3\n", SampleEnd::Whole, &given, Some(&schema));
+    let error = error.unwrap_err().to_string();
+    assert!(
+        error.starts_with("the header of t.csv has c as column 2, and the schema has b there"),
+        "{error}"
+    );
+    // Other names than the schema's are no mistake.
+    sniff("t.csv", b"a,x,y\n1,2,3\n", SampleEnd::Whole, &given, Some(&schema)).unwrap();
+}
+
+#[test]
 fn what_is_no_text_is_refused() {
     for (sample, expected) in [
         (&b""[..], "t.csv holds no record, so that its columns cannot be told: give --columns"),
