@@ -3,6 +3,8 @@
 //! Pure functions on a [`Manifest`]. Publishing may apply one several times, each time to a newer
 //! base, when other processes publish meanwhile; it fails when the base no longer fits the change.
 
+use std::path::Path;
+
 use coload_format::{Column, Error, Result, Schema};
 
 use crate::load_record::{LOADS_KEPT_MAX, LoadRecord};
@@ -69,6 +71,10 @@ pub(crate) fn apply_load(
     record: &LoadRecord,
 ) -> Result<()> {
     check_target(manifest, target, begun_on)?;
+    let mut added = new_table(0, &target.name, target.schema.clone());
+    added.segments = segments.to_vec();
+    push_record(&mut added, record);
+    check_readable(added)?;
     let index = match position(manifest, &target.name) {
         Some(index) => index,
         None => push_table(manifest, &target.name, target.schema.clone()),
@@ -169,6 +175,7 @@ pub(crate) fn create_table(
             }
         }
     }
+    check_readable(new_table(0, name, schema.clone()))?;
     push_table(manifest, name, schema.clone());
     Ok(Outcome::Changed)
 }
@@ -230,6 +237,9 @@ pub(crate) fn replace_segments(
             table.name,
         )));
     }
+    let mut added = new_table(0, &table.name, table.schema.clone());
+    added.segments = new.to_vec();
+    check_readable(added)?;
     table.segments.splice(start..end, new.iter().cloned());
     Ok(Outcome::Changed)
 }
@@ -256,15 +266,25 @@ fn position(manifest: &Manifest, name: &str) -> Option<usize> {
 fn push_table(manifest: &mut Manifest, name: &str, schema: Schema) -> usize {
     let id = manifest.next_table_id;
     manifest.next_table_id += 1;
-    manifest.tables.push(TableEntry {
-        id,
-        name: name.to_owned(),
-        schema,
-        segments: Vec::new(),
-        loads: Vec::new(),
-        loads_count: 0,
-    });
+    manifest.tables.push(new_table(id, name, schema));
     manifest.tables.len() - 1
+}
+
+fn new_table(id: u64, name: &str, schema: Schema) -> TableEntry {
+    let (segments, loads) = (Vec::new(), Vec::new());
+    TableEntry { id, name: name.to_owned(), schema, segments, loads, loads_count: 0 }
+}
+
+/// Refuses additions that would be written and not read back as they are: one version that cannot be
+/// read would close the store. `added` is a table of the additions alone; what is there already was
+/// read.
+fn check_readable(added: TableEntry) -> Result<()> {
+    let manifest = Manifest { version: 1, next_table_id: added.id + 1, tables: vec![added] };
+    match Manifest::decode(&manifest.encode()?, Path::new("new manifest")) {
+        Ok(same) if same == manifest => Ok(()),
+        Ok(_) => Err(Error::Invalid("the manifest would not keep all of it".into())),
+        Err(e) => Err(Error::Invalid(format!("the manifest could not be read back: {e}"))),
+    }
 }
 
 fn push_record(table: &mut TableEntry, record: &LoadRecord) {

@@ -7,7 +7,7 @@
 //! Cost: a listing of a directory of few names, an open and a lock; decoding only when the version is
 //! new to this process.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -55,6 +55,18 @@ pub(crate) struct ManifestKey {
     inode: u64,
     bytes: u64,
     modified: (i64, i64),
+}
+
+impl ManifestKey {
+    pub fn new(version: u64, metadata: &Metadata) -> Self {
+        ManifestKey {
+            version,
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            bytes: metadata.len(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+        }
+    }
 }
 
 impl Snapshot {
@@ -180,13 +192,7 @@ pub(crate) fn pin_newest(store: &Store) -> Result<Pinned> {
 /// The decoded manifest of an open file, from memory when it is the one decoded last.
 fn read_manifest(store: &Store, version: u64, path: &Path, file: &File) -> Result<Arc<Manifest>> {
     let metadata = file.metadata().map_err(|e| Error::io("read", path, &e))?;
-    let key = ManifestKey {
-        version,
-        device: metadata.dev(),
-        inode: metadata.ino(),
-        bytes: metadata.len(),
-        modified: (metadata.mtime(), metadata.mtime_nsec()),
-    };
+    let key = ManifestKey::new(version, &metadata);
     if let Some((known, manifest)) = lock_mutex(&store.inner().newest).as_ref()
         && *known == key
     {

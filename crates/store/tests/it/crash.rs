@@ -45,11 +45,11 @@ fn load_time() -> Duration {
     begun.elapsed() / LOADS
 }
 
-/// Lets a child do up to some ten loads and kills it. Returns the loads that it said are published.
+/// Lets a child do up to some five loads and kills it. Returns the loads that it said are published.
 fn kill_at_random(random: &mut Random, load_time: Duration, churn: &mut Child) -> Vec<String> {
     let mut lines = child::lines(churn);
     assert_eq!(lines.next().as_deref(), Some("begun"));
-    sleep(Duration::from_nanos(random.below(10 * load_time.as_nanos() as u64)));
+    sleep(Duration::from_nanos(random.below(5 * load_time.as_nanos() as u64)));
     churn.kill().unwrap();
     let published = child::published(lines);
     assert_eq!(churn.wait().unwrap().signal(), Some(SIGKILL), "it ended by itself");

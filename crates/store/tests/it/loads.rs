@@ -184,3 +184,12 @@ fn load_records_are_kept_up_to_a_limit_and_counted_beyond() {
     assert_eq!(table.loads.len(), LOADS_KEPT_MAX);
     assert_eq!(table.loads_count, LOADS_KEPT_MAX as u64 + 3);
 }
+
+#[test]
+fn stores_snapshots_and_loads_go_from_thread_to_thread() {
+    fn check<T: Send + Sync>() {}
+    check::<Store>();
+    check::<coload_store::Snapshot>();
+    check::<coload_store::LoadDir>();
+    check::<coload_store::MergeDir>();
+}
