@@ -1,4 +1,4 @@
-//! Physical values as SQL text, which [`crate::parse_value`] reads back to the same value.
+//! Physical values as SQL text, which [`mod@crate::parse_value`] reads back to the same value.
 
 use std::fmt;
 use std::io::Write;

@@ -6,13 +6,13 @@ pub mod bitpack;
 pub mod bytes;
 pub mod calendar;
 pub mod ddl;
-pub mod display;
 mod dictionary;
+pub mod display;
 mod error;
 pub mod page;
 pub mod parse_value;
-mod segment;
 mod schema;
+mod segment;
 mod simd;
 mod symbols;
 mod types;
@@ -21,7 +21,9 @@ mod value;
 pub use ddl::{create_table_sql, parse_columns, parse_create_table};
 pub use dictionary::{CODES_MAX, Code, Dictionary};
 pub use error::{Error, Place, Result};
-pub use parse_value::{Rule, check_bytes, parse_int, parse_int_in, parse_value, parse_wide, parse_wide_in};
+pub use parse_value::{
+    Rule, check_bytes, parse_int, parse_int_in, parse_value, parse_wide, parse_wide_in,
+};
 pub use schema::{COLUMNS_MAX, Column, Schema};
 pub use segment::{ColumnEntry, ColumnIndex, SEGMENT_MAGIC, SegmentFooter};
 pub use simd::{SimdLevel, simd_level};

@@ -53,6 +53,17 @@ pub enum PageDetail {
     },
 }
 
+impl PageDetail {
+    /// Counts the symbol table of a `Text` page from `before` tables on.
+    pub fn shift_symbols(&mut self, before: u32) {
+        if let PageDetail::Text { symbols } = self
+            && *symbols > 0
+        {
+            *symbols += before;
+        }
+    }
+}
+
 /// A page's entry in its column's index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageMeta {
@@ -228,8 +239,7 @@ macro_rules! encode_codes {
             if width > 0 {
                 pack_codes(codes, base, width, &mut bytes);
             }
-            let detail =
-                PageDetail::Codes { base: u32::from(base), max: u32::from(max), width };
+            let detail = PageDetail::Codes { base: u32::from(base), max: u32::from(max), width };
             Page { detail, rows: codes.len() as u32, nulls: nulls as u32, bytes }
         }
     };
@@ -309,7 +319,12 @@ pub fn encode_int(values: &[i64], nulls: Option<&Bitmap>) -> Page {
     if min > max {
         (min, max) = (0, 0);
     }
-    Page { detail: PageDetail::Int { min, max }, rows: values.len() as u32, nulls: null_count, bytes }
+    Page {
+        detail: PageDetail::Int { min, max },
+        rows: values.len() as u32,
+        nulls: null_count,
+        bytes,
+    }
 }
 
 /// Encodes wide numbers by frame of reference.
@@ -332,8 +347,7 @@ pub fn encode_wide(values: &[i128], nulls: Option<&Bitmap>) -> Page {
             continue;
         }
         (min, max) = (min.min(low), max.max(high));
-        let offset =
-            |i: usize| if is_null(i) { 0 } else { block[i].wrapping_sub(low) as u128 };
+        let offset = |i: usize| if is_null(i) { 0 } else { block[i].wrapping_sub(low) as u128 };
         let width = (128 - (high.wrapping_sub(low) as u128).leading_zeros()) as u8;
         bytes[bases_at + b * 16..][..16].copy_from_slice(&low.to_le_bytes());
         bytes[bases_at + blocks * 16 + b] = width;
@@ -359,7 +373,12 @@ pub fn encode_wide(values: &[i128], nulls: Option<&Bitmap>) -> Page {
 ///
 /// # Errors
 /// `Limit` when the page's bytes are over 4 GiB.
-pub fn encode_text(text: &[u8], lengths: &[u32], nulls: Option<&Bitmap>, symbols: u32) -> Result<Page> {
+pub fn encode_text(
+    text: &[u8],
+    lengths: &[u32],
+    nulls: Option<&Bitmap>,
+    symbols: u32,
+) -> Result<Page> {
     let mut bytes = Vec::with_capacity(text.len() + lengths.len() * 2 + 64);
     let null_count = put_nulls(nulls, lengths.len(), &mut bytes);
     let blocks = lengths.len().div_ceil(BLOCK);
@@ -375,7 +394,9 @@ pub fn encode_text(text: &[u8], lengths: &[u32], nulls: Option<&Bitmap>, symbols
             max = max.max(*o);
         }
         let Ok(end) = u32::try_from(end) else {
-            return Err(Error::Limit("one column of a fragment is over 4 GiB; lower --chunk-size".into()));
+            return Err(Error::Limit(
+                "one column of a fragment is over 4 GiB; lower --chunk-size".into(),
+            ));
         };
         let width = width_of(max);
         bytes[ends_at + b * 4..][..4].copy_from_slice(&end.to_le_bytes());
@@ -393,7 +414,11 @@ pub fn encode_text(text: &[u8], lengths: &[u32], nulls: Option<&Bitmap>, symbols
 }
 
 /// Encodes the strings of a page through symbols; see [`encode_text`].
-pub fn encode_symbols(strings: &EncodedStrings, nulls: Option<&Bitmap>, symbols: u32) -> Result<Page> {
+pub fn encode_symbols(
+    strings: &EncodedStrings,
+    nulls: Option<&Bitmap>,
+    symbols: u32,
+) -> Result<Page> {
     encode_text(&strings.bytes, &strings.lengths, nulls, symbols)
 }
 
@@ -463,8 +488,8 @@ impl<'a> BlocksPage<'a> {
             }
             starts.push(at as u32);
             let count = block_rows(rows, b);
-            at += block_bytes(count, (*width).min(64))
-                + block_bytes(count, width.saturating_sub(64));
+            at +=
+                block_bytes(count, (*width).min(64)) + block_bytes(count, width.saturating_sub(64));
         }
         if at > u32::MAX as usize {
             return Err(Error::Corrupt("page over 4 GiB".into()));

@@ -101,8 +101,7 @@ impl ColumnIndex {
                     self.dictionary.is_some()
                         && base <= max
                         && (max < values || page.nulls == page.rows && max == values)
-                        && (width == 32
-                            || u64::from(base) + (1u64 << width) > u64::from(max))
+                        && (width == 32 || u64::from(base) + (1u64 << width) > u64::from(max))
                 }
                 PageDetail::Text { symbols } => {
                     physical == Physical::Bytes && symbols as usize <= self.symbols.len()

@@ -77,7 +77,8 @@ impl std::fmt::Debug for SymbolEncoder {
 }
 
 fn slot_of(word: u64) -> usize {
-    ((word & 0xff_ffff).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - SLOTS.trailing_zeros())) as usize
+    ((word & 0xff_ffff).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - SLOTS.trailing_zeros()))
+        as usize
 }
 
 /// Compressed strings, one after the other.
@@ -156,7 +157,8 @@ impl SymbolEncoder {
     fn new(mut symbols: Vec<Symbol>) -> Self {
         // Later symbols win a contended slot: put the long ones last, in a fixed order.
         symbols.sort_unstable_by_key(|s| (s.len, s.bytes));
-        let mut slots = vec![Slot { bytes: u64::MAX, mask: 0, code_len: 0 }; SLOTS].into_boxed_slice();
+        let mut slots =
+            vec![Slot { bytes: u64::MAX, mask: 0, code_len: 0 }; SLOTS].into_boxed_slice();
         let mut short = vec![u16::from(ESCAPE) | 1 << 8; 1 << 16].into_boxed_slice();
         for (code, s) in symbols.iter().enumerate() {
             let code_len = code as u32 | u32::from(s.len) << 8;

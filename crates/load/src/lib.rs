@@ -1,1 +1,29 @@
-//! placeholder
+//! The load pipeline: from delimited text to a published version of a store.
+//!
+//! ```text
+//!   plan -> read -> parse -> sort -> compress -> merge -> publish
+//! ```
+//!
+//! Rows keep the order of the input. The same input and options give the same segments whatever the
+//! number of threads.
+
+mod account;
+mod chunks;
+mod clock;
+mod options;
+mod partition;
+mod pipeline;
+mod reader;
+mod report;
+mod run;
+mod sample;
+mod schedule;
+mod segments;
+
+pub use clock::{Step, peak_memory_bytes, process_cpu_ns};
+pub use options::{
+    CHUNK_BYTES, CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, FRAGMENTS_PER_PARTITION, LoadOptions,
+    MERGE_COLUMNS, Progress, ProgressCallback, RejectLimit, default_memory,
+};
+pub use report::{ColumnReport, FileReport, LoadReport, REJECTS_KEPT_MAX};
+pub use run::load;

@@ -205,7 +205,8 @@ impl ChunkParser {
         let is_newline = |p: u32| window.text[p as usize] == b'\n';
         // The first record that ends at the limit or later is the chunk's last.
         let from = self.ends.partition_point(|p| (*p as usize) + 1 < window.limit).max(1);
-        if let Some(last) = self.ends[from.min(self.ends.len())..].iter().position(|p| is_newline(*p))
+        if let Some(last) =
+            self.ends[from.min(self.ends.len())..].iter().position(|p| is_newline(*p))
         {
             let count = from + last + 1;
             let end = self.ends[count - 1] as usize + 1;
@@ -216,7 +217,10 @@ impl ChunkParser {
                 let count = last + 2;
                 let end = self.ends[count - 1] as usize + 1;
                 let done = window.last == LastWindow::Yes && end == window.end;
-                Cut { ends: count, consumed: Consumed { end, done, short: !done && end == window.start } }
+                Cut {
+                    ends: count,
+                    consumed: Consumed { end, done, short: !done && end == window.start },
+                }
             }
             None => Cut {
                 ends: 1,
@@ -248,7 +252,13 @@ impl ChunkParser {
         let ends = std::mem::take(&mut self.ends);
         let stride = self.rules.fields + usize::from(self.rules.trailing == Trailing::Delimiter);
         let records = (ends.len() - 1) / stride;
-        let rows = Rows { text: window.text, ends: &ends, stride, count: records, fields: self.rules.fields };
+        let rows = Rows {
+            text: window.text,
+            ends: &ends,
+            stride,
+            count: records,
+            fields: self.rules.fields,
+        };
         let lines = if seen.quote {
             count_newlines(&window.text[window.start..end])
         } else {
@@ -319,7 +329,8 @@ impl ChunkParser {
                 });
             }
             let kept = leave_out(rows, &bad, place);
-            let left = Rows { text: &kept.text, ends: &kept.ends, count: kept.places.len(), ..*rows };
+            let left =
+                Rows { text: &kept.text, ends: &kept.ends, count: kept.places.len(), ..*rows };
             self.read_regular(&left, seen, &|row| kept.places[row]);
         }
         self.bad = bad;
@@ -367,16 +378,42 @@ impl ChunkParser {
     /// `Limit` when one column's text is over 4 GiB.
     pub fn finish(&mut self, dictionary: u32) -> Result<(Fragment, Vec<RejectedRecord>, u64)> {
         let started = (self.clock)();
-        let columns = self
-            .columns
-            .iter_mut()
-            .map(|c| c.finish(dictionary))
-            .collect::<Result<Vec<_>>>()?;
+        let columns =
+            self.columns.iter_mut().map(|c| c.finish(dictionary)).collect::<Result<Vec<_>>>()?;
         self.time.convert += (self.clock)() - started;
         let fragment = Fragment { rows: std::mem::take(&mut self.rows) as u32, columns };
         let mut rejects = std::mem::take(&mut self.rejects);
         rejects.sort_by_key(|r| r.offset);
         Ok((fragment, rejects, std::mem::take(&mut self.lines)))
+    }
+}
+
+/// Records of the start of a partition, from which its columns are planned.
+#[derive(Debug)]
+pub struct Sample {
+    kept: Kept,
+    rules: RecordRules,
+}
+
+impl Sample {
+    /// Takes the whole records of a window that have the right number of fields.
+    pub fn new(window: &Window<'_>, rules: RecordRules) -> Self {
+        let mut parser = ChunkParser::new(rules, Vec::new(), || 0);
+        let mut ends = vec![window.start as u32 - 1];
+        tokenise(window.text, window.start, window.end, rules.separators, &mut ends);
+        Sample { kept: parser.sort_out(window, &ends), rules }
+    }
+
+    /// The records.
+    pub fn rows(&self) -> Rows<'_> {
+        let trailing = usize::from(self.rules.trailing == Trailing::Delimiter);
+        Rows {
+            text: &self.kept.text,
+            ends: &self.kept.ends,
+            stride: self.rules.fields + trailing,
+            count: self.kept.places.len(),
+            fields: self.rules.fields,
+        }
     }
 }
 
@@ -394,6 +431,7 @@ struct Place {
 }
 
 /// Records copied out of a window.
+#[derive(Debug)]
 struct Kept {
     text: Vec<u8>,
     ends: Vec<u32>,
@@ -482,7 +520,8 @@ fn is_regular(rows: &Rows<'_>, newlines: Option<usize>) -> bool {
 }
 
 fn trailing_is_empty(text: &[u8], record: &[u32]) -> bool {
-    let (delimiter, newline) = (record[record.len() - 2] as usize, record[record.len() - 1] as usize);
+    let (delimiter, newline) =
+        (record[record.len() - 2] as usize, record[record.len() - 1] as usize);
     newline == delimiter + 1 || newline == delimiter + 2 && text[delimiter + 1] == b'\r'
 }
 

@@ -150,7 +150,12 @@ impl ColumnParser {
         Ok(())
     }
 
-    fn parse_ints(&mut self, rows: &Rows<'_>, column: usize, tell: &mut impl FnMut(usize, FieldError)) {
+    fn parse_ints(
+        &mut self,
+        rows: &Rows<'_>,
+        column: usize,
+        tell: &mut impl FnMut(usize, FieldError),
+    ) {
         // The type is matched outside the loop, so that each loop holds one parser.
         macro_rules! each {
             ($data_type:expr) => {{
@@ -185,7 +190,12 @@ impl ColumnParser {
         }
     }
 
-    fn parse_wides(&mut self, rows: &Rows<'_>, column: usize, tell: &mut impl FnMut(usize, FieldError)) {
+    fn parse_wides(
+        &mut self,
+        rows: &Rows<'_>,
+        column: usize,
+        tell: &mut impl FnMut(usize, FieldError),
+    ) {
         let data_type = self.rules.data_type;
         self.wides.reserve(rows.count);
         rows.for_each_span(column, |row, start, end| {

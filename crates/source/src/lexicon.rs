@@ -75,9 +75,7 @@ impl ColumnRules {
                 Ok(Some(Value::Bytes(Box::new([]))))
             }
             None => Err(FieldError::Null),
-            Some(bytes) => {
-                parse_value(&bytes, self.data_type).map(Some).map_err(FieldError::Rule)
-            }
+            Some(bytes) => parse_value(&bytes, self.data_type).map(Some).map_err(FieldError::Rule),
         }
     }
 }
@@ -241,8 +239,10 @@ impl Lexicon {
                 NULL_CODE
             }
             Some(value) => {
-                let quoted = rules.fields.quote.is_some() && raw.first() == rules.fields.quote.as_ref();
-                match self.code_of(value, quoted || matches!(rules.data_type, DataType::Binary(_))) {
+                let quoted =
+                    rules.fields.quote.is_some() && raw.first() == rules.fields.quote.as_ref();
+                match self.code_of(value, quoted || matches!(rules.data_type, DataType::Binary(_)))
+                {
                     Some(code) => code,
                     None => return Ok(None),
                 }

@@ -18,8 +18,8 @@ mod sniff;
 mod tokenise;
 
 pub use chunk::{
-    BadRecord, ChunkParser, Consumed, LastWindow, ParseTime, RecordRules, RejectedRecord, Trailing,
-    Window,
+    BadRecord, ChunkParser, Consumed, LastWindow, ParseTime, RecordRules, RejectedRecord, Sample,
+    Trailing, Window,
 };
 pub use column::{ColumnParser, ColumnPlan};
 pub use dialect::{

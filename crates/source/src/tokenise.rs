@@ -170,8 +170,7 @@ mod x86 {
             nul |= _mm512_testn_epi8_mask(bytes, bytes) & valid;
             let newlines = _mm512_cmpeq_epi8_mask(bytes, newline);
             let mut ends = _mm512_cmpeq_epi8_mask(bytes, delimiter);
-            let quotes =
-                if s.quote.is_some() { _mm512_cmpeq_epi8_mask(bytes, quote) } else { 0 };
+            let quotes = if s.quote.is_some() { _mm512_cmpeq_epi8_mask(bytes, quote) } else { 0 };
             let mut ended = newlines;
             if quotes | carry.inside | carry.closed != 0 {
                 let masks = Masks {

@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use coload_format::bitpack::BLOCK;
 use coload_format::bytes::checksum;
 use coload_format::page::{PageMeta, PageView, decode_text};
 use coload_format::{
     ColumnIndex, Dictionary, Error, Physical, Plain, Result, SegmentFooter, Strings, SymbolDecoder,
     Values,
 };
-use coload_format::bitpack::BLOCK;
 use memmap2::Mmap;
 
 /// An open segment.

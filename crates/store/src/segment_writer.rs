@@ -135,11 +135,15 @@ impl SegmentWriter {
         Ok(metas.remove(0))
     }
 
-    /// Writes column indexes and footer, and makes all of it durable.
+    /// Writes column indexes and footer, and makes all of it durable; called once, at the end.
     ///
     /// # Errors
     /// As [`Self::write_pages`].
-    pub fn finish(self, columns: Vec<FinishedColumn>, page_rows: Vec<u32>) -> Result<SegmentSummary> {
+    pub fn finish(
+        &self,
+        columns: Vec<FinishedColumn>,
+        page_rows: Vec<u32>,
+    ) -> Result<SegmentSummary> {
         let mut offset = self.end.load(Ordering::Relaxed);
         let start = offset;
         let mut tail = Vec::new();

@@ -28,11 +28,7 @@ pub struct HyperLogLog {
 
 impl Default for HyperLogLog {
     fn default() -> Self {
-        HyperLogLog {
-            registers: Box::new([0; REGISTERS]),
-            change: REGISTERS as f64,
-            estimate: 0.0,
-        }
+        HyperLogLog { registers: Box::new([0; REGISTERS]), change: REGISTERS as f64, estimate: 0.0 }
     }
 }
 
@@ -77,8 +73,7 @@ mod tests {
         for distinct in [1u64, 10, 1_000, 50_000, 1_000_000] {
             let mut ours = HyperLogLog::default();
             let mut theirs =
-                datasketches::hll::HllSketch::new(11, datasketches::hll::HllType::Hll8)
-                    .unwrap();
+                datasketches::hll::HllSketch::new(11, datasketches::hll::HllType::Hll8).unwrap();
             for i in 0..distinct {
                 for _ in 0..if distinct < 10_000 { 3 } else { 1 } {
                     ours.insert(HyperLogLog::mix(i));

@@ -14,19 +14,22 @@
 //!
 //! Source: seed 000, section 4.1 (compression step).
 
+use coload_format::bitpack::BLOCK;
 use coload_format::bitpack::width_of;
 use coload_format::page::{
     Page, PageDetail, PageView, decode_text, encode_codes_u16, encode_codes_u32, encode_plain,
     encode_symbols,
 };
-use coload_format::bitpack::BLOCK;
 use coload_format::{
-    Bitmap, Dictionary, EncodedStrings, Physical, Plain, Result, SOURCE_PADDING,
-    SymbolDecoder, SymbolEncoder, Values,
+    Bitmap, Dictionary, EncodedStrings, Physical, Plain, Result, SOURCE_PADDING, SymbolDecoder,
+    SymbolEncoder, Values,
 };
 
 use crate::sort::push_from;
-use crate::{FragmentColumn, NULL_CODE, TemporaryDictionary, merge_dictionaries, sort_column, sort_dictionary};
+use crate::{
+    CODES_PROVISIONAL_MAX, FragmentColumn, NULL_CODE, TemporaryDictionary, merge_dictionaries, sort_column,
+    sort_dictionary,
+};
 
 /// When a column gets a dictionary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -52,37 +55,59 @@ pub struct PartitionColumn {
     pub pages: Vec<Page>,
 }
 
-/// Compresses one column of a partition.
+/// The sort step of a partition's column whose fragments all hold codes (`None` otherwise): its
+/// temporary dictionaries, sorted and joined.
+///
+/// # Errors
+/// `Limit` when the dictionary has too many values.
+pub fn sort_temporaries(
+    columns: &[FragmentColumn],
+    temporaries: &[TemporaryDictionary],
+    physical: Physical,
+) -> Result<Option<JoinedDictionary>> {
+    if columns.iter().all(|c| matches!(c, FragmentColumn::Codes { .. })) {
+        // Over the limit of one worker's dictionary the column is plain, whoever saw what.
+        let joined = join_temporaries(columns, temporaries, physical)?;
+        Ok((joined.dictionary.len() <= CODES_PROVISIONAL_MAX).then_some(joined))
+    } else {
+        Ok(None)
+    }
+}
+
+/// The compress step of one column of a partition.
 ///
 /// `columns` are the fragments' columns in order, `temporaries` the dictionaries that their codes
-/// point into, `encoder` the symbols that their `Text` pages were made with, if any.
+/// point into, `sorted` what [`sort_temporaries`] made of these, `encoder` the symbols that the
+/// `Text` pages were made with, if any.
 ///
 /// # Errors
 /// `Limit` when a dictionary has too many values or a text page is over 4 GiB.
 pub fn compress_column(
     columns: Vec<FragmentColumn>,
     temporaries: &[TemporaryDictionary],
+    sorted: Option<JoinedDictionary>,
     encoder: Option<&SymbolEncoder>,
     physical: Physical,
     policy: EncodingPolicy,
 ) -> Result<PartitionColumn> {
-    let all_codes = columns.iter().all(|c| matches!(c, FragmentColumn::Codes { .. }));
-    if policy == EncodingPolicy::Dictionary && !all_codes {
-        return compress_sorted(columns, temporaries, encoder, physical);
-    }
-    if all_codes {
-        let rows = columns.iter().map(|c| c.rows() as u64).sum();
-        let joined = join_temporaries(&columns, temporaries, physical)?;
-        if policy == EncodingPolicy::Dictionary || dictionary_pays(&joined.dictionary, rows) {
+    let rows = columns.iter().map(|c| c.rows() as u64).sum();
+    match (sorted, policy) {
+        (Some(joined), EncodingPolicy::Dictionary) => return Ok(pack_joined(&columns, joined)),
+        (Some(joined), EncodingPolicy::Auto) if dictionary_pays(&joined.dictionary, rows) => {
             return Ok(pack_joined(&columns, joined));
         }
+        (None, EncodingPolicy::Dictionary) => {
+            return compress_sorted(columns, temporaries, encoder, physical);
+        }
+        _ => {}
     }
     compress_plain(columns, temporaries, encoder, physical)
 }
 
 /// The partition's dictionary, and for each temporary one the code of each provisional code, with
 /// the code of NULL at the end.
-struct Joined {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JoinedDictionary {
     dictionary: Dictionary,
     tables: Vec<Vec<u16>>,
 }
@@ -91,7 +116,7 @@ fn join_temporaries(
     columns: &[FragmentColumn],
     temporaries: &[TemporaryDictionary],
     physical: Physical,
-) -> Result<Joined> {
+) -> Result<JoinedDictionary> {
     let sorted = temporaries
         .iter()
         .enumerate()
@@ -111,7 +136,7 @@ fn join_temporaries(
             s.positions.iter().map(code).chain([null]).collect()
         })
         .collect();
-    Ok(Joined { dictionary, tables })
+    Ok(JoinedDictionary { dictionary, tables })
 }
 
 fn used_codes(columns: &[FragmentColumn], of: u32, count: usize) -> Vec<bool> {
@@ -130,7 +155,8 @@ fn used_codes(columns: &[FragmentColumn], of: u32, count: usize) -> Vec<bool> {
     used
 }
 
-/// Whether codes and dictionary take less space than plain pages would.
+/// Whether codes and dictionary take hardly more space than plain pages would: codes serve queries
+/// better.
 fn dictionary_pays(dictionary: &Dictionary, rows: u64) -> bool {
     let count = dictionary.len();
     if count <= DICTIONARY_ALWAYS_MAX {
@@ -150,10 +176,10 @@ fn dictionary_pays(dictionary: &Dictionary, rows: u64) -> bool {
             (bits / 2 + count as u64 * 6, rows * (bits / count as u64 / 2 + 6))
         }
     };
-    code_bits + dictionary_bits <= plain_bits
+    code_bits + dictionary_bits <= plain_bits + plain_bits / 50
 }
 
-fn pack_joined(columns: &[FragmentColumn], joined: Joined) -> PartitionColumn {
+fn pack_joined(columns: &[FragmentColumn], joined: JoinedDictionary) -> PartitionColumn {
     let null = joined.dictionary.len() as u16;
     let mut translated: Vec<u16> = Vec::new();
     let pages = columns
@@ -316,4 +342,3 @@ fn decode_page(page: &Page, decoders: &[SymbolDecoder], physical: Physical) -> R
     }
     Ok(plain)
 }
-

@@ -10,7 +10,11 @@ mod merge;
 mod sort;
 
 pub use cardinality::HyperLogLog;
-pub use compress::{EncodingPolicy, PartitionColumn, compress_column};
-pub use fragment::{CODES_PROVISIONAL_MAX, Fragment, FragmentColumn, NULL_CODE, TemporaryDictionary};
+pub use compress::{
+    EncodingPolicy, JoinedDictionary, PartitionColumn, compress_column, sort_temporaries,
+};
+pub use fragment::{
+    CODES_PROVISIONAL_MAX, Fragment, FragmentColumn, NULL_CODE, TemporaryDictionary,
+};
 pub use merge::{merge_column, merge_dictionaries};
 pub use sort::{SortedColumn, SortedDictionary, sort_column, sort_dictionary};

@@ -86,10 +86,8 @@ fn merge_numbers<T: Ord + Copy>(lists: &[&[T]], translations: &mut [Translation]
 
 fn merge_strings(inputs: &[&Dictionary], translations: &mut [Translation]) -> Strings {
     let empty = Strings::default();
-    let lists: Vec<&Strings> = inputs
-        .iter()
-        .map(|d| if let Values::Bytes(s) = d.values() { s } else { &empty })
-        .collect();
+    let lists: Vec<&Strings> =
+        inputs.iter().map(|d| if let Values::Bytes(s) = d.values() { s } else { &empty }).collect();
     let mut out = Strings::default();
     let mut heads = vec![0usize; lists.len()];
     loop {
@@ -121,7 +119,10 @@ fn merge_strings(inputs: &[&Dictionary], translations: &mut [Translation]) -> St
 /// # Errors
 /// `Limit` when the dictionary would hold too many values, `Corrupt` when a page does not fit its
 /// dictionary.
-pub fn merge_column(partitions: Vec<PartitionColumn>, physical: Physical) -> Result<PartitionColumn> {
+pub fn merge_column(
+    partitions: Vec<PartitionColumn>,
+    physical: Physical,
+) -> Result<PartitionColumn> {
     let with_dictionary: Vec<&Dictionary> =
         partitions.iter().filter_map(|p| p.dictionary.as_ref()).collect();
     if with_dictionary.len() <= 1 {
@@ -174,11 +175,7 @@ fn append_pages(partitions: Vec<PartitionColumn>) -> PartitionColumn {
     for mut partition in partitions {
         let before = column.symbols.len() as u32;
         for page in &mut partition.pages {
-            if let PageDetail::Text { symbols } = &mut page.detail
-                && *symbols > 0
-            {
-                *symbols += before;
-            }
+            page.detail.shift_symbols(before);
         }
         column.dictionary = column.dictionary.or(partition.dictionary);
         column.symbols.append(&mut partition.symbols);
@@ -216,9 +213,7 @@ mod tests {
         let dictionary = merged.dictionary.unwrap();
         let mut rows = Vec::new();
         for page in &merged.pages {
-            let PageView::Codes(view) = page.view().unwrap() else {
-                panic!("codes stay codes")
-            };
+            let PageView::Codes(view) = page.view().unwrap() else { panic!("codes stay codes") };
             let mut block = [0; BLOCK];
             let count = view.unpack(0, &mut block);
             rows.extend(block[..count].iter().map(|c| dictionary.get(Code(*c))));

@@ -28,7 +28,9 @@ pub fn sort_dictionary(
     match &temporary.values {
         Values::Int(v) => order.sort_unstable_by_key(|i| v[*i as usize]),
         Values::Wide(v) => order.sort_unstable_by_key(|i| v[*i as usize]),
-        Values::Bytes(v) => order.sort_unstable_by(|a, b| v.get(*a as usize).cmp(v.get(*b as usize))),
+        Values::Bytes(v) => {
+            order.sort_unstable_by(|a, b| v.get(*a as usize).cmp(v.get(*b as usize)))
+        }
     }
     let mut positions = vec![0; count];
     let mut values = Values::empty(temporary.values.physical());

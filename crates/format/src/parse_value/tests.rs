@@ -344,7 +344,9 @@ fn model_decimal(text: &str, precision: u8, scale: u8) -> Option<i128> {
         None => (1, text.strip_prefix('+').unwrap_or(text)),
     };
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
-        Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().ok()?),
+        Some((mantissa, exponent)) => {
+            (mantissa, exponent.parse::<i128>().ok()?.clamp(-1000, 1000) as i32)
+        }
         None => (text, 0),
     };
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));

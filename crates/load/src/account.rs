@@ -1,0 +1,168 @@
+//! The account of a load: records read = rows loaded + rejects, for each input.
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+
+use coload_format::{DataType, Error, Result};
+use coload_source::{Reject, RejectWriter, RejectedRecord};
+
+use crate::chunks::Source;
+use crate::options::{LoadOptions, RejectLimit};
+use crate::pipeline::column_names;
+use crate::reader::PieceSpan;
+use crate::report::{FileReport, REJECTS_KEPT_MAX};
+
+/// Counts rows and rejects in the order of the input.
+pub struct Account {
+    files: Vec<FileReport>,
+    /// Lines of each input before the chunk that comes next.
+    lines: Vec<u64>,
+    columns: Vec<(String, DataType)>,
+    limit: RejectLimit,
+    rejects: u64,
+    streamed: bool,
+    /// The first rejects.
+    pub kept: Vec<Reject>,
+    writer: Option<(PathBuf, RejectWriter<BufWriter<File>>)>,
+}
+
+impl Account {
+    /// Nothing counted; makes the rejects file.
+    ///
+    /// # Errors
+    /// `Invalid` when the rejects file cannot be made.
+    pub fn new(options: &LoadOptions, source: &Source) -> Result<Self> {
+        let file = |name: &str| FileReport {
+            name: name.to_owned(),
+            bytes: 0,
+            records: 0,
+            rows: 0,
+            rejects: 0,
+        };
+        let (files, lines) = match source {
+            Source::Files { inputs, .. } => inputs
+                .iter()
+                .map(|i| (FileReport { bytes: i.bytes, ..file(&i.name) }, i.data_line))
+                .unzip(),
+            Source::Stream(stream) => (vec![file(&crate::segments::lock(stream).name)], vec![0]),
+        };
+        let writer = match &options.rejects_file {
+            None => None,
+            Some(path) => Some((path.clone(), open_rejects(path)?)),
+        };
+        Ok(Account {
+            files,
+            lines,
+            columns: column_names(options),
+            limit: options.max_rejects,
+            rejects: 0,
+            streamed: matches!(source, Source::Stream(_)),
+            kept: Vec::new(),
+            writer,
+        })
+    }
+
+    /// Notes the lines before the first record of a stream.
+    pub fn start_stream(&mut self, data_line: u64) {
+        if self.files[0].records == 0 && self.files[0].bytes == 0 {
+            self.lines[0] = data_line;
+        }
+    }
+
+    /// Adds a chunk; chunks come in order.
+    ///
+    /// # Errors
+    /// `Input` when a reject is over the limit, `Unavailable` when it cannot be written.
+    pub fn add(
+        &mut self,
+        spans: &[PieceSpan],
+        lines: u64,
+        rejects: Vec<(usize, RejectedRecord)>,
+    ) -> Result<()> {
+        for (file, reject) in rejects {
+            // Lines are counted over the chunk; a chunk of several small files starts over in each.
+            let line =
+                if spans.len() > 1 { None } else { Some(self.lines[file] + reject.line + 1) };
+            self.reject(file, line.unwrap_or(0), reject)?;
+        }
+        for span in spans {
+            let file = &mut self.files[span.file];
+            file.rows += span.rows;
+            file.rejects += span.rejects;
+            file.records += span.rows + span.rejects;
+            if self.streamed {
+                file.bytes += span.end - span.start;
+            }
+        }
+        if let [only] = spans {
+            self.lines[only.file] += lines;
+        }
+        Ok(())
+    }
+
+    fn reject(&mut self, file: usize, line: u64, record: RejectedRecord) -> Result<()> {
+        let reject = Reject::new(record, &self.files[file].name, line, &self.columns);
+        self.rejects += 1;
+        if let Some((path, writer)) = &mut self.writer {
+            writer.write(&reject).map_err(|e| Error::io("write rejects to", path, &e))?;
+        }
+        if let RejectLimit::Count(limit) = self.limit
+            && self.rejects > limit
+        {
+            return Err(match (reject.to_error(), limit) {
+                (error, 0) => error,
+                (Error::Input { place, text }, _) => Error::Input {
+                    place,
+                    text: format!("{text}; this reject is one over --max-rejects {limit}"),
+                },
+                (other, _) => other,
+            });
+        }
+        if self.kept.len() < REJECTS_KEPT_MAX {
+            self.kept.push(reject);
+        }
+        Ok(())
+    }
+
+    /// Closes the account: what was read is what was stored and rejected.
+    ///
+    /// # Errors
+    /// `Input` when too large a share was rejected, `Corrupt` when the numbers do not agree.
+    pub fn finish(&mut self, stored: u64) -> Result<()> {
+        let rows: u64 = self.files.iter().map(|f| f.rows).sum();
+        let records: u64 = self.files.iter().map(|f| f.records).sum();
+        if let RejectLimit::Percent(share) = self.limit
+            && self.rejects as f64 > records as f64 * share / 100.0
+            && let Some(first) = self.kept.first()
+            && let Error::Input { place, text } = first.to_error()
+        {
+            let text = format!(
+                "{text}; {} of {records} records were rejected, over --max-rejects {share}%",
+                self.rejects
+            );
+            return Err(Error::Input { place, text });
+        }
+        if let Some((path, writer)) = self.writer.take() {
+            writer.finish().map_err(|e| Error::io("write rejects to", &path, &e))?;
+        }
+        if rows != stored || records != rows + self.rejects {
+            return Err(Error::Corrupt(format!(
+                "the account does not agree: {records} records, {rows} rows parsed, {stored} stored, \
+                 {} rejected; nothing was loaded",
+                self.rejects
+            )));
+        }
+        Ok(())
+    }
+
+    /// What became of each input.
+    pub fn into_files(self) -> (Vec<FileReport>, Vec<Reject>) {
+        (self.files, self.kept)
+    }
+}
+
+fn open_rejects(path: &Path) -> Result<RejectWriter<BufWriter<File>>> {
+    let open = || RejectWriter::new(BufWriter::new(File::create(path)?));
+    open().map_err(|e| Error::io("create rejects file", path, &e))
+}

@@ -1,0 +1,201 @@
+//! What a load is asked to do.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use coload_format::{Error, Result, Schema};
+use coload_source::{Dialect, InputFile};
+use coload_store::LoadMode;
+use coload_transform::EncodingPolicy;
+
+/// Default bytes of a chunk (seed 000, section 4.4).
+pub const CHUNK_BYTES: usize = 10 << 20;
+/// Default fragments of a partition (seed 000, section 4.4).
+pub const FRAGMENTS_PER_PARTITION: usize = 50;
+/// Default columns merged at once (seed 000, section 4.4).
+pub const MERGE_COLUMNS: usize = 2;
+
+/// How many records may be rejected before the load fails.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum RejectLimit {
+    /// At most this many.
+    Count(u64),
+    /// At most this share of the records, in percent; checked at the end.
+    Percent(f64),
+}
+
+impl RejectLimit {
+    /// Reads `N` or `P%`.
+    ///
+    /// # Errors
+    /// `Invalid` when it is neither.
+    pub fn parse(text: &str) -> Result<Self> {
+        let wrong = || {
+            Error::Invalid(format!(
+                "--max-rejects \"{text}\": expected a count or a share such as 0.1%"
+            ))
+        };
+        match text.strip_suffix('%') {
+            Some(share) => {
+                let share: f64 = share.trim().parse().map_err(|_| wrong())?;
+                (0.0..=100.0)
+                    .contains(&share)
+                    .then_some(RejectLimit::Percent(share))
+                    .ok_or_else(wrong)
+            }
+            None => text.parse().map(RejectLimit::Count).map_err(|_| wrong()),
+        }
+    }
+}
+
+/// How far a load is; read it from another thread.
+#[derive(Debug, Default)]
+pub struct Progress {
+    pub(crate) bytes: AtomicU64,
+    pub(crate) bytes_total: AtomicU64,
+    pub(crate) rows: AtomicU64,
+    pub(crate) rejects: AtomicU64,
+}
+
+impl Progress {
+    /// Input bytes read.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Input bytes in all; 0 when not known (standard input).
+    pub fn bytes_total(&self) -> u64 {
+        self.bytes_total.load(Ordering::Relaxed)
+    }
+
+    /// Rows parsed.
+    pub fn rows(&self) -> u64 {
+        self.rows.load(Ordering::Relaxed)
+    }
+
+    /// Records rejected.
+    pub fn rejects(&self) -> u64 {
+        self.rejects.load(Ordering::Relaxed)
+    }
+}
+
+/// Called every tenth of a second while a load runs, and once at its end.
+pub type ProgressCallback = Arc<dyn Fn(&Progress) + Send + Sync>;
+
+/// A load: inputs, table, and how.
+#[derive(Clone)]
+pub struct LoadOptions {
+    /// Files, in order; one may be standard input.
+    pub inputs: Vec<InputFile>,
+    /// Table.
+    pub table: String,
+    /// Columns, in the order of the fields.
+    pub schema: Schema,
+    /// How the text is written.
+    pub dialect: Dialect,
+    /// What happens to rows that are there.
+    pub mode: LoadMode,
+    /// Threads that work; at least 1.
+    pub threads: usize,
+    /// Most memory to use, in bytes.
+    pub memory: usize,
+    /// Bytes of a chunk.
+    pub chunk_bytes: usize,
+    /// Fragments of a partition.
+    pub fragments_per_partition: usize,
+    /// Columns merged at once.
+    pub merge_columns: usize,
+    /// When columns get dictionaries.
+    pub encoding: EncodingPolicy,
+    /// Rejects allowed.
+    pub max_rejects: RejectLimit,
+    /// File that gets the rejects.
+    pub rejects_file: Option<PathBuf>,
+    /// Told how far the load is.
+    pub progress: Option<ProgressCallback>,
+    /// Set it, and the load stops and leaves the store as it was.
+    pub cancel: Arc<AtomicBool>,
+}
+
+impl std::fmt::Debug for LoadOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LoadOptions")
+            .field("inputs", &self.inputs)
+            .field("table", &self.table)
+            .field("schema", &self.schema)
+            .field("dialect", &self.dialect)
+            .field("mode", &self.mode)
+            .finish_non_exhaustive()
+    }
+}
+
+impl LoadOptions {
+    /// Defaults for everything but inputs, table, columns and dialect.
+    pub fn new(
+        inputs: Vec<InputFile>,
+        table: impl Into<String>,
+        schema: Schema,
+        dialect: Dialect,
+    ) -> Self {
+        LoadOptions {
+            inputs,
+            table: table.into(),
+            schema,
+            dialect,
+            mode: LoadMode::Append,
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            memory: default_memory(),
+            chunk_bytes: CHUNK_BYTES,
+            fragments_per_partition: FRAGMENTS_PER_PARTITION,
+            merge_columns: MERGE_COLUMNS,
+            encoding: EncodingPolicy::Auto,
+            max_rejects: RejectLimit::Count(0),
+            rejects_file: None,
+            progress: None,
+            cancel: Arc::default(),
+        }
+    }
+
+    /// Checks what does not depend on the inputs.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.dialect.check()?;
+        if self.inputs.is_empty() {
+            return Err(Error::Invalid(
+                "no input: name a file, a glob, or - for standard input".into(),
+            ));
+        }
+        let at_least_one = [
+            ("--threads", self.threads),
+            ("--fragments-per-partition", self.fragments_per_partition),
+            ("--merge-columns", self.merge_columns),
+        ];
+        for (flag, value) in at_least_one {
+            if value == 0 {
+                return Err(Error::Invalid(format!("{flag} is 0; it is at least 1")));
+            }
+        }
+        if !(CHUNK_BYTES_MIN..=CHUNK_BYTES_MAX).contains(&self.chunk_bytes) {
+            return Err(Error::Invalid(format!(
+                "--chunk-size is {} bytes; it is {CHUNK_BYTES_MIN} to {CHUNK_BYTES_MAX}",
+                self.chunk_bytes
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// Smallest chunk; chunks this small serve tests only.
+pub const CHUNK_BYTES_MIN: usize = 16;
+/// Largest chunk; positions in a window are 32 bits.
+pub const CHUNK_BYTES_MAX: usize = 1 << 30;
+
+/// A quarter of the machine's memory, or 1 GiB where it does not say.
+pub fn default_memory() -> usize {
+    let info = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let kib = info
+        .lines()
+        .find_map(|l| l.strip_prefix("MemTotal:"))
+        .and_then(|l| l.trim().trim_end_matches(" kB").trim().parse::<usize>().ok());
+    kib.map_or(1 << 30, |k| k * 1024 / 4)
+}

@@ -1,0 +1,104 @@
+//! A partition on its way: fragments arrive, then its columns are compressed one by one.
+
+use std::sync::Arc;
+
+use coload_format::{Physical, Result, SymbolEncoder};
+use coload_source::{ChunkParser, ColumnPlan, Lexicon};
+use coload_transform::{
+    EncodingPolicy, FragmentColumn, PartitionColumn, TemporaryDictionary, compress_column,
+    sort_temporaries,
+};
+
+use crate::clock::{Step, StepClock};
+
+/// How the columns of a partition are read; the same for all its fragments.
+#[derive(Debug)]
+pub struct PartitionPlan {
+    /// A plan for each column.
+    pub columns: Vec<ColumnPlan>,
+}
+
+impl PartitionPlan {
+    /// The symbols of a column whose texts are plain.
+    fn encoder(&self, column: usize) -> Option<&SymbolEncoder> {
+        match &self.columns[column] {
+            ColumnPlan::Text(encoder) => Some(encoder),
+            _ => None,
+        }
+    }
+}
+
+/// A partition whose fragments are all there, waiting for its columns to be compressed.
+#[derive(Debug)]
+pub struct SealedPartition {
+    /// Number in the load.
+    pub number: usize,
+    /// Rows of each fragment.
+    pub page_rows: Vec<u32>,
+    plan: Arc<PartitionPlan>,
+    /// For each column: its fragments, and the temporary dictionaries of the workers.
+    columns: Vec<ColumnInput>,
+}
+
+/// What compressing one column needs.
+pub type ColumnInput = std::sync::Mutex<Option<(Vec<FragmentColumn>, Vec<TemporaryDictionary>)>>;
+
+impl SealedPartition {
+    /// Turns fragments by row into inputs by column. `parsers` are the workers', in the order of the
+    /// numbers that the fragments' codes name.
+    pub fn new(
+        number: usize,
+        plan: Arc<PartitionPlan>,
+        fragments: Vec<coload_transform::Fragment>,
+        parsers: Vec<ChunkParser>,
+    ) -> Self {
+        let width = plan.columns.len();
+        let page_rows = fragments.iter().map(|f| f.rows).collect();
+        let mut columns: Vec<(Vec<FragmentColumn>, Vec<TemporaryDictionary>)> =
+            (0..width).map(|_| (Vec::with_capacity(fragments.len()), Vec::new())).collect();
+        for fragment in fragments {
+            for (column, inputs) in fragment.columns.into_iter().zip(&mut columns) {
+                inputs.0.push(column);
+            }
+        }
+        for mut parser in parsers {
+            for (column, inputs) in parser.columns_mut().drain(..).zip(&mut columns) {
+                inputs.1.push(Lexicon::into_dictionary(column.into_lexicon()));
+            }
+        }
+        let columns = columns.into_iter().map(|c| std::sync::Mutex::new(Some(c))).collect();
+        SealedPartition { number, page_rows, plan, columns }
+    }
+
+    /// Columns.
+    pub fn width(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// Compresses one column, once.
+    ///
+    /// # Errors
+    /// `Limit` when a dictionary or a page is too large.
+    pub fn compress(
+        &self,
+        column: usize,
+        physical: Physical,
+        policy: EncodingPolicy,
+        clock: &StepClock,
+    ) -> Result<PartitionColumn> {
+        let input = self.columns[column].lock().ok().and_then(|mut c| c.take());
+        let (fragments, temporaries) = input.unwrap_or_default();
+        let sorted =
+            clock.time(Step::Sort, || sort_temporaries(&fragments, &temporaries, physical))?;
+        clock.time(Step::Compress, || {
+            compress_column(
+                fragments,
+                &temporaries,
+                sorted,
+                self.plan.encoder(column),
+                physical,
+                policy,
+            )
+        })
+    }
+}

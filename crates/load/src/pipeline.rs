@@ -1,0 +1,459 @@
+//! Runs a load: workers take tasks until all is published.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+use coload_format::{DataType, Error, Physical, Result};
+use coload_source::{
+    ChunkParser, ColumnParser, ColumnPlan, ColumnRules, FieldRules, Lexicon, RecordRules,
+    plan_column,
+};
+use coload_store::{LoadDir, SegmentWriter};
+
+use crate::account::Account;
+use crate::chunks::{Piece, Source, Start, separators};
+use crate::clock::{Step, StepClock, thread_cpu_ns};
+use crate::options::{LoadOptions, Progress};
+use crate::partition::{PartitionPlan, SealedPartition};
+use crate::reader::{PieceSpan, WindowReader};
+use crate::sample::sample_partition;
+use crate::schedule::{DoneSegment, ParsedChunk, State, Task};
+use crate::segments::{ClosedSegment, lock};
+
+/// How long a worker waits before it looks at the cancel flag again.
+const WAIT: Duration = Duration::from_millis(100);
+
+/// What all workers of a load share.
+pub struct Pipeline<'a> {
+    options: &'a LoadOptions,
+    source: Source,
+    dir: &'a LoadDir,
+    rules: RecordRules,
+    columns: Vec<ColumnRules>,
+    physicals: Vec<Physical>,
+    state: Mutex<State>,
+    wake: Condvar,
+    account: Mutex<Account>,
+    /// CPU time by step.
+    pub clock: StepClock,
+    progress: Progress,
+    ended: AtomicBool,
+}
+
+/// What the workers made.
+pub struct Loaded {
+    /// Durable segments in order.
+    pub segments: Vec<DoneSegment>,
+    /// Partitions they came from.
+    pub partitions: usize,
+    /// Rows, rejects and bytes of each input.
+    pub account: Account,
+}
+
+impl<'a> Pipeline<'a> {
+    /// Opens the inputs.
+    ///
+    /// # Errors
+    /// `Invalid` when an input cannot be opened or the rejects file not be made.
+    pub fn open(options: &'a LoadOptions, dir: &'a LoadDir) -> Result<Self> {
+        let source = Source::open(&options.inputs, &options.dialect, options.chunk_bytes)?;
+        let progress = Progress::default();
+        let chunks = match &source {
+            Source::Files { inputs, chunks } => {
+                let total = inputs.iter().map(|i| i.bytes).sum();
+                progress.bytes_total.store(total, Ordering::Relaxed);
+                progress.bytes.store(inputs.iter().map(|i| i.data_start).sum(), Ordering::Relaxed);
+                Some(chunks.len())
+            }
+            Source::Stream(_) => None,
+        };
+        let rules = record_rules(options);
+        let columns = column_rules(options);
+        let physicals: Vec<Physical> = columns.iter().map(|c| c.data_type.physical()).collect();
+        // Two partitions are in memory at once, and hold about as many bytes as their text.
+        let fragments =
+            options.fragments_per_partition.min(options.memory / (2 * options.chunk_bytes)).max(1);
+        let state = State::new(
+            chunks,
+            fragments,
+            options.merge_columns,
+            options.memory / 4,
+            physicals.len(),
+        );
+        let account = Account::new(options, &source)?;
+        Ok(Pipeline {
+            options,
+            source,
+            dir,
+            rules,
+            columns,
+            physicals,
+            state: Mutex::new(state),
+            wake: Condvar::new(),
+            account: Mutex::new(account),
+            clock: StepClock::default(),
+            progress,
+            ended: AtomicBool::new(false),
+        })
+    }
+
+    /// Runs the workers to the end.
+    ///
+    /// # Errors
+    /// The first thing that went wrong, in the order of the input where that is the data's fault.
+    pub fn run(self) -> Result<(Loaded, StepClock)> {
+        std::thread::scope(|scope| {
+            for number in 0..self.options.threads {
+                let worker = || {
+                    // A worker that dies takes the others with it instead of leaving them waiting.
+                    let bell = EndBell(&self);
+                    self.work();
+                    drop(bell);
+                };
+                let name = format!("coload-{number}");
+                if let Err(e) = std::thread::Builder::new().name(name).spawn_scoped(scope, worker) {
+                    self.fail(Error::Unavailable(format!("cannot start a thread: {e}")));
+                }
+            }
+            self.watch();
+        });
+        if let Some(progress) = &self.options.progress {
+            progress(&self.progress);
+        }
+        let mut state = self.state.into_inner().unwrap_or_else(|e| e.into_inner());
+        if let Some(error) = state.error.take() {
+            return Err(error);
+        }
+        if let Source::Files { inputs, .. } = &self.source {
+            inputs.iter().try_for_each(crate::chunks::OpenInput::check_unchanged)?;
+        }
+        state.done.sort_by_key(|s| s.number);
+        let mut account = self.account.into_inner().unwrap_or_else(|e| e.into_inner());
+        let stored = state.done.iter().map(|s| s.summary.rows).sum();
+        account.finish(stored)?;
+        let loaded = Loaded { segments: state.done, partitions: state.partitions_done, account };
+        Ok((loaded, self.clock))
+    }
+
+    /// Tells the progress until the workers are done.
+    fn watch(&self) {
+        let mut state = lock(&self.state);
+        while !self.ended.load(Ordering::Acquire) {
+            if self.options.cancel.load(Ordering::Relaxed) && state.error.is_none() {
+                state.error = Some(cancelled());
+                self.wake.notify_all();
+            }
+            state = self
+                .wake
+                .wait_timeout(state, WAIT)
+                .map_or_else(|e| e.into_inner().0, |(state, _)| state);
+            if let Some(progress) = &self.options.progress {
+                progress(&self.progress);
+            }
+            if state.is_finished() || state.error.is_some() {
+                return;
+            }
+        }
+    }
+
+    fn fail(&self, error: Error) {
+        lock(&self.state).error.get_or_insert(error);
+        self.wake.notify_all();
+    }
+
+    fn work(&self) {
+        let mut reader = WindowReader::default();
+        while let Some(task) = self.next_task() {
+            let result = match task {
+                Task::Parse { chunk, start } => self.parse_files(chunk, start, &mut reader),
+                Task::ParseStream => self.parse_stream(&mut reader),
+                Task::Compress { partition, column } => self.compress(&partition, column),
+                Task::Write(write) => write.run(&self.clock),
+                Task::Merge { segment, column } => self.merge(&segment, column),
+            };
+            if let Err(error) = result {
+                self.fail(error);
+                return;
+            }
+            self.wake.notify_all();
+        }
+    }
+
+    fn next_task(&self) -> Option<Task> {
+        let mut state = lock(&self.state);
+        loop {
+            if state.error.is_some() || state.is_finished() {
+                self.wake.notify_all();
+                return None;
+            }
+            if let Some(task) = state.take_task() {
+                return Some(task);
+            }
+            state = self
+                .wake
+                .wait_timeout(state, WAIT)
+                .map_or_else(|e| e.into_inner().0, |(state, _)| state);
+        }
+    }
+
+    /// Parses a chunk of files; with a start when it is parsed again.
+    fn parse_files(
+        &self,
+        chunk: usize,
+        start: Option<u64>,
+        reader: &mut WindowReader,
+    ) -> Result<()> {
+        let Source::Files { inputs, chunks } = &self.source else { return Ok(()) };
+        let pieces: Vec<Piece> = match start {
+            None => chunks[chunk].clone(),
+            Some(start) => chunks[chunk]
+                .iter()
+                .map(|p| Piece { start, start_is: Start::Record, ..*p })
+                .collect(),
+        };
+        let plan = self.plan(chunk, || {
+            let first = self.first_chunk_of_partition(chunk);
+            sample_partition(inputs, &chunks[first], self.rules, &self.columns)
+        })?;
+        let mut files = Vec::new();
+        self.parse(chunk, &plan, |parser, tick| {
+            let mut spans = Vec::with_capacity(pieces.len());
+            for piece in &pieces {
+                let before = parser.reject_count();
+                let span =
+                    reader.parse_piece(&inputs[piece.file], piece, parser, &self.clock, tick)?;
+                files.extend(std::iter::repeat_n(piece.file, parser.reject_count() - before));
+                spans.push(span);
+            }
+            Ok((spans, std::mem::take(&mut files)))
+        })
+    }
+
+    fn first_chunk_of_partition(&self, chunk: usize) -> usize {
+        chunk - chunk % lock(&self.state).fragments_per_partition()
+    }
+
+    /// Parses the next chunk of a stream.
+    fn parse_stream(&self, reader: &mut WindowReader) -> Result<()> {
+        let Source::Stream(stream) = &self.source else { return Ok(()) };
+        let mut stream = lock(stream);
+        let next = self.clock.time(Step::Read, || stream.next_chunk())?;
+        let Some((bytes, offset)) = next else {
+            lock(&self.account).start_stream(stream.data_line);
+            let mut state = lock(&self.state);
+            state.end_stream();
+            return state.push_partitions(&|n| self.create_segment(n));
+        };
+        lock(&self.account).start_stream(stream.data_line);
+        let chunk = lock(&self.state).number_stream_chunk();
+        let plan: Result<Arc<PartitionPlan>> =
+            self.plan(chunk, || Ok(crate::sample::sample_bytes(&bytes, self.rules, &self.columns)));
+        drop(stream);
+        let plan = plan?;
+        self.parse(chunk, &plan, |parser, tick| {
+            let span = reader.parse_bytes(&bytes, offset, parser, tick);
+            Ok((vec![span], vec![0; parser.reject_count()]))
+        })
+    }
+
+    /// The plan of a chunk's partition; the first who asks makes it.
+    fn plan(
+        &self,
+        chunk: usize,
+        make: impl FnOnce() -> Result<Vec<ColumnPlan>>,
+    ) -> Result<Arc<PartitionPlan>> {
+        let cell = Arc::clone(&lock(&self.state).arriving(chunk).plan);
+        let started = thread_cpu_ns();
+        let plan = cell.get_or_init(|| make().map(|columns| Arc::new(PartitionPlan { columns })));
+        self.clock.add(Step::Sort, thread_cpu_ns() - started);
+        plan.clone()
+    }
+
+    /// Parses a chunk with a parser of its partition and delivers its fragment.
+    fn parse(
+        &self,
+        chunk: usize,
+        plan: &PartitionPlan,
+        read: impl FnOnce(&mut ChunkParser, &dyn Fn(u64, u64)) -> Result<(Vec<PieceSpan>, Vec<usize>)>,
+    ) -> Result<()> {
+        let (number, parser, plain) = {
+            let mut state = lock(&self.state);
+            let arriving = state.arriving(chunk);
+            let (number, parser) = arriving.take_parser();
+            (number, parser, arriving.plain_columns.clone())
+        };
+        let mut parser = parser.unwrap_or_else(|| self.new_parser(plan));
+        for column in plain {
+            parser.columns_mut()[column].leave_codes();
+        }
+        let tick = |bytes: u64, rows: u64| {
+            self.progress.bytes.fetch_add(bytes, Ordering::Relaxed);
+            self.progress.rows.fetch_add(rows, Ordering::Relaxed);
+        };
+        let (spans, reject_files) = read(&mut parser, &tick)?;
+        let (fragment, rejects, lines) = parser.finish(number)?;
+        let time = parser.take_time();
+        self.clock.add(Step::Tokenise, time.tokenise);
+        self.clock.add(Step::Convert, time.convert);
+        self.progress.rejects.fetch_add(rejects.len() as u64, Ordering::Relaxed);
+        let parsed = ParsedChunk {
+            spans,
+            speculated: self.is_speculated(chunk),
+            fragment,
+            rejects: reject_files.into_iter().zip(rejects).collect(),
+            lines,
+        };
+        self.deliver(chunk, number, parser, parsed)
+    }
+
+    fn is_speculated(&self, chunk: usize) -> bool {
+        match &self.source {
+            Source::Files { chunks, .. } => {
+                chunks[chunk].iter().any(|p| p.start_is == Start::Speculated)
+            }
+            Source::Stream(_) => false,
+        }
+    }
+
+    fn deliver(
+        &self,
+        chunk: usize,
+        number: u32,
+        mut parser: ChunkParser,
+        parsed: ParsedChunk,
+    ) -> Result<()> {
+        let plain_now = parser.take_plain_now();
+        let mut state = lock(&self.state);
+        let arriving = state.arriving(chunk);
+        arriving.plain_columns.extend(plain_now);
+        arriving.return_parser(number, parser);
+        let verified = state.deliver(chunk, parsed);
+        // The account follows the order of the input, so it is kept under the same lock.
+        let mut account = lock(&self.account);
+        for (spans, lines, rejects) in verified.chunks {
+            account.add(&spans, lines, rejects)?;
+        }
+        state.push_partitions(&|n| self.create_segment(n))
+    }
+
+    fn new_parser(&self, plan: &PartitionPlan) -> ChunkParser {
+        let columns = self
+            .columns
+            .iter()
+            .zip(&plan.columns)
+            .map(|(rules, plan)| {
+                let lexicon = Lexicon::new(rules.data_type.physical());
+                ColumnParser::new(rules.clone(), plan.clone(), lexicon)
+            })
+            .collect();
+        ChunkParser::new(self.rules, columns, thread_cpu_ns)
+    }
+
+    fn create_segment(&self, number: u32) -> Result<SegmentWriter> {
+        SegmentWriter::create(&self.dir.segment_path(number))
+    }
+
+    fn compress(&self, partition: &SealedPartition, column: usize) -> Result<()> {
+        let physical = self.physicals[column];
+        let policy = self.options.encoding;
+        let result = partition.compress(column, physical, policy, &self.clock)?;
+        let mut state = lock(&self.state);
+        state.compressed(partition.number, column, result);
+        state.push_partitions(&|n| self.create_segment(n))
+    }
+
+    fn merge(&self, segment: &ClosedSegment, column: usize) -> Result<()> {
+        let last = segment.merge(column, self.physicals[column], &self.clock);
+        lock(&self.state).merged();
+        if last? {
+            let (summary, columns) = segment.finish(&self.clock)?;
+            let done = DoneSegment { number: segment.number, summary, columns };
+            lock(&self.state).segment_done(done);
+        }
+        Ok(())
+    }
+}
+
+/// Ends the load when a worker ends, also by a panic.
+struct EndBell<'a, 'b>(&'a Pipeline<'b>);
+
+impl Drop for EndBell<'_, '_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.fail(Error::Unavailable("a worker failed; see the message above".into()));
+        }
+        if self.0.state.lock().is_ok_and(|s| s.is_finished() || s.error.is_some()) {
+            self.0.ended.store(true, Ordering::Release);
+        }
+        self.0.wake.notify_all();
+    }
+}
+
+fn cancelled() -> Error {
+    Error::Unavailable("the load was stopped; the store is as it was".into())
+}
+
+fn record_rules(options: &LoadOptions) -> RecordRules {
+    RecordRules {
+        separators: separators(&options.dialect),
+        fields: options.schema.len(),
+        trailing: options.dialect.trailing,
+        comment: options.dialect.comment,
+    }
+}
+
+fn column_rules(options: &LoadOptions) -> Vec<ColumnRules> {
+    let dialect = &options.dialect;
+    let fields =
+        FieldRules { quote: dialect.quote, escape: dialect.escape, nulls: dialect.nulls.clone() };
+    options
+        .schema
+        .columns()
+        .iter()
+        .map(|c| ColumnRules {
+            data_type: c.data_type,
+            nullable: c.nullable,
+            fields: fields.clone(),
+        })
+        .collect()
+}
+
+/// Plans the columns from a sample's records.
+pub fn plan_columns(rows: &coload_source::Rows<'_>, columns: &[ColumnRules]) -> Vec<ColumnPlan> {
+    let plan = |(i, c): (usize, &ColumnRules)| plan_column(rows, i, c.data_type);
+    columns.iter().enumerate().map(plan).collect()
+}
+
+/// Names and types, for messages about rejects.
+pub fn column_names(options: &LoadOptions) -> Vec<(String, DataType)> {
+    options.schema.columns().iter().map(|c| (c.name.clone(), c.data_type)).collect()
+}
+
+/// When a load began, by both clocks.
+#[derive(Debug, Clone, Copy)]
+pub struct Started {
+    /// Wall clock, monotonic.
+    pub wall: Instant,
+    /// CPU time of the process.
+    pub cpu_ns: u64,
+    /// Microseconds since the epoch.
+    pub epoch_us: i64,
+}
+
+impl Started {
+    /// Now.
+    pub fn now() -> Self {
+        Started {
+            wall: Instant::now(),
+            cpu_ns: crate::clock::process_cpu_ns(),
+            epoch_us: epoch_us(),
+        }
+    }
+}
+
+/// Microseconds since the epoch.
+pub fn epoch_us() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |d| d.as_micros() as i64)
+}

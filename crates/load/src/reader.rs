@@ -1,0 +1,175 @@
+//! Reads a piece of an input window by window and hands the windows to the parser.
+
+use coload_format::{Error, Result};
+use coload_source::{ChunkParser, LastWindow, TEXT_PADDING, Window};
+
+use crate::chunks::{OpenInput, Piece, Start};
+use crate::clock::{Step, StepClock};
+
+/// Bytes of a window: it stays in the second-level cache while its columns are read.
+const WINDOW_BYTES: usize = 384 << 10;
+/// Longest record: positions in a window are 32 bits.
+const RECORD_BYTES_MAX: usize = 1 << 30;
+
+/// Where the records of a piece really started and ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PieceSpan {
+    /// Input.
+    pub file: usize,
+    /// First byte of the first record.
+    pub start: u64,
+    /// Byte after the last record.
+    pub end: u64,
+    /// Rows parsed.
+    pub rows: u64,
+    /// Records rejected.
+    pub rejects: u64,
+}
+
+/// A worker's window.
+#[derive(Debug)]
+pub struct WindowReader {
+    buffer: Vec<u8>,
+}
+
+impl Default for WindowReader {
+    fn default() -> Self {
+        WindowReader { buffer: vec![b'\n'; 1 + WINDOW_BYTES + TEXT_PADDING] }
+    }
+}
+
+impl WindowReader {
+    /// Parses the records of a piece.
+    ///
+    /// # Errors
+    /// `Unavailable` when the input cannot be read, `Limit` when a record is too long.
+    pub fn parse_piece(
+        &mut self,
+        input: &OpenInput,
+        piece: &Piece,
+        parser: &mut ChunkParser,
+        clock: &StepClock,
+        tick: &dyn Fn(u64, u64),
+    ) -> Result<PieceSpan> {
+        let start = match piece.start_is {
+            Start::Record => piece.start,
+            Start::Speculated => self.first_record(input, piece, clock)?,
+        };
+        let (rows, rejects) = (parser.rows() as u64, parser.reject_count() as u64);
+        let mut window = WINDOW_BYTES;
+        // `have` bytes of text stand at buffer[1..], from `offset` of the input on.
+        let (mut offset, mut have) = (start, 0);
+        let mut end = start;
+        while end < piece.end {
+            self.buffer.resize((1 + window + TEXT_PADDING).max(self.buffer.len()), 0);
+            let target = &mut self.buffer[1 + have..1 + window];
+            let read = clock.time(Step::Read, || input.read_at(target, offset + have as u64))?;
+            have += read;
+            let last = offset + have as u64 >= input.bytes;
+            if last && self.buffer[have] != b'\n' {
+                self.buffer[1 + have] = b'\n';
+                have += 1;
+            }
+            let before = parser.rows() as u64;
+            let consumed = parser.parse_window(&Window {
+                text: &self.buffer[..1 + have + TEXT_PADDING],
+                start: 1,
+                end: 1 + have,
+                offset,
+                limit: usize::try_from(piece.end - offset)
+                    .map_or(usize::MAX, |l| l.saturating_add(1)),
+                last: if last { LastWindow::Yes } else { LastWindow::No },
+            });
+            let used = consumed.end - 1;
+            tick(used as u64, parser.rows() as u64 - before);
+            end = (offset + used as u64).min(input.bytes);
+            if consumed.done {
+                break;
+            }
+            if consumed.short {
+                window *= 2;
+                if window > RECORD_BYTES_MAX {
+                    return Err(Error::Limit(format!(
+                        "{} (byte {end}): a record is over {RECORD_BYTES_MAX} bytes; is a quote \
+                         left open? (try --quote none)",
+                        input.name
+                    )));
+                }
+            }
+            self.buffer.copy_within(consumed.end..1 + have, 1);
+            have -= used;
+            offset += used as u64;
+        }
+        Ok(PieceSpan {
+            file: piece.file,
+            start,
+            end,
+            rows: parser.rows() as u64 - rows,
+            rejects: parser.reject_count() as u64 - rejects,
+        })
+    }
+
+    /// The byte after the first newline that stands before the piece's start or later.
+    fn first_record(&mut self, input: &OpenInput, piece: &Piece, clock: &StepClock) -> Result<u64> {
+        let mut offset = piece.start - 1;
+        let mut length = 4096;
+        while offset < input.bytes {
+            let target = &mut self.buffer[1..1 + length];
+            let read = clock.time(Step::Read, || input.read_at(target, offset))?;
+            if let Some(newline) = memchr::memchr(b'\n', &self.buffer[1..1 + read]) {
+                return Ok(offset + newline as u64 + 1);
+            }
+            offset += read as u64;
+            length = WINDOW_BYTES;
+        }
+        Ok(input.bytes)
+    }
+
+    /// Parses a chunk of a stream, which holds whole records.
+    pub fn parse_bytes(
+        &mut self,
+        bytes: &[u8],
+        offset: u64,
+        parser: &mut ChunkParser,
+        tick: &dyn Fn(u64, u64),
+    ) -> PieceSpan {
+        let (rows, rejects) = (parser.rows() as u64, parser.reject_count() as u64);
+        let mut window = WINDOW_BYTES;
+        let mut at = 0;
+        loop {
+            let mut have = window.min(bytes.len() - at);
+            let last = at + have == bytes.len();
+            self.buffer.resize((2 + have + TEXT_PADDING).max(self.buffer.len()), 0);
+            self.buffer[1..1 + have].copy_from_slice(&bytes[at..at + have]);
+            if last && self.buffer[have] != b'\n' {
+                self.buffer[1 + have] = b'\n';
+                have += 1;
+            }
+            let before = parser.rows() as u64;
+            let consumed = parser.parse_window(&Window {
+                text: &self.buffer[..1 + have + TEXT_PADDING],
+                start: 1,
+                end: 1 + have,
+                offset: offset + at as u64,
+                limit: usize::MAX,
+                last: if last { LastWindow::Yes } else { LastWindow::No },
+            });
+            let used = consumed.end - 1;
+            tick(used as u64, parser.rows() as u64 - before);
+            at += used;
+            if consumed.done {
+                break;
+            }
+            if consumed.short {
+                window *= 2;
+            }
+        }
+        PieceSpan {
+            file: 0,
+            start: offset,
+            end: offset + bytes.len() as u64,
+            rows: parser.rows() as u64 - rows,
+            rejects: parser.reject_count() as u64 - rejects,
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! One load from its options to its report.
+
+use coload_format::Result;
+use coload_format::page::PageDetail;
+use coload_store::{LoadId, LoadKind, LoadMode, LoadRecord, LoadTarget, SegmentEntry, Store};
+
+use crate::clock::{Step, StepClock, peak_memory_bytes, process_cpu_ns};
+use crate::options::LoadOptions;
+use crate::pipeline::{Loaded, Pipeline, Started, epoch_us};
+use crate::report::{ColumnReport, LoadReport};
+use crate::schedule::DoneSegment;
+
+/// Loads the inputs into a table of the store: all of it or nothing.
+///
+/// # Errors
+/// `Input` when a record cannot be a row and no reject is left, `Invalid` when the request does not fit
+/// the store or the inputs, `Unavailable` when the system fails. The store is as it was then.
+pub fn load(store: &Store, options: &LoadOptions) -> Result<LoadReport> {
+    let started = Started::now();
+    options.check()?;
+    let dir = store.begin_load(LoadTarget {
+        name: options.table.clone(),
+        schema: options.schema.clone(),
+        mode: options.mode,
+    })?;
+    let pipeline = Pipeline::open(options, &dir)?;
+    let (loaded, clock) = pipeline.run()?;
+    let Loaded { segments, partitions, account } = loaded;
+    let (files, rejects) = account.into_files();
+    let mut record = LoadRecord::new(dir.id(), kind(options.mode));
+    record.started_us = started.epoch_us;
+    record.finished_us = epoch_us();
+    record.set_inputs(&files.iter().map(|f| f.name.as_str()).collect::<Vec<_>>());
+    record.rows = files.iter().map(|f| f.rows).sum();
+    record.rejects = files.iter().map(|f| f.rejects).sum();
+    record.bytes = files.iter().map(|f| f.bytes).sum();
+    let id = dir.id();
+    let entries = segments.iter().map(|s| entry(s, id, dir.segment_name(s.number))).collect();
+    let version = clock.time(Step::Write, || dir.publish(entries, record.clone()))?;
+    Ok(LoadReport {
+        id,
+        table: options.table.clone(),
+        version,
+        record,
+        files,
+        columns: report_columns(options, &segments),
+        segments: segments.len(),
+        partitions,
+        bytes_stored: segments.iter().map(|s| s.summary.bytes).sum(),
+        wall: started.wall.elapsed(),
+        cpu: std::time::Duration::from_nanos(process_cpu_ns() - started.cpu_ns),
+        steps: steps(&clock),
+        peak_memory: peak_memory_bytes(),
+        rejects,
+    })
+}
+
+fn kind(mode: LoadMode) -> LoadKind {
+    match mode {
+        LoadMode::Append => LoadKind::Append,
+        LoadMode::Replace => LoadKind::Replace,
+        LoadMode::Create => LoadKind::Create,
+    }
+}
+
+fn entry(segment: &DoneSegment, load: LoadId, file: String) -> SegmentEntry {
+    SegmentEntry {
+        file,
+        rows: segment.summary.rows,
+        bytes: segment.summary.bytes,
+        load,
+        columns: segment.summary.columns.clone(),
+    }
+}
+
+fn steps(clock: &StepClock) -> Vec<(Step, std::time::Duration)> {
+    Step::ALL.into_iter().map(|s| (s, clock.get(s))).collect()
+}
+
+/// Encodings, distinct values and sizes of the columns over all segments of the load.
+fn report_columns(options: &LoadOptions, segments: &[DoneSegment]) -> Vec<ColumnReport> {
+    let rows: u64 = segments.iter().map(|s| s.summary.rows).sum();
+    let columns = options.schema.columns().iter().enumerate();
+    columns
+        .map(|(i, column)| {
+            let indexes = || segments.iter().map(move |s| &s.columns[i].index);
+            let bytes: u64 = indexes().map(|x| x.data_bytes()).sum();
+            let pages = || indexes().flat_map(|x| &x.pages);
+            let coded = pages().filter(|p| matches!(p.detail, PageDetail::Codes { .. })).count();
+            let count = pages().count();
+            let plain = pages()
+                .find_map(|p| match p.detail {
+                    PageDetail::Codes { .. } => None,
+                    PageDetail::Int { .. } | PageDetail::Wide { .. } => Some("frame of reference"),
+                    PageDetail::Text { symbols: 0 } => Some("plain text"),
+                    PageDetail::Text { .. } => Some("symbols"),
+                })
+                .unwrap_or("empty");
+            let encoding = match coded {
+                0 => plain.to_owned(),
+                n if n == count => "dictionary".to_owned(),
+                n => format!("dictionary {} %, {plain}", n * 100 / count),
+            };
+            let dictionaries = || indexes().filter_map(|x| x.dictionary.as_ref());
+            ColumnReport {
+                name: column.name.clone(),
+                data_type: column.data_type,
+                encoding,
+                distinct: (coded == count && count > 0)
+                    .then(|| dictionaries().map(|d| u64::from(d.rows)).max())
+                    .flatten(),
+                nulls: indexes().map(|x| x.nulls()).sum(),
+                bytes,
+                bits_per_value: if rows == 0 { 0.0 } else { bytes as f64 * 8.0 / rows as f64 },
+            }
+        })
+        .collect()
+}

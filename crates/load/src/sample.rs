@@ -1,0 +1,64 @@
+//! Reads the start of a partition to plan its columns.
+
+use coload_format::Result;
+use coload_source::{
+    ColumnPlan, ColumnRules, LastWindow, RecordRules, Sample, TEXT_PADDING, Window,
+};
+
+use crate::chunks::{OpenInput, Piece, Start};
+use crate::pipeline::plan_columns;
+
+/// Bytes looked at.
+const SAMPLE_BYTES: usize = 2 << 20;
+
+/// Plans the columns of a partition from the start of its first chunk.
+///
+/// # Errors
+/// `Unavailable` when the input cannot be read.
+pub fn sample_partition(
+    inputs: &[OpenInput],
+    chunk: &[Piece],
+    rules: RecordRules,
+    columns: &[ColumnRules],
+) -> Result<Vec<ColumnPlan>> {
+    let mut text = Vec::new();
+    for piece in chunk {
+        let length =
+            SAMPLE_BYTES.saturating_sub(text.len()).min((piece.end - piece.start) as usize);
+        if length == 0 {
+            break;
+        }
+        let start = text.len();
+        text.resize(start + length, 0);
+        let read = inputs[piece.file].read_at(&mut text[start..], piece.start)?;
+        text.truncate(start + read);
+        if piece.start_is == Start::Speculated
+            && let Some(newline) = memchr::memchr(b'\n', &text)
+        {
+            text.drain(..=newline);
+        }
+        if text.last() != Some(&b'\n') && piece.start + read as u64 == inputs[piece.file].bytes {
+            text.push(b'\n');
+        }
+    }
+    Ok(sample_bytes(&text, rules, columns))
+}
+
+/// Plans the columns from text that starts with a record.
+pub fn sample_bytes(bytes: &[u8], rules: RecordRules, columns: &[ColumnRules]) -> Vec<ColumnPlan> {
+    let bytes = &bytes[..bytes.len().min(SAMPLE_BYTES)];
+    let mut text = Vec::with_capacity(bytes.len() + 1 + TEXT_PADDING);
+    text.push(b'\n');
+    text.extend_from_slice(bytes);
+    text.extend([0; TEXT_PADDING]);
+    let window = Window {
+        text: &text,
+        start: 1,
+        end: 1 + bytes.len(),
+        offset: 0,
+        limit: usize::MAX,
+        last: LastWindow::No,
+    };
+    let sample = Sample::new(&window, rules);
+    plan_columns(&sample.rows(), columns)
+}

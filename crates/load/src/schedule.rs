@@ -1,0 +1,371 @@
+//! What is to be done next, and by whom: the pipeline as a set of tasks over one lock.
+//!
+//! ```text
+//!   chunks --parse--> fragments --verify in order--> partition --compress, a column a task-->
+//!   segment --merge, a column a task--> finish
+//! ```
+//!
+//! Workers take the task nearest to the end of the pipeline first, which empties memory before it is
+//! filled. At most two partitions are being filled or compressed at once. What is done depends on the
+//! input and the options; only who does it, and when, depends on the threads.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, OnceLock};
+
+use coload_format::{Error, Result};
+use coload_source::{ChunkParser, RejectedRecord};
+use coload_store::{FinishedColumn, SegmentSummary};
+use coload_transform::{Fragment, PartitionColumn};
+
+use crate::partition::{PartitionPlan, SealedPartition};
+use crate::reader::PieceSpan;
+use crate::segments::{ClosedSegment, OpenSegment, PlainWrite};
+
+/// Partitions that may be filled or compressed at once: one is filled while one is compressed.
+const PARTITIONS_IN_FLIGHT: usize = 2;
+
+/// Something a worker can do.
+#[derive(Debug)]
+pub enum Task {
+    /// Parse a chunk; with a start if speculation was wrong.
+    Parse { chunk: usize, start: Option<u64> },
+    /// Read the next chunk of a stream and parse it.
+    ParseStream,
+    /// Compress a column of a partition.
+    Compress { partition: Arc<SealedPartition>, column: usize },
+    /// Write plain pages.
+    Write(Arc<PlainWrite>),
+    /// Merge a column of a segment.
+    Merge { segment: Arc<ClosedSegment>, column: usize },
+}
+
+/// A chunk that was parsed.
+#[derive(Debug)]
+pub struct ParsedChunk {
+    /// Where its records stood.
+    pub spans: Vec<PieceSpan>,
+    /// Whether its start was speculated.
+    pub speculated: bool,
+    /// Its rows.
+    pub fragment: Fragment,
+    /// Its rejects, in order; the input of each.
+    pub rejects: Vec<(usize, RejectedRecord)>,
+    /// Newlines in it.
+    pub lines: u64,
+}
+
+/// A partition whose fragments are arriving.
+#[derive(Debug, Default)]
+pub struct Arriving {
+    /// Made by whoever needs it first.
+    pub plan: Arc<OnceLock<Result<Arc<PartitionPlan>>>>,
+    fragments: BTreeMap<usize, ParsedChunk>,
+    verified: Vec<Fragment>,
+    /// The workers' parsers; `None` while one is in use. Its place is the number of its dictionaries.
+    parsers: Vec<Option<ChunkParser>>,
+    /// Columns that met too many values for codes.
+    pub plain_columns: Vec<usize>,
+    stale: bool,
+}
+
+impl Arriving {
+    /// A parser that waits, and its number; or the number of a new one.
+    pub fn take_parser(&mut self) -> (u32, Option<ChunkParser>) {
+        match self.parsers.iter().position(Option::is_some) {
+            Some(number) => (number as u32, self.parsers[number].take()),
+            None => {
+                self.parsers.push(None);
+                (self.parsers.len() as u32 - 1, None)
+            }
+        }
+    }
+
+    /// Gives a parser back.
+    pub fn return_parser(&mut self, number: u32, parser: ChunkParser) {
+        self.parsers[number as usize] = Some(parser);
+    }
+}
+
+/// A partition being compressed.
+#[derive(Debug)]
+struct Compressing {
+    page_rows: Vec<u32>,
+    columns: Vec<Option<PartitionColumn>>,
+    remaining: usize,
+}
+
+/// A segment that is durable.
+#[derive(Debug)]
+pub struct DoneSegment {
+    /// Number in the load.
+    pub number: u32,
+    /// Rows, bytes, statistics.
+    pub summary: SegmentSummary,
+    /// Its columns.
+    pub columns: Vec<FinishedColumn>,
+}
+
+/// Everything the workers share and change.
+#[derive(Debug)]
+pub struct State {
+    fragments_per_partition: usize,
+    merge_columns: usize,
+    segment_bytes: usize,
+    width: usize,
+    next_chunk: usize,
+    /// Chunks in all; known from the start for files, at the end for a stream.
+    chunks: Option<usize>,
+    redo: Vec<(usize, u64)>,
+    arriving: BTreeMap<usize, Arriving>,
+    /// Next chunk to verify, and where the one before it ended.
+    frontier: usize,
+    frontier_end: u64,
+    tasks: VecDeque<Task>,
+    merges_running: usize,
+    compressing: BTreeMap<usize, Compressing>,
+    /// Partitions that have gone into segments.
+    pub partitions_done: usize,
+    open: Option<OpenSegment>,
+    segments_started: u32,
+    unfinished: usize,
+    /// Durable segments.
+    pub done: Vec<DoneSegment>,
+    /// The first thing that went wrong.
+    pub error: Option<Error>,
+}
+
+/// What the verified chunks add to the account of the load.
+#[derive(Debug, Default)]
+pub struct Verified {
+    /// For each chunk: spans, newlines, rejects.
+    pub chunks: Vec<(Vec<PieceSpan>, u64, Vec<(usize, RejectedRecord)>)>,
+}
+
+impl State {
+    /// Nothing done yet. `chunks` is known for files.
+    pub fn new(
+        chunks: Option<usize>,
+        fragments_per_partition: usize,
+        merge_columns: usize,
+        segment_bytes: usize,
+        width: usize,
+    ) -> Self {
+        State {
+            fragments_per_partition,
+            merge_columns,
+            segment_bytes,
+            width,
+            next_chunk: 0,
+            chunks,
+            redo: Vec::new(),
+            arriving: BTreeMap::new(),
+            frontier: 0,
+            frontier_end: 0,
+            tasks: VecDeque::new(),
+            merges_running: 0,
+            compressing: BTreeMap::new(),
+            partitions_done: 0,
+            open: None,
+            segments_started: 0,
+            unfinished: 0,
+            done: Vec::new(),
+            error: None,
+        }
+    }
+
+    /// Whether there is nothing more to do, ever.
+    pub fn is_finished(&self) -> bool {
+        self.chunks == Some(self.frontier)
+            && self.arriving.is_empty()
+            && self.compressing.is_empty()
+            && self.open.is_none()
+            && self.unfinished == 0
+            && self.tasks.is_empty()
+    }
+
+    /// The next task, if one can be done now.
+    pub fn take_task(&mut self) -> Option<Task> {
+        let merging = self.merges_running >= self.merge_columns;
+        let runnable = |t: &Task| !(merging && matches!(t, Task::Merge { .. }));
+        if let Some(at) = self.tasks.iter().position(runnable) {
+            let task = self.tasks.remove(at);
+            if matches!(task, Some(Task::Merge { .. })) {
+                self.merges_running += 1;
+            }
+            return task;
+        }
+        if let Some((chunk, start)) = self.redo.pop() {
+            return Some(Task::Parse { chunk, start: Some(start) });
+        }
+        let partition = self.next_chunk / self.fragments_per_partition;
+        if partition >= self.partitions_done + PARTITIONS_IN_FLIGHT {
+            return None;
+        }
+        match self.chunks {
+            Some(chunks) if self.next_chunk >= chunks => None,
+            Some(_) => {
+                self.next_chunk += 1;
+                Some(Task::Parse { chunk: self.next_chunk - 1, start: None })
+            }
+            None => Some(Task::ParseStream),
+        }
+    }
+
+    /// Gives the next chunk of a stream its number.
+    pub fn number_stream_chunk(&mut self) -> usize {
+        self.next_chunk += 1;
+        self.next_chunk - 1
+    }
+
+    /// Fragments of a partition.
+    pub fn fragments_per_partition(&self) -> usize {
+        self.fragments_per_partition
+    }
+
+    /// Notes that the stream has ended.
+    pub fn end_stream(&mut self) {
+        if self.chunks.is_none() {
+            self.chunks = Some(self.next_chunk);
+            self.seal_if_complete();
+        }
+    }
+
+    /// The partition of a chunk, while its fragments arrive.
+    pub fn arriving(&mut self, chunk: usize) -> &mut Arriving {
+        self.arriving.entry(chunk / self.fragments_per_partition).or_default()
+    }
+
+    /// Takes a parsed chunk and verifies all that can be verified.
+    pub fn deliver(&mut self, chunk: usize, parsed: ParsedChunk) -> Verified {
+        self.arriving(chunk).fragments.insert(chunk, parsed);
+        let mut verified = Verified::default();
+        loop {
+            let (next, end) = (self.frontier, self.frontier_end);
+            let Some(arriving) = self.arriving.get_mut(&(next / self.fragments_per_partition))
+            else {
+                return verified;
+            };
+            let Some(parsed) = arriving.fragments.remove(&next) else { return verified };
+            let start = parsed.spans.first().map_or(0, |s| s.start);
+            if parsed.speculated && start != end {
+                // A quoted newline was taken for the end of a record: parse the chunk again from
+                // where the one before it ended.
+                arriving.stale = true;
+                self.redo.push((next, end));
+                return verified;
+            }
+            self.frontier_end = parsed.spans.last().map_or(end, |s| s.end);
+            self.frontier += 1;
+            arriving.verified.push(parsed.fragment);
+            verified.chunks.push((parsed.spans, parsed.lines, parsed.rejects));
+            self.seal_if_complete();
+        }
+    }
+
+    /// Turns the partition behind the frontier into compress tasks if all its chunks are verified.
+    fn seal_if_complete(&mut self) {
+        let at_end = self.chunks == Some(self.frontier);
+        let at_boundary = self.frontier.is_multiple_of(self.fragments_per_partition);
+        if self.frontier == 0 || !(at_end || at_boundary) {
+            return;
+        }
+        let number = (self.frontier - 1) / self.fragments_per_partition;
+        let Some(mut arriving) = self.arriving.remove(&number) else { return };
+        let fragments: Vec<Fragment> = arriving.verified.drain(..).filter(|f| f.rows > 0).collect();
+        let mut parsers: Vec<ChunkParser> = arriving.parsers.into_iter().flatten().collect();
+        if arriving.stale {
+            for column in parsers.iter_mut().flat_map(|p| p.columns_mut().iter_mut()) {
+                column.mark_stale();
+            }
+        }
+        let plan = match arriving.plan.get() {
+            Some(Ok(plan)) if !fragments.is_empty() => Arc::clone(plan),
+            _ => Arc::new(PartitionPlan { columns: Vec::new() }),
+        };
+        let sealed = Arc::new(SealedPartition::new(number, plan, fragments, parsers));
+        let width = sealed.width();
+        self.compressing.insert(
+            number,
+            Compressing {
+                page_rows: sealed.page_rows.clone(),
+                columns: (0..width).map(|_| None).collect(),
+                remaining: width,
+            },
+        );
+        for column in 0..width {
+            self.tasks.push_back(Task::Compress { partition: Arc::clone(&sealed), column });
+        }
+    }
+
+    /// Takes a compressed column.
+    pub fn compressed(&mut self, partition: usize, column: usize, result: PartitionColumn) {
+        if let Some(compressing) = self.compressing.get_mut(&partition) {
+            compressing.columns[column] = Some(result);
+            compressing.remaining -= 1;
+        }
+    }
+
+    /// Puts whole partitions into segments, in order, and closes the last segment at the end.
+    ///
+    /// # Errors
+    /// `Unavailable` when a segment cannot be made.
+    pub fn push_partitions(&mut self, create: &CreateSegment<'_>) -> Result<()> {
+        while let Some(entry) = self.compressing.first_entry() {
+            if *entry.key() != self.partitions_done || entry.get().remaining > 0 {
+                break;
+            }
+            let partition = entry.remove();
+            self.partitions_done += 1;
+            if !partition.page_rows.is_empty() {
+                self.push_partition(partition, create)?;
+            }
+        }
+        let at_end = self.chunks == Some(self.frontier);
+        if at_end && self.arriving.is_empty() && self.compressing.is_empty() {
+            self.close_segment();
+        }
+        Ok(())
+    }
+
+    fn push_partition(&mut self, partition: Compressing, create: &CreateSegment<'_>) -> Result<()> {
+        let open = match &mut self.open {
+            Some(open) => open,
+            None => {
+                let number = self.segments_started;
+                self.segments_started += 1;
+                self.open.insert(OpenSegment::new(number, create(number)?, self.width))
+            }
+        };
+        let columns = partition.columns.into_iter().flatten().collect();
+        let writes = open.push(&partition.page_rows, columns);
+        let full = open.waiting_bytes() >= self.segment_bytes;
+        self.tasks.extend(writes.into_iter().map(Task::Write));
+        if full {
+            self.close_segment();
+        }
+        Ok(())
+    }
+
+    fn close_segment(&mut self) {
+        let Some(open) = self.open.take() else { return };
+        let segment = Arc::new(open.close());
+        self.unfinished += 1;
+        for column in 0..segment.width() {
+            self.tasks.push_back(Task::Merge { segment: Arc::clone(&segment), column });
+        }
+    }
+
+    /// Notes that a merge task has ended.
+    pub fn merged(&mut self) {
+        self.merges_running -= 1;
+    }
+
+    /// Takes a durable segment.
+    pub fn segment_done(&mut self, segment: DoneSegment) {
+        self.unfinished -= 1;
+        self.done.push(segment);
+    }
+}
+
+/// Makes the writer of a segment by its number.
+pub type CreateSegment<'a> = dyn Fn(u32) -> Result<coload_store::SegmentWriter> + 'a;

@@ -1,0 +1,287 @@
+//! Partitions become segments: plain pages are written at once, dictionaries and their codes wait
+//! until the segment's partitions are merged.
+//!
+//! ```text
+//!   partition 0   plain pages ------------------> file
+//!                 dictionary + codes --+
+//!   partition 1   plain pages ---------|--------> file
+//!                 dictionary + codes --+-- merge -> file, then indexes, footer, fsync
+//! ```
+//!
+//! A segment is closed when what waits reaches its share of the memory budget, which depends on the
+//! data and the options only.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use coload_format::page::{Page, PageMeta};
+use coload_format::{ColumnIndex, Physical, Result};
+use coload_store::{FinishedColumn, SegmentSummary, SegmentWriter, column_stats};
+use coload_transform::{PartitionColumn, merge_column};
+
+use crate::clock::{Step, StepClock};
+
+/// A segment that still takes partitions.
+#[derive(Debug)]
+pub struct OpenSegment {
+    /// Number in the load.
+    pub number: u32,
+    writer: Arc<SegmentWriter>,
+    page_rows: Vec<u32>,
+    columns: Vec<OpenColumn>,
+    waiting_bytes: usize,
+    /// Partitions taken.
+    pub partitions: usize,
+}
+
+/// A column of an open segment: a part for each partition.
+#[derive(Debug, Default)]
+struct OpenColumn {
+    parts: Vec<Part>,
+}
+
+/// What one partition gave to a column.
+#[derive(Debug)]
+enum Part {
+    /// Waits for the merge.
+    Coded(PartitionColumn),
+    /// Being written, or written.
+    Plain(Arc<PlainWrite>),
+}
+
+/// Plain pages on their way to their place in the file.
+#[derive(Debug)]
+pub struct PlainWrite {
+    writer: Arc<SegmentWriter>,
+    offset: u64,
+    symbols: Vec<Vec<u8>>,
+    state: Mutex<WriteState>,
+}
+
+#[derive(Debug)]
+enum WriteState {
+    Pending(Vec<Page>),
+    Written(Vec<PageMeta>),
+}
+
+impl PlainWrite {
+    /// Writes the pages, unless that was done; whoever needs the places next may call it.
+    ///
+    /// # Errors
+    /// `Unavailable` when the disk is full or broken.
+    pub fn run(&self, clock: &StepClock) -> Result<()> {
+        let mut state = lock(&self.state);
+        if let WriteState::Pending(pages) = &mut *state {
+            let pages = std::mem::take(pages);
+            let metas = clock.time(Step::Write, || self.writer.write_pages(self.offset, &pages))?;
+            *state = WriteState::Written(metas);
+        }
+        Ok(())
+    }
+
+    fn take_metas(&self) -> Vec<PageMeta> {
+        match &mut *lock(&self.state) {
+            WriteState::Written(metas) => std::mem::take(metas),
+            WriteState::Pending(_) => Vec::new(),
+        }
+    }
+}
+
+/// The value behind a mutex, whether or not a thread died with it: a dead worker's panic reaches the
+/// caller through its join.
+pub fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+impl OpenSegment {
+    /// A segment without partitions.
+    pub fn new(number: u32, writer: SegmentWriter, width: usize) -> Self {
+        OpenSegment {
+            number,
+            writer: Arc::new(writer),
+            page_rows: Vec::new(),
+            columns: (0..width).map(|_| OpenColumn::default()).collect(),
+            waiting_bytes: 0,
+            partitions: 0,
+        }
+    }
+
+    /// Takes a partition; gives the writes of its plain columns, to be run by anyone.
+    pub fn push(
+        &mut self,
+        page_rows: &[u32],
+        columns: Vec<PartitionColumn>,
+    ) -> Vec<Arc<PlainWrite>> {
+        self.page_rows.extend_from_slice(page_rows);
+        self.partitions += 1;
+        let mut writes = Vec::new();
+        for (column, open) in columns.into_iter().zip(&mut self.columns) {
+            if column.dictionary.is_some() {
+                self.waiting_bytes += column.pages.iter().map(|p| p.bytes.len()).sum::<usize>();
+                open.parts.push(Part::Coded(column));
+                continue;
+            }
+            let write = Arc::new(PlainWrite {
+                writer: Arc::clone(&self.writer),
+                offset: self.writer.reserve(&column.pages),
+                symbols: column.symbols,
+                state: Mutex::new(WriteState::Pending(column.pages)),
+            });
+            open.parts.push(Part::Plain(Arc::clone(&write)));
+            writes.push(write);
+        }
+        writes
+    }
+
+    /// Bytes that wait in memory for the merge.
+    pub fn waiting_bytes(&self) -> usize {
+        self.waiting_bytes
+    }
+
+    /// Takes no more partitions.
+    pub fn close(self) -> ClosedSegment {
+        let width = self.columns.len();
+        ClosedSegment {
+            number: self.number,
+            writer: self.writer,
+            page_rows: self.page_rows,
+            columns: self.columns.into_iter().map(|c| Mutex::new(Some(c))).collect(),
+            order: Mutex::new(Order::default()),
+            remaining: AtomicUsize::new(width),
+        }
+    }
+}
+
+/// A segment whose columns are being merged.
+#[derive(Debug)]
+pub struct ClosedSegment {
+    /// Number in the load.
+    pub number: u32,
+    writer: Arc<SegmentWriter>,
+    page_rows: Vec<u32>,
+    columns: Vec<Mutex<Option<OpenColumn>>>,
+    order: Mutex<Order>,
+    remaining: AtomicUsize,
+}
+
+/// Merged columns get their places in the file in column order, whoever merged them.
+#[derive(Debug, Default)]
+struct Order {
+    next: usize,
+    ready: BTreeMap<usize, MergedColumn>,
+    finished: BTreeMap<usize, FinishedColumn>,
+}
+
+#[derive(Debug)]
+struct MergedColumn {
+    coded: PartitionColumn,
+    /// For each partition: whether its pages are the next ones of `coded`, or those written before.
+    parts: Vec<MergedPart>,
+    physical: Physical,
+}
+
+#[derive(Debug)]
+enum MergedPart {
+    Coded(usize),
+    Plain(Arc<PlainWrite>),
+}
+
+impl ClosedSegment {
+    /// Columns.
+    pub fn width(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// Merges one column, once, and writes all columns whose turn it is. Says whether the segment's
+    /// last column is written.
+    ///
+    /// # Errors
+    /// `Limit` when a dictionary is too large, `Unavailable` when the disk is full or broken.
+    pub fn merge(&self, column: usize, physical: Physical, clock: &StepClock) -> Result<bool> {
+        let open = lock(&self.columns[column]).take().unwrap_or_default();
+        for part in &open.parts {
+            if let Part::Plain(write) = part {
+                write.run(clock)?;
+            }
+        }
+        let merged = clock.time(Step::Merge, || merge_parts(open, physical))?;
+        lock(&self.order).ready.insert(column, merged);
+        let mut written = 0;
+        while let Some((column, merged, offset, dictionary)) = self.take_next()? {
+            let finished =
+                clock.time(Step::Write, || self.write_column(merged, offset, dictionary))?;
+            lock(&self.order).finished.insert(column, finished);
+            written += 1;
+        }
+        Ok(written > 0 && self.remaining.fetch_sub(written, Ordering::AcqRel) == written)
+    }
+
+    /// The next column in order, if it is merged, with its place in the file.
+    fn take_next(&self) -> Result<Option<(usize, MergedColumn, u64, Option<PageMeta>)>> {
+        let mut order = lock(&self.order);
+        let next = order.next;
+        let Some(merged) = order.ready.remove(&next) else { return Ok(None) };
+        order.next += 1;
+        // Places are given under the lock, so that they follow the order of columns.
+        let dictionary = match &merged.coded.dictionary {
+            Some(dictionary) => Some(self.writer.write_dictionary(dictionary)?),
+            None => None,
+        };
+        let offset = self.writer.reserve(&merged.coded.pages);
+        Ok(Some((next, merged, offset, dictionary)))
+    }
+
+    fn write_column(
+        &self,
+        merged: MergedColumn,
+        offset: u64,
+        dictionary: Option<PageMeta>,
+    ) -> Result<FinishedColumn> {
+        let mut coded = self.writer.write_pages(offset, &merged.coded.pages)?.into_iter();
+        let mut index = ColumnIndex { dictionary, symbols: Vec::new(), pages: Vec::new() };
+        for part in merged.parts {
+            match part {
+                MergedPart::Coded(count) => index.pages.extend(coded.by_ref().take(count)),
+                MergedPart::Plain(write) => {
+                    let before = index.symbols.len() as u32;
+                    index.symbols.extend_from_slice(&write.symbols);
+                    for mut meta in write.take_metas() {
+                        meta.detail.shift_symbols(before);
+                        index.pages.push(meta);
+                    }
+                }
+            }
+        }
+        let stats = column_stats(&index.pages, merged.coded.dictionary.as_ref());
+        Ok(FinishedColumn { physical: merged.physical, index, stats })
+    }
+
+    /// Writes indexes and footer and makes the segment durable; all columns are merged, and all
+    /// plain writes have run.
+    ///
+    /// # Errors
+    /// `Unavailable` when the disk is full or broken.
+    pub fn finish(&self, clock: &StepClock) -> Result<(SegmentSummary, Vec<FinishedColumn>)> {
+        let finished = std::mem::take(&mut lock(&self.order).finished);
+        let columns: Vec<FinishedColumn> = finished.into_values().collect();
+        let summary = clock
+            .time(Step::Write, || self.writer.finish(columns.clone(), self.page_rows.clone()))?;
+        Ok((summary, columns))
+    }
+}
+
+fn merge_parts(open: OpenColumn, physical: Physical) -> Result<MergedColumn> {
+    let mut parts = Vec::with_capacity(open.parts.len());
+    let mut coded = Vec::new();
+    for part in open.parts {
+        match part {
+            Part::Coded(column) => {
+                parts.push(MergedPart::Coded(column.pages.len()));
+                coded.push(column);
+            }
+            Part::Plain(write) => parts.push(MergedPart::Plain(write)),
+        }
+    }
+    Ok(MergedColumn { coded: merge_column(coded, physical)?, parts, physical })
+}
