@@ -24,6 +24,9 @@ BENCH = ROOT / "bench"
 RESULTS = BENCH / "results"
 PYTHON = BENCH / ".venv/bin/python"
 
+# Load average from which other processes disturb the measurement.
+BUSY_LOAD = 0.7
+
 DUCKDB, POLARS, COLOAD = "DuckDB, order not kept", "Polars to Parquet, snappy", "coload"
 
 # Name, script, its options; `None` is coload itself. One thread of coload is for the scaling from one to two.
@@ -57,7 +60,7 @@ What is unfair:
   the kernel; Hyper does not say. PyArrow writes nothing at all.
 - coload, Hyper and Polars keep the order of the rows; DuckDB only where the name says so.
 - Parquet is a file, not a store: no catalog, no versions, no second load into it.
-- Hyper and Polars have no UUID and keep texts. coload, DuckDB and Hyper check NOT NULL.
+- Hyper and Polars have no UUID and keep texts. coload and DuckDB check NOT NULL, ClickHouse by its types.
 - Peak memory is resident memory; for engines in Python it includes the interpreter (30 to 80 MB), and mapped input
   counts for whoever maps it.
 """
@@ -86,6 +89,8 @@ What is unfair:
 def main():
     args = parse_arguments()
     RESULTS.mkdir(exist_ok=True)
+    if os.getloadavg()[0] > BUSY_LOAD:
+        progress(f"the machine is busy (load average {os.getloadavg()[0]:.1f}): the times will not be worth quoting")
     with tempfile.TemporaryDirectory(prefix="scratch-", dir=cache()) as scratch:
         args.scratch = Path(scratch)
         args.run(args)

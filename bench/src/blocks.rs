@@ -46,10 +46,7 @@ fn write_blocks(
 ) -> io::Result<()> {
     let file = File::create(path)?;
     let next = AtomicU64::new(0);
-    let turn = Mutex::new(Turn {
-        block: 0,
-        error: None,
-    });
+    let turn = Mutex::new(Turn { block: 0, error: None });
     let moved = Condvar::new();
     let threads = thread::available_parallelism().map_or(1, usize::from);
     thread::scope(|scope| {

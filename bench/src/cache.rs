@@ -19,10 +19,7 @@ pub fn file(
     schema: &str,
     generate: impl FnOnce(&Path) -> io::Result<()>,
 ) -> io::Result<PathBuf> {
-    let path = directory.join(format!(
-        "{stem}-{:08x}.tbl",
-        checksum(&[stem, version, schema])
-    ));
+    let path = directory.join(format!("{stem}-{:08x}.tbl", checksum(&[stem, version, schema])));
     std::fs::create_dir_all(directory)
         .map_err(|e| io::Error::new(e.kind(), format!("creating {}: {e}", directory.display())))?;
     write_schema(&path, schema)?;

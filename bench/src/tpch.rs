@@ -19,9 +19,8 @@ pub const VERSION: &str = "tpch 1, tpchgen 4.0.0";
 const BLOCKS_PER_SCALE: f64 = 100.0;
 
 /// Names of the tables, in the order in which `generate tpch` writes them.
-pub const TABLES: [&str; 8] = [
-    "region", "nation", "supplier", "customer", "part", "partsupp", "orders", "lineitem",
-];
+pub const TABLES: [&str; 8] =
+    ["region", "nation", "supplier", "customer", "part", "partsupp", "orders", "lineitem"];
 
 /// The `CREATE TABLE` of one of [`TABLES`]; nothing for another name.
 #[must_use]
@@ -66,10 +65,7 @@ pub fn generate(table: &str, scale: f64, out: &Path) -> io::Result<()> {
         "lineitem" => rows_of!(LineItemGenerator, blocks),
         other => Err(io::Error::new(
             io::ErrorKind::InvalidInput,
-            format!(
-                "\"{other}\" is not a TPC-H table; the tables are {}",
-                TABLES.join(", ")
-            ),
+            format!("\"{other}\" is not a TPC-H table; the tables are {}", TABLES.join(", ")),
         )),
     }
 }

@@ -35,21 +35,11 @@ pub enum Values {
     /// A list of texts.
     List(&'static [&'static str], Skew),
     /// `count` texts of a form: `A` stands for a letter, `9` for a digit, the rest for itself.
-    Code {
-        form: &'static str,
-        count: u32,
-        skew: Skew,
-    },
+    Code { form: &'static str, count: u32, skew: Skew },
     /// `count` descriptions of two or three words.
     Text { count: u32, skew: Skew },
     /// `count` numbers, `step` apart from `low` on, with `scale` decimal places.
-    Number {
-        low: i64,
-        step: i64,
-        count: u32,
-        scale: u32,
-        skew: Skew,
-    },
+    Number { low: i64, step: i64, count: u32, scale: u32, skew: Skew },
     /// The description of each value of the column in `Of`.
     TextOfCode,
     /// A day `low..low + count` days after the day of the document (`Document`, `Item`) or 2005-01-01 (`Of`).
@@ -96,13 +86,7 @@ pub enum Many {
 }
 
 const fn column(name: &'static str, sql: &'static str, source: Source, values: Values) -> Column {
-    Column {
-        name,
-        sql,
-        empty_permille: 0,
-        source,
-        values,
-    }
+    Column { name, sql, empty_permille: 0, source, values }
 }
 
 const fn sparse(
@@ -112,23 +96,11 @@ const fn sparse(
     source: Source,
     values: Values,
 ) -> Column {
-    Column {
-        name,
-        sql,
-        empty_permille,
-        source,
-        values,
-    }
+    Column { name, sql, empty_permille, source, values }
 }
 
 const fn many(name: &'static str, sql: &'static str, source: Source, which: Many) -> Column {
-    Column {
-        name,
-        sql,
-        empty_permille: 0,
-        source,
-        values: Values::Many(which),
-    }
+    Column { name, sql, empty_permille: 0, source, values: Values::Many(which) }
 }
 
 const fn code(form: &'static str, count: u32, skew: Skew) -> Values {
@@ -140,23 +112,11 @@ const fn text(count: u32, skew: Skew) -> Values {
 }
 
 const fn integer(low: i64, step: i64, count: u32, skew: Skew) -> Values {
-    Values::Number {
-        low,
-        step,
-        count,
-        scale: 0,
-        skew,
-    }
+    Values::Number { low, step, count, scale: 0, skew }
 }
 
 const fn decimal(scale: u32, low: i64, step: i64, count: u32, skew: Skew) -> Values {
-    Values::Number {
-        low,
-        step,
-        count,
-        scale,
-        skew,
-    }
+    Values::Number { low, step, count, scale, skew }
 }
 
 const fn date(low: i32, count: u32, skew: Skew) -> Values {

@@ -26,11 +26,9 @@ pub fn write(which: Many, row: &Row, id: u32, buffer: &mut Vec<u8>) {
         Many::DocumentUuid => uuid(&mut document, buffer),
         Many::ItemUuid => uuid(&mut item, buffer),
         Many::CustomerNumber => write!(buffer, "{:010}", 100_000 + u64::from(id) * 7_919 % 900_001),
-        Many::MaterialNumber => write!(
-            buffer,
-            "{:018}",
-            10_000_000 + u64::from(id) * 15_485_863 % 80_000_023
-        ),
+        Many::MaterialNumber => {
+            write!(buffer, "{:018}", 10_000_000 + u64::from(id) * 15_485_863 % 80_000_023)
+        }
         Many::CustomerName => customer_name(id, buffer),
         Many::ContactEmail => contact_email(&mut document, buffer),
         Many::ExternalReference => external_reference(&mut document, buffer),
@@ -44,10 +42,9 @@ pub fn write(which: Many, row: &Row, id: u32, buffer: &mut Vec<u8>) {
             net_amount(row) * [19, 19, 19, 7, 20, 21, 0][document.below(7) as usize] / 100,
             buffer,
         ),
-        Many::CostAmount => amount(
-            net_amount(row) * i64::from(400 + item.below(500)) / 1000,
-            buffer,
-        ),
+        Many::CostAmount => {
+            amount(net_amount(row) * i64::from(400 + item.below(500)) / 1000, buffer)
+        }
         Many::Comment => comment(&mut item, buffer),
     };
 }
@@ -57,10 +54,7 @@ fn uuid(random: &mut Random, buffer: &mut Vec<u8>) -> std::io::Result<()> {
     let version = high & 0x0fff | 0x4000;
     let variant = low >> 48 & 0x3fff | 0x8000;
     let (first, second, last) = (high >> 32, high >> 16 & 0xffff, low & 0xffff_ffff_ffff);
-    write!(
-        buffer,
-        "{first:08x}-{second:04x}-{version:04x}-{variant:04x}-{last:012x}"
-    )
+    write!(buffer, "{first:08x}-{second:04x}-{version:04x}-{variant:04x}-{last:012x}")
 }
 
 /// In thousandths: mostly a small number of pieces, sometimes a weight or a length.
@@ -70,11 +64,7 @@ fn quantity(row: &Row) -> i64 {
         (item.normal() * 1.3 + 11.0).exp() as i64 + 1
     } else {
         let pieces = ((item.normal() * 1.2 + 1.6).exp() as i64).max(1);
-        1000 * if pieces > 20 {
-            pieces / 10 * 10
-        } else {
-            pieces
-        }
+        1000 * if pieces > 20 { pieces / 10 * 10 } else { pieces }
     }
 }
 
@@ -89,10 +79,7 @@ fn net_amount(row: &Row) -> i64 {
 /// Place of the material's number among the columns.
 const fn material_place() -> usize {
     let mut at = 0;
-    while !matches!(
-        super::COLUMNS[at].values,
-        super::columns::Values::Many(Many::MaterialNumber)
-    ) {
+    while !matches!(super::COLUMNS[at].values, super::columns::Values::Many(Many::MaterialNumber)) {
         at += 1;
     }
     at
@@ -107,11 +94,7 @@ fn customer_name(customer: u32, buffer: &mut Vec<u8>) -> std::io::Result<()> {
     let first = pick(&mut random, NAMES);
     let legal_form = pick(&mut random, LEGAL_FORMS);
     match random.below(3) {
-        0 => write!(
-            buffer,
-            "{first} & {} {legal_form}",
-            pick(&mut random, NAMES)
-        ),
+        0 => write!(buffer, "{first} & {} {legal_form}", pick(&mut random, NAMES)),
         1 => write!(buffer, "{first} {} {legal_form}", pick(&mut random, THINGS)),
         _ => write!(
             buffer,
@@ -126,19 +109,12 @@ fn contact_email(random: &mut Random, buffer: &mut Vec<u8>) -> std::io::Result<(
     let (name, company) = (ascii(pick(random, NAMES)), ascii(pick(random, NAMES)));
     let initial = char::from(b'a' + random.below(26) as u8);
     let domain = ["de", "com", "fr", "it", "eu"][random.below(5) as usize];
-    write!(
-        buffer,
-        "{initial}.{name}@{company}-{}.{domain}",
-        random.below(5_000)
-    )
+    write!(buffer, "{initial}.{name}@{company}-{}.{domain}", random.below(5_000))
 }
 
 /// Lower-case letters of a name; others are left out.
 fn ascii(name: &str) -> String {
-    name.chars()
-        .filter(char::is_ascii_alphabetic)
-        .map(|c| c.to_ascii_lowercase())
-        .collect()
+    name.chars().filter(char::is_ascii_alphabetic).map(|c| c.to_ascii_lowercase()).collect()
 }
 
 fn external_reference(random: &mut Random, buffer: &mut Vec<u8>) -> std::io::Result<()> {
@@ -159,13 +135,7 @@ fn external_reference(random: &mut Random, buffer: &mut Vec<u8>) -> std::io::Res
 fn created_at(day: u32, random: &mut Random, buffer: &mut Vec<u8>) -> std::io::Result<()> {
     let second = 6 * 3600 + random.below(14 * 3600);
     let day = date(FIRST_DAY + day as i32);
-    write!(
-        buffer,
-        "{day} {:02}:{:02}:{:02}",
-        second / 3600,
-        second / 60 % 60,
-        second % 60
-    )
+    write!(buffer, "{day} {:02}:{:02}:{:02}", second / 3600, second / 60 % 60, second % 60)
 }
 
 /// Nothing in a quarter of the rows, else 3 to 18 words, the first words of the list more often.

@@ -125,10 +125,7 @@ mod tests {
 
     #[test]
     fn the_table_has_140_columns_of_few_values_and_15_of_many() {
-        let many = COLUMNS
-            .iter()
-            .filter(|c| matches!(c.values, columns::Values::Many(_)))
-            .count();
+        let many = COLUMNS.iter().filter(|c| matches!(c.values, columns::Values::Many(_))).count();
         assert_eq!((COLUMNS.len(), many), (155, 15));
     }
 
@@ -138,11 +135,7 @@ mod tests {
             let fields: Vec<&str> = line.split('|').collect();
             assert_eq!(fields.len(), COLUMNS.len() + 1);
             for (field, column) in fields.iter().zip(COLUMNS) {
-                assert!(
-                    !field.is_empty() || !column.sql.ends_with("NOT NULL"),
-                    "{}",
-                    column.name
-                );
+                assert!(!field.is_empty() || !column.sql.ends_with("NOT NULL"), "{}", column.name);
             }
         }
     }
@@ -152,12 +145,8 @@ mod tests {
         for line in rows(50_000, 2).lines() {
             for (field, column) in line.split('|').zip(COLUMNS) {
                 if let Some((_, rest)) = column.sql.split_once("CHAR(") {
-                    let limit: usize = rest
-                        .split(')')
-                        .next()
-                        .unwrap_or_default()
-                        .parse()
-                        .expect("a length");
+                    let limit: usize =
+                        rest.split(')').next().unwrap_or_default().parse().expect("a length");
                     assert!(
                         field.chars().count() <= limit,
                         "{} is longer than {limit}: {field}",
@@ -171,9 +160,7 @@ mod tests {
     /// A cached file is found by [`VERSION`]: bytes that change under the same version would never reach it.
     #[test]
     fn bytes_belong_to_the_version() {
-        let hash = rows(10_000, 1)
-            .bytes()
-            .fold(0, |hash, byte| mix(hash ^ u64::from(byte)));
+        let hash = rows(10_000, 1).bytes().fold(0, |hash, byte| mix(hash ^ u64::from(byte)));
         assert_eq!(
             (VERSION, hash),
             ("warehouse 3", 15_378_528_941_175_753_801),

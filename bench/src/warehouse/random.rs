@@ -29,10 +29,7 @@ impl Random {
 
     /// About normal, mean 0, deviation 1, within -6..6: the sum of twelve uniform numbers.
     pub fn normal(&mut self) -> f64 {
-        (0..12)
-            .map(|_| f64::from(self.below(1 << 24)) / f64::from(1 << 24))
-            .sum::<f64>()
-            - 6.0
+        (0..12).map(|_| f64::from(self.below(1 << 24)) / f64::from(1 << 24)).sum::<f64>() - 6.0
     }
 }
 
@@ -54,9 +51,7 @@ pub struct Zipf {
 impl Zipf {
     /// A choice among `count` ids; `skew` 0 makes all equally frequent.
     pub fn new(count: u32, skew: f64) -> Self {
-        let weights: Vec<f64> = (0..count)
-            .map(|rank| f64::from(rank + 1).powf(-skew))
-            .collect();
+        let weights: Vec<f64> = (0..count).map(|rank| f64::from(rank + 1).powf(-skew)).collect();
         let mean = weights.iter().sum::<f64>() / f64::from(count);
         let mut share: Vec<f64> = weights.iter().map(|w| w / mean).collect();
         let (mut poor, mut rich): (Vec<u32>, Vec<u32>) =
@@ -77,11 +72,7 @@ impl Zipf {
     pub fn choose(&self, bits: u64) -> u32 {
         let cell = (((bits >> 32) * self.cells.len() as u64) >> 32) as u32;
         let (keep_below, other) = self.cells[cell as usize];
-        if (bits as u32) < keep_below {
-            cell
-        } else {
-            other
-        }
+        if (bits as u32) < keep_below { cell } else { other }
     }
 }
 

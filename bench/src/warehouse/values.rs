@@ -60,10 +60,7 @@ impl Plan {
                 texts: texts(&column.values, at, parent_count),
             });
         }
-        Self {
-            columns,
-            items: Zipf::new(ITEMS_MAX, ITEMS_SKEW),
-        }
+        Self { columns, items: Zipf::new(ITEMS_MAX, ITEMS_SKEW) }
     }
 }
 
@@ -113,10 +110,7 @@ impl PlannedColumn {
 
 /// Place of the column `name`; a column must come after the one it depends on.
 fn place(name: &str) -> usize {
-    COLUMNS
-        .iter()
-        .position(|column| column.name == name)
-        .expect("columns name only columns in Of")
+    COLUMNS.iter().position(|column| column.name == name).expect("columns name only columns in Of")
 }
 
 fn zipf(values: &Values) -> Option<Zipf> {
@@ -140,19 +134,13 @@ fn texts(values: &Values, salt: usize, parent_count: u32) -> Vec<Box<str>> {
         Values::Code { form, count, .. } => (0..count).map(|id| code(form, id, salt)).collect(),
         Values::Text { count, .. } => (0..count).map(|id| description(id, salt)).collect(),
         Values::TextOfCode => (0..parent_count).map(|id| description(id, salt)).collect(),
-        Values::Number {
-            low,
-            step,
-            count,
-            scale,
-            ..
-        } => (0..count)
-            .map(|id| number(low + step * i64::from(id), scale))
-            .collect(),
+        Values::Number { low, step, count, scale, .. } => {
+            (0..count).map(|id| number(low + step * i64::from(id), scale)).collect()
+        }
         Values::Date { .. } => (0..DAYS).map(|day| date(FIRST_DAY + day)).collect(),
-        Values::PartOfDate(part) => (0..DAYS)
-            .map(|day| part_of_date(part, FIRST_DAY + day))
-            .collect(),
+        Values::PartOfDate(part) => {
+            (0..DAYS).map(|day| part_of_date(part, FIRST_DAY + day)).collect()
+        }
         Values::Many(_) => Vec::new(),
     }
 }
@@ -210,9 +198,7 @@ pub fn date(day: i32) -> Box<str> {
 
 fn part_of_date(part: DatePart, day: i32) -> Box<str> {
     let (year, month, _) = civil(day);
-    let new_year = (day - 365..=day)
-        .find(|&d| civil(d) == (year, 1, 1))
-        .unwrap_or(day);
+    let new_year = (day - 365..=day).find(|&d| civil(d) == (year, 1, 1)).unwrap_or(day);
     match part {
         DatePart::Year => year.to_string().into(),
         DatePart::Month => month.to_string().into(),
@@ -232,10 +218,6 @@ fn civil(day: i32) -> (i32, u32, u32) {
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let month_shifted = (5 * day_of_year + 2) / 153;
     let day = (day_of_year - (153 * month_shifted + 2) / 5 + 1) as u32;
-    let month = if month_shifted < 10 {
-        month_shifted + 3
-    } else {
-        month_shifted - 9
-    } as u32;
+    let month = if month_shifted < 10 { month_shifted + 3 } else { month_shifted - 9 } as u32;
     (year_of_era + era * 400 + i32::from(month <= 2), month, day)
 }

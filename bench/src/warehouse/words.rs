@@ -15,9 +15,8 @@ pub const CURRENCIES: &[&str] = &[
 ];
 
 /// Languages as SAP keeps them, in one letter.
-pub const LANGUAGES: &[&str] = &[
-    "D", "E", "F", "I", "S", "N", "L", "C", "1", "V", "J", "P", "T", "K", "H",
-];
+pub const LANGUAGES: &[&str] =
+    &["D", "E", "F", "I", "S", "N", "L", "C", "1", "V", "J", "P", "T", "K", "H"];
 
 /// Units of measure.
 pub const UNITS: &[&str] = &[
@@ -26,9 +25,8 @@ pub const UNITS: &[&str] = &[
 ];
 
 /// Incoterms.
-pub const INCOTERMS: &[&str] = &[
-    "EXW", "FCA", "DAP", "CPT", "DDP", "CIF", "FOB", "CIP", "CFR", "FAS", "DAT",
-];
+pub const INCOTERMS: &[&str] =
+    &["EXW", "FCA", "DAP", "CPT", "DDP", "CIF", "FOB", "CIP", "CFR", "FAS", "DAT"];
 
 /// Regions.
 pub const REGIONS: &[&str] = &[
