@@ -1,1 +1,39 @@
-//! placeholder
+//! SQL on a store, on DataFusion.
+//!
+//! ```text
+//!   Database --statement--> plan over StoreTable --> StoreScanExec --> batches
+//!                                 |                       |
+//!                             snapshot             pages, tests on codes
+//! ```
+//!
+//! A statement sees one version of the store from its start to its end. Filters that can be said
+//! exactly as tests on stored values are made by the scan, on packed codes; all others by DataFusion.
+//!
+//! Invariant: this is the only crate that names DataFusion.
+
+mod catalog;
+mod database;
+mod decode;
+mod error;
+mod export;
+mod filter;
+mod like;
+mod literal;
+pub mod output;
+mod rows;
+mod scan;
+mod scan_stream;
+mod selectivity;
+mod statement;
+mod table;
+mod types;
+mod views;
+mod write;
+
+pub use catalog::{CATALOG, SCHEMA};
+pub use database::{Answer, Database, DatabaseOptions};
+pub use datafusion::arrow;
+pub use scan::StoreScanExec;
+pub use statement::{Statements, parse_columns, parse_create_table, split_statements};
+pub use table::StoreTable;
+pub use types::{arrow_schema, arrow_type, sql_type};

@@ -1,0 +1,205 @@
+//! A store with SQL: each statement runs on the newest version there is when it starts.
+
+use std::fmt;
+use std::sync::Arc;
+
+use coload_format::{Error, Result};
+use coload_store::{Snapshot, Store};
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::execution::memory_pool::FairSpillPool;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
+use datafusion::prelude::SessionConfig;
+use futures::TryStreamExt;
+use tokio::runtime::{Builder, Runtime};
+
+use crate::catalog::{ArrowSchemas, CATALOG, SCHEMA, SnapshotCatalog};
+use crate::error::from_datafusion;
+use crate::statement;
+
+/// What a database may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DatabaseOptions {
+    /// Threads that a statement is spread over.
+    pub threads: usize,
+    /// Bytes that statements may hold together; sorts, joins and groups beyond it go to disk.
+    pub memory: usize,
+}
+
+impl Default for DatabaseOptions {
+    /// All threads of the machine, 1 GiB.
+    fn default() -> Self {
+        DatabaseOptions {
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            memory: 1 << 30,
+        }
+    }
+}
+
+/// A store with SQL. Clones share threads, memory and what is open.
+#[derive(Clone)]
+pub struct Database {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    store: Store,
+    options: DatabaseOptions,
+    /// What all statements have in common.
+    session: SessionState,
+    schemas: Arc<ArrowSchemas>,
+    /// Only taken away when the database goes.
+    runtime: Option<Runtime>,
+}
+
+impl Drop for Inner {
+    /// A runtime must not wait for its threads within another one.
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl fmt::Debug for Database {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Database").field("store", &self.inner.store.path()).finish()
+    }
+}
+
+/// What a statement answers.
+///
+/// INSERT, COPY and CREATE TABLE AS answer one row with the column `count`; other statements that
+/// change something answer no columns.
+pub struct Answer {
+    stream: SendableRecordBatchStream,
+}
+
+impl fmt::Debug for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Answer").field("schema", &self.stream.schema()).finish()
+    }
+}
+
+impl Answer {
+    pub(crate) fn new(stream: SendableRecordBatchStream) -> Self {
+        Answer { stream }
+    }
+
+    /// Columns of the answer.
+    pub fn schema(&self) -> SchemaRef {
+        self.stream.schema()
+    }
+
+    /// The next rows; `None` at the end.
+    ///
+    /// # Errors
+    /// What goes wrong while the statement runs.
+    pub async fn next(&mut self) -> Result<Option<RecordBatch>> {
+        self.stream.try_next().await.map_err(from_datafusion)
+    }
+
+    /// All rows.
+    ///
+    /// # Errors
+    /// As [`Self::next`].
+    pub async fn collect(self) -> Result<Vec<RecordBatch>> {
+        self.stream.try_collect().await.map_err(from_datafusion)
+    }
+}
+
+impl Database {
+    /// Puts SQL on a store.
+    ///
+    /// # Errors
+    /// `Unavailable` when threads cannot be started.
+    pub fn open(store: Store, options: DatabaseOptions) -> Result<Self> {
+        let threads = options.threads.max(1);
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(threads)
+            .thread_name("coload-sql")
+            .enable_all()
+            .build()
+            .map_err(|e| Error::Unavailable(format!("cannot start {threads} threads: {e}")))?;
+        let inner = Inner {
+            store,
+            options: DatabaseOptions { threads, ..options },
+            session: session(threads, options.memory)?,
+            schemas: Arc::default(),
+            runtime: Some(runtime),
+        };
+        Ok(Database { inner: Arc::new(inner) })
+    }
+
+    /// The store.
+    pub fn store(&self) -> &Store {
+        &self.inner.store
+    }
+
+    /// What it may use.
+    pub fn options(&self) -> DatabaseOptions {
+        self.inner.options
+    }
+
+    /// Starts one statement. Must be called within a tokio runtime; [`Self::query`] need not.
+    ///
+    /// # Errors
+    /// `Invalid` when it is not SQL, names what does not exist, or is not supported.
+    pub async fn sql(&self, text: &str) -> Result<Answer> {
+        statement::run(self, text).await
+    }
+
+    /// Runs one statement on the database's own threads and waits for all rows.
+    ///
+    /// # Errors
+    /// As [`Self::sql`], and what goes wrong while it runs.
+    ///
+    /// # Panics
+    /// When called within a tokio runtime.
+    pub fn query(&self, text: &str) -> Result<Vec<RecordBatch>> {
+        self.block_on(async { self.sql(text).await?.collect().await })
+    }
+
+    /// Runs a future, such as one over [`Self::sql`], on the database's own threads.
+    ///
+    /// # Panics
+    /// When called within a tokio runtime.
+    pub fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
+        match &self.inner.runtime {
+            Some(runtime) => runtime.block_on(future),
+            // Only `drop` takes the runtime, and nobody can call then.
+            None => futures::executor::block_on(future),
+        }
+    }
+
+    /// A session that sees one snapshot.
+    pub(crate) fn session_of(&self, snapshot: &Snapshot) -> SessionState {
+        let catalog = SnapshotCatalog::new(snapshot.clone(), Arc::clone(&self.inner.schemas));
+        let mut session = self.inner.session.clone();
+        session.register_catalog_list(Arc::new(catalog));
+        session.mark_start_execution();
+        session
+    }
+}
+
+fn session(threads: usize, memory: usize) -> Result<SessionState> {
+    let mut config = SessionConfig::new()
+        .with_target_partitions(threads)
+        .with_information_schema(true)
+        .with_default_catalog_and_schema(CATALOG, SCHEMA)
+        .with_create_default_catalog_and_schema(false);
+    let options = config.options_mut();
+    // 0.05 is a decimal: compared with a DECIMAL column it is exact, and can be tested on codes.
+    options.sql_parser.parse_float_as_decimal = true;
+    let runtime = RuntimeEnvBuilder::new()
+        .with_memory_pool(Arc::new(FairSpillPool::new(memory)))
+        .build_arc()
+        .map_err(from_datafusion)?;
+    let builder = SessionStateBuilder::new()
+        .with_config(config)
+        .with_runtime_env(runtime)
+        .with_default_features();
+    Ok(builder.build())
+}

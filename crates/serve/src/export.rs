@@ -1,0 +1,275 @@
+//! Rows into a CSV or Parquet file, which appears under its name when it is whole.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use coload_format::{Error, Result};
+use datafusion::arrow::array::Array;
+use datafusion::arrow::datatypes::{DataType as ArrowType, SchemaRef};
+use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
+use datafusion::parquet::arrow::ArrowWriter;
+use datafusion::parquet::basic::{Compression, ZstdLevel};
+use datafusion::parquet::file::properties::WriterProperties;
+
+/// How rows are written.
+#[derive(Debug, Clone)]
+pub(crate) enum Export {
+    /// Delimited text.
+    Csv(CsvOptions),
+    /// Parquet.
+    Parquet(ParquetOptions),
+}
+
+/// Form of delimited text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CsvOptions {
+    /// Whether the first line has the names.
+    pub header: bool,
+    /// Between fields.
+    pub delimiter: u8,
+    /// Around fields that need it, and doubled inside.
+    pub quote: u8,
+    /// Stands for NULL; text that is the same is quoted, so that both are read back.
+    pub null: String,
+}
+
+impl Default for CsvOptions {
+    fn default() -> Self {
+        CsvOptions { header: true, delimiter: b',', quote: b'"', null: String::new() }
+    }
+}
+
+/// Form of Parquet.
+#[derive(Debug, Clone)]
+pub(crate) struct ParquetOptions {
+    compression: Compression,
+}
+
+impl Default for ParquetOptions {
+    fn default() -> Self {
+        ParquetOptions { compression: Compression::SNAPPY }
+    }
+}
+
+impl ParquetOptions {
+    /// Sets the compression by name.
+    pub fn set_compression(&mut self, name: &str) -> Result<()> {
+        self.compression = match name.to_lowercase().as_str() {
+            "snappy" => Compression::SNAPPY,
+            "zstd" => Compression::ZSTD(ZstdLevel::default()),
+            "none" | "uncompressed" => Compression::UNCOMPRESSED,
+            _ => {
+                return Err(Error::Invalid(format!(
+                    "COMPRESSION {name} is not supported: there is snappy, zstd and none"
+                )));
+            }
+        };
+        Ok(())
+    }
+}
+
+/// A file that is being written. Dropped before [`Self::finish`], it leaves nothing.
+pub(crate) struct ExportWriter {
+    path: PathBuf,
+    tmp: PathBuf,
+    format: Option<Format>,
+}
+
+enum Format {
+    Csv(CsvWriter),
+    Parquet(Box<ArrowWriter<File>>),
+}
+
+struct CsvWriter {
+    lines: CsvLines,
+    out: BufWriter<File>,
+}
+
+/// Rows as lines of delimited text.
+#[derive(Debug)]
+pub(crate) struct CsvLines {
+    options: CsvOptions,
+    line: Vec<u8>,
+}
+
+impl Export {
+    /// Begins a file. One that exists is replaced at the end.
+    pub fn create(self, path: &Path, schema: SchemaRef) -> Result<ExportWriter> {
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(format!(".{}.tmp", std::process::id()));
+        let tmp = path.with_file_name(name);
+        let file = File::create(&tmp).map_err(|e| Error::io("write", path, &e))?;
+        let mut writer = ExportWriter { path: path.to_owned(), tmp, format: None };
+        writer.format = Some(match self {
+            Export::Csv(options) => {
+                let has_header = options.header;
+                let mut csv =
+                    CsvWriter { lines: CsvLines::new(options), out: BufWriter::new(file) };
+                if has_header {
+                    let header = csv.lines.header(&schema);
+                    csv.out.write_all(header).map_err(|e| Error::io("write", path, &e))?;
+                }
+                Format::Csv(csv)
+            }
+            Export::Parquet(options) => {
+                let properties =
+                    WriterProperties::builder().set_compression(options.compression).build();
+                let parquet = ArrowWriter::try_new(file, schema, Some(properties));
+                Format::Parquet(Box::new(parquet.map_err(|e| failed(path, e))?))
+            }
+        });
+        Ok(writer)
+    }
+}
+
+impl ExportWriter {
+    /// Writes the rows of a batch.
+    pub fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        match &mut self.format {
+            Some(Format::Csv(CsvWriter { lines, out })) => lines.rows(batch, |line| {
+                out.write_all(line).map_err(|e| Error::io("write", &self.path, &e))
+            }),
+            Some(Format::Parquet(parquet)) => {
+                parquet.write(batch).map_err(|e| failed(&self.path, e))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Ends the file and gives it its name.
+    pub fn finish(mut self) -> Result<()> {
+        let io = |e: std::io::Error| Error::io("write", &self.path, &e);
+        let file = match self.format.take() {
+            Some(Format::Csv(csv)) => csv.out.into_inner().map_err(|e| io(e.into_error()))?,
+            Some(Format::Parquet(parquet)) => {
+                parquet.into_inner().map_err(|e| failed(&self.path, e))?
+            }
+            None => return Ok(()),
+        };
+        file.sync_all().map_err(io)?;
+        std::fs::rename(&self.tmp, &self.path).map_err(io)
+    }
+}
+
+impl Drop for ExportWriter {
+    fn drop(&mut self) {
+        // After `finish` the name is free, and there is nothing to remove.
+        let _ = std::fs::remove_file(&self.tmp);
+    }
+}
+
+fn failed(path: &Path, error: impl std::fmt::Display) -> Error {
+    Error::Unavailable(format!("cannot write {}: {error}", path.display()))
+}
+
+impl CsvLines {
+    pub fn new(options: CsvOptions) -> Self {
+        CsvLines { options, line: Vec::new() }
+    }
+
+    /// The line of names.
+    pub fn header(&mut self, schema: &SchemaRef) -> &[u8] {
+        self.line.clear();
+        for (index, field) in schema.fields().iter().enumerate() {
+            if index > 0 {
+                self.line.push(self.options.delimiter);
+            }
+            push_field(&mut self.line, field.name(), &self.options);
+        }
+        self.line.push(b'\n');
+        &self.line
+    }
+
+    /// Hands a line for each row to `sink`.
+    ///
+    /// # Errors
+    /// `Invalid` when a column has no text form, and what `sink` returns.
+    pub fn rows(
+        &mut self,
+        batch: &RecordBatch,
+        mut sink: impl FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let options = text_options();
+        let formatters = batch
+            .columns()
+            .iter()
+            .map(|column| ArrayFormatter::try_new(column, &options))
+            .collect::<std::result::Result<Vec<_>, _>>()
+            .map_err(|e| Error::Invalid(e.to_string()))?;
+        for row in 0..batch.num_rows() {
+            self.line.clear();
+            for (index, formatter) in formatters.iter().enumerate() {
+                if index > 0 {
+                    self.line.push(self.options.delimiter);
+                }
+                let column = batch.column(index);
+                if column.is_null(row) {
+                    self.line.extend_from_slice(self.options.null.as_bytes());
+                    continue;
+                }
+                let text = formatter
+                    .value(row)
+                    .try_to_string()
+                    .map_err(|e| Error::Invalid(e.to_string()))?;
+                let text = if is_bytes(column.data_type()) { format!("\\x{text}") } else { text };
+                push_field(&mut self.line, &text, &self.options);
+            }
+            self.line.push(b'\n');
+            sink(&self.line)?;
+        }
+        Ok(())
+    }
+}
+
+/// Moments as `coload load` reads them.
+pub(crate) fn text_options() -> FormatOptions<'static> {
+    FormatOptions::new()
+        .with_timestamp_format(Some("%Y-%m-%d %H:%M:%S%.f"))
+        .with_timestamp_tz_format(Some("%Y-%m-%d %H:%M:%S%.f%:z"))
+}
+
+fn is_bytes(arrow: &ArrowType) -> bool {
+    matches!(
+        arrow,
+        ArrowType::Binary
+            | ArrowType::LargeBinary
+            | ArrowType::BinaryView
+            | ArrowType::FixedSizeBinary(_)
+    )
+}
+
+/// Appends a field, quoted where it would be read as something else.
+fn push_field(line: &mut Vec<u8>, text: &str, options: &CsvOptions) {
+    let special = |b: u8| b == options.delimiter || b == options.quote || b == b'\n' || b == b'\r';
+    let quoted = text == options.null || text.bytes().any(special);
+    if !quoted {
+        line.extend_from_slice(text.as_bytes());
+        return;
+    }
+    line.push(options.quote);
+    for byte in text.bytes() {
+        if byte == options.quote {
+            line.push(byte);
+        }
+        line.push(byte);
+    }
+    line.push(options.quote);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_quoted_where_needed() {
+        let options = CsvOptions::default();
+        let mut line = Vec::new();
+        for text in ["plain", "a,b", "say \"x\"", "", "two\nlines"] {
+            push_field(&mut line, text, &options);
+            line.push(b';');
+        }
+        assert_eq!(line, b"plain;\"a,b\";\"say \"\"x\"\"\";\"\";\"two\nlines\";");
+    }
+}

@@ -1,0 +1,334 @@
+//! The rows of one column, from Arrow arrays to fragments.
+
+use std::borrow::Borrow;
+use std::collections::HashMap;
+use std::hash::Hash;
+
+use coload_format::calendar::{DATE_DAYS, DAY_MICROS};
+use coload_format::parse_value::check_text;
+use coload_format::{
+    Bitmap, Column, DataType, Error, Plain, Result, Value, Values, ordinal_from_f32,
+    ordinal_from_f64, parse_value,
+};
+use coload_transform::{CODES_PROVISIONAL_MAX, FragmentColumn, NULL_CODE, TemporaryDictionary};
+use datafusion::arrow::array::cast::AsArray;
+use datafusion::arrow::array::{Array, ArrayRef, ArrowPrimitiveType, PrimitiveArray};
+use datafusion::arrow::compute::{CastOptions, cast_with_options};
+use datafusion::arrow::datatypes::{
+    Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
+    Time64MicrosecondType, TimestampMicrosecondType,
+};
+
+use crate::types::arrow_type;
+use crate::write::bad_value;
+
+/// Rows after which a column with mostly different values gets no dictionary.
+const TRIAL_ROWS: usize = 8_192;
+
+/// Rows of the fragment that is being filled, and the dictionary of the fragments before.
+pub(crate) struct ColumnRows {
+    column: Column,
+    plain: Plain,
+    codes: Codes,
+}
+
+/// The provisional codes of a column in one partition.
+enum Codes {
+    Int(HashMap<i64, u16>),
+    Wide(HashMap<i128, u16>),
+    Bytes(HashMap<Box<[u8]>, u16>),
+    /// Too many values: the rest of the partition is plain. Some fragments may have codes.
+    Full(TemporaryDictionary),
+}
+
+impl ColumnRows {
+    pub fn new(column: &Column) -> Self {
+        let physical = column.data_type.physical();
+        ColumnRows {
+            column: column.clone(),
+            plain: Plain::empty(physical),
+            codes: Codes::empty(&Values::empty(physical)),
+        }
+    }
+
+    /// Rows of the fragment.
+    pub fn len(&self) -> usize {
+        self.plain.len()
+    }
+
+    /// Bytes that the fragment's rows take.
+    pub fn bytes(&self) -> usize {
+        match &self.plain.values {
+            Values::Int(v) => v.len() * 8,
+            Values::Wide(v) => v.len() * 16,
+            Values::Bytes(v) => v.bytes.len() + v.ends.len() * 4,
+        }
+    }
+
+    /// Adds the rows of an array.
+    ///
+    /// # Errors
+    /// `Invalid` when a value does not fit the column.
+    pub fn append(&mut self, array: &ArrayRef) -> Result<()> {
+        if !self.column.nullable && array.logical_null_count() > 0 {
+            return Err(Error::Invalid(format!(
+                "NULL in column {}, which is NOT NULL",
+                self.column.name
+            )));
+        }
+        let wanted = arrow_type(self.column.data_type);
+        let options = CastOptions { safe: false, ..CastOptions::default() };
+        let cast;
+        let array = if *array.data_type() == wanted {
+            array
+        } else {
+            cast = cast_with_options(array, &wanted, &options).map_err(|e| {
+                Error::Invalid(format!(
+                    "column {} is {}: {e}",
+                    self.column.name, self.column.data_type
+                ))
+            })?;
+            &cast
+        };
+        self.append_values(array)?;
+        let nulls = array.logical_nulls();
+        append_nulls(&mut self.plain, array.len(), |i| {
+            nulls.as_ref().is_some_and(|n| n.is_null(i))
+        });
+        Ok(())
+    }
+
+    fn append_values(&mut self, array: &ArrayRef) -> Result<()> {
+        let column = &self.column;
+        match (&mut self.plain.values, column.data_type) {
+            (Values::Int(out), DataType::Boolean) => {
+                out.extend(array.as_boolean().iter().map(|v| i64::from(v == Some(true))));
+            }
+            (Values::Int(out), DataType::SmallInt) => {
+                numbers::<Int16Type, _>(array, out, |v| Ok(v.into()))?;
+            }
+            (Values::Int(out), DataType::Integer) => {
+                numbers::<Int32Type, _>(array, out, |v| Ok(v.into()))?;
+            }
+            (Values::Int(out), DataType::BigInt) => numbers::<Int64Type, _>(array, out, Ok)?,
+            (Values::Int(out), DataType::Real) => {
+                numbers::<Float32Type, _>(array, out, |v| Ok(ordinal_from_f32(v)))?;
+            }
+            (Values::Int(out), DataType::Double) => {
+                numbers::<Float64Type, _>(array, out, |v| Ok(ordinal_from_f64(v)))?;
+            }
+            (Values::Int(out), DataType::Date) => {
+                numbers::<Date32Type, _>(array, out, |v| in_calendar(column, v.into(), 1))?;
+            }
+            (Values::Int(out), DataType::Time) => {
+                numbers::<Time64MicrosecondType, _>(array, out, Ok)?;
+            }
+            (Values::Int(out), DataType::Timestamp | DataType::TimestampTz) => {
+                numbers::<TimestampMicrosecondType, _>(array, out, |v| {
+                    in_calendar(column, v, DAY_MICROS)
+                })?;
+            }
+            // Precision at most 18, which the cast has checked, fits.
+            (Values::Int(out), DataType::Decimal { .. }) => {
+                numbers::<Decimal128Type, _>(array, out, |v| {
+                    in_precision(column, v).map(|v| v as i64)
+                })?;
+            }
+            (Values::Wide(out), DataType::Decimal { .. }) => {
+                numbers::<Decimal128Type, _>(array, out, |v| in_precision(column, v))?;
+            }
+            (Values::Wide(out), DataType::Uuid) => {
+                for text in array.as_string_view() {
+                    out.push(text.map_or(Ok(0), |text| parse_uuid(column, text))?);
+                }
+            }
+            (Values::Bytes(out), DataType::Binary(limit)) => {
+                for bytes in array.as_binary_view() {
+                    let bytes = bytes.unwrap_or_default();
+                    if limit.is_some_and(|l| bytes.len() > l as usize) {
+                        let value = Value::Bytes(bytes.into()).display(column.data_type);
+                        return Err(bad_value(column, &value, "too long"));
+                    }
+                    push_bytes(out, bytes)?;
+                }
+            }
+            (Values::Bytes(out), _) => {
+                let limit = match column.data_type {
+                    DataType::Char(n) => Some(n),
+                    DataType::Varchar(n) => n,
+                    _ => None,
+                };
+                for text in array.as_string_view() {
+                    let text = text.unwrap_or_default();
+                    check_text(text.as_bytes(), limit)
+                        .map_err(|rule| bad_value(column, text, rule.text()))?;
+                    push_bytes(out, text.as_bytes())?;
+                }
+            }
+            (_, other) => {
+                return Err(Error::Invalid(format!("column of {other} in a wrong shape")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the fragment's rows, coded if its values are few.
+    pub fn end_fragment(&mut self) -> FragmentColumn {
+        let empty = Plain::empty(self.plain.values.physical());
+        let plain = std::mem::replace(&mut self.plain, empty);
+        match self.codes.code(&plain) {
+            Some(codes) => {
+                let nulls = plain.null_count() > 0;
+                FragmentColumn::Codes { codes, dictionary: 0, nulls }
+            }
+            None => FragmentColumn::Plain(plain),
+        }
+    }
+
+    /// The dictionaries of the fragments so far; the next fragment starts a new one.
+    pub fn take_dictionaries(&mut self) -> Vec<TemporaryDictionary> {
+        let empty = Codes::empty(&self.plain.values);
+        vec![std::mem::replace(&mut self.codes, empty).into_dictionary()]
+    }
+}
+
+/// Appends numbers, each mapped; NULL is 0.
+fn numbers<T: ArrowPrimitiveType, N: Default>(
+    array: &ArrayRef,
+    out: &mut Vec<N>,
+    map: impl Fn(T::Native) -> Result<N>,
+) -> Result<()> {
+    let array: &PrimitiveArray<T> = array.as_primitive();
+    out.reserve(array.len());
+    for value in array {
+        out.push(value.map_or_else(|| Ok(N::default()), &map)?);
+    }
+    Ok(())
+}
+
+fn push_bytes(out: &mut coload_format::Strings, bytes: &[u8]) -> Result<()> {
+    if out.bytes.len() + bytes.len() > u32::MAX as usize {
+        return Err(Error::Limit("text of one column in 65,536 rows is over 4 GiB".into()));
+    }
+    out.push(bytes);
+    Ok(())
+}
+
+fn in_calendar(column: &Column, value: i64, units_per_day: i64) -> Result<i64> {
+    if DATE_DAYS.contains(&value.div_euclid(units_per_day)) {
+        return Ok(value);
+    }
+    let text = Value::Int(value).display(column.data_type);
+    Err(bad_value(column, &text, "years are 0001 to 9999"))
+}
+
+fn in_precision(column: &Column, value: i128) -> Result<i128> {
+    let DataType::Decimal { precision, .. } = column.data_type else { return Ok(value) };
+    if value.unsigned_abs() < 10u128.pow(u32::from(precision)) {
+        return Ok(value);
+    }
+    let text = Value::Wide(value).display(column.data_type);
+    Err(bad_value(column, &text, "too many digits before the point"))
+}
+
+fn parse_uuid(column: &Column, text: &str) -> Result<i128> {
+    match parse_value(text.as_bytes(), DataType::Uuid) {
+        Ok(Value::Wide(value)) => Ok(value),
+        Ok(_) => Err(bad_value(column, text, "not a UUID")),
+        Err(rule) => Err(bad_value(column, text, rule.text())),
+    }
+}
+
+/// Notes which of the last `count` rows are NULL.
+fn append_nulls(plain: &mut Plain, count: usize, is_null: impl Fn(usize) -> bool) {
+    let before = plain.values.len() - count;
+    if plain.nulls.is_none() && !(0..count).any(&is_null) {
+        return;
+    }
+    let nulls = plain.nulls.get_or_insert_with(|| Bitmap::zeros(before));
+    (0..count).for_each(|i| nulls.push(is_null(i)));
+}
+
+impl Codes {
+    fn empty(of: &Values) -> Self {
+        match of {
+            Values::Int(_) => Codes::Int(HashMap::new()),
+            Values::Wide(_) => Codes::Wide(HashMap::new()),
+            Values::Bytes(_) => Codes::Bytes(HashMap::new()),
+        }
+    }
+
+    /// The codes of a fragment, `None` when the column has too many values.
+    fn code(&mut self, plain: &Plain) -> Option<Vec<u16>> {
+        let codes = match (&mut *self, &plain.values) {
+            (Codes::Int(map), Values::Int(v)) => code_rows(map, plain, |i| &v[i], |v| *v),
+            (Codes::Wide(map), Values::Wide(v)) => code_rows(map, plain, |i| &v[i], |v| *v),
+            (Codes::Bytes(map), Values::Bytes(v)) => {
+                code_rows(map, plain, |i| v.get(i), |v: &[u8]| v.into())
+            }
+            _ => return None,
+        };
+        if codes.is_none() {
+            let known = std::mem::replace(self, Codes::Int(HashMap::new()));
+            let mut full = known.into_dictionary();
+            // The fragment that was one too many has added values that no coded row has.
+            full.stale = true;
+            *self = Codes::Full(full);
+        }
+        codes
+    }
+
+    fn into_dictionary(self) -> TemporaryDictionary {
+        let values = match self {
+            Codes::Int(map) => Values::Int(in_code_order(map)),
+            Codes::Wide(map) => Values::Wide(in_code_order(map)),
+            Codes::Bytes(map) => {
+                let mut strings = coload_format::Strings::default();
+                in_code_order(map).iter().for_each(|s| strings.push(s));
+                Values::Bytes(strings)
+            }
+            Codes::Full(dictionary) => return dictionary,
+        };
+        TemporaryDictionary { values, stale: false }
+    }
+}
+
+/// Gives each row its code; new values get the next one.
+fn code_rows<'a, K, Q>(
+    map: &mut HashMap<K, u16>,
+    plain: &Plain,
+    value: impl Fn(usize) -> &'a Q,
+    own: impl Fn(&Q) -> K,
+) -> Option<Vec<u16>>
+where
+    K: Hash + Eq + Borrow<Q>,
+    Q: Hash + Eq + ?Sized + 'a,
+{
+    let before = map.len();
+    let mut codes = Vec::with_capacity(plain.len());
+    for row in 0..plain.len() {
+        if plain.is_null(row) {
+            codes.push(NULL_CODE);
+            continue;
+        }
+        if let Some(code) = map.get(value(row)) {
+            codes.push(*code);
+            continue;
+        }
+        if map.len() >= CODES_PROVISIONAL_MAX
+            || (row == TRIAL_ROWS && map.len() - before > TRIAL_ROWS / 2)
+        {
+            return None;
+        }
+        let code = map.len() as u16;
+        codes.push(code);
+        map.insert(own(value(row)), code);
+    }
+    Some(codes)
+}
+
+fn in_code_order<K>(map: HashMap<K, u16>) -> Vec<K> {
+    let mut pairs: Vec<(K, u16)> = map.into_iter().collect();
+    pairs.sort_unstable_by_key(|(_, code)| *code);
+    pairs.into_iter().map(|(value, _)| value).collect()
+}

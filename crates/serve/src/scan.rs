@@ -1,0 +1,310 @@
+//! The scan of a table: pages are taken by whichever partition is free, tested on codes, and only
+//! the rows that pass are decoded.
+//!
+//! ```text
+//!   segments --bounds of the manifest--> pages --PageQueue--> partition 0, 1, ...
+//!                                                             select, decode, batch
+//! ```
+//!
+//! Cost: one page's selection (a bit a row) and one batch a partition.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use coload_format::Result as StoreResult;
+use coload_scan::{Filter, PageQueue, Predicate, may_match};
+use coload_store::{SegmentEntry, SegmentFile};
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::Statistics;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::error::Result;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_plan::coop::cooperative;
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, SchedulingType};
+use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::statistics::StatisticsArgs;
+use datafusion::physical_plan::{
+    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning,
+    PlanProperties, ReplaceChildrenOptions,
+};
+
+use crate::error::to_datafusion;
+use crate::filter::describe;
+use crate::scan_stream::ScanStream;
+use crate::selectivity::selectivity;
+use crate::table::StoreTable;
+
+/// Rows of a page of an ordinary load; tells how many partitions are worth having.
+const PAGE_ROWS: u64 = 1 << 16;
+
+/// Reads a table of a snapshot. Its predicates are exact: no filter needs to stand above it.
+#[derive(Debug, Clone)]
+pub struct StoreScanExec {
+    table: StoreTable,
+    projection: Arc<[usize]>,
+    predicates: Arc<[Predicate]>,
+    limit: Option<usize>,
+    /// Segments that the manifest's bounds leave, by index in the table.
+    segments: Arc<[usize]>,
+    properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
+    work: Arc<OnceLock<Work>>,
+}
+
+/// What the partitions of one run of a scan share.
+#[derive(Debug)]
+pub(crate) struct Work {
+    /// Pages not taken yet; `segment` is an index into `segments`.
+    pub queue: PageQueue,
+    /// Open segments with the predicates prepared for them.
+    pub segments: Vec<(Arc<SegmentFile>, Filter)>,
+}
+
+impl StoreScanExec {
+    /// A scan of `projection`'s columns of the rows that pass all `predicates`, and of at least
+    /// `limit` of them, spread over at most `partitions` partitions.
+    ///
+    /// # Errors
+    /// When a column is not of the table.
+    pub fn new(
+        table: StoreTable,
+        projection: Vec<usize>,
+        predicates: Vec<Predicate>,
+        limit: Option<usize>,
+        partitions: usize,
+    ) -> Result<Self> {
+        let schema = Arc::new(table.arrow().project(&projection)?);
+        let entry = table.entry();
+        let segments: Arc<[usize]> = (0..entry.segments.len())
+            .filter(|s| segment_may_match(&entry.segments[*s], &predicates))
+            .collect();
+        let rows: u64 = segments.iter().map(|s| entry.segments[*s].rows).sum();
+        // The first rows of a table come from one partition, in order.
+        let in_order = limit.is_some() && predicates.is_empty();
+        let useful = if in_order { 1 } else { rows.div_ceil(PAGE_ROWS).max(1) as usize };
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(schema),
+            Partitioning::UnknownPartitioning(partitions.clamp(1, useful)),
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        )
+        .with_scheduling_type(SchedulingType::Cooperative);
+        Ok(StoreScanExec {
+            table,
+            projection: projection.into(),
+            predicates: predicates.into(),
+            limit,
+            segments,
+            properties: Arc::new(properties),
+            metrics: ExecutionPlanMetricsSet::new(),
+            work: Arc::default(),
+        })
+    }
+
+    /// The table.
+    pub fn table(&self) -> &StoreTable {
+        &self.table
+    }
+
+    /// Columns of the table that are read, in the order of the output.
+    pub fn projection(&self) -> &[usize] {
+        &self.projection
+    }
+
+    /// Tests that each row passes.
+    pub fn predicates(&self) -> &[Predicate] {
+        &self.predicates
+    }
+
+    /// How many rows are enough.
+    pub fn limit(&self) -> Option<usize> {
+        self.limit
+    }
+
+    /// The segments that can hold rows, open.
+    ///
+    /// # Errors
+    /// `Corrupt` when a segment is damaged.
+    pub fn open_segments(&self) -> StoreResult<Vec<Arc<SegmentFile>>> {
+        let entry = self.table.entry();
+        self.segments
+            .iter()
+            .map(|s| self.table.snapshot().segment(entry, &entry.segments[*s]))
+            .collect()
+    }
+
+    /// How many segments the manifest's bounds rule out.
+    pub fn segments_pruned(&self) -> usize {
+        self.table.entry().segments.len() - self.segments.len()
+    }
+
+    fn work(&self) -> StoreResult<&Work> {
+        if let Some(work) = self.work.get() {
+            return Ok(work);
+        }
+        let segments = self
+            .open_segments()?
+            .into_iter()
+            .map(|segment| {
+                let filter = Filter::new(&segment, &self.predicates)?;
+                Ok((segment, filter))
+            })
+            .collect::<StoreResult<Vec<_>>>()?;
+        let queue = PageQueue::new(segments.iter().map(|(s, _)| s.page_rows().len()));
+        Ok(self.work.get_or_init(|| Work { queue, segments }))
+    }
+
+    fn estimated_statistics(&self) -> Statistics {
+        let statistics = self.table.statistics_of(&self.projection);
+        let mut statistics = if self.predicates.is_empty() {
+            statistics
+        } else {
+            let entry = self.table.entry();
+            let share = self.predicates.iter().map(|p| selectivity(p, entry)).product();
+            let rows = statistics.num_rows.with_estimated_selectivity(share);
+            let mut inexact = statistics.to_inexact();
+            inexact.num_rows = rows;
+            inexact
+        };
+        if let (Some(limit), Some(rows)) = (self.limit, statistics.num_rows.get_value().copied())
+            && limit < rows
+        {
+            statistics = statistics.to_inexact();
+            statistics.num_rows = statistics.num_rows.map(|_| limit);
+        }
+        statistics
+    }
+}
+
+fn segment_may_match(segment: &SegmentEntry, predicates: &[Predicate]) -> bool {
+    predicates.iter().all(|p| match segment.columns.get(p.column) {
+        Some(stats) => {
+            may_match(&p.test, segment.rows, stats.nulls, stats.min.as_ref(), stats.max.as_ref())
+        }
+        None => true,
+    })
+}
+
+impl DisplayAs for StoreScanExec {
+    fn fmt_as(&self, format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let entry = self.table.entry();
+        let columns = self.table.columns();
+        let names: Vec<&str> =
+            self.projection.iter().map(|c| columns.columns()[*c].name.as_str()).collect();
+        let tests: Vec<String> = self.predicates.iter().map(|p| describe(p, columns)).collect();
+        let separator = match format {
+            DisplayFormatType::TreeRender => "\n",
+            _ => ", ",
+        };
+        let mut parts =
+            vec![format!("table={}", entry.name), format!("columns=[{}]", names.join(", "))];
+        if !tests.is_empty() {
+            parts.push(format!("predicates=[{}]", tests.join(" AND ")));
+        }
+        if let Some(limit) = self.limit {
+            parts.push(format!("limit={limit}"));
+        }
+        parts.push(format!("segments={}/{}", self.segments.len(), entry.segments.len()));
+        match format {
+            DisplayFormatType::TreeRender => f.write_str(&parts.join(separator)),
+            _ => write!(f, "StoreScanExec: {}", parts.join(separator)),
+        }
+    }
+}
+
+impl ExecutionPlan for StoreScanExec {
+    fn name(&self) -> &'static str {
+        "StoreScanExec"
+    }
+
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(self.properties.eq_properties.schema())
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        Vec::new()
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        _: Vec<Arc<dyn ExecutionPlan>>,
+        _: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(self)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.replace_children(
+            children,
+            ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute),
+        )
+    }
+
+    fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(Arc::new(StoreScanExec { work: Arc::default(), ..self.as_ref().clone() }))
+    }
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        self.work().map_err(to_datafusion)?;
+        let batch_rows = context.session_config().batch_size();
+        Ok(Box::pin(cooperative(ScanStream::new(
+            Arc::clone(&self.work),
+            self.schema(),
+            self.projected_types(),
+            self.limit,
+            batch_rows,
+            (&self.metrics, partition),
+        ))))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+
+    fn statistics_from_inputs(
+        &self,
+        _: &[Arc<Statistics>],
+        args: &StatisticsArgs,
+    ) -> Result<Arc<Statistics>> {
+        // Which pages a partition gets is known only when they are read.
+        Ok(Arc::new(match args.partition() {
+            None => self.estimated_statistics(),
+            Some(_) => Statistics::new_unknown(&self.schema()),
+        }))
+    }
+
+    fn supports_limit_pushdown(&self) -> bool {
+        false
+    }
+
+    fn fetch(&self) -> Option<usize> {
+        None
+    }
+}
+
+impl StoreScanExec {
+    /// The projected columns with their types.
+    pub(crate) fn projected_types(&self) -> Vec<(usize, coload_format::DataType)> {
+        let columns = self.table.columns().columns();
+        self.projection.iter().map(|c| (*c, columns[*c].data_type)).collect()
+    }
+}

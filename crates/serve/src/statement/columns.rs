@@ -1,0 +1,273 @@
+//! Column declarations of SQL as a table's schema.
+
+use coload_format::{Column, DataType, Error, Result, Schema, Value, parse_value};
+use datafusion::sql::sqlparser::ast::{
+    BinaryLength, CharacterLength, ColumnDef, ColumnOption, CreateTable, DataType as SqlType,
+    ExactNumberInfo, Expr, ObjectName, Statement, TimezoneInfo, UnaryOperator, Value as SqlValue,
+};
+use datafusion::sql::sqlparser::dialect::GenericDialect;
+use datafusion::sql::sqlparser::parser::Parser;
+
+use crate::catalog::{CATALOG, SCHEMA};
+
+/// Reads a `CREATE TABLE name (columns)`: the table's name and its columns.
+///
+/// # Errors
+/// `Invalid` when it is not one such statement, or a declaration is not supported.
+pub fn parse_create_table(sql: &str) -> Result<(String, Schema)> {
+    let mut statements = Parser::parse_sql(&GenericDialect {}, sql)
+        .map_err(|e| Error::Invalid(format!("not a CREATE TABLE: {e}")))?;
+    match (statements.pop(), statements.is_empty()) {
+        (Some(Statement::CreateTable(table)), true) => {
+            Ok((table_name(&table.name)?, schema_of(&table)?))
+        }
+        _ => Err(Error::Invalid("not a single CREATE TABLE statement".into())),
+    }
+}
+
+/// Reads column declarations: `a BIGINT NOT NULL, b DECIMAL(15,2)`.
+///
+/// # Errors
+/// As [`parse_create_table`].
+pub fn parse_columns(declarations: &str) -> Result<Schema> {
+    Ok(parse_create_table(&format!("CREATE TABLE t ({declarations}\n)"))?.1)
+}
+
+/// The name of a table, which may be qualified with `coload` and `public`.
+pub(crate) fn table_name(name: &ObjectName) -> Result<String> {
+    let parts = name
+        .0
+        .iter()
+        .map(|part| part.as_ident().map(|i| i.value.as_str()))
+        .collect::<Option<Vec<_>>>();
+    let outer_fits = |outer: &[&str]| {
+        let known = [CATALOG, SCHEMA];
+        outer.iter().rev().zip(known.iter().rev()).all(|(a, b)| a.eq_ignore_ascii_case(b))
+    };
+    match parts.as_deref() {
+        Some([outer @ .., table]) if outer.len() <= 2 && outer_fits(outer) => {
+            Ok((*table).to_owned())
+        }
+        _ => Err(Error::Invalid(format!(
+            "{name} does not name a table of the store (the only schema is {CATALOG}.{SCHEMA})"
+        ))),
+    }
+}
+
+/// The schema of a CREATE TABLE with columns.
+pub(crate) fn schema_of(table: &CreateTable) -> Result<Schema> {
+    if let Some(constraint) = table.constraints.first() {
+        return Err(unchecked(&constraint.to_string(), &table.name.to_string()));
+    }
+    Schema::new(table.columns.iter().map(column).collect::<Result<Vec<_>>>()?)
+}
+
+fn unchecked(constraint: &str, on: &str) -> Error {
+    Error::Invalid(format!(
+        "{constraint} on {on} is not supported: nothing would check it, so leave it out"
+    ))
+}
+
+fn column(definition: &ColumnDef) -> Result<Column> {
+    let name = &definition.name.value;
+    let mut column = Column::new(name, data_type(&definition.data_type, name)?);
+    for option in &definition.options {
+        match &option.option {
+            ColumnOption::NotNull => column.nullable = false,
+            ColumnOption::Null => column.nullable = true,
+            ColumnOption::Comment(_) => {}
+            ColumnOption::Default(expr) => {
+                column.default = default_value(expr, column.data_type, name)?;
+            }
+            other => return Err(unchecked(&other.to_string(), &format!("column {name}"))),
+        }
+    }
+    Ok(column)
+}
+
+/// The type of a declaration.
+fn data_type(sql: &SqlType, column: &str) -> Result<DataType> {
+    use SqlType as S;
+    let no_length = |length: &Option<u64>| length.is_none();
+    Ok(match sql {
+        S::Boolean | S::Bool => DataType::Boolean,
+        S::SmallInt(n) | S::Int2(n) | S::TinyInt(n) if no_length(n) => DataType::SmallInt,
+        S::Int16 => DataType::SmallInt,
+        S::Integer(n) | S::Int(n) | S::Int4(n) | S::MediumInt(n) if no_length(n) => {
+            DataType::Integer
+        }
+        S::Int32 => DataType::Integer,
+        S::BigInt(n) | S::Int8(n) if no_length(n) => DataType::BigInt,
+        S::Int64 => DataType::BigInt,
+        S::Decimal(info) | S::Numeric(info) | S::Dec(info) => decimal(info, column)?,
+        S::Real | S::Float4 | S::Float32 => DataType::Real,
+        S::Float(ExactNumberInfo::Precision(bits)) if *bits <= 24 => DataType::Real,
+        S::Float(_) | S::Double(_) | S::DoublePrecision | S::Float8 | S::Float64 => {
+            DataType::Double
+        }
+        S::Date | S::Date32 => DataType::Date,
+        S::Time(precision, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => {
+            check_micros(*precision, column)?;
+            DataType::Time
+        }
+        S::Timestamp(precision, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone)
+        | S::Datetime(precision)
+        | S::TimestampNtz(precision) => {
+            check_micros(*precision, column)?;
+            DataType::Timestamp
+        }
+        S::Timestamp(precision, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => {
+            check_micros(*precision, column)?;
+            DataType::TimestampTz
+        }
+        S::Char(length) | S::Character(length) => {
+            DataType::Char(char_length(length.as_ref(), column)?.unwrap_or(1))
+        }
+        S::Varchar(length)
+        | S::CharacterVarying(length)
+        | S::CharVarying(length)
+        | S::Nvarchar(length) => DataType::Varchar(char_length(length.as_ref(), column)?),
+        S::Text | S::String(None) => DataType::Varchar(None),
+        S::String(Some(n)) => DataType::Varchar(Some(length(*n, column)?)),
+        S::Binary(n) | S::Blob(n) | S::Bytes(n) => {
+            DataType::Binary(n.map(|n| length(n, column)).transpose()?)
+        }
+        S::Varbinary(Some(BinaryLength::IntegerLength { length: n })) => {
+            DataType::Binary(Some(length(*n, column)?))
+        }
+        S::Varbinary(_) | S::Bytea => DataType::Binary(None),
+        S::Uuid => DataType::Uuid,
+        other => {
+            return Err(Error::Invalid(format!(
+                "type {other} of column {column} is not supported: there is BOOLEAN, SMALLINT, \
+                 INTEGER, BIGINT, DECIMAL, REAL, DOUBLE, DATE, TIME, TIMESTAMP [WITH TIME ZONE], \
+                 CHAR, VARCHAR, TEXT, BINARY and UUID"
+            )));
+        }
+    })
+}
+
+fn decimal(info: &ExactNumberInfo, column: &str) -> Result<DataType> {
+    let (precision, scale) = match info {
+        ExactNumberInfo::PrecisionAndScale(precision, scale) => (*precision, *scale),
+        ExactNumberInfo::Precision(precision) => (*precision, 0),
+        ExactNumberInfo::None => {
+            return Err(Error::Invalid(format!(
+                "DECIMAL of column {column} has no precision (say DECIMAL(18,2))"
+            )));
+        }
+    };
+    match (u8::try_from(precision), u8::try_from(scale)) {
+        (Ok(precision), Ok(scale)) => DataType::decimal(precision, scale),
+        _ => Err(Error::Invalid(format!(
+            "DECIMAL({precision},{scale}) of column {column}: precision is 1 to 38, scale 0 to precision"
+        ))),
+    }
+}
+
+fn check_micros(precision: Option<u64>, column: &str) -> Result<()> {
+    const MICROS: u64 = 6;
+    match precision {
+        Some(p) if p > MICROS => Err(Error::Invalid(format!(
+            "precision {p} of column {column} is finer than a microsecond ({MICROS} digits)"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn char_length(declared: Option<&CharacterLength>, column: &str) -> Result<Option<u32>> {
+    match declared {
+        Some(CharacterLength::IntegerLength { length: n, .. }) => length(*n, column).map(Some),
+        Some(CharacterLength::Max) | None => Ok(None),
+    }
+}
+
+fn length(declared: u64, column: &str) -> Result<u32> {
+    match u32::try_from(declared) {
+        Ok(n) if n > 0 => Ok(n),
+        _ => Err(Error::Invalid(format!(
+            "length {declared} of column {column} is not 1 to {}",
+            u32::MAX
+        ))),
+    }
+}
+
+/// The value of a DEFAULT; `None` is NULL.
+fn default_value(expr: &Expr, data_type: DataType, column: &str) -> Result<Option<Value>> {
+    let Some(text) = literal_text(expr) else {
+        return Err(Error::Invalid(format!("DEFAULT {expr} of column {column} is not a literal")));
+    };
+    let Some(text) = text else { return Ok(None) };
+    parse_value(text.as_bytes(), data_type).map(Some).map_err(|rule| {
+        Error::Invalid(format!("DEFAULT {expr} of column {column} is not {data_type}: {rule}"))
+    })
+}
+
+/// The text of a literal; inside, `None` for NULL.
+fn literal_text(expr: &Expr) -> Option<Option<String>> {
+    match expr {
+        Expr::Value(value) => match &value.value {
+            SqlValue::Null => Some(None),
+            SqlValue::Boolean(b) => Some(Some(b.to_string())),
+            SqlValue::Number(digits, _) => Some(Some(digits.clone())),
+            other => other.clone().into_string().map(Some),
+        },
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => {
+            literal_text(expr)?.map(|digits| Some(format!("-{digits}")))
+        }
+        Expr::TypedString(typed) => typed.value.value.clone().into_string().map(Some),
+        Expr::Nested(inner) => literal_text(inner),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn declarations_are_read() {
+        let schema = parse_columns(
+            "a BIGINT NOT NULL, b DECIMAL(15,2) DEFAULT -1.5, c CHAR, d TIMESTAMPTZ, \
+             e VARCHAR(7) DEFAULT 'x', f DOUBLE PRECISION, g DATE DEFAULT DATE '2024-02-29', h UUID",
+        )
+        .unwrap();
+        let columns = schema.columns();
+        let types: Vec<String> = columns.iter().map(|c| c.data_type.to_string()).collect();
+        assert_eq!(
+            types,
+            [
+                "BIGINT",
+                "DECIMAL(15,2)",
+                "CHAR(1)",
+                "TIMESTAMP WITH TIME ZONE",
+                "VARCHAR(7)",
+                "DOUBLE",
+                "DATE",
+                "UUID"
+            ]
+        );
+        assert!(!columns[0].nullable && columns[1].nullable);
+        assert_eq!(columns[1].default, Some(Value::Int(-150)));
+        assert_eq!(columns[4].default, Some(Value::Bytes(Box::from(*b"x"))));
+        assert_eq!(columns[6].default, Some(Value::Int(19_782)));
+    }
+
+    #[test]
+    fn what_would_not_be_checked_is_refused() {
+        for (bad, word) in [
+            ("a BIGINT PRIMARY KEY", "PRIMARY KEY"),
+            ("a BIGINT, UNIQUE (a)", "UNIQUE"),
+            ("a INTERVAL", "INTERVAL"),
+            ("a DECIMAL", "precision"),
+            ("a TIMESTAMP(9)", "microsecond"),
+            ("a BIGINT DEFAULT 'x'", "DEFAULT"),
+            ("a DATE DEFAULT now()", "literal"),
+            ("a VARCHAR(0)", "length"),
+        ] {
+            let error = parse_columns(bad).unwrap_err().to_string();
+            assert!(error.contains(word), "{bad}: {error}");
+        }
+    }
+}
