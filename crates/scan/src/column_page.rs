@@ -12,7 +12,7 @@ use coload_store::SegmentFile;
 
 use crate::filter::find_decoder;
 use crate::mask::Selection;
-use crate::unpack::{unpack_to_32, unpack_to_64};
+use crate::unpack::{unpack_rows, unpack_to_32, unpack_to_64};
 
 /// Up to this many selected rows in a block are unpacked one by one.
 const FEW_ROWS: usize = 48;
@@ -91,11 +91,7 @@ impl<'a> ColumnPage<'a> {
             PageView::Text(page) => find_decoder(page, segment.column(column)?.decoders())?,
             _ => None,
         };
-        Ok(ColumnPage {
-            view,
-            dictionary,
-            decoder,
-        })
+        Ok(ColumnPage { view, dictionary, decoder })
     }
 
     /// The dictionary, when the page holds codes.
@@ -283,6 +279,7 @@ fn for_codes(
     mut visit: impl FnMut(u32),
 ) {
     let mut offsets = [0; BLOCK];
+    let mut positions = [0; BLOCK];
     for block in blocks {
         let (mask, selected) = selection.block(block);
         let (packed, count) = page.packed(block);
@@ -290,19 +287,15 @@ fn for_codes(
             continue;
         }
         if selected <= FEW_ROWS {
-            mask.for_each(|row| {
-                visit(
-                    page.base
-                        .wrapping_add(unpack_one(packed, row, page.width) as u32),
-                );
+            let few = mask.positions(&mut positions);
+            unpack_rows(packed, page.width, &positions[..few], |_, offset| {
+                visit(page.base.wrapping_add(offset));
             });
             continue;
         }
-        unpack_to_32(packed, count, page.width, &mut offsets);
+        unpack_to_32(packed, page.width, &mut offsets);
         if selected == count {
-            offsets[..count]
-                .iter()
-                .for_each(|offset| visit(page.base.wrapping_add(*offset)));
+            offsets[..count].iter().for_each(|offset| visit(page.base.wrapping_add(*offset)));
         } else {
             mask.for_each(|row| visit(page.base.wrapping_add(offsets[row])));
         }
@@ -344,10 +337,7 @@ fn for_ints(
 }
 
 /// Appends the mapped dictionary values of the selected rows.
-#[expect(
-    clippy::too_many_arguments,
-    reason = "one loop for two shapes of values"
-)]
+#[expect(clippy::too_many_arguments, reason = "one loop for two shapes of values")]
 fn gather<V: Copy, T: Copy>(
     page: &CodesPage<'_>,
     selection: &Selection,
@@ -377,9 +367,7 @@ fn gather<V: Copy, T: Copy>(
     }
     if null_seen {
         // Rare: the codes are looked at again, so that pages without NULLs pay nothing.
-        for_codes(page, selection, blocks, |code| {
-            nulls.push(code as usize == values.len())
-        });
+        for_codes(page, selection, blocks, |code| nulls.push(code as usize == values.len()));
     } else {
         nulls.push_valid(out.len() - before);
     }

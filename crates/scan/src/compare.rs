@@ -4,10 +4,11 @@
 //! into mask registers; the portable code makes bytes of 0 and 1 (which the compiler vectorises) and
 //! gathers eight of them at a time into bits with one multiplication.
 
-use coload_format::bitpack::{BLOCK, lane_bits, unpack_u8, unpack_u16, unpack_u32, unpack_u64};
+use coload_format::bitpack::{BLOCK, lane_bits, unpack_u64};
 use coload_format::{SimdLevel, simd_dispatch, simd_level};
 
 use crate::mask::MASK_WORDS;
+use crate::unpack::{unpack_to_8, unpack_to_16, unpack_to_32};
 
 /// Moves the lowest bit of each of eight bytes to the top byte, in order.
 const GATHER_BITS: u64 = 0x0102_0408_1020_4080;
@@ -115,10 +116,27 @@ compare!(
 
 /// The largest number of `width` bits.
 pub fn max_of_width(width: u8) -> u64 {
-    if width >= 64 {
-        u64::MAX
-    } else {
-        (1 << width) - 1
+    if width >= 64 { u64::MAX } else { (1 << width) - 1 }
+}
+
+/// Room to unpack a block into, kept because clearing it would cost as much as the test.
+#[derive(Debug, Clone)]
+pub struct Scratch {
+    lanes_8: Box<[u8; BLOCK]>,
+    lanes_16: Box<[u16; BLOCK]>,
+    /// Also for callers that look codes up.
+    pub lanes_32: Box<[u32; BLOCK]>,
+    lanes_64: Box<[u64; BLOCK]>,
+}
+
+impl Default for Scratch {
+    fn default() -> Self {
+        Scratch {
+            lanes_8: Box::new([0; BLOCK]),
+            lanes_16: Box::new([0; BLOCK]),
+            lanes_32: Box::new([0; BLOCK]),
+            lanes_64: Box::new([0; BLOCK]),
+        }
     }
 }
 
@@ -129,28 +147,35 @@ pub fn mask_packed(
     count: usize,
     width: u8,
     ranges: &[(u64, u64)],
+    scratch: &mut Scratch,
 ) -> [u64; MASK_WORDS] {
     let mut out = [0; MASK_WORDS];
-    if width == 0 {
-        if ranges.iter().any(|r| r.0 == 0) {
-            out = [u64::MAX; MASK_WORDS];
-        }
-        return out;
-    }
     macro_rules! test {
-        ($ty:ident, $unpack:ident, $mask:ident) => {{
-            let mut values = [0 as $ty; BLOCK];
-            $unpack(packed, count, width, &mut values);
+        ($ty:ident, $mask:ident, $values:expr) => {{
             for (low, high) in ranges {
-                $mask(&values, *low as $ty, (high - low) as $ty, &mut out);
+                $mask($values, *low as $ty, (high - low) as $ty, &mut out);
             }
         }};
     }
-    match lane_bits(width) {
-        8 => test!(u8, unpack_u8, mask_u8),
-        16 => test!(u16, unpack_u16, mask_u16),
-        32 => test!(u32, unpack_u32, mask_u32),
-        _ => test!(u64, unpack_u64, mask_u64),
+    match (width, lane_bits(width)) {
+        (0, _) if ranges.iter().any(|r| r.0 == 0) => out = [u64::MAX; MASK_WORDS],
+        (0, _) => {}
+        (_, 8) => {
+            unpack_to_8(packed, width, &mut scratch.lanes_8);
+            test!(u8, mask_u8, &scratch.lanes_8);
+        }
+        (_, 16) => {
+            unpack_to_16(packed, width, &mut scratch.lanes_16);
+            test!(u16, mask_u16, &scratch.lanes_16);
+        }
+        (_, 32) => {
+            unpack_to_32(packed, width, &mut scratch.lanes_32);
+            test!(u32, mask_u32, &scratch.lanes_32);
+        }
+        _ => {
+            unpack_u64(packed, count, width, &mut scratch.lanes_64);
+            test!(u64, mask_u64, &scratch.lanes_64);
+        }
     }
     out
 }
@@ -173,12 +198,9 @@ mod tests {
                 .collect();
             let mut packed = Vec::new();
             pack_block(&values, width, &mut packed);
-            for ranges in [
-                vec![(0, max)],
-                vec![(max / 3, max / 2)],
-                vec![(0, max / 9), (max, max)],
-            ] {
-                let mask = mask_packed(&packed, BLOCK, width, &ranges);
+            for ranges in [vec![(0, max)], vec![(max / 3, max / 2)], vec![(0, max / 9), (max, max)]]
+            {
+                let mask = mask_packed(&packed, BLOCK, width, &ranges, &mut Scratch::default());
                 for (i, v) in values.iter().enumerate() {
                     let expected = ranges.iter().any(|r| r.0 <= *v && *v <= r.1);
                     assert_eq!(

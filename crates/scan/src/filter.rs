@@ -10,7 +10,7 @@ use coload_format::page::{BlocksPage, CodesPage, PageDetail, PageView, block_row
 use coload_format::{Dictionary, Error, Physical, Result, SymbolDecoder, Value, Values};
 use coload_store::SegmentFile;
 
-use crate::compare::{mask_packed, max_of_width};
+use crate::compare::{Scratch, mask_packed, max_of_width};
 use crate::mask::{BlockMask, MASK_WORDS, Selection};
 use crate::predicate::{Predicate, Test};
 use crate::ranges::{Ranges, Step};
@@ -59,30 +59,12 @@ enum Verdict<'a> {
 
 /// A test on one page.
 enum PageTest<'a> {
-    Codes {
-        page: CodesPage<'a>,
-        ranges: Vec<(u64, u64)>,
-    },
-    Table {
-        page: CodesPage<'a>,
-        table: &'a [u8],
-    },
-    Int {
-        page: BlocksPage<'a>,
-        ranges: &'a Ranges<i64>,
-    },
-    Wide {
-        page: BlocksPage<'a>,
-        ranges: &'a Ranges<i128>,
-    },
-    Text {
-        page: BlocksPage<'a>,
-        decoder: Option<&'a SymbolDecoder>,
-        test: &'a Test,
-    },
-    Nulls {
-        page: BlocksPage<'a>,
-    },
+    Codes { page: CodesPage<'a>, ranges: Vec<(u64, u64)> },
+    Table { page: CodesPage<'a>, table: &'a [u8] },
+    Int { page: BlocksPage<'a>, ranges: &'a Ranges<i64> },
+    Wide { page: BlocksPage<'a>, ranges: &'a Ranges<i128> },
+    Text { page: BlocksPage<'a>, decoder: Option<&'a SymbolDecoder>, test: &'a Test },
+    Nulls { page: BlocksPage<'a> },
 }
 
 /// A filter on one page.
@@ -90,6 +72,8 @@ pub struct PageFilter<'a> {
     rows: usize,
     /// `None` when no row can pass.
     tests: Option<Vec<PageTest<'a>>>,
+    /// Made with the first block that is tested.
+    scratch: Option<Scratch>,
 }
 
 impl Filter {
@@ -120,12 +104,7 @@ impl Filter {
                 Physical::Bytes => ValueSet::Bytes,
             };
             let test = predicate.test.clone();
-            tests.push(ColumnTest {
-                column: predicate.column,
-                test,
-                codes,
-                values,
-            });
+            tests.push(ColumnTest { column: predicate.column, test, codes, values });
         }
         Ok(Filter { tests })
     }
@@ -140,15 +119,14 @@ impl Filter {
         for test in &self.tests {
             match test.open(segment, page)? {
                 Verdict::All => {}
-                Verdict::None => return Ok(PageFilter { rows, tests: None }),
+                Verdict::None => {
+                    return Ok(PageFilter { rows, tests: None, scratch: None });
+                }
                 Verdict::Look(test) => tests.push(test),
             }
         }
         tests.sort_by_key(PageTest::cost);
-        Ok(PageFilter {
-            rows,
-            tests: Some(tests),
-        })
+        Ok(PageFilter { rows, tests: Some(tests), scratch: None })
     }
 
     /// The selected rows of a page.
@@ -156,7 +134,7 @@ impl Filter {
     /// # Errors
     /// As [`Self::open`].
     pub fn select(&self, segment: &SegmentFile, page: usize, out: &mut Selection) -> Result<()> {
-        let filter = self.open(segment, page)?;
+        let mut filter = self.open(segment, page)?;
         out.reset(filter.rows);
         for block in 0..filter.rows.div_ceil(BLOCK) {
             out.push(filter.block(block)?);
@@ -180,13 +158,14 @@ impl PageFilter<'_> {
     ///
     /// # Errors
     /// `Corrupt` when text of the page does not add up.
-    pub fn block(&self, block: usize) -> Result<BlockMask> {
+    pub fn block(&mut self, block: usize) -> Result<BlockMask> {
         let Some(tests) = &self.tests else {
             return Ok(BlockMask::NONE);
         };
         let mut mask = BlockMask::first(block_rows(self.rows, block));
         for test in tests {
-            test.keep(block, &mut mask)?;
+            let scratch = self.scratch.get_or_insert_default();
+            test.keep(block, &mut mask, scratch)?;
             if mask.is_empty() {
                 break;
             }
@@ -206,11 +185,7 @@ impl CodeSet {
                 table[*low as usize..=*high as usize].fill(1);
             }
         }
-        CodeSet {
-            ranges,
-            null,
-            table,
-        }
+        CodeSet { ranges, null, table }
     }
 }
 
@@ -347,11 +322,7 @@ impl ColumnTest {
             (PageView::Wide(page), ValueSet::Wide(ranges)) => PageTest::Wide { page, ranges },
             (PageView::Text(page), ValueSet::Bytes) => {
                 let decoder = find_decoder(&page, column.decoders())?;
-                PageTest::Text {
-                    page,
-                    decoder,
-                    test: &self.test,
-                }
+                PageTest::Text { page, decoder, test: &self.test }
             }
             _ => return Err(Error::Corrupt("page of another type".into())),
         }))
@@ -377,21 +348,12 @@ impl ColumnTest {
             return Err(Error::Corrupt("page of another type".into()));
         };
         let reach = u64::from(base) + max_of_width(page.width);
-        let clipped = codes
-            .ranges
-            .clip(base, reach.min(u64::from(u32::MAX)) as u32);
+        let clipped = codes.ranges.clip(base, reach.min(u64::from(u32::MAX)) as u32);
         if clipped.as_slice().len() > RANGES_MAX {
-            return Ok(Verdict::Look(PageTest::Table {
-                page,
-                table: &codes.table,
-            }));
+            return Ok(Verdict::Look(PageTest::Table { page, table: &codes.table }));
         }
         let offset = |code: u32| u64::from(code - base);
-        let ranges = clipped
-            .as_slice()
-            .iter()
-            .map(|r| (offset(r.0), offset(r.1)))
-            .collect();
+        let ranges = clipped.as_slice().iter().map(|r| (offset(r.0), offset(r.1))).collect();
         Ok(Verdict::Look(PageTest::Codes { page, ranges }))
     }
 }
@@ -452,20 +414,16 @@ impl PageTest<'_> {
     }
 
     /// Drops from `mask` the rows that do not pass.
-    fn keep(&self, block: usize, mask: &mut BlockMask) -> Result<()> {
+    fn keep(&self, block: usize, mask: &mut BlockMask, scratch: &mut Scratch) -> Result<()> {
         match self {
             PageTest::Codes { page, ranges } => {
                 let (packed, count) = page.packed(block);
-                mask.keep(&mask_packed(packed, count, page.width, ranges));
+                mask.keep(&mask_packed(packed, count, page.width, ranges, scratch));
             }
-            PageTest::Table { page, table } => keep_listed(page, table, block, mask),
-            PageTest::Int { page, ranges } => keep_int(page, ranges, block, mask),
+            PageTest::Table { page, table } => keep_listed(page, table, block, mask, scratch),
+            PageTest::Int { page, ranges } => keep_int(page, ranges, block, mask, scratch),
             PageTest::Wide { page, ranges } => keep_wide(page, ranges, block, mask),
-            PageTest::Text {
-                page,
-                decoder,
-                test,
-            } => {
+            PageTest::Text { page, decoder, test } => {
                 drop_nulls(page, block, mask);
                 keep_text(page, *decoder, test, block, mask)?;
             }
@@ -483,10 +441,15 @@ fn drop_nulls(page: &BlocksPage<'_>, block: usize, mask: &mut BlockMask) {
     }
 }
 
-fn keep_listed(page: &CodesPage<'_>, table: &[u8], block: usize, mask: &mut BlockMask) {
-    let (packed, count) = page.packed(block);
-    let mut offsets = [0; BLOCK];
-    unpack_to_32(packed, count, page.width, &mut offsets);
+fn keep_listed(
+    page: &CodesPage<'_>,
+    table: &[u8],
+    block: usize,
+    mask: &mut BlockMask,
+    scratch: &mut Scratch,
+) {
+    let offsets = &mut *scratch.lanes_32;
+    unpack_to_32(page.packed(block).0, page.width, offsets);
     let table = table.get(page.base as usize..).unwrap_or(&[]);
     let mut listed = [0u64; MASK_WORDS];
     for (word, chunk) in listed.iter_mut().zip(offsets.chunks_exact(64)) {
@@ -498,7 +461,13 @@ fn keep_listed(page: &CodesPage<'_>, table: &[u8], block: usize, mask: &mut Bloc
     mask.keep(&listed);
 }
 
-fn keep_int(page: &BlocksPage<'_>, ranges: &Ranges<i64>, block: usize, mask: &mut BlockMask) {
+fn keep_int(
+    page: &BlocksPage<'_>,
+    ranges: &Ranges<i64>,
+    block: usize,
+    mask: &mut BlockMask,
+    scratch: &mut Scratch,
+) {
     let (packed, width, count) = page.packed(block);
     let base = page.int_base(block);
     let max = max_of_width(width);
@@ -516,7 +485,7 @@ fn keep_int(page: &BlocksPage<'_>, ranges: &Ranges<i64>, block: usize, mask: &mu
             for (o, (low, high)) in offsets.iter_mut().zip(few) {
                 *o = (offset(*low), offset(*high));
             }
-            mask.keep(&mask_packed(packed, count, width, &offsets[..few.len()]));
+            mask.keep(&mask_packed(packed, count, width, &offsets[..few.len()], scratch));
             drop_nulls(page, block, mask);
         }
         _ => {

@@ -18,8 +18,16 @@ mod compare;
 mod filter;
 mod mask;
 mod predicate;
+#[cfg(test)]
+#[allow(clippy::unwrap_used, missing_docs)]
+mod random;
 mod ranges;
 mod run;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod test_segment;
+#[cfg(test)]
+mod tests;
 mod unpack;
 
 pub use column_page::{ColumnPage, NullBits};

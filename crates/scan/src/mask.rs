@@ -2,9 +2,28 @@
 
 use coload_format::bitpack::BLOCK;
 use coload_format::page::block_rows;
+use coload_format::simd_dispatch;
 
 /// Words of a block's mask.
 pub const MASK_WORDS: usize = BLOCK / 64;
+
+#[inline(always)]
+fn count_ones_inner(words: &[u64; MASK_WORDS]) -> usize {
+    words.iter().map(|w| w.count_ones() as usize).sum()
+}
+
+#[inline(always)]
+fn positions_inner(words: &[u64; MASK_WORDS], out: &mut [u16]) -> usize {
+    let mut count = 0;
+    BlockMask { words: *words }.for_each(|row| {
+        out[count] = row as u16;
+        count += 1;
+    });
+    count
+}
+
+simd_dispatch! { fn positions(words: &[u64; MASK_WORDS], out: &mut [u16]) -> usize = positions_inner; }
+simd_dispatch! { fn count_ones(words: &[u64; MASK_WORDS]) -> usize = count_ones_inner; }
 
 /// A bit for each row of a block; bits past the block's rows are clear.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,13 +33,17 @@ pub struct BlockMask {
 }
 
 impl BlockMask {
+    /// All rows of a full block.
+    pub const ALL: BlockMask = BlockMask { words: [u64::MAX; MASK_WORDS] };
+
     /// No row.
-    pub const NONE: BlockMask = BlockMask {
-        words: [0; MASK_WORDS],
-    };
+    pub const NONE: BlockMask = BlockMask { words: [0; MASK_WORDS] };
 
     /// The first `rows` rows.
     pub fn first(rows: usize) -> Self {
+        if rows >= BLOCK {
+            return Self::ALL;
+        }
         let mut words = [0; MASK_WORDS];
         for (w, word) in words.iter_mut().enumerate() {
             *word = match rows.saturating_sub(w * 64) {
@@ -34,7 +57,7 @@ impl BlockMask {
 
     /// How many rows.
     pub fn count(&self) -> usize {
-        self.words.iter().map(|w| w.count_ones() as usize).sum()
+        count_ones(&self.words)
     }
 
     /// Whether there is none.
@@ -79,13 +102,11 @@ impl BlockMask {
     }
 
     /// The selected rows as numbers; says how many.
-    pub fn positions(&self, out: &mut [u16; BLOCK]) -> usize {
-        let mut count = 0;
-        self.for_each(|row| {
-            out[count] = row as u16;
-            count += 1;
-        });
-        count
+    ///
+    /// # Panics
+    /// When `out` is too short for them.
+    pub fn positions(&self, out: &mut [u16]) -> usize {
+        positions(&self.words, out)
     }
 }
 
@@ -163,9 +184,6 @@ mod tests {
             assert!((0..rows).all(|i| usize::from(positions[i]) == i && mask.get(i)));
         }
         let all = Selection::all(2500);
-        assert_eq!(
-            (all.count(), all.block_count(), all.block(2).1),
-            (2500, 3, 452)
-        );
+        assert_eq!((all.count(), all.block_count(), all.block(2).1), (2500, 3, 452));
     }
 }

@@ -46,11 +46,9 @@ pub enum Test {
 impl fmt::Debug for Test {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Test::Range { low, high } => f
-                .debug_struct("Range")
-                .field("low", low)
-                .field("high", high)
-                .finish(),
+            Test::Range { low, high } => {
+                f.debug_struct("Range").field("low", low).field("high", high).finish()
+            }
             Test::In(values) => f.debug_tuple("In").field(values).finish(),
             Test::NotIn(values) => f.debug_tuple("NotIn").field(values).finish(),
             Test::Prefix(bytes) => f.debug_tuple("Prefix").field(bytes).finish(),
@@ -118,9 +116,7 @@ impl Test {
         if good {
             Ok(())
         } else {
-            Err(Error::Invalid(format!(
-                "test {self:?} does not fit a column of {physical:?}"
-            )))
+            Err(Error::Invalid(format!("test {self:?} does not fit a column of {physical:?}")))
         }
     }
 }
@@ -154,9 +150,9 @@ pub fn may_match(
             };
             max.is_none_or(above) && min.is_none_or(below)
         }
-        Test::In(values) => values
-            .iter()
-            .any(|v| min.is_none_or(|m| m <= v) && max.is_none_or(|m| v <= m)),
+        Test::In(values) => {
+            values.iter().any(|v| min.is_none_or(|m| m <= v) && max.is_none_or(|m| v <= m))
+        }
         Test::NotIn(values) => min != max || min.is_none_or(|m| !values.contains(m)),
         Test::Prefix(prefix) => {
             let after = |b: &Value| matches!(b, Value::Bytes(b) if b[..b.len().min(prefix.len())] < prefix[..b.len().min(prefix.len())]);

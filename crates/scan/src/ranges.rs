@@ -68,12 +68,7 @@ impl<T: Step> Ranges<T> {
         let start = self.ranges.partition_point(|r| r.1 < low);
         let end = self.ranges.partition_point(|r| r.0 <= high);
         let clipped = self.ranges.get(start..end).unwrap_or(&[]);
-        Ranges {
-            ranges: clipped
-                .iter()
-                .map(|r| (r.0.max(low), r.1.min(high)))
-                .collect(),
-        }
+        Ranges { ranges: clipped.iter().map(|r| (r.0.max(low), r.1.min(high))).collect() }
     }
 
     /// Whether `value` is in it.
@@ -85,9 +80,7 @@ impl<T: Step> Ranges<T> {
     /// Whether it holds all of `low..=high`.
     pub fn covers(&self, low: T, high: T) -> bool {
         let at = self.ranges.partition_point(|r| r.1 < low);
-        self.ranges
-            .get(at)
-            .is_some_and(|r| r.0 <= low && high <= r.1)
+        self.ranges.get(at).is_some_and(|r| r.0 <= low && high <= r.1)
     }
 
     /// The ranges.
@@ -109,10 +102,7 @@ mod tests {
     fn union_joins_neighbours_and_complement_is_its_inverse() {
         let r = Ranges::<i64>::union(vec![(5, 7), (1, 2), (3, 4), (9, 8), (20, 30)]);
         assert_eq!(r.as_slice(), &[(1, 7), (20, 30)]);
-        assert_eq!(
-            r.complement().as_slice(),
-            &[(i64::MIN, 0), (8, 19), (31, i64::MAX)]
-        );
+        assert_eq!(r.complement().as_slice(), &[(i64::MIN, 0), (8, 19), (31, i64::MAX)]);
         assert_eq!(r.complement().complement(), r);
         assert!(r.contains(20) && !r.contains(19) && r.covers(2, 6) && !r.covers(7, 20));
         assert_eq!(r.clip(6, 21).as_slice(), &[(6, 7), (20, 21)]);

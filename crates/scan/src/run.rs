@@ -29,17 +29,12 @@ impl PageQueue {
             .enumerate()
             .flat_map(|(segment, count)| (0..count).map(move |page| PageRef { segment, page }))
             .collect();
-        PageQueue {
-            pages,
-            next: AtomicUsize::new(0),
-        }
+        PageQueue { pages, next: AtomicUsize::new(0) }
     }
 
     /// The next page nobody has taken.
     pub fn take(&self) -> Option<PageRef> {
-        self.pages
-            .get(self.next.fetch_add(1, Ordering::Relaxed))
-            .copied()
+        self.pages.get(self.next.fetch_add(1, Ordering::Relaxed)).copied()
     }
 
     /// How many pages there are in all.

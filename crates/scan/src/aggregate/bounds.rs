@@ -40,8 +40,7 @@ fn shape_of(term: &Term, roots: &[RootPlan]) -> Shape {
 }
 
 fn is_within_32(low: i128, high: i128) -> bool {
-    high.checked_sub(low)
-        .is_some_and(|range| range <= i128::from(u32::MAX))
+    high.checked_sub(low).is_some_and(|range| range <= i128::from(u32::MAX))
 }
 
 fn is_within_64(low: i128, high: i128) -> bool {
@@ -52,16 +51,9 @@ fn is_within_64(low: i128, high: i128) -> bool {
 pub fn plan_root(root: &Root, roots: &[RootPlan]) -> RootPlan {
     let (a, b, interval) = match root {
         Root::Add(a, b) => (a, b, add(term_interval(a, roots), term_interval(b, roots))),
-        Root::Mul(a, b) => (
-            a,
-            b,
-            multiply(term_interval(a, roots), term_interval(b, roots)),
-        ),
+        Root::Mul(a, b) => (a, b, multiply(term_interval(a, roots), term_interval(b, roots))),
         Root::Column(_) => {
-            return RootPlan {
-                shape: Shape::Huge,
-                interval: None,
-            };
+            return RootPlan { shape: Shape::Huge, interval: None };
         }
     };
     let shapes = (shape_of(a, roots), shape_of(b, roots));
@@ -85,17 +77,8 @@ fn add(a: Interval, b: Interval) -> Interval {
 
 fn multiply(a: Interval, b: Interval) -> Interval {
     let ((a, b), (c, d)) = (a?, b?);
-    let corners = [
-        a.checked_mul(c)?,
-        a.checked_mul(d)?,
-        b.checked_mul(c)?,
-        b.checked_mul(d)?,
-    ];
-    Some(
-        corners
-            .iter()
-            .fold((i128::MAX, i128::MIN), |(l, h), v| (l.min(*v), h.max(*v))),
-    )
+    let corners = [a.checked_mul(c)?, a.checked_mul(d)?, b.checked_mul(c)?, b.checked_mul(d)?];
+    Some(corners.iter().fold((i128::MAX, i128::MIN), |(l, h), v| (l.min(*v), h.max(*v))))
 }
 
 /// The largest magnitude in an interval, if it fits `i64`.
@@ -106,10 +89,7 @@ pub fn magnitude(interval: Interval) -> Option<i64> {
 
 /// Plans a column of numbers within `low..=high`, of which 32-bit raw values can be had (`narrow`).
 pub fn plan_column(low: i128, high: i128, shape: Shape) -> RootPlan {
-    RootPlan {
-        shape,
-        interval: Some((low, high)),
-    }
+    RootPlan { shape, interval: Some((low, high)) }
 }
 
 /// The shape for plain numbers in these bounds.

@@ -1,14 +1,13 @@
 //! The dense groups of a segment: the codes of the grouping columns as one number.
 
-use coload_format::bitpack::{BLOCK, unpack_one, unpack_u8};
+use coload_format::bitpack::BLOCK;
 use coload_format::page::{CodesPage, PageView};
 use coload_format::{Code, Error, Result, Value, simd_dispatch};
 use coload_store::SegmentFile;
 
 use super::GROUPS_MAX;
 use super::vectors::Rows;
-use crate::compare::max_of_width;
-use crate::unpack::unpack_to_32;
+use crate::unpack::{unpack_rows, unpack_to_8, unpack_to_32};
 
 /// A grouping column.
 #[derive(Debug, Clone)]
@@ -35,10 +34,7 @@ impl GroupSpace {
     /// Lays out the groups of a segment; `None` when a column has pages without codes or there are
     /// too many groups.
     pub fn new(segment: &SegmentFile, columns: &[usize]) -> Result<Option<Self>> {
-        let mut space = GroupSpace {
-            columns: Vec::with_capacity(columns.len()),
-            total: 1,
-        };
+        let mut space = GroupSpace { columns: Vec::with_capacity(columns.len()), total: 1 };
         for column in columns {
             let index = segment.column(*column)?.index();
             let all_codes = index
@@ -54,11 +50,7 @@ impl GroupSpace {
                 return Ok(None);
             }
             let stride = space.total as u32;
-            space.columns.push(GroupColumn {
-                column: *column,
-                codes: codes as u32,
-                stride,
-            });
+            space.columns.push(GroupColumn { column: *column, codes: codes as u32, stride });
             space.total = total;
         }
         Ok(Some(space))
@@ -110,6 +102,12 @@ fn add_u32_inner(offsets: &[u32; BLOCK], base: u32, stride: u32, groups: &mut [u
     }
 }
 
+#[inline(always)]
+fn max_u32_inner(values: &[u32]) -> u32 {
+    values.iter().fold(0, |max, v| max.max(*v))
+}
+
+simd_dispatch! { fn max_u32(values: &[u32]) -> u32 = max_u32_inner; }
 simd_dispatch! {
     fn add_u8(offsets: &[u8; BLOCK], base: u8, stride: u8, groups: &mut [u8; BLOCK]) = add_u8_inner;
 }
@@ -118,80 +116,82 @@ simd_dispatch! {
 }
 
 impl GroupPage<'_> {
-    /// The group of each row, when there are at most 256 groups.
-    pub fn load_u8(&self, block: usize, rows: Rows<'_>, groups: &mut [u8; BLOCK]) -> Result<()> {
+    /// The group of each row, when there are at most 256 groups. Rows that do not count, and codes
+    /// past the dictionary in a damaged file, may give any number.
+    pub fn load_u8(&self, block: usize, rows: Rows<'_>, scratch: &mut GroupScratch) {
+        let GroupScratch { offsets_8: offsets, offsets_32: wide, groups_8: groups, .. } = scratch;
         groups.fill(0);
         for (page, column) in &self.columns {
-            let mut offsets = [0; BLOCK];
-            let (packed, count) = page.packed(block);
             match rows {
-                Rows::All if page.width == 0 => {}
                 Rows::All if page.width <= 8 => {
-                    unpack_u8(packed, count, page.width, &mut offsets);
+                    unpack_to_8(page.packed(block).0, page.width, offsets);
                 }
                 _ => {
-                    let mut wide = [0; BLOCK];
-                    load_offsets(page, block, rows, &mut wide);
-                    for (o, w) in offsets.iter_mut().zip(&wide) {
+                    load_offsets(page, block, rows, wide);
+                    for (o, w) in offsets.iter_mut().zip(wide.iter()) {
                         *o = *w as u8;
                     }
                 }
             }
-            let used = used_rows(rows, count);
-            column.check(page, || {
-                offsets[..used].iter().max().copied().map_or(0, u32::from)
-            })?;
-            add_u8(&offsets, page.base as u8, column.stride as u8, groups);
+            add_u8(offsets, page.base as u8, column.stride as u8, groups);
         }
-        Ok(())
     }
 
-    /// The group of each row.
-    pub fn load_u32(&self, block: usize, rows: Rows<'_>, groups: &mut [u32; BLOCK]) -> Result<()> {
+    /// The group of each row; those of the first `used` are below `total`.
+    ///
+    /// # Errors
+    /// `Corrupt` when a code is past its dictionary.
+    pub fn load_u32(
+        &self,
+        block: usize,
+        rows: Rows<'_>,
+        total: usize,
+        scratch: &mut GroupScratch,
+    ) -> Result<()> {
+        let GroupScratch { offsets_32: offsets, groups_32: groups, .. } = scratch;
         groups.fill(0);
+        let mut used = BLOCK;
         for (page, column) in &self.columns {
-            let mut offsets = [0; BLOCK];
-            let (_, count) = page.packed(block);
-            load_offsets(page, block, rows, &mut offsets);
-            let used = used_rows(rows, count);
-            column.check(page, || offsets[..used].iter().max().copied().unwrap_or(0))?;
-            add_u32(&offsets, page.base, column.stride, groups);
+            load_offsets(page, block, rows, offsets);
+            add_u32(offsets, page.base, column.stride, groups);
+            used = match rows {
+                Rows::All => page.packed(block).1,
+                Rows::Few(positions) => positions.len(),
+            };
+        }
+        if max_u32(&groups[..used]) as usize >= total {
+            return Err(Error::Corrupt("code past its dictionary".into()));
         }
         Ok(())
     }
 }
 
-impl GroupColumn {
-    /// Refuses codes past the dictionary, which only a damaged file can hold.
-    fn check(&self, page: &CodesPage<'_>, largest: impl FnOnce() -> u32) -> Result<()> {
-        let codes = u64::from(self.codes);
-        if u64::from(page.base) + max_of_width(page.width) < codes
-            || u64::from(page.base) + u64::from(largest()) < codes
-        {
-            return Ok(());
-        }
-        Err(Error::Corrupt(format!(
-            "code over {codes} in column {}",
-            self.column
-        )))
-    }
+/// Room for the groups of a block.
+#[derive(Debug)]
+pub struct GroupScratch {
+    offsets_8: Box<[u8; BLOCK]>,
+    offsets_32: Box<[u32; BLOCK]>,
+    pub groups_8: Box<[u8; BLOCK]>,
+    pub groups_32: Box<[u32; BLOCK]>,
 }
 
-fn used_rows(rows: Rows<'_>, count: usize) -> usize {
-    match rows {
-        Rows::All => count,
-        Rows::Few(positions) => positions.len(),
+impl Default for GroupScratch {
+    fn default() -> Self {
+        GroupScratch {
+            offsets_8: Box::new([0; BLOCK]),
+            offsets_32: Box::new([0; BLOCK]),
+            groups_8: Box::new([0; BLOCK]),
+            groups_32: Box::new([0; BLOCK]),
+        }
     }
 }
 
 fn load_offsets(page: &CodesPage<'_>, block: usize, rows: Rows<'_>, out: &mut [u32; BLOCK]) {
-    let (packed, count) = page.packed(block);
+    let (packed, _) = page.packed(block);
     match rows {
-        Rows::All => unpack_to_32(packed, count, page.width, out),
+        Rows::All => unpack_to_32(packed, page.width, out),
         Rows::Few(positions) => {
-            for (o, row) in out.iter_mut().zip(positions) {
-                *o = unpack_one(packed, usize::from(*row), page.width) as u32;
-            }
+            unpack_rows(packed, page.width, positions, |slot, offset| out[slot] = offset);
         }
     }
 }

@@ -45,16 +45,12 @@ fn mul_32_inner(x: &[u32], p: Line32, y: &[u32], q: Line32, low: u32, out: &mut 
     match (p.b, q.b) {
         // No multiplication for the usual factors.
         (1, 1) => zip_map(x, y, out, |x, y| {
-            p.a.wrapping_add(x)
-                .wrapping_mul(q.a.wrapping_add(y))
-                .wrapping_sub(low)
+            p.a.wrapping_add(x).wrapping_mul(q.a.wrapping_add(y)).wrapping_sub(low)
         }),
-        (1, _) => zip_map(x, y, out, |x, y| {
-            p.a.wrapping_add(x).wrapping_mul(q.at(y)).wrapping_sub(low)
-        }),
-        _ => zip_map(x, y, out, |x, y| {
-            p.at(x).wrapping_mul(q.at(y)).wrapping_sub(low)
-        }),
+        (1, _) => {
+            zip_map(x, y, out, |x, y| p.a.wrapping_add(x).wrapping_mul(q.at(y)).wrapping_sub(low))
+        }
+        _ => zip_map(x, y, out, |x, y| p.at(x).wrapping_mul(q.at(y)).wrapping_sub(low)),
     }
 }
 
@@ -64,21 +60,16 @@ fn mul_32_to_64_inner(x: &[u32], p: Line32, y: &[u32], q: Line32, out: &mut [i64
         (1, 1) => zip_map(x, y, out, |x, y| {
             (u64::from(p.a.wrapping_add(x)) * u64::from(q.a.wrapping_add(y))) as i64
         }),
-        (1, _) => zip_map(x, y, out, |x, y| {
-            (u64::from(p.a.wrapping_add(x)) * u64::from(q.at(y))) as i64
-        }),
-        _ => zip_map(x, y, out, |x, y| {
-            (u64::from(p.at(x)) * u64::from(q.at(y))) as i64
-        }),
+        (1, _) => {
+            zip_map(x, y, out, |x, y| (u64::from(p.a.wrapping_add(x)) * u64::from(q.at(y))) as i64)
+        }
+        _ => zip_map(x, y, out, |x, y| (u64::from(p.at(x)) * u64::from(q.at(y))) as i64),
     }
 }
 
 #[inline(always)]
 fn add_32_inner(x: &[u32], bx: u32, y: &[u32], by: u32, a: u32, out: &mut [u32]) {
-    zip_map(x, y, out, |x, y| {
-        a.wrapping_add(bx.wrapping_mul(x))
-            .wrapping_add(by.wrapping_mul(y))
-    });
+    zip_map(x, y, out, |x, y| a.wrapping_add(bx.wrapping_mul(x)).wrapping_add(by.wrapping_mul(y)));
 }
 
 #[inline(always)]
@@ -287,41 +278,22 @@ mod tests {
 
     #[test]
     fn masked_sums_agree_with_adding_row_by_row() {
-        let values: Vec<u32> = (0..1024u32)
-            .map(|i| i.wrapping_mul(2_654_435_761))
-            .collect();
+        let values: Vec<u32> = (0..1024u32).map(|i| i.wrapping_mul(2_654_435_761)).collect();
         let small: Vec<u32> = values.iter().map(|v| v >> 6).collect();
-        let wide: Vec<i64> = values
-            .iter()
-            .map(|v| i64::from(*v) * 1000 - (1 << 40))
-            .collect();
-        for mask in [
-            [0u64; 16],
-            [u64::MAX; 16],
-            std::array::from_fn(|i| 0x9e37_79b9_7f4a_7c15 << i),
-        ] {
+        let wide: Vec<i64> = values.iter().map(|v| i64::from(*v) * 1000 - (1 << 40)).collect();
+        for mask in
+            [[0u64; 16], [u64::MAX; 16], std::array::from_fn(|i| 0x9e37_79b9_7f4a_7c15 << i)]
+        {
             let picked = |i: usize| mask[i / 64] >> (i % 64) & 1 == 1;
-            let model: u64 = (0..1024)
-                .filter(|i| picked(*i))
-                .map(|i| u64::from(values[i]))
-                .sum();
+            let model: u64 = (0..1024).filter(|i| picked(*i)).map(|i| u64::from(values[i])).sum();
             assert_eq!(sum_u32(&values, &mask, u32::MAX), model);
             assert_eq!(sum_u32_portable(&values, &mask), model);
-            let model: u64 = (0..1024)
-                .filter(|i| picked(*i))
-                .map(|i| u64::from(small[i]))
-                .sum();
+            let model: u64 = (0..1024).filter(|i| picked(*i)).map(|i| u64::from(small[i])).sum();
             assert_eq!(sum_u32(&small, &mask, SMALL - 1), model);
             let model: i64 = (0..1024).filter(|i| picked(*i)).map(|i| wide[i]).sum();
-            assert_eq!(
-                (sum_i64(&wide, &mask), sum_i64_portable(&wide, &mask)),
-                (model, model)
-            );
+            assert_eq!((sum_i64(&wide, &mask), sum_i64_portable(&wide, &mask)), (model, model));
             let rows = || (0..1024).filter(|i| picked(*i));
-            let model = (
-                rows().map(|i| values[i]).min(),
-                rows().map(|i| values[i]).max(),
-            );
+            let model = (rows().map(|i| values[i]).min(), rows().map(|i| values[i]).max());
             let expected = (model.0.unwrap_or(u32::MAX), model.1.unwrap_or(0));
             assert_eq!(range_u32(&values, &mask), expected);
             let model = (rows().map(|i| wide[i]).min(), rows().map(|i| wide[i]).max());

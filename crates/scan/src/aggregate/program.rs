@@ -100,11 +100,7 @@ impl Program {
             };
             outputs.push(Output { step, slots });
         }
-        Ok(Program {
-            columns: builder.columns,
-            roots: builder.roots,
-            outputs,
-        })
+        Ok(Program { columns: builder.columns, roots: builder.roots, outputs })
     }
 }
 
@@ -134,11 +130,7 @@ impl Builder {
     fn term(&mut self, expr: &Expr) -> Result<Term> {
         Ok(match expr {
             Expr::Column(column) => over(self.column(*column)),
-            Expr::Literal(value) => Term {
-                root: None,
-                factor: 0,
-                offset: *value,
-            },
+            Expr::Literal(value) => Term { root: None, factor: 0, offset: *value },
             Expr::Add(a, b) => {
                 let (a, b) = (self.term(a)?, self.term(b)?);
                 self.add(a, b)?
@@ -165,11 +157,7 @@ impl Builder {
             (None, _) => Term { offset, ..b },
             (x, y) if x == y => {
                 let factor = a.factor.checked_add(b.factor).ok_or_else(too_large)?;
-                Term {
-                    root: x,
-                    factor,
-                    offset,
-                }
+                Term { root: x, factor, offset }
             }
             _ => over(self.root(Root::Add(a, b))),
         })
@@ -194,20 +182,12 @@ impl Builder {
 }
 
 fn over(root: usize) -> Term {
-    Term {
-        root: Some(root),
-        factor: 1,
-        offset: 0,
-    }
+    Term { root: Some(root), factor: 1, offset: 0 }
 }
 
 fn scale(term: Term, by: i128) -> Result<Term> {
     match (term.factor.checked_mul(by), term.offset.checked_mul(by)) {
-        (Some(factor), Some(offset)) => Ok(Term {
-            factor,
-            offset,
-            ..term
-        }),
+        (Some(factor), Some(offset)) => Ok(Term { factor, offset, ..term }),
         _ => Err(too_large()),
     }
 }

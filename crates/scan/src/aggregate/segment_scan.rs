@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use coload_format::bitpack::{BLOCK, unpack_one};
+use coload_format::bitpack::BLOCK;
 use coload_format::page::{BlocksPage, CodesPage, PageDetail, PageView, block_rows};
 use coload_format::{Error, Physical, Result, Value, Values};
 use coload_store::SegmentFile;
@@ -11,7 +11,7 @@ use super::bounds::{
     RootPlan, Shape, magnitude, plain_shape, plan_column, plan_root, term_interval,
 };
 use super::expr::{Aggregate, Query};
-use super::groups::{GroupPage, GroupSpace};
+use super::groups::{GroupPage, GroupScratch, GroupSpace};
 use super::kernels::{range_i64, range_u32, sum_i64, sum_u32};
 use super::program::{Output, Program, Root, Step, Term};
 use super::state::{Accumulator, Dense, State, sum_overflow};
@@ -21,9 +21,10 @@ use super::vectors::{
     term_line,
 };
 use super::{FEW_ROWS, MASKED_GROUPS_MAX};
-use crate::compare::{mask_packed, mask_u8};
+use crate::compare::{Scratch, mask_packed, mask_u8};
 use crate::filter::{Filter, null_words};
 use crate::mask::{BlockMask, MASK_WORDS};
+use crate::unpack::unpack_rows;
 
 /// An aggregate query prepared for one segment.
 #[derive(Debug, Clone)]
@@ -52,11 +53,7 @@ pub fn supports(segment: &SegmentFile, query: &Query) -> Result<bool> {
             return Ok(false);
         }
     }
-    if query
-        .groups
-        .iter()
-        .any(|column| *column >= segment.column_count())
-    {
+    if query.groups.iter().any(|column| *column >= segment.column_count()) {
         return Ok(false);
     }
     Ok(GroupSpace::new(segment, &query.groups)?.is_some())
@@ -84,12 +81,7 @@ impl SegmentScan {
                 _ => CodeValues::None,
             });
         }
-        Ok(SegmentScan {
-            program,
-            filter,
-            groups,
-            codes,
-        })
+        Ok(SegmentScan { program, filter, groups, codes })
     }
 
     /// The values of a group's columns.
@@ -108,21 +100,16 @@ impl SegmentScan {
         index: usize,
         state: &mut State,
     ) -> Result<()> {
-        let filter = self.filter.open(segment, page)?;
+        let mut filter = self.filter.open(segment, page)?;
         if filter.is_none() {
             return Ok(());
         }
-        let mut vectors = std::mem::take(&mut state.vectors);
-        vectors.resize_with(self.program.roots.len(), Vector::new);
+        let mut scratch = std::mem::take(&mut state.scratch);
+        scratch.vectors.resize_with(self.program.roots.len(), Vector::new);
         let dense = state.dense(index, &self.program, self.groups.total);
         let plan = PagePlan::open(self, segment, page)?;
         let rows = segment.page_rows()[page] as usize;
-        let mut scan = PageScan {
-            plan,
-            dense,
-            vectors,
-            small: Vec::new(),
-        };
+        let mut scan = PageScan { plan, dense, scratch, small: Vec::new() };
         if scan.plan.only_counts() && self.groups.total == 1 && filter.is_all() {
             scan.dense.rows[0] += rows as u64;
         } else {
@@ -131,7 +118,7 @@ impl SegmentScan {
                 scan.add_block(block, &filter.block(block)?, block_rows(rows, block))?;
             }
         }
-        state.vectors = scan.vectors;
+        state.scratch = scan.scratch;
         Ok(())
     }
 }
@@ -177,18 +164,12 @@ impl<'a> PagePlan<'a> {
             .map(|column| open_nulls(segment, *column, page))
             .collect::<Result<_>>()?;
         let groups = scan.groups.open(segment, page)?;
-        Ok(PagePlan {
-            program,
-            total: scan.groups.total,
-            groups,
-            numbers,
-            plans,
-            nulls,
-        })
+        Ok(PagePlan { program, total: scan.groups.total, groups, numbers, plans, nulls })
     }
 
     fn only_counts(&self) -> bool {
-        self.program.roots.is_empty() && self.nulls.iter().all(Option::is_none)
+        self.program.outputs.iter().all(|output| output.step == Step::Count)
+            && self.nulls.iter().all(Option::is_none)
     }
 }
 
@@ -223,14 +204,7 @@ fn open_numbers<'a>(
         PageDetail::Wide { min, max } => plan_column(*min, *max, Shape::Huge),
         PageDetail::Text { .. } => return Err(Error::Corrupt("page holds no numbers".into())),
     };
-    Ok((
-        NumberPage {
-            view: segment.page(column, page)?,
-            codes,
-            dictionary,
-        },
-        plan,
-    ))
+    Ok((NumberPage { view: segment.page(column, page)?, codes, dictionary }, plan))
 }
 
 fn open_nulls(segment: &SegmentFile, column: usize, page: usize) -> Result<Option<NullSource<'_>>> {
@@ -240,31 +214,27 @@ fn open_nulls(segment: &SegmentFile, column: usize, page: usize) -> Result<Optio
     Ok(Some(match segment.page(column, page)? {
         PageView::Codes(codes) => {
             let null = segment.dictionary(column)?.map_or(0, |d| d.null_code().0);
-            NullSource::Codes {
-                page: codes,
-                offset: u64::from(null.wrapping_sub(codes.base)),
-            }
+            NullSource::Codes { page: codes, offset: u64::from(null.wrapping_sub(codes.base)) }
         }
         PageView::Int(page) | PageView::Wide(page) | PageView::Text(page) => NullSource::Bits(page),
     }))
 }
 
 impl NullSource<'_> {
-    fn words(&self, block: usize, rows: Rows<'_>) -> [u64; MASK_WORDS] {
+    fn words(&self, block: usize, rows: Rows<'_>, scratch: &mut Scratch) -> [u64; MASK_WORDS] {
         let mut words = [0; MASK_WORDS];
         match (self, rows) {
             (NullSource::Codes { page, offset }, Rows::All) => {
                 let (packed, count) = page.packed(block);
                 if *offset <= crate::compare::max_of_width(page.width) {
-                    words = mask_packed(packed, count, page.width, &[(*offset, *offset)]);
+                    words = mask_packed(packed, count, page.width, &[(*offset, *offset)], scratch);
                 }
             }
             (NullSource::Codes { page, offset }, Rows::Few(positions)) => {
                 let (packed, _) = page.packed(block);
-                for (i, row) in positions.iter().enumerate() {
-                    let is_null = unpack_one(packed, usize::from(*row), page.width) == *offset;
-                    words[i / 64] |= u64::from(is_null) << (i % 64);
-                }
+                unpack_rows(packed, page.width, positions, |i, found| {
+                    words[i / 64] |= u64::from(u64::from(found) == *offset) << (i % 64);
+                });
             }
             (NullSource::Bits(page), Rows::All) => {
                 words = null_words(page, block).unwrap_or(words);
@@ -280,11 +250,32 @@ impl NullSource<'_> {
     }
 }
 
+/// Buffers of one block, kept to spare their allocation.
+#[derive(Debug)]
+pub struct ScanScratch {
+    positions: Box<[u16; BLOCK]>,
+    /// By root.
+    vectors: Vec<Vector>,
+    groups: GroupScratch,
+    compare: Scratch,
+}
+
+impl Default for ScanScratch {
+    fn default() -> Self {
+        ScanScratch {
+            positions: Box::new([0; BLOCK]),
+            vectors: Vec::new(),
+            groups: GroupScratch::default(),
+            compare: Scratch::default(),
+        }
+    }
+}
+
 /// The loop over one page.
 struct PageScan<'a, 'b> {
     plan: PagePlan<'a>,
     dense: &'b mut Dense,
-    vectors: Vec<Vector>,
+    scratch: ScanScratch,
     /// By output: whether rows may be added in 64 bits, one by one.
     small: Vec<bool>,
 }
@@ -302,12 +293,7 @@ struct BlockRows<'a> {
 impl PageScan<'_, '_> {
     fn reserve(&mut self, rows: usize) -> Result<()> {
         let (plan, total) = (&self.plan, self.plan.total);
-        for (output, accumulator) in plan
-            .program
-            .outputs
-            .iter()
-            .zip(&mut self.dense.accumulators)
-        {
+        for (output, accumulator) in plan.program.outputs.iter().zip(&mut self.dense.accumulators) {
             let small = match &output.step {
                 Step::Sum(term) if total > MASKED_GROUPS_MAX => {
                     let most = magnitude(term_interval(term, &plan.plans))
@@ -326,7 +312,7 @@ impl PageScan<'_, '_> {
         if selected_count == 0 {
             return Ok(());
         }
-        let mut positions = [0; BLOCK];
+        let mut positions = [0; FEW_ROWS];
         let (rows, mask) = if selected_count <= FEW_ROWS && selected_count < count {
             let few = selected.positions(&mut positions);
             (Rows::Few(&positions[..few]), BlockMask::first(few).words)
@@ -336,12 +322,7 @@ impl PageScan<'_, '_> {
         let slots = row_slots(rows);
         self.load(block, rows, slots, &mask)?;
         let nulls = self.output_nulls(block, rows);
-        let rows = BlockRows {
-            rows,
-            slots,
-            mask,
-            nulls,
-        };
+        let rows = BlockRows { rows, slots, mask, nulls };
         match self.plan.total {
             1 => self.add_masked(0, &rows.mask, &rows),
             2..=MASKED_GROUPS_MAX => self.add_groups(block, &rows),
@@ -354,48 +335,41 @@ impl PageScan<'_, '_> {
             match &self.plan.numbers[index] {
                 Some(page) => {
                     let shape = self.plan.plans[index].shape;
-                    load_column(page, shape, block, rows, &mut self.vectors[index])?;
+                    load_column(page, shape, block, rows, &mut self.scratch.vectors[index])?;
                 }
                 None => {
                     let plans = &self.plan.plans;
-                    compute_root(index, root, plans, slots, mask, &mut self.vectors);
+                    compute_root(index, root, plans, slots, mask, &mut self.scratch.vectors);
                 }
             }
         }
         Ok(())
     }
 
-    fn output_nulls(&self, block: usize, rows: Rows<'_>) -> Vec<Option<[u64; MASK_WORDS]>> {
+    fn output_nulls(&mut self, block: usize, rows: Rows<'_>) -> Vec<Option<[u64; MASK_WORDS]>> {
         if self.plan.nulls.iter().all(Option::is_none) {
             return Vec::new();
         }
-        let by_slot: Vec<_> = self
-            .plan
-            .nulls
-            .iter()
-            .map(|source| source.as_ref().map(|source| source.words(block, rows)))
-            .collect();
+        let compare = &mut self.scratch.compare;
+        let mut words = |source: &NullSource<'_>| source.words(block, rows, compare);
+        let by_slot: Vec<_> =
+            self.plan.nulls.iter().map(|source| source.as_ref().map(&mut words)).collect();
         let join = |output: &Output| {
-            output
-                .slots
-                .iter()
-                .filter_map(|slot| by_slot[*slot])
-                .reduce(|mut a, b| {
-                    for (a, b) in a.iter_mut().zip(b) {
-                        *a |= b;
-                    }
-                    a
-                })
+            output.slots.iter().filter_map(|slot| by_slot[*slot]).reduce(|mut a, b| {
+                for (a, b) in a.iter_mut().zip(b) {
+                    *a |= b;
+                }
+                a
+            })
         };
         self.plan.program.outputs.iter().map(join).collect()
     }
 
     fn add_groups(&mut self, block: usize, rows: &BlockRows<'_>) -> Result<()> {
-        let mut groups = [0; BLOCK];
-        self.plan.groups.load_u8(block, rows.rows, &mut groups)?;
+        self.plan.groups.load_u8(block, rows.rows, &mut self.scratch.groups);
         for group in 0..self.plan.total {
             let mut mask = [0; MASK_WORDS];
-            mask_u8(&groups, group as u8, 0, &mut mask);
+            mask_u8(&self.scratch.groups.groups_8, group as u8, 0, &mut mask);
             for (a, b) in mask.iter_mut().zip(&rows.mask) {
                 *a &= b;
             }
@@ -416,12 +390,7 @@ impl PageScan<'_, '_> {
             return Ok(());
         }
         self.dense.rows[group] += count;
-        let outputs = self
-            .plan
-            .program
-            .outputs
-            .iter()
-            .zip(&mut self.dense.accumulators);
+        let outputs = self.plan.program.outputs.iter().zip(&mut self.dense.accumulators);
         for (i, (output, accumulator)) in outputs.enumerate() {
             let (mut mask, mut count) = (*mask, count);
             if let Some(Some(nulls)) = rows.nulls.get(i) {
@@ -435,7 +404,7 @@ impl PageScan<'_, '_> {
             if count > 0 {
                 let used = &mask[..rows.slots / 64];
                 let block = MaskedRows {
-                    vectors: &self.vectors,
+                    vectors: &self.scratch.vectors,
                     plans: &self.plan.plans,
                     mask: used,
                     count,
@@ -448,20 +417,16 @@ impl PageScan<'_, '_> {
 
     /// Adds each row to its group.
     fn scatter(&mut self, block: usize, rows: &BlockRows<'_>) -> Result<()> {
-        let mut groups = [0; BLOCK];
-        self.plan.groups.load_u32(block, rows.rows, &mut groups)?;
-        let mut positions = [0; BLOCK];
+        let scratch = &mut self.scratch;
+        self.plan.groups.load_u32(block, rows.rows, self.plan.total, &mut scratch.groups)?;
+        let groups = &*scratch.groups.groups_32;
+        let positions = &mut scratch.positions;
         let mask = BlockMask { words: rows.mask };
-        let count = mask.positions(&mut positions);
+        let count = mask.positions(&mut positions[..]);
         for position in &positions[..count] {
             self.dense.rows[groups[usize::from(*position)] as usize] += 1;
         }
-        let outputs = self
-            .plan
-            .program
-            .outputs
-            .iter()
-            .zip(&mut self.dense.accumulators);
+        let outputs = self.plan.program.outputs.iter().zip(&mut self.dense.accumulators);
         for (i, (output, accumulator)) in outputs.enumerate() {
             let mut counted = mask;
             if let Some(Some(nulls)) = rows.nulls.get(i) {
@@ -472,12 +437,12 @@ impl PageScan<'_, '_> {
                     accumulator.add_nulls(groups[row] as usize, 1, self.plan.total);
                 });
             }
-            let count = counted.positions(&mut positions);
+            let count = counted.positions(&mut positions[..]);
             let scattered = ScatteredRows {
-                vectors: &self.vectors,
+                vectors: &scratch.vectors,
                 slots: rows.slots,
                 positions: &positions[..count],
-                groups: &groups,
+                groups,
             };
             scattered.add(&output.step, self.small[i], accumulator)?;
         }
@@ -486,7 +451,7 @@ impl PageScan<'_, '_> {
 }
 
 fn count_bits(mask: &[u64; MASK_WORDS]) -> u64 {
-    mask.iter().map(|w| u64::from(w.count_ones())).sum()
+    BlockMask { words: *mask }.count() as u64
 }
 
 /// Rows of one group in one block, at least one.
@@ -549,9 +514,7 @@ impl MaskedRows<'_> {
             }
         };
         sum.and_then(|sum| {
-            term.factor
-                .checked_mul(sum)?
-                .checked_add(term.offset.checked_mul(count)?)
+            term.factor.checked_mul(sum)?.checked_add(term.offset.checked_mul(count)?)
         })
         .ok_or_else(sum_overflow)
     }

@@ -6,8 +6,7 @@ use coload_format::{Error, Result, Value};
 use coload_store::SegmentFile;
 
 use super::program::{Program, Step};
-use super::segment_scan::SegmentScan;
-use super::vectors::Vector;
+use super::segment_scan::{ScanScratch, SegmentScan};
 
 /// The result of one aggregate in one group.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -38,8 +37,7 @@ pub struct GroupRow {
 pub struct State {
     /// By the caller's index of the segment.
     dense: Vec<Option<Dense>>,
-    /// Vectors of one block, one a root; kept to spare their allocation.
-    pub(super) vectors: Vec<Vector>,
+    pub(super) scratch: ScanScratch,
 }
 
 /// The groups of one segment.
@@ -93,19 +91,8 @@ impl Accumulator {
             Kind::Max => vec![i128::MIN; groups],
             Kind::Count | Kind::Float => Vec::new(),
         };
-        let floats = if kind == Kind::Float {
-            vec![0.0; groups]
-        } else {
-            Vec::new()
-        };
-        Accumulator {
-            kind,
-            nulls: Vec::new(),
-            small: Vec::new(),
-            reach: 0,
-            large,
-            floats,
-        }
+        let floats = if kind == Kind::Float { vec![0.0; groups] } else { Vec::new() };
+        Accumulator { kind, nulls: Vec::new(), small: Vec::new(), reach: 0, large, floats }
     }
 
     /// Whether the next page may add to `small`, its additions to any group being at most `amount`
@@ -127,9 +114,7 @@ impl Accumulator {
 
     fn flush(&mut self) -> Result<()> {
         for (large, small) in self.large.iter_mut().zip(&mut self.small) {
-            *large = large
-                .checked_add(i128::from(*small))
-                .ok_or_else(sum_overflow)?;
+            *large = large.checked_add(i128::from(*small)).ok_or_else(sum_overflow)?;
             *small = 0;
         }
         self.reach = 0;
@@ -193,15 +178,9 @@ impl Kind {
 
 impl Dense {
     fn new(program: &Program, groups: usize) -> Self {
-        let accumulators = program
-            .outputs
-            .iter()
-            .map(|o| Accumulator::new(&o.step, groups))
-            .collect();
-        Dense {
-            rows: vec![0; groups],
-            accumulators,
-        }
+        let accumulators =
+            program.outputs.iter().map(|o| Accumulator::new(&o.step, groups)).collect();
+        Dense { rows: vec![0; groups], accumulators }
     }
 }
 
@@ -291,17 +270,8 @@ pub enum Grouped {
 impl Dense {
     fn row(&self, group: usize, key: Vec<Option<Value>>) -> GroupRow {
         let rows = self.rows[group];
-        let (values, nulls) = self
-            .accumulators
-            .iter()
-            .map(|a| a.value(group, rows))
-            .unzip();
-        GroupRow {
-            key,
-            rows,
-            values,
-            nulls,
-        }
+        let (values, nulls) = self.accumulators.iter().map(|a| a.value(group, rows)).unzip();
+        GroupRow { key, rows, values, nulls }
     }
 }
 
@@ -312,11 +282,7 @@ impl GroupRow {
         for (a, b) in self.nulls.iter_mut().zip(other.nulls) {
             *a += b;
         }
-        let outputs = self
-            .values
-            .iter_mut()
-            .zip(other.values)
-            .zip(&program.outputs);
+        let outputs = self.values.iter_mut().zip(other.values).zip(&program.outputs);
         for ((mine, theirs), output) in outputs {
             *mine = match (*mine, theirs) {
                 (Count(a), Count(b)) => Count(a + b),

@@ -30,29 +30,16 @@ impl CodeValues {
         let (Some(first), Some(last)) = (values.first(), values.last()) else {
             return CodeValues::Line { first: 0, step: 0 };
         };
-        let step = values
-            .get(1)
-            .map_or(0, |second| second.wrapping_sub(*first));
+        let step = values.get(1).map_or(0, |second| second.wrapping_sub(*first));
         let is_line = last.checked_sub(*first).is_some()
-            && values
-                .windows(2)
-                .all(|pair| pair[1].wrapping_sub(pair[0]) == step);
+            && values.windows(2).all(|pair| pair[1].wrapping_sub(pair[0]) == step);
         if is_line {
-            return CodeValues::Line {
-                first: *first,
-                step,
-            };
+            return CodeValues::Line { first: *first, step };
         }
         let range = last.wrapping_sub(*first) as u64;
         if values.len() <= TABLE_MAX && range <= u64::from(u32::MAX) {
-            let offsets = values
-                .iter()
-                .map(|v| v.wrapping_sub(*first) as u32)
-                .collect();
-            return CodeValues::Offsets {
-                min: *first,
-                offsets,
-            };
+            let offsets = values.iter().map(|v| v.wrapping_sub(*first) as u32).collect();
+            return CodeValues::Offsets { min: *first, offsets };
         }
         CodeValues::Lookup
     }

@@ -10,7 +10,7 @@ use super::kernels::{Line32, Line64, add_32, add_64, line_32_to_64, mul_32, mul_
 use super::program::{FloatNode, Root, Term};
 use super::value_tables::CodeValues;
 use crate::mask::MASK_WORDS;
-use crate::unpack::{unpack_to_32, unpack_to_64};
+use crate::unpack::{unpack_rows, unpack_to_32, unpack_to_64};
 
 /// Which rows of a block the vectors hold.
 #[derive(Debug, Clone, Copy)]
@@ -103,10 +103,7 @@ pub fn term_line(term: &Term, line: Line64) -> Line64 {
 }
 
 fn low_32(line: Line64) -> Line32 {
-    Line32 {
-        a: line.a as u32,
-        b: line.b as u32,
-    }
+    Line32 { a: line.a as u32, b: line.b as u32 }
 }
 
 /// Loads a column's numbers.
@@ -124,9 +121,7 @@ pub fn load_column(
     match (&page.view, page.codes) {
         (PageView::Codes(codes), CodeValues::Line { first, step }) => {
             load_offsets(codes, block, rows, out);
-            let a = step
-                .wrapping_mul(i64::from(codes.base))
-                .wrapping_add(*first);
+            let a = step.wrapping_mul(i64::from(codes.base)).wrapping_add(*first);
             out.line = Line64 { a, b: *step };
         }
         (PageView::Codes(codes), CodeValues::Offsets { min, offsets }) => {
@@ -162,15 +157,13 @@ pub fn row_slots(rows: Rows<'_>) -> usize {
 }
 
 fn load_offsets(codes: &CodesPage<'_>, block: usize, rows: Rows<'_>, out: &mut Vector) {
-    let (packed, count) = codes.packed(block);
+    let (packed, _) = codes.packed(block);
     match rows {
         Rows::All => {
-            unpack_to_32(packed, count, codes.width, &mut out.narrow);
+            unpack_to_32(packed, codes.width, &mut out.narrow);
         }
         Rows::Few(positions) => {
-            for (slot, row) in out.narrow.iter_mut().zip(positions) {
-                *slot = unpack_one(packed, usize::from(*row), codes.width) as u32;
-            }
+            unpack_rows(packed, codes.width, positions, |slot, offset| out.narrow[slot] = offset);
         }
     }
     out.raw_max = crate::compare::max_of_width(codes.width) as u32;
@@ -208,24 +201,19 @@ fn load_narrow(
     rows: Rows<'_>,
     out: &mut Vector,
 ) -> Result<()> {
-    let (packed, width, count) = page.packed(block);
+    let (packed, width, _) = page.packed(block);
     if width > 32 {
         return Err(Error::Corrupt("page holds numbers past its bounds".into()));
     }
     match rows {
         Rows::All => {
-            unpack_to_32(packed, count, width, &mut out.narrow);
+            unpack_to_32(packed, width, &mut out.narrow);
         }
         Rows::Few(positions) => {
-            for (slot, row) in out.narrow.iter_mut().zip(positions) {
-                *slot = unpack_one(packed, usize::from(*row), width) as u32;
-            }
+            unpack_rows(packed, width, positions, |slot, offset| out.narrow[slot] = offset);
         }
     }
-    out.line = Line64 {
-        a: page.int_base(block),
-        b: 1,
-    };
+    out.line = Line64 { a: page.int_base(block), b: 1 };
     out.raw_max = crate::compare::max_of_width(width) as u32;
     Ok(())
 }
@@ -278,10 +266,7 @@ pub fn compute_root(
     match (plan.shape, plan.interval) {
         (Shape::Narrow, Some((low, high))) => {
             compute_narrow(root, low as u32, slots, done, &mut out.narrow[..]);
-            out.line = Line64 {
-                a: low as i64,
-                b: 1,
-            };
+            out.line = Line64 { a: low as i64, b: 1 };
             out.raw_max = (high - low) as u32;
         }
         (Shape::Wide, _) => compute_wide(root, plans, slots, done, &mut out.wide),
@@ -291,17 +276,8 @@ pub fn compute_root(
 
 fn narrow_of<'a>(term: &Term, vectors: &'a [Vector]) -> (&'a [u32], Line64) {
     match term.root {
-        Some(root) => (
-            &vectors[root].narrow[..],
-            term_line(term, vectors[root].line),
-        ),
-        None => (
-            &[],
-            Line64 {
-                a: term.offset as i64,
-                b: 0,
-            },
-        ),
+        Some(root) => (&vectors[root].narrow[..], term_line(term, vectors[root].line)),
+        None => (&[], Line64 { a: term.offset as i64, b: 0 }),
     }
 }
 
@@ -327,8 +303,7 @@ fn compute_narrow(root: &Root, low: u32, slots: usize, vectors: &[Vector], out: 
 }
 
 fn fits_32(term: &Term, plans: &[RootPlan], vectors: &[Vector]) -> bool {
-    term.root
-        .is_some_and(|root| vectors[root].shape == Shape::Narrow)
+    term.root.is_some_and(|root| vectors[root].shape == Shape::Narrow)
         && term_interval(term, plans)
             .is_some_and(|(low, high)| low >= 0 && high <= i128::from(u32::MAX))
 }
@@ -341,7 +316,6 @@ fn compute_wide(
     out: &mut [i64],
 ) {
     let out = &mut out[..slots];
-    let (mut x, mut y) = ([0; BLOCK], [0; BLOCK]);
     match root {
         Root::Mul(a, b) if fits_32(a, plans, vectors) && fits_32(b, plans, vectors) => {
             let ((x, p), (y, q)) = (narrow_of(a, vectors), narrow_of(b, vectors));
@@ -353,11 +327,13 @@ fn compute_wide(
             }
         }
         Root::Mul(a, b) => {
+            let (mut x, mut y) = ([0; BLOCK], [0; BLOCK]);
             let (x, p) = wide_of(a, vectors, slots, &mut x);
             let (y, q) = wide_of(b, vectors, slots, &mut y);
             mul_64(x, p, y, q, out);
         }
         Root::Add(a, b) => {
+            let (mut x, mut y) = ([0; BLOCK], [0; BLOCK]);
             let (x, p) = wide_of(a, vectors, slots, &mut x);
             let (y, q) = wide_of(b, vectors, slots, &mut y);
             add_64(x, p, y, q, out);
@@ -379,20 +355,10 @@ fn wide_of<'a>(
             (&vector.wide[..slots], term_line(term, unit))
         }
         Some(vector) => {
-            line_32_to_64(
-                &vector.narrow[..slots],
-                term_line(term, vector.line),
-                scratch,
-            );
+            line_32_to_64(&vector.narrow[..slots], term_line(term, vector.line), scratch);
             (&scratch[..slots], unit)
         }
-        None => (
-            &scratch[..slots],
-            Line64 {
-                a: term.offset as i64,
-                b: 0,
-            },
-        ),
+        None => (&scratch[..slots], Line64 { a: term.offset as i64, b: 0 }),
     }
 }
 
@@ -429,9 +395,7 @@ pub fn compute_float(node: &FloatNode, vectors: &[Vector], slots: usize) -> Vec<
         x
     };
     let integers = |root: usize, f: &dyn Fn(i128) -> f64| {
-        (0..slots)
-            .map(|row| vectors[root].get(row).map_or(0.0, f))
-            .collect()
+        (0..slots).map(|row| vectors[root].get(row).map_or(0.0, f)).collect()
     };
     match node {
         FloatNode::Column(root, FloatWidth::Double) => {
