@@ -13,6 +13,9 @@ use std::sync::Mutex;
 use coload_format::{Error, Result};
 use coload_source::{Dialect, Header, InputFile, InputSource, Separators, TEXT_PADDING, tokenise};
 
+use crate::opened::{Opened, OpenedStream};
+use crate::options::LoadOptions;
+
 /// Bytes in which skipped lines and header must end.
 const HEAD_BYTES_MAX: usize = 4 << 20;
 
@@ -114,28 +117,26 @@ impl Source {
     ///
     /// # Errors
     /// `Invalid` when an input cannot be opened.
-    pub fn open(inputs: &[InputFile], dialect: &Dialect, chunk_bytes: usize) -> Result<Self> {
-        if let [only] = inputs
-            && let Some(reader) = open_stream(only)?
+    pub fn open(options: &LoadOptions) -> Result<Self> {
+        let LoadOptions { inputs, dialect, chunk_bytes, .. } = options;
+        if let [only] = &inputs[..]
+            && let Some(opened) = open_stream(only, options.stream.as_ref())?
         {
-            let stream = Stream::new(reader, only.name.clone(), dialect.clone(), chunk_bytes);
+            let stream = Stream::new(opened, only.name.clone(), dialect.clone(), *chunk_bytes);
             return Ok(Source::Stream(Mutex::new(stream)));
         }
         let inputs = inputs.iter().map(|i| open_input(i, dialect)).collect::<Result<Vec<_>>>()?;
-        let chunks = cut_files(&inputs, chunk_bytes as u64);
+        let chunks = cut_files(&inputs, *chunk_bytes as u64);
         Ok(Source::Files { inputs, chunks })
     }
 }
 
-/// The reader of an input that can be read only once; `None` for a file.
-fn open_stream(input: &InputFile) -> Result<Option<Box<dyn Read + Send>>> {
-    match &input.source {
-        InputSource::Stdin => Ok(Some(Box::new(std::io::stdin()))),
-        InputSource::Stream { path } => {
-            let file = File::open(path).map_err(|e| Error::io("open", path, &e))?;
-            Ok(Some(Box::new(file)))
-        }
-        InputSource::File { .. } => Ok(None),
+/// An input that can be read only once, unless it was opened before; `None` for a file.
+fn open_stream(input: &InputFile, before: Option<&OpenedStream>) -> Result<Option<Opened>> {
+    match (&input.source, before) {
+        (InputSource::File { .. }, _) => Ok(None),
+        (_, Some(stream)) => stream.take().map(Some),
+        (_, None) => OpenedStream::open(input)?.map(|s| s.take()).transpose(),
     }
 }
 
@@ -283,18 +284,13 @@ pub struct Stream {
 }
 
 impl Stream {
-    fn new(
-        reader: Box<dyn Read + Send>,
-        name: String,
-        dialect: Dialect,
-        chunk_bytes: usize,
-    ) -> Self {
+    fn new(opened: Opened, name: String, dialect: Dialect, chunk_bytes: usize) -> Self {
         Stream {
-            reader,
+            reader: opened.reader,
             name,
             dialect,
             chunk_bytes,
-            rest: Vec::new(),
+            rest: opened.head,
             offset: 0,
             ended: false,
             started: false,
@@ -342,21 +338,15 @@ impl Stream {
     }
 
     fn fill(&mut self, target: usize) -> Result<()> {
-        while !self.ended && self.rest.len() < target {
-            let have = self.rest.len();
-            self.rest.resize(target, 0);
-            let read = self.reader.read(&mut self.rest[have..]);
-            let count = *read.as_ref().unwrap_or(&0);
-            self.rest.truncate(have + count);
-            match read {
-                Ok(0) => self.ended = true,
-                Ok(_) => {}
-                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(e) => {
-                    return Err(Error::Unavailable(format!("cannot read {}: {e}", self.name)));
-                }
-            }
+        let missing = target.saturating_sub(self.rest.len());
+        if self.ended || missing == 0 {
+            return Ok(());
         }
+        self.rest.reserve(missing);
+        let read = (&mut self.reader).take(missing as u64).read_to_end(&mut self.rest);
+        let read =
+            read.map_err(|e| Error::Unavailable(format!("cannot read {}: {e}", self.name)))?;
+        self.ended = read < missing;
         Ok(())
     }
 

@@ -10,6 +10,7 @@
 mod account;
 mod chunks;
 mod clock;
+mod opened;
 mod options;
 mod partition;
 mod pipeline;
@@ -21,6 +22,7 @@ mod schedule;
 mod segments;
 
 pub use clock::{Step, peak_memory_bytes, process_cpu_ns};
+pub use opened::OpenedStream;
 pub use options::{
     CHUNK_BYTES, CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, FRAGMENTS_PER_PARTITION, LoadOptions,
     MERGE_COLUMNS, Progress, ProgressCallback, RejectLimit, default_memory,

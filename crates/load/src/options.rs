@@ -9,6 +9,8 @@ use coload_source::{Dialect, InputFile};
 use coload_store::LoadMode;
 use coload_transform::EncodingPolicy;
 
+use crate::opened::OpenedStream;
+
 /// Default bytes of a chunk (seed 000, section 4.4).
 pub const CHUNK_BYTES: usize = 10 << 20;
 /// Default fragments of a partition (seed 000, section 4.4).
@@ -88,6 +90,8 @@ pub type ProgressCallback = Arc<dyn Fn(&Progress) + Send + Sync>;
 pub struct LoadOptions {
     /// Files, in order; one may be standard input.
     pub inputs: Vec<InputFile>,
+    /// The input, if it is a stream that was opened to look at it.
+    pub stream: Option<OpenedStream>,
     /// Table.
     pub table: String,
     /// Columns, in the order of the fields.
@@ -140,6 +144,7 @@ impl LoadOptions {
     ) -> Self {
         LoadOptions {
             inputs,
+            stream: None,
             table: table.into(),
             schema,
             dialect,

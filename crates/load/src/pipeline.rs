@@ -57,7 +57,7 @@ impl<'a> Pipeline<'a> {
     /// # Errors
     /// `Invalid` when an input cannot be opened or the rejects file not be made.
     pub fn open(options: &'a LoadOptions, dir: &'a LoadDir) -> Result<Self> {
-        let source = Source::open(&options.inputs, &options.dialect, options.chunk_bytes)?;
+        let source = Source::open(options)?;
         let progress = Progress::default();
         let chunks = match &source {
             Source::Files { inputs, chunks } => {
