@@ -1,1 +1,45 @@
-//! placeholder
+//! Loads delimited text into a compressed, read-optimised store, and queries it with SQL.
+//!
+//! What the command `coload` does, as a library: open a store, plan a load, run it, query.
+//!
+//! ```
+//! use coload::{Coload, LoadRequest};
+//!
+//! # fn main() -> coload::Result<()> {
+//! # let folder = tempfile::tempdir().map_err(|e| coload::Error::Unavailable(e.to_string()))?;
+//! # let file = folder.path().join("people.csv");
+//! # std::fs::write(&file, "name,born\nAda,1815-12-10\nAlan,1912-06-23\n").ok();
+//! # let file = file.to_string_lossy().into_owned();
+//! let store = Coload::create_or_open(folder.path().join("store"))?;
+//! let plan = store.plan(&LoadRequest::new([file]))?;
+//! let report = store.load(&plan.options)?;
+//! assert_eq!(report.rows(), 2);
+//!
+//! let batches = store.query("SELECT name FROM people WHERE born < DATE '1900-01-01'")?;
+//! assert_eq!(batches[0].num_rows(), 1);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A [`LoadPlan`] tells what was decided from the input ([`LoadPlan::evidence`]), and its
+//! [`LoadOptions`] can be changed before the load: threads, memory, rejects, a progress callback, a
+//! flag that cancels. A load is published whole or not at all.
+//!
+//! Invariant: no logic of storage or SQL is here.
+
+mod database;
+mod plan;
+
+pub use coload_format::{
+    Column, DataType, Error, Result, Schema, parse_columns, parse_create_table,
+};
+pub use coload_load::{
+    ColumnReport, Distinct, FileReport, LoadOptions, LoadReport, Progress, ProgressCallback,
+    RejectLimit, Step,
+};
+pub use coload_serve::{Database, DatabaseOptions, arrow};
+pub use coload_source::{Dialect, GivenDialect, Header, Reject};
+pub use coload_store::{LoadMode, Snapshot, Store};
+pub use coload_transform::EncodingPolicy;
+pub use database::Coload;
+pub use plan::{LoadPlan, LoadRequest, SchemaOrigin};

@@ -1,1 +1,41 @@
-fn main(){}
+//! The command `coload`.
+
+mod allocator;
+mod args;
+mod command;
+mod interrupt;
+mod output;
+mod progress;
+mod report;
+mod size;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::{Cli, Command};
+use crate::output::{Failure, say};
+
+fn main() -> ExitCode {
+    allocator::keep_freed_pages();
+    let cli = Cli::parse();
+    let done = match cli.command {
+        Command::Load(args) => command::load::run(&args),
+        Command::Sql(args) => command::sql::run(&args),
+        Command::Inspect(args) => command::inspect::run(&args),
+        Command::Demo(args) => command::demo::run(&args),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        // Somebody like `head` has read enough.
+        Err(Failure::OutputClosed) => ExitCode::SUCCESS,
+        Err(Failure::Failed(error)) => {
+            say(&format!("error: {error}"));
+            ExitCode::from(1)
+        }
+        Err(Failure::Usage(error)) => {
+            say(&format!("error: {error}"));
+            ExitCode::from(2)
+        }
+    }
+}

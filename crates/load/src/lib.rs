@@ -27,5 +27,5 @@ pub use options::{
     CHUNK_BYTES, CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, FRAGMENTS_PER_PARTITION, LoadOptions,
     MERGE_COLUMNS, Progress, ProgressCallback, RejectLimit, default_memory,
 };
-pub use report::{ColumnReport, FileReport, LoadReport, REJECTS_KEPT_MAX};
+pub use report::{ColumnReport, Distinct, FileReport, LoadReport, REJECTS_KEPT_MAX};
 pub use run::load;

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use coload_format::DataType;
+use coload_format::page::{PageDetail, PageMeta};
+use coload_format::{Column, ColumnIndex, DataType};
 use coload_source::Reject;
 use coload_store::{LoadId, LoadRecord};
 
@@ -26,6 +27,18 @@ pub struct FileReport {
     pub rejects: u64,
 }
 
+/// What dictionaries tell of the number of distinct values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Distinct {
+    /// One dictionary has all values.
+    Exact(u64),
+    /// Each of several segments has a dictionary of its own, or some pages have none; this is the
+    /// largest dictionary.
+    AtLeast(u64),
+    /// No dictionary.
+    Unknown,
+}
+
 /// What became of one column.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ColumnReport {
@@ -35,14 +48,62 @@ pub struct ColumnReport {
     pub data_type: DataType,
     /// `dictionary`, `frame of reference`, `symbols`, ..., with shares if mixed.
     pub encoding: String,
-    /// Distinct values: exact where there is a dictionary, else not known.
-    pub distinct: Option<u64>,
+    /// Distinct values that are not NULL.
+    pub distinct: Distinct,
     /// NULL rows.
     pub nulls: u64,
     /// Bytes of pages, dictionaries and symbols.
     pub bytes: u64,
     /// Bits of `bytes` per row.
     pub bits_per_value: f64,
+}
+
+impl ColumnReport {
+    /// What the indexes of a column, one a segment, tell; `rows` are those of all segments.
+    pub fn new(column: &Column, rows: u64, indexes: &[&ColumnIndex]) -> Self {
+        let bytes: u64 = indexes.iter().map(|x| x.data_bytes()).sum();
+        ColumnReport {
+            name: column.name.clone(),
+            data_type: column.data_type,
+            encoding: encoding(indexes),
+            distinct: distinct(indexes),
+            nulls: indexes.iter().map(|x| x.nulls()).sum(),
+            bytes,
+            bits_per_value: if rows == 0 { 0.0 } else { bytes as f64 * 8.0 / rows as f64 },
+        }
+    }
+}
+
+fn is_coded(page: &PageMeta) -> bool {
+    matches!(page.detail, PageDetail::Codes { .. })
+}
+
+fn encoding(indexes: &[&ColumnIndex]) -> String {
+    let pages = || indexes.iter().flat_map(|x| &x.pages);
+    let coded = pages().filter(|p| is_coded(p)).count();
+    let plain = pages()
+        .find_map(|p| match p.detail {
+            PageDetail::Codes { .. } => None,
+            PageDetail::Int { .. } | PageDetail::Wide { .. } => Some("frame of reference"),
+            PageDetail::Text { symbols: 0 } => Some("plain text"),
+            PageDetail::Text { .. } => Some("symbols"),
+        })
+        .unwrap_or("empty");
+    match (coded, pages().count()) {
+        (0, _) => plain.to_owned(),
+        (coded, count) if coded == count => "dictionary".to_owned(),
+        (coded, count) => format!("dictionary {} %, {plain}", coded * 100 / count),
+    }
+}
+
+fn distinct(indexes: &[&ColumnIndex]) -> Distinct {
+    let largest =
+        indexes.iter().filter_map(|x| x.dictionary.as_ref()).map(|d| u64::from(d.rows)).max();
+    match (largest, indexes) {
+        (None, _) => Distinct::Unknown,
+        (Some(count), [only]) if only.pages.iter().all(is_coded) => Distinct::Exact(count),
+        (Some(count), _) => Distinct::AtLeast(count),
+    }
 }
 
 /// What a load did.

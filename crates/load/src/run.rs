@@ -1,7 +1,6 @@
 //! One load from its options to its report.
 
-use coload_format::Result;
-use coload_format::page::PageDetail;
+use coload_format::{ColumnIndex, Result};
 use coload_store::{LoadId, LoadKind, LoadMode, LoadRecord, LoadTarget, SegmentEntry, Store};
 
 use crate::clock::{Step, StepClock, peak_memory_bytes, process_cpu_ns};
@@ -77,42 +76,14 @@ fn steps(clock: &StepClock) -> Vec<(Step, std::time::Duration)> {
     Step::ALL.into_iter().map(|s| (s, clock.get(s))).collect()
 }
 
-/// Encodings, distinct values and sizes of the columns over all segments of the load.
+/// The columns over all segments of the load.
 fn report_columns(options: &LoadOptions, segments: &[DoneSegment]) -> Vec<ColumnReport> {
     let rows: u64 = segments.iter().map(|s| s.summary.rows).sum();
     let columns = options.schema.columns().iter().enumerate();
     columns
         .map(|(i, column)| {
-            let indexes = || segments.iter().map(move |s| &s.columns[i].index);
-            let bytes: u64 = indexes().map(|x| x.data_bytes()).sum();
-            let pages = || indexes().flat_map(|x| &x.pages);
-            let coded = pages().filter(|p| matches!(p.detail, PageDetail::Codes { .. })).count();
-            let count = pages().count();
-            let plain = pages()
-                .find_map(|p| match p.detail {
-                    PageDetail::Codes { .. } => None,
-                    PageDetail::Int { .. } | PageDetail::Wide { .. } => Some("frame of reference"),
-                    PageDetail::Text { symbols: 0 } => Some("plain text"),
-                    PageDetail::Text { .. } => Some("symbols"),
-                })
-                .unwrap_or("empty");
-            let encoding = match coded {
-                0 => plain.to_owned(),
-                n if n == count => "dictionary".to_owned(),
-                n => format!("dictionary {} %, {plain}", n * 100 / count),
-            };
-            let dictionaries = || indexes().filter_map(|x| x.dictionary.as_ref());
-            ColumnReport {
-                name: column.name.clone(),
-                data_type: column.data_type,
-                encoding,
-                distinct: (coded == count && count > 0)
-                    .then(|| dictionaries().map(|d| u64::from(d.rows)).max())
-                    .flatten(),
-                nulls: indexes().map(|x| x.nulls()).sum(),
-                bytes,
-                bits_per_value: if rows == 0 { 0.0 } else { bytes as f64 * 8.0 / rows as f64 },
-            }
+            let indexes: Vec<&ColumnIndex> = segments.iter().map(|s| &s.columns[i].index).collect();
+            ColumnReport::new(column, rows, &indexes)
         })
         .collect()
 }

@@ -1,0 +1,37 @@
+//! Loads a file with a progress callback, and queries it.
+//!
+//! `cargo run --example load_and_query`
+#![allow(clippy::print_stdout)]
+
+use std::error::Error;
+use std::sync::Arc;
+
+use coload::{Coload, LoadRequest, RejectLimit, arrow};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("people.csv");
+    std::fs::write(&file, "name,born\nAda,1815-12-10\nAlan,1912-06-23\nNobody,1912-13-01\n")?;
+
+    // Columns, delimiter and header are found out from the file.
+    let store = Coload::create_or_open(folder.path().join("store"))?;
+    let mut plan = store.plan(&LoadRequest::new([file.to_string_lossy()]))?;
+    for line in &plan.evidence {
+        println!("{line}");
+    }
+
+    // A record may be set aside, and the progress is told.
+    let columns = "name VARCHAR NOT NULL, born DATE NOT NULL";
+    plan.options.schema = coload::parse_columns(columns)?;
+    plan.options.max_rejects = RejectLimit::Count(1);
+    plan.options.progress = Some(Arc::new(|p| println!("{} rows", p.rows())));
+    let report = store.load(&plan.options)?;
+    assert_eq!((report.rows(), report.reject_count()), (2, 1));
+    println!("set aside: {}", report.rejects[0].to_error());
+
+    let batches = store.query("SELECT name FROM people ORDER BY born")?;
+    println!("{}", arrow::util::pretty::pretty_format_batches(&batches)?);
+    let names = arrow::array::AsArray::as_string_view(batches[0].column(0));
+    assert_eq!(names.iter().flatten().collect::<Vec<_>>(), ["Ada", "Alan"]);
+    Ok(())
+}

@@ -1,0 +1,262 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use coload::RejectLimit;
+use coload_source::{byte_from_flag, optional_byte_from_flag};
+
+use crate::size::parse_size;
+
+/// Loads delimited text into a compressed, read-optimised store, and queries it with SQL.
+#[derive(Debug, Parser)]
+#[command(name = "coload", version, max_term_width = 100)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// A command.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Load files into a table of a store.
+    ///
+    /// Exit status: 0 loaded, 1 failed and the store is as it was, 2 wrong usage.
+    Load(Box<LoadArgs>),
+    /// Query a store: statements, a script on standard input, or a shell.
+    Sql(SqlArgs),
+    /// Show tables, versions, segments, columns, encodings, sizes and loads of a store.
+    Inspect(InspectArgs),
+    /// Make TPC-H lineitem in a temporary folder, load it and query it.
+    Demo(DemoArgs),
+}
+
+/// Flags of `load`.
+#[derive(Debug, Args)]
+pub struct LoadArgs {
+    /// Files, globs such as 'data/*.csv', or - for standard input
+    #[arg(required = true, value_name = "INPUT")]
+    pub inputs: Vec<String>,
+    /// Directory of the store; made if absent
+    #[arg(long, value_name = "STORE")]
+    pub into: PathBuf,
+    /// Table [default: the first file's name without its extension]
+    #[arg(long, value_name = "NAME")]
+    pub table: Option<String>,
+    /// File with the CREATE TABLE of the table; its name of the table is not used
+    #[arg(long, value_name = "FILE.sql", conflicts_with = "columns")]
+    pub schema: Option<PathBuf>,
+    /// Columns, as in 'a BIGINT NOT NULL, b DECIMAL(15,2)' [default: the table's, or inferred]
+    #[arg(long, value_name = "LIST")]
+    pub columns: Option<String>,
+    /// What happens to a table that exists.
+    #[command(flatten)]
+    pub mode: ModeArgs,
+    /// How the text is written.
+    #[command(flatten)]
+    pub dialect: DialectArgs,
+    /// Records that may be set aside: a count, or a share such as 0.1%; 0 is strict
+    #[arg(long, value_name = "N|P%", default_value = "0", value_parser = RejectLimit::parse)]
+    pub max_rejects: RejectLimit,
+    /// File for the records set aside: CSV of file, line, byte, column, value, reason, raw
+    #[arg(long, value_name = "FILE")]
+    pub rejects: Option<PathBuf>,
+    /// How the load works.
+    #[command(flatten)]
+    pub pipeline: PipelineArgs,
+    /// Form of the report on standard output
+    #[arg(long, value_name = "FORM", default_value = "text")]
+    pub report: ReportForm,
+}
+
+/// Append, replace or create.
+#[derive(Debug, Args)]
+#[group(multiple = false)]
+pub struct ModeArgs {
+    /// Add rows to the table; make it if absent (the default)
+    #[arg(long)]
+    pub append: bool,
+    /// Put the rows in place of what the table holds
+    #[arg(long)]
+    pub replace: bool,
+    /// Make the table; fail if it exists
+    #[arg(long)]
+    pub create: bool,
+}
+
+/// How the text is written; what is not given is found out from the first input.
+#[derive(Debug, Args)]
+pub struct DialectArgs {
+    /// Between two fields: a character, tab, space or \xHH
+    #[arg(long, value_name = "C", value_parser = delimiter, help_heading = "Dialect")]
+    pub delimiter: Option<u8>,
+    /// Around a field: a character, or none
+    #[arg(long, value_name = "C", value_parser = quote, help_heading = "Dialect")]
+    pub quote: Option<OptionalByte>,
+    /// Before a quote within quotes: a character, or none for a doubled quote
+    #[arg(long, value_name = "C", value_parser = escape, help_heading = "Dialect")]
+    pub escape: Option<OptionalByte>,
+    /// The first record names the columns
+    #[arg(long, conflicts_with = "no_header", help_heading = "Dialect")]
+    pub header: bool,
+    /// The first record is a row
+    #[arg(long, help_heading = "Dialect")]
+    pub no_header: bool,
+    /// An unquoted field that stands for NULL; may be given several times
+    #[arg(long, value_name = "TEXT", help_heading = "Dialect")]
+    pub null: Vec<String>,
+    /// Lines to read over at the start of each input
+    #[arg(long, value_name = "N", help_heading = "Dialect")]
+    pub skip: Option<u64>,
+    /// First character of lines to read over, or none
+    #[arg(long, value_name = "C", value_parser = comment, help_heading = "Dialect")]
+    pub comment: Option<OptionalByte>,
+}
+
+/// How the load works.
+#[derive(Debug, Args)]
+pub struct PipelineArgs {
+    /// Threads [default: all of the machine]
+    #[arg(long, value_name = "N", value_parser = at_least_one, help_heading = "Pipeline")]
+    pub threads: Option<usize>,
+    /// Most memory, such as 1GiB [default: a quarter of the machine's]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Pipeline")]
+    pub memory: Option<usize>,
+    /// Bytes of a chunk [default: 10MiB]
+    #[arg(long, value_name = "SIZE", value_parser = chunk_size, help_heading = "Pipeline")]
+    pub chunk_size: Option<usize>,
+    /// Fragments of a partition [default: 50]
+    #[arg(long, value_name = "N", value_parser = at_least_one, help_heading = "Pipeline")]
+    pub fragments_per_partition: Option<usize>,
+    /// Columns merged at once [default: 2]
+    #[arg(long, value_name = "N", value_parser = at_least_one, help_heading = "Pipeline")]
+    pub merge_columns: Option<usize>,
+    /// When columns get dictionaries
+    #[arg(long, value_name = "POLICY", default_value = "auto", help_heading = "Pipeline")]
+    pub encoding: Encoding,
+}
+
+/// Flags of `sql`.
+#[derive(Debug, Args)]
+pub struct SqlArgs {
+    /// Directory of the store
+    #[arg(long, value_name = "STORE")]
+    pub store: PathBuf,
+    /// Statements to run; may be given several times
+    #[arg(short, long = "command", value_name = "QUERY")]
+    pub commands: Vec<String>,
+    /// Form of the answers
+    #[arg(long, value_name = "FORM", default_value = "table")]
+    pub output: OutputForm,
+    /// Threads [default: all of the machine]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    pub threads: Option<usize>,
+    /// Most memory of a statement, such as 1GiB [default: a quarter of the machine's]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub memory: Option<usize>,
+}
+
+/// Flags of `inspect`.
+#[derive(Debug, Args)]
+pub struct InspectArgs {
+    /// Directory of the store
+    #[arg(value_name = "STORE")]
+    pub store: PathBuf,
+    /// Table to show in detail
+    #[arg(value_name = "TABLE")]
+    pub table: Option<String>,
+}
+
+/// Flags of `demo`.
+#[derive(Debug, Args)]
+pub struct DemoArgs {
+    /// TPC-H scale factor; 1 is 6 million rows, 760 MB
+    #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = scale)]
+    pub scale: f64,
+    /// Keep the folder
+    #[arg(long)]
+    pub keep: bool,
+}
+
+/// `auto` or `dictionary`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Encoding {
+    /// Where they pay
+    Auto,
+    /// Always
+    Dictionary,
+}
+
+/// Form of a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ReportForm {
+    /// For people
+    Text,
+    /// For programs; README.md lists the fields
+    Json,
+}
+
+/// Form of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum OutputForm {
+    /// A table with a frame
+    Table,
+    /// A header and lines
+    Csv,
+    /// An array of objects
+    Json,
+}
+
+/// A byte of a dialect that may be absent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OptionalByte(pub Option<u8>);
+
+fn delimiter(text: &str) -> coload::Result<u8> {
+    byte_from_flag("--delimiter", text)
+}
+
+fn quote(text: &str) -> coload::Result<OptionalByte> {
+    optional_byte_from_flag("--quote", text).map(OptionalByte)
+}
+
+fn escape(text: &str) -> coload::Result<OptionalByte> {
+    optional_byte_from_flag("--escape", text).map(OptionalByte)
+}
+
+fn comment(text: &str) -> coload::Result<OptionalByte> {
+    optional_byte_from_flag("--comment", text).map(OptionalByte)
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) | Err(_) => Err("expected a whole number, at least 1".to_owned()),
+        Ok(number) => Ok(number),
+    }
+}
+
+fn chunk_size(text: &str) -> Result<usize, String> {
+    let range = coload_load::CHUNK_BYTES_MIN..=coload_load::CHUNK_BYTES_MAX;
+    let bytes = parse_size(text)?;
+    match range.contains(&bytes) {
+        true => Ok(bytes),
+        false => Err(format!("expected {} bytes to {} bytes", range.start(), range.end())),
+    }
+}
+
+fn scale(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(factor) if (0.001..=1000.0).contains(&factor) => Ok(factor),
+        _ => Err("expected a number from 0.001 to 1000".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_flags_do_not_contradict_each_other() {
+        super::Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,128 @@
+//! `coload load`.
+
+use std::sync::Arc;
+
+use coload::{
+    Coload, EncodingPolicy, Error, GivenDialect, Header, LoadMode, LoadOptions, LoadPlan,
+    LoadReport, LoadRequest, Schema, SchemaOrigin, parse_columns, parse_create_table,
+};
+use coload_format::ddl::column_sql;
+
+use crate::args::{DialectArgs, Encoding, LoadArgs, ModeArgs, PipelineArgs, ReportForm};
+use crate::interrupt::cancel_on_signal;
+use crate::output::{Done, Failure, print, say};
+use crate::progress::ProgressBar;
+use crate::report;
+
+/// Loads, and prints the report.
+///
+/// # Errors
+/// `Usage` when flags contradict each other, `Failed` when nothing was loaded.
+pub fn run(args: &LoadArgs) -> Done {
+    let request = request(args)?;
+    let report = load(args, &request)?;
+    print(&match args.report {
+        ReportForm::Text => report::text(&report),
+        ReportForm::Json => report::json(&report),
+    })
+}
+
+fn load(args: &LoadArgs, request: &LoadRequest) -> Done<LoadReport> {
+    let store = Coload::create_or_open(&args.into)?;
+    let mut plan = store.plan(request)?;
+    plan.options.dialect.check().map_err(Failure::Usage)?;
+    tell_inferred(&plan);
+    plan.options.max_rejects = args.max_rejects;
+    plan.options.rejects_file = args.rejects.clone();
+    set_pipeline(&mut plan.options, &args.pipeline);
+    cancel_on_signal(Arc::clone(&plan.options.cancel))?;
+    let bar = ProgressBar::on_terminal();
+    plan.options.progress = bar.callback();
+    let loaded = store.load(&plan.options);
+    bar.clear();
+    Ok(loaded?)
+}
+
+fn request(args: &LoadArgs) -> Done<LoadRequest> {
+    Ok(LoadRequest {
+        inputs: args.inputs.clone(),
+        table: args.table.clone(),
+        schema: schema(args)?,
+        dialect: given_dialect(&args.dialect),
+        mode: mode(&args.mode),
+    })
+}
+
+fn schema(args: &LoadArgs) -> Done<Option<Schema>> {
+    if let Some(list) = &args.columns {
+        let schema = parse_columns(list).map_err(|e| flag_error("--columns", &e))?;
+        return Ok(Some(schema));
+    }
+    let Some(path) = &args.schema else { return Ok(None) };
+    let sql = std::fs::read_to_string(path).map_err(|e| Error::io("read --schema", path, &e))?;
+    let flag = format!("--schema {}", path.display());
+    let (_, schema) = parse_create_table(&sql).map_err(|e| flag_error(&flag, &e))?;
+    Ok(Some(schema))
+}
+
+fn flag_error(flag: &str, error: &Error) -> Failure {
+    Failure::Usage(Error::Invalid(format!("{flag}: {error}")))
+}
+
+fn mode(args: &ModeArgs) -> LoadMode {
+    match args {
+        ModeArgs { replace: true, .. } => LoadMode::Replace,
+        ModeArgs { create: true, .. } => LoadMode::Create,
+        _ => LoadMode::Append,
+    }
+}
+
+fn given_dialect(args: &DialectArgs) -> GivenDialect {
+    let header = match (args.header, args.no_header) {
+        (true, _) => Some(Header::Present),
+        (_, true) => Some(Header::Absent),
+        _ => None,
+    };
+    let nulls: Vec<Vec<u8>> = args.null.iter().map(|n| n.clone().into_bytes()).collect();
+    GivenDialect {
+        delimiter: args.delimiter,
+        quote: args.quote.map(|q| q.0),
+        escape: args.escape.map(|e| e.0),
+        header,
+        nulls: (!nulls.is_empty()).then_some(nulls),
+        skip: args.skip,
+        comment: args.comment.map(|c| c.0),
+        trailing: None,
+    }
+}
+
+fn set_pipeline(options: &mut LoadOptions, args: &PipelineArgs) {
+    let set = |target: &mut usize, given: Option<usize>| *target = given.unwrap_or(*target);
+    set(&mut options.threads, args.threads);
+    set(&mut options.memory, args.memory);
+    set(&mut options.chunk_bytes, args.chunk_size);
+    set(&mut options.fragments_per_partition, args.fragments_per_partition);
+    set(&mut options.merge_columns, args.merge_columns);
+    options.encoding = match args.encoding {
+        Encoding::Auto => EncodingPolicy::Auto,
+        Encoding::Dictionary => EncodingPolicy::Dictionary,
+    };
+}
+
+/// Says on standard error what was guessed, and how to say otherwise.
+fn tell_inferred(plan: &LoadPlan) {
+    let name = plan.options.inputs.first().map_or("-", |i| i.name.as_str());
+    for line in &plan.evidence {
+        say(&format!("{name}: {line}"));
+    }
+    let table = &plan.options.table;
+    match plan.schema_from {
+        SchemaOrigin::Given => {}
+        SchemaOrigin::Table => say(&format!("{name}: columns are those of table {table}")),
+        SchemaOrigin::Inferred => {
+            let list: Vec<String> = plan.options.schema.columns().iter().map(column_sql).collect();
+            say(&format!("{name}: columns inferred for table {table}; to say otherwise:"));
+            say(&format!("  --columns '{}'", list.join(", ")));
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! A store, with loads and SQL.
+
+use std::path::Path;
+use std::sync::OnceLock;
+
+use coload_format::Result;
+use coload_load::{LoadOptions, LoadReport};
+use coload_serve::arrow::record_batch::RecordBatch;
+use coload_serve::{Database, DatabaseOptions};
+use coload_store::{Snapshot, Store};
+
+use crate::plan::{LoadPlan, LoadRequest, plan};
+
+/// An open store.
+#[derive(Debug)]
+pub struct Coload {
+    store: Store,
+    /// Its threads start with the first query.
+    database: OnceLock<Database>,
+}
+
+impl Coload {
+    /// Opens an existing store.
+    ///
+    /// # Errors
+    /// `Invalid` when `path` is not a store, `Corrupt` when it is damaged.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Store::open(path).map(Coload::new)
+    }
+
+    /// Opens a store, or makes one of a directory that is absent or empty.
+    ///
+    /// # Errors
+    /// As [`Coload::open`]; `Invalid` when the directory holds something else.
+    pub fn create_or_open(path: impl AsRef<Path>) -> Result<Self> {
+        Store::create_or_open(path).map(Coload::new)
+    }
+
+    fn new(store: Store) -> Self {
+        Coload { store, database: OnceLock::new() }
+    }
+
+    /// Looks at the inputs and decides how they are read and into what.
+    ///
+    /// # Errors
+    /// `Invalid` when an input cannot be opened, is no delimited text, or does not tell its columns.
+    pub fn plan(&self, request: &LoadRequest) -> Result<LoadPlan> {
+        plan(&self.store, request)
+    }
+
+    /// Loads: all of it becomes visible at once, or nothing.
+    ///
+    /// # Errors
+    /// `Input` when a record cannot be a row and no reject is left, `Invalid` when the request does
+    /// not fit the store, `Unavailable` when the system fails. The store is as it was then.
+    pub fn load(&self, options: &LoadOptions) -> Result<LoadReport> {
+        coload_load::load(&self.store, options)
+    }
+
+    /// Runs one SQL statement on the newest version and gives its rows.
+    ///
+    /// # Errors
+    /// `Invalid` when the statement is wrong, `Limit` when it needs too much memory.
+    ///
+    /// # Panics
+    /// When called within a tokio runtime; use [`Coload::database`] there.
+    pub fn query(&self, sql: &str) -> Result<Vec<RecordBatch>> {
+        self.database(DatabaseOptions::default())?.query(sql)
+    }
+
+    /// SQL on the store; the options count the first time.
+    ///
+    /// # Errors
+    /// `Unavailable` when its threads cannot be started.
+    pub fn database(&self, options: DatabaseOptions) -> Result<&Database> {
+        if let Some(database) = self.database.get() {
+            return Ok(database);
+        }
+        let database = Database::open(self.store.clone(), options)?;
+        Ok(self.database.get_or_init(|| database))
+    }
+
+    /// The newest version: tables, segments, loads.
+    ///
+    /// # Errors
+    /// `Corrupt` when the manifest is damaged.
+    pub fn snapshot(&self) -> Result<Snapshot> {
+        self.store.snapshot()
+    }
+
+    /// The store below.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+}

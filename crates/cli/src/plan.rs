@@ -1,0 +1,119 @@
+//! From what a user asks to the options of a load: the first bytes of the first input decide what was
+//! not given.
+
+use std::fs::File;
+use std::io::Read;
+
+use coload_format::{Error, Result, Schema};
+use coload_load::{LoadOptions, OpenedStream};
+use coload_source::{GivenDialect, InputFile, InputSource, SampleEnd, expand_inputs, sniff};
+use coload_store::{LoadMode, Store};
+
+/// Bytes of the first input that are looked at.
+const SAMPLE_BYTES: usize = 1 << 20;
+
+/// A load as a user asks for it. What is `None` is decided from the first input.
+#[derive(Debug, Clone)]
+pub struct LoadRequest {
+    /// Files, globs, or `-` for standard input.
+    pub inputs: Vec<String>,
+    /// Table; the stem of the first file if not given.
+    pub table: Option<String>,
+    /// Columns; those of the table if it exists and is appended to, else inferred.
+    pub schema: Option<Schema>,
+    /// What is known of how the text is written.
+    pub dialect: GivenDialect,
+    /// What happens to rows that are there.
+    pub mode: LoadMode,
+}
+
+impl LoadRequest {
+    /// Appends the inputs to the table named after the first; everything else is found out.
+    pub fn new<S: Into<String>>(inputs: impl IntoIterator<Item = S>) -> Self {
+        LoadRequest {
+            inputs: inputs.into_iter().map(Into::into).collect(),
+            table: None,
+            schema: None,
+            dialect: GivenDialect::default(),
+            mode: LoadMode::Append,
+        }
+    }
+}
+
+/// Where a plan's columns come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SchemaOrigin {
+    /// The request.
+    Given,
+    /// The table that is there.
+    Table,
+    /// A sample of the first input.
+    Inferred,
+}
+
+/// A load that can be run.
+#[derive(Debug, Clone)]
+pub struct LoadPlan {
+    /// Everything the load needs; may be changed before it runs.
+    pub options: LoadOptions,
+    /// Where the columns come from.
+    pub schema_from: SchemaOrigin,
+    /// What was decided from the input, and why, a line each.
+    pub evidence: Vec<String>,
+}
+
+/// Plans a load into `store`.
+pub(crate) fn plan(store: &Store, request: &LoadRequest) -> Result<LoadPlan> {
+    let inputs = expand_inputs(&request.inputs)?;
+    let Some(first) = inputs.first() else {
+        return Err(Error::Invalid("no input: name a file, a glob, or -".to_owned()));
+    };
+    let table = request.table.clone().unwrap_or_else(|| first.table_name());
+    let (schema, schema_from) = known_schema(store, request, &table)?;
+    let stream = match inputs.len() {
+        1 => OpenedStream::open(first)?,
+        // The load refuses a stream among other inputs, and says so.
+        _ => None,
+    };
+    let (sample, end) = sample(first, stream.as_ref())?;
+    let sniffed = sniff(&first.name, &sample, end, &request.dialect, schema.as_ref())?;
+    let mut options = LoadOptions::new(inputs, table, sniffed.schema, sniffed.dialect);
+    options.mode = request.mode;
+    options.stream = stream;
+    Ok(LoadPlan { options, schema_from, evidence: sniffed.evidence })
+}
+
+fn known_schema(
+    store: &Store,
+    request: &LoadRequest,
+    table: &str,
+) -> Result<(Option<Schema>, SchemaOrigin)> {
+    if let Some(schema) = &request.schema {
+        return Ok((Some(schema.clone()), SchemaOrigin::Given));
+    }
+    if request.mode == LoadMode::Append
+        && let Some(entry) = store.snapshot()?.table(table)
+    {
+        return Ok((Some(entry.schema.clone()), SchemaOrigin::Table));
+    }
+    Ok((None, SchemaOrigin::Inferred))
+}
+
+/// The first bytes of an input.
+fn sample(input: &InputFile, stream: Option<&OpenedStream>) -> Result<(Vec<u8>, SampleEnd)> {
+    match (&input.source, stream) {
+        (_, Some(stream)) => stream.sample(SAMPLE_BYTES),
+        (InputSource::File { path, .. }, None) => {
+            let file = File::open(path).map_err(|e| Error::io("open", path, &e))?;
+            let mut bytes = Vec::new();
+            let read = file.take(SAMPLE_BYTES as u64).read_to_end(&mut bytes);
+            let read = read.map_err(|e| Error::io("read", path, &e))?;
+            let end = if read < SAMPLE_BYTES { SampleEnd::Whole } else { SampleEnd::Cut };
+            Ok((bytes, end))
+        }
+        (_, None) => Err(Error::Invalid(format!(
+            "{}: standard input or a pipe is loaded alone, not together with other inputs",
+            input.name
+        ))),
+    }
+}

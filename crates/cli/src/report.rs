@@ -1,0 +1,249 @@
+//! The report of a load, for people and for programs.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use coload::{ColumnReport, Distinct, FileReport, LoadReport};
+use serde_json::{Value, json};
+
+use crate::size::{show_bytes, show_count};
+
+/// Files that the text names one by one; of more it tells the sums, and those with rejects.
+const FILES_SHOWN_MAX: usize = 20;
+
+/// The report as text.
+pub fn text(report: &LoadReport) -> String {
+    let mut out = String::new();
+    let seconds = report.wall.as_secs_f64();
+    // Writing to a String cannot fail.
+    let _ = writeln!(
+        out,
+        "loaded {} rows into {} in {} s: {}, {} MB/s (version {}, load {})",
+        show_count(report.rows()),
+        report.table,
+        show_seconds(report.wall),
+        show_bytes(report.bytes_read()),
+        show_count(rate(report.bytes_read(), seconds).round() as u64),
+        report.version,
+        report.id,
+    );
+    out.push('\n');
+    out.push_str(&files_table(report));
+    out.push('\n');
+    out.push_str(&columns_table(&report.columns));
+    out.push('\n');
+    let _ = writeln!(
+        out,
+        "stored {} in {} segment{} of {} partition{}, {:.1} times smaller than the input",
+        show_bytes(report.bytes_stored),
+        report.segments,
+        plural(report.segments),
+        report.partitions,
+        plural(report.partitions),
+        report.bytes_read() as f64 / report.bytes_stored.max(1) as f64,
+    );
+    let steps: Vec<String> = report
+        .steps
+        .iter()
+        .map(|(s, time)| format!("{} {}", s.name(), show_seconds(*time)))
+        .collect();
+    let _ = writeln!(
+        out,
+        "CPU {} s ({}), peak memory {}",
+        show_seconds(report.cpu),
+        steps.join(", "),
+        show_bytes(report.peak_memory)
+    );
+    out.push_str(&rejects(report));
+    out
+}
+
+/// The report as JSON; README.md lists the fields.
+pub fn json(report: &LoadReport) -> String {
+    let mut text = serde_json::to_string_pretty(&to_json(report)).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+fn to_json(report: &LoadReport) -> Value {
+    let seconds = report.wall.as_secs_f64();
+    let files: Vec<Value> = report.files.iter().map(file_json).collect();
+    let columns: Vec<Value> = report
+        .columns
+        .iter()
+        .map(|c| {
+            let (distinct, known) = match c.distinct {
+                Distinct::Exact(count) => (Some(count), "exact"),
+                Distinct::AtLeast(count) => (Some(count), "at least"),
+                Distinct::Unknown => (None, "unknown"),
+            };
+            json!({
+                "name": c.name, "type": c.data_type.to_string(), "encoding": c.encoding,
+                "distinct": distinct, "distinct_known": known, "nulls": c.nulls, "bytes": c.bytes,
+                "bits_per_value": c.bits_per_value,
+            })
+        })
+        .collect();
+    let steps: serde_json::Map<String, Value> = report
+        .steps
+        .iter()
+        .map(|(step, time)| (step.name().to_owned(), time.as_secs_f64().into()))
+        .collect();
+    let rejects: Vec<Value> = report
+        .rejects
+        .iter()
+        .map(|r| {
+            json!({
+                "file": r.place.file, "line": r.place.line, "byte": r.place.byte,
+                "column": r.column, "value": String::from_utf8_lossy(&r.value),
+                "reason": r.reason,
+            })
+        })
+        .collect();
+    json!({
+        "load_id": report.id.to_string(),
+        "table": report.table,
+        "version": report.version,
+        "records": report.rows() + report.reject_count(),
+        "rows": report.rows(),
+        "rejects": report.reject_count(),
+        "bytes_read": report.bytes_read(),
+        "bytes_stored": report.bytes_stored,
+        "segments": report.segments,
+        "partitions": report.partitions,
+        "wall_s": seconds,
+        "mb_per_s": rate(report.bytes_read(), seconds),
+        "rows_per_s": report.rows() as f64 / seconds.max(1e-9),
+        "cpu_s": report.cpu.as_secs_f64(),
+        "cpu_by_step_s": steps,
+        "peak_memory_bytes": report.peak_memory,
+        "files": files,
+        "columns": columns,
+        "first_rejects": rejects,
+    })
+}
+
+fn file_json(file: &FileReport) -> Value {
+    json!({
+        "name": file.name, "bytes": file.bytes, "records": file.records, "rows": file.rows,
+        "rejects": file.rejects,
+    })
+}
+
+fn files_table(report: &LoadReport) -> String {
+    let mut lines =
+        vec![["file", "bytes", "records", "loaded", "rejected"].map(str::to_owned).to_vec()];
+    let line = |name: &str, bytes, records, rows, rejects| {
+        vec![
+            name.to_owned(),
+            show_bytes(bytes),
+            show_count(records),
+            show_count(rows),
+            show_count(rejects),
+        ]
+    };
+    let all = report.files.len() <= FILES_SHOWN_MAX;
+    for file in report.files.iter().filter(|f| all || f.rejects > 0).take(FILES_SHOWN_MAX) {
+        lines.push(line(&file.name, file.bytes, file.records, file.rows, file.rejects));
+    }
+    if report.files.len() > 1 {
+        let name = format!("{} files", report.files.len());
+        let records = report.rows() + report.reject_count();
+        let (bytes, rows) = (report.bytes_read(), report.rows());
+        lines.push(line(&name, bytes, records, rows, report.reject_count()));
+    }
+    align(&lines, &[Side::Left, Side::Right, Side::Right, Side::Right, Side::Right])
+}
+
+/// Encodings and sizes of columns.
+pub fn columns_table(columns: &[ColumnReport]) -> String {
+    let head = ["column", "type", "encoding", "distinct", "nulls", "bits/value", "bytes"];
+    let mut lines = vec![head.map(str::to_owned).to_vec()];
+    for column in columns {
+        lines.push(vec![
+            column.name.clone(),
+            column.data_type.to_string(),
+            column.encoding.clone(),
+            match column.distinct {
+                Distinct::Exact(count) => show_count(count),
+                Distinct::AtLeast(count) => format!(">= {}", show_count(count)),
+                Distinct::Unknown => "-".to_owned(),
+            },
+            show_count(column.nulls),
+            format!("{:.2}", column.bits_per_value),
+            show_bytes(column.bytes),
+        ]);
+    }
+    let right = Side::Right;
+    align(&lines, &[Side::Left, Side::Left, Side::Left, right, right, right, right])
+}
+
+fn rejects(report: &LoadReport) -> String {
+    let mut out = String::new();
+    if report.rejects.is_empty() {
+        return out;
+    }
+    let _ = writeln!(out, "\nrejected records, the first {}:", report.rejects.len());
+    for reject in &report.rejects {
+        let _ = writeln!(out, "  {}", reject.to_error());
+    }
+    out
+}
+
+/// Where the text of a column of a table stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// Text.
+    Left,
+    /// Numbers.
+    Right,
+}
+
+/// Lines of cells as a table whose columns are as wide as their widest cell.
+pub fn align(lines: &[Vec<String>], sides: &[Side]) -> String {
+    let width = |column: usize| {
+        lines.iter().filter_map(|l| l.get(column)).map(|c| c.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..sides.len()).map(width).collect();
+    let mut out = String::new();
+    for line in lines {
+        let mut text = String::new();
+        for ((cell, side), width) in line.iter().zip(sides).zip(&widths) {
+            let space = " ".repeat(width.saturating_sub(cell.chars().count()));
+            let gap = if text.is_empty() { "" } else { "  " };
+            let _ = match side {
+                Side::Left => write!(text, "{gap}{cell}{space}"),
+                Side::Right => write!(text, "{gap}{space}{cell}"),
+            };
+        }
+        out.push_str(text.trim_end());
+        out.push('\n');
+    }
+    out
+}
+
+fn rate(bytes: u64, seconds: f64) -> f64 {
+    bytes as f64 / 1e6 / seconds.max(1e-9)
+}
+
+fn show_seconds(time: Duration) -> String {
+    let seconds = time.as_secs_f64();
+    let digits = if seconds < 10.0 { 3 } else { 1 };
+    format!("{seconds:.digits$}")
+}
+
+fn plural(count: usize) -> &'static str {
+    if count == 1 { "" } else { "s" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let line = |a: &str, b: &str| vec![a.to_owned(), b.to_owned()];
+        let lines = [line("file", "rows"), line("a", "12,345")];
+        assert_eq!(align(&lines, &[Side::Left, Side::Right]), "file    rows\na     12,345\n");
+    }
+}
