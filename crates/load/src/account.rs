@@ -16,7 +16,7 @@ use crate::report::{FileReport, REJECTS_KEPT_MAX};
 /// Counts rows and rejects in the order of the input.
 pub struct Account {
     files: Vec<FileReport>,
-    /// Lines of each input before the chunk that comes next.
+    /// Lines of each input before the piece that comes next.
     lines: Vec<u64>,
     columns: Vec<(String, DataType)>,
     limit: RejectLimit,
@@ -70,33 +70,23 @@ impl Account {
         }
     }
 
-    /// Adds a chunk; chunks come in order.
+    /// Adds a piece; pieces come in order.
     ///
     /// # Errors
     /// `Input` when a reject is over the limit, `Unavailable` when it cannot be written.
-    pub fn add(
-        &mut self,
-        spans: &[PieceSpan],
-        lines: u64,
-        rejects: Vec<(usize, RejectedRecord)>,
-    ) -> Result<()> {
-        for (file, reject) in rejects {
-            // Lines are counted over the chunk; a chunk of several small files starts over in each.
-            let line =
-                if spans.len() > 1 { None } else { Some(self.lines[file] + reject.line + 1) };
-            self.reject(file, line.unwrap_or(0), reject)?;
+    pub fn add(&mut self, span: PieceSpan) -> Result<()> {
+        let rejects = span.rejects.len() as u64;
+        for reject in span.rejects {
+            let line = self.lines[span.file] + reject.line + 1;
+            self.reject(span.file, line, reject)?;
         }
-        for span in spans {
-            let file = &mut self.files[span.file];
-            file.rows += span.rows;
-            file.rejects += span.rejects;
-            file.records += span.rows + span.rejects;
-            if self.streamed {
-                file.bytes += span.end - span.start;
-            }
-        }
-        if let [only] = spans {
-            self.lines[only.file] += lines;
+        self.lines[span.file] += span.lines;
+        let file = &mut self.files[span.file];
+        file.rows += span.rows;
+        file.rejects += rejects;
+        file.records += span.rows + rejects;
+        if self.streamed {
+            file.bytes += span.end - span.start;
         }
         Ok(())
     }

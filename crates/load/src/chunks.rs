@@ -9,9 +9,12 @@ use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::Mutex;
+use std::time::SystemTime;
 
 use coload_format::{Error, Result};
 use coload_source::{Dialect, Header, InputFile, InputSource, Separators, TEXT_PADDING, tokenise};
+
+use crate::reader::RECORD_BYTES_MAX;
 
 use crate::opened::{Opened, OpenedStream};
 use crate::options::LoadOptions;
@@ -50,6 +53,8 @@ pub struct OpenInput {
     file: File,
     /// Bytes when it was opened.
     pub bytes: u64,
+    /// When it was last written before it was opened.
+    modified: Option<SystemTime>,
     /// Where the first record starts, after skipped lines and header.
     pub data_start: u64,
     /// Lines before that.
@@ -83,19 +88,29 @@ impl OpenInput {
         Ok(have)
     }
 
-    /// Checks at the end of a load that the file is as long as it was.
+    /// Checks at the end of a load that nobody wrote to the file meanwhile.
     ///
     /// # Errors
-    /// `Unavailable` when it is not.
+    /// `Unavailable` when somebody did.
     pub fn check_unchanged(&self) -> Result<()> {
-        let now = self.file.metadata().map_err(|e| Error::io("look at", &self.path, &e))?.len();
-        if now == self.bytes {
-            return Ok(());
+        let now = self.file.metadata().map_err(|e| Error::io("look at", &self.path, &e))?;
+        if now.len() != self.bytes {
+            return Err(Error::Unavailable(format!(
+                "{}: the file changed while it was read: it had {} bytes and has {}; nothing was \
+                 loaded, load it again when it is whole",
+                self.name,
+                self.bytes,
+                now.len()
+            )));
         }
-        Err(Error::Unavailable(format!(
-            "{}: the file changed while it was read: it had {} bytes and has {now}; nothing was loaded",
-            self.name, self.bytes
-        )))
+        if now.modified().ok() != self.modified {
+            return Err(Error::Unavailable(format!(
+                "{}: the file was written to while it was read; nothing was loaded, load it again \
+                 when it is whole",
+                self.name
+            )));
+        }
+        Ok(())
     }
 }
 
@@ -161,6 +176,7 @@ fn open_input(input: &InputFile, dialect: &Dialect) -> Result<OpenInput> {
         path: path.clone(),
         file,
         bytes: meta.len(),
+        modified: meta.modified().ok(),
         data_start: 0,
         data_line: 0,
     };
@@ -302,7 +318,7 @@ impl Stream {
     /// one may lack its newline.
     ///
     /// # Errors
-    /// `Unavailable` when the stream cannot be read.
+    /// `Unavailable` when the stream cannot be read, `Limit` when a record is too long.
     pub fn next_chunk(&mut self) -> Result<Option<(Vec<u8>, u64)>> {
         if !self.started {
             self.start()?;
@@ -313,7 +329,12 @@ impl Stream {
             if self.rest.is_empty() {
                 return Ok(None);
             }
-            let end = if self.ended { self.rest.len() } else { self.last_record_end() };
+            let whole = self.ended && self.rest.len() <= target;
+            let end = if whole {
+                self.rest.len()
+            } else {
+                self.last_record_end(target.min(self.rest.len()))
+            };
             if end > 0 {
                 let tail = self.rest.split_off(end);
                 let chunk = std::mem::replace(&mut self.rest, tail);
@@ -322,6 +343,15 @@ impl Stream {
                 return Ok(Some((chunk, offset)));
             }
             target *= 2;
+            if target > RECORD_BYTES_MAX {
+                return Err(Error::Limit(format!(
+                    "{} (byte {}): a record is over {} bytes; is a quote left open? (try --quote \
+                     none)",
+                    self.name,
+                    self.offset,
+                    target / 2
+                )));
+            }
         }
     }
 
@@ -350,21 +380,20 @@ impl Stream {
         Ok(())
     }
 
-    /// End of the last whole record in `rest`. The stream is cut in order, so it starts at a record.
-    fn last_record_end(&mut self) -> usize {
-        let has_quotes =
-            self.dialect.quote.is_some_and(|q| memchr::memchr(q, &self.rest).is_some());
-        if !has_quotes {
-            return memchr::memrchr(b'\n', &self.rest).map_or(0, |p| p + 1);
+    /// End of the last whole record in the first `end` bytes of `rest`. The stream is cut in order, so
+    /// it starts at a record.
+    fn last_record_end(&mut self, end: usize) -> usize {
+        let text = &self.rest[..end];
+        if !self.dialect.quote.is_some_and(|q| memchr::memchr(q, text).is_some()) {
+            return memchr::memrchr(b'\n', text).map_or(0, |p| p + 1);
         }
-        let end = self.rest.len();
+        let have = self.rest.len();
         self.rest.extend([0; TEXT_PADDING]);
         let mut ends = Vec::new();
         tokenise(&self.rest, 0, end, separators(&self.dialect), &mut ends);
+        self.rest.truncate(have);
         let last = ends.iter().rev().find(|p| self.rest[**p as usize] == b'\n');
-        let cut = last.map_or(0, |p| *p as usize + 1);
-        self.rest.truncate(end);
-        cut
+        last.map_or(0, |p| *p as usize + 1)
     }
 }
 

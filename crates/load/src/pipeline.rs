@@ -216,17 +216,10 @@ impl<'a> Pipeline<'a> {
             let first = self.first_chunk_of_partition(chunk);
             sample_partition(inputs, &chunks[first], self.rules, &self.columns)
         })?;
-        let mut files = Vec::new();
         self.parse(chunk, &plan, |parser, tick| {
-            let mut spans = Vec::with_capacity(pieces.len());
-            for piece in &pieces {
-                let before = parser.reject_count();
-                let span =
-                    reader.parse_piece(&inputs[piece.file], piece, parser, &self.clock, tick)?;
-                files.extend(std::iter::repeat_n(piece.file, parser.reject_count() - before));
-                spans.push(span);
-            }
-            Ok((spans, std::mem::take(&mut files)))
+            let parse =
+                |p: &Piece| reader.parse_piece(&inputs[p.file], p, parser, &self.clock, tick);
+            pieces.iter().map(parse).collect()
         })
     }
 
@@ -252,8 +245,7 @@ impl<'a> Pipeline<'a> {
         drop(stream);
         let plan = plan?;
         self.parse(chunk, &plan, |parser, tick| {
-            let span = reader.parse_bytes(&bytes, offset, parser, tick);
-            Ok((vec![span], vec![0; parser.reject_count()]))
+            Ok(vec![reader.parse_bytes(&bytes, offset, parser, tick)])
         })
     }
 
@@ -275,7 +267,7 @@ impl<'a> Pipeline<'a> {
         &self,
         chunk: usize,
         plan: &PartitionPlan,
-        read: impl FnOnce(&mut ChunkParser, &dyn Fn(u64, u64)) -> Result<(Vec<PieceSpan>, Vec<usize>)>,
+        read: impl FnOnce(&mut ChunkParser, &dyn Fn(u64, u64)) -> Result<Vec<PieceSpan>>,
     ) -> Result<()> {
         let (number, parser, plain) = {
             let mut state = lock(&self.state);
@@ -291,19 +283,14 @@ impl<'a> Pipeline<'a> {
             self.progress.bytes.fetch_add(bytes, Ordering::Relaxed);
             self.progress.rows.fetch_add(rows, Ordering::Relaxed);
         };
-        let (spans, reject_files) = read(&mut parser, &tick)?;
-        let (fragment, rejects, lines) = parser.finish(number)?;
+        let spans = read(&mut parser, &tick)?;
+        let fragment = parser.finish(number)?;
         let time = parser.take_time();
         self.clock.add(Step::Tokenise, time.tokenise);
         self.clock.add(Step::Convert, time.convert);
-        self.progress.rejects.fetch_add(rejects.len() as u64, Ordering::Relaxed);
-        let parsed = ParsedChunk {
-            spans,
-            speculated: self.is_speculated(chunk),
-            fragment,
-            rejects: reject_files.into_iter().zip(rejects).collect(),
-            lines,
-        };
+        let rejects: usize = spans.iter().map(|s| s.rejects.len()).sum();
+        self.progress.rejects.fetch_add(rejects as u64, Ordering::Relaxed);
+        let parsed = ParsedChunk { spans, speculated: self.is_speculated(chunk), fragment };
         self.deliver(chunk, number, parser, parsed)
     }
 
@@ -331,8 +318,12 @@ impl<'a> Pipeline<'a> {
         let verified = state.deliver(chunk, parsed);
         // The account follows the order of the input, so it is kept under the same lock.
         let mut account = lock(&self.account);
-        for (spans, lines, rejects) in verified.chunks {
-            account.add(&spans, lines, rejects)?;
+        for span in verified.spans {
+            if let Err(error) = account.add(span) {
+                // Kept under the lock too, so that no later chunk's error comes first.
+                state.error.get_or_insert(error);
+                return Ok(());
+            }
         }
         state.push_partitions(&|n| self.create_segment(n))
     }

@@ -1,7 +1,7 @@
 //! Reads a piece of an input window by window and hands the windows to the parser.
 
 use coload_format::{Error, Result};
-use coload_source::{ChunkParser, LastWindow, TEXT_PADDING, Window};
+use coload_source::{ChunkParser, LastWindow, RejectedRecord, TEXT_PADDING, Window};
 
 use crate::chunks::{OpenInput, Piece, Start};
 use crate::clock::{Step, StepClock};
@@ -9,10 +9,10 @@ use crate::clock::{Step, StepClock};
 /// Bytes of a window: it stays in the second-level cache while its columns are read.
 const WINDOW_BYTES: usize = 384 << 10;
 /// Longest record: positions in a window are 32 bits.
-const RECORD_BYTES_MAX: usize = 1 << 30;
+pub const RECORD_BYTES_MAX: usize = 1 << 30;
 
-/// Where the records of a piece really started and ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What became of a piece: where its records really started and ended, and how many there were.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PieceSpan {
     /// Input.
     pub file: usize,
@@ -22,8 +22,21 @@ pub struct PieceSpan {
     pub end: u64,
     /// Rows parsed.
     pub rows: u64,
-    /// Records rejected.
-    pub rejects: u64,
+    /// Newlines from `start` to `end`.
+    pub lines: u64,
+    /// Records rejected, in order.
+    pub rejects: Vec<RejectedRecord>,
+    /// Whether all of its records were read.
+    pub whole: Whole,
+}
+
+/// Whether a piece was read to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whole {
+    /// To its end.
+    Yes,
+    /// Only to a record so long that its start, which was speculated, is in doubt.
+    InDoubt,
 }
 
 /// A worker's window.
@@ -55,8 +68,12 @@ impl WindowReader {
             Start::Record => piece.start,
             Start::Speculated => self.first_record(input, piece, clock)?,
         };
-        let (rows, rejects) = (parser.rows() as u64, parser.reject_count() as u64);
-        let mut window = WINDOW_BYTES;
+        let rows = parser.rows() as u64;
+        let piece_bytes =
+            usize::try_from(piece.end.saturating_sub(piece.start)).unwrap_or(usize::MAX);
+        // A small piece needs no more.
+        let mut window = WINDOW_BYTES.min(piece_bytes.max(1));
+        let mut whole = Whole::Yes;
         // `have` bytes of text stand at buffer[1..], from `offset` of the input on.
         let (mut offset, mut have) = (start, 0);
         let mut end = start;
@@ -88,6 +105,10 @@ impl WindowReader {
             }
             if consumed.short {
                 window *= 2;
+                if piece.start_is == Start::Speculated && window / 2 > piece_bytes {
+                    whole = Whole::InDoubt;
+                    break;
+                }
                 if window > RECORD_BYTES_MAX {
                     return Err(Error::Limit(format!(
                         "{} (byte {end}): a record is over {RECORD_BYTES_MAX} bytes; is a quote \
@@ -100,13 +121,9 @@ impl WindowReader {
             have -= used;
             offset += used as u64;
         }
-        Ok(PieceSpan {
-            file: piece.file,
-            start,
-            end,
-            rows: parser.rows() as u64 - rows,
-            rejects: parser.reject_count() as u64 - rejects,
-        })
+        let (rejects, lines) = parser.end_piece();
+        let rows = parser.rows() as u64 - rows;
+        Ok(PieceSpan { file: piece.file, start, end, rows, lines, rejects, whole })
     }
 
     /// The byte after the first newline that stands before the piece's start or later.
@@ -133,7 +150,7 @@ impl WindowReader {
         parser: &mut ChunkParser,
         tick: &dyn Fn(u64, u64),
     ) -> PieceSpan {
-        let (rows, rejects) = (parser.rows() as u64, parser.reject_count() as u64);
+        let rows = parser.rows() as u64;
         let mut window = WINDOW_BYTES;
         let mut at = 0;
         loop {
@@ -164,12 +181,8 @@ impl WindowReader {
                 window *= 2;
             }
         }
-        PieceSpan {
-            file: 0,
-            start: offset,
-            end: offset + bytes.len() as u64,
-            rows: parser.rows() as u64 - rows,
-            rejects: parser.reject_count() as u64 - rejects,
-        }
+        let (rejects, lines) = parser.end_piece();
+        let (rows, end) = (parser.rows() as u64 - rows, offset + bytes.len() as u64);
+        PieceSpan { file: 0, start: offset, end, rows, lines, rejects, whole: Whole::Yes }
     }
 }

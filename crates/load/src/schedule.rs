@@ -13,12 +13,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, OnceLock};
 
 use coload_format::{Error, Result};
-use coload_source::{ChunkParser, RejectedRecord};
+use coload_source::ChunkParser;
 use coload_store::{FinishedColumn, SegmentSummary};
 use coload_transform::{Fragment, PartitionColumn};
 
 use crate::partition::{PartitionPlan, SealedPartition};
-use crate::reader::PieceSpan;
+use crate::reader::{PieceSpan, Whole};
 use crate::segments::{ClosedSegment, OpenSegment, PlainWrite};
 
 /// Partitions that may be filled or compressed at once: one is filled while one is compressed.
@@ -42,16 +42,12 @@ pub enum Task {
 /// A chunk that was parsed.
 #[derive(Debug)]
 pub struct ParsedChunk {
-    /// Where its records stood.
+    /// What became of its pieces.
     pub spans: Vec<PieceSpan>,
     /// Whether its start was speculated.
     pub speculated: bool,
     /// Its rows.
     pub fragment: Fragment,
-    /// Its rejects, in order; the input of each.
-    pub rejects: Vec<(usize, RejectedRecord)>,
-    /// Newlines in it.
-    pub lines: u64,
 }
 
 /// A partition whose fragments are arriving.
@@ -137,8 +133,8 @@ pub struct State {
 /// What the verified chunks add to the account of the load.
 #[derive(Debug, Default)]
 pub struct Verified {
-    /// For each chunk: spans, newlines, rejects.
-    pub chunks: Vec<(Vec<PieceSpan>, u64, Vec<(usize, RejectedRecord)>)>,
+    /// Pieces, in order.
+    pub spans: Vec<PieceSpan>,
 }
 
 impl State {
@@ -246,8 +242,8 @@ impl State {
                 return verified;
             };
             let Some(parsed) = arriving.fragments.remove(&next) else { return verified };
-            let start = parsed.spans.first().map_or(0, |s| s.start);
-            if parsed.speculated && start != end {
+            let proven = |s: &PieceSpan| s.start == end && s.whole == Whole::Yes;
+            if parsed.speculated && !parsed.spans.first().is_some_and(proven) {
                 // A quoted newline was taken for the end of a record: parse the chunk again from
                 // where the one before it ended.
                 arriving.stale = true;
@@ -257,7 +253,7 @@ impl State {
             self.frontier_end = parsed.spans.last().map_or(end, |s| s.end);
             self.frontier += 1;
             arriving.verified.push(parsed.fragment);
-            verified.chunks.push((parsed.spans, parsed.lines, parsed.rejects));
+            verified.spans.extend(parsed.spans);
             self.seal_if_complete();
         }
     }

@@ -164,11 +164,6 @@ impl ChunkParser {
         self.rows
     }
 
-    /// Rejects of the fragment so far.
-    pub fn reject_count(&self) -> usize {
-        self.rejects.len()
-    }
-
     /// Columns that met too many values for codes since this was last asked.
     pub fn take_plain_now(&mut self) -> Vec<usize> {
         std::mem::take(&mut self.plain_now)
@@ -325,7 +320,7 @@ impl ChunkParser {
                     line: self.lines + line,
                     offset,
                     value: rows.field(b.row, b.column).to_vec(),
-                    raw: rows.record(b.row).to_vec(),
+                    raw: raw_record(rows, b.row).to_vec(),
                 });
             }
             let kept = leave_out(rows, &bad, place);
@@ -372,19 +367,25 @@ impl ChunkParser {
         kept
     }
 
-    /// Ends the fragment: its columns, its rejects in order, and the newlines it spans.
+    /// Ends a piece of the chunk: its rejects in order, and the newlines it spans. Lines are counted
+    /// from here on for the next piece, which may be of another input.
+    pub fn end_piece(&mut self) -> (Vec<RejectedRecord>, u64) {
+        let mut rejects = std::mem::take(&mut self.rejects);
+        rejects.sort_by_key(|r| r.offset);
+        (rejects, std::mem::take(&mut self.lines))
+    }
+
+    /// Ends the fragment and gives its columns; its pieces have ended.
     ///
     /// # Errors
     /// `Limit` when one column's text is over 4 GiB.
-    pub fn finish(&mut self, dictionary: u32) -> Result<(Fragment, Vec<RejectedRecord>, u64)> {
+    pub fn finish(&mut self, dictionary: u32) -> Result<Fragment> {
+        assert!(self.rejects.is_empty(), "rejects of a piece that has not ended");
         let started = (self.clock)();
         let columns =
             self.columns.iter_mut().map(|c| c.finish(dictionary)).collect::<Result<Vec<_>>>()?;
         self.time.convert += (self.clock)() - started;
-        let fragment = Fragment { rows: std::mem::take(&mut self.rows) as u32, columns };
-        let mut rejects = std::mem::take(&mut self.rejects);
-        rejects.sort_by_key(|r| r.offset);
-        Ok((fragment, rejects, std::mem::take(&mut self.lines)))
+        Ok(Fragment { rows: std::mem::take(&mut self.rows) as u32, columns })
     }
 }
 
@@ -499,6 +500,13 @@ fn leave_out(rows: &Rows<'_>, bad: &[BadField], place: &dyn Fn(usize) -> Place) 
     }
     kept.finish();
     kept
+}
+
+/// A record's bytes as they stand in the input. One that lacked its trailing delimiter was copied
+/// with two newlines.
+fn raw_record<'a>(rows: &Rows<'a>, row: usize) -> &'a [u8] {
+    let record = rows.record(row);
+    record.strip_suffix(b"\n").unwrap_or(record)
 }
 
 /// Whether each record has as many separators as the next, its last one a newline; `newlines` says

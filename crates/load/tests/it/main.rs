@@ -1,0 +1,10 @@
+//! Tests of whole loads, from text to the rows that a store gives back.
+//!
+//! `model` reads the same text the slow, obvious way; `text` makes it from a seed.
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+mod bad_input;
+mod model;
+mod pipeline;
+mod support;
+mod text;

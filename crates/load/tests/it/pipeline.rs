@@ -1,0 +1,191 @@
+//! The pipeline against the model: the same rows and rejects, whatever the chunks, and the same bytes,
+//! whatever the threads.
+
+use std::path::PathBuf;
+
+use coload_format::Error;
+use coload_load::{LoadOptions, RejectLimit, load};
+use coload_source::{Dialect, InputFile, InputSource};
+use coload_store::Store;
+use coload_transform::EncodingPolicy;
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+use crate::model::{self, Model, Row};
+use crate::support::{options, rows, scratch, segment_bytes, write};
+use crate::text::{self, Random};
+
+const CHUNK_BYTES: [usize; 8] = [16, 17, 33, 64, 128, 1_000, 65_536, 10 << 20];
+
+/// How a load is cut and by how many it is done: nothing of it may be seen in the rows.
+fn vary(random: &mut Random, options: &mut LoadOptions) {
+    options.chunk_bytes = random.of(&CHUNK_BYTES);
+    options.fragments_per_partition = 1 + random.below(3);
+    options.merge_columns = 1 + random.below(2);
+    options.memory = random.of(&[1, 1 << 12, 1 << 30]);
+    options.encoding = random.of(&[EncodingPolicy::Auto, EncodingPolicy::Dictionary]);
+}
+
+/// Loads with a number of threads into a new store, and checks rows and rejects. Gives the segments.
+fn check(dir: &TempDir, options: &LoadOptions, models: &[Model], threads: usize) -> Vec<Vec<u8>> {
+    let rejects_path = dir.path().join(format!("rejects{threads}"));
+    let mut options = options.clone();
+    options.threads = threads;
+    options.rejects_file = Some(rejects_path.clone());
+    let store = Store::create_or_open(dir.path().join(format!("store{threads}"))).unwrap();
+    let report = load(&store, &options).unwrap();
+    let expected: Vec<&Row> = models.iter().flat_map(|m| &m.rows).collect();
+    let found = rows(&store, "t");
+    assert_eq!(found.iter().collect::<Vec<_>>(), expected, "rows with {threads} threads");
+    let rejects = model::rejects(models, &options);
+    assert_eq!(report.rejects, rejects[..rejects.len().min(10)]);
+    let written = std::fs::read(rejects_path).unwrap();
+    assert_eq!(
+        String::from_utf8_lossy(&written),
+        String::from_utf8_lossy(&model::rejects_file(&rejects))
+    );
+    assert!(written == model::rejects_file(&rejects));
+    for ((file, model), input) in report.files.iter().zip(models).zip(&options.inputs) {
+        assert_eq!(
+            (file.rows, file.rejects),
+            (model.rows.len() as u64, model.rejects.len() as u64)
+        );
+        assert_eq!(file.records, file.rows + file.rejects);
+        assert_eq!(file.name, input.name);
+    }
+    segment_bytes(&store, "t")
+}
+
+/// The strict load of an input with rejects says the first one and leaves the store as it was.
+fn check_strict(dir: &TempDir, options: &LoadOptions, models: &[Model]) {
+    let rejects = model::rejects(models, options);
+    let strict = LoadOptions { max_rejects: RejectLimit::Count(0), threads: 3, ..options.clone() };
+    let store = Store::create_or_open(dir.path().join("strict")).unwrap();
+    match (load(&store, &strict), rejects.first()) {
+        (Ok(report), None) => assert_eq!(report.reject_count(), 0),
+        (Err(error), Some(first)) => {
+            assert_eq!(error, first.to_error());
+            assert!(store.snapshot().unwrap().tables().is_empty());
+        }
+        (result, first) => panic!("{result:?} although the first reject is {first:?}"),
+    }
+}
+
+fn models(texts: &[Vec<u8>], options: &LoadOptions) -> Vec<Model> {
+    texts.iter().map(|t| Model::read(t, &options.dialect, &options.schema)).collect()
+}
+
+fn check_all(seed: u64, counts: &[usize], as_stream: AsStream) {
+    let mut random = Random::new(seed);
+    let dir = scratch();
+    let (dialect, columns) = (text::dialect(&mut random), text::columns(&mut random));
+    let texts: Vec<Vec<u8>> =
+        counts.iter().map(|n| text::text(&mut random, &dialect, &columns, *n)).collect();
+    let paths: Vec<PathBuf> =
+        texts.iter().enumerate().map(|(i, t)| write(&dir, &format!("{i}.csv"), t)).collect();
+    let mut options = options(&paths, &columns.sql, dialect);
+    vary(&mut random, &mut options);
+    if as_stream == AsStream::Yes {
+        options.inputs = vec![InputFile {
+            name: "-".into(),
+            source: InputSource::Stream { path: paths[0].clone() },
+        }];
+    }
+    let models = models(&texts, &options);
+    let first = check(&dir, &options, &models, 1);
+    let threads = 2 + random.below(7);
+    let others = check(&dir, &options, &models, threads);
+    assert!(first == others, "1 and {threads} threads make other segments");
+    if random.one_in(3) {
+        check_strict(&dir, &options, &models);
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum AsStream {
+    No,
+    Yes,
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(300) })]
+
+    #[test]
+    fn a_file_gives_the_rows_and_rejects_of_the_model(seed: u64, count in 0usize..120) {
+        check_all(seed, &[count], AsStream::No);
+    }
+
+    #[test]
+    fn many_files_give_the_rows_and_rejects_of_the_model(
+        seed: u64,
+        counts in prop::collection::vec(0usize..30, 1..6),
+    ) {
+        check_all(seed, &counts, AsStream::No);
+    }
+
+    #[test]
+    fn a_stream_gives_the_rows_and_rejects_of_the_model(seed: u64, count in 0usize..120) {
+        check_all(seed, &[count], AsStream::Yes);
+    }
+}
+
+/// Rows enough for several workers to fill their dictionaries, or for one only.
+#[test]
+fn columns_over_the_limit_of_a_dictionary_are_the_same_whoever_saw_what() {
+    const ROWS: usize = 60_000;
+    // The sample sees few values in each column. Then: more values than a dictionary may hold, as many
+    // as it may, and nearly as many, which are too many for one worker together with those of rejects.
+    let distinct = [36_000, 32_768, 32_500];
+    let mut text = Vec::new();
+    let mut random = Random::new(7);
+    for row in 0..ROWS {
+        let mut field = |i: usize| {
+            let value = if row < 9_000 { row % 10 } else { row * 31 % distinct[i] };
+            match i {
+                _ if random.one_in(50) => String::new(),
+                2 => format!("value {value}"),
+                _ => value.to_string(),
+            }
+        };
+        let fields: Vec<String> = (0..distinct.len()).map(&mut field).collect();
+        text.extend(fields.join(",").bytes().chain([b'\n']));
+        if row % 2_000 == 1_999 {
+            // Values of rejects are in a worker's dictionary and in no row.
+            text.extend((0..40).flat_map(|i| format!("{},x,r{}\n", row + i, row + i).into_bytes()));
+        }
+    }
+    for encoding in [EncodingPolicy::Auto, EncodingPolicy::Dictionary] {
+        let dir = scratch();
+        let path = write(&dir, "big.csv", &text);
+        let mut options = options(&[path], "a BIGINT, b INTEGER, c VARCHAR", Dialect::default());
+        options.chunk_bytes = text.len() / 9;
+        options.fragments_per_partition = 10;
+        options.encoding = encoding;
+        let models = models(std::slice::from_ref(&text), &options);
+        let first = check(&dir, &options, &models, 1);
+        for threads in [2, 3, 8] {
+            let store = Store::create_or_open(dir.path().join(format!("s{threads}"))).unwrap();
+            load(&store, &LoadOptions { threads, ..options.clone() }).unwrap();
+            assert!(segment_bytes(&store, "t") == first, "{threads} threads");
+        }
+    }
+}
+
+#[test]
+fn too_large_a_share_of_rejects_fails_at_the_end() {
+    let dir = scratch();
+    let path = write(&dir, "a.csv", b"1\nx\n3\ny\n5\n6\n7\n8\n9\n10\n");
+    let mut options = options(&[path], "a INTEGER", Dialect::default());
+    let store = Store::create_or_open(dir.path().join("s")).unwrap();
+    options.max_rejects = RejectLimit::Percent(19.9);
+    let error = load(&store, &options).unwrap_err();
+    let Error::Input { place, text } = &error else { panic!("{error:?}") };
+    assert_eq!((place.line, place.byte, place.field), (2, 2, 1));
+    assert!(text.contains("2 of 10 records were rejected, over --max-rejects 19.9%"), "{text}");
+    assert!(store.snapshot().unwrap().tables().is_empty());
+    options.max_rejects = RejectLimit::Percent(20.0);
+    assert_eq!(load(&store, &options).unwrap().rows(), 8);
+    options.max_rejects = RejectLimit::Count(1);
+    let error = load(&store, &options).unwrap_err().to_string();
+    assert!(error.contains("a.csv:4:1 (byte 6)") && error.contains("--max-rejects 1"), "{error}");
+}

@@ -1,0 +1,86 @@
+//! Stores and inputs of the tests, and the rows of a table.
+
+use std::path::{Path, PathBuf};
+
+use coload_format::{Plain, Schema, parse_columns};
+use coload_load::{LoadOptions, RejectLimit};
+use coload_source::{Dialect, InputFile, expand_inputs};
+use coload_store::Store;
+use tempfile::TempDir;
+
+use crate::model::Row;
+
+/// A directory, in memory where there is one: these tests are about what is written, not whether the
+/// disk keeps it.
+pub fn scratch() -> TempDir {
+    let memory = Path::new("/dev/shm");
+    if memory.is_dir() { TempDir::new_in(memory).unwrap() } else { TempDir::new().unwrap() }
+}
+
+/// Columns from SQL.
+pub fn schema(columns: &str) -> Schema {
+    parse_columns(columns).unwrap()
+}
+
+/// Writes `text` to a file of the directory.
+pub fn write(dir: &TempDir, name: &str, text: &[u8]) -> PathBuf {
+    let path = dir.path().join(name);
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+/// Inputs of these files.
+pub fn inputs(paths: &[PathBuf]) -> Vec<InputFile> {
+    let names: Vec<String> = paths.iter().map(|p| p.display().to_string()).collect();
+    expand_inputs(&names).unwrap()
+}
+
+/// A load of files into table `t` that rejects what it must.
+pub fn options(paths: &[PathBuf], columns: &str, dialect: Dialect) -> LoadOptions {
+    let mut options = LoadOptions::new(inputs(paths), "t", schema(columns), dialect);
+    options.threads = 2;
+    options.max_rejects = RejectLimit::Count(u64::MAX);
+    options
+}
+
+/// All rows of a table, in order.
+pub fn rows(store: &Store, table: &str) -> Vec<Row> {
+    let snapshot = store.snapshot().unwrap();
+    let Some(table) = snapshot.table(table) else { return Vec::new() };
+    let mut rows = Vec::new();
+    for entry in &table.segments {
+        let segment = snapshot.segment(table, entry).unwrap();
+        let columns: Vec<Plain> = (0..segment.column_count())
+            .map(|c| {
+                let mut plain = Plain::empty(segment.physical(c));
+                for page in 0..segment.page_rows().len() {
+                    segment.decode_page(c, page, &mut plain).unwrap();
+                }
+                assert_eq!(plain.len() as u64, entry.rows);
+                assert_eq!(plain.null_count() as u64, entry.columns[c].nulls);
+                check_bounds(&plain, &entry.columns[c]);
+                plain
+            })
+            .collect();
+        rows.extend(
+            (0..entry.rows as usize).map(|r| columns.iter().map(|c| c.get(r)).collect::<Row>()),
+        );
+    }
+    rows
+}
+
+/// Checks that minimum and maximum of the manifest are bounds.
+fn check_bounds(plain: &Plain, stats: &coload_store::ColumnStats) {
+    for row in 0..plain.len() {
+        let Some(value) = plain.get(row) else { continue };
+        assert!(stats.min.as_ref().is_some_and(|min| *min <= value), "{value:?} {stats:?}");
+        assert!(stats.max.as_ref().is_none_or(|max| *max >= value), "{value:?} {stats:?}");
+    }
+}
+
+/// The bytes of a table's segments, in order.
+pub fn segment_bytes(store: &Store, table: &str) -> Vec<Vec<u8>> {
+    let snapshot = store.snapshot().unwrap();
+    let Some(table) = snapshot.table(table) else { return Vec::new() };
+    table.segments.iter().map(|s| std::fs::read(snapshot.segment_path(s)).unwrap()).collect()
+}
