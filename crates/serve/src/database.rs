@@ -15,6 +15,7 @@ use datafusion::prelude::SessionConfig;
 use futures::TryStreamExt;
 use tokio::runtime::{Builder, Runtime};
 
+use crate::aggregate::optimizer_rules;
 use crate::catalog::{ArrowSchemas, CATALOG, SCHEMA, SnapshotCatalog};
 use crate::error::from_datafusion;
 use crate::statement;
@@ -200,6 +201,7 @@ fn session(threads: usize, memory: usize) -> Result<SessionState> {
     let builder = SessionStateBuilder::new()
         .with_config(config)
         .with_runtime_env(runtime)
-        .with_default_features();
+        .with_default_features()
+        .with_physical_optimizer_rules(optimizer_rules());
     Ok(builder.build())
 }

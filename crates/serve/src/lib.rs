@@ -11,6 +11,7 @@
 //!
 //! Invariant: this is the only crate that names DataFusion.
 
+mod aggregate;
 mod catalog;
 mod database;
 mod decode;
@@ -30,6 +31,7 @@ mod types;
 mod views;
 mod write;
 
+pub use aggregate::AggregateOnCodesExec;
 pub use catalog::{CATALOG, SCHEMA};
 pub use database::{Answer, Database, DatabaseOptions};
 pub use datafusion::arrow;

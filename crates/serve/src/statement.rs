@@ -69,9 +69,8 @@ pub(crate) async fn run(database: &Database, text: &str) -> Result<Answer> {
 /// Parses one statement and puts in the stored spelling of names.
 fn parse(session: &SessionState, text: &str, snapshot: &Snapshot) -> Result<Statement> {
     let dialect = session.config_options().sql_parser.dialect;
-    let mut statement = session.sql_to_statement(text, &dialect).map_err(from_datafusion)?;
-    identifiers::resolve(&mut statement, text, snapshot);
-    Ok(statement)
+    let text = identifiers::resolve(text, snapshot);
+    session.sql_to_statement(&text, &dialect).map_err(from_datafusion)
 }
 
 /// Lets through what reads only.

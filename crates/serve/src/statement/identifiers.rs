@@ -1,120 +1,102 @@
 //! Names of columns without regard to case.
 //!
 //! DataFusion turns unquoted names to lower case and compares exactly. A store keeps names as they
-//! were written. Where these differ, names in a statement that mean a stored column are replaced by
-//! the stored spelling, quoted.
+//! were written. Where these differ, the words of a statement that mean a stored column are replaced
+//! by its stored spelling, in quotes, before the statement is parsed.
 //!
-//! Aliases win: a name that the statement itself gives is left alone.
+//! Left alone: aliases that the statement gives itself, names of functions, and words of date
+//! literals, EXTRACT and INTERVAL.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
-use std::ops::ControlFlow;
 
 use coload_store::Snapshot;
-use datafusion::sql::parser::Statement;
-use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, ObjectName, ObjectNamePart, Query, Select, SelectItem, Statement as SqlStatement,
-    VisitMut, VisitorMut, visit_relations,
-};
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::tokenizer::{Token, Word};
 
-/// Replaces the names in a statement, if any column of its tables needs it.
-pub(crate) fn resolve(statement: &mut Statement, text: &str, snapshot: &Snapshot) {
-    match statement {
-        Statement::Statement(sql) => resolve_sql(sql, text, snapshot),
-        Statement::Explain(explain) => resolve(&mut explain.statement, text, snapshot),
-        _ => {}
+use super::split::Tokens;
+
+/// The statement with the stored spelling of columns.
+pub(crate) fn resolve<'a>(text: &'a str, snapshot: &Snapshot) -> Cow<'a, str> {
+    // Quoted names keep their case in DataFusion, so those may need a change in any table.
+    let any = text.contains('"') || snapshot.tables().iter().any(has_capitals);
+    if !any {
+        return Cow::Borrowed(text);
     }
+    let tokens = Tokens::of(text);
+    let words: Vec<(usize, &Word)> = tokens.words().collect();
+    let stored = stored_names(&words, text.contains('"'), snapshot);
+    if stored.is_empty() || !is_about_rows(&words) {
+        return Cow::Borrowed(text);
+    }
+    let aliases = aliases(&words, &tokens);
+    let mut changed = String::with_capacity(text.len() + 32);
+    let mut copied = 0;
+    for (index, word) in &words {
+        let lower = word.value.to_lowercase();
+        let Some(name) = stored.get(&lower) else { continue };
+        if aliases.contains(&lower) || is_syntax(*index, word, &tokens) {
+            continue;
+        }
+        let Some((start, end)) = tokens.range(*index) else { continue };
+        changed.push_str(&text[copied..start]);
+        changed.push('"');
+        changed.push_str(&name.replace('"', "\"\""));
+        changed.push('"');
+        copied = end;
+    }
+    changed.push_str(&text[copied..]);
+    Cow::Owned(changed)
 }
 
-fn resolve_sql(sql: &mut SqlStatement, text: &str, snapshot: &Snapshot) {
-    // Quoted names keep their case in DataFusion.
-    let quoted = text.contains('"');
-    let mut stored: HashMap<String, String> = HashMap::new();
-    let _ = visit_relations(sql, |relation| {
-        let table = relation.0.last().and_then(ObjectNamePart::as_ident);
-        if let Some(table) = table.and_then(|t| snapshot.table(&t.value)) {
-            for column in table.schema.columns() {
-                let lower = column.name.to_lowercase();
-                if quoted || lower != column.name {
-                    stored.insert(lower, column.name.clone());
-                }
-            }
-        }
-        ControlFlow::<()>::Continue(())
-    });
-    if stored.is_empty() {
-        return;
-    }
-    let mut names = Names { stored, aliases: HashSet::new() };
-    let mut aliases = Aliases(&mut names.aliases);
-    let _ = sql.visit(&mut aliases);
-    if let SqlStatement::Insert(insert) = sql {
-        insert.columns.iter_mut().for_each(|name| names.replace_object(name));
-    }
-    let _ = sql.visit(&mut names);
+fn has_capitals(table: &coload_store::TableEntry) -> bool {
+    table.schema.columns().iter().any(|c| c.name.chars().any(char::is_uppercase))
 }
 
-/// Collects the names that a statement gives to its own columns.
-struct Aliases<'a>(&'a mut HashSet<String>);
-
-impl VisitorMut for Aliases<'_> {
-    type Break = ();
-
-    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
-        for item in &select.projection {
-            if let SelectItem::ExprWithAlias { alias, .. } = item {
-                self.0.insert(alias.value.to_lowercase());
-            }
-        }
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        for cte in query.with.iter().flat_map(|w| &w.cte_tables) {
-            let columns = cte.alias.columns.iter().map(|c| c.name.value.to_lowercase());
-            self.0.extend(columns);
-        }
-        ControlFlow::Continue(())
-    }
+/// Whether names in the statement can be columns of stored tables.
+fn is_about_rows(words: &[(usize, &Word)]) -> bool {
+    use Keyword as K;
+    let first = words.first().map(|(_, word)| word.keyword);
+    matches!(first, Some(K::SELECT | K::WITH | K::INSERT | K::EXPLAIN))
+        || (first == Some(K::CREATE) && words.iter().any(|(_, word)| word.keyword == K::SELECT))
 }
 
-struct Names {
-    /// Stored spelling by lower case.
-    stored: HashMap<String, String>,
-    aliases: HashSet<String>,
+/// The columns of the tables that the statement names, by lower case.
+fn stored_names(
+    words: &[(usize, &Word)],
+    quoted: bool,
+    snapshot: &Snapshot,
+) -> HashMap<String, String> {
+    let tables: HashSet<String> = words.iter().map(|(_, w)| w.value.to_lowercase()).collect();
+    snapshot
+        .tables()
+        .iter()
+        .filter(|t| tables.contains(&t.name.to_lowercase()))
+        .flat_map(|t| t.schema.columns())
+        .map(|column| (column.name.to_lowercase(), column.name.clone()))
+        .filter(|(lower, name)| quoted || lower != name)
+        .collect()
 }
 
-impl Names {
-    fn replace(&self, ident: &mut Ident) {
-        let lower = ident.value.to_lowercase();
-        if self.aliases.contains(&lower) {
-            return;
-        }
-        if let Some(stored) = self.stored.get(&lower) {
-            ident.value.clone_from(stored);
-            ident.quote_style = Some('"');
-        }
-    }
-
-    fn replace_object(&self, name: &mut ObjectName) {
-        if let [ObjectNamePart::Identifier(ident)] = name.0.as_mut_slice() {
-            self.replace(ident);
-        }
-    }
+/// The names that follow AS.
+fn aliases(words: &[(usize, &Word)], tokens: &Tokens) -> HashSet<String> {
+    words
+        .iter()
+        .filter(|(index, _)| tokens.is_word_before(*index, Keyword::AS))
+        .map(|(_, word)| word.value.to_lowercase())
+        .collect()
 }
 
-impl VisitorMut for Names {
-    type Break = ();
-
-    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        match expr {
-            Expr::Identifier(ident) => self.replace(ident),
-            Expr::CompoundIdentifier(parts) => {
-                if let Some(last) = parts.last_mut() {
-                    self.replace(last);
-                }
-            }
-            _ => {}
-        }
-        ControlFlow::Continue(())
+/// Whether the word is a part of the language here.
+fn is_syntax(index: usize, word: &Word, tokens: &Tokens) -> bool {
+    if word.quote_style.is_some() {
+        return false;
     }
+    let is_call = matches!(tokens.after(index), Some(Token::LParen))
+        && word.keyword == Keyword::NoKeyword
+        && !tokens.is_word_before(index, Keyword::INTO);
+    let is_typed_literal = matches!(tokens.after(index), Some(Token::SingleQuotedString(_)));
+    let is_unit = matches!(tokens.before(index), Some(Token::SingleQuotedString(_)));
+    let is_extracted = tokens.is_call_before(index, Keyword::EXTRACT);
+    is_call || is_typed_literal || is_unit || is_extracted
 }

@@ -1,0 +1,215 @@
+//! Runs an aggregate on codes: threads take pages from one queue, each into a state of its own.
+
+use std::fmt;
+use std::sync::Arc;
+
+use coload_format::Result as StoreResult;
+use coload_scan::PageQueue;
+use coload_scan::aggregate::{Grouped, GroupRow, Program, Query, SegmentScan, State};
+use coload_store::SegmentFile;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::common::runtime::SpawnedTask;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, SchedulingType};
+use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning,
+    PlanProperties, ReplaceChildrenOptions,
+};
+use futures::{StreamExt, TryStreamExt, stream};
+
+use super::answer::make_batch;
+use super::lower::Output;
+use crate::error::to_datafusion;
+use crate::scan::StoreScanExec;
+
+/// An aggregate over a scan that decodes nothing but its result.
+#[derive(Debug, Clone)]
+pub struct AggregateOnCodesExec {
+    scan: StoreScanExec,
+    query: Arc<Query>,
+    program: Arc<Program>,
+    outputs: Arc<[Output]>,
+    properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+impl AggregateOnCodesExec {
+    /// Runs `query` instead of `scan`. `schema` is that of the aggregate: grouping columns, then
+    /// `outputs`.
+    pub(super) fn new(
+        scan: StoreScanExec,
+        query: Query,
+        program: Program,
+        outputs: Vec<Output>,
+        schema: SchemaRef,
+    ) -> Self {
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(schema),
+            Partitioning::UnknownPartitioning(1),
+            EmissionType::Final,
+            Boundedness::Bounded,
+        )
+        .with_scheduling_type(SchedulingType::Cooperative);
+        AggregateOnCodesExec {
+            scan,
+            query: Arc::new(query),
+            program: Arc::new(program),
+            outputs: outputs.into(),
+            properties: Arc::new(properties),
+            metrics: ExecutionPlanMetricsSet::new(),
+        }
+    }
+
+    async fn run(self) -> Result<RecordBatch> {
+        let threads = self.scan.properties().output_partitioning().partition_count();
+        let work = Arc::new(Work::open(&self).map_err(to_datafusion)?);
+        let others: Vec<_> = (1..threads.min(work.queue.len()))
+            .map(|_| SpawnedTask::spawn(Arc::clone(&work).take_pages()))
+            .collect();
+        let mut all = Arc::clone(&work).take_pages().await.map_err(to_datafusion)?;
+        for other in others {
+            let state = other
+                .join()
+                .await
+                .map_err(|e| DataFusionError::External(Box::new(e)))?
+                .map_err(to_datafusion)?;
+            all.merge(state).map_err(to_datafusion)?;
+        }
+        let rows = work.finish(all, &self.query, &self.program).map_err(to_datafusion)?;
+        let table = self.scan.table().columns();
+        let groups: Vec<_> =
+            self.query.groups.iter().map(|c| table.columns()[*c].data_type).collect();
+        make_batch(&rows, &groups, &self.outputs, &self.schema())
+    }
+}
+
+/// What the threads of one run share.
+struct Work {
+    queue: PageQueue,
+    segments: Vec<(Arc<SegmentFile>, SegmentScan)>,
+}
+
+impl Work {
+    fn open(exec: &AggregateOnCodesExec) -> StoreResult<Self> {
+        let segments = exec
+            .scan
+            .open_segments()?
+            .into_iter()
+            .map(|segment| {
+                let scan = SegmentScan::new(&segment, &exec.query, Arc::clone(&exec.program))?;
+                Ok((segment, scan))
+            })
+            .collect::<StoreResult<Vec<_>>>()?;
+        let queue = PageQueue::new(segments.iter().map(|(s, _)| s.page_rows().len()));
+        Ok(Work { queue, segments })
+    }
+
+    /// One thread's part. A cancelled statement ends where the task yields.
+    async fn take_pages(self: Arc<Self>) -> StoreResult<State> {
+        let mut state = State::default();
+        while let Some(page) = self.queue.take() {
+            let (segment, scan) = &self.segments[page.segment];
+            scan.aggregate_page(segment, page.page, page.segment, &mut state)?;
+            tokio::task::consume_budget().await;
+        }
+        Ok(state)
+    }
+
+    fn finish(&self, state: State, query: &Query, program: &Program) -> StoreResult<Vec<GroupRow>> {
+        let grouped = if query.groups.is_empty() { Grouped::No } else { Grouped::Yes };
+        let segments: Vec<_> = self.segments.iter().map(|(s, scan)| (&**s, scan)).collect();
+        state.finish(program, grouped, &segments)
+    }
+}
+
+impl DisplayAs for AggregateOnCodesExec {
+    fn fmt_as(&self, format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let schema = self.schema();
+        let names: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
+        let (groups, outputs) = names.split_at(self.query.groups.len());
+        let (groups, outputs) = (groups.join(", "), outputs.join(", "));
+        match format {
+            DisplayFormatType::TreeRender => write!(f, "gby=[{groups}]\naggr=[{outputs}]"),
+            _ => {
+                write!(f, "AggregateOnCodesExec: gby=[{groups}], aggr=[{outputs}], over ")?;
+                self.scan.fmt_as(format, f)
+            }
+        }
+    }
+}
+
+impl ExecutionPlan for AggregateOnCodesExec {
+    fn name(&self) -> &'static str {
+        "AggregateOnCodesExec"
+    }
+
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(self.properties.eq_properties.schema())
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        Vec::new()
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        _: Vec<Arc<dyn ExecutionPlan>>,
+        _: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(self)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.replace_children(
+            children,
+            ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute),
+        )
+    }
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let metrics = BaselineMetrics::new(&self.metrics, partition);
+        let batch_rows = context.session_config().batch_size().max(1);
+        let run = self.clone().run();
+        let batches = stream::once(async move {
+            let timer = metrics.elapsed_compute().timer();
+            let batch = run.await?;
+            timer.done();
+            metrics.record_output(batch.num_rows());
+            let rows = batch.num_rows();
+            let slices = (0..rows)
+                .step_by(batch_rows)
+                .map(move |at| Ok(batch.slice(at, batch_rows.min(rows - at))));
+            Ok::<_, DataFusionError>(stream::iter(slices))
+        })
+        .try_flatten();
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), batches.boxed())))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+}

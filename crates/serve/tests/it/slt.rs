@@ -1,0 +1,104 @@
+//! Runs tests/slt/*.slt.
+//!
+//! `$DIR` in a file is a directory of its own, for COPY.
+
+use std::path::Path;
+use std::time::Duration;
+
+use coload_format::Error;
+use coload_serve::Database;
+use coload_serve::arrow::array::Array;
+use coload_serve::arrow::datatypes::DataType;
+use coload_serve::arrow::util::display::{ArrayFormatter, FormatOptions};
+use sqllogictest::{DBOutput, DefaultColumnType, Runner};
+
+use crate::support::Scratch;
+
+/// The driver of one file.
+struct Driver(Database);
+
+impl sqllogictest::DB for Driver {
+    type Error = Error;
+    type ColumnType = DefaultColumnType;
+
+    fn run(&mut self, sql: &str) -> Result<DBOutput<DefaultColumnType>, Error> {
+        let batches = self.0.query(sql)?;
+        let Some(first) = batches.first() else {
+            return Ok(DBOutput::StatementComplete(0));
+        };
+        let types = first.schema().fields().iter().map(|f| column_type(f.data_type())).collect();
+        let options = FormatOptions::new()
+            .with_null("NULL")
+            .with_timestamp_format(Some("%Y-%m-%d %H:%M:%S%.f"))
+            .with_timestamp_tz_format(Some("%Y-%m-%d %H:%M:%S%.f%:z"));
+        let mut rows = Vec::new();
+        for batch in &batches {
+            let columns: Vec<_> =
+                batch.columns().iter().map(|c| ArrayFormatter::try_new(c, &options).unwrap()).collect();
+            for row in 0..batch.num_rows() {
+                let value = |(i, c): (usize, &ArrayFormatter<'_>)| {
+                    let text = c.value(row).to_string();
+                    let is_empty = text.is_empty() && !batch.column(i).is_null(row);
+                    if is_empty { "(empty)".to_owned() } else { text }
+                };
+                rows.push(columns.iter().enumerate().map(value).collect());
+            }
+        }
+        Ok(DBOutput::Rows { types, rows })
+    }
+
+    fn engine_name(&self) -> &str {
+        "coload"
+    }
+
+    fn sleep(duration: Duration) {
+        std::thread::sleep(duration);
+    }
+}
+
+fn column_type(arrow: &DataType) -> DefaultColumnType {
+    match arrow {
+        DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8 => DefaultColumnType::Text,
+        t if t.is_integer() => DefaultColumnType::Integer,
+        t if t.is_floating() || t.is_decimal() => DefaultColumnType::FloatingPoint,
+        _ => DefaultColumnType::Any,
+    }
+}
+
+fn run_file(path: &Path) {
+    let scratch = Scratch::new();
+    let database = &scratch.database;
+    let mut runner = Runner::new(|| async { Ok(Driver(database.clone())) });
+    let text = std::fs::read_to_string(path).unwrap();
+    let text = text.replace("$DIR", &scratch.dir.path().display().to_string());
+    if let Err(error) = runner.run_script_with_name(&text, path.display().to_string()) {
+        panic!("{}", error.display(false));
+    }
+}
+
+/// A test for each file, so that one failing file hides no other.
+macro_rules! files {
+    ($($name:ident)*) => {$(
+        #[test]
+        fn $name() {
+            let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/slt");
+            run_file(&dir.join(concat!(stringify!($name), ".slt")));
+        }
+    )*};
+}
+
+files! {
+    aggregates catalog copy ddl insert names nulls predicates types unsupported
+}
+
+#[test]
+fn every_file_is_run() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/slt");
+    let source = include_str!("slt.rs");
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        let listed = source.split("files! {").last().unwrap();
+        assert!(listed.split_whitespace().any(|w| w == name), "{name}.slt is not in the list");
+    }
+}

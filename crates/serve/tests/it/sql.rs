@@ -1,0 +1,85 @@
+//! What .slt files cannot say.
+
+use coload_serve::output::{OutputFormat, write_answer};
+
+use crate::support::Scratch;
+
+fn text(scratch: &Scratch, sql: &str, format: OutputFormat) -> String {
+    let mut out = Vec::new();
+    scratch.database.block_on(async {
+        let answer = scratch.database.sql(sql).await.unwrap();
+        let schema = answer.schema();
+        let batches = answer.collect().await.unwrap();
+        write_answer(&schema, &batches, format, &mut out).unwrap();
+    });
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn answers_are_tables_csv_and_json() {
+    let scratch = Scratch::new();
+    let sql = "SELECT 1 AS a, 'x,\"y' AS b, CAST(NULL AS VARCHAR) AS c, '' AS d";
+    assert_eq!(
+        text(&scratch, sql, OutputFormat::Table),
+        "+---+------+------+---+\n| a | b    | c    | d |\n+---+------+------+---+\n\
+         | 1 | x,\"y | NULL |   |\n+---+------+------+---+\n(1 row)\n"
+    );
+    assert_eq!(text(&scratch, sql, OutputFormat::Csv), "a,b,c,d\n1,\"x,\"\"y\",,\"\"\n");
+    let json = text(&scratch, sql, OutputFormat::Json);
+    assert_eq!(json.trim_end(), r#"[{"a":1,"b":"x,\"y","d":""}]"#);
+    let none = "SELECT 1 AS a WHERE false";
+    assert!(text(&scratch, none, OutputFormat::Table).contains("| a |"));
+    assert_eq!(text(&scratch, "CREATE TABLE t (a INT)", OutputFormat::Table), "");
+}
+
+#[test]
+fn a_statement_keeps_its_snapshot_while_the_table_goes() {
+    let scratch = Scratch::new();
+    let database = &scratch.database;
+    database.query("CREATE TABLE t AS SELECT value AS v FROM range(300000)").unwrap();
+    database.block_on(async {
+        let mut answer = database.sql("SELECT v FROM t").await.unwrap();
+        let mut rows = answer.next().await.unwrap().unwrap().num_rows();
+        database.sql("DROP TABLE t").await.unwrap();
+        assert!(database.sql("SELECT v FROM t").await.is_err());
+        while let Some(batch) = answer.next().await.unwrap() {
+            rows += batch.num_rows();
+        }
+        assert_eq!(rows, 300_000);
+    });
+}
+
+#[test]
+fn copied_csv_has_the_rows_as_text() {
+    let scratch = Scratch::new();
+    let database = &scratch.database;
+    let path = scratch.dir.path().join("t.csv");
+    database
+        .query("CREATE TABLE t (i INT, t VARCHAR, b BINARY, at TIMESTAMPTZ, r REAL)")
+        .unwrap();
+    database
+        .query("INSERT INTO t VALUES (1, '', x'0aff', '2024-01-02T03:04:05.5+01:00', 0.1), (2, NULL, NULL, NULL, NULL)")
+        .unwrap();
+    database.query(&format!("COPY (SELECT * FROM t ORDER BY i) TO '{}'", path.display())).unwrap();
+    assert_eq!(
+        std::fs::read_to_string(&path).unwrap(),
+        "i,t,b,at,r\n1,\"\",\\x0aff,2024-01-02 02:04:05.500+00:00,0.1\n2,,,,\n"
+    );
+    let files: Vec<_> = std::fs::read_dir(scratch.dir.path()).unwrap().collect();
+    assert_eq!(files.len(), 2, "no temporary file is left: {files:?}");
+}
+
+#[test]
+fn explain_analyze_tells_pages() {
+    let scratch = Scratch::new();
+    let database = &scratch.database;
+    database.query("CREATE TABLE t AS SELECT value AS v FROM range(300000)").unwrap();
+    let plan = text(
+        &scratch,
+        "EXPLAIN ANALYZE SELECT sum(v + 1) FROM t WHERE v < 1000",
+        OutputFormat::Table,
+    );
+    for word in ["predicates=[v < 1000]", "pages_scanned=1", "pages_pruned=4", "rows_tested="] {
+        assert!(plan.contains(word), "{word} in {plan}");
+    }
+}

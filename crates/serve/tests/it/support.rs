@@ -1,0 +1,20 @@
+//! A database in a temporary directory.
+
+use coload_serve::{Database, DatabaseOptions};
+use coload_store::Store;
+use tempfile::TempDir;
+
+/// A database that goes with its directory.
+pub struct Scratch {
+    pub database: Database,
+    pub dir: TempDir,
+}
+
+impl Scratch {
+    pub fn new() -> Self {
+        let dir = TempDir::new().unwrap();
+        let store = Store::create_or_open(dir.path().join("store")).unwrap();
+        let options = DatabaseOptions { threads: 2, memory: 256 << 20 };
+        Scratch { database: Database::open(store, options).unwrap(), dir }
+    }
+}
