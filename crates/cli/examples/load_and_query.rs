@@ -1,14 +1,14 @@
 //! Loads a file with a progress callback, and queries it.
 //!
 //! `cargo run --example load_and_query`
-#![allow(clippy::print_stdout)]
+#![allow(clippy::print_stdout, missing_docs)]
 
 use std::error::Error;
 use std::sync::Arc;
 
 use coload::{Coload, LoadRequest, RejectLimit, arrow};
 
-fn main() -> Result<(), Box<dyn Error>> {
+pub fn main() -> Result<(), Box<dyn Error>> {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("people.csv");
     std::fs::write(&file, "name,born\nAda,1815-12-10\nAlan,1912-06-23\nNobody,1912-13-01\n")?;

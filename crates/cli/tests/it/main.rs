@@ -1,1 +1,19 @@
+//! The command `coload` as a user meets it.
+#![allow(clippy::unwrap_used)]
 
+#[path = "../../examples/load_and_query.rs"]
+mod load_and_query;
+
+mod bad_input;
+mod faults;
+mod flags;
+mod inputs;
+mod kill;
+mod reports;
+mod sql;
+mod support;
+
+#[test]
+fn the_example_of_the_library_runs() {
+    load_and_query::main().unwrap();
+}

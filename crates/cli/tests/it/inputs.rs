@@ -1,0 +1,127 @@
+//! Where input comes from: files, globs, standard input, pipes.
+
+use std::process::Stdio;
+
+use crate::support::{COLUMNS, Sandbox, rows};
+
+#[test]
+fn globs_and_many_files_go_into_one_table() {
+    let sandbox = Sandbox::new();
+    for part in 0..7 {
+        sandbox.write(&format!("in/part-{part}.csv"), rows(part * 100, 100));
+    }
+    sandbox.write("other.csv", rows(700, 50));
+    let mut args = vec!["load", "in/part-*.csv", "other.csv", "--into", "store"];
+    args.extend(["--columns", COLUMNS, "--report", "json"]);
+    let run = sandbox.run(&args).ok();
+    let report: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+    let files = report["files"].as_array().unwrap();
+    assert_eq!(files.len(), 8);
+    assert_eq!(files[3]["name"], "in/part-3.csv");
+    assert_eq!(files[7]["records"], 50);
+    assert_eq!(report["table"], "part_0");
+    assert_eq!(sandbox.query("SELECT count(*), sum(id) FROM part_0"), ["750,280875"]);
+}
+
+#[test]
+fn each_file_has_its_header() {
+    let sandbox = Sandbox::new();
+    for part in 0..3 {
+        sandbox.write(&format!("h{part}.csv"), format!("id,name\n{part},x\n"));
+    }
+    sandbox.run(&["load", "h*.csv", "--into", "store", "--table", "t"]).ok();
+    assert_eq!(sandbox.query("SELECT sum(id) FROM t"), ["3"]);
+}
+
+#[test]
+fn a_reject_of_a_later_small_file_names_that_file_and_its_line() {
+    let sandbox = Sandbox::new();
+    sandbox.write("p0.csv", rows(1, 5));
+    sandbox.write("p1.csv", rows(6, 3) + "x,,,\n");
+    let run = sandbox.run(&["load", "p*.csv", "--into", "store", "--columns", COLUMNS, "--no-header"]);
+    run.fails(1, &["p1.csv:4:1"]);
+    assert_eq!(sandbox.run(&["sql", "--store", "store", "-c", "SELECT * FROM p0"]).status, Some(1));
+}
+
+#[test]
+fn inputs_that_are_not_there_are_told() {
+    let sandbox = Sandbox::new();
+    sandbox.write("dir/a.csv", rows(1, 1));
+    for (input, part) in [
+        ("none.csv", "cannot open none.csv"),
+        ("none-*.csv", "no file matches none-*.csv"),
+        ("dir", "dir is a directory"),
+    ] {
+        sandbox.run(&["load", input, "--into", "store"]).fails(1, &[part]);
+    }
+    let twice = sandbox.run(&["load", "dir/a.csv", "dir/*.csv", "--into", "store"]);
+    twice.fails(1, &["is named twice"]);
+}
+
+#[test]
+fn standard_input_is_loaded_whole_with_and_without_columns() {
+    let sandbox = Sandbox::new();
+    // More than the sample of 1 MiB, so that both its bytes and those after it must arrive.
+    let text = rows(0, 60_000);
+    assert!(text.len() > 1_500_000);
+    let args = ["load", "-", "--into", "store", "--table", "t", "--columns", COLUMNS];
+    sandbox.run_with_input(&args, text.as_bytes()).ok();
+    assert_eq!(sandbox.query("SELECT count(*), sum(id) FROM t"), ["60000,1799970000"]);
+
+    let head = format!("id,price,day,name\n{text}");
+    let args = ["load", "-", "--into", "store", "--report", "json"];
+    let run = sandbox.run_with_input(&args, head.as_bytes()).ok();
+    let report: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+    assert_eq!((&report["table"], &report["rows"]), (&"stdin".into(), &60_000.into()));
+    assert_eq!(report["bytes_read"], head.len());
+    assert_eq!(sandbox.query("SELECT count(*), sum(id) FROM stdin"), ["60000,1799970000"]);
+}
+
+#[test]
+fn rejects_of_standard_input_have_their_places() {
+    let sandbox = Sandbox::new();
+    let text = rows(0, 50_000) + "x,1.00,2024-01-01,a\n";
+    let place = format!("-:50001:1 (byte {})", rows(0, 50_000).len());
+    let args = ["load", "-", "--into", "store", "--columns", COLUMNS, "--chunk-size", "4096"];
+    sandbox.run_with_input(&args, text.as_bytes()).fails(1, &[&place, "is not BIGINT"]);
+}
+
+#[test]
+fn standard_input_is_loaded_alone() {
+    let sandbox = Sandbox::new();
+    sandbox.write("a.csv", rows(1, 3));
+    let args = ["load", "a.csv", "-", "--into", "store"];
+    sandbox.run_with_input(&args, b"").fails(1, &["-: standard input or a pipe is loaded alone"]);
+}
+
+#[test]
+fn a_named_pipe_is_read_once() {
+    let sandbox = Sandbox::new();
+    let fifo = sandbox.path("pipe.csv");
+    let made = std::process::Command::new("mkfifo").arg(&fifo).status().unwrap();
+    assert!(made.success());
+    let child = sandbox
+        .command(&["load", "pipe.csv", "--into", "store"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::fs::write(&fifo, "id,price,day,name\n".to_owned() + &rows(0, 60_000)).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(sandbox.query("SELECT count(*), sum(id) FROM pipe"), ["60000,1799970000"]);
+}
+
+#[test]
+fn the_library_refuses_a_stream_that_was_loaded() {
+    let stream = coload_load::OpenedStream::new("s", Box::new(&b"1\n"[..]));
+    let sandbox = Sandbox::new();
+    let store = coload::Coload::create_or_open(sandbox.path("store")).unwrap();
+    let file = sandbox.write("a.csv", "1\n");
+    let mut plan = store.plan(&coload::LoadRequest::new([file.to_string_lossy()])).unwrap();
+    plan.options.inputs[0].source = coload_source::InputSource::Stdin;
+    plan.options.stream = Some(stream);
+    assert_eq!(store.load(&plan.options).unwrap().rows(), 1);
+    let again = store.load(&plan.options).unwrap_err().to_string();
+    assert!(again.contains("was read by another load"), "{again}");
+}

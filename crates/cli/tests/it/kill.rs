@@ -1,0 +1,92 @@
+//! `kill -9` of the real command at random points of a load: all of it is there or nothing, and what
+//! was published before stays.
+
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use coload::Coload;
+
+use crate::support::{COLUMNS, Sandbox, rows};
+
+/// Kills in one run of the test.
+const KILLS: u32 = 100;
+/// Rows of each load.
+const ROWS: u64 = 60_000;
+
+/// Numbers that look random, from a seed (xorshift).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % end
+    }
+}
+
+/// The seed of `COLOAD_SEED`, else one of the clock.
+fn seed() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    let given = std::env::var("COLOAD_SEED").ok().and_then(|s| s.parse().ok());
+    given.unwrap_or(now.as_nanos() as u64) | 1
+}
+
+fn spawn(sandbox: &Sandbox) -> std::process::Child {
+    sandbox
+        .command(&["load", "more.csv", "--into", "store", "--table", "t", "--columns", COLUMNS])
+        .args(["--no-header", "--chunk-size", "100000", "--fragments-per-partition", "4"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+#[test]
+fn a_load_that_is_killed_shows_all_or_nothing() {
+    let seed = seed();
+    println!("COLOAD_SEED={seed}");
+    let mut random = Random(seed);
+    let sandbox = Sandbox::new();
+    sandbox.write("more.csv", rows(0, ROWS));
+    let started = Instant::now();
+    assert!(spawn(&sandbox).wait().unwrap().success());
+    // Somewhat longer than a whole load, so that some are killed at their very end, or after it.
+    let longest = started.elapsed().as_micros() as u64 * 5 / 4;
+    let mut loads = 1;
+    let mut lost = 0;
+    for kill in 0..KILLS {
+        let mut child = spawn(&sandbox);
+        std::thread::sleep(Duration::from_micros(random.below(longest)));
+        child.kill().unwrap();
+        let ended_before = child.wait().unwrap().success();
+        let shown = loads_shown(&sandbox, kill);
+        assert!(shown == loads || shown == loads + 1, "kill {kill}: {loads} loads, then {shown}");
+        assert!(!ended_before || shown == loads + 1, "kill {kill}: a load that succeeded is gone");
+        lost += u32::from(shown == loads);
+        loads = shown;
+    }
+    println!("{lost} of {KILLS} loads were killed before they were published");
+    // After the last opening nothing is left of the dead.
+    let leftovers = crate::support::files_below(&sandbox.path("store/tmp"));
+    assert_eq!(leftovers, Vec::<std::path::PathBuf>::new());
+}
+
+/// How many loads the table has; each must be whole.
+fn loads_shown(sandbox: &Sandbox, kill: u32) -> u64 {
+    let store = Coload::open(sandbox.path("store")).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    let table = snapshot.require_table("t").unwrap();
+    assert_eq!(table.rows() % ROWS, 0, "kill {kill}: part of a load is visible");
+    let loads = table.rows() / ROWS;
+    assert_eq!(loads, table.loads_count, "kill {kill}");
+    for segment in &table.segments {
+        let open = snapshot.segment(table, segment).unwrap();
+        for column in 0..open.column_count() {
+            for page in 0..open.page_rows().len() {
+                open.page_bytes(column, page).unwrap();
+            }
+        }
+    }
+    loads
+}
