@@ -6,7 +6,7 @@ use coload_format::{Physical, Result, SymbolEncoder};
 use coload_source::{ChunkParser, ColumnPlan, Lexicon};
 use coload_transform::{
     EncodingPolicy, FragmentColumn, PartitionColumn, TemporaryDictionary, compress_column,
-    sort_temporaries,
+    restore_codes, sort_temporaries,
 };
 
 use crate::clock::{Step, StepClock};
@@ -87,7 +87,8 @@ impl SealedPartition {
         clock: &StepClock,
     ) -> Result<PartitionColumn> {
         let input = self.columns[column].lock().ok().and_then(|mut c| c.take());
-        let (fragments, temporaries) = input.unwrap_or_default();
+        let (mut fragments, mut temporaries) = input.unwrap_or_default();
+        clock.time(Step::Sort, || restore_codes(&mut fragments, &mut temporaries, physical))?;
         let sorted =
             clock.time(Step::Sort, || sort_temporaries(&fragments, &temporaries, physical))?;
         clock.time(Step::Compress, || {

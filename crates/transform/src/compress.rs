@@ -27,8 +27,8 @@ use coload_format::{
 
 use crate::sort::push_from;
 use crate::{
-    CODES_PROVISIONAL_MAX, FragmentColumn, NULL_CODE, TemporaryDictionary, merge_dictionaries, sort_column,
-    sort_dictionary,
+    CODES_PROVISIONAL_MAX, FragmentColumn, NULL_CODE, TemporaryDictionary, merge_dictionaries,
+    sort_column, sort_dictionary,
 };
 
 /// When a column gets a dictionary.
@@ -157,7 +157,7 @@ fn used_codes(columns: &[FragmentColumn], of: u32, count: usize) -> Vec<bool> {
 
 /// Whether codes and dictionary take hardly more space than plain pages would: codes serve queries
 /// better.
-fn dictionary_pays(dictionary: &Dictionary, rows: u64) -> bool {
+pub fn dictionary_pays(dictionary: &Dictionary, rows: u64) -> bool {
     let count = dictionary.len();
     if count <= DICTIONARY_ALWAYS_MAX {
         return true;
@@ -309,7 +309,11 @@ fn compress_sorted(
 }
 
 /// A plain page's values.
-fn decode_page(page: &Page, decoders: &[SymbolDecoder], physical: Physical) -> Result<Plain> {
+pub(crate) fn decode_page(
+    page: &Page,
+    decoders: &[SymbolDecoder],
+    physical: Physical,
+) -> Result<Plain> {
     let mut plain = Plain::empty(physical);
     let view = page.view()?;
     let blocks = match &view {

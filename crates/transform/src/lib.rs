@@ -7,14 +7,17 @@ mod cardinality;
 mod compress;
 mod fragment;
 mod merge;
+mod restore;
 mod sort;
 
 pub use cardinality::HyperLogLog;
 pub use compress::{
-    EncodingPolicy, JoinedDictionary, PartitionColumn, compress_column, sort_temporaries,
+    EncodingPolicy, JoinedDictionary, PartitionColumn, compress_column, dictionary_pays,
+    sort_temporaries,
 };
 pub use fragment::{
     CODES_PROVISIONAL_MAX, Fragment, FragmentColumn, NULL_CODE, TemporaryDictionary,
 };
 pub use merge::{merge_column, merge_dictionaries};
+pub use restore::restore_codes;
 pub use sort::{SortedColumn, SortedDictionary, sort_column, sort_dictionary};
