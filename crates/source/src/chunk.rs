@@ -263,11 +263,7 @@ impl ChunkParser {
         let newlines = (seen.newlines == records).then_some(records);
         if self.rules.comment.is_none() && is_regular(&rows, newlines) {
             self.time.tokenise += (self.clock)() - started;
-            let place = |row: usize| Place {
-                line: count_newlines(&window.text[window.start..rows.start(row)]),
-                offset: window.offset + (rows.start(row) - window.start) as u64,
-            };
-            self.read_regular(&rows, seen, &place);
+            self.read_regular(&rows, seen, &|| places(&rows, window));
             self.lines += lines;
         } else {
             let kept = self.sort_out(window, &ends);
@@ -279,15 +275,15 @@ impl ChunkParser {
                 count: kept.places.len(),
                 fields: self.rules.fields,
             };
-            self.read_regular(&rows, seen, &|row| kept.places[row]);
+            self.read_regular(&rows, seen, &|| kept.places.clone());
             self.lines += count_newlines(&window.text[window.start..end]);
         }
         self.ends = ends;
     }
 
     /// Reads records that have the right number of fields; those with bad fields are rejected, and
-    /// the rest is read again without them.
-    fn read_regular(&mut self, rows: &Rows<'_>, seen: &Seen, place: &dyn Fn(usize) -> Place) {
+    /// the rest is read again without them. `places` says where the records stand, if need be.
+    fn read_regular(&mut self, rows: &Rows<'_>, seen: &Seen, places: &dyn Fn() -> Vec<Place>) {
         if rows.count == 0 {
             return;
         }
@@ -313,8 +309,9 @@ impl ChunkParser {
                 parser.truncate(mark);
                 parser.mark_stale();
             }
+            let places = places();
             for b in &bad {
-                let Place { line, offset } = place(b.row);
+                let Place { line, offset } = places[b.row];
                 self.rejects.push(RejectedRecord {
                     reason: BadRecord::Field { column: b.column, error: b.error },
                     line: self.lines + line,
@@ -323,10 +320,10 @@ impl ChunkParser {
                     raw: raw_record(rows, b.row).to_vec(),
                 });
             }
-            let kept = leave_out(rows, &bad, place);
+            let kept = leave_out(rows, &bad, &places);
             let left =
                 Rows { text: &kept.text, ends: &kept.ends, count: kept.places.len(), ..*rows };
-            self.read_regular(&left, seen, &|row| kept.places[row]);
+            self.read_regular(&left, seen, &|| kept.places.clone());
         }
         self.bad = bad;
     }
@@ -483,8 +480,20 @@ impl Kept {
     }
 }
 
+/// Where the records of a window stand.
+fn places(rows: &Rows<'_>, window: &Window<'_>) -> Vec<Place> {
+    let (mut line, mut counted) = (0, window.start);
+    let place = |row| {
+        let start = rows.start(row);
+        line += count_newlines(&window.text[counted..start]);
+        counted = start;
+        Place { line, offset: window.offset + (start - window.start) as u64 }
+    };
+    (0..rows.count).map(place).collect()
+}
+
 /// Copies all records but the bad ones.
-fn leave_out(rows: &Rows<'_>, bad: &[BadField], place: &dyn Fn(usize) -> Place) -> Kept {
+fn leave_out(rows: &Rows<'_>, bad: &[BadField], places: &[Place]) -> Kept {
     let mut kept = Kept::new();
     let mut bad = bad.iter().peekable();
     for row in 0..rows.count {
@@ -496,7 +505,7 @@ fn leave_out(rows: &Rows<'_>, bad: &[BadField], place: &dyn Fn(usize) -> Place) 
         let shift = kept.text.len() as i64 - start as i64;
         kept.text.extend_from_slice(&rows.text[start..=record[rows.stride] as usize]);
         kept.ends.extend(record[1..].iter().map(|p| (i64::from(*p) + shift) as u32));
-        kept.places.push(place(row));
+        kept.places.push(places[row]);
     }
     kept.finish();
     kept
