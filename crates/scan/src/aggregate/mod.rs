@@ -31,7 +31,7 @@ mod tests;
 
 pub use expr::{Aggregate, Expr, FloatExpr, FloatWidth, Query};
 pub use program::Program;
-pub use segment_scan::{SegmentScan, supports};
+pub use segment_scan::{PageWork, SegmentScan, supports};
 pub use state::{AggregateValue, GroupRow, Grouped, State};
 
 /// Most groups of one segment.

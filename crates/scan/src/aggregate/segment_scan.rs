@@ -26,6 +26,17 @@ use crate::filter::{Filter, null_words};
 use crate::mask::{BlockMask, MASK_WORDS};
 use crate::unpack::unpack_rows;
 
+/// How much of a page had to be looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PageWork {
+    /// Nothing: its statistics say that no row counts.
+    Pruned,
+    /// No row was tested: its statistics say that all count.
+    Untested,
+    /// Each row was tested.
+    Tested,
+}
+
 /// An aggregate query prepared for one segment.
 #[derive(Debug, Clone)]
 pub struct SegmentScan {
@@ -99,10 +110,10 @@ impl SegmentScan {
         page: usize,
         index: usize,
         state: &mut State,
-    ) -> Result<()> {
+    ) -> Result<PageWork> {
         let mut filter = self.filter.open(segment, page)?;
         if filter.is_none() {
-            return Ok(());
+            return Ok(PageWork::Pruned);
         }
         let mut scratch = std::mem::take(&mut state.scratch);
         scratch.vectors.resize_with(self.program.roots.len(), Vector::new);
@@ -119,7 +130,7 @@ impl SegmentScan {
             }
         }
         state.scratch = scan.scratch;
-        Ok(())
+        Ok(if filter.is_all() { PageWork::Untested } else { PageWork::Tested })
     }
 }
 

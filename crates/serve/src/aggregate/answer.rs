@@ -38,10 +38,7 @@ pub fn make_batch(
     Ok(RecordBatch::try_new_with_options(Arc::clone(schema), arrays, &options)?)
 }
 
-fn array(
-    values: impl Iterator<Item = Result<ScalarValue>>,
-    arrow: &ArrowType,
-) -> Result<ArrayRef> {
+fn array(values: impl Iterator<Item = Result<ScalarValue>>, arrow: &ArrowType) -> Result<ArrayRef> {
     let values = values.collect::<Result<Vec<_>>>()?;
     if values.is_empty() {
         return Ok(datafusion::arrow::array::new_empty_array(arrow));
@@ -83,9 +80,7 @@ fn exact_value(value: i128, counted: u64, output: &Output) -> StoreResult<Scalar
                 value.checked_mul(*factor).ok_or_else(overflow)? / i128::from(counted.max(1));
             number(average, &output.arrow).ok_or_else(overflow)
         }
-        OutputKind::IntegerAverage => {
-            Ok(ScalarValue::Float64(Some(value as f64 / counted as f64)))
-        }
+        OutputKind::IntegerAverage => Ok(ScalarValue::Float64(Some(value as f64 / counted as f64))),
         _ => number(value, &output.arrow).ok_or_else(overflow),
     }
 }
@@ -98,8 +93,11 @@ fn number(value: i128, arrow: &ArrowType) -> Option<ScalarValue> {
         ArrowType::Int64 => ScalarValue::Int64(Some(i64::try_from(value).ok()?)),
         ArrowType::Decimal128(precision, scale) => {
             let limit = 10u128.checked_pow(u32::from(*precision))?;
-            (value.unsigned_abs() < limit)
-                .then_some(ScalarValue::Decimal128(Some(value), *precision, *scale))?
+            (value.unsigned_abs() < limit).then_some(ScalarValue::Decimal128(
+                Some(value),
+                *precision,
+                *scale,
+            ))?
         }
         _ => return None,
     })

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use coload_format::Result as StoreResult;
 use coload_scan::PageQueue;
-use coload_scan::aggregate::{Grouped, GroupRow, Program, Query, SegmentScan, State};
+use coload_scan::aggregate::{GroupRow, Grouped, PageWork, Program, Query, SegmentScan, State};
 use coload_store::SegmentFile;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
@@ -15,7 +15,9 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, SchedulingType};
-use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::metrics::{
+    BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet,
+};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning,
@@ -93,6 +95,9 @@ impl AggregateOnCodesExec {
 struct Work {
     queue: PageQueue,
     segments: Vec<(Arc<SegmentFile>, SegmentScan)>,
+    pages_scanned: Count,
+    pages_pruned: Count,
+    rows_tested: Count,
 }
 
 impl Work {
@@ -107,7 +112,14 @@ impl Work {
             })
             .collect::<StoreResult<Vec<_>>>()?;
         let queue = PageQueue::new(segments.iter().map(|(s, _)| s.page_rows().len()));
-        Ok(Work { queue, segments })
+        let counter = |name| MetricBuilder::new(&exec.metrics).counter(name, 0);
+        Ok(Work {
+            queue,
+            segments,
+            pages_scanned: counter("pages_scanned"),
+            pages_pruned: counter("pages_pruned"),
+            rows_tested: counter("rows_tested"),
+        })
     }
 
     /// One thread's part. A cancelled statement ends where the task yields.
@@ -115,7 +127,14 @@ impl Work {
         let mut state = State::default();
         while let Some(page) = self.queue.take() {
             let (segment, scan) = &self.segments[page.segment];
-            scan.aggregate_page(segment, page.page, page.segment, &mut state)?;
+            match scan.aggregate_page(segment, page.page, page.segment, &mut state)? {
+                PageWork::Pruned => self.pages_pruned.add(1),
+                PageWork::Untested => self.pages_scanned.add(1),
+                PageWork::Tested => {
+                    self.pages_scanned.add(1);
+                    self.rows_tested.add(segment.page_rows()[page.page] as usize);
+                }
+            }
             tokio::task::consume_budget().await;
         }
         Ok(state)

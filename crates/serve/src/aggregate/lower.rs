@@ -231,7 +231,11 @@ fn add(query: &mut Query, aggregate: Aggregate) -> usize {
 }
 
 /// Adds one of DataFusion's aggregates to a query and says what to make of it.
-pub fn lower(function: &AggregateFunctionExpr, input: &Input<'_>, query: &mut Query) -> Option<Output> {
+pub fn lower(
+    function: &AggregateFunctionExpr,
+    input: &Input<'_>,
+    query: &mut Query,
+) -> Option<Output> {
     if function.is_distinct() || !function.order_bys().is_empty() {
         return None;
     }
