@@ -8,6 +8,7 @@
 //! number of threads.
 
 mod account;
+mod background;
 mod chunks;
 mod clock;
 mod opened;
@@ -21,6 +22,7 @@ mod sample;
 mod schedule;
 mod segments;
 
+pub use background::{MergeReport, merge_small};
 pub use clock::{Step, peak_memory_bytes, process_cpu_ns};
 pub use opened::OpenedStream;
 pub use options::{

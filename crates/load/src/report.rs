@@ -7,6 +7,7 @@ use coload_format::{Column, ColumnIndex, DataType};
 use coload_source::Reject;
 use coload_store::{LoadId, LoadRecord};
 
+use crate::background::MergeReport;
 use crate::clock::Step;
 
 /// Rejects that a report keeps; all are counted, and all go to the rejects file.
@@ -137,6 +138,9 @@ pub struct LoadReport {
     pub peak_memory: u64,
     /// The first rejects.
     pub rejects: Vec<Reject>,
+    /// What merging the table's small segments after the load did, or why it failed; the load is
+    /// published all the same.
+    pub merge: coload_format::Result<MergeReport>,
 }
 
 impl LoadReport {

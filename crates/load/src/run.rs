@@ -3,6 +3,7 @@
 use coload_format::{ColumnIndex, Result};
 use coload_store::{LoadId, LoadKind, LoadMode, LoadRecord, LoadTarget, SegmentEntry, Store};
 
+use crate::background::merge_small;
 use crate::clock::{Step, StepClock, peak_memory_bytes, process_cpu_ns};
 use crate::options::LoadOptions;
 use crate::pipeline::{Loaded, Pipeline, Started, epoch_us};
@@ -36,6 +37,9 @@ pub fn load(store: &Store, options: &LoadOptions) -> Result<LoadReport> {
     let id = dir.id();
     let entries = segments.iter().map(|s| entry(s, id, dir.segment_name(s.number))).collect();
     let version = clock.time(Step::Write, || dir.publish(entries, record.clone()))?;
+    let (wall, cpu_ns) = (started.wall.elapsed(), process_cpu_ns() - started.cpu_ns);
+    // The rows are published: whatever becomes of the merge, the load has not failed.
+    let merge = merge_small(store, &options.table);
     Ok(LoadReport {
         id,
         table: options.table.clone(),
@@ -46,11 +50,12 @@ pub fn load(store: &Store, options: &LoadOptions) -> Result<LoadReport> {
         segments: segments.len(),
         partitions,
         bytes_stored: segments.iter().map(|s| s.summary.bytes).sum(),
-        wall: started.wall.elapsed(),
-        cpu: std::time::Duration::from_nanos(process_cpu_ns() - started.cpu_ns),
+        wall,
+        cpu: std::time::Duration::from_nanos(cpu_ns),
         steps: steps(&clock),
         peak_memory: peak_memory_bytes(),
         rejects,
+        merge,
     })
 }
 

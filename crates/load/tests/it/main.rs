@@ -4,6 +4,9 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod bad_input;
+mod child;
+mod crash;
+mod merge;
 mod model;
 mod pipeline;
 mod support;

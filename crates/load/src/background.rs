@@ -1,0 +1,240 @@
+//! Background merge: small segments that stand one after the other become one, so that a thousand
+//! small loads do not make queries slow.
+//!
+//! ```text
+//!   segments   [1] [1] [1] [1] [1] [1] [1] [1]          8 of a level become one of the next
+//!              [8] [8] [8] [8] [8] [8] [8] [1] [1]
+//! ```
+//!
+//! Segments have levels by their bytes, a factor of 8 apart, as the runs of a log-structured merge tree.
+//! A row is therefore rewritten once a level, which is what a load pays for its merges in the end, and
+//! there are fewer than 8 segments of each level besides those over [`SMALL_BYTES_MAX`], which are left
+//! as they are. The order of rows stays.
+//!
+//! Nothing waits for a merge: readers keep what they read, loads append beside it, and a merge whose
+//! segments another process merged meanwhile is thrown away.
+//!
+//! Memory: one column of at most [`RUN_BYTES_MAX`] of segments.
+//!
+//! Source: O'Neil et al., "The Log-Structured Merge-Tree", Acta Informatica 33(4), 1996.
+
+mod join;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use coload_format::Result;
+use coload_store::{
+    ColumnStats, FinishedColumn, MergeOutcome, SegmentEntry, SegmentFile, SegmentWriter, Snapshot,
+    Store, TableEntry,
+};
+
+use join::{group_pages, join_column};
+
+/// Adjacent segments of a level that are worth a merge.
+const SEGMENTS_MIN: usize = 8;
+/// Most segments of one merge: each joins its dictionaries with all others.
+const SEGMENTS_MAX: usize = 64;
+/// Segments of this size and more are left as they are.
+const SMALL_BYTES_MAX: u64 = 64 << 20;
+/// Most bytes of segments that one merge reads.
+const RUN_BYTES_MAX: u64 = 256 << 20;
+/// Segments up to this size are of the lowest level.
+const LEVEL_BYTES: u64 = 1 << 10;
+/// Bits of the factor between levels.
+const LEVEL_BITS: u32 = 3;
+
+/// What merging the small segments of a table did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct MergeReport {
+    /// Merges published.
+    pub merges: usize,
+    /// Segments of the table before.
+    pub segments_before: usize,
+    /// Segments after.
+    pub segments_after: usize,
+    /// Rows rewritten.
+    pub rows: u64,
+    /// Bytes of the segments written.
+    pub bytes: u64,
+}
+
+/// Merges runs of small adjacent segments of a table until there are none.
+///
+/// Looks at the manifest only when there is nothing to do. A table that does not exist has nothing
+/// to merge. Called at the end of each load; whoever else adds small segments calls it too.
+///
+/// # Errors
+/// `Corrupt` when a segment is not what was written, `Unavailable` when the disk fails. The table has
+/// the same rows all the same.
+pub fn merge_small(store: &Store, table: &str) -> Result<MergeReport> {
+    let mut report = MergeReport::default();
+    loop {
+        let snapshot = store.snapshot()?;
+        let Some(entry) = snapshot.table(table) else { return Ok(report) };
+        if report.merges == 0 {
+            report.segments_before = entry.segments.len();
+        }
+        report.segments_after = entry.segments.len();
+        let Some(run) = choose_run(&entry.segments) else { return Ok(report) };
+        let (outcome, merged) = merge_run(&snapshot, entry, run)?;
+        if outcome == MergeOutcome::Superseded {
+            // Another process changed these segments; what is left to merge is its business.
+            return Ok(report);
+        }
+        report.merges += 1;
+        report.rows += merged.rows;
+        report.bytes += merged.bytes;
+    }
+}
+
+/// The level of a segment; `None` for one that is left as it is.
+fn level_of(bytes: u64) -> Option<u32> {
+    (bytes < SMALL_BYTES_MAX).then(|| (bytes / LEVEL_BYTES).max(1).ilog2() / LEVEL_BITS)
+}
+
+/// The first run worth a merge, of the lowest level that has one.
+fn choose_run(segments: &[SegmentEntry]) -> Option<Range<usize>> {
+    let top = level_of(SMALL_BYTES_MAX - 1)?;
+    (0..=top).find_map(|level| {
+        let is_in = |s: &SegmentEntry| level_of(s.bytes).is_some_and(|l| l <= level);
+        let mut start = 0;
+        while start < segments.len() {
+            let length = segments[start..].iter().take_while(|s| is_in(s)).count();
+            if let Some(run) = cut_run(&segments[start..start + length]) {
+                return Some(start..start + run);
+            }
+            start += length + 1;
+        }
+        None
+    })
+}
+
+/// How many segments from the first on to merge, if the run is long enough and not one large segment
+/// that would be rewritten for the sake of a few small ones.
+fn cut_run(run: &[SegmentEntry]) -> Option<usize> {
+    let (mut bytes, mut largest, mut count) = (0, 0, 0);
+    for segment in run.iter().take(SEGMENTS_MAX) {
+        if bytes + segment.bytes > RUN_BYTES_MAX {
+            break;
+        }
+        bytes += segment.bytes;
+        largest = largest.max(segment.bytes);
+        count += 1;
+    }
+    let long = count >= SEGMENTS_MIN || count > 1 && count < run.len().min(SEGMENTS_MAX);
+    (long && bytes >= 2 * largest).then_some(count)
+}
+
+/// Merges the segments of a run into one and publishes it in their place.
+fn merge_run(
+    snapshot: &Snapshot,
+    table: &TableEntry,
+    run: Range<usize>,
+) -> Result<(MergeOutcome, SegmentEntry)> {
+    let old = &table.segments[run];
+    let sources: Vec<Arc<SegmentFile>> =
+        old.iter().map(|s| snapshot.segment(table, s)).collect::<Result<_>>()?;
+    let dir = snapshot.store().begin_merge(table.id)?;
+    let writer = SegmentWriter::create(&dir.segment_path(0))?;
+    let groups = group_pages(&sources)?;
+    let mut columns = Vec::with_capacity(table.schema.len());
+    for column in 0..table.schema.len() {
+        let joined = join_column(&sources, &groups, column)?;
+        let dictionary = match &joined.dictionary {
+            Some(dictionary) => Some(writer.write_dictionary(dictionary)?),
+            None => None,
+        };
+        let pages = writer.write_pages(writer.reserve(&joined.pages), &joined.pages)?;
+        let index = coload_format::ColumnIndex { dictionary, symbols: joined.symbols, pages };
+        let stats = join_stats(old.iter().map(|s| &s.columns[column]));
+        columns.push(FinishedColumn { physical: sources[0].physical(column), index, stats });
+    }
+    let page_rows = groups.iter().map(|g| g.rows).collect();
+    let summary = writer.finish(columns, page_rows)?;
+    let entry = SegmentEntry {
+        file: dir.segment_name(0),
+        rows: summary.rows,
+        bytes: summary.bytes,
+        load: dir.id(),
+        columns: summary.columns,
+    };
+    let names: Vec<String> = old.iter().map(|s| s.file.clone()).collect();
+    Ok((dir.publish(&names, vec![entry.clone()])?, entry))
+}
+
+/// The statistics of segments taken together: bounds of all are bounds of each.
+fn join_stats<'a>(all: impl Iterator<Item = &'a ColumnStats> + Clone) -> ColumnStats {
+    let nulls = all.clone().map(|s| s.nulls).sum();
+    // Without a minimum a segment has no values, and says nothing of the maximum.
+    let valued = all.filter(|s| s.min.is_some());
+    let min = valued.clone().filter_map(|s| s.min.clone()).min();
+    let max =
+        valued.clone().all(|s| s.max.is_some()).then(|| valued.filter_map(|s| s.max.clone()).max());
+    ColumnStats { min, max: max.flatten(), nulls }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use coload_store::LoadId;
+
+    fn segments(bytes: &[u64]) -> Vec<SegmentEntry> {
+        let entry = |bytes: &u64| SegmentEntry {
+            file: String::new(),
+            rows: 1,
+            bytes: *bytes,
+            load: LoadId::from_u128(1),
+            columns: Vec::new(),
+        };
+        bytes.iter().map(entry).collect()
+    }
+
+    #[test]
+    fn eight_of_a_level_are_merged_and_large_ones_left() {
+        const K: u64 = 1 << 10;
+        const M: u64 = 1 << 20;
+        let choose = |bytes: &[u64]| choose_run(&segments(bytes));
+        assert_eq!(choose(&[K; 7]), None);
+        assert_eq!(choose(&[K; 9]), Some(0..9));
+        assert_eq!(choose(&[&[9 * K; 7][..], &[K; 8]].concat()), Some(7..15));
+        assert_eq!(choose(&[&[9 * K; 7][..], &[K; 7]].concat()), Some(0..14));
+        // Seven small ones are not worth rewriting a large one.
+        assert_eq!(choose(&[&[M][..], &[K; 7]].concat()), None);
+        assert_eq!(choose(&[K, K, K, K, 100 * M, K, K, K, K]), None);
+        assert_eq!(choose(&[64 * M; 20]), None);
+        assert_eq!(choose(&[60 * M; 20]), Some(0..4));
+        assert_eq!(choose(&[K; 1_000]), Some(0..SEGMENTS_MAX));
+    }
+
+    #[test]
+    fn a_thousand_equal_loads_leave_few_segments_and_rewrite_each_few_times() {
+        let (mut table, mut written) = (Vec::new(), 0);
+        for _ in 0..1_000 {
+            table.extend(segments(&[3_000]));
+            while let Some(run) = choose_run(&table) {
+                let bytes = table[run.clone()].iter().map(|s| s.bytes).sum();
+                written += bytes;
+                table.splice(run, segments(&[bytes]));
+            }
+            assert!(table.len() <= 30, "{}", table.len());
+        }
+        assert!(written < 3_000 * 1_000 * 5, "{written}");
+    }
+
+    #[test]
+    fn joined_bounds_hold_for_each() {
+        let value = |v: i64| Some(coload_format::Value::Int(v));
+        let stats = |min, max, nulls| ColumnStats { min, max, nulls };
+        let join = |all: &[ColumnStats]| join_stats(all.iter());
+        let bounded =
+            [stats(value(3), value(5), 0), stats(None, None, 4), stats(value(-1), value(2), 1)];
+        assert_eq!(join(&bounded), stats(value(-1), value(5), 5));
+        assert_eq!(
+            join(&[stats(value(3), None, 0), bounded[2].clone()]),
+            stats(value(-1), None, 1)
+        );
+        assert_eq!(join(&[stats(None, None, 4)]), stats(None, None, 4));
+    }
+}

@@ -1,0 +1,217 @@
+//! Joins one column of several segments: small pages together, dictionaries into one.
+//!
+//! ```text
+//!   segments   [p p] [p] [p] [P] [p]        p small, P large
+//!   groups     [p p   p   p] [P] [p]        of at most 65,536 rows, the same in all columns
+//! ```
+//!
+//! A group whose pages all hold codes becomes codes of the joined dictionary, if that is worth its space;
+//! any other becomes a plain page. A page alone is taken as it is where nothing changes.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use coload_format::bitpack::BLOCK;
+use coload_format::page::{Page, PageDetail, PageView, encode_codes_u32};
+use coload_format::{Code, Dictionary, Plain, Result};
+use coload_store::SegmentFile;
+use coload_transform::{
+    EncodingPolicy, FragmentColumn, PartitionColumn, compress_column, dictionary_pays,
+    merge_dictionaries,
+};
+
+/// Most rows of a joined page.
+const PAGE_ROWS_MAX: u32 = 65_536;
+/// Most bytes that the pages of a group have in any column, so that a page of long texts stays small.
+const GROUP_BYTES_MAX: u64 = 32 << 20;
+
+/// A page of one of the segments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct PagePlace {
+    source: usize,
+    page: usize,
+}
+
+/// Pages that become one.
+#[derive(Debug, Default)]
+pub struct Group {
+    /// The pages, in order.
+    pages: Vec<PagePlace>,
+    /// Their rows.
+    pub rows: u32,
+}
+
+/// Groups pages for all columns alike.
+///
+/// # Errors
+/// `Corrupt` when a column index is not what was written.
+pub fn group_pages(sources: &[Arc<SegmentFile>]) -> Result<Vec<Group>> {
+    let mut groups: Vec<Group> = Vec::new();
+    let mut group_bytes = 0;
+    for (source, segment) in sources.iter().enumerate() {
+        let mut largest = vec![0; segment.page_rows().len()];
+        for column in 0..segment.column_count() {
+            let pages = &segment.column(column)?.index().pages;
+            for (largest, page) in largest.iter_mut().zip(pages) {
+                *largest = page.bytes.max(*largest);
+            }
+        }
+        for (page, rows) in segment.page_rows().iter().enumerate() {
+            let place = PagePlace { source, page };
+            match groups.last_mut() {
+                Some(last)
+                    if rows.saturating_add(last.rows) <= PAGE_ROWS_MAX
+                        && group_bytes + largest[page] <= GROUP_BYTES_MAX =>
+                {
+                    last.pages.push(place);
+                    last.rows += rows;
+                    group_bytes += largest[page];
+                }
+                _ => {
+                    groups.push(Group { pages: vec![place], rows: *rows });
+                    group_bytes = largest[page];
+                }
+            }
+        }
+    }
+    Ok(groups)
+}
+
+/// Joins a column.
+///
+/// # Errors
+/// `Corrupt` when a segment is not what was written, `Limit` when the dictionary would be too large.
+pub fn join_column(
+    sources: &[Arc<SegmentFile>],
+    groups: &[Group],
+    column: usize,
+) -> Result<PartitionColumn> {
+    let mut join = ColumnJoin::open(sources, column)?;
+    for group in groups {
+        let coded = join.dictionary.is_some() && group.pages.iter().all(|p| join.is_coded(*p));
+        match &group.pages[..] {
+            pages if coded => join.join_codes(pages)?,
+            [only] if !join.is_coded(*only) => join.take(*only)?,
+            pages => join.join_plain(pages)?,
+        }
+    }
+    let coded = join.pages.iter().any(|p| matches!(p.detail, PageDetail::Codes { .. }));
+    let dictionary = join.dictionary.filter(|_| coded);
+    Ok(PartitionColumn { dictionary, symbols: join.symbols, pages: join.pages })
+}
+
+/// A column being joined.
+struct ColumnJoin<'a> {
+    sources: &'a [Arc<SegmentFile>],
+    column: usize,
+    /// The joined dictionary, if codes are kept.
+    dictionary: Option<Dictionary>,
+    /// New code of each old one, by source.
+    translations: Vec<Vec<Code>>,
+    symbols: Vec<Vec<u8>>,
+    /// Where the tables of pages that were taken stand in `symbols`, 1-based.
+    tables: HashMap<(usize, u32), u32>,
+    pages: Vec<Page>,
+}
+
+impl<'a> ColumnJoin<'a> {
+    fn open(sources: &'a [Arc<SegmentFile>], column: usize) -> Result<Self> {
+        let physical = sources[0].physical(column);
+        let mut inputs = Vec::new();
+        let mut coded = Vec::new();
+        let (mut rows, mut forced) = (0, false);
+        for (source, segment) in sources.iter().enumerate() {
+            let Some(dictionary) = segment.dictionary(column)? else { continue };
+            let pages = segment.column(column)?.index().pages.iter();
+            let with_codes = pages.filter(|p| matches!(p.detail, PageDetail::Codes { .. }));
+            let coded_rows = with_codes.map(|p| u64::from(p.rows)).sum();
+            rows += coded_rows;
+            // Nobody would have written such a dictionary who was not asked to.
+            forced |= !dictionary_pays(dictionary, coded_rows);
+            inputs.push(dictionary);
+            coded.push(source);
+        }
+        let (dictionary, joined) = merge_dictionaries(&inputs, physical)?;
+        let mut translations = vec![Vec::new(); sources.len()];
+        for (source, translation) in coded.into_iter().zip(joined) {
+            translations[source] = translation;
+        }
+        let keep = !inputs.is_empty() && (forced || dictionary_pays(&dictionary, rows));
+        Ok(ColumnJoin {
+            sources,
+            column,
+            dictionary: keep.then_some(dictionary),
+            translations,
+            symbols: Vec::new(),
+            tables: HashMap::new(),
+            pages: Vec::new(),
+        })
+    }
+
+    fn detail(&self, place: PagePlace) -> Result<&'a PageDetail> {
+        let index = self.sources[place.source].column(self.column)?.index();
+        Ok(&index.pages[place.page].detail)
+    }
+
+    fn is_coded(&self, place: PagePlace) -> bool {
+        self.detail(place).is_ok_and(|d| matches!(d, PageDetail::Codes { .. }))
+    }
+
+    /// Translates the codes of pages into one page.
+    fn join_codes(&mut self, places: &[PagePlace]) -> Result<()> {
+        let null = self.dictionary.as_ref().map_or(0, |d| d.len() as u32);
+        let mut codes = Vec::new();
+        let mut block = [0; BLOCK];
+        for place in places {
+            let translation = &self.translations[place.source];
+            let view = self.sources[place.source].page(self.column, place.page)?;
+            let PageView::Codes(view) = view else { continue };
+            for b in 0..view.rows.div_ceil(BLOCK) {
+                let count = view.unpack(b, &mut block);
+                let translate = |c: &u32| translation.get(*c as usize).map_or(null, |c| c.0);
+                codes.extend(block[..count].iter().map(translate));
+            }
+        }
+        self.pages.push(encode_codes_u32(&codes, null));
+        Ok(())
+    }
+
+    /// Takes a plain page with its symbol table.
+    fn take(&mut self, place: PagePlace) -> Result<()> {
+        let segment = &self.sources[place.source];
+        let index = segment.column(self.column)?.index();
+        let meta = &index.pages[place.page];
+        let mut detail = meta.detail.clone();
+        if let PageDetail::Text { symbols } = &mut detail
+            && *symbols > 0
+        {
+            let table = &index.symbols[*symbols as usize - 1];
+            let known = &mut self.symbols;
+            *symbols = *self.tables.entry((place.source, *symbols)).or_insert_with(|| {
+                known.push(table.clone());
+                known.len() as u32
+            });
+        }
+        let bytes = segment.page_bytes(self.column, place.page)?.to_vec();
+        self.pages.push(Page { detail, rows: meta.rows, nulls: meta.nulls, bytes });
+        Ok(())
+    }
+
+    /// Decodes pages into one plain page.
+    fn join_plain(&mut self, places: &[PagePlace]) -> Result<()> {
+        let physical = self.sources[0].physical(self.column);
+        let mut plain = Plain::empty(physical);
+        for place in places {
+            self.sources[place.source].decode_page(self.column, place.page, &mut plain)?;
+        }
+        let fragment = vec![FragmentColumn::Plain(plain)];
+        let policy = EncodingPolicy::Auto;
+        let mut joined = compress_column(fragment, &[], None, None, physical, policy)?;
+        for page in &mut joined.pages {
+            page.detail.shift_symbols(self.symbols.len() as u32);
+        }
+        self.symbols.append(&mut joined.symbols);
+        self.pages.append(&mut joined.pages);
+        Ok(())
+    }
+}
