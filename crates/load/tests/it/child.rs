@@ -4,7 +4,7 @@
 //! A load holds [`ROWS`] rows that say whose they are: process, number of the load, number of the row.
 
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -91,7 +91,8 @@ fn at_hit(point: &str, nth: usize, act: impl Fn() + Send + Sync + 'static) {
 /// memory make several partitions and segments of each.
 fn loads(dir: &Path, count: i64) -> Result<()> {
     let process = i64::from(std::process::id());
-    let path = dir.join(format!("in-{process}.csv"));
+    let inputs = std::env::var_os("COLOAD_CHILD_INPUTS").map_or(dir.to_owned(), PathBuf::from);
+    let path = inputs.join(format!("in-{process}.csv"));
     say("begun");
     for number in 0..count {
         let line = |row| format!("{process},{number},{row},\"text {}\n\"\n", row % 7);
