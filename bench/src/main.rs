@@ -2,6 +2,7 @@
 
 mod blocks;
 mod cache;
+mod micro;
 mod tpch;
 mod warehouse;
 
@@ -24,6 +25,17 @@ enum Command {
     /// Writes a data set and its schema, and prints the path of the data
     #[command(subcommand)]
     Generate(DataSet),
+    /// Measures the steps of a load on the first 64 MiB of a `|`-delimited file
+    Micro {
+        /// The file
+        file: PathBuf,
+        /// Its CREATE TABLE
+        #[arg(long)]
+        schema: PathBuf,
+        /// Runs of each step; the least counts
+        #[arg(long, default_value_t = 20)]
+        repeat: usize,
+    },
     /// Prints the CREATE TABLE of a table
     Schema {
         /// warehouse or a TPC-H table
@@ -76,6 +88,7 @@ fn main() -> ExitCode {
         Command::Generate(data_set) => {
             generate(data_set).and_then(|path| print(&path.display().to_string()))
         }
+        Command::Micro { file, schema, repeat } => micro(&file, &schema, repeat),
         Command::Schema { table } => schema(&table).and_then(|text| print(&text)),
     };
     match result {
@@ -86,6 +99,24 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// The allocator of the binary that is measured elsewhere.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn micro(file: &Path, schema: &Path, repeat: usize) -> io::Result<()> {
+    print("| step | ms | MB/s | ns a field |\n|---|---|---|---|")?;
+    for step in micro::run(file, schema, repeat).map_err(io::Error::other)? {
+        print(&format!(
+            "| {} | {:.2} | {:.0} | {:.2} |",
+            step.name,
+            step.seconds * 1e3,
+            step.bytes as f64 / step.seconds / 1e6,
+            step.seconds * 1e9 / step.fields as f64
+        ))?;
+    }
+    Ok(())
 }
 
 fn generate(data_set: DataSet) -> io::Result<PathBuf> {

@@ -19,6 +19,9 @@ use crate::lexicon::TooManyValues;
 use crate::rows::Rows;
 use crate::tokenise::{Seen, Separators, tokenise};
 
+/// Records whose fields are read column by column together.
+const BLOCK_ROWS: usize = 512;
+
 /// What delimits records and fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordRules {
@@ -291,12 +294,19 @@ impl ChunkParser {
         let marks: Vec<_> = self.columns.iter().map(ColumnParser::mark).collect();
         let mut bad = std::mem::take(&mut self.bad);
         bad.clear();
-        for (column, parser) in self.columns.iter_mut().enumerate() {
-            if parser.parse(rows, column, seen, &mut bad) == Err(TooManyValues) {
-                parser.leave_codes();
-                self.plain_now.push(column);
-                let again = parser.parse(rows, column, seen, &mut bad);
-                debug_assert_eq!(again, Ok(()));
+        for first in (0..rows.count).step_by(BLOCK_ROWS) {
+            let block = rows.part(first, BLOCK_ROWS.min(rows.count - first));
+            let bad_before = bad.len();
+            for (column, parser) in self.columns.iter_mut().enumerate() {
+                if parser.parse(&block, column, seen, &mut bad) == Err(TooManyValues) {
+                    parser.leave_codes();
+                    self.plain_now.push(column);
+                    let again = parser.parse(&block, column, seen, &mut bad);
+                    debug_assert_eq!(again, Ok(()));
+                }
+            }
+            for b in &mut bad[bad_before..] {
+                b.row += first;
             }
         }
         self.time.convert += (self.clock)() - started;

@@ -21,6 +21,12 @@ pub struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
+    /// `count` records from `first` on.
+    pub fn part(&self, first: usize, count: usize) -> Rows<'a> {
+        let ends = &self.ends[first * self.stride..=(first + count) * self.stride];
+        Rows { ends, count, ..*self }
+    }
+
     /// Where a field stands, its carriage return cut off if it is the last.
     #[inline(always)]
     pub fn span(&self, row: usize, field: usize) -> (usize, usize) {
