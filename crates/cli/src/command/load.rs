@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use coload::{
-    Coload, EncodingPolicy, Error, GivenDialect, Header, LoadMode, LoadOptions, LoadPlan,
+    Coload, Dialect, EncodingPolicy, Error, GivenDialect, Header, LoadMode, LoadOptions, LoadPlan,
     LoadReport, LoadRequest, Schema, SchemaOrigin, parse_columns, parse_create_table,
 };
 use coload_format::ddl::column_sql;
@@ -30,7 +30,6 @@ pub fn run(args: &LoadArgs) -> Done {
 fn load(args: &LoadArgs, request: &LoadRequest) -> Done<LoadReport> {
     let store = Coload::create_or_open(&args.into)?;
     let mut plan = store.plan(request)?;
-    plan.options.dialect.check().map_err(Failure::Usage)?;
     tell_inferred(&plan);
     plan.options.max_rejects = args.max_rejects;
     plan.options.rejects_file = args.rejects.clone();
@@ -44,6 +43,7 @@ fn load(args: &LoadArgs, request: &LoadRequest) -> Done<LoadReport> {
 }
 
 fn request(args: &LoadArgs) -> Done<LoadRequest> {
+    check_given(&args.dialect)?;
     Ok(LoadRequest {
         inputs: args.inputs.clone(),
         table: args.table.clone(),
@@ -94,6 +94,20 @@ fn given_dialect(args: &DialectArgs) -> GivenDialect {
         comment: args.comment.map(|c| c.0),
         trailing: None,
     }
+}
+
+/// Refuses flags that give a byte two meanings, before anything is opened.
+fn check_given(args: &DialectArgs) -> Done {
+    let given = Dialect {
+        // No text is cut at NUL, so it contradicts nothing.
+        delimiter: args.delimiter.unwrap_or(0),
+        quote: args.quote.and_then(|q| q.0),
+        escape: args.escape.and_then(|e| e.0),
+        comment: args.comment.and_then(|c| c.0),
+        nulls: args.null.iter().map(|n| n.clone().into_bytes()).collect(),
+        ..Dialect::default()
+    };
+    given.check().map_err(Failure::Usage)
 }
 
 fn set_pipeline(options: &mut LoadOptions, args: &PipelineArgs) {

@@ -29,7 +29,8 @@ fn a_wrong_type_is_told_with_its_place() {
 #[test]
 fn a_record_of_too_few_or_too_many_fields_is_told() {
     let two = "1,1.50,2024-01-01,a\n2,3.00\n";
-    let parts = ["bad.csv:2 (byte 20)", "the record has 2 fields and the table 4 columns", "--max-rejects"];
+    let parts =
+        ["bad.csv:2 (byte 20)", "the record has 2 fields and the table 4 columns", "--max-rejects"];
     check(two, &["--no-header"], &parts);
     let six = "1,1.50,2024-01-01,a\n2,3.00,2024-01-01,b,c,d\n";
     check(six, &["--no-header"], &["bad.csv:2 (byte 20)", "the record has 6 fields"]);
@@ -51,13 +52,21 @@ fn bad_utf8_is_told() {
 #[test]
 fn an_unterminated_quote_is_told() {
     let parts = ["bad.csv:2 (byte 20)", "a quote is opened", "--quote none"];
-    check("1,1.50,2024-01-01,a\n2,1.50,2024-01-01,\"ab\n", &["--no-header", "--quote", "\""], &parts);
+    check(
+        "1,1.50,2024-01-01,a\n2,1.50,2024-01-01,\"ab\n",
+        &["--no-header", "--quote", "\""],
+        &parts,
+    );
 }
 
 #[test]
 fn a_number_out_of_range_is_told() {
     let big = "99999999999999999999,1.50,2024-01-01,a\n";
-    check(big, &["--no-header"], &["bad.csv:1:1 (byte 0)", "99999999999999999999", "is not BIGINT"]);
+    check(
+        big,
+        &["--no-header"],
+        &["bad.csv:1:1 (byte 0)", "99999999999999999999", "is not BIGINT"],
+    );
     let decimal = "1,1234567.00,2024-01-01,a\n";
     check(decimal, &["--no-header"], &["bad.csv:1:2", "1234567.00", "is not DECIMAL(8,2)"]);
     let long = "1,1.00,2024-01-01,more than ten\n";
@@ -146,7 +155,10 @@ fn quoted_newlines_do_not_break_records_at_any_chunk_size() {
     sandbox.write("quoted.csv", text);
     for (size, threads) in [("64", "3"), ("1000", "2"), ("10MiB", "1")] {
         sandbox
-            .load("quoted.csv", &["--replace", "--no-header", "--chunk-size", size, "--threads", threads])
+            .load(
+                "quoted.csv",
+                &["--replace", "--no-header", "--chunk-size", size, "--threads", threads],
+            )
             .ok();
         assert_eq!(sandbox.query("SELECT count(*), sum(id) FROM t"), ["2000,1999000"], "{size}");
     }
@@ -160,7 +172,8 @@ fn rejects_are_set_aside_with_their_places_and_counted() {
     sandbox.write("mixed.csv", &text);
     let flags = ["--no-header", "--max-rejects", "2"];
     sandbox.load("mixed.csv", &flags).fails(1, &["mixed.csv:1003", "one over --max-rejects 2"]);
-    let flags = ["--no-header", "--max-rejects", "3", "--rejects", "rejects.csv", "--report", "json"];
+    let flags =
+        ["--no-header", "--max-rejects", "3", "--rejects", "rejects.csv", "--report", "json"];
     let run = sandbox.load("mixed.csv", &flags).ok();
     let report: serde_json::Value = serde_json::from_str(&run.out).unwrap();
     let file = &report["files"][0];
@@ -170,7 +183,11 @@ fn rejects_are_set_aside_with_their_places_and_counted() {
     assert_eq!(lines[0], "file,line,byte,column,value,reason,raw");
     let start = rows(1, 1000).len();
     assert!(lines[1].starts_with(&format!("mixed.csv,1001,{start},id,x,")), "{}", lines[1]);
-    assert!(lines[2].contains(",day,2024-13-01,") && lines[2].contains("\"\"c\"\""), "{}", lines[2]);
+    assert!(
+        lines[2].contains(",day,2024-13-01,") && lines[2].contains("\"\"c\"\""),
+        "{}",
+        lines[2]
+    );
     assert!(lines[3].starts_with("mixed.csv,1003,"), "{}", lines[3]);
     assert_eq!(lines.len(), 4);
     assert_eq!(sandbox.query("SELECT count(*) FROM t"), ["1000"]);
@@ -180,10 +197,9 @@ fn rejects_are_set_aside_with_their_places_and_counted() {
 fn a_share_of_rejects_is_a_limit_too() {
     let sandbox = Sandbox::new();
     sandbox.write("mixed.csv", rows(1, 98) + "x\ny\n");
-    sandbox.load("mixed.csv", &["--no-header", "--max-rejects", "1.5%"]).fails(
-        1,
-        &["2 of 100 records were rejected", "--max-rejects 1.5%"],
-    );
+    sandbox
+        .load("mixed.csv", &["--no-header", "--max-rejects", "1.5%"])
+        .fails(1, &["2 of 100 records were rejected", "--max-rejects 1.5%"]);
     sandbox.load("mixed.csv", &["--no-header", "--max-rejects", "2%"]).ok();
     assert_eq!(sandbox.query("SELECT count(*) FROM t"), ["98"]);
 }

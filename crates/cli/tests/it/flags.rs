@@ -12,7 +12,10 @@ fn wrong_usage_is_exit_status_2() {
         (&["load", "a.csv", "--into", "store", "--threads", "0"], "at least 1"),
         (&["load", "a.csv", "--into", "store", "--memory", "lots"], "expected a size"),
         (&["load", "a.csv", "--into", "store", "--chunk-size", "2TiB"], "--chunk-size"),
-        (&["load", "a.csv", "--into", "store", "--delimiter", "ab"], "expected one ASCII character"),
+        (
+            &["load", "a.csv", "--into", "store", "--delimiter", "ab"],
+            "expected one ASCII character",
+        ),
         (&["load", "a.csv", "--into", "store", "--max-rejects", "-1"], "--max-rejects"),
         (&["load", "a.csv", "--into", "store", "--max-rejects", "101%"], "--max-rejects"),
         (&["load", "a.csv", "--into", "store", "--columns", "a BIGNUM"], "--columns"),
@@ -35,10 +38,30 @@ fn help_and_version_are_exit_status_0() {
     assert!(sandbox.run(&["--version"]).ok().out.starts_with("coload 0."));
     let help = sandbox.run(&["load", "--help"]).ok().out;
     for flag in [
-        "--into", "--table", "--schema", "--columns", "--append", "--replace", "--create",
-        "--delimiter", "--quote", "--escape", "--header", "--no-header", "--null", "--skip",
-        "--comment", "--max-rejects", "--rejects", "--threads", "--memory", "--chunk-size",
-        "--fragments-per-partition", "--merge-columns", "--encoding", "--report",
+        "--into",
+        "--table",
+        "--schema",
+        "--columns",
+        "--append",
+        "--replace",
+        "--create",
+        "--delimiter",
+        "--quote",
+        "--escape",
+        "--header",
+        "--no-header",
+        "--null",
+        "--skip",
+        "--comment",
+        "--max-rejects",
+        "--rejects",
+        "--threads",
+        "--memory",
+        "--chunk-size",
+        "--fragments-per-partition",
+        "--merge-columns",
+        "--encoding",
+        "--report",
     ] {
         assert!(help.contains(flag), "{flag}");
     }
@@ -74,9 +97,12 @@ fn a_table_that_exists_gives_the_columns() {
 #[test]
 fn what_is_inferred_is_told_with_the_way_to_override_it() {
     let sandbox = Sandbox::new();
-    sandbox.write("data/people.csv", "name;born;height\nAda;1815-12-10;1.60\nAlan;1912-06-23;1.79\n");
+    sandbox
+        .write("data/people.csv", "name;born;height\nAda;1815-12-10;1.60\nAlan;1912-06-23;1.79\n");
     let run = sandbox.run(&["load", "data/people.csv", "--into", "store"]).ok();
-    for part in ["delimiter ';'", "--no-header says otherwise", "--columns 'name VARCHAR", "born DATE"] {
+    for part in
+        ["delimiter ';'", "--no-header says otherwise", "--columns 'name VARCHAR", "born DATE"]
+    {
         assert!(run.err.contains(part), "{part}: {}", run.err);
     }
     let answer = sandbox.query("SELECT name FROM people WHERE born < DATE '1900-01-01'");
@@ -103,8 +129,21 @@ fn dialect_flags_are_obeyed() {
     sandbox.write("odd.txt", "junk\n# note\n1;'a;\\'b'\n# more\n2;NA\n3;-\n");
     let args = ["load", "odd.txt", "--into", "store", "--columns", "id BIGINT, s VARCHAR"];
     let dialect = [
-        "--skip", "1", "--comment", "#", "--delimiter", ";", "--quote", "'", "--escape", "\\",
-        "--no-header", "--null", "NA", "--null", "-",
+        "--skip",
+        "1",
+        "--comment",
+        "#",
+        "--delimiter",
+        ";",
+        "--quote",
+        "'",
+        "--escape",
+        "\\",
+        "--no-header",
+        "--null",
+        "NA",
+        "--null",
+        "-",
     ];
     sandbox.run(&[&args[..], &dialect[..]].concat()).ok();
     assert_eq!(sandbox.query("SELECT s FROM odd WHERE s IS NOT NULL"), ["a;'b"]);
@@ -117,10 +156,10 @@ fn segments_do_not_depend_on_threads() {
     sandbox.write("a.csv", rows(1, 20_000));
     let mut reports = Vec::new();
     for threads in ["1", "2", "5"] {
-        let flags = ["--threads", threads, "--replace", "--chunk-size", "20000", "--report", "json"];
-        let run = sandbox
-            .load("a.csv", &[&flags[..], &["--fragments-per-partition", "7"]].concat())
-            .ok();
+        let flags =
+            ["--threads", threads, "--replace", "--chunk-size", "20000", "--report", "json"];
+        let run =
+            sandbox.load("a.csv", &[&flags[..], &["--fragments-per-partition", "7"]].concat()).ok();
         let report: serde_json::Value = serde_json::from_str(&run.out).unwrap();
         reports.push((report["columns"].clone(), report["bytes_stored"].clone()));
     }

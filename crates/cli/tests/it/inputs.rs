@@ -38,7 +38,8 @@ fn a_reject_of_a_later_small_file_names_that_file_and_its_line() {
     let sandbox = Sandbox::new();
     sandbox.write("p0.csv", rows(1, 5));
     sandbox.write("p1.csv", rows(6, 3) + "x,,,\n");
-    let run = sandbox.run(&["load", "p*.csv", "--into", "store", "--columns", COLUMNS, "--no-header"]);
+    let run =
+        sandbox.run(&["load", "p*.csv", "--into", "store", "--columns", COLUMNS, "--no-header"]);
     run.fails(1, &["p1.csv:4:1"]);
     assert_eq!(sandbox.run(&["sql", "--store", "store", "-c", "SELECT * FROM p0"]).status, Some(1));
 }

@@ -11,7 +11,7 @@ use crate::support::{COLUMNS, Sandbox, rows};
 /// Kills in one run of the test.
 const KILLS: u32 = 100;
 /// Rows of each load.
-const ROWS: u64 = 60_000;
+const ROWS: u64 = 20_000;
 
 /// Numbers that look random, from a seed (xorshift).
 struct Random(u64);

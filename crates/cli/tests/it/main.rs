@@ -1,5 +1,5 @@
 //! The command `coload` as a user meets it.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 #[path = "../../examples/load_and_query.rs"]
 mod load_and_query;

@@ -6,9 +6,26 @@ use crate::support::{Sandbox, rows};
 
 /// Fields that programs rely on; README.md lists them.
 const FIELDS: [&str; 20] = [
-    "load_id", "table", "version", "records", "rows", "rejects", "bytes_read", "bytes_stored",
-    "segments", "partitions", "wall_s", "mb_per_s", "rows_per_s", "cpu_s", "cpu_by_step_s",
-    "peak_memory_bytes", "files", "columns", "first_rejects", "rows",
+    "load_id",
+    "table",
+    "version",
+    "records",
+    "rows",
+    "rejects",
+    "bytes_read",
+    "bytes_stored",
+    "segments",
+    "partitions",
+    "wall_s",
+    "mb_per_s",
+    "rows_per_s",
+    "cpu_s",
+    "cpu_by_step_s",
+    "peak_memory_bytes",
+    "files",
+    "columns",
+    "first_rejects",
+    "rows",
 ];
 
 #[test]
@@ -67,8 +84,16 @@ fn inspect_shows_tables_columns_segments_and_loads() {
     assert!(store.contains("version ") && store.contains("10,000"), "{store}");
     let table = sandbox.run(&["inspect", "store", "T"]).ok().out;
     for part in [
-        "CREATE TABLE t (", "day DATE", "dictionary", ">= 100", "2024-02-01", ".seg", "segments: 2",
-        "loads: 2", "append", "a.csv",
+        "CREATE TABLE t (",
+        "day DATE",
+        "dictionary",
+        ">= 100",
+        "2024-02-01",
+        ".seg",
+        "segments: 2",
+        "loads: 2",
+        "append",
+        "a.csv",
     ] {
         assert!(table.contains(part), "{part}: {table}");
     }

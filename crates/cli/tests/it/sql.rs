@@ -17,7 +17,10 @@ fn queries_of_flags_run_in_order_and_stop_at_the_first_error() {
         queries.iter().for_each(|q| args.extend(["-c", q]));
         sandbox.run(&args)
     };
-    assert_eq!(sql(&["SELECT 1 AS a; SELECT 2 AS b", "SELECT 3 AS c"]).ok().out, "a\n1\nb\n2\nc\n3\n");
+    assert_eq!(
+        sql(&["SELECT 1 AS a; SELECT 2 AS b", "SELECT 3 AS c"]).ok().out,
+        "a\n1\nb\n2\nc\n3\n"
+    );
     let run = sql(&["SELECT 1 AS a", "SELECT nothing FROM t", "SELECT 3 AS c"]);
     assert_eq!(run.out, "a\n1\n");
     run.fails(1, &["error: ", "nothing"]);
