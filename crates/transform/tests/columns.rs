@@ -1,0 +1,251 @@
+//! The compress and merge steps against a model: rows in are rows out, in the same bytes, whoever saw
+//! which fragment.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeSet;
+
+use coload_format::bitpack::BLOCK;
+use coload_format::page::{PageDetail, PageView, decode_text, encode_plain};
+use coload_format::{Code, Physical, Plain, SymbolDecoder, Value, Values};
+use coload_transform::{
+    EncodingPolicy, FragmentColumn, NULL_CODE, PartitionColumn, TemporaryDictionary,
+    compress_column, merge_column, restore_codes, sort_temporaries,
+};
+use proptest::prelude::*;
+
+type Rows = Vec<Option<Value>>;
+
+/// A value of a tiny space, in which the order of numbers is not that of their first bytes.
+fn value(physical: Physical, number: u16) -> Value {
+    match physical {
+        Physical::Int => Value::Int(i64::from(number) * 1_000_003 - 9_000_000),
+        Physical::Wide => Value::Wide((i128::from(number) - 3) << (number % 90)),
+        Physical::Bytes => Value::Bytes(match number % 4 {
+            0 => Box::default(),
+            1 => [0, number as u8].into(),
+            2 => format!("text {number}").into_bytes().into(),
+            _ => vec![number as u8; number as usize % 40].into(),
+        }),
+    }
+}
+
+fn rows(physical: Physical, numbers: &[Option<u16>]) -> Rows {
+    numbers.iter().map(|n| n.map(|n| value(physical, n))).collect()
+}
+
+fn plain(physical: Physical, rows: &Rows) -> Plain {
+    let mut plain = Plain::empty(physical);
+    rows.iter().for_each(|r| plain.push(r.as_ref()));
+    plain
+}
+
+/// Who parsed a fragment, and how.
+#[derive(Debug, Clone, Copy)]
+enum Seen {
+    /// As codes, by this worker.
+    Codes(usize),
+    /// As values.
+    Plain,
+    /// As a page.
+    Page,
+}
+
+/// A partition's column: fragments, parsed as `seen` says by workers with `stale` more values.
+fn compress(
+    physical: Physical,
+    fragments: &[Rows],
+    seen: &[Seen],
+    stale: &[u16],
+    policy: EncodingPolicy,
+) -> PartitionColumn {
+    let workers =
+        1 + seen.iter().map(|s| if let Seen::Codes(w) = s { *w } else { 0 }).max().unwrap_or(0);
+    let mut temporaries = vec![TemporaryDictionary::empty(physical); workers];
+    for temporary in &mut temporaries {
+        temporary.stale = !stale.is_empty();
+        for number in stale {
+            code_of(temporary, &value(physical, *number));
+        }
+    }
+    let mut columns: Vec<FragmentColumn> = fragments
+        .iter()
+        .zip(seen)
+        .map(|(rows, seen)| match seen {
+            Seen::Plain => FragmentColumn::Plain(plain(physical, rows)),
+            Seen::Page => FragmentColumn::Page(encode_plain(&plain(physical, rows)).unwrap()),
+            Seen::Codes(worker) => {
+                let temporary = &mut temporaries[*worker];
+                let code =
+                    |row: &Option<Value>| row.as_ref().map_or(NULL_CODE, |v| code_of(temporary, v));
+                let codes: Vec<u16> = rows.iter().map(code).collect();
+                let nulls = codes.contains(&NULL_CODE);
+                FragmentColumn::Codes { codes, dictionary: *worker as u32, nulls }
+            }
+        })
+        .collect();
+    restore_codes(&mut columns, &mut temporaries, physical).unwrap();
+    let sorted = sort_temporaries(&columns, &temporaries, physical).unwrap();
+    compress_column(columns, &temporaries, sorted, None, physical, policy).unwrap()
+}
+
+/// The code of a value in a temporary dictionary, in order of first appearance.
+fn code_of(temporary: &mut TemporaryDictionary, value: &Value) -> u16 {
+    let known = (0..temporary.values.len()).find(|i| temporary.values.get(*i) == *value);
+    known.unwrap_or_else(|| {
+        temporary.values.push(value);
+        temporary.values.len() - 1
+    }) as u16
+}
+
+/// The rows of a column, page by page.
+fn decode(column: &PartitionColumn, physical: Physical) -> Vec<Rows> {
+    let decoders: Vec<SymbolDecoder> =
+        column.symbols.iter().map(|s| SymbolDecoder::open(s).unwrap()).collect();
+    column
+        .pages
+        .iter()
+        .map(|page| {
+            let view = page.view().unwrap();
+            let rows: Rows = match &view {
+                PageView::Codes(codes) => {
+                    let dictionary = column.dictionary.as_ref().unwrap();
+                    let mut block = [0; BLOCK];
+                    let mut rows = Vec::new();
+                    for b in 0..codes.rows.div_ceil(BLOCK) {
+                        let count = codes.unpack(b, &mut block);
+                        assert!(block[..count].iter().all(|c| *c as usize <= dictionary.len()));
+                        rows.extend(block[..count].iter().map(|c| dictionary.get(Code(*c))));
+                    }
+                    rows
+                }
+                PageView::Int(blocks) | PageView::Wide(blocks) | PageView::Text(blocks) => {
+                    let mut values = Values::empty(physical);
+                    match &mut values {
+                        Values::Int(v) => {
+                            let mut block = [0; BLOCK];
+                            for b in 0..blocks.rows().div_ceil(BLOCK) {
+                                let count = blocks.unpack_int(b, &mut block);
+                                v.extend_from_slice(&block[..count]);
+                            }
+                        }
+                        Values::Wide(v) => {
+                            let mut block = [0; BLOCK];
+                            for b in 0..blocks.rows().div_ceil(BLOCK) {
+                                let count = blocks.unpack_wide(b, &mut block);
+                                v.extend_from_slice(&block[..count]);
+                            }
+                        }
+                        Values::Bytes(v) => decode_text(blocks, &decoders, v).unwrap(),
+                    }
+                    let row = |i| (!blocks.is_null(i)).then(|| values.get(i));
+                    (0..blocks.rows()).map(row).collect()
+                }
+            };
+            assert_eq!(page.rows as usize, rows.len());
+            assert_eq!(page.nulls as usize, rows.iter().filter(|r| r.is_none()).count());
+            rows
+        })
+        .collect()
+}
+
+/// Checks what a column says of itself: a dictionary of exactly the values of its coded rows.
+fn check(column: &PartitionColumn, fragments: &[Rows], physical: Physical) {
+    let decoded = decode(column, physical);
+    assert_eq!(decoded, fragments);
+    let is_coded = |p: &coload_format::page::Page| matches!(p.detail, PageDetail::Codes { .. });
+    let coded: BTreeSet<&Value> = column
+        .pages
+        .iter()
+        .zip(&decoded)
+        .filter(|(p, _)| is_coded(p))
+        .flat_map(|(_, rows)| rows.iter().flatten())
+        .collect();
+    match &column.dictionary {
+        None => assert!(!column.pages.iter().any(is_coded)),
+        Some(dictionary) => {
+            let values: Vec<Value> =
+                (0..dictionary.len()).map(|i| dictionary.values().get(i)).collect();
+            assert_eq!(values.iter().collect::<Vec<_>>(), coded.into_iter().collect::<Vec<_>>());
+        }
+    }
+}
+
+fn physicals() -> impl Strategy<Value = Physical> {
+    prop_oneof![Just(Physical::Int), Just(Physical::Wide), Just(Physical::Bytes)]
+}
+
+fn policies() -> impl Strategy<Value = EncodingPolicy> {
+    prop_oneof![Just(EncodingPolicy::Auto), Just(EncodingPolicy::Dictionary)]
+}
+
+/// Fragments of numbers below `limit`, few or more than a dictionary is always kept for.
+fn fragments() -> impl Strategy<Value = Vec<Vec<Option<u16>>>> {
+    prop_oneof![Just(3u16), Just(40), Just(2_000)].prop_flat_map(|limit| {
+        let rows = prop_oneof![Just(1..20usize), Just(1_000..1_300)];
+        let fragment = rows.prop_flat_map(move |r| {
+            prop::collection::vec(prop::option::weighted(0.9, 0..limit), r)
+        });
+        prop::collection::vec(fragment, 1..5)
+    })
+}
+
+fn who() -> impl Strategy<Value = Vec<Seen>> {
+    let seen = prop_oneof![
+        4 => (0usize..3).prop_map(Seen::Codes),
+        1 => Just(Seen::Plain),
+        1 => Just(Seen::Page),
+    ];
+    prop::collection::vec(seen, 5)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) })]
+
+    #[test]
+    fn a_compressed_column_gives_its_rows_back(
+        physical in physicals(),
+        policy in policies(),
+        fragments in fragments(),
+        seen in who(),
+        stale in prop::collection::vec(0u16..3_000, 0..3),
+    ) {
+        let rows: Vec<Rows> = fragments.iter().map(|f| rows(physical, f)).collect();
+        check(&compress(physical, &rows, &seen, &stale, policy), &rows, physical);
+    }
+
+    #[test]
+    fn a_compressed_column_does_not_tell_who_saw_what(
+        physical in physicals(),
+        policy in policies(),
+        fragments in fragments(),
+        workers in prop::collection::vec(0usize..4, 5),
+        stale in prop::collection::vec(0u16..3_000, 0..3),
+    ) {
+        let rows: Vec<Rows> = fragments.iter().map(|f| rows(physical, f)).collect();
+        let many: Vec<Seen> = workers.iter().map(|w| Seen::Codes(*w)).collect();
+        let one = compress(physical, &rows, &[Seen::Codes(0); 5], &[], policy);
+        prop_assert_eq!(&compress(physical, &rows, &many, &stale, policy), &one);
+        // Nor whether a worker gave up codes for values that no row has.
+        let mut left = many;
+        left[0] = Seen::Plain;
+        prop_assert!(compress(physical, &rows, &left, &[2_999], policy) == one);
+    }
+
+    #[test]
+    fn merged_partitions_hold_their_rows(
+        physical in physicals(),
+        partitions in prop::collection::vec((policies(), fragments(), who()), 1..5),
+    ) {
+        let all: Vec<Vec<Rows>> = partitions
+            .iter()
+            .map(|(_, f, _)| f.iter().map(|f| rows(physical, f)).collect())
+            .collect();
+        let columns = || -> Vec<PartitionColumn> {
+            let parts = partitions.iter().zip(&all);
+            parts.map(|((policy, _, seen), rows)| compress(physical, rows, seen, &[], *policy)).collect()
+        };
+        let merged = merge_column(columns(), physical).unwrap();
+        check(&merged, &all.concat(), physical);
+        prop_assert!(merge_column(columns(), physical).unwrap() == merged);
+    }
+}
