@@ -66,7 +66,8 @@ fn on_codes_and_on_rows_the_answers_are_the_same() {
     ];
     for select in selects {
         for rest in rests {
-            if !(rest.is_empty() && select.starts_with("count")) {
+            // Counts and bounds of all rows come from the manifest.
+            if !(rest.is_empty() && (select.starts_with("count") || select.starts_with("min"))) {
                 check(&scratch, select, rest);
             }
         }
@@ -75,6 +76,7 @@ fn on_codes_and_on_rows_the_answers_are_the_same() {
         check(&scratch, &format!("day, few, {select}"), "GROUP BY day, few");
     }
     check(&scratch, "DISTINCT label", "");
+    check(&scratch, "count(DISTINCT few)", "");
     check(&scratch, "few", "WHERE number > 3 GROUP BY few HAVING count(*) > 10");
 }
 
@@ -83,7 +85,7 @@ fn what_cannot_be_said_on_codes_stays_with_datafusion() {
     let scratch = Scratch::new();
     scratch.database.query(TABLE).unwrap();
     for sql in [
-        "SELECT count(DISTINCT few) FROM t",
+        "SELECT count(DISTINCT few), sum(DISTINCT id) FROM t",
         "SELECT sum(id) FILTER (WHERE even) FROM t",
         "SELECT max(name) FROM t WHERE few = 1",
         "SELECT id, count(*) FROM t GROUP BY id",
