@@ -185,11 +185,15 @@ impl SegmentFooter {
         if file.len() < SEGMENT_MAGIC.len() + TAIL_BYTES || file[..7] != SEGMENT_MAGIC[..7] {
             return Err(wrong("not a segment"));
         }
-        if file[7] != SEGMENT_MAGIC[7] {
+        // A version that both ends agree on is a later one; else a bit is wrong.
+        if file[7] != SEGMENT_MAGIC[7] && file.last() == Some(&file[7]) {
             return Err(Error::Invalid(format!(
-                "segment format {} is not known to this version",
+                "segment format {} is not known to this version (update it)",
                 file[7]
             )));
+        }
+        if file[7] != SEGMENT_MAGIC[7] {
+            return Err(wrong("first bytes"));
         }
         let (body, tail) = file.split_at(file.len() - TAIL_BYTES);
         let mut reader = ByteReader::new(tail);

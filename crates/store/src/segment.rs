@@ -203,6 +203,7 @@ fn name_file(path: &Path, error: Error) -> Error {
         Error::Corrupt(what) if !what.starts_with(&*path.to_string_lossy()) => {
             Error::corrupt(path, what)
         }
+        Error::Invalid(what) => Error::Invalid(format!("{}: {what}", path.display())),
         other => other,
     }
 }
@@ -217,6 +218,7 @@ pub fn append_page(
     decoders: &[SymbolDecoder],
     out: &mut Plain,
 ) -> Result<()> {
+    let before = out.len();
     match page {
         PageView::Codes(codes) => {
             let dictionary =
@@ -254,7 +256,7 @@ pub fn append_page(
             append_nulls(blocks.null_bits(), blocks.rows(), out);
         }
     }
-    normalise_nulls(out);
+    normalise_nulls(out, before);
     Ok(())
 }
 
@@ -303,9 +305,9 @@ fn append_nulls(bits: Option<&[u8]>, rows: usize, out: &mut Plain) {
 }
 
 /// A NULL row of an `Int` or `Wide` page unpacks to its block's base; a plain column holds 0 there.
-fn normalise_nulls(out: &mut Plain) {
+fn normalise_nulls(out: &mut Plain, from: usize) {
     let Some(nulls) = &out.nulls else { return };
-    for i in 0..nulls.len() {
+    for i in from..nulls.len() {
         if nulls.get(i) {
             match &mut out.values {
                 Values::Int(v) => v[i] = 0,

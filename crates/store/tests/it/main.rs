@@ -4,10 +4,13 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod child;
+mod corruption;
 mod crash;
+mod example;
 mod faults;
 mod loads;
 mod processes;
 mod readers;
+mod reseal;
 mod support;
 mod tables;

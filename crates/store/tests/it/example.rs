@@ -1,0 +1,167 @@
+//! The stored example of format 1: a small segment with every encoding, and its rows.
+
+use std::path::{Path, PathBuf};
+
+use coload_format::page::{Page, encode_codes_u16, encode_plain, encode_symbols};
+use coload_format::{
+    ColumnIndex, Dictionary, EncodedStrings, Physical, Plain, SOURCE_PADDING, SymbolEncoder, Value,
+    Values,
+};
+use coload_store::{FinishedColumn, SegmentFile, SegmentWriter, column_stats};
+
+/// Rows of the pages: two blocks, some rows, one row.
+const PAGE_ROWS: [u32; 3] = [1_030, 20, 1];
+
+type Rows = Vec<Option<Value>>;
+
+/// Fixed numbers that look random (Knuth's multiplier).
+fn number(row: usize) -> u64 {
+    let x = (row as u64 + 1).wrapping_mul(6_364_136_223_846_793_005);
+    x ^ x >> 31
+}
+
+/// What a column of the example holds, and how it is written.
+struct Example {
+    physical: Physical,
+    /// Whether each page holds codes.
+    coded: [bool; 3],
+    value: fn(usize) -> Option<Value>,
+}
+
+fn text(text: String) -> Option<Value> {
+    Some(Value::Bytes(text.into_bytes().into()))
+}
+
+fn null_if(null: bool, value: Value) -> Option<Value> {
+    (!null).then_some(value)
+}
+
+/// Numbers of all widths, with and without NULL; text with and without symbols; codes; both.
+fn examples() -> Vec<Example> {
+    use Physical::{Bytes, Int, Wide};
+    let plain = |physical, value| Example { physical, coded: [false; 3], value };
+    let coded = |physical, value| Example { physical, coded: [true; 3], value };
+    vec![
+        plain(Int, |_| Some(Value::Int(-7))),
+        plain(Int, |r| Some(Value::Int(r as i64 % 100 - 50))),
+        plain(Int, |r| null_if(r % 11 == 3, Value::Int(1_000_000 + r as i64 * 31))),
+        plain(Int, |r| Some(Value::Int(number(r) as i64))),
+        plain(Int, |_| None),
+        plain(Wide, |r| null_if(r % 5 == 0, Value::Wide(i128::from(r as i64 % 9) << 50))),
+        plain(Wide, |r| Some(Value::Wide(i128::from(number(r) as i64) << 40))),
+        plain(Bytes, |r| null_if(r % 3 == 1, Value::Bytes(vec![r as u8; r % 4].into()))),
+        plain(Bytes, |r| text(format!("deposits sleep carefully {}", r % 17))),
+        coded(Int, |r| Some(Value::Int(r as i64 % 3))),
+        coded(Int, |r| null_if(r >= 1_040, Value::Int(r as i64 / 100 * 1_000))),
+        coded(Wide, |r| null_if(r % 2 == 0, Value::Wide(-(i128::from(r as i64 % 5) << 100)))),
+        coded(Bytes, |r| text(format!("{:04}", r % 300))),
+        Example {
+            physical: Int,
+            coded: [true, false, true],
+            value: |r| Some(Value::Int(r as i64 % 2)),
+        },
+    ]
+}
+
+fn rows_of(example: &Example) -> Vec<Rows> {
+    let mut row = 0;
+    PAGE_ROWS
+        .iter()
+        .map(|count| {
+            let page = (row..row + *count as usize).map(example.value).collect();
+            row += *count as usize;
+            page
+        })
+        .collect()
+}
+
+fn plain(physical: Physical, rows: &Rows) -> Plain {
+    let mut plain = Plain::empty(physical);
+    rows.iter().for_each(|r| plain.push(r.as_ref()));
+    plain
+}
+
+/// Writes the segment by the parts of the format, not by a load, whose choices may change.
+pub fn write(path: &Path) {
+    let writer = SegmentWriter::create(path).unwrap();
+    let mut finished = Vec::new();
+    for example in examples() {
+        let (physical, pages) = (example.physical, rows_of(&example));
+        let coded = || pages.iter().zip(example.coded).filter(|(_, c)| *c).map(|(p, _)| p);
+        let mut values: Vec<Value> = coded().flatten().flatten().cloned().collect();
+        values.sort();
+        values.dedup();
+        let mut distinct = Values::empty(physical);
+        values.iter().for_each(|v| distinct.push(v));
+        let dictionary = example.coded[0].then(|| Dictionary::new(distinct).unwrap());
+        let mut symbols = Vec::new();
+        let pages: Vec<Page> = pages
+            .iter()
+            .zip(example.coded)
+            .map(|(rows, coded)| match &dictionary {
+                Some(dictionary) if coded => {
+                    let null = dictionary.len() as u16;
+                    let code = |v: &Value| dictionary.find(v).unwrap().0 as u16;
+                    let codes: Vec<u16> =
+                        rows.iter().map(|v| v.as_ref().map_or(null, code)).collect();
+                    encode_codes_u16(&codes, null)
+                }
+                _ => encode(&plain(physical, rows), &mut symbols),
+            })
+            .collect();
+        let meta = dictionary.as_ref().map(|d| writer.write_dictionary(d).unwrap());
+        let pages = writer.write_pages(writer.reserve(&pages), &pages).unwrap();
+        let stats = column_stats(&pages, dictionary.as_ref());
+        let index = ColumnIndex { dictionary: meta, symbols, pages };
+        finished.push(FinishedColumn { physical, index, stats });
+    }
+    writer.finish(finished, PAGE_ROWS.to_vec()).unwrap();
+}
+
+/// Plain pages; text that is long enough gets symbols.
+fn encode(plain: &Plain, symbols: &mut Vec<Vec<u8>>) -> Page {
+    match &plain.values {
+        Values::Bytes(strings) if plain.nulls.is_none() => {
+            let encoder = SymbolEncoder::train(strings.iter());
+            symbols.push(encoder.table());
+            let mut source = strings.bytes.clone();
+            source.extend([0; SOURCE_PADDING]);
+            let lengths: Vec<u32> = strings.iter().map(|s| s.len() as u32).collect();
+            let starts: Vec<u32> = strings.ends.iter().zip(&lengths).map(|(e, l)| e - l).collect();
+            let mut encoded = EncodedStrings::default();
+            encoder.encode(&source, &starts, &lengths, &mut encoded);
+            encode_symbols(&encoded, None, symbols.len() as u32).unwrap()
+        }
+        _ => encode_plain(plain).unwrap(),
+    }
+}
+
+/// All rows of a segment, page by page, column by column.
+pub fn read(path: &Path) -> coload_format::Result<Vec<Vec<Rows>>> {
+    let segment = SegmentFile::open(path)?;
+    let column = |c: usize| {
+        let page = |p: usize| {
+            let mut plain = Plain::empty(segment.physical(c));
+            segment.decode_page(c, p, &mut plain)?;
+            Ok((0..plain.len()).map(|r| plain.get(r)).collect())
+        };
+        (0..segment.page_rows().len()).map(page).collect()
+    };
+    (0..segment.column_count()).map(column).collect()
+}
+
+pub fn path() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/examples/segment-1.seg")
+}
+
+/// The file of format 1 must be readable for ever. `COLOAD_BLESS=1` writes it anew, which only a
+/// format that was never released allows.
+#[test]
+fn the_stored_segment_of_format_1_is_read() {
+    if std::env::var_os("COLOAD_BLESS").is_some() {
+        let _ = std::fs::remove_file(path());
+        write(&path());
+    }
+    let expected: Vec<Vec<Rows>> = examples().iter().map(rows_of).collect();
+    assert!(read(&path()).unwrap() == expected);
+}
