@@ -12,6 +12,7 @@ mod copy;
 pub(crate) mod ddl;
 mod identifiers;
 mod insert;
+mod numbers;
 mod split;
 
 use std::sync::Arc;
@@ -70,6 +71,7 @@ pub(crate) async fn run(database: &Database, text: &str) -> Result<Answer> {
 fn parse(session: &SessionState, text: &str, snapshot: &Snapshot) -> Result<Statement> {
     let dialect = session.config_options().sql_parser.dialect;
     let text = identifiers::resolve(text, snapshot);
+    let text = numbers::resolve(&text);
     session.sql_to_statement(&text, &dialect).map_err(from_datafusion)
 }
 

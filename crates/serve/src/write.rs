@@ -11,7 +11,9 @@ use coload_store::{
     FinishedColumn, LoadDir, LoadKind, LoadRecord, LoadTarget, SegmentEntry, SegmentWriter, Store,
     column_stats,
 };
-use coload_transform::{EncodingPolicy, Fragment, PartitionColumn, compress_column, sort_temporaries};
+use coload_transform::{
+    EncodingPolicy, Fragment, PartitionColumn, compress_column, sort_temporaries,
+};
 use datafusion::arrow::record_batch::RecordBatch;
 
 use crate::rows::ColumnRows;

@@ -170,7 +170,9 @@ fn set_csv(csv: &mut CsvOptions, name: &str, value: &str) -> Result<()> {
                 "true" | "on" | "1" => true,
                 "false" | "off" | "0" => false,
                 _ => {
-                    return Err(Error::Invalid(format!("HEADER {value} is neither true nor false")));
+                    return Err(Error::Invalid(format!(
+                        "HEADER {value} is neither true nor false"
+                    )));
                 }
             }
         }

@@ -65,6 +65,11 @@ impl<'a> Tokens<'a> {
         })
     }
 
+    /// All tokens with their index.
+    pub fn all(&self) -> impl Iterator<Item = (usize, &Token)> {
+        self.tokens.iter().enumerate().map(|(index, token)| (index, &token.token))
+    }
+
     /// Where a token starts and ends.
     pub fn range(&self, index: usize) -> Option<(usize, usize)> {
         let span = self.tokens[index].span;

@@ -3,11 +3,10 @@
 //! `$DIR` in a file is a directory of its own, for COPY.
 
 use std::path::Path;
-use std::time::Duration;
 
 use coload_format::Error;
 use coload_serve::Database;
-use coload_serve::arrow::array::Array;
+use coload_serve::arrow::array::{Array, RecordBatch};
 use coload_serve::arrow::datatypes::DataType;
 use coload_serve::arrow::util::display::{ArrayFormatter, FormatOptions};
 use sqllogictest::{DBOutput, DefaultColumnType, Runner};
@@ -31,10 +30,16 @@ impl sqllogictest::DB for Driver {
             .with_null("NULL")
             .with_timestamp_format(Some("%Y-%m-%d %H:%M:%S%.f"))
             .with_timestamp_tz_format(Some("%Y-%m-%d %H:%M:%S%.f%:z"));
+        if first.schema().field(0).name() == "plan_type" {
+            return Ok(DBOutput::Rows { types, rows: plan_lines(&batches) });
+        }
         let mut rows = Vec::new();
         for batch in &batches {
-            let columns: Vec<_> =
-                batch.columns().iter().map(|c| ArrayFormatter::try_new(c, &options).unwrap()).collect();
+            let columns: Vec<_> = batch
+                .columns()
+                .iter()
+                .map(|c| ArrayFormatter::try_new(c, &options).unwrap())
+                .collect();
             for row in 0..batch.num_rows() {
                 let value = |(i, c): (usize, &ArrayFormatter<'_>)| {
                     let text = c.value(row).to_string();
@@ -50,10 +55,26 @@ impl sqllogictest::DB for Driver {
     fn engine_name(&self) -> &str {
         "coload"
     }
+}
 
-    fn sleep(duration: Duration) {
-        std::thread::sleep(duration);
+/// A line for each line of a plan, numbered, its indentation as dashes.
+fn plan_lines(batches: &[RecordBatch]) -> Vec<Vec<String>> {
+    let options = FormatOptions::new();
+    let mut lines = Vec::new();
+    for batch in batches {
+        let text = |column: usize, row| {
+            ArrayFormatter::try_new(batch.column(column), &options).unwrap().value(row).to_string()
+        };
+        for row in 0..batch.num_rows() {
+            lines.push(vec![text(0, row)]);
+            for (number, line) in text(1, row).trim_end().lines().enumerate() {
+                let name = line.trim_start();
+                let dashes = "-".repeat(line.len() - name.len());
+                lines.push(vec![format!("{:02}){dashes}{name}", number + 1)]);
+            }
+        }
     }
+    lines
 }
 
 fn column_type(arrow: &DataType) -> DefaultColumnType {
@@ -98,7 +119,7 @@ fn every_file_is_run() {
     for entry in std::fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
-        let listed = source.split("files! {").last().unwrap();
+        let listed = source.split("\nfiles! {").nth(1).unwrap();
         assert!(listed.split_whitespace().any(|w| w == name), "{name}.slt is not in the list");
     }
 }

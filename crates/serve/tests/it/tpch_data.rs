@@ -30,8 +30,12 @@ pub fn load(scratch: &Scratch) {
     for statement in coload_serve::split_statements(schema).complete {
         let (table, schema) = coload_serve::parse_create_table(&statement).unwrap();
         let path = dir.join(format!("{table}.tbl")).display().to_string();
-        let dialect =
-            Dialect { delimiter: b'|', quote: None, trailing: Trailing::Delimiter, ..Dialect::default() };
+        let dialect = Dialect {
+            delimiter: b'|',
+            quote: None,
+            trailing: Trailing::Delimiter,
+            ..Dialect::default()
+        };
         let inputs = expand_inputs(&[path]).unwrap();
         let mut options = LoadOptions::new(inputs, table, schema, dialect);
         // Small chunks, so that tables have several pages, some with codes and some without.
