@@ -86,7 +86,8 @@ impl Account {
         file.rejects += rejects;
         file.records += span.rows + rejects;
         if self.streamed {
-            file.bytes += span.end - span.start;
+            // With what stands before the first record.
+            file.bytes = file.bytes.max(span.end);
         }
         Ok(())
     }

@@ -326,7 +326,7 @@ impl ChunkParser {
                     reason: BadRecord::Field { column: b.column, error: b.error },
                     line: self.lines + line,
                     offset,
-                    value: rows.field(b.row, b.column).to_vec(),
+                    value: self.columns[b.column].shown(rows.field(b.row, b.column)),
                     raw: raw_record(rows, b.row).to_vec(),
                 });
             }

@@ -91,6 +91,12 @@ impl ColumnParser {
         self.lexicon
     }
 
+    /// A field for a message: without its quotes, if they enclose it.
+    pub fn shown(&self, raw: &[u8]) -> Vec<u8> {
+        let read = self.rules.fields.read(raw);
+        read.ok().flatten().map_or_else(|| raw.to_vec(), |text| text.into_owned())
+    }
+
     /// Notes that the lexicon may hold values of no row.
     pub fn mark_stale(&mut self) {
         self.lexicon.mark_stale();

@@ -31,7 +31,7 @@ impl FieldError {
     pub fn texts(self) -> (&'static str, &'static str) {
         match self {
             FieldError::Null => {
-                ("NULL in a NOT NULL column", "a DEFAULT or no NOT NULL in --columns")
+                ("NULL in a NOT NULL column", "no NOT NULL in --columns, or another --null")
             }
             FieldError::Quote => (
                 "its quotes do not enclose it",

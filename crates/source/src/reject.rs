@@ -237,7 +237,7 @@ mod tests {
                 BadRecord::Field { column: 0, error: FieldError::Null },
                 b"",
                 "orders.csv:1834:1 (byte 99): \"\" is NULL in a NOT NULL column (column o_orderkey; \
-                 try a DEFAULT or no NOT NULL in --columns)",
+                 try no NOT NULL in --columns, or another --null)",
             ),
             (
                 BadRecord::FieldCount { found: 1 },
