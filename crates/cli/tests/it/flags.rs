@@ -16,7 +16,7 @@ fn wrong_usage_is_exit_status_2() {
             &["load", "a.csv", "--into", "store", "--delimiter", "ab"],
             "expected one ASCII character",
         ),
-        (&["load", "a.csv", "--into", "store", "--max-rejects", "-1"], "--max-rejects"),
+        (&["load", "a.csv", "--into", "store", "--max-rejects=-1"], "--max-rejects"),
         (&["load", "a.csv", "--into", "store", "--max-rejects", "101%"], "--max-rejects"),
         (&["load", "a.csv", "--into", "store", "--columns", "a BIGNUM"], "--columns"),
         (&["load", "a.csv", "--into", "store", "--append", "--replace"], "cannot be used with"),
