@@ -11,6 +11,7 @@ pub mod display;
 mod error;
 pub mod page;
 pub mod parse_value;
+pub mod runs;
 mod schema;
 mod segment;
 mod simd;

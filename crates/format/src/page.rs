@@ -18,7 +18,11 @@
 
 use crate::bitpack::{BLOCK, block_bytes, pack_block, packed_bytes, unpack_block, width_of};
 use crate::bytes::{ByteReader, put_signed, put_varint};
+use crate::runs::Runs;
 use crate::{Bitmap, EncodedStrings, Error, Physical, Plain, Result, Strings, Values};
+
+/// Stands before the encoding of a page that is stored as runs.
+const RUNS_MARK: u8 = 0x80;
 
 /// What a page says of its encoding, and the range of its values that are not NULL.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,6 +83,8 @@ pub struct PageMeta {
     pub bytes: u64,
     /// [`crate::bytes::checksum`] of them.
     pub checksum: u64,
+    /// Set when the bytes are runs ([`crate::runs`]).
+    pub runs: Option<Runs>,
 }
 
 /// A page before it has a place in a file.
@@ -92,6 +98,8 @@ pub struct Page {
     pub nulls: u32,
     /// The encoded values.
     pub bytes: Vec<u8>,
+    /// Set when the bytes are runs ([`crate::runs`]).
+    pub runs: Option<Runs>,
 }
 
 impl Page {
@@ -100,6 +108,7 @@ impl Page {
     /// # Errors
     /// `Corrupt` when its bytes do not agree with its counts.
     pub fn view(&self) -> Result<PageView<'_>> {
+        assert!(self.runs.is_none(), "runs are expanded before a page is read");
         let meta = self.meta_with(0, 0);
         PageView::open(&self.bytes, &meta)
     }
@@ -112,6 +121,7 @@ impl Page {
             offset,
             bytes: self.bytes.len() as u64,
             checksum,
+            runs: self.runs,
         }
     }
 
@@ -122,8 +132,13 @@ impl Page {
 }
 
 impl PageMeta {
-    /// Appends the entry: encoding u8, then varints, checksum u64.
+    /// Appends the entry: encoding u8, then varints, checksum u64; for runs their mark before it.
     pub fn put(&self, out: &mut Vec<u8>) {
+        if let Some(runs) = self.runs {
+            out.extend([RUNS_MARK, runs.width]);
+            put_varint(out, u64::from(runs.count));
+            put_varint(out, u64::from(runs.nulls));
+        }
         match &self.detail {
             PageDetail::Codes { base, max, width } => {
                 out.extend([0, *width]);
@@ -154,7 +169,15 @@ impl PageMeta {
 
     /// Reads what [`Self::put`] wrote.
     pub fn read(reader: &mut ByteReader<'_>) -> Result<Self> {
-        let detail = match reader.u8()? {
+        let mut encoding = reader.u8()?;
+        let mut runs = None;
+        if encoding == RUNS_MARK {
+            let width = reader.u8()?;
+            let (count, nulls) = (reader.varint_u32()?, reader.varint_u32()?);
+            runs = Some(Runs { count, nulls, width });
+            encoding = reader.u8()?;
+        }
+        let detail = match encoding {
             0 => PageDetail::Codes {
                 width: reader.u8()?,
                 base: reader.varint_u32()?,
@@ -172,6 +195,7 @@ impl PageMeta {
             offset: reader.varint()?,
             bytes: reader.varint()?,
             checksum: reader.u64()?,
+            runs,
         };
         if meta.nulls > meta.rows || matches!(meta.detail, PageDetail::Codes { width: 33.., .. }) {
             return Err(Error::Corrupt("page counts do not agree".into()));
@@ -240,7 +264,7 @@ macro_rules! encode_codes {
                 pack_codes(codes, base, width, &mut bytes);
             }
             let detail = PageDetail::Codes { base: u32::from(base), max: u32::from(max), width };
-            Page { detail, rows: codes.len() as u32, nulls: nulls as u32, bytes }
+            Page { detail, rows: codes.len() as u32, nulls: nulls as u32, bytes, runs: None }
         }
     };
 }
@@ -324,6 +348,7 @@ pub fn encode_int(values: &[i64], nulls: Option<&Bitmap>) -> Page {
         rows: values.len() as u32,
         nulls: null_count,
         bytes,
+        runs: None,
     }
 }
 
@@ -366,6 +391,7 @@ pub fn encode_wide(values: &[i128], nulls: Option<&Bitmap>) -> Page {
         rows: values.len() as u32,
         nulls: null_count,
         bytes,
+        runs: None,
     }
 }
 
@@ -410,6 +436,7 @@ pub fn encode_text(
         rows: lengths.len() as u32,
         nulls: null_count,
         bytes,
+        runs: None,
     })
 }
 

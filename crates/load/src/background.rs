@@ -24,6 +24,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use coload_format::Result;
+use coload_format::runs::shrink_to_runs;
 use coload_store::{
     ColumnStats, FinishedColumn, MergeOutcome, SegmentEntry, SegmentFile, SegmentWriter, Snapshot,
     Store, TableEntry,
@@ -145,7 +146,8 @@ fn merge_run(
             Some(dictionary) => Some(writer.write_dictionary(dictionary)?),
             None => None,
         };
-        let pages = writer.write_pages(writer.reserve(&joined.pages), &joined.pages)?;
+        let stored = joined.pages.into_iter().map(shrink_to_runs).collect::<Result<Vec<_>>>()?;
+        let pages = writer.write_pages(writer.reserve(&stored), &stored)?;
         let index = coload_format::ColumnIndex { dictionary, symbols: joined.symbols, pages };
         let stats = join_stats(old.iter().map(|s| &s.columns[column]));
         columns.push(FinishedColumn { physical: sources[0].physical(column), index, stats });

@@ -160,7 +160,7 @@ fn codes_page(part: &Plain, dictionary: &Dictionary) -> Page {
         pack_block(&offsets, width, &mut bytes);
     }
     let detail = PageDetail::Codes { base, max, width };
-    Page { detail, rows: part.len() as u32, nulls: part.null_count() as u32, bytes }
+    Page { detail, rows: part.len() as u32, nulls: part.null_count() as u32, bytes, runs: None }
 }
 
 fn symbols_page(part: &Plain, encoder: &SymbolEncoder) -> Page {

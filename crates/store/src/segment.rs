@@ -3,7 +3,8 @@
 //! Opening reads the footer. A column's index, dictionary and symbol tables are read when the column
 //! is first used, and a page's checksum is compared the first time the page is asked for.
 //!
-//! Memory: the map (given back under pressure), and the decoded dictionaries of the columns used.
+//! Memory: the map (given back under pressure), the decoded dictionaries of the columns used, and
+//! those of their pages that are stored as runs, expanded.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -12,7 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use coload_format::bitpack::BLOCK;
 use coload_format::bytes::checksum;
-use coload_format::page::{PageMeta, PageView, decode_text};
+use coload_format::page::{Page, PageMeta, PageView, decode_text};
+use coload_format::runs::expand_runs;
 use coload_format::{
     ColumnIndex, Dictionary, Error, Physical, Plain, Result, SegmentFooter, Strings, SymbolDecoder,
     Values,
@@ -35,6 +37,8 @@ pub struct SegmentColumn {
     decoders: Vec<SymbolDecoder>,
     dictionary: OnceLock<Dictionary>,
     verified: Vec<AtomicBool>,
+    /// Pages that are stored as runs, turned back into ordinary ones.
+    expanded: Vec<OnceLock<Page>>,
 }
 
 impl SegmentColumn {
@@ -116,7 +120,8 @@ impl SegmentFile {
         let decoders =
             index.symbols.iter().map(|t| SymbolDecoder::open(t)).collect::<Result<Vec<_>>>()?;
         let verified = index.pages.iter().map(|_| AtomicBool::new(false)).collect();
-        Ok(SegmentColumn { index, decoders, dictionary: OnceLock::new(), verified })
+        let expanded = index.pages.iter().map(|_| OnceLock::new()).collect();
+        Ok(SegmentColumn { index, decoders, dictionary: OnceLock::new(), verified, expanded })
     }
 
     /// The dictionary of a column; decodes it the first time. `None` when no page holds codes.
@@ -147,6 +152,9 @@ impl SegmentFile {
         let open = self.column(column)?;
         let meta = &open.index.pages[page];
         let view = || -> Result<PageView<'_>> {
+            if meta.runs.is_some() {
+                return self.expanded(open, page)?.view();
+            }
             let bytes = if open.verified[page].load(Ordering::Relaxed) {
                 self.slice(meta.offset, meta.bytes)?
             } else {
@@ -159,13 +167,35 @@ impl SegmentFile {
         view().map_err(|e| name_file(&self.path, e))
     }
 
-    /// The encoded bytes of a page, checked.
+    /// The encoded bytes of a page, checked; runs are expanded.
     ///
     /// # Errors
     /// `Corrupt` when they are not what was written.
     pub fn page_bytes(&self, column: usize, page: usize) -> Result<&[u8]> {
-        let meta = &self.column(column)?.index.pages[page];
-        self.checked(meta).map_err(|e| name_file(&self.path, e))
+        let open = self.column(column)?;
+        let meta = &open.index.pages[page];
+        let bytes = match meta.runs {
+            Some(_) => self.expanded(open, page).map(|p| &p.bytes[..]),
+            None => self.checked(meta),
+        };
+        bytes.map_err(|e| name_file(&self.path, e))
+    }
+
+    /// The ordinary page of one stored as runs; kept, since the next scan wants it too.
+    fn expanded<'a>(&'a self, open: &'a SegmentColumn, page: usize) -> Result<&'a Page> {
+        if let Some(expanded) = open.expanded[page].get() {
+            return Ok(expanded);
+        }
+        let meta = &open.index.pages[page];
+        let stored = Page {
+            detail: meta.detail.clone(),
+            rows: meta.rows,
+            nulls: meta.nulls,
+            bytes: self.checked(meta)?.to_vec(),
+            runs: meta.runs,
+        };
+        let expanded = expand_runs(&stored)?;
+        Ok(open.expanded[page].get_or_init(|| expanded))
     }
 
     /// Appends a page's rows, decoded, to `out`.

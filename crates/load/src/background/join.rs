@@ -193,7 +193,7 @@ impl<'a> ColumnJoin<'a> {
             });
         }
         let bytes = segment.page_bytes(self.column, place.page)?.to_vec();
-        self.pages.push(Page { detail, rows: meta.rows, nulls: meta.nulls, bytes });
+        self.pages.push(Page { detail, rows: meta.rows, nulls: meta.nulls, bytes, runs: None });
         Ok(())
     }
 
