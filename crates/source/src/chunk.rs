@@ -506,7 +506,7 @@ fn places(rows: &Rows<'_>, window: &Window<'_>) -> Vec<Place> {
 fn leave_out(rows: &Rows<'_>, bad: &[BadField], places: &[Place]) -> Kept {
     let mut kept = Kept::new();
     let mut bad = bad.iter().peekable();
-    for row in 0..rows.count {
+    for (row, place) in places.iter().enumerate().take(rows.count) {
         if bad.next_if(|b| b.row == row).is_some() {
             continue;
         }
@@ -515,7 +515,7 @@ fn leave_out(rows: &Rows<'_>, bad: &[BadField], places: &[Place]) -> Kept {
         let shift = kept.text.len() as i64 - start as i64;
         kept.text.extend_from_slice(&rows.text[start..=record[rows.stride] as usize]);
         kept.ends.extend(record[1..].iter().map(|p| (i64::from(*p) + shift) as u32));
-        kept.places.push(places[row]);
+        kept.places.push(*place);
     }
     kept.finish();
     kept

@@ -328,7 +328,7 @@ fn find_portable(
             let mut raw = [0; 8];
             raw.copy_from_slice(&text[at + i * 8..at + i * 8 + 8]);
             let word = u64::from_le_bytes(raw);
-            let equal = |byte: u8| gather(zero_bytes(word ^ LOW * u64::from(byte))) << (8 * i);
+            let equal = |byte: u8| gather(zero_bytes(word ^ (LOW * u64::from(byte)))) << (8 * i);
             m.delimiter |= equal(s.delimiter);
             m.newline |= equal(b'\n');
             m.quote |= s.quote.map_or(0, equal);
