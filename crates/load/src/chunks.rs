@@ -384,7 +384,7 @@ impl Stream {
     /// it starts at a record.
     fn last_record_end(&mut self, end: usize) -> usize {
         let text = &self.rest[..end];
-        if !self.dialect.quote.is_some_and(|q| memchr::memchr(q, text).is_some()) {
+        if self.dialect.quote.is_none_or(|q| memchr::memchr(q, text).is_none()) {
             return memchr::memrchr(b'\n', text).map_or(0, |p| p + 1);
         }
         let have = self.rest.len();

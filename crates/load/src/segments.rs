@@ -182,6 +182,9 @@ struct MergedColumn {
     physical: Physical,
 }
 
+/// A merged column's number, the column, and where its pages and its dictionary stand.
+type PlacedColumn = (usize, MergedColumn, u64, Option<PageMeta>);
+
 #[derive(Debug)]
 enum MergedPart {
     Coded(usize),
@@ -219,7 +222,7 @@ impl ClosedSegment {
     }
 
     /// The next column in order, if it is merged, with its place in the file.
-    fn take_next(&self) -> Result<Option<(usize, MergedColumn, u64, Option<PageMeta>)>> {
+    fn take_next(&self) -> Result<Option<PlacedColumn>> {
         let mut order = lock(&self.order);
         let next = order.next;
         let Some(merged) = order.ready.remove(&next) else { return Ok(None) };

@@ -125,7 +125,7 @@ fn a_wrong_speculation_does_not_read_the_rest_of_the_input() {
 fn changed_while_read(change: impl Fn(&PathBuf) + Send + Sync + 'static) -> (TempDir, String) {
     let dir = scratch();
     let path = write(&dir, "in.csv", "1,some text\n".repeat(200_000).as_bytes());
-    let mut options = options(&[path.clone()], COLUMNS, Dialect::default());
+    let mut options = options(std::slice::from_ref(&path), COLUMNS, Dialect::default());
     options.chunk_bytes = 4_096;
     let done = AtomicBool::new(false);
     options.progress = Some(Arc::new(move |progress| {
@@ -175,7 +175,7 @@ fn a_load_that_is_stopped_leaves_the_store_as_it_was() {
 fn what_cannot_be_read_or_written_is_named() {
     let dir = scratch();
     let path = write(&dir, "in.csv", b"1,a\n");
-    let mut options = options(&[path.clone()], COLUMNS, Dialect::default());
+    let mut options = options(std::slice::from_ref(&path), COLUMNS, Dialect::default());
     options.rejects_file = Some(dir.path().join("absent/rejects.csv"));
     let store = Store::create_or_open(dir.path().join("s")).unwrap();
     let error = load(&store, &options).unwrap_err().to_string();
@@ -186,7 +186,7 @@ fn what_cannot_be_read_or_written_is_named() {
     assert!(error.contains("in.csv"), "{error}");
     if !rustix::process::geteuid().is_root() {
         write(&dir, "in.csv", b"1,a\n");
-        std::fs::set_permissions(&path, PermissionsExt::from_mode(0)).unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o000)).unwrap();
         let error = load(&store, &options).unwrap_err().to_string();
         assert!(error.contains("in.csv"), "{error}");
     }

@@ -61,7 +61,7 @@ fn a_thousand_small_loads_leave_few_segments_and_every_row() {
         };
         std::fs::write(&path, (0..10).map(line).collect::<String>()).unwrap();
         let columns = "id BIGINT NOT NULL, code SMALLINT, note VARCHAR";
-        let mut options = options(&[path.clone()], columns, Dialect::default());
+        let mut options = options(std::slice::from_ref(&path), columns, Dialect::default());
         options.threads = 1;
         let merge = load(&store, &options).unwrap().merge.unwrap();
         merged += merge.rows;
