@@ -7,6 +7,7 @@ use coload::{
     LoadReport, LoadRequest, Schema, SchemaOrigin, parse_columns, parse_create_table,
 };
 use coload_format::ddl::column_sql;
+use coload_source::expand_inputs;
 
 use crate::args::{DialectArgs, Encoding, LoadArgs, ModeArgs, PipelineArgs, ReportForm};
 use crate::interrupt::cancel_on_signal;
@@ -28,6 +29,8 @@ pub fn run(args: &LoadArgs) -> Done {
 }
 
 fn load(args: &LoadArgs, request: &LoadRequest) -> Done<LoadReport> {
+    // Looked at first, so that a name that is wrong makes no store.
+    expand_inputs(&args.inputs)?;
     let store = Coload::create_or_open(&args.into)?;
     let mut plan = store.plan(request)?;
     tell_inferred(&plan);

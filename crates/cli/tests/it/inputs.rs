@@ -54,6 +54,7 @@ fn inputs_that_are_not_there_are_told() {
         ("dir", "dir is a directory"),
     ] {
         sandbox.run(&["load", input, "--into", "store"]).fails(1, &[part]);
+        assert!(!sandbox.path("store").exists(), "{input} made a store");
     }
     let twice = sandbox.run(&["load", "dir/a.csv", "dir/*.csv", "--into", "store"]);
     twice.fails(1, &["is named twice"]);
