@@ -11,6 +11,7 @@ use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
+use datafusion::optimizer::{Analyzer, AnalyzerRule};
 use datafusion::prelude::SessionConfig;
 use futures::TryStreamExt;
 use tokio::runtime::{Builder, Runtime};
@@ -18,6 +19,7 @@ use tokio::runtime::{Builder, Runtime};
 use crate::aggregate::optimizer_rules;
 use crate::catalog::{ArrowSchemas, CATALOG, SCHEMA, SnapshotCatalog};
 use crate::error::from_datafusion;
+use crate::floats::FloatLiterals;
 use crate::statement;
 
 /// What a database may use.
@@ -185,6 +187,13 @@ impl Database {
     }
 }
 
+/// DataFusion's rules, after ours that sees types as they are written.
+fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
+    let mut rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> = vec![Arc::new(FloatLiterals)];
+    rules.extend(Analyzer::new().rules);
+    rules
+}
+
 fn session(threads: usize, memory: usize) -> Result<SessionState> {
     let mut config = SessionConfig::new()
         .with_target_partitions(threads)
@@ -202,6 +211,7 @@ fn session(threads: usize, memory: usize) -> Result<SessionState> {
         .with_config(config)
         .with_runtime_env(runtime)
         .with_default_features()
+        .with_analyzer_rules(analyzer_rules())
         .with_physical_optimizer_rules(optimizer_rules());
     Ok(builder.build())
 }

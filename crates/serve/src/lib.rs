@@ -18,6 +18,7 @@ mod decode;
 mod error;
 mod export;
 mod filter;
+mod floats;
 mod like;
 mod literal;
 pub mod output;

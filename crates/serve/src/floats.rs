@@ -1,0 +1,96 @@
+//! Decimal literals beside floats.
+//!
+//! `0.5` is a decimal here (see `database`). Compared with a float, DataFusion would turn the float
+//! into a decimal, which fails for large ones and rounds small ones; SQL turns the literal into a
+//! float. This rule does so before types are coerced.
+
+use datafusion::arrow::datatypes::DataType as ArrowType;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, DFSchemaRef};
+use datafusion::error::Result;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
+use datafusion::optimizer::analyzer::AnalyzerRule;
+use datafusion::scalar::ScalarValue;
+
+/// The rule.
+#[derive(Debug, Default)]
+pub(crate) struct FloatLiterals;
+
+impl AnalyzerRule for FloatLiterals {
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+        Ok(plan.transform_up_with_subqueries(rewrite_plan)?.data)
+    }
+
+    fn name(&self) -> &str {
+        "float_literals"
+    }
+}
+
+fn rewrite_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let inputs = plan.inputs();
+    let Some(first) = inputs.first() else { return Ok(Transformed::no(plan)) };
+    let schema: DFSchemaRef = match inputs.len() {
+        1 => first.schema().clone(),
+        _ => merge_schema(&inputs).into(),
+    };
+    let names = NamePreserver::new(&plan);
+    plan.map_expressions(|expr| {
+        let name = names.save(&expr);
+        Ok(expr.transform_up(|e| rewrite(e, &schema))?.update_data(|e| name.restore(e)))
+    })
+}
+
+/// Makes floats of the decimal literals of a comparison that has a float.
+fn rewrite(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let mut operands: Vec<&mut Expr> = match &mut expr {
+        Expr::BinaryExpr(e) if e.op.supports_propagation() => vec![&mut e.left, &mut e.right],
+        Expr::Between(e) => vec![&mut e.expr, &mut e.low, &mut e.high],
+        Expr::InList(e) => std::iter::once(e.expr.as_mut()).chain(&mut e.list).collect(),
+        _ => return Ok(Transformed::no(expr)),
+    };
+    let has_decimal = operands.iter().any(|e| float_of(e).is_some());
+    // A type that cannot be told yet is an error that planning will report.
+    let is_float =
+        |e: &Expr| matches!(e.get_type(schema), Ok(ArrowType::Float32 | ArrowType::Float64));
+    if !has_decimal || !operands.iter().any(|e| is_float(e)) {
+        return Ok(Transformed::no(expr));
+    }
+    for operand in &mut operands {
+        if let Some(float) = float_of(operand) {
+            **operand = Expr::Literal(ScalarValue::Float64(Some(float)), None);
+        }
+    }
+    Ok(Transformed::yes(expr))
+}
+
+/// The float nearest to a decimal literal, perhaps with a minus before it.
+fn float_of(expr: &Expr) -> Option<f64> {
+    match expr {
+        Expr::Literal(value @ ScalarValue::Decimal128(Some(_), ..), _) => {
+            decimal_text(value)?.parse().ok()
+        }
+        Expr::Negative(inner) => float_of(inner).map(|float| -float),
+        _ => None,
+    }
+}
+
+fn decimal_text(value: &ScalarValue) -> Option<String> {
+    let ScalarValue::Decimal128(Some(unscaled), _, scale) = value else { return None };
+    Some(format!("{unscaled}e{}", -i32::from(*scale)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_decimal_becomes_the_nearest_float() {
+        let literal = Expr::Literal(ScalarValue::Decimal128(Some(-1), 2, 1), None);
+        assert_eq!(float_of(&literal), Some(-0.1));
+        assert_eq!(float_of(&Expr::Negative(Box::new(literal))), Some(0.1));
+        assert_eq!(float_of(&Expr::Literal(ScalarValue::Int64(Some(1)), None)), None);
+    }
+}
