@@ -104,7 +104,7 @@ pub struct DialectArgs {
     #[arg(long, help_heading = "Dialect")]
     pub no_header: bool,
     /// An unquoted field that stands for NULL; may be given several times
-    #[arg(long, value_name = "TEXT", help_heading = "Dialect")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, help_heading = "Dialect")]
     pub null: Vec<String>,
     /// Lines to read over at the start of each input
     #[arg(long, value_name = "N", help_heading = "Dialect")]

@@ -126,7 +126,7 @@ fn a_schema_file_gives_the_columns() {
 #[test]
 fn dialect_flags_are_obeyed() {
     let sandbox = Sandbox::new();
-    sandbox.write("odd.txt", "junk\n# note\n1;'a;\\'b'\n# more\n2;NA\n3;-\n");
+    sandbox.write("odd.txt", "junk\n# note\n1;'a;\\'b'\n# more\n2;NA\n3;-\n4;-1\n");
     let args = ["load", "odd.txt", "--into", "store", "--columns", "id BIGINT, s VARCHAR"];
     let dialect = [
         "--skip",
@@ -144,10 +144,12 @@ fn dialect_flags_are_obeyed() {
         "NA",
         "--null",
         "-",
+        "--null",
+        "-1",
     ];
     sandbox.run(&[&args[..], &dialect[..]].concat()).ok();
     assert_eq!(sandbox.query("SELECT s FROM odd WHERE s IS NOT NULL"), ["a;'b"]);
-    assert_eq!(sandbox.query("SELECT count(*) FROM odd WHERE s IS NULL"), ["2"]);
+    assert_eq!(sandbox.query("SELECT count(*) FROM odd WHERE s IS NULL"), ["3"]);
 }
 
 #[test]
