@@ -71,7 +71,15 @@ impl Model {
                 Ok(value) => row.push(value),
                 Err(error) => {
                     let reason = BadRecord::Field { column, error };
-                    return self.reject(line, start, reason, value, raw);
+                    let fields = dialect.field_rules();
+                    let shown = fields.read(value).ok().flatten();
+                    return self.reject(
+                        line,
+                        start,
+                        reason,
+                        shown.as_deref().unwrap_or(value),
+                        raw,
+                    );
                 }
             }
         }
