@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use coload_format::page::{Page, encode_codes_u16, encode_plain, encode_symbols};
+use coload_format::runs::shrink_to_runs;
 use coload_format::{
     ColumnIndex, Dictionary, EncodedStrings, Physical, Plain, SOURCE_PADDING, SymbolEncoder, Value,
     Values,
@@ -25,7 +26,15 @@ struct Example {
     physical: Physical,
     /// Whether each page holds codes.
     coded: [bool; 3],
+    stored: Stored,
     value: fn(usize) -> Option<Value>,
+}
+
+/// How pages are stored.
+#[derive(Clone, Copy, PartialEq)]
+enum Stored {
+    Rows,
+    Runs,
 }
 
 fn text(text: String) -> Option<Value> {
@@ -39,8 +48,10 @@ fn null_if(null: bool, value: Value) -> Option<Value> {
 /// Numbers of all widths, with and without NULL; text with and without symbols; codes; both.
 fn examples() -> Vec<Example> {
     use Physical::{Bytes, Int, Wide};
-    let plain = |physical, value| Example { physical, coded: [false; 3], value };
-    let coded = |physical, value| Example { physical, coded: [true; 3], value };
+    let stored = Stored::Rows;
+    let plain = |physical, value| Example { physical, coded: [false; 3], stored, value };
+    let coded = |physical, value| Example { physical, coded: [true; 3], stored, value };
+    let runs = |e: Example| Example { stored: Stored::Runs, ..e };
     vec![
         plain(Int, |_| Some(Value::Int(-7))),
         plain(Int, |r| Some(Value::Int(r as i64 % 100 - 50))),
@@ -55,11 +66,13 @@ fn examples() -> Vec<Example> {
         coded(Int, |r| null_if(r >= 1_040, Value::Int(r as i64 / 100 * 1_000))),
         coded(Wide, |r| null_if(r % 2 == 0, Value::Wide(-(i128::from(r as i64 % 5) << 100)))),
         coded(Bytes, |r| text(format!("{:04}", r % 300))),
-        Example {
-            physical: Int,
-            coded: [true, false, true],
-            value: |r| Some(Value::Int(r as i64 % 2)),
-        },
+        Example { coded: [true, false, true], ..plain(Int, |r| Some(Value::Int(r as i64 % 2))) },
+        runs(plain(Int, |r| null_if(r / 7 % 4 == 1, Value::Int(number(r / 7) as i64 % 1_000)))),
+        runs(plain(Wide, |r| Some(Value::Wide(i128::from(number(r / 90) as i64) << 20)))),
+        runs(plain(Bytes, |r| text(format!("order {} of the day", r / 4)))),
+        runs(coded(Bytes, |r| {
+            null_if(r / 5 % 3 == 0, Value::Bytes([b'a' + (r / 5 % 20) as u8].into()))
+        })),
     ]
 }
 
@@ -108,8 +121,13 @@ pub fn write(path: &Path) {
                 }
                 _ => encode(&plain(physical, rows), &mut symbols),
             })
+            .map(|page| match example.stored {
+                Stored::Rows => page,
+                Stored::Runs => shrink_to_runs(page).unwrap(),
+            })
             .collect();
         let meta = dictionary.as_ref().map(|d| writer.write_dictionary(d).unwrap());
+        assert_eq!(pages[0].runs.is_some(), example.stored == Stored::Runs);
         let pages = writer.write_pages(writer.reserve(&pages), &pages).unwrap();
         let stats = column_stats(&pages, dictionary.as_ref());
         let index = ColumnIndex { dictionary: meta, symbols, pages };
