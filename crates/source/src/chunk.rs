@@ -355,20 +355,25 @@ impl ChunkParser {
             let raw = raw.strip_suffix(b"\r").unwrap_or(raw);
             let place = Place { line, offset: window.offset + (start - window.start) as u64 };
             line += 1 + if self.rules.separators.quote.is_some() { count_newlines(raw) } else { 0 };
-            if self.rules.comment.is_some_and(|c| raw.first() == Some(&c))
+            let is_comment = self.rules.comment.is_some_and(|c| raw.first() == Some(&c));
+            let reason = if is_comment && raw.contains(&b'\n') {
+                // A quote in the comment took the lines that follow with it: not silently.
+                BadRecord::OpenQuote
+            } else if is_comment
                 || raw.is_empty() && self.rules.fields > 1
+                || kept.push(window.text, record, self.rules, place)
             {
                 continue;
-            }
-            if !kept.push(window.text, record, self.rules, place) {
-                self.rejects.push(RejectedRecord {
-                    reason: BadRecord::FieldCount { found: record.len() - 1 },
-                    line: self.lines + place.line,
-                    offset: place.offset,
-                    value: Vec::new(),
-                    raw: raw.to_vec(),
-                });
-            }
+            } else {
+                BadRecord::FieldCount { found: record.len() - 1 }
+            };
+            self.rejects.push(RejectedRecord {
+                reason,
+                line: self.lines + place.line,
+                offset: place.offset,
+                value: Vec::new(),
+                raw: raw.to_vec(),
+            });
         }
         kept.finish();
         kept

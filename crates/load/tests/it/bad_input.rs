@@ -66,6 +66,15 @@ fn messages_name_place_value_rule_and_flag() {
     }
 }
 
+/// Symptom: records behind a comment with a quote were missing, and nothing said so.
+#[test]
+fn a_comment_with_a_quote_does_not_swallow_records() {
+    let text = b"1,a\n# a note,\"\n2,b\n3,\"c\"\n";
+    let comments = |o: &mut LoadOptions| o.dialect.comment = Some(b'#');
+    let error = strict(&scratch(), text, comments).unwrap_err().to_string();
+    assert!(error.contains("in.csv:2 (byte 4): a quote is opened"), "{error}");
+}
+
 #[test]
 fn empty_inputs_are_loads_of_no_rows() {
     for (text, header) in [

@@ -49,6 +49,9 @@ impl Model {
     ) {
         let raw = text[start..end].strip_suffix(b"\r").unwrap_or(&text[start..end]);
         let is_comment = dialect.comment.is_some() && raw.first().copied() == dialect.comment;
+        if is_comment && raw.contains(&b'\n') {
+            return self.reject(line, start, BadRecord::OpenQuote, b"", raw);
+        }
         if is_comment || raw.is_empty() && schema.len() > 1 {
             return;
         }

@@ -159,7 +159,7 @@ pub fn text(random: &mut Random, dialect: &Dialect, columns: &Columns, count: us
                 0 => drop(record.pop()),
                 1 => record.push(b"more".to_vec()),
                 2 => record.clear(),
-                3 => out.extend(b"# a comment, perhaps\n"),
+                3 => out.extend(random.of::<&[u8]>(&[b"# a comment, perhaps\n", b"#,\"|\"\n"])),
                 4 => out.extend(random.of::<&[u8]>(&[b"\n", b"\r\n", b"a\"b,c\n", b"\"a\"b\n"])),
                 _ => out.extend(random.of::<&[u8]>(&[b"\"", b",", b"\r", b"'"])),
             }
