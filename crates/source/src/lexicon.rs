@@ -375,6 +375,10 @@ impl Lexicon {
                         None => self.code_at(rows, first + i, field, misses),
                     };
                 }
+                if misses.bad_row.take() == Some(first + count - 1) {
+                    // An equal field at the start of the next batch is bad too, and is to be told.
+                    batch.forget(count);
+                }
             } else {
                 let mut changed = changed;
                 let mut at = 0;

@@ -129,6 +129,23 @@ proptest! {
     }
 }
 
+/// Symptom: a bad field became NULL. Cause: it was equal to the field before, which was bad too and the
+/// last of a batch of fields that mostly differed.
+#[test]
+fn equal_bad_fields_are_all_rejected() {
+    check_all(8_912_938_572_479_106_728, &[69], AsStream::Yes);
+    for good in 0..70 {
+        let dir = scratch();
+        let mut text: String = (0..good).map(|i| format!("{i}\n")).collect();
+        text.push_str("x\nx\nx\n");
+        text.push_str(&"7\n".repeat(80));
+        let path = write(&dir, "in.csv", text.as_bytes());
+        let options = options(&[path], "a INTEGER", Dialect::default());
+        let models = models(&[text.into_bytes()], &options);
+        check(&dir, &options, &models, 1);
+    }
+}
+
 /// Rows enough for several workers to fill their dictionaries, or for one only.
 #[test]
 fn columns_over_the_limit_of_a_dictionary_are_the_same_whoever_saw_what() {
