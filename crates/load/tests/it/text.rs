@@ -152,8 +152,16 @@ pub fn text(random: &mut Random, dialect: &Dialect, columns: &Columns, count: us
     }
     // Most texts are well formed: these are the ones that whole windows are read of at once.
     let faults = random.of(&[0, 0, 40, 8]);
+    // Fields of real life repeat from record to record.
+    let repeats = random.of(&[1, 1, 3, 20]);
+    let mut previous: Vec<Vec<u8>> = columns.texts.iter().map(|t| random.of(t)).collect();
     for _ in 0..count {
-        let mut record: Vec<Vec<u8>> = columns.texts.iter().map(|t| random.of(t)).collect();
+        for (field, texts) in previous.iter_mut().zip(&columns.texts) {
+            if random.one_in(repeats) {
+                *field = random.of(texts);
+            }
+        }
+        let mut record = previous.clone();
         if faults > 0 && random.one_in(faults) {
             match random.below(6) {
                 0 => drop(record.pop()),
