@@ -475,10 +475,20 @@ impl<'a> CodesPage<'a> {
     /// Unpacks a block to codes; says how many.
     pub fn unpack(&self, block: usize, out: &mut [u32; BLOCK]) -> usize {
         let (packed, count) = self.packed(block);
-        let mut wide = [0u64; BLOCK];
-        unpack_block(packed, count, self.width, &mut wide);
-        for (o, w) in out.iter_mut().zip(&wide) {
-            *o = self.base.wrapping_add(*w as u32);
+        macro_rules! lanes {
+            ($ty:ident, $unpack:ident) => {{
+                let mut lanes = [0 as $ty; BLOCK];
+                crate::bitpack::$unpack(packed, count, self.width, &mut lanes);
+                for (o, l) in out.iter_mut().zip(&lanes) {
+                    *o = self.base.wrapping_add(u32::from(*l));
+                }
+            }};
+        }
+        match self.width {
+            0 => out.fill(self.base),
+            1..=8 => lanes!(u8, unpack_u8),
+            9..=16 => lanes!(u16, unpack_u16),
+            _ => lanes!(u32, unpack_u32),
         }
         count
     }

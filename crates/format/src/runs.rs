@@ -201,7 +201,8 @@ impl Found {
 
 /// The runs of `rows` rows of about `bits` bits each, if storing them takes less space.
 fn find_runs(rows: usize, bits: usize, differ: impl Fn(usize) -> bool) -> Option<Found> {
-    let mut starts = vec![0u32];
+    let mut starts = Vec::with_capacity(rows / 2);
+    starts.push(0u32);
     let most = rows * RUNS_MAX_TENTHS / 10;
     for i in 1..rows {
         if differ(i) {
