@@ -11,7 +11,7 @@ use coload_format::{Bitmap, Dictionary, Error, Result, SymbolDecoder, Values};
 use coload_store::SegmentFile;
 
 use crate::filter::find_decoder;
-use crate::mask::Selection;
+use crate::mask::{POSITIONS_SPARE, Selection};
 use crate::unpack::{unpack_rows, unpack_to_32, unpack_to_64};
 
 /// Up to this many selected rows in a block are unpacked one by one.
@@ -279,7 +279,7 @@ fn for_codes(
     mut visit: impl FnMut(u32),
 ) {
     let mut offsets = [0; BLOCK];
-    let mut positions = [0; BLOCK];
+    let mut positions = [0; FEW_ROWS + POSITIONS_SPARE];
     for block in blocks {
         let (mask, selected) = selection.block(block);
         let (packed, count) = page.packed(block);

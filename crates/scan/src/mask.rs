@@ -12,18 +12,31 @@ fn count_ones_inner(words: &[u64; MASK_WORDS]) -> usize {
     words.iter().map(|w| w.count_ones() as usize).sum()
 }
 
+/// Without a branch for most words: it would be mispredicted in every sparse one.
 #[inline(always)]
 fn positions_inner(words: &[u64; MASK_WORDS], out: &mut [u16]) -> usize {
     let mut count = 0;
-    BlockMask { words: *words }.for_each(|row| {
-        out[count] = row as u16;
-        count += 1;
-    });
+    for (w, word) in words.iter().enumerate() {
+        let (mut rest, ones) = (*word, word.count_ones() as usize);
+        // What is written past the last selected row is overwritten or not counted.
+        for slot in 0..POSITIONS_SPARE {
+            out[count + slot] = (w * 64) as u16 + rest.trailing_zeros() as u16;
+            rest &= rest.wrapping_sub(1);
+        }
+        for slot in POSITIONS_SPARE..ones {
+            out[count + slot] = (w * 64) as u16 + rest.trailing_zeros() as u16;
+            rest &= rest.wrapping_sub(1);
+        }
+        count += ones;
+    }
     count
 }
 
 simd_dispatch! { fn positions(words: &[u64; MASK_WORDS], out: &mut [u16]) -> usize = positions_inner; }
 simd_dispatch! { fn count_ones(words: &[u64; MASK_WORDS]) -> usize = count_ones_inner; }
+
+/// Slots that [`BlockMask::positions`] writes for each word, selected or not.
+pub const POSITIONS_SPARE: usize = 4;
 
 /// A bit for each row of a block; bits past the block's rows are clear.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,10 +114,10 @@ impl BlockMask {
         }
     }
 
-    /// The selected rows as numbers; says how many.
+    /// The selected rows as numbers; says how many. What follows them is unspecified.
     ///
     /// # Panics
-    /// When `out` is too short for them.
+    /// When `out` has not room for [`POSITIONS_SPARE`] more than there are.
     pub fn positions(&self, out: &mut [u16]) -> usize {
         positions(&self.words, out)
     }
@@ -179,7 +192,7 @@ mod tests {
         for rows in [0, 1, 63, 64, 65, 500, 1023, 1024] {
             let mask = BlockMask::first(rows);
             assert_eq!(mask.count(), rows);
-            let mut positions = [0; BLOCK];
+            let mut positions = [0; BLOCK + POSITIONS_SPARE];
             assert_eq!(mask.positions(&mut positions), rows);
             assert!((0..rows).all(|i| usize::from(positions[i]) == i && mask.get(i)));
         }

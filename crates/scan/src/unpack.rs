@@ -157,10 +157,9 @@ pub fn unpack_rows(packed: &[u8], width: u8, rows: &[u16], mut visit: impl FnMut
             for (slot, row) in rows.iter().enumerate() {
                 let (row, lane) = (usize::from(*row) / LANES, usize::from(*row) % LANES);
                 let (word, shift) = (row * width / BITS, row * width % BITS);
-                let mut value = load(word, lane) >> shift;
-                if shift + width > BITS {
-                    value |= load(word + 1, lane) << (BITS - shift);
-                }
+                // Both words, always: whether a value spans two is a coin toss for a branch.
+                let both = u64::from(load(word, lane)) | u64::from(load(word + 1, lane)) << BITS;
+                let value = (both >> shift) as $ty;
                 visit(slot, u32::from(value & mask));
             }
         }};

@@ -23,7 +23,7 @@ use super::vectors::{
 use super::{FEW_ROWS, MASKED_GROUPS_MAX};
 use crate::compare::{Scratch, mask_packed, mask_u8};
 use crate::filter::{Filter, null_words};
-use crate::mask::{BlockMask, MASK_WORDS};
+use crate::mask::{BlockMask, MASK_WORDS, POSITIONS_SPARE};
 use crate::unpack::unpack_rows;
 
 /// How much of a page had to be looked at.
@@ -264,7 +264,7 @@ impl NullSource<'_> {
 /// Buffers of one block, kept to spare their allocation.
 #[derive(Debug)]
 pub struct ScanScratch {
-    positions: Box<[u16; BLOCK]>,
+    positions: Box<[u16; BLOCK + POSITIONS_SPARE]>,
     /// By root.
     vectors: Vec<Vector>,
     groups: GroupScratch,
@@ -274,7 +274,7 @@ pub struct ScanScratch {
 impl Default for ScanScratch {
     fn default() -> Self {
         ScanScratch {
-            positions: Box::new([0; BLOCK]),
+            positions: Box::new([0; BLOCK + POSITIONS_SPARE]),
             vectors: Vec::new(),
             groups: GroupScratch::default(),
             compare: Scratch::default(),
@@ -323,7 +323,7 @@ impl PageScan<'_, '_> {
         if selected_count == 0 {
             return Ok(());
         }
-        let mut positions = [0; FEW_ROWS];
+        let mut positions = [0; FEW_ROWS + POSITIONS_SPARE];
         let (rows, mask) = if selected_count <= FEW_ROWS && selected_count < count {
             let few = selected.positions(&mut positions);
             (Rows::Few(&positions[..few]), BlockMask::first(few).words)
@@ -335,7 +335,7 @@ impl PageScan<'_, '_> {
         let nulls = self.output_nulls(block, rows);
         let rows = BlockRows { rows, slots, mask, nulls };
         match self.plan.total {
-            1 => self.add_masked(0, &rows.mask, &rows),
+            1 => self.add_masked(0, &rows.mask, selected_count as u64, &rows),
             2..=MASKED_GROUPS_MAX => self.add_groups(block, &rows),
             _ => self.scatter(block, &rows),
         }
@@ -384,19 +384,19 @@ impl PageScan<'_, '_> {
             for (a, b) in mask.iter_mut().zip(&rows.mask) {
                 *a &= b;
             }
-            self.add_masked(group, &mask, rows)?;
+            self.add_masked(group, &mask, count_bits(&mask), rows)?;
         }
         Ok(())
     }
 
-    /// Adds the rows of `mask`, all of one group.
+    /// Adds the `count` rows of `mask`, all of one group.
     fn add_masked(
         &mut self,
         group: usize,
         mask: &[u64; MASK_WORDS],
+        count: u64,
         rows: &BlockRows<'_>,
     ) -> Result<()> {
-        let count = count_bits(mask);
         if count == 0 {
             return Ok(());
         }
