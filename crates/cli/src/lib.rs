@@ -34,8 +34,8 @@ pub use coload_format::{
     Column, DataType, Error, Result, Schema, parse_columns, parse_create_table,
 };
 pub use coload_load::{
-    ColumnReport, Distinct, FileReport, LoadOptions, LoadReport, Progress, ProgressCallback,
-    RejectLimit, Step,
+    ColumnReport, Distinct, FileReport, LoadOptions, LoadReport, MergeReport, Progress,
+    ProgressCallback, RejectLimit, Step,
 };
 pub use coload_serve::{Database, DatabaseOptions, arrow};
 pub use coload_source::{Dialect, GivenDialect, Header, Reject};

@@ -54,8 +54,26 @@ pub fn text(report: &LoadReport) -> String {
         steps.join(", "),
         show_bytes(report.peak_memory)
     );
+    out.push_str(&merge(report));
     out.push_str(&rejects(report));
     out
+}
+
+/// What was merged after the load; nothing if there was nothing to merge.
+fn merge(report: &LoadReport) -> String {
+    match &report.merge {
+        Ok(merge) if merge.merges == 0 => String::new(),
+        Ok(merge) => format!(
+            "then merged small segments of the table: {} became {}, {} rows, {}\n",
+            show_count(merge.segments_before as u64),
+            show_count(merge.segments_after as u64),
+            show_count(merge.rows),
+            show_bytes(merge.bytes)
+        ),
+        Err(error) => format!(
+            "the rows are loaded, but small segments of the table could not be merged: {error}\n"
+        ),
+    }
 }
 
 /// The report as JSON; README.md lists the fields.
@@ -100,6 +118,13 @@ fn to_json(report: &LoadReport) -> Value {
             })
         })
         .collect();
+    let merge = match &report.merge {
+        Ok(merge) => json!({
+            "merges": merge.merges, "segments_before": merge.segments_before,
+            "segments_after": merge.segments_after, "rows": merge.rows, "bytes": merge.bytes,
+        }),
+        Err(error) => json!({ "error": error.to_string() }),
+    };
     json!({
         "load_id": report.id.to_string(),
         "table": report.table,
@@ -120,6 +145,7 @@ fn to_json(report: &LoadReport) -> Value {
         "files": files,
         "columns": columns,
         "first_rejects": rejects,
+        "merge": merge,
     })
 }
 

@@ -25,7 +25,7 @@ const FIELDS: [&str; 20] = [
     "files",
     "columns",
     "first_rejects",
-    "rows",
+    "merge",
 ];
 
 #[test]
@@ -72,6 +72,17 @@ fn the_text_report_says_the_same_to_people() {
     ] {
         assert!(run.out.contains(part), "{part}: {}", run.out);
     }
+}
+
+#[test]
+fn many_small_loads_are_merged_and_the_report_says_so() {
+    let sandbox = Sandbox::new();
+    sandbox.write("a.csv", rows(1, 10));
+    let reports: Vec<String> = (0..10).map(|_| sandbox.load("a.csv", &[]).ok().out).collect();
+    assert!(reports.iter().any(|r| r.contains("then merged small segments")), "{reports:?}");
+    assert_eq!(sandbox.query("SELECT count(*), sum(id) FROM t"), ["100,550"]);
+    let listed = sandbox.run(&["inspect", "store", "t"]).ok().out;
+    assert!(!listed.contains("segments: 10") && listed.contains("loads: 10"), "{listed}");
 }
 
 #[test]
