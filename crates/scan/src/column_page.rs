@@ -10,8 +10,8 @@ use coload_format::page::{BlocksPage, CodesPage, PageView};
 use coload_format::{Bitmap, Dictionary, Error, Result, SymbolDecoder, Values};
 use coload_store::SegmentFile;
 
-use crate::filter::find_decoder;
 use crate::mask::{POSITIONS_SPARE, Selection};
+use crate::page_test::find_decoder;
 use crate::unpack::{unpack_rows, unpack_to_32, unpack_to_64};
 
 /// Up to this many selected rows in a block are unpacked one by one.

@@ -6,18 +6,15 @@
 use std::ops::Bound;
 
 use coload_format::bitpack::BLOCK;
-use coload_format::page::{BlocksPage, CodesPage, PageDetail, PageView, block_rows};
-use coload_format::{Dictionary, Error, Physical, Result, SymbolDecoder, Value, Values};
+use coload_format::page::{PageDetail, PageView, block_rows};
+use coload_format::{Dictionary, Error, Physical, Result, Value, Values};
 use coload_store::SegmentFile;
 
-use crate::compare::{Scratch, mask_packed, max_of_width};
-use crate::mask::{BlockMask, MASK_WORDS, Selection};
+use crate::compare::{Scratch, max_of_width};
+use crate::mask::{BlockMask, Selection};
+use crate::page_test::{PageTest, RANGES_MAX, find_decoder};
 use crate::predicate::{Predicate, Test};
 use crate::ranges::{Ranges, Step};
-use crate::unpack::unpack_to_32;
-
-/// Over this many ranges in a page, codes are looked up in a table instead.
-const RANGES_MAX: usize = 8;
 
 /// Predicates prepared for one segment; a row must pass them all.
 #[derive(Debug, Clone)]
@@ -55,16 +52,6 @@ enum Verdict<'a> {
     All,
     None,
     Look(PageTest<'a>),
-}
-
-/// A test on one page.
-enum PageTest<'a> {
-    Codes { page: CodesPage<'a>, ranges: Vec<(u64, u64)> },
-    Table { page: CodesPage<'a>, table: &'a [u8] },
-    Int { page: BlocksPage<'a>, ranges: &'a Ranges<i64> },
-    Wide { page: BlocksPage<'a>, ranges: &'a Ranges<i128> },
-    Text { page: BlocksPage<'a>, decoder: Option<&'a SymbolDecoder>, test: &'a Test },
-    Nulls { page: BlocksPage<'a> },
 }
 
 /// A filter on one page.
@@ -367,205 +354,4 @@ fn decide<T: Step>(ranges: &Ranges<T>, min: T, max: T) -> Option<bool> {
     } else {
         None
     }
-}
-
-/// The decoder that a `Text` page names.
-///
-/// # Errors
-/// `Corrupt` when it is not there.
-pub fn find_decoder<'a>(
-    page: &BlocksPage<'_>,
-    decoders: &'a [SymbolDecoder],
-) -> Result<Option<&'a SymbolDecoder>> {
-    match page.symbols() {
-        0 => Ok(None),
-        n => match decoders.get(n as usize - 1) {
-            Some(decoder) => Ok(Some(decoder)),
-            None => Err(Error::Corrupt(format!("no symbol table {n}"))),
-        },
-    }
-}
-
-/// The null bits of one block.
-pub fn null_words(page: &BlocksPage<'_>, block: usize) -> Option<[u64; MASK_WORDS]> {
-    let bits = page.null_bits()?;
-    let start = (block * BLOCK / 8).min(bits.len());
-    let bytes = &bits[start..(start + BLOCK / 8).min(bits.len())];
-    let mut words = [0; MASK_WORDS];
-    for (word, eight) in words.iter_mut().zip(bytes.chunks(8)) {
-        let mut raw = [0; 8];
-        raw[..eight.len()].copy_from_slice(eight);
-        *word = u64::from_le_bytes(raw);
-    }
-    Some(words)
-}
-
-impl PageTest<'_> {
-    /// Order in which tests are made: narrow codes first, strings last.
-    fn cost(&self) -> u32 {
-        match self {
-            PageTest::Nulls { .. } => 0,
-            PageTest::Codes { page, ranges } => u32::from(page.width) * ranges.len() as u32,
-            PageTest::Int { ranges, .. } => 40 * ranges.as_slice().len().max(1) as u32,
-            PageTest::Table { .. } => 300,
-            PageTest::Wide { .. } => 1_000,
-            PageTest::Text { .. } => 10_000,
-        }
-    }
-
-    /// Drops from `mask` the rows that do not pass.
-    fn keep(&self, block: usize, mask: &mut BlockMask, scratch: &mut Scratch) -> Result<()> {
-        match self {
-            PageTest::Codes { page, ranges } => {
-                let (packed, count) = page.packed(block);
-                mask.keep(&mask_packed(packed, count, page.width, ranges, scratch));
-            }
-            PageTest::Table { page, table } => keep_listed(page, table, block, mask, scratch),
-            PageTest::Int { page, ranges } => keep_int(page, ranges, block, mask, scratch),
-            PageTest::Wide { page, ranges } => keep_wide(page, ranges, block, mask),
-            PageTest::Text { page, decoder, test } => {
-                drop_nulls(page, block, mask);
-                keep_text(page, *decoder, test, block, mask)?;
-            }
-            PageTest::Nulls { page } => {
-                mask.keep(&null_words(page, block).unwrap_or([0; MASK_WORDS]));
-            }
-        }
-        Ok(())
-    }
-}
-
-fn drop_nulls(page: &BlocksPage<'_>, block: usize, mask: &mut BlockMask) {
-    if let Some(nulls) = null_words(page, block) {
-        mask.drop_rows(&nulls);
-    }
-}
-
-fn keep_listed(
-    page: &CodesPage<'_>,
-    table: &[u8],
-    block: usize,
-    mask: &mut BlockMask,
-    scratch: &mut Scratch,
-) {
-    let offsets = &mut *scratch.lanes_32;
-    unpack_to_32(page.packed(block).0, page.width, offsets);
-    let table = table.get(page.base as usize..).unwrap_or(&[]);
-    let mut listed = [0u64; MASK_WORDS];
-    for (word, chunk) in listed.iter_mut().zip(offsets.chunks_exact(64)) {
-        for (i, offset) in chunk.iter().enumerate() {
-            let bit = table.get(*offset as usize).copied().unwrap_or(0);
-            *word |= u64::from(bit) << i;
-        }
-    }
-    mask.keep(&listed);
-}
-
-fn keep_int(
-    page: &BlocksPage<'_>,
-    ranges: &Ranges<i64>,
-    block: usize,
-    mask: &mut BlockMask,
-    scratch: &mut Scratch,
-) {
-    let (packed, width, count) = page.packed(block);
-    let base = page.int_base(block);
-    let max = max_of_width(width);
-    // A block near the end of i64 reaches past it on paper only: no stored value does.
-    let top = i128::from(base) + i128::from(max);
-    let clipped = ranges.clip(base, top.min(i128::from(i64::MAX)) as i64);
-    let offset = |v: i64| v.wrapping_sub(base) as u64;
-    match clipped.as_slice() {
-        [] => *mask = BlockMask::NONE,
-        [(low, high)] if offset(*low) == 0 && i128::from(*high) >= top.min(i64::MAX.into()) => {
-            drop_nulls(page, block, mask);
-        }
-        few if few.len() <= RANGES_MAX => {
-            let mut offsets = [(0, 0); RANGES_MAX];
-            for (o, (low, high)) in offsets.iter_mut().zip(few) {
-                *o = (offset(*low), offset(*high));
-            }
-            mask.keep(&mask_packed(packed, count, width, &offsets[..few.len()], scratch));
-            drop_nulls(page, block, mask);
-        }
-        _ => {
-            let mut values = [0; BLOCK];
-            page.unpack_int(block, &mut values);
-            keep_rows(mask, |row| clipped.contains(values[row]));
-            drop_nulls(page, block, mask);
-        }
-    }
-}
-
-fn keep_wide(page: &BlocksPage<'_>, ranges: &Ranges<i128>, block: usize, mask: &mut BlockMask) {
-    let mut values = [0; BLOCK];
-    page.unpack_wide(block, &mut values);
-    keep_rows(mask, |row| ranges.contains(values[row]));
-    drop_nulls(page, block, mask);
-}
-
-fn keep_text(
-    page: &BlocksPage<'_>,
-    decoder: Option<&SymbolDecoder>,
-    test: &Test,
-    block: usize,
-    mask: &mut BlockMask,
-) -> Result<()> {
-    let mut ends = [0; BLOCK];
-    let (bytes, _) = page.text_block(block, &mut ends)?;
-    let mut decoded = Vec::new();
-    // One reused value for tests against values, so that no row allocates.
-    keep_rows(mask, |row| {
-        let start = if row == 0 { 0 } else { ends[row - 1] as usize };
-        let stored = &bytes[start..ends[row] as usize];
-        let string = match decoder {
-            Some(decoder) => {
-                decoded.clear();
-                decoder.decode(stored, &mut decoded);
-                &decoded
-            }
-            None => stored,
-        };
-        accepts_bytes(test, string)
-    });
-    Ok(())
-}
-
-/// [`Test::matches`] for a string that is not a [`Value`].
-fn accepts_bytes(test: &Test, string: &[u8]) -> bool {
-    let equals = |v: &Value| matches!(v, Value::Bytes(b) if **b == *string);
-    let compare = |v: &Value| match v {
-        Value::Bytes(b) => string.cmp(b),
-        _ => std::cmp::Ordering::Greater,
-    };
-    match test {
-        Test::Range { low, high } => {
-            (match low {
-                Bound::Included(v) => compare(v).is_ge(),
-                Bound::Excluded(v) => compare(v).is_gt(),
-                Bound::Unbounded => true,
-            }) && match high {
-                Bound::Included(v) => compare(v).is_le(),
-                Bound::Excluded(v) => compare(v).is_lt(),
-                Bound::Unbounded => true,
-            }
-        }
-        Test::In(values) => values.iter().any(equals),
-        Test::NotIn(values) => !values.iter().any(equals),
-        Test::Prefix(prefix) => string.starts_with(prefix),
-        Test::Accepts(accepts) => accepts(string),
-        Test::IsNull => false,
-        Test::IsNotNull => true,
-    }
-}
-
-/// Keeps the selected rows that pass a test made row by row.
-fn keep_rows(mask: &mut BlockMask, mut passes: impl FnMut(usize) -> bool) {
-    let mut kept = BlockMask::NONE;
-    mask.for_each(|row| {
-        if passes(row) {
-            kept.set(row);
-        }
-    });
-    *mask = kept;
 }

@@ -17,6 +17,7 @@ mod column_page;
 mod compare;
 mod filter;
 mod mask;
+mod page_test;
 mod predicate;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, missing_docs)]

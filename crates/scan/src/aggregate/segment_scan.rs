@@ -7,23 +7,21 @@ use coload_format::page::{BlocksPage, CodesPage, PageDetail, PageView, block_row
 use coload_format::{Error, Physical, Result, Value, Values};
 use coload_store::SegmentFile;
 
+use super::add_rows::{MaskedRows, ScatteredRows};
 use super::bounds::{
     RootPlan, Shape, magnitude, plain_shape, plan_column, plan_root, term_interval,
 };
 use super::expr::{Aggregate, Query};
 use super::groups::{GroupPage, GroupScratch, GroupSpace};
-use super::kernels::{range_i64, range_u32, sum_i64, sum_u32};
-use super::program::{Output, Program, Root, Step, Term};
-use super::state::{Accumulator, Dense, State, sum_overflow};
+use super::program::{Output, Program, Root, Step};
+use super::state::{Dense, State, SumSize};
 use super::value_tables::CodeValues;
-use super::vectors::{
-    NumberPage, Rows, Vector, compute_float, compute_root, load_column, row_slots, term_at,
-    term_line,
-};
+use super::vectors::{NumberPage, Rows, Vector, compute_root, load_column, row_slots};
 use super::{FEW_ROWS, MASKED_GROUPS_MAX};
 use crate::compare::{Scratch, mask_packed, mask_u8};
-use crate::filter::{Filter, null_words};
+use crate::filter::Filter;
 use crate::mask::{BlockMask, MASK_WORDS, POSITIONS_SPARE};
+use crate::page_test::null_words;
 use crate::unpack::unpack_rows;
 
 /// How much of a page had to be looked at.
@@ -120,7 +118,7 @@ impl SegmentScan {
         let dense = state.dense(index, &self.program, self.groups.total);
         let plan = PagePlan::open(self, segment, page)?;
         let rows = segment.page_rows()[page] as usize;
-        let mut scan = PageScan { plan, dense, scratch, small: Vec::new() };
+        let mut scan = PageScan { plan, dense, scratch, sizes: Vec::new() };
         if scan.plan.only_counts() && self.groups.total == 1 && filter.is_all() {
             scan.dense.rows[0] += rows as u64;
         } else {
@@ -287,8 +285,8 @@ struct PageScan<'a, 'b> {
     plan: PagePlan<'a>,
     dense: &'b mut Dense,
     scratch: ScanScratch,
-    /// By output: whether rows may be added in 64 bits, one by one.
-    small: Vec<bool>,
+    /// By output: where rows are added one by one.
+    sizes: Vec<SumSize>,
 }
 
 /// The rows of one block that count.
@@ -305,15 +303,15 @@ impl PageScan<'_, '_> {
     fn reserve(&mut self, rows: usize) -> Result<()> {
         let (plan, total) = (&self.plan, self.plan.total);
         for (output, accumulator) in plan.program.outputs.iter().zip(&mut self.dense.accumulators) {
-            let small = match &output.step {
+            let size = match &output.step {
                 Step::Sum(term) if total > MASKED_GROUPS_MAX => {
                     let most = magnitude(term_interval(term, &plan.plans))
                         .and_then(|m| m.checked_mul(rows as i64));
                     accumulator.reserve(most, total)?
                 }
-                _ => false,
+                _ => SumSize::Large,
             };
-            self.small.push(small);
+            self.sizes.push(size);
         }
         Ok(())
     }
@@ -455,7 +453,7 @@ impl PageScan<'_, '_> {
                 positions: &positions[..count],
                 groups,
             };
-            scattered.add(&output.step, self.small[i], accumulator)?;
+            scattered.add(&output.step, self.sizes[i], accumulator)?;
         }
         Ok(())
     }
@@ -463,187 +461,4 @@ impl PageScan<'_, '_> {
 
 fn count_bits(mask: &[u64; MASK_WORDS]) -> u64 {
     BlockMask { words: *mask }.count() as u64
-}
-
-/// Rows of one group in one block, at least one.
-struct MaskedRows<'a> {
-    vectors: &'a [Vector],
-    plans: &'a [RootPlan],
-    mask: &'a [u64],
-    count: u64,
-}
-
-impl MaskedRows<'_> {
-    fn add(&self, step: &Step, group: usize, to: &mut Accumulator) -> Result<()> {
-        match step {
-            Step::Count => {}
-            Step::Sum(term) => to.add(group, self.sum(term)?)?,
-            Step::Min(term) => to.large[group] = to.large[group].min(self.range(term)?.0),
-            Step::Max(term) => to.large[group] = to.large[group].max(self.range(term)?.1),
-            Step::SumFloat(node) => {
-                let values = compute_float(node, self.vectors, self.mask.len() * 64);
-                self.for_rows(|row| to.floats[group] += values[row]);
-            }
-        }
-        Ok(())
-    }
-
-    fn for_rows(&self, mut visit: impl FnMut(usize)) {
-        for (w, word) in self.mask.iter().enumerate() {
-            let mut rest = *word;
-            while rest != 0 {
-                visit(w * 64 + rest.trailing_zeros() as usize);
-                rest &= rest - 1;
-            }
-        }
-    }
-
-    fn sum(&self, term: &Term) -> Result<i128> {
-        let count = i128::from(self.count);
-        let Some(root) = term.root else {
-            return term.offset.checked_mul(count).ok_or_else(sum_overflow);
-        };
-        let vector = &self.vectors[root];
-        let slots = self.mask.len() * 64;
-        let sum = match vector.shape {
-            Shape::Narrow => {
-                let raw = sum_u32(&vector.narrow[..slots], self.mask, vector.raw_max);
-                Some(
-                    i128::from(vector.line.a) * count + i128::from(vector.line.b) * i128::from(raw),
-                )
-            }
-            // 1,024 values below 2^53 do not overflow.
-            Shape::Wide if magnitude(self.plans[root].interval).is_some_and(|m| m < 1 << 53) => {
-                Some(i128::from(sum_i64(&vector.wide[..slots], self.mask)))
-            }
-            _ => {
-                let mut sum = Some(0i128);
-                self.for_rows(|row| {
-                    sum = sum.and_then(|sum| sum.checked_add(vector.get(row)?));
-                });
-                sum
-            }
-        };
-        sum.and_then(|sum| {
-            term.factor.checked_mul(sum)?.checked_add(term.offset.checked_mul(count)?)
-        })
-        .ok_or_else(sum_overflow)
-    }
-
-    fn range(&self, term: &Term) -> Result<(i128, i128)> {
-        let slots = self.mask.len() * 64;
-        let vector = term.root.map(|root| &self.vectors[root]);
-        let ends = match vector.map(|v| (v.shape, v)) {
-            None => Some((term.offset, term.offset)),
-            Some((Shape::Narrow, v)) => {
-                let (low, high) = range_u32(&v.narrow[..slots], self.mask);
-                let at = |raw: u32| i128::from(v.line.a) + i128::from(v.line.b) * i128::from(raw);
-                Some((at(low), at(high)))
-            }
-            Some((Shape::Wide, v)) => {
-                let (low, high) = range_i64(&v.wide[..slots], self.mask);
-                Some((i128::from(low), i128::from(high)))
-            }
-            Some((Shape::Huge, v)) => {
-                let mut range = Some((i128::MAX, i128::MIN));
-                self.for_rows(|row| {
-                    range = range.and_then(|(low, high)| {
-                        let value = v.get(row)?;
-                        Some((low.min(value), high.max(value)))
-                    });
-                });
-                range
-            }
-        };
-        let at = |v: i128| match term.root {
-            None => Some(v),
-            Some(_) => term.factor.checked_mul(v)?.checked_add(term.offset),
-        };
-        ends.and_then(|(low, high)| Some((at(low)?, at(high)?)))
-            .map(|(a, b)| (a.min(b), a.max(b)))
-            .ok_or_else(sum_overflow)
-    }
-}
-
-/// Rows of many groups in one block.
-struct ScatteredRows<'a> {
-    vectors: &'a [Vector],
-    slots: usize,
-    positions: &'a [u16],
-    groups: &'a [u32; BLOCK],
-}
-
-impl ScatteredRows<'_> {
-    fn add(&self, step: &Step, small: bool, to: &mut Accumulator) -> Result<()> {
-        match step {
-            Step::Count => Ok(()),
-            Step::Sum(term) if small => {
-                self.sum_small(term, &mut to.small);
-                Ok(())
-            }
-            Step::Sum(term) => self.for_values(term, |group, value| to.add(group, value)),
-            Step::Min(term) => self.for_values(term, |group, value| {
-                to.large[group] = to.large[group].min(value);
-                Ok(())
-            }),
-            Step::Max(term) => self.for_values(term, |group, value| {
-                to.large[group] = to.large[group].max(value);
-                Ok(())
-            }),
-            Step::SumFloat(node) => {
-                let values = compute_float(node, self.vectors, self.slots);
-                for position in self.positions {
-                    let row = usize::from(*position);
-                    to.floats[self.groups[row] as usize] += values[row];
-                }
-                Ok(())
-            }
-        }
-    }
-
-    fn for_values(
-        &self,
-        term: &Term,
-        mut visit: impl FnMut(usize, i128) -> Result<()>,
-    ) -> Result<()> {
-        for position in self.positions {
-            let row = usize::from(*position);
-            let value = term_at(term, self.vectors, row).ok_or_else(sum_overflow)?;
-            visit(self.groups[row] as usize, value)?;
-        }
-        Ok(())
-    }
-
-    /// The bounds of the page say that nothing overflows.
-    fn sum_small(&self, term: &Term, sums: &mut [i64]) {
-        let vector = term.root.map(|root| &self.vectors[root]);
-        match vector.map(|v| (v.shape, v)) {
-            Some((Shape::Narrow, vector)) => {
-                let line = term_line(term, vector.line);
-                for position in self.positions {
-                    let row = usize::from(*position) % BLOCK;
-                    let sum = &mut sums[self.groups[row] as usize];
-                    *sum = sum.wrapping_add(line.at(i64::from(vector.narrow[row])));
-                }
-            }
-            Some((_, vector)) => {
-                let line = term_line(term, super::kernels::Line64 { a: 0, b: 1 });
-                for position in self.positions {
-                    let row = usize::from(*position) % BLOCK;
-                    let value = match vector.shape {
-                        Shape::Huge => vector.huge[row] as i64,
-                        _ => vector.wide[row],
-                    };
-                    let sum = &mut sums[self.groups[row] as usize];
-                    *sum = sum.wrapping_add(line.at(value));
-                }
-            }
-            None => {
-                for position in self.positions {
-                    let sum = &mut sums[self.groups[usize::from(*position)] as usize];
-                    *sum = sum.wrapping_add(term.offset as i64);
-                }
-            }
-        }
-    }
 }

@@ -63,6 +63,15 @@ pub struct Accumulator {
     pub floats: Vec<f64>,
 }
 
+/// Which sums of an [`Accumulator`] rows are added to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SumSize {
+    /// 64 bits, where bounds prove that there is room.
+    Small,
+    /// 128 bits, checked.
+    Large,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Count,
@@ -95,11 +104,10 @@ impl Accumulator {
         Accumulator { kind, nulls: Vec::new(), small: Vec::new(), reach: 0, large, floats }
     }
 
-    /// Whether the next page may add to `small`, its additions to any group being at most `amount`
-    /// in magnitude.
-    pub fn reserve(&mut self, amount: Option<i64>, groups: usize) -> Result<bool> {
+    /// Where the next page may add, its additions to any group being at most `amount` in magnitude.
+    pub fn reserve(&mut self, amount: Option<i64>, groups: usize) -> Result<SumSize> {
         let Some(amount) = amount else {
-            return Ok(false);
+            return Ok(SumSize::Large);
         };
         self.small.resize(groups, 0);
         self.reach = match self.reach.checked_add(amount) {
@@ -109,7 +117,7 @@ impl Accumulator {
                 amount
             }
         };
-        Ok(true)
+        Ok(SumSize::Small)
     }
 
     fn flush(&mut self) -> Result<()> {
