@@ -52,7 +52,7 @@ pub(crate) async fn run(database: &Database, text: &str) -> Result<Answer> {
             SqlStatement::CreateTable(table) => ddl::create_table(database.store(), &table),
             SqlStatement::Drop { .. } => ddl::drop(database.store(), &sql),
             SqlStatement::Truncate(truncate) => ddl::truncate(database.store(), &truncate),
-            SqlStatement::Insert(_) => insert::insert(database, &session, sql).await,
+            SqlStatement::Insert(_) => insert::insert(database, &session, &snapshot, sql).await,
             _ => {
                 check_supported(&sql)?;
                 query(&session, Statement::Statement(sql)).await

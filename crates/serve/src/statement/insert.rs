@@ -1,7 +1,7 @@
 //! INSERT and CREATE TABLE AS: the rows of a plan into new segments.
 
 use coload_format::{Error, Result};
-use coload_store::{LoadKind, LoadMode, LoadTarget, OnExisting};
+use coload_store::{LoadKind, LoadMode, LoadTarget, OnExisting, Snapshot};
 use datafusion::arrow::datatypes::Schema as ArrowSchema;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{LogicalPlan, WriteOp, dml::InsertOp};
@@ -25,6 +25,7 @@ const WRITER_SHARE: usize = 4;
 pub(crate) async fn insert(
     database: &Database,
     session: &SessionState,
+    snapshot: &Snapshot,
     statement: Box<SqlStatement>,
 ) -> Result<Answer> {
     if let SqlStatement::Insert(insert) = statement.as_ref() {
@@ -46,7 +47,7 @@ pub(crate) async fn insert(
         return Err(unsupported("INSERT OVERWRITE", "TRUNCATE the table first"));
     }
     let name = dml.table_name.table();
-    let snapshot = database.store().snapshot()?;
+    // Of the snapshot that was planned on: a table that changed since is refused when the load begins.
     let table = snapshot.require_table(name)?;
     let target = LoadTarget {
         name: table.name.clone(),
