@@ -82,31 +82,3 @@ fn explain_analyze_tells_pages() {
         assert!(plan.contains(word), "{word} in {plan}");
     }
 }
-
-/// What a statement costs before and after the scan: `cargo test --release -p coload-serve --
-/// --ignored --nocapture latency`.
-#[test]
-#[ignore = "a measurement"]
-fn latency_of_small_statements() {
-    let scratch = Scratch::new();
-    let database = &scratch.database;
-    database.query("CREATE TABLE t AS SELECT value AS v, value % 7 AS g FROM range(100)").unwrap();
-    for sql in [
-        "SELECT 1",
-        "SELECT v FROM t LIMIT 1",
-        "SELECT sum(v) FROM t",
-        "SELECT count(*) FROM t WHERE v >= 10 AND v < 20",
-        "SELECT sum(v * g) FROM t WHERE v >= 10 AND v < 20 AND g < 5",
-        "SELECT g, sum(v), avg(v), count(*) FROM t WHERE v <= 50 GROUP BY g ORDER BY g",
-    ] {
-        let mut times: Vec<u128> = (0..200)
-            .map(|_| {
-                let start = std::time::Instant::now();
-                database.query(sql).unwrap();
-                start.elapsed().as_micros()
-            })
-            .collect();
-        times.sort_unstable();
-        println!("{:>6} us  {sql}", times[times.len() / 2]);
-    }
-}
