@@ -24,10 +24,12 @@ pub enum Command {
     ///
     /// Exit status: 0 loaded, 1 failed and the store is as it was, 2 wrong usage.
     Load(Box<LoadArgs>),
+    #[cfg(feature = "sql")]
     /// Query a store: statements, a script on standard input, or a shell.
     Sql(SqlArgs),
     /// Show tables, versions, segments, columns, encodings, sizes and loads of a store.
     Inspect(InspectArgs),
+    #[cfg(feature = "sql")]
     /// Make TPC-H lineitem in a temporary folder, load it and query it.
     Demo(DemoArgs),
 }
@@ -137,6 +139,7 @@ pub struct PipelineArgs {
     pub encoding: Encoding,
 }
 
+#[cfg(feature = "sql")]
 /// Flags of `sql`.
 #[derive(Debug, Args)]
 pub struct SqlArgs {
@@ -168,6 +171,7 @@ pub struct InspectArgs {
     pub table: Option<String>,
 }
 
+#[cfg(feature = "sql")]
 /// Flags of `demo`.
 #[derive(Debug, Args)]
 pub struct DemoArgs {
@@ -197,6 +201,7 @@ pub enum ReportForm {
     Json,
 }
 
+#[cfg(feature = "sql")]
 /// Form of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum OutputForm {
@@ -244,6 +249,7 @@ fn chunk_size(text: &str) -> Result<usize, String> {
     }
 }
 
+#[cfg(feature = "sql")]
 fn scale(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(factor) if (0.001..=1000.0).contains(&factor) => Ok(factor),

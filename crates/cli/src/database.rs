@@ -1,12 +1,13 @@
 //! A store, with loads and SQL.
 
 use std::path::Path;
+#[cfg(feature = "sql")]
 use std::sync::OnceLock;
 
 use coload_format::Result;
 use coload_load::{LoadOptions, LoadReport};
-use coload_serve::arrow::record_batch::RecordBatch;
-use coload_serve::{Database, DatabaseOptions};
+#[cfg(feature = "sql")]
+use coload_serve::{Database, DatabaseOptions, arrow::record_batch::RecordBatch};
 use coload_store::{Snapshot, Store};
 
 use crate::plan::{LoadPlan, LoadRequest, plan};
@@ -15,6 +16,7 @@ use crate::plan::{LoadPlan, LoadRequest, plan};
 #[derive(Debug)]
 pub struct Coload {
     store: Store,
+    #[cfg(feature = "sql")]
     /// Its threads start with the first query.
     database: OnceLock<Database>,
 }
@@ -37,7 +39,11 @@ impl Coload {
     }
 
     fn new(store: Store) -> Self {
-        Coload { store, database: OnceLock::new() }
+        Coload {
+            store,
+            #[cfg(feature = "sql")]
+            database: OnceLock::new(),
+        }
     }
 
     /// Looks at the inputs and decides how they are read and into what.
@@ -57,6 +63,7 @@ impl Coload {
         coload_load::load(&self.store, options)
     }
 
+    #[cfg(feature = "sql")]
     /// Runs one SQL statement on the newest version and gives its rows.
     ///
     /// # Errors
@@ -68,6 +75,7 @@ impl Coload {
         self.database(DatabaseOptions::default())?.query(sql)
     }
 
+    #[cfg(feature = "sql")]
     /// SQL on the store; the options count the first time.
     ///
     /// # Errors

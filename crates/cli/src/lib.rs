@@ -37,6 +37,7 @@ pub use coload_load::{
     ColumnReport, Distinct, FileReport, LoadOptions, LoadReport, MergeReport, Progress,
     ProgressCallback, RejectLimit, Step,
 };
+#[cfg(feature = "sql")]
 pub use coload_serve::{Database, DatabaseOptions, arrow};
 pub use coload_source::{Dialect, GivenDialect, Header, Reject};
 pub use coload_store::{LoadMode, Snapshot, Store};

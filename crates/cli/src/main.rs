@@ -21,8 +21,10 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let done = match cli.command {
         Command::Load(args) => command::load::run(&args),
+        #[cfg(feature = "sql")]
         Command::Sql(args) => command::sql::run(&args),
         Command::Inspect(args) => command::inspect::run(&args),
+        #[cfg(feature = "sql")]
         Command::Demo(args) => command::demo::run(&args),
     };
     match done {
