@@ -3,6 +3,8 @@
 mod blocks;
 mod cache;
 mod micro;
+#[cfg(feature = "sql")]
+mod queries;
 mod tpch;
 mod warehouse;
 
@@ -35,6 +37,22 @@ enum Command {
         /// Runs of each step; the least counts
         #[arg(long, default_value_t = 20)]
         repeat: usize,
+    },
+    /// Times queries on a store, and prints medians and answers as JSON
+    #[cfg(feature = "sql")]
+    Queries {
+        /// The store
+        #[arg(long)]
+        store: PathBuf,
+        /// A query as NAME=SQL
+        #[arg(long = "query", required = true)]
+        queries: Vec<String>,
+        /// Calls of each query
+        #[arg(long, default_value_t = 50)]
+        repeat: usize,
+        /// Threads of a query
+        #[arg(long, default_value_t = 2)]
+        threads: usize,
     },
     /// Prints the CREATE TABLE of a table
     Schema {
@@ -89,6 +107,12 @@ fn main() -> ExitCode {
             generate(data_set).and_then(|path| print(&path.display().to_string()))
         }
         Command::Micro { file, schema, repeat } => micro(&file, &schema, repeat),
+        #[cfg(feature = "sql")]
+        Command::Queries { store, queries, repeat, threads } => {
+            queries::run(&store, &queries, repeat, threads)
+                .map_err(io::Error::other)
+                .and_then(|json| print(&json))
+        }
         Command::Schema { table } => schema(&table).and_then(|text| print(&text)),
     };
     match result {
