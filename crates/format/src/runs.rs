@@ -12,13 +12,16 @@
 //! document do, and a reader turns it back into the ordinary page ([`expand_runs`]) before it looks
 //! inside, so that nothing else knows of runs.
 //!
-//! Cost: the page is unpacked once to look for runs, and packed again if that pays.
+//! Cost: codes are compared with the one before, a vector at a time, before they are packed
+//! ([`encode_codes_or_runs`]); any other page is unpacked once to look for runs, and packed again if
+//! that pays.
 
-use crate::bitpack::{BLOCK, block_bytes, pack_block, packed_bytes, unpack_block};
+use crate::bitpack::{BLOCK, block_bytes, pack_block, packed_bytes, unpack_block, width_of};
 use crate::page::{
-    BlocksPage, Page, PageView, block_rows, encode_codes_u32, encode_int, encode_text, encode_wide,
+    BlocksPage, Page, PageDetail, PageView, block_rows, encode_codes_u32, encode_int, encode_text,
+    encode_wide,
 };
-use crate::{Bitmap, Error, Result};
+use crate::{Bitmap, Error, Result, simd_dispatch};
 
 /// What a page stored as runs says of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +38,125 @@ pub struct Runs {
 const RUNS_MAX_TENTHS: usize = 7;
 /// Widths of lengths that are tried.
 const WIDTHS: [u8; 7] = [1, 2, 3, 4, 6, 8, 10];
+
+/// The runs of a page of codes, found before the page is made.
+#[derive(Debug)]
+pub struct CodeRuns {
+    found: Found,
+    rows: u32,
+}
+
+impl CodeRuns {
+    /// Looks for runs among codes of a dictionary with `distinct` values; `None` when storing them
+    /// would take as much space.
+    pub fn find(codes: &[u16], distinct: usize) -> Option<Self> {
+        let most = codes.len() * RUNS_MAX_TENTHS / 10;
+        if codes.len() < 2 || count_changes(codes) >= most {
+            return None;
+        }
+        let mut starts = vec![0u32; most + 1];
+        let mut count = 1;
+        for (i, pair) in codes.windows(2).enumerate() {
+            starts[count] = i as u32 + 1;
+            count += usize::from(pair[0] != pair[1]);
+        }
+        starts.truncate(count);
+        let bits = usize::from(width_of(distinct as u64));
+        let found = cut_runs(codes.len(), bits, starts)?;
+        Some(CodeRuns { found, rows: codes.len() as u32 })
+    }
+
+    /// The first row of each run.
+    pub fn starts(&self) -> impl Iterator<Item = usize> {
+        self.found.starts()
+    }
+
+    /// The page of the runs whose values are a page of codes; `None` when it is no smaller than an
+    /// ordinary one.
+    pub fn store(&self, values: &Page) -> Option<Page> {
+        let PageDetail::Codes { width, .. } = values.detail else { return None };
+        let nulls = match values.nulls {
+            0 => 0,
+            _ => null_rows(values, &self.found.lengths)?,
+        };
+        let (runs, bytes) = self.found.store(values);
+        (bytes.len() < packed_bytes(self.rows as usize, width)).then(|| Page {
+            detail: values.detail.clone(),
+            rows: self.rows,
+            nulls,
+            bytes,
+            runs: Some(runs),
+        })
+    }
+}
+
+/// Rows of the runs that are NULL.
+fn null_rows(values: &Page, lengths: &[u32]) -> Option<u32> {
+    let Ok(PageView::Codes(view)) = values.view() else { return None };
+    let mut rows = 0;
+    let mut block = [0; BLOCK];
+    for b in 0..view.rows.div_ceil(BLOCK) {
+        let count = view.unpack(b, &mut block);
+        for (code, length) in block[..count].iter().zip(&lengths[b * BLOCK..]) {
+            rows += if *code > view.max { *length } else { 0 };
+        }
+    }
+    Some(rows)
+}
+
+/// The page of codes with each code mapped by a strictly increasing `map`; `null` is NULL's new code.
+///
+/// # Errors
+/// `Corrupt` when the page is none.
+pub fn map_codes(page: &Page, map: impl Fn(u32) -> Option<u32>, null: u32) -> Result<Page> {
+    let Some(runs) = page.runs else {
+        return map_packed(page, map, null);
+    };
+    let wrong = || Error::Corrupt("runs do not add up to their page".into());
+    let split = packed_bytes(runs.count as usize, runs.width);
+    let (lengths, rest) = page.bytes.split_at_checked(split).ok_or_else(wrong)?;
+    let mapped = map_packed(&values_page(page, runs, rest), map, null)?;
+    let mut bytes = lengths.to_vec();
+    bytes.extend_from_slice(&mapped.bytes);
+    Ok(Page { detail: mapped.detail, rows: page.rows, nulls: page.nulls, bytes, runs: page.runs })
+}
+
+fn map_packed(page: &Page, map: impl Fn(u32) -> Option<u32>, null: u32) -> Result<Page> {
+    let PageView::Codes(view) = page.view()? else { return Ok(page.clone()) };
+    let mut codes = Vec::with_capacity(view.rows);
+    let mut block = [0; BLOCK];
+    for b in 0..view.rows.div_ceil(BLOCK) {
+        let count = view.unpack(b, &mut block);
+        codes.extend(block[..count].iter().map(|c| map(*c).unwrap_or(null)));
+    }
+    Ok(encode_codes_u32(&codes, null))
+}
+
+/// The page of the values of a page stored as runs.
+fn values_page(page: &Page, runs: Runs, bytes: &[u8]) -> Page {
+    Page {
+        detail: page.detail.clone(),
+        rows: runs.count,
+        nulls: runs.nulls,
+        bytes: bytes.to_vec(),
+        runs: None,
+    }
+}
+
+/// Codes that differ from the one before.
+#[inline(always)]
+fn count_changes_inner(codes: &[u16]) -> usize {
+    let mut changes = 0;
+    for (a, b) in codes.chunks(BLOCK).zip(codes[1..].chunks(BLOCK)) {
+        let differ = |(a, b): (&u16, &u16)| u16::from(a != b);
+        changes += usize::from(a.iter().zip(b).map(differ).sum::<u16>());
+    }
+    changes
+}
+
+simd_dispatch! {
+    fn count_changes(codes: &[u16]) -> usize = count_changes_inner;
+}
 
 /// Stores a page as runs if that takes less space.
 ///
@@ -61,7 +183,7 @@ pub fn shrink_to_runs(page: Page) -> Result<Page> {
             find_runs(codes.len(), bits, |i| codes[i] != codes[i - 1]).map(|runs| {
                 let null = codes.iter().copied().find(|c| *c > view.max).unwrap_or(u32::MAX);
                 let values: Vec<u32> = runs.starts().map(|i| codes[i]).collect();
-                runs.store(encode_codes_u32(&values, null))
+                runs.store(&encode_codes_u32(&values, null))
             })
         }
         PageView::Int(view) => {
@@ -76,7 +198,7 @@ pub fn shrink_to_runs(page: Page) -> Result<Page> {
                 |i: usize| values[i] != values[i - 1] || view.is_null(i) != view.is_null(i - 1);
             find_runs(values.len(), bits, differ).map(|runs| {
                 let inner: Vec<i64> = runs.starts().map(|i| values[i]).collect();
-                runs.store(encode_int(&inner, run_nulls(&runs, &view).as_ref()))
+                runs.store(&encode_int(&inner, run_nulls(&runs, &view).as_ref()))
             })
         }
         PageView::Wide(view) => {
@@ -86,7 +208,7 @@ pub fn shrink_to_runs(page: Page) -> Result<Page> {
                 |i: usize| values[i] != values[i - 1] || view.is_null(i) != view.is_null(i - 1);
             find_runs(values.len(), bits, differ).map(|runs| {
                 let inner: Vec<i128> = runs.starts().map(|i| values[i]).collect();
-                runs.store(encode_wide(&inner, run_nulls(&runs, &view).as_ref()))
+                runs.store(&encode_wide(&inner, run_nulls(&runs, &view).as_ref()))
             })
         }
         PageView::Text(view) => {
@@ -99,7 +221,7 @@ pub fn shrink_to_runs(page: Page) -> Result<Page> {
                 Some(runs) => {
                     let inner: Vec<&[u8]> = runs.starts().map(|i| strings[i]).collect();
                     let nulls = run_nulls(&runs, &view);
-                    Some(runs.store(join_text(&inner, nulls.as_ref(), view.symbols())?))
+                    Some(runs.store(&join_text(&inner, nulls.as_ref(), view.symbols())?))
                 }
             }
         }
@@ -130,13 +252,7 @@ pub fn expand_runs(page: &Page) -> Result<Page> {
     if rows != u64::from(page.rows) {
         return Err(wrong());
     }
-    let values = Page {
-        detail: page.detail.clone(),
-        rows: runs.count,
-        nulls: runs.nulls,
-        bytes: rest.to_vec(),
-        runs: None,
-    };
+    let values = values_page(page, runs, rest);
     let expanded = expand_values(&values, &lengths)?;
     let same = expanded.detail == page.detail && expanded.nulls == page.nulls;
     if same { Ok(expanded) } else { Err(wrong()) }
@@ -181,6 +297,7 @@ fn expand_values(values: &Page, lengths: &[u32]) -> Result<Page> {
 }
 
 /// Where runs start, and the width of their lengths.
+#[derive(Debug)]
 struct Found {
     starts: Vec<u32>,
     lengths: Vec<u32>,
@@ -192,7 +309,7 @@ impl Found {
         self.starts.iter().map(|s| *s as usize)
     }
 
-    fn store(&self, values: Page) -> (Runs, Vec<u8>) {
+    fn store(&self, values: &Page) -> (Runs, Vec<u8>) {
         let mut bytes = pack_lengths(&self.lengths, self.width);
         bytes.extend_from_slice(&values.bytes);
         (Runs { count: self.lengths.len() as u32, nulls: values.nulls, width: self.width }, bytes)
@@ -212,6 +329,12 @@ fn find_runs(rows: usize, bits: usize, differ: impl Fn(usize) -> bool) -> Option
             starts.push(i as u32);
         }
     }
+    cut_runs(rows, bits, starts)
+}
+
+/// The runs that start at `starts`, cut where they are longer than the best width says; `None` if
+/// storing them takes about as much space as the rows.
+fn cut_runs(rows: usize, bits: usize, starts: Vec<u32>) -> Option<Found> {
     let ends = starts[1..].iter().copied().chain([rows as u32]);
     let lengths: Vec<u32> = ends.zip(&starts).map(|(end, start)| end - start).collect();
     let pieces =
@@ -353,6 +476,25 @@ mod tests {
         let texts: Vec<String> = codes.iter().map(|c| "x".repeat(*c as usize % 20)).collect();
         let slices: Vec<&[u8]> = texts.iter().map(String::as_bytes).collect();
         comes_back(join_text(&slices, None, 1).unwrap());
+    }
+
+    #[test]
+    fn runs_of_codes_are_those_of_their_page() {
+        for (rows, run, distinct) in [(9000, 4, 300u16), (70_000, 90, 2), (5000, 1, 7), (3, 3, 9)] {
+            let code = |i: u32| ((i / run).wrapping_mul(7919) % (u32::from(distinct) + 1)) as u16;
+            let codes: Vec<u16> = (0..rows).map(code).collect();
+            let page = encode_codes_u16(&codes, distinct);
+            let Some(runs) = CodeRuns::find(&codes, distinct as usize) else {
+                assert_eq!(run, 1);
+                continue;
+            };
+            let values: Vec<u16> = runs.starts().map(|i| codes[i]).collect();
+            let stored = runs.store(&encode_codes_u16(&values, distinct)).unwrap();
+            assert_eq!(expand_runs(&stored).unwrap(), page);
+            let map = |c: u32| (c < u32::from(distinct)).then_some(c * 3 + 1);
+            let mapped = map_codes(&stored, map, 40_000).unwrap();
+            assert_eq!(expand_runs(&mapped).unwrap(), map_codes(&page, map, 40_000).unwrap());
+        }
     }
 
     #[test]

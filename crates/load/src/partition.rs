@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use coload_format::runs::shrink_to_runs;
 use coload_format::{Physical, Result, SymbolEncoder};
 use coload_source::{ChunkParser, ColumnPlan, Lexicon};
 use coload_transform::{
@@ -94,14 +93,7 @@ impl SealedPartition {
             clock.time(Step::Sort, || sort_temporaries(&fragments, &temporaries, physical))?;
         clock.time(Step::Compress, || {
             let encoder = self.plan.encoder(column);
-            let mut column =
-                compress_column(fragments, &temporaries, sorted, encoder, physical, policy)?;
-            if column.dictionary.is_none() {
-                // Codes wait for the merge, which may change them; plain pages are final.
-                column.pages =
-                    column.pages.into_iter().map(shrink_to_runs).collect::<Result<_>>()?;
-            }
-            Ok(column)
+            compress_column(fragments, &temporaries, sorted, encoder, physical, policy)
         })
     }
 }

@@ -16,7 +16,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use coload_format::page::{Page, PageMeta};
-use coload_format::runs::shrink_to_runs;
 use coload_format::{ColumnIndex, Physical, Result};
 use coload_store::{FinishedColumn, SegmentSummary, SegmentWriter, column_stats};
 use coload_transform::{PartitionColumn, merge_column};
@@ -287,7 +286,6 @@ fn merge_parts(open: OpenColumn, physical: Physical) -> Result<MergedColumn> {
             Part::Plain(write) => parts.push(MergedPart::Plain(write)),
         }
     }
-    let mut coded = merge_column(coded, physical)?;
-    coded.pages = coded.pages.into_iter().map(shrink_to_runs).collect::<Result<_>>()?;
+    let coded = merge_column(coded, physical)?;
     Ok(MergedColumn { coded, parts, physical })
 }

@@ -20,6 +20,7 @@ use coload_format::page::{
     Page, PageDetail, PageView, decode_text, encode_codes_u16, encode_codes_u32, encode_plain,
     encode_symbols,
 };
+use coload_format::runs::{CodeRuns, shrink_to_runs};
 use coload_format::{
     Bitmap, Dictionary, EncodedStrings, Physical, Plain, Result, SOURCE_PADDING, SymbolDecoder,
     SymbolEncoder, Values,
@@ -97,11 +98,21 @@ pub fn compress_column(
             return Ok(pack_joined(&columns, joined));
         }
         (None, EncodingPolicy::Dictionary) => {
-            return compress_sorted(columns, temporaries, encoder, physical);
+            let mut column = compress_sorted(columns, temporaries, encoder, physical)?;
+            shrink_pages(&mut column)?;
+            return Ok(column);
         }
         _ => {}
     }
-    compress_plain(columns, temporaries, encoder, physical)
+    let mut column = compress_plain(columns, temporaries, encoder, physical)?;
+    shrink_pages(&mut column)?;
+    Ok(column)
+}
+
+fn shrink_pages(column: &mut PartitionColumn) -> Result<()> {
+    let pages = std::mem::take(&mut column.pages);
+    column.pages = pages.into_iter().map(shrink_to_runs).collect::<Result<_>>()?;
+    Ok(())
 }
 
 /// The partition's dictionary, and for each temporary one the code of each provisional code, with
@@ -187,18 +198,24 @@ fn pack_joined(columns: &[FragmentColumn], joined: JoinedDictionary) -> Partitio
         .filter_map(|column| {
             let FragmentColumn::Codes { codes, dictionary, .. } = column else { return None };
             let table = &joined.tables[*dictionary as usize];
-            translate(codes, table, &mut translated);
-            Some(encode_codes_u16(&translated, null))
+            let runs = CodeRuns::find(codes, joined.dictionary.len()).and_then(|runs| {
+                translate(runs.starts().map(|i| codes[i]), table, &mut translated);
+                runs.store(&encode_codes_u16(&translated, null))
+            });
+            Some(runs.unwrap_or_else(|| {
+                translate(codes.iter().copied(), table, &mut translated);
+                encode_codes_u16(&translated, null)
+            }))
         })
         .collect();
     PartitionColumn { dictionary: Some(joined.dictionary), symbols: Vec::new(), pages }
 }
 
 /// `out[i] = table[codes[i]]`; codes past the table (NULL) take its last entry.
-fn translate(codes: &[u16], table: &[u16], out: &mut Vec<u16>) {
+fn translate(codes: impl Iterator<Item = u16>, table: &[u16], out: &mut Vec<u16>) {
     out.clear();
     let last = table.len() - 1;
-    out.extend(codes.iter().map(|c| table[(*c as usize).min(last)]));
+    out.extend(codes.map(|c| table[(c as usize).min(last)]));
 }
 
 /// Plain pages for all fragments.

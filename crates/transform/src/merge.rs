@@ -16,8 +16,8 @@
 
 use std::cmp::Ordering;
 
-use coload_format::bitpack::BLOCK;
-use coload_format::page::{Page, PageDetail, PageView, encode_codes_u32};
+use coload_format::page::{Page, PageDetail};
+use coload_format::runs::map_codes;
 use coload_format::{Code, Dictionary, Error, Physical, Result, Strings, Values};
 
 use crate::PartitionColumn;
@@ -153,19 +153,9 @@ pub fn merge_column(
 
 /// Rewrites the codes of a `Codes` page; leaves other pages alone.
 fn translate_page(page: &mut Page, translation: &[Code], null: u32) -> Result<()> {
-    if !matches!(page.detail, PageDetail::Codes { .. }) {
-        return Ok(());
+    if matches!(page.detail, PageDetail::Codes { .. }) {
+        *page = map_codes(page, |c| translation.get(c as usize).map(|c| c.0), null)?;
     }
-    let PageView::Codes(view) = page.view()? else { return Ok(()) };
-    let mut codes = Vec::with_capacity(view.rows);
-    let mut block = [0; BLOCK];
-    for b in 0..view.rows.div_ceil(BLOCK) {
-        let count = view.unpack(b, &mut block);
-        codes.extend(
-            block[..count].iter().map(|c| translation.get(*c as usize).map_or(null, |c| c.0)),
-        );
-    }
-    *page = encode_codes_u32(&codes, null);
     Ok(())
 }
 
@@ -188,6 +178,8 @@ fn append_pages(partitions: Vec<PartitionColumn>) -> PartitionColumn {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use coload_format::bitpack::BLOCK;
+    use coload_format::page::{PageView, encode_codes_u32};
 
     fn ints(values: &[i64]) -> Dictionary {
         Dictionary::new(Values::Int(values.to_vec())).unwrap()
