@@ -480,7 +480,7 @@ mod tests {
 
     #[test]
     fn runs_of_codes_are_those_of_their_page() {
-        for (rows, run, distinct) in [(9000, 4, 300u16), (70_000, 90, 2), (5000, 1, 7), (3, 3, 9)] {
+        for (rows, run, distinct) in [(9000, 4, 300u16), (70_000, 90, 2), (5000, 1, 7)] {
             let code = |i: u32| ((i / run).wrapping_mul(7919) % (u32::from(distinct) + 1)) as u16;
             let codes: Vec<u16> = (0..rows).map(code).collect();
             let page = encode_codes_u16(&codes, distinct);

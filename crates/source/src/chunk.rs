@@ -15,12 +15,9 @@ use coload_transform::Fragment;
 
 use crate::column::{BadField, ColumnParser};
 use crate::field::FieldError;
-use crate::lexicon::TooManyValues;
+use crate::lexicon::{BLOCK_ROWS, Changes, TooManyValues};
 use crate::rows::Rows;
 use crate::tokenise::{Seen, Separators, tokenise};
-
-/// Records whose fields are read column by column together.
-const BLOCK_ROWS: usize = 512;
 
 /// What delimits records and fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,6 +127,7 @@ pub struct ChunkParser {
     rules: RecordRules,
     columns: Vec<ColumnParser>,
     ends: Vec<u32>,
+    changes: Changes,
     rows: usize,
     lines: u64,
     bad: Vec<BadField>,
@@ -147,6 +145,7 @@ impl ChunkParser {
             rules,
             columns,
             ends: Vec::new(),
+            changes: Changes::default(),
             rows: 0,
             lines: 0,
             bad: Vec::new(),
@@ -297,8 +296,18 @@ impl ChunkParser {
         for first in (0..rows.count).step_by(BLOCK_ROWS) {
             let block = rows.part(first, BLOCK_ROWS.min(rows.count - first));
             let bad_before = bad.len();
+            let columns = self.columns.iter().enumerate();
+            let coded = columns.filter(|(_, p)| p.is_coded()).map(|(column, _)| column);
+            self.changes.collect(&block, coded);
+            let mut slot = 0;
             for (column, parser) in self.columns.iter_mut().enumerate() {
-                if parser.parse(&block, column, seen, &mut bad) == Err(TooManyValues) {
+                let parsed = if parser.is_coded() {
+                    slot += 1;
+                    parser.parse_changes(&block, column, self.changes.of(slot - 1), &mut bad)
+                } else {
+                    parser.parse(&block, column, seen, &mut bad)
+                };
+                if parsed == Err(TooManyValues) {
                     parser.leave_codes();
                     self.plain_now.push(column);
                     let again = parser.parse(&block, column, seen, &mut bad);

@@ -10,7 +10,7 @@ use coload_transform::{FragmentColumn, NULL_CODE};
 use std::sync::Arc;
 
 use crate::field::FieldError;
-use crate::lexicon::{ColumnRules, Lexicon, TooManyValues};
+use crate::lexicon::{Changes, ColumnRules, FieldChanges, Lexicon, TooManyValues};
 use crate::rows::Rows;
 use crate::tokenise::Seen;
 
@@ -131,6 +131,9 @@ impl ColumnParser {
     ///
     /// # Errors
     /// `TooManyValues` when the plan was codes and there are too many; nothing of the window is kept.
+    ///
+    /// # Panics
+    /// When the plan is codes and there are more than 512 records.
     pub fn parse(
         &mut self,
         rows: &Rows<'_>,
@@ -141,7 +144,9 @@ impl ColumnParser {
         let mut tell = |row: usize, error: FieldError| bad.push(BadField { row, column, error });
         match &self.plan {
             ColumnPlan::Codes => {
-                return self.lexicon.encode(rows, column, &self.rules, &mut self.codes, tell);
+                let mut changes = Changes::default();
+                changes.collect(rows, std::iter::once(column));
+                return self.parse_changes(rows, column, changes.of(0), bad);
             }
             ColumnPlan::Text(encoder) => {
                 let encoder = Arc::clone(encoder);
@@ -154,6 +159,26 @@ impl ColumnParser {
             },
         }
         Ok(())
+    }
+
+    /// Whether the column is read by [`Self::parse_changes`].
+    pub(crate) fn is_coded(&self) -> bool {
+        matches!(self.plan, ColumnPlan::Codes)
+    }
+
+    /// Reads a coded column's fields of a block from those that differ from the record before.
+    ///
+    /// # Errors
+    /// As [`Self::parse`].
+    pub(crate) fn parse_changes(
+        &mut self,
+        rows: &Rows<'_>,
+        column: usize,
+        changes: FieldChanges<'_>,
+        bad: &mut Vec<BadField>,
+    ) -> std::result::Result<(), TooManyValues> {
+        let tell = |row: usize, error: FieldError| bad.push(BadField { row, column, error });
+        self.lexicon.encode(rows, changes, &self.rules, &mut self.codes, tell)
     }
 
     fn parse_ints(

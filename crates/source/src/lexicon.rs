@@ -9,10 +9,13 @@
 //! `"a"`) get the same code. NULL has its own code, and a text that is no value of the type is never
 //! kept.
 //!
-//! Cost: a field of up to 15 bytes is a masked load, a hash, and one probe, about 30 instructions.
+//! Only fields that differ from the one above are looked up ([`Changes`]).
+//!
+//! Cost: a field of up to 15 bytes is a hash and one probe, about 20 instructions.
 //!
 //! Source: seed 000, section 4.1 (sort step); decision 0002.
 
+mod changes;
 mod key;
 
 use std::collections::HashMap;
@@ -26,14 +29,18 @@ use coload_transform::{CODES_PROVISIONAL_MAX, NULL_CODE, TemporaryDictionary};
 use crate::field::{FieldError, FieldRules};
 use crate::rows::Rows;
 #[cfg(target_arch = "x86_64")]
-use key::{BATCH, Batch};
-use key::{GOLDEN, Hash, KEY_BYTES, Key, key_of};
+use key::crc;
+use key::{GOLDEN, Hash, KEY_BYTES, Key, long_key, multiply, placed, same_long, text_of};
+
+pub(crate) use changes::{BLOCK_ROWS, Changes, FieldChanges};
 
 const INDEX_START: usize = 512;
 /// Places of the index for each text: most texts then stand at their first place.
 const INDEX_PER_TEXT: usize = 6;
 /// The number of no text.
 const EMPTY: u16 = 0;
+/// Codes that are written at once.
+const FILL: usize = 8;
 /// Most texts that are remembered; more can only be many texts of one value.
 const TEXTS_MAX: usize = u16::MAX as usize;
 /// What to do about fields whose text is new.
@@ -41,8 +48,8 @@ struct Misses<'a, B: FnMut(usize, FieldError)> {
     rules: &'a ColumnRules,
     bad: &'a mut B,
     too_many: bool,
-    /// The last bad record.
-    bad_row: Option<usize>,
+    /// What is wrong with the last field looked up.
+    error: Option<FieldError>,
 }
 
 /// A column being read: its type, its rules and whether it may be NULL.
@@ -166,18 +173,20 @@ impl Lexicon {
     ///
     /// # Errors
     /// `TooManyValues` when the column has more than the dictionary may hold; `out` is as before.
-    pub fn encode(
+    pub(crate) fn encode(
         &mut self,
         rows: &Rows<'_>,
-        field: usize,
+        changes: FieldChanges<'_>,
         rules: &ColumnRules,
         out: &mut Vec<u16>,
         mut bad: impl FnMut(usize, FieldError),
     ) -> Result<(), TooManyValues> {
         let before = out.len();
-        out.resize(before + rows.count, 0);
-        let mut misses = Misses { rules, bad: &mut bad, too_many: false, bad_row: None };
-        self.look_up(rows, field, &mut out[before..], &mut misses);
+        // A code is written eight times before the next is known.
+        out.resize(before + rows.count + FILL, 0);
+        let mut misses = Misses { rules, bad: &mut bad, too_many: false, error: None };
+        self.look_up(rows, changes, &mut out[before..], &mut misses);
+        out.truncate(before + rows.count);
         if misses.too_many {
             out.truncate(before);
             return Err(TooManyValues);
@@ -189,111 +198,93 @@ impl Lexicon {
     fn look_up(
         &mut self,
         rows: &Rows<'_>,
-        field: usize,
+        changes: FieldChanges<'_>,
         codes: &mut [u16],
         misses: &mut Misses<'_, impl FnMut(usize, FieldError)>,
     ) {
         #[cfg(target_arch = "x86_64")]
         if self.hash == Hash::Crc {
+            #[target_feature(enable = "avx2,bmi1,bmi2,popcnt,lzcnt,sse4.2")]
+            fn with_crc(
+                lexicon: &mut Lexicon,
+                rows: &Rows<'_>,
+                changes: FieldChanges<'_>,
+                codes: &mut [u16],
+                misses: &mut Misses<'_, impl FnMut(usize, FieldError)>,
+            ) {
+                lexicon.look_up_with(rows, changes, codes, misses, |key| crc(key));
+            }
             // SAFETY: the hash was chosen because the instructions are there.
-            unsafe { self.look_up_x86(rows, field, codes, misses) };
+            unsafe { with_crc(self, rows, changes, codes, misses) };
             return;
         }
-        for (row, code) in codes.iter_mut().enumerate() {
-            *code = self.code_at(rows, row, field, misses);
+        self.look_up_with(rows, changes, codes, misses, multiply);
+    }
+
+    #[inline(always)]
+    fn look_up_with(
+        &mut self,
+        rows: &Rows<'_>,
+        changes: FieldChanges<'_>,
+        codes: &mut [u16],
+        misses: &mut Misses<'_, impl FnMut(usize, FieldError)>,
+        hash: impl Fn(Key) -> u64,
+    ) {
+        assert_eq!(codes.len(), rows.count + FILL);
+        let ends = changes.rows[1..].iter().map(|r| *r as usize).chain([rows.count]);
+        for ((key, row), end) in changes.keys.iter().zip(changes.rows).zip(ends) {
+            let row = *row as usize;
+            let code = match placed(*key) {
+                None => match self.find(*key, hash(*key), |_| true) {
+                    Some(code) => code,
+                    None => {
+                        let (bytes, len) = text_of(*key);
+                        self.code_of_text(&bytes[..len], *key, row, misses)
+                    }
+                },
+                Some((start, end)) => {
+                    let text = &rows.text[start..end];
+                    let key = long_key(text);
+                    match self.find(key, hash(key), |number| self.is_text_of(number, text)) {
+                        Some(code) => code,
+                        None => self.code_of_text(text, key, row, misses),
+                    }
+                }
+            };
+            codes[row..row + FILL].copy_from_slice(&[code; FILL]);
+            if end - row > FILL {
+                codes[row + FILL..end].fill(code);
+            }
+            if let Some(error) = misses.error.take() {
+                (row + 1..end).for_each(|row| (misses.bad)(row, error));
+            }
         }
     }
 
-    /// The same in batches: the keys of all fields first, and which of them differ from the one
-    /// before. Where few do only these are looked up: files of real life repeat most fields from
-    /// line to line. What is not found at its first place, or is long, goes the slow way.
-    ///
-    /// Gathers that fetch eight fields at once were slower than this; see decision 0006.
-    ///
-    /// # Safety
-    /// AVX2, which has SSE 4.2, and BMI.
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt,lzcnt")]
-    unsafe fn look_up_x86(
-        &mut self,
-        rows: &Rows<'_>,
-        field: usize,
-        codes: &mut [u16],
-        misses: &mut Misses<'_, impl FnMut(usize, FieldError)>,
-    ) {
-        use std::arch::x86_64::*;
-        assert!(codes.len() == rows.count && rows.count * rows.stride < rows.ends.len());
-        let mut batch = Batch::new();
-        let mut first = 0;
-        while first < rows.count {
-            let count = BATCH.min(rows.count - first);
-            let batch_codes = &mut codes[first..first + count];
-            // SAFETY: the instructions are there, and the records are in `rows`.
-            let changed = unsafe { batch.load(rows, field, first, count) };
-            // SAFETY: the instructions are there.
-            let find = |lexicon: &Self, key: __m128i| unsafe {
-                let low = _mm_cvtsi128_si64(key) as u64;
-                let high = _mm_extract_epi64::<1>(key) as u64;
-                let hash = _mm_crc32_u64(_mm_crc32_u64(0, low), high) as usize;
-                let place = hash & (lexicon.index.len() - 1);
-                let number = *lexicon.index.get_unchecked(place) as usize;
-                // Number 0 is a key that no field has, so that an empty place is never equal; and a
-                // long field's tag is in no known key.
-                let known = _mm_loadu_si128(lexicon.keys.as_ptr().add(number).cast());
-                let differ = _mm_xor_si128(key, known);
-                (_mm_testz_si128(differ, differ) == 1).then(|| *lexicon.codes.get_unchecked(number))
-            };
-            if changed.count_ones() as usize * 4 > count {
-                for (i, code) in batch_codes.iter_mut().enumerate() {
-                    *code = match find(self, batch.keys[i + 1]) {
-                        Some(known) => known,
-                        None => self.code_at(rows, first + i, field, misses),
-                    };
-                }
-                if misses.bad_row.take() == Some(first + count - 1) {
-                    // An equal field at the start of the next batch is bad too, and is to be told.
-                    batch.forget(count);
-                }
-            } else {
-                let mut changed = changed;
-                let mut at = 0;
-                while changed != 0 {
-                    let i = changed.trailing_zeros() as usize;
-                    batch_codes[at..i].fill(batch.code);
-                    at = i;
-                    changed &= changed - 1;
-                    batch.code = match find(self, batch.keys[i + 1]) {
-                        Some(known) => known,
-                        None => self.code_at(rows, first + i, field, misses),
-                    };
-                    if misses.bad_row == Some(first + i) {
-                        // An equal field that follows is bad too, and is to be told.
-                        misses.bad_row = None;
-                        match i + 1 < count {
-                            true => changed |= 1 << (i + 1),
-                            false => batch.forget(count),
-                        }
-                    }
-                }
-                batch_codes[at..].fill(batch.code);
-            }
-            batch.code = batch_codes[count - 1];
-            batch.keys[0] = batch.keys[count];
-            first += count;
-        }
+    /// The code of a text at the first place of its key.
+    #[inline(always)]
+    fn find(&self, key: Key, hash: u64, is_text: impl Fn(usize) -> bool) -> Option<u16> {
+        let place = hash as usize & (self.index.len() - 1);
+        // SAFETY: the index has a power of two of places, and the numbers in it are those of keys.
+        let (number, known) = unsafe {
+            let number = *self.index.get_unchecked(place) as usize;
+            (number, *self.keys.get_unchecked(number))
+        };
+        // Number 0 is a key that no field has, so that an empty place is never equal.
+        // SAFETY: each key has a code.
+        ((key[0] ^ known[0]) | (key[1] ^ known[1]) == 0 && is_text(number))
+            .then(|| unsafe { *self.codes.get_unchecked(number) })
     }
 
     /// The code of one field, known or new.
     #[inline(never)]
-    fn code_at(
+    fn code_of_text(
         &mut self,
-        rows: &Rows<'_>,
+        text: &[u8],
+        key: Key,
         row: usize,
-        field: usize,
         misses: &mut Misses<'_, impl FnMut(usize, FieldError)>,
     ) -> u16 {
-        let (text, (start, end)) = (rows.text, rows.span(row, field));
-        let key = key_of(text, start, end);
         let mask = self.index.len() - 1;
         let mut at = self.hash.of(key) as usize & mask;
         loop {
@@ -302,7 +293,7 @@ impl Lexicon {
                 break;
             }
             if self.keys[number] == key
-                && (end - start <= KEY_BYTES || self.is_text_of(number, &text[start..end]))
+                && (text.len() <= KEY_BYTES || self.is_text_of(number, text))
             {
                 return self.codes[number];
             }
@@ -311,11 +302,11 @@ impl Lexicon {
         if misses.too_many {
             return 0;
         }
-        match self.insert(&text[start..end], key, misses.rules) {
+        match self.insert(text, key, misses.rules) {
             Ok(Some(new)) => return new,
             Ok(None) => misses.too_many = true,
             Err(error) => {
-                misses.bad_row = Some(row);
+                misses.error = Some(error);
                 (misses.bad)(row, error);
             }
         }
@@ -324,7 +315,7 @@ impl Lexicon {
 
     fn is_text_of(&self, number: usize, text: &[u8]) -> bool {
         let (start, len) = self.places[number];
-        len as usize == text.len() && &self.arena[start as usize..][..text.len()] == text
+        len as usize == text.len() && same_long(&self.arena[start as usize..][..text.len()], text)
     }
 
     /// The code of a text not met before; `None` when there are too many values.

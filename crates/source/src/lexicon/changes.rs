@@ -1,0 +1,233 @@
+//! The fields of a block of records that differ from the record before.
+//!
+//! ```text
+//!   record 0   A|7|x        column 0: row 0 A           row 2 B
+//!   record 1   A|8|x   ->   column 1: row 0 7   row 1 8   row 2 9
+//!   record 2   B|9|x        column 2: row 0 x
+//! ```
+//!
+//! The block is read record by record, as it lies in memory, and each field is compared with the one
+//! above it. Where the lines of one document follow each other, most fields of its head are the same:
+//! neighbouring columns that rarely change form a zone, whose bytes are compared at once, and a zone
+//! that is the same costs nothing more. What is left for each column are the keys to look up, one
+//! after the other in memory.
+//!
+//! Cost: about 25 instructions for a field outside of zones that are the same.
+
+use super::key::{KEY_BYTES, Key, MASKS, place_of, word};
+use crate::rows::Rows;
+
+/// Most records of a block.
+pub(crate) const BLOCK_ROWS: usize = 512;
+/// Keys from one column's to the next's: not a power of two, so that columns do not share cache sets.
+const STRIDE: usize = BLOCK_ROWS + 4;
+/// Fewest columns of a zone.
+const ZONE_COLUMNS: usize = 3;
+/// Longest field that is compared in one step.
+const STEP: usize = 64;
+
+/// The changed fields of some columns.
+#[derive(Debug, Default)]
+pub struct Changes {
+    columns: Vec<usize>,
+    zones: Vec<Zone>,
+    keys: Vec<Key>,
+    rows: Vec<u16>,
+    counts: Vec<u32>,
+    records: usize,
+}
+
+/// The changed fields of one column; row 0 is always one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FieldChanges<'a> {
+    /// A field's key, or for a long one where it stands.
+    pub(super) keys: &'a [Key],
+    /// The record it is in.
+    pub(super) rows: &'a [u16],
+}
+
+/// Columns next to each other in the records and in the list.
+#[derive(Debug, Clone, Copy)]
+struct Zone {
+    first: usize,
+    count: usize,
+    /// Whether its columns rarely change.
+    steady: bool,
+}
+
+impl Changes {
+    /// Finds the changed fields of these columns in a block of at most [`BLOCK_ROWS`] records.
+    pub(crate) fn collect(
+        &mut self,
+        rows: &Rows<'_>,
+        columns: impl Iterator<Item = usize> + Clone,
+    ) {
+        assert!(rows.count <= BLOCK_ROWS && rows.count * rows.stride < rows.ends.len());
+        if !columns.clone().eq(self.columns.iter().copied()) {
+            self.columns = columns.collect();
+            self.keys.resize(self.columns.len() * STRIDE, [0; 2]);
+            self.rows.resize(self.columns.len() * STRIDE, 0);
+            self.counts = vec![0; self.columns.len()];
+            self.records = 0;
+        }
+        assert!(self.columns.iter().all(|c| *c < rows.stride));
+        self.find_zones();
+        self.counts.fill(0);
+        self.records = rows.count;
+        #[cfg(target_arch = "x86_64")]
+        if coload_format::simd_level() == coload_format::SimdLevel::Avx512 {
+            // SAFETY: the instructions are there.
+            unsafe { self.collect_avx512(rows) };
+            return;
+        }
+        self.collect_with(rows, same_bytes, look);
+    }
+
+    /// What was found of column number `slot` of those given.
+    pub(crate) fn of(&self, slot: usize) -> FieldChanges<'_> {
+        let count = self.counts[slot] as usize;
+        let from = slot * STRIDE;
+        FieldChanges { keys: &self.keys[from..][..count], rows: &self.rows[from..][..count] }
+    }
+
+    /// Cuts the columns into zones by how often they changed in the block before.
+    fn find_zones(&mut self) {
+        self.zones.clear();
+        for slot in 0..self.columns.len() {
+            let steady = self.counts[slot] as usize * 2 < self.records;
+            let next = slot > 0 && self.columns[slot] == self.columns[slot - 1] + 1;
+            match self.zones.last_mut() {
+                Some(zone) if next && zone.steady == steady => zone.count += 1,
+                _ => self.zones.push(Zone { first: slot, count: 1, steady }),
+            }
+        }
+        for zone in &mut self.zones {
+            zone.steady &= zone.count >= ZONE_COLUMNS;
+        }
+    }
+
+    /// # Safety
+    /// The instructions are there.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(
+        enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi1,bmi2,popcnt,lzcnt,sse4.2"
+    )]
+    unsafe fn collect_avx512(&mut self, rows: &Rows<'_>) {
+        use std::arch::x86_64::*;
+        let load = |text: &[u8], at: usize, mask: u64| {
+            // SAFETY: `at` lies in the text, and 64 bytes of padding follow it.
+            unsafe { _mm512_maskz_loadu_epi8(mask, text.as_ptr().add(at).cast()) }
+        };
+        let same = |text: &[u8], a: usize, b: usize, len: usize| {
+            let mut at = 0;
+            while at < len {
+                let mask = _bzhi_u64(u64::MAX, (len - at).min(STEP) as u32);
+                let differ =
+                    _mm512_cmpneq_epi8_mask(load(text, a + at, mask), load(text, b + at, mask));
+                if differ != 0 {
+                    return false;
+                }
+                at += STEP;
+            }
+            true
+        };
+        let look = |text: &[u8], start: usize, len: usize, before: usize, key: &mut Key| {
+            let mask = _bzhi_u64(u64::MAX, len as u32);
+            let now = load(text, start, mask);
+            let differ = _mm512_cmpneq_epi8_mask(now, load(text, before, mask));
+            let low = _mm512_castsi512_si128(now);
+            let tagged = _mm_or_si128(low, _mm_set_epi64x((len as i64) << 56, 0));
+            let [low_place, high_place] = place_of(start, len);
+            let place = _mm_set_epi64x(high_place as i64, low_place as i64);
+            let whole = if len > KEY_BYTES { place } else { tagged };
+            // SAFETY: a key has 16 bytes.
+            unsafe { _mm_storeu_si128(std::ptr::from_mut(key).cast(), whole) };
+            differ == 0
+        };
+        self.collect_with(rows, same, look);
+    }
+
+    /// `same` compares any two pieces of the text; `look` makes the key of a field of up to 64 bytes,
+    /// and says whether the bytes at another place are the same.
+    #[inline(always)]
+    fn collect_with(
+        &mut self,
+        rows: &Rows<'_>,
+        same: impl Fn(&[u8], usize, usize, usize) -> bool,
+        look: impl Fn(&[u8], usize, usize, usize, &mut Key) -> bool,
+    ) {
+        let last = rows.stride - 1;
+        for row in 0..rows.count {
+            let ends = &rows.ends[row * rows.stride..][..=rows.stride];
+            let above = &rows.ends[row.saturating_sub(1) * rows.stride..][..=rows.stride];
+            for zone in &self.zones {
+                let first = self.columns[zone.first];
+                let mut start = ends[first].wrapping_add(1) as usize;
+                let mut before = above[first].wrapping_add(1) as usize;
+                if zone.steady && row > 0 {
+                    let end = ends[first + zone.count] as usize;
+                    let end_before = above[first + zone.count] as usize;
+                    if end - start == end_before - before
+                        && same(rows.text, start, before, end - start)
+                    {
+                        continue;
+                    }
+                }
+                for slot in zone.first..zone.first + zone.count {
+                    let column = first + (slot - zone.first);
+                    // SAFETY: a record has `stride` + 1 ends here, and every column is below that.
+                    let (mut end, mut end_before) = unsafe {
+                        (
+                            *ends.get_unchecked(column + 1) as usize,
+                            *above.get_unchecked(column + 1) as usize,
+                        )
+                    };
+                    let (next, next_before) = (end + 1, end_before + 1);
+                    if column == last {
+                        let cut = |start: usize, end: usize| {
+                            end - usize::from(end > start && rows.text[end - 1] == b'\r')
+                        };
+                        (end, end_before) = (cut(start, end), cut(before, end_before));
+                    }
+                    let len = end - start;
+                    // SAFETY: there is a count for each slot, and room for a key of every record.
+                    unsafe {
+                        let count = self.counts.get_unchecked_mut(slot);
+                        let at = slot * STRIDE + *count as usize;
+                        let key = self.keys.get_unchecked_mut(at);
+                        *self.rows.get_unchecked_mut(at) = row as u16;
+                        let same_len = len == end_before - before;
+                        let equal = if len <= STEP {
+                            look(rows.text, start, len, before, key) & same_len
+                        } else {
+                            *key = place_of(start, len);
+                            same_len && same(rows.text, start, before, len)
+                        };
+                        *count += u32::from(!equal | (row == 0));
+                    }
+                    (start, before) = (next, next_before);
+                }
+            }
+        }
+    }
+}
+
+/// Whether two pieces of the text are the same.
+#[inline(always)]
+fn same_bytes(text: &[u8], a: usize, b: usize, len: usize) -> bool {
+    text[a..a + len] == text[b..b + len]
+}
+
+/// The key of a field, and whether the bytes at `before` are the same.
+#[inline(always)]
+fn look(text: &[u8], start: usize, len: usize, before: usize, key: &mut Key) -> bool {
+    let word = |at: usize| word(text, at);
+    let [low, high] = if len > KEY_BYTES { [u64::MAX; 2] } else { MASKS[len] };
+    let short = [word(start) & low, word(start + 8) & high];
+    if len > KEY_BYTES {
+        *key = place_of(start, len);
+        return same_bytes(text, start, before, len);
+    }
+    *key = [short[0], short[1] | (len as u64) << 56];
+    short == [word(before) & low, word(before + 8) & high]
+}
