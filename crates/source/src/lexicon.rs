@@ -41,6 +41,8 @@ const INDEX_PER_TEXT: usize = 6;
 const EMPTY: u16 = 0;
 /// Codes that are written at once.
 const FILL: usize = 8;
+/// Keys that are looked up together, so that the loads of many are under way at once.
+const GROUP: usize = 64;
 /// Most texts that are remembered; more can only be many texts of one value.
 const TEXTS_MAX: usize = u16::MAX as usize;
 /// What to do about fields whose text is new.
@@ -231,45 +233,58 @@ impl Lexicon {
         hash: impl Fn(Key) -> u64,
     ) {
         assert_eq!(codes.len(), rows.count + FILL);
-        let ends = changes.rows[1..].iter().map(|r| *r as usize).chain([rows.count]);
-        for ((key, row), end) in changes.keys.iter().zip(changes.rows).zip(ends) {
-            let row = *row as usize;
-            let code = match placed(*key) {
-                None => match self.find(*key, hash(*key), |_| true) {
-                    Some(code) => code,
-                    None => {
-                        let (bytes, len) = text_of(*key);
-                        self.code_of_text(&bytes[..len], *key, row, misses)
-                    }
-                },
-                Some((start, end)) => {
-                    let text = &rows.text[start..end];
-                    let key = long_key(text);
-                    match self.find(key, hash(key), |number| self.is_text_of(number, text)) {
-                        Some(code) => code,
-                        None => self.code_of_text(text, key, row, misses),
-                    }
-                }
-            };
-            codes[row..row + FILL].copy_from_slice(&[code; FILL]);
-            if end - row > FILL {
-                codes[row + FILL..end].fill(code);
+        let mut keys = [[0; 2]; GROUP];
+        let mut numbers = [0; GROUP];
+        let groups = changes.keys.chunks(GROUP).zip(changes.rows.chunks(GROUP));
+        for (group, (group_keys, group_rows)) in groups.enumerate() {
+            let mask = self.index.len() - 1;
+            for ((key, number), given) in keys.iter_mut().zip(&mut numbers).zip(group_keys) {
+                *key = match placed(*given) {
+                    None => *given,
+                    Some((start, end)) => long_key(&rows.text[start..end]),
+                };
+                *number = hash(*key) as usize & mask;
             }
-            if let Some(error) = misses.error.take() {
-                (row + 1..end).for_each(|row| (misses.bad)(row, error));
+            for number in &mut numbers[..group_keys.len()] {
+                // SAFETY: the index has a power of two of places.
+                *number = unsafe { *self.index.get_unchecked(*number) as usize };
+            }
+            let next = changes.rows.get((group + 1) * GROUP).map_or(rows.count, |r| *r as usize);
+            for (i, row) in group_rows.iter().enumerate() {
+                let row = *row as usize;
+                let end = group_rows.get(i + 1).map_or(next, |r| *r as usize);
+                let code = match placed(group_keys[i]) {
+                    None => match self.known(keys[i], numbers[i], |_| true) {
+                        Some(code) => code,
+                        None => {
+                            let (bytes, len) = text_of(keys[i]);
+                            self.code_of_text(&bytes[..len], keys[i], row, misses)
+                        }
+                    },
+                    Some((start, end)) => {
+                        let text = &rows.text[start..end];
+                        match self.known(keys[i], numbers[i], |n| self.is_text_of(n, text)) {
+                            Some(code) => code,
+                            None => self.code_of_text(text, keys[i], row, misses),
+                        }
+                    }
+                };
+                codes[row..row + FILL].copy_from_slice(&[code; FILL]);
+                if end - row > FILL {
+                    codes[row + FILL..end].fill(code);
+                }
+                if let Some(error) = misses.error.take() {
+                    (row + 1..end).for_each(|row| (misses.bad)(row, error));
+                }
             }
         }
     }
 
-    /// The code of a text at the first place of its key.
+    /// The code of a text if it is that of a number, which the index had at the place of its key.
     #[inline(always)]
-    fn find(&self, key: Key, hash: u64, is_text: impl Fn(usize) -> bool) -> Option<u16> {
-        let place = hash as usize & (self.index.len() - 1);
-        // SAFETY: the index has a power of two of places, and the numbers in it are those of keys.
-        let (number, known) = unsafe {
-            let number = *self.index.get_unchecked(place) as usize;
-            (number, *self.keys.get_unchecked(number))
-        };
+    fn known(&self, key: Key, number: usize, is_text: impl Fn(usize) -> bool) -> Option<u16> {
+        // SAFETY: the numbers in the index are those of keys.
+        let known = unsafe { *self.keys.get_unchecked(number) };
         // Number 0 is a key that no field has, so that an empty place is never equal.
         // SAFETY: each key has a code.
         ((key[0] ^ known[0]) | (key[1] ^ known[1]) == 0 && is_text(number))
