@@ -10,7 +10,9 @@ use coload_format::{
     Bitmap, Column, DataType, Error, Plain, Result, Value, Values, ordinal_from_f32,
     ordinal_from_f64, parse_value,
 };
-use coload_transform::{CODES_PROVISIONAL_MAX, FragmentColumn, NULL_CODE, TemporaryDictionary};
+use coload_transform::{
+    CODES_PROVISIONAL_MAX, FragmentColumn, NULL_CODE, ProvisionalCodes, TemporaryDictionary,
+};
 use datafusion::arrow::array::cast::AsArray;
 use datafusion::arrow::array::{Array, ArrayRef, ArrowPrimitiveType, PrimitiveArray};
 use datafusion::arrow::compute::{CastOptions, cast_with_options};
@@ -179,6 +181,7 @@ impl ColumnRows {
         match self.codes.code(&plain) {
             Some(codes) => {
                 let nulls = plain.null_count() > 0;
+                let codes = ProvisionalCodes::new(&codes, CODES_PROVISIONAL_MAX);
                 FragmentColumn::Codes { codes, dictionary: 0, nulls }
             }
             None => FragmentColumn::Plain(plain),

@@ -6,7 +6,7 @@ use coload_format::{
     Bitmap, DataType, EncodedStrings, Physical, Plain, Result, SOURCE_PADDING, Strings,
     SymbolEncoder, Value, Values,
 };
-use coload_transform::{FragmentColumn, NULL_CODE};
+use coload_transform::{FragmentColumn, NULL_CODE, ProvisionalCodes};
 use std::sync::Arc;
 
 use crate::field::FieldError;
@@ -349,7 +349,8 @@ impl ColumnParser {
         });
         let column = match (&self.plan, self.rules.data_type.physical()) {
             (ColumnPlan::Codes, _) => {
-                let codes = std::mem::take(&mut self.codes);
+                let distinct = self.lexicon.dictionary().values.len();
+                let codes = ProvisionalCodes::new(&self.codes, distinct);
                 FragmentColumn::Codes { codes, dictionary, nulls: self.lexicon.has_nulls() }
             }
             (ColumnPlan::Text(_), _) => {

@@ -152,11 +152,12 @@ fn join_temporaries(
 
 fn used_codes(columns: &[FragmentColumn], of: u32, count: usize) -> Vec<bool> {
     let mut used = vec![false; count];
+    let mut scratch = Vec::new();
     for column in columns {
         if let FragmentColumn::Codes { codes, dictionary, .. } = column
             && *dictionary == of
         {
-            for code in codes {
+            for code in codes.get(&mut scratch) {
                 if let Some(u) = used.get_mut(*code as usize) {
                     *u = true;
                 }
@@ -192,12 +193,13 @@ pub fn dictionary_pays(dictionary: &Dictionary, rows: u64) -> bool {
 
 fn pack_joined(columns: &[FragmentColumn], joined: JoinedDictionary) -> PartitionColumn {
     let null = joined.dictionary.len() as u16;
-    let mut translated: Vec<u16> = Vec::new();
+    let (mut translated, mut scratch) = (Vec::new(), Vec::new());
     let pages = columns
         .iter()
         .filter_map(|column| {
             let FragmentColumn::Codes { codes, dictionary, .. } = column else { return None };
             let table = &joined.tables[*dictionary as usize];
+            let codes = codes.get(&mut scratch);
             let runs = CodeRuns::find(codes, joined.dictionary.len()).and_then(|runs| {
                 translate(runs.starts().map(|i| codes[i]), table, &mut translated);
                 runs.store(&encode_codes_u16(&translated, null))
@@ -235,7 +237,7 @@ fn compress_plain(
             }
             FragmentColumn::Plain(plain) => plain,
             FragmentColumn::Codes { codes, dictionary, .. } => {
-                look_up(&codes, &temporaries[dictionary as usize])
+                look_up(codes.get(&mut Vec::new()), &temporaries[dictionary as usize])
             }
         };
         let encoder = match (&plain.values, encoder) {
@@ -304,7 +306,7 @@ fn compress_sorted(
         let plain = match column {
             FragmentColumn::Plain(plain) => plain,
             FragmentColumn::Codes { codes, dictionary, .. } => {
-                look_up(&codes, &temporaries[dictionary as usize])
+                look_up(codes.get(&mut Vec::new()), &temporaries[dictionary as usize])
             }
             FragmentColumn::Page(page) => decode_page(&page, &decoders, physical)?,
         };

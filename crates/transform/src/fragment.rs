@@ -34,13 +34,72 @@ impl TemporaryDictionary {
     }
 }
 
+/// Provisional codes of a fragment's rows, in as many bytes as they need: a partition's fragments
+/// wait in memory for the compress step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ProvisionalCodes {
+    /// Codes below 255, which is NULL.
+    Narrow(Vec<u8>),
+    /// Codes, and [`NULL_CODE`].
+    Wide(Vec<u16>),
+}
+
+impl ProvisionalCodes {
+    /// Keeps codes of a dictionary of `distinct` values.
+    pub fn new(codes: &[u16], distinct: usize) -> Self {
+        match distinct <= usize::from(u8::MAX) {
+            // NULL becomes 255.
+            true => ProvisionalCodes::Narrow(codes.iter().map(|c| *c as u8).collect()),
+            false => ProvisionalCodes::Wide(codes.to_vec()),
+        }
+    }
+
+    /// Rows.
+    pub fn len(&self) -> usize {
+        match self {
+            ProvisionalCodes::Narrow(codes) => codes.len(),
+            ProvisionalCodes::Wide(codes) => codes.len(),
+        }
+    }
+
+    /// Whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes held.
+    pub fn bytes(&self) -> usize {
+        match self {
+            ProvisionalCodes::Narrow(codes) => codes.len(),
+            ProvisionalCodes::Wide(codes) => codes.len() * 2,
+        }
+    }
+
+    /// The codes; `scratch` holds them if they are kept in another form.
+    pub fn get<'a>(&'a self, scratch: &'a mut Vec<u16>) -> &'a [u16] {
+        match self {
+            ProvisionalCodes::Wide(codes) => codes,
+            ProvisionalCodes::Narrow(codes) => {
+                const NULL: u16 = u8::MAX as u16;
+                scratch.clear();
+                let widen = |c: &u8| match u16::from(*c) {
+                    NULL => NULL_CODE,
+                    code => code,
+                };
+                scratch.extend(codes.iter().map(widen));
+                scratch
+            }
+        }
+    }
+}
+
 /// One column of a fragment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FragmentColumn {
     /// Provisional codes.
     Codes {
         /// A code for each row.
-        codes: Vec<u16>,
+        codes: ProvisionalCodes,
         /// Which of the partition's temporary dictionaries they belong to.
         dictionary: u32,
         /// Whether any row is NULL.
@@ -66,7 +125,7 @@ impl FragmentColumn {
     /// Bytes held.
     pub fn bytes(&self) -> usize {
         match self {
-            FragmentColumn::Codes { codes, .. } => codes.len() * 2,
+            FragmentColumn::Codes { codes, .. } => codes.bytes(),
             FragmentColumn::Page(page) => page.bytes.len(),
             FragmentColumn::Plain(plain) => match &plain.values {
                 Values::Int(v) => v.len() * 8,

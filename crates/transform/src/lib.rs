@@ -16,7 +16,8 @@ pub use compress::{
     sort_temporaries,
 };
 pub use fragment::{
-    CODES_PROVISIONAL_MAX, Fragment, FragmentColumn, NULL_CODE, TemporaryDictionary,
+    CODES_PROVISIONAL_MAX, Fragment, FragmentColumn, NULL_CODE, ProvisionalCodes,
+    TemporaryDictionary,
 };
 pub use merge::{merge_column, merge_dictionaries};
 pub use restore::restore_codes;

@@ -14,7 +14,9 @@ use std::collections::hash_map::Entry;
 use coload_format::{Physical, Plain, Result, Value};
 
 use crate::compress::decode_page;
-use crate::{CODES_PROVISIONAL_MAX, FragmentColumn, NULL_CODE, TemporaryDictionary};
+use crate::{
+    CODES_PROVISIONAL_MAX, FragmentColumn, NULL_CODE, ProvisionalCodes, TemporaryDictionary,
+};
 
 /// Turns the plain fragments of a column into codes of one more temporary dictionary if they left
 /// codes for values that no row has.
@@ -55,6 +57,7 @@ pub fn restore_codes(
     temporaries.push(restored);
     for (index, codes) in plains {
         let nulls = codes.contains(&NULL_CODE);
+        let codes = ProvisionalCodes::new(&codes, temporaries[dictionary as usize].values.len());
         columns[index] = FragmentColumn::Codes { codes, dictionary, nulls };
     }
     Ok(())
@@ -67,9 +70,10 @@ fn used_values(
 ) -> HashMap<Value, ()> {
     let mut used: Vec<Vec<bool>> =
         temporaries.iter().map(|t| vec![false; t.values.len()]).collect();
+    let mut scratch = Vec::new();
     for column in columns {
         let FragmentColumn::Codes { codes, dictionary, .. } = column else { continue };
-        for code in codes {
+        for code in codes.get(&mut scratch) {
             if let Some(used) = used[*dictionary as usize].get_mut(*code as usize) {
                 *used = true;
             }
@@ -128,12 +132,14 @@ mod tests {
     fn a_dictionary_filled_by_rejects_is_no_reason_to_leave_codes() {
         let limit = CODES_PROVISIONAL_MAX as i64;
         let full = TemporaryDictionary { values: Values::Int((0..limit).collect()), stale: true };
-        let coded = FragmentColumn::Codes { codes: vec![3, 7, 3], dictionary: 0, nulls: false };
+        let codes = |codes: &[u16]| ProvisionalCodes::new(codes, 9);
+        let coded = FragmentColumn::Codes { codes: codes(&[3, 7, 3]), dictionary: 0, nulls: false };
         let mut temporaries = vec![full.clone()];
         let mut columns = vec![coded.clone(), plain([limit, 7, limit].into_iter())];
         restore_codes(&mut columns, &mut temporaries, Physical::Int).unwrap();
         assert_eq!(temporaries[1].values, Values::Int(vec![limit, 7]));
-        let expected = FragmentColumn::Codes { codes: vec![0, 1, 0], dictionary: 1, nulls: false };
+        let expected =
+            FragmentColumn::Codes { codes: codes(&[0, 1, 0]), dictionary: 1, nulls: false };
         assert_eq!(columns, [coded.clone(), expected]);
 
         // As many values as a dictionary may hold, and one more: 3 is in a coded row only.

@@ -8,8 +8,8 @@ use coload_format::bitpack::BLOCK;
 use coload_format::page::{PageDetail, PageView, decode_text, encode_plain};
 use coload_format::{Code, Physical, Plain, SymbolDecoder, Value, Values};
 use coload_transform::{
-    EncodingPolicy, FragmentColumn, NULL_CODE, PartitionColumn, TemporaryDictionary,
-    compress_column, merge_column, restore_codes, sort_temporaries,
+    EncodingPolicy, FragmentColumn, NULL_CODE, PartitionColumn, ProvisionalCodes,
+    TemporaryDictionary, compress_column, merge_column, restore_codes, sort_temporaries,
 };
 use proptest::prelude::*;
 
@@ -79,6 +79,7 @@ fn compress(
                     |row: &Option<Value>| row.as_ref().map_or(NULL_CODE, |v| code_of(temporary, v));
                 let codes: Vec<u16> = rows.iter().map(code).collect();
                 let nulls = codes.contains(&NULL_CODE);
+                let codes = ProvisionalCodes::new(&codes, temporary.values.len());
                 FragmentColumn::Codes { codes, dictionary: *worker as u32, nulls }
             }
         })

@@ -138,6 +138,8 @@ pub fn encode_int(values: &[i64], nulls: Option<&Bitmap>) -> Page {
     if min > max {
         (min, max) = (0, 0);
     }
+    // Pages wait in memory; what was reserved too much would wait with them.
+    bytes.shrink_to_fit();
     Page {
         detail: PageDetail::Int { min, max },
         rows: values.len() as u32,
@@ -181,6 +183,8 @@ pub fn encode_wide(values: &[i128], nulls: Option<&Bitmap>) -> Page {
     if min > max {
         (min, max) = (0, 0);
     }
+    // Pages wait in memory; what was reserved too much would wait with them.
+    bytes.shrink_to_fit();
     Page {
         detail: PageDetail::Wide { min, max },
         rows: values.len() as u32,
@@ -226,6 +230,7 @@ pub fn encode_text(
     }
     assert_eq!(end, text.len() as u64);
     bytes.extend_from_slice(text);
+    bytes.shrink_to_fit();
     Ok(Page {
         detail: PageDetail::Text { symbols },
         rows: lengths.len() as u32,
