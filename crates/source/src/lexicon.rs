@@ -30,7 +30,7 @@ use crate::field::{FieldError, FieldRules};
 use crate::rows::Rows;
 #[cfg(target_arch = "x86_64")]
 use key::crc;
-use key::{GOLDEN, Hash, KEY_BYTES, Key, long_key, multiply, placed, same_long, text_of};
+use key::{GOLDEN, Hash, IS_LONG, KEY_BYTES, Key, long_key, multiply, placed, same_long, text_of};
 
 pub(crate) use changes::{BLOCK_ROWS, Changes, FieldChanges};
 
@@ -233,62 +233,96 @@ impl Lexicon {
         hash: impl Fn(Key) -> u64,
     ) {
         assert_eq!(codes.len(), rows.count + FILL);
-        let mut keys = [[0; 2]; GROUP];
+        let mut long_keys = [[0; 2]; GROUP];
         let mut numbers = [0; GROUP];
+        let mut found = [0; GROUP];
         let groups = changes.keys.chunks(GROUP).zip(changes.rows.chunks(GROUP));
-        for (group, (group_keys, group_rows)) in groups.enumerate() {
-            let mask = self.index.len() - 1;
-            for ((key, number), given) in keys.iter_mut().zip(&mut numbers).zip(group_keys) {
-                *key = match placed(*given) {
-                    None => *given,
-                    Some((start, end)) => long_key(&rows.text[start..end]),
-                };
-                *number = hash(*key) as usize & mask;
-            }
-            for number in &mut numbers[..group_keys.len()] {
-                // SAFETY: the index has a power of two of places.
-                *number = unsafe { *self.index.get_unchecked(*number) as usize };
-            }
+        for (group, (given, group_rows)) in groups.enumerate() {
             let next = changes.rows.get((group + 1) * GROUP).map_or(rows.count, |r| *r as usize);
-            for (i, row) in group_rows.iter().enumerate() {
-                let row = *row as usize;
-                let end = group_rows.get(i + 1).map_or(next, |r| *r as usize);
-                let code = match placed(group_keys[i]) {
-                    None => match self.known(keys[i], numbers[i], |_| true) {
-                        Some(code) => code,
-                        None => {
-                            let (bytes, len) = text_of(keys[i]);
-                            self.code_of_text(&bytes[..len], keys[i], row, misses)
-                        }
-                    },
+            let long = given.iter().fold(0, |tags, key| tags | key[1]) & IS_LONG != 0;
+            let keys = if long {
+                for (key, given) in long_keys.iter_mut().zip(given) {
+                    *key = match placed(*given) {
+                        None => *given,
+                        Some((start, end)) => long_key(&rows.text[start..end]),
+                    };
+                }
+                &long_keys[..given.len()]
+            } else {
+                given
+            };
+            let mut missing = self.find(keys, &mut numbers, &mut found, &hash);
+            if long {
+                for (i, given) in given.iter().enumerate() {
+                    if let Some((start, end)) = placed(*given) {
+                        let is_text = self.is_text_of(numbers[i], &rows.text[start..end]);
+                        missing |= u64::from(!is_text) << i;
+                    }
+                }
+            }
+            let end_of = |i: usize| group_rows.get(i + 1).map_or(next, |r| *r as usize);
+            while missing != 0 {
+                let i = missing.trailing_zeros() as usize;
+                missing &= missing - 1;
+                let row = group_rows[i] as usize;
+                found[i] = match placed(given[i]) {
                     Some((start, end)) => {
-                        let text = &rows.text[start..end];
-                        match self.known(keys[i], numbers[i], |n| self.is_text_of(n, text)) {
-                            Some(code) => code,
-                            None => self.code_of_text(text, keys[i], row, misses),
-                        }
+                        self.code_of_text(&rows.text[start..end], keys[i], row, misses)
+                    }
+                    None => {
+                        let (text, len) = text_of(keys[i]);
+                        self.code_of_text(&text[..len], keys[i], row, misses)
                     }
                 };
+                if let Some(error) = misses.error.take() {
+                    (row + 1..end_of(i)).for_each(|row| (misses.bad)(row, error));
+                }
+            }
+            let first = group_rows[0] as usize;
+            if next - first == given.len() {
+                codes[first..next].copy_from_slice(&found[..given.len()]);
+                continue;
+            }
+            for (i, (row, code)) in group_rows.iter().zip(found).enumerate() {
+                let (row, end) = (*row as usize, end_of(i));
                 codes[row..row + FILL].copy_from_slice(&[code; FILL]);
                 if end - row > FILL {
                     codes[row + FILL..end].fill(code);
-                }
-                if let Some(error) = misses.error.take() {
-                    (row + 1..end).for_each(|row| (misses.bad)(row, error));
                 }
             }
         }
     }
 
-    /// The code of a text if it is that of a number, which the index had at the place of its key.
+    /// The codes of texts that stand at the first place of their key, and a bit for each that does
+    /// not; of a long text the bytes are yet to be compared with those of its number.
     #[inline(always)]
-    fn known(&self, key: Key, number: usize, is_text: impl Fn(usize) -> bool) -> Option<u16> {
-        // SAFETY: the numbers in the index are those of keys.
-        let known = unsafe { *self.keys.get_unchecked(number) };
-        // Number 0 is a key that no field has, so that an empty place is never equal.
-        // SAFETY: each key has a code.
-        ((key[0] ^ known[0]) | (key[1] ^ known[1]) == 0 && is_text(number))
-            .then(|| unsafe { *self.codes.get_unchecked(number) })
+    fn find(
+        &self,
+        keys: &[Key],
+        numbers: &mut [usize; GROUP],
+        found: &mut [u16; GROUP],
+        hash: impl Fn(Key) -> u64,
+    ) -> u64 {
+        let mask = self.index.len() - 1;
+        // Three loops, so that the loads of many keys are under way at once.
+        for (key, number) in keys.iter().zip(numbers.iter_mut()) {
+            *number = hash(*key) as usize & mask;
+        }
+        for number in &mut numbers[..keys.len()] {
+            // SAFETY: the index has a power of two of places.
+            *number = unsafe { *self.index.get_unchecked(*number) as usize };
+        }
+        let mut missing = 0;
+        for (i, ((key, number), code)) in keys.iter().zip(numbers).zip(found).enumerate() {
+            // SAFETY: the numbers in the index are those of keys, and each key has a code.
+            let (known, known_code) =
+                unsafe { (*self.keys.get_unchecked(*number), *self.codes.get_unchecked(*number)) };
+            // Number 0 is a key that no field has, so that an empty place is never equal.
+            let differ = (key[0] ^ known[0]) | (key[1] ^ known[1]);
+            missing |= u64::from(differ != 0) << i;
+            *code = known_code;
+        }
+        missing
     }
 
     /// The code of one field, known or new.

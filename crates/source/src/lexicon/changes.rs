@@ -23,7 +23,7 @@ pub(crate) const BLOCK_ROWS: usize = 512;
 const STRIDE: usize = BLOCK_ROWS + 4;
 /// Fewest columns of a zone.
 const ZONE_COLUMNS: usize = 3;
-/// Longest field that is compared in one step.
+/// Bytes that are compared in one step.
 const STEP: usize = 64;
 
 /// The changed fields of some columns.
@@ -132,22 +132,21 @@ impl Changes {
             true
         };
         let look = |text: &[u8], start: usize, len: usize, before: usize, key: &mut Key| {
-            let mask = _bzhi_u64(u64::MAX, len as u32);
-            let now = load(text, start, mask);
-            let differ = _mm512_cmpneq_epi8_mask(now, load(text, before, mask));
-            let low = _mm512_castsi512_si128(now);
-            let tagged = _mm_or_si128(low, _mm_set_epi64x((len as i64) << 56, 0));
-            let [low_place, high_place] = place_of(start, len);
-            let place = _mm_set_epi64x(high_place as i64, low_place as i64);
-            let whole = if len > KEY_BYTES { place } else { tagged };
-            // SAFETY: a key has 16 bytes.
-            unsafe { _mm_storeu_si128(std::ptr::from_mut(key).cast(), whole) };
-            differ == 0
+            let mask = _bzhi_u32(u32::from(u16::MAX), len as u32) as u16;
+            // SAFETY: both places lie in the text, and 64 bytes of padding follow it; a key has 16
+            // bytes.
+            unsafe {
+                let load = |at: usize| _mm_maskz_loadu_epi8(mask, text.as_ptr().add(at).cast());
+                let now = load(start);
+                let tag = _mm_slli_si128::<15>(_mm_cvtsi32_si128(len as i32));
+                _mm_storeu_si128(std::ptr::from_mut(key).cast(), _mm_or_si128(now, tag));
+                _mm_cmpneq_epi8_mask(now, load(before)) == 0
+            }
         };
         self.collect_with(rows, same, look);
     }
 
-    /// `same` compares any two pieces of the text; `look` makes the key of a field of up to 64 bytes,
+    /// `same` compares any two pieces of the text; `look` makes the key of a field of up to 15 bytes,
     /// and says whether the bytes at another place are the same.
     #[inline(always)]
     fn collect_with(
@@ -175,11 +174,17 @@ impl Changes {
                 }
                 for slot in zone.first..zone.first + zone.count {
                     let column = first + (slot - zone.first);
-                    // SAFETY: a record has `stride` + 1 ends here, and every column is below that.
-                    let (mut end, mut end_before) = unsafe {
+                    // SAFETY: a record has `stride` + 1 ends here, and every column is below that;
+                    // there is a count for each slot, and room for a key of every record.
+                    let (mut end, mut end_before, count, key) = unsafe {
+                        let count = self.counts.get_unchecked_mut(slot);
+                        let at = slot * STRIDE + *count as usize;
+                        *self.rows.get_unchecked_mut(at) = row as u16;
                         (
                             *ends.get_unchecked(column + 1) as usize,
                             *above.get_unchecked(column + 1) as usize,
+                            count,
+                            self.keys.get_unchecked_mut(at),
                         )
                     };
                     let (next, next_before) = (end + 1, end_before + 1);
@@ -190,21 +195,14 @@ impl Changes {
                         (end, end_before) = (cut(start, end), cut(before, end_before));
                     }
                     let len = end - start;
-                    // SAFETY: there is a count for each slot, and room for a key of every record.
-                    unsafe {
-                        let count = self.counts.get_unchecked_mut(slot);
-                        let at = slot * STRIDE + *count as usize;
-                        let key = self.keys.get_unchecked_mut(at);
-                        *self.rows.get_unchecked_mut(at) = row as u16;
-                        let same_len = len == end_before - before;
-                        let equal = if len <= STEP {
-                            look(rows.text, start, len, before, key) & same_len
-                        } else {
-                            *key = place_of(start, len);
-                            same_len && same(rows.text, start, before, len)
-                        };
-                        *count += u32::from(!equal | (row == 0));
-                    }
+                    let same_len = len == end_before - before;
+                    let equal = if len <= KEY_BYTES {
+                        look(rows.text, start, len, before, key) & same_len
+                    } else {
+                        *key = place_of(start, len);
+                        same_len && same(rows.text, start, before, len)
+                    };
+                    *count += u32::from(!equal | (row == 0));
                     (start, before) = (next, next_before);
                 }
             }
@@ -222,12 +220,8 @@ fn same_bytes(text: &[u8], a: usize, b: usize, len: usize) -> bool {
 #[inline(always)]
 fn look(text: &[u8], start: usize, len: usize, before: usize, key: &mut Key) -> bool {
     let word = |at: usize| word(text, at);
-    let [low, high] = if len > KEY_BYTES { [u64::MAX; 2] } else { MASKS[len] };
+    let [low, high] = MASKS[len];
     let short = [word(start) & low, word(start + 8) & high];
-    if len > KEY_BYTES {
-        *key = place_of(start, len);
-        return same_bytes(text, start, before, len);
-    }
     *key = [short[0], short[1] | (len as u64) << 56];
     short == [word(before) & low, word(before + 8) & high]
 }

@@ -4,6 +4,8 @@
 pub(super) const KEY_BYTES: usize = 15;
 /// What a longer field has in place of its length.
 const LONG: u64 = 32;
+/// The bit of a key's last word that says so.
+pub(super) const IS_LONG: u64 = LONG << 56;
 pub(super) const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 const KEY_MIX: u64 = 0xD6E8_FEB8_6659_FD93;
 
