@@ -335,16 +335,25 @@ fn find_runs(rows: usize, bits: usize, differ: impl Fn(usize) -> bool) -> Option
 /// The runs that start at `starts`, cut where they are longer than the best width says; `None` if
 /// storing them takes about as much space as the rows.
 fn cut_runs(rows: usize, bits: usize, starts: Vec<u32>) -> Option<Found> {
-    let ends = starts[1..].iter().copied().chain([rows as u32]);
-    let lengths: Vec<u32> = ends.zip(&starts).map(|(end, start)| end - start).collect();
-    let pieces =
-        |width: u8| -> usize { lengths.iter().map(|l| (*l as usize).div_ceil(1 << width)).sum() };
-    let cost = |width: &u8| pieces(*width) * (bits + usize::from(*width));
-    let width = WIDTHS.into_iter().min_by_key(cost)?;
-    if cost(&width) * 10 > rows * bits * 9 {
+    let mut lengths: Vec<u32> = starts[1..].iter().zip(&starts).map(|(e, s)| e - s).collect();
+    lengths.push(rows as u32 - starts.last()?);
+    let longest_run = lengths.iter().copied().max()?;
+    let cost = |width: u8| count_pieces(&lengths, width) * (bits + usize::from(width));
+    let mut best = (usize::MAX, 0);
+    for width in WIDTHS {
+        best = best.min((cost(width), width));
+        if longest_run <= 1 << width {
+            break; // more bits say no more
+        }
+    }
+    let (cost, width) = best;
+    if cost * 10 > rows * bits * 9 {
         return None;
     }
     let longest = 1u32 << width;
+    if longest_run <= longest {
+        return Some(Found { starts, lengths, width });
+    }
     let mut found = Found { starts: Vec::new(), lengths: Vec::new(), width };
     for (start, length) in starts.iter().zip(&lengths) {
         let mut at = 0;
@@ -356,6 +365,18 @@ fn cut_runs(rows: usize, bits: usize, starts: Vec<u32>) -> Option<Found> {
         }
     }
     Some(found)
+}
+
+/// Runs when none is longer than `1 << width`.
+#[inline(always)]
+fn count_pieces_inner(lengths: &[u32], width: u8) -> usize {
+    let less_one = (1u32 << width) - 1;
+    let pieces = |part: &[u32]| part.iter().map(|l| (l + less_one) >> width).sum::<u32>() as usize;
+    lengths.chunks(BLOCK).map(pieces).sum()
+}
+
+simd_dispatch! {
+    fn count_pieces(lengths: &[u32], width: u8) -> usize = count_pieces_inner;
 }
 
 fn pack_lengths(lengths: &[u32], width: u8) -> Vec<u8> {

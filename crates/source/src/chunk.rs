@@ -15,7 +15,7 @@ use coload_transform::Fragment;
 
 use crate::column::{BadField, ColumnParser};
 use crate::field::FieldError;
-use crate::lexicon::{BLOCK_ROWS, Changes, TooManyValues};
+use crate::lexicon::{BLOCK_ROWS, Changes, LookUp, TooManyValues};
 use crate::rows::Rows;
 use crate::tokenise::{Seen, Separators, tokenise};
 
@@ -128,6 +128,7 @@ pub struct ChunkParser {
     columns: Vec<ColumnParser>,
     ends: Vec<u32>,
     changes: Changes,
+    look_up: LookUp,
     rows: usize,
     lines: u64,
     bad: Vec<BadField>,
@@ -146,6 +147,7 @@ impl ChunkParser {
             columns,
             ends: Vec::new(),
             changes: Changes::default(),
+            look_up: LookUp::default(),
             rows: 0,
             lines: 0,
             bad: Vec::new(),
@@ -303,7 +305,8 @@ impl ChunkParser {
             for (column, parser) in self.columns.iter_mut().enumerate() {
                 let parsed = if parser.is_coded() {
                     slot += 1;
-                    parser.parse_changes(&block, column, self.changes.of(slot - 1), &mut bad)
+                    let changes = self.changes.of(slot - 1);
+                    parser.parse_changes(&block, column, changes, &mut self.look_up, &mut bad)
                 } else {
                     parser.parse(&block, column, seen, &mut bad)
                 };

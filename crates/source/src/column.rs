@@ -10,7 +10,7 @@ use coload_transform::{FragmentColumn, NULL_CODE, ProvisionalCodes};
 use std::sync::Arc;
 
 use crate::field::FieldError;
-use crate::lexicon::{Changes, ColumnRules, FieldChanges, Lexicon, TooManyValues};
+use crate::lexicon::{Changes, ColumnRules, FieldChanges, Lexicon, LookUp, TooManyValues};
 use crate::rows::Rows;
 use crate::tokenise::Seen;
 
@@ -146,7 +146,13 @@ impl ColumnParser {
             ColumnPlan::Codes => {
                 let mut changes = Changes::default();
                 changes.collect(rows, std::iter::once(column));
-                return self.parse_changes(rows, column, changes.of(0), bad);
+                return self.parse_changes(
+                    rows,
+                    column,
+                    changes.of(0),
+                    &mut LookUp::default(),
+                    bad,
+                );
             }
             ColumnPlan::Text(encoder) => {
                 let encoder = Arc::clone(encoder);
@@ -175,10 +181,11 @@ impl ColumnParser {
         rows: &Rows<'_>,
         column: usize,
         changes: FieldChanges<'_>,
+        scratch: &mut LookUp,
         bad: &mut Vec<BadField>,
     ) -> std::result::Result<(), TooManyValues> {
         let tell = |row: usize, error: FieldError| bad.push(BadField { row, column, error });
-        self.lexicon.encode(rows, changes, &self.rules, &mut self.codes, tell)
+        self.lexicon.encode(rows, changes, &self.rules, &mut self.codes, scratch, tell)
     }
 
     fn parse_ints(

@@ -54,6 +54,20 @@ struct Misses<'a, B: FnMut(usize, FieldError)> {
     error: Option<FieldError>,
 }
 
+/// What a look-up of a group needs besides the lexicon; the same for all columns.
+#[derive(Debug)]
+pub(crate) struct LookUp {
+    long_keys: [Key; GROUP],
+    numbers: [usize; GROUP],
+    found: [u16; GROUP],
+}
+
+impl Default for LookUp {
+    fn default() -> Self {
+        LookUp { long_keys: [[0; 2]; GROUP], numbers: [0; GROUP], found: [0; GROUP] }
+    }
+}
+
 /// A column being read: its type, its rules and whether it may be NULL.
 #[derive(Debug, Clone)]
 pub struct ColumnRules {
@@ -181,13 +195,14 @@ impl Lexicon {
         changes: FieldChanges<'_>,
         rules: &ColumnRules,
         out: &mut Vec<u16>,
+        scratch: &mut LookUp,
         mut bad: impl FnMut(usize, FieldError),
     ) -> Result<(), TooManyValues> {
         let before = out.len();
         // A code is written eight times before the next is known.
         out.resize(before + rows.count + FILL, 0);
         let mut misses = Misses { rules, bad: &mut bad, too_many: false, error: None };
-        self.look_up(rows, changes, &mut out[before..], &mut misses);
+        self.look_up(rows, changes, &mut out[before..], &mut misses, scratch);
         out.truncate(before + rows.count);
         if misses.too_many {
             out.truncate(before);
@@ -203,6 +218,7 @@ impl Lexicon {
         changes: FieldChanges<'_>,
         codes: &mut [u16],
         misses: &mut Misses<'_, impl FnMut(usize, FieldError)>,
+        scratch: &mut LookUp,
     ) {
         #[cfg(target_arch = "x86_64")]
         if self.hash == Hash::Crc {
@@ -213,14 +229,15 @@ impl Lexicon {
                 changes: FieldChanges<'_>,
                 codes: &mut [u16],
                 misses: &mut Misses<'_, impl FnMut(usize, FieldError)>,
+                scratch: &mut LookUp,
             ) {
-                lexicon.look_up_with(rows, changes, codes, misses, |key| crc(key));
+                lexicon.look_up_with(rows, changes, codes, misses, scratch, |key| crc(key));
             }
             // SAFETY: the hash was chosen because the instructions are there.
-            unsafe { with_crc(self, rows, changes, codes, misses) };
+            unsafe { with_crc(self, rows, changes, codes, misses, scratch) };
             return;
         }
-        self.look_up_with(rows, changes, codes, misses, multiply);
+        self.look_up_with(rows, changes, codes, misses, scratch, multiply);
     }
 
     #[inline(always)]
@@ -230,12 +247,11 @@ impl Lexicon {
         changes: FieldChanges<'_>,
         codes: &mut [u16],
         misses: &mut Misses<'_, impl FnMut(usize, FieldError)>,
+        scratch: &mut LookUp,
         hash: impl Fn(Key) -> u64,
     ) {
         assert_eq!(codes.len(), rows.count + FILL);
-        let mut long_keys = [[0; 2]; GROUP];
-        let mut numbers = [0; GROUP];
-        let mut found = [0; GROUP];
+        let LookUp { long_keys, numbers, found } = scratch;
         let groups = changes.keys.chunks(GROUP).zip(changes.rows.chunks(GROUP));
         for (group, (given, group_rows)) in groups.enumerate() {
             let next = changes.rows.get((group + 1) * GROUP).map_or(rows.count, |r| *r as usize);
@@ -251,7 +267,7 @@ impl Lexicon {
             } else {
                 given
             };
-            let mut missing = self.find(keys, &mut numbers, &mut found, &hash);
+            let mut missing = self.find(keys, numbers, found, &hash);
             if long {
                 for (i, given) in given.iter().enumerate() {
                     if let Some((start, end)) = placed(*given) {
@@ -283,11 +299,11 @@ impl Lexicon {
                 codes[first..next].copy_from_slice(&found[..given.len()]);
                 continue;
             }
-            for (i, (row, code)) in group_rows.iter().zip(found).enumerate() {
+            for (i, (row, code)) in group_rows.iter().zip(&*found).enumerate() {
                 let (row, end) = (*row as usize, end_of(i));
-                codes[row..row + FILL].copy_from_slice(&[code; FILL]);
+                codes[row..row + FILL].copy_from_slice(&[*code; FILL]);
                 if end - row > FILL {
-                    codes[row + FILL..end].fill(code);
+                    codes[row + FILL..end].fill(*code);
                 }
             }
         }

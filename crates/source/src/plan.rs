@@ -40,6 +40,8 @@ pub fn plan_column(rows: &Rows<'_>, column: usize, data_type: DataType) -> Colum
 /// Scandinavian Journal of Statistics 11(4), 1984.
 fn estimate_distinct(rows: &Rows<'_>, column: usize, count: usize) -> f64 {
     let mut hashes: Vec<u64> = (0..count).map(|row| hash(rows.field(row, column))).collect();
+    // Lines of one document repeat its values, which says nothing of how many documents there are.
+    hashes.dedup();
     hashes.sort_unstable();
     let (mut distinct, mut once, mut twice) = (0u64, 0u64, 0u64);
     for group in hashes.chunk_by(|a, b| a == b) {

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 
 use coload_format::bitpack::BLOCK;
 use coload_format::page::{PageDetail, PageView, decode_text, encode_plain};
+use coload_format::runs::expand_runs;
 use coload_format::{Code, Physical, Plain, SymbolDecoder, Value, Values};
 use coload_transform::{
     EncodingPolicy, FragmentColumn, NULL_CODE, PartitionColumn, ProvisionalCodes,
@@ -106,6 +107,7 @@ fn decode(column: &PartitionColumn, physical: Physical) -> Vec<Rows> {
         .pages
         .iter()
         .map(|page| {
+            let page = expand_runs(page).unwrap();
             let view = page.view().unwrap();
             let rows: Rows = match &view {
                 PageView::Codes(codes) => {
