@@ -11,7 +11,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub struct Place {
     /// Input name as the user gave it; `-` is standard input.
     pub file: String,
-    /// 1-based line on which the record starts.
+    /// 1-based line on which the record starts; 0 when only the byte is known.
     pub line: u64,
     /// 0-based byte offset in the input at which the record starts.
     pub byte: u64,
@@ -21,7 +21,10 @@ pub struct Place {
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.file, self.line)?;
+        write!(f, "{}", self.file)?;
+        if self.line > 0 {
+            write!(f, ":{}", self.line)?;
+        }
         if self.field > 0 {
             write!(f, ":{}", self.field)?;
         }

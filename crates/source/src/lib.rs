@@ -8,7 +8,6 @@ mod dialect;
 mod field;
 mod header;
 mod infer;
-mod input;
 mod lexicon;
 mod plan;
 mod reject;
@@ -21,12 +20,12 @@ pub use chunk::{
     BadRecord, ChunkParser, Consumed, LastWindow, ParseTime, RecordRules, RejectedRecord, Sample,
     Trailing, Window,
 };
+pub use coload_input::{InputFile, InputSource, STDIN, expand_inputs};
 pub use column::{ColumnParser, ColumnPlan};
 pub use dialect::{
     Dialect, GivenDialect, Header, byte_from_flag, describe_byte, optional_byte_from_flag,
 };
 pub use field::{FieldError, FieldRules};
-pub use input::{InputFile, InputSource, STDIN, expand_inputs};
 pub use lexicon::{ColumnRules, Lexicon};
 pub use plan::{SAMPLE_ROWS, plan_column};
 pub use reject::{Reject, RejectWriter, shorten};

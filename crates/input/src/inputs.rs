@@ -7,6 +7,8 @@ use std::time::SystemTime;
 
 use coload_format::{Error, Result};
 
+use crate::compression::Compression;
+
 /// The argument that means standard input.
 pub const STDIN: &str = "-";
 
@@ -50,11 +52,16 @@ impl InputFile {
     }
 
     /// The name of a table made of this input: the file's stem, with what no name may have replaced
-    /// by underscores; `stdin` for standard input.
+    /// by underscores; `stdin` for standard input. `a.csv.gz` has the stem `a`.
     pub fn table_name(&self) -> String {
-        let stem = match &self.source {
+        let path = match &self.source {
             InputSource::Stdin => return "stdin".to_owned(),
-            InputSource::File { path, .. } | InputSource::Stream { path } => path.file_stem(),
+            InputSource::File { path, .. } | InputSource::Stream { path } => path,
+        };
+        let inner = path.extension().filter(|e| Compression::is_extension(e));
+        let stem = match (inner, path.file_stem()) {
+            (Some(_), Some(stem)) => Path::new(stem).file_stem(),
+            (_, stem) => stem,
         };
         let stem = stem.map(|stem| stem.to_string_lossy()).unwrap_or_default();
         let mut name: String =

@@ -106,4 +106,6 @@ fn table_names_come_from_file_names() {
     assert_eq!(name("/data/lineitem.tbl"), "lineitem");
     assert_eq!(name("sales 2024-01.csv"), "sales_2024_01");
     assert_eq!(name("2024.csv"), "t2024");
+    assert_eq!(name("orders.csv.GZ"), "orders");
+    assert_eq!(name("orders.zst"), "orders");
 }

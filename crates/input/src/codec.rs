@@ -1,0 +1,311 @@
+//! Decoders of one member, frame or stream at a time, fed with slices.
+//!
+//! Invariant: no I/O. A decoder takes what it can of the input and says how far it came.
+
+use flate2::{Crc, Decompress, FlushDecompress};
+
+use crate::compression::Compression;
+use crate::lz4::Lz4;
+
+/// Most memory that an xz stream may ask for; `xz -9` asks for 65 MiB.
+const XZ_MEMORY_BYTES_MAX: u64 = 256 << 20;
+/// Largest window of a Zstandard frame, 128 MiB as the tool's own limit.
+const ZSTD_WINDOW_LOG_MAX: u32 = 27;
+/// Bytes of a gzip member after its text: checksum and length.
+const TRAILER_BYTES: usize = 8;
+/// Longest header of a gzip member; name and comment may have any length.
+pub const HEADER_BYTES_MAX: usize = 1 << 20;
+/// Most text of a member of BGZF.
+const BGZF_TEXT_BYTES_MAX: usize = 64 << 10;
+
+/// What a step did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Step {
+    /// Bytes taken of the input.
+    pub consumed: usize,
+    /// Bytes put into the output.
+    pub produced: usize,
+    /// What comes next.
+    pub next: Next,
+}
+
+/// What a decoder needs next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// To be called again; with more input if nothing was taken and nothing made.
+    More,
+    /// A new start: the member has ended.
+    MemberEnd,
+}
+
+/// A decoder.
+pub trait Codec: Send {
+    /// Decodes some of `input` into `out`.
+    ///
+    /// # Errors
+    /// What is wrong with the input.
+    fn step(&mut self, input: &[u8], out: &mut [u8]) -> Result<Step, String>;
+
+    /// Gets ready for the next member.
+    ///
+    /// # Errors
+    /// When the library cannot.
+    fn restart(&mut self) -> Result<(), String>;
+}
+
+/// The decoder of a format; `None` for formats that have no decoder of members.
+///
+/// # Errors
+/// When the library has no memory.
+pub fn codec(format: Compression) -> Result<Option<Box<dyn Codec>>, String> {
+    Ok(match format {
+        Compression::Gzip => Some(Box::new(Gzip::new())),
+        Compression::Zstd => Some(Box::new(Zstd::new()?)),
+        Compression::Bzip2 => Some(Box::new(Bzip2(bzip2::Decompress::new(false)))),
+        Compression::Xz => Some(Box::new(Xz(new_xz()?))),
+        Compression::Deflate => Some(Box::new(Deflate(Decompress::new(false)))),
+        Compression::Lz4 => Some(Box::new(Lz4::new())),
+        Compression::Snappy => None,
+    })
+}
+
+/// Where a gzip decoder is in a member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Header,
+    Body,
+    Trailer,
+}
+
+/// gzip: RFC 1952.
+struct Gzip {
+    part: Part,
+    inflate: Decompress,
+    whole: libdeflater::Decompressor,
+    crc: Crc,
+}
+
+impl Gzip {
+    fn new() -> Self {
+        Gzip {
+            part: Part::Header,
+            inflate: Decompress::new(false),
+            whole: libdeflater::Decompressor::new(),
+            crc: Crc::new(),
+        }
+    }
+
+    /// A whole member of BGZF, whose size stands in its header; `None` for any other.
+    fn whole_member(&mut self, input: &[u8], out: &mut [u8]) -> Option<Step> {
+        let member = input.get(..bgzf_member_bytes(input)?)?;
+        let length = member.last_chunk::<4>().map(|l| u32::from_le_bytes(*l) as usize)?;
+        if length > BGZF_TEXT_BYTES_MAX {
+            return None;
+        }
+        // What is wrong with it the other decoder tells.
+        let produced = self.whole.gzip_decompress(member, out.get_mut(..length)?).ok()?;
+        let whole = produced == length;
+        whole.then_some(Step { consumed: member.len(), produced, next: Next::MemberEnd })
+    }
+
+    fn header(&mut self, input: &[u8], out: &mut [u8]) -> Result<Step, String> {
+        if let Some(step) = self.whole_member(input, out) {
+            return Ok(step);
+        }
+        let Some(length) = header_bytes(input)? else {
+            return match input.len() > HEADER_BYTES_MAX {
+                true => Err(format!("the header of a member is over {HEADER_BYTES_MAX} bytes")),
+                false => Ok(Step { consumed: 0, produced: 0, next: Next::More }),
+            };
+        };
+        self.part = Part::Body;
+        Ok(Step { consumed: length, produced: 0, next: Next::More })
+    }
+
+    fn body(&mut self, input: &[u8], out: &mut [u8]) -> Result<Step, String> {
+        let (step, ended) = inflate(&mut self.inflate, input, out)?;
+        self.crc.update(&out[..step.produced]);
+        if ended {
+            self.part = Part::Trailer;
+        }
+        Ok(step)
+    }
+
+    fn trailer(&mut self, input: &[u8]) -> Result<Step, String> {
+        let Some(trailer) = input.first_chunk::<TRAILER_BYTES>() else {
+            return Ok(Step { consumed: 0, produced: 0, next: Next::More });
+        };
+        let [a, b, c, d, e, f, g, h] = *trailer;
+        let (crc, length) = (u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h]));
+        if crc != self.crc.sum() {
+            return Err("the checksum of a member is wrong".to_owned());
+        }
+        if length != self.crc.amount() {
+            return Err("the length of a member is wrong".to_owned());
+        }
+        Ok(Step { consumed: TRAILER_BYTES, produced: 0, next: Next::MemberEnd })
+    }
+}
+
+impl Codec for Gzip {
+    fn step(&mut self, input: &[u8], out: &mut [u8]) -> Result<Step, String> {
+        match self.part {
+            Part::Header => self.header(input, out),
+            Part::Body => self.body(input, out),
+            Part::Trailer => self.trailer(input),
+        }
+    }
+
+    fn restart(&mut self) -> Result<(), String> {
+        self.part = Part::Header;
+        self.inflate.reset(false);
+        self.crc.reset();
+        Ok(())
+    }
+}
+
+fn inflate(decoder: &mut Decompress, input: &[u8], out: &mut [u8]) -> Result<(Step, bool), String> {
+    let (read, written) = (decoder.total_in(), decoder.total_out());
+    let status = decoder.decompress(input, out, FlushDecompress::None);
+    let status = status.map_err(|e| format!("the deflate data are damaged ({e})"))?;
+    let consumed = (decoder.total_in() - read) as usize;
+    let produced = (decoder.total_out() - written) as usize;
+    Ok((Step { consumed, produced, next: Next::More }, status == flate2::Status::StreamEnd))
+}
+
+/// Bytes of a gzip header; `None` when it goes on after the input.
+fn header_bytes(input: &[u8]) -> Result<Option<usize>, String> {
+    let Some(fixed) = input.first_chunk::<10>() else { return Ok(None) };
+    let flags = fixed[3];
+    if !Compression::Gzip.starts(input) {
+        return Err("no member starts here".to_owned());
+    }
+    let mut at = 10;
+    if flags & 4 != 0 {
+        let Some([low, high]) = input.get(at..at + 2) else { return Ok(None) };
+        at += 2 + usize::from(u16::from_le_bytes([*low, *high]));
+    }
+    // Name and comment end with a NUL.
+    for flag in [8, 16] {
+        if flags & flag != 0 {
+            let Some(text) = input.get(at..) else { return Ok(None) };
+            let Some(end) = memchr::memchr(0, text) else { return Ok(None) };
+            at += end + 1;
+        }
+    }
+    if flags & 2 != 0 {
+        at += 2;
+    }
+    Ok((input.len() >= at).then_some(at))
+}
+
+/// Bytes of a member of BGZF, from the extra field `BC` of its header.
+fn bgzf_member_bytes(input: &[u8]) -> Option<usize> {
+    let head = input.first_chunk::<18>()?;
+    let is_bgzf = head[..4] == [0x1f, 0x8b, 8, 4] && head[10..16] == [6, 0, b'B', b'C', 2, 0];
+    is_bgzf.then(|| usize::from(u16::from_le_bytes([head[16], head[17]])) + 1)
+}
+
+/// Deflate alone.
+struct Deflate(Decompress);
+
+impl Codec for Deflate {
+    fn step(&mut self, input: &[u8], out: &mut [u8]) -> Result<Step, String> {
+        let (step, ended) = inflate(&mut self.0, input, out)?;
+        let next = if ended { Next::MemberEnd } else { Next::More };
+        Ok(Step { next, ..step })
+    }
+
+    fn restart(&mut self) -> Result<(), String> {
+        self.0.reset(false);
+        Ok(())
+    }
+}
+
+/// Zstandard: RFC 8878.
+struct Zstd(zstd_safe::DCtx<'static>);
+
+impl Zstd {
+    fn new() -> Result<Self, String> {
+        let mut context = zstd_safe::DCtx::try_create().ok_or("no memory for a decoder")?;
+        let limit = zstd_safe::DParameter::WindowLogMax(ZSTD_WINDOW_LOG_MAX);
+        context.set_parameter(limit).map_err(zstd_error)?;
+        Ok(Zstd(context))
+    }
+}
+
+fn zstd_error(code: usize) -> String {
+    zstd_safe::get_error_name(code).to_owned()
+}
+
+impl Codec for Zstd {
+    fn step(&mut self, input: &[u8], out: &mut [u8]) -> Result<Step, String> {
+        let mut from = zstd_safe::InBuffer::around(input);
+        let mut to = zstd_safe::OutBuffer::around(out);
+        let left = self.0.decompress_stream(&mut to, &mut from).map_err(zstd_error)?;
+        let next = if left == 0 { Next::MemberEnd } else { Next::More };
+        Ok(Step { consumed: from.pos(), produced: to.pos(), next })
+    }
+
+    fn restart(&mut self) -> Result<(), String> {
+        let only_session = zstd_safe::ResetDirective::SessionOnly;
+        self.0.reset(only_session).map(|_| ()).map_err(zstd_error)
+    }
+}
+
+/// bzip2.
+struct Bzip2(bzip2::Decompress);
+
+impl Codec for Bzip2 {
+    fn step(&mut self, input: &[u8], out: &mut [u8]) -> Result<Step, String> {
+        let (read, written) = (self.0.total_in(), self.0.total_out());
+        let status = self.0.decompress(input, out).map_err(|e| format!("damaged ({e})"))?;
+        Ok(Step {
+            consumed: (self.0.total_in() - read) as usize,
+            produced: (self.0.total_out() - written) as usize,
+            next: match status {
+                bzip2::Status::StreamEnd => Next::MemberEnd,
+                _ => Next::More,
+            },
+        })
+    }
+
+    fn restart(&mut self) -> Result<(), String> {
+        self.0 = bzip2::Decompress::new(false);
+        Ok(())
+    }
+}
+
+/// xz.
+struct Xz(liblzma::stream::Stream);
+
+fn new_xz() -> Result<liblzma::stream::Stream, String> {
+    liblzma::stream::Stream::new_stream_decoder(XZ_MEMORY_BYTES_MAX, 0).map_err(|e| e.to_string())
+}
+
+impl Codec for Xz {
+    fn step(&mut self, input: &[u8], out: &mut [u8]) -> Result<Step, String> {
+        use liblzma::stream::{Action, Error, Status};
+        let (read, written) = (self.0.total_in(), self.0.total_out());
+        let status = match self.0.process(input, out, Action::Run) {
+            Ok(status) => status,
+            Err(Error::MemLimit) => {
+                return Err(format!(
+                    "its dictionary needs over {XZ_MEMORY_BYTES_MAX} bytes of memory; decompress it \
+                     into a pipe: xz -dc FILE | coload load -"
+                ));
+            }
+            Err(e) => return Err(format!("damaged ({e})")),
+        };
+        Ok(Step {
+            consumed: (self.0.total_in() - read) as usize,
+            produced: (self.0.total_out() - written) as usize,
+            next: if status == Status::StreamEnd { Next::MemberEnd } else { Next::More },
+        })
+    }
+
+    fn restart(&mut self) -> Result<(), String> {
+        self.0 = new_xz()?;
+        Ok(())
+    }
+}

@@ -1,0 +1,22 @@
+//! Inputs as text: files, globs and streams, compressed or not.
+//!
+//! Invariant: what comes out is the text in the order of the inputs, whatever the number of threads;
+//! text that a damaged input does not have is an error, never less text.
+
+mod codec;
+mod compression;
+mod decoder;
+mod inputs;
+mod lz4;
+mod open;
+mod queue;
+mod raw;
+mod sample;
+
+pub use compression::Compression;
+pub use decoder::{Decoder, State};
+pub use inputs::{InputFile, InputSource, STDIN, expand_inputs};
+pub use open::{TextInput, open_stream};
+pub use queue::{BLOCK_BYTES, Block, Job, Taken, TextQueue, Who};
+pub use raw::{Raw, RawFile, read_error};
+pub use sample::{sample_head, sample_input};

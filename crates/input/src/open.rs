@@ -1,0 +1,78 @@
+//! Opens an input and finds out from its first bytes how it is compressed.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::sync::Arc;
+
+use coload_format::{Error, Result};
+
+use crate::compression::Compression;
+use crate::inputs::{InputFile, InputSource};
+use crate::raw::{Raw, RawFile, read_error};
+
+/// Bytes looked at for magic.
+const HEAD_BYTES: usize = 4096;
+
+/// An input to be read as text.
+pub struct TextInput {
+    /// Name as given.
+    pub name: String,
+    /// How it is compressed.
+    pub format: Option<Compression>,
+    /// Its stored bytes.
+    pub raw: Raw,
+}
+
+impl TextInput {
+    /// Opens a file or a stream.
+    ///
+    /// # Errors
+    /// `Invalid` when it cannot be opened, `Unavailable` when it cannot be read.
+    pub fn open(input: &InputFile) -> Result<Self> {
+        match &input.source {
+            InputSource::File { path, .. } => TextInput::of_file(RawFile::open(&input.name, path)?),
+            _ => TextInput::of_stream(&input.name, open_stream(input)?),
+        }
+    }
+
+    /// A file that is open.
+    ///
+    /// # Errors
+    /// `Unavailable` when it cannot be read.
+    pub fn of_file(file: RawFile) -> Result<Self> {
+        let mut head = vec![0; HEAD_BYTES.min(file.bytes() as usize)];
+        let read = file.read_at(&mut head, 0)?;
+        let mut format = Compression::detect(&head[..read]);
+        if format.is_none() && file.bytes() == read as u64 {
+            format = Compression::of_cut_head(file.name(), &head[..read]);
+        }
+        let name = file.name().to_owned();
+        Ok(TextInput { name, format, raw: Raw::File { file: Arc::new(file), at: 0 } })
+    }
+
+    /// A stream of any bytes; its first bytes are read and kept.
+    ///
+    /// # Errors
+    /// `Unavailable` when it cannot be read.
+    pub fn of_stream(name: &str, mut stream: Box<dyn Read + Send>) -> Result<Self> {
+        let mut head = Vec::new();
+        let read = stream.by_ref().take(HEAD_BYTES as u64).read_to_end(&mut head);
+        read.map_err(|e| read_error(name, e))?;
+        let format = Compression::detect(&head);
+        let raw = Raw::Stream(Box::new(io::Cursor::new(head).chain(stream)));
+        Ok(TextInput { name: name.to_owned(), format, raw })
+    }
+}
+
+/// Opens an input to be read in order.
+///
+/// # Errors
+/// `Invalid` when it cannot be opened.
+pub fn open_stream(input: &InputFile) -> Result<Box<dyn Read + Send>> {
+    match &input.source {
+        InputSource::Stdin => Ok(Box::new(io::stdin())),
+        InputSource::File { path, .. } | InputSource::Stream { path } => {
+            Ok(Box::new(File::open(path).map_err(|e| Error::io("open", path, &e))?))
+        }
+    }
+}

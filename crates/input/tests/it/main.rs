@@ -1,0 +1,6 @@
+//! Compressed inputs, made by the formats' libraries, as text.
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+mod damage;
+mod formats;
+mod support;
