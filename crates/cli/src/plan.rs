@@ -1,11 +1,9 @@
 //! From what a user asks to the options of a load: the first bytes of the first input decide what was
 //! not given.
 
-use std::fs::File;
-use std::io::Read;
-
 use coload_format::{Error, Result, Schema};
-use coload_load::{LoadOptions, OpenedStream};
+use coload_input::sample_input;
+use coload_load::{LoadOptions, OpenedStream, sample_end};
 use coload_source::{GivenDialect, InputFile, InputSource, SampleEnd, expand_inputs, sniff};
 use coload_store::{LoadMode, Store};
 
@@ -103,13 +101,9 @@ fn known_schema(
 fn sample(input: &InputFile, stream: Option<&OpenedStream>) -> Result<(Vec<u8>, SampleEnd)> {
     match (&input.source, stream) {
         (_, Some(stream)) => stream.sample(SAMPLE_BYTES),
-        (InputSource::File { path, .. }, None) => {
-            let file = File::open(path).map_err(|e| Error::io("open", path, &e))?;
-            let mut bytes = Vec::new();
-            let read = file.take(SAMPLE_BYTES as u64).read_to_end(&mut bytes);
-            let read = read.map_err(|e| Error::io("read", path, &e))?;
-            let end = if read < SAMPLE_BYTES { SampleEnd::Whole } else { SampleEnd::Cut };
-            Ok((bytes, end))
+        (InputSource::File { .. }, None) => {
+            let (text, state) = sample_input(input, SAMPLE_BYTES)?;
+            Ok((text, sample_end(state)))
         }
         (_, None) => Err(Error::Invalid(format!(
             "{}: standard input or a pipe is loaded alone, not together with other inputs",

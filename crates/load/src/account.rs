@@ -12,6 +12,7 @@ use crate::options::{LoadOptions, RejectLimit};
 use crate::pipeline::column_names;
 use crate::reader::PieceSpan;
 use crate::report::{FileReport, REJECTS_KEPT_MAX};
+use crate::stream::StreamChunk;
 
 /// Counts rows and rejects in the order of the input.
 pub struct Account {
@@ -21,7 +22,6 @@ pub struct Account {
     columns: Vec<(String, DataType)>,
     limit: RejectLimit,
     rejects: u64,
-    streamed: bool,
     /// The first rejects.
     pub kept: Vec<Reject>,
     writer: Option<(PathBuf, RejectWriter<BufWriter<File>>)>,
@@ -36,6 +36,7 @@ impl Account {
         let file = |name: &str| FileReport {
             name: name.to_owned(),
             bytes: 0,
+            text_bytes: 0,
             records: 0,
             rows: 0,
             rejects: 0,
@@ -43,9 +44,14 @@ impl Account {
         let (files, lines) = match source {
             Source::Files { inputs, .. } => inputs
                 .iter()
-                .map(|i| (FileReport { bytes: i.bytes, ..file(&i.name) }, i.data_line))
+                .map(|i| {
+                    (
+                        FileReport { bytes: i.bytes, text_bytes: i.bytes, ..file(&i.name) },
+                        i.data_line,
+                    )
+                })
                 .unzip(),
-            Source::Stream(stream) => (vec![file(&crate::segments::lock(stream).name)], vec![0]),
+            Source::Stream(stream) => stream.names.iter().map(|name| (file(name), 0)).unzip(),
         };
         let writer = match &options.rejects_file {
             None => None,
@@ -57,16 +63,26 @@ impl Account {
             columns: column_names(options),
             limit: options.max_rejects,
             rejects: 0,
-            streamed: matches!(source, Source::Stream(_)),
             kept: Vec::new(),
             writer,
         })
     }
 
-    /// Notes the lines before the first record of a stream.
-    pub fn start_stream(&mut self, data_line: u64) {
-        if self.files[0].records == 0 && self.files[0].bytes == 0 {
-            self.lines[0] = data_line;
+    /// Notes a chunk of a stream before it is parsed: lines before the first records of inputs, and
+    /// stored bytes.
+    pub fn start_chunk(&mut self, chunk: &StreamChunk) {
+        for part in &chunk.parts {
+            if let Some(line) = part.data_line {
+                self.lines[part.file] = line;
+            }
+        }
+        self.add_bytes(&chunk.source_bytes);
+    }
+
+    /// Adds stored bytes of inputs of a stream.
+    pub fn add_bytes(&mut self, bytes: &[(usize, u64)]) {
+        for (file, bytes) in bytes {
+            self.files[*file].bytes += bytes;
         }
     }
 
@@ -85,10 +101,8 @@ impl Account {
         file.rows += span.rows;
         file.rejects += rejects;
         file.records += span.rows + rejects;
-        if self.streamed {
-            // With what stands before the first record.
-            file.bytes = file.bytes.max(span.end);
-        }
+        // With what stands before the first record.
+        file.text_bytes = file.text_bytes.max(span.end);
         Ok(())
     }
 

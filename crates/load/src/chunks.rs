@@ -4,23 +4,17 @@
 //! starts is speculated on (after the first newline) and verified against the end of the chunk before
 //! it; see `schedule`.
 
-use std::fs::File;
-use std::io::Read;
-use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
-use std::sync::Mutex;
-use std::time::SystemTime;
+use std::sync::Arc;
 
 use coload_format::{Error, Result};
-use coload_source::{Dialect, Header, InputFile, InputSource, Separators, TEXT_PADDING, tokenise};
+use coload_input::{InputFile, InputSource, Raw, RawFile, TextInput};
+use coload_source::{Dialect, Header, Separators, TEXT_PADDING, tokenise};
 
-use crate::reader::RECORD_BYTES_MAX;
-
-use crate::opened::{Opened, OpenedStream};
 use crate::options::LoadOptions;
+use crate::stream::StreamSource;
 
 /// Bytes in which skipped lines and header must end.
-const HEAD_BYTES_MAX: usize = 4 << 20;
+pub const HEAD_BYTES_MAX: usize = 4 << 20;
 
 /// A part of one input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,17 +38,14 @@ pub enum Start {
     Speculated,
 }
 
-/// An open input.
+/// An open file of text.
 #[derive(Debug)]
 pub struct OpenInput {
     /// Name as given.
     pub name: String,
-    path: PathBuf,
-    file: File,
+    file: Arc<RawFile>,
     /// Bytes when it was opened.
     pub bytes: u64,
-    /// When it was last written before it was opened.
-    modified: Option<SystemTime>,
     /// Where the first record starts, after skipped lines and header.
     pub data_start: u64,
     /// Lines before that.
@@ -67,25 +58,7 @@ impl OpenInput {
     /// # Errors
     /// `Unavailable` when the file cannot be read, or got shorter since it was opened.
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
-        let wanted = buffer.len().min(self.bytes.saturating_sub(offset) as usize);
-        let mut have = 0;
-        while have < wanted {
-            match self.file.read_at(&mut buffer[have..wanted], offset + have as u64) {
-                Ok(0) => {
-                    return Err(Error::Unavailable(format!(
-                        "{}: the file got shorter while it was read: it had {} bytes and ends at {}; \
-                         nothing was loaded, load it again when it is whole",
-                        self.name,
-                        self.bytes,
-                        offset + have as u64
-                    )));
-                }
-                Ok(n) => have += n,
-                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(Error::io("read", &self.path, &e)),
-            }
-        }
-        Ok(have)
+        self.file.read_at(buffer, offset)
     }
 
     /// Checks at the end of a load that nobody wrote to the file meanwhile.
@@ -93,24 +66,7 @@ impl OpenInput {
     /// # Errors
     /// `Unavailable` when somebody did.
     pub fn check_unchanged(&self) -> Result<()> {
-        let now = self.file.metadata().map_err(|e| Error::io("look at", &self.path, &e))?;
-        if now.len() != self.bytes {
-            return Err(Error::Unavailable(format!(
-                "{}: the file changed while it was read: it had {} bytes and has {}; nothing was \
-                 loaded, load it again when it is whole",
-                self.name,
-                self.bytes,
-                now.len()
-            )));
-        }
-        if now.modified().ok() != self.modified {
-            return Err(Error::Unavailable(format!(
-                "{}: the file was written to while it was read; nothing was loaded, load it again \
-                 when it is whole",
-                self.name
-            )));
-        }
-        Ok(())
+        self.file.check_unchanged()
     }
 }
 
@@ -123,8 +79,8 @@ pub enum Source {
         /// Their pieces, some together.
         chunks: Vec<Vec<Piece>>,
     },
-    /// One stream, cut as it comes.
-    Stream(Mutex<Stream>),
+    /// Text that comes in order: streams, and what must be decompressed.
+    Stream(Box<StreamSource>),
 }
 
 impl Source {
@@ -134,52 +90,45 @@ impl Source {
     /// `Invalid` when an input cannot be opened.
     pub fn open(options: &LoadOptions) -> Result<Self> {
         let LoadOptions { inputs, dialect, chunk_bytes, .. } = options;
-        if let [only] = &inputs[..]
-            && let Some(opened) = open_stream(only, options.stream.as_ref())?
-        {
-            let stream = Stream::new(opened, only.name.clone(), dialect.clone(), *chunk_bytes);
-            return Ok(Source::Stream(Mutex::new(stream)));
+        let mut texts = open_texts(options)?;
+        if texts.iter().any(|t| t.format.is_some() || matches!(t.raw, Raw::Stream(_))) {
+            return Ok(Source::Stream(Box::new(StreamSource::new(texts, options))));
         }
-        let inputs = inputs.iter().map(|i| open_input(i, dialect)).collect::<Result<Vec<_>>>()?;
+        let inputs = texts.drain(..).zip(inputs).filter_map(|(text, input)| match text.raw {
+            Raw::File { file, .. } => Some(open_input(input.name.clone(), file, dialect)),
+            Raw::Stream(_) => None,
+        });
+        let inputs = inputs.collect::<Result<Vec<_>>>()?;
         let chunks = cut_files(&inputs, *chunk_bytes as u64);
         Ok(Source::Files { inputs, chunks })
     }
 }
 
-/// An input that can be read only once, unless it was opened before; `None` for a file.
-fn open_stream(input: &InputFile, before: Option<&OpenedStream>) -> Result<Option<Opened>> {
-    match (&input.source, before) {
-        (InputSource::File { .. }, _) => Ok(None),
-        (_, Some(stream)) => stream.take().map(Some),
-        (_, None) => OpenedStream::open(input)?.map(|s| s.take()).transpose(),
+/// Opens the inputs. One that can be read only once may have been opened before.
+fn open_texts(options: &LoadOptions) -> Result<Vec<TextInput>> {
+    let inputs = &options.inputs;
+    let once = |i: &InputFile| matches!(i.source, InputSource::Stdin | InputSource::Stream { .. });
+    if let [only] = &inputs[..]
+        && once(only)
+    {
+        let opened = match &options.stream {
+            Some(stream) => stream.take()?,
+            None => TextInput::open(only)?,
+        };
+        return Ok(vec![opened]);
     }
-}
-
-fn open_input(input: &InputFile, dialect: &Dialect) -> Result<OpenInput> {
-    let InputSource::File { path, .. } = &input.source else {
+    if let Some(stream) = inputs.iter().find(|i| once(i)) {
         return Err(Error::Invalid(format!(
             "{}: standard input or a pipe is loaded alone, not together with other inputs",
-            input.name
-        )));
-    };
-    let file = File::open(path).map_err(|e| Error::io("open", path, &e))?;
-    let meta = file.metadata().map_err(|e| Error::io("look at", path, &e))?;
-    if !meta.is_file() {
-        return Err(Error::Invalid(format!(
-            "{} is not a regular file; give a pipe as standard input: coload load - < {}",
-            path.display(),
-            path.display()
+            stream.name
         )));
     }
-    let mut open = OpenInput {
-        name: input.name.clone(),
-        path: path.clone(),
-        file,
-        bytes: meta.len(),
-        modified: meta.modified().ok(),
-        data_start: 0,
-        data_line: 0,
-    };
+    inputs.iter().map(TextInput::open).collect()
+}
+
+fn open_input(name: String, file: Arc<RawFile>, dialect: &Dialect) -> Result<OpenInput> {
+    let bytes = file.bytes();
+    let mut open = OpenInput { name, file, bytes, data_start: 0, data_line: 0 };
     if dialect.skip > 0 || dialect.header == Header::Present || open.bytes >= 3 {
         let mut head = vec![0; HEAD_BYTES_MAX.min(open.bytes as usize)];
         let first = open.read_at(&mut head[..3.min(open.bytes as usize)], 0)?;
@@ -196,7 +145,7 @@ fn open_input(input: &InputFile, dialect: &Dialect) -> Result<OpenInput> {
 }
 
 /// Bytes and lines before the first record: skipped lines, comments before the header, the header.
-fn data_start(
+pub fn data_start(
     head: &[u8],
     whole: bool,
     dialect: &Dialect,
@@ -280,121 +229,6 @@ fn cut_files(inputs: &[OpenInput], chunk_bytes: u64) -> Vec<Vec<Piece>> {
         room = 0;
     }
     chunks
-}
-
-/// Standard input or a pipe, cut at record boundaries as it comes.
-pub struct Stream {
-    reader: Box<dyn Read + Send>,
-    /// Name as given.
-    pub name: String,
-    dialect: Dialect,
-    chunk_bytes: usize,
-    /// Bytes read and not handed out.
-    rest: Vec<u8>,
-    /// Offset of `rest` in the stream.
-    offset: u64,
-    ended: bool,
-    started: bool,
-    /// Lines before the first record.
-    pub data_line: u64,
-}
-
-impl Stream {
-    fn new(opened: Opened, name: String, dialect: Dialect, chunk_bytes: usize) -> Self {
-        Stream {
-            reader: opened.reader,
-            name,
-            dialect,
-            chunk_bytes,
-            rest: opened.head,
-            offset: 0,
-            ended: false,
-            started: false,
-            data_line: 0,
-        }
-    }
-
-    /// The next whole records, about a chunk of them, and their offset; `None` at the end. The last
-    /// one may lack its newline.
-    ///
-    /// # Errors
-    /// `Unavailable` when the stream cannot be read, `Limit` when a record is too long.
-    pub fn next_chunk(&mut self) -> Result<Option<(Vec<u8>, u64)>> {
-        if !self.started {
-            self.start()?;
-        }
-        let mut target = self.chunk_bytes;
-        loop {
-            self.fill(target)?;
-            if self.rest.is_empty() {
-                return Ok(None);
-            }
-            let whole = self.ended && self.rest.len() <= target;
-            let end = if whole {
-                self.rest.len()
-            } else {
-                self.last_record_end(target.min(self.rest.len()))
-            };
-            if end > 0 {
-                let tail = self.rest.split_off(end);
-                let chunk = std::mem::replace(&mut self.rest, tail);
-                let offset = self.offset;
-                self.offset += end as u64;
-                return Ok(Some((chunk, offset)));
-            }
-            target *= 2;
-            if target > RECORD_BYTES_MAX {
-                return Err(Error::Limit(format!(
-                    "{} (byte {}): a record is over {} bytes; is a quote left open? (try --quote \
-                     none)",
-                    self.name,
-                    self.offset,
-                    target / 2
-                )));
-            }
-        }
-    }
-
-    fn start(&mut self) -> Result<()> {
-        self.started = true;
-        self.fill(HEAD_BYTES_MAX)?;
-        let mark = if self.rest.starts_with(&[0xef, 0xbb, 0xbf]) { 3 } else { 0 };
-        let (bytes, lines) = data_start(&self.rest[mark..], self.ended, &self.dialect)
-            .map_err(|text| Error::Invalid(format!("{}: {text}", self.name)))?;
-        self.rest.drain(..mark + bytes);
-        self.offset += (mark + bytes) as u64;
-        self.data_line = lines;
-        Ok(())
-    }
-
-    fn fill(&mut self, target: usize) -> Result<()> {
-        let missing = target.saturating_sub(self.rest.len());
-        if self.ended || missing == 0 {
-            return Ok(());
-        }
-        self.rest.reserve(missing);
-        let read = (&mut self.reader).take(missing as u64).read_to_end(&mut self.rest);
-        let read =
-            read.map_err(|e| Error::Unavailable(format!("cannot read {}: {e}", self.name)))?;
-        self.ended = read < missing;
-        Ok(())
-    }
-
-    /// End of the last whole record in the first `end` bytes of `rest`. The stream is cut in order, so
-    /// it starts at a record.
-    fn last_record_end(&mut self, end: usize) -> usize {
-        let text = &self.rest[..end];
-        if self.dialect.quote.is_none_or(|q| memchr::memchr(q, text).is_none()) {
-            return memchr::memrchr(b'\n', text).map_or(0, |p| p + 1);
-        }
-        let have = self.rest.len();
-        self.rest.extend([0; TEXT_PADDING]);
-        let mut ends = Vec::new();
-        tokenise(&self.rest, 0, end, separators(&self.dialect), &mut ends);
-        self.rest.truncate(have);
-        let last = ends.iter().rev().find(|p| self.rest[**p as usize] == b'\n');
-        last.map_or(0, |p| *p as usize + 1)
-    }
 }
 
 #[cfg(test)]

@@ -21,10 +21,11 @@ mod run;
 mod sample;
 mod schedule;
 mod segments;
+mod stream;
 
 pub use background::{MergeReport, merge_small};
 pub use clock::{Step, peak_memory_bytes, process_cpu_ns};
-pub use opened::OpenedStream;
+pub use opened::{OpenedStream, sample_end};
 pub use options::{
     CHUNK_BYTES, CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, FRAGMENTS_PER_PARTITION, LoadOptions,
     MERGE_COLUMNS, Progress, ProgressCallback, RejectLimit, default_memory,

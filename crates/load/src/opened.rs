@@ -1,11 +1,11 @@
 //! An input that is read once, opened before the load: its first bytes are looked at, and not lost.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::io::{Cursor, Read};
 use std::sync::{Arc, Mutex};
 
 use coload_format::{Error, Result};
-use coload_source::{InputFile, InputSource, SampleEnd};
+use coload_input::{InputFile, InputSource, State, TextInput, sample_head};
+use coload_source::SampleEnd;
 
 use crate::segments::lock;
 
@@ -18,11 +18,11 @@ pub struct OpenedStream {
 }
 
 /// What a load takes over.
-pub(crate) struct Opened {
-    /// The bytes read so far.
-    pub head: Vec<u8>,
+struct Opened {
+    /// The stored bytes read so far.
+    head: Vec<u8>,
     /// Gives the bytes after them.
-    pub reader: Box<dyn Read + Send>,
+    reader: Box<dyn Read + Send>,
 }
 
 impl std::fmt::Debug for OpenedStream {
@@ -37,13 +37,10 @@ impl OpenedStream {
     /// # Errors
     /// `Invalid` when it cannot be opened.
     pub fn open(input: &InputFile) -> Result<Option<Self>> {
-        let reader: Box<dyn Read + Send> = match &input.source {
-            InputSource::File { .. } => return Ok(None),
-            InputSource::Stdin => Box::new(io::stdin()),
-            InputSource::Stream { path } => {
-                Box::new(File::open(path).map_err(|e| Error::io("open", path, &e))?)
-            }
-        };
+        if !matches!(input.source, InputSource::Stdin | InputSource::Stream { .. }) {
+            return Ok(None);
+        }
+        let reader = coload_input::open_stream(input)?;
         Ok(Some(OpenedStream::new(input.name.clone(), reader)))
     }
 
@@ -53,24 +50,34 @@ impl OpenedStream {
         OpenedStream { name: name.into(), inner: Arc::new(Mutex::new(Some(opened))) }
     }
 
-    /// The first bytes, at most `bytes_max`; the load gets them too.
+    /// The first bytes of the text, at most `bytes_max`; the load gets them too.
     ///
     /// # Errors
-    /// `Unavailable` when the stream cannot be read, `Invalid` when a load has taken it.
+    /// `Unavailable` when the stream cannot be read, `Input` when it is damaged, `Invalid` when a load
+    /// has taken it.
     pub fn sample(&self, bytes_max: usize) -> Result<(Vec<u8>, SampleEnd)> {
         let mut inner = lock(&self.inner);
         let opened = inner.as_mut().ok_or_else(|| taken(&self.name))?;
         let missing = bytes_max.saturating_sub(opened.head.len()) as u64;
         let read = opened.reader.by_ref().take(missing).read_to_end(&mut opened.head);
-        let read =
-            read.map_err(|e| Error::Unavailable(format!("cannot read {}: {e}", self.name)))?;
-        let end = if (read as u64) < missing { SampleEnd::Whole } else { SampleEnd::Cut };
-        Ok((opened.head[..opened.head.len().min(bytes_max)].to_vec(), end))
+        let read = read.map_err(|e| coload_input::read_error(&self.name, e))?;
+        let stored = if (read as u64) < missing { State::Done } else { State::More };
+        let (text, state) = sample_head(&self.name, &opened.head, stored, bytes_max)?;
+        Ok((text, sample_end(state)))
     }
 
     /// Hands the stream to a load.
-    pub(crate) fn take(&self) -> Result<Opened> {
-        lock(&self.inner).take().ok_or_else(|| taken(&self.name))
+    pub(crate) fn take(&self) -> Result<TextInput> {
+        let opened = lock(&self.inner).take().ok_or_else(|| taken(&self.name))?;
+        TextInput::of_stream(&self.name, Box::new(Cursor::new(opened.head).chain(opened.reader)))
+    }
+}
+
+/// The same in the words of `source`.
+pub fn sample_end(state: State) -> SampleEnd {
+    match state {
+        State::Done => SampleEnd::Whole,
+        State::More => SampleEnd::Cut,
     }
 }
 
@@ -81,6 +88,8 @@ fn taken(name: &str) -> Error {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use coload_input::Raw;
+
     use super::*;
 
     #[test]
@@ -88,9 +97,10 @@ mod tests {
         let stream = OpenedStream::new("-", Box::new(&b"abcdef"[..]));
         assert_eq!(stream.sample(4).unwrap(), (b"abcd".to_vec(), SampleEnd::Cut));
         assert_eq!(stream.sample(9).unwrap(), (b"abcdef".to_vec(), SampleEnd::Whole));
-        let mut opened = stream.take().unwrap();
-        opened.reader.read_to_end(&mut opened.head).unwrap();
-        assert_eq!(opened.head, b"abcdef");
+        let Raw::Stream(mut whole) = stream.take().unwrap().raw else { panic!("not a stream") };
+        let mut text = Vec::new();
+        whole.read_to_end(&mut text).unwrap();
+        assert_eq!(text, b"abcdef");
         assert!(stream.take().is_err());
     }
 }

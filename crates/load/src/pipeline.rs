@@ -20,6 +20,7 @@ use crate::reader::{PieceSpan, WindowReader};
 use crate::sample::sample_partition;
 use crate::schedule::{DoneSegment, ParsedChunk, State, Task};
 use crate::segments::{ClosedSegment, lock};
+use crate::stream::{StreamChunk, Turn};
 
 /// How long a worker waits before it looks at the cancel flag again.
 const WAIT: Duration = Duration::from_millis(100);
@@ -66,7 +67,10 @@ impl<'a> Pipeline<'a> {
                 progress.bytes.store(inputs.iter().map(|i| i.data_start).sum(), Ordering::Relaxed);
                 Some(chunks.len())
             }
-            Source::Stream(_) => None,
+            Source::Stream(stream) => {
+                progress.bytes_total.store(stream.bytes, Ordering::Relaxed);
+                None
+            }
         };
         let rules = record_rules(options);
         let columns = column_rules(options);
@@ -111,12 +115,17 @@ impl<'a> Pipeline<'a> {
                     self.work();
                     drop(bell);
                 };
-                let name = format!("coload-{number}");
-                if let Err(e) = std::thread::Builder::new().name(name).spawn_scoped(scope, worker) {
-                    self.fail(Error::Unavailable(format!("cannot start a thread: {e}")));
-                }
+                self.spawn(scope, format!("coload-{number}"), worker);
             }
-            self.watch();
+            if let Source::Stream(stream) = &self.source {
+                if self.options.threads > 1 {
+                    self.spawn(scope, "coload-ahead".to_owned(), || stream.queue().run_ahead());
+                }
+                self.watch();
+                stream.queue().close();
+            } else {
+                self.watch();
+            }
         });
         if let Some(progress) = &self.options.progress {
             progress(&self.progress);
@@ -125,8 +134,11 @@ impl<'a> Pipeline<'a> {
         if let Some(error) = state.error.take() {
             return Err(error);
         }
-        if let Source::Files { inputs, .. } = &self.source {
-            inputs.iter().try_for_each(crate::chunks::OpenInput::check_unchanged)?;
+        match &self.source {
+            Source::Files { inputs, .. } => {
+                inputs.iter().try_for_each(crate::chunks::OpenInput::check_unchanged)?;
+            }
+            Source::Stream(stream) => stream.check_unchanged()?,
         }
         state.done.sort_by_key(|s| s.number);
         let mut account = self.account.into_inner().unwrap_or_else(|e| e.into_inner());
@@ -134,6 +146,17 @@ impl<'a> Pipeline<'a> {
         account.finish(stored)?;
         let loaded = Loaded { segments: state.done, partitions: state.partitions_done, account };
         Ok((loaded, self.clock))
+    }
+
+    fn spawn<'s>(
+        &self,
+        scope: &'s std::thread::Scope<'s, '_>,
+        name: String,
+        work: impl FnOnce() + Send + 's,
+    ) {
+        if let Err(e) = std::thread::Builder::new().name(name).spawn_scoped(scope, work) {
+            self.fail(Error::Unavailable(format!("cannot start a thread: {e}")));
+        }
     }
 
     /// Tells the progress until the workers are done.
@@ -227,26 +250,61 @@ impl<'a> Pipeline<'a> {
         chunk - chunk % lock(&self.state).fragments_per_partition()
     }
 
-    /// Parses the next chunk of a stream.
+    /// Parses the next chunk of a stream, or decompresses some of it.
     fn parse_stream(&self, reader: &mut WindowReader) -> Result<()> {
         let Source::Stream(stream) = &self.source else { return Ok(()) };
-        let mut stream = lock(stream);
-        let next = self.clock.time(Step::Read, || stream.next_chunk())?;
-        let Some((bytes, offset)) = next else {
-            lock(&self.account).start_stream(stream.data_line);
-            let mut state = lock(&self.state);
-            state.end_stream();
-            return state.push_partitions(&|n| self.create_segment(n));
-        };
-        lock(&self.account).start_stream(stream.data_line);
-        let chunk = lock(&self.state).number_stream_chunk();
-        let plan: Result<Arc<PartitionPlan>> =
-            self.plan(chunk, || Ok(crate::sample::sample_bytes(&bytes, self.rules, &self.columns)));
-        drop(stream);
-        let plan = plan?;
-        self.parse(chunk, &plan, |parser, tick| {
-            Ok(vec![reader.parse_bytes(&bytes, offset, parser, tick)])
-        })
+        // Under the lock of the stream, so that the first chunk of a partition plans it.
+        let mut planned = None;
+        let turn = self.clock.time(Step::Read, || {
+            stream.turn(|chunk| {
+                let number = lock(&self.state).number_stream_chunk();
+                lock(&self.account).start_chunk(chunk);
+                planned = Some((
+                    number,
+                    self.plan(number, || {
+                        let text = chunk.parts.first().map_or(&[][..], |part| &part.text);
+                        Ok(crate::sample::sample_bytes(text, self.rules, &self.columns))
+                    }),
+                ));
+            })
+        })?;
+        match turn {
+            Turn::Parse(chunk) => match planned {
+                Some((number, plan)) => {
+                    let plan = plan?;
+                    self.parse_chunk(number, &plan, &chunk, reader)
+                }
+                None => Ok(()),
+            },
+            Turn::Decode(job) => self.clock.time(Step::Read, || stream.queue().run(*job)),
+            Turn::Wait => {
+                stream.wait();
+                Ok(())
+            }
+            Turn::End => {
+                lock(&self.account).add_bytes(&stream.take_source_bytes());
+                let mut state = lock(&self.state);
+                state.end_stream();
+                state.push_partitions(&|n| self.create_segment(n))
+            }
+        }
+    }
+
+    fn parse_chunk(
+        &self,
+        number: usize,
+        plan: &PartitionPlan,
+        chunk: &StreamChunk,
+        reader: &mut WindowReader,
+    ) -> Result<()> {
+        self.parse(number, plan, |parser, tick| {
+            // Progress counts stored bytes, not those of the text.
+            let rows = |_, rows| tick(0, rows);
+            Ok(chunk.parts.iter().map(|p| reader.parse_bytes(p, parser, &rows)).collect())
+        })?;
+        let bytes = chunk.source_bytes.iter().map(|(_, bytes)| bytes).sum();
+        self.progress.bytes.fetch_add(bytes, Ordering::Relaxed);
+        Ok(())
     }
 
     /// The plan of a chunk's partition; the first who asks makes it.

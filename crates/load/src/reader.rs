@@ -5,6 +5,7 @@ use coload_source::{ChunkParser, LastWindow, RejectedRecord, TEXT_PADDING, Windo
 
 use crate::chunks::{OpenInput, Piece, Start};
 use crate::clock::{Step, StepClock};
+use crate::stream::Part;
 
 /// Bytes of a window: it stays in the second-level cache while its columns are read.
 const WINDOW_BYTES: usize = 384 << 10;
@@ -142,14 +143,15 @@ impl WindowReader {
         Ok(input.bytes)
     }
 
-    /// Parses a chunk of a stream, which holds whole records.
+    /// Parses a part of a stream, which holds whole records.
     pub fn parse_bytes(
         &mut self,
-        bytes: &[u8],
-        offset: u64,
+        part: &Part,
         parser: &mut ChunkParser,
         tick: &dyn Fn(u64, u64),
     ) -> PieceSpan {
+        let Part { file, text: bytes, offset, .. } = part;
+        let (file, offset) = (*file, *offset);
         let rows = parser.rows() as u64;
         let mut window = WINDOW_BYTES;
         let mut at = 0;
@@ -183,6 +185,6 @@ impl WindowReader {
         }
         let (rejects, lines) = parser.end_piece();
         let (rows, end) = (parser.rows() as u64 - rows, offset + bytes.len() as u64);
-        PieceSpan { file: 0, start: offset, end, rows, lines, rejects, whole: Whole::Yes }
+        PieceSpan { file, start: offset, end, rows, lines, rejects, whole: Whole::Yes }
     }
 }

@@ -18,8 +18,10 @@ pub const REJECTS_KEPT_MAX: usize = 10;
 pub struct FileReport {
     /// Name as given.
     pub name: String,
-    /// Bytes read.
+    /// Bytes read, as they are stored.
     pub bytes: u64,
+    /// Bytes of text up to the last record; other than `bytes` where the input is compressed.
+    pub text_bytes: u64,
     /// Records read: loaded and rejected.
     pub records: u64,
     /// Rows loaded.

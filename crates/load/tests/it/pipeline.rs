@@ -1,6 +1,7 @@
 //! The pipeline against the model: the same rows and rejects, whatever the chunks, and the same bytes,
 //! whatever the threads.
 
+use std::io::Write;
 use std::path::PathBuf;
 
 use coload_format::Error;
@@ -81,8 +82,15 @@ fn check_all(seed: u64, counts: &[usize], as_stream: AsStream) {
     let (dialect, columns) = (text::dialect(&mut random), text::columns(&mut random));
     let texts: Vec<Vec<u8>> =
         counts.iter().map(|n| text::text(&mut random, &dialect, &columns, *n)).collect();
-    let paths: Vec<PathBuf> =
-        texts.iter().enumerate().map(|(i, t)| write(&dir, &format!("{i}.csv"), t)).collect();
+    let stored = |random: &mut Random, text: &[u8]| match as_stream {
+        AsStream::Compressed => compress(random, text),
+        _ => text.to_vec(),
+    };
+    let paths: Vec<PathBuf> = texts
+        .iter()
+        .enumerate()
+        .map(|(i, t)| write(&dir, &format!("{i}.csv"), &stored(&mut random, t)))
+        .collect();
     let mut options = options(&paths, &columns.sql, dialect);
     vary(&mut random, &mut options);
     if as_stream == AsStream::Yes {
@@ -105,6 +113,29 @@ fn check_all(seed: u64, counts: &[usize], as_stream: AsStream) {
 enum AsStream {
     No,
     Yes,
+    Compressed,
+}
+
+/// The text in members of gzip, in frames of Zstandard, or as it is.
+fn compress(random: &mut Random, text: &[u8]) -> Vec<u8> {
+    let member = 1 + random.below(text.len() + 1);
+    match random.below(3) {
+        0 => text.to_vec(),
+        1 => text.chunks(member).flat_map(gzip).collect(),
+        _ => text.chunks(member).flat_map(zstd).collect(),
+    }
+}
+
+fn gzip(text: &[u8]) -> Vec<u8> {
+    let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    out.write_all(text).unwrap();
+    out.finish().unwrap()
+}
+
+fn zstd(text: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(zstd_safe::compress_bound(text.len()));
+    zstd_safe::compress(&mut out, text, 1).unwrap();
+    out
 }
 
 /// Few records, or more than are looked up, or read column by column, at once.
@@ -114,6 +145,13 @@ fn counts() -> impl Strategy<Value = usize> {
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(300) })]
+
+    #[test]
+    fn compressed_files_give_the_rows_and_rejects_of_the_model(
+        seed: u64, few in counts(), more in prop::collection::vec(0usize..30, 0..6),
+    ) {
+        check_all(seed, &[&[few][..], &more].concat(), AsStream::Compressed);
+    }
 
     #[test]
     fn a_file_gives_the_rows_and_rejects_of_the_model(seed: u64, count in counts()) {

@@ -1,0 +1,295 @@
+//! Text that comes in order, cut into chunks at record boundaries: streams, and inputs that must be
+//! decompressed.
+//!
+//! A worker takes the next chunk if its text is there, else it decompresses some. Where chunks are cut
+//! depends on the text only. Offsets and lines are those of the text, not of the stored bytes.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use coload_format::{Error, Result};
+use coload_input::{BLOCK_BYTES, Block, Job, Raw, RawFile, Taken, TextInput, TextQueue, Who};
+use coload_source::{Dialect, TEXT_PADDING, tokenise};
+
+use crate::chunks::{HEAD_BYTES_MAX, data_start, separators};
+use crate::options::LoadOptions;
+use crate::reader::RECORD_BYTES_MAX;
+use crate::segments::lock;
+
+/// Share of the memory that text waiting to be parsed may take.
+const AHEAD_SHARE: usize = 8;
+/// How long a worker waits for text before it looks for other work.
+const WAIT: Duration = Duration::from_millis(5);
+
+/// The inputs of a load that come in order.
+pub struct StreamSource {
+    /// Names as given.
+    pub names: Vec<String>,
+    /// Stored bytes of all, 0 if not known.
+    pub bytes: u64,
+    files: Vec<Arc<RawFile>>,
+    queue: TextQueue,
+    cutter: Mutex<Cutter>,
+}
+
+/// What a worker can do for a stream.
+pub enum Turn {
+    /// Parse a chunk.
+    Parse(StreamChunk),
+    /// Decompress.
+    Decode(Box<Job>),
+    /// Wait for others.
+    Wait,
+    /// Nothing, ever.
+    End,
+}
+
+/// Whole records of one or more inputs.
+#[derive(Debug, Default)]
+pub struct StreamChunk {
+    /// Its parts, one an input.
+    pub parts: Vec<Part>,
+    /// Stored bytes since the chunk before, with those of inputs without records.
+    pub source_bytes: Vec<(usize, u64)>,
+}
+
+/// Whole records of one input.
+#[derive(Debug)]
+pub struct Part {
+    /// Number of the input.
+    pub file: usize,
+    /// The text; the last record of an input may lack its newline.
+    pub text: Vec<u8>,
+    /// Where it stands in the text of the input.
+    pub offset: u64,
+    /// Lines before the first record, if these are the first records of the input.
+    pub data_line: Option<u64>,
+}
+
+impl StreamSource {
+    /// A source of open inputs.
+    pub fn new(inputs: Vec<TextInput>, options: &LoadOptions) -> Self {
+        let names = inputs.iter().map(|i| i.name.clone()).collect();
+        let file = |input: &TextInput| match &input.raw {
+            Raw::File { file, .. } => Some(Arc::clone(file)),
+            Raw::Stream(_) => None,
+        };
+        let files: Vec<Arc<RawFile>> = inputs.iter().filter_map(file).collect();
+        let cutter = Cutter::new(&inputs, options.dialect.clone(), options.chunk_bytes);
+        StreamSource {
+            names,
+            bytes: files.iter().map(|f| f.bytes()).sum(),
+            files,
+            queue: TextQueue::new(inputs, options.memory / AHEAD_SHARE, options.threads),
+            cutter: Mutex::new(cutter),
+        }
+    }
+
+    /// The queue of text, for a thread that decompresses ahead.
+    pub fn queue(&self) -> &TextQueue {
+        &self.queue
+    }
+
+    /// What is to be done now. `number` is called under the lock for a chunk, in order.
+    ///
+    /// # Errors
+    /// `Input` when an input is damaged, `Unavailable` when it cannot be read, `Limit` when a record is
+    /// too long.
+    pub fn turn(&self, number: impl FnOnce(&StreamChunk)) -> Result<Turn> {
+        {
+            let mut cutter = lock(&self.cutter);
+            match cutter.next_chunk(&self.queue)? {
+                Cut::Chunk(chunk) => {
+                    number(&chunk);
+                    return Ok(Turn::Parse(chunk));
+                }
+                Cut::End => return Ok(Turn::End),
+                Cut::Wait => {}
+            }
+        }
+        let job = self.queue.claim(Who::Worker)?;
+        Ok(job.map_or(Turn::Wait, |job| Turn::Decode(Box::new(job))))
+    }
+
+    /// Waits a moment for text.
+    pub fn wait(&self) {
+        self.queue.wait(WAIT);
+    }
+
+    /// Stored bytes told since the last chunk, at the end.
+    pub fn take_source_bytes(&self) -> Vec<(usize, u64)> {
+        std::mem::take(&mut lock(&self.cutter).source_bytes)
+    }
+
+    /// Checks that nobody wrote to the files meanwhile.
+    ///
+    /// # Errors
+    /// `Unavailable` when somebody did.
+    pub fn check_unchanged(&self) -> Result<()> {
+        self.files.iter().try_for_each(|f| f.check_unchanged())
+    }
+}
+
+enum Cut {
+    Chunk(StreamChunk),
+    Wait,
+    End,
+}
+
+/// Cuts text into chunks.
+struct Cutter {
+    dialect: Dialect,
+    names: Vec<String>,
+    chunk_bytes: usize,
+    /// Text that is not handed out.
+    rest: Vec<u8>,
+    /// The input that `rest` is of, and where it stands there.
+    file: usize,
+    offset: u64,
+    /// Whether `rest` has all text of the input.
+    ended: bool,
+    /// Whether skipped lines and header are taken off.
+    started: bool,
+    data_line: Option<u64>,
+    /// More text than a chunk, as long as a record is longer.
+    target: usize,
+    parts: Vec<Part>,
+    source_bytes: Vec<(usize, u64)>,
+}
+
+impl Cutter {
+    fn new(inputs: &[TextInput], dialect: Dialect, chunk_bytes: usize) -> Self {
+        Cutter {
+            dialect,
+            names: inputs.iter().map(|i| i.name.clone()).collect(),
+            chunk_bytes,
+            rest: Vec::new(),
+            file: 0,
+            offset: 0,
+            ended: false,
+            started: false,
+            data_line: None,
+            target: chunk_bytes,
+            parts: Vec::new(),
+            source_bytes: Vec::new(),
+        }
+    }
+
+    /// The next whole records, about a chunk of them.
+    fn next_chunk(&mut self, queue: &TextQueue) -> Result<Cut> {
+        loop {
+            if self.file == self.names.len() {
+                return Ok(if self.parts.is_empty() { Cut::End } else { self.emit() });
+            }
+            // One byte more than the target tells whether the input ends there.
+            let wanted = if self.started { self.target } else { HEAD_BYTES_MAX.max(self.target) };
+            if self.rest.len() <= wanted && !self.ended {
+                match queue.take()? {
+                    Taken::Block(block) => self.push(block),
+                    Taken::Wait => return Ok(Cut::Wait),
+                    Taken::End => self.ended = true,
+                }
+                continue;
+            }
+            if !self.started {
+                self.start()?;
+                continue;
+            }
+            if self.rest.is_empty() {
+                self.next_file();
+                continue;
+            }
+            if let Some(chunk) = self.cut()? {
+                return Ok(chunk);
+            }
+        }
+    }
+
+    fn push(&mut self, block: Block) {
+        if block.source_bytes > 0 {
+            self.source_bytes.push((block.file, block.source_bytes));
+        }
+        self.ended = block.last;
+        if self.rest.is_empty() {
+            self.rest.reserve(self.chunk_bytes.min(16 * BLOCK_BYTES) + BLOCK_BYTES);
+        }
+        self.rest.extend_from_slice(&block.text);
+    }
+
+    fn start(&mut self) -> Result<()> {
+        self.started = true;
+        let mark = coload_source::bom_len(&self.rest);
+        let whole = self.ended;
+        let (bytes, lines) = data_start(&self.rest[mark..], whole, &self.dialect)
+            .map_err(|text| Error::Invalid(format!("{}: {text}", self.names[self.file])))?;
+        self.rest.drain(..mark + bytes);
+        self.offset = (mark + bytes) as u64;
+        self.data_line = Some(lines);
+        Ok(())
+    }
+
+    fn next_file(&mut self) {
+        self.file += 1;
+        (self.offset, self.ended, self.started) = (0, false, false);
+        self.data_line = None;
+    }
+
+    /// Takes records off `rest`; a chunk if it is full.
+    fn cut(&mut self) -> Result<Option<Cut>> {
+        let whole = self.ended && self.rest.len() <= self.target;
+        let end = match whole {
+            true => self.rest.len(),
+            false => self.last_record_end(self.target.min(self.rest.len())),
+        };
+        if end > 0 {
+            let mut tail = Vec::new();
+            if end < self.rest.len() {
+                tail.reserve(self.chunk_bytes.min(16 * BLOCK_BYTES) + BLOCK_BYTES);
+                tail.extend_from_slice(&self.rest[end..]);
+            }
+            self.rest.truncate(end);
+            let text = std::mem::replace(&mut self.rest, tail);
+            let (file, offset) = (self.file, self.offset);
+            self.offset += end as u64;
+            self.target = self.target.saturating_sub(end);
+            self.parts.push(Part { file, text, offset, data_line: self.data_line.take() });
+            return Ok((!whole || self.target == 0).then(|| self.emit()));
+        }
+        if !self.parts.is_empty() {
+            // The next record starts a chunk of its own.
+            return Ok(Some(self.emit()));
+        }
+        if self.target * 2 > RECORD_BYTES_MAX {
+            return Err(Error::Limit(format!(
+                "{} (byte {}): a record is over {} bytes; is a quote left open? (try --quote none)",
+                self.names[self.file], self.offset, self.target
+            )));
+        }
+        self.target *= 2;
+        Ok(None)
+    }
+
+    fn emit(&mut self) -> Cut {
+        self.target = self.chunk_bytes;
+        Cut::Chunk(StreamChunk {
+            parts: std::mem::take(&mut self.parts),
+            source_bytes: std::mem::take(&mut self.source_bytes),
+        })
+    }
+
+    /// End of the last whole record in the first `end` bytes of `rest`. The text is cut in order, so
+    /// it starts at a record.
+    fn last_record_end(&mut self, end: usize) -> usize {
+        let text = &self.rest[..end];
+        if self.dialect.quote.is_none_or(|q| memchr::memchr(q, text).is_none()) {
+            return memchr::memrchr(b'\n', text).map_or(0, |p| p + 1);
+        }
+        let have = self.rest.len();
+        self.rest.extend([0; TEXT_PADDING]);
+        let mut ends = Vec::new();
+        tokenise(&self.rest, 0, end, separators(&self.dialect), &mut ends);
+        self.rest.truncate(have);
+        let last = ends.iter().rev().find(|p| self.rest[**p as usize] == b'\n');
+        last.map_or(0, |p| *p as usize + 1)
+    }
+}
