@@ -46,6 +46,7 @@ fuzz_target!(|input: &[u8]| {
         skip: u64::from(bit(4)),
         comment: bit(5).then_some(b'#'),
         trailing: if bit(6) { Trailing::Delimiter } else { Trailing::Newline },
+        ..Dialect::default()
     };
     STORE.with_borrow_mut(|slot| {
         let (dir, store) = slot.get_or_insert_with(|| {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use coload::RejectLimit;
-use coload_source::{byte_from_flag, optional_byte_from_flag};
+use coload_source::{delimiter_from_flag, optional_byte_from_flag};
 
 use crate::size::parse_size;
 
@@ -27,8 +27,12 @@ pub enum Command {
     #[cfg(feature = "sql")]
     /// Query a store: statements, a script on standard input, or a shell.
     Sql(SqlArgs),
+    /// Find out dialect and columns of a file, and say why.
+    Sniff(Box<SniffArgs>),
     /// Show tables, versions, segments, columns, encodings, sizes and loads of a store.
     Inspect(InspectArgs),
+    /// Write a table as CSV: commas, doubled quotes, NULL as nothing.
+    Export(ExportArgs),
     #[cfg(feature = "sql")]
     /// Make TPC-H lineitem in a temporary folder, load it and query it.
     Demo(DemoArgs),
@@ -64,6 +68,9 @@ pub struct LoadArgs {
     /// File for the records set aside: CSV of file, line, byte, column, value, reason, raw
     #[arg(long, value_name = "FILE")]
     pub rejects: Option<PathBuf>,
+    /// Bytes of the first input that are looked at, such as 16MiB, or all
+    #[arg(long, value_name = "SIZE", default_value = "1MiB", value_parser = sample_size)]
+    pub sample: usize,
     /// How the load works.
     #[command(flatten)]
     pub pipeline: PipelineArgs,
@@ -90,9 +97,9 @@ pub struct ModeArgs {
 /// How the text is written; what is not given is found out from the first input.
 #[derive(Debug, Args)]
 pub struct DialectArgs {
-    /// Between two fields: a character, tab, space or \xHH
+    /// Between two fields: a character, tab, space, \xHH, or several characters
     #[arg(long, value_name = "C", value_parser = delimiter, help_heading = "Dialect")]
-    pub delimiter: Option<u8>,
+    pub delimiter: Option<Delimiter>,
     /// Around a field: a character, or none
     #[arg(long, value_name = "C", value_parser = quote, help_heading = "Dialect")]
     pub quote: Option<OptionalByte>,
@@ -105,12 +112,33 @@ pub struct DialectArgs {
     /// The first record is a row
     #[arg(long, help_heading = "Dialect")]
     pub no_header: bool,
+    /// Records that name the columns, their names joined by a space; 0 for none
+    #[arg(long, value_name = "N", conflicts_with_all = ["header", "no_header"], help_heading = "Dialect")]
+    pub header_rows: Option<u64>,
     /// An unquoted field that stands for NULL; may be given several times
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true, help_heading = "Dialect")]
     pub null: Vec<String>,
     /// Lines to read over at the start of each input
     #[arg(long, value_name = "N", help_heading = "Dialect")]
     pub skip: Option<u64>,
+    /// Lines to leave out at the end of each input, which is a file
+    #[arg(long, value_name = "N", help_heading = "Dialect")]
+    pub footer: Option<u64>,
+    /// What ends a line: LF and CRLF, or CR alone too
+    #[arg(long, value_name = "ENDS", help_heading = "Dialect")]
+    pub line_end: Option<LineEndForm>,
+    /// Keep inferred columns as text exactly as written; nothing is NULL but what --null says
+    #[arg(long, help_heading = "Dialect")]
+    pub all_text: bool,
+    /// Too few or too many fields: reject, pad (nothing is lost), or truncate too
+    #[arg(long, value_name = "POLICY", help_heading = "Dirty records")]
+    pub ragged: Option<RaggedPolicy>,
+    /// Quotes that do not enclose a field: reject the record, or take them for text
+    #[arg(long, value_name = "POLICY", help_heading = "Dirty records")]
+    pub quotes: Option<QuotesPolicy>,
+    /// Bytes that are not UTF-8: reject the record, or replace them by U+FFFD
+    #[arg(long, value_name = "POLICY", help_heading = "Dirty records")]
+    pub invalid_bytes: Option<BytesPolicy>,
     /// First character of lines to read over, or none
     #[arg(long, value_name = "C", value_parser = comment, help_heading = "Dialect")]
     pub comment: Option<OptionalByte>,
@@ -160,6 +188,23 @@ pub struct SqlArgs {
     pub memory: Option<usize>,
 }
 
+/// Flags of `sniff`.
+#[derive(Debug, Args)]
+pub struct SniffArgs {
+    /// File, or - for standard input
+    #[arg(value_name = "INPUT")]
+    pub input: String,
+    /// What is known of how the text is written.
+    #[command(flatten)]
+    pub dialect: DialectArgs,
+    /// Bytes that are looked at, such as 16MiB, or all
+    #[arg(long, value_name = "SIZE", default_value = "1MiB", value_parser = sample_size)]
+    pub sample: usize,
+    /// Form of the answer
+    #[arg(long, value_name = "FORM", default_value = "text")]
+    pub output: SniffForm,
+}
+
 /// Flags of `inspect`.
 #[derive(Debug, Args)]
 pub struct InspectArgs {
@@ -169,6 +214,23 @@ pub struct InspectArgs {
     /// Table to show in detail
     #[arg(value_name = "TABLE")]
     pub table: Option<String>,
+}
+
+/// Flags of `export`.
+#[derive(Debug, Args)]
+pub struct ExportArgs {
+    /// Directory of the store
+    #[arg(value_name = "STORE")]
+    pub store: PathBuf,
+    /// Table to write
+    #[arg(value_name = "TABLE")]
+    pub table: String,
+    /// File to write, which has its name only when it is whole [default: standard output]
+    #[arg(long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Leave out the line of names
+    #[arg(long)]
+    pub no_header: bool,
 }
 
 #[cfg(feature = "sql")]
@@ -192,6 +254,17 @@ pub enum Encoding {
     Dictionary,
 }
 
+/// Form of what was found out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SniffForm {
+    /// For people
+    Text,
+    /// For programs
+    Json,
+    /// A CREATE TABLE, and in comments the flags and the evidence
+    Sql,
+}
+
 /// Form of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ReportForm {
@@ -213,12 +286,55 @@ pub enum OutputForm {
     Json,
 }
 
+/// `lf` or `any`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LineEndForm {
+    /// LF and CRLF
+    Lf,
+    /// LF, CRLF and CR
+    #[value(alias = "cr")]
+    Any,
+}
+
+/// `reject`, `pad` or `truncate`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum RaggedPolicy {
+    /// Set the record aside
+    Reject,
+    /// Fill missing fields with NULL, leave out empty ones too many, set others aside
+    Pad,
+    /// Fill missing fields with NULL, leave out those too many
+    Truncate,
+}
+
+/// `strict` or `lenient`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum QuotesPolicy {
+    /// Set the record aside
+    Strict,
+    /// Take the quotes for text that make the number of fields right
+    Lenient,
+}
+
+/// `reject` or `replace`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum BytesPolicy {
+    /// Set the record aside
+    Reject,
+    /// Put U+FFFD in their place
+    Replace,
+}
+
+/// A delimiter of one or several bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Delimiter(pub Vec<u8>);
+
 /// A byte of a dialect that may be absent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OptionalByte(pub Option<u8>);
 
-fn delimiter(text: &str) -> coload::Result<u8> {
-    byte_from_flag("--delimiter", text)
+fn delimiter(text: &str) -> coload::Result<Delimiter> {
+    delimiter_from_flag(text).map(Delimiter)
 }
 
 fn quote(text: &str) -> coload::Result<OptionalByte> {
@@ -231,6 +347,13 @@ fn escape(text: &str) -> coload::Result<OptionalByte> {
 
 fn comment(text: &str) -> coload::Result<OptionalByte> {
     optional_byte_from_flag("--comment", text).map(OptionalByte)
+}
+
+fn sample_size(text: &str) -> Result<usize, String> {
+    match text {
+        "all" => Ok(usize::MAX),
+        _ => parse_size(text),
+    }
 }
 
 fn at_least_one(text: &str) -> Result<usize, String> {

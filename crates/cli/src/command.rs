@@ -2,7 +2,9 @@
 
 #[cfg(feature = "sql")]
 pub mod demo;
+pub mod export;
 pub mod inspect;
 pub mod load;
+pub mod sniff;
 #[cfg(feature = "sql")]
 pub mod sql;

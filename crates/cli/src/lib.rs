@@ -39,8 +39,11 @@ pub use coload_load::{
 };
 #[cfg(feature = "sql")]
 pub use coload_serve::{Database, DatabaseOptions, arrow};
-pub use coload_source::{Dialect, GivenDialect, Header, Reject};
+pub use coload_source::{
+    Dialect, GivenDialect, GivenPolicies, Header, InvalidBytes, LineEnd, Mending, Quotes, Ragged,
+    Reject,
+};
 pub use coload_store::{LoadMode, Snapshot, Store};
 pub use coload_transform::EncodingPolicy;
 pub use database::Coload;
-pub use plan::{LoadPlan, LoadRequest, SchemaOrigin};
+pub use plan::{LoadPlan, LoadRequest, SchemaOrigin, sniff_input};

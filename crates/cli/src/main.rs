@@ -3,6 +3,7 @@
 mod allocator;
 mod args;
 mod command;
+mod given;
 mod interrupt;
 mod output;
 mod progress;
@@ -23,6 +24,8 @@ fn main() -> ExitCode {
         Command::Load(args) => command::load::run(&args),
         #[cfg(feature = "sql")]
         Command::Sql(args) => command::sql::run(&args),
+        Command::Sniff(args) => command::sniff::run(&args),
+        Command::Export(args) => command::export::run(&args),
         Command::Inspect(args) => command::inspect::run(&args),
         #[cfg(feature = "sql")]
         Command::Demo(args) => command::demo::run(&args),

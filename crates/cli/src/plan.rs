@@ -4,10 +4,12 @@
 use coload_format::{Error, Result, Schema};
 use coload_input::sample_input;
 use coload_load::{LoadOptions, OpenedStream, sample_end};
-use coload_source::{GivenDialect, InputFile, InputSource, SampleEnd, expand_inputs, sniff};
+use coload_source::{
+    GivenDialect, InputFile, InputSource, SampleEnd, Sniffed, expand_inputs, sniff,
+};
 use coload_store::{LoadMode, Store};
 
-/// Bytes of the first input that are looked at.
+/// Bytes of the first input that are looked at, if nothing else is asked for.
 const SAMPLE_BYTES: usize = 1 << 20;
 
 /// A load as a user asks for it. What is `None` is decided from the first input.
@@ -23,6 +25,8 @@ pub struct LoadRequest {
     pub dialect: GivenDialect,
     /// What happens to rows that are there.
     pub mode: LoadMode,
+    /// Bytes of the first input that are looked at; more than it has is all of it.
+    pub sample_bytes: usize,
 }
 
 impl LoadRequest {
@@ -34,6 +38,7 @@ impl LoadRequest {
             schema: None,
             dialect: GivenDialect::default(),
             mode: LoadMode::Append,
+            sample_bytes: SAMPLE_BYTES,
         }
     }
 }
@@ -60,6 +65,20 @@ pub struct LoadPlan {
     pub evidence: Vec<String>,
 }
 
+/// What is found out about one input without a store.
+///
+/// # Errors
+/// As [`Coload::plan`](crate::Coload::plan).
+pub fn sniff_input(name: &str, given: &GivenDialect, sample_bytes: usize) -> Result<Sniffed> {
+    let inputs = expand_inputs(&[name.to_owned()])?;
+    let [input] = &inputs[..] else {
+        return Err(Error::Invalid(format!("{name} names {} inputs: give one", inputs.len())));
+    };
+    let stream = OpenedStream::open(input)?;
+    let (sample, end) = sample(input, stream.as_ref(), sample_bytes)?;
+    sniff(&input.name, &sample, end, given, None)
+}
+
 /// Plans a load into `store`.
 pub(crate) fn plan(store: &Store, request: &LoadRequest) -> Result<LoadPlan> {
     let inputs = expand_inputs(&request.inputs)?;
@@ -73,7 +92,7 @@ pub(crate) fn plan(store: &Store, request: &LoadRequest) -> Result<LoadPlan> {
         // The load refuses a stream among other inputs, and says so.
         _ => None,
     };
-    let (sample, end) = sample(first, stream.as_ref())?;
+    let (sample, end) = sample(first, stream.as_ref(), request.sample_bytes)?;
     let sniffed = sniff(&first.name, &sample, end, &request.dialect, schema.as_ref())?;
     let mut options = LoadOptions::new(inputs, table, sniffed.schema, sniffed.dialect);
     options.mode = request.mode;
@@ -98,11 +117,15 @@ fn known_schema(
 }
 
 /// The first bytes of an input.
-fn sample(input: &InputFile, stream: Option<&OpenedStream>) -> Result<(Vec<u8>, SampleEnd)> {
+fn sample(
+    input: &InputFile,
+    stream: Option<&OpenedStream>,
+    bytes_max: usize,
+) -> Result<(Vec<u8>, SampleEnd)> {
     match (&input.source, stream) {
-        (_, Some(stream)) => stream.sample(SAMPLE_BYTES),
+        (_, Some(stream)) => stream.sample(bytes_max),
         (InputSource::File { .. }, None) => {
-            let (text, state) = sample_input(input, SAMPLE_BYTES)?;
+            let (text, state) = sample_input(input, bytes_max)?;
             Ok((text, sample_end(state)))
         }
         (_, None) => Err(Error::Invalid(format!(

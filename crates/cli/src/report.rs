@@ -3,9 +3,11 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use coload::{ColumnReport, Distinct, FileReport, LoadReport};
+use coload::{ColumnReport, Dialect, Distinct, FileReport, LoadReport, Mending};
+use coload_source::{MENDED_TOLD_MAX, Mended};
 use serde_json::{Value, json};
 
+use crate::given::flags;
 use crate::size::{show_bytes, show_count};
 
 /// Files that the text names one by one; of more it tells the sums, and those with rejects.
@@ -55,6 +57,7 @@ pub fn text(report: &LoadReport) -> String {
         show_bytes(report.peak_memory)
     );
     out.push_str(&merge(report));
+    out.push_str(&mended(report));
     out.push_str(&rejects(report));
     out
 }
@@ -77,10 +80,70 @@ fn merge(report: &LoadReport) -> String {
 }
 
 /// The report as JSON; README.md lists the fields.
-pub fn json(report: &LoadReport) -> String {
-    let mut text = serde_json::to_string_pretty(&to_json(report)).unwrap_or_default();
+pub fn json(report: &LoadReport, dialect: &Dialect) -> String {
+    let mut json = to_json(report);
+    json["dialect"] = dialect_json(dialect);
+    let mut text = serde_json::to_string_pretty(&json).unwrap_or_default();
     text.push('\n');
     text
+}
+
+/// The dialect as the flags that give it.
+pub fn dialect_json(dialect: &Dialect) -> Value {
+    let mut json = serde_json::Map::new();
+    json.insert("header_rows".to_owned(), dialect.header_records().into());
+    for (flag, value) in flags(dialect).into_iter().filter(|(flag, _)| *flag != "--header-rows") {
+        let name = flag.trim_start_matches('-').replace('-', "_");
+        json.entry(name)
+            .and_modify(|old| *old = json!([old.clone(), value.clone()]))
+            .or_insert_with(|| value.clone().into());
+    }
+    json.into()
+}
+
+/// How a kind of mending is named.
+fn mending_name(mending: Mending) -> (&'static str, &'static str) {
+    match mending {
+        Mending::Padded => ("padded", "missing fields were filled (--ragged)"),
+        Mending::Trimmed => ("trimmed", "empty fields too many were left out (--ragged)"),
+        Mending::Truncated => ("truncated", "fields too many were left out (--ragged truncate)"),
+        Mending::Requoted => ("requoted", "stray quotes were taken for text (--quotes lenient)"),
+        Mending::Replaced => {
+            ("replaced", "bytes that are not UTF-8 were replaced (--invalid-bytes)")
+        }
+    }
+}
+
+fn mended_json(mended: &Mended) -> Value {
+    let counts = Mending::ALL.into_iter().filter(|m| mended.count(*m) > 0);
+    let kind = |m: Mending| {
+        let first = mended.first.iter().filter(|(kind, ..)| *kind == m);
+        let first: Vec<Value> =
+            first.map(|(_, line, byte)| json!({ "line": line, "byte": byte })).collect();
+        (mending_name(m).0.to_owned(), json!({ "records": mended.count(m), "first": first }))
+    };
+    Value::Object(counts.map(kind).collect())
+}
+
+/// Records that were mended: how many, and where the first are.
+fn mended(report: &LoadReport) -> String {
+    let mut out = String::new();
+    for mending in Mending::ALL.into_iter().filter(|m| report.mended(*m) > 0) {
+        let first = report.files.iter().flat_map(|file| {
+            let of_kind = file.mended.first.iter().filter(move |(kind, ..)| *kind == mending);
+            of_kind.map(|(_, line, _)| format!("{}:{line}", file.name))
+        });
+        let first: Vec<String> = first.take(MENDED_TOLD_MAX).collect();
+        let _ = writeln!(
+            out,
+            "\nrecords mended: {}, {}: {}{}",
+            show_count(report.mended(mending)),
+            mending_name(mending).1,
+            first.join(", "),
+            if report.mended(mending) > first.len() as u64 { ", ..." } else { "" }
+        );
+    }
+    out
 }
 
 fn to_json(report: &LoadReport) -> Value {
@@ -152,7 +215,7 @@ fn to_json(report: &LoadReport) -> Value {
 fn file_json(file: &FileReport) -> Value {
     json!({
         "name": file.name, "bytes": file.bytes, "records": file.records, "rows": file.rows,
-        "rejects": file.rejects,
+        "rejects": file.rejects, "mended": mended_json(&file.mended),
     })
 }
 

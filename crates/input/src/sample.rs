@@ -12,6 +12,8 @@ use crate::open::TextInput;
 
 /// Text decompressed at once.
 const STEP_BYTES: usize = 64 << 10;
+/// Text read at once where it need not be small.
+const STEP_BYTES_MAX: usize = 1 << 20;
 
 /// The first text of an input, at most `bytes_max`, and whether there is more.
 ///
@@ -21,8 +23,15 @@ pub fn sample_input(input: &InputFile, bytes_max: usize) -> Result<(Vec<u8>, Sta
     let TextInput { name, format, raw, .. } = TextInput::open(input)?;
     let mut decoder = Decoder::new(&name, raw, format, 0, u64::MAX)?;
     let mut text = Vec::new();
-    let state = decoder.fill(&mut text, bytes_max)?;
-    Ok((text, state))
+    loop {
+        let step = STEP_BYTES_MAX.min(bytes_max - text.len());
+        if step == 0 {
+            return Ok((text, State::More));
+        }
+        if decoder.fill(&mut text, step)? == State::Done {
+            return Ok((text, State::Done));
+        }
+    }
 }
 
 /// The first text of an input whose first stored bytes are `head`; `state` tells whether more of them

@@ -5,7 +5,7 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
 use coload_format::{DataType, Error, Result};
-use coload_source::{Reject, RejectWriter, RejectedRecord};
+use coload_source::{Mended, Reject, RejectWriter, RejectedRecord};
 
 use crate::chunks::Source;
 use crate::options::{LoadOptions, RejectLimit};
@@ -40,6 +40,7 @@ impl Account {
             records: 0,
             rows: 0,
             rejects: 0,
+            mended: Mended::default(),
         };
         let (files, lines) = match source {
             Source::Files { inputs, .. } => inputs
@@ -96,6 +97,8 @@ impl Account {
             let line = self.lines[span.file] + reject.line + 1;
             self.reject(span.file, line, reject)?;
         }
+        let lines = self.lines[span.file];
+        self.files[span.file].mended.append(&span.mended, lines + 1);
         self.lines[span.file] += span.lines;
         let file = &mut self.files[span.file];
         file.rows += span.rows;

@@ -8,13 +8,11 @@ use std::sync::Arc;
 
 use coload_format::{Error, Result};
 use coload_input::{InputFile, InputSource, Raw, RawFile, TextInput};
-use coload_source::{Dialect, Header, Separators, TEXT_PADDING, tokenise};
+use coload_source::LineEnd;
 
+use crate::head::{HEAD_BYTES_MAX, Head};
 use crate::options::LoadOptions;
 use crate::stream::StreamSource;
-
-/// Bytes in which skipped lines and header must end.
-pub const HEAD_BYTES_MAX: usize = 4 << 20;
 
 /// A part of one input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,12 +42,14 @@ pub struct OpenInput {
     /// Name as given.
     pub name: String,
     file: Arc<RawFile>,
-    /// Bytes when it was opened.
+    /// Bytes when it was opened, without a footer.
     pub bytes: u64,
     /// Where the first record starts, after skipped lines and header.
     pub data_start: u64,
     /// Lines before that.
     pub data_line: u64,
+    /// What ends its lines.
+    pub line_end: LineEnd,
 }
 
 impl OpenInput {
@@ -89,13 +89,14 @@ impl Source {
     /// # Errors
     /// `Invalid` when an input cannot be opened.
     pub fn open(options: &LoadOptions) -> Result<Self> {
-        let LoadOptions { inputs, dialect, chunk_bytes, .. } = options;
+        let LoadOptions { inputs, chunk_bytes, .. } = options;
+        let head = Head::new(options);
         let mut texts = open_texts(options)?;
         if texts.iter().any(|t| t.format.is_some() || matches!(t.raw, Raw::Stream(_))) {
             return Ok(Source::Stream(Box::new(StreamSource::new(texts, options))));
         }
         let inputs = texts.drain(..).zip(inputs).filter_map(|(text, input)| match text.raw {
-            Raw::File { file, .. } => Some(open_input(input.name.clone(), file, dialect)),
+            Raw::File { file, .. } => Some(open_input(input.name.clone(), file, &head)),
             Raw::Stream(_) => None,
         });
         let inputs = inputs.collect::<Result<Vec<_>>>()?;
@@ -126,17 +127,21 @@ fn open_texts(options: &LoadOptions) -> Result<Vec<TextInput>> {
     inputs.iter().map(TextInput::open).collect()
 }
 
-fn open_input(name: String, file: Arc<RawFile>, dialect: &Dialect) -> Result<OpenInput> {
-    let bytes = file.bytes();
-    let mut open = OpenInput { name, file, bytes, data_start: 0, data_line: 0 };
-    if dialect.skip > 0 || dialect.header == Header::Present || open.bytes >= 3 {
-        let mut head = vec![0; HEAD_BYTES_MAX.min(open.bytes as usize)];
-        let first = open.read_at(&mut head[..3.min(open.bytes as usize)], 0)?;
-        let mark = usize::from(head[..first] == [0xef, 0xbb, 0xbf]) * 3;
-        if mark > 0 || dialect.skip > 0 || dialect.header == Header::Present {
-            let length = open.read_at(&mut head, 0)?;
+fn open_input(name: String, file: Arc<RawFile>, head: &Head) -> Result<OpenInput> {
+    let (bytes, line_end) = (file.bytes(), head.line_end());
+    let mut open = OpenInput { name, file, bytes, data_start: 0, data_line: 0, line_end };
+    if head.has_footer() {
+        open.bytes = open.footer_start(head)?;
+    }
+    if head.has_lines() || open.bytes >= 3 {
+        let mut text = vec![0; HEAD_BYTES_MAX.min(open.bytes as usize)];
+        let first = open.read_at(&mut text[..3.min(open.bytes as usize)], 0)?;
+        let mark = coload_source::bom_len(&text[..first]);
+        if mark > 0 || head.has_lines() {
+            let length = open.read_at(&mut text, 0)?;
             let whole = length as u64 == open.bytes;
-            let (bytes, lines) = data_start(&head[mark..length], whole, dialect)
+            let (bytes, lines) = head
+                .data_start(&text[mark..length], whole)
                 .map_err(|text| Error::Invalid(format!("{}: {text}", open.name)))?;
             (open.data_start, open.data_line) = ((mark + bytes) as u64, lines);
         }
@@ -144,57 +149,16 @@ fn open_input(name: String, file: Arc<RawFile>, dialect: &Dialect) -> Result<Ope
     Ok(open)
 }
 
-/// Bytes and lines before the first record: skipped lines, comments before the header, the header.
-pub fn data_start(
-    head: &[u8],
-    whole: bool,
-    dialect: &Dialect,
-) -> std::result::Result<(usize, u64), String> {
-    let too_long = || format!("no first record within {HEAD_BYTES_MAX} bytes");
-    let mut at = 0;
-    let mut lines = 0;
-    let next_line = |at: usize| memchr::memchr(b'\n', &head[at..]).map(|n| at + n + 1);
-    for _ in 0..dialect.skip {
-        match next_line(at) {
-            Some(next) => at = next,
-            None if whole => return Ok((head.len(), lines)),
-            None => return Err(too_long()),
+impl OpenInput {
+    fn footer_start(&self, head: &Head) -> Result<u64> {
+        let length = self.bytes.min(HEAD_BYTES_MAX as u64);
+        let mut tail = vec![0; length as usize];
+        let read = self.read_at(&mut tail, self.bytes - length)?;
+        match head.footer_start(&tail[..read]) {
+            Some(start) => Ok(self.bytes - length + start as u64),
+            None if length == self.bytes => Ok(0),
+            None => Err(head.footer_too_long(&self.name)),
         }
-        lines += 1;
-    }
-    if dialect.header == Header::Absent {
-        return Ok((at, lines));
-    }
-    while at < head.len()
-        && (dialect.comment == Some(head[at]) || matches!(head[at], b'\n' | b'\r'))
-    {
-        match next_line(at) {
-            Some(next) => at = next,
-            None if whole => return Ok((head.len(), lines)),
-            None => return Err(too_long()),
-        }
-        lines += 1;
-    }
-    let mut text = head[at..].to_vec();
-    let end = text.len();
-    text.extend([0; TEXT_PADDING]);
-    let mut ends = Vec::new();
-    tokenise(&text, 0, end, separators(dialect), &mut ends);
-    let length = match ends.iter().find(|p| text[**p as usize] == b'\n') {
-        Some(newline) => *newline as usize + 1,
-        None if whole => end,
-        None => return Err(too_long()),
-    };
-    lines += memchr::memchr_iter(b'\n', &text[..length]).count() as u64;
-    Ok((at + length, lines))
-}
-
-/// The bytes of a dialect that the tokeniser knows.
-pub fn separators(dialect: &Dialect) -> Separators {
-    Separators {
-        delimiter: dialect.delimiter,
-        quote: dialect.quote,
-        escape: dialect.escape.filter(|e| Some(*e) != dialect.quote),
     }
 }
 
@@ -229,20 +193,4 @@ fn cut_files(inputs: &[OpenInput], chunk_bytes: u64) -> Vec<Vec<Piece>> {
         room = 0;
     }
     chunks
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-
-    #[test]
-    fn skipped_lines_comments_and_header_come_before_the_data() {
-        let dialect =
-            Dialect { skip: 1, header: Header::Present, comment: Some(b'#'), ..Dialect::default() };
-        let head = b"title\n# note\n\"a\nb\",c\n1,2\n";
-        assert_eq!(data_start(head, true, &dialect).unwrap(), (21, 4));
-        assert_eq!(data_start(b"title\na,b", true, &dialect).unwrap(), (9, 1));
-        assert!(data_start(b"title\na,b", false, &dialect).is_err());
-    }
 }

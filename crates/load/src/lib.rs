@@ -11,6 +11,7 @@ mod account;
 mod background;
 mod chunks;
 mod clock;
+mod head;
 mod opened;
 mod options;
 mod partition;

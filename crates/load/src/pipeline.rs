@@ -6,13 +6,12 @@ use std::time::{Duration, Instant};
 
 use coload_format::{DataType, Error, Physical, Result};
 use coload_source::{
-    ChunkParser, ColumnParser, ColumnPlan, ColumnRules, FieldRules, Lexicon, RecordRules,
-    plan_column,
+    ChunkParser, ColumnParser, ColumnPlan, ColumnRules, Lexicon, RecordRules, plan_column,
 };
 use coload_store::{LoadDir, SegmentWriter};
 
 use crate::account::Account;
-use crate::chunks::{Piece, Source, Start, separators};
+use crate::chunks::{Piece, Source, Start};
 use crate::clock::{Step, StepClock, thread_cpu_ns};
 use crate::options::{LoadOptions, Progress};
 use crate::partition::{PartitionPlan, SealedPartition};
@@ -72,7 +71,7 @@ impl<'a> Pipeline<'a> {
                 None
             }
         };
-        let rules = record_rules(options);
+        let rules = options.dialect.record_rules(options.schema.len());
         let columns = column_rules(options);
         let physicals: Vec<Physical> = columns.iter().map(|c| c.data_type.physical()).collect();
         // Two partitions are in memory at once, and hold about as many bytes as their text.
@@ -443,19 +442,8 @@ fn cancelled() -> Error {
     Error::Unavailable("the load was stopped; the store is as it was".into())
 }
 
-fn record_rules(options: &LoadOptions) -> RecordRules {
-    RecordRules {
-        separators: separators(&options.dialect),
-        fields: options.schema.len(),
-        trailing: options.dialect.trailing,
-        comment: options.dialect.comment,
-    }
-}
-
 fn column_rules(options: &LoadOptions) -> Vec<ColumnRules> {
-    let dialect = &options.dialect;
-    let fields =
-        FieldRules { quote: dialect.quote, escape: dialect.escape, nulls: dialect.nulls.clone() };
+    let fields = options.dialect.field_rules();
     options
         .schema
         .columns()

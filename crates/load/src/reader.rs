@@ -1,7 +1,9 @@
 //! Reads a piece of an input window by window and hands the windows to the parser.
 
 use coload_format::{Error, Result};
-use coload_source::{ChunkParser, LastWindow, RejectedRecord, TEXT_PADDING, Window};
+use coload_source::{
+    ChunkParser, LastWindow, LineEnd, Mended, RejectedRecord, TEXT_PADDING, Window,
+};
 
 use crate::chunks::{OpenInput, Piece, Start};
 use crate::clock::{Step, StepClock};
@@ -27,6 +29,8 @@ pub struct PieceSpan {
     pub lines: u64,
     /// Records rejected, in order.
     pub rejects: Vec<RejectedRecord>,
+    /// Records that were mended, their lines counted from `start` on.
+    pub mended: Mended,
     /// Whether all of its records were read.
     pub whole: Whole,
 }
@@ -122,9 +126,10 @@ impl WindowReader {
             have -= used;
             offset += used as u64;
         }
+        let mended = parser.take_mended();
         let (rejects, lines) = parser.end_piece();
         let rows = parser.rows() as u64 - rows;
-        Ok(PieceSpan { file: piece.file, start, end, rows, lines, rejects, whole })
+        Ok(PieceSpan { file: piece.file, start, end, rows, lines, rejects, mended, whole })
     }
 
     /// The byte after the first newline that stands before the piece's start or later.
@@ -134,8 +139,14 @@ impl WindowReader {
         while offset < input.bytes {
             let target = &mut self.buffer[1..1 + length];
             let read = clock.time(Step::Read, || input.read_at(target, offset))?;
-            if let Some(newline) = memchr::memchr(b'\n', &self.buffer[1..1 + read]) {
-                return Ok(offset + newline as u64 + 1);
+            let bytes = &self.buffer[1..1 + read];
+            let found = match input.line_end {
+                LineEnd::Newline => memchr::memchr(b'\n', bytes),
+                LineEnd::Any => memchr::memchr2(b'\n', b'\r', bytes),
+            };
+            if let Some(at) = found {
+                let pair = bytes[at] == b'\r' && bytes.get(at + 1) == Some(&b'\n');
+                return Ok(offset + at as u64 + 1 + u64::from(pair));
             }
             offset += read as u64;
             length = WINDOW_BYTES;
@@ -183,8 +194,9 @@ impl WindowReader {
                 window *= 2;
             }
         }
+        let mended = parser.take_mended();
         let (rejects, lines) = parser.end_piece();
         let (rows, end) = (parser.rows() as u64 - rows, offset + bytes.len() as u64);
-        PieceSpan { file, start: offset, end, rows, lines, rejects, whole: Whole::Yes }
+        PieceSpan { file, start: offset, end, rows, lines, rejects, mended, whole: Whole::Yes }
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use coload_format::page::{PageDetail, PageMeta};
 use coload_format::{Column, ColumnIndex, DataType};
-use coload_source::Reject;
+use coload_source::{Mended, Mending, Reject};
 use coload_store::{LoadId, LoadRecord};
 
 use crate::background::MergeReport;
@@ -28,6 +28,8 @@ pub struct FileReport {
     pub rows: u64,
     /// Records rejected.
     pub rejects: u64,
+    /// Rows that were mended, by kind; their lines are those of the input, the first being 1.
+    pub mended: Mended,
 }
 
 /// What dictionaries tell of the number of distinct values.
@@ -154,6 +156,11 @@ impl LoadReport {
     /// Records rejected.
     pub fn reject_count(&self) -> u64 {
         self.files.iter().map(|f| f.rejects).sum()
+    }
+
+    /// Rows that were mended in one way.
+    pub fn mended(&self, mending: Mending) -> u64 {
+        self.files.iter().map(|f| f.mended.count(mending)).sum()
     }
 
     /// Input bytes read.

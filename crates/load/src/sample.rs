@@ -2,7 +2,7 @@
 
 use coload_format::Result;
 use coload_source::{
-    ColumnPlan, ColumnRules, LastWindow, RecordRules, Sample, TEXT_PADDING, Window,
+    ColumnPlan, ColumnRules, LastWindow, RecordRules, Sample, TEXT_PADDING, Window, first_line,
 };
 
 use crate::chunks::{OpenInput, Piece, Start};
@@ -33,9 +33,9 @@ pub fn sample_partition(
         let read = inputs[piece.file].read_at(&mut text[start..], piece.start)?;
         text.truncate(start + read);
         if piece.start_is == Start::Speculated
-            && let Some(newline) = memchr::memchr(b'\n', &text)
+            && let Some(first) = first_line(&text, false, &rules)
         {
-            text.drain(..=newline);
+            text.drain(..first);
         }
         if text.last() != Some(&b'\n') && piece.start + read as u64 == inputs[piece.file].bytes {
             text.push(b'\n');

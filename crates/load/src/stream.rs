@@ -9,9 +9,8 @@ use std::time::Duration;
 
 use coload_format::{Error, Result};
 use coload_input::{BLOCK_BYTES, Block, Job, Raw, RawFile, Taken, TextInput, TextQueue, Who};
-use coload_source::{Dialect, TEXT_PADDING, tokenise};
 
-use crate::chunks::{HEAD_BYTES_MAX, data_start, separators};
+use crate::head::{HEAD_BYTES_MAX, Head};
 use crate::options::LoadOptions;
 use crate::reader::RECORD_BYTES_MAX;
 use crate::segments::lock;
@@ -75,7 +74,7 @@ impl StreamSource {
             Raw::Stream(_) => None,
         };
         let files: Vec<Arc<RawFile>> = inputs.iter().filter_map(file).collect();
-        let cutter = Cutter::new(&inputs, options.dialect.clone(), options.chunk_bytes);
+        let cutter = Cutter::new(&inputs, Head::new(options), options.chunk_bytes);
         StreamSource {
             names,
             bytes: files.iter().map(|f| f.bytes()).sum(),
@@ -138,11 +137,13 @@ enum Cut {
 
 /// Cuts text into chunks.
 struct Cutter {
-    dialect: Dialect,
+    head: Head,
     names: Vec<String>,
     chunk_bytes: usize,
     /// Text that is not handed out.
     rest: Vec<u8>,
+    /// Text that follows, and may be the footer.
+    held: Vec<u8>,
     /// The input that `rest` is of, and where it stands there.
     file: usize,
     offset: u64,
@@ -158,12 +159,13 @@ struct Cutter {
 }
 
 impl Cutter {
-    fn new(inputs: &[TextInput], dialect: Dialect, chunk_bytes: usize) -> Self {
+    fn new(inputs: &[TextInput], head: Head, chunk_bytes: usize) -> Self {
         Cutter {
-            dialect,
+            head,
             names: inputs.iter().map(|i| i.name.clone()).collect(),
             chunk_bytes,
             rest: Vec::new(),
+            held: Vec::new(),
             file: 0,
             offset: 0,
             ended: false,
@@ -185,7 +187,7 @@ impl Cutter {
             let wanted = if self.started { self.target } else { HEAD_BYTES_MAX.max(self.target) };
             if self.rest.len() <= wanted && !self.ended {
                 match queue.take()? {
-                    Taken::Block(block) => self.push(block),
+                    Taken::Block(block) => self.push(block)?,
                     Taken::Wait => return Ok(Cut::Wait),
                     Taken::End => self.ended = true,
                 }
@@ -205,7 +207,7 @@ impl Cutter {
         }
     }
 
-    fn push(&mut self, block: Block) {
+    fn push(&mut self, block: Block) -> Result<()> {
         if block.source_bytes > 0 {
             self.source_bytes.push((block.file, block.source_bytes));
         }
@@ -213,14 +215,30 @@ impl Cutter {
         if self.rest.is_empty() {
             self.rest.reserve(self.chunk_bytes.min(16 * BLOCK_BYTES) + BLOCK_BYTES);
         }
+        self.rest.append(&mut self.held);
         self.rest.extend_from_slice(&block.text);
+        if self.head.has_footer() { self.hold_footer_back() } else { Ok(()) }
+    }
+
+    /// Takes lines that may be the footer off `rest`.
+    fn hold_footer_back(&mut self) -> Result<()> {
+        let start = self.head.footer_start(&self.rest).unwrap_or(0);
+        self.held = self.rest.split_off(start);
+        if self.ended {
+            self.held.clear();
+        } else if self.held.len() > HEAD_BYTES_MAX {
+            return Err(self.head.footer_too_long(&self.names[self.file]));
+        }
+        Ok(())
     }
 
     fn start(&mut self) -> Result<()> {
         self.started = true;
         let mark = coload_source::bom_len(&self.rest);
         let whole = self.ended;
-        let (bytes, lines) = data_start(&self.rest[mark..], whole, &self.dialect)
+        let (bytes, lines) = self
+            .head
+            .data_start(&self.rest[mark..], whole)
             .map_err(|text| Error::Invalid(format!("{}: {text}", self.names[self.file])))?;
         self.rest.drain(..mark + bytes);
         self.offset = (mark + bytes) as u64;
@@ -239,7 +257,10 @@ impl Cutter {
         let whole = self.ended && self.rest.len() <= self.target;
         let end = match whole {
             true => self.rest.len(),
-            false => self.last_record_end(self.target.min(self.rest.len())),
+            false => {
+                let end = self.target.min(self.rest.len());
+                self.head.last_record_end(&mut self.rest, end)
+            }
         };
         if end > 0 {
             let mut tail = Vec::new();
@@ -275,21 +296,5 @@ impl Cutter {
             parts: std::mem::take(&mut self.parts),
             source_bytes: std::mem::take(&mut self.source_bytes),
         })
-    }
-
-    /// End of the last whole record in the first `end` bytes of `rest`. The text is cut in order, so
-    /// it starts at a record.
-    fn last_record_end(&mut self, end: usize) -> usize {
-        let text = &self.rest[..end];
-        if self.dialect.quote.is_none_or(|q| memchr::memchr(q, text).is_none()) {
-            return memchr::memrchr(b'\n', text).map_or(0, |p| p + 1);
-        }
-        let have = self.rest.len();
-        self.rest.extend([0; TEXT_PADDING]);
-        let mut ends = Vec::new();
-        tokenise(&self.rest, 0, end, separators(&self.dialect), &mut ends);
-        self.rest.truncate(have);
-        let last = ends.iter().rev().find(|p| self.rest[**p as usize] == b'\n');
-        last.map_or(0, |p| *p as usize + 1)
     }
 }

@@ -10,36 +10,20 @@
 //!
 //! Nothing here does I/O.
 
+mod careful;
+
 use coload_format::Result;
 use coload_transform::Fragment;
 
+pub use careful::{MENDED_TOLD_MAX, Mended, Mending};
+
 use crate::column::{BadField, ColumnParser};
+use crate::dialect::InvalidBytes;
 use crate::field::FieldError;
 use crate::lexicon::{BLOCK_ROWS, Changes, LookUp, TooManyValues};
 use crate::rows::Rows;
-use crate::tokenise::{Seen, Separators, tokenise};
-
-/// What delimits records and fields.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RecordRules {
-    /// Bytes with a meaning.
-    pub separators: Separators,
-    /// Fields of a record.
-    pub fields: usize,
-    /// Whether a delimiter ends each record.
-    pub trailing: Trailing,
-    /// First byte of a line that is no record.
-    pub comment: Option<u8>,
-}
-
-/// Whether a delimiter follows the last field of a record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trailing {
-    /// No: a newline follows.
-    Newline,
-    /// Yes, as in TPC-H's files; a record without it is taken too.
-    Delimiter,
-}
+use crate::rules::{RecordRules, Trailing};
+use crate::tokenise::{Seen, tokenise};
 
 /// Why a record was rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,6 +117,7 @@ pub struct ChunkParser {
     lines: u64,
     bad: Vec<BadField>,
     rejects: Vec<RejectedRecord>,
+    mended: Mended,
     /// Columns that left codes since the last fragment.
     plain_now: Vec<usize>,
     time: ParseTime,
@@ -152,6 +137,7 @@ impl ChunkParser {
             lines: 0,
             bad: Vec::new(),
             rejects: Vec::new(),
+            mended: Mended::default(),
             plain_now: Vec::new(),
             time: ParseTime::default(),
             clock,
@@ -180,6 +166,9 @@ impl ChunkParser {
 
     /// Reads the whole records of a window.
     pub fn parse_window(&mut self, window: &Window<'_>) -> Consumed {
+        if self.rules.is_exotic() {
+            return self.parse_carefully(window);
+        }
         let started = (self.clock)();
         let before = window.start - 1;
         self.ends.clear();
@@ -189,6 +178,9 @@ impl ChunkParser {
         let cut = self.cut(window);
         self.time.tokenise += (self.clock)() - started;
         let Cut { ends, consumed } = cut;
+        if self.rules.is_forgiving() && !self.is_clean(window, &seen, ends, consumed) {
+            return self.parse_carefully(window);
+        }
         if ends > 1 {
             self.ends.truncate(ends);
             self.read_records(window, &seen, consumed.end);
@@ -197,6 +189,27 @@ impl ChunkParser {
             return self.reject_open_quote(window, consumed.end);
         }
         consumed
+    }
+
+    /// Whether all policies come to the same in a window of `ends` separators.
+    fn is_clean(&self, window: &Window<'_>, seen: &Seen, ends: usize, consumed: Consumed) -> bool {
+        if seen.strays || consumed.short || self.rules.comment.is_some() {
+            return false;
+        }
+        let replace = self.rules.policies.invalid_bytes == InvalidBytes::Replace;
+        let text = &window.text[window.start..consumed.end];
+        if replace && seen.non_ascii && std::str::from_utf8(text).is_err() {
+            return false;
+        }
+        let stride = self.rules.fields_written() as usize;
+        let rows = Rows {
+            text: window.text,
+            ends: &self.ends[..ends],
+            stride,
+            count: (ends - 1) / stride,
+            fields: self.rules.fields,
+        };
+        is_regular(&rows, None)
     }
 
     /// Finds the last whole record of the chunk in the window.
@@ -399,6 +412,11 @@ impl ChunkParser {
         (rejects, std::mem::take(&mut self.lines))
     }
 
+    /// The records that were mended since this was last asked; asked before a piece ends.
+    pub fn take_mended(&mut self) -> Mended {
+        std::mem::take(&mut self.mended)
+    }
+
     /// Ends the fragment and gives its columns; its pieces have ended.
     ///
     /// # Errors
@@ -424,6 +442,9 @@ impl Sample {
     /// Takes the whole records of a window that have the right number of fields.
     pub fn new(window: &Window<'_>, rules: RecordRules) -> Self {
         let mut parser = ChunkParser::new(rules, Vec::new(), || 0);
+        if rules.is_exotic() {
+            return Sample { kept: parser.sort_out_carefully(window), rules };
+        }
         let mut ends = vec![window.start as u32 - 1];
         tokenise(window.text, window.start, window.end, rules.separators, &mut ends);
         Sample { kept: parser.sort_out(window, &ends), rules }
@@ -431,11 +452,12 @@ impl Sample {
 
     /// The records.
     pub fn rows(&self) -> Rows<'_> {
-        let trailing = usize::from(self.rules.trailing == Trailing::Delimiter);
+        let exotic = self.rules.is_exotic();
+        let written = self.rules.fields_written() as usize;
         Rows {
             text: &self.kept.text,
             ends: &self.kept.ends,
-            stride: self.rules.fields + trailing,
+            stride: if exotic { self.rules.fields } else { written },
             count: self.kept.places.len(),
             fields: self.rules.fields,
         }

@@ -2,8 +2,8 @@
 
 use coload_format::{Error, Result};
 
-use crate::chunk::{RecordRules, Trailing};
 use crate::field::FieldRules;
+use crate::rules::{Padding, RecordRules, Trailing};
 use crate::tokenise::Separators;
 
 /// Whether the first record names the columns.
@@ -16,11 +16,105 @@ pub enum Header {
     Absent,
 }
 
+/// A delimiter of several bytes, such as `, ` or a character that is not ASCII.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LongDelimiter {
+    bytes: [u8; LongDelimiter::BYTES_MAX],
+    length: u8,
+}
+
+impl LongDelimiter {
+    /// Most bytes of a delimiter.
+    pub const BYTES_MAX: usize = 8;
+
+    /// A delimiter of 2 to 8 bytes; `None` for any other length.
+    pub fn new(text: &[u8]) -> Option<Self> {
+        let mut bytes = [0; LongDelimiter::BYTES_MAX];
+        if text.len() < 2 {
+            return None;
+        }
+        bytes.get_mut(..text.len())?.copy_from_slice(text);
+        Some(LongDelimiter { bytes, length: text.len() as u8 })
+    }
+
+    /// Its bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.length)]
+    }
+}
+
+/// What ends a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LineEnd {
+    /// LF, and CRLF.
+    #[default]
+    Newline,
+    /// LF, CRLF, and CR alone.
+    Any,
+}
+
+/// What becomes of records with too few or too many fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Ragged {
+    /// They are rejected.
+    #[default]
+    Reject,
+    /// Missing fields are NULL, fields too many that are empty are left out, others are rejected:
+    /// nothing is lost.
+    Pad,
+    /// Missing fields are NULL, fields too many are left out.
+    Truncate,
+}
+
+/// What becomes of quotes that do not enclose a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Quotes {
+    /// The record is rejected.
+    #[default]
+    Strict,
+    /// They are text; which of them, the number of fields tells.
+    Lenient,
+}
+
+/// What becomes of bytes that are not UTF-8 in columns of text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum InvalidBytes {
+    /// The record is rejected.
+    #[default]
+    Reject,
+    /// U+FFFD takes their place.
+    Replace,
+}
+
+/// What becomes of dirty records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Policies {
+    /// Too few or too many fields.
+    pub ragged: Ragged,
+    /// Stray quotes.
+    pub quotes: Quotes,
+    /// Bytes that are not UTF-8.
+    pub invalid_bytes: InvalidBytes,
+}
+
+/// The policies that the user gave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct GivenPolicies {
+    /// `--ragged`.
+    pub ragged: Option<Ragged>,
+    /// `--quotes`.
+    pub quotes: Option<Quotes>,
+    /// `--invalid-bytes`.
+    pub invalid_bytes: Option<InvalidBytes>,
+}
+
 /// How a delimited text is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dialect {
     /// Between two fields.
     pub delimiter: u8,
+    /// In place of `delimiter`, where it has several bytes.
+    pub long_delimiter: Option<LongDelimiter>,
     /// Around a field that may hold delimiters and newlines; none when no byte is special.
     pub quote: Option<u8>,
     /// Before a quote, or itself, inside a quoted field; `None` when a quote is doubled instead.
@@ -35,6 +129,14 @@ pub struct Dialect {
     pub comment: Option<u8>,
     /// Whether records end with a delimiter.
     pub trailing: Trailing,
+    /// What ends a line.
+    pub line_end: LineEnd,
+    /// Records that name the columns, if there is a header: their names are joined by a space.
+    pub header_rows: u64,
+    /// Lines at the end that are not read.
+    pub footer: u64,
+    /// What becomes of dirty records.
+    pub policies: Policies,
 }
 
 impl Default for Dialect {
@@ -43,6 +145,7 @@ impl Default for Dialect {
     fn default() -> Self {
         Dialect {
             delimiter: b',',
+            long_delimiter: None,
             quote: Some(b'"'),
             escape: None,
             header: Header::Absent,
@@ -50,6 +153,10 @@ impl Default for Dialect {
             skip: 0,
             comment: None,
             trailing: Trailing::Newline,
+            line_end: LineEnd::Newline,
+            header_rows: 1,
+            footer: 0,
+            policies: Policies::default(),
         }
     }
 }
@@ -61,7 +168,7 @@ impl Dialect {
     /// `Invalid` that names the two flags and the byte.
     pub fn check(&self) -> Result<()> {
         let parts = [
-            ("--delimiter", Some(self.delimiter)),
+            ("--delimiter", self.long_delimiter.is_none().then_some(self.delimiter)),
             ("--quote", self.quote),
             ("--escape", self.escape.filter(|escape| Some(*escape) != self.quote)),
             ("--comment", self.comment),
@@ -78,8 +185,20 @@ impl Dialect {
                 )));
             }
         }
+        if let Some(long) = &self.long_delimiter {
+            let special = |byte: &&u8| {
+                matches!(byte, b'\n' | b'\r') || parts[1..].iter().any(|(_, b)| *b == Some(**byte))
+            };
+            if let Some(byte) = long.bytes().iter().find(special) {
+                return Err(Error::Invalid(format!(
+                    "--delimiter \"{}\" holds {}, which has another meaning",
+                    long.bytes().escape_ascii(),
+                    describe_byte(*byte)
+                )));
+            }
+        }
         if let Some(null) = self.nulls.iter().find(|null| {
-            null.iter().any(|byte| matches!(byte, b'\n' | b'\r') || *byte == self.delimiter)
+            null.iter().any(|byte| matches!(byte, b'\n' | b'\r')) || self.holds_delimiter(null)
         }) {
             return Err(Error::Invalid(format!(
                 "--null \"{}\" holds a delimiter or a line end, so that no field can be it",
@@ -87,6 +206,18 @@ impl Dialect {
             )));
         }
         Ok(())
+    }
+
+    fn holds_delimiter(&self, text: &[u8]) -> bool {
+        match &self.long_delimiter {
+            Some(long) => memchr::memmem::find(text, long.bytes()).is_some(),
+            None => text.contains(&self.delimiter),
+        }
+    }
+
+    /// Records of the header; 0 when there is none.
+    pub fn header_records(&self) -> u64 {
+        if self.header == Header::Present { self.header_rows } else { 0 }
     }
 
     /// How records of `columns` fields are found.
@@ -100,6 +231,10 @@ impl Dialect {
             fields: columns,
             trailing: self.trailing,
             comment: self.comment,
+            long_delimiter: self.long_delimiter,
+            line_end: self.line_end,
+            policies: self.policies,
+            padding: Padding::of(&self.nulls),
         }
     }
 
@@ -117,8 +252,8 @@ impl Dialect {
 /// The parts of a dialect that the user gave; the sniffer decides the rest.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GivenDialect {
-    /// `--delimiter`.
-    pub delimiter: Option<u8>,
+    /// `--delimiter`: one byte, or several.
+    pub delimiter: Option<Vec<u8>>,
     /// `--quote`; `Some(None)` is no quote.
     pub quote: Option<Option<u8>>,
     /// `--escape`; `Some(None)` is a doubled quote.
@@ -133,6 +268,16 @@ pub struct GivenDialect {
     pub comment: Option<Option<u8>>,
     /// Whether records end with a delimiter; no flag says so yet.
     pub trailing: Option<Trailing>,
+    /// `--line-end`.
+    pub line_end: Option<LineEnd>,
+    /// `--header-rows`; it counts where there is a header.
+    pub header_rows: Option<u64>,
+    /// `--footer`.
+    pub footer: Option<u64>,
+    /// `--ragged`, `--quotes`, `--invalid-bytes`.
+    pub policies: GivenPolicies,
+    /// `--all-text`: inferred columns are VARCHAR, and no field is NULL unless `--null` says so.
+    pub all_text: bool,
 }
 
 /// The one byte that a flag such as `--delimiter` names: a character, `tab` or `\t`, `space`,
@@ -152,6 +297,31 @@ pub fn byte_from_flag(flag: &str, text: &str) -> Result<u8> {
                 "{flag} \"{text}\": expected one ASCII character, tab, space or \\xHH"
             ))
         }),
+    }
+}
+
+/// The bytes of `--delimiter`: as [`byte_from_flag`], or 2 to 8 bytes as they are written.
+///
+/// # Errors
+/// `Invalid` that names the flag and what it takes.
+pub fn delimiter_from_flag(text: &str) -> Result<Vec<u8>> {
+    if let Ok(byte) = byte_from_flag("--delimiter", text) {
+        return Ok(vec![byte]);
+    }
+    let text = text.replace("\\t", "\t");
+    if LongDelimiter::new(text.as_bytes()).is_none() || text.contains(['\n', '\r']) {
+        return Err(Error::Invalid(format!(
+            "--delimiter \"{text}\": expected a character, 2 to 8 bytes of text, tab, space or \\xHH"
+        )));
+    }
+    Ok(text.into_bytes())
+}
+
+/// A delimiter for a message.
+pub fn describe_delimiter(delimiter: &[u8]) -> String {
+    match delimiter {
+        [byte] => describe_byte(*byte),
+        _ => format!("'{}'", String::from_utf8_lossy(delimiter).escape_debug()),
     }
 }
 

@@ -160,13 +160,32 @@ fn count_fits(first: &[Field<'_>], types: &[DataType], nulls: &[Vec<u8>]) -> (us
     (fit, misfit)
 }
 
+/// How many columns of `rows` are not text, if each of the records in `names` fits none of them.
+pub fn misfits_all(
+    names: &[Vec<Field<'_>>],
+    rows: &[Vec<Field<'_>>],
+    columns: usize,
+    nulls: &[Vec<u8>],
+    end: SampleEnd,
+) -> Option<usize> {
+    let forms = infer_columns(rows, columns, nulls);
+    let types: Vec<DataType> = forms.iter().map(|forms| forms.data_type(end)).collect();
+    let told = types.iter().filter(|t| !matches!(t, DataType::Varchar(_))).count();
+    let misfits = |record: &Vec<Field<'_>>| {
+        let (fit, misfit) = count_fits(record, &types, nulls);
+        fit == 0 && misfit == told && looks_like_names(record)
+    };
+    let joined = |record: &Vec<Field<'_>>| record.len() == columns && misfits(record);
+    (told > 0 && names.iter().all(joined)).then_some(told)
+}
+
 /// Whether a field of the first record comes again below it.
-fn recurs(first: &[Field<'_>], rows: &[Vec<Field<'_>>]) -> bool {
+pub fn recurs(first: &[Field<'_>], rows: &[Vec<Field<'_>>]) -> bool {
     rows.iter().any(|row| row.iter().zip(first).any(|(field, name)| field.text == name.text))
 }
 
 /// Whether all fields look like names, no two alike.
-fn looks_like_names(fields: &[Field<'_>]) -> bool {
+pub fn looks_like_names(fields: &[Field<'_>]) -> bool {
     let mut names: Vec<String> = fields.iter().map(|f| name_text(f).to_lowercase()).collect();
     names.sort_unstable();
     names.windows(2).all(|pair| pair[0] != pair[1]) && fields.iter().all(looks_like_name)

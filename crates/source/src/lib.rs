@@ -2,6 +2,7 @@
 //!
 //! Invariant: parsers are handed slices; a bad record is data, not an error.
 
+mod careful;
 mod chunk;
 mod column;
 mod dialect;
@@ -12,24 +13,29 @@ mod lexicon;
 mod plan;
 mod reject;
 mod rows;
+mod rules;
 mod sample;
 mod sniff;
 mod tokenise;
 
+pub use careful::{CarefulRecord, Reading, count_line_ends, first_line, read_record};
 pub use chunk::{
-    BadRecord, ChunkParser, Consumed, LastWindow, ParseTime, RecordRules, RejectedRecord, Sample,
-    Trailing, Window,
+    BadRecord, ChunkParser, Consumed, LastWindow, MENDED_TOLD_MAX, Mended, Mending, ParseTime,
+    RejectedRecord, Sample, Window,
 };
 pub use coload_input::{InputFile, InputSource, STDIN, expand_inputs};
 pub use column::{ColumnParser, ColumnPlan};
 pub use dialect::{
-    Dialect, GivenDialect, Header, byte_from_flag, describe_byte, optional_byte_from_flag,
+    Dialect, GivenDialect, GivenPolicies, Header, InvalidBytes, LineEnd, LongDelimiter, Policies,
+    Quotes, Ragged, byte_from_flag, delimiter_from_flag, describe_byte, describe_delimiter,
+    optional_byte_from_flag,
 };
 pub use field::{FieldError, FieldRules};
 pub use lexicon::{ColumnRules, Lexicon};
 pub use plan::{SAMPLE_ROWS, plan_column};
 pub use reject::{Reject, RejectWriter, shorten};
 pub use rows::Rows;
+pub use rules::{Padding, RecordRules, Trailing};
 pub use sample::SampleEnd;
 pub use sniff::{Sniffed, bom_len, sniff};
 pub use tokenise::{Seen, Separators, TEXT_PADDING, tokenise, tokenise_slowly};

@@ -276,8 +276,7 @@ mod tests {
             let mut writer = RejectWriter::new(Vec::new()).unwrap();
             writer.write(&reject).unwrap();
             let text = writer.finish().unwrap();
-            let split = Split { delimiter: b',', quote: Some(b'"'), escape: None, comment: None };
-            let records = split_records(&text, SampleEnd::Whole, split, 9).records;
+            let records = split_records(&text, SampleEnd::Whole, Split::CSV, 9).records;
             prop_assert_eq!(records.len(), 2);
             let fields: Vec<Vec<u8>> = records[1].iter().map(|f| f.text.to_vec()).collect();
             prop_assert_eq!(fields.len(), 7);

@@ -2,6 +2,12 @@
 
 use std::borrow::Cow;
 
+use crate::careful::{
+    CarefulRecord, Fault, FieldForm, Reading, count_line_ends, field_text, read_record,
+};
+use crate::dialect::{LineEnd, LongDelimiter};
+use crate::rules::RecordRules;
+
 /// Whether a sample is all of the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SampleEnd {
@@ -16,12 +22,36 @@ pub enum SampleEnd {
 pub struct Split {
     /// Between two fields.
     pub delimiter: u8,
+    /// In its place, if it has several bytes.
+    pub long_delimiter: Option<LongDelimiter>,
     /// Around a field.
     pub quote: Option<u8>,
     /// Before a quote inside a quoted field.
     pub escape: Option<u8>,
     /// First byte of a line to read over.
     pub comment: Option<u8>,
+    /// What ends a line.
+    pub line_end: LineEnd,
+}
+
+impl Split {
+    /// Commas, double quotes, newlines.
+    pub const CSV: Split = Split {
+        delimiter: b',',
+        long_delimiter: None,
+        quote: Some(b'"'),
+        escape: None,
+        comment: None,
+        line_end: LineEnd::Newline,
+    };
+
+    /// The delimiter's bytes.
+    pub fn delimiter_bytes(&self) -> &[u8] {
+        match &self.long_delimiter {
+            Some(long) => long.bytes(),
+            None => std::slice::from_ref(&self.delimiter),
+        }
+    }
 }
 
 /// A field of the sample.
@@ -38,6 +68,8 @@ pub struct Field<'a> {
 pub struct Records<'a> {
     /// Records that are whole; blank lines are left out.
     pub records: Vec<Vec<Field<'a>>>,
+    /// The line that each starts on, from 0.
+    pub lines: Vec<u64>,
     /// Fields whose quotes enclose them.
     pub quoted: usize,
     /// Fields with text after the closing quote, or without a closing quote.
@@ -52,10 +84,10 @@ pub fn split_records<'a>(
     records_max: usize,
 ) -> Records<'a> {
     let mut out = Records::default();
-    let mut at = 0;
+    let (mut at, mut line, mut counted) = (0, 0, 0);
     while at < sample.len() && out.records.len() < records_max {
         if split.comment == Some(sample[at]) {
-            at += line_len(&sample[at..]);
+            at += line_len(&sample[at..], split.line_end);
             continue;
         }
         let mut record = Vec::new();
@@ -81,15 +113,54 @@ pub fn split_records<'a>(
         }
         let blank = matches!(record.as_slice(), [f] if f.text.is_empty() && !f.quoted);
         if !blank {
+            line += count_line_ends(&sample[counted..start], split.line_end);
+            counted = start;
+            out.lines.push(line);
             out.records.push(record);
         }
     }
     out
 }
 
+/// Splits the sample as the load will, dirty records too. Blank lines and comments are left out.
+pub fn split_as_loaded<'a>(sample: &'a [u8], end: SampleEnd, rules: &RecordRules) -> Records<'a> {
+    let mut out = Records::default();
+    let mut record = CarefulRecord::default();
+    let (mut at, mut line) = (0, 0);
+    let whole = end == SampleEnd::Whole;
+    while at < sample.len() && read_record(sample, at, whole, rules, &mut record) == Reading::Whole
+    {
+        let blank = record.comment || record.end == at;
+        if !blank {
+            let quote = rules.separators.quote;
+            let field = |f: &crate::careful::CarefulField| Field {
+                text: field_text(sample, *f, rules),
+                quoted: f.form != FieldForm::Literal
+                    && quote.is_some()
+                    && sample[f.start..f.end].first() == quote.as_ref(),
+            };
+            out.records.push(record.fields.iter().map(field).collect());
+            out.lines.push(line);
+            let mended = record.fields.iter().any(|f| f.form != FieldForm::Regular);
+            out.faults += usize::from(mended || record.fault != Fault::None);
+        }
+        line += record.lines;
+        at = record.next;
+    }
+    out
+}
+
 /// Bytes of the first line with its end.
-pub fn line_len(text: &[u8]) -> usize {
-    memchr::memchr(b'\n', text).map_or(text.len(), |end| end + 1)
+pub fn line_len(text: &[u8], line_end: LineEnd) -> usize {
+    let found = match line_end {
+        LineEnd::Newline => memchr::memchr(b'\n', text),
+        LineEnd::Any => memchr::memchr2(b'\n', b'\r', text),
+    };
+    match found {
+        Some(at) if text[at..].starts_with(b"\r\n") => at + 2,
+        Some(at) => at + 1,
+        None => text.len(),
+    }
 }
 
 enum Stop {
@@ -119,24 +190,65 @@ fn split_field(text: &[u8], split: Split) -> (Field<'_>, Outcome) {
 
 /// The bytes before the first separator, without a carriage return; what was read; and why.
 fn until_separator(text: &[u8], split: Split) -> (&[u8], usize, Stop) {
-    let Some(at) = memchr::memchr2(split.delimiter, b'\n', text) else {
-        return (text.strip_suffix(b"\r").unwrap_or(text), text.len(), Stop::End);
-    };
-    let raw = &text[..at];
-    if text[at] == b'\n' {
-        (raw.strip_suffix(b"\r").unwrap_or(raw), at + 1, Stop::Newline)
-    } else {
-        (raw, at + 1, Stop::Delimiter)
+    let mut from = 0;
+    loop {
+        let rest = &text[from..];
+        let first = split.delimiter_bytes()[0];
+        let found = match split.line_end {
+            LineEnd::Newline => memchr::memchr2(first, b'\n', rest),
+            LineEnd::Any => memchr::memchr3(first, b'\n', b'\r', rest),
+        };
+        let Some(at) = found.map(|at| from + at) else {
+            return (text.strip_suffix(b"\r").unwrap_or(text), text.len(), Stop::End);
+        };
+        let raw = &text[..at];
+        match text[at] {
+            b'\n' => return (raw.strip_suffix(b"\r").unwrap_or(raw), at + 1, Stop::Newline),
+            b'\r' if split.line_end == LineEnd::Any => {
+                let pair = text.get(at + 1) == Some(&b'\n');
+                return (raw, at + 1 + usize::from(pair), Stop::Newline);
+            }
+            _ if text[at..].starts_with(split.delimiter_bytes()) => {
+                return (raw, at + split.delimiter_bytes().len(), Stop::Delimiter);
+            }
+            _ => from = at + 1,
+        }
     }
 }
 
+/// Whether a separator stands at the start of the text, or nothing.
+fn at_separator(text: &[u8], split: Split) -> bool {
+    text.is_empty()
+        || text.starts_with(b"\n")
+        || text.starts_with(b"\r\n")
+        || text.starts_with(split.delimiter_bytes())
+        || split.line_end == LineEnd::Any && text.starts_with(b"\r")
+}
+
+/// A quoted field. A quote inside that is neither doubled nor escaped is a fault; the field ends at
+/// one that a separator follows, if its line has one.
 fn split_quoted(text: &[u8], quote: u8, split: Split) -> (Field<'_>, Outcome) {
     let escape = split.escape.unwrap_or(quote);
     let mut inner = Cow::Borrowed(&text[..0]);
     let (mut from, mut at) = (1, 1);
+    // Where the first stray quote stands, and the text before it.
+    let mut stray: Option<(usize, Cow<'_, [u8]>)> = None;
     loop {
-        let Some(found) = text.get(at..).and_then(|rest| memchr::memchr2(quote, escape, rest))
-        else {
+        let found = text.get(at..).and_then(|rest| memchr::memchr2(quote, escape, rest));
+        let lost = stray.as_ref().is_some_and(|(stray, _)| {
+            memchr::memchr(b'\n', &text[*stray..found.map_or(text.len(), |f| at + f)]).is_some()
+        });
+        if (found.is_none() || lost)
+            && let Some((stray, before)) = stray
+        {
+            // No quote of the line ends the field: it ended at the first.
+            let (rest, len, stop) = until_separator(&text[stray + 1..], split);
+            let mut inner = before;
+            append(&mut inner, rest);
+            let field = Field { text: inner, quoted: true };
+            return (field, Outcome { len: stray + 1 + len, stop, fault: true });
+        }
+        let Some(found) = found else {
             // No closing quote.
             append(&mut inner, &text[from.min(text.len())..]);
             let field = Field { text: inner, quoted: true };
@@ -147,16 +259,22 @@ fn split_quoted(text: &[u8], quote: u8, split: Split) -> (Field<'_>, Outcome) {
         if text[at] == escape && next.is_some_and(|b| *b == quote || *b == escape) {
             append(&mut inner, &text[from..at]);
             (from, at) = (at + 1, at + 2);
-        } else if text[at] == quote {
+        } else if text[at] == quote && at_separator(&text[at + 1..], split) {
             append(&mut inner, &text[from..at]);
             break;
+        } else if text[at] == quote {
+            if stray.is_none() {
+                let mut before = inner.clone();
+                append(&mut before, &text[from..at]);
+                stray = Some((at, before));
+            }
+            at += 1;
         } else {
             at += 1;
         }
     }
-    let (stray, len, stop) = until_separator(&text[at + 1..], split);
-    append(&mut inner, stray);
-    let fault = !stray.is_empty();
+    let (_, len, stop) = until_separator(&text[at + 1..], split);
+    let fault = stray.is_some();
     (Field { text: inner, quoted: true }, Outcome { len: at + 1 + len, stop, fault })
 }
 
@@ -174,8 +292,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    const CSV: Split =
-        Split { delimiter: b',', quote: Some(b'"'), escape: None, comment: Some(b'#') };
+    const CSV: Split = Split { comment: Some(b'#'), ..Split::CSV };
 
     fn check(sample: &str, end: SampleEnd, split: Split, expected: &[&[&str]], faults: usize) {
         let records = split_records(sample.as_bytes(), end, split, usize::MAX);

@@ -3,28 +3,35 @@
 //! 1. Each delimiter is tried; the one that gives most records the same number of fields, and many
 //!    of them, wins. A text without any is one column.
 //! 2. Quotes are those that enclose the fields they open.
-//! 3. The first record is a header when it does not fit the types of the rest.
+//! 3. Lines before the table, and records that name its columns, are told from its rows (`shape`).
+//! 4. A few dirty records among many clean ones choose the policies that lose nothing.
 //!
 //! Parts that the user gave are never overridden. Whatever is decided is told in `evidence`.
 
-use coload_format::{Column, Error, Result, Schema};
+mod delimiter;
+mod shape;
 
-use crate::chunk::Trailing;
-use crate::dialect::{Dialect, GivenDialect, Header, describe_byte};
-use crate::header::{Names, check_header_order, detect_header, unique_names};
+use coload_format::{Column, DataType, Error, Result, Schema};
+
+use crate::dialect::{
+    Dialect, GivenDialect, Header, LineEnd, Policies, Quotes, Ragged, describe_delimiter,
+};
+use crate::header::{Names, check_header_order, unique_names};
 use crate::infer::infer_columns;
-use crate::sample::{Field, Records, SampleEnd, Split, line_len, split_records};
+use crate::rules::Trailing;
+use crate::sample::{Field, Records, SampleEnd, Split, line_len, split_as_loaded, split_records};
+use delimiter::{choose_split, usual_field_count};
+use shape::{Shape, find_shape, fit_header};
 
-/// Delimiters that are tried, the likelier first.
-const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
 /// Bytes in which the delimiter is sought: several times over, so less than the whole sample.
 const SPLIT_SAMPLE_BYTES: usize = 128 << 10;
 /// Bytes that are looked at where the columns are known: header and trailing delimiter show early.
 const SCHEMA_SAMPLE_BYTES: usize = 64 << 10;
-/// What a text that no delimiter splits scores; two columns in nearly half of the records beat it.
-const ONE_COLUMN_SCORE: f64 = 0.35;
 /// The NULL of PostgreSQL's and MySQL's exports, which is nothing else.
 const BACKSLASH_N: &[u8] = b"\\N";
+/// Of this many records at most one is dirty where policies are chosen by what is seen: with more of
+/// them the number of columns is in doubt.
+const CLEAN_FOR_EACH_DIRTY: usize = 10;
 
 /// What was found out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,39 +55,175 @@ pub fn sniff(
     given: &GivenDialect,
     schema: Option<&Schema>,
 ) -> Result<Sniffed> {
-    check_is_text(name, sample, end)?;
-    let body = after_skipped(&sample[bom_len(sample)..], given.skip.unwrap_or(0));
+    check_is_text(name, sample)?;
+    let text = &sample[bom_len(sample)..];
     let mut evidence = Vec::new();
-    let split = choose_split(body, end, given, schema, &mut evidence);
+    let line_end = given.line_end.unwrap_or_else(|| detect_line_end(text, end));
+    let body = after_skipped(text, given.skip.unwrap_or(0), line_end);
+    let mut split = choose_split(body, end, given, line_end, schema, &mut evidence);
+    if given.line_end.is_none() {
+        split.line_end = confirm_line_end(body, end, split, &mut evidence);
+    }
     let (rows, rows_end) = rows_to_look_at(body, end, schema);
-    let records = split_records(rows, rows_end, split, usize::MAX).records;
-    let Some(first) = records.first() else {
+    let records = split_records(rows, rows_end, split, usize::MAX);
+    let Some(first) = records.records.first() else {
         return without_records(name, body, end, split, given, schema);
     };
-    let nulls = choose_nulls(&records, given, &mut evidence);
-    let fields = usual_field_count(&records).unwrap_or(first.len());
-    let trailing = given.trailing.unwrap_or_else(|| detect_trailing(&records, fields, schema));
-    let columns = match trailing {
-        Trailing::Delimiter if fields > 1 => fields - 1,
-        _ => fields,
-    };
-    if trailing == Trailing::Delimiter {
-        evidence.push("a delimiter ends each record".to_owned());
+    let fields = usual_field_count(&records.records).unwrap_or(first.len());
+    let mut dialect = dialect_of(split, given);
+    let records =
+        reread(rows, rows_end, records, fields, &mut dialect, given, schema, &mut evidence);
+    let Records { records, lines, .. } = records;
+    dialect.nulls = choose_nulls(&records, given, &mut evidence);
+    let shape = find_shape(&records, &lines, fields, &dialect, given, end, schema, &mut evidence);
+    let Shape { first, header_rows, trailing, columns } = shape;
+    let (records, lines) = (&records[first..], &lines[first..]);
+    if first > 0 {
+        dialect.skip = lines.first().copied().unwrap_or(0);
+        evidence.push(format!(
+            "the first {} line{} stand before the table (--skip 0 says otherwise)",
+            dialect.skip,
+            if dialect.skip == 1 { "" } else { "s" }
+        ));
     }
-    let header = match given.header {
-        Some(header) => header,
-        None => detect_header(&records, columns, &nulls, end, schema, &mut evidence),
-    };
+    dialect.trailing = trailing;
+    dialect.header = if header_rows > 0 { Header::Present } else { Header::Absent };
+    dialect.header_rows = header_rows.max(1) as u64;
+    let (header, rows) = records.split_at(header_rows.min(records.len()));
+    if schema.is_none() {
+        choose_ragged(rows, columns, trailing, &mut dialect, given, &mut evidence);
+    }
     let schema = match schema {
         Some(schema) => {
-            if header == Header::Present {
-                check_header_order(name, first, schema)?;
+            if let Some(names) = header.first() {
+                check_header_order(name, names, schema)?;
             }
             schema.clone()
         }
-        None => infer_schema(&records, columns, &nulls, end, header, &mut evidence)?,
+        None => infer_schema(header, rows, columns, &dialect.nulls, end, given, &mut evidence)?,
     };
-    finish(split, header, nulls, trailing, given, schema, evidence)
+    dialect.check()?;
+    Ok(Sniffed { dialect, schema, evidence })
+}
+
+/// What is known of the dialect once delimiter and quotes are.
+fn dialect_of(split: Split, given: &GivenDialect) -> Dialect {
+    Dialect {
+        delimiter: split.delimiter,
+        long_delimiter: split.long_delimiter,
+        quote: split.quote,
+        escape: split.escape,
+        comment: split.comment,
+        line_end: split.line_end,
+        skip: given.skip.unwrap_or(0),
+        footer: given.footer.unwrap_or(0),
+        header_rows: given.header_rows.unwrap_or(1).max(1),
+        policies: Policies {
+            ragged: given.policies.ragged.unwrap_or_default(),
+            quotes: given.policies.quotes.unwrap_or_default(),
+            invalid_bytes: given.policies.invalid_bytes.unwrap_or_default(),
+        },
+        ..Dialect::default()
+    }
+}
+
+/// Line ends: CR alone where there is no newline.
+fn detect_line_end(text: &[u8], end: SampleEnd) -> LineEnd {
+    let returns = memchr::memchr_iter(b'\r', text).count();
+    let lone = returns > usize::from(end == SampleEnd::Whole && text.ends_with(b"\r"));
+    match lone && memchr::memchr(b'\n', text).is_none() {
+        true => LineEnd::Any,
+        false => LineEnd::Newline,
+    }
+}
+
+/// Carriage returns among newlines end lines too if more records agree then.
+fn confirm_line_end(
+    body: &[u8],
+    end: SampleEnd,
+    split: Split,
+    evidence: &mut Vec<String>,
+) -> LineEnd {
+    let head = &body[..body.len().min(SPLIT_SAMPLE_BYTES)];
+    let lone = memchr::memchr_iter(b'\r', head)
+        .filter(|at| !matches!(head.get(at + 1), Some(b'\n') | None))
+        .count();
+    if lone == 0 {
+        return split.line_end;
+    }
+    let share = |line_end: LineEnd| {
+        let split = Split { line_end, ..split };
+        let records = split_records(head, end, split, usize::MAX).records;
+        let fields = usual_field_count(&records).filter(|fields| *fields > 1)?;
+        let same = records.iter().filter(|record| record.len() == fields).count();
+        Some(same as f64 / records.len() as f64)
+    };
+    let (newline, any) = (share(LineEnd::Newline), share(LineEnd::Any));
+    if split.line_end == LineEnd::Any || any.is_some() && any > newline {
+        evidence.push(format!(
+            "carriage returns end lines: {lone} stand without a newline (--line-end lf says otherwise)"
+        ));
+        return LineEnd::Any;
+    }
+    LineEnd::Newline
+}
+
+/// Reads dirty records as the load will, and chooses how that is.
+#[allow(clippy::too_many_arguments)]
+fn reread<'a>(
+    rows: &'a [u8],
+    end: SampleEnd,
+    records: Records<'a>,
+    fields: usize,
+    dialect: &mut Dialect,
+    given: &GivenDialect,
+    schema: Option<&Schema>,
+    evidence: &mut Vec<String>,
+) -> Records<'a> {
+    let count = records.records.len();
+    if dialect.quote.is_some()
+        && given.policies.quotes.is_none()
+        && schema.is_none()
+        && records.faults > 0
+        && records.faults * CLEAN_FOR_EACH_DIRTY <= count
+    {
+        dialect.policies.quotes = Quotes::Lenient;
+        evidence.push(format!(
+            "quotes: {} of the first {count} records have stray ones, which are text (--quotes strict \
+             says otherwise)",
+            records.faults
+        ));
+    }
+    match dialect.policies.quotes {
+        Quotes::Lenient if records.faults > 0 => {
+            split_as_loaded(rows, end, &dialect.record_rules(fields))
+        }
+        _ => records,
+    }
+}
+
+/// Missing fields and empty ones too many are mended where few records have them.
+fn choose_ragged(
+    rows: &[Vec<Field<'_>>],
+    columns: usize,
+    trailing: Trailing,
+    dialect: &mut Dialect,
+    given: &GivenDialect,
+    evidence: &mut Vec<String>,
+) {
+    let written = columns + usize::from(trailing == Trailing::Delimiter);
+    let fits = |row: &&Vec<Field<'_>>| row.len() == columns || row.len() == written;
+    let ragged = rows.len() - rows.iter().filter(fits).count();
+    if given.policies.ragged.is_some() || ragged == 0 || ragged * CLEAN_FOR_EACH_DIRTY > rows.len()
+    {
+        return;
+    }
+    dialect.policies.ragged = Ragged::Pad;
+    evidence.push(format!(
+        "ragged: {ragged} of the first {} records have another number of fields than {columns}; missing \
+         fields are filled, empty ones too many left out (--ragged reject says otherwise)",
+        rows.len()
+    ));
 }
 
 /// Bytes of a byte order mark of UTF-8 at the start.
@@ -103,7 +246,7 @@ fn rows_to_look_at<'a>(
 }
 
 /// Refuses what is no delimited UTF-8 text as a whole, and says what it looks like.
-fn check_is_text(name: &str, sample: &[u8], end: SampleEnd) -> Result<()> {
+fn check_is_text(name: &str, sample: &[u8]) -> Result<()> {
     const MAGIC: [(&[u8], &str, &str); 6] = [
         (b"\x1f\x8b", "gzip", "decompress it first, as in: gzip -dc FILE | coload load -"),
         (
@@ -128,23 +271,16 @@ fn check_is_text(name: &str, sample: &[u8], end: SampleEnd) -> Result<()> {
             sample.len()
         )));
     }
-    let returns = memchr::memchr_iter(b'\r', sample).count();
-    if returns > usize::from(end == SampleEnd::Whole) && memchr::memchr(b'\n', sample).is_none() {
-        return Err(Error::Invalid(format!(
-            "{name} has carriage returns but no newlines: convert its line ends, as in: \
-             tr '\\r' '\\n' < FILE | coload load -"
-        )));
-    }
     Ok(())
 }
 
 /// The text after `skip` lines.
-fn after_skipped(mut text: &[u8], skip: u64) -> &[u8] {
+fn after_skipped(mut text: &[u8], skip: u64, line_end: LineEnd) -> &[u8] {
     for _ in 0..skip {
         if text.is_empty() {
             break;
         }
-        text = &text[line_len(text)..];
+        text = &text[line_len(text, line_end)..];
     }
     text
 }
@@ -170,173 +306,22 @@ fn without_records(
             "{name} {why}, so that its columns cannot be told: give --columns or --schema"
         )));
     };
-    let nulls = given.nulls.clone().unwrap_or_else(|| Dialect::default().nulls);
-    let header = given.header.unwrap_or_default();
-    let trailing = given.trailing.unwrap_or(Trailing::Newline);
-    let evidence = vec!["no record to tell the dialect from".to_owned()];
-    finish(split, header, nulls, trailing, given, schema.clone(), evidence)
-}
-
-fn finish(
-    split: Split,
-    header: Header,
-    nulls: Vec<Vec<u8>>,
-    trailing: Trailing,
-    given: &GivenDialect,
-    schema: Schema,
-    evidence: Vec<String>,
-) -> Result<Sniffed> {
-    let dialect = Dialect {
-        delimiter: split.delimiter,
-        quote: split.quote,
-        escape: split.escape,
-        header,
-        nulls,
-        skip: given.skip.unwrap_or(0),
-        comment: split.comment,
-        trailing,
-    };
+    let mut dialect = dialect_of(split, given);
+    dialect.nulls = default_nulls(given);
+    dialect.header = given.header.unwrap_or_default();
+    dialect.trailing = given.trailing.unwrap_or(Trailing::Newline);
     dialect.check()?;
-    Ok(Sniffed { dialect, schema, evidence })
+    let evidence = vec!["no record to tell the dialect from".to_owned()];
+    Ok(Sniffed { dialect, schema: schema.clone(), evidence })
 }
 
-/// The delimiter, and the quotes that go with it.
-fn choose_split(
-    body: &[u8],
-    end: SampleEnd,
-    given: &GivenDialect,
-    schema: Option<&Schema>,
-    evidence: &mut Vec<String>,
-) -> Split {
-    let bytes = if schema.is_some() { SCHEMA_SAMPLE_BYTES } else { SPLIT_SAMPLE_BYTES };
-    let (head, end) = match body.get(..bytes) {
-        Some(head) => (head, SampleEnd::Cut),
-        None => (body, end),
-    };
-    let delimiters = match given.delimiter {
-        Some(delimiter) => vec![delimiter],
-        None => DELIMITERS.to_vec(),
-    };
-    let mut best: Option<(f64, Split, Records<'_>)> = None;
-    for delimiter in delimiters {
-        let (split, records) = choose_quote(head, end, delimiter, given);
-        let score = score(&records, schema);
-        if best.as_ref().is_none_or(|(best, ..)| score > *best) {
-            best = Some((score, split, records));
-        }
+/// The given NULLs; else the empty field, or none where all is text.
+fn default_nulls(given: &GivenDialect) -> Vec<Vec<u8>> {
+    match &given.nulls {
+        Some(nulls) => nulls.clone(),
+        None if given.all_text => Vec::new(),
+        None => Dialect::default().nulls,
     }
-    // There is a first delimiter always.
-    let Some((_, split, records)) = best else {
-        return Split { delimiter: b',', quote: Some(b'"'), escape: None, comment: None };
-    };
-    evidence.push(split_evidence(split, &records));
-    split
-}
-
-fn split_evidence(split: Split, records: &Records<'_>) -> String {
-    let fields = usual_field_count(&records.records).unwrap_or(0);
-    let same = records.records.iter().filter(|r| r.len() == fields).count();
-    let quote = match (split.quote, split.escape) {
-        (None, _) => "no quotes".to_owned(),
-        (Some(quote), None) => format!("quote {}", describe_byte(quote)),
-        (Some(quote), Some(escape)) => {
-            format!("quote {}, escape {}", describe_byte(quote), describe_byte(escape))
-        }
-    };
-    format!(
-        "delimiter {}, {quote}: {same} of the first {} records have {fields} field{}",
-        describe_byte(split.delimiter),
-        records.records.len(),
-        if fields == 1 { "" } else { "s" },
-    )
-}
-
-/// The quotes that enclose fields if they are cut at `delimiter`.
-fn choose_quote<'a>(
-    head: &'a [u8],
-    end: SampleEnd,
-    delimiter: u8,
-    given: &GivenDialect,
-) -> (Split, Records<'a>) {
-    let comment = given.comment.flatten();
-    let given_escape = given.escape.flatten();
-    let attempt = |quote: Option<u8>, escape: Option<u8>| {
-        let split = Split { delimiter, quote, escape, comment };
-        (split, split_records(head, end, split, usize::MAX))
-    };
-    if let Some(quote) = given.quote {
-        return attempt(quote, given_escape);
-    }
-    if delimiter == b'"' {
-        return attempt(None, given_escape);
-    }
-    let double = attempt(Some(b'"'), given_escape);
-    if double.1.faults > 0 {
-        if given.escape.is_none() && memchr::memmem::find(head, b"\\\"").is_some() {
-            let escaped = attempt(Some(b'"'), Some(b'\\'));
-            if escaped.1.faults == 0 {
-                return escaped;
-            }
-        }
-        // Quotes that enclose nothing, as in inches, are text.
-        return if double.1.faults > double.1.quoted {
-            attempt(None, given_escape)
-        } else {
-            double
-        };
-    }
-    if double.1.quoted == 0 && delimiter != b'\'' && memchr::memchr(b'\'', head).is_some() {
-        let single = attempt(Some(b'\''), given_escape);
-        if single.1.faults == 0 && single.1.quoted >= single.1.records.len().max(1) {
-            return single;
-        }
-    }
-    double
-}
-
-/// How well a delimiter splits the records: by how many agree, and into how many fields.
-fn score(records: &Records<'_>, schema: Option<&Schema>) -> f64 {
-    let Some(fields) = usual_field_count(&records.records) else {
-        return 0.0;
-    };
-    let count = records.records.len() as f64;
-    let same = records.records.iter().filter(|r| r.len() == fields).count() as f64 / count;
-    let fits = schema.is_some_and(|schema| {
-        fields == schema.len()
-            || (fields == schema.len() + 1
-                && detect_trailing(&records.records, fields, Some(schema)) == Trailing::Delimiter)
-    });
-    let sound = 1.0 - (records.faults as f64 / count).min(1.0) / 2.0;
-    let agreement = match fields {
-        1 => ONE_COLUMN_SCORE,
-        _ => same * same * (1.0 + (fields as f64).ln()),
-    };
-    // With the number of columns known, nothing else counts for as much.
-    agreement * sound + if fits { 100.0 * same } else { 0.0 }
-}
-
-/// The number of fields that most records have; of two, the one that comes first.
-fn usual_field_count(records: &[Vec<Field<'_>>]) -> Option<usize> {
-    let mut counts: Vec<(usize, usize)> = Vec::new();
-    for record in records {
-        match counts.iter_mut().find(|(fields, _)| *fields == record.len()) {
-            Some((_, count)) => *count += 1,
-            None => counts.push((record.len(), 1)),
-        }
-    }
-    let most = counts.iter().map(|(_, count)| *count).max()?;
-    counts.iter().find(|(_, count)| *count == most).map(|(fields, _)| *fields)
-}
-
-/// Whether the last field of all records is there only because a delimiter ends them.
-fn detect_trailing(records: &[Vec<Field<'_>>], fields: usize, schema: Option<&Schema>) -> Trailing {
-    let expected = schema.is_none_or(|schema| fields == schema.len() + 1);
-    let usual = |record: &&Vec<Field<'_>>| record.len() == fields;
-    let all_empty = records
-        .iter()
-        .filter(usual)
-        .all(|record| record.last().is_some_and(|last| last.text.is_empty() && !last.quoted));
-    if fields > 1 && expected && all_empty { Trailing::Delimiter } else { Trailing::Newline }
 }
 
 /// The given NULLs; else the empty field, and `\N` where it occurs.
@@ -345,10 +330,10 @@ fn choose_nulls(
     given: &GivenDialect,
     evidence: &mut Vec<String>,
 ) -> Vec<Vec<u8>> {
-    if let Some(nulls) = &given.nulls {
-        return nulls.clone();
+    let mut nulls = default_nulls(given);
+    if given.nulls.is_some() || given.all_text {
+        return nulls;
     }
-    let mut nulls = Dialect::default().nulls;
     if records.iter().flatten().any(|field| !field.quoted && *field.text == *BACKSLASH_N) {
         evidence.push("\\N is NULL, and so is an empty field (--null says otherwise)".to_owned());
         nulls.push(BACKSLASH_N.to_vec());
@@ -358,20 +343,22 @@ fn choose_nulls(
 
 /// Names from the header or made up; types from the records.
 fn infer_schema(
-    records: &[Vec<Field<'_>>],
+    header: &[Vec<Field<'_>>],
+    rows: &[Vec<Field<'_>>],
     columns: usize,
     nulls: &[Vec<u8>],
     end: SampleEnd,
-    header: Header,
+    given: &GivenDialect,
     evidence: &mut Vec<String>,
 ) -> Result<Schema> {
-    let (names, rows) = match (header, records.split_first()) {
-        (Header::Present, Some((first, rows))) => (Names::Header(first), rows),
-        _ => (Names::None, records),
-    };
+    let names = fit_header(header, columns, evidence);
+    let names = unique_names(names.as_deref().map_or(Names::None, Names::Header), columns);
+    if given.all_text {
+        let text = |name| Column::new(name, DataType::Varchar(None));
+        return Schema::new(names.into_iter().map(text).collect());
+    }
     evidence.push(format!("types: from {} records", rows.len()));
     let forms = infer_columns(rows, columns, nulls);
-    let names = unique_names(names, columns);
     let columns = names.into_iter().zip(forms);
     Schema::new(columns.map(|(name, forms)| Column::new(name, forms.data_type(end))).collect())
 }

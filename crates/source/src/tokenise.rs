@@ -44,6 +44,8 @@ pub struct Seen {
     pub newlines: usize,
     /// The window ended inside quotes.
     pub open_quote: bool,
+    /// A quote may stand where none should; then the text was read byte by byte.
+    pub strays: bool,
 }
 
 /// Appends the positions of all separators in `text[start..end]` to `out`. The window starts at the
@@ -70,7 +72,8 @@ pub fn tokenise(
         }
         out.truncate(before);
     }
-    tokenise_slowly(text, start, end, separators, out)
+    let seen = tokenise_slowly(text, start, end, separators, out);
+    Seen { strays: true, ..seen }
 }
 
 /// The masks of 64 bytes.

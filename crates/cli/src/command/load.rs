@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use coload::{
-    Coload, Dialect, EncodingPolicy, Error, GivenDialect, Header, LoadMode, LoadOptions, LoadPlan,
-    LoadReport, LoadRequest, Schema, SchemaOrigin, parse_columns, parse_create_table,
+    Coload, Dialect, EncodingPolicy, Error, LoadMode, LoadOptions, LoadPlan, LoadReport,
+    LoadRequest, Schema, SchemaOrigin, parse_columns, parse_create_table,
 };
 use coload_format::ddl::column_sql;
 use coload_source::expand_inputs;
 
-use crate::args::{DialectArgs, Encoding, LoadArgs, ModeArgs, PipelineArgs, ReportForm};
+use crate::args::{Encoding, LoadArgs, ModeArgs, PipelineArgs, ReportForm};
+use crate::given::{check_given, given_dialect};
 use crate::interrupt::cancel_on_signal;
 use crate::output::{Done, Failure, print, say};
 use crate::progress::ProgressBar;
@@ -21,14 +22,14 @@ use crate::report;
 /// `Usage` when flags contradict each other, `Failed` when nothing was loaded.
 pub fn run(args: &LoadArgs) -> Done {
     let request = request(args)?;
-    let report = load(args, &request)?;
+    let (report, dialect) = load(args, &request)?;
     print(&match args.report {
         ReportForm::Text => report::text(&report),
-        ReportForm::Json => report::json(&report),
+        ReportForm::Json => report::json(&report, &dialect),
     })
 }
 
-fn load(args: &LoadArgs, request: &LoadRequest) -> Done<LoadReport> {
+fn load(args: &LoadArgs, request: &LoadRequest) -> Done<(LoadReport, Dialect)> {
     // Looked at first, so that a name that is wrong makes no store.
     expand_inputs(&args.inputs)?;
     let store = Coload::create_or_open(&args.into)?;
@@ -42,7 +43,7 @@ fn load(args: &LoadArgs, request: &LoadRequest) -> Done<LoadReport> {
     plan.options.progress = bar.callback();
     let loaded = store.load(&plan.options);
     bar.clear();
-    Ok(loaded?)
+    Ok((loaded?, plan.options.dialect))
 }
 
 fn request(args: &LoadArgs) -> Done<LoadRequest> {
@@ -53,6 +54,7 @@ fn request(args: &LoadArgs) -> Done<LoadRequest> {
         schema: schema(args)?,
         dialect: given_dialect(&args.dialect),
         mode: mode(&args.mode),
+        sample_bytes: args.sample,
     })
 }
 
@@ -78,39 +80,6 @@ fn mode(args: &ModeArgs) -> LoadMode {
         ModeArgs { create: true, .. } => LoadMode::Create,
         _ => LoadMode::Append,
     }
-}
-
-fn given_dialect(args: &DialectArgs) -> GivenDialect {
-    let header = match (args.header, args.no_header) {
-        (true, _) => Some(Header::Present),
-        (_, true) => Some(Header::Absent),
-        _ => None,
-    };
-    let nulls: Vec<Vec<u8>> = args.null.iter().map(|n| n.clone().into_bytes()).collect();
-    GivenDialect {
-        delimiter: args.delimiter,
-        quote: args.quote.map(|q| q.0),
-        escape: args.escape.map(|e| e.0),
-        header,
-        nulls: (!nulls.is_empty()).then_some(nulls),
-        skip: args.skip,
-        comment: args.comment.map(|c| c.0),
-        trailing: None,
-    }
-}
-
-/// Refuses flags that give a byte two meanings, before anything is opened.
-fn check_given(args: &DialectArgs) -> Done {
-    let given = Dialect {
-        // No text is cut at NUL, so it contradicts nothing.
-        delimiter: args.delimiter.unwrap_or(0),
-        quote: args.quote.and_then(|q| q.0),
-        escape: args.escape.and_then(|e| e.0),
-        comment: args.comment.and_then(|c| c.0),
-        nulls: args.null.iter().map(|n| n.clone().into_bytes()).collect(),
-        ..Dialect::default()
-    };
-    given.check().map_err(Failure::Usage)
 }
 
 fn set_pipeline(options: &mut LoadOptions, args: &PipelineArgs) {

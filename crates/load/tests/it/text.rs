@@ -130,6 +130,7 @@ pub fn dialect(random: &mut Random) -> Dialect {
         skip: random.of(&[0, 0, 0, 2]),
         comment: random.of(&[None, None, Some(b'#')]),
         trailing: random.of(&[Trailing::Newline, Trailing::Newline, Trailing::Delimiter]),
+        ..Dialect::default()
     }
 }
 

@@ -4,6 +4,7 @@ use coload_format::ddl::column_sql;
 use coload_format::parse_columns;
 use proptest::prelude::*;
 
+use super::delimiter::DELIMITERS;
 use super::*;
 
 fn sniff_whole(text: &str) -> Sniffed {
@@ -48,7 +49,8 @@ fn delimiters_and_headers_are_found() {
     check("zip,n\n00123,1\n10115,2\n", ',', Present, "zip VARCHAR, n BIGINT");
     check("name,city\nAnn,Rome\nBob,Oslo\n", ',', Present, "name VARCHAR, city VARCHAR");
     check("x,y\ny,x\nx,y\n", ',', Absent, "c1 VARCHAR, c2 VARCHAR");
-    check("Ann,it is,\nBob,so it is,\n", ',', Absent, "c1 VARCHAR, c2 VARCHAR");
+    // Without names it may be an empty column, which is kept.
+    check("Ann!,it is,\nBob!,so,\n", ',', Absent, "c1 VARCHAR, c2 VARCHAR, c3 VARCHAR");
     check("a,b,\n1,2,\n", ',', Present, "a BIGINT, b BIGINT");
     check("a,b\n1,\n2,\n", ',', Present, "a BIGINT, b VARCHAR");
     // More digits in the first row than in the others do not make it a header.
@@ -108,7 +110,7 @@ fn backslash_n_is_null() {
 #[test]
 fn given_parts_stay() {
     let given = GivenDialect {
-        delimiter: Some(b'.'),
+        delimiter: Some(b".".to_vec()),
         quote: Some(None),
         header: Some(Header::Absent),
         nulls: Some(vec![b"NA".to_vec()]),
@@ -178,7 +180,6 @@ fn what_is_no_text_is_refused() {
         (b"PAR1....", "looks like Parquet"),
         (b"\xff\xfea\0,\0b\0\n\0", "looks like UTF-16"),
         (b"a\0,\0b\0\n\0", "looks like UTF-16"),
-        (b"a,b\r1,2\r3,4\r", "carriage returns but no newlines"),
     ] {
         let error = sniff("t.csv", sample, SampleEnd::Whole, &GivenDialect::default(), None);
         let error = error.unwrap_err().to_string();
@@ -187,6 +188,13 @@ fn what_is_no_text_is_refused() {
     let error = sniff("t.csv", b"abc", SampleEnd::Cut, &GivenDialect::default(), None);
     let error = error.unwrap_err().to_string();
     assert!(error.contains("has no end of a record in its first 3 bytes"), "{error}");
+}
+
+#[test]
+fn lone_carriage_returns_end_lines() {
+    check("a,b\r1,2\r3,4\r", ',', Header::Present, "a BIGINT, b BIGINT");
+    assert_eq!(sniff_whole("a,b\r1,2\r3,4\r").dialect.line_end, LineEnd::Any);
+    assert_eq!(sniff_whole("a,b\r\n1,2\r\n").dialect.line_end, LineEnd::Newline);
 }
 
 #[test]
@@ -230,9 +238,12 @@ proptest! {
         let found = sniff_whole(&text);
         prop_assert_eq!(found.dialect.delimiter, delimiter);
         prop_assert_eq!(found.dialect.header == Header::Present, header);
-        prop_assert_eq!(found.dialect.trailing == Trailing::Delimiter, trailing);
+        let sure = header || delimiter == b'|';
+        prop_assert_eq!(found.dialect.trailing == Trailing::Delimiter, trailing && sure);
         let names = if header { ["id", "word", "amount"] } else { ["c1", "c2", "c3"] };
-        let expected = format!("{} BIGINT, {} VARCHAR, {} DECIMAL(18,2)", names[0], names[1], names[2]);
+        let more = if trailing && !sure { ", c4 VARCHAR" } else { "" };
+        let [id, word, amount] = names;
+        let expected = format!("{id} BIGINT, {word} VARCHAR, {amount} DECIMAL(18,2){more}");
         prop_assert_eq!(columns(&found.schema), expected);
     }
 }

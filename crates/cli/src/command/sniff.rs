@@ -1,0 +1,74 @@
+//! `coload sniff`.
+
+use std::fmt::Write;
+
+use coload_format::ddl::{column_sql, create_table_sql};
+use coload_source::{Sniffed, expand_inputs};
+use serde_json::{Value, json};
+
+use crate::args::{SniffArgs, SniffForm};
+use crate::given::{check_given, command_line, flags, given_dialect};
+use crate::output::{Done, print};
+use crate::report::dialect_json;
+
+/// Prints what was found out about a file, and why.
+///
+/// # Errors
+/// `Usage` when flags contradict each other, `Failed` when the input is no delimited text.
+pub fn run(args: &SniffArgs) -> Done {
+    check_given(&args.dialect)?;
+    let given = given_dialect(&args.dialect);
+    let sniffed = coload::sniff_input(&args.input, &given, args.sample)?;
+    let table = expand_inputs(std::slice::from_ref(&args.input))?;
+    let table = table.first().map_or_else(|| "t".to_owned(), |input| input.table_name());
+    print(&match args.output {
+        SniffForm::Text => text(args, &sniffed, &table),
+        SniffForm::Json => json_text(&sniffed, &table),
+        SniffForm::Sql => sql(args, &sniffed, &table),
+    })
+}
+
+fn text(args: &SniffArgs, sniffed: &Sniffed, table: &str) -> String {
+    let mut out = String::new();
+    for line in &sniffed.evidence {
+        // Writing to a String cannot fail.
+        let _ = writeln!(out, "{line}");
+    }
+    let _ = writeln!(out, "\n{}", create_table_sql(table, &sniffed.schema));
+    let _ = writeln!(out, "\n{}", load_command(args, sniffed));
+    out
+}
+
+fn sql(args: &SniffArgs, sniffed: &Sniffed, table: &str) -> String {
+    let mut out = String::new();
+    for line in &sniffed.evidence {
+        let _ = writeln!(out, "-- {}", line.escape_debug());
+    }
+    let _ = writeln!(out, "-- {}", load_command(args, sniffed).escape_debug());
+    let _ = writeln!(out, "{};", create_table_sql(table, &sniffed.schema).trim_end_matches(';'));
+    out
+}
+
+fn load_command(args: &SniffArgs, sniffed: &Sniffed) -> String {
+    format!("coload load {} --into STORE {}", args.input, command_line(&flags(&sniffed.dialect)))
+}
+
+fn json_text(sniffed: &Sniffed, table: &str) -> String {
+    let columns: Vec<Value> = sniffed
+        .schema
+        .columns()
+        .iter()
+        .map(|c| json!({ "name": c.name, "type": c.data_type.to_string(), "sql": column_sql(c) }))
+        .collect();
+    let json = json!({
+        "table": table,
+        "dialect": dialect_json(&sniffed.dialect),
+        "flags": command_line(&flags(&sniffed.dialect)),
+        "columns": columns,
+        "create_table": create_table_sql(table, &sniffed.schema),
+        "evidence": sniffed.evidence,
+    });
+    let mut text = serde_json::to_string_pretty(&json).unwrap_or_default();
+    text.push('\n');
+    text
+}

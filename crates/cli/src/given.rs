@@ -1,0 +1,130 @@
+//! What flags say of how a text is written, and the flags that say it.
+
+use coload::{Dialect, GivenDialect, GivenPolicies, Header, InvalidBytes, LineEnd, Quotes, Ragged};
+use coload_source::{LongDelimiter, describe_byte};
+
+use crate::args::{BytesPolicy, DialectArgs, LineEndForm, QuotesPolicy, RaggedPolicy};
+use crate::output::{Done, Failure};
+
+/// The parts of a dialect that flags give.
+pub fn given_dialect(args: &DialectArgs) -> GivenDialect {
+    let header = match (args.header, args.no_header, args.header_rows) {
+        (_, true, _) | (_, _, Some(0)) => Some(Header::Absent),
+        (true, ..) | (_, _, Some(_)) => Some(Header::Present),
+        _ => None,
+    };
+    GivenDialect {
+        delimiter: args.delimiter.clone().map(|d| d.0),
+        quote: args.quote.map(|q| q.0),
+        escape: args.escape.map(|e| e.0),
+        header,
+        nulls: (!args.null.is_empty()).then(|| nulls(args)),
+        skip: args.skip,
+        comment: args.comment.map(|c| c.0),
+        trailing: None,
+        line_end: args.line_end.map(|form| match form {
+            LineEndForm::Lf => LineEnd::Newline,
+            LineEndForm::Any => LineEnd::Any,
+        }),
+        header_rows: args.header_rows.filter(|rows| *rows > 0),
+        footer: args.footer,
+        policies: GivenPolicies {
+            ragged: args.ragged.map(|policy| match policy {
+                RaggedPolicy::Reject => Ragged::Reject,
+                RaggedPolicy::Pad => Ragged::Pad,
+                RaggedPolicy::Truncate => Ragged::Truncate,
+            }),
+            quotes: args.quotes.map(|policy| match policy {
+                QuotesPolicy::Strict => Quotes::Strict,
+                QuotesPolicy::Lenient => Quotes::Lenient,
+            }),
+            invalid_bytes: args.invalid_bytes.map(|policy| match policy {
+                BytesPolicy::Reject => InvalidBytes::Reject,
+                BytesPolicy::Replace => InvalidBytes::Replace,
+            }),
+        },
+        all_text: args.all_text,
+    }
+}
+
+fn nulls(args: &DialectArgs) -> Vec<Vec<u8>> {
+    args.null.iter().map(|n| n.clone().into_bytes()).collect()
+}
+
+/// Refuses flags that give a byte two meanings, before anything is opened.
+pub fn check_given(args: &DialectArgs) -> Done {
+    let delimiter = args.delimiter.as_ref().map(|d| d.0.as_slice());
+    let given = Dialect {
+        // No text is cut at NUL, so it contradicts nothing.
+        delimiter: delimiter.and_then(|d| d.first().copied()).unwrap_or(0),
+        long_delimiter: delimiter.and_then(LongDelimiter::new),
+        quote: args.quote.and_then(|q| q.0),
+        escape: args.escape.and_then(|e| e.0),
+        comment: args.comment.and_then(|c| c.0),
+        nulls: nulls(args),
+        ..Dialect::default()
+    };
+    given.check().map_err(Failure::Usage)
+}
+
+/// The flags that give this dialect, a pair each.
+pub fn flags(dialect: &Dialect) -> Vec<(&'static str, String)> {
+    let mut flags = vec![("--delimiter", delimiter_text(dialect))];
+    flags.push(("--quote", dialect.quote.map_or("none".to_owned(), byte_text)));
+    if let Some(escape) = dialect.escape.filter(|escape| Some(*escape) != dialect.quote) {
+        flags.push(("--escape", byte_text(escape)));
+    }
+    let number = |flag, count: u64| (flag, count.to_string());
+    flags.push(number("--header-rows", dialect.header_records()));
+    for (flag, count) in [("--skip", dialect.skip), ("--footer", dialect.footer)] {
+        flags.extend((count > 0).then(|| number(flag, count)));
+    }
+    if let Some(comment) = dialect.comment {
+        flags.push(("--comment", byte_text(comment)));
+    }
+    let text = |text: &str| text.to_owned();
+    if dialect.line_end == LineEnd::Any {
+        flags.push(("--line-end", text("any")));
+    }
+    for null in dialect.nulls.iter().filter(|_| dialect.nulls != Dialect::default().nulls) {
+        flags.push(("--null", String::from_utf8_lossy(null).into_owned()));
+    }
+    match dialect.policies.ragged {
+        Ragged::Reject => {}
+        Ragged::Pad => flags.push(("--ragged", text("pad"))),
+        Ragged::Truncate => flags.push(("--ragged", text("truncate"))),
+    }
+    if dialect.policies.quotes == Quotes::Lenient {
+        flags.push(("--quotes", text("lenient")));
+    }
+    if dialect.policies.invalid_bytes == InvalidBytes::Replace {
+        flags.push(("--invalid-bytes", text("replace")));
+    }
+    flags
+}
+
+/// The flags as a shell takes them.
+pub fn command_line(flags: &[(&'static str, String)]) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=@%+,".contains(c);
+    let quoted =
+        |(flag, value): &(&str, String)| match !value.is_empty() && value.chars().all(plain) {
+            true => format!("{flag}={value}"),
+            false => format!("{flag}='{}'", value.replace('\'', "'\\''")),
+        };
+    flags.iter().map(quoted).collect::<Vec<_>>().join(" ")
+}
+
+fn delimiter_text(dialect: &Dialect) -> String {
+    match &dialect.long_delimiter {
+        Some(long) => String::from_utf8_lossy(long.bytes()).into_owned(),
+        None => byte_text(dialect.delimiter),
+    }
+}
+
+/// A byte as a flag takes it.
+fn byte_text(byte: u8) -> String {
+    match byte {
+        b'!'..=b'~' => char::from(byte).to_string(),
+        _ => describe_byte(byte),
+    }
+}

@@ -1,0 +1,250 @@
+//! Delimiter and quotes: what splits most records alike, into many fields.
+
+use super::shape::detect_trailing;
+use super::{SCHEMA_SAMPLE_BYTES, SPLIT_SAMPLE_BYTES, describe_delimiter};
+use crate::dialect::{GivenDialect, LineEnd, LongDelimiter, describe_byte};
+use crate::infer::has_form;
+use crate::rules::Trailing;
+use crate::sample::{Field, Records, SampleEnd, Split, split_records};
+use coload_format::Schema;
+
+/// Delimiters that are tried, the likelier first.
+pub(super) const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
+/// What a text that no delimiter splits scores; two columns in nearly half of the records beat it.
+const ONE_COLUMN_SCORE: f64 = 0.35;
+/// Share of records that agree, from which a usual delimiter needs no rival.
+const SURE_SHARE: f64 = 0.9;
+/// Unusual delimiters split each record into this many fields at least: two words are no table.
+const UNUSUAL_FIELDS_MIN: usize = 3;
+/// Lines in which unusual delimiters are sought.
+const LINES_LOOKED_AT: usize = 64;
+/// Unusual delimiters that are tried, the most frequent first.
+const UNUSUAL_MAX: usize = 6;
+
+/// A way to split, and what comes of it.
+struct Attempt<'a> {
+    split: Split,
+    records: Records<'a>,
+    score: f64,
+}
+
+/// The delimiter, and the quotes that go with it.
+pub(super) fn choose_split(
+    body: &[u8],
+    end: SampleEnd,
+    given: &GivenDialect,
+    line_end: LineEnd,
+    schema: Option<&Schema>,
+    evidence: &mut Vec<String>,
+) -> Split {
+    let bytes = if schema.is_some() { SCHEMA_SAMPLE_BYTES } else { SPLIT_SAMPLE_BYTES };
+    let (head, end) = match body.get(..bytes) {
+        Some(head) => (head, SampleEnd::Cut),
+        None => (body, end),
+    };
+    let attempt = |delimiter: &[u8]| {
+        let base = Split {
+            delimiter: delimiter.first().copied().unwrap_or(b','),
+            long_delimiter: LongDelimiter::new(delimiter),
+            comment: given.comment.flatten(),
+            line_end,
+            ..Split::CSV
+        };
+        let (split, records) = choose_quote(head, end, base, given);
+        let score = score(&records, schema);
+        Attempt { split, records, score }
+    };
+    let best = match &given.delimiter {
+        Some(delimiter) => attempt(delimiter),
+        None => best_attempt(head, attempt),
+    };
+    evidence.push(split_evidence(best.split, &best.records));
+    best.split
+}
+
+fn best_attempt<'a>(head: &[u8], attempt: impl Fn(&[u8]) -> Attempt<'a>) -> Attempt<'a> {
+    let mut best = attempt(&DELIMITERS[..1]);
+    for delimiter in &DELIMITERS[1..] {
+        let next = attempt(&[*delimiter]);
+        if next.score > best.score {
+            best = next;
+        }
+    }
+    // With a space around it, if that splits the records as well.
+    for delimiter in DELIMITERS {
+        for long in [vec![delimiter, b' '], vec![b' ', delimiter, b' ']] {
+            if memchr::memmem::find(head, &long).is_some() {
+                let next = attempt(&long);
+                let splits = usual_field_count(&next.records.records).is_some_and(|f| f > 1);
+                if splits && next.score >= best.score {
+                    best = next;
+                }
+            }
+        }
+    }
+    if share_of_usual(&best.records.records, 2) >= SURE_SHARE {
+        return best;
+    }
+    for delimiter in unusual_delimiters(head) {
+        let next = attempt(&delimiter);
+        let share = share_of_usual(&next.records.records, UNUSUAL_FIELDS_MIN);
+        if share >= SURE_SHARE && next.score > best.score && !is_one_value(&next, &delimiter) {
+            best = next;
+        }
+    }
+    best
+}
+
+/// Share of records with the usual number of fields, or 0 if that is under `fields_min`.
+fn share_of_usual(records: &[Vec<Field<'_>>], fields_min: usize) -> f64 {
+    match usual_field_count(records) {
+        Some(fields) if fields >= fields_min => {
+            let same = records.iter().filter(|record| record.len() == fields).count();
+            same as f64 / records.len() as f64
+        }
+        _ => 0.0,
+    }
+}
+
+/// Whether the records are single values, such as times, that the delimiter is a part of.
+fn is_one_value(attempt: &Attempt<'_>, delimiter: &[u8]) -> bool {
+    let joined = |record: &Vec<Field<'_>>| {
+        record.iter().map(|field| field.text.as_ref()).collect::<Vec<_>>().join(delimiter)
+    };
+    let records = &attempt.records.records;
+    let values = records.iter().filter(|r| has_form(&joined(r))).count();
+    let is_short =
+        |field: &Field<'_>| field.text.len() <= 2 && field.text.iter().all(u8::is_ascii_digit);
+    let clocks = records.iter().filter(|record| record.iter().all(is_short)).count();
+    delimiter == b":" && clocks * 2 > records.len() || values * 2 > records.len()
+}
+
+/// Characters that stand in most lines and are no part of words and numbers, the most frequent
+/// first.
+fn unusual_delimiters(head: &[u8]) -> Vec<Vec<u8>> {
+    let lines = head.split(|byte| matches!(byte, b'\n' | b'\r'));
+    let lines: Vec<_> = lines.filter(|line| !line.is_empty()).take(LINES_LOOKED_AT).collect();
+    // Character, lines that have it, how often it stands.
+    let mut found: Vec<(char, usize, usize)> = Vec::new();
+    for line in &lines {
+        let mut seen: Vec<char> = Vec::new();
+        for c in String::from_utf8_lossy(line).chars().filter(|c| may_delimit(*c)) {
+            let index = found.iter().position(|(known, ..)| *known == c).unwrap_or_else(|| {
+                found.push((c, 0, 0));
+                found.len() - 1
+            });
+            found[index].2 += 1;
+            if !seen.contains(&c) {
+                seen.push(c);
+                found[index].1 += 1;
+            }
+        }
+    }
+    found.retain(|(_, count, _)| *count as f64 >= SURE_SHARE * lines.len() as f64);
+    found.sort_by_key(|(.., count)| std::cmp::Reverse(*count));
+    found.truncate(UNUSUAL_MAX);
+    found.into_iter().map(|(c, ..)| c.to_string().into_bytes()).collect()
+}
+
+fn may_delimit(c: char) -> bool {
+    let in_words = |c: char| "\"'`\\.-_/+()@$%?!".contains(c) || c == char::REPLACEMENT_CHARACTER;
+    !c.is_alphanumeric() && !in_words(c) && !DELIMITERS.iter().any(|d| char::from(*d) == c)
+}
+
+fn split_evidence(split: Split, records: &Records<'_>) -> String {
+    let fields = usual_field_count(&records.records).unwrap_or(0);
+    let same = records.records.iter().filter(|r| r.len() == fields).count();
+    let quote = match (split.quote, split.escape) {
+        (None, _) => "no quotes".to_owned(),
+        (Some(quote), None) => format!("quote {}", describe_byte(quote)),
+        (Some(quote), Some(escape)) => {
+            format!("quote {}, escape {}", describe_byte(quote), describe_byte(escape))
+        }
+    };
+    format!(
+        "delimiter {}, {quote}: {same} of the first {} records have {fields} field{}",
+        describe_delimiter(split.delimiter_bytes()),
+        records.records.len(),
+        if fields == 1 { "" } else { "s" },
+    )
+}
+
+/// The quotes that enclose fields if they are cut as `base` says.
+fn choose_quote<'a>(
+    head: &'a [u8],
+    end: SampleEnd,
+    base: Split,
+    given: &GivenDialect,
+) -> (Split, Records<'a>) {
+    let given_escape = given.escape.flatten();
+    let attempt = |quote: Option<u8>, escape: Option<u8>| {
+        let split = Split { quote, escape, ..base };
+        (split, split_records(head, end, split, usize::MAX))
+    };
+    if let Some(quote) = given.quote {
+        return attempt(quote, given_escape);
+    }
+    if base.delimiter_bytes().contains(&b'"') {
+        return attempt(None, given_escape);
+    }
+    let double = attempt(Some(b'"'), given_escape);
+    if double.1.faults > 0 {
+        if given.escape.is_none() && memchr::memmem::find(head, b"\\\"").is_some() {
+            let escaped = attempt(Some(b'"'), Some(b'\\'));
+            if escaped.1.faults == 0 {
+                return escaped;
+            }
+        }
+        // Quotes that enclose nothing, as in inches, are text.
+        return if double.1.faults > double.1.quoted {
+            attempt(None, given_escape)
+        } else {
+            double
+        };
+    }
+    let may_be_single = double.1.quoted == 0 && !base.delimiter_bytes().contains(&b'\'');
+    if may_be_single && memchr::memchr(b'\'', head).is_some() {
+        let single = attempt(Some(b'\''), given_escape);
+        let many = single.1.quoted + single.1.faults >= single.1.records.len().max(1);
+        let better = share_of_usual(&single.1.records, 2) > share_of_usual(&double.1.records, 2);
+        if many && (single.1.faults == 0 || better) {
+            return single;
+        }
+    }
+    double
+}
+
+/// How well a delimiter splits the records: by how many agree, and into how many fields.
+fn score(records: &Records<'_>, schema: Option<&Schema>) -> f64 {
+    let Some(fields) = usual_field_count(&records.records) else {
+        return 0.0;
+    };
+    let count = records.records.len() as f64;
+    let same = records.records.iter().filter(|r| r.len() == fields).count() as f64 / count;
+    let fits = schema.is_some_and(|schema| {
+        fields == schema.len()
+            || (fields == schema.len() + 1
+                && detect_trailing(&records.records, fields, b'|', Some(schema))
+                    == Trailing::Delimiter)
+    });
+    let sound = 1.0 - (records.faults as f64 / count).min(1.0) / 2.0;
+    let agreement = match fields {
+        1 => ONE_COLUMN_SCORE,
+        _ => same * same * (1.0 + (fields as f64).ln()),
+    };
+    // With the number of columns known, nothing else counts for as much.
+    agreement * sound + if fits { 100.0 * same } else { 0.0 }
+}
+
+/// The number of fields that most records have; of two, the one that comes first.
+pub(super) fn usual_field_count(records: &[Vec<Field<'_>>]) -> Option<usize> {
+    let mut counts: Vec<(usize, usize)> = Vec::new();
+    for record in records {
+        match counts.iter_mut().find(|(fields, _)| *fields == record.len()) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((record.len(), 1)),
+        }
+    }
+    let most = counts.iter().map(|(_, count)| *count).max()?;
+    counts.iter().find(|(_, count)| *count == most).map(|(fields, _)| *fields)
+}
