@@ -30,6 +30,9 @@ use crate::bytes::{ByteReader, put_signed, put_varint};
 use crate::runs::Runs;
 use crate::{Error, Result};
 
+/// Most rows of a page. Some encodings spend no bytes on a row, so that nothing else bounds what a
+/// damaged file makes a reader decode.
+pub const PAGE_ROWS_MAX: u32 = 1 << 24;
 /// Stands before the encoding of a page that is stored as runs.
 const RUNS_MARK: u8 = 0x80;
 

@@ -12,7 +12,7 @@
 //! column is first used; opening a segment reads the footer only.
 
 use crate::bytes::{ByteReader, checksum, put_bytes, put_varint};
-use crate::page::{PageDetail, PageMeta};
+use crate::page::{PAGE_ROWS_MAX, PageDetail, PageMeta};
 use crate::{CODES_MAX, Error, Physical, Result};
 
 /// First and last bytes of a segment file; the last byte is the version of the format.
@@ -88,8 +88,10 @@ impl ColumnIndex {
                     | (PageDetail::Text { .. }, Physical::Bytes)
             )
         };
+        // Values that all differ take a byte each at least, which bounds what is decoded.
+        let too_many = |d: &PageMeta| d.rows as usize > CODES_MAX || u64::from(d.rows) > d.bytes;
         let values = match &self.dictionary {
-            Some(d) if !fits(&d.detail) || d.nulls > 0 || d.rows as usize > CODES_MAX => {
+            Some(d) if !fits(&d.detail) || d.nulls > 0 || d.runs.is_some() || too_many(d) => {
                 return Err(Error::Corrupt("dictionary of another type".into()));
             }
             Some(d) => d.rows,
@@ -209,7 +211,11 @@ impl SegmentFooter {
         let mut reader = ByteReader::new(footer);
         let mut page_rows = Vec::with_capacity(reader.clone().count(1)?);
         for _ in 0..reader.count(1)? {
-            page_rows.push(reader.varint_u32()?);
+            let rows = reader.varint_u32()?;
+            if rows > PAGE_ROWS_MAX {
+                return Err(wrong("rows of a page"));
+            }
+            page_rows.push(rows);
         }
         let mut columns = Vec::with_capacity(reader.clone().count(11)?);
         for _ in 0..reader.count(11)? {
@@ -232,5 +238,38 @@ impl SegmentFooter {
         }
         reader.finish()?;
         Ok(SegmentFooter { page_rows, columns })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn is_corrupt<T>(result: Result<T>) -> bool {
+        matches!(result, Err(Error::Corrupt(_)))
+    }
+
+    #[test]
+    fn pages_of_too_many_rows_are_refused() {
+        let decode = |rows| {
+            let footer = SegmentFooter { page_rows: vec![rows], columns: Vec::new() };
+            SegmentFooter::decode(&[&SEGMENT_MAGIC[..], &footer.encode()].concat())
+        };
+        assert_eq!(decode(PAGE_ROWS_MAX).unwrap().page_rows, [PAGE_ROWS_MAX]);
+        assert!(is_corrupt(decode(PAGE_ROWS_MAX + 1)));
+    }
+
+    #[test]
+    fn dictionaries_of_more_values_than_bytes_are_refused() {
+        let decode = |rows, bytes| {
+            let detail = PageDetail::Int { min: 0, max: i64::MAX };
+            let (offset, checksum) = (8, 0);
+            let page = PageMeta { detail, rows, nulls: 0, offset, bytes, checksum, runs: None };
+            let index = ColumnIndex { dictionary: Some(page), ..ColumnIndex::default() };
+            ColumnIndex::decode(&index.encode(), Physical::Int, &[])
+        };
+        assert!(decode(1_000, 1_000).is_ok());
+        assert!(is_corrupt(decode(1_001, 1_000)));
     }
 }

@@ -116,7 +116,12 @@ impl Strings {
         &self.bytes[start..self.ends[index] as usize]
     }
 
-    /// Appends a string. The caller keeps the total under 4 GiB.
+    /// Whether `more` bytes can still be appended: ends are of 32 bits.
+    pub fn has_room(&self, more: u64) -> bool {
+        self.bytes.len() as u64 + more <= u64::from(u32::MAX)
+    }
+
+    /// Appends a string. The caller sees to it that there is room ([`Self::has_room`]).
     pub fn push(&mut self, string: &[u8]) {
         self.bytes.extend_from_slice(string);
         assert!(self.bytes.len() <= u32::MAX as usize, "strings of one column over 4 GiB");

@@ -210,7 +210,7 @@ fn numbers<T: ArrowPrimitiveType, N: Default>(
 }
 
 fn push_bytes(out: &mut coload_format::Strings, bytes: &[u8]) -> Result<()> {
-    if out.bytes.len() + bytes.len() > u32::MAX as usize {
+    if !out.has_room(bytes.len() as u64) {
         return Err(Error::Limit("text of one column in 65,536 rows is over 4 GiB".into()));
     }
     out.push(bytes);

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use coload_format::bytes::checksum;
-use coload_format::page::{Page, PageDetail, PageMeta, encode_plain};
+use coload_format::page::{PAGE_ROWS_MAX, Page, PageDetail, PageMeta, encode_plain};
 use coload_format::{
     ColumnEntry, ColumnIndex, Dictionary, Error, Physical, Plain, Result, SEGMENT_MAGIC,
     SegmentFooter, Value,
@@ -147,6 +147,11 @@ impl SegmentWriter {
         let mut offset = self.end.load(Ordering::Relaxed);
         let start = offset;
         let mut tail = Vec::new();
+        if let Some(rows) = page_rows.iter().find(|rows| **rows > PAGE_ROWS_MAX) {
+            return Err(Error::Limit(format!(
+                "a page of {rows} rows, over {PAGE_ROWS_MAX}; lower --chunk-size"
+            )));
+        }
         let mut footer = SegmentFooter { page_rows, columns: Vec::with_capacity(columns.len()) };
         let mut stats = Vec::with_capacity(columns.len());
         for column in columns {

@@ -22,8 +22,8 @@ use coload_format::page::{
 };
 use coload_format::runs::{CodeRuns, shrink_to_runs};
 use coload_format::{
-    Bitmap, Dictionary, EncodedStrings, Physical, Plain, Result, SOURCE_PADDING, SymbolDecoder,
-    SymbolEncoder, Values,
+    Bitmap, Dictionary, EncodedStrings, Error, Physical, Plain, Result, SOURCE_PADDING,
+    SymbolDecoder, SymbolEncoder, Values,
 };
 
 use crate::sort::push_from;
@@ -60,7 +60,7 @@ pub struct PartitionColumn {
 /// temporary dictionaries, sorted and joined.
 ///
 /// # Errors
-/// `Limit` when the dictionary has too many values.
+/// `Limit` when the dictionary has too many values or is over 4 GiB.
 pub fn sort_temporaries(
     columns: &[FragmentColumn],
     temporaries: &[TemporaryDictionary],
@@ -237,7 +237,7 @@ fn compress_plain(
             }
             FragmentColumn::Plain(plain) => plain,
             FragmentColumn::Codes { codes, dictionary, .. } => {
-                look_up(codes.get(&mut Vec::new()), &temporaries[dictionary as usize])
+                look_up(codes.get(&mut Vec::new()), &temporaries[dictionary as usize])?
             }
         };
         let encoder = match (&plain.values, encoder) {
@@ -275,8 +275,22 @@ pub(crate) fn encode_column(plain: &Plain, encoder: Option<&SymbolEncoder>) -> R
 }
 
 /// Provisional codes to values.
-fn look_up(codes: &[u16], temporary: &TemporaryDictionary) -> Plain {
+///
+/// # Errors
+/// `Limit` when their text is over 4 GiB.
+fn look_up(codes: &[u16], temporary: &TemporaryDictionary) -> Result<Plain> {
     let mut plain = Plain::empty(temporary.values.physical());
+    if let (Values::Bytes(to), Values::Bytes(from)) = (&mut plain.values, &temporary.values) {
+        let rows = codes.iter().filter(|code| **code != NULL_CODE);
+        let bytes = rows.map(|code| from.get(usize::from(*code)).len() as u64).sum();
+        if !to.has_room(bytes) {
+            return Err(Error::Limit(format!(
+                "text of one column in {} rows is {bytes} bytes, over 4 GiB",
+                codes.len()
+            )));
+        }
+        to.bytes.reserve(bytes as usize);
+    }
     let mut nulls = Bitmap::zeros(0);
     for code in codes {
         nulls.push(*code == NULL_CODE);
@@ -287,7 +301,7 @@ fn look_up(codes: &[u16], temporary: &TemporaryDictionary) -> Plain {
         }
     }
     plain.nulls = (nulls.count_ones() > 0).then_some(nulls);
-    plain
+    Ok(plain)
 }
 
 /// Dictionaries by the sort step, for columns that came plain and must be coded all the same.
@@ -306,7 +320,7 @@ fn compress_sorted(
         let plain = match column {
             FragmentColumn::Plain(plain) => plain,
             FragmentColumn::Codes { codes, dictionary, .. } => {
-                look_up(codes.get(&mut Vec::new()), &temporaries[dictionary as usize])
+                look_up(codes.get(&mut Vec::new()), &temporaries[dictionary as usize])?
             }
             FragmentColumn::Page(page) => decode_page(&page, &decoders, physical)?,
         };
@@ -364,4 +378,23 @@ pub(crate) fn decode_page(
         plain.nulls = Some(nulls);
     }
     Ok(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use coload_format::Strings;
+
+    /// 65 rows of 64 MiB each were appended until an assertion failed.
+    #[test]
+    fn text_over_4_gib_is_over_the_limit() {
+        let mut strings = Strings::default();
+        strings.push(&vec![b'x'; 64 << 20]);
+        let temporary = TemporaryDictionary { values: Values::Bytes(strings), stale: false };
+        let found = look_up(&[0; 65], &temporary);
+        assert!(matches!(found, Err(Error::Limit(_))), "{found:?}");
+        let found = look_up(&[0, NULL_CODE], &temporary).unwrap();
+        assert_eq!((found.len(), found.is_null(1)), (2, true));
+    }
 }

@@ -31,7 +31,7 @@ pub type Translation = Vec<Code>;
 /// Cost: sum(n_i) * k comparisons, 4 bytes per old code; one comparison a value when all are equal.
 ///
 /// # Errors
-/// `Limit` when the result would hold more than `CODES_MAX` values.
+/// `Limit` when the result would hold more than `CODES_MAX` values, or text over 4 GiB.
 pub fn merge_dictionaries(
     inputs: &[&Dictionary],
     physical: Physical,
@@ -59,7 +59,7 @@ pub fn merge_dictionaries(
                 .collect();
             Values::Wide(merge_numbers(&lists, &mut translations))
         }
-        Physical::Bytes => Values::Bytes(merge_strings(inputs, &mut translations)),
+        Physical::Bytes => Values::Bytes(merge_strings(inputs, &mut translations)?),
     };
     if inputs.iter().zip(&translations).any(|(d, t)| d.len() != t.len()) {
         return Err(Error::Corrupt("dictionaries of different types in one column".into()));
@@ -84,7 +84,7 @@ fn merge_numbers<T: Ord + Copy>(lists: &[&[T]], translations: &mut [Translation]
     }
 }
 
-fn merge_strings(inputs: &[&Dictionary], translations: &mut [Translation]) -> Strings {
+fn merge_strings(inputs: &[&Dictionary], translations: &mut [Translation]) -> Result<Strings> {
     let empty = Strings::default();
     let lists: Vec<&Strings> =
         inputs.iter().map(|d| if let Values::Bytes(s) = d.values() { s } else { &empty }).collect();
@@ -101,8 +101,13 @@ fn merge_strings(inputs: &[&Dictionary], translations: &mut [Translation]) -> St
                 least = Some(i);
             }
         }
-        let Some(least) = least else { return out };
+        let Some(least) = least else { return Ok(out) };
         let value = lists[least].get(heads[least]);
+        if !out.has_room(value.len() as u64) {
+            return Err(Error::Limit(
+                "a dictionary over 4 GiB; load without --encoding dictionary".into(),
+            ));
+        }
         let code = Code(out.len() as u32);
         out.push(value);
         for ((list, head), translation) in lists.iter().zip(&mut heads).zip(&mut *translations) {
