@@ -8,7 +8,7 @@ use std::ops::Range;
 use coload_format::bitpack::{BLOCK, unpack_one};
 use coload_format::page::{BlocksPage, CodesPage, PageView};
 use coload_format::{Bitmap, Dictionary, Error, Result, SymbolDecoder, Values};
-use coload_store::SegmentFile;
+use coload_store::{ExpandedPages, SegmentFile};
 
 use crate::mask::{POSITIONS_SPARE, Selection};
 use crate::page_test::find_decoder;
@@ -73,12 +73,17 @@ pub struct ColumnPage<'a> {
 }
 
 impl<'a> ColumnPage<'a> {
-    /// Opens a column of a page.
+    /// Opens a column of a page; `expanded` is room for it.
     ///
     /// # Errors
     /// `Corrupt` when it is not what was written.
-    pub fn open(segment: &'a SegmentFile, column: usize, page: usize) -> Result<Self> {
-        let view = segment.page(column, page)?;
+    pub fn open(
+        segment: &'a SegmentFile,
+        column: usize,
+        page: usize,
+        expanded: &'a ExpandedPages,
+    ) -> Result<Self> {
+        let view = segment.page(column, page, expanded)?;
         let dictionary = match view {
             PageView::Codes(_) => Some(
                 segment

@@ -8,7 +8,7 @@ use std::ops::Bound;
 use coload_format::bitpack::BLOCK;
 use coload_format::page::{PageDetail, PageView, block_rows};
 use coload_format::{Dictionary, Error, Physical, Result, Value, Values};
-use coload_store::SegmentFile;
+use coload_store::{ExpandedPages, SegmentFile};
 
 use crate::compare::{Scratch, max_of_width};
 use crate::mask::{BlockMask, Selection};
@@ -96,15 +96,21 @@ impl Filter {
         Ok(Filter { tests })
     }
 
-    /// Looks at a page: its statistics first, its bytes only when they decide nothing.
+    /// Looks at a page: its statistics first, its bytes only when they decide nothing. `expanded` is
+    /// room for its columns.
     ///
     /// # Errors
     /// `Corrupt` when the page is not what was written.
-    pub fn open<'a>(&'a self, segment: &'a SegmentFile, page: usize) -> Result<PageFilter<'a>> {
+    pub fn open<'a>(
+        &'a self,
+        segment: &'a SegmentFile,
+        page: usize,
+        expanded: &'a ExpandedPages,
+    ) -> Result<PageFilter<'a>> {
         let rows = segment.page_rows()[page] as usize;
         let mut tests = Vec::with_capacity(self.tests.len());
         for test in &self.tests {
-            match test.open(segment, page)? {
+            match test.open(segment, page, expanded)? {
                 Verdict::All => {}
                 Verdict::None => {
                     return Ok(PageFilter { rows, tests: None, scratch: None });
@@ -121,7 +127,8 @@ impl Filter {
     /// # Errors
     /// As [`Self::open`].
     pub fn select(&self, segment: &SegmentFile, page: usize, out: &mut Selection) -> Result<()> {
-        let mut filter = self.open(segment, page)?;
+        let expanded = ExpandedPages::default();
+        let mut filter = self.open(segment, page, &expanded)?;
         out.reset(filter.rows);
         for block in 0..filter.rows.div_ceil(BLOCK) {
             out.push(filter.block(block)?);
@@ -268,7 +275,12 @@ fn number_ranges<T: Step>(test: &Test, number: impl Fn(&Value) -> Option<T>) -> 
 }
 
 impl ColumnTest {
-    fn open<'a>(&'a self, segment: &'a SegmentFile, page: usize) -> Result<Verdict<'a>> {
+    fn open<'a>(
+        &'a self,
+        segment: &'a SegmentFile,
+        page: usize,
+        expanded: &'a ExpandedPages,
+    ) -> Result<Verdict<'a>> {
         let column = segment.column(self.column)?;
         let meta = &column.index().pages[page];
         let only_nulls = matches!(self.test, Test::IsNull);
@@ -276,7 +288,8 @@ impl ColumnTest {
             let Some(codes) = &self.codes else {
                 return Err(Error::Corrupt("codes without dictionary".into()));
             };
-            return self.open_codes(codes, base, max, meta.nulls, segment, page);
+            let view = || segment.page(self.column, page, expanded);
+            return codes.open((base, max), meta.nulls, view);
         }
         if meta.nulls == 0 && only_nulls || meta.nulls == meta.rows && !only_nulls {
             return Ok(Verdict::None);
@@ -298,7 +311,7 @@ impl ColumnTest {
             Some(true) if meta.nulls == 0 => return Ok(Verdict::All),
             _ => {}
         }
-        let view = segment.page(self.column, page)?;
+        let view = segment.page(self.column, page, expanded)?;
         Ok(Verdict::Look(match (view, &self.values) {
             (PageView::Int(page) | PageView::Wide(page) | PageView::Text(page), _)
                 if only_nulls =>
@@ -314,30 +327,30 @@ impl ColumnTest {
             _ => return Err(Error::Corrupt("page of another type".into())),
         }))
     }
+}
 
-    fn open_codes<'a>(
+impl CodeSet {
+    /// Decides on a page of codes `base..=max` and perhaps NULLs.
+    fn open<'a>(
         &'a self,
-        codes: &'a CodeSet,
-        base: u32,
-        max: u32,
+        (base, max): (u32, u32),
         nulls: u32,
-        segment: &'a SegmentFile,
-        page: usize,
+        view: impl FnOnce() -> Result<PageView<'a>>,
     ) -> Result<Verdict<'a>> {
-        let null_passes = nulls > 0 && codes.ranges.contains(codes.null);
-        if codes.ranges.covers(base, max) && (nulls == 0 || null_passes) {
+        let null_passes = nulls > 0 && self.ranges.contains(self.null);
+        if self.ranges.covers(base, max) && (nulls == 0 || null_passes) {
             return Ok(Verdict::All);
         }
-        if codes.ranges.clip(base, max).is_empty() && !null_passes {
+        if self.ranges.clip(base, max).is_empty() && !null_passes {
             return Ok(Verdict::None);
         }
-        let PageView::Codes(page) = segment.page(self.column, page)? else {
+        let PageView::Codes(page) = view()? else {
             return Err(Error::Corrupt("page of another type".into()));
         };
         let reach = u64::from(base) + max_of_width(page.width);
-        let clipped = codes.ranges.clip(base, reach.min(u64::from(u32::MAX)) as u32);
+        let clipped = self.ranges.clip(base, reach.min(u64::from(u32::MAX)) as u32);
         if clipped.as_slice().len() > RANGES_MAX {
-            return Ok(Verdict::Look(PageTest::Table { page, table: &codes.table }));
+            return Ok(Verdict::Look(PageTest::Table { page, table: &self.table }));
         }
         let offset = |code: u32| u64::from(code - base);
         let ranges = clipped.as_slice().iter().map(|r| (offset(r.0), offset(r.1))).collect();

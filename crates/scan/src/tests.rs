@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
 use coload_format::{Physical, Plain};
+use coload_store::ExpandedPages;
 use proptest::prelude::*;
 
 use crate::random::{Random, Table, predicate, table};
@@ -43,7 +44,8 @@ fn check_decoding(table: &Table, page: usize, start: usize, selection: &Selectio
         .collect();
     let blocks = 0..selection.block_count();
     for (column, physical) in SHAPES.iter().enumerate() {
-        let open = ColumnPage::open(&table.segment, column, page).unwrap();
+        let expanded = ExpandedPages::default();
+        let open = ColumnPage::open(&table.segment, column, page, &expanded).unwrap();
         let mut decoded = Plain::empty(*physical);
         let mut nulls = NullBits::default();
         match physical {

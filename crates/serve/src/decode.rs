@@ -12,7 +12,7 @@ use coload_format::{
     Bitmap, DataType, Error, Physical, Result, f32_from_ordinal, f64_from_ordinal,
 };
 use coload_scan::{ColumnPage, NullBits, Selection};
-use coload_store::SegmentFile;
+use coload_store::{ExpandedPages, SegmentFile};
 use datafusion::arrow::array::{
     ArrayRef, ArrowPrimitiveType, BinaryViewArray, BooleanArray, Date32Array, Decimal128Array,
     Float32Array, Float64Array, Int16Array, Int32Array, Int64Array, PrimitiveArray,
@@ -30,6 +30,8 @@ pub(crate) struct Rows<'a> {
     pub segment: &'a Arc<SegmentFile>,
     /// The page.
     pub page: usize,
+    /// Room for its columns.
+    pub expanded: &'a ExpandedPages,
     /// Its selected rows.
     pub selection: &'a Selection,
     /// Blocks to decode.
@@ -45,7 +47,7 @@ pub(crate) fn decode_column(
     column: usize,
     data_type: DataType,
 ) -> Result<ArrayRef> {
-    let page = ColumnPage::open(rows.segment, column, rows.page)?;
+    let page = ColumnPage::open(rows.segment, column, rows.page, rows.expanded)?;
     match data_type.physical() {
         Physical::Int => decode_int(rows, &page, data_type),
         Physical::Wide => decode_wide(rows, &page, data_type),

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use coload_format::{DataType, Error, Result as StoreResult};
 use coload_scan::{PageRef, Selection};
-use coload_store::SegmentFile;
+use coload_store::{ExpandedPages, SegmentFile};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::error::Result;
@@ -37,6 +37,7 @@ pub(crate) struct ScanStream {
 struct OpenPage {
     segment: Arc<SegmentFile>,
     page: usize,
+    expanded: ExpandedPages,
     selection: Selection,
     next_block: usize,
 }
@@ -102,7 +103,8 @@ impl ScanStream {
         while let Some(PageRef { segment, page }) = work.queue.take() {
             let (file, filter) = &work.segments[segment];
             let rows = file.page_rows()[page] as usize;
-            let mut test = filter.open(file, page)?;
+            let expanded = ExpandedPages::default();
+            let mut test = filter.open(file, page, &expanded)?;
             if test.is_none() {
                 self.metrics.pages_pruned.add(1);
                 continue;
@@ -116,8 +118,9 @@ impl ScanStream {
                 selection.push(test.block(block)?);
             }
             if selection.count() > 0 {
+                drop(test);
                 let segment = Arc::clone(file);
-                return Ok(Some(OpenPage { segment, page, selection, next_block: 0 }));
+                return Ok(Some(OpenPage { segment, page, expanded, selection, next_block: 0 }));
             }
         }
         Ok(None)
@@ -146,7 +149,13 @@ fn decode(
     schema: &SchemaRef,
     columns: &[(usize, DataType)],
 ) -> StoreResult<RecordBatch> {
-    let of = Rows { segment: &page.segment, page: page.page, selection: &page.selection, blocks };
+    let of = Rows {
+        segment: &page.segment,
+        page: page.page,
+        expanded: &page.expanded,
+        selection: &page.selection,
+        blocks,
+    };
     let arrays = columns
         .iter()
         .map(|(column, data_type)| decode_column(&of, *column, *data_type))

@@ -86,13 +86,28 @@ pub(crate) struct DictionaryViews {
     pieces: Vec<(usize, usize)>,
 }
 
-/// Views made so far, by segment and column. An entry of a segment that is closed is dropped when
-/// another one takes its place.
-type Made = HashMap<(usize, usize), (Weak<SegmentFile>, Arc<DictionaryViews>)>;
+/// Views made so far, by segment and column.
+#[derive(Default)]
+struct Made {
+    by_column: HashMap<(usize, usize), (Weak<SegmentFile>, Arc<DictionaryViews>)>,
+    /// How many entries there may be until those of closed segments are dropped.
+    look_at: usize,
+}
+
+impl Made {
+    fn insert(&mut self, segment: &Arc<SegmentFile>, column: usize, views: Arc<DictionaryViews>) {
+        if self.by_column.len() >= self.look_at {
+            self.by_column.retain(|_, (owner, _)| owner.strong_count() > 0);
+            // So looking costs as little as inserting.
+            self.look_at = 2 * self.by_column.len() + 16;
+        }
+        segment.add_held(size_of_val(&views.views[..]) as u64);
+        let key = (Arc::as_ptr(segment) as usize, column);
+        self.by_column.insert(key, (Arc::downgrade(segment), views));
+    }
+}
 
 static MADE: Mutex<Option<Made>> = Mutex::new(None);
-/// Entries over which those of closed segments are looked for.
-const MADE_MANY: usize = 1 << 12;
 
 impl DictionaryViews {
     /// The views of a column's dictionary.
@@ -103,18 +118,13 @@ impl DictionaryViews {
         // The address tells open segments apart as long as they are open, which `upgrade` proves.
         let key = (Arc::as_ptr(segment) as usize, column);
         let lock = || MADE.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((owner, views)) = lock().get_or_insert_default().get(&key)
+        if let Some((owner, views)) = lock().get_or_insert_default().by_column.get(&key)
             && owner.upgrade().is_some_and(|open| Arc::ptr_eq(&open, segment))
         {
             return Ok(Arc::clone(views));
         }
         let made = Arc::new(Self::make(segment, column, data_type)?);
-        let mut cache = lock();
-        let cache = cache.get_or_insert_default();
-        if cache.len() >= MADE_MANY {
-            cache.retain(|_, (owner, _)| owner.strong_count() > 0);
-        }
-        cache.insert(key, (Arc::downgrade(segment), Arc::clone(&made)));
+        lock().get_or_insert_default().insert(segment, column, Arc::clone(&made));
         Ok(made)
     }
 

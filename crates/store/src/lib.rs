@@ -17,6 +17,7 @@ mod change;
 mod directory;
 pub mod failpoints;
 mod gc;
+mod held;
 mod load_record;
 mod manifest;
 mod publish;
@@ -28,6 +29,7 @@ mod work_dir;
 
 pub use change::{LoadMode, LoadTarget, OnExisting, OnMissing};
 pub use gc::Cleaned;
+pub use held::ExpandedPages;
 pub use load_record::{
     INPUT_NAME_BYTES_MAX, INPUTS_KEPT_MAX, LOADS_KEPT_MAX, LoadId, LoadKind, LoadRecord,
 };

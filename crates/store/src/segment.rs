@@ -3,13 +3,14 @@
 //! Opening reads the footer. A column's index, dictionary and symbol tables are read when the column
 //! is first used, and a page's checksum is compared the first time the page is asked for.
 //!
-//! Memory: the map (given back under pressure), the decoded dictionaries of the columns used, and
-//! those of their pages that are stored as runs, expanded.
+//! Memory: the map (given back under pressure), the decoded dictionaries of the columns used, and,
+//! while there is room ([`crate::held`]), those of their pages that are stored as runs, expanded.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use coload_format::bitpack::BLOCK;
 use coload_format::bytes::checksum;
@@ -21,6 +22,8 @@ use coload_format::{
 };
 use memmap2::Mmap;
 
+use crate::held::{ExpandedPages, HELD_BYTES_MAX, HeldBytes, Share, bytes_of};
+
 /// An open segment.
 #[derive(Debug)]
 pub struct SegmentFile {
@@ -28,6 +31,7 @@ pub struct SegmentFile {
     map: Mmap,
     footer: SegmentFooter,
     columns: Vec<OnceLock<SegmentColumn>>,
+    held: Share,
 }
 
 /// A column of an open segment, its index read.
@@ -37,7 +41,7 @@ pub struct SegmentColumn {
     decoders: Vec<SymbolDecoder>,
     dictionary: OnceLock<Dictionary>,
     verified: Vec<AtomicBool>,
-    /// Pages that are stored as runs, turned back into ordinary ones.
+    /// Pages that are stored as runs, turned back into ordinary ones; those that are kept.
     expanded: Vec<OnceLock<Page>>,
 }
 
@@ -59,13 +63,18 @@ impl SegmentFile {
     /// # Errors
     /// `Invalid` or `Unavailable` when it cannot be opened, `Corrupt` when it is not whole.
     pub fn open(path: &Path) -> Result<Self> {
+        Self::open_within(path, HeldBytes::new(HELD_BYTES_MAX))
+    }
+
+    /// As [`Self::open`]; what it holds is counted in `held`.
+    pub(crate) fn open_within(path: &Path, held: Arc<HeldBytes>) -> Result<Self> {
         let file = File::open(path).map_err(|e| Error::io("open", path, &e))?;
         // SAFETY: segment files are never changed or cut after they are published; a store's owner
         // who does so by hand gets a checksum error or, for a cut file in use, a signal.
         let map = unsafe { Mmap::map(&file) }.map_err(|e| Error::io("map", path, &e))?;
         let footer = SegmentFooter::decode(&map).map_err(|e| name_file(path, e))?;
         let columns = footer.columns.iter().map(|_| OnceLock::new()).collect();
-        Ok(SegmentFile { path: path.to_owned(), map, footer, columns })
+        Ok(SegmentFile { path: path.to_owned(), map, footer, columns, held: Share::new(held) })
     }
 
     /// The file.
@@ -141,19 +150,28 @@ impl SegmentFile {
             Dictionary::new(plain.values)
         };
         let dictionary = decode().map_err(|e| name_file(&self.path, e))?;
-        Ok(Some(open.dictionary.get_or_init(|| dictionary)))
+        Ok(Some(open.dictionary.get_or_init(|| {
+            self.held.add(bytes_of(dictionary.values()));
+            dictionary
+        })))
     }
 
-    /// A page of a column; compares its checksum the first time.
+    /// A page of a column; compares its checksum the first time. One stored as runs that the segment
+    /// does not keep goes into `expanded`.
     ///
     /// # Errors
     /// `Corrupt` when it is not what was written.
-    pub fn page(&self, column: usize, page: usize) -> Result<PageView<'_>> {
+    pub fn page<'a>(
+        &'a self,
+        column: usize,
+        page: usize,
+        expanded: &'a ExpandedPages,
+    ) -> Result<PageView<'a>> {
         let open = self.column(column)?;
         let meta = &open.index.pages[page];
-        let view = || -> Result<PageView<'_>> {
+        let view = || -> Result<PageView<'a>> {
             if meta.runs.is_some() {
-                return self.expanded(open, page)?.view();
+                return self.expanded(open, page, expanded)?.view();
             }
             let bytes = if open.verified[page].load(Ordering::Relaxed) {
                 self.slice(meta.offset, meta.bytes)?
@@ -171,22 +189,38 @@ impl SegmentFile {
     ///
     /// # Errors
     /// `Corrupt` when they are not what was written.
-    pub fn page_bytes(&self, column: usize, page: usize) -> Result<&[u8]> {
-        let open = self.column(column)?;
-        let meta = &open.index.pages[page];
+    pub fn page_bytes(&self, column: usize, page: usize) -> Result<Cow<'_, [u8]>> {
+        let meta = &self.column(column)?.index.pages[page];
         let bytes = match meta.runs {
-            Some(_) => self.expanded(open, page).map(|p| &p.bytes[..]),
-            None => self.checked(meta),
+            Some(_) => self.expand(meta).map(|page| Cow::Owned(page.bytes)),
+            None => self.checked(meta).map(Cow::Borrowed),
         };
         bytes.map_err(|e| name_file(&self.path, e))
     }
 
-    /// The ordinary page of one stored as runs; kept, since the next scan wants it too.
-    fn expanded<'a>(&'a self, open: &'a SegmentColumn, page: usize) -> Result<&'a Page> {
-        if let Some(expanded) = open.expanded[page].get() {
-            return Ok(expanded);
+    /// The ordinary page of one stored as runs; kept if there is room, since the next scan wants it too.
+    fn expanded<'a>(
+        &'a self,
+        open: &'a SegmentColumn,
+        page: usize,
+        expanded: &'a ExpandedPages,
+    ) -> Result<&'a Page> {
+        let (meta, kept) = (&open.index.pages[page], &open.expanded[page]);
+        if let Some(known) = kept.get().or_else(|| expanded.get(meta)) {
+            return Ok(known);
         }
-        let meta = &open.index.pages[page];
+        let new = self.expand(meta)?;
+        let bytes = new.bytes.len() as u64;
+        if !self.held.has_room(bytes) {
+            return Ok(expanded.put(meta, new));
+        }
+        Ok(kept.get_or_init(|| {
+            self.held.add(bytes);
+            new
+        }))
+    }
+
+    fn expand(&self, meta: &PageMeta) -> Result<Page> {
         let stored = Page {
             detail: meta.detail.clone(),
             rows: meta.rows,
@@ -194,8 +228,7 @@ impl SegmentFile {
             bytes: self.checked(meta)?.to_vec(),
             runs: meta.runs,
         };
-        let expanded = expand_runs(&stored)?;
-        Ok(open.expanded[page].get_or_init(|| expanded))
+        expand_runs(&stored)
     }
 
     /// Appends a page's rows, decoded, to `out`.
@@ -203,10 +236,16 @@ impl SegmentFile {
     /// # Errors
     /// `Corrupt` when the page is not what was written.
     pub fn decode_page(&self, column: usize, page: usize, out: &mut Plain) -> Result<()> {
-        let view = self.page(column, page)?;
+        let expanded = ExpandedPages::default();
+        let view = self.page(column, page, &expanded)?;
         let dictionary = self.dictionary(column)?;
         append_page(&view, dictionary, self.column(column)?.decoders(), out)
             .map_err(|e| name_file(&self.path, e))
+    }
+
+    /// Counts bytes that a caller keeps as long as the segment is open.
+    pub fn add_held(&self, bytes: u64) {
+        self.held.add(bytes);
     }
 
     fn slice(&self, offset: u64, bytes: u64) -> Result<&[u8]> {
@@ -316,7 +355,7 @@ fn append_code(dictionary: &Dictionary, code: u32, out: &mut Plain) -> Result<()
 }
 
 fn push_string(to: &mut Strings, string: &[u8]) -> Result<()> {
-    if to.bytes.len() + string.len() > u32::MAX as usize {
+    if !to.has_room(string.len() as u64) {
         return Err(Error::Limit("text of one page over 4 GiB".into()));
     }
     to.push(string);

@@ -19,6 +19,7 @@ use coload_format::{Error, Result};
 use crate::change::missing_table;
 use crate::directory::{Layout, Lock, is_still_at, lock_shared};
 use crate::failpoints;
+use crate::held::HeldBytes;
 use crate::manifest::{MANIFEST_BYTES_MAX, Manifest, SegmentEntry, TableEntry};
 use crate::segment::SegmentFile;
 use crate::store::{Store, lock_mutex};
@@ -109,11 +110,13 @@ impl Snapshot {
     /// # Errors
     /// `Corrupt` when the file is gone or is not what the manifest says of it.
     pub fn segment(&self, table: &TableEntry, segment: &SegmentEntry) -> Result<Arc<SegmentFile>> {
+        self.store.close_idle();
         if let Some(open) = self.store.open_segments().get(&segment.file) {
             return Ok(Arc::clone(open));
         }
         let path = self.segment_path(segment);
-        let open = Arc::new(open_segment(&path, table, segment)?);
+        let held = Arc::clone(self.store.held());
+        let open = Arc::new(open_segment(&path, table, segment, held)?);
         self.store.keep_open(segment, &open);
         Ok(open)
     }
@@ -124,7 +127,12 @@ impl Snapshot {
     }
 }
 
-fn open_segment(path: &Path, table: &TableEntry, segment: &SegmentEntry) -> Result<SegmentFile> {
+fn open_segment(
+    path: &Path,
+    table: &TableEntry,
+    segment: &SegmentEntry,
+    held: Arc<HeldBytes>,
+) -> Result<SegmentFile> {
     let bytes = match std::fs::metadata(path) {
         Ok(metadata) => metadata.len(),
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
@@ -136,7 +144,7 @@ fn open_segment(path: &Path, table: &TableEntry, segment: &SegmentEntry) -> Resu
         let what = format!("{bytes} bytes, and the manifest says {}", segment.bytes);
         return Err(Error::corrupt(path, what));
     }
-    let file = SegmentFile::open(path)?;
+    let file = SegmentFile::open_within(path, held)?;
     let shapes = (0..file.column_count()).map(|c| file.physical(c));
     let wanted = table.schema.columns().iter().map(|c| c.data_type.physical());
     if file.rows() != segment.rows || !shapes.eq(wanted) {

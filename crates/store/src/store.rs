@@ -11,6 +11,7 @@ use coload_format::{Error, Result, Schema};
 use crate::change::{self, LoadTarget, OnExisting, OnMissing};
 use crate::directory::{FORMAT_NAME, FORMAT_TEXT, Layout, link_new, make_dir, sync_dir, write_new};
 use crate::gc::{self, Cleaned};
+use crate::held::{HELD_BYTES_MAX, HeldBytes};
 use crate::manifest::{Manifest, SegmentEntry};
 use crate::publish::{LoadDir, MergeDir, publish_change};
 use crate::segment::SegmentFile;
@@ -36,6 +37,8 @@ pub(crate) struct Inner {
     pub newest: Mutex<Option<(ManifestKey, Arc<Manifest>)>>,
     /// Open segments by file name.
     segments: Mutex<HashMap<String, Arc<SegmentFile>>>,
+    /// What these hold in memory.
+    held: Arc<HeldBytes>,
 }
 
 /// The lock of a mutex whose content is whole at any time, so that a panic elsewhere is no reason to
@@ -53,8 +56,7 @@ impl Store {
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let layout = layout_of(path.as_ref())?;
         check_format(&layout)?;
-        let inner = Inner { layout, newest: Mutex::default(), segments: Mutex::default() };
-        let store = Store { inner: Arc::new(inner) };
+        let store = Self::of(layout, HELD_BYTES_MAX);
         store.snapshot()?;
         // Leftovers are in nobody's way; what cannot be removed now is tried again later.
         let _ = store.clean();
@@ -148,6 +150,26 @@ impl Store {
 
     pub(crate) fn layout(&self) -> &Layout {
         &self.inner.layout
+    }
+
+    /// A store whose open segments keep up to `held_max` bytes.
+    pub(crate) fn of(layout: Layout, held_max: u64) -> Self {
+        let (newest, segments) = Default::default();
+        let inner = Inner { layout, newest, segments, held: HeldBytes::new(held_max) };
+        Store { inner: Arc::new(inner) }
+    }
+
+    /// Where open segments count what they hold.
+    pub(crate) fn held(&self) -> &Arc<HeldBytes> {
+        &self.inner.held
+    }
+
+    /// Closes the segments that nobody uses when open ones hold too much; the next reader opens them
+    /// again.
+    pub(crate) fn close_idle(&self) {
+        if self.held().is_over() {
+            self.open_segments().retain(|_, idle| Arc::strong_count(idle) > 1);
+        }
     }
 
     pub(crate) fn open_segments(&self) -> MutexGuard<'_, HashMap<String, Arc<SegmentFile>>> {

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use coload_format::bitpack::BLOCK;
 use coload_format::page::{Page, PageDetail, PageView, encode_codes_u32};
 use coload_format::{Code, Dictionary, Plain, Result};
-use coload_store::SegmentFile;
+use coload_store::{ExpandedPages, SegmentFile};
 use coload_transform::{
     EncodingPolicy, FragmentColumn, PartitionColumn, compress_column, dictionary_pays,
     merge_dictionaries,
@@ -164,7 +164,8 @@ impl<'a> ColumnJoin<'a> {
         let mut block = [0; BLOCK];
         for place in places {
             let translation = &self.translations[place.source];
-            let view = self.sources[place.source].page(self.column, place.page)?;
+            let expanded = ExpandedPages::default();
+            let view = self.sources[place.source].page(self.column, place.page, &expanded)?;
             let PageView::Codes(view) = view else { continue };
             for b in 0..view.rows.div_ceil(BLOCK) {
                 let count = view.unpack(b, &mut block);
@@ -192,7 +193,7 @@ impl<'a> ColumnJoin<'a> {
                 known.len() as u32
             });
         }
-        let bytes = segment.page_bytes(self.column, place.page)?.to_vec();
+        let bytes = segment.page_bytes(self.column, place.page)?.into_owned();
         self.pages.push(Page { detail, rows: meta.rows, nulls: meta.nulls, bytes, runs: None });
         Ok(())
     }

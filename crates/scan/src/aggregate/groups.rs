@@ -3,7 +3,7 @@
 use coload_format::bitpack::BLOCK;
 use coload_format::page::{CodesPage, PageView};
 use coload_format::{Code, Error, Result, Value, simd_dispatch};
-use coload_store::SegmentFile;
+use coload_store::{ExpandedPages, SegmentFile};
 
 use super::GROUPS_MAX;
 use super::vectors::Rows;
@@ -70,10 +70,15 @@ impl GroupSpace {
     }
 
     /// The grouping columns of a page.
-    pub fn open<'a>(&'a self, segment: &'a SegmentFile, page: usize) -> Result<GroupPage<'a>> {
+    pub fn open<'a>(
+        &'a self,
+        segment: &'a SegmentFile,
+        page: usize,
+        expanded: &'a ExpandedPages,
+    ) -> Result<GroupPage<'a>> {
         let mut columns = Vec::with_capacity(self.columns.len());
         for column in &self.columns {
-            let PageView::Codes(codes) = segment.page(column.column, page)? else {
+            let PageView::Codes(codes) = segment.page(column.column, page, expanded)? else {
                 return Err(Error::Corrupt("page of another type".into()));
             };
             columns.push((codes, column));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use coload_format::bitpack::BLOCK;
 use coload_format::page::{BlocksPage, CodesPage, PageDetail, PageView, block_rows};
 use coload_format::{Error, Physical, Result, Value, Values};
-use coload_store::SegmentFile;
+use coload_store::{ExpandedPages, SegmentFile};
 
 use super::add_rows::{MaskedRows, ScatteredRows};
 use super::bounds::{
@@ -109,14 +109,15 @@ impl SegmentScan {
         index: usize,
         state: &mut State,
     ) -> Result<PageWork> {
-        let mut filter = self.filter.open(segment, page)?;
+        let expanded = ExpandedPages::default();
+        let mut filter = self.filter.open(segment, page, &expanded)?;
         if filter.is_none() {
             return Ok(PageWork::Pruned);
         }
         let mut scratch = std::mem::take(&mut state.scratch);
         scratch.vectors.resize_with(self.program.roots.len(), Vector::new);
         let dense = state.dense(index, &self.program, self.groups.total);
-        let plan = PagePlan::open(self, segment, page)?;
+        let plan = PagePlan::open(self, segment, page, &expanded)?;
         let rows = segment.page_rows()[page] as usize;
         let mut scan = PageScan { plan, dense, scratch, sizes: Vec::new() };
         if scan.plan.only_counts() && self.groups.total == 1 && filter.is_all() {
@@ -151,13 +152,18 @@ struct PagePlan<'a> {
 }
 
 impl<'a> PagePlan<'a> {
-    fn open(scan: &'a SegmentScan, segment: &'a SegmentFile, page: usize) -> Result<Self> {
+    fn open(
+        scan: &'a SegmentScan,
+        segment: &'a SegmentFile,
+        page: usize,
+        expanded: &'a ExpandedPages,
+    ) -> Result<Self> {
         let program = &*scan.program;
         let (mut numbers, mut plans) = (Vec::new(), Vec::new());
         for root in &program.roots {
             match root {
                 Root::Column(slot) => {
-                    let (number, plan) = open_numbers(scan, segment, page, *slot)?;
+                    let (number, plan) = open_numbers(scan, segment, page, *slot, expanded)?;
                     numbers.push(Some(number));
                     plans.push(plan);
                 }
@@ -170,9 +176,9 @@ impl<'a> PagePlan<'a> {
         let nulls = program
             .columns
             .iter()
-            .map(|column| open_nulls(segment, *column, page))
+            .map(|column| open_nulls(segment, *column, page, expanded))
             .collect::<Result<_>>()?;
-        let groups = scan.groups.open(segment, page)?;
+        let groups = scan.groups.open(segment, page, expanded)?;
         Ok(PagePlan { program, total: scan.groups.total, groups, numbers, plans, nulls })
     }
 
@@ -187,6 +193,7 @@ fn open_numbers<'a>(
     segment: &'a SegmentFile,
     page: usize,
     slot: usize,
+    expanded: &'a ExpandedPages,
 ) -> Result<(NumberPage<'a>, RootPlan)> {
     let column = scan.program.columns[slot];
     let codes = &scan.codes[slot];
@@ -213,14 +220,19 @@ fn open_numbers<'a>(
         PageDetail::Wide { min, max } => plan_column(*min, *max, Shape::Huge),
         PageDetail::Text { .. } => return Err(Error::Corrupt("page holds no numbers".into())),
     };
-    Ok((NumberPage { view: segment.page(column, page)?, codes, dictionary }, plan))
+    Ok((NumberPage { view: segment.page(column, page, expanded)?, codes, dictionary }, plan))
 }
 
-fn open_nulls(segment: &SegmentFile, column: usize, page: usize) -> Result<Option<NullSource<'_>>> {
+fn open_nulls<'a>(
+    segment: &'a SegmentFile,
+    column: usize,
+    page: usize,
+    expanded: &'a ExpandedPages,
+) -> Result<Option<NullSource<'a>>> {
     if segment.column(column)?.index().pages[page].nulls == 0 {
         return Ok(None);
     }
-    Ok(Some(match segment.page(column, page)? {
+    Ok(Some(match segment.page(column, page, expanded)? {
         PageView::Codes(codes) => {
             let null = segment.dictionary(column)?.map_or(0, |d| d.null_code().0);
             NullSource::Codes { page: codes, offset: u64::from(null.wrapping_sub(codes.base)) }
