@@ -1,6 +1,7 @@
 //! INSERT and CREATE TABLE AS: the rows of a plan into new segments.
 
 use coload_format::{Error, Result};
+use coload_load::merge_small;
 use coload_store::{LoadKind, LoadMode, LoadTarget, OnExisting, Snapshot};
 use datafusion::arrow::datatypes::Schema as ArrowSchema;
 use datafusion::execution::session_state::SessionState;
@@ -54,7 +55,11 @@ pub(crate) async fn insert(
         schema: table.schema.clone(),
         mode: LoadMode::Append,
     };
-    write(database, session, target, LoadKind::Insert, &dml.input).await
+    let answer = write(database, session, target, LoadKind::Insert, &dml.input).await?;
+    // The rows are published: whatever becomes of the merge, the INSERT has not failed. What it
+    // could not read or write, the next statement that needs it says.
+    let _ = merge_small(database.store(), &table.name);
+    Ok(answer)
 }
 
 /// CREATE TABLE .. AS SELECT.

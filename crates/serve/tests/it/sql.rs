@@ -82,3 +82,23 @@ fn explain_analyze_tells_pages() {
         assert!(plan.contains(word), "{word} in {plan}");
     }
 }
+
+#[test]
+fn a_thousand_inserts_leave_few_segments_and_every_row() {
+    const INSERTS: u64 = 1_000;
+    let scratch = Scratch::new();
+    let database = &scratch.database;
+    database.query("CREATE TABLE t (id BIGINT NOT NULL, name VARCHAR)").unwrap();
+    for id in 0..INSERTS {
+        let rows = format!("({id}, 'name {}'), (-1, NULL)", id % 7);
+        database.query(&format!("INSERT INTO t VALUES {rows}")).unwrap();
+        let segments = database.store().snapshot().unwrap().table("t").unwrap().segments.len();
+        assert!(segments <= 30, "{segments} segments after {id} inserts");
+    }
+    let sums = "SELECT count(*), count(name), count(DISTINCT name), sum(id) FROM t";
+    let sums = text(&scratch, sums, OutputFormat::Csv);
+    assert_eq!(sums.lines().last(), Some("2000,1000,7,498500"));
+    // The order of rows stays.
+    let ids = text(&scratch, "SELECT id FROM t WHERE id >= 0", OutputFormat::Csv);
+    assert!(ids.lines().skip(1).eq((0..INSERTS).map(|id| id.to_string())), "{ids}");
+}
