@@ -2,9 +2,8 @@
 //!
 //! Invariant: no I/O. A decoder takes what it can of the input and says how far it came.
 
-use flate2::{Crc, Decompress, FlushDecompress};
-
 use crate::compression::Compression;
+use crate::inflate::{Inflate, Inflated};
 use crate::lz4::Lz4;
 
 /// Most memory that an xz stream may ask for; `xz -9` asks for 65 MiB.
@@ -15,8 +14,6 @@ const ZSTD_WINDOW_LOG_MAX: u32 = 27;
 const TRAILER_BYTES: usize = 8;
 /// Longest header of a gzip member; name and comment may have any length.
 pub const HEADER_BYTES_MAX: usize = 1 << 20;
-/// Most text of a member of BGZF.
-const BGZF_TEXT_BYTES_MAX: usize = 64 << 10;
 
 /// What a step did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,7 +60,7 @@ pub fn codec(format: Compression) -> Result<Option<Box<dyn Codec>>, String> {
         Compression::Zstd => Some(Box::new(Zstd::new()?)),
         Compression::Bzip2 => Some(Box::new(Bzip2(bzip2::Decompress::new(false)))),
         Compression::Xz => Some(Box::new(Xz(new_xz()?))),
-        Compression::Deflate => Some(Box::new(Deflate(Decompress::new(false)))),
+        Compression::Deflate => Some(Box::new(Deflate(Inflate::new()))),
         Compression::Lz4 => Some(Box::new(Lz4::new())),
         Compression::Snappy => None,
     })
@@ -80,38 +77,23 @@ enum Part {
 /// gzip: RFC 1952.
 struct Gzip {
     part: Part,
-    inflate: Decompress,
-    whole: libdeflater::Decompressor,
-    crc: Crc,
+    inflate: Inflate,
+    crc: libdeflater::Crc,
+    /// Bytes of text, modulo 2^32.
+    length: u32,
 }
 
 impl Gzip {
     fn new() -> Self {
         Gzip {
             part: Part::Header,
-            inflate: Decompress::new(false),
-            whole: libdeflater::Decompressor::new(),
-            crc: Crc::new(),
+            inflate: Inflate::new(),
+            crc: libdeflater::Crc::new(),
+            length: 0,
         }
     }
 
-    /// A whole member of BGZF, whose size stands in its header; `None` for any other.
-    fn whole_member(&mut self, input: &[u8], out: &mut [u8]) -> Option<Step> {
-        let member = input.get(..bgzf_member_bytes(input)?)?;
-        let length = member.last_chunk::<4>().map(|l| u32::from_le_bytes(*l) as usize)?;
-        if length > BGZF_TEXT_BYTES_MAX {
-            return None;
-        }
-        // What is wrong with it the other decoder tells.
-        let produced = self.whole.gzip_decompress(member, out.get_mut(..length)?).ok()?;
-        let whole = produced == length;
-        whole.then_some(Step { consumed: member.len(), produced, next: Next::MemberEnd })
-    }
-
-    fn header(&mut self, input: &[u8], out: &mut [u8]) -> Result<Step, String> {
-        if let Some(step) = self.whole_member(input, out) {
-            return Ok(step);
-        }
+    fn header(&mut self, input: &[u8]) -> Result<Step, String> {
         let Some(length) = header_bytes(input)? else {
             return match input.len() > HEADER_BYTES_MAX {
                 true => Err(format!("the header of a member is over {HEADER_BYTES_MAX} bytes")),
@@ -123,12 +105,14 @@ impl Gzip {
     }
 
     fn body(&mut self, input: &[u8], out: &mut [u8]) -> Result<Step, String> {
-        let (step, ended) = inflate(&mut self.inflate, input, out)?;
-        self.crc.update(&out[..step.produced]);
-        if ended {
+        let step = inflate(&mut self.inflate, input, out)?;
+        let text = &out[..step.produced];
+        self.crc.update(text);
+        self.length = self.length.wrapping_add(text.len() as u32);
+        if step.next == Next::MemberEnd {
             self.part = Part::Trailer;
         }
-        Ok(step)
+        Ok(Step { next: Next::More, ..step })
     }
 
     fn trailer(&mut self, input: &[u8]) -> Result<Step, String> {
@@ -140,7 +124,7 @@ impl Gzip {
         if crc != self.crc.sum() {
             return Err("the checksum of a member is wrong".to_owned());
         }
-        if length != self.crc.amount() {
+        if length != self.length {
             return Err("the length of a member is wrong".to_owned());
         }
         Ok(Step { consumed: TRAILER_BYTES, produced: 0, next: Next::MemberEnd })
@@ -150,7 +134,7 @@ impl Gzip {
 impl Codec for Gzip {
     fn step(&mut self, input: &[u8], out: &mut [u8]) -> Result<Step, String> {
         match self.part {
-            Part::Header => self.header(input, out),
+            Part::Header => self.header(input),
             Part::Body => self.body(input, out),
             Part::Trailer => self.trailer(input),
         }
@@ -158,19 +142,18 @@ impl Codec for Gzip {
 
     fn restart(&mut self) -> Result<(), String> {
         self.part = Part::Header;
-        self.inflate.reset(false);
-        self.crc.reset();
+        self.inflate.reset();
+        (self.crc, self.length) = (libdeflater::Crc::new(), 0);
         Ok(())
     }
 }
 
-fn inflate(decoder: &mut Decompress, input: &[u8], out: &mut [u8]) -> Result<(Step, bool), String> {
-    let (read, written) = (decoder.total_in(), decoder.total_out());
-    let status = decoder.decompress(input, out, FlushDecompress::None);
-    let status = status.map_err(|e| format!("the deflate data are damaged ({e})"))?;
-    let consumed = (decoder.total_in() - read) as usize;
-    let produced = (decoder.total_out() - written) as usize;
-    Ok((Step { consumed, produced, next: Next::More }, status == flate2::Status::StreamEnd))
+fn inflate(decoder: &mut Inflate, input: &[u8], out: &mut [u8]) -> Result<Step, String> {
+    let done = decoder.step(input, out);
+    let Inflated { consumed, produced, ended } =
+        done.map_err(|text| format!("the deflate data are damaged: {text}"))?;
+    let next = if ended { Next::MemberEnd } else { Next::More };
+    Ok(Step { consumed, produced, next })
 }
 
 /// Bytes of a gzip header; `None` when it goes on after the input.
@@ -199,25 +182,16 @@ fn header_bytes(input: &[u8]) -> Result<Option<usize>, String> {
     Ok((input.len() >= at).then_some(at))
 }
 
-/// Bytes of a member of BGZF, from the extra field `BC` of its header.
-fn bgzf_member_bytes(input: &[u8]) -> Option<usize> {
-    let head = input.first_chunk::<18>()?;
-    let is_bgzf = head[..4] == [0x1f, 0x8b, 8, 4] && head[10..16] == [6, 0, b'B', b'C', 2, 0];
-    is_bgzf.then(|| usize::from(u16::from_le_bytes([head[16], head[17]])) + 1)
-}
-
 /// Deflate alone.
-struct Deflate(Decompress);
+struct Deflate(Inflate);
 
 impl Codec for Deflate {
     fn step(&mut self, input: &[u8], out: &mut [u8]) -> Result<Step, String> {
-        let (step, ended) = inflate(&mut self.0, input, out)?;
-        let next = if ended { Next::MemberEnd } else { Next::More };
-        Ok(Step { next, ..step })
+        inflate(&mut self.0, input, out)
     }
 
     fn restart(&mut self) -> Result<(), String> {
-        self.0.reset(false);
+        self.0.reset();
         Ok(())
     }
 }

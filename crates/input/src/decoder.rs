@@ -19,6 +19,9 @@ const BUFFER_BYTES: usize = 256 << 10;
 /// Most stored bytes that a decoder may want to see at once.
 const INPUT_BYTES_MAX: usize = 5 << 20;
 
+/// No magic is longer.
+const MAGIC_BYTES: usize = 16;
+
 /// Whether an input goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
@@ -271,8 +274,7 @@ impl Members {
         if self.at >= self.stop {
             return Ok(false);
         }
-        // No magic is longer; BGZF members are decoded whole if they are there whole.
-        while self.end - self.start < (64 << 10) && self.read_more()? {}
+        while self.end - self.start < MAGIC_BYTES && self.read_more()? {}
         if self.start == self.end && !self.first {
             return Ok(false);
         }

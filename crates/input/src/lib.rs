@@ -6,6 +6,7 @@
 mod codec;
 mod compression;
 mod decoder;
+mod inflate;
 mod inputs;
 mod lz4;
 mod open;

