@@ -22,6 +22,7 @@ use crate::page::{
     encode_wide,
 };
 use crate::{Bitmap, Error, Result, simd_dispatch};
+use std::borrow::Cow;
 
 /// What a page stored as runs says of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +51,7 @@ impl CodeRuns {
     /// Looks for runs among codes of a dictionary with `distinct` values; `None` when storing them
     /// would take as much space.
     pub fn find(codes: &[u16], distinct: usize) -> Option<Self> {
-        let most = codes.len() * RUNS_MAX_TENTHS / 10;
+        let most = runs_max(codes.len());
         if codes.len() < 2 || count_changes(codes) >= most {
             return None;
         }
@@ -61,14 +62,36 @@ impl CodeRuns {
             count += usize::from(pair[0] != pair[1]);
         }
         starts.truncate(count);
-        let bits = usize::from(width_of(distinct as u64));
-        let found = cut_runs(codes.len(), bits, starts)?;
-        Some(CodeRuns { found, rows: codes.len() as u32 })
+        let ends = starts[1..].iter().copied().chain([codes.len() as u32]);
+        let lengths = starts.iter().zip(ends).map(|(s, e)| e - s).collect();
+        Self::best(codes.len(), lengths, distinct)
     }
 
-    /// The first row of each run.
-    pub fn starts(&self) -> impl Iterator<Item = usize> {
-        self.found.starts()
+    /// The runs of these lengths, each of one code, next to runs of other codes; as [`Self::find`]
+    /// would find them.
+    pub fn of_lengths(lengths: &[u16], distinct: usize) -> Option<Self> {
+        let lengths: Vec<u32> = lengths.iter().map(|l| u32::from(*l)).collect();
+        let rows = lengths.iter().sum::<u32>() as usize;
+        if rows < 2 || lengths.len() > runs_max(rows) {
+            return None;
+        }
+        Self::best(rows, lengths, distinct)
+    }
+
+    fn best(rows: usize, lengths: Vec<u32>, distinct: usize) -> Option<Self> {
+        let bits = usize::from(width_of(distinct as u64));
+        Some(CodeRuns { found: Found::best(rows, bits, lengths)?, rows: rows as u32 })
+    }
+
+    /// A row of each run to store.
+    pub fn rows(&self) -> impl Iterator<Item = usize> {
+        self.found.rows()
+    }
+
+    /// The values to store, of those of the runs that were given or found: a run may be stored as
+    /// several.
+    pub fn values<'a>(&self, runs: &'a [u16]) -> Cow<'a, [u16]> {
+        self.found.values(runs)
     }
 
     /// The page of the runs whose values are a page of codes; `None` when it is no smaller than an
@@ -88,6 +111,11 @@ impl CodeRuns {
             runs: Some(runs),
         })
     }
+}
+
+/// More runs than this are not stored.
+fn runs_max(rows: usize) -> usize {
+    rows * RUNS_MAX_TENTHS / 10
 }
 
 /// Rows of the runs that are NULL.
@@ -182,7 +210,7 @@ pub fn shrink_to_runs(page: Page) -> Result<Page> {
             let bits = usize::from(view.width);
             find_runs(codes.len(), bits, |i| codes[i] != codes[i - 1]).map(|runs| {
                 let null = codes.iter().copied().find(|c| *c > view.max).unwrap_or(u32::MAX);
-                let values: Vec<u32> = runs.starts().map(|i| codes[i]).collect();
+                let values: Vec<u32> = runs.rows().map(|i| codes[i]).collect();
                 runs.store(&encode_codes_u32(&values, null))
             })
         }
@@ -197,7 +225,7 @@ pub fn shrink_to_runs(page: Page) -> Result<Page> {
             let differ =
                 |i: usize| values[i] != values[i - 1] || view.is_null(i) != view.is_null(i - 1);
             find_runs(values.len(), bits, differ).map(|runs| {
-                let inner: Vec<i64> = runs.starts().map(|i| values[i]).collect();
+                let inner: Vec<i64> = runs.rows().map(|i| values[i]).collect();
                 runs.store(&encode_int(&inner, run_nulls(&runs, &view).as_ref()))
             })
         }
@@ -207,7 +235,7 @@ pub fn shrink_to_runs(page: Page) -> Result<Page> {
             let differ =
                 |i: usize| values[i] != values[i - 1] || view.is_null(i) != view.is_null(i - 1);
             find_runs(values.len(), bits, differ).map(|runs| {
-                let inner: Vec<i128> = runs.starts().map(|i| values[i]).collect();
+                let inner: Vec<i128> = runs.rows().map(|i| values[i]).collect();
                 runs.store(&encode_wide(&inner, run_nulls(&runs, &view).as_ref()))
             })
         }
@@ -219,7 +247,7 @@ pub fn shrink_to_runs(page: Page) -> Result<Page> {
             match find_runs(strings.len(), bits, differ) {
                 None => None,
                 Some(runs) => {
-                    let inner: Vec<&[u8]> = runs.starts().map(|i| strings[i]).collect();
+                    let inner: Vec<&[u8]> = runs.rows().map(|i| strings[i]).collect();
                     let nulls = run_nulls(&runs, &view);
                     Some(runs.store(&join_text(&inner, nulls.as_ref(), view.symbols())?))
                 }
@@ -296,17 +324,66 @@ fn expand_values(values: &Page, lengths: &[u32]) -> Result<Page> {
     }
 }
 
-/// Where runs start, and the width of their lengths.
+/// Runs as they are stored: one that is longer than `width` bits say is in pieces.
 #[derive(Debug)]
 struct Found {
-    starts: Vec<u32>,
     lengths: Vec<u32>,
+    /// Which run each is a piece of, if any is cut.
+    cut: Option<Vec<u32>>,
+    /// Bits of a stored length.
     width: u8,
 }
 
 impl Found {
-    fn starts(&self) -> impl Iterator<Item = usize> {
-        self.starts.iter().map(|s| *s as usize)
+    /// How runs of `rows` rows of about `bits` bits each are stored best; `None` if storing them
+    /// takes about as much space as the rows.
+    fn best(rows: usize, bits: usize, lengths: Vec<u32>) -> Option<Self> {
+        let longest = lengths.iter().copied().max()?;
+        let mut best = (usize::MAX, 0, 0);
+        for width in WIDTHS {
+            let pieces = count_pieces(&lengths, width);
+            best = best.min((pieces * (bits + usize::from(width)), width, pieces));
+            if longest <= 1 << width {
+                break; // more bits say no more
+            }
+        }
+        let (cost, width, pieces) = best;
+        if cost * 10 > rows * bits * 9 {
+            return None;
+        }
+        if longest <= 1 << width {
+            return Some(Found { lengths, cut: None, width });
+        }
+        let most = 1 << width;
+        let (mut cut, mut of) = (Vec::with_capacity(pieces), Vec::with_capacity(pieces));
+        for (run, length) in lengths.iter().enumerate() {
+            let mut rest = *length;
+            while rest > most {
+                cut.push(most);
+                of.push(run as u32);
+                rest -= most;
+            }
+            cut.push(rest);
+            of.push(run as u32);
+        }
+        Some(Found { lengths: cut, cut: Some(of), width })
+    }
+
+    /// The values to store, of those of the runs.
+    fn values<'a>(&self, runs: &'a [u16]) -> Cow<'a, [u16]> {
+        match &self.cut {
+            Some(of) => Cow::Owned(of.iter().map(|run| runs[*run as usize]).collect()),
+            None => Cow::Borrowed(runs),
+        }
+    }
+
+    /// The first row of each run to store.
+    fn rows(&self) -> impl Iterator<Item = usize> {
+        self.lengths.iter().scan(0, |row, length| {
+            let first = *row;
+            *row += *length as usize;
+            Some(first)
+        })
     }
 
     fn store(&self, values: &Page) -> (Runs, Vec<u8>) {
@@ -318,53 +395,20 @@ impl Found {
 
 /// The runs of `rows` rows of about `bits` bits each, if storing them takes less space.
 fn find_runs(rows: usize, bits: usize, differ: impl Fn(usize) -> bool) -> Option<Found> {
-    let mut starts = Vec::with_capacity(rows / 2);
-    starts.push(0u32);
-    let most = rows * RUNS_MAX_TENTHS / 10;
+    let mut lengths = Vec::with_capacity(rows / 2);
+    let most = runs_max(rows);
+    let mut start = 0;
     for i in 1..rows {
         if differ(i) {
-            if starts.len() >= most {
+            if lengths.len() + 1 >= most {
                 return None;
             }
-            starts.push(i as u32);
+            lengths.push((i - start) as u32);
+            start = i;
         }
     }
-    cut_runs(rows, bits, starts)
-}
-
-/// The runs that start at `starts`, cut where they are longer than the best width says; `None` if
-/// storing them takes about as much space as the rows.
-fn cut_runs(rows: usize, bits: usize, starts: Vec<u32>) -> Option<Found> {
-    let mut lengths: Vec<u32> = starts[1..].iter().zip(&starts).map(|(e, s)| e - s).collect();
-    lengths.push(rows as u32 - starts.last()?);
-    let longest_run = lengths.iter().copied().max()?;
-    let cost = |width: u8| count_pieces(&lengths, width) * (bits + usize::from(width));
-    let mut best = (usize::MAX, 0);
-    for width in WIDTHS {
-        best = best.min((cost(width), width));
-        if longest_run <= 1 << width {
-            break; // more bits say no more
-        }
-    }
-    let (cost, width) = best;
-    if cost * 10 > rows * bits * 9 {
-        return None;
-    }
-    let longest = 1u32 << width;
-    if longest_run <= longest {
-        return Some(Found { starts, lengths, width });
-    }
-    let mut found = Found { starts: Vec::new(), lengths: Vec::new(), width };
-    for (start, length) in starts.iter().zip(&lengths) {
-        let mut at = 0;
-        while at < *length {
-            let piece = (length - at).min(longest);
-            found.starts.push(start + at);
-            found.lengths.push(piece);
-            at += piece;
-        }
-    }
-    Some(found)
+    lengths.push((rows - start) as u32);
+    Found::best(rows, bits, lengths)
 }
 
 /// Runs when none is longer than `1 << width`.
@@ -450,7 +494,7 @@ fn repeat<T: Copy>(values: &[T], lengths: &[u32]) -> Vec<T> {
 fn run_nulls(runs: &Found, view: &BlocksPage<'_>) -> Option<Bitmap> {
     view.has_nulls().then(|| {
         let mut nulls = Bitmap::zeros(0);
-        runs.starts().for_each(|i| nulls.push(view.is_null(i)));
+        runs.rows().for_each(|i| nulls.push(view.is_null(i)));
         nulls
     })
 }
@@ -509,7 +553,7 @@ mod tests {
                 assert_eq!(run, 1);
                 continue;
             };
-            let values: Vec<u16> = runs.starts().map(|i| codes[i]).collect();
+            let values: Vec<u16> = runs.rows().map(|i| codes[i]).collect();
             let stored = runs.store(&encode_codes_u16(&values, distinct)).unwrap();
             assert_eq!(expand_runs(&stored).unwrap(), page);
             let map = |c: u32| (c < u32::from(distinct)).then_some(c * 3 + 1);

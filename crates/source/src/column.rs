@@ -6,11 +6,12 @@ use coload_format::{
     Bitmap, DataType, EncodedStrings, Physical, Plain, Result, SOURCE_PADDING, Strings,
     SymbolEncoder, Value, Values,
 };
-use coload_transform::{FragmentColumn, NULL_CODE, ProvisionalCodes};
+use coload_transform::{FragmentColumn, NULL_CODE};
 use std::sync::Arc;
 
 use crate::field::FieldError;
 use crate::lexicon::{Changes, ColumnRules, FieldChanges, Lexicon, LookUp, TooManyValues};
+use crate::row_codes::{RowCodes, null_rows};
 use crate::rows::Rows;
 use crate::tokenise::Seen;
 
@@ -44,7 +45,7 @@ pub struct ColumnParser {
     rules: ColumnRules,
     plan: ColumnPlan,
     lexicon: Lexicon,
-    codes: Vec<u16>,
+    codes: RowCodes,
     ints: Vec<i64>,
     wides: Vec<i128>,
     text: EncodedStrings,
@@ -76,7 +77,7 @@ impl ColumnParser {
             rules,
             plan,
             lexicon,
-            codes: Vec::new(),
+            codes: RowCodes::default(),
             ints: Vec::new(),
             wides: Vec::new(),
             text: EncodedStrings::default(),
@@ -105,7 +106,7 @@ impl ColumnParser {
     /// Where the column stands.
     pub fn mark(&self) -> Mark {
         let rows = match (&self.plan, self.rules.data_type.physical()) {
-            (ColumnPlan::Codes, _) => self.codes.len(),
+            (ColumnPlan::Codes, _) => self.codes.rows(),
             (ColumnPlan::Text(_), _) => self.text.lengths.len(),
             (ColumnPlan::PlainText, _) => self.strings.len(),
             (ColumnPlan::Numbers, Physical::Int) => self.ints.len(),
@@ -319,9 +320,8 @@ impl ColumnParser {
         if !matches!(self.plan, ColumnPlan::Codes) {
             return;
         }
-        let codes = std::mem::take(&mut self.codes);
-        let nulls = codes.iter().enumerate().filter(|(_, c)| **c == NULL_CODE);
-        self.nulls.extend(nulls.map(|(i, _)| i as u32));
+        let codes = std::mem::take(&mut self.codes).each();
+        self.nulls.extend(null_rows(&codes));
         let value = |c: u16| (c != NULL_CODE).then_some(c as usize);
         self.plan = ColumnPlan::Numbers;
         match &self.lexicon.dictionary().values {
@@ -357,7 +357,7 @@ impl ColumnParser {
         let column = match (&self.plan, self.rules.data_type.physical()) {
             (ColumnPlan::Codes, _) => {
                 let distinct = self.lexicon.dictionary().values.len();
-                let codes = ProvisionalCodes::new(&self.codes, distinct);
+                let codes = self.codes.finish(distinct);
                 FragmentColumn::Codes { codes, dictionary, nulls: self.lexicon.has_nulls() }
             }
             (ColumnPlan::Text(_), _) => {

@@ -27,6 +27,7 @@ use coload_format::{DataType, Physical, Value};
 use coload_transform::{CODES_PROVISIONAL_MAX, NULL_CODE, TemporaryDictionary};
 
 use crate::field::{FieldError, FieldRules};
+use crate::row_codes::{Block, RowCodes};
 use crate::rows::Rows;
 #[cfg(target_arch = "x86_64")]
 use key::crc;
@@ -39,8 +40,6 @@ const INDEX_START: usize = 512;
 const INDEX_PER_TEXT: usize = 6;
 /// The number of no text.
 const EMPTY: u16 = 0;
-/// Codes that are written at once.
-const FILL: usize = 8;
 /// Keys that are looked up together, so that the loads of many are under way at once.
 const GROUP: usize = 64;
 /// Most texts that are remembered; more can only be many texts of one value.
@@ -184,8 +183,8 @@ impl Lexicon {
         self.nulls
     }
 
-    /// Appends a provisional code for each record's field to `out`; a field that is no value gets
-    /// the code of NULL and is told to `bad`.
+    /// Appends the provisional codes of a block's fields to `out`; a field that is no value gets the
+    /// code of NULL and is told to `bad`.
     ///
     /// # Errors
     /// `TooManyValues` when the column has more than the dictionary may hold; `out` is as before.
@@ -194,16 +193,15 @@ impl Lexicon {
         rows: &Rows<'_>,
         changes: FieldChanges<'_>,
         rules: &ColumnRules,
-        out: &mut Vec<u16>,
+        out: &mut RowCodes,
         scratch: &mut LookUp,
         mut bad: impl FnMut(usize, FieldError),
     ) -> Result<(), TooManyValues> {
-        let before = out.len();
-        // A code is written eight times before the next is known.
-        out.resize(before + rows.count + FILL, 0);
+        let before = out.rows();
+        let mut block = out.begin_block(&changes, rows.count);
         let mut misses = Misses { rules, bad: &mut bad, too_many: false, error: None };
-        self.look_up(rows, changes, &mut out[before..], &mut misses, scratch);
-        out.truncate(before + rows.count);
+        self.look_up(rows, changes, &mut block, &mut misses, scratch);
+        block.finish();
         if misses.too_many {
             out.truncate(before);
             return Err(TooManyValues);
@@ -211,12 +209,12 @@ impl Lexicon {
         Ok(())
     }
 
-    /// Fills `codes`, a record each.
+    /// Gives `out` the code of each changed field.
     fn look_up(
         &mut self,
         rows: &Rows<'_>,
         changes: FieldChanges<'_>,
-        codes: &mut [u16],
+        out: &mut Block<'_>,
         misses: &mut Misses<'_, impl FnMut(usize, FieldError)>,
         scratch: &mut LookUp,
     ) {
@@ -227,17 +225,17 @@ impl Lexicon {
                 lexicon: &mut Lexicon,
                 rows: &Rows<'_>,
                 changes: FieldChanges<'_>,
-                codes: &mut [u16],
+                out: &mut Block<'_>,
                 misses: &mut Misses<'_, impl FnMut(usize, FieldError)>,
                 scratch: &mut LookUp,
             ) {
-                lexicon.look_up_with(rows, changes, codes, misses, scratch, |key| crc(key));
+                lexicon.look_up_with(rows, changes, out, misses, scratch, |key| crc(key));
             }
             // SAFETY: the hash was chosen because the instructions are there.
-            unsafe { with_crc(self, rows, changes, codes, misses, scratch) };
+            unsafe { with_crc(self, rows, changes, out, misses, scratch) };
             return;
         }
-        self.look_up_with(rows, changes, codes, misses, scratch, multiply);
+        self.look_up_with(rows, changes, out, misses, scratch, multiply);
     }
 
     #[inline(always)]
@@ -245,12 +243,11 @@ impl Lexicon {
         &mut self,
         rows: &Rows<'_>,
         changes: FieldChanges<'_>,
-        codes: &mut [u16],
+        out: &mut Block<'_>,
         misses: &mut Misses<'_, impl FnMut(usize, FieldError)>,
         scratch: &mut LookUp,
         hash: impl Fn(Key) -> u64,
     ) {
-        assert_eq!(codes.len(), rows.count + FILL);
         let LookUp { long_keys, numbers, found } = scratch;
         let groups = changes.keys.chunks(GROUP).zip(changes.rows.chunks(GROUP));
         for (group, (given, group_rows)) in groups.enumerate() {
@@ -294,18 +291,7 @@ impl Lexicon {
                     (row + 1..end_of(i)).for_each(|row| (misses.bad)(row, error));
                 }
             }
-            let first = group_rows[0] as usize;
-            if next - first == given.len() {
-                codes[first..next].copy_from_slice(&found[..given.len()]);
-                continue;
-            }
-            for (i, (row, code)) in group_rows.iter().zip(&*found).enumerate() {
-                let (row, end) = (*row as usize, end_of(i));
-                codes[row..row + FILL].copy_from_slice(&[*code; FILL]);
-                if end - row > FILL {
-                    codes[row + FILL..end].fill(*code);
-                }
-            }
+            out.extend(&found[..given.len()], group_rows, next);
         }
     }
 

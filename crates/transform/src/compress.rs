@@ -14,6 +14,8 @@
 //!
 //! Source: seed 000, section 4.1 (compression step).
 
+use std::borrow::Cow;
+
 use coload_format::bitpack::BLOCK;
 use coload_format::bitpack::width_of;
 use coload_format::page::{
@@ -157,7 +159,7 @@ fn used_codes(columns: &[FragmentColumn], of: u32, count: usize) -> Vec<bool> {
         if let FragmentColumn::Codes { codes, dictionary, .. } = column
             && *dictionary == of
         {
-            for code in codes.get(&mut scratch) {
+            for code in codes.codes(&mut scratch) {
                 if let Some(u) = used.get_mut(*code as usize) {
                     *u = true;
                 }
@@ -199,13 +201,27 @@ fn pack_joined(columns: &[FragmentColumn], joined: JoinedDictionary) -> Partitio
         .filter_map(|column| {
             let FragmentColumn::Codes { codes, dictionary, .. } = column else { return None };
             let table = &joined.tables[*dictionary as usize];
-            let codes = codes.get(&mut scratch);
-            let runs = CodeRuns::find(codes, joined.dictionary.len()).and_then(|runs| {
-                translate(runs.starts().map(|i| codes[i]), table, &mut translated);
+            let given = codes.codes(&mut scratch);
+            let distinct = joined.dictionary.len();
+            let (runs, values) = match codes.lengths() {
+                Some(lengths) => {
+                    let runs = CodeRuns::of_lengths(lengths, distinct);
+                    let values = runs.as_ref().map(|r| r.values(given));
+                    (runs, values)
+                }
+                None => {
+                    let runs = CodeRuns::find(given, distinct);
+                    let values =
+                        runs.as_ref().map(|r| r.rows().map(|i| given[i]).collect::<Cow<'_, _>>());
+                    (runs, values)
+                }
+            };
+            let stored = runs.zip(values).and_then(|(runs, values)| {
+                translate(&values, table, &mut translated);
                 runs.store(&encode_codes_u16(&translated, null))
             });
-            Some(runs.unwrap_or_else(|| {
-                translate(codes.iter().copied(), table, &mut translated);
+            Some(stored.unwrap_or_else(|| {
+                translate(codes.of_rows(&mut scratch), table, &mut translated);
                 encode_codes_u16(&translated, null)
             }))
         })
@@ -214,10 +230,10 @@ fn pack_joined(columns: &[FragmentColumn], joined: JoinedDictionary) -> Partitio
 }
 
 /// `out[i] = table[codes[i]]`; codes past the table (NULL) take its last entry.
-fn translate(codes: impl Iterator<Item = u16>, table: &[u16], out: &mut Vec<u16>) {
+fn translate(codes: &[u16], table: &[u16], out: &mut Vec<u16>) {
     out.clear();
     let last = table.len() - 1;
-    out.extend(codes.map(|c| table[(c as usize).min(last)]));
+    out.extend(codes.iter().map(|c| table[(*c as usize).min(last)]));
 }
 
 /// Plain pages for all fragments.
@@ -237,7 +253,7 @@ fn compress_plain(
             }
             FragmentColumn::Plain(plain) => plain,
             FragmentColumn::Codes { codes, dictionary, .. } => {
-                look_up(codes.get(&mut Vec::new()), &temporaries[dictionary as usize])?
+                look_up(codes.of_rows(&mut Vec::new()), &temporaries[dictionary as usize])?
             }
         };
         let encoder = match (&plain.values, encoder) {
@@ -320,7 +336,7 @@ fn compress_sorted(
         let plain = match column {
             FragmentColumn::Plain(plain) => plain,
             FragmentColumn::Codes { codes, dictionary, .. } => {
-                look_up(codes.get(&mut Vec::new()), &temporaries[dictionary as usize])?
+                look_up(codes.of_rows(&mut Vec::new()), &temporaries[dictionary as usize])?
             }
             FragmentColumn::Page(page) => decode_page(&page, &decoders, physical)?,
         };

@@ -34,32 +34,76 @@ impl TemporaryDictionary {
     }
 }
 
-/// Provisional codes of a fragment's rows, in as many bytes as they need: a partition's fragments
+/// Provisional codes of a fragment's rows, in as few bytes as they need: a partition's fragments
 /// wait in memory for the compress step.
+///
+/// Where rows come in groups a code stands for a run of rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ProvisionalCodes {
+pub struct ProvisionalCodes {
+    codes: Codes,
+    rows: u32,
+    /// Rows of each code, unless there is one for each.
+    lengths: Option<Vec<u16>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Codes {
     /// Codes below 255, which is NULL.
     Narrow(Vec<u8>),
     /// Codes, and [`NULL_CODE`].
     Wide(Vec<u16>),
 }
 
-impl ProvisionalCodes {
+impl Codes {
     /// Keeps codes of a dictionary of `distinct` values.
-    pub fn new(codes: &[u16], distinct: usize) -> Self {
+    fn new(codes: &[u16], distinct: usize) -> Self {
         match distinct <= usize::from(u8::MAX) {
             // NULL becomes 255.
-            true => ProvisionalCodes::Narrow(codes.iter().map(|c| *c as u8).collect()),
-            false => ProvisionalCodes::Wide(codes.to_vec()),
+            true => Codes::Narrow(codes.iter().map(|c| *c as u8).collect()),
+            false => Codes::Wide(codes.to_vec()),
         }
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Codes::Narrow(codes) => codes.len(),
+            Codes::Wide(codes) => codes.len() * 2,
+        }
+    }
+}
+
+impl ProvisionalCodes {
+    /// Keeps a code for each row, of a dictionary of `distinct` values.
+    pub fn new(codes: &[u16], distinct: usize) -> Self {
+        let rows = codes.len() as u32;
+        ProvisionalCodes { codes: Codes::new(codes, distinct), rows, lengths: None }
+    }
+
+    /// Keeps a code for each run of rows; runs next to each other differ. `starts` are their first
+    /// rows, of `rows` in all.
+    ///
+    /// # Panics
+    /// When the first run does not start at row 0, or starts do not rise.
+    pub fn of_runs(codes: &[u16], starts: &[u32], rows: u32, distinct: usize) -> Self {
+        assert!(starts.first().is_none_or(|s| *s == 0));
+        let ends = starts.iter().skip(1).chain([&rows]);
+        let lengths = starts.iter().zip(ends).map(|(s, e)| e - s);
+        let narrow = distinct <= usize::from(u8::MAX);
+        let saves = codes.len() * if narrow { 3 } else { 2 } < rows as usize;
+        if saves && let Ok(lengths) = lengths.clone().map(u16::try_from).collect() {
+            let codes = Codes::new(codes, distinct);
+            return ProvisionalCodes { codes, rows, lengths: Some(lengths) };
+        }
+        let mut each = Vec::with_capacity(rows as usize);
+        for (code, length) in codes.iter().zip(lengths) {
+            each.extend(std::iter::repeat_n(*code, length as usize));
+        }
+        Self::new(&each, distinct)
     }
 
     /// Rows.
     pub fn len(&self) -> usize {
-        match self {
-            ProvisionalCodes::Narrow(codes) => codes.len(),
-            ProvisionalCodes::Wide(codes) => codes.len(),
-        }
+        self.rows as usize
     }
 
     /// Whether there are no rows.
@@ -69,17 +113,19 @@ impl ProvisionalCodes {
 
     /// Bytes held.
     pub fn bytes(&self) -> usize {
-        match self {
-            ProvisionalCodes::Narrow(codes) => codes.len(),
-            ProvisionalCodes::Wide(codes) => codes.len() * 2,
-        }
+        self.codes.bytes() + self.lengths.as_ref().map_or(0, |l| l.len() * 2)
     }
 
-    /// The codes; `scratch` holds them if they are kept in another form.
-    pub fn get<'a>(&'a self, scratch: &'a mut Vec<u16>) -> &'a [u16] {
-        match self {
-            ProvisionalCodes::Wide(codes) => codes,
-            ProvisionalCodes::Narrow(codes) => {
+    /// The rows of each code, unless there is a code for each row.
+    pub fn lengths(&self) -> Option<&[u16]> {
+        self.lengths.as_deref()
+    }
+
+    /// The codes, each of a row or a run; `scratch` holds them if they are kept in another form.
+    pub fn codes<'a>(&'a self, scratch: &'a mut Vec<u16>) -> &'a [u16] {
+        match &self.codes {
+            Codes::Wide(codes) => codes,
+            Codes::Narrow(codes) => {
                 const NULL: u16 = u8::MAX as u16;
                 scratch.clear();
                 let widen = |c: &u8| match u16::from(*c) {
@@ -90,6 +136,19 @@ impl ProvisionalCodes {
                 scratch
             }
         }
+    }
+
+    /// The code of each row.
+    pub fn of_rows<'a>(&'a self, scratch: &'a mut Vec<u16>) -> &'a [u16] {
+        let Some(lengths) = &self.lengths else { return self.codes(scratch) };
+        let mut codes = Vec::new();
+        let runs = self.codes(&mut codes).iter().zip(lengths);
+        scratch.clear();
+        scratch.reserve(self.len());
+        runs.for_each(|(code, length)| {
+            scratch.extend(std::iter::repeat_n(*code, usize::from(*length)));
+        });
+        scratch
     }
 }
 

@@ -73,7 +73,7 @@ fn used_values(
     let mut scratch = Vec::new();
     for column in columns {
         let FragmentColumn::Codes { codes, dictionary, .. } = column else { continue };
-        for code in codes.get(&mut scratch) {
+        for code in codes.codes(&mut scratch) {
             if let Some(used) = used[*dictionary as usize].get_mut(*code as usize) {
                 *used = true;
             }

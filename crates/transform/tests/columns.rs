@@ -252,3 +252,51 @@ proptest! {
         prop_assert!(merge_column(columns(), physical).unwrap() == merged);
     }
 }
+
+/// Codes of rows, the runs they are, and their first rows.
+fn runs(lengths: &[(u16, u32)]) -> (Vec<u16>, Vec<u16>, Vec<u32>) {
+    let (mut rows, mut codes, mut starts) = (Vec::new(), Vec::new(), Vec::new());
+    for (code, length) in lengths {
+        if codes.last() != Some(code) {
+            codes.push(*code);
+            starts.push(rows.len() as u32);
+        }
+        rows.extend(std::iter::repeat_n(*code, *length as usize));
+    }
+    (rows, codes, starts)
+}
+
+proptest! {
+    /// However provisional codes wait, the partition's bytes are the same.
+    #[test]
+    fn codes_of_runs_are_those_of_rows(
+        lengths in prop::collection::vec(
+            (prop_oneof![0u16..400, Just(NULL_CODE)], prop_oneof![1u32..4, 1u32..3000]), 1..400),
+    ) {
+        let (rows, codes, starts) = runs(&lengths);
+        let temporary = TemporaryDictionary {
+            values: Values::Int((0..400).map(|v| v * 1_000_003 % 8191).collect()),
+            stale: false,
+        };
+        let compress = |codes: ProvisionalCodes| {
+            let nulls = rows.contains(&NULL_CODE);
+            let columns = vec![FragmentColumn::Codes { codes, dictionary: 0, nulls }];
+            let temporaries = [temporary.clone()];
+            let sorted = sort_temporaries(&columns, &temporaries, Physical::Int).unwrap();
+            let policy = EncodingPolicy::Auto;
+            compress_column(columns, &temporaries, sorted, None, Physical::Int, policy).unwrap()
+        };
+        for distinct in [255, 400] {
+            if distinct == 255 && codes.iter().any(|c| (255..NULL_CODE).contains(c)) {
+                continue;
+            }
+            let of_rows = ProvisionalCodes::new(&rows, distinct);
+            let of_runs =
+                ProvisionalCodes::of_runs(&codes, &starts, rows.len() as u32, distinct);
+            let mut scratch = Vec::new();
+            prop_assert_eq!(of_runs.of_rows(&mut scratch), rows.as_slice());
+            prop_assert_eq!(of_runs.len(), rows.len());
+            prop_assert_eq!(compress(of_runs), compress(of_rows));
+        }
+    }
+}

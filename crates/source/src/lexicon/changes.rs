@@ -43,7 +43,7 @@ pub(crate) struct FieldChanges<'a> {
     /// A field's key, or for a long one where it stands.
     pub(super) keys: &'a [Key],
     /// The record it is in.
-    pub(super) rows: &'a [u16],
+    pub(crate) rows: &'a [u16],
 }
 
 /// Columns next to each other in the records and in the list.

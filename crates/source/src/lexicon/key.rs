@@ -61,20 +61,22 @@ pub(super) fn word(text: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(raw)
 }
 
+#[inline(always)]
+fn words(text: &[u8], at: usize) -> u128 {
+    let mut raw = [0; 16];
+    raw.copy_from_slice(&text[at..at + 16]);
+    u128::from_le_bytes(raw)
+}
+
 /// Whether two texts of more than 15 bytes, equally long, are the same.
 #[inline(always)]
 pub(super) fn same_long(a: &[u8], b: &[u8]) -> bool {
     let len = a.len().min(b.len());
-    let load = |text: &[u8], at: usize| {
-        let mut raw = [0; 16];
-        raw.copy_from_slice(&text[at..at + 16]);
-        u128::from_le_bytes(raw)
-    };
-    // The last 16 bytes overlap what was compared.
-    let mut differ = load(a, len - 16) ^ load(b, len - 16);
-    let mut at = 0;
+    // The last 16 bytes overlap those before.
+    let mut differ = (words(a, 0) ^ words(b, 0)) | (words(a, len - 16) ^ words(b, len - 16));
+    let mut at = 16;
     while at + 16 < len {
-        differ |= load(a, at) ^ load(b, at);
+        differ |= words(a, at) ^ words(b, at);
         at += 16;
     }
     differ == 0
@@ -126,14 +128,19 @@ pub(super) fn crc(key: Key) -> u64 {
     _mm_crc32_u64(_mm_crc32_u64(0, key[0]), key[1])
 }
 
-/// Hash of a text over 16 bytes, 8 at a time, the last 8 overlapping.
-#[inline]
+/// Hash of a text of at least 16 bytes, 16 at a time, the last 16 overlapping.
+#[inline(always)]
 fn hash_long(text: &[u8]) -> u64 {
-    let mut hash = text.len() as u64;
-    let mut at = 0;
-    while at + 8 < text.len() {
-        hash = (hash ^ word(text, at)).wrapping_mul(GOLDEN).rotate_left(29);
-        at += 8;
+    let fold = |words: u128, mix: u64| {
+        let product = u128::from(words as u64 ^ mix) * u128::from((words >> 64) as u64 ^ KEY_MIX);
+        product as u64 ^ (product >> 64) as u64
+    };
+    let len = text.len();
+    let mut hash = fold(words(text, 0), GOLDEN) ^ fold(words(text, len - 16), len as u64);
+    let mut at = 16;
+    while at + 16 < len {
+        hash = hash.rotate_left(23) ^ fold(words(text, at), GOLDEN);
+        at += 16;
     }
-    (hash ^ word(text, text.len() - 8)).wrapping_mul(KEY_MIX)
+    hash
 }
