@@ -2,6 +2,7 @@
 
 mod blocks;
 mod cache;
+mod decompress;
 mod micro;
 #[cfg(feature = "sql")]
 mod queries;
@@ -36,6 +37,20 @@ enum Command {
         schema: PathBuf,
         /// Runs of each step; the least counts
         #[arg(long, default_value_t = 20)]
+        repeat: usize,
+    },
+    /// Times decompression of a file, and prints a line of JSON a run
+    Decompress {
+        /// The file
+        file: PathBuf,
+        /// What decompresses
+        #[arg(long, default_value = "coload")]
+        engine: decompress::Engine,
+        /// Threads
+        #[arg(long, default_value_t = 1)]
+        threads: usize,
+        /// Runs
+        #[arg(long, default_value_t = 1)]
         repeat: usize,
     },
     /// Times queries on a store, and prints medians and answers as JSON
@@ -107,6 +122,12 @@ fn main() -> ExitCode {
             generate(data_set).and_then(|path| print(&path.display().to_string()))
         }
         Command::Micro { file, schema, repeat } => micro(&file, &schema, repeat),
+        Command::Decompress { file, engine, threads, repeat } => (0..repeat).try_for_each(|_| {
+            let decompress::Measured { wall, cpu, busiest, bytes } =
+                decompress::run(&file, engine, threads)?;
+            let times = format!("\"wall\": {wall}, \"cpu\": {cpu}, \"busiest\": {busiest}");
+            print(&format!("{{{times}, \"bytes\": {bytes}}}"))
+        }),
         #[cfg(feature = "sql")]
         Command::Queries { store, queries, repeat, threads } => {
             queries::run(&store, &queries, repeat, threads)

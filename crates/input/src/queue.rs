@@ -276,6 +276,11 @@ impl TextQueue {
         }
     }
 
+    /// Whether the work was ended.
+    pub fn is_closed(&self) -> bool {
+        self.lock().closed
+    }
+
     /// Ends the work: nothing is claimed any more.
     pub fn close(&self) {
         self.lock().closed = true;
