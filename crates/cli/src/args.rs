@@ -41,7 +41,7 @@ pub enum Command {
 /// Flags of `load`.
 #[derive(Debug, Args)]
 pub struct LoadArgs {
-    /// Files, globs such as 'data/*.csv', or - for standard input
+    /// Files, globs such as 'data/*.csv', members as archive.zip!name, or - for standard input
     #[arg(required = true, value_name = "INPUT")]
     pub inputs: Vec<String>,
     /// Directory of the store; made if absent

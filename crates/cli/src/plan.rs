@@ -124,7 +124,7 @@ fn sample(
 ) -> Result<(Vec<u8>, SampleEnd)> {
     match (&input.source, stream) {
         (_, Some(stream)) => stream.sample(bytes_max),
-        (InputSource::File { .. }, None) => {
+        (InputSource::File { .. } | InputSource::Member { .. }, None) => {
             let (text, state) = sample_input(input, bytes_max)?;
             Ok((text, sample_end(state)))
         }

@@ -98,6 +98,11 @@ impl Decoder {
         }
     }
 
+    /// The text as a stream.
+    pub fn into_reader(self) -> impl Read + Send {
+        TextReader { decoder: self, text: Vec::new(), at: 0, state: State::More }
+    }
+
     /// Stored bytes read so far, from the start of the input on.
     pub fn at(&self) -> u64 {
         match &self.inner {
@@ -128,6 +133,29 @@ impl Decoder {
         };
         let place = Place { file: self.name.clone(), line: 0, byte: self.at(), field: 0 };
         Error::Input { place: Box::new(place), text }
+    }
+}
+
+/// Text of a decoder, read in order.
+struct TextReader {
+    decoder: Decoder,
+    text: Vec<u8>,
+    at: usize,
+    state: State,
+}
+
+impl Read for TextReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.at == self.text.len() && self.state == State::More {
+            self.text.clear();
+            self.at = 0;
+            let filled = self.decoder.fill(&mut self.text, BUFFER_BYTES);
+            self.state = filled.map_err(io::Error::other)?;
+        }
+        let bytes = buffer.len().min(self.text.len() - self.at);
+        buffer[..bytes].copy_from_slice(&self.text[self.at..self.at + bytes]);
+        self.at += bytes;
+        Ok(bytes)
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::SystemTime;
 
 use coload_format::{Error, Result};
 
+use crate::archive::{Member, find_members, only_member, split_argument};
 use crate::compression::Compression;
 
 /// The argument that means standard input.
@@ -35,6 +36,13 @@ pub enum InputSource {
         /// When it was last written.
         modified: Option<SystemTime>,
     },
+    /// A member of an archive.
+    Member {
+        /// The archive.
+        archive: PathBuf,
+        /// Where the member lies in it.
+        member: Member,
+    },
     /// A pipe or another thing that is read once, of unknown size.
     Stream {
         /// Its path.
@@ -47,6 +55,7 @@ impl InputFile {
     pub fn bytes(&self) -> Option<u64> {
         match self.source {
             InputSource::File { bytes, .. } => Some(bytes),
+            InputSource::Member { ref member, .. } => Some(member.bytes),
             _ => None,
         }
     }
@@ -56,6 +65,7 @@ impl InputFile {
     pub fn table_name(&self) -> String {
         let path = match &self.source {
             InputSource::Stdin => return "stdin".to_owned(),
+            InputSource::Member { member, .. } => Path::new(&member.name),
             InputSource::File { path, .. } | InputSource::Stream { path } => path,
         };
         let inner = path.extension().filter(|e| Compression::is_extension(e));
@@ -117,8 +127,12 @@ pub fn expand_inputs(args: &[String]) -> Result<Vec<InputFile>> {
         for input in expand_one(arg)? {
             let key = match &input.source {
                 InputSource::Stdin => PathBuf::from(STDIN),
-                InputSource::File { path, .. } | InputSource::Stream { path } => {
-                    fs::canonicalize(path).map_err(|error| Error::io("open", path, &error))?
+                InputSource::File { path, .. } | InputSource::Stream { path } => canonical(path)?,
+                InputSource::Member { archive, member } => {
+                    // No name of a file has a NUL.
+                    let mut key = canonical(archive)?.into_os_string();
+                    key.push(format!("\0{}", member.name));
+                    PathBuf::from(key)
                 }
             };
             if let Some(first) = seen.insert(key, arg) {
@@ -133,13 +147,24 @@ pub fn expand_inputs(args: &[String]) -> Result<Vec<InputFile>> {
     Ok(inputs)
 }
 
+fn canonical(path: &Path) -> Result<PathBuf> {
+    fs::canonicalize(path).map_err(|error| Error::io("open", path, &error))
+}
+
 /// The inputs of one argument. A file of that very name comes before a glob.
 fn expand_one(arg: &str) -> Result<Vec<InputFile>> {
     if arg == STDIN {
         return Ok(vec![InputFile { name: STDIN.to_owned(), source: InputSource::Stdin }]);
     }
     let is_glob = arg.contains(['*', '?', '[']);
-    if !is_glob || fs::symlink_metadata(arg).is_ok() {
+    if fs::symlink_metadata(arg).is_ok() {
+        return Ok(vec![open_file(arg.to_owned(), Path::new(arg))?]);
+    }
+    if let Some((archive, member)) = split_argument(arg) {
+        let shown = archive.to_string_lossy();
+        return find_members(&archive, &shown, member);
+    }
+    if !is_glob {
         return Ok(vec![open_file(arg.to_owned(), Path::new(arg))?]);
     }
     let paths =
@@ -172,6 +197,9 @@ fn open_file(name: String, path: &Path) -> Result<InputFile> {
     }
     let file = fs::File::open(path).map_err(|error| Error::io("open", path, &error))?;
     let metadata = file.metadata().map_err(|error| Error::io("open", path, &error))?;
+    if let Some(member) = only_member(path, &name)? {
+        return Ok(member);
+    }
     let source = InputSource::File {
         path: path.to_owned(),
         bytes: metadata.len(),

@@ -3,6 +3,7 @@
 //! Invariant: what comes out is the text in the order of the inputs, whatever the number of threads;
 //! text that a damaged input does not have is an error, never less text.
 
+mod archive;
 mod codec;
 mod compression;
 mod decoder;
@@ -14,6 +15,7 @@ mod queue;
 mod raw;
 mod sample;
 
+pub use archive::{Check, Member, Stored};
 pub use compression::Compression;
 pub use decoder::{Decoder, State};
 pub use inputs::{InputFile, InputSource, STDIN, expand_inputs};

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use coload_format::{Error, Result};
 
+use crate::archive::{Check, open_member};
 use crate::compression::Compression;
 use crate::inputs::{InputFile, InputSource};
 use crate::raw::{Raw, RawFile, read_error};
@@ -21,9 +22,16 @@ pub struct TextInput {
     pub format: Option<Compression>,
     /// Its stored bytes.
     pub raw: Raw,
+    /// What its text must be, if the archive that it is in tells.
+    pub check: Option<Check>,
 }
 
 impl TextInput {
+    /// Whether its bytes are text, any part of which can be read and needs no check.
+    pub fn is_plain_file(&self) -> bool {
+        self.format.is_none() && self.check.is_none() && matches!(self.raw, Raw::File { .. })
+    }
+
     /// Opens a file or a stream.
     ///
     /// # Errors
@@ -31,6 +39,7 @@ impl TextInput {
     pub fn open(input: &InputFile) -> Result<Self> {
         match &input.source {
             InputSource::File { path, .. } => TextInput::of_file(RawFile::open(&input.name, path)?),
+            InputSource::Member { archive, member } => open_member(&input.name, archive, member),
             _ => TextInput::of_stream(&input.name, open_stream(input)?),
         }
     }
@@ -47,7 +56,7 @@ impl TextInput {
             format = Compression::of_cut_head(file.name(), &head[..read]);
         }
         let name = file.name().to_owned();
-        Ok(TextInput { name, format, raw: Raw::File { file: Arc::new(file), at: 0 } })
+        Ok(TextInput { name, format, raw: Arc::new(file).reader(0), check: None })
     }
 
     /// A stream of any bytes; its first bytes are read and kept.
@@ -60,7 +69,7 @@ impl TextInput {
         read.map_err(|e| read_error(name, e))?;
         let format = Compression::detect(&head);
         let raw = Raw::Stream(Box::new(io::Cursor::new(head).chain(stream)));
-        Ok(TextInput { name: name.to_owned(), format, raw })
+        Ok(TextInput { name: name.to_owned(), format, raw, check: None })
     }
 }
 
@@ -71,7 +80,9 @@ impl TextInput {
 pub fn open_stream(input: &InputFile) -> Result<Box<dyn Read + Send>> {
     match &input.source {
         InputSource::Stdin => Ok(Box::new(io::stdin())),
-        InputSource::File { path, .. } | InputSource::Stream { path } => {
+        InputSource::Member { archive: path, .. }
+        | InputSource::File { path, .. }
+        | InputSource::Stream { path } => {
             Ok(Box::new(File::open(path).map_err(|e| Error::io("open", path, &e))?))
         }
     }

@@ -18,8 +18,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use coload_format::Result;
+use coload_format::{Error, Place, Result};
 
+use crate::archive::Check;
 use crate::compression::Compression;
 use crate::decoder::{Decoder, State};
 use crate::open::TextInput;
@@ -96,6 +97,14 @@ struct Open {
     held: usize,
     /// Stored bytes told in blocks.
     told: u64,
+    checking: Option<Checking>,
+}
+
+/// What the text must be, and what it was so far.
+struct Checking {
+    expected: Check,
+    bytes: u64,
+    crc: libdeflater::Crc,
 }
 
 /// What jobs need to know of an input.
@@ -294,7 +303,7 @@ impl TextQueue {
 
 impl Open {
     fn new(file: usize, input: TextInput) -> Result<Self> {
-        let TextInput { name, format, raw, .. } = input;
+        let TextInput { name, format, raw, check } = input;
         let stored = match &raw {
             Raw::File { file, at: 0 } if format.is_some_and(Compression::has_members) => {
                 Some(Arc::clone(file))
@@ -314,6 +323,11 @@ impl Open {
             ready: VecDeque::new(),
             held: 0,
             told: 0,
+            checking: check.map(|expected| Checking {
+                expected,
+                bytes: 0,
+                crc: libdeflater::Crc::new(),
+            }),
         })
     }
 
@@ -375,6 +389,10 @@ impl Open {
 
     fn push(&mut self, text: Vec<u8>, at: u64) {
         self.held += text.len();
+        if let Some(checking) = &mut self.checking {
+            checking.bytes += text.len() as u64;
+            checking.crc.update(&text);
+        }
         let source_bytes = at.saturating_sub(self.told);
         self.told = self.told.max(at);
         self.ready.push_back(Ok(Block { file: self.file, text, source_bytes, last: false }));
@@ -424,12 +442,30 @@ impl Open {
     }
 
     fn finish(&mut self) {
+        self.drop_units_before(u64::MAX);
+        self.decoder = Slot::Finished;
+        if let Some(Checking { expected, bytes, crc }) = &self.checking
+            && (expected.bytes != *bytes || expected.crc != crc.sum())
+        {
+            self.ready.push_back(Err(self.not_as_told(*expected, *bytes)));
+            return;
+        }
         self.push(Vec::new(), self.told);
         if let Some(Ok(block)) = self.ready.back_mut() {
             block.last = true;
         }
-        self.drop_units_before(u64::MAX);
-        self.decoder = Slot::Finished;
+    }
+
+    fn not_as_told(&self, expected: Check, bytes: u64) -> Error {
+        let text = match expected.bytes == bytes {
+            true => "its checksum is not what the archive tells".to_owned(),
+            false => {
+                format!("it has {bytes} bytes and the archive tells of {}", expected.bytes)
+            }
+        };
+        let place = Place { file: self.input.name.clone(), line: 0, byte: self.told, field: 0 };
+        let text = format!("{text}: the archive is damaged; nothing was loaded");
+        Error::Input { place: Box::new(place), text }
     }
 }
 

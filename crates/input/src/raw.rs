@@ -76,6 +76,11 @@ impl RawFile {
         self.bytes
     }
 
+    /// Its bytes from a place on.
+    pub fn reader(self: &Arc<Self>, at: u64) -> Raw {
+        Raw::File { file: Arc::clone(self), at }
+    }
+
     /// First byte of the part in its file.
     pub fn start(&self) -> u64 {
         self.start

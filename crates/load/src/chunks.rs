@@ -92,7 +92,7 @@ impl Source {
         let LoadOptions { inputs, chunk_bytes, .. } = options;
         let head = Head::new(options);
         let mut texts = open_texts(options)?;
-        if texts.iter().any(|t| t.format.is_some() || matches!(t.raw, Raw::Stream(_))) {
+        if texts.iter().any(|t| !t.is_plain_file()) {
             return Ok(Source::Stream(Box::new(StreamSource::new(texts, options))));
         }
         let inputs = texts.drain(..).zip(inputs).filter_map(|(text, input)| match text.raw {

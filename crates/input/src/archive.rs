@@ -1,0 +1,200 @@
+//! Members of archives, named as `archive.zip!name`.
+
+mod tar;
+mod zip;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use coload_format::{Error, Result};
+
+use crate::compression::Compression;
+use crate::decoder::Decoder;
+use crate::inputs::{InputFile, InputSource};
+use crate::open::TextInput;
+use crate::raw::{Raw, RawFile};
+
+/// Between the archive and the name of a member.
+pub const SEPARATOR: char = '!';
+/// Members that a message names.
+const SHOWN_MAX: usize = 10;
+
+/// Where a member of an archive lies, and what it must be when it is read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    /// Its name in the archive.
+    pub name: String,
+    /// First stored byte; in a compressed tar file, of the decompressed one.
+    pub start: u64,
+    /// Stored bytes.
+    pub bytes: u64,
+    /// How it is stored.
+    pub stored: Stored,
+}
+
+/// How a member is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stored {
+    /// In a tar file, as it is.
+    Tar,
+    /// In a tar file that is compressed as a whole.
+    CompressedTar,
+    /// In a zip file.
+    Zip {
+        /// How it is compressed, if it is.
+        format: Option<Compression>,
+        /// What it must be.
+        check: Check,
+    },
+}
+
+/// Length and checksum that a text must have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Check {
+    /// Its bytes.
+    pub bytes: u64,
+    /// Its CRC-32.
+    pub crc: u32,
+}
+
+/// The members of a file if it is an archive; directories are left out.
+///
+/// # Errors
+/// `Input` when it is damaged, `Unavailable` when it cannot be read.
+fn members(file: &Arc<RawFile>) -> Result<Option<Vec<Member>>> {
+    let mut head = [0; tar::HEADER_BYTES];
+    let read = file.read_at(&mut head, 0)?;
+    let head = &head[..read];
+    if head.starts_with(b"PK\x03\x04") || head.starts_with(b"PK\x05\x06") {
+        return zip::members(file).map(Some);
+    }
+    if tar::is_header(head) {
+        return tar::members(file.reader(0), file.name(), Stored::Tar).map(Some);
+    }
+    let Some(format) = Compression::detect(head) else { return Ok(None) };
+    let mut text = tar_decoder(file.name(), file.reader(0), format)?;
+    let mut first = Vec::new();
+    text.fill(&mut first, tar::HEADER_BYTES)?;
+    if !tar::is_header(&first) {
+        return Ok(None);
+    }
+    let text = tar_decoder(file.name(), file.reader(0), format)?;
+    tar::members(text.into_reader(), file.name(), Stored::CompressedTar).map(Some)
+}
+
+fn tar_decoder(name: &str, raw: Raw, format: Compression) -> Result<Decoder> {
+    Decoder::new(name, raw, Some(format), 0, u64::MAX)
+}
+
+/// The members of an archive that a pattern names.
+///
+/// # Errors
+/// `Invalid` when there are none, or it is no archive; `Input` when it is damaged.
+pub fn find_members(archive: &Path, shown: &str, pattern: &str) -> Result<Vec<InputFile>> {
+    let file = Arc::new(RawFile::open(shown, archive)?);
+    let Some(all) = members(&file)? else {
+        return Err(Error::Invalid(format!("{shown} is not a zip or tar file")));
+    };
+    let is_glob = pattern.contains(['*', '?', '[']);
+    let glob = glob::Pattern::new(pattern).ok().filter(|_| is_glob);
+    let exact = all.iter().any(|m| m.name == pattern);
+    let mut found: Vec<&Member> = all
+        .iter()
+        .filter(|m| match &glob {
+            Some(glob) if !exact => glob.matches(&m.name),
+            _ => m.name == pattern,
+        })
+        .collect();
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    if found.is_empty() {
+        return Err(Error::Invalid(format!(
+            "{shown} has no member {pattern}; it has {}",
+            list(&all)
+        )));
+    }
+    Ok(found.into_iter().map(|m| input(archive, shown, m)).collect())
+}
+
+/// The only member of a file that is an archive; `None` for other files.
+///
+/// # Errors
+/// `Invalid` when it has none or several.
+pub fn only_member(archive: &Path, shown: &str) -> Result<Option<InputFile>> {
+    let file = Arc::new(RawFile::open(shown, archive)?);
+    let mut head = [0; tar::HEADER_BYTES];
+    let read = file.read_at(&mut head, 0)?;
+    let is_archive = head[..read].starts_with(b"PK\x03\x04") || tar::is_header(&head[..read]);
+    // To look into what is compressed costs; its name has to say it.
+    if !is_archive && !named_as_tar(archive) {
+        return Ok(None);
+    }
+    match members(&file)?.as_deref() {
+        None => Ok(None),
+        Some([only]) => Ok(Some(input(archive, shown, only))),
+        Some(all) => Err(Error::Invalid(format!(
+            "{shown} has {} members: name one, or several, as '{shown}{SEPARATOR}*.csv'; it has {}",
+            all.len(),
+            list(all)
+        ))),
+    }
+}
+
+fn named_as_tar(path: &Path) -> bool {
+    let name = path.to_string_lossy().to_lowercase();
+    [".tgz", ".tbz2", ".txz", ".tzst"].iter().any(|end| name.ends_with(end))
+        || name.rsplit_once('.').is_some_and(|(stem, _)| stem.ends_with(".tar"))
+}
+
+fn list(members: &[Member]) -> String {
+    let shown: Vec<&str> = members.iter().take(SHOWN_MAX).map(|m| m.name.as_str()).collect();
+    match (shown.is_empty(), members.len().saturating_sub(SHOWN_MAX)) {
+        (true, _) => "no files".to_owned(),
+        (_, 0) => shown.join(", "),
+        (_, more) => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+fn input(archive: &Path, shown: &str, member: &Member) -> InputFile {
+    let name = format!("{shown}{SEPARATOR}{}", member.name);
+    let source = InputSource::Member { archive: archive.to_owned(), member: member.clone() };
+    InputFile { name, source }
+}
+
+/// Archive and member of an argument, if its part before a separator is a file.
+pub fn split_argument(argument: &str) -> Option<(PathBuf, &str)> {
+    argument.match_indices(SEPARATOR).find_map(|(at, _)| {
+        let path = PathBuf::from(&argument[..at]);
+        path.is_file().then_some((path, &argument[at + 1..]))
+    })
+}
+
+/// Opens a member to be read as text.
+///
+/// # Errors
+/// `Unavailable` when the archive cannot be read, `Input` when it is damaged.
+pub fn open_member(name: &str, archive: &Path, member: &Member) -> Result<TextInput> {
+    let file = RawFile::open(name, archive)?;
+    match member.stored {
+        Stored::Tar => TextInput::of_file(file.part(member.start, member.bytes)?),
+        Stored::Zip { format, check } => {
+            let file = file.part(member.start, member.bytes)?;
+            let mut input = TextInput::of_file(file)?;
+            match format {
+                Some(format) => input.format = Some(format),
+                // What is compressed within has its own checksum.
+                None if input.format.is_some() => return Ok(input),
+                None => {}
+            }
+            input.check = Some(check);
+            Ok(input)
+        }
+        Stored::CompressedTar => {
+            let file = Arc::new(file);
+            let mut head = [0; tar::HEADER_BYTES];
+            let read = file.read_at(&mut head, 0)?;
+            let format = Compression::detect(&head[..read]);
+            let text = Decoder::new(name, file.reader(0), format, 0, u64::MAX)?.into_reader();
+            TextInput::of_stream(name, Box::new(tar::part(text, name, member)?))
+        }
+    }
+}
