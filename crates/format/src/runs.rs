@@ -40,14 +40,14 @@ const RUNS_MAX_TENTHS: usize = 7;
 /// Widths of lengths that are tried.
 const WIDTHS: [u8; 7] = [1, 2, 3, 4, 6, 8, 10];
 
-/// The runs of a page of codes, found before the page is made.
+/// The runs of a page, known before the page is made.
 #[derive(Debug)]
-pub struct CodeRuns {
+pub struct RowRuns {
     found: Found,
     rows: u32,
 }
 
-impl CodeRuns {
+impl RowRuns {
     /// Looks for runs among codes of a dictionary with `distinct` values; `None` when storing them
     /// would take as much space.
     pub fn find(codes: &[u16], distinct: usize) -> Option<Self> {
@@ -64,23 +64,17 @@ impl CodeRuns {
         starts.truncate(count);
         let ends = starts[1..].iter().copied().chain([codes.len() as u32]);
         let lengths = starts.iter().zip(ends).map(|(s, e)| e - s).collect();
-        Self::best(codes.len(), lengths, distinct)
+        Self::of_lengths(lengths, usize::from(width_of(distinct as u64)))
     }
 
-    /// The runs of these lengths, each of one code, next to runs of other codes; as [`Self::find`]
-    /// would find them.
-    pub fn of_lengths(lengths: &[u16], distinct: usize) -> Option<Self> {
-        let lengths: Vec<u32> = lengths.iter().map(|l| u32::from(*l)).collect();
-        let rows = lengths.iter().sum::<u32>() as usize;
-        if rows < 2 || lengths.len() > runs_max(rows) {
+    /// The runs of these lengths, each of one value of about `bits` bits, next to runs of other
+    /// values; `None` when storing them would take as much space.
+    pub fn of_lengths(lengths: Vec<u32>, bits: usize) -> Option<Self> {
+        let rows: u32 = lengths.iter().sum();
+        if rows < 2 || lengths.len() > runs_max(rows as usize) {
             return None;
         }
-        Self::best(rows, lengths, distinct)
-    }
-
-    fn best(rows: usize, lengths: Vec<u32>, distinct: usize) -> Option<Self> {
-        let bits = usize::from(width_of(distinct as u64));
-        Some(CodeRuns { found: Found::best(rows, bits, lengths)?, rows: rows as u32 })
+        Some(RowRuns { found: Found::best(rows as usize, bits, lengths)?, rows })
     }
 
     /// A row of each run to store.
@@ -90,26 +84,29 @@ impl CodeRuns {
 
     /// The values to store, of those of the runs that were given or found: a run may be stored as
     /// several.
-    pub fn values<'a>(&self, runs: &'a [u16]) -> Cow<'a, [u16]> {
-        self.found.values(runs)
+    pub fn values<'a, T: Copy>(&self, runs: &'a [T]) -> Cow<'a, [T]> {
+        match &self.found.cut {
+            Some(of) => Cow::Owned(of.iter().map(|run| runs[*run as usize]).collect()),
+            None => Cow::Borrowed(runs),
+        }
     }
 
     /// The page of the runs whose values are a page of codes; `None` when it is no smaller than an
     /// ordinary one.
-    pub fn store(&self, values: &Page) -> Option<Page> {
+    pub fn store_codes(&self, values: &Page) -> Option<Page> {
         let PageDetail::Codes { width, .. } = values.detail else { return None };
         let nulls = match values.nulls {
             0 => 0,
             _ => null_rows(values, &self.found.lengths)?,
         };
+        let page = self.store(values, nulls);
+        (page.bytes.len() < packed_bytes(self.rows as usize, width)).then_some(page)
+    }
+
+    /// The page of the runs with these values; `nulls` of the rows are NULL.
+    pub fn store(&self, values: &Page, nulls: u32) -> Page {
         let (runs, bytes) = self.found.store(values);
-        (bytes.len() < packed_bytes(self.rows as usize, width)).then(|| Page {
-            detail: values.detail.clone(),
-            rows: self.rows,
-            nulls,
-            bytes,
-            runs: Some(runs),
-        })
+        Page { detail: values.detail.clone(), rows: self.rows, nulls, bytes, runs: Some(runs) }
     }
 }
 
@@ -369,14 +366,6 @@ impl Found {
         Some(Found { lengths: cut, cut: Some(of), width })
     }
 
-    /// The values to store, of those of the runs.
-    fn values<'a>(&self, runs: &'a [u16]) -> Cow<'a, [u16]> {
-        match &self.cut {
-            Some(of) => Cow::Owned(of.iter().map(|run| runs[*run as usize]).collect()),
-            None => Cow::Borrowed(runs),
-        }
-    }
-
     /// The first row of each run to store.
     fn rows(&self) -> impl Iterator<Item = usize> {
         self.lengths.iter().scan(0, |row, length| {
@@ -549,12 +538,12 @@ mod tests {
             let code = |i: u32| ((i / run).wrapping_mul(7919) % (u32::from(distinct) + 1)) as u16;
             let codes: Vec<u16> = (0..rows).map(code).collect();
             let page = encode_codes_u16(&codes, distinct);
-            let Some(runs) = CodeRuns::find(&codes, distinct as usize) else {
+            let Some(runs) = RowRuns::find(&codes, distinct as usize) else {
                 assert_eq!(run, 1);
                 continue;
             };
             let values: Vec<u16> = runs.rows().map(|i| codes[i]).collect();
-            let stored = runs.store(&encode_codes_u16(&values, distinct)).unwrap();
+            let stored = runs.store_codes(&encode_codes_u16(&values, distinct)).unwrap();
             assert_eq!(expand_runs(&stored).unwrap(), page);
             let map = |c: u32| (c < u32::from(distinct)).then_some(c * 3 + 1);
             let mapped = map_codes(&stored, map, 40_000).unwrap();

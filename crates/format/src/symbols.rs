@@ -229,8 +229,9 @@ impl SymbolEncoder {
         let first_length = out.lengths.len();
         out.lengths.resize(first_length + count, 0);
         let encoded = &mut out.lengths[first_length..];
-        // Four stretches of strings, each with room for the worst case, then closed up.
-        let bounds = [0, count / 4, count / 2, count * 3 / 4, count];
+        // Four stretches of strings of about as many bytes, so that they end together, each with room
+        // for the worst case; then closed up.
+        let bounds = quarters(lengths, total);
         let room: [usize; 4] = std::array::from_fn(|q| {
             lengths[bounds[q]..bounds[q + 1]].iter().map(|l| *l as usize * 2).sum::<usize>() + 8
         });
@@ -363,6 +364,20 @@ impl SymbolEncoder {
         c.out += 1 + usize::from(code == ESCAPE);
         c.position += (code_len >> 8) as usize;
     }
+}
+
+/// Where four stretches of about a quarter of the bytes start and end.
+fn quarters(lengths: &[u32], total: usize) -> [usize; 5] {
+    let mut bounds = [0, 0, 0, 0, lengths.len()];
+    let (mut string, mut bytes) = (0, 0);
+    for (quarter, bound) in bounds[1..4].iter_mut().enumerate() {
+        while bytes * 4 < total * (quarter + 1) {
+            bytes += lengths[string] as usize;
+            string += 1;
+        }
+        *bound = string;
+    }
+    bounds
 }
 
 /// Single bytes are worth more than their count says: each spares an escape.

@@ -22,7 +22,7 @@ impl PartitionPlan {
     /// The symbols of a column whose texts are plain.
     fn encoder(&self, column: usize) -> Option<&SymbolEncoder> {
         match &self.columns[column] {
-            ColumnPlan::Text(encoder) => Some(encoder),
+            ColumnPlan::Text { encoder, .. } => Some(encoder),
             _ => None,
         }
     }

@@ -312,14 +312,14 @@ impl ChunkParser {
             let block = rows.part(first, BLOCK_ROWS.min(rows.count - first));
             let bad_before = bad.len();
             let columns = self.columns.iter().enumerate();
-            let coded = columns.filter(|(_, p)| p.is_coded()).map(|(column, _)| column);
-            self.changes.collect(&block, coded);
+            let changing = columns.filter(|(_, p)| p.reads_changes()).map(|(column, _)| column);
+            self.changes.collect(&block, changing);
             let mut slot = 0;
             for (column, parser) in self.columns.iter_mut().enumerate() {
-                let parsed = if parser.is_coded() {
+                let parsed = if parser.reads_changes() {
                     slot += 1;
                     let changes = self.changes.of(slot - 1);
-                    parser.parse_changes(&block, column, changes, &mut self.look_up, &mut bad)
+                    parser.parse_changes(&block, column, seen, changes, &mut self.look_up, &mut bad)
                 } else {
                     parser.parse(&block, column, seen, &mut bad)
                 };

@@ -1,6 +1,6 @@
 //! One column of a chunk: fields to provisional codes, or straight to values.
 
-use coload_format::page::{encode_int, encode_symbols, encode_wide};
+use coload_format::page::{Page, encode_int, encode_symbols, encode_wide};
 use coload_format::parse_value::{parse_int_in, parse_wide_in};
 use coload_format::{
     Bitmap, DataType, EncodedStrings, Physical, Plain, Result, SOURCE_PADDING, Strings,
@@ -9,8 +9,12 @@ use coload_format::{
 use coload_transform::{FragmentColumn, NULL_CODE};
 use std::sync::Arc;
 
+#[cfg(test)]
+mod tests;
+
 use crate::field::FieldError;
 use crate::lexicon::{Changes, ColumnRules, FieldChanges, Lexicon, LookUp, TooManyValues};
+use crate::repeats::Repeats;
 use crate::row_codes::{RowCodes, null_rows};
 use crate::rows::Rows;
 use crate::tokenise::Seen;
@@ -21,9 +25,17 @@ pub enum ColumnPlan {
     /// Few values: provisional codes, each distinct text parsed once.
     Codes,
     /// Many numbers: parsed one by one.
-    Numbers,
-    /// Many texts: shortened by these symbols.
-    Text(Arc<SymbolEncoder>),
+    Numbers {
+        /// Whether fields that repeat the one above are parsed once.
+        repeats: bool,
+    },
+    /// Many texts.
+    Text {
+        /// They are shortened by these symbols.
+        encoder: Arc<SymbolEncoder>,
+        /// Whether fields that repeat the one above are encoded once.
+        repeats: bool,
+    },
     /// Many texts where few were expected: kept as they are until the partition is compressed.
     PlainText,
 }
@@ -45,12 +57,15 @@ pub struct ColumnParser {
     rules: ColumnRules,
     plan: ColumnPlan,
     lexicon: Lexicon,
+    rows: usize,
+    /// First row of each value, where a value stands for repeated fields.
+    starts: Vec<u32>,
     codes: RowCodes,
     ints: Vec<i64>,
     wides: Vec<i128>,
     text: EncodedStrings,
     strings: Strings,
-    /// Rows of the fragment that are NULL, where values are not codes.
+    /// Values of the fragment that are NULL, where they are not codes.
     nulls: Vec<u32>,
     scratch: TextScratch,
 }
@@ -67,6 +82,7 @@ struct TextScratch {
 #[derive(Debug, Clone, Copy)]
 pub struct Mark {
     rows: usize,
+    values: usize,
     text_bytes: usize,
 }
 
@@ -77,6 +93,8 @@ impl ColumnParser {
             rules,
             plan,
             lexicon,
+            rows: 0,
+            starts: Vec::new(),
             codes: RowCodes::default(),
             ints: Vec::new(),
             wides: Vec::new(),
@@ -105,26 +123,28 @@ impl ColumnParser {
 
     /// Where the column stands.
     pub fn mark(&self) -> Mark {
-        let rows = match (&self.plan, self.rules.data_type.physical()) {
-            (ColumnPlan::Codes, _) => self.codes.rows(),
-            (ColumnPlan::Text(_), _) => self.text.lengths.len(),
+        let values = match (&self.plan, self.rules.data_type.physical()) {
+            (ColumnPlan::Codes, _) => self.rows,
+            (ColumnPlan::Text { .. }, _) => self.text.lengths.len(),
             (ColumnPlan::PlainText, _) => self.strings.len(),
-            (ColumnPlan::Numbers, Physical::Int) => self.ints.len(),
-            (ColumnPlan::Numbers, _) => self.wides.len(),
+            (ColumnPlan::Numbers { .. }, Physical::Int) => self.ints.len(),
+            (ColumnPlan::Numbers { .. }, _) => self.wides.len(),
         };
-        Mark { rows, text_bytes: self.text.bytes.len() }
+        Mark { rows: self.rows, values, text_bytes: self.text.bytes.len() }
     }
 
     /// Goes back to a mark.
     pub fn truncate(&mut self, mark: Mark) {
+        self.rows = mark.rows;
+        self.starts.truncate(mark.values);
         self.codes.truncate(mark.rows);
-        self.ints.truncate(mark.rows);
-        self.wides.truncate(mark.rows);
-        self.text.lengths.truncate(mark.rows);
+        self.ints.truncate(mark.values);
+        self.wides.truncate(mark.values);
+        self.text.lengths.truncate(mark.values);
         self.text.bytes.truncate(mark.text_bytes);
-        self.strings.ends.truncate(mark.rows);
+        self.strings.ends.truncate(mark.values);
         self.strings.bytes.truncate(self.strings.ends.last().map_or(0, |e| *e as usize));
-        self.nulls.truncate(self.nulls.partition_point(|n| (*n as usize) < mark.rows));
+        self.nulls.truncate(self.nulls.partition_point(|n| (*n as usize) < mark.values));
     }
 
     /// Reads the column's fields of a window; bad ones are told, and count as NULL until the window
@@ -142,38 +162,56 @@ impl ColumnParser {
         seen: &Seen,
         bad: &mut Vec<BadField>,
     ) -> std::result::Result<(), TooManyValues> {
-        let mut tell = |row: usize, error: FieldError| bad.push(BadField { row, column, error });
-        match &self.plan {
-            ColumnPlan::Codes => {
-                let mut changes = Changes::default();
-                changes.collect(rows, std::iter::once(column));
-                return self.parse_changes(
-                    rows,
-                    column,
-                    changes.of(0),
-                    &mut LookUp::default(),
-                    bad,
-                );
-            }
-            ColumnPlan::Text(encoder) => {
-                let encoder = Arc::clone(encoder);
-                self.parse_text(rows, column, seen, Some(&encoder), &mut tell);
-            }
-            ColumnPlan::PlainText => self.parse_text(rows, column, seen, None, &mut tell),
-            ColumnPlan::Numbers => match self.rules.data_type.physical() {
-                Physical::Wide => self.parse_wides(rows, column, &mut tell),
-                _ => self.parse_ints(rows, column, &mut tell),
-            },
+        if self.reads_changes() {
+            let mut changes = Changes::default();
+            changes.collect(rows, std::iter::once(column));
+            let mut scratch = LookUp::default();
+            return self.parse_changes(rows, column, seen, changes.of(0), &mut scratch, bad);
         }
+        self.parse_values(&Fields { rows, column, changed: None }, seen, bad);
         Ok(())
     }
 
-    /// Whether the column is read by [`Self::parse_changes`].
-    pub(crate) fn is_coded(&self) -> bool {
-        matches!(self.plan, ColumnPlan::Codes)
+    fn parse_values(&mut self, fields: &Fields<'_>, seen: &Seen, bad: &mut Vec<BadField>) {
+        let bad_before = bad.len();
+        let column = fields.column;
+        let mut tell = |row: usize, error: FieldError| bad.push(BadField { row, column, error });
+        match &self.plan {
+            ColumnPlan::Text { encoder, .. } => {
+                let encoder = Arc::clone(encoder);
+                self.parse_text(fields, seen, Some(&encoder), &mut tell);
+            }
+            ColumnPlan::Codes | ColumnPlan::PlainText => {
+                self.parse_text(fields, seen, None, &mut tell);
+            }
+            ColumnPlan::Numbers { .. } => match self.rules.data_type.physical() {
+                Physical::Wide => self.parse_wides(fields, &mut tell),
+                _ => self.parse_ints(fields, &mut tell),
+            },
+        }
+        if let Some(changed) = fields.changed {
+            self.starts.extend(changed.iter().map(|row| (self.rows + usize::from(*row)) as u32));
+            // Fields that repeat a bad one are as bad.
+            for i in bad_before..bad.len() {
+                let first = bad[i];
+                let next = changed.partition_point(|row| usize::from(*row) <= first.row);
+                let end = changed.get(next).map_or(fields.rows.count, |row| usize::from(*row));
+                bad.extend((first.row + 1..end).map(|row| BadField { row, ..first }));
+            }
+        }
+        self.rows += fields.rows.count;
     }
 
-    /// Reads a coded column's fields of a block from those that differ from the record before.
+    /// Whether the column is read by [`Self::parse_changes`].
+    pub(crate) fn reads_changes(&self) -> bool {
+        match &self.plan {
+            ColumnPlan::Codes => true,
+            ColumnPlan::Numbers { repeats } | ColumnPlan::Text { repeats, .. } => *repeats,
+            ColumnPlan::PlainText => false,
+        }
+    }
+
+    /// Reads a column's fields of a block from those that differ from the record before.
     ///
     /// # Errors
     /// As [`Self::parse`].
@@ -181,29 +219,32 @@ impl ColumnParser {
         &mut self,
         rows: &Rows<'_>,
         column: usize,
+        seen: &Seen,
         changes: FieldChanges<'_>,
         scratch: &mut LookUp,
         bad: &mut Vec<BadField>,
     ) -> std::result::Result<(), TooManyValues> {
+        if !matches!(self.plan, ColumnPlan::Codes) {
+            self.parse_values(&Fields { rows, column, changed: Some(changes.rows) }, seen, bad);
+            return Ok(());
+        }
         let tell = |row: usize, error: FieldError| bad.push(BadField { row, column, error });
-        self.lexicon.encode(rows, changes, &self.rules, &mut self.codes, scratch, tell)
+        self.lexicon.encode(rows, changes, &self.rules, &mut self.codes, scratch, tell)?;
+        self.rows += rows.count;
+        Ok(())
     }
 
-    fn parse_ints(
-        &mut self,
-        rows: &Rows<'_>,
-        column: usize,
-        tell: &mut impl FnMut(usize, FieldError),
-    ) {
+    fn parse_ints(&mut self, fields: &Fields<'_>, tell: &mut impl FnMut(usize, FieldError)) {
+        let text = fields.rows.text;
         // The type is matched outside the loop, so that each loop holds one parser.
         macro_rules! each {
             ($data_type:expr) => {{
                 let data_type = $data_type;
-                self.ints.reserve(rows.count);
-                rows.for_each_span(column, |row, start, end| {
-                    let value = match parse_int_in(rows.text, start, end, data_type) {
+                self.ints.reserve(fields.len());
+                fields.for_each(|row, start, end| {
+                    let value = match parse_int_in(text, start, end, data_type) {
                         Ok(value) => value,
-                        Err(_) => match self.rules.value(&rows.text[start..end]) {
+                        Err(_) => match self.rules.value(&text[start..end]) {
                             Ok(Some(Value::Int(value))) => value,
                             Ok(_) => {
                                 self.nulls.push(self.ints.len() as u32);
@@ -229,18 +270,14 @@ impl ColumnParser {
         }
     }
 
-    fn parse_wides(
-        &mut self,
-        rows: &Rows<'_>,
-        column: usize,
-        tell: &mut impl FnMut(usize, FieldError),
-    ) {
+    fn parse_wides(&mut self, fields: &Fields<'_>, tell: &mut impl FnMut(usize, FieldError)) {
+        let text = fields.rows.text;
         let data_type = self.rules.data_type;
-        self.wides.reserve(rows.count);
-        rows.for_each_span(column, |row, start, end| {
-            let value = match parse_wide_in(rows.text, start, end, data_type) {
+        self.wides.reserve(fields.len());
+        fields.for_each(|row, start, end| {
+            let value = match parse_wide_in(text, start, end, data_type) {
                 Ok(value) => value,
-                Err(_) => match self.rules.value(&rows.text[start..end]) {
+                Err(_) => match self.rules.value(&text[start..end]) {
                     Ok(Some(Value::Wide(value))) => value,
                     Ok(_) => {
                         self.nulls.push(self.wides.len() as u32);
@@ -258,13 +295,13 @@ impl ColumnParser {
 
     fn parse_text(
         &mut self,
-        rows: &Rows<'_>,
-        column: usize,
+        fields: &Fields<'_>,
         seen: &Seen,
         encoder: Option<&SymbolEncoder>,
         tell: &mut impl FnMut(usize, FieldError),
     ) {
-        let first_row = self.mark().rows;
+        let text = fields.rows.text;
+        let first = self.mark().values;
         let scratch = &mut self.scratch;
         scratch.starts.clear();
         scratch.lengths.clear();
@@ -280,7 +317,7 @@ impl ColumnParser {
             && self.rules.fields.nulls.iter().all(Vec::is_empty);
         if plain {
             let (mut longest, mut empty) = (0, false);
-            rows.for_each_span(column, |_, start, end| {
+            fields.for_each(|_, start, end| {
                 let len = (end - start) as u32;
                 scratch.starts.push(start as u32);
                 scratch.lengths.push(len);
@@ -291,19 +328,19 @@ impl ColumnParser {
                 let null_if_empty = self.rules.nullable && !self.rules.fields.nulls.is_empty();
                 if empty && null_if_empty {
                     let empties = scratch.lengths.iter().enumerate().filter(|(_, l)| **l == 0);
-                    self.nulls.extend(empties.map(|(i, _)| (first_row + i) as u32));
+                    self.nulls.extend(empties.map(|(i, _)| (first + i) as u32));
                 }
-                keep_text(rows.text, scratch, encoder, &mut self.text, &mut self.strings);
+                keep_text(text, scratch, encoder, &mut self.text, &mut self.strings);
                 return;
             }
             scratch.starts.clear();
             scratch.lengths.clear();
         }
-        rows.for_each_span(column, |row, start, end| {
+        fields.for_each(|row, start, end| {
             let before = scratch.copy.len();
-            match self.rules.value(&rows.text[start..end]) {
+            match self.rules.value(&text[start..end]) {
                 Ok(Some(Value::Bytes(bytes))) => scratch.copy.extend_from_slice(&bytes),
-                Ok(_) => self.nulls.push((first_row + row) as u32),
+                Ok(_) => self.nulls.push((first + scratch.starts.len()) as u32),
                 Err(error) => tell(row, error),
             }
             scratch.starts.push(before as u32);
@@ -323,7 +360,7 @@ impl ColumnParser {
         let codes = std::mem::take(&mut self.codes).each();
         self.nulls.extend(null_rows(&codes));
         let value = |c: u16| (c != NULL_CODE).then_some(c as usize);
-        self.plan = ColumnPlan::Numbers;
+        self.plan = ColumnPlan::Numbers { repeats: false };
         match &self.lexicon.dictionary().values {
             Values::Int(v) => {
                 self.ints.extend(codes.iter().map(|c| value(*c).map_or(0, |c| v[c])));
@@ -345,37 +382,77 @@ impl ColumnParser {
     /// # Errors
     /// `Limit` when the text is over 4 GiB.
     pub fn finish(&mut self, dictionary: u32) -> Result<FragmentColumn> {
-        let rows = self.mark().rows;
-        let nulls = std::mem::take(&mut self.nulls);
-        let bitmap = (!nulls.is_empty()).then(|| {
-            let mut bitmap = Bitmap::zeros(rows);
-            for row in &nulls {
-                bitmap.set(*row as usize);
-            }
-            bitmap
-        });
-        let column = match (&self.plan, self.rules.data_type.physical()) {
-            (ColumnPlan::Codes, _) => {
+        let column = match self.plan {
+            ColumnPlan::Codes => {
                 let distinct = self.lexicon.dictionary().values.len();
                 let codes = self.codes.finish(distinct);
                 FragmentColumn::Codes { codes, dictionary, nulls: self.lexicon.has_nulls() }
             }
-            (ColumnPlan::Text(_), _) => {
+            _ if self.reads_changes() => FragmentColumn::Page(self.repeats_page()?),
+            _ => self.plain_column()?,
+        };
+        self.truncate(Mark { rows: 0, values: 0, text_bytes: 0 });
+        Ok(column)
+    }
+
+    fn repeats_page(&self) -> Result<Page> {
+        let (rows, nulls) = (self.rows as u32, self.nulls.as_slice());
+        let repeats = Repeats { starts: &self.starts, rows, nulls };
+        match (&self.plan, self.rules.data_type.physical()) {
+            (ColumnPlan::Text { .. }, _) => repeats.text_page(&self.text),
+            (_, Physical::Int) => Ok(repeats.int_page(&self.ints)),
+            _ => Ok(repeats.wide_page(&self.wides)),
+        }
+    }
+
+    fn plain_column(&mut self) -> Result<FragmentColumn> {
+        let bitmap = (!self.nulls.is_empty()).then(|| {
+            let mut bitmap = Bitmap::zeros(self.rows);
+            for row in &self.nulls {
+                bitmap.set(*row as usize);
+            }
+            bitmap
+        });
+        Ok(match (&self.plan, self.rules.data_type.physical()) {
+            (ColumnPlan::Text { .. }, _) => {
                 FragmentColumn::Page(encode_symbols(&self.text, bitmap.as_ref(), 1)?)
             }
-            (ColumnPlan::PlainText, _) => FragmentColumn::Plain(Plain {
+            (ColumnPlan::Codes | ColumnPlan::PlainText, _) => FragmentColumn::Plain(Plain {
                 values: Values::Bytes(std::mem::take(&mut self.strings)),
                 nulls: bitmap,
             }),
-            (ColumnPlan::Numbers, Physical::Int) => {
+            (ColumnPlan::Numbers { .. }, Physical::Int) => {
                 FragmentColumn::Page(encode_int(&self.ints, bitmap.as_ref()))
             }
-            (ColumnPlan::Numbers, _) => {
+            (ColumnPlan::Numbers { .. }, _) => {
                 FragmentColumn::Page(encode_wide(&self.wides, bitmap.as_ref()))
             }
+        })
+    }
+}
+
+/// The fields of a column to read: all of some records, or those that differ from the one above.
+struct Fields<'a> {
+    rows: &'a Rows<'a>,
+    column: usize,
+    changed: Option<&'a [u16]>,
+}
+
+impl Fields<'_> {
+    fn len(&self) -> usize {
+        self.changed.map_or(self.rows.count, <[u16]>::len)
+    }
+
+    /// Calls `each` with the record, start and end of each field, in order.
+    #[inline(always)]
+    fn for_each(&self, mut each: impl FnMut(usize, usize, usize)) {
+        let Some(changed) = self.changed else {
+            return self.rows.for_each_span(self.column, each);
         };
-        self.truncate(Mark { rows: 0, text_bytes: 0 });
-        Ok(column)
+        for row in changed {
+            let (start, end) = self.rows.span(usize::from(*row), self.column);
+            each(usize::from(*row), start, end);
+        }
     }
 }
 

@@ -12,6 +12,7 @@ mod infer;
 mod lexicon;
 mod plan;
 mod reject;
+mod repeats;
 mod row_codes;
 mod rows;
 mod rules;

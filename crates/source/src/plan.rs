@@ -17,31 +17,44 @@ pub const SAMPLE_ROWS: usize = 8192;
 const NUMBERS_MAX: f64 = 8192.0;
 /// Most distinct texts that are expected to be worth codes.
 const TEXTS_MAX: f64 = 24_000.0;
+/// Numbers of fewer bytes are parsed in the time it takes to compare them.
+const PARSED_ONCE_BYTES: usize = 16;
 
 /// Plans a column from a sample.
 pub fn plan_column(rows: &Rows<'_>, column: usize, data_type: DataType) -> ColumnPlan {
     let count = rows.count.min(SAMPLE_ROWS);
-    let distinct = estimate_distinct(rows, column, count);
+    let Estimate { distinct, repeats } = estimate(rows, column, count);
     match data_type.physical() {
         _ if data_type == DataType::Boolean => ColumnPlan::Codes,
         Physical::Bytes if distinct > TEXTS_MAX => {
             let sample = (0..count).map(|row| rows.field(row, column));
-            ColumnPlan::Text(Arc::new(SymbolEncoder::train(sample)))
+            ColumnPlan::Text { encoder: Arc::new(SymbolEncoder::train(sample)), repeats }
         }
-        Physical::Int | Physical::Wide if distinct > NUMBERS_MAX => ColumnPlan::Numbers,
+        Physical::Int | Physical::Wide if distinct > NUMBERS_MAX => {
+            let bytes: usize = (0..count).map(|row| rows.field(row, column).len()).sum();
+            ColumnPlan::Numbers { repeats: repeats && bytes >= count * PARSED_ONCE_BYTES }
+        }
         _ => ColumnPlan::Codes,
     }
 }
 
-/// Distinct values expected in the whole partition: those seen, and Chao's estimate of the rest
-/// from how many were seen once and twice.
+/// What a sample says of a column.
+struct Estimate {
+    /// Distinct values expected in the whole partition.
+    distinct: f64,
+    /// Whether most fields are the same as the one above.
+    repeats: bool,
+}
+
+/// Counts those seen, and estimates the rest from how many were seen once and twice, after Chao.
 ///
 /// Source: Chao, "Nonparametric Estimation of the Number of Classes in a Population",
 /// Scandinavian Journal of Statistics 11(4), 1984.
-fn estimate_distinct(rows: &Rows<'_>, column: usize, count: usize) -> f64 {
+fn estimate(rows: &Rows<'_>, column: usize, count: usize) -> Estimate {
     let mut hashes: Vec<u64> = (0..count).map(|row| hash(rows.field(row, column))).collect();
     // Lines of one document repeat its values, which says nothing of how many documents there are.
     hashes.dedup();
+    let repeats = hashes.len() * 2 < count;
     hashes.sort_unstable();
     let (mut distinct, mut once, mut twice) = (0u64, 0u64, 0u64);
     for group in hashes.chunk_by(|a, b| a == b) {
@@ -50,9 +63,10 @@ fn estimate_distinct(rows: &Rows<'_>, column: usize, count: usize) -> f64 {
         twice += u64::from(group.len() == 2);
     }
     if count < SAMPLE_ROWS / 8 {
-        return distinct as f64; // too few to say more
+        return Estimate { distinct: distinct as f64, repeats }; // too few to say more
     }
-    distinct as f64 + (once * once) as f64 / (2.0 * (twice + 1) as f64)
+    let unseen = (once * once) as f64 / (2.0 * (twice + 1) as f64);
+    Estimate { distinct: distinct as f64 + unseen, repeats }
 }
 
 fn hash(field: &[u8]) -> u64 {

@@ -22,7 +22,7 @@ use coload_format::page::{
     Page, PageDetail, PageView, decode_text, encode_codes_u16, encode_codes_u32, encode_plain,
     encode_symbols,
 };
-use coload_format::runs::{CodeRuns, shrink_to_runs};
+use coload_format::runs::{RowRuns, expand_runs, shrink_to_runs};
 use coload_format::{
     Bitmap, Dictionary, EncodedStrings, Error, Physical, Plain, Result, SOURCE_PADDING,
     SymbolDecoder, SymbolEncoder, Values,
@@ -205,12 +205,14 @@ fn pack_joined(columns: &[FragmentColumn], joined: JoinedDictionary) -> Partitio
             let distinct = joined.dictionary.len();
             let (runs, values) = match codes.lengths() {
                 Some(lengths) => {
-                    let runs = CodeRuns::of_lengths(lengths, distinct);
+                    let lengths = lengths.iter().map(|l| u32::from(*l)).collect();
+                    let bits = usize::from(width_of(distinct as u64));
+                    let runs = RowRuns::of_lengths(lengths, bits);
                     let values = runs.as_ref().map(|r| r.values(given));
                     (runs, values)
                 }
                 None => {
-                    let runs = CodeRuns::find(given, distinct);
+                    let runs = RowRuns::find(given, distinct);
                     let values =
                         runs.as_ref().map(|r| r.rows().map(|i| given[i]).collect::<Cow<'_, _>>());
                     (runs, values)
@@ -218,7 +220,7 @@ fn pack_joined(columns: &[FragmentColumn], joined: JoinedDictionary) -> Partitio
             };
             let stored = runs.zip(values).and_then(|(runs, values)| {
                 translate(&values, table, &mut translated);
-                runs.store(&encode_codes_u16(&translated, null))
+                runs.store_codes(&encode_codes_u16(&translated, null))
             });
             Some(stored.unwrap_or_else(|| {
                 translate(codes.of_rows(&mut scratch), table, &mut translated);
@@ -364,6 +366,7 @@ pub(crate) fn decode_page(
     physical: Physical,
 ) -> Result<Plain> {
     let mut plain = Plain::empty(physical);
+    let page = expand_runs(page)?;
     let view = page.view()?;
     let blocks = match &view {
         PageView::Int(b) | PageView::Wide(b) | PageView::Text(b) => b,

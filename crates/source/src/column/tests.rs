@@ -1,0 +1,89 @@
+//! Repeated fields read once give the rows that reading each gives.
+#![allow(clippy::unwrap_used)]
+
+use coload_format::runs::expand_runs;
+use proptest::prelude::*;
+
+use super::*;
+use crate::TEXT_PADDING;
+use crate::field::FieldRules;
+use crate::tokenise::{Separators, tokenise};
+
+/// Reads one column of a file, in blocks of `block` records: its page and the bad fields.
+fn read(
+    fields: &[String],
+    plan: ColumnPlan,
+    data_type: DataType,
+    block: usize,
+) -> (Page, Vec<BadField>) {
+    let rules = ColumnRules {
+        data_type,
+        nullable: true,
+        fields: FieldRules { quote: Some(b'"'), escape: None, nulls: vec![b"".to_vec()] },
+    };
+    let lexicon = Lexicon::new(data_type.physical());
+    let mut parser = ColumnParser::new(rules, plan, lexicon);
+    let mut bad = Vec::new();
+    for (number, part) in fields.chunks(block).enumerate() {
+        let mut text = vec![b'\n'];
+        part.iter().for_each(|f| text.extend_from_slice(format!("{f}|\n").as_bytes()));
+        let end = text.len();
+        text.extend([0; TEXT_PADDING]);
+        let separators = Separators { delimiter: b'|', quote: Some(b'"'), escape: None };
+        let mut ends = vec![0];
+        let seen = tokenise(&text, 1, end, separators, &mut ends);
+        let rows = Rows { text: &text, ends: &ends, stride: 2, count: part.len(), fields: 1 };
+        let mut now = Vec::new();
+        // As after a bad record: the block is read, given up and read again.
+        let mark = parser.mark();
+        parser.parse(&rows, 0, &seen, &mut now).unwrap();
+        parser.truncate(mark);
+        now.clear();
+        parser.parse(&rows, 0, &seen, &mut now).unwrap();
+        now.sort_by_key(|b| b.row);
+        bad.extend(now.iter().map(|b| BadField { row: b.row + number * block, ..*b }));
+    }
+    let FragmentColumn::Page(page) = parser.finish(0).unwrap() else { panic!("not a page") };
+    (page, bad)
+}
+
+fn plans(data_type: DataType, fields: &[String]) -> [ColumnPlan; 2] {
+    [false, true].map(|repeats| match data_type.physical() {
+        Physical::Bytes => {
+            let sample = fields.iter().map(String::as_bytes);
+            ColumnPlan::Text { encoder: Arc::new(SymbolEncoder::train(sample)), repeats }
+        }
+        _ => ColumnPlan::Numbers { repeats },
+    })
+}
+
+fn field() -> impl Strategy<Value = String> {
+    prop_oneof![
+        4 => (0u32..5000).prop_map(|n| format!("{}.{:02}", n * 7919 % 5000, n % 100)),
+        1 => Just(String::new()),
+        1 => Just("1.5".to_owned()),
+        1 => Just("1.50".to_owned()),
+        1 => Just("\"1.50\"".to_owned()),
+        1 => Just("no number".to_owned()),
+        1 => Just("a text that is longer than a key".to_owned()),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn repeated_fields_are_rows(
+        runs in prop::collection::vec((field(), prop_oneof![1usize..3, 1usize..900]), 1..60),
+        block in 1usize..512,
+        data_type in prop_oneof![
+            Just(DataType::Decimal { precision: 9, scale: 2 }),
+            Just(DataType::Decimal { precision: 30, scale: 2 }),
+            Just(DataType::Varchar(None)),
+        ],
+    ) {
+        let repeat = |(f, n): &(String, usize)| std::iter::repeat_n(f.clone(), *n);
+        let fields: Vec<String> = runs.iter().flat_map(repeat).collect();
+        let [each, once] = plans(data_type, &fields).map(|p| read(&fields, p, data_type, block));
+        prop_assert_eq!(expand_runs(&once.0).unwrap(), each.0);
+        prop_assert_eq!(once.1, each.1);
+    }
+}
