@@ -148,7 +148,7 @@ impl<'a> Lab<'a> {
     fn columns_of(&self, kind: usize) -> Vec<usize> {
         let kind_of = |plan: &ColumnPlan| match plan {
             ColumnPlan::Codes => 0,
-            ColumnPlan::Numbers => 1,
+            ColumnPlan::Numbers { .. } => 1,
             _ => 2,
         };
         (0..self.plans.len()).filter(|i| kind_of(&self.plans[*i]) == kind).collect()
@@ -231,7 +231,7 @@ impl<'a> Lab<'a> {
             .map(|(i, column)| {
                 let dictionaries = std::slice::from_ref(&parsed.1[i]);
                 let encoder = match &self.plans[i] {
-                    ColumnPlan::Text(encoder) => Some(&**encoder),
+                    ColumnPlan::Text { encoder, .. } => Some(&**encoder),
                     _ => None,
                 };
                 let sorted =

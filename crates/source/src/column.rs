@@ -446,12 +446,11 @@ impl Fields<'_> {
     /// Calls `each` with the record, start and end of each field, in order.
     #[inline(always)]
     fn for_each(&self, mut each: impl FnMut(usize, usize, usize)) {
-        let Some(changed) = self.changed else {
-            return self.rows.for_each_span(self.column, each);
-        };
-        for row in changed {
-            let (start, end) = self.rows.span(usize::from(*row), self.column);
-            each(usize::from(*row), start, end);
+        // One call, so that it is inlined.
+        for i in 0..self.len() {
+            let row = self.changed.map_or(i, |changed| usize::from(changed[i]));
+            let (start, end) = self.rows.span(row, self.column);
+            each(row, start, end);
         }
     }
 }
