@@ -4,7 +4,7 @@ use std::path::Path;
 #[cfg(feature = "sql")]
 use std::sync::OnceLock;
 
-use coload_format::Result;
+use coload_format::{Error, Result};
 use coload_load::{LoadOptions, LoadReport};
 #[cfg(feature = "sql")]
 use coload_serve::{Database, DatabaseOptions, arrow::record_batch::RecordBatch};
@@ -51,6 +51,19 @@ impl Coload {
     /// # Errors
     /// `Invalid` when an input cannot be opened, is no delimited text, or does not tell its columns.
     pub fn plan(&self, request: &LoadRequest) -> Result<LoadPlan> {
+        self.plan_unless_empty(request)?.ok_or_else(|| {
+            Error::Invalid(format!(
+                "{} holds no record, so that its columns cannot be told: give --columns or --schema",
+                request.inputs.join(", ")
+            ))
+        })
+    }
+
+    /// [`Coload::plan`]; `None` when all inputs are empty, and nothing else tells the columns.
+    ///
+    /// # Errors
+    /// As [`Coload::plan`].
+    pub fn plan_unless_empty(&self, request: &LoadRequest) -> Result<Option<LoadPlan>> {
         plan(&self.store, request)
     }
 

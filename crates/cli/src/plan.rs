@@ -79,8 +79,8 @@ pub fn sniff_input(name: &str, given: &GivenDialect, sample_bytes: usize) -> Res
     sniff(&input.name, &sample, end, given, None)
 }
 
-/// Plans a load into `store`.
-pub(crate) fn plan(store: &Store, request: &LoadRequest) -> Result<LoadPlan> {
+/// Plans a load into `store`; `None` when all inputs are empty, and nothing else tells the columns.
+pub(crate) fn plan(store: &Store, request: &LoadRequest) -> Result<Option<LoadPlan>> {
     let inputs = expand_inputs(&request.inputs)?;
     let Some(first) = inputs.first() else {
         return Err(Error::Invalid("no input: name a file, a glob, or -".to_owned()));
@@ -92,12 +92,36 @@ pub(crate) fn plan(store: &Store, request: &LoadRequest) -> Result<LoadPlan> {
         // The load refuses a stream among other inputs, and says so.
         _ => None,
     };
-    let (sample, end) = sample(first, stream.as_ref(), request.sample_bytes)?;
-    let sniffed = sniff(&first.name, &sample, end, &request.dialect, schema.as_ref())?;
+    let (name, sample, end) = first_text(&inputs, stream.as_ref(), request.sample_bytes)?;
+    if schema.is_none() && end == SampleEnd::Whole && is_blank(&sample) {
+        return Ok(None);
+    }
+    let sniffed = sniff(name, &sample, end, &request.dialect, schema.as_ref())?;
     let mut options = LoadOptions::new(inputs, table, sniffed.schema, sniffed.dialect);
     options.mode = request.mode;
     options.stream = stream;
-    Ok(LoadPlan { options, schema_from, evidence: sniffed.evidence })
+    Ok(Some(LoadPlan { options, schema_from, evidence: sniffed.evidence }))
+}
+
+/// The first bytes of the first input that has any but line ends.
+fn first_text<'a>(
+    inputs: &'a [InputFile],
+    stream: Option<&OpenedStream>,
+    bytes_max: usize,
+) -> Result<(&'a str, Vec<u8>, SampleEnd)> {
+    let mut first = None;
+    for input in inputs {
+        let (text, end) = sample(input, stream, bytes_max)?;
+        if end == SampleEnd::Cut || !is_blank(&text) {
+            return Ok((&input.name, text, end));
+        }
+        first.get_or_insert((input.name.as_str(), text, end));
+    }
+    first.ok_or_else(|| Error::Invalid("no input: name a file, a glob, or -".to_owned()))
+}
+
+fn is_blank(text: &[u8]) -> bool {
+    text[coload_source::bom_len(text)..].iter().all(|byte| matches!(byte, b'\n' | b'\r'))
 }
 
 fn known_schema(

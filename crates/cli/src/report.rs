@@ -88,6 +88,10 @@ pub fn json(report: &LoadReport, dialect: &Dialect) -> String {
     text
 }
 
+/// The report of a load whose inputs are empty, and do not tell any columns.
+pub const JSON_OF_NOTHING: &str = "{ \"table\": null, \"records\": 0, \"rows\": 0, \"rejects\": 0, \
+     \"bytes_stored\": 0, \"files\": [], \"columns\": [], \"first_rejects\": [] }\n";
+
 /// The dialect as the flags that give it.
 pub fn dialect_json(dialect: &Dialect) -> Value {
     let mut json = serde_json::Map::new();

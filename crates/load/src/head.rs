@@ -72,6 +72,11 @@ impl Head {
         Ok((at, lines))
     }
 
+    /// Whether how a record is read may depend on what follows it.
+    pub fn looks_ahead(&self) -> bool {
+        self.rules.is_exotic() || self.rules.is_forgiving()
+    }
+
     /// Whether lines at the end are not read.
     pub fn has_footer(&self) -> bool {
         self.footer > 0
@@ -102,7 +107,7 @@ impl Head {
 
     /// End of the last whole record in the first `end` bytes of `text`, which starts at a record.
     pub fn last_record_end(&self, text: &mut Vec<u8>, end: usize) -> usize {
-        if self.rules.is_exotic() || self.rules.is_forgiving() {
+        if self.looks_ahead() {
             return self.last_careful_record_end(&text[..end]);
         }
         let separators = self.rules.separators;

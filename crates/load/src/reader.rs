@@ -161,14 +161,15 @@ impl WindowReader {
         parser: &mut ChunkParser,
         tick: &dyn Fn(u64, u64),
     ) -> PieceSpan {
-        let Part { file, text: bytes, offset, .. } = part;
-        let (file, offset) = (*file, *offset);
+        let Part { file, text: bytes, end, offset, .. } = part;
+        let (file, end, offset) = (*file, *end, *offset);
         let rows = parser.rows() as u64;
         let mut window = WINDOW_BYTES;
-        let mut at = 0;
+        let (mut at, mut short) = (0, false);
         loop {
             let mut have = window.min(bytes.len() - at);
-            let last = at + have == bytes.len();
+            let all = at + have == bytes.len();
+            let last = all && (end == bytes.len() || short);
             self.buffer.resize((2 + have + TEXT_PADDING).max(self.buffer.len()), 0);
             self.buffer[1..1 + have].copy_from_slice(&bytes[at..at + have]);
             if last && self.buffer[have] != b'\n' {
@@ -181,7 +182,7 @@ impl WindowReader {
                 start: 1,
                 end: 1 + have,
                 offset: offset + at as u64,
-                limit: usize::MAX,
+                limit: if end == bytes.len() { usize::MAX } else { end - at + 1 },
                 last: if last { LastWindow::Yes } else { LastWindow::No },
             });
             let used = consumed.end - 1;
@@ -192,11 +193,13 @@ impl WindowReader {
             }
             if consumed.short {
                 window *= 2;
+                // As the chunk was cut after whole records, this does not happen.
+                short = all;
             }
         }
         let mended = parser.take_mended();
         let (rejects, lines) = parser.end_piece();
-        let (rows, end) = (parser.rows() as u64 - rows, offset + bytes.len() as u64);
+        let (rows, end) = (parser.rows() as u64 - rows, offset + end as u64);
         PieceSpan { file, start: offset, end, rows, lines, rejects, mended, whole: Whole::Yes }
     }
 }

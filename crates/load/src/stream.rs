@@ -59,6 +59,8 @@ pub struct Part {
     pub file: usize,
     /// The text; the last record of an input may lack its newline.
     pub text: Vec<u8>,
+    /// Where its records end. What follows tells how the last of them are read, and comes again.
+    pub end: usize,
     /// Where it stands in the text of the input.
     pub offset: u64,
     /// Lines before the first record, if these are the first records of the input.
@@ -268,12 +270,14 @@ impl Cutter {
                 tail.reserve(self.chunk_bytes.min(16 * BLOCK_BYTES) + BLOCK_BYTES);
                 tail.extend_from_slice(&self.rest[end..]);
             }
-            self.rest.truncate(end);
+            if !self.head.looks_ahead() {
+                self.rest.truncate(end);
+            }
             let text = std::mem::replace(&mut self.rest, tail);
             let (file, offset) = (self.file, self.offset);
             self.offset += end as u64;
             self.target = self.target.saturating_sub(end);
-            self.parts.push(Part { file, text, offset, data_line: self.data_line.take() });
+            self.parts.push(Part { file, text, end, offset, data_line: self.data_line.take() });
             return Ok((!whole || self.target == 0).then(|| self.emit()));
         }
         if !self.parts.is_empty() {

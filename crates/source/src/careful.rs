@@ -59,6 +59,20 @@ pub struct CarefulRecord {
     pub comment: bool,
 }
 
+impl CarefulField {
+    /// Whether it is taken as it stands.
+    pub fn is_regular(&self) -> bool {
+        self.form == FieldForm::Regular
+    }
+}
+
+impl CarefulRecord {
+    /// Whether its quotes went astray, and were not taken for text.
+    pub fn is_faulty(&self) -> bool {
+        self.fault != Fault::None
+    }
+}
+
 /// What is wrong with the quotes of a record.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Fault {
@@ -147,6 +161,11 @@ impl Scan<'_> {
         }
     }
 
+    /// Whether text follows a closing quote; the carriage return of a line end is none.
+    fn strays(&self, closed: usize, end: usize, ends_line: bool) -> bool {
+        closed != end && !(ends_line && self.text[closed..end] == *b"\r")
+    }
+
     fn read_strictly(&self, start: usize, out: &mut CarefulRecord) -> Reading {
         let separators = self.rules.separators;
         let (mut at, mut field) = (start, start);
@@ -185,11 +204,11 @@ impl Scan<'_> {
                 Mark::NeedsMore => return Reading::NeedsMore,
                 Mark::Delimiter(length) | Mark::LineEnd(length) => length,
             };
-            if closed.take().is_some_and(|end| end != at && self.text[end..at] != *b"\r") {
+            let ends_line = matches!(self.mark(at), Mark::LineEnd(_));
+            if closed.take().is_some_and(|end| self.strays(end, at, ends_line)) {
                 out.fault = Fault::Stray;
             }
             out.fields.push(CarefulField { start: field, end: at, form: FieldForm::Regular });
-            let ends_line = matches!(self.mark(at), Mark::LineEnd(_));
             at += length;
             field = at;
             if ends_line {
@@ -200,7 +219,7 @@ impl Scan<'_> {
         if !self.last {
             return Reading::NeedsMore;
         }
-        let stray = closed.is_some_and(|end| end != at);
+        let stray = closed.is_some_and(|end| self.strays(end, at, true));
         out.fault = match out.fault {
             _ if quoted => Fault::Open,
             _ if stray => Fault::Stray,
@@ -225,8 +244,8 @@ impl Scan<'_> {
             Reading::NeedsMore => Strict::Broken,
             Reading::Whole if out.fault != Fault::None => Strict::Broken,
             Reading::Whole => {
-                let lines = self.count_line_ends(start, out.next);
-                if lines <= 1 || self.rules.takes(out.fields.len()) {
+                let one_line = self.count_line_ends(start, out.end) == 0;
+                if one_line || self.rules.takes(out.fields.len()) {
                     return Reading::Whole;
                 }
                 Strict::WrongCount

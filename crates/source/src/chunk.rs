@@ -18,7 +18,7 @@ use coload_transform::Fragment;
 pub use careful::{MENDED_TOLD_MAX, Mended, Mending};
 
 use crate::column::{BadField, ColumnParser};
-use crate::dialect::InvalidBytes;
+use crate::dialect::{InvalidBytes, Quotes};
 use crate::field::FieldError;
 use crate::lexicon::{BLOCK_ROWS, Changes, LookUp, TooManyValues};
 use crate::rows::Rows;
@@ -201,6 +201,12 @@ impl ChunkParser {
         if replace && seen.non_ascii && std::str::from_utf8(text).is_err() {
             return false;
         }
+        if self.rules.policies.quotes == Quotes::Lenient
+            && seen.quote
+            && self.has_return_after_quote(text)
+        {
+            return false;
+        }
         let stride = self.rules.fields_written() as usize;
         let rows = Rows {
             text: window.text,
@@ -210,6 +216,13 @@ impl ChunkParser {
             fields: self.rules.fields,
         };
         is_regular(&rows, None)
+    }
+
+    /// Whether a carriage return that ends no line follows a quote: the tokeniser does not tell that from
+    /// a stray quote.
+    fn has_return_after_quote(&self, text: &[u8]) -> bool {
+        let Some(quote) = self.rules.separators.quote else { return false };
+        memchr::memmem::find_iter(text, &[quote, b'\r']).any(|at| text.get(at + 2) != Some(&b'\n'))
     }
 
     /// Finds the last whole record of the chunk in the window.

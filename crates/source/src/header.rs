@@ -121,7 +121,15 @@ fn by_rows(
             false => (Header::Absent, "the only record does not look like names"),
         };
     }
-    let forms = infer_columns(rows, columns, nulls);
+    // Names that come again whole are those of another table behind the first.
+    let is_row = |row: &&Vec<Field<'_>>| {
+        row.len() != first.len() || row.iter().zip(first).any(|(a, b)| a.text != b.text)
+    };
+    let others: Vec<Vec<Field<'_>>> = match recurs(first, rows) {
+        true => rows.iter().filter(is_row).cloned().collect(),
+        false => Vec::new(),
+    };
+    let forms = infer_columns(if others.is_empty() { rows } else { &others }, columns, nulls);
     let types: Vec<DataType> = forms.iter().map(|forms| forms.data_type(end)).collect();
     let (fit, misfit) = count_fits(first, &types, nulls);
     if fit + misfit > 0 {

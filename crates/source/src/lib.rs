@@ -20,7 +20,9 @@ mod sample;
 mod sniff;
 mod tokenise;
 
-pub use careful::{CarefulRecord, Reading, count_line_ends, first_line, read_record};
+pub use careful::{
+    CarefulField, CarefulRecord, Reading, count_line_ends, field_text, first_line, read_record,
+};
 pub use chunk::{
     BadRecord, ChunkParser, Consumed, LastWindow, MENDED_TOLD_MAX, Mended, Mending, ParseTime,
     RejectedRecord, Sample, Window,

@@ -30,7 +30,7 @@ const SCHEMA_SAMPLE_BYTES: usize = 64 << 10;
 /// The NULL of PostgreSQL's and MySQL's exports, which is nothing else.
 const BACKSLASH_N: &[u8] = b"\\N";
 /// Of this many records at most one is dirty where policies are chosen by what is seen: with more of
-/// them the number of columns is in doubt.
+/// them the number of columns is in doubt, unless something else tells it.
 const CLEAN_FOR_EACH_DIRTY: usize = 10;
 
 /// What was found out.
@@ -91,7 +91,7 @@ pub fn sniff(
     dialect.header_rows = header_rows.max(1) as u64;
     let (header, rows) = records.split_at(header_rows.min(records.len()));
     if schema.is_none() {
-        choose_ragged(rows, columns, trailing, &mut dialect, given, &mut evidence);
+        choose_ragged(header, rows, columns, &mut dialect, given, &mut evidence);
     }
     let schema = match schema {
         Some(schema) => {
@@ -181,41 +181,53 @@ fn reread<'a>(
     evidence: &mut Vec<String>,
 ) -> Records<'a> {
     let count = records.records.len();
-    if dialect.quote.is_some()
-        && given.policies.quotes.is_none()
-        && schema.is_none()
-        && records.faults > 0
-        && records.faults * CLEAN_FOR_EACH_DIRTY <= count
-    {
-        dialect.policies.quotes = Quotes::Lenient;
-        evidence.push(format!(
-            "quotes: {} of the first {count} records have stray ones, which are text (--quotes strict \
-             says otherwise)",
-            records.faults
-        ));
+    if dialect.quote.is_none() || records.faults == 0 {
+        return records;
     }
-    match dialect.policies.quotes {
-        Quotes::Lenient if records.faults > 0 => {
-            split_as_loaded(rows, end, &dialect.record_rules(fields))
-        }
-        _ => records,
+    match given.policies.quotes {
+        Some(Quotes::Strict) => return records,
+        Some(Quotes::Lenient) => {}
+        None if schema.is_some() => return records,
+        None => dialect.policies.quotes = Quotes::Lenient,
     }
+    let mended = split_as_loaded(rows, end, &dialect.record_rules(fields));
+    if given.policies.quotes == Some(Quotes::Lenient) {
+        return mended;
+    }
+    let few = records.faults * CLEAN_FOR_EACH_DIRTY <= count;
+    let agree = mended.records.iter().filter(|record| record.len() == fields).count();
+    let dirty = mended.records.len() - agree;
+    if !few && (fields < 2 || dirty * CLEAN_FOR_EACH_DIRTY > mended.records.len()) {
+        dialect.policies.quotes = Quotes::Strict;
+        return records;
+    }
+    evidence.push(format!(
+        "quotes: {} of the first {count} records have stray ones, which are text (--quotes strict says \
+         otherwise)",
+        mended.faults
+    ));
+    mended
 }
 
-/// Missing fields and empty ones too many are mended where few records have them.
+/// Missing fields and empty ones too many are mended where few records have them, or a header tells how
+/// many there are.
 fn choose_ragged(
+    header: &[Vec<Field<'_>>],
     rows: &[Vec<Field<'_>>],
     columns: usize,
-    trailing: Trailing,
     dialect: &mut Dialect,
     given: &GivenDialect,
     evidence: &mut Vec<String>,
 ) {
-    let written = columns + usize::from(trailing == Trailing::Delimiter);
+    let written = columns + usize::from(dialect.trailing == Trailing::Delimiter);
     let fits = |row: &&Vec<Field<'_>>| row.len() == columns || row.len() == written;
     let ragged = rows.len() - rows.iter().filter(fits).count();
-    if given.policies.ragged.is_some() || ragged == 0 || ragged * CLEAN_FOR_EACH_DIRTY > rows.len()
-    {
+    if given.policies.ragged.is_some() || ragged == 0 {
+        return;
+    }
+    // Names that are as many leave no doubt about the columns.
+    let named = header.first().is_some_and(|names| fits(&names) && columns > 1);
+    if !named && ragged * CLEAN_FOR_EACH_DIRTY > rows.len() {
         return;
     }
     dialect.policies.ragged = Ragged::Pad;

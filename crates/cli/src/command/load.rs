@@ -22,18 +22,28 @@ use crate::report;
 /// `Usage` when flags contradict each other, `Failed` when nothing was loaded.
 pub fn run(args: &LoadArgs) -> Done {
     let request = request(args)?;
-    let (report, dialect) = load(args, &request)?;
+    let Some((report, dialect)) = load(args, &request)? else {
+        say(&format!(
+            "nothing to load, and no table made: {} holds no record that tells the columns; give \
+             --columns or --schema to make the table",
+            args.inputs.join(", ")
+        ));
+        return print(match args.report {
+            ReportForm::Text => "",
+            ReportForm::Json => report::JSON_OF_NOTHING,
+        });
+    };
     print(&match args.report {
         ReportForm::Text => report::text(&report),
         ReportForm::Json => report::json(&report, &dialect),
     })
 }
 
-fn load(args: &LoadArgs, request: &LoadRequest) -> Done<(LoadReport, Dialect)> {
+fn load(args: &LoadArgs, request: &LoadRequest) -> Done<Option<(LoadReport, Dialect)>> {
     // Looked at first, so that a name that is wrong makes no store.
     expand_inputs(&args.inputs)?;
     let store = Coload::create_or_open(&args.into)?;
-    let mut plan = store.plan(request)?;
+    let Some(mut plan) = store.plan_unless_empty(request)? else { return Ok(None) };
     tell_inferred(&plan);
     plan.options.max_rejects = args.max_rejects;
     plan.options.rejects_file = args.rejects.clone();
@@ -43,7 +53,7 @@ fn load(args: &LoadArgs, request: &LoadRequest) -> Done<(LoadReport, Dialect)> {
     plan.options.progress = bar.callback();
     let loaded = store.load(&plan.options);
     bar.clear();
-    Ok((loaded?, plan.options.dialect))
+    Ok(Some((loaded?, plan.options.dialect)))
 }
 
 fn request(args: &LoadArgs) -> Done<LoadRequest> {

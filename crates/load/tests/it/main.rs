@@ -6,6 +6,7 @@
 mod bad_input;
 mod child;
 mod crash;
+mod dirty;
 mod merge;
 mod model;
 mod pipeline;

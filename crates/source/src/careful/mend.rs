@@ -207,6 +207,9 @@ impl Scan<'_> {
         let Some(quote) = self.rules.separators.quote else { return Outcome::Read };
         let Some(readings) = self.follow(start, quote, end) else { return Outcome::NeedsMore };
         match &readings.best {
+            Some(best) if strict == Strict::Broken && self.swallows_record(start, best) => {
+                Outcome::NothingFits
+            }
             Some(best) if strict == Strict::Broken || best.cost < WRONG_COUNT_COST => {
                 out.fields.clear();
                 let mut ended = best.last_ended;
@@ -222,6 +225,25 @@ impl Scan<'_> {
             _ if strict == Strict::WrongCount => Outcome::Read,
             _ => Outcome::NothingFits,
         }
+    }
+
+    /// Whether a reading takes a line into a field that is a record by itself.
+    fn swallows_record(&self, start: usize, best: &Best) -> bool {
+        let known = Scan { text: &self.text[..best.next], last: true, rules: self.rules };
+        let mut record = CarefulRecord::default();
+        let mut at = start;
+        while let Some((_, next)) = known.line(at).filter(|(_, next)| *next < best.next) {
+            at = next;
+            let Some((_, end)) = known.line(at) else { return false };
+            let line = Scan { text: &self.text[..end], ..known };
+            record.fields.clear();
+            record.fault = Fault::None;
+            line.read_strictly(at, &mut record);
+            if record.fault == Fault::None && self.rules.takes(record.fields.len()) {
+                return true;
+            }
+        }
+        false
     }
 
     /// Follows all readings until none can become cheaper than the best; `None` where more text is

@@ -70,6 +70,15 @@ fn lenient_quotes_are_text_where_that_makes_the_fields_right() {
 }
 
 #[test]
+fn a_line_that_is_a_record_by_itself_is_not_swallowed() {
+    check(
+        "a,\"b\"c\n1,2,\"x\"\n3,4,\"y\"\n",
+        &rules(3, Quotes::Lenient),
+        &[&["a", "\"b\"c"], &["1", "2", "x"], &["3", "4", "y"]],
+    );
+}
+
+#[test]
 fn a_record_that_no_reading_fits_ends_with_its_line() {
     let rules = rules(2, Quotes::Lenient);
     let found = read_all("\"a\" b\" c\n1,2\n", &rules);

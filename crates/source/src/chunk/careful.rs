@@ -88,6 +88,8 @@ const SEEN_ALL: Seen =
 struct Sorted {
     /// Offset in the input, start and end in the window of each record that was kept.
     spans: Vec<(u64, usize, usize)>,
+    /// Kind, line and offset of what was mended.
+    mended: Vec<(Mending, u64, u64)>,
     lines: u64,
     end: usize,
 }
@@ -115,11 +117,20 @@ impl ChunkParser {
         };
         let rejects = self.rejects.len();
         self.read_regular(&rows, &SEEN_ALL, &|| kept.places.clone());
-        for reject in &mut self.rejects[rejects..] {
+        let rejected = &mut self.rejects[rejects..];
+        for reject in rejected.iter_mut() {
             let found = sorted.spans.binary_search_by_key(&reject.offset, |(offset, ..)| *offset);
             if let Ok(found) = found {
                 let (_, start, end) = sorted.spans[found];
                 reject.raw = window.text[start..end].to_vec();
+            }
+        }
+        let mut offsets: Vec<u64> = rejected.iter().map(|reject| reject.offset).collect();
+        offsets.sort_unstable();
+        for (mending, line, offset) in sorted.mended {
+            // What was mended in vain is told by its reject.
+            if offsets.binary_search(&offset).is_err() {
+                self.mended.add(mending, line, offset);
             }
         }
         self.lines += sorted.lines;
@@ -148,7 +159,7 @@ impl ChunkParser {
             let offset = window.offset + (at - window.start) as u64;
             let place = Place { line: sorted.lines, offset };
             let raw = &text[at..record.end];
-            match self.take(text, &mut record, raw, place, &mut kept) {
+            match self.take(text, &mut record, raw, place, &mut kept, &mut sorted.mended) {
                 None => sorted.spans.push((offset, at, at + raw.len())),
                 Some(Ok(())) => {}
                 Some(Err(reason)) => self.rejects.push(RejectedRecord {
@@ -169,12 +180,13 @@ impl ChunkParser {
 
     /// Keeps a record (`None`), passes over it, or says what is wrong.
     fn take(
-        &mut self,
+        &self,
         text: &[u8],
         record: &mut CarefulRecord,
         raw: &[u8],
         place: Place,
         kept: &mut Kept,
+        mended: &mut Vec<(Mending, u64, u64)>,
     ) -> Option<Result<(), BadRecord>> {
         if record.comment || raw.is_empty() && self.rules.fields > 1 {
             return Some(Ok(()));
@@ -186,14 +198,18 @@ impl ChunkParser {
         let line = self.lines + place.line;
         match fit(&mut record.fields, &self.rules) {
             Fit::Whole => {}
-            Fit::Mended(mending) => self.mended.add(mending, line, place.offset),
+            // Where its fields end is in doubt, so none is left out and none added.
+            Fit::Mended(_) if record.fault == Fault::Stray => {
+                return Some(Err(BadRecord::FieldCount { found }));
+            }
+            Fit::Mended(mending) => mended.push((mending, line, place.offset)),
             Fit::Bad => return Some(Err(BadRecord::FieldCount { found })),
         }
         if record.fields.iter().any(|f| f.form != FieldForm::Regular) {
-            self.mended.add(Mending::Requoted, line, place.offset);
+            mended.push((Mending::Requoted, line, place.offset));
         }
         if kept.push_careful(text, &record.fields, &self.rules, place) {
-            self.mended.add(Mending::Replaced, line, place.offset);
+            mended.push((Mending::Replaced, line, place.offset));
         }
         None
     }

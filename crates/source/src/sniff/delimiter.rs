@@ -88,7 +88,10 @@ fn best_attempt<'a>(head: &[u8], attempt: impl Fn(&[u8]) -> Attempt<'a>) -> Atte
     for delimiter in unusual_delimiters(head) {
         let next = attempt(&delimiter);
         let share = share_of_usual(&next.records.records, UNUSUAL_FIELDS_MIN);
-        if share >= SURE_SHARE && next.score > best.score && !is_one_value(&next, &delimiter) {
+        if share >= SURE_SHARE
+            && next.score > best.score
+            && !is_inside_values(head, &next, &delimiter)
+        {
             best = next;
         }
     }
@@ -106,17 +109,27 @@ fn share_of_usual(records: &[Vec<Field<'_>>], fields_min: usize) -> f64 {
     }
 }
 
-/// Whether the records are single values, such as times, that the delimiter is a part of.
-fn is_one_value(attempt: &Attempt<'_>, delimiter: &[u8]) -> bool {
+/// Whether the delimiter stands inside values, such as times and URLs.
+fn is_inside_values(head: &[u8], attempt: &Attempt<'_>, delimiter: &[u8]) -> bool {
     let joined = |record: &Vec<Field<'_>>| {
         record.iter().map(|field| field.text.as_ref()).collect::<Vec<_>>().join(delimiter)
     };
     let records = &attempt.records.records;
     let values = records.iter().filter(|r| has_form(&joined(r))).count();
-    let is_short =
-        |field: &Field<'_>| field.text.len() <= 2 && field.text.iter().all(u8::is_ascii_digit);
-    let clocks = records.iter().filter(|record| record.iter().all(is_short)).count();
-    delimiter == b":" && clocks * 2 > records.len() || values * 2 > records.len()
+    if values * 2 > records.len() {
+        return true;
+    }
+    if delimiter != b":" {
+        return false;
+    }
+    let (mut all, mut inside) = (0, 0);
+    for at in memchr::memchr_iter(b':', head) {
+        let digit = |at: usize| head.get(at).is_some_and(u8::is_ascii_digit);
+        let in_time = at > 1 && digit(at - 1) && digit(at + 1) && digit(at + 2);
+        all += 1;
+        inside += usize::from(in_time || head[at + 1..].starts_with(b"//"));
+    }
+    inside * 2 > all
 }
 
 /// Characters that stand in most lines and are no part of words and numbers, the most frequent

@@ -101,6 +101,61 @@ fn quotes_are_found() {
 }
 
 #[test]
+fn stray_quotes_are_text_where_the_fields_agree_then() {
+    let text = "1,'it's a','b'\n2,'won't','c, d'\n3,'e','f'\n4,'can't','g'\n";
+    let found = sniff_whole(text);
+    assert_eq!(
+        (found.dialect.quote, found.dialect.policies.quotes),
+        (Some(b'\''), Quotes::Lenient)
+    );
+    assert_eq!(found.schema.len(), 3);
+}
+
+#[test]
+fn lines_before_the_table_and_several_header_rows_are_found() {
+    let text = "Sales of May\n\nid,amount,day\n1,2.5,2024-05-01\n2,3.5,2024-05-02\n";
+    let found = sniff_whole(text);
+    assert_eq!((found.dialect.skip, found.dialect.header_rows), (2, 1), "{:?}", found.evidence);
+    let text = "amount,day\nin EUR,of sale\n1.5,2024-05-01\n2.5,2024-05-02\n";
+    let found = sniff_whole(text);
+    assert_eq!(found.dialect.header_records(), 2);
+    assert_eq!(columns(&found.schema), "\"amount in EUR\" DECIMAL(18,1), \"day of sale\" DATE");
+}
+
+#[test]
+fn ragged_records_are_padded_where_names_tell_the_columns() {
+    let found = sniff_whole("a,b,c\n1,2,3\n4,5\n6,7,8\n9,1\n");
+    assert_eq!(found.dialect.policies.ragged, Ragged::Pad);
+    assert_eq!(columns(&found.schema), "a BIGINT, b BIGINT, c BIGINT");
+    let found = sniff_whole("1,2,3\n4,5\n6,7,8\n9,1\n5,5,5\n");
+    assert_eq!(found.dialect.policies.ragged, Ragged::Reject);
+}
+
+#[test]
+fn a_header_that_comes_again_is_still_one() {
+    check("a,b\n1,x\na,b\n2,y\n", ',', Header::Present, "a VARCHAR, b VARCHAR");
+}
+
+#[test]
+fn unusual_delimiters_are_found_and_those_inside_values_are_not() {
+    for (text, delimiter) in [
+        ("a, b, c\n1, 2, x\n3, 4, y\n", ", "),
+        ("a\u{a7}b\u{a7}c\n1\u{a7}2\u{a7}x\n", "\u{a7}"),
+        ("a^b^c\n1^2^x\n3^4^y\n", "^"),
+        ("a~b~c\n1~2~x\n3~4~y\n", "~"),
+        ("12:30:01\n12:30:02\n", ","),
+        ("at 12:30 see http://a.b\nat 12:31 see http://c.d\n", " "),
+    ] {
+        let found = sniff_whole(text);
+        let split = match &found.dialect.long_delimiter {
+            Some(long) => long.bytes().to_vec(),
+            None => vec![found.dialect.delimiter],
+        };
+        assert_eq!(String::from_utf8_lossy(&split), delimiter, "{text:?} {:?}", found.evidence);
+    }
+}
+
+#[test]
 fn backslash_n_is_null() {
     let found = sniff_whole("1\t\\N\n\\N\t2\n");
     assert_eq!(columns(&found.schema), "c1 BIGINT, c2 BIGINT");
