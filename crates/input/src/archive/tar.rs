@@ -142,7 +142,7 @@ fn c_string(bytes: &[u8]) -> String {
 fn size(field: &[u8]) -> Option<u64> {
     if field[0] == 0x80 {
         let (high, low) = field.split_at(field.len() - 8);
-        let whole = high[1..].iter().all(|byte| *byte == 0);
+        let whole = high.iter().skip(1).all(|byte| *byte == 0);
         return low.first_chunk().map(|low| u64::from_be_bytes(*low)).filter(|_| whole);
     }
     let digits = field.iter().filter(|byte| !matches!(byte, b' ' | 0));
