@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 
 use coload_load::load;
-use coload_source::{Dialect, Header, Trailing};
+use coload_source::{Dialect, Header, Said, TextEncoding, Trailing};
 use coload_store::Store;
 use libfuzzer_sys::fuzz_target;
 use model::Model;
@@ -38,6 +38,8 @@ fuzz_target!(|input: &[u8]| {
     let quote = (!bit(0)).then_some(b'"');
     let nulls: [&[&[u8]]; 4] = [&[b""], &[], &[b"N", b""], &[b"N"]];
     let dialect = Dialect {
+        // A field may begin with what looks like a mark of UTF-16.
+        encoding: TextEncoding { said: Said::User, ..TextEncoding::default() },
         delimiter: [b',', b'|'][usize::from(bit(1))],
         quote,
         escape: quote.and(bit(2).then_some(b'\\')),

@@ -127,6 +127,9 @@ pub struct DialectArgs {
     /// What ends a line: LF and CRLF, or CR alone too
     #[arg(long, value_name = "ENDS", help_heading = "Dialect")]
     pub line_end: Option<LineEndForm>,
+    /// How characters are written: utf-8, utf-16, utf-32, windows-1252, shift_jis, ... [default: found out]
+    #[arg(long, value_name = "NAME", value_parser = encoding, help_heading = "Dialect")]
+    pub encoding: Option<Encoding>,
     /// Keep inferred columns as text exactly as written; nothing is NULL but what --null says
     #[arg(long, help_heading = "Dialect")]
     pub all_text: bool,
@@ -164,7 +167,7 @@ pub struct PipelineArgs {
     pub merge_columns: Option<usize>,
     /// When columns get dictionaries
     #[arg(long, value_name = "POLICY", default_value = "auto", help_heading = "Pipeline")]
-    pub encoding: Encoding,
+    pub dictionaries: Dictionaries,
 }
 
 #[cfg(feature = "sql")]
@@ -245,13 +248,24 @@ pub struct DemoArgs {
     pub keep: bool,
 }
 
-/// `auto` or `dictionary`.
+/// `auto` or `always`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Encoding {
+pub enum Dictionaries {
     /// Where they pay
     Auto,
     /// Always
+    Always,
+}
+
+/// An encoding of text, or what older versions took the flag for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Encoding {
+    /// To be found out.
+    Auto,
+    /// `--dictionaries always`.
     Dictionary,
+    /// An encoding of text.
+    Text(coload_input::Encoding),
 }
 
 /// Form of what was found out.
@@ -347,6 +361,14 @@ fn escape(text: &str) -> coload::Result<OptionalByte> {
 
 fn comment(text: &str) -> coload::Result<OptionalByte> {
     optional_byte_from_flag("--comment", text).map(OptionalByte)
+}
+
+fn encoding(text: &str) -> coload::Result<Encoding> {
+    match text {
+        "auto" => Ok(Encoding::Auto),
+        "dictionary" => Ok(Encoding::Dictionary),
+        label => coload_input::Encoding::from_label(label).map(Encoding::Text),
+    }
 }
 
 fn sample_size(text: &str) -> Result<usize, String> {

@@ -3,7 +3,7 @@
 use coload::{Dialect, GivenDialect, GivenPolicies, Header, InvalidBytes, LineEnd, Quotes, Ragged};
 use coload_source::{LongDelimiter, describe_byte};
 
-use crate::args::{BytesPolicy, DialectArgs, LineEndForm, QuotesPolicy, RaggedPolicy};
+use crate::args::{BytesPolicy, DialectArgs, Encoding, LineEndForm, QuotesPolicy, RaggedPolicy};
 use crate::output::{Done, Failure};
 
 /// The parts of a dialect that flags give.
@@ -42,6 +42,10 @@ pub fn given_dialect(args: &DialectArgs) -> GivenDialect {
                 BytesPolicy::Reject => InvalidBytes::Reject,
                 BytesPolicy::Replace => InvalidBytes::Replace,
             }),
+        },
+        encoding: match args.encoding {
+            Some(Encoding::Text(encoding)) => Some(encoding),
+            Some(Encoding::Auto | Encoding::Dictionary) | None => None,
         },
         all_text: args.all_text,
     }
@@ -83,6 +87,9 @@ pub fn flags(dialect: &Dialect) -> Vec<(&'static str, String)> {
         flags.push(("--comment", byte_text(comment)));
     }
     let text = |text: &str| text.to_owned();
+    if dialect.encoding.encoding != coload_input::Encoding::Utf8 {
+        flags.push(("--encoding", dialect.encoding.encoding.to_string()));
+    }
     if dialect.line_end == LineEnd::Any {
         flags.push(("--line-end", text("any")));
     }

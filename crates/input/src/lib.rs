@@ -1,4 +1,4 @@
-//! Inputs as text: files, globs and streams, compressed or not.
+//! Inputs as text: files, globs, members of archives and streams, compressed or not, in any encoding.
 //!
 //! Invariant: what comes out is the text in the order of the inputs, whatever the number of threads;
 //! text that a damaged input does not have is an error, never less text.
@@ -7,6 +7,7 @@ mod archive;
 mod codec;
 mod compression;
 mod decoder;
+mod encoding;
 mod inflate;
 mod inputs;
 mod lz4;
@@ -18,6 +19,10 @@ mod sample;
 pub use archive::{Check, Member, Stored};
 pub use compression::Compression;
 pub use decoder::{Decoder, State};
+pub use encoding::{
+    ByteOrder, Encoding, End, MARK_BYTES_MAX, Said, TextEncoding, ToUtf8, convert_all,
+    detect_encoding,
+};
 pub use inputs::{InputFile, InputSource, STDIN, expand_inputs};
 pub use open::{TextInput, open_stream};
 pub use queue::{BLOCK_BYTES, Block, Job, Taken, TextQueue, Who};

@@ -8,6 +8,7 @@ use coload_format::{Error, Result};
 
 use crate::archive::{Check, open_member};
 use crate::compression::Compression;
+use crate::encoding::MARK_BYTES_MAX;
 use crate::inputs::{InputFile, InputSource};
 use crate::raw::{Raw, RawFile, read_error};
 
@@ -27,6 +28,20 @@ pub struct TextInput {
 }
 
 impl TextInput {
+    /// The first bytes of a file, enough to tell a byte order mark; none of a stream.
+    ///
+    /// # Errors
+    /// `Unavailable` when it cannot be read.
+    pub fn start(&self) -> Result<Vec<u8>> {
+        let mut start = vec![0; MARK_BYTES_MAX];
+        let read = match &self.raw {
+            Raw::File { file, at } => file.read_at(&mut start, *at)?,
+            Raw::Stream(_) => 0,
+        };
+        start.truncate(read);
+        Ok(start)
+    }
+
     /// Whether its bytes are text, any part of which can be read and needs no check.
     pub fn is_plain_file(&self) -> bool {
         self.format.is_none() && self.check.is_none() && matches!(self.raw, Raw::File { .. })

@@ -92,7 +92,11 @@ impl Source {
         let LoadOptions { inputs, chunk_bytes, .. } = options;
         let head = Head::new(options);
         let mut texts = open_texts(options)?;
-        if texts.iter().any(|t| !t.is_plain_file()) {
+        let encoding = options.dialect.encoding;
+        let is_text = |text: &TextInput| -> Result<bool> {
+            Ok(text.is_plain_file() && encoding.is_utf8(&text.start()?))
+        };
+        if !texts.iter().map(is_text).try_fold(true, |all, one| Ok::<_, Error>(one? && all))? {
             return Ok(Source::Stream(Box::new(StreamSource::new(texts, options))));
         }
         let inputs = texts.drain(..).zip(inputs).filter_map(|(text, input)| match text.raw {

@@ -8,7 +8,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use coload_format::{Error, Result};
-use coload_input::{BLOCK_BYTES, Block, Job, Raw, RawFile, Taken, TextInput, TextQueue, Who};
+use coload_input::{
+    BLOCK_BYTES, Block, End, Job, Raw, RawFile, Taken, TextEncoding, TextInput, TextQueue, ToUtf8,
+    Who,
+};
 
 use crate::head::{HEAD_BYTES_MAX, Head};
 use crate::options::LoadOptions;
@@ -76,7 +79,8 @@ impl StreamSource {
             Raw::Stream(_) => None,
         };
         let files: Vec<Arc<RawFile>> = inputs.iter().filter_map(file).collect();
-        let cutter = Cutter::new(&inputs, Head::new(options), options.chunk_bytes);
+        let cutter =
+            Cutter::new(&inputs, Head::new(options), options.dialect.encoding, options.chunk_bytes);
         StreamSource {
             names,
             bytes: files.iter().map(|f| f.bytes()).sum(),
@@ -142,6 +146,8 @@ struct Cutter {
     head: Head,
     names: Vec<String>,
     chunk_bytes: usize,
+    encoding: TextEncoding,
+    to_utf8: ToUtf8,
     /// Text that is not handed out.
     rest: Vec<u8>,
     /// Text that follows, and may be the footer.
@@ -161,11 +167,13 @@ struct Cutter {
 }
 
 impl Cutter {
-    fn new(inputs: &[TextInput], head: Head, chunk_bytes: usize) -> Self {
+    fn new(inputs: &[TextInput], head: Head, encoding: TextEncoding, chunk_bytes: usize) -> Self {
         Cutter {
             head,
             names: inputs.iter().map(|i| i.name.clone()).collect(),
             chunk_bytes,
+            encoding,
+            to_utf8: ToUtf8::new(encoding),
             rest: Vec::new(),
             held: Vec::new(),
             file: 0,
@@ -218,7 +226,8 @@ impl Cutter {
             self.rest.reserve(self.chunk_bytes.min(16 * BLOCK_BYTES) + BLOCK_BYTES);
         }
         self.rest.append(&mut self.held);
-        self.rest.extend_from_slice(&block.text);
+        let end = if block.last { End::Here } else { End::NotYet };
+        self.to_utf8.append(&block.text, end, &mut self.rest);
         if self.head.has_footer() { self.hold_footer_back() } else { Ok(()) }
     }
 
@@ -250,6 +259,7 @@ impl Cutter {
 
     fn next_file(&mut self) {
         self.file += 1;
+        self.to_utf8 = ToUtf8::new(self.encoding);
         (self.offset, self.ended, self.started) = (0, false, false);
         self.data_line = None;
     }

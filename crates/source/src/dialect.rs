@@ -1,6 +1,7 @@
 //! How delimited text is written: delimiter, quote, header and so on.
 
 use coload_format::{Error, Result};
+use coload_input::{Encoding, TextEncoding};
 
 use crate::field::FieldRules;
 use crate::rules::{Padding, RecordRules, Trailing};
@@ -137,6 +138,8 @@ pub struct Dialect {
     pub footer: u64,
     /// What becomes of dirty records.
     pub policies: Policies,
+    /// How characters are written. The rest of the dialect is that of the text in UTF-8.
+    pub encoding: TextEncoding,
 }
 
 impl Default for Dialect {
@@ -157,6 +160,7 @@ impl Default for Dialect {
             header_rows: 1,
             footer: 0,
             policies: Policies::default(),
+            encoding: TextEncoding::default(),
         }
     }
 }
@@ -276,6 +280,8 @@ pub struct GivenDialect {
     pub footer: Option<u64>,
     /// `--ragged`, `--quotes`, `--invalid-bytes`.
     pub policies: GivenPolicies,
+    /// `--encoding`.
+    pub encoding: Option<Encoding>,
     /// `--all-text`: inferred columns are VARCHAR, and no field is NULL unless `--null` says so.
     pub all_text: bool,
 }

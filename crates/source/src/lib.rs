@@ -27,7 +27,9 @@ pub use chunk::{
     BadRecord, ChunkParser, Consumed, LastWindow, MENDED_TOLD_MAX, Mended, Mending, ParseTime,
     RejectedRecord, Sample, Window,
 };
-pub use coload_input::{InputFile, InputSource, STDIN, expand_inputs};
+pub use coload_input::{
+    Encoding, InputFile, InputSource, STDIN, Said, TextEncoding, expand_inputs,
+};
 pub use column::{ColumnParser, ColumnPlan};
 pub use dialect::{
     Dialect, GivenDialect, GivenPolicies, Header, InvalidBytes, LineEnd, LongDelimiter, Policies,

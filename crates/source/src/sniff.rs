@@ -9,6 +9,7 @@
 //! Parts that the user gave are never overridden. Whatever is decided is told in `evidence`.
 
 mod delimiter;
+mod encoding;
 mod shape;
 
 use coload_format::{Column, DataType, Error, Result, Schema};
@@ -21,6 +22,7 @@ use crate::infer::infer_columns;
 use crate::rules::Trailing;
 use crate::sample::{Field, Records, SampleEnd, Split, line_len, split_as_loaded, split_records};
 use delimiter::{choose_split, usual_field_count};
+use encoding::{Converted, convert_sample};
 use shape::{Shape, find_shape, fit_header};
 
 /// Bytes in which the delimiter is sought: several times over, so less than the whole sample.
@@ -56,6 +58,22 @@ pub fn sniff(
     schema: Option<&Schema>,
 ) -> Result<Sniffed> {
     check_is_text(name, sample)?;
+    let Converted { encoding, text, evidence } = convert_sample(sample, end, given);
+    let mut sniffed = sniff_utf8(name, &text, end, given, schema)?;
+    sniffed.dialect.encoding = encoding;
+    sniffed.evidence.splice(0..0, evidence);
+    Ok(sniffed)
+}
+
+/// As [`sniff`], of text in UTF-8.
+fn sniff_utf8(
+    name: &str,
+    sample: &[u8],
+    end: SampleEnd,
+    given: &GivenDialect,
+    schema: Option<&Schema>,
+) -> Result<Sniffed> {
+    check_has_few_nuls(name, sample)?;
     let text = &sample[bom_len(sample)..];
     let mut evidence = Vec::new();
     let line_end = given.line_end.unwrap_or_else(|| detect_line_end(text, end));
@@ -274,12 +292,16 @@ fn check_is_text(name: &str, sample: &[u8]) -> Result<()> {
     if let Some((_, what, help)) = MAGIC.iter().find(|(magic, ..)| sample.starts_with(magic)) {
         return Err(Error::Invalid(format!("{name} looks like {what}: {help}")));
     }
+    Ok(())
+}
+
+/// Refuses what has more NULs than any text.
+fn check_has_few_nuls(name: &str, sample: &[u8]) -> Result<()> {
     let nuls = memchr::memchr_iter(0, sample).count();
-    let utf16 = sample.starts_with(b"\xff\xfe") || sample.starts_with(b"\xfe\xff");
-    if utf16 || nuls * 4 > sample.len() {
+    if nuls * 4 > sample.len() {
         return Err(Error::Invalid(format!(
-            "{name} looks like UTF-16 or binary data ({nuls} of its first {} bytes are NUL): convert \
-             it to UTF-8, as in: iconv -f UTF-16 -t UTF-8 FILE | coload load -",
+            "{name} looks like binary data ({nuls} of its first {} bytes are NUL); if it is text, say \
+             how it is written (try --encoding)",
             sample.len()
         )));
     }

@@ -9,7 +9,7 @@ use coload::{
 use coload_format::ddl::column_sql;
 use coload_source::expand_inputs;
 
-use crate::args::{Encoding, LoadArgs, ModeArgs, PipelineArgs, ReportForm};
+use crate::args::{Dictionaries, Encoding, LoadArgs, ModeArgs, PipelineArgs, ReportForm};
 use crate::given::{check_given, given_dialect};
 use crate::interrupt::cancel_on_signal;
 use crate::output::{Done, Failure, print, say};
@@ -48,6 +48,9 @@ fn load(args: &LoadArgs, request: &LoadRequest) -> Done<Option<(LoadReport, Dial
     plan.options.max_rejects = args.max_rejects;
     plan.options.rejects_file = args.rejects.clone();
     set_pipeline(&mut plan.options, &args.pipeline);
+    if args.dialect.encoding == Some(Encoding::Dictionary) {
+        plan.options.encoding = EncodingPolicy::Dictionary;
+    }
     cancel_on_signal(Arc::clone(&plan.options.cancel))?;
     let bar = ProgressBar::on_terminal();
     plan.options.progress = bar.callback();
@@ -99,9 +102,9 @@ fn set_pipeline(options: &mut LoadOptions, args: &PipelineArgs) {
     set(&mut options.chunk_bytes, args.chunk_size);
     set(&mut options.fragments_per_partition, args.fragments_per_partition);
     set(&mut options.merge_columns, args.merge_columns);
-    options.encoding = match args.encoding {
-        Encoding::Auto => EncodingPolicy::Auto,
-        Encoding::Dictionary => EncodingPolicy::Dictionary,
+    options.encoding = match args.dictionaries {
+        Dictionaries::Auto => EncodingPolicy::Auto,
+        Dictionaries::Always => EncodingPolicy::Dictionary,
     };
 }
 

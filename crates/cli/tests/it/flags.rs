@@ -21,7 +21,7 @@ fn wrong_usage_is_exit_status_2() {
         (&["load", "a.csv", "--into", "store", "--columns", "a BIGNUM"], "--columns"),
         (&["load", "a.csv", "--into", "store", "--append", "--replace"], "cannot be used with"),
         (&["load", "a.csv", "--into", "store", "--header", "--no-header"], "cannot be used with"),
-        (&["load", "a.csv", "--into", "store", "--encoding", "zip"], "dictionary"),
+        (&["load", "a.csv", "--into", "store", "--encoding", "zip"], "windows-1252"),
         (&["load", "a.csv", "--into", "store", "--delimiter", "\"", "--quote", "\""], "both"),
         (&["sql", "--store", "store", "--output", "xml"], "csv"),
         (&["lode"], "unrecognized subcommand"),
@@ -61,6 +61,7 @@ fn help_and_version_are_exit_status_0() {
         "--fragments-per-partition",
         "--merge-columns",
         "--encoding",
+        "--dictionaries",
         "--report",
     ] {
         assert!(help.contains(flag), "{flag}");

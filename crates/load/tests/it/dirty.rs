@@ -8,7 +8,8 @@ use coload_format::Value;
 use coload_load::{LoadOptions, LoadReport, load};
 use coload_source::{
     CarefulRecord, Dialect, Header, InputFile, InputSource, InvalidBytes, LineEnd, LongDelimiter,
-    Mending, Policies, Quotes, Ragged, Reading, RecordRules, Trailing, field_text, read_record,
+    Mending, Policies, Quotes, Ragged, Reading, RecordRules, Said, TextEncoding, Trailing,
+    field_text, read_record,
 };
 use coload_store::Store;
 use proptest::prelude::*;
@@ -115,6 +116,8 @@ fn dialect(random: &mut Random) -> Dialect {
     let long = [None, None, LongDelimiter::new(b", "), LongDelimiter::new(b"::")];
     let long_delimiter = random.of(&long);
     Dialect {
+        // A field may begin with what looks like a mark of UTF-16.
+        encoding: TextEncoding { said: Said::User, ..TextEncoding::default() },
         long_delimiter,
         quote: random.of(&[Some(b'"'), Some(b'"'), Some(b'"'), None]),
         escape: random.of(&[None, None, None, Some(b'\\')]),

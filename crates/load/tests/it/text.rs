@@ -1,6 +1,6 @@
 //! Random text of few values, with everything that may stand in it.
 
-use coload_source::{Dialect, Header, Trailing};
+use coload_source::{Dialect, Header, Said, TextEncoding, Trailing};
 
 /// Numbers from a seed (xorshift).
 #[derive(Debug, Clone)]
@@ -122,6 +122,8 @@ pub fn dialect(random: &mut Random) -> Dialect {
     let quote = random.of(&[Some(b'"'), Some(b'"'), Some(b'\''), None]);
     let nulls: [&[&[u8]]; 4] = [&[b""], &[b"", b"NULL"], &[b"\\N"], &[]];
     Dialect {
+        // A field may begin with what looks like a mark of UTF-16.
+        encoding: TextEncoding { said: Said::User, ..TextEncoding::default() },
         delimiter,
         quote,
         escape: quote.and(random.of(&[None, None, Some(b'\\')])),

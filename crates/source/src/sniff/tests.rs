@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use super::delimiter::DELIMITERS;
 use super::*;
+use crate::dialect::{GivenPolicies, InvalidBytes};
 
 fn sniff_whole(text: &str) -> Sniffed {
     sniff("t.csv", text.as_bytes(), SampleEnd::Whole, &GivenDialect::default(), None).unwrap()
@@ -233,8 +234,7 @@ fn what_is_no_text_is_refused() {
         (b"\n\n", "holds no record"),
         (b"\x1f\x8b\x08", "t.csv looks like gzip: decompress it first"),
         (b"PAR1....", "looks like Parquet"),
-        (b"\xff\xfea\0,\0b\0\n\0", "looks like UTF-16"),
-        (b"a\0,\0b\0\n\0", "looks like UTF-16"),
+        (b"a\0,b\0\0\n", "looks like binary data"),
     ] {
         let error = sniff("t.csv", sample, SampleEnd::Whole, &GivenDialect::default(), None);
         let error = error.unwrap_err().to_string();
@@ -243,6 +243,28 @@ fn what_is_no_text_is_refused() {
     let error = sniff("t.csv", b"abc", SampleEnd::Cut, &GivenDialect::default(), None);
     let error = error.unwrap_err().to_string();
     assert!(error.contains("has no end of a record in its first 3 bytes"), "{error}");
+}
+
+#[test]
+fn text_of_other_encodings_is_read_as_utf_8() {
+    let utf16 = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
+    for (sample, encoding, says) in [
+        (utf16("\u{feff}name,n\nJürgen,1\n"), "utf-16le", "byte order mark"),
+        (utf16("name,n\nJürgen,1\n"), "utf-16le", "are zeros where it has them"),
+        (b"name,n\nJ\xfcrgen,1\nZo\xeb,2\n".to_vec(), "windows-1252", "2 characters are not UTF-8"),
+    ] {
+        let sniffed =
+            sniff("t", &sample, SampleEnd::Whole, &GivenDialect::default(), None).unwrap();
+        assert_eq!(sniffed.dialect.encoding.encoding.to_string(), encoding);
+        assert!(sniffed.evidence[0].contains(says), "{:?}", sniffed.evidence);
+        assert_eq!(columns(&sniffed.schema), "name VARCHAR, n BIGINT");
+    }
+    // Who says what becomes of wrong bytes says that the others are right.
+    let policies =
+        GivenPolicies { invalid_bytes: Some(InvalidBytes::Replace), ..Default::default() };
+    let given = GivenDialect { policies, ..GivenDialect::default() };
+    let sniffed = sniff("t", b"a,b\n\xfc,1\n", SampleEnd::Whole, &given, None).unwrap();
+    assert_eq!(sniffed.dialect.encoding.encoding, coload_input::Encoding::Utf8);
 }
 
 #[test]
