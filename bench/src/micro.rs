@@ -7,7 +7,7 @@ use coload_format::ddl::parse_create_table;
 use coload_format::{Physical, Schema};
 use coload_source::{
     ChunkParser, ColumnParser, ColumnPlan, ColumnRules, Dialect, LastWindow, Lexicon, RecordRules,
-    Sample, TEXT_PADDING, Trailing, Window, plan_column, tokenise,
+    Sample, TEXT_PADDING, Trailing, TypeOrigin, Window, plan_column, tokenise,
 };
 use coload_transform::{
     EncodingPolicy, Fragment, TemporaryDictionary, compress_column, merge_column, sort_temporaries,
@@ -98,6 +98,7 @@ impl<'a> Lab<'a> {
             .columns()
             .iter()
             .map(|c| ColumnRules {
+                origin: TypeOrigin::Declared,
                 data_type: c.data_type,
                 nullable: c.nullable,
                 fields: dialect.field_rules(),

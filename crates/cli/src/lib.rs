@@ -35,7 +35,7 @@ pub use coload_format::{
 };
 pub use coload_load::{
     ColumnReport, Distinct, FileReport, LoadOptions, LoadReport, MergeReport, Progress,
-    ProgressCallback, RejectLimit, Step,
+    ProgressCallback, RejectLimit, Step, Widened,
 };
 #[cfg(feature = "sql")]
 pub use coload_serve::{Database, DatabaseOptions, arrow};

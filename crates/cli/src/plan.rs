@@ -100,6 +100,8 @@ pub(crate) fn plan(store: &Store, request: &LoadRequest) -> Result<Option<LoadPl
     let mut options = LoadOptions::new(inputs, table, sniffed.schema, sniffed.dialect);
     options.mode = request.mode;
     options.stream = stream;
+    options.inferred = (schema_from == SchemaOrigin::Inferred && !sniffed.forms.is_empty())
+        .then_some(sniffed.forms);
     Ok(Some(LoadPlan { options, schema_from, evidence: sniffed.evidence }))
 }
 

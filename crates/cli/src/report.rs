@@ -3,8 +3,8 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use coload::{ColumnReport, Dialect, Distinct, FileReport, LoadReport, Mending};
-use coload_source::{MENDED_TOLD_MAX, Mended};
+use coload::{ColumnReport, Dialect, Distinct, FileReport, LoadReport, Mending, Widened};
+use coload_source::{MENDED_TOLD_MAX, Mended, shorten};
 use serde_json::{Value, json};
 
 use crate::given::flags;
@@ -57,6 +57,7 @@ pub fn text(report: &LoadReport) -> String {
         show_bytes(report.peak_memory)
     );
     out.push_str(&merge(report));
+    out.push_str(&widened(report));
     out.push_str(&mended(report));
     out.push_str(&rejects(report));
     out
@@ -127,6 +128,20 @@ fn mended_json(mended: &Mended) -> Value {
         (mending_name(m).0.to_owned(), json!({ "records": mended.count(m), "first": first }))
     };
     Value::Object(counts.map(kind).collect())
+}
+
+/// Columns whose types became wider than the sample told.
+fn widened(report: &LoadReport) -> String {
+    let mut out = String::new();
+    for Widened { column, from, to, place, value } in &report.widened {
+        let _ = writeln!(
+            out,
+            "\ncolumn {column} became {to}: {place} has \"{}\", which is not {from} as inferred (--columns \
+             or --sample all save the second pass)",
+            shorten(value)
+        );
+    }
+    out
 }
 
 /// Records that were mended: how many, and where the first are.
@@ -212,7 +227,16 @@ fn to_json(report: &LoadReport) -> Value {
         "files": files,
         "columns": columns,
         "first_rejects": rejects,
+        "widened": report.widened.iter().map(widened_json).collect::<Vec<_>>(),
         "merge": merge,
+    })
+}
+
+fn widened_json(widened: &Widened) -> Value {
+    let Widened { column, from, to, place, value } = widened;
+    json!({
+        "column": column, "from": from.to_string(), "to": to.to_string(), "file": place.file,
+        "line": place.line, "byte": place.byte, "value": String::from_utf8_lossy(value),
     })
 }
 

@@ -31,6 +31,8 @@ pub enum Rule {
     Empty,
     /// Not of the form of a number.
     NotANumber,
+    /// A value that can be read, though the type was inferred from others that were written otherwise.
+    NotAsInferred,
     /// A number, but written with an exponent where an integer is expected.
     NotAnInteger,
     /// Outside what the type holds.
@@ -75,6 +77,9 @@ impl Rule {
         match self {
             Rule::Empty => "it is empty",
             Rule::NotANumber => "not a number",
+            Rule::NotAsInferred => {
+                "not written as the sample was, from which the type was inferred"
+            }
             Rule::NotAnInteger => "an integer has no exponent",
             Rule::OutOfRange => "out of range",
             Rule::TooManyFractionDigits => {
@@ -102,6 +107,7 @@ impl Rule {
     pub fn advice(self) -> &'static str {
         match self {
             Rule::Empty => "a column without NOT NULL, or --null TEXT for what stands for NULL",
+            Rule::NotAsInferred => "its type in --columns, VARCHAR to keep it as written",
             Rule::NotANumber
             | Rule::NotADate
             | Rule::NotATime
@@ -116,9 +122,11 @@ impl Rule {
             }
             Rule::TooFine => "VARCHAR in --columns",
             Rule::HasZone => "TIMESTAMP WITH TIME ZONE in --columns",
-            Rule::NotUtf8 | Rule::NulByte => {
-                "BINARY in --columns, or --max-rejects N to set such records aside"
+            Rule::NotUtf8 => {
+                "--encoding, --invalid-bytes replace, BINARY in --columns, or --max-rejects N to set such \
+                 records aside"
             }
+            Rule::NulByte => "BINARY in --columns, or --max-rejects N to set such records aside",
             Rule::TooLong => "a longer type in --columns",
             Rule::NotHex => "VARCHAR in --columns",
         }

@@ -90,6 +90,12 @@ impl DataType {
         }
     }
 
+    /// Whether its values are written as numbers.
+    pub fn is_number(self) -> bool {
+        use DataType::{BigInt, Decimal, Double, Integer, Real, SmallInt};
+        matches!(self, SmallInt | Integer | BigInt | Decimal { .. } | Real | Double)
+    }
+
     /// A DECIMAL, checked.
     pub fn decimal(precision: u8, scale: u8) -> Result<Self> {
         if precision == 0 || precision > DECIMAL_PRECISION_MAX || scale > precision {

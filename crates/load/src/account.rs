@@ -13,6 +13,7 @@ use crate::pipeline::column_names;
 use crate::reader::PieceSpan;
 use crate::report::{FileReport, REJECTS_KEPT_MAX};
 use crate::stream::StreamChunk;
+use crate::widen::Widening;
 
 /// Counts rows and rejects in the order of the input.
 pub struct Account {
@@ -25,6 +26,8 @@ pub struct Account {
     /// The first rejects.
     pub kept: Vec<Reject>,
     writer: Option<(PathBuf, RejectWriter<BufWriter<File>>)>,
+    /// Where types may become wider.
+    widening: Option<Widening>,
 }
 
 impl Account {
@@ -32,7 +35,7 @@ impl Account {
     ///
     /// # Errors
     /// `Invalid` when the rejects file cannot be made.
-    pub fn new(options: &LoadOptions, source: &Source) -> Result<Self> {
+    pub fn new(options: &LoadOptions, source: &Source, pass: usize) -> Result<Self> {
         let file = |name: &str| FileReport {
             name: name.to_owned(),
             bytes: 0,
@@ -66,6 +69,7 @@ impl Account {
             rejects: 0,
             kept: Vec::new(),
             writer,
+            widening: Widening::new(options, pass),
         })
     }
 
@@ -95,7 +99,12 @@ impl Account {
         let rejects = span.rejects.len() as u64;
         for reject in span.rejects {
             let line = self.lines[span.file] + reject.line + 1;
-            self.reject(span.file, line, reject)?;
+            if !self.widens(span.file, line, &reject) {
+                self.reject(span.file, line, reject)?;
+            }
+        }
+        if self.widening.as_ref().is_some_and(Widening::stops) {
+            return Err(widens());
         }
         let lines = self.lines[span.file];
         self.files[span.file].mended.append(&span.mended, lines + 1);
@@ -107,6 +116,20 @@ impl Account {
         // With what stands before the first record.
         file.text_bytes = file.text_bytes.max(span.end);
         Ok(())
+    }
+
+    /// Whether a record needs wider types.
+    fn widens(&mut self, file: usize, line: u64, record: &RejectedRecord) -> bool {
+        let Some(widening) = &mut self.widening else { return false };
+        widening.note(record, || {
+            let name = &self.files[file].name;
+            Reject::new(record.clone(), name, line, &self.columns).place
+        })
+    }
+
+    /// What the types lack, if they lack something.
+    pub fn take_widening(&mut self) -> Option<Widening> {
+        self.widening.take().filter(Widening::has_noted)
     }
 
     fn reject(&mut self, file: usize, line: u64, record: RejectedRecord) -> Result<()> {
@@ -138,6 +161,9 @@ impl Account {
     /// # Errors
     /// `Input` when too large a share was rejected, `Corrupt` when the numbers do not agree.
     pub fn finish(&mut self, stored: u64) -> Result<()> {
+        if self.widening.as_ref().is_some_and(Widening::has_noted) {
+            return Err(widens());
+        }
         let rows: u64 = self.files.iter().map(|f| f.rows).sum();
         let records: u64 = self.files.iter().map(|f| f.records).sum();
         if let RejectLimit::Percent(share) = self.limit
@@ -168,6 +194,11 @@ impl Account {
     pub fn into_files(self) -> (Vec<FileReport>, Vec<Reject>) {
         (self.files, self.kept)
     }
+}
+
+/// Ends a pass; the next has wider types.
+fn widens() -> Error {
+    Error::Unavailable("a column needs a wider type than was inferred".to_owned())
 }
 
 fn open_rejects(path: &Path) -> Result<RejectWriter<BufWriter<File>>> {

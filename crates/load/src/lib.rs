@@ -23,6 +23,7 @@ mod sample;
 mod schedule;
 mod segments;
 mod stream;
+mod widen;
 
 pub use background::{MergeReport, merge_small};
 pub use clock::{Step, peak_memory_bytes, process_cpu_ns};
@@ -33,3 +34,4 @@ pub use options::{
 };
 pub use report::{ColumnReport, Distinct, FileReport, LoadReport, REJECTS_KEPT_MAX};
 pub use run::load;
+pub use widen::Widened;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use coload_format::{Error, Result, Schema};
-use coload_source::{Dialect, InputFile};
+use coload_source::{ColumnForms, Dialect, InputFile};
 use coload_store::LoadMode;
 use coload_transform::EncodingPolicy;
 
@@ -96,6 +96,9 @@ pub struct LoadOptions {
     pub table: String,
     /// Columns, in the order of the fields.
     pub schema: Schema,
+    /// What the sample's fields have in common, if the types were inferred from it: then fields that
+    /// do not fit make the types wider, and no record is rejected for them. A declared column rejects.
+    pub inferred: Option<Vec<ColumnForms>>,
     /// How the text is written.
     pub dialect: Dialect,
     /// What happens to rows that are there.
@@ -147,6 +150,7 @@ impl LoadOptions {
             stream: None,
             table: table.into(),
             schema,
+            inferred: None,
             dialect,
             mode: LoadMode::Append,
             threads: std::thread::available_parallelism().map_or(1, usize::from),

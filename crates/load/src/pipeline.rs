@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use coload_format::{DataType, Error, Physical, Result};
 use coload_source::{
-    ChunkParser, ColumnParser, ColumnPlan, ColumnRules, Lexicon, RecordRules, plan_column,
+    ChunkParser, ColumnParser, ColumnPlan, ColumnRules, Lexicon, RecordRules, TypeOrigin,
+    plan_column,
 };
 use coload_store::{LoadDir, SegmentWriter};
 
@@ -20,9 +21,32 @@ use crate::sample::sample_partition;
 use crate::schedule::{DoneSegment, ParsedChunk, State, Task};
 use crate::segments::{ClosedSegment, lock};
 use crate::stream::{StreamChunk, Turn};
+use crate::widen::Widening;
 
 /// How long a worker waits before it looks at the cancel flag again.
 const WAIT: Duration = Duration::from_millis(100);
+
+/// Why a pass did not load.
+pub enum Stop {
+    /// Something is wrong.
+    Failed(Error),
+    /// Inferred columns need wider types.
+    Widen(Box<Widening>),
+}
+
+/// A pass that ends early ends for wider types, or because something failed.
+fn stop(account: &mut Account, error: Error) -> Stop {
+    match account.take_widening() {
+        Some(widening) => Stop::Widen(Box::new(widening)),
+        None => Stop::Failed(error),
+    }
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Stop::Failed(error)
+    }
+}
 
 /// What all workers of a load share.
 pub struct Pipeline<'a> {
@@ -52,11 +76,11 @@ pub struct Loaded {
 }
 
 impl<'a> Pipeline<'a> {
-    /// Opens the inputs.
+    /// Opens the inputs for the first pass, or one with wider types.
     ///
     /// # Errors
     /// `Invalid` when an input cannot be opened or the rejects file not be made.
-    pub fn open(options: &'a LoadOptions, dir: &'a LoadDir) -> Result<Self> {
+    pub fn open(options: &'a LoadOptions, dir: &'a LoadDir, pass: usize) -> Result<Self> {
         let source = Source::open(options)?;
         let progress = Progress::default();
         let chunks = match &source {
@@ -84,7 +108,7 @@ impl<'a> Pipeline<'a> {
             options.memory / 4,
             physicals.len(),
         );
-        let account = Account::new(options, &source)?;
+        let account = Account::new(options, &source, pass)?;
         Ok(Pipeline {
             options,
             source,
@@ -105,7 +129,7 @@ impl<'a> Pipeline<'a> {
     ///
     /// # Errors
     /// The first thing that went wrong, in the order of the input where that is the data's fault.
-    pub fn run(self) -> Result<(Loaded, StepClock)> {
+    pub fn run(self) -> std::result::Result<(Loaded, StepClock), Stop> {
         std::thread::scope(|scope| {
             for number in 0..self.options.threads {
                 let worker = || {
@@ -130,8 +154,9 @@ impl<'a> Pipeline<'a> {
             progress(&self.progress);
         }
         let mut state = self.state.into_inner().unwrap_or_else(|e| e.into_inner());
+        let mut account = self.account.into_inner().unwrap_or_else(|e| e.into_inner());
         if let Some(error) = state.error.take() {
-            return Err(error);
+            return Err(stop(&mut account, error));
         }
         match &self.source {
             Source::Files { inputs, .. } => {
@@ -140,9 +165,10 @@ impl<'a> Pipeline<'a> {
             Source::Stream(stream) => stream.check_unchanged()?,
         }
         state.done.sort_by_key(|s| s.number);
-        let mut account = self.account.into_inner().unwrap_or_else(|e| e.into_inner());
         let stored = state.done.iter().map(|s| s.summary.rows).sum();
-        account.finish(stored)?;
+        if let Err(error) = account.finish(stored) {
+            return Err(stop(&mut account, error));
+        }
         let loaded = Loaded { segments: state.done, partitions: state.partitions_done, account };
         Ok((loaded, self.clock))
     }
@@ -444,6 +470,10 @@ fn cancelled() -> Error {
 
 fn column_rules(options: &LoadOptions) -> Vec<ColumnRules> {
     let fields = options.dialect.field_rules();
+    let origin = match options.inferred {
+        Some(_) => TypeOrigin::Inferred,
+        None => TypeOrigin::Declared,
+    };
     options
         .schema
         .columns()
@@ -452,6 +482,7 @@ fn column_rules(options: &LoadOptions) -> Vec<ColumnRules> {
             data_type: c.data_type,
             nullable: c.nullable,
             fields: fields.clone(),
+            origin,
         })
         .collect()
 }

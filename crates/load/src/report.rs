@@ -9,6 +9,7 @@ use coload_store::{LoadId, LoadRecord};
 
 use crate::background::MergeReport;
 use crate::clock::Step;
+use crate::widen::Widened;
 
 /// Rejects that a report keeps; all are counted, and all go to the rejects file.
 pub const REJECTS_KEPT_MAX: usize = 10;
@@ -142,6 +143,8 @@ pub struct LoadReport {
     pub peak_memory: u64,
     /// The first rejects.
     pub rejects: Vec<Reject>,
+    /// Columns whose inferred types became wider, in the order in which that was found.
+    pub widened: Vec<Widened>,
     /// What merging the table's small segments after the load did, or why it failed; the load is
     /// published all the same.
     pub merge: coload_format::Result<MergeReport>,

@@ -1,12 +1,14 @@
 //! One load from its options to its report.
 
-use coload_format::{ColumnIndex, Result};
+use std::borrow::Cow;
+
+use coload_format::{ColumnIndex, Error, Result};
 use coload_store::{LoadId, LoadKind, LoadMode, LoadRecord, LoadTarget, SegmentEntry, Store};
 
 use crate::background::merge_small;
 use crate::clock::{Step, StepClock, peak_memory_bytes, process_cpu_ns};
 use crate::options::LoadOptions;
-use crate::pipeline::{Loaded, Pipeline, Started, epoch_us};
+use crate::pipeline::{Loaded, Pipeline, Started, Stop, epoch_us};
 use crate::report::{ColumnReport, LoadReport};
 use crate::schedule::DoneSegment;
 
@@ -18,12 +20,30 @@ use crate::schedule::DoneSegment;
 pub fn load(store: &Store, options: &LoadOptions) -> Result<LoadReport> {
     let started = Started::now();
     options.check()?;
+    let mut wider = Cow::Borrowed(options);
+    let mut widened = Vec::new();
+    for pass in 0.. {
+        match load_once(store, &wider, &started, pass) {
+            Ok(report) => return Ok(LoadReport { widened, ..report }),
+            Err(Stop::Failed(error)) => return Err(error),
+            Err(Stop::Widen(widening)) => widened.extend(widening.widen(wider.to_mut())?),
+        }
+    }
+    Err(Error::Limit("the columns' types do not end to become wider: give --columns".to_owned()))
+}
+
+fn load_once(
+    store: &Store,
+    options: &LoadOptions,
+    started: &Started,
+    pass: usize,
+) -> std::result::Result<LoadReport, Stop> {
     let dir = store.begin_load(LoadTarget {
         name: options.table.clone(),
         schema: options.schema.clone(),
         mode: options.mode,
     })?;
-    let pipeline = Pipeline::open(options, &dir)?;
+    let pipeline = Pipeline::open(options, &dir, pass)?;
     let (loaded, clock) = pipeline.run()?;
     let Loaded { segments, partitions, account } = loaded;
     let (files, rejects) = account.into_files();
@@ -55,6 +75,7 @@ pub fn load(store: &Store, options: &LoadOptions) -> Result<LoadReport> {
         steps: steps(&clock),
         peak_memory: peak_memory_bytes(),
         rejects,
+        widened: Vec::new(),
         merge,
     })
 }

@@ -13,7 +13,9 @@ use std::sync::Arc;
 mod tests;
 
 use crate::field::FieldError;
-use crate::lexicon::{Changes, ColumnRules, FieldChanges, Lexicon, LookUp, TooManyValues};
+use crate::lexicon::{
+    Changes, ColumnRules, FieldChanges, Lexicon, LookUp, TooManyValues, is_doubtful,
+};
 use crate::repeats::Repeats;
 use crate::row_codes::{RowCodes, null_rows};
 use crate::rows::Rows;
@@ -236,6 +238,7 @@ impl ColumnParser {
 
     fn parse_ints(&mut self, fields: &Fields<'_>, tell: &mut impl FnMut(usize, FieldError)) {
         let text = fields.rows.text;
+        let doubts = self.rules.has_doubts();
         // The type is matched outside the loop, so that each loop holds one parser.
         macro_rules! each {
             ($data_type:expr) => {{
@@ -243,8 +246,10 @@ impl ColumnParser {
                 self.ints.reserve(fields.len());
                 fields.for_each(|row, start, end| {
                     let value = match parse_int_in(text, start, end, data_type) {
-                        Ok(value) => value,
-                        Err(_) => match self.rules.value(&text[start..end]) {
+                        Ok(value) if !(doubts && is_doubtful(&text[start..end], data_type)) => {
+                            value
+                        }
+                        _ => match self.rules.value(&text[start..end]) {
                             Ok(Some(Value::Int(value))) => value,
                             Ok(_) => {
                                 self.nulls.push(self.ints.len() as u32);
@@ -273,11 +278,12 @@ impl ColumnParser {
     fn parse_wides(&mut self, fields: &Fields<'_>, tell: &mut impl FnMut(usize, FieldError)) {
         let text = fields.rows.text;
         let data_type = self.rules.data_type;
+        let doubts = self.rules.has_doubts();
         self.wides.reserve(fields.len());
         fields.for_each(|row, start, end| {
             let value = match parse_wide_in(text, start, end, data_type) {
-                Ok(value) => value,
-                Err(_) => match self.rules.value(&text[start..end]) {
+                Ok(value) if !(doubts && is_doubtful(&text[start..end], data_type)) => value,
+                _ => match self.rules.value(&text[start..end]) {
                     Ok(Some(Value::Wide(value))) => value,
                     Ok(_) => {
                         self.nulls.push(self.wides.len() as u32);

@@ -35,7 +35,7 @@ impl FieldError {
             }
             FieldError::Quote => (
                 "its quotes do not enclose it",
-                "--quote with another character or none, or --escape",
+                "--quotes lenient, --quote with another character or none, or --escape",
             ),
             FieldError::Rule(rule) => (rule.text(), rule.advice()),
         }

@@ -84,6 +84,16 @@ impl ColumnForms {
         INTEGER | DECIMAL | DOUBLE
     }
 
+    /// Makes the column text, whatever its fields are.
+    pub fn make_text(&mut self) {
+        (self.forms, self.values) = (0, self.values.max(1));
+    }
+
+    /// Whether all fields so far are NULL.
+    pub fn has_no_values(&self) -> bool {
+        self.values == 0
+    }
+
     /// The narrowest type that holds the fields seen, with head room for those to come.
     pub fn data_type(&self, end: SampleEnd) -> DataType {
         let has = |form: u8| self.values > 0 && self.forms & form != 0;

@@ -22,7 +22,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use coload_format::parse_value::parse_value;
+use coload_format::parse_value::{Rule, parse_value};
 use coload_format::{DataType, Physical, Value};
 use coload_transform::{CODES_PROVISIONAL_MAX, NULL_CODE, TemporaryDictionary};
 
@@ -67,6 +67,17 @@ impl Default for LookUp {
     }
 }
 
+/// Who chose a column's type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TypeOrigin {
+    /// The user.
+    #[default]
+    Declared,
+    /// A sample: what inference would not have taken for the type does not fit, though it can be read.
+    /// So a number with leading zeros, such as a post code, does not lose them.
+    Inferred,
+}
+
 /// A column being read: its type, its rules and whether it may be NULL.
 #[derive(Debug, Clone)]
 pub struct ColumnRules {
@@ -76,6 +87,8 @@ pub struct ColumnRules {
     pub nullable: bool,
     /// How fields are read.
     pub fields: FieldRules,
+    /// Who chose the type.
+    pub origin: TypeOrigin,
 }
 
 impl ColumnRules {
@@ -88,8 +101,39 @@ impl ColumnRules {
                 Ok(Some(Value::Bytes(Box::new([]))))
             }
             None => Err(FieldError::Null),
+            Some(bytes) if self.has_doubts() && is_doubtful(&bytes, self.data_type) => {
+                Err(FieldError::Rule(Rule::NotAsInferred))
+            }
             Some(bytes) => parse_value(&bytes, self.data_type).map(Some).map_err(FieldError::Rule),
         }
+    }
+}
+
+impl ColumnRules {
+    /// Whether some fields that can be read do not fit, as [`is_doubtful`] tells.
+    pub fn has_doubts(&self) -> bool {
+        let told = self.data_type.is_number() || self.data_type == DataType::Boolean;
+        self.origin == TypeOrigin::Inferred && told
+    }
+}
+
+/// Whether a number has leading zeros or a plus sign, or a truth value is not `true` or `false`.
+#[inline]
+pub fn is_doubtful(field: &[u8], data_type: DataType) -> bool {
+    if data_type == DataType::Boolean {
+        let word = field.trim_ascii();
+        return !word.eq_ignore_ascii_case(b"true") && !word.eq_ignore_ascii_case(b"false");
+    }
+    // Most numbers start with another digit.
+    !matches!(field.first(), Some(b'1'..=b'9')) && is_code(field)
+}
+
+fn is_code(field: &[u8]) -> bool {
+    let field = field.trim_ascii();
+    match field.strip_prefix(b"-").unwrap_or(field) {
+        [b'+', ..] => true,
+        [b'0', next, ..] => next.is_ascii_digit(),
+        _ => false,
     }
 }
 

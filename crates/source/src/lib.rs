@@ -37,7 +37,8 @@ pub use dialect::{
     optional_byte_from_flag,
 };
 pub use field::{FieldError, FieldRules};
-pub use lexicon::{ColumnRules, Lexicon};
+pub use infer::ColumnForms;
+pub use lexicon::{ColumnRules, Lexicon, TypeOrigin};
 pub use plan::{SAMPLE_ROWS, plan_column};
 pub use reject::{Reject, RejectWriter, shorten};
 pub use rows::Rows;

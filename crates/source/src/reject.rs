@@ -94,13 +94,13 @@ fn explain(reason: BadRecord, columns: &[(String, DataType)]) -> (u32, String, S
                 if columns.len() == 1 { "" } else { "s" },
             );
             let advice = "--delimiter, --quote or --columns; --skip N if a preamble comes first; \
-                          --max-rejects N to set such records aside";
+                          --ragged pad to mend such records, --max-rejects N to set them aside";
             (0, reason, advice.to_owned())
         }
         BadRecord::OpenQuote => (
             0,
             "a quote is opened in the record and not closed".to_owned(),
-            "--quote none if quotes are text, or --escape".to_owned(),
+            "--quote none or --quotes lenient if quotes are text, or --escape".to_owned(),
         ),
     }
 }
@@ -244,13 +244,13 @@ mod tests {
                 b"",
                 "orders.csv:1834 (byte 99): the record has 1 field and the table 2 columns (try \
                  --delimiter, --quote or --columns; --skip N if a preamble comes first; \
-                 --max-rejects N to set such records aside)",
+                 --ragged pad to mend such records, --max-rejects N to set them aside)",
             ),
             (
                 BadRecord::OpenQuote,
                 b"",
                 "orders.csv:1834 (byte 99): a quote is opened in the record and not closed (try \
-                 --quote none if quotes are text, or --escape)",
+                 --quote none or --quotes lenient if quotes are text, or --escape)",
             ),
         ] {
             assert_eq!(reject(reason, value).to_error().to_string(), expected);

@@ -18,7 +18,7 @@ use crate::dialect::{
     Dialect, GivenDialect, Header, LineEnd, Policies, Quotes, Ragged, describe_delimiter,
 };
 use crate::header::{Names, check_header_order, unique_names};
-use crate::infer::infer_columns;
+use crate::infer::{ColumnForms, infer_columns};
 use crate::rules::Trailing;
 use crate::sample::{Field, Records, SampleEnd, Split, line_len, split_as_loaded, split_records};
 use delimiter::{choose_split, usual_field_count};
@@ -42,6 +42,8 @@ pub struct Sniffed {
     pub dialect: Dialect,
     /// The schema that was given, else the inferred one, in which every column is nullable.
     pub schema: Schema,
+    /// What the fields of each column have in common, if the columns were inferred.
+    pub forms: Vec<ColumnForms>,
     /// What was decided and why, a line each.
     pub evidence: Vec<String>,
 }
@@ -111,17 +113,17 @@ fn sniff_utf8(
     if schema.is_none() {
         choose_ragged(header, rows, columns, &mut dialect, given, &mut evidence);
     }
-    let schema = match schema {
+    let (schema, forms) = match schema {
         Some(schema) => {
             if let Some(names) = header.first() {
                 check_header_order(name, names, schema)?;
             }
-            schema.clone()
+            (schema.clone(), Vec::new())
         }
         None => infer_schema(header, rows, columns, &dialect.nulls, end, given, &mut evidence)?,
     };
     dialect.check()?;
-    Ok(Sniffed { dialect, schema, evidence })
+    Ok(Sniffed { dialect, schema, forms, evidence })
 }
 
 /// What is known of the dialect once delimiter and quotes are.
@@ -346,7 +348,7 @@ fn without_records(
     dialect.trailing = given.trailing.unwrap_or(Trailing::Newline);
     dialect.check()?;
     let evidence = vec!["no record to tell the dialect from".to_owned()];
-    Ok(Sniffed { dialect, schema: schema.clone(), evidence })
+    Ok(Sniffed { dialect, schema: schema.clone(), forms: Vec::new(), evidence })
 }
 
 /// The given NULLs; else the empty field, or none where all is text.
@@ -384,17 +386,18 @@ fn infer_schema(
     end: SampleEnd,
     given: &GivenDialect,
     evidence: &mut Vec<String>,
-) -> Result<Schema> {
+) -> Result<(Schema, Vec<ColumnForms>)> {
     let names = fit_header(header, columns, evidence);
     let names = unique_names(names.as_deref().map_or(Names::None, Names::Header), columns);
     if given.all_text {
         let text = |name| Column::new(name, DataType::Varchar(None));
-        return Schema::new(names.into_iter().map(text).collect());
+        return Ok((Schema::new(names.into_iter().map(text).collect())?, Vec::new()));
     }
     evidence.push(format!("types: from {} records", rows.len()));
     let forms = infer_columns(rows, columns, nulls);
-    let columns = names.into_iter().zip(forms);
-    Schema::new(columns.map(|(name, forms)| Column::new(name, forms.data_type(end))).collect())
+    let columns = names.into_iter().zip(&forms);
+    let columns = columns.map(|(name, forms)| Column::new(name, forms.data_type(end))).collect();
+    Ok((Schema::new(columns)?, forms))
 }
 
 #[cfg(test)]

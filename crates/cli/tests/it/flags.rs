@@ -13,8 +13,8 @@ fn wrong_usage_is_exit_status_2() {
         (&["load", "a.csv", "--into", "store", "--memory", "lots"], "expected a size"),
         (&["load", "a.csv", "--into", "store", "--chunk-size", "2TiB"], "--chunk-size"),
         (
-            &["load", "a.csv", "--into", "store", "--delimiter", "ab"],
-            "expected one ASCII character",
+            &["load", "a.csv", "--into", "store", "--delimiter", "nine bytes"],
+            "2 to 8 bytes of text",
         ),
         (&["load", "a.csv", "--into", "store", "--max-rejects=-1"], "--max-rejects"),
         (&["load", "a.csv", "--into", "store", "--max-rejects", "101%"], "--max-rejects"),

@@ -13,3 +13,4 @@ mod model;
 mod pipeline;
 mod support;
 mod text;
+mod widen;

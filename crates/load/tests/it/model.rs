@@ -4,7 +4,7 @@ use coload_format::{Schema, Value};
 use coload_load::LoadOptions;
 use coload_source::{
     BadRecord, ColumnRules, Dialect, Header, Reject, RejectWriter, RejectedRecord, Trailing,
-    tokenise_slowly,
+    TypeOrigin, tokenise_slowly,
 };
 
 /// A row; `None` is NULL.
@@ -121,6 +121,7 @@ pub fn rejects_file(rejects: &[Reject]) -> Vec<u8> {
 fn rules(dialect: &Dialect, schema: &Schema, column: usize) -> ColumnRules {
     let column = &schema.columns()[column];
     ColumnRules {
+        origin: TypeOrigin::Declared,
         data_type: column.data_type,
         nullable: column.nullable,
         fields: dialect.field_rules(),

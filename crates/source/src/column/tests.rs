@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::TEXT_PADDING;
 use crate::field::FieldRules;
+use crate::lexicon::TypeOrigin;
 use crate::tokenise::{Separators, tokenise};
 
 /// Reads one column of a file, in blocks of `block` records: its page and the bad fields.
@@ -17,6 +18,7 @@ fn read(
     block: usize,
 ) -> (Page, Vec<BadField>) {
     let rules = ColumnRules {
+        origin: TypeOrigin::Declared,
         data_type,
         nullable: true,
         fields: FieldRules { quote: Some(b'"'), escape: None, nulls: vec![b"".to_vec()] },
