@@ -15,12 +15,21 @@ use crate::report::{FileReport, REJECTS_KEPT_MAX};
 use crate::stream::StreamChunk;
 use crate::widen::Widening;
 
+/// How far the text of an input was read, and where its records end; `None` when not known yet.
+#[derive(Debug, Clone, Copy, Default)]
+struct Coverage {
+    to: u64,
+    end: Option<u64>,
+}
+
 /// Counts rows and rejects in the order of the input.
 pub struct Account {
     files: Vec<FileReport>,
     /// Lines of each input before the piece that comes next.
     lines: Vec<u64>,
     columns: Vec<(String, DataType)>,
+    /// What was read of each input so far, without a gap.
+    read: Vec<Coverage>,
     limit: RejectLimit,
     rejects: u64,
     /// The first rejects.
@@ -61,7 +70,14 @@ impl Account {
             None => None,
             Some(path) => Some((path.clone(), open_rejects(path)?)),
         };
+        let read = match source {
+            Source::Files { inputs, .. } => {
+                inputs.iter().map(|i| Coverage { to: i.data_start, end: Some(i.bytes) }).collect()
+            }
+            Source::Stream(stream) => vec![Coverage::default(); stream.names.len()],
+        };
         Ok(Account {
+            read,
             files,
             lines,
             columns: column_names(options),
@@ -79,13 +95,22 @@ impl Account {
         for part in &chunk.parts {
             if let Some(line) = part.data_line {
                 self.lines[part.file] = line;
+                self.read[part.file].to = part.offset;
             }
         }
+        self.end_inputs(&chunk.ends);
         self.add_bytes(&chunk.source_bytes);
     }
 
+    /// Notes where the records of inputs of a stream end: `None` for one without records.
+    fn end_inputs(&mut self, ends: &[(usize, u64)]) {
+        for (file, end) in ends {
+            self.read[*file].end = Some(*end);
+        }
+    }
+
     /// Adds stored bytes of inputs of a stream.
-    pub fn add_bytes(&mut self, bytes: &[(usize, u64)]) {
+    fn add_bytes(&mut self, bytes: &[(usize, u64)]) {
         for (file, bytes) in bytes {
             self.files[*file].bytes += bytes;
         }
@@ -94,8 +119,13 @@ impl Account {
     /// Adds a piece; pieces come in order.
     ///
     /// # Errors
-    /// `Input` when a reject is over the limit, `Unavailable` when it cannot be written.
+    /// `Input` when a reject is over the limit, `Unavailable` when it cannot be written, `Corrupt` when
+    /// it does not follow the piece before.
     pub fn add(&mut self, span: PieceSpan) -> Result<()> {
+        let to = std::mem::replace(&mut self.read[span.file].to, span.end);
+        if span.start != to {
+            return Err(self.gap(span.file, to, span.start));
+        }
         let rejects = span.rejects.len() as u64;
         for reject in span.rejects {
             let line = self.lines[span.file] + reject.line + 1;
@@ -180,6 +210,11 @@ impl Account {
         if let Some((path, writer)) = self.writer.take() {
             writer.finish().map_err(|e| Error::io("write rejects to", &path, &e))?;
         }
+        for (file, read) in self.read.iter().enumerate() {
+            if read.end != Some(read.to) {
+                return Err(self.gap(file, read.to, read.end.unwrap_or(u64::MAX)));
+            }
+        }
         if rows != stored || records != rows + self.rejects {
             return Err(Error::Corrupt(format!(
                 "the account does not agree: {records} records, {rows} rows parsed, {stored} stored, \
@@ -188,6 +223,14 @@ impl Account {
             )));
         }
         Ok(())
+    }
+
+    fn gap(&self, file: usize, read_to: u64, next: u64) -> Error {
+        Error::Corrupt(format!(
+            "the account does not agree: {} was read to byte {read_to}, and byte {next} is next; nothing \
+             was loaded",
+            self.files[file].name
+        ))
     }
 
     /// What became of each input.

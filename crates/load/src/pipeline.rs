@@ -253,13 +253,11 @@ impl<'a> Pipeline<'a> {
         reader: &mut WindowReader,
     ) -> Result<()> {
         let Source::Files { inputs, chunks } = &self.source else { return Ok(()) };
-        let pieces: Vec<Piece> = match start {
-            None => chunks[chunk].clone(),
-            Some(start) => chunks[chunk]
-                .iter()
-                .map(|p| Piece { start, start_is: Start::Record, ..*p })
-                .collect(),
-        };
+        let mut pieces: Vec<Piece> = chunks[chunk].clone();
+        // Only the first of a chunk was speculated on.
+        if let (Some(start), Some(first)) = (start, pieces.first_mut()) {
+            *first = Piece { start, start_is: Start::Record, ..*first };
+        }
         let plan = self.plan(chunk, || {
             let first = self.first_chunk_of_partition(chunk);
             sample_partition(inputs, &chunks[first], self.rules, &self.columns)
@@ -307,7 +305,7 @@ impl<'a> Pipeline<'a> {
                 Ok(())
             }
             Turn::End => {
-                lock(&self.account).add_bytes(&stream.take_source_bytes());
+                lock(&self.account).start_chunk(&stream.take_rest());
                 let mut state = lock(&self.state);
                 state.end_stream();
                 state.push_partitions(&|n| self.create_segment(n))

@@ -53,6 +53,8 @@ pub struct StreamChunk {
     pub parts: Vec<Part>,
     /// Stored bytes since the chunk before, with those of inputs without records.
     pub source_bytes: Vec<(usize, u64)>,
+    /// Inputs that have ended since, and where in their text.
+    pub ends: Vec<(usize, u64)>,
 }
 
 /// Whole records of one input.
@@ -121,9 +123,14 @@ impl StreamSource {
         self.queue.wait(WAIT);
     }
 
-    /// Stored bytes told since the last chunk, at the end.
-    pub fn take_source_bytes(&self) -> Vec<(usize, u64)> {
-        std::mem::take(&mut lock(&self.cutter).source_bytes)
+    /// Stored bytes and ends of inputs since the last chunk, at the end.
+    pub fn take_rest(&self) -> StreamChunk {
+        let mut cutter = lock(&self.cutter);
+        StreamChunk {
+            parts: Vec::new(),
+            source_bytes: std::mem::take(&mut cutter.source_bytes),
+            ends: std::mem::take(&mut cutter.ends),
+        }
     }
 
     /// Checks that nobody wrote to the files meanwhile.
@@ -164,6 +171,7 @@ struct Cutter {
     target: usize,
     parts: Vec<Part>,
     source_bytes: Vec<(usize, u64)>,
+    ends: Vec<(usize, u64)>,
 }
 
 impl Cutter {
@@ -184,6 +192,7 @@ impl Cutter {
             target: chunk_bytes,
             parts: Vec::new(),
             source_bytes: Vec::new(),
+            ends: Vec::new(),
         }
     }
 
@@ -258,6 +267,9 @@ impl Cutter {
     }
 
     fn next_file(&mut self) {
+        // Of an input without records nothing is read.
+        let end = if self.data_line.is_none() { self.offset } else { 0 };
+        self.ends.push((self.file, end));
         self.file += 1;
         self.to_utf8 = ToUtf8::new(self.encoding);
         (self.offset, self.ended, self.started) = (0, false, false);
@@ -309,6 +321,7 @@ impl Cutter {
         Cut::Chunk(StreamChunk {
             parts: std::mem::take(&mut self.parts),
             source_bytes: std::mem::take(&mut self.source_bytes),
+            ends: std::mem::take(&mut self.ends),
         })
     }
 }
