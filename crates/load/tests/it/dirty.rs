@@ -1,116 +1,21 @@
 //! Dirty and unusual text: the same rows, rejects and mendings for any chunks and threads, and those
 //! that the careful reader gives when it has all of the text.
 
-use std::borrow::Cow;
 use std::path::PathBuf;
 
 use coload_format::Value;
 use coload_load::{LoadOptions, LoadReport, load};
 use coload_source::{
-    CarefulRecord, Dialect, Header, InputFile, InputSource, InvalidBytes, LineEnd, LongDelimiter,
-    Mending, Policies, Quotes, Ragged, Reading, RecordRules, Said, TextEncoding, Trailing,
-    field_text, read_record,
+    Dialect, Header, InputFile, InputSource, InvalidBytes, LineEnd, LongDelimiter, Mending,
+    Policies, Quotes, Ragged, Said, TextEncoding, Trailing,
 };
 use coload_store::Store;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-use crate::model::Row;
+use crate::dirty_model::{Expected, Row};
 use crate::support::{options, rows, scratch, segment_bytes, write};
 use crate::text::Random;
-
-/// What becomes of a text, read slowly from its first byte to its last.
-#[derive(Debug, Default, PartialEq)]
-struct Expected {
-    rows: Vec<Row>,
-    /// Line and byte offset of each reject.
-    rejects: Vec<(u64, u64)>,
-    mended: [u64; Mending::ALL.len()],
-    record_bytes_max: usize,
-}
-
-impl Expected {
-    /// All columns are text, and no field is NULL.
-    fn read(text: &[u8], dialect: &Dialect, columns: usize) -> Self {
-        let rules = dialect.record_rules(columns);
-        let mut out = Expected::default();
-        let mut record = CarefulRecord::default();
-        let (mut at, mut line) = (0, 1);
-        let mut headers = dialect.header_records();
-        while at < text.len() {
-            assert_eq!(read_record(text, at, true, &rules, &mut record), Reading::Whole);
-            let blank = record.comment || record.end == at && (columns > 1 || headers > 0);
-            if blank {
-            } else if headers > 0 {
-                headers -= 1;
-            } else {
-                out.record_bytes_max = out.record_bytes_max.max(record.next - at);
-                out.take(text, &record, &rules, (line, at as u64));
-            }
-            line += record.lines;
-            at = record.next;
-        }
-        out
-    }
-
-    fn take(&mut self, text: &[u8], record: &CarefulRecord, rules: &RecordRules, at: (u64, u64)) {
-        let Some((fields, mut mendings)) = fields(text, record, rules) else {
-            return self.rejects.push(at);
-        };
-        let mut row = Row::new();
-        for field in fields {
-            match (String::from_utf8(field), rules.policies.invalid_bytes) {
-                (Ok(field), _) => row.push(Some(Value::Bytes(field.into_bytes().into()))),
-                (Err(_), InvalidBytes::Reject) => return self.rejects.push(at),
-                (Err(error), InvalidBytes::Replace) => {
-                    let clean = String::from_utf8_lossy(error.as_bytes()).into_owned();
-                    row.push(Some(Value::Bytes(clean.into_bytes().into())));
-                    if !mendings.contains(&Mending::Replaced) {
-                        mendings.push(Mending::Replaced);
-                    }
-                }
-            }
-        }
-        self.rows.push(row);
-        mendings.into_iter().for_each(|m| self.mended[m as usize] += 1);
-    }
-}
-
-type Fields = (Vec<Vec<u8>>, Vec<Mending>);
-
-/// The fields as meant, as many as there are columns, and what had to be done.
-fn fields(text: &[u8], record: &CarefulRecord, rules: &RecordRules) -> Option<Fields> {
-    let mut mendings = Vec::new();
-    let mut fields = record.fields.clone();
-    let is_empty = |f: &coload_source::CarefulField| f.start == f.end;
-    if rules.trailing == Trailing::Delimiter
-        && fields.len() == rules.fields + 1
-        && is_empty(&fields[rules.fields])
-    {
-        fields.pop();
-    }
-    if record.is_faulty() {
-        return None;
-    }
-    let surplus = fields.len() > rules.fields;
-    let nothing = !surplus || fields[rules.fields..].iter().all(is_empty);
-    match rules.policies.ragged {
-        _ if fields.len() == rules.fields => {}
-        Ragged::Reject => return None,
-        _ if !surplus => mendings.push(Mending::Padded),
-        _ if nothing => mendings.push(Mending::Trimmed),
-        Ragged::Pad => return None,
-        Ragged::Truncate => mendings.push(Mending::Truncated),
-    }
-    fields.truncate(rules.fields);
-    if fields.iter().any(|f| !f.is_regular()) {
-        mendings.push(Mending::Requoted);
-    }
-    let mut texts: Vec<Vec<u8>> =
-        fields.iter().map(|f| field_text(text, *f, rules)).map(Cow::into_owned).collect();
-    texts.resize(rules.fields, Vec::new());
-    Some((texts, mendings))
-}
 
 fn dialect(random: &mut Random) -> Dialect {
     let long = [None, None, LongDelimiter::new(b", "), LongDelimiter::new(b"::")];

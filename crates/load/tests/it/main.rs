@@ -7,6 +7,7 @@ mod bad_input;
 mod child;
 mod crash;
 mod dirty;
+mod dirty_model;
 mod encodings;
 mod merge;
 mod model;
