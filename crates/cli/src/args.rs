@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use coload::RejectLimit;
 use coload_source::{delimiter_from_flag, optional_byte_from_flag};
 
+use crate::remote_args::RemoteArgs;
 use crate::size::parse_size;
 
 /// Loads delimited text into a compressed, read-optimised store, and queries it with SQL.
@@ -31,6 +32,8 @@ pub enum Command {
     Sniff(Box<SniffArgs>),
     /// Show tables, versions, segments, columns, encodings, sizes and loads of a store.
     Inspect(InspectArgs),
+    /// Show the loads of a server, finished or not, or drop one.
+    Loads(LoadsArgs),
     /// Write a table as CSV: commas, doubled quotes, NULL as nothing.
     Export(ExportArgs),
     #[cfg(feature = "sql")]
@@ -44,9 +47,12 @@ pub struct LoadArgs {
     /// Files, globs such as 'data/*.csv', members as archive.zip!name, or - for standard input
     #[arg(required = true, value_name = "INPUT")]
     pub inputs: Vec<String>,
-    /// Directory of the store; made if absent
+    /// Directory of the store, made if absent; or a server: coload://[user@]host[:port][/table]
     #[arg(long, value_name = "STORE")]
     pub into: PathBuf,
+    /// How a load into a server works.
+    #[command(flatten)]
+    pub remote: RemoteArgs,
     /// Table [default: the first file's name without its extension]
     #[arg(long, value_name = "NAME")]
     pub table: Option<String>,
@@ -77,6 +83,17 @@ pub struct LoadArgs {
     /// Form of the report on standard output
     #[arg(long, value_name = "FORM", default_value = "text")]
     pub report: ReportForm,
+}
+
+/// Flags of `loads`.
+#[derive(Debug, Args)]
+pub struct LoadsArgs {
+    /// The server: coload://[user@]host[:port]
+    #[arg(long, value_name = "SERVER")]
+    pub server: String,
+    /// Drop the unfinished load of this id
+    #[arg(long, value_name = "ID")]
+    pub abort: Option<String>,
 }
 
 /// Append, replace or create.

@@ -5,6 +5,8 @@ pub mod demo;
 pub mod export;
 pub mod inspect;
 pub mod load;
+pub mod load_remote;
+pub mod loads;
 pub mod sniff;
 #[cfg(feature = "sql")]
 pub mod sql;

@@ -46,4 +46,4 @@ pub use coload_source::{
 pub use coload_store::{LoadMode, Snapshot, Store};
 pub use coload_transform::EncodingPolicy;
 pub use database::Coload;
-pub use plan::{LoadPlan, LoadRequest, SchemaOrigin, sniff_input};
+pub use plan::{LoadPlan, LoadRequest, SchemaOrigin, plan_with, sniff_input};

@@ -7,6 +7,8 @@ mod given;
 mod interrupt;
 mod output;
 mod progress;
+mod remote_args;
+mod remote_report;
 mod report;
 mod size;
 
@@ -26,6 +28,7 @@ fn main() -> ExitCode {
         Command::Sql(args) => command::sql::run(&args),
         Command::Sniff(args) => command::sniff::run(&args),
         Command::Export(args) => command::export::run(&args),
+        Command::Loads(args) => command::loads::run(&args),
         Command::Inspect(args) => command::inspect::run(&args),
         #[cfg(feature = "sql")]
         Command::Demo(args) => command::demo::run(&args),

@@ -81,12 +81,24 @@ pub fn sniff_input(name: &str, given: &GivenDialect, sample_bytes: usize) -> Res
 
 /// Plans a load into `store`; `None` when all inputs are empty, and nothing else tells the columns.
 pub(crate) fn plan(store: &Store, request: &LoadRequest) -> Result<Option<LoadPlan>> {
+    plan_with(request, |table| Ok(store.snapshot()?.table(table).map(|t| t.schema.clone())))
+}
+
+/// Plans a load into a table that lies elsewhere; `known` tells its columns, if there is one. `None` when
+/// all inputs are empty, and nothing else tells the columns.
+///
+/// # Errors
+/// As [`Coload::plan`](crate::Coload::plan), and those of `known`.
+pub fn plan_with(
+    request: &LoadRequest,
+    known: impl FnOnce(&str) -> Result<Option<Schema>>,
+) -> Result<Option<LoadPlan>> {
     let inputs = expand_inputs(&request.inputs)?;
     let Some(first) = inputs.first() else {
         return Err(Error::Invalid("no input: name a file, a glob, or -".to_owned()));
     };
     let table = request.table.clone().unwrap_or_else(|| first.table_name());
-    let (schema, schema_from) = known_schema(store, request, &table)?;
+    let (schema, schema_from) = known_schema(known, request, &table)?;
     let stream = match inputs.len() {
         1 => OpenedStream::open(first)?,
         // The load refuses a stream among other inputs, and says so.
@@ -127,7 +139,7 @@ fn is_blank(text: &[u8]) -> bool {
 }
 
 fn known_schema(
-    store: &Store,
+    known: impl FnOnce(&str) -> Result<Option<Schema>>,
     request: &LoadRequest,
     table: &str,
 ) -> Result<(Option<Schema>, SchemaOrigin)> {
@@ -135,9 +147,9 @@ fn known_schema(
         return Ok((Some(schema.clone()), SchemaOrigin::Given));
     }
     if request.mode == LoadMode::Append
-        && let Some(entry) = store.snapshot()?.table(table)
+        && let Some(schema) = known(table)?
     {
-        return Ok((Some(entry.schema.clone()), SchemaOrigin::Table));
+        return Ok((Some(schema), SchemaOrigin::Table));
     }
     Ok((None, SchemaOrigin::Inferred))
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use coload::{ColumnReport, Dialect, Distinct, FileReport, LoadReport, Mending, Widened};
+use coload::{ColumnReport, Dialect, Distinct, FileReport, LoadReport, Mending, Reject, Widened};
 use coload_source::{MENDED_TOLD_MAX, Mended, shorten};
 use serde_json::{Value, json};
 
@@ -296,12 +296,17 @@ pub fn columns_table(columns: &[ColumnReport]) -> String {
 }
 
 fn rejects(report: &LoadReport) -> String {
+    rejects_list(&report.rejects)
+}
+
+/// The first rejects, a line each.
+pub fn rejects_list(rejects: &[Reject]) -> String {
     let mut out = String::new();
-    if report.rejects.is_empty() {
+    if rejects.is_empty() {
         return out;
     }
-    let _ = writeln!(out, "\nrejected records, the first {}:", report.rejects.len());
-    for reject in &report.rejects {
+    let _ = writeln!(out, "\nrejected records, the first {}:", rejects.len());
+    for reject in rejects {
         let _ = writeln!(out, "  {}", reject.to_error());
     }
     out
@@ -343,7 +348,7 @@ fn rate(bytes: u64, seconds: f64) -> f64 {
     bytes as f64 / 1e6 / seconds.max(1e-9)
 }
 
-fn show_seconds(time: Duration) -> String {
+pub fn show_seconds(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     let digits = if seconds < 10.0 { 3 } else { 1 };
     format!("{seconds:.digits$}")

@@ -17,12 +17,14 @@
 //! first-level cache.
 
 mod encode;
+mod verify;
 mod view;
 
 pub use encode::{
     encode_codes_u16, encode_codes_u32, encode_int, encode_plain, encode_symbols, encode_text,
     encode_wide,
 };
+pub use verify::{PageRules, verify_dictionary, verify_page, verify_values_of};
 pub use view::{BlocksPage, CodesPage, PageView, decode_text};
 
 use crate::bitpack::BLOCK;

@@ -264,23 +264,35 @@ pub fn shrink_to_runs(page: Page) -> Result<Page> {
 /// # Errors
 /// `Corrupt` when lengths and values do not agree with the page's counts.
 pub fn expand_runs(page: &Page) -> Result<Page> {
-    let Some(runs) = page.runs else { return Ok(page.clone()) };
-    let wrong = || Error::Corrupt("runs do not add up to their page".into());
-    if runs.width > 32 || runs.count > page.rows {
-        return Err(wrong());
+    let Some((values, lengths)) = runs_of_page(page)? else { return Ok(page.clone()) };
+    let expanded = expand_values(&values, &lengths)?;
+    let same = expanded.detail == page.detail && expanded.nulls == page.nulls;
+    if same { Ok(expanded) } else { Err(wrong_runs()) }
+}
+
+/// The page of the values of a page stored as runs, and how often each stands; `None` for an ordinary
+/// page.
+///
+/// # Errors
+/// `Corrupt` when the lengths do not agree with the page's rows.
+pub(crate) fn runs_of_page(page: &Page) -> Result<Option<(Page, Vec<u32>)>> {
+    let Some(runs) = page.runs else { return Ok(None) };
+    if runs.width > 32 || runs.count > page.rows || runs.nulls > runs.count {
+        return Err(wrong_runs());
     }
     let count = runs.count as usize;
     let split = packed_bytes(count, runs.width);
-    let (packed, rest) = page.bytes.split_at_checked(split).ok_or_else(wrong)?;
+    let (packed, rest) = page.bytes.split_at_checked(split).ok_or_else(wrong_runs)?;
     let lengths = unpack_lengths(packed, count, runs.width);
     let rows: u64 = lengths.iter().map(|l| u64::from(*l)).sum();
     if rows != u64::from(page.rows) {
-        return Err(wrong());
+        return Err(wrong_runs());
     }
-    let values = values_page(page, runs, rest);
-    let expanded = expand_values(&values, &lengths)?;
-    let same = expanded.detail == page.detail && expanded.nulls == page.nulls;
-    if same { Ok(expanded) } else { Err(wrong()) }
+    Ok(Some((values_page(page, runs, rest), lengths)))
+}
+
+fn wrong_runs() -> Error {
+    Error::Corrupt("runs do not add up to their page".into())
 }
 
 /// Whether the first rows of a page say that looking for runs is in vain.

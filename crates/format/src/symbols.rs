@@ -436,6 +436,8 @@ impl Cursor {
 pub struct SymbolDecoder {
     bytes: Box<[u64; 256]>,
     lengths: Box<[u8; 256]>,
+    /// Symbols that are ASCII without NUL.
+    plain: Box<[bool; 256]>,
 }
 
 impl std::fmt::Debug for SymbolDecoder {
@@ -454,6 +456,7 @@ impl SymbolDecoder {
         let (count, mut rest) = table.split_first().ok_or_else(wrong)?;
         let mut bytes = Box::new([0; 256]);
         let mut lengths = Box::new([0; 256]);
+        let mut plain = Box::new([true; 256]);
         for code in 0..*count as usize {
             let (len, tail) = rest.split_first().ok_or_else(wrong)?;
             let len = *len as usize;
@@ -462,9 +465,30 @@ impl SymbolDecoder {
             }
             bytes[code] = load_short(&tail[..len]);
             lengths[code] = len as u8;
+            plain[code] = tail[..len].iter().all(|b| b.wrapping_sub(1) < 0x7f);
             rest = &tail[len..];
         }
-        if rest.is_empty() { Ok(SymbolDecoder { bytes, lengths }) } else { Err(wrong()) }
+        if rest.is_empty() { Ok(SymbolDecoder { bytes, lengths, plain }) } else { Err(wrong()) }
+    }
+
+    /// Bytes of the string that `codes` stand for, if it is ASCII without NUL, as far as that can be said
+    /// from the symbols: a symbol that holds other bytes makes it `None`.
+    pub fn plain_ascii_length(&self, codes: &[u8]) -> Option<usize> {
+        let (mut length, mut plain, mut index) = (0, true, 0);
+        while index < codes.len() {
+            let code = codes[index];
+            if code == ESCAPE {
+                index += 1;
+                let literal = *codes.get(index)?;
+                plain &= literal.wrapping_sub(1) < 0x7f;
+                length += 1;
+            } else {
+                length += usize::from(self.lengths[code as usize]);
+                plain &= self.plain[code as usize];
+            }
+            index += 1;
+        }
+        plain.then_some(length)
     }
 
     /// Appends the string that `codes` stand for; unknown codes stand for nothing.

@@ -14,6 +14,7 @@ use crate::reader::PieceSpan;
 use crate::report::{FileReport, REJECTS_KEPT_MAX};
 use crate::stream::StreamChunk;
 use crate::widen::Widening;
+use crate::wire::PartitionAccount;
 
 /// How far the text of an input was read, and where its records end; `None` when not known yet.
 #[derive(Debug, Clone, Copy, Default)]
@@ -32,6 +33,8 @@ pub struct Account {
     read: Vec<Coverage>,
     limit: RejectLimit,
     rejects: u64,
+    /// For a sink: rejects since they were last taken.
+    taken: Option<Vec<Reject>>,
     /// The first rejects.
     pub kept: Vec<Reject>,
     writer: Option<(PathBuf, RejectWriter<BufWriter<File>>)>,
@@ -83,10 +86,41 @@ impl Account {
             columns: column_names(options),
             limit: options.max_rejects,
             rejects: 0,
+            taken: None,
             kept: Vec::new(),
             writer,
             widening: Widening::new(options, pass),
         })
+    }
+
+    /// Keeps all rejects until [`Self::take_rejects`].
+    pub fn keep_all(&mut self) {
+        self.taken = Some(Vec::new());
+    }
+
+    /// Rejects since this was last called.
+    pub fn take_rejects(&mut self) -> Vec<Reject> {
+        self.taken.replace(Vec::new()).unwrap_or_default()
+    }
+
+    /// Adds a partition that an earlier attempt counted.
+    ///
+    /// # Errors
+    /// As [`Self::add`]; `Corrupt` when it is not of these inputs.
+    pub fn add_known(&mut self, known: &PartitionAccount) -> Result<()> {
+        for part in &known.files {
+            let index = part.file as usize;
+            let Some(file) = self.files.get_mut(index) else {
+                return Err(Error::Corrupt(format!("input {index} of an earlier attempt")));
+            };
+            file.rows += part.rows;
+            file.rejects += part.rejects;
+            file.records += part.rows + part.rejects;
+            file.text_bytes = file.text_bytes.max(part.end);
+            self.lines[index] += part.lines;
+            self.read[index].to = part.end;
+        }
+        known.rejects.iter().try_for_each(|r| self.keep_reject(r.clone()))
     }
 
     /// Notes a chunk of a stream before it is parsed: lines before the first records of inputs, and
@@ -164,6 +198,13 @@ impl Account {
 
     fn reject(&mut self, file: usize, line: u64, record: RejectedRecord) -> Result<()> {
         let reject = Reject::new(record, &self.files[file].name, line, &self.columns);
+        if let Some(taken) = &mut self.taken {
+            taken.push(reject.clone());
+        }
+        self.keep_reject(reject)
+    }
+
+    fn keep_reject(&mut self, reject: Reject) -> Result<()> {
         self.rejects += 1;
         if let Some((path, writer)) = &mut self.writer {
             writer.write(&reject).map_err(|e| Error::io("write rejects to", path, &e))?;

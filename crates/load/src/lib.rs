@@ -12,11 +12,13 @@ mod background;
 mod chunks;
 mod clock;
 mod head;
+mod measure;
 mod opened;
 mod options;
 mod partition;
 mod pipeline;
 mod reader;
+mod remote;
 mod report;
 mod run;
 mod sample;
@@ -24,13 +26,19 @@ mod schedule;
 mod segments;
 mod stream;
 mod widen;
+pub mod wire;
 
 pub use background::{MergeReport, merge_small};
-pub use clock::{Step, peak_memory_bytes, process_cpu_ns};
+pub use clock::{Step, peak_memory_bytes, process_cpu_ns, thread_cpu_ns};
+pub use coload_link::WireCompression;
 pub use opened::{OpenedStream, sample_end};
 pub use options::{
     CHUNK_BYTES, CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, FRAGMENTS_PER_PARTITION, LoadOptions,
     MERGE_COLUMNS, Progress, ProgressCallback, RejectLimit, default_memory,
+};
+pub use remote::{
+    Change, ColumnChoice, LoadList, PlacementPolicy, RemoteOptions, RemoteReport, abort_load,
+    list_loads, load_remote, table_schema,
 };
 pub use report::{ColumnReport, Distinct, FileReport, LoadReport, REJECTS_KEPT_MAX};
 pub use run::load;

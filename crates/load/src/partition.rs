@@ -5,8 +5,8 @@ use std::sync::Arc;
 use coload_format::{Physical, Result, SymbolEncoder};
 use coload_source::{ChunkParser, ColumnPlan, Lexicon};
 use coload_transform::{
-    EncodingPolicy, FragmentColumn, PartitionColumn, TemporaryDictionary, compress_column,
-    restore_codes, sort_temporaries,
+    ColumnCost, EncodingPolicy, FragmentColumn, PartitionColumn, TemporaryDictionary,
+    compress_column, restore_codes, sort_temporaries,
 };
 
 use crate::clock::{Step, StepClock};
@@ -16,11 +16,13 @@ use crate::clock::{Step, StepClock};
 pub struct PartitionPlan {
     /// A plan for each column.
     pub columns: Vec<ColumnPlan>,
+    /// For a sink: what each column costs.
+    pub costs: Vec<ColumnCost>,
 }
 
 impl PartitionPlan {
     /// The symbols of a column whose texts are plain.
-    fn encoder(&self, column: usize) -> Option<&SymbolEncoder> {
+    pub fn encoder(&self, column: usize) -> Option<&SymbolEncoder> {
         match &self.columns[column] {
             ColumnPlan::Text { encoder, .. } => Some(encoder),
             _ => None,
@@ -38,6 +40,8 @@ pub struct SealedPartition {
     plan: Arc<PartitionPlan>,
     /// For each column: its fragments, and the temporary dictionaries of the workers.
     columns: Vec<ColumnInput>,
+    /// For each column: the numbers of the fragments that wait; the others were sent.
+    waiting: Vec<Vec<u32>>,
 }
 
 /// What compressing one column needs.
@@ -49,16 +53,20 @@ impl SealedPartition {
     pub fn new(
         number: usize,
         plan: Arc<PartitionPlan>,
-        fragments: Vec<coload_transform::Fragment>,
+        fragments: Vec<(coload_transform::Fragment, Vec<bool>)>,
         parsers: Vec<ChunkParser>,
     ) -> Self {
         let width = plan.columns.len();
-        let page_rows = fragments.iter().map(|f| f.rows).collect();
+        let page_rows: Vec<u32> = fragments.iter().map(|(f, _)| f.rows).collect();
+        let mut waiting = vec![Vec::new(); width];
         let mut columns: Vec<(Vec<FragmentColumn>, Vec<TemporaryDictionary>)> =
             (0..width).map(|_| (Vec::with_capacity(fragments.len()), Vec::new())).collect();
-        for fragment in fragments {
-            for (column, inputs) in fragment.columns.into_iter().zip(&mut columns) {
-                inputs.0.push(column);
+        for (number, (fragment, flows)) in fragments.into_iter().enumerate() {
+            for (c, column) in fragment.columns.into_iter().enumerate() {
+                if !flows.get(c).is_some_and(|f| *f) {
+                    columns[c].0.push(column);
+                    waiting[c].push(number as u32);
+                }
             }
         }
         for mut parser in parsers {
@@ -67,12 +75,22 @@ impl SealedPartition {
             }
         }
         let columns = columns.into_iter().map(|c| std::sync::Mutex::new(Some(c))).collect();
-        SealedPartition { number, page_rows, plan, columns }
+        SealedPartition { number, page_rows, plan, columns, waiting }
     }
 
     /// Columns.
     pub fn width(&self) -> usize {
         self.columns.len()
+    }
+
+    /// Whether fragments of a column wait; a partition without rows has none.
+    pub fn waits(&self, column: usize) -> bool {
+        !self.waiting[column].is_empty()
+    }
+
+    /// The numbers of a column's fragments that wait.
+    pub fn waiting(&self, column: usize) -> &[u32] {
+        &self.waiting[column]
     }
 
     /// Compresses one column, once.

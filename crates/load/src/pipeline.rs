@@ -1,15 +1,18 @@
 //! Runs a load: workers take tasks until all is published.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
+use coload_format::runs::shrink_to_runs;
 use coload_format::{DataType, Error, Physical, Result};
 use coload_source::{
-    ChunkParser, ColumnParser, ColumnPlan, ColumnRules, Lexicon, RecordRules, TypeOrigin,
-    plan_column,
+    ChunkParser, ColumnForm, ColumnParser, ColumnPlan, ColumnRules, Lexicon, RecordRules,
+    TypeOrigin, plan_column,
 };
-use coload_store::{LoadDir, SegmentWriter};
+use coload_store::{LoadDir, SegmentWriter, encode_dictionary};
+use coload_transform::{EncodingPolicy, Fragment, FragmentColumn, PartitionColumn, Placement};
 
 use crate::account::Account;
 use crate::chunks::{Piece, Source, Start};
@@ -17,11 +20,12 @@ use crate::clock::{Step, StepClock, thread_cpu_ns};
 use crate::options::{LoadOptions, Progress};
 use crate::partition::{PartitionPlan, SealedPartition};
 use crate::reader::{PieceSpan, WindowReader};
-use crate::sample::sample_partition;
-use crate::schedule::{DoneSegment, ParsedChunk, State, Task};
+use crate::sample::{Measure, sample_bytes, sample_partition};
+use crate::schedule::{DoneSegment, Flow, Output, ParsedChunk, Sealing, State, Task};
 use crate::segments::{ClosedSegment, lock};
 use crate::stream::{StreamChunk, Turn};
 use crate::widen::Widening;
+use crate::wire::{BlockContent, FilePart, PartitionAccount, Seal};
 
 /// How long a worker waits before it looks at the cancel flag again.
 const WAIT: Duration = Duration::from_millis(100);
@@ -52,7 +56,7 @@ impl From<Error> for Stop {
 pub struct Pipeline<'a> {
     options: &'a LoadOptions,
     source: Source,
-    dir: &'a LoadDir,
+    output: Destination<'a>,
     rules: RecordRules,
     columns: Vec<ColumnRules>,
     physicals: Vec<Physical>,
@@ -63,6 +67,43 @@ pub struct Pipeline<'a> {
     pub clock: StepClock,
     progress: Progress,
     ended: AtomicBool,
+    /// For a sink: what became of the records of partitions that are not sealed yet.
+    receipts: Mutex<BTreeMap<usize, PartitionAccount>>,
+    /// For a sink: rows sealed.
+    rows_sealed: AtomicU64,
+}
+
+/// Where a load's partitions go.
+#[derive(Clone, Copy)]
+pub enum Destination<'a> {
+    /// Into segments in the directory of a load.
+    Store(&'a LoadDir),
+    /// To a sink, after the partitions that it has from an earlier attempt.
+    Sink(&'a dyn Sink, &'a [PartitionAccount]),
+}
+
+/// Takes fragments and partitions instead of the segments of a store. Called by all workers.
+pub trait Sink: Sync {
+    /// Where the columns of the next fragment of a partition are transformed.
+    fn place(&self, partition: usize, plan: &PartitionPlan) -> Arc<[Placement]>;
+
+    /// Takes values of a column.
+    ///
+    /// # Errors
+    /// What ends the load.
+    fn send(&self, partition: usize, column: usize, content: BlockContent) -> Result<()>;
+
+    /// Takes the end of a partition.
+    ///
+    /// # Errors
+    /// What ends the load.
+    fn seal(&self, seal: Seal) -> Result<()>;
+}
+
+/// The fragments of a partition of this load.
+pub fn fragments_per_partition(options: &LoadOptions) -> usize {
+    // Two partitions are in memory at once, and hold about as many bytes as their text.
+    options.fragments_per_partition.min(options.memory / (2 * options.chunk_bytes)).max(1)
 }
 
 /// What the workers made.
@@ -80,7 +121,7 @@ impl<'a> Pipeline<'a> {
     ///
     /// # Errors
     /// `Invalid` when an input cannot be opened or the rejects file not be made.
-    pub fn open(options: &'a LoadOptions, dir: &'a LoadDir, pass: usize) -> Result<Self> {
+    pub fn open(options: &'a LoadOptions, output: Destination<'a>, pass: usize) -> Result<Self> {
         let source = Source::open(options)?;
         let progress = Progress::default();
         let chunks = match &source {
@@ -98,21 +139,33 @@ impl<'a> Pipeline<'a> {
         let rules = options.dialect.record_rules(options.schema.len());
         let columns = column_rules(options);
         let physicals: Vec<Physical> = columns.iter().map(|c| c.data_type.physical()).collect();
-        // Two partitions are in memory at once, and hold about as many bytes as their text.
-        let fragments =
-            options.fragments_per_partition.min(options.memory / (2 * options.chunk_bytes)).max(1);
-        let state = State::new(
+        let kind = match output {
+            Destination::Store(_) => Output::Segments,
+            Destination::Sink(..) => Output::Sink,
+        };
+        let mut state = State::new(
+            kind,
             chunks,
-            fragments,
+            fragments_per_partition(options),
             options.merge_columns,
             options.memory / 4,
             physicals.len(),
         );
-        let account = Account::new(options, &source, pass)?;
+        let mut account = Account::new(options, &source, pass)?;
+        let mut rows_sealed = 0;
+        if let Destination::Sink(_, known) = output {
+            account.keep_all();
+            if chunks.is_some() {
+                known.iter().try_for_each(|k| account.add_known(k))?;
+                let end = known.iter().rev().find_map(|k| k.files.last()).map_or(0, |f| f.end);
+                state.skip(known.len(), end);
+                rows_sealed = known.iter().map(PartitionAccount::rows).sum();
+            }
+        }
         Ok(Pipeline {
             options,
             source,
-            dir,
+            output,
             rules,
             columns,
             physicals,
@@ -122,6 +175,8 @@ impl<'a> Pipeline<'a> {
             clock: StepClock::default(),
             progress,
             ended: AtomicBool::new(false),
+            receipts: Mutex::default(),
+            rows_sealed: AtomicU64::new(rows_sealed),
         })
     }
 
@@ -165,7 +220,10 @@ impl<'a> Pipeline<'a> {
             Source::Stream(stream) => stream.check_unchanged()?,
         }
         state.done.sort_by_key(|s| s.number);
-        let stored = state.done.iter().map(|s| s.summary.rows).sum();
+        let stored = match self.output {
+            Destination::Store(_) => state.done.iter().map(|s| s.summary.rows).sum(),
+            Destination::Sink(..) => self.rows_sealed.load(Ordering::Acquire),
+        };
         if let Err(error) = account.finish(stored) {
             return Err(stop(&mut account, error));
         }
@@ -219,6 +277,8 @@ impl<'a> Pipeline<'a> {
                 Task::Compress { partition, column } => self.compress(&partition, column),
                 Task::Write(write) => write.run(&self.clock),
                 Task::Merge { segment, column } => self.merge(&segment, column),
+                Task::Flow(flow) => self.flow(flow),
+                Task::Seal(sealing) => self.seal(sealing),
             };
             if let Err(error) = result {
                 self.fail(error);
@@ -260,7 +320,7 @@ impl<'a> Pipeline<'a> {
         }
         let plan = self.plan(chunk, || {
             let first = self.first_chunk_of_partition(chunk);
-            sample_partition(inputs, &chunks[first], self.rules, &self.columns)
+            sample_partition(inputs, &chunks[first], self.rules, &self.columns, self.measure())
         })?;
         self.parse(chunk, &plan, |parser, tick| {
             let parse =
@@ -286,7 +346,7 @@ impl<'a> Pipeline<'a> {
                     number,
                     self.plan(number, || {
                         let text = chunk.parts.first().map_or(&[][..], |part| &part.text);
-                        Ok(crate::sample::sample_bytes(text, self.rules, &self.columns))
+                        Ok(sample_bytes(text, self.rules, &self.columns, self.measure()))
                     }),
                 ));
             })
@@ -334,13 +394,23 @@ impl<'a> Pipeline<'a> {
     fn plan(
         &self,
         chunk: usize,
-        make: impl FnOnce() -> Result<Vec<ColumnPlan>>,
+        make: impl FnOnce() -> Result<PartitionPlan>,
     ) -> Result<Arc<PartitionPlan>> {
         let cell = Arc::clone(&lock(&self.state).arriving(chunk).plan);
         let started = thread_cpu_ns();
-        let plan = cell.get_or_init(|| make().map(|columns| Arc::new(PartitionPlan { columns })));
+        let plan = cell.get_or_init(|| make().map(Arc::new));
         self.clock.add(Step::Sort, thread_cpu_ns() - started);
         plan.clone()
+    }
+
+    fn measure(&self) -> Measure {
+        match self.output {
+            Destination::Store(_) => Measure::No,
+            Destination::Sink(..) => {
+                let fragments = fragments_per_partition(self.options);
+                Measure::Partition { bytes: (fragments * self.options.chunk_bytes) as f64 }
+            }
+        }
     }
 
     /// Parses a chunk with a parser of its partition and delivers its fragment.
@@ -360,6 +430,21 @@ impl<'a> Pipeline<'a> {
         for column in plain {
             parser.columns_mut()[column].leave_codes();
         }
+        let placements = match self.output {
+            Destination::Store(_) => None,
+            Destination::Sink(sink, _) => {
+                let partition = chunk / lock(&self.state).fragments_per_partition();
+                Some(sink.place(partition, plan))
+            }
+        };
+        for (column, placement) in
+            parser.columns_mut().iter_mut().zip(placements.iter().flat_map(|p| p.iter()))
+        {
+            column.read_as(match placement {
+                Placement::Client => ColumnForm::Planned,
+                Placement::Server => ColumnForm::Plain,
+            });
+        }
         let tick = |bytes: u64, rows: u64| {
             self.progress.bytes.fetch_add(bytes, Ordering::Relaxed);
             self.progress.rows.fetch_add(rows, Ordering::Relaxed);
@@ -371,7 +456,12 @@ impl<'a> Pipeline<'a> {
         self.clock.add(Step::Convert, time.convert);
         let rejects: usize = spans.iter().map(|s| s.rejects.len()).sum();
         self.progress.rejects.fetch_add(rejects as u64, Ordering::Relaxed);
-        let parsed = ParsedChunk { spans, speculated: self.is_speculated(chunk), fragment };
+        let flows = match placements {
+            None => Vec::new(),
+            Some(placements) => self.flows(&placements, plan, &fragment),
+        };
+        let speculated = self.is_speculated(chunk);
+        let parsed = ParsedChunk { spans, speculated, fragment, flows };
         self.deliver(chunk, number, parser, parsed)
     }
 
@@ -399,11 +489,20 @@ impl<'a> Pipeline<'a> {
         let verified = state.deliver(chunk, parsed);
         // The account follows the order of the input, so it is kept under the same lock.
         let mut account = lock(&self.account);
-        for span in verified.spans {
+        for (partition, span) in verified.spans {
+            let (file, rows, lines, end) = (span.file as u32, span.rows, span.lines, span.end);
             if let Err(error) = account.add(span) {
                 // Kept under the lock too, so that no later chunk's error comes first.
                 state.error.get_or_insert(error);
                 return Ok(());
+            }
+            if matches!(self.output, Destination::Sink(..)) {
+                let mut taken = account.take_rejects();
+                let mut receipts = lock(&self.receipts);
+                let receipt = receipts.entry(partition).or_default();
+                let rejects = taken.len() as u64;
+                receipt.add(FilePart { file, rows, rejects, lines, end });
+                receipt.rejects.append(&mut taken);
             }
         }
         state.push_partitions(&|n| self.create_segment(n))
@@ -423,13 +522,77 @@ impl<'a> Pipeline<'a> {
     }
 
     fn create_segment(&self, number: u32) -> Result<SegmentWriter> {
-        SegmentWriter::create(&self.dir.segment_path(number))
+        match self.output {
+            Destination::Store(dir) => SegmentWriter::create(&dir.segment_path(number)),
+            Destination::Sink(..) => {
+                Err(Error::Invalid("a load to a server writes no segments".into()))
+            }
+        }
+    }
+
+    /// Which columns of a fragment are final: the values of those that the server transforms, and
+    /// pages of those that were never meant to have codes.
+    fn flows(&self, placements: &[Placement], plan: &PartitionPlan, of: &Fragment) -> Vec<bool> {
+        let auto = self.options.encoding == EncodingPolicy::Auto;
+        (placements.iter().zip(&plan.columns).zip(&of.columns))
+            .map(|((placement, plan), column)| match (placement, plan, column) {
+                (Placement::Server, ..) => true,
+                (_, ColumnPlan::Codes, _) => false,
+                (.., FragmentColumn::Page(_)) => auto,
+                _ => false,
+            })
+            .collect()
+    }
+
+    fn flow(&self, flow: Flow) -> Result<()> {
+        let Flow { partition, fragment, columns, plan } = flow;
+        if let Destination::Sink(sink, _) = self.output {
+            for (column, values) in columns {
+                let content = self.clock.time(Step::Compress, || match values {
+                    FragmentColumn::Plain(values) => Ok(BlockContent::Plain { fragment, values }),
+                    FragmentColumn::Page(page) => Ok(BlockContent::Pages {
+                        dictionary: None,
+                        symbols: plan.encoder(column).map(|e| e.table()).into_iter().collect(),
+                        pages: vec![(fragment, shrink_to_runs(page)?)],
+                    }),
+                    FragmentColumn::Codes { .. } => {
+                        Err(Error::Corrupt("codes left before their dictionary".into()))
+                    }
+                })?;
+                sink.send(partition, column, content)?;
+            }
+        }
+        lock(&self.state).sent();
+        Ok(())
+    }
+
+    fn seal(&self, sealing: Sealing) -> Result<()> {
+        let Sealing { partition, blocks, page_rows } = sealing;
+        if let Destination::Sink(sink, _) = self.output {
+            let account = lock(&self.receipts).remove(&partition).unwrap_or_default();
+            let rows = account.rows();
+            sink.seal(Seal { partition: partition as u32, blocks, page_rows, account })?;
+            self.rows_sealed.fetch_add(rows, Ordering::AcqRel);
+        }
+        lock(&self.state).sent();
+        Ok(())
     }
 
     fn compress(&self, partition: &SealedPartition, column: usize) -> Result<()> {
         let physical = self.physicals[column];
         let policy = self.options.encoding;
-        let result = partition.compress(column, physical, policy, &self.clock)?;
+        let mut result = partition.compress(column, physical, policy, &self.clock)?;
+        if let Destination::Sink(sink, _) = self.output {
+            let PartitionColumn { dictionary, symbols, pages } = result;
+            let dictionary = dictionary.map(|d| encode_dictionary(&d)).transpose()?;
+            let pages = partition.waiting(column).iter().copied().zip(pages).collect();
+            sink.send(
+                partition.number,
+                column,
+                BlockContent::Pages { dictionary, symbols, pages },
+            )?;
+            result = PartitionColumn { dictionary: None, symbols: Vec::new(), pages: Vec::new() };
+        }
         let mut state = lock(&self.state);
         state.compressed(partition.number, column, result);
         state.push_partitions(&|n| self.create_segment(n))

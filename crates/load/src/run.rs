@@ -8,7 +8,7 @@ use coload_store::{LoadId, LoadKind, LoadMode, LoadRecord, LoadTarget, SegmentEn
 use crate::background::merge_small;
 use crate::clock::{Step, StepClock, peak_memory_bytes, process_cpu_ns};
 use crate::options::LoadOptions;
-use crate::pipeline::{Loaded, Pipeline, Started, Stop, epoch_us};
+use crate::pipeline::{Destination, Loaded, Pipeline, Started, Stop, epoch_us};
 use crate::report::{ColumnReport, LoadReport};
 use crate::schedule::DoneSegment;
 
@@ -43,7 +43,7 @@ fn load_once(
         schema: options.schema.clone(),
         mode: options.mode,
     })?;
-    let pipeline = Pipeline::open(options, &dir, pass)?;
+    let pipeline = Pipeline::open(options, Destination::Store(&dir), pass)?;
     let (loaded, clock) = pipeline.run()?;
     let Loaded { segments, partitions, account } = loaded;
     let (files, rejects) = account.into_files();

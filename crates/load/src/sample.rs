@@ -2,10 +2,12 @@
 
 use coload_format::Result;
 use coload_source::{
-    ColumnPlan, ColumnRules, LastWindow, RecordRules, Sample, TEXT_PADDING, Window, first_line,
+    ColumnRules, LastWindow, RecordRules, Sample, TEXT_PADDING, Window, first_line,
 };
 
 use crate::chunks::{OpenInput, Piece, Start};
+use crate::measure::measure_columns;
+use crate::partition::PartitionPlan;
 use crate::pipeline::plan_columns;
 
 /// Bytes looked at.
@@ -20,7 +22,8 @@ pub fn sample_partition(
     chunk: &[Piece],
     rules: RecordRules,
     columns: &[ColumnRules],
-) -> Result<Vec<ColumnPlan>> {
+    measure: Measure,
+) -> Result<PartitionPlan> {
     let mut text = Vec::new();
     for piece in chunk {
         let length =
@@ -41,11 +44,16 @@ pub fn sample_partition(
             text.push(b'\n');
         }
     }
-    Ok(sample_bytes(&text, rules, columns))
+    Ok(sample_bytes(&text, rules, columns, measure))
 }
 
 /// Plans the columns from text that starts with a record.
-pub fn sample_bytes(bytes: &[u8], rules: RecordRules, columns: &[ColumnRules]) -> Vec<ColumnPlan> {
+pub fn sample_bytes(
+    bytes: &[u8],
+    rules: RecordRules,
+    columns: &[ColumnRules],
+    measure: Measure,
+) -> PartitionPlan {
     let bytes = &bytes[..bytes.len().min(SAMPLE_BYTES)];
     let mut text = Vec::with_capacity(bytes.len() + 1 + TEXT_PADDING);
     text.push(b'\n');
@@ -60,5 +68,26 @@ pub fn sample_bytes(bytes: &[u8], rules: RecordRules, columns: &[ColumnRules]) -
         last: LastWindow::No,
     };
     let sample = Sample::new(&window, rules);
-    plan_columns(&sample.rows(), columns)
+    let rows = sample.rows();
+    let plans = plan_columns(&rows, columns);
+    let costs = match measure {
+        Measure::No => Vec::new(),
+        Measure::Partition { bytes: partition_bytes } => {
+            let partition_rows = rows.count as f64 * partition_bytes / bytes.len().max(1) as f64;
+            measure_columns(&rows, columns, &plans, partition_rows)
+        }
+    };
+    PartitionPlan { columns: plans, costs }
+}
+
+/// Whether the costs of columns are measured.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Measure {
+    /// Nobody asks for them.
+    No,
+    /// They are, for partitions of so many bytes of text.
+    Partition {
+        /// Bytes of text.
+        bytes: f64,
+    },
 }

@@ -12,10 +12,10 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, OnceLock};
 
-use coload_format::{Error, Result};
+use coload_format::{Error, Physical, Plain, Result};
 use coload_source::ChunkParser;
 use coload_store::{FinishedColumn, SegmentSummary};
-use coload_transform::{Fragment, PartitionColumn};
+use coload_transform::{Fragment, FragmentColumn, PartitionColumn};
 
 use crate::partition::{PartitionPlan, SealedPartition};
 use crate::reader::{PieceSpan, Whole};
@@ -37,6 +37,43 @@ pub enum Task {
     Write(Arc<PlainWrite>),
     /// Merge a column of a segment.
     Merge { segment: Arc<ClosedSegment>, column: usize },
+    /// Send the columns of a fragment that are final.
+    Flow(Flow),
+    /// Send the end of a partition.
+    Seal(Sealing),
+}
+
+/// Columns of a fragment that need not wait for their partition.
+#[derive(Debug)]
+pub struct Flow {
+    /// Number of the partition.
+    pub partition: usize,
+    /// Number of the fragment among those of the partition that have rows.
+    pub fragment: u32,
+    /// The columns, with their numbers.
+    pub columns: Vec<(usize, FragmentColumn)>,
+    /// The plan that text was encoded by.
+    pub plan: Arc<PartitionPlan>,
+}
+
+/// The end of a partition.
+#[derive(Debug)]
+pub struct Sealing {
+    /// Number of the partition.
+    pub partition: usize,
+    /// Columns of fragments, and columns of the partition, that were sent.
+    pub blocks: u64,
+    /// Rows of each fragment.
+    pub page_rows: Vec<u32>,
+}
+
+/// Where partitions go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Output {
+    /// Into segments of a store.
+    Segments,
+    /// To a sink.
+    Sink,
 }
 
 /// A chunk that was parsed.
@@ -48,6 +85,8 @@ pub struct ParsedChunk {
     pub speculated: bool,
     /// Its rows.
     pub fragment: Fragment,
+    /// For a sink: which columns are final, and are sent without waiting for the partition.
+    pub flows: Vec<bool>,
 }
 
 /// A partition whose fragments are arriving.
@@ -56,7 +95,10 @@ pub struct Arriving {
     /// Made by whoever needs it first.
     pub plan: Arc<OnceLock<Result<Arc<PartitionPlan>>>>,
     fragments: BTreeMap<usize, ParsedChunk>,
-    verified: Vec<Fragment>,
+    verified: Vec<(Fragment, Vec<bool>)>,
+    /// Fragments with rows, and columns of them that were sent.
+    kept: u32,
+    flown: u64,
     /// The workers' parsers; `None` while one is in use. Its place is the number of its dictionaries.
     parsers: Vec<Option<ChunkParser>>,
     /// Columns that met too many values for codes.
@@ -76,6 +118,29 @@ impl Arriving {
         }
     }
 
+    /// Takes the columns out of a verified fragment that are final.
+    fn take_flow(
+        &mut self,
+        partition: usize,
+        fragment: &mut Fragment,
+        flows: &[bool],
+    ) -> Option<Flow> {
+        if fragment.rows == 0 {
+            return None;
+        }
+        let number = self.kept;
+        self.kept += 1;
+        let Some(Ok(plan)) = self.plan.get() else { return None };
+        let gone = || FragmentColumn::Plain(Plain::empty(Physical::Int));
+        let columns: Vec<(usize, FragmentColumn)> = (fragment.columns.iter_mut().enumerate())
+            .filter(|(c, _)| flows.get(*c).is_some_and(|f| *f))
+            .map(|(c, column)| (c, std::mem::replace(column, gone())))
+            .collect();
+        self.flown += columns.len() as u64;
+        let flow = Flow { partition, fragment: number, columns, plan: Arc::clone(plan) };
+        (!flow.columns.is_empty()).then_some(flow)
+    }
+
     /// Gives a parser back.
     pub fn return_parser(&mut self, number: u32, parser: ChunkParser) {
         self.parsers[number as usize] = Some(parser);
@@ -86,6 +151,8 @@ impl Arriving {
 #[derive(Debug)]
 struct Compressing {
     page_rows: Vec<u32>,
+    /// For a sink: what the partition has in all.
+    blocks: u64,
     columns: Vec<Option<PartitionColumn>>,
     remaining: usize,
 }
@@ -104,6 +171,7 @@ pub struct DoneSegment {
 /// Everything the workers share and change.
 #[derive(Debug)]
 pub struct State {
+    output: Output,
     fragments_per_partition: usize,
     merge_columns: usize,
     segment_bytes: usize,
@@ -133,13 +201,14 @@ pub struct State {
 /// What the verified chunks add to the account of the load.
 #[derive(Debug, Default)]
 pub struct Verified {
-    /// Pieces, in order.
-    pub spans: Vec<PieceSpan>,
+    /// Pieces, in order, with the numbers of their partitions.
+    pub spans: Vec<(usize, PieceSpan)>,
 }
 
 impl State {
     /// Nothing done yet. `chunks` is known for files.
     pub fn new(
+        output: Output,
         chunks: Option<usize>,
         fragments_per_partition: usize,
         merge_columns: usize,
@@ -147,6 +216,7 @@ impl State {
         width: usize,
     ) -> Self {
         State {
+            output,
             fragments_per_partition,
             merge_columns,
             segment_bytes,
@@ -167,6 +237,15 @@ impl State {
             done: Vec::new(),
             error: None,
         }
+    }
+
+    /// Begins after the first partitions, which are done; their last record ends at `end`.
+    pub fn skip(&mut self, partitions: usize, end: u64) {
+        let first = partitions * self.fragments_per_partition;
+        self.frontier = self.chunks.map_or(first, |chunks| chunks.min(first));
+        self.next_chunk = self.frontier;
+        self.frontier_end = end;
+        self.partitions_done = partitions;
     }
 
     /// Whether there is nothing more to do, ever.
@@ -252,8 +331,14 @@ impl State {
             }
             self.frontier_end = parsed.spans.last().map_or(end, |s| s.end);
             self.frontier += 1;
-            arriving.verified.push(parsed.fragment);
-            verified.spans.extend(parsed.spans);
+            let number = next / self.fragments_per_partition;
+            let ParsedChunk { mut fragment, flows, spans, .. } = parsed;
+            if let Some(flow) = arriving.take_flow(number, &mut fragment, &flows) {
+                self.unfinished += 1;
+                self.tasks.push_back(Task::Flow(flow));
+            }
+            arriving.verified.push((fragment, flows));
+            verified.spans.extend(spans.into_iter().map(|span| (number, span)));
             self.seal_if_complete();
         }
     }
@@ -267,7 +352,8 @@ impl State {
         }
         let number = (self.frontier - 1) / self.fragments_per_partition;
         let Some(mut arriving) = self.arriving.remove(&number) else { return };
-        let fragments: Vec<Fragment> = arriving.verified.drain(..).filter(|f| f.rows > 0).collect();
+        let fragments: Vec<(Fragment, Vec<bool>)> =
+            arriving.verified.drain(..).filter(|(f, _)| f.rows > 0).collect();
         let mut parsers: Vec<ChunkParser> = arriving.parsers.into_iter().flatten().collect();
         if arriving.stale {
             for column in parsers.iter_mut().flat_map(|p| p.columns_mut().iter_mut()) {
@@ -276,19 +362,21 @@ impl State {
         }
         let plan = match arriving.plan.get() {
             Some(Ok(plan)) if !fragments.is_empty() => Arc::clone(plan),
-            _ => Arc::new(PartitionPlan { columns: Vec::new() }),
+            _ => Arc::new(PartitionPlan { columns: Vec::new(), costs: Vec::new() }),
         };
         let sealed = Arc::new(SealedPartition::new(number, plan, fragments, parsers));
         let width = sealed.width();
+        let columns: Vec<usize> = (0..width).filter(|c| sealed.waits(*c)).collect();
         self.compressing.insert(
             number,
             Compressing {
                 page_rows: sealed.page_rows.clone(),
+                blocks: arriving.flown + columns.len() as u64,
                 columns: (0..width).map(|_| None).collect(),
-                remaining: width,
+                remaining: columns.len(),
             },
         );
-        for column in 0..width {
+        for column in columns {
             self.tasks.push_back(Task::Compress { partition: Arc::clone(&sealed), column });
         }
     }
@@ -312,7 +400,14 @@ impl State {
             }
             let partition = entry.remove();
             self.partitions_done += 1;
-            if !partition.page_rows.is_empty() {
+            if self.output == Output::Sink {
+                self.unfinished += 1;
+                self.tasks.push_back(Task::Seal(Sealing {
+                    partition: self.partitions_done - 1,
+                    blocks: partition.blocks,
+                    page_rows: partition.page_rows,
+                }));
+            } else if !partition.page_rows.is_empty() {
                 self.push_partition(partition, create)?;
             }
         }
@@ -349,6 +444,11 @@ impl State {
         for column in 0..segment.width() {
             self.tasks.push_back(Task::Merge { segment: Arc::clone(&segment), column });
         }
+    }
+
+    /// Notes that a flow or a seal is sent.
+    pub fn sent(&mut self) {
+        self.unfinished -= 1;
     }
 
     /// Notes that a merge task has ended.

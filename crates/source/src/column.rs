@@ -40,6 +40,17 @@ pub enum ColumnPlan {
     },
     /// Many texts where few were expected: kept as they are until the partition is compressed.
     PlainText,
+    /// Numbers that somebody else transforms: kept as they are.
+    PlainNumbers,
+}
+
+/// Who transforms the next fragment's column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ColumnForm {
+    /// We, as planned.
+    Planned,
+    /// Somebody else: its values are kept as they are.
+    Plain,
 }
 
 /// A field that could not become a value.
@@ -58,6 +69,8 @@ pub struct BadField {
 pub struct ColumnParser {
     rules: ColumnRules,
     plan: ColumnPlan,
+    /// The plan to go back to, while another one is followed.
+    planned: Option<ColumnPlan>,
     lexicon: Lexicon,
     rows: usize,
     /// First row of each value, where a value stands for repeated fields.
@@ -94,6 +107,7 @@ impl ColumnParser {
         ColumnParser {
             rules,
             plan,
+            planned: None,
             lexicon,
             rows: 0,
             starts: Vec::new(),
@@ -118,6 +132,25 @@ impl ColumnParser {
         read.ok().flatten().map_or_else(|| raw.to_vec(), |text| text.into_owned())
     }
 
+    /// Says what becomes of the next fragment's values; called between fragments.
+    pub fn read_as(&mut self, form: ColumnForm) {
+        match form {
+            ColumnForm::Planned => {
+                if let Some(planned) = self.planned.take() {
+                    self.plan = planned;
+                }
+            }
+            ColumnForm::Plain if self.planned.is_none() => {
+                let plain = match self.rules.data_type.physical() {
+                    Physical::Bytes => ColumnPlan::PlainText,
+                    Physical::Int | Physical::Wide => ColumnPlan::PlainNumbers,
+                };
+                self.planned = Some(std::mem::replace(&mut self.plan, plain));
+            }
+            ColumnForm::Plain => {}
+        }
+    }
+
     /// Notes that the lexicon may hold values of no row.
     pub fn mark_stale(&mut self) {
         self.lexicon.mark_stale();
@@ -129,8 +162,10 @@ impl ColumnParser {
             (ColumnPlan::Codes, _) => self.rows,
             (ColumnPlan::Text { .. }, _) => self.text.lengths.len(),
             (ColumnPlan::PlainText, _) => self.strings.len(),
-            (ColumnPlan::Numbers { .. }, Physical::Int) => self.ints.len(),
-            (ColumnPlan::Numbers { .. }, _) => self.wides.len(),
+            (ColumnPlan::Numbers { .. } | ColumnPlan::PlainNumbers, Physical::Int) => {
+                self.ints.len()
+            }
+            (ColumnPlan::Numbers { .. } | ColumnPlan::PlainNumbers, _) => self.wides.len(),
         };
         Mark { rows: self.rows, values, text_bytes: self.text.bytes.len() }
     }
@@ -186,10 +221,12 @@ impl ColumnParser {
             ColumnPlan::Codes | ColumnPlan::PlainText => {
                 self.parse_text(fields, seen, None, &mut tell);
             }
-            ColumnPlan::Numbers { .. } => match self.rules.data_type.physical() {
-                Physical::Wide => self.parse_wides(fields, &mut tell),
-                _ => self.parse_ints(fields, &mut tell),
-            },
+            ColumnPlan::Numbers { .. } | ColumnPlan::PlainNumbers => {
+                match self.rules.data_type.physical() {
+                    Physical::Wide => self.parse_wides(fields, &mut tell),
+                    _ => self.parse_ints(fields, &mut tell),
+                }
+            }
         }
         if let Some(changed) = fields.changed {
             self.starts.extend(changed.iter().map(|row| (self.rows + usize::from(*row)) as u32));
@@ -209,7 +246,7 @@ impl ColumnParser {
         match &self.plan {
             ColumnPlan::Codes => true,
             ColumnPlan::Numbers { repeats } | ColumnPlan::Text { repeats, .. } => *repeats,
-            ColumnPlan::PlainText => false,
+            ColumnPlan::PlainText | ColumnPlan::PlainNumbers => false,
         }
     }
 
@@ -360,6 +397,12 @@ impl ColumnParser {
 
     /// Gives up codes for values: what the fragment has so far becomes plain.
     pub fn leave_codes(&mut self) {
+        if let Some(planned @ ColumnPlan::Codes) = &mut self.planned {
+            *planned = match self.rules.data_type.physical() {
+                Physical::Bytes => ColumnPlan::PlainText,
+                Physical::Int | Physical::Wide => ColumnPlan::Numbers { repeats: false },
+            };
+        }
         if !matches!(self.plan, ColumnPlan::Codes) {
             return;
         }
@@ -425,6 +468,14 @@ impl ColumnParser {
             }
             (ColumnPlan::Codes | ColumnPlan::PlainText, _) => FragmentColumn::Plain(Plain {
                 values: Values::Bytes(std::mem::take(&mut self.strings)),
+                nulls: bitmap,
+            }),
+            (ColumnPlan::PlainNumbers, Physical::Int) => FragmentColumn::Plain(Plain {
+                values: Values::Int(std::mem::take(&mut self.ints)),
+                nulls: bitmap,
+            }),
+            (ColumnPlan::PlainNumbers, _) => FragmentColumn::Plain(Plain {
+                values: Values::Wide(std::mem::take(&mut self.wides)),
                 nulls: bitmap,
             }),
             (ColumnPlan::Numbers { .. }, Physical::Int) => {

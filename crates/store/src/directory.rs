@@ -6,6 +6,7 @@
 //!   STORE/segments/<load id>-<n>.seg     immutable columns
 //!   STORE/tmp/<load id>/                 a load in progress
 //!   STORE/tmp/<load id>/lock             flock'ed while that load lives
+//!   STORE/loads/<load id>/               the journal of a load that arrives from elsewhere
 //! ```
 //!
 //! Names that are not of these forms are never touched. Every call that changes the directory
@@ -44,6 +45,8 @@ pub(crate) struct Layout {
     pub segments: PathBuf,
     /// Loads in progress.
     pub tmp: PathBuf,
+    /// Journals of loads that arrive from elsewhere; made with the first.
+    pub loads: PathBuf,
 }
 
 impl Layout {
@@ -53,6 +56,7 @@ impl Layout {
             manifests: root.join("manifest"),
             segments: root.join("segments"),
             tmp: root.join("tmp"),
+            loads: root.join("loads"),
             root,
         }
     }

@@ -18,6 +18,7 @@ mod directory;
 pub mod failpoints;
 mod gc;
 mod held;
+mod journal;
 mod load_record;
 mod manifest;
 mod publish;
@@ -30,6 +31,7 @@ mod work_dir;
 pub use change::{LoadMode, LoadTarget, OnExisting, OnMissing};
 pub use gc::Cleaned;
 pub use held::ExpandedPages;
+pub use journal::{JournalEntry, LoadJournal};
 pub use load_record::{
     INPUT_NAME_BYTES_MAX, INPUTS_KEPT_MAX, LOADS_KEPT_MAX, LoadId, LoadKind, LoadRecord,
 };

@@ -94,6 +94,48 @@ impl LoadDir {
     }
 }
 
+/// Makes a load visible whose segments lie, durable, in `from`, and stay there too: the caller removes
+/// them when the load is published.
+pub(crate) fn publish_linked(
+    store: &Store,
+    from: &Path,
+    load: &PublishedLoad<'_>,
+    segments: &[SegmentEntry],
+    record: &LoadRecord,
+) -> Result<u64> {
+    let mut work = WorkDir::make_as(store.layout(), record.id)?;
+    check_record(&work, load.target, segments, record)?;
+    let layout = store.layout();
+    for segment in segments {
+        let (path, to) = (from.join(&segment.file), layout.segment(&segment.file));
+        work.note_installed(to.clone());
+        match link_new("store::publish::rename", &path, &to) {
+            // Left by a publish that did not come to its end.
+            Err(_) if is_same_file(&path, &to) => {}
+            Err(e) => return Err(Error::io("link a segment to", &to, &e)),
+            Ok(()) => {}
+        }
+    }
+    if !segments.is_empty() {
+        sync_dir("store::publish::sync_segments_dir", &layout.segments)?;
+    }
+    let version = commit(store, &mut work, |manifest| {
+        apply_load(manifest, load.target, load.begun_on, segments, record)?;
+        Ok(Outcome::Changed)
+    })?;
+    finish(store, work);
+    version.ok_or_else(|| Error::Invalid("a load changed nothing".into()))
+}
+
+/// Where a load goes, and the id that its table had when it began.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PublishedLoad<'a> {
+    /// Table.
+    pub target: &'a LoadTarget,
+    /// `None` when there was none.
+    pub begun_on: Option<u64>,
+}
+
 /// A merge in progress: like a load, but its segments take the place of others.
 #[derive(Debug)]
 pub struct MergeDir {

@@ -270,7 +270,7 @@ fn check_empty(layout: &Layout) -> Result<()> {
     let fail = |e: io::Error| Error::io("list", &layout.root, &e);
     for entry in fs::read_dir(&layout.root).map_err(fail)? {
         let name = entry.map_err(fail)?.file_name();
-        let known = ["manifest", "segments", "tmp", FORMAT_NAME, "lost+found"];
+        let known = ["manifest", "segments", "tmp", "loads", FORMAT_NAME, "lost+found"];
         if !known.iter().any(|k| name == *k) {
             return Err(Error::Invalid(format!(
                 "{} is not a store and holds other files, such as {} (name an empty or absent \

@@ -58,6 +58,33 @@ impl WorkDir {
         )))
     }
 
+    /// Makes and locks the directory of a known id; what a dead writer left of it is removed first.
+    ///
+    /// # Errors
+    /// `Unavailable` when a living writer has it.
+    pub fn make_as(layout: &Layout, id: LoadId) -> Result<Self> {
+        let dir = layout.load(id);
+        for _ in 0..ATTEMPTS_MAX {
+            match make_dir("store::begin::mkdir", &dir) {
+                Ok(()) => {}
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+                    match remove_leftover(&dir)? {
+                        Leftover::Removed => continue,
+                        Leftover::Live => break,
+                    }
+                }
+                Err(e) => return Err(Error::io("make", &dir, &e)),
+            }
+            match own(&dir).map_err(|e| Error::io("lock", &dir.join(LOCK_NAME), &e))? {
+                Owned::Ours(lock) => {
+                    return Ok(WorkDir { id, dir, installed: Vec::new(), _lock: lock });
+                }
+                Owned::Another => {}
+            }
+        }
+        Err(Error::Unavailable(format!("load {id} is being written by another process")))
+    }
+
     /// The id, which is also the directory's name.
     pub fn id(&self) -> LoadId {
         self.id

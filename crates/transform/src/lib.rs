@@ -7,8 +7,10 @@ mod cardinality;
 mod compress;
 mod fragment;
 mod merge;
+mod placement;
 mod restore;
 mod sort;
+mod sort_plain;
 
 pub use cardinality::HyperLogLog;
 pub use compress::{
@@ -20,5 +22,9 @@ pub use fragment::{
     TemporaryDictionary,
 };
 pub use merge::{merge_column, merge_dictionaries};
+pub use placement::{
+    Capacity, ColumnCost, Placement, Times, place_adaptively, place_by_size, times_of,
+};
 pub use restore::restore_codes;
 pub use sort::{SortedColumn, SortedDictionary, sort_column, sort_dictionary};
+pub use sort_plain::{PlainSorter, join_parts};

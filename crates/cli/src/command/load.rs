@@ -10,10 +10,12 @@ use coload_format::ddl::column_sql;
 use coload_source::expand_inputs;
 
 use crate::args::{Dictionaries, Encoding, LoadArgs, ModeArgs, PipelineArgs, ReportForm};
+use crate::command::load_remote;
 use crate::given::{check_given, given_dialect};
 use crate::interrupt::cancel_on_signal;
 use crate::output::{Done, Failure, print, say};
 use crate::progress::ProgressBar;
+use crate::remote_args::ServerName;
 use crate::report;
 
 /// Loads, and prints the report.
@@ -22,20 +24,27 @@ use crate::report;
 /// `Usage` when flags contradict each other, `Failed` when nothing was loaded.
 pub fn run(args: &LoadArgs) -> Done {
     let request = request(args)?;
-    let Some((report, dialect)) = load(args, &request)? else {
-        say(&format!(
-            "nothing to load, and no table made: {} holds no record that tells the columns; give \
-             --columns or --schema to make the table",
-            args.inputs.join(", ")
-        ));
-        return print(match args.report {
-            ReportForm::Text => "",
-            ReportForm::Json => report::JSON_OF_NOTHING,
-        });
-    };
+    if let Some(target) = args.into.to_str().filter(|t| ServerName::is_one(t)) {
+        let server = ServerName::parse(target).map_err(Failure::Usage)?;
+        return load_remote::run(args, &server, request);
+    }
+    let Some((report, dialect)) = load(args, &request)? else { return tell_nothing(args) };
     print(&match args.report {
         ReportForm::Text => report::text(&report),
         ReportForm::Json => report::json(&report, &dialect),
+    })
+}
+
+/// Says that the inputs hold nothing that could be loaded.
+pub fn tell_nothing(args: &LoadArgs) -> Done {
+    say(&format!(
+        "nothing to load, and no table made: {} holds no record that tells the columns; give \
+         --columns or --schema to make the table",
+        args.inputs.join(", ")
+    ));
+    print(match args.report {
+        ReportForm::Text => "",
+        ReportForm::Json => report::JSON_OF_NOTHING,
     })
 }
 
@@ -45,12 +54,7 @@ fn load(args: &LoadArgs, request: &LoadRequest) -> Done<Option<(LoadReport, Dial
     let store = Coload::create_or_open(&args.into)?;
     let Some(mut plan) = store.plan_unless_empty(request)? else { return Ok(None) };
     tell_inferred(&plan);
-    plan.options.max_rejects = args.max_rejects;
-    plan.options.rejects_file = args.rejects.clone();
-    set_pipeline(&mut plan.options, &args.pipeline);
-    if args.dialect.encoding == Some(Encoding::Dictionary) {
-        plan.options.encoding = EncodingPolicy::Dictionary;
-    }
+    set_options(&mut plan.options, args);
     cancel_on_signal(Arc::clone(&plan.options.cancel))?;
     let bar = ProgressBar::on_terminal();
     plan.options.progress = bar.callback();
@@ -95,6 +99,16 @@ fn mode(args: &ModeArgs) -> LoadMode {
     }
 }
 
+/// Sets what flags say of how a load works.
+pub fn set_options(options: &mut LoadOptions, args: &LoadArgs) {
+    options.max_rejects = args.max_rejects;
+    options.rejects_file = args.rejects.clone();
+    set_pipeline(options, &args.pipeline);
+    if args.dialect.encoding == Some(Encoding::Dictionary) {
+        options.encoding = EncodingPolicy::Dictionary;
+    }
+}
+
 fn set_pipeline(options: &mut LoadOptions, args: &PipelineArgs) {
     let set = |target: &mut usize, given: Option<usize>| *target = given.unwrap_or(*target);
     set(&mut options.threads, args.threads);
@@ -109,7 +123,7 @@ fn set_pipeline(options: &mut LoadOptions, args: &PipelineArgs) {
 }
 
 /// Says on standard error what was guessed, and how to say otherwise.
-fn tell_inferred(plan: &LoadPlan) {
+pub fn tell_inferred(plan: &LoadPlan) {
     let name = plan.options.inputs.first().map_or("-", |i| i.name.as_str());
     for line in &plan.evidence {
         say(&format!("{name}: {line}"));

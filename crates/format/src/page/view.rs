@@ -188,6 +188,11 @@ impl<'a> BlocksPage<'a> {
         Ok((bytes, count))
     }
 
+    /// Bytes of all strings of a `Text` page, as they are stored.
+    pub fn text_bytes(&self) -> usize {
+        self.tail.len()
+    }
+
     /// 1-based number of the symbol table of a `Text` page; 0 for none.
     pub fn symbols(&self) -> u32 {
         self.symbols

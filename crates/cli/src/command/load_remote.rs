@@ -1,0 +1,63 @@
+//! `coload load --into coload://...`.
+
+use std::sync::Arc;
+
+use coload::{Error, LoadRequest, plan_with};
+use coload_load::{RemoteReport, load_remote, table_schema};
+
+use crate::args::{LoadArgs, ReportForm};
+use crate::command::load;
+use crate::interrupt::cancel_on_signal;
+use crate::output::{Done, Failure, print, say};
+use crate::progress::ProgressBar;
+use crate::remote_args::ServerName;
+use crate::remote_report;
+
+/// Loads into a server, and prints the report.
+///
+/// # Errors
+/// `Usage` when flags contradict each other, `Failed` when nothing was loaded.
+pub fn run(args: &LoadArgs, server: &ServerName, mut request: LoadRequest) -> Done {
+    if server.table.is_some() && request.table.is_some() && server.table != request.table {
+        return Err(Failure::Usage(Error::Invalid(
+            "--table and the table in --into differ: give one".into(),
+        )));
+    }
+    request.table = request.table.or_else(|| server.table.clone());
+    let Some(report) = load_into(args, server, &request)? else {
+        return load::tell_nothing(args);
+    };
+    print(&match args.report {
+        ReportForm::Text if args.remote.explain => {
+            remote_report::explanation(&report) + "\n" + &remote_report::text(&report)
+        }
+        ReportForm::Text => remote_report::text(&report),
+        ReportForm::Json => remote_report::json(&report),
+    })
+}
+
+fn load_into(
+    args: &LoadArgs,
+    server: &ServerName,
+    request: &LoadRequest,
+) -> Done<Option<RemoteReport>> {
+    let mut remote = server.options();
+    args.remote.apply(&mut remote);
+    let plan = plan_with(request, |table| table_schema(&remote, table))?;
+    let Some(mut plan) = plan else { return Ok(None) };
+    load::tell_inferred(&plan);
+    load::set_options(&mut plan.options, args);
+    cancel_on_signal(Arc::clone(&plan.options.cancel))?;
+    let bar = ProgressBar::on_terminal();
+    plan.options.progress = bar.callback();
+    let loaded = load_remote(&plan.options, &remote);
+    bar.clear();
+    let report = loaded?;
+    if report.already {
+        say(&format!(
+            "nothing was loaded: load {} is published already (--again loads it once more)",
+            report.id
+        ));
+    }
+    Ok(Some(report))
+}

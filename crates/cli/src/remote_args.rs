@@ -1,0 +1,199 @@
+//! Flags of loads into a server, and the servers' names.
+
+use clap::{Args, ValueEnum};
+use coload::{Error, Result};
+use coload_load::wire::Again;
+use coload_load::{PlacementPolicy, RemoteOptions, WireCompression};
+
+/// What a server's name begins with.
+const SCHEME: &str = "coload://";
+/// Port of a server whose name has none.
+const PORT: u16 = 8470;
+/// Environment variable with the password of the user in a server's name.
+const PASSWORD: &str = "COLOAD_PASSWORD";
+/// Environment variable with a token.
+const TOKEN: &str = "COLOAD_TOKEN";
+
+/// Flags of a load into a server.
+#[derive(Debug, Args)]
+pub struct RemoteArgs {
+    /// Who transforms the columns, when loading into a server
+    #[arg(long, value_name = "POLICY", default_value = "adaptive", help_heading = "Server")]
+    pub placement: PlacementArg,
+    /// What is compressed on the wire
+    #[arg(long, value_name = "HOW", default_value = "adaptive", help_heading = "Server")]
+    pub wire_compression: WireCompressionArg,
+    /// Connections to the server
+    #[arg(long, value_name = "N", default_value = "4", help_heading = "Server")]
+    pub connections: usize,
+    /// Load again what was loaded already
+    #[arg(long, help_heading = "Server")]
+    pub again: bool,
+    /// Print the columns, what was estimated of them, and where they were placed
+    #[arg(long, help_heading = "Server")]
+    pub explain: bool,
+    /// Seconds to try again without getting on, before giving up
+    #[arg(long, value_name = "SECONDS", default_value = "120", help_heading = "Server")]
+    pub patience: u64,
+}
+
+/// Who transforms the columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PlacementArg {
+    /// Whoever makes the load shortest; revised while it runs
+    Adaptive,
+    /// Each column where it takes fewer bytes on the wire
+    Size,
+    /// The client
+    All,
+    /// The server; the client parses
+    None,
+    /// The server, which parses too, while the inputs arrive
+    Pipe,
+    /// The server, when the inputs have arrived
+    Seq,
+}
+
+/// What is compressed on the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum WireCompressionArg {
+    /// What waits because the network is slow
+    Adaptive,
+    /// Nothing
+    None,
+    /// All, with LZ4
+    Lz4,
+    /// All, with Zstandard
+    Zstd,
+}
+
+/// A server, and the table if the name has one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerName {
+    /// `host:port`.
+    pub address: String,
+    /// User.
+    pub user: Option<String>,
+    /// Table.
+    pub table: Option<String>,
+}
+
+impl ServerName {
+    /// Whether a target is a server.
+    pub fn is_one(target: &str) -> bool {
+        target.starts_with(SCHEME)
+    }
+
+    /// Reads `coload://[user@]host[:port][/table]`.
+    ///
+    /// # Errors
+    /// `Invalid` when it is not of this form.
+    pub fn parse(target: &str) -> Result<Self> {
+        let wrong =
+            || Error::Invalid(format!("{target}: expected coload://[user@]host[:port][/table]"));
+        let rest = target.strip_prefix(SCHEME).ok_or_else(wrong)?;
+        let (server, table) = match rest.split_once('/') {
+            Some((server, table)) => (server, Some(table).filter(|t| !t.is_empty())),
+            None => (rest, None),
+        };
+        let (user, host) = match server.rsplit_once('@') {
+            Some((user, host)) => (Some(user), host),
+            None => (None, server),
+        };
+        if host.is_empty() || user.is_some_and(str::is_empty) {
+            return Err(wrong());
+        }
+        // An IPv6 address is in brackets, and has colons.
+        let has_port = host.rsplit_once(':').is_some_and(|(_, p)| p.parse::<u16>().is_ok());
+        let in_brackets = host.ends_with(']');
+        let address = match has_port && !in_brackets {
+            true => host.to_owned(),
+            false => format!("{host}:{PORT}"),
+        };
+        let owned = |text: &str| text.to_owned();
+        Ok(ServerName { address, user: user.map(owned), table: table.map(owned) })
+    }
+
+    /// How to reach it, with what the environment says of who we are.
+    pub fn options(&self) -> RemoteOptions {
+        let mut options = RemoteOptions::new(self.address.clone());
+        let variable = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
+        options.authorization = match (variable(TOKEN), &self.user) {
+            (Some(token), _) => Some(format!("Bearer {token}")),
+            (None, Some(user)) => {
+                let password = variable(PASSWORD).unwrap_or_default();
+                Some(format!("Basic {}", base64(format!("{user}:{password}").as_bytes())))
+            }
+            (None, None) => None,
+        };
+        options
+    }
+}
+
+impl RemoteArgs {
+    /// Puts the flags into the options of a server.
+    pub fn apply(&self, options: &mut RemoteOptions) {
+        options.placement = match self.placement {
+            PlacementArg::Adaptive => PlacementPolicy::Adaptive,
+            PlacementArg::Size => PlacementPolicy::Size,
+            PlacementArg::All => PlacementPolicy::All,
+            PlacementArg::None => PlacementPolicy::None,
+            PlacementArg::Pipe => PlacementPolicy::Pipe,
+            PlacementArg::Seq => PlacementPolicy::Seq,
+        };
+        options.compression = match self.wire_compression {
+            WireCompressionArg::Adaptive => WireCompression::Adaptive,
+            WireCompressionArg::None => WireCompression::None,
+            WireCompressionArg::Lz4 => WireCompression::Lz4,
+            WireCompressionArg::Zstd => WireCompression::Zstd,
+        };
+        options.connections = self.connections.max(1);
+        options.again = if self.again { Again::Yes } else { Again::No };
+        options.patience = std::time::Duration::from_secs(self.patience);
+    }
+}
+
+/// Base64 with padding (RFC 4648), for the header of Basic.
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = String::new();
+    for group in bytes.chunks(3) {
+        let mut word = [0; 3];
+        word[..group.len()].copy_from_slice(group);
+        let word = u32::from_be_bytes([0, word[0], word[1], word[2]]);
+        for digit in 0..4 {
+            let index = (word >> (18 - 6 * digit)) as usize & 63;
+            out.push(if digit <= group.len() { char::from(DIGITS[index]) } else { '=' });
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn names_of_servers_are_read() {
+        let read = |target: &str| {
+            let name = ServerName::parse(target).unwrap();
+            (name.address, name.user.unwrap_or_default(), name.table.unwrap_or_default())
+        };
+        let parts = |a: &str, u: &str, t: &str| (a.to_owned(), u.to_owned(), t.to_owned());
+        assert_eq!(read("coload://db:9/orders"), parts("db:9", "", "orders"));
+        assert_eq!(read("coload://ann@db"), parts("db:8470", "ann", ""));
+        assert_eq!(read("coload://[::1]/t"), parts("[::1]:8470", "", "t"));
+        assert_eq!(read("coload://[::1]:5/"), parts("[::1]:5", "", ""));
+        for wrong in ["coload://", "db:9", "coload:///t", "coload://@db"] {
+            assert!(ServerName::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn base64_is_that_of_the_rfc() {
+        for (text, coded) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v")] {
+            assert_eq!(base64(text.as_bytes()), coded);
+        }
+    }
+}

@@ -1,0 +1,113 @@
+#![allow(clippy::unwrap_used)]
+use super::*;
+use crate::page::{encode_codes_u32, encode_int, encode_plain, encode_symbols};
+use crate::runs::shrink_to_runs;
+use crate::{Bitmap, EncodedStrings, Plain, SOURCE_PADDING, SymbolEncoder, Value};
+use proptest::prelude::*;
+
+fn rules(data_type: DataType, dictionary: Option<u32>) -> PageRules<'static> {
+    PageRules { data_type, nullable: true, dictionary, decoders: &[] }
+}
+
+fn nulls_at(rows: usize, at: &[usize]) -> Bitmap {
+    let mut nulls = Bitmap::zeros(rows);
+    at.iter().for_each(|i| nulls.set(*i));
+    nulls
+}
+
+#[test]
+fn pages_of_our_own_are_accepted() {
+    let ints: Vec<i64> = (0..3000).map(|i| i * 7 % 1000).collect();
+    let nulls = nulls_at(3000, &[0, 9, 2999]);
+    for nulls in [None, Some(&nulls)] {
+        verify_page(&encode_int(&ints, nulls), &rules(DataType::Integer, None)).unwrap();
+    }
+    let codes: Vec<u32> = (0..2500).map(|i| i / 100).collect();
+    let page = encode_codes_u32(&codes, 24);
+    verify_page(&page, &rules(DataType::Date, Some(24))).unwrap();
+    let runs = shrink_to_runs(page).unwrap();
+    assert!(runs.runs.is_some());
+    verify_page(&runs, &rules(DataType::Date, Some(24))).unwrap();
+}
+
+#[test]
+fn text_is_accepted_through_symbols_and_without_them() {
+    let strings: Vec<String> = (0..1500).map(|i| format!("carefully {} ü{i}", i % 7)).collect();
+    let encoder = SymbolEncoder::train(strings.iter().map(|s| s.as_bytes()));
+    let decoders = [SymbolDecoder::open(&encoder.table()).unwrap()];
+    let (mut source, mut starts, mut lengths) = (Vec::new(), Vec::new(), Vec::new());
+    let mut plain = Plain::empty(Physical::Bytes);
+    for s in &strings {
+        starts.push(source.len() as u32);
+        lengths.push(s.len() as u32);
+        source.extend_from_slice(s.as_bytes());
+        plain.push(Some(&Value::Bytes(s.as_bytes().into())));
+    }
+    source.extend([0; SOURCE_PADDING]);
+    let mut encoded = EncodedStrings::default();
+    encoder.encode(&source, &starts, &lengths, &mut encoded);
+    let page = encode_symbols(&encoded, None, 1).unwrap();
+    let text = PageRules { decoders: &decoders, ..rules(DataType::Varchar(Some(20)), None) };
+    verify_page(&page, &text).unwrap();
+    verify_page(&encode_plain(&plain).unwrap(), &rules(DataType::Varchar(None), None)).unwrap();
+    assert!(verify_page(&page, &rules(DataType::Varchar(None), None)).is_err(), "no table");
+    let short = PageRules { decoders: &decoders, ..rules(DataType::Varchar(Some(9)), None) };
+    assert!(verify_page(&page, &short).is_err(), "too long for the type");
+}
+
+#[test]
+fn lies_are_refused() {
+    let codes = encode_codes_u32(&[0, 1, 5, 3], 5);
+    let check = |page: &Page, dictionary| verify_page(page, &rules(DataType::BigInt, dictionary));
+    check(&codes, Some(5)).unwrap();
+    assert!(check(&codes, Some(4)).is_err(), "a code out of the dictionary");
+    assert!(check(&codes, None).is_err(), "no dictionary");
+    let strict = PageRules { nullable: false, ..rules(DataType::BigInt, Some(5)) };
+    assert!(verify_page(&codes, &strict).is_err(), "NULL where there must be none");
+    for change in [
+        |p: &mut Page| p.nulls = 0,
+        |p: &mut Page| p.nulls = 2,
+        |p: &mut Page| p.rows = 5000,
+        |p: &mut Page| p.detail = PageDetail::Codes { base: 0, max: 4, width: 3 },
+        |p: &mut Page| p.detail = PageDetail::Codes { base: 1, max: 3, width: 3 },
+        |p: &mut Page| p.detail = PageDetail::Codes { base: u32::MAX, max: 3, width: 3 },
+        |p: &mut Page| p.detail = PageDetail::Int { min: 0, max: 3 },
+        |p: &mut Page| p.bytes.truncate(1),
+    ] {
+        let mut page = codes.clone();
+        change(&mut page);
+        assert!(check(&page, Some(5)).is_err(), "{page:?}");
+    }
+    let ints = encode_int(&[5, -3, 40_000], None);
+    check(&ints, None).unwrap();
+    assert!(verify_page(&ints, &rules(DataType::SmallInt, None)).is_err(), "out of the type");
+    assert!(verify_page(&ints, &rules(DataType::Varchar(None), None)).is_err());
+    let mut page = ints;
+    page.detail = PageDetail::Int { min: -3, max: 50_000 };
+    assert!(check(&page, None).is_err(), "another maximum");
+}
+
+proptest! {
+    #[test]
+    fn changed_bytes_never_panic(
+        values in proptest::collection::vec(0i64..5, 1..2000),
+        at in any::<prop::sample::Index>(),
+        byte in any::<u8>(),
+        cut in 0usize..4,
+    ) {
+        let codes: Vec<u32> = values.iter().map(|v| *v as u32).collect();
+        let pages = [
+            encode_int(&values, None),
+            shrink_to_runs(encode_int(&values, None)).unwrap(),
+            shrink_to_runs(encode_codes_u32(&codes, 5)).unwrap(),
+        ];
+        for mut page in pages {
+            if page.bytes.is_empty() { continue; }
+            let index = at.index(page.bytes.len());
+            page.bytes[index] = byte;
+            let length = page.bytes.len().saturating_sub(cut);
+            page.bytes.truncate(length);
+            let _ = verify_page(&page, &rules(DataType::BigInt, Some(5)));
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! What waits to be sent: bounded in bytes, filled by workers, emptied by the threads of the
+//! connections.
+
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use coload_format::{Error, Result};
+
+use crate::frame::Message;
+
+/// A queue of messages for all connections of a client.
+#[derive(Debug)]
+pub struct Outbox {
+    bytes_max: usize,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    messages: VecDeque<Message>,
+    bytes: usize,
+    frames: usize,
+    closed: Option<Error>,
+}
+
+impl Outbox {
+    /// An empty queue that takes about `bytes_max` bytes: a message is taken while there are less.
+    pub fn new(bytes_max: usize) -> Self {
+        Outbox { bytes_max, state: Mutex::default(), changed: Condvar::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Every change of the state is whole, so a panic elsewhere leaves it usable.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a message; waits while the queue is full.
+    ///
+    /// # Errors
+    /// What the queue was closed with.
+    pub fn push(&self, message: Message) -> Result<()> {
+        let mut state = self.lock();
+        loop {
+            if let Some(error) = &state.closed {
+                return Err(error.clone());
+            }
+            if state.bytes < self.bytes_max {
+                break;
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.bytes += message.bytes.len();
+        state.frames += message.frames();
+        state.messages.push_back(message);
+        drop(state);
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    /// The next message; waits for one. `None` when the queue is closed.
+    pub fn pop(&self) -> Option<Message> {
+        let mut state = self.lock();
+        loop {
+            if state.closed.is_some() {
+                return None;
+            }
+            if let Some(message) = state.messages.pop_front() {
+                state.bytes -= message.bytes.len();
+                state.frames -= message.frames();
+                drop(state);
+                self.changed.notify_all();
+                return Some(message);
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Frames that wait.
+    pub fn waiting(&self) -> usize {
+        self.lock().frames
+    }
+
+    /// Bytes that wait.
+    pub fn waiting_bytes(&self) -> usize {
+        self.lock().bytes
+    }
+
+    /// Ends it: what waits is dropped, and everybody who comes gets `error`, the first one given.
+    pub fn close(&self, error: Error) {
+        let mut state = self.lock();
+        state.closed.get_or_insert(error);
+        state.messages.clear();
+        (state.bytes, state.frames) = (0, 0);
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// What it was closed with.
+    pub fn error(&self) -> Option<Error> {
+        self.lock().closed.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn a_full_queue_holds_the_pusher_back_until_it_is_emptied_or_closed() {
+        let outbox = Outbox::new(10);
+        outbox.push(Message::new(20, vec![0; 10])).unwrap();
+        std::thread::scope(|scope| {
+            let pusher = scope.spawn(|| outbox.push(Message::new(21, vec![0; 5])));
+            std::thread::sleep(Duration::from_millis(20));
+            assert!(!pusher.is_finished());
+            assert_eq!(outbox.waiting(), 1);
+            assert_eq!(outbox.pop().unwrap().kind, 20);
+            pusher.join().unwrap().unwrap();
+        });
+        assert_eq!(outbox.pop().unwrap().kind, 21);
+        outbox.close(Error::Unavailable("cut".into()));
+        assert!(outbox.pop().is_none());
+        assert!(outbox.push(Message::new(20, vec![])).is_err());
+    }
+}

@@ -1,0 +1,222 @@
+//! The receiving end: one Flight `DoExchange`, whose messages go to a handler.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use arrow_flight::FlightData;
+use bytes::Bytes;
+use coload_format::{Error, Result};
+use futures::{Stream, StreamExt};
+use tokio::sync::mpsc;
+use tonic::Status;
+
+use crate::compress::Compression;
+use crate::frame::{
+    Ack, Assembler, Frame, KIND_ACK, KIND_ERROR, Message, cut_message, decode_frame,
+};
+use crate::status::{error_from_status, error_to_bytes};
+
+/// What may be sent before the first acknowledgement.
+pub(crate) const CREDIT_FIRST_BYTES: u64 = 4 << 20;
+/// Bytes done after which an acknowledgement is sent at once.
+const ACK_BYTES: u64 = 512 << 10;
+/// Acknowledgements are sent so often when nothing happens, to tell of changed credit and load.
+const ACK_INTERVAL: Duration = Duration::from_millis(100);
+/// Answers that may wait for a client that does not read them.
+const REPLIES_MAX: usize = 256;
+
+/// What becomes of messages. The methods are called on the network's threads: they must not work long.
+pub trait Handler: Send + Sync + 'static {
+    /// Takes a message. `credit` is dropped when its bytes are out of memory.
+    ///
+    /// # Errors
+    /// Told to the sender, and ends the connection.
+    fn message(&self, message: Message, credit: Credit, replies: &Replies) -> Result<()>;
+
+    /// Bytes that may be under way or wait, of this connection.
+    fn window_bytes(&self) -> u64;
+
+    /// Largest message that is taken.
+    fn message_bytes_max(&self) -> u64;
+
+    /// Bytes of messages that wait, of all connections.
+    fn waiting_bytes(&self) -> u64;
+
+    /// What acknowledgements tell of the load of this side.
+    fn load(&self) -> Vec<u8>;
+
+    /// The connection ended.
+    fn closed(&self);
+}
+
+/// The answers of one exchange.
+pub type Exchange = Pin<Box<dyn Stream<Item = std::result::Result<FlightData, Status>> + Send>>;
+
+/// Sends messages back on one connection. Clones share it.
+#[derive(Debug, Clone)]
+pub struct Replies {
+    sender: mpsc::Sender<std::result::Result<FlightData, Status>>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    done_bytes: AtomicU64,
+    told_bytes: AtomicU64,
+    window_bytes: AtomicU64,
+    waiting_bytes: AtomicU64,
+    /// Bytes of a message of which frames are missing: they are let through beyond the window, which
+    /// it could never pass else.
+    partial_bytes: AtomicU64,
+}
+
+impl Replies {
+    /// Sends a message.
+    ///
+    /// # Errors
+    /// `Unavailable` when the client is gone or does not read.
+    pub fn send(&self, message: &Message) -> Result<()> {
+        for (more, raw) in cut_message(message) {
+            let frame = Frame {
+                kind: message.kind,
+                compression: Compression::None,
+                more,
+                message_bytes: message.bytes.len() as u32,
+                frame_bytes: raw.len() as u32,
+                body: Bytes::copy_from_slice(raw),
+            };
+            let data = FlightData {
+                app_metadata: Bytes::copy_from_slice(&frame.header()),
+                data_body: frame.body,
+                ..FlightData::default()
+            };
+            self.sender.try_send(Ok(data)).map_err(|_| {
+                Error::Unavailable("the client is gone, or does not read what it is told".into())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Tells an error; the connection should end then.
+    pub fn fail(&self, error: &Error) {
+        let _ = self.send(&Message::new(KIND_ERROR, error_to_bytes(error)));
+    }
+
+    fn acknowledge(&self, load: Vec<u8>) {
+        let done_bytes = self.shared.done_bytes.load(Ordering::Acquire);
+        self.shared.told_bytes.store(done_bytes, Ordering::Relaxed);
+        let ack = Ack {
+            done_bytes,
+            credit_bytes: done_bytes
+                + self.shared.window_bytes.load(Ordering::Relaxed)
+                + self.shared.partial_bytes.load(Ordering::Relaxed),
+            waiting_bytes: self.shared.waiting_bytes.load(Ordering::Relaxed),
+            load,
+        };
+        // One that finds no room is made good by the next, which counts from the start.
+        let _ = self.send(&Message::new(KIND_ACK, ack.encode()));
+    }
+
+    fn look(&self, handler: &dyn Handler) {
+        self.shared.window_bytes.store(handler.window_bytes(), Ordering::Relaxed);
+        self.shared.waiting_bytes.store(handler.waiting_bytes(), Ordering::Relaxed);
+    }
+}
+
+/// The room that a message takes at the receiver; given back to the sender when dropped.
+pub struct Credit {
+    wire_bytes: u64,
+    replies: Replies,
+    handler: Arc<dyn Handler>,
+}
+
+impl std::fmt::Debug for Credit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Credit").field("wire_bytes", &self.wire_bytes).finish_non_exhaustive()
+    }
+}
+
+impl Credit {
+    /// Bytes of the message on the wire.
+    pub fn wire_bytes(&self) -> u64 {
+        self.wire_bytes
+    }
+}
+
+impl Drop for Credit {
+    fn drop(&mut self) {
+        let shared = &self.replies.shared;
+        let done = shared.done_bytes.fetch_add(self.wire_bytes, Ordering::AcqRel) + self.wire_bytes;
+        if done - shared.told_bytes.load(Ordering::Relaxed).min(done) >= ACK_BYTES {
+            self.replies.look(&*self.handler);
+            self.replies.acknowledge(self.handler.load());
+        }
+    }
+}
+
+/// Runs one exchange: frames in, messages to the handler, answers out.
+pub fn exchange<S>(inbound: S, handler: Arc<dyn Handler>) -> Exchange
+where
+    S: Stream<Item = std::result::Result<FlightData, Status>> + Send + 'static,
+{
+    let (sender, receiver) = mpsc::channel(REPLIES_MAX);
+    let replies = Replies { sender, shared: Arc::default() };
+    tokio::spawn(async move {
+        let ended = {
+            let ticker = tick(&replies, &*handler);
+            let reader = read(inbound, &handler, &replies);
+            tokio::select! { ended = reader => ended, () = ticker => Ok(()) }
+        };
+        if let Err(error) = ended {
+            replies.fail(&error);
+        }
+        handler.closed();
+    });
+    let stream = futures::stream::unfold(receiver, |mut receiver| async move {
+        receiver.recv().await.map(|item| (item, receiver))
+    });
+    Box::pin(stream)
+}
+
+/// Acknowledges at intervals; ends when the client is gone.
+async fn tick(replies: &Replies, handler: &dyn Handler) {
+    let mut interval = tokio::time::interval(ACK_INTERVAL);
+    while !replies.sender.is_closed() {
+        interval.tick().await;
+        replies.look(handler);
+        replies.acknowledge(handler.load());
+    }
+}
+
+async fn read<S>(inbound: S, handler: &Arc<dyn Handler>, replies: &Replies) -> Result<()>
+where
+    S: Stream<Item = std::result::Result<FlightData, Status>> + Send + 'static,
+{
+    let mut inbound = Box::pin(inbound);
+    let mut assembler = Assembler::default();
+    while let Some(data) = inbound.next().await {
+        let data = data.map_err(|s| error_from_status("client", &s))?;
+        let frame = decode_frame(&data.app_metadata, data.data_body)?;
+        let partial = if frame.more { u64::from(frame.message_bytes) } else { 0 };
+        if replies.shared.partial_bytes.swap(partial, Ordering::Relaxed) != partial && partial > 0 {
+            if partial > handler.message_bytes_max() {
+                return Err(Error::Limit(format!(
+                    "a message of {partial} bytes; the server takes {} (lower --chunk-size, or raise \
+                     --load-memory of the server)",
+                    handler.message_bytes_max()
+                )));
+            }
+            replies.look(&**handler);
+            replies.acknowledge(handler.load());
+        }
+        let Some((message, wire_bytes)) = assembler.push(frame)? else { continue };
+        if message.kind < 16 {
+            return Err(Error::Corrupt(format!("a message of kind {}", message.kind)));
+        }
+        let credit = Credit { wire_bytes, replies: replies.clone(), handler: Arc::clone(handler) };
+        handler.message(message, credit, replies)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,150 @@
+//! What a column costs either way, measured on the sample that plans a partition.
+//!
+//! Each column of the sample is read twice: as planned, which is what the client does when it transforms
+//! it, and plain, which is what it does when the server transforms it. So the costs are those of this data
+//! on this machine, and measuring takes some milliseconds a partition.
+
+use coload_format::bitpack::width_of;
+use coload_format::{Physical, Plain, Values};
+use coload_source::{ColumnForm, ColumnParser, ColumnPlan, ColumnRules, Lexicon, Rows, Seen};
+use coload_transform::{ColumnCost, FragmentColumn, HyperLogLog};
+
+use crate::clock::thread_cpu_ns;
+
+/// Records that are read.
+const ROWS_MAX: usize = 8192;
+/// Records that a coded column reads at once.
+const BLOCK_ROWS: usize = 512;
+/// Nanoseconds a row that the compress step takes for a coded column: a look-up and the packing. It is
+/// not measured on the sample, whose dictionary is as large as the partition's while its rows are few.
+const PACK_NS: f64 = 1.0;
+
+/// Measures all columns; `partition_rows` is how many rows a partition is expected to have.
+pub fn measure_columns(
+    rows: &Rows<'_>,
+    columns: &[ColumnRules],
+    plans: &[ColumnPlan],
+    partition_rows: f64,
+) -> Vec<ColumnCost> {
+    let seen = look_at(rows.text);
+    let measure = |(i, (rules, plan)): (usize, (&ColumnRules, &ColumnPlan))| {
+        measure_column(rows, i, rules, plan, &seen, partition_rows).unwrap_or_default()
+    };
+    columns.iter().zip(plans).enumerate().map(measure).collect()
+}
+
+fn look_at(text: &[u8]) -> Seen {
+    Seen {
+        non_ascii: !text.is_ascii(),
+        nul: memchr::memchr(0, text).is_some(),
+        quote: true,
+        ..Seen::default()
+    }
+}
+
+fn measure_column(
+    rows: &Rows<'_>,
+    column: usize,
+    rules: &ColumnRules,
+    plan: &ColumnPlan,
+    seen: &Seen,
+    partition_rows: f64,
+) -> Option<ColumnCost> {
+    let count = rows.count.min(ROWS_MAX);
+    if count == 0 {
+        return None;
+    }
+    let physical = rules.data_type.physical();
+    let seen = Seen { quote: rules.fields.quote.is_some_and(|q| holds(rows.text, q)), ..*seen };
+    let read = |form: ColumnForm| -> Option<(f64, FragmentColumn)> {
+        let mut parser = ColumnParser::new(rules.clone(), plan.clone(), Lexicon::new(physical));
+        parser.read_as(form);
+        let started = thread_cpu_ns();
+        let mut bad = Vec::new();
+        for first in (0..count).step_by(BLOCK_ROWS) {
+            let part = rows.part(first, BLOCK_ROWS.min(count - first));
+            if parser.parse(&part, column, &seen, &mut bad).is_err() {
+                parser.leave_codes();
+                parser.parse(&part, column, &seen, &mut bad).ok()?;
+            }
+        }
+        let fragment = parser.finish(0).ok()?;
+        Some(((thread_cpu_ns() - started) as f64 / count as f64, fragment))
+    };
+    // Once to warm the caches, so that the first form does not pay for both.
+    read(ColumnForm::Plain)?;
+    let (plain_ns, plain) = read(ColumnForm::Plain)?;
+    let (mut placed_ns, placed) = read(ColumnForm::Planned)?;
+    let FragmentColumn::Plain(plain) = plain else { return None };
+    let plain_bytes = plain_bytes(&plain) / count as f64;
+    let placed_bytes = match &placed {
+        FragmentColumn::Page(page) => page.bytes.len() as f64 / count as f64,
+        FragmentColumn::Plain(_) => plain_bytes,
+        FragmentColumn::Codes { .. } => {
+            placed_ns += PACK_NS;
+            coded_bytes(&plain, partition_rows)
+        }
+    };
+    Some(ColumnCost {
+        client_placed_ns: placed_ns,
+        client_plain_ns: plain_ns,
+        server_placed_ns: 0.0,
+        server_plain_ns: 0.0,
+        placed_bytes,
+        plain_bytes,
+    })
+}
+
+fn holds(text: &[u8], byte: u8) -> bool {
+    memchr::memchr(byte, text).is_some()
+}
+
+/// Bytes of plain values on the wire.
+fn plain_bytes(plain: &Plain) -> f64 {
+    match &plain.values {
+        Values::Int(v) => v.len() as f64 * 8.0,
+        Values::Wide(v) => v.len() as f64 * 16.0,
+        Values::Bytes(v) => v.bytes.len() as f64 + v.ends.len() as f64 * 4.0,
+    }
+}
+
+/// Estimated bytes a row of codes and dictionary, in a partition of `rows` rows.
+///
+/// The sketch tells the distinct values after half the sample and after all of it. If they still grow,
+/// they are taken to go on growing by this factor with each doubling (Heaps' law).
+///
+/// Source: seed 000, section 4.3.
+fn coded_bytes(plain: &Plain, rows: f64) -> f64 {
+    let count = plain.len();
+    let mut sketch = HyperLogLog::default();
+    let mut half = 1.0;
+    let mut bytes = 0;
+    for row in 0..count {
+        if row == count / 2 {
+            half = sketch.estimate().max(1.0);
+        }
+        sketch.insert(match &plain.values {
+            Values::Int(v) => HyperLogLog::mix(v[row] as u64),
+            Values::Wide(v) => HyperLogLog::mix(v[row] as u64 ^ (v[row] >> 64) as u64),
+            Values::Bytes(v) => {
+                bytes += v.get(row).len();
+                v.get(row).chunks(8).fold(0, |hash, chunk| {
+                    let mut word = [0; 8];
+                    word[..chunk.len()].copy_from_slice(chunk);
+                    HyperLogLog::mix(hash ^ u64::from_le_bytes(word))
+                })
+            }
+        });
+    }
+    let distinct = sketch.estimate().max(1.0);
+    let rows = rows.max(count as f64);
+    let doublings = (rows / count as f64).log2();
+    let growth = (distinct / half).clamp(1.0, 2.0);
+    let distinct = (distinct * growth.powf(doublings)).min(rows);
+    let value_bytes = match plain.values.physical() {
+        Physical::Int => 4.0,
+        Physical::Wide => 16.0,
+        Physical::Bytes => bytes as f64 / count as f64,
+    };
+    f64::from(width_of(distinct as u64)) / 8.0 + distinct * value_bytes / rows
+}

@@ -1,0 +1,169 @@
+//! Loads into a server: the client's part.
+//!
+//! ```text
+//!   chunk -> fragment -> placed columns: pages    \
+//!                        the others: plain values  > outbox -> connections -> server
+//!            partition -> coded columns: pages    /
+//! ```
+//!
+//! The file is the memory of what was sent: nothing is kept until it is acknowledged. When a connection is
+//! cut or the server goes away, the load begins again with the same description, the server tells which
+//! partitions are durable, and the client goes on behind them.
+//!
+//! Memory: two partitions, the outbox, and what is under way on the connections.
+
+mod choose;
+mod fingerprint;
+mod report;
+mod sender;
+mod session;
+
+use std::borrow::Cow;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use coload_format::{Error, Result};
+use coload_link::WireCompression;
+
+use crate::clock::process_cpu_ns;
+use crate::options::LoadOptions;
+use crate::pipeline::Stop;
+use crate::wire::{Again, LoadStatus};
+
+pub use choose::{Change, ColumnChoice};
+pub use report::RemoteReport;
+pub use session::{abort_load, list_loads, table_schema};
+
+/// First pause before a load is tried again, doubled each time.
+const PAUSE_FIRST: Duration = Duration::from_millis(200);
+/// Longest pause.
+const PAUSE_MAX: Duration = Duration::from_secs(10);
+
+/// Who transforms what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PlacementPolicy {
+    /// What makes the load shortest, revised while it runs.
+    #[default]
+    Adaptive,
+    /// Each column where it takes fewer bytes on the wire (SLs).
+    Size,
+    /// All on the client (SLa).
+    All,
+    /// None on the client, which parses only (SLn).
+    None,
+    /// The server does everything, while the inputs arrive.
+    Pipe,
+    /// The server does everything, when the inputs have arrived.
+    Seq,
+}
+
+/// A server and how to load into it.
+#[derive(Debug, Clone)]
+pub struct RemoteOptions {
+    /// `host:port`.
+    pub address: String,
+    /// Value of the header `authorization`, if the server wants one.
+    pub authorization: Option<String>,
+    /// Who transforms what.
+    pub placement: PlacementPolicy,
+    /// What is compressed on the wire.
+    pub compression: WireCompression,
+    /// Connections.
+    pub connections: usize,
+    /// Bytes that may wait to be sent.
+    pub outbox_bytes: usize,
+    /// Whether a load that is published is loaded once more.
+    pub again: Again,
+    /// How long to try again without getting on, before giving up.
+    pub patience: Duration,
+}
+
+impl RemoteOptions {
+    /// Defaults for everything but the address.
+    pub fn new(address: impl Into<String>) -> Self {
+        RemoteOptions {
+            address: address.into(),
+            authorization: None,
+            placement: PlacementPolicy::default(),
+            compression: WireCompression::default(),
+            connections: 4,
+            outbox_bytes: 64 << 20,
+            again: Again::No,
+            patience: Duration::from_secs(120),
+        }
+    }
+}
+
+/// Loads the inputs into a table of a server: all of it or nothing.
+///
+/// When the server or the network goes away, tries again, and goes on where the server's journal ends, as
+/// long as it gets on at all.
+///
+/// # Errors
+/// As [`crate::load`]; `Refused` when the server does not want the load, `Unavailable` when it cannot be
+/// reached for too long. The table is as it was then, and the same load goes on later.
+pub fn load_remote(options: &LoadOptions, remote: &RemoteOptions) -> Result<RemoteReport> {
+    options.check()?;
+    let (started, cpu) = (Instant::now(), process_cpu_ns());
+    let mut totals = session::Totals::default();
+    let mut wider = Cow::Borrowed(options);
+    let mut widened = Vec::new();
+    for pass in 0.. {
+        match load_pass(&wider, remote, pass, &mut totals) {
+            Ok(report) => {
+                let cpu = Duration::from_nanos(process_cpu_ns() - cpu);
+                return Ok(RemoteReport { wall: started.elapsed(), cpu, widened, ..report });
+            }
+            Err(Stop::Failed(error)) => return Err(error),
+            Err(Stop::Widen(widening)) => widened.extend(widening.widen(wider.to_mut())?),
+        }
+    }
+    Err(Error::Limit("the columns' types do not end to become wider: give --columns".to_owned()))
+}
+
+/// Loads with the types as they are, however many attempts it takes.
+fn load_pass(
+    options: &LoadOptions,
+    remote: &RemoteOptions,
+    pass: usize,
+    totals: &mut session::Totals,
+) -> std::result::Result<RemoteReport, Stop> {
+    let description = fingerprint::describe(options, remote)?;
+    let mut pause = PAUSE_FIRST;
+    let mut got_on = Instant::now();
+    totals.partitions = 0;
+    loop {
+        let before = totals.partitions;
+        match session::attempt(options, remote, &description, pass, totals) {
+            Ok(report) => return Ok(report),
+            Err(Stop::Failed(Error::Unavailable(text))) if description.salt == 0 => {
+                if options.cancel.load(Ordering::Relaxed) {
+                    return Err(Error::Unavailable(text).into());
+                }
+                if totals.partitions > before {
+                    (pause, got_on) = (PAUSE_FIRST, Instant::now());
+                }
+                if got_on.elapsed() + pause > remote.patience {
+                    return Err(Error::Unavailable(format!(
+                        "{text}; gave up after {} attempts; the same load goes on where it ended",
+                        totals.attempts
+                    ))
+                    .into());
+                }
+                wait(pause, options);
+                pause = (pause * 2).min(PAUSE_MAX);
+            }
+            Err(stop) => return Err(stop),
+        }
+    }
+}
+
+fn wait(pause: Duration, options: &LoadOptions) {
+    let until = Instant::now() + pause;
+    while Instant::now() < until && !options.cancel.load(Ordering::Relaxed) {
+        std::thread::sleep(Duration::from_millis(50).min(pause));
+    }
+}
+
+/// What `coload loads` shows.
+pub type LoadList = Vec<LoadStatus>;

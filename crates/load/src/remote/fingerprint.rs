@@ -1,0 +1,81 @@
+//! What a load is, so that the server knows it again.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::time::SystemTime;
+
+use coload_format::bytes::checksum;
+use coload_format::{Error, Result};
+use coload_input::{InputFile, InputSource};
+
+use super::{PlacementPolicy, RemoteOptions};
+use crate::options::LoadOptions;
+use crate::pipeline::fragments_per_partition;
+use crate::wire::{ColumnsAre, InputPrint, LoadDescription, Work};
+
+/// Bytes at either end of an input that its fingerprint covers.
+const END_BYTES: u64 = 64 << 10;
+
+/// Describes a load.
+///
+/// # Errors
+/// `Invalid` when an input cannot be opened, `Unavailable` when it cannot be read.
+pub fn describe(options: &LoadOptions, remote: &RemoteOptions) -> Result<LoadDescription> {
+    let mut salt = 0;
+    let mut inputs = Vec::with_capacity(options.inputs.len());
+    for input in &options.inputs {
+        match &input.source {
+            InputSource::File { path, .. } => inputs.push(print_file(input, path)?),
+            // The name says which member it is.
+            InputSource::Member { archive, .. } => inputs.push(print_file(input, archive)?),
+            // Read once: never the same again.
+            _ => {
+                salt = coload_store::LoadId::random()?.as_u128() | 1;
+                let name = input.name.clone();
+                inputs.push(InputPrint { name, bytes: 0, modified_us: 0, ends: 0 });
+            }
+        }
+    }
+    Ok(LoadDescription {
+        table: options.table.clone(),
+        mode: options.mode,
+        schema: options.schema.clone(),
+        columns_are: match options.inferred {
+            Some(_) => ColumnsAre::Inferred,
+            None => ColumnsAre::Given,
+        },
+        inputs,
+        dialect: options.dialect.clone(),
+        chunk_bytes: options.chunk_bytes,
+        fragments_per_partition: fragments_per_partition(options),
+        encoding: options.encoding,
+        max_rejects: options.max_rejects,
+        work: match remote.placement {
+            PlacementPolicy::Pipe => Work::Pipe,
+            PlacementPolicy::Seq => Work::Seq,
+            _ => Work::Partitions,
+        },
+        salt,
+        again: remote.again,
+    })
+}
+
+fn print_file(input: &InputFile, path: &Path) -> Result<InputPrint> {
+    let file = File::open(path).map_err(|e| Error::io("open", path, &e))?;
+    let meta = file.metadata().map_err(|e| Error::io("look at", path, &e))?;
+    let bytes = meta.len();
+    let mut ends = vec![0; bytes.min(END_BYTES) as usize];
+    let fail = |e| Error::io("read", path, &e);
+    file.read_exact_at(&mut ends, 0).map_err(fail)?;
+    if bytes > END_BYTES {
+        let head = ends.len();
+        let tail = (bytes - END_BYTES).min(END_BYTES);
+        ends.resize(head + tail as usize, 0);
+        file.read_exact_at(&mut ends[head..], bytes - tail).map_err(fail)?;
+    }
+    let modified = meta.modified().map_err(|e| Error::io("look at", path, &e))?;
+    let since = modified.duration_since(SystemTime::UNIX_EPOCH);
+    let modified_us = since.map_or(0, |d| d.as_micros() as i64);
+    Ok(InputPrint { name: input.name.clone(), bytes, modified_us, ends: checksum(&ends) })
+}

@@ -1,0 +1,73 @@
+//! What a load into a server did.
+
+use std::time::Duration;
+
+use coload_format::Column;
+use coload_link::LinkStats;
+use coload_source::Reject;
+use coload_store::LoadId;
+
+use super::choose::{Change, ColumnChoice};
+use crate::clock::Step;
+use crate::report::FileReport;
+use crate::widen::Widened;
+
+/// What a load into a server did.
+#[derive(Debug, Clone)]
+pub struct RemoteReport {
+    /// The load.
+    pub id: LoadId,
+    /// Table.
+    pub table: String,
+    /// Set when the load was published before: nothing was loaded now.
+    pub already: bool,
+    /// Version of the store that shows the rows.
+    pub version: u64,
+    /// Rows loaded.
+    pub rows: u64,
+    /// Records rejected.
+    pub rejects: u64,
+    /// Each input; empty when nothing was loaded now.
+    pub files: Vec<FileReport>,
+    /// The first rejects.
+    pub first_rejects: Vec<Reject>,
+    /// Partitions, and how many of them an earlier attempt had sent.
+    pub partitions: [usize; 2],
+    /// Connections to the server begun.
+    pub attempts: usize,
+    /// Time from start to durable publish.
+    pub wall: Duration,
+    /// CPU time of this process meanwhile.
+    pub cpu: Duration,
+    /// CPU time by step.
+    pub steps: Vec<(Step, Duration)>,
+    /// Most memory that this process has held.
+    pub peak_memory: u64,
+    /// CPU time of the server's process meanwhile.
+    pub server_cpu: Duration,
+    /// Most memory that the server's process has held.
+    pub server_peak_memory: u64,
+    /// Bytes of the segments.
+    pub bytes_stored: u64,
+    /// Segments.
+    pub segments: u64,
+    /// What merging small segments did, in words.
+    pub merged: String,
+    /// What went over the link, in all attempts.
+    pub link: LinkStats,
+    /// Columns whose inferred types became wider.
+    pub widened: Vec<Widened>,
+    /// Columns of the table.
+    pub columns: Vec<Column>,
+    /// What was estimated and chosen for each.
+    pub choices: Vec<ColumnChoice>,
+    /// When the choice changed.
+    pub changes: Vec<Change>,
+}
+
+impl RemoteReport {
+    /// Input bytes read.
+    pub fn bytes_read(&self) -> u64 {
+        self.files.iter().map(|f| f.bytes).sum()
+    }
+}

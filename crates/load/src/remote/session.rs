@@ -1,0 +1,305 @@
+//! One attempt of a load: connect, go on, send, publish.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use coload_format::bytes::ByteReader;
+use coload_format::{Error, Result, Schema, parse_create_table};
+use coload_link::{Client, ClientOptions, LinkStats, Message, WIRE_VERSION, WireCompression};
+use coload_store::LoadId;
+
+use super::choose::Chooser;
+use super::report::RemoteReport;
+use super::sender::Sender;
+use super::{LoadList, RemoteOptions};
+use crate::clock::{Step, StepClock, peak_memory_bytes};
+use crate::options::LoadOptions;
+use crate::pipeline::{Destination, Loaded, Pipeline, Stop, epoch_us};
+use crate::wire::{
+    ABORT, DESCRIBE, DONE, Done, FINISH, Finish, HELLO, JOIN, Join, LIST, LOADS, LoadDescription,
+    PartitionAccount, SEALED, TABLE, WELCOME, Welcome, read_statuses,
+};
+
+/// How long a server may take for an answer that needs no work.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long it may take to make what was sent durable, or to publish.
+const WORK_TIMEOUT: Duration = Duration::from_secs(600);
+/// How often a waiting thread looks whether it should end.
+const POLL: Duration = Duration::from_millis(50);
+
+/// What all attempts did together.
+#[derive(Debug, Default)]
+pub struct Totals {
+    /// Attempts.
+    pub attempts: usize,
+    /// Partitions that became durable.
+    pub partitions: usize,
+    link: LinkStats,
+}
+
+impl Totals {
+    fn add(&mut self, link: LinkStats) -> LinkStats {
+        self.link.frames += link.frames;
+        self.link.frames_compressed += link.frames_compressed;
+        self.link.message_bytes += link.message_bytes;
+        self.link.wire_bytes += link.wire_bytes;
+        self.link.done_bytes += link.done_bytes;
+        self.link.bytes_per_second = link.bytes_per_second.or(self.link.bytes_per_second);
+        self.link
+    }
+}
+
+/// Tries the load once, from where the server's journal ends.
+///
+/// # Errors
+/// `Unavailable` when trying again may help; else what is wrong.
+pub fn attempt(
+    options: &LoadOptions,
+    remote: &RemoteOptions,
+    description: &LoadDescription,
+    pass: usize,
+    totals: &mut Totals,
+) -> std::result::Result<RemoteReport, Stop> {
+    totals.attempts += 1;
+    let mut client = Client::new(client_options(remote))?;
+    let tried = run(options, remote, description, pass, &mut client, totals);
+    let link = totals.add(client.stats());
+    tried.map(|mut report| {
+        report.link = link;
+        report.attempts = totals.attempts;
+        report
+    })
+}
+
+fn client_options(remote: &RemoteOptions) -> ClientOptions {
+    ClientOptions {
+        address: remote.address.clone(),
+        outbox_bytes: remote.outbox_bytes,
+        compression: remote.compression,
+        authorization: remote.authorization.clone(),
+    }
+}
+
+fn run(
+    options: &LoadOptions,
+    remote: &RemoteOptions,
+    description: &LoadDescription,
+    pass: usize,
+    client: &mut Client,
+    totals: &mut Totals,
+) -> std::result::Result<RemoteReport, Stop> {
+    let started_us = epoch_us();
+    let mut hello = vec![WIRE_VERSION];
+    hello.extend(description.encode());
+    client.open(Message::new(HELLO, hello))?;
+    let answer = wait_for(client, &[WELCOME, DONE], ANSWER_TIMEOUT, &options.cancel)?;
+    if answer.kind == DONE {
+        return Ok(report(options, Done::decode(&answer.bytes)?));
+    }
+    let welcome = Welcome::decode(&answer.bytes)?;
+    let join = Join { id: welcome.id, attempt: welcome.attempt }.encode();
+    for _ in 1..remote.connections {
+        client.open(Message::new(JOIN, join.clone()))?;
+    }
+    let client = &*client;
+    let known = leading(&welcome);
+    let durable = welcome.parts.iter().map(|(n, _)| *n).collect();
+    totals.partitions = totals.partitions.max(welcome.parts.len());
+    let chooser = Chooser::new(remote.placement, options.threads);
+    let sender = Sender::new(client, &chooser, durable);
+    let (loaded, clock) = send(options, client, &sender, &known, pass, totals)?;
+    let Loaded { partitions, account, .. } = loaded;
+    let (files, first_rejects) = account.into_files();
+    let finish = Finish {
+        partitions: partitions as u32,
+        records: files.iter().map(|f| f.records).sum(),
+        rows: files.iter().map(|f| f.rows).sum(),
+        bytes: files.iter().map(|f| f.bytes).sum(),
+        started_us,
+    };
+    client.push(Message::new(FINISH, finish.encode()))?;
+    let done = wait_for(client, &[DONE], WORK_TIMEOUT, &options.cancel)?;
+    let mut report = report(options, Done::decode(&done.bytes)?);
+    report.files = files;
+    report.first_rejects = first_rejects;
+    report.partitions = [partitions, known.len()];
+    report.steps = Step::ALL.into_iter().map(|s| (s, clock.get(s))).collect();
+    (report.choices, report.changes) = chooser.into_choices();
+    Ok(report)
+}
+
+/// The accounts of the first partitions, up to the first that is not durable.
+fn leading(welcome: &Welcome) -> Vec<PartitionAccount> {
+    let in_order = welcome.parts.iter().enumerate().take_while(|(i, (n, _))| *n as usize == *i);
+    in_order.map(|(_, (_, account))| account.clone()).collect()
+}
+
+/// Runs the pipeline, and waits until all of its partitions are durable.
+fn send(
+    options: &LoadOptions,
+    client: &Client,
+    sender: &Sender<'_>,
+    known: &[PartitionAccount],
+    pass: usize,
+    totals: &mut Totals,
+) -> std::result::Result<(Loaded, StepClock), Stop> {
+    // Tells the pipeline that the link is broken; the user's own flag is looked at too.
+    let mut linked = options.clone();
+    linked.cancel = std::sync::Arc::default();
+    let ended = AtomicBool::new(false);
+    let (ran, listened) = std::thread::scope(|scope| {
+        let listener = scope.spawn(|| {
+            let listened = listen(client, sender, &ended, &options.cancel);
+            if listened.is_err() {
+                linked.cancel.store(true, Ordering::Relaxed);
+            }
+            listened
+        });
+        let ran = Pipeline::open(&linked, Destination::Sink(sender, known), pass)
+            .map_err(Stop::from)
+            .and_then(Pipeline::run);
+        if let Ok((loaded, _)) = &ran {
+            wait_durable(sender, loaded.partitions, &linked.cancel);
+        }
+        ended.store(true, Ordering::Release);
+        let listened = listener.join().unwrap_or_else(|_| {
+            Err(Error::Unavailable("a thread failed; see the message above".into()))
+        });
+        (ran, listened)
+    });
+    totals.partitions = totals.partitions.max(sender.durable());
+    match (ran, listened) {
+        // What is wrong with the data says more than that the link ended then.
+        (Err(stop @ Stop::Widen(_)), _) => Err(stop),
+        (Err(Stop::Failed(error @ (Error::Input { .. } | Error::Invalid(_)))), _) => {
+            Err(error.into())
+        }
+        (_, Err(error)) => Err(error.into()),
+        (Err(stop), _) => Err(stop),
+        (Ok(done), Ok(())) if sender.durable() >= done.0.partitions => Ok(done),
+        (Ok(_), Ok(())) => {
+            Err(Error::Unavailable("the server did not make the load durable in time".into())
+                .into())
+        }
+    }
+}
+
+/// Takes what the server says until the load has ended.
+fn listen(
+    client: &Client,
+    sender: &Sender<'_>,
+    ended: &AtomicBool,
+    cancel: &AtomicBool,
+) -> Result<()> {
+    while !ended.load(Ordering::Acquire) {
+        if cancel.load(Ordering::Relaxed) {
+            return Err(stopped());
+        }
+        let Some(message) = client.receive(POLL)? else { continue };
+        if message.kind != SEALED {
+            return Err(Error::Corrupt(format!("the server says {} unasked", message.kind)));
+        }
+        sender.sealed(ByteReader::new(&message.bytes).varint_u32()?);
+    }
+    Ok(())
+}
+
+fn wait_durable(sender: &Sender<'_>, partitions: usize, cancel: &AtomicBool) {
+    let until = Instant::now() + WORK_TIMEOUT;
+    while sender.durable() < partitions && !cancel.load(Ordering::Relaxed) && Instant::now() < until
+    {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn stopped() -> Error {
+    Error::Unavailable("the load was stopped; the same load goes on where it ended".into())
+}
+
+/// The next message of one of these kinds; others are passed over.
+fn wait_for(
+    client: &Client,
+    kinds: &[u8],
+    timeout: Duration,
+    cancel: &AtomicBool,
+) -> Result<Message> {
+    let until = Instant::now() + timeout;
+    while Instant::now() < until {
+        if cancel.load(Ordering::Relaxed) {
+            return Err(stopped());
+        }
+        if let Some(message) = client.receive(POLL)?
+            && kinds.contains(&message.kind)
+        {
+            return Ok(message);
+        }
+    }
+    Err(Error::Unavailable(format!("the server did not answer within {} s", timeout.as_secs())))
+}
+
+fn report(options: &LoadOptions, done: Done) -> RemoteReport {
+    RemoteReport {
+        id: LoadId::from_u128(done.id),
+        table: options.table.clone(),
+        already: done.already,
+        version: done.version,
+        rows: done.rows,
+        rejects: done.rejects,
+        files: Vec::new(),
+        first_rejects: Vec::new(),
+        partitions: [0; 2],
+        attempts: 1,
+        wall: Duration::ZERO,
+        cpu: Duration::ZERO,
+        steps: Vec::new(),
+        peak_memory: peak_memory_bytes(),
+        server_cpu: Duration::from_nanos(done.cpu_ns),
+        server_peak_memory: done.peak_memory,
+        bytes_stored: done.bytes_stored,
+        segments: done.segments,
+        merged: done.merged,
+        link: LinkStats::default(),
+        widened: Vec::new(),
+        columns: options.schema.columns().to_vec(),
+        choices: Vec::new(),
+        changes: Vec::new(),
+    }
+}
+
+/// Asks one question.
+fn ask(remote: &RemoteOptions, question: Message, answer: u8) -> Result<Message> {
+    let options = ClientOptions { compression: WireCompression::None, ..client_options(remote) };
+    let mut client = Client::new(options)?;
+    client.open(question)?;
+    wait_for(&client, &[answer], ANSWER_TIMEOUT, &AtomicBool::new(false))
+}
+
+/// The columns of a table of a server; `None` when there is no such table.
+///
+/// # Errors
+/// `Unavailable` when the server cannot be reached, `Refused` when it does not tell.
+pub fn table_schema(remote: &RemoteOptions, table: &str) -> Result<Option<Schema>> {
+    let answer = ask(remote, Message::new(DESCRIBE, table.as_bytes().to_vec()), TABLE)?;
+    let sql = String::from_utf8_lossy(&answer.bytes);
+    if sql.is_empty() {
+        return Ok(None);
+    }
+    parse_create_table(&sql).map(|(_, schema)| Some(schema))
+}
+
+/// The loads of a server.
+///
+/// # Errors
+/// As [`table_schema`].
+pub fn list_loads(remote: &RemoteOptions) -> Result<LoadList> {
+    read_statuses(&ask(remote, Message::new(LIST, Vec::new()), LOADS)?.bytes)
+}
+
+/// Drops an unfinished load of a server; gives those that are left.
+///
+/// # Errors
+/// As [`table_schema`]; `Invalid` when there is no such load.
+pub fn abort_load(remote: &RemoteOptions, id: LoadId) -> Result<LoadList> {
+    let id = id.as_u128().to_le_bytes().to_vec();
+    read_statuses(&ask(remote, Message::new(ABORT, id), LOADS)?.bytes)
+}

@@ -1,0 +1,79 @@
+//! What client and server of a load say to each other, as bytes of link messages.
+//!
+//! ```text
+//!   client                                server
+//!   HELLO description             ->
+//!                                 <-      WELCOME what is acknowledged | DONE it is published already
+//!   JOIN on further connections   ->
+//!   BLOCK column of a fragment or
+//!         of a partition          ->
+//!   SEAL  rows, blocks, account   ->
+//!                                 <-      SEALED the partition is durable
+//!   FINISH the account            ->
+//!                                 <-      DONE version, costs
+//!
+//!   instead of blocks, for `pipe` and `seq`:
+//!   CHUNK bytes of an input       ->
+//!                                 <-      STORED so many bytes are durable
+//! ```
+//!
+//! Numbers are varints unless said otherwise. Decoding takes hostile bytes: counts are checked against the
+//! bytes that are there, and every list has a limit.
+
+mod account;
+mod block;
+mod description;
+mod dialect;
+mod done;
+mod lists;
+
+pub use account::{FilePart, PartitionAccount, Seal};
+pub use block::{Block, BlockContent, FRAGMENT_ROWS_MAX};
+pub use description::{Again, ColumnsAre, InputPrint, LoadDescription, Work};
+pub use done::{Done, Finish, Join, ServerLoad, Welcome};
+pub use lists::{LoadState, LoadStatus, read_statuses, write_statuses};
+
+use coload_format::bytes::ByteReader;
+use coload_format::{Error, Result};
+
+/// Client: begins a load.
+pub const HELLO: u8 = 16;
+/// Client: one more connection of a load.
+pub const JOIN: u8 = 17;
+/// Client: a column of a fragment or partition.
+pub const BLOCK: u8 = 18;
+/// Client: a partition is complete.
+pub const SEAL: u8 = 19;
+/// Client: bytes of an input.
+pub const CHUNK: u8 = 20;
+/// Client: the load is complete.
+pub const FINISH: u8 = 21;
+/// Client: which loads are there?
+pub const LIST: u8 = 22;
+/// Client: drop a load.
+pub const ABORT: u8 = 23;
+/// Client: the columns of a table?
+pub const DESCRIBE: u8 = 24;
+/// Server: go on from here.
+pub const WELCOME: u8 = 32;
+/// Server: a partition is durable.
+pub const SEALED: u8 = 33;
+/// Server: the load is published.
+pub const DONE: u8 = 34;
+/// Server: answer to `LIST` and `ABORT`.
+pub const LOADS: u8 = 35;
+/// Server: answer to `DESCRIBE`: a CREATE TABLE, or nothing.
+pub const TABLE: u8 = 36;
+/// Server: bytes of inputs that are durable.
+pub const STORED: u8 = 37;
+
+/// Most fragments of a partition.
+pub const FRAGMENTS_MAX: usize = 10_000;
+/// Most partitions of a load.
+pub const PARTITIONS_MAX: u32 = 1 << 24;
+
+/// Text of a message.
+fn read_text(reader: &mut ByteReader<'_>) -> Result<String> {
+    String::from_utf8(reader.bytes()?.to_vec())
+        .map_err(|_| Error::Corrupt("a text that is not UTF-8".into()))
+}

@@ -1,0 +1,209 @@
+//! What became of the records of a partition.
+
+use coload_format::bytes::{ByteReader, put_bytes, put_varint};
+use coload_format::{Error, Place, Result};
+use coload_source::Reject;
+
+use super::block::FRAGMENT_ROWS_MAX;
+use super::{FRAGMENTS_MAX, read_text};
+
+/// What one partition has of one input.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FilePart {
+    /// Number of the input.
+    pub file: u32,
+    /// Rows.
+    pub rows: u64,
+    /// Records rejected.
+    pub rejects: u64,
+    /// Lines.
+    pub lines: u64,
+    /// Byte of the input after the last record.
+    pub end: u64,
+}
+
+/// What became of the records of a partition.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PartitionAccount {
+    /// Inputs it has records of, in order.
+    pub files: Vec<FilePart>,
+    /// Records that could not become rows.
+    pub rejects: Vec<Reject>,
+}
+
+impl PartitionAccount {
+    /// Rows of all inputs.
+    pub fn rows(&self) -> u64 {
+        self.files.iter().map(|f| f.rows).sum()
+    }
+
+    /// Adds what the next piece has.
+    pub fn add(&mut self, part: FilePart) {
+        match self.files.last_mut() {
+            Some(last) if last.file == part.file => {
+                last.rows += part.rows;
+                last.rejects += part.rejects;
+                last.lines += part.lines;
+                last.end = part.end;
+            }
+            _ => self.files.push(part),
+        }
+    }
+
+    /// Appends the account.
+    pub fn put(&self, out: &mut Vec<u8>) {
+        put_varint(out, self.files.len() as u64);
+        for part in &self.files {
+            put_varint(out, u64::from(part.file));
+            for number in [part.rows, part.rejects, part.lines, part.end] {
+                put_varint(out, number);
+            }
+        }
+        put_varint(out, self.rejects.len() as u64);
+        for reject in &self.rejects {
+            put_reject(out, reject);
+        }
+    }
+
+    /// Reads what [`Self::put`] wrote.
+    ///
+    /// # Errors
+    /// `Corrupt` when it is none, or its rejects do not add up.
+    pub fn read(reader: &mut ByteReader<'_>) -> Result<Self> {
+        let count = reader.count(5)?;
+        let mut files = Vec::with_capacity(count);
+        for _ in 0..count {
+            files.push(FilePart {
+                file: reader.varint_u32()?,
+                rows: reader.varint()?,
+                rejects: reader.varint()?,
+                lines: reader.varint()?,
+                end: reader.varint()?,
+            });
+        }
+        let count = reader.count(8)?;
+        let rejects = (0..count).map(|_| read_reject(reader)).collect::<Result<Vec<_>>>()?;
+        let told: u64 = files.iter().fold(0, |sum, f| sum.saturating_add(f.rejects));
+        if told != rejects.len() as u64 {
+            return Err(Error::Corrupt("rejects of a partition do not add up".into()));
+        }
+        Ok(PartitionAccount { files, rejects })
+    }
+}
+
+fn put_reject(out: &mut Vec<u8>, reject: &Reject) {
+    put_bytes(out, reject.place.file.as_bytes());
+    put_varint(out, reject.place.line);
+    put_varint(out, reject.place.byte);
+    put_varint(out, u64::from(reject.place.field));
+    put_bytes(out, reject.column.as_deref().unwrap_or_default().as_bytes());
+    put_bytes(out, &reject.value);
+    put_bytes(out, reject.reason.as_bytes());
+    put_bytes(out, reject.advice.as_bytes());
+    put_bytes(out, &reject.raw);
+}
+
+fn read_reject(reader: &mut ByteReader<'_>) -> Result<Reject> {
+    let file = read_text(reader)?;
+    let (line, byte, field) = (reader.varint()?, reader.varint()?, reader.varint_u32()?);
+    let column = read_text(reader)?;
+    Ok(Reject {
+        place: Place { file, line, byte, field },
+        column: (!column.is_empty()).then_some(column),
+        value: reader.bytes()?.to_vec(),
+        reason: read_text(reader)?,
+        advice: read_text(reader)?,
+        raw: reader.bytes()?.to_vec(),
+    })
+}
+
+/// Ends a partition.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Seal {
+    /// Number of the partition in the load.
+    pub partition: u32,
+    /// Blocks that it has.
+    pub blocks: u64,
+    /// Rows of each fragment.
+    pub page_rows: Vec<u32>,
+    /// What became of its records.
+    pub account: PartitionAccount,
+}
+
+impl Seal {
+    /// The seal as bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        put_varint(&mut out, u64::from(self.partition));
+        put_varint(&mut out, self.blocks);
+        put_varint(&mut out, self.page_rows.len() as u64);
+        for rows in &self.page_rows {
+            put_varint(&mut out, u64::from(*rows));
+        }
+        self.account.put(&mut out);
+        out
+    }
+
+    /// Reads what [`Self::encode`] wrote.
+    ///
+    /// # Errors
+    /// `Corrupt` when it is none, or its rows do not add up.
+    pub fn decode(bytes: &[u8]) -> Result<Self> {
+        let mut reader = ByteReader::new(bytes);
+        let (partition, blocks) = (reader.varint_u32()?, reader.varint()?);
+        let count = reader.count(1)?;
+        if count > FRAGMENTS_MAX {
+            return Err(Error::Corrupt(format!("a partition of {count} fragments")));
+        }
+        let page_rows = (0..count).map(|_| reader.varint_u32()).collect::<Result<Vec<_>>>()?;
+        let account = PartitionAccount::read(&mut reader)?;
+        reader.finish()?;
+        let rows: u64 = page_rows.iter().map(|r| u64::from(*r)).sum();
+        let fits = |r: &u32| (1..=FRAGMENT_ROWS_MAX).contains(&(*r as usize));
+        if rows != account.files.iter().fold(0, |sum, f| f.rows.saturating_add(sum))
+            || !page_rows.iter().all(fits)
+        {
+            return Err(Error::Corrupt("rows of a partition do not add up".into()));
+        }
+        Ok(Seal { partition, blocks, page_rows, account })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn seal() -> Seal {
+        let reject = Reject {
+            place: Place { file: "a.csv".into(), line: 4, byte: 70, field: 2 },
+            column: Some("price".into()),
+            value: b"12,5".to_vec(),
+            reason: "is not DECIMAL".into(),
+            advice: "--null".into(),
+            raw: b"1;12,5".to_vec(),
+        };
+        let mut account = PartitionAccount::default();
+        let part = FilePart { file: 1, rows: 20, rejects: 1, lines: 21, end: 900 };
+        account.add(part);
+        account.add(FilePart { rejects: 0, ..part });
+        account.add(FilePart { file: 2, rejects: 0, ..part });
+        account.rejects.push(reject);
+        Seal { partition: 7, blocks: 3, page_rows: vec![40, 20], account }
+    }
+
+    #[test]
+    fn a_seal_comes_back_and_one_that_does_not_add_up_is_refused() {
+        assert_eq!(Seal::decode(&seal().encode()).unwrap(), seal());
+        let mut wrong = seal();
+        wrong.page_rows[0] = 41;
+        assert!(Seal::decode(&wrong.encode()).is_err());
+        let mut wrong = seal();
+        wrong.account.rejects.clear();
+        assert!(Seal::decode(&wrong.encode()).is_err());
+        let bytes = seal().encode();
+        for cut in 0..bytes.len() {
+            assert!(Seal::decode(&bytes[..cut]).is_err());
+        }
+    }
+}

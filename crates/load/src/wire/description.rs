@@ -1,0 +1,302 @@
+//! What a load is: everything that its rows depend on, so that the same load can be known again.
+
+use coload_format::bytes::{ByteReader, checksum, put_bytes, put_varint};
+use coload_format::{Error, Result, Schema, create_table_sql, parse_create_table};
+use coload_source::Dialect;
+use coload_store::{LoadId, LoadMode};
+use coload_transform::EncodingPolicy;
+
+use super::dialect::{put_dialect, read_dialect};
+use super::{FRAGMENTS_MAX, read_text};
+use crate::options::{CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, RejectLimit};
+
+/// Most inputs of a load.
+const INPUTS_MAX: usize = 1 << 20;
+
+/// What the client does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Work {
+    /// Parses, and transforms what is placed with it.
+    Partitions,
+    /// Sends chunks of the inputs; the server loads while they arrive.
+    Pipe,
+    /// Sends the inputs; the server loads when they are there.
+    Seq,
+}
+
+/// What tells an input from another one, or from itself after a change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InputPrint {
+    /// Name as given.
+    pub name: String,
+    /// Stored bytes.
+    pub bytes: u64,
+    /// When it was last written, microseconds since the epoch.
+    pub modified_us: i64,
+    /// Checksum of its first and last bytes.
+    pub ends: u64,
+}
+
+/// A load.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LoadDescription {
+    /// Table.
+    pub table: String,
+    /// What happens to rows that are there.
+    pub mode: LoadMode,
+    /// Columns, in the order of the fields.
+    pub schema: Schema,
+    /// Where they come from.
+    pub columns_are: ColumnsAre,
+    /// Inputs in order.
+    pub inputs: Vec<InputPrint>,
+    /// How the text is written.
+    pub dialect: Dialect,
+    /// Bytes of a chunk.
+    pub chunk_bytes: usize,
+    /// Fragments of a partition.
+    pub fragments_per_partition: usize,
+    /// When columns get dictionaries.
+    pub encoding: EncodingPolicy,
+    /// Rejects allowed.
+    pub max_rejects: RejectLimit,
+    /// What the client does.
+    pub work: Work,
+    /// 0 for files; random for streams, which are never the same again.
+    pub salt: u128,
+    /// Which of several wanted loads of the same it is: 0 but for `--again`.
+    pub again: Again,
+}
+
+/// Where the columns of a load come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ColumnsAre {
+    /// The user, or the table.
+    Given,
+    /// A sample of the inputs: their types may become wider while they are read.
+    Inferred,
+}
+
+/// Whether a load that is published is loaded once more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Again {
+    /// It is a no-op.
+    No,
+    /// It is loaded again.
+    Yes,
+}
+
+impl LoadDescription {
+    /// The description as bytes; without `again`, which does not tell loads apart.
+    fn identity(&self) -> Vec<u8> {
+        let mut out = vec![match self.mode {
+            LoadMode::Append => 0,
+            LoadMode::Replace => 1,
+            LoadMode::Create => 2,
+        }];
+        put_bytes(&mut out, create_table_sql(&self.table, &self.schema).as_bytes());
+        put_varint(&mut out, self.inputs.len() as u64);
+        for input in &self.inputs {
+            put_bytes(&mut out, input.name.as_bytes());
+            put_varint(&mut out, input.bytes);
+            out.extend(input.modified_us.to_le_bytes());
+            out.extend(input.ends.to_le_bytes());
+        }
+        put_dialect(&mut out, &self.dialect);
+        put_varint(&mut out, self.chunk_bytes as u64);
+        put_varint(&mut out, self.fragments_per_partition as u64);
+        out.push(match self.encoding {
+            EncodingPolicy::Auto => 0,
+            EncodingPolicy::Dictionary => 1,
+        });
+        match self.max_rejects {
+            RejectLimit::Count(count) => {
+                out.push(0);
+                put_varint(&mut out, count);
+            }
+            RejectLimit::Percent(share) => {
+                out.push(1);
+                out.extend(share.to_bits().to_le_bytes());
+            }
+        }
+        out.push(match self.work {
+            Work::Partitions => 0,
+            Work::Pipe => 1,
+            Work::Seq => 2,
+        });
+        out.extend(self.salt.to_le_bytes());
+        out
+    }
+
+    /// The id of this load, the `nth` of its kind.
+    pub fn id(&self, nth: u64) -> LoadId {
+        let mut bytes = self.identity();
+        bytes.extend(nth.to_le_bytes());
+        let low = checksum(&bytes);
+        bytes.extend(low.to_le_bytes());
+        LoadId::from_u128(u128::from(checksum(&bytes)) << 64 | u128::from(low))
+    }
+
+    /// The description as bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = self.identity();
+        out.push(u8::from(self.again == Again::Yes));
+        out.push(u8::from(self.columns_are == ColumnsAre::Inferred));
+        out
+    }
+
+    /// Reads what [`Self::encode`] wrote.
+    ///
+    /// # Errors
+    /// `Corrupt` when it is none, `Invalid` when the columns or the dialect are not possible.
+    pub fn decode(bytes: &[u8]) -> Result<Self> {
+        let mut reader = ByteReader::new(bytes);
+        let wrong = |what: &str, value: u64| Error::Corrupt(format!("{what} {value} of a load"));
+        let mode = match reader.u8()? {
+            0 => LoadMode::Append,
+            1 => LoadMode::Replace,
+            2 => LoadMode::Create,
+            other => return Err(wrong("mode", other.into())),
+        };
+        let (table, schema) = parse_create_table(&read_text(&mut reader)?)?;
+        let count = reader.count(18)?;
+        if count > INPUTS_MAX {
+            return Err(wrong("inputs", count as u64));
+        }
+        let mut inputs = Vec::with_capacity(count);
+        for _ in 0..count {
+            inputs.push(InputPrint {
+                name: read_text(&mut reader)?,
+                bytes: reader.varint()?,
+                modified_us: reader.u64()? as i64,
+                ends: reader.u64()?,
+            });
+        }
+        let dialect = read_dialect(&mut reader)?;
+        let chunk_bytes = usize::try_from(reader.varint()?).unwrap_or(usize::MAX);
+        if !(CHUNK_BYTES_MIN..=CHUNK_BYTES_MAX).contains(&chunk_bytes) {
+            return Err(wrong("chunk bytes", chunk_bytes as u64));
+        }
+        let fragments_per_partition = usize::try_from(reader.varint()?).unwrap_or(usize::MAX);
+        if !(1..=FRAGMENTS_MAX).contains(&fragments_per_partition) {
+            return Err(wrong("fragments", fragments_per_partition as u64));
+        }
+        let encoding = match reader.u8()? {
+            0 => EncodingPolicy::Auto,
+            1 => EncodingPolicy::Dictionary,
+            other => return Err(wrong("encoding", other.into())),
+        };
+        let max_rejects = match reader.u8()? {
+            0 => RejectLimit::Count(reader.varint()?),
+            1 => RejectLimit::Percent(f64::from_bits(reader.u64()?)),
+            other => return Err(wrong("reject limit", other.into())),
+        };
+        let work = match reader.u8()? {
+            0 => Work::Partitions,
+            1 => Work::Pipe,
+            2 => Work::Seq,
+            other => return Err(wrong("work", other.into())),
+        };
+        let salt = reader.i128()? as u128;
+        let again = if reader.u8()? == 0 { Again::No } else { Again::Yes };
+        let inferred = reader.u8()? != 0;
+        reader.finish()?;
+        Ok(LoadDescription {
+            table,
+            mode,
+            schema,
+            columns_are: if inferred { ColumnsAre::Inferred } else { ColumnsAre::Given },
+            inputs,
+            dialect,
+            chunk_bytes,
+            fragments_per_partition,
+            encoding,
+            max_rejects,
+            work,
+            salt,
+            again,
+        })
+    }
+
+    /// Whether `begun` is this load with narrower types, which were found too narrow.
+    pub fn widens(&self, begun: &LoadDescription) -> bool {
+        let same = LoadDescription { schema: begun.schema.clone(), ..self.clone() };
+        self.columns_are == ColumnsAre::Inferred
+            && begun.columns_are == ColumnsAre::Inferred
+            && same.identity() == begun.identity()
+    }
+
+    /// In what this load of the same inputs differs from one that was begun before.
+    pub fn differences(&self, begun: &LoadDescription) -> Vec<String> {
+        let mut found = Vec::new();
+        for (now, then) in self.inputs.iter().zip(&begun.inputs) {
+            if now.bytes != then.bytes {
+                let (now_bytes, then_bytes) = (now.bytes, then.bytes);
+                found.push(format!("{} has {now_bytes} bytes and had {then_bytes}", now.name));
+            } else if now.ends != then.ends {
+                found.push(format!("{} has other bytes", now.name));
+            } else if now.modified_us != then.modified_us {
+                found.push(format!("{} was written since", now.name));
+            }
+        }
+        let mut differ = |what: &str, same: bool| {
+            if !same {
+                found.push(format!("{what} differs"));
+            }
+        };
+        differ("--append, --replace or --create", self.mode == begun.mode);
+        differ("the columns", self.schema == begun.schema);
+        differ("the dialect", self.dialect == begun.dialect);
+        differ("--chunk-size", self.chunk_bytes == begun.chunk_bytes);
+        let fragments = self.fragments_per_partition == begun.fragments_per_partition;
+        differ("--fragments-per-partition or --memory", fragments);
+        differ("--encoding", self.encoding == begun.encoding);
+        differ("--max-rejects", self.max_rejects == begun.max_rejects);
+        differ("--placement", self.work == begun.work);
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use coload_format::parse_columns;
+
+    fn description() -> LoadDescription {
+        let input = InputPrint { name: "a".into(), bytes: 9, modified_us: -1, ends: 3 };
+        LoadDescription {
+            table: "T x".into(),
+            mode: LoadMode::Replace,
+            schema: parse_columns("a BIGINT NOT NULL, \"B c\" VARCHAR(5) DEFAULT 'x'").unwrap(),
+            columns_are: ColumnsAre::Inferred,
+            inputs: vec![input],
+            dialect: Dialect { skip: 3, comment: Some(b'#'), ..Dialect::default() },
+            chunk_bytes: 1 << 20,
+            fragments_per_partition: 50,
+            encoding: EncodingPolicy::Dictionary,
+            max_rejects: RejectLimit::Percent(0.5),
+            work: Work::Pipe,
+            salt: 77,
+            again: Again::Yes,
+        }
+    }
+
+    #[test]
+    fn a_description_comes_back_with_its_id() {
+        let same = LoadDescription::decode(&description().encode()).unwrap();
+        assert_eq!(same, description());
+        assert_eq!(same.id(0), description().id(0));
+        assert_ne!(same.id(0), same.id(1));
+        let other = LoadDescription { again: Again::No, ..same.clone() };
+        assert_eq!(other.id(0), same.id(0));
+        let mut other = same.clone();
+        other.inputs[0].ends = 4;
+        assert_ne!(other.id(0), same.id(0));
+        assert_eq!(other.differences(&same), ["a has other bytes"]);
+        let bytes = same.encode();
+        for cut in 0..bytes.len() {
+            assert!(LoadDescription::decode(&bytes[..cut]).is_err());
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! Messages at the beginning and the end of a load, and what the server tells of itself meanwhile.
+
+use coload_format::bytes::{ByteReader, put_bytes, put_varint};
+use coload_format::{Error, Result};
+use coload_store::LoadId;
+
+use super::{PartitionAccount, read_text};
+
+fn put_id(out: &mut Vec<u8>, id: LoadId) {
+    out.extend(id.as_u128().to_le_bytes());
+}
+
+fn read_id(reader: &mut ByteReader<'_>) -> Result<LoadId> {
+    Ok(LoadId::from_u128(reader.i128()? as u128))
+}
+
+/// One more connection of a load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Join {
+    /// The load.
+    pub id: LoadId,
+    /// Which attempt of the client.
+    pub attempt: u64,
+}
+
+impl Join {
+    /// 24 bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(24);
+        put_id(&mut out, self.id);
+        out.extend(self.attempt.to_le_bytes());
+        out
+    }
+
+    /// Reads what [`Self::encode`] wrote.
+    ///
+    /// # Errors
+    /// `Corrupt` when it is none.
+    pub fn decode(bytes: &[u8]) -> Result<Self> {
+        let mut reader = ByteReader::new(bytes);
+        let join = Join { id: read_id(&mut reader)?, attempt: reader.u64()? };
+        reader.finish()?;
+        Ok(join)
+    }
+}
+
+/// Where a load goes on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Welcome {
+    /// The load.
+    pub id: LoadId,
+    /// Which attempt of the client this is; further connections name it.
+    pub attempt: u64,
+    /// Version of the wire that is spoken.
+    pub wire_version: u8,
+    /// Partitions that are durable, in order.
+    pub parts: Vec<(u32, PartitionAccount)>,
+    /// Bytes of each input that are durable, for `pipe` and `seq`.
+    pub stored: Vec<u64>,
+}
+
+impl Welcome {
+    /// The welcome as bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = vec![self.wire_version];
+        put_id(&mut out, self.id);
+        out.extend(self.attempt.to_le_bytes());
+        put_varint(&mut out, self.parts.len() as u64);
+        for (number, account) in &self.parts {
+            put_varint(&mut out, u64::from(*number));
+            account.put(&mut out);
+        }
+        put_varint(&mut out, self.stored.len() as u64);
+        for bytes in &self.stored {
+            put_varint(&mut out, *bytes);
+        }
+        out
+    }
+
+    /// Reads what [`Self::encode`] wrote.
+    ///
+    /// # Errors
+    /// `Corrupt` when it is none.
+    pub fn decode(bytes: &[u8]) -> Result<Self> {
+        let mut reader = ByteReader::new(bytes);
+        let wire_version = reader.u8()?;
+        let (id, attempt) = (read_id(&mut reader)?, reader.u64()?);
+        let count = reader.count(3)?;
+        let mut parts = Vec::with_capacity(count);
+        for _ in 0..count {
+            parts.push((reader.varint_u32()?, PartitionAccount::read(&mut reader)?));
+        }
+        let count = reader.count(1)?;
+        let stored = (0..count).map(|_| reader.varint()).collect::<Result<_>>()?;
+        reader.finish()?;
+        Ok(Welcome { id, attempt, wire_version, parts, stored })
+    }
+}
+
+/// The client has sent all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finish {
+    /// Partitions of the load.
+    pub partitions: u32,
+    /// Records of all inputs.
+    pub records: u64,
+    /// Rows among them.
+    pub rows: u64,
+    /// Bytes of text that were read.
+    pub bytes: u64,
+    /// When the client began, microseconds since the epoch.
+    pub started_us: i64,
+}
+
+impl Finish {
+    /// The message as bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        put_varint(&mut out, u64::from(self.partitions));
+        for number in [self.records, self.rows, self.bytes] {
+            put_varint(&mut out, number);
+        }
+        out.extend(self.started_us.to_le_bytes());
+        out
+    }
+
+    /// Reads what [`Self::encode`] wrote.
+    ///
+    /// # Errors
+    /// `Corrupt` when it is none.
+    pub fn decode(bytes: &[u8]) -> Result<Self> {
+        let mut reader = ByteReader::new(bytes);
+        let finish = Finish {
+            partitions: reader.varint_u32()?,
+            records: reader.varint()?,
+            rows: reader.varint()?,
+            bytes: reader.varint()?,
+            started_us: reader.u64()? as i64,
+        };
+        reader.finish()?;
+        Ok(finish)
+    }
+}
+
+/// What a load did, as the server tells it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Done {
+    /// The load's id, 0 when not told.
+    pub id: u128,
+    /// Set when the load was published before: nothing was loaded now.
+    pub already: bool,
+    /// Version of the store that shows the rows.
+    pub version: u64,
+    /// Rows loaded.
+    pub rows: u64,
+    /// Records rejected.
+    pub rejects: u64,
+    /// Bytes of the segments.
+    pub bytes_stored: u64,
+    /// Segments.
+    pub segments: u64,
+    /// CPU time of the server's part of the load, nanoseconds.
+    pub cpu_ns: u64,
+    /// Most memory that the server's process held, bytes.
+    pub peak_memory: u64,
+    /// What became of the records of each input, for `pipe` and `seq`.
+    pub account: PartitionAccount,
+    /// What the merge of small segments did, in words; empty if nothing.
+    pub merged: String,
+}
+
+impl Done {
+    /// The message as bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        out.extend(self.id.to_le_bytes());
+        out.push(u8::from(self.already));
+        for number in [
+            self.version,
+            self.rows,
+            self.rejects,
+            self.bytes_stored,
+            self.segments,
+            self.cpu_ns,
+            self.peak_memory,
+        ] {
+            put_varint(&mut out, number);
+        }
+        self.account.put(&mut out);
+        put_bytes(&mut out, self.merged.as_bytes());
+        out
+    }
+
+    /// Reads what [`Self::encode`] wrote.
+    ///
+    /// # Errors
+    /// `Corrupt` when it is none.
+    pub fn decode(bytes: &[u8]) -> Result<Self> {
+        let mut reader = ByteReader::new(bytes);
+        let done = Done {
+            id: reader.i128()? as u128,
+            already: reader.u8()? != 0,
+            version: reader.varint()?,
+            rows: reader.varint()?,
+            rejects: reader.varint()?,
+            bytes_stored: reader.varint()?,
+            segments: reader.varint()?,
+            cpu_ns: reader.varint()?,
+            peak_memory: reader.varint()?,
+            account: PartitionAccount::read(&mut reader)?,
+            merged: read_text(&mut reader)?,
+        };
+        reader.finish()?;
+        Ok(done)
+    }
+}
+
+/// What the server tells with each acknowledgement.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ServerLoad {
+    /// Share of the server's cores that are busy with anything, 0 to 1.
+    pub cpu_busy: f32,
+    /// Cores that loads may use.
+    pub load_cpu: f32,
+    /// Bytes that wait to be transformed or merged.
+    pub backlog_bytes: u64,
+    /// Queries that run.
+    pub queries: u32,
+    /// Their latency of late, microseconds; 0 when not known.
+    pub query_latency_us: u64,
+    /// CPU nanoseconds of the load's work so far.
+    pub cpu_ns: u64,
+    /// Nanoseconds a row that transforming a plain column takes here: column and cost, those measured.
+    pub plain_costs: Vec<(u32, f32)>,
+    /// Nanoseconds a wire byte that taking a placed column takes here; 0 until measured.
+    pub placed_cost: f32,
+}
+
+impl ServerLoad {
+    /// The load as bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        out.extend(self.cpu_busy.to_le_bytes());
+        out.extend(self.load_cpu.to_le_bytes());
+        put_varint(&mut out, self.backlog_bytes);
+        put_varint(&mut out, u64::from(self.queries));
+        put_varint(&mut out, self.query_latency_us);
+        put_varint(&mut out, self.cpu_ns);
+        out.extend(self.placed_cost.to_le_bytes());
+        put_varint(&mut out, self.plain_costs.len() as u64);
+        for (column, cost) in &self.plain_costs {
+            put_varint(&mut out, u64::from(*column));
+            out.extend(cost.to_le_bytes());
+        }
+        out
+    }
+
+    /// Reads what [`Self::encode`] wrote.
+    ///
+    /// # Errors
+    /// `Corrupt` when it is none.
+    pub fn decode(bytes: &[u8]) -> Result<Self> {
+        let mut reader = ByteReader::new(bytes);
+        let float = |reader: &mut ByteReader<'_>| -> Result<f32> {
+            let value = f32::from_le_bytes(reader.array()?);
+            let good = value.is_finite() && value >= 0.0;
+            good.then_some(value).ok_or_else(|| Error::Corrupt("a cost that is none".into()))
+        };
+        let mut load = ServerLoad {
+            cpu_busy: float(&mut reader)?,
+            load_cpu: float(&mut reader)?,
+            backlog_bytes: reader.varint()?,
+            queries: reader.varint_u32()?,
+            query_latency_us: reader.varint()?,
+            cpu_ns: reader.varint()?,
+            placed_cost: float(&mut reader)?,
+            plain_costs: Vec::new(),
+        };
+        for _ in 0..reader.count(5)? {
+            load.plain_costs.push((reader.varint_u32()?, float(&mut reader)?));
+        }
+        reader.finish()?;
+        Ok(load)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::wire::FilePart;
+
+    #[test]
+    fn messages_come_back_and_cut_ones_are_refused() {
+        let account = PartitionAccount {
+            files: vec![FilePart { file: 0, rows: 3, rejects: 0, lines: 3, end: 30 }],
+            rejects: Vec::new(),
+        };
+        let id = LoadId::from_u128(9 << 70);
+        let join = Join { id, attempt: 4 };
+        assert_eq!(Join::decode(&join.encode()).unwrap(), join);
+        let parts = vec![(0, account.clone()), (2, account.clone())];
+        let welcome = Welcome { id, attempt: 4, wire_version: 1, parts, stored: vec![7, 0] };
+        assert_eq!(Welcome::decode(&welcome.encode()).unwrap(), welcome);
+        let finish = Finish { partitions: 3, records: 9, rows: 9, bytes: 90, started_us: -5 };
+        assert_eq!(Finish::decode(&finish.encode()).unwrap(), finish);
+        let done =
+            Done { already: true, version: 4, merged: "no".into(), account, ..Done::default() };
+        assert_eq!(Done::decode(&done.encode()).unwrap(), done);
+        let load = ServerLoad { cpu_busy: 0.5, plain_costs: vec![(3, 1.5)], ..Default::default() };
+        assert_eq!(ServerLoad::decode(&load.encode()).unwrap(), load);
+        for cut in 0..welcome.encode().len() {
+            assert!(Welcome::decode(&welcome.encode()[..cut]).is_err());
+        }
+        let odd = ServerLoad { cpu_busy: f32::NAN, ..load };
+        assert!(ServerLoad::decode(&odd.encode()).is_err());
+    }
+}

@@ -1,0 +1,110 @@
+//! The loads of a server, as `coload loads` shows them.
+
+use coload_format::Result;
+use coload_format::bytes::{ByteReader, put_bytes, put_varint};
+use coload_store::LoadId;
+
+use super::read_text;
+
+/// How far a load is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LoadState {
+    /// A client sends.
+    Arriving,
+    /// No client sends; the same load goes on where this one ended.
+    Waiting,
+    /// Its rows are visible.
+    Published,
+}
+
+/// One load of a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoadStatus {
+    /// The load.
+    pub id: LoadId,
+    /// Table.
+    pub table: String,
+    /// How far it is.
+    pub state: LoadState,
+    /// Rows acknowledged.
+    pub rows: u64,
+    /// Records rejected.
+    pub rejects: u64,
+    /// Bytes stored for it, or of its input when it is published.
+    pub bytes: u64,
+    /// Seconds since something was acknowledged last, or since it was published.
+    pub idle_s: u64,
+    /// Names of its first inputs.
+    pub inputs: Vec<String>,
+}
+
+/// The statuses as bytes.
+pub fn write_statuses(statuses: &[LoadStatus]) -> Vec<u8> {
+    let mut out = Vec::new();
+    put_varint(&mut out, statuses.len() as u64);
+    for status in statuses {
+        out.extend(status.id.as_u128().to_le_bytes());
+        put_bytes(&mut out, status.table.as_bytes());
+        out.push(match status.state {
+            LoadState::Arriving => 0,
+            LoadState::Waiting => 1,
+            LoadState::Published => 2,
+        });
+        for number in [status.rows, status.rejects, status.bytes, status.idle_s] {
+            put_varint(&mut out, number);
+        }
+        put_varint(&mut out, status.inputs.len() as u64);
+        for input in &status.inputs {
+            put_bytes(&mut out, input.as_bytes());
+        }
+    }
+    out
+}
+
+/// Reads what [`write_statuses`] wrote.
+///
+/// # Errors
+/// `Corrupt` when it is none.
+pub fn read_statuses(bytes: &[u8]) -> Result<Vec<LoadStatus>> {
+    let mut reader = ByteReader::new(bytes);
+    let count = reader.count(20)?;
+    let mut statuses = Vec::with_capacity(count);
+    for _ in 0..count {
+        let id = LoadId::from_u128(reader.i128()? as u128);
+        let table = read_text(&mut reader)?;
+        let state = match reader.u8()? {
+            0 => LoadState::Arriving,
+            1 => LoadState::Waiting,
+            _ => LoadState::Published,
+        };
+        let (rows, rejects) = (reader.varint()?, reader.varint()?);
+        let (bytes, idle_s) = (reader.varint()?, reader.varint()?);
+        let count = reader.count(1)?;
+        let inputs = (0..count).map(|_| read_text(&mut reader)).collect::<Result<_>>()?;
+        statuses.push(LoadStatus { id, table, state, rows, rejects, bytes, idle_s, inputs });
+    }
+    reader.finish()?;
+    Ok(statuses)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn statuses_come_back() {
+        let status = LoadStatus {
+            id: LoadId::from_u128(3),
+            table: "t".into(),
+            state: LoadState::Waiting,
+            rows: 1,
+            rejects: 2,
+            bytes: 3,
+            idle_s: 4,
+            inputs: vec!["a.csv".into(), "b.csv".into()],
+        };
+        let statuses = vec![status; 2];
+        assert_eq!(read_statuses(&write_statuses(&statuses)).unwrap(), statuses);
+    }
+}

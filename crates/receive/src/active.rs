@@ -1,0 +1,522 @@
+//! A load that arrives in partitions: what is durable, what is under way, who sends.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use coload_format::bytes::{ByteReader, put_varint};
+use coload_format::{Column, Error, Physical, Result};
+use coload_link::{Credit, Message, Replies};
+use coload_load::thread_cpu_ns;
+use coload_load::wire::{
+    Block, BlockContent, Finish, LoadDescription, PARTITIONS_MAX, PartitionAccount, SEALED, Seal,
+    Welcome,
+};
+use coload_store::{
+    ColumnStats, LoadId, LoadJournal, LoadTarget, SegmentEntry, SegmentFile, SegmentSummary,
+    column_stats,
+};
+
+use crate::lock;
+use crate::options::Keep;
+use crate::partition::{Next, Receiving, verify_block};
+use crate::pool::{Class, Pool};
+
+/// Most partitions of a load under way; a client has two, and those that wait in its outbox.
+const PARTITIONS_UNDER_WAY_MAX: usize = 16;
+
+/// A load with a client.
+#[derive(Debug)]
+pub struct Active {
+    /// The load.
+    pub id: LoadId,
+    /// What it is.
+    pub description: LoadDescription,
+    /// Where it goes.
+    pub target: LoadTarget,
+    types: Arc<[Column]>,
+    keep: Keep,
+    memory_max: u64,
+    /// `None` once it is published or dropped.
+    pub journal: Mutex<Option<LoadJournal>>,
+    state: Mutex<State>,
+    /// The attempt that may send.
+    pub attempt: AtomicU64,
+    /// Set while it is being published.
+    pub publishing: AtomicBool,
+    /// Bytes of messages that wait for a thread.
+    pub waiting_bytes: AtomicU64,
+    /// CPU nanoseconds of the process when the load began.
+    pub cpu_started_ns: u64,
+    costs: Mutex<Costs>,
+}
+
+/// A partition that is durable.
+#[derive(Debug, Clone)]
+pub struct Part {
+    /// What became of its records.
+    pub account: PartitionAccount,
+    /// Rows and bytes of its segment; no rows, no segment.
+    pub rows: u64,
+    /// Bytes of its segment.
+    pub bytes: u64,
+    /// Its entry, if this process wrote it.
+    entry: Option<SegmentEntry>,
+}
+
+impl Part {
+    /// The part as bytes: rows, bytes, account.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        put_varint(&mut out, self.rows);
+        put_varint(&mut out, self.bytes);
+        self.account.put(&mut out);
+        out
+    }
+
+    /// Reads what [`Self::encode`] wrote.
+    ///
+    /// # Errors
+    /// `Corrupt` when it is none.
+    pub fn decode(bytes: &[u8]) -> Result<Self> {
+        let mut reader = ByteReader::new(bytes);
+        let (rows, bytes) = (reader.varint()?, reader.varint()?);
+        let account = PartitionAccount::read(&mut reader)?;
+        reader.finish()?;
+        Ok(Part { account, rows, bytes, entry: None })
+    }
+}
+
+#[derive(Debug, Default)]
+struct State {
+    parts: BTreeMap<u32, Part>,
+    under_way: HashMap<u32, Arc<Receiving>>,
+    /// Connections of this attempt.
+    replies: Vec<Replies>,
+    failed: Option<Error>,
+}
+
+/// What taking columns costs here.
+#[derive(Debug, Default)]
+struct Costs {
+    /// Nanoseconds and rows of plain columns.
+    plain: HashMap<u32, (u64, u64)>,
+    /// Nanoseconds and bytes of placed ones.
+    placed: (u64, u64),
+}
+
+impl Active {
+    /// A load, with the partitions that its journal has.
+    ///
+    /// # Errors
+    /// `Corrupt` when the journal is damaged.
+    pub fn new(
+        description: LoadDescription,
+        target: LoadTarget,
+        journal: LoadJournal,
+        keep: Keep,
+        memory_max: u64,
+    ) -> Result<Self> {
+        let mut parts = BTreeMap::new();
+        for (number, bytes) in journal.parts()? {
+            parts.insert(number, Part::decode(&bytes)?);
+        }
+        Ok(Active {
+            id: journal.id(),
+            types: description.schema.columns().into(),
+            description,
+            target,
+            keep,
+            memory_max,
+            journal: Mutex::new(Some(journal)),
+            state: Mutex::new(State { parts, ..State::default() }),
+            attempt: AtomicU64::new(0),
+            publishing: AtomicBool::new(false),
+            waiting_bytes: AtomicU64::new(0),
+            cpu_started_ns: coload_load::process_cpu_ns(),
+            costs: Mutex::default(),
+        })
+    }
+
+    /// Begins an attempt: what an earlier one had under way is dropped, and its connections end.
+    pub fn begin_attempt(&self, replies: &Replies) -> (u64, Welcome) {
+        let mut state = lock(&self.state);
+        let attempt = self.attempt.fetch_add(1, Ordering::AcqRel) + 1;
+        let taken_over = Error::Refused(format!("another client goes on with load {}", self.id));
+        for old in state.replies.drain(..) {
+            old.fail(&taken_over);
+        }
+        state.under_way.clear();
+        state.failed = None;
+        state.replies.push(replies.clone());
+        let parts = state.parts.iter().map(|(n, p)| (*n, p.account.clone())).collect();
+        let wire_version = coload_link::WIRE_VERSION;
+        (attempt, Welcome { id: self.id, attempt, wire_version, parts, stored: Vec::new() })
+    }
+
+    /// Adds a connection of the current attempt.
+    ///
+    /// # Errors
+    /// `Refused` when it is of another attempt.
+    pub fn join(&self, attempt: u64, replies: &Replies) -> Result<()> {
+        let mut state = lock(&self.state);
+        self.check_attempt(attempt)?;
+        state.replies.push(replies.clone());
+        Ok(())
+    }
+
+    fn check_attempt(&self, attempt: u64) -> Result<()> {
+        if self.attempt.load(Ordering::Acquire) == attempt {
+            return Ok(());
+        }
+        Err(Error::Refused(format!("another client goes on with load {}", self.id)))
+    }
+
+    /// Ends the attempt with an error; the load can be gone on with.
+    pub fn fail(&self, attempt: u64, error: &Error) {
+        let mut state = lock(&self.state);
+        if self.check_attempt(attempt).is_err() {
+            return;
+        }
+        if state.failed.is_none() {
+            state.failed = Some(error.clone());
+            for replies in &state.replies {
+                replies.fail(error);
+            }
+        }
+        state.under_way.clear();
+    }
+
+    /// A connection ended; whether it was the last of the attempt.
+    pub fn left(&self, attempt: u64) -> bool {
+        let mut state = lock(&self.state);
+        if self.check_attempt(attempt).is_err() {
+            return false;
+        }
+        // All connections of a client end together.
+        state.replies.clear();
+        state.under_way.clear();
+        true
+    }
+
+    /// Whether a client is there.
+    pub fn has_client(&self) -> bool {
+        !lock(&self.state).replies.is_empty()
+    }
+
+    /// Rows and rejects that are durable.
+    pub fn counts(&self) -> (u64, u64) {
+        let state = lock(&self.state);
+        let rejects = state.parts.values().map(|p| p.account.rejects.len() as u64).sum();
+        (state.parts.values().map(|p| p.rows).sum(), rejects)
+    }
+
+    /// Bytes held for partitions under way.
+    pub fn held_bytes(&self) -> u64 {
+        let state = lock(&self.state);
+        state.under_way.values().map(|p| p.held_bytes.load(Ordering::Relaxed)).sum()
+    }
+
+    /// Costs as acknowledgements tell them: of plain columns a row, of placed ones a byte.
+    pub fn costs(&self) -> (Vec<(u32, f32)>, f32) {
+        let costs = lock(&self.costs);
+        let mut plain: Vec<(u32, f32)> =
+            costs.plain.iter().map(|(c, (ns, rows))| (*c, *ns as f32 / *rows as f32)).collect();
+        plain.sort_by_key(|(c, _)| *c);
+        let (ns, bytes) = costs.placed;
+        (plain, ns as f32 / bytes.max(1) as f32)
+    }
+
+    /// Takes a block, on a thread of the pool.
+    pub fn take_block(
+        self: &Arc<Self>,
+        attempt: u64,
+        bytes: Vec<u8>,
+        credit: Credit,
+        pool: &Arc<Pool>,
+    ) {
+        self.waiting_bytes.fetch_add(credit.wire_bytes(), Ordering::Relaxed);
+        let (active, again) = (Arc::clone(self), Arc::clone(pool));
+        pool.submit(Class::Block, move || {
+            let wire_bytes = credit.wire_bytes();
+            let done = Guard::new(|| active.fail(attempt, &panicked()));
+            let taken = active.block(attempt, &bytes, wire_bytes, &again);
+            drop(bytes);
+            active.waiting_bytes.fetch_sub(wire_bytes, Ordering::Relaxed);
+            drop(credit);
+            if let Err(error) = taken {
+                active.fail(attempt, &error);
+            }
+            done.disarm();
+        });
+    }
+
+    fn block(
+        self: &Arc<Self>,
+        attempt: u64,
+        bytes: &[u8],
+        wire_bytes: u64,
+        pool: &Arc<Pool>,
+    ) -> Result<()> {
+        let started = thread_cpu_ns();
+        let physical = |c: u32| -> Option<Physical> {
+            self.types.get(c as usize).map(|c| c.data_type.physical())
+        };
+        let block = Block::decode(bytes, physical)?;
+        let column = block.column;
+        let plain_rows = match &block.content {
+            BlockContent::Plain { values, .. } => Some(values.len() as u64),
+            BlockContent::Pages { .. } => None,
+        };
+        if self.keep == Keep::Nothing
+            && let BlockContent::Pages { dictionary, symbols, pages } = &block.content
+        {
+            let of = &self.types[column as usize];
+            verify_block(dictionary.as_ref(), symbols, pages.iter().map(|(_, p)| p), of)?;
+        }
+        let Some(receiving) = self.receiving(attempt, block.partition)? else { return Ok(()) };
+        let next = match self.keep {
+            Keep::All => receiving.take_block(block)?,
+            Keep::Nothing => receiving.count_block()?,
+        };
+        let spent = thread_cpu_ns() - started;
+        let mut costs = lock(&self.costs);
+        match plain_rows {
+            Some(rows) => {
+                let cost = costs.plain.entry(column).or_default();
+                *cost = (cost.0 + spent, cost.1 + rows);
+            }
+            None => costs.placed = (costs.placed.0 + spent, costs.placed.1 + wire_bytes),
+        }
+        drop(costs);
+        self.go_on(attempt, &receiving, next, pool)
+    }
+
+    /// Takes a seal, on a thread of the pool.
+    pub fn take_seal(self: &Arc<Self>, attempt: u64, bytes: Vec<u8>, pool: &Arc<Pool>) {
+        let (active, again) = (Arc::clone(self), Arc::clone(pool));
+        pool.submit(Class::Block, move || {
+            let done = Guard::new(|| active.fail(attempt, &panicked()));
+            if let Err(error) = active.seal(attempt, &bytes, &again) {
+                active.fail(attempt, &error);
+            }
+            done.disarm();
+        });
+    }
+
+    fn seal(self: &Arc<Self>, attempt: u64, bytes: &[u8], pool: &Arc<Pool>) -> Result<()> {
+        let seal = Seal::decode(bytes)?;
+        let inputs = self.description.inputs.len();
+        if seal.account.files.iter().any(|f| f.file as usize >= inputs) {
+            return Err(Error::Corrupt(format!("records of an input that is none of {inputs}")));
+        }
+        let Some(receiving) = self.receiving(attempt, seal.partition)? else {
+            return self.tell_sealed(seal.partition);
+        };
+        let next = receiving.take_seal(seal)?;
+        self.go_on(attempt, &receiving, next, pool)
+    }
+
+    /// The partition of a block; `None` when it is durable, and this is a repetition.
+    fn receiving(&self, attempt: u64, number: u32) -> Result<Option<Arc<Receiving>>> {
+        if number >= PARTITIONS_MAX {
+            return Err(Error::Corrupt(format!("partition {number} of a load")));
+        }
+        let mut state = lock(&self.state);
+        self.check_attempt(attempt)?;
+        if let Some(error) = &state.failed {
+            return Err(error.clone());
+        }
+        if state.parts.contains_key(&number) {
+            return Ok(None);
+        }
+        if let Some(receiving) = state.under_way.get(&number) {
+            return Ok(Some(Arc::clone(receiving)));
+        }
+        if state.under_way.len() >= PARTITIONS_UNDER_WAY_MAX {
+            return Err(Error::Limit(format!(
+                "more than {PARTITIONS_UNDER_WAY_MAX} partitions of load {} under way at once",
+                self.id
+            )));
+        }
+        let held: u64 =
+            state.under_way.values().map(|p| p.held_bytes.load(Ordering::Relaxed)).sum();
+        if held > self.memory_max {
+            return Err(Error::Limit(format!(
+                "partitions of load {} hold {held} bytes, and --load-memory of the server is {} \
+                 (lower --fragments-per-partition, or raise --load-memory)",
+                self.id, self.memory_max
+            )));
+        }
+        let journal = lock(&self.journal);
+        let Some(journal) = &*journal else {
+            return Err(Error::Refused(format!("load {} is over", self.id)));
+        };
+        let path = journal.segment_path(number)?;
+        let policy = self.description.encoding;
+        let receiving = Arc::new(Receiving::new(number, path, Arc::clone(&self.types), policy));
+        state.under_way.insert(number, Arc::clone(&receiving));
+        Ok(Some(receiving))
+    }
+
+    fn go_on(
+        self: &Arc<Self>,
+        attempt: u64,
+        receiving: &Arc<Receiving>,
+        next: Next,
+        pool: &Arc<Pool>,
+    ) -> Result<()> {
+        let Next::Finish(seal) = next else { return Ok(()) };
+        if seal.page_rows.is_empty() || self.keep == Keep::Nothing {
+            return self.complete(attempt, receiving, &seal, None);
+        }
+        for column in 0..receiving.width() {
+            let (active, receiving, seal) =
+                (Arc::clone(self), Arc::clone(receiving), Arc::clone(&seal));
+            pool.submit(Class::Merge, move || {
+                let done = Guard::new(|| active.fail(attempt, &panicked()));
+                let finished =
+                    receiving.finish_column(column, &seal).and_then(|summary| match summary {
+                        None => Ok(()),
+                        summary => active.complete(attempt, &receiving, &seal, summary),
+                    });
+                if let Err(error) = finished {
+                    active.fail(attempt, &error);
+                }
+                done.disarm();
+            });
+        }
+        Ok(())
+    }
+
+    /// Journals a partition whose segment is durable, and tells the client.
+    fn complete(
+        &self,
+        attempt: u64,
+        receiving: &Arc<Receiving>,
+        seal: &Seal,
+        summary: Option<SegmentSummary>,
+    ) -> Result<()> {
+        let number = receiving.number;
+        let mut state = lock(&self.state);
+        self.check_attempt(attempt)?;
+        if !state.under_way.get(&number).is_some_and(|r| Arc::ptr_eq(r, receiving)) {
+            return Ok(());
+        }
+        let journal = lock(&self.journal);
+        let Some(journal) = &*journal else {
+            return Err(Error::Refused(format!("load {} is over", self.id)));
+        };
+        let rows = seal.account.rows();
+        let mut part = Part { account: seal.account.clone(), rows, bytes: 0, entry: None };
+        if let Some(summary) = summary {
+            part.bytes = summary.bytes;
+            part.entry = Some(SegmentEntry {
+                file: journal.segment_name(number),
+                rows: summary.rows,
+                bytes: summary.bytes,
+                load: self.id,
+                columns: summary.columns,
+            });
+        }
+        if self.keep == Keep::All {
+            // Under the lock: nobody may begin an attempt between the check and the journal.
+            journal.put_part(number, part.encode())?;
+        }
+        state.under_way.remove(&number);
+        state.parts.insert(number, part);
+        let first = state.replies.first().cloned();
+        drop(state);
+        first.map_or(Ok(()), |replies| replies.send(&sealed(number)))
+    }
+
+    fn tell_sealed(&self, number: u32) -> Result<()> {
+        let first = lock(&self.state).replies.first().cloned();
+        first.map_or(Ok(()), |replies| replies.send(&sealed(number)))
+    }
+
+    /// The segments of the whole load, in order, if all that the client has sent is there.
+    ///
+    /// # Errors
+    /// `Corrupt` when the accounts do not agree.
+    pub fn segments(&self, finish: &Finish) -> Result<(Vec<SegmentEntry>, u64)> {
+        let state = lock(&self.state);
+        let whole = state.parts.keys().copied().eq(0..finish.partitions);
+        let rows: u64 = state.parts.values().map(|p| p.rows).sum();
+        let rejects: u64 = state.parts.values().map(|p| p.account.rejects.len() as u64).sum();
+        if !whole || rows != finish.rows || rows + rejects != finish.records {
+            return Err(Error::Corrupt(format!(
+                "the accounts of load {} do not agree: the client has {} partitions, {} records, {} \
+                 rows; the server {} partitions, {rows} rows, {rejects} rejects; nothing was loaded",
+                self.id,
+                finish.partitions,
+                finish.records,
+                finish.rows,
+                state.parts.len()
+            )));
+        }
+        let journal = lock(&self.journal);
+        let Some(journal) = &*journal else {
+            return Err(Error::Refused(format!("load {} is over", self.id)));
+        };
+        let mut entries = Vec::new();
+        if self.keep == Keep::All {
+            for (number, part) in state.parts.iter().filter(|(_, p)| p.rows > 0) {
+                entries.push(match &part.entry {
+                    Some(entry) => entry.clone(),
+                    None => self.reopen(journal, *number, part)?,
+                });
+            }
+        }
+        Ok((entries, rejects))
+    }
+
+    /// The entry of a segment that an earlier process wrote.
+    fn reopen(&self, journal: &LoadJournal, number: u32, part: &Part) -> Result<SegmentEntry> {
+        let file = SegmentFile::open(&journal.existing_segment_path(number))?;
+        let columns = (0..file.column_count())
+            .map(|c| Ok(column_stats(&file.column(c)?.index().pages, file.dictionary(c)?)))
+            .collect::<Result<Vec<ColumnStats>>>()?;
+        if file.rows() != part.rows || file.bytes() != part.bytes {
+            return Err(Error::corrupt(file.path(), "other rows or bytes than its journal says"));
+        }
+        Ok(SegmentEntry {
+            file: journal.segment_name(number),
+            rows: part.rows,
+            bytes: part.bytes,
+            load: self.id,
+            columns,
+        })
+    }
+}
+
+fn sealed(number: u32) -> Message {
+    let mut bytes = Vec::new();
+    put_varint(&mut bytes, u64::from(number));
+    Message::new(SEALED, bytes)
+}
+
+fn panicked() -> Error {
+    Error::Unavailable("a thread of the server failed; its log has more".into())
+}
+
+/// Runs something unless it is disarmed: when a job panics.
+struct Guard<F: FnMut()>(Option<F>);
+
+impl<F: FnMut()> Guard<F> {
+    fn new(run: F) -> Self {
+        Guard(Some(run))
+    }
+
+    fn disarm(mut self) {
+        self.0 = None;
+    }
+}
+
+impl<F: FnMut()> Drop for Guard<F> {
+    fn drop(&mut self) {
+        if let Some(run) = &mut self.0 {
+            run();
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! One connection of a client: its messages, in the order they come.
+
+use std::sync::{Arc, Mutex};
+
+use coload_format::bytes::ByteReader;
+use coload_format::{Error, Result};
+use coload_link::{Credit, Handler, Message, Replies, WIRE_VERSION, WIRE_VERSION_MIN};
+use coload_load::wire::{
+    ABORT, BLOCK, CHUNK, DESCRIBE, FINISH, Finish, HELLO, JOIN, Join, LIST, LOADS, LoadDescription,
+    SEAL, TABLE, write_statuses,
+};
+use coload_store::LoadId;
+
+use crate::active::Active;
+use crate::loads::{Begun, Inner, Permission};
+use crate::lock;
+
+/// A connection.
+pub(crate) struct Connection {
+    loads: Arc<Inner>,
+    permission: Permission,
+    load: Arc<Mutex<Option<Attempt>>>,
+}
+
+/// A load, and which attempt of its client a connection is of.
+type Attempt = (Arc<Active>, u64);
+
+impl Connection {
+    pub fn new(loads: Arc<Inner>, permission: Permission) -> Self {
+        Connection { loads, permission, load: Arc::default() }
+    }
+
+    fn load(&self) -> Result<Attempt> {
+        let load = lock(&self.load);
+        load.clone().ok_or_else(|| Error::Corrupt("a message before the load was begun".into()))
+    }
+
+    /// Does something that takes time, away from the network's threads; its answer or error is sent.
+    fn answer(
+        &self,
+        replies: &Replies,
+        work: impl FnOnce() -> Result<Option<Message>> + Send + 'static,
+    ) {
+        let replies = replies.clone();
+        tokio::task::spawn_blocking(move || {
+            let sent = match work() {
+                Ok(Some(message)) => replies.send(&message),
+                Ok(None) => Ok(()),
+                Err(error) => Err(error),
+            };
+            if let Err(error) = sent {
+                replies.fail(&error);
+            }
+        });
+    }
+
+    fn hello(&self, message: &Message, replies: &Replies) -> Result<()> {
+        let mut reader = ByteReader::new(&message.bytes);
+        check_version(reader.u8()?)?;
+        let description = LoadDescription::decode(reader.take(reader.remaining())?)?;
+        (self.permission)(&description.table)?;
+        let (loads, slot, to) = (Arc::clone(&self.loads), Arc::clone(&self.load), replies.clone());
+        self.answer(replies, move || match loads.begin(description, &to)? {
+            Begun::Done(message) => Ok(Some(message)),
+            Begun::Load(load, attempt, message) => {
+                *lock(&slot) = Some((load, attempt));
+                Ok(Some(message))
+            }
+        });
+        Ok(())
+    }
+}
+
+/// A client may be older than the server, never newer.
+fn check_version(client: u8) -> Result<()> {
+    if client > WIRE_VERSION {
+        return Err(Error::Refused(format!(
+            "the client speaks version {client} of the wire, and the server up to {WIRE_VERSION} \
+             (update the server first)"
+        )));
+    }
+    if client < WIRE_VERSION_MIN {
+        return Err(Error::Refused(format!(
+            "the client speaks version {client} of the wire, and the server from \
+             {WIRE_VERSION_MIN} on (update the client)"
+        )));
+    }
+    Ok(())
+}
+
+fn read_id(bytes: &[u8]) -> Result<LoadId> {
+    let mut reader = ByteReader::new(bytes);
+    let id = LoadId::from_u128(reader.i128()? as u128);
+    reader.finish()?;
+    Ok(id)
+}
+
+impl Handler for Connection {
+    fn message(&self, message: Message, credit: Credit, replies: &Replies) -> Result<()> {
+        match message.kind {
+            HELLO => self.hello(&message, replies)?,
+            JOIN => {
+                let join = Join::decode(&message.bytes)?;
+                let load = self.loads.find(join.id)?;
+                (self.permission)(&load.description.table)?;
+                load.join(join.attempt, replies)?;
+                *lock(&self.load) = Some((load, join.attempt));
+            }
+            BLOCK => {
+                let (load, attempt) = self.load()?;
+                load.take_block(attempt, message.bytes, credit, &self.loads.pool);
+            }
+            SEAL => {
+                let (load, attempt) = self.load()?;
+                load.take_seal(attempt, message.bytes, &self.loads.pool);
+            }
+            FINISH => {
+                let (load, _) = self.load()?;
+                let finish = Finish::decode(&message.bytes)?;
+                let loads = Arc::clone(&self.loads);
+                self.answer(replies, move || loads.finish(&load, &finish).map(Some));
+            }
+            CHUNK => return Err(Error::Refused("this server takes no whole files".into())),
+            LIST => {
+                let loads = Arc::clone(&self.loads);
+                self.answer(replies, move || {
+                    Ok(Some(Message::new(LOADS, write_statuses(&loads.list()?))))
+                });
+            }
+            ABORT => {
+                let id = read_id(&message.bytes)?;
+                let (loads, permission) = (Arc::clone(&self.loads), Arc::clone(&self.permission));
+                self.answer(replies, move || {
+                    permission(&loads.table_of(id)?)?;
+                    loads.abort(id)?;
+                    Ok(Some(Message::new(LOADS, write_statuses(&loads.list()?))))
+                });
+            }
+            DESCRIBE => {
+                let table = String::from_utf8_lossy(&message.bytes).into_owned();
+                (self.permission)(&table)?;
+                let loads = Arc::clone(&self.loads);
+                self.answer(replies, move || {
+                    Ok(Some(Message::new(TABLE, loads.describe(&table)?.into_bytes())))
+                });
+            }
+            other => return Err(Error::Corrupt(format!("a message of kind {other}"))),
+        }
+        Ok(())
+    }
+
+    fn window_bytes(&self) -> u64 {
+        let load = lock(&self.load).as_ref().map(|(load, _)| Arc::clone(load));
+        self.loads.window_bytes(load.as_deref())
+    }
+
+    fn message_bytes_max(&self) -> u64 {
+        (self.loads.options.load_memory as u64 / 4).max(4 << 20)
+    }
+
+    fn waiting_bytes(&self) -> u64 {
+        use std::sync::atomic::Ordering::Relaxed;
+        lock(&self.load).as_ref().map_or(0, |(load, _)| load.waiting_bytes.load(Relaxed))
+    }
+
+    fn load(&self) -> Vec<u8> {
+        let load = lock(&self.load).as_ref().map(|(load, _)| Arc::clone(load));
+        self.loads.load_of(load.as_deref()).encode()
+    }
+
+    fn closed(&self) {
+        if let Some((load, attempt)) = lock(&self.load).take() {
+            self.loads.leave(&load, attempt);
+        }
+    }
+}

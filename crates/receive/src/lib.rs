@@ -1,0 +1,29 @@
+//! The server's part of a load: what a client sends is verified, journalled, transformed where the client
+//! left that to it, and published whole.
+//!
+//! ```text
+//!   connection -> block -> verify -> sort -> column -> segment -> journal -> acknowledge
+//!                                                                    |
+//!                                              all partitions  ->  publish
+//! ```
+//!
+//! Invariants: no byte of a client is believed; nothing is acknowledged before it is durable; nothing is
+//! visible before everything is there. There is no SQL here.
+
+mod active;
+mod busy;
+mod connection;
+mod loads;
+mod options;
+mod partition;
+mod pool;
+mod service;
+
+pub use loads::{Loads, Permission};
+pub use options::{EXPIRE, Keep, MERGE_COLUMNS, QueryGauge, QueryLoad, ReceiveOptions};
+pub use service::{listen, serve_loads};
+
+/// The value behind a mutex, whether or not a thread died with it: what it holds is whole at any time.
+pub(crate) fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}

@@ -1,0 +1,413 @@
+//! All loads of a server: beginning, going on, publishing, listing, dropping.
+
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+
+use arrow_flight::FlightData;
+use coload_format::{Error, Result, create_table_sql};
+use coload_link::{Exchange, Message, Replies, exchange};
+use coload_load::wire::{
+    Again, DONE, Done, Finish, LoadDescription, LoadState, LoadStatus, ServerLoad, WELCOME, Work,
+};
+use coload_load::{merge_small, peak_memory_bytes, process_cpu_ns};
+use coload_store::{
+    JournalEntry, LoadId, LoadKind, LoadMode, LoadRecord, LoadTarget, Snapshot, Store,
+};
+use futures::Stream;
+use tonic::Status;
+
+use crate::active::Active;
+use crate::busy::CpuGauge;
+use crate::connection::Connection;
+use crate::lock;
+use crate::options::{Keep, ReceiveOptions};
+use crate::pool::Pool;
+
+/// Published loads that a list names, of each table.
+const PUBLISHED_LISTED_MAX: usize = 20;
+/// Window of one connection.
+const WINDOW_BYTES: u64 = 8 << 20;
+/// Window when memory is short.
+const WINDOW_BYTES_MIN: u64 = 1 << 20;
+
+/// Says whether somebody may load into a table.
+pub type Permission = Arc<dyn Fn(&str) -> Result<()> + Send + Sync>;
+
+/// The loads of a store that arrive over the network. Clones share them.
+///
+/// A Flight service gives each `DoExchange` (or `DoPut`) whose first descriptor's command begins with
+/// [`coload_link::LOAD_COMMAND`] to [`Loads::exchange`]:
+///
+/// ```text
+/// let loads = Loads::open(store, ReceiveOptions::default())?;
+/// // in do_exchange, after looking at the first message, which must be passed on too:
+/// let answers = loads.exchange(stream, Arc::new(move |table| user.may_load(table)));
+/// Ok(Response::new(answers))
+/// ```
+#[derive(Debug, Clone)]
+pub struct Loads {
+    inner: Arc<Inner>,
+}
+
+/// What all connections share.
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub store: Store,
+    pub options: ReceiveOptions,
+    pub pool: Arc<Pool>,
+    active: Mutex<HashMap<LoadId, Arc<Active>>>,
+    cpu: CpuGauge,
+}
+
+impl Loads {
+    /// Takes loads into a store; drops what earlier ones left too long ago.
+    ///
+    /// # Errors
+    /// `Unavailable` when threads cannot be started or the store cannot be read.
+    pub fn open(store: Store, options: ReceiveOptions) -> Result<Self> {
+        let pool = Arc::new(Pool::start(&options)?);
+        let inner =
+            Inner { store, options, pool, active: Mutex::default(), cpu: CpuGauge::default() };
+        inner.expire()?;
+        Ok(Loads { inner: Arc::new(inner) })
+    }
+
+    /// Runs one exchange with a client. `permission` is asked before anything is done to a table.
+    ///
+    /// Must be called within a tokio runtime.
+    pub fn exchange<S>(&self, stream: S, permission: Permission) -> Exchange
+    where
+        S: Stream<Item = std::result::Result<FlightData, Status>> + Send + 'static,
+    {
+        exchange(stream, Arc::new(Connection::new(Arc::clone(&self.inner), permission)))
+    }
+
+    /// Loads that arrive or wait, and those published of late.
+    ///
+    /// # Errors
+    /// `Unavailable` when the store cannot be read.
+    pub fn list(&self) -> Result<Vec<LoadStatus>> {
+        self.inner.list()
+    }
+
+    /// Drops a load that is not published.
+    ///
+    /// # Errors
+    /// `Invalid` when there is none of this id.
+    pub fn abort(&self, id: LoadId) -> Result<()> {
+        self.inner.abort(id)
+    }
+}
+
+/// What a client is told when it begins.
+pub(crate) enum Begun {
+    /// Go on.
+    Load(Arc<Active>, u64, Message),
+    /// It is published already.
+    Done(Message),
+}
+
+impl Inner {
+    /// Begins a load or goes on with it.
+    pub fn begin(&self, description: LoadDescription, replies: &Replies) -> Result<Begun> {
+        let snapshot = self.store.snapshot()?;
+        let mut nth = 0;
+        let id = loop {
+            let id = description.id(nth);
+            match (published(&snapshot, &description.table, id), description.again) {
+                (None, _) => break id,
+                (Some(record), Again::No) => return Ok(already(&snapshot, record)),
+                (Some(_), Again::Yes) => nth += 1,
+            }
+        };
+        drop(snapshot);
+        let begun = self.store.list_journals()?;
+        if !begun.iter().any(|entry| entry.id == id) {
+            self.check_begun_differently(&description, &begun)?;
+        }
+        let mut active = lock(&self.active);
+        let load = match active.get(&id) {
+            Some(load) => Arc::clone(load),
+            None => {
+                let load = Arc::new(self.open_load(id, description)?);
+                active.insert(id, Arc::clone(&load));
+                load
+            }
+        };
+        drop(active);
+        if load.publishing.load(Ordering::Acquire) {
+            return Err(Error::Unavailable(format!("load {id} is being published")));
+        }
+        let (attempt, welcome) = load.begin_attempt(replies);
+        Ok(Begun::Load(load, attempt, Message::new(WELCOME, welcome.encode())))
+    }
+
+    fn open_load(&self, id: LoadId, description: LoadDescription) -> Result<Active> {
+        if description.work != Work::Partitions {
+            return Err(Error::Refused("this server takes no loads of whole files".into()));
+        }
+        let target = LoadTarget {
+            name: description.table.clone(),
+            schema: description.schema.clone(),
+            mode: description.mode,
+        };
+        let journal = match self.store.open_journal(id)? {
+            Some(journal) => journal,
+            None => self.store.begin_journal(id, &target, &description.encode())?,
+        };
+        let memory = self.options.load_memory as u64;
+        Active::new(description, target, journal, self.options.keep, memory)
+    }
+
+    /// Refuses a load whose inputs or options changed since it was begun.
+    fn check_begun_differently(
+        &self,
+        description: &LoadDescription,
+        begun: &[JournalEntry],
+    ) -> Result<()> {
+        if description.salt != 0 {
+            return Ok(());
+        }
+        let names = |d: &LoadDescription| -> Vec<String> {
+            d.inputs.iter().map(|i| i.name.clone()).collect()
+        };
+        for entry in begun {
+            let Ok(begun) = LoadDescription::decode(&entry.description) else { continue };
+            if begun.table.eq_ignore_ascii_case(&description.table)
+                && begun.salt == 0
+                && names(&begun) == names(description)
+            {
+                if description.widens(&begun) || begun.widens(description) {
+                    // Nobody goes on with it: the types of this one are what the inputs need.
+                    self.abort(entry.id)?;
+                    continue;
+                }
+                let differences = description.differences(&begun);
+                return Err(Error::Refused(format!(
+                    "load {} of these inputs into {} is unfinished, and this one differs: {} (finish \
+                     it as it was begun, or drop it with coload loads --abort {})",
+                    entry.id,
+                    begun.table,
+                    differences.join("; "),
+                    entry.id
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// A load in progress.
+    pub fn find(&self, id: LoadId) -> Result<Arc<Active>> {
+        let active = lock(&self.active);
+        let found = active.get(&id).cloned();
+        found.ok_or_else(|| Error::Unavailable(format!("load {id} is not under way here")))
+    }
+
+    /// Publishes a load whose partitions are all there.
+    pub fn finish(&self, load: &Arc<Active>, finish: &Finish) -> Result<Message> {
+        load.publishing.store(true, Ordering::Release);
+        let done = self.publish(load, finish);
+        load.publishing.store(false, Ordering::Release);
+        let done = done?;
+        lock(&self.active).remove(&load.id);
+        Ok(Message::new(DONE, done.encode()))
+    }
+
+    fn publish(&self, load: &Active, finish: &Finish) -> Result<Done> {
+        let (segments, rejects) = load.segments(finish)?;
+        let bytes_stored = segments.iter().map(|s| s.bytes).sum();
+        let mut done = Done {
+            id: load.id.as_u128(),
+            rows: finish.rows,
+            rejects,
+            bytes_stored,
+            segments: segments.len() as u64,
+            ..Done::default()
+        };
+        let mut journal = lock(&load.journal);
+        let Some(of_load) = journal.take() else {
+            return Err(Error::Refused(format!("load {} is over", load.id)));
+        };
+        if self.options.keep == Keep::All {
+            let mut record = LoadRecord::new(load.id, kind(load.target.mode));
+            record.started_us = finish.started_us;
+            record.finished_us = now_us();
+            let names: Vec<&str> =
+                load.description.inputs.iter().map(|i| i.name.as_str()).collect();
+            record.set_inputs(&names);
+            (record.rows, record.rejects, record.bytes) = (finish.rows, rejects, finish.bytes);
+            match of_load.publish(&load.target, &segments, &record) {
+                Ok(version) => done.version = version,
+                Err(error) => {
+                    *journal = Some(of_load);
+                    return Err(error);
+                }
+            }
+        }
+        // Published, whatever becomes of the rest; what stays is removed when the server starts.
+        let _ = of_load.remove();
+        drop(journal);
+        if self.options.keep == Keep::All {
+            done.merged = match merge_small(&self.store, &load.target.name) {
+                Ok(merge) if merge.merges == 0 => String::new(),
+                Ok(merge) => format!(
+                    "{} small segments became {}",
+                    merge.segments_before, merge.segments_after
+                ),
+                Err(error) => format!("small segments could not be merged: {error}"),
+            };
+        }
+        done.cpu_ns = process_cpu_ns() - load.cpu_started_ns;
+        done.peak_memory = peak_memory_bytes();
+        Ok(done)
+    }
+
+    /// The load of a connection ended without being published: it waits for the next attempt.
+    pub fn leave(&self, load: &Arc<Active>, attempt: u64) {
+        if load.left(attempt) {
+            // Closes the journal, so that another process may go on with it.
+            let mut active = lock(&self.active);
+            if !load.has_client() && !load.publishing.load(Ordering::Acquire) {
+                active.remove(&load.id);
+            }
+        }
+    }
+
+    pub fn list(&self) -> Result<Vec<LoadStatus>> {
+        let mut list = Vec::new();
+        for entry in self.store.list_journals()? {
+            let Ok(description) = LoadDescription::decode(&entry.description) else { continue };
+            let active = lock(&self.active).get(&entry.id).cloned();
+            let (rows, rejects) = active.as_ref().map_or((0, 0), |a| a.counts());
+            let arriving = active.is_some_and(|a| a.has_client());
+            list.push(LoadStatus {
+                id: entry.id,
+                table: description.table,
+                state: if arriving { LoadState::Arriving } else { LoadState::Waiting },
+                rows,
+                rejects,
+                bytes: entry.bytes,
+                idle_s: entry.modified.elapsed().map_or(0, |d| d.as_secs()),
+                inputs: description.inputs.iter().take(4).map(|i| i.name.clone()).collect(),
+            });
+        }
+        for table in self.store.snapshot()?.tables() {
+            for record in table.loads.iter().rev().take(PUBLISHED_LISTED_MAX) {
+                list.push(LoadStatus {
+                    id: record.id,
+                    table: table.name.clone(),
+                    state: LoadState::Published,
+                    rows: record.rows,
+                    rejects: record.rejects,
+                    bytes: record.bytes,
+                    idle_s: ((now_us() - record.finished_us).max(0) / 1_000_000) as u64,
+                    inputs: record.inputs.iter().take(4).cloned().collect(),
+                });
+            }
+        }
+        Ok(list)
+    }
+
+    /// The table that an unfinished load goes to.
+    pub fn table_of(&self, id: LoadId) -> Result<String> {
+        let entry = self.store.list_journals()?.into_iter().find(|e| e.id == id);
+        let entry = entry.ok_or_else(|| {
+            Error::Invalid(format!("no load {id} is unfinished (coload loads shows them)"))
+        })?;
+        Ok(LoadDescription::decode(&entry.description)?.table)
+    }
+
+    pub fn abort(&self, id: LoadId) -> Result<()> {
+        let load = lock(&self.active).remove(&id);
+        let journal = match load {
+            Some(load) => {
+                let attempt = load.attempt.load(Ordering::Acquire);
+                load.fail(attempt, &Error::Refused(format!("load {id} was aborted")));
+                lock(&load.journal).take()
+            }
+            None => self.store.open_journal(id)?,
+        };
+        match journal {
+            Some(journal) => journal.remove(),
+            None => {
+                Err(Error::Invalid(format!("no load {id} is unfinished (coload loads shows them)")))
+            }
+        }
+    }
+
+    /// Removes journals that nobody needs: of published loads, and abandoned ones.
+    fn expire(&self) -> Result<()> {
+        let snapshot = self.store.snapshot()?;
+        for entry in self.store.list_journals()? {
+            let old = entry.modified + self.options.expire < SystemTime::now();
+            let is_published = LoadDescription::decode(&entry.description)
+                .is_ok_and(|d| published(&snapshot, &d.table, entry.id).is_some());
+            if (old || is_published)
+                && let Ok(Some(journal)) = self.store.open_journal(entry.id)
+            {
+                journal.remove()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The CREATE TABLE of a table, empty if there is none.
+    pub fn describe(&self, table: &str) -> Result<String> {
+        let snapshot = self.store.snapshot()?;
+        Ok(snapshot.table(table).map_or(String::new(), |t| create_table_sql(&t.name, &t.schema)))
+    }
+
+    /// Bytes that a connection of a load may have under way.
+    pub fn window_bytes(&self, load: Option<&Active>) -> u64 {
+        let held = load.map_or(0, |l| l.held_bytes() + l.waiting_bytes.load(Ordering::Relaxed));
+        let room = (self.options.load_memory as u64 / 2).saturating_sub(held) / 4;
+        room.clamp(WINDOW_BYTES_MIN, WINDOW_BYTES)
+    }
+
+    /// What acknowledgements tell.
+    pub fn load_of(&self, load: Option<&Active>) -> ServerLoad {
+        let queries = self.options.queries.as_ref().map(|q| q()).unwrap_or_default();
+        let (plain_costs, placed_cost) = load.map(|l| l.costs()).unwrap_or_default();
+        ServerLoad {
+            cpu_busy: self.cpu.busy(),
+            load_cpu: self.options.load_cpu as f32,
+            backlog_bytes: load.map_or(0, |l| l.waiting_bytes.load(Ordering::Relaxed)),
+            queries: queries.running,
+            query_latency_us: queries.latency_us,
+            cpu_ns: self.pool.cpu_ns(),
+            plain_costs,
+            placed_cost,
+        }
+    }
+}
+
+fn published<'a>(snapshot: &'a Snapshot, table: &str, id: LoadId) -> Option<&'a LoadRecord> {
+    snapshot.table(table)?.loads.iter().find(|l| l.id == id)
+}
+
+fn already(snapshot: &Snapshot, record: &LoadRecord) -> Begun {
+    let done = Done {
+        id: record.id.as_u128(),
+        already: true,
+        version: snapshot.version(),
+        rows: record.rows,
+        rejects: record.rejects,
+        ..Done::default()
+    };
+    Begun::Done(Message::new(DONE, done.encode()))
+}
+
+fn kind(mode: LoadMode) -> LoadKind {
+    match mode {
+        LoadMode::Append => LoadKind::Append,
+        LoadMode::Replace => LoadKind::Replace,
+        LoadMode::Create => LoadKind::Create,
+    }
+}
+
+fn now_us() -> i64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.unwrap_or(Duration::ZERO).as_micros() as i64
+}

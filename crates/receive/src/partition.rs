@@ -1,0 +1,409 @@
+//! One partition while it arrives: blocks are verified and become columns of a segment.
+//!
+//! ```text
+//!   pages of the client     verified, plain ones written at once, those with codes kept
+//!   plain values            sorted at once: codes, or pages that are written
+//!   seal and all blocks     column by column: kept codes joined to one dictionary, written
+//! ```
+//!
+//! A partition becomes a segment: what the client made is written once, to its final place. See decision
+//! 0010.
+//!
+//! Memory: codes of the partition, and less than a MiB of pages for each column.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use coload_format::page::{
+    Page, PageDetail, PageMeta, PageRules, PageView, verify_dictionary, verify_page,
+    verify_values_of,
+};
+use coload_format::runs::shrink_to_runs;
+use coload_format::{
+    Column, ColumnIndex, Dictionary, Error, Physical, Plain, Result, SymbolDecoder,
+};
+use coload_load::wire::{Block, BlockContent, Seal};
+use coload_store::{FinishedColumn, SegmentSummary, SegmentWriter, append_page, column_stats};
+use coload_transform::{EncodingPolicy, FragmentColumn, PartitionColumn, PlainSorter, join_parts};
+
+use crate::lock;
+
+/// Pages are written when there are so many bytes of them.
+const FLUSH_BYTES: usize = 1 << 20;
+
+/// A partition that arrives.
+#[derive(Debug)]
+pub struct Receiving {
+    /// Number in the load.
+    pub number: u32,
+    path: PathBuf,
+    policy: EncodingPolicy,
+    types: Arc<[Column]>,
+    columns: Vec<Mutex<ReceivedColumn>>,
+    writer: Mutex<Option<Arc<SegmentWriter>>>,
+    /// Blocks that are done, and the seal once it came.
+    progress: Mutex<Progress>,
+    unfinished: AtomicUsize,
+    /// Bytes kept in memory.
+    pub held_bytes: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Progress {
+    blocks: u64,
+    seal: Option<Arc<Seal>>,
+    finishing: bool,
+}
+
+#[derive(Debug, Default)]
+struct ReceivedColumn {
+    /// Pages in the file, by fragment.
+    written: BTreeMap<u32, PageMeta>,
+    /// Final pages that are not in the file yet.
+    pending: Vec<(u32, Page)>,
+    pending_bytes: usize,
+    /// Pages of codes of `dictionary`.
+    coded: Vec<(u32, Page)>,
+    dictionary: Option<Dictionary>,
+    /// Symbol tables of all text pages.
+    symbols: Vec<Vec<u8>>,
+    /// Codes that were made here, and what made them.
+    sorted: Vec<(u32, FragmentColumn)>,
+    sorter: Option<PlainSorter>,
+    finished: Option<FinishedColumn>,
+}
+
+/// What is to be done after a block or a seal.
+#[derive(Debug)]
+pub enum Next {
+    /// More must come.
+    Wait,
+    /// All is there: the columns can be finished.
+    Finish(Arc<Seal>),
+}
+
+impl Receiving {
+    /// A partition without blocks; its segment goes to `path`.
+    pub fn new(number: u32, path: PathBuf, types: Arc<[Column]>, policy: EncodingPolicy) -> Self {
+        let columns = types.iter().map(|_| Mutex::default()).collect();
+        Receiving {
+            number,
+            path,
+            policy,
+            unfinished: AtomicUsize::new(types.len()),
+            types,
+            columns,
+            writer: Mutex::default(),
+            progress: Mutex::default(),
+            held_bytes: AtomicU64::new(0),
+        }
+    }
+
+    /// Takes a block.
+    ///
+    /// # Errors
+    /// `Corrupt` when it is not what it should be, `Unavailable` when the disk fails.
+    pub fn take_block(&self, block: Block) -> Result<Next> {
+        let column = block.column as usize;
+        match block.content {
+            BlockContent::Plain { fragment, values } => {
+                verify_plain(&values, &self.types[column])?;
+                self.take_plain(column, fragment, values)?;
+            }
+            BlockContent::Pages { dictionary, symbols, pages } => {
+                let dictionary = verify_block(
+                    dictionary.as_ref(),
+                    &symbols,
+                    pages.iter().map(|(_, p)| p),
+                    &self.types[column],
+                )?;
+                self.take_pages(column, dictionary, symbols, pages)?;
+            }
+        }
+        let mut progress = lock(&self.progress);
+        progress.blocks += 1;
+        self.next(&mut progress)
+    }
+
+    /// Counts a block that is dropped.
+    ///
+    /// # Errors
+    /// `Corrupt` when there are more than the seal says.
+    pub fn count_block(&self) -> Result<Next> {
+        let mut progress = lock(&self.progress);
+        progress.blocks += 1;
+        self.next(&mut progress)
+    }
+
+    /// Takes the seal.
+    ///
+    /// # Errors
+    /// `Corrupt` when there is one already.
+    pub fn take_seal(&self, seal: Seal) -> Result<Next> {
+        let mut progress = lock(&self.progress);
+        if progress.seal.is_some() {
+            return Err(Error::Corrupt(format!("partition {} is sealed twice", self.number)));
+        }
+        progress.seal = Some(Arc::new(seal));
+        self.next(&mut progress)
+    }
+
+    fn next(&self, progress: &mut Progress) -> Result<Next> {
+        let Some(seal) = &progress.seal else { return Ok(Next::Wait) };
+        if progress.blocks > seal.blocks {
+            return Err(Error::Corrupt(format!(
+                "partition {} has {} blocks, and its seal says {}",
+                self.number, progress.blocks, seal.blocks
+            )));
+        }
+        if progress.blocks < seal.blocks || progress.finishing {
+            return Ok(Next::Wait);
+        }
+        progress.finishing = true;
+        Ok(Next::Finish(Arc::clone(seal)))
+    }
+
+    fn take_plain(&self, column: usize, fragment: u32, values: Plain) -> Result<()> {
+        let mut state = lock(&self.columns[column]);
+        state.check_new(fragment)?;
+        let physical = self.types[column].data_type.physical();
+        let sorter = state.sorter.get_or_insert_with(|| PlainSorter::new(physical, self.policy));
+        let sorted = sorter.push(values)?;
+        let symbols = sorter.symbols();
+        match sorted {
+            FragmentColumn::Page(mut page) => {
+                if let (PageDetail::Text { symbols: table }, Some(symbols)) =
+                    (&mut page.detail, symbols)
+                    && *table > 0
+                {
+                    *table = state.table_number(symbols);
+                }
+                self.add_final(&mut state, fragment, shrink_to_runs(page)?)
+            }
+            kept => {
+                self.held_bytes.fetch_add(kept.bytes() as u64, Ordering::Relaxed);
+                state.sorted.push((fragment, kept));
+                Ok(())
+            }
+        }
+    }
+
+    fn take_pages(
+        &self,
+        column: usize,
+        dictionary: Option<Dictionary>,
+        symbols: Vec<Vec<u8>>,
+        pages: Vec<(u32, Page)>,
+    ) -> Result<()> {
+        let mut state = lock(&self.columns[column]);
+        if let Some(dictionary) = dictionary
+            && state.dictionary.replace(dictionary).is_some()
+        {
+            return Err(Error::Corrupt("two dictionaries for a column of a partition".into()));
+        }
+        let numbers: Vec<u32> = symbols.into_iter().map(|s| state.table_number(s)).collect();
+        for (fragment, mut page) in pages {
+            state.check_new(fragment)?;
+            match &mut page.detail {
+                PageDetail::Codes { .. } => {
+                    self.held_bytes.fetch_add(page.bytes.len() as u64, Ordering::Relaxed);
+                    state.coded.push((fragment, page));
+                    continue;
+                }
+                // Verified: the table is there.
+                PageDetail::Text { symbols } if *symbols > 0 => {
+                    *symbols = numbers[*symbols as usize - 1];
+                }
+                _ => {}
+            }
+            self.add_final(&mut state, fragment, page)?;
+        }
+        Ok(())
+    }
+
+    fn add_final(&self, state: &mut ReceivedColumn, fragment: u32, page: Page) -> Result<()> {
+        state.pending_bytes += page.bytes.len();
+        state.pending.push((fragment, page));
+        if state.pending_bytes >= FLUSH_BYTES { self.flush(state) } else { Ok(()) }
+    }
+
+    fn flush(&self, state: &mut ReceivedColumn) -> Result<()> {
+        if state.pending.is_empty() {
+            return Ok(());
+        }
+        let (fragments, pages): (Vec<u32>, Vec<Page>) = state.pending.drain(..).unzip();
+        state.pending_bytes = 0;
+        let writer = self.writer()?;
+        let metas = writer.write_pages(writer.reserve(&pages), &pages)?;
+        state.written.extend(fragments.into_iter().zip(metas));
+        Ok(())
+    }
+
+    fn writer(&self) -> Result<Arc<SegmentWriter>> {
+        let mut writer = lock(&self.writer);
+        if let Some(writer) = &*writer {
+            return Ok(Arc::clone(writer));
+        }
+        let new = Arc::new(SegmentWriter::create(&self.path)?);
+        Ok(Arc::clone(writer.insert(new)))
+    }
+
+    /// Columns.
+    pub fn width(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// Finishes a column, once; with the last one the segment, which is durable then.
+    ///
+    /// # Errors
+    /// `Corrupt` when fragments are missing or have other rows than the seal says, `Unavailable` when
+    /// the disk fails.
+    pub fn finish_column(&self, column: usize, seal: &Seal) -> Result<Option<SegmentSummary>> {
+        let finished = self.merge_column(column, seal)?;
+        lock(&self.columns[column]).finished = Some(finished);
+        if self.unfinished.fetch_sub(1, Ordering::AcqRel) > 1 {
+            return Ok(None);
+        }
+        let columns = self.columns.iter().filter_map(|c| lock(c).finished.take()).collect();
+        self.held_bytes.store(0, Ordering::Relaxed);
+        self.writer()?.finish(columns, seal.page_rows.clone()).map(Some)
+    }
+
+    fn merge_column(&self, column: usize, seal: &Seal) -> Result<FinishedColumn> {
+        let mut state = lock(&self.columns[column]);
+        let physical = self.types[column].data_type.physical();
+        let dictionary = self.join_codes(&mut state, physical)?;
+        self.flush(&mut state)?;
+        let entry = match &dictionary {
+            Some(dictionary) => Some(self.writer()?.write_dictionary(dictionary)?),
+            None => None,
+        };
+        let pages: Vec<PageMeta> = std::mem::take(&mut state.written).into_values().collect();
+        if !pages.iter().map(|p| p.rows).eq(seal.page_rows.iter().copied()) {
+            return Err(Error::Corrupt(format!(
+                "column {} of partition {} has fragments of other rows than its seal says",
+                self.types[column].name, self.number
+            )));
+        }
+        let stats = column_stats(&pages, dictionary.as_ref());
+        let symbols = std::mem::take(&mut state.symbols);
+        let index = ColumnIndex { dictionary: entry, symbols, pages };
+        Ok(FinishedColumn { physical, index, stats })
+    }
+
+    /// Turns kept codes into final pages of one dictionary.
+    fn join_codes(
+        &self,
+        state: &mut ReceivedColumn,
+        physical: Physical,
+    ) -> Result<Option<Dictionary>> {
+        let (fragments, pages): (Vec<u32>, Vec<Page>) = state.coded.drain(..).unzip();
+        let placed = PartitionColumn {
+            dictionary: state.dictionary.take().filter(|_| !pages.is_empty()),
+            symbols: Vec::new(),
+            pages,
+        };
+        let mut parts = vec![(fragments, placed)];
+        if let Some(sorter) = state.sorter.take()
+            && !state.sorted.is_empty()
+        {
+            let (fragments, columns) = state.sorted.drain(..).unzip();
+            parts.push((fragments, sorter.finish(columns)?));
+        }
+        let mut numbers: Vec<u32> = parts.iter().flat_map(|(f, _)| f).copied().collect();
+        let joined = match parts.len() {
+            1 => parts.swap_remove(0).1,
+            _ => {
+                numbers.sort_unstable();
+                join_parts(parts, physical)?
+            }
+        };
+        let before = state.symbols.len() as u32;
+        state.symbols.extend(joined.symbols);
+        for (fragment, mut page) in numbers.into_iter().zip(joined.pages) {
+            page.detail.shift_symbols(before);
+            self.add_final(state, fragment, page)?;
+        }
+        Ok(joined.dictionary)
+    }
+}
+
+impl ReceivedColumn {
+    fn check_new(&self, fragment: u32) -> Result<()> {
+        let among = |list: &[(u32, Page)]| list.iter().any(|(f, _)| *f == fragment);
+        if self.written.contains_key(&fragment)
+            || among(&self.pending)
+            || among(&self.coded)
+            || self.sorted.iter().any(|(f, _)| *f == fragment)
+        {
+            return Err(Error::Corrupt(format!("a column of fragment {fragment} came twice")));
+        }
+        Ok(())
+    }
+
+    /// The 1-based number of a symbol table, which is added if new.
+    fn table_number(&mut self, table: Vec<u8>) -> u32 {
+        match self.symbols.iter().position(|s| *s == table) {
+            Some(at) => at as u32 + 1,
+            None => {
+                self.symbols.push(table);
+                self.symbols.len() as u32
+            }
+        }
+    }
+}
+
+/// Checks everything of a block of pages; gives its dictionary.
+///
+/// # Errors
+/// `Corrupt` that says what is wrong.
+pub fn verify_block<'a>(
+    dictionary: Option<&Page>,
+    symbols: &[Vec<u8>],
+    pages: impl Iterator<Item = &'a Page>,
+    column: &Column,
+) -> Result<Option<Dictionary>> {
+    let fail = |e: Error| match e {
+        Error::Corrupt(what) => Error::Corrupt(format!("column {}: {what}", column.name)),
+        other => other,
+    };
+    let decoders =
+        symbols.iter().map(|s| SymbolDecoder::open(s)).collect::<Result<Vec<_>>>().map_err(fail)?;
+    let dictionary = dictionary.map(|d| open_dictionary(d, column)).transpose().map_err(fail)?;
+    let rules = PageRules {
+        data_type: column.data_type,
+        nullable: column.nullable,
+        dictionary: dictionary.as_ref().map(|d| d.len() as u32),
+        decoders: &decoders,
+    };
+    for page in pages {
+        verify_page(page, &rules).map_err(fail)?;
+    }
+    Ok(dictionary)
+}
+
+fn open_dictionary(page: &Page, column: &Column) -> Result<Dictionary> {
+    if page.nulls > 0 || page.runs.is_some() {
+        return Err(Error::Corrupt("a dictionary with NULLs or runs".into()));
+    }
+    let view = page.view()?;
+    if matches!(view, PageView::Codes(_)) {
+        return Err(Error::Corrupt("a dictionary of codes".into()));
+    }
+    let mut plain = Plain::empty(column.data_type.physical());
+    append_page(&view, None, &[], &mut plain)?;
+    let dictionary = Dictionary::new(plain.values)?;
+    verify_dictionary(&dictionary, column.data_type)?;
+    Ok(dictionary)
+}
+
+fn verify_plain(values: &Plain, column: &Column) -> Result<()> {
+    if !column.nullable && values.null_count() > 0 {
+        return Err(Error::Corrupt(format!("NULL in column {}, which is NOT NULL", column.name)));
+    }
+    // What stands in the rows that are NULL is 0, which some types do not have.
+    verify_values_of(&values.values, column.data_type)
+        .map_err(|e| Error::Corrupt(format!("column {}: {e}", column.name)))
+}

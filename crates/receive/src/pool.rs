@@ -1,0 +1,210 @@
+//! The threads that work on loads: fewer than cores if so configured, and behind queries in the
+//! scheduler's order.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use coload_format::{Error, Result};
+use coload_load::thread_cpu_ns;
+
+use crate::options::{QueryGauge, ReceiveOptions};
+
+/// Added to the nice value of the threads: the scheduler gives one at 10 about a tenth of what it gives
+/// one at 0 when both want a core.
+const NICE: i32 = 10;
+/// Longest rest of a thread between two jobs.
+const REST_MAX: Duration = Duration::from_millis(500);
+/// Queries this many times slower than without loads make loads rest as long as they work.
+const LATENCY_SUFFERS: u64 = 2;
+
+/// What a job is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    /// Takes a block.
+    Block,
+    /// Compresses and writes a column of a whole partition; few of these run at once.
+    Merge,
+}
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// Threads that take jobs.
+#[derive(Debug)]
+pub struct Pool {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+    merges_max: usize,
+    /// CPU nanoseconds of all jobs.
+    cpu_ns: AtomicU64,
+    /// Share of the time that a thread may work.
+    duty: f64,
+    queries: Option<QueryGauge>,
+    ended: AtomicBool,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").field("merges_max", &self.merges_max).finish_non_exhaustive()
+    }
+}
+
+#[derive(Default)]
+struct State {
+    blocks: VecDeque<Job>,
+    merges: VecDeque<Job>,
+    merging: usize,
+}
+
+fn lock(mutex: &Mutex<State>) -> MutexGuard<'_, State> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Pool {
+    /// Starts the threads.
+    ///
+    /// # Errors
+    /// `Unavailable` when they cannot be started.
+    pub fn start(options: &ReceiveOptions) -> Result<Self> {
+        let threads = (options.load_cpu.ceil() as usize).max(1);
+        let shared = Arc::new(Shared {
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            merges_max: options.merge_columns.max(1),
+            cpu_ns: AtomicU64::new(0),
+            duty: (options.load_cpu / threads as f64).clamp(0.01, 1.0),
+            queries: options.queries.clone(),
+            ended: AtomicBool::new(false),
+        });
+        for number in 0..threads {
+            let shared = Arc::clone(&shared);
+            let name = format!("coload-receive-{number}");
+            std::thread::Builder::new()
+                .name(name)
+                .spawn(move || shared.work())
+                .map_err(|e| Error::Unavailable(format!("cannot start a thread: {e}")))?;
+        }
+        Ok(Pool { shared })
+    }
+
+    /// Queues a job.
+    pub fn submit(&self, class: Class, job: impl FnOnce() + Send + 'static) {
+        let mut state = lock(&self.shared.state);
+        match class {
+            Class::Block => state.blocks.push_back(Box::new(job)),
+            Class::Merge => state.merges.push_back(Box::new(job)),
+        }
+        drop(state);
+        self.shared.changed.notify_one();
+    }
+
+    /// CPU time of all jobs so far.
+    pub fn cpu_ns(&self) -> u64 {
+        self.shared.cpu_ns.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.shared.ended.store(true, Ordering::Release);
+        self.shared.changed.notify_all();
+    }
+}
+
+impl Shared {
+    fn work(&self) {
+        lower_priority();
+        while let Some((class, job)) = self.next() {
+            let started = thread_cpu_ns();
+            // A job that panics has told its load; the thread goes on with the others.
+            let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job));
+            let spent = thread_cpu_ns() - started;
+            self.cpu_ns.fetch_add(spent, Ordering::Relaxed);
+            if class == Class::Merge {
+                lock(&self.state).merging -= 1;
+                self.changed.notify_all();
+            }
+            self.rest(spent);
+        }
+    }
+
+    /// The next job. Merges go first: they empty memory.
+    fn next(&self) -> Option<(Class, Job)> {
+        let mut state = lock(&self.state);
+        loop {
+            if self.ended.load(Ordering::Acquire) {
+                return None;
+            }
+            if state.merging < self.merges_max
+                && let Some(job) = state.merges.pop_front()
+            {
+                state.merging += 1;
+                return Some((Class::Merge, job));
+            }
+            if let Some(job) = state.blocks.pop_front() {
+                return Some((Class::Block, job));
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Rests after a job, so that the threads keep to their share, and to less when queries suffer.
+    fn rest(&self, spent_ns: u64) {
+        let mut duty = self.duty;
+        if let Some(queries) = &self.queries {
+            let load = queries();
+            let slow = load.latency_us > LATENCY_SUFFERS * load.latency_idle_us;
+            if load.running > 0 && load.latency_idle_us > 0 && slow {
+                duty = duty.min(0.5);
+            }
+        }
+        if duty < 1.0 {
+            let rest = Duration::from_nanos((spent_ns as f64 * (1.0 / duty - 1.0)) as u64);
+            std::thread::sleep(rest.min(REST_MAX));
+        }
+    }
+}
+
+/// On Linux a thread has a nice value of its own. Best effort: without it loads compete with queries.
+fn lower_priority() {
+    let thread = rustix::thread::gettid();
+    let _ = rustix::process::setpriority_process(Some(thread), NICE);
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::sync::atomic::AtomicUsize;
+
+    #[test]
+    fn no_more_merges_run_at_once_than_allowed_and_a_panic_ends_no_thread() {
+        let options = ReceiveOptions { load_cpu: 4.0, merge_columns: 2, ..Default::default() };
+        let pool = Pool::start(&options).unwrap();
+        let (running, most, done) = (
+            Arc::new(AtomicUsize::new(0)),
+            Arc::new(AtomicUsize::new(0)),
+            Arc::new(AtomicUsize::new(0)),
+        );
+        for number in 0..40 {
+            let (running, most, done) = (running.clone(), most.clone(), done.clone());
+            pool.submit(Class::Merge, move || {
+                let now = running.fetch_add(1, Ordering::SeqCst) + 1;
+                most.fetch_max(now, Ordering::SeqCst);
+                std::thread::sleep(Duration::from_millis(1));
+                running.fetch_sub(1, Ordering::SeqCst);
+                done.fetch_add(1, Ordering::SeqCst);
+                assert!(number != 7, "one job panics");
+            });
+        }
+        while done.load(Ordering::SeqCst) < 40 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(most.load(Ordering::SeqCst), 2);
+    }
+}

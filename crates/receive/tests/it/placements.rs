@@ -1,0 +1,71 @@
+//! Every placement and encoding gives the rows of an embedded load.
+
+use coload_load::{PlacementPolicy, WireCompression, load, load_remote};
+use coload_receive::{Keep, ReceiveOptions};
+use coload_store::Store;
+use coload_transform::EncodingPolicy;
+
+use crate::setup::{Server, options, records, rows};
+
+#[test]
+fn a_load_into_a_server_has_the_rows_of_one_into_a_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("t.csv");
+    std::fs::write(&file, records(6_000)).unwrap();
+    let embedded = Store::create_or_open(folder.path().join("embedded")).unwrap();
+    let report = load(&embedded, &options(&file, "t")).unwrap();
+    assert_eq!(report.rows(), 6_000);
+    let expected = rows(&embedded, "t");
+    let server = Server::start(&folder.path().join("server"), ReceiveOptions::default());
+    let policies = [
+        PlacementPolicy::All,
+        PlacementPolicy::None,
+        PlacementPolicy::Size,
+        PlacementPolicy::Adaptive,
+    ];
+    for (number, placement) in policies.into_iter().enumerate() {
+        for encoding in [EncodingPolicy::Auto, EncodingPolicy::Dictionary] {
+            let table = format!("t{number}_{encoding:?}");
+            let mut options = options(&file, &table);
+            options.encoding = encoding;
+            let mut remote = server.remote();
+            remote.placement = placement;
+            remote.compression = [WireCompression::Lz4, WireCompression::Zstd][number % 2];
+            let report = load_remote(&options, &remote).unwrap();
+            assert_eq!((report.rows, report.rejects, report.attempts), (6_000, 0, 1));
+            assert!(report.partitions[0] > 3, "several partitions: {:?}", report.partitions);
+            assert!(rows(&server.store, &table) == expected, "{table} {placement:?}");
+        }
+    }
+}
+
+#[test]
+fn a_load_that_is_published_is_loaded_again_only_if_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("t.csv");
+    std::fs::write(&file, records(500)).unwrap();
+    let server = Server::start(&folder.path().join("server"), ReceiveOptions::default());
+    let options = options(&file, "t");
+    let mut remote = server.remote();
+    let first = load_remote(&options, &remote).unwrap();
+    let second = load_remote(&options, &remote).unwrap();
+    assert!(!first.already && second.already && second.id == first.id);
+    assert_eq!(rows(&server.store, "t")[0].len(), 500);
+    remote.again = coload_load::wire::Again::Yes;
+    let third = load_remote(&options, &remote).unwrap();
+    assert!(!third.already && third.id != first.id);
+    assert_eq!(rows(&server.store, "t")[0].len(), 1000);
+}
+
+#[test]
+fn a_server_that_discards_publishes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("t.csv");
+    std::fs::write(&file, records(500)).unwrap();
+    let discard = ReceiveOptions { keep: Keep::Nothing, ..ReceiveOptions::default() };
+    let server = Server::start(&folder.path().join("server"), discard);
+    let report = load_remote(&options(&file, "t"), &server.remote()).unwrap();
+    assert_eq!(report.rows, 500);
+    assert!(server.store.snapshot().unwrap().table("t").is_none());
+    assert!(server.loads.list().unwrap().is_empty());
+}

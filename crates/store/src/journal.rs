@@ -1,0 +1,345 @@
+//! The journal of a load that arrives from elsewhere: what was acknowledged survives the process.
+//!
+//! ```text
+//!   STORE/loads/<load id>/lock         flock'ed by the server that works on it
+//!   STORE/loads/<load id>/load         what the load is: bytes of the caller, and the table's id
+//!   STORE/loads/<load id>/<id>-<n>.seg segment of partition n, durable before its part
+//!   STORE/loads/<load id>/<n>.part     partition n is acknowledged: bytes of the caller
+//!   STORE/loads/<load id>/<n>.input    bytes of input n, for loads that the server parses
+//! ```
+//!
+//! Each file but inputs ends with the checksum of its bytes and appears whole, by rename. A segment
+//! gets its second name below `segments/` when the load is published, so a crash between that and the
+//! publish leaves the journal as it was.
+//!
+//! Invariant: nothing here is visible to readers, and cleaning does not touch it; journals go by
+//! [`LoadJournal::remove`].
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use coload_format::bytes::{ByteReader, checksum, put_bytes, put_varint};
+use coload_format::{Error, Result};
+
+use crate::change::{LoadTarget, check_target};
+use crate::directory::{
+    LOCK_NAME, Layout, Lock, is_still_at, list_names, lock_exclusive, make_dir, rename,
+    segment_name, sync_dir, sync_file, write_new,
+};
+use crate::load_record::{LoadId, LoadRecord};
+use crate::manifest::SegmentEntry;
+use crate::publish::{PublishedLoad, publish_linked};
+use crate::snapshot::pin_newest;
+use crate::store::Store;
+
+const LOAD_NAME: &str = "load";
+const PART_SUFFIX: &str = ".part";
+/// Largest file of a journal that is read back whole.
+const FILE_BYTES_MAX: u64 = 1 << 30;
+
+/// A load that arrives, with the lock on its journal.
+#[derive(Debug)]
+pub struct LoadJournal {
+    store: Store,
+    id: LoadId,
+    dir: PathBuf,
+    begun_on: Option<u64>,
+    description: Vec<u8>,
+    _lock: File,
+}
+
+/// A journal that lies in a store.
+#[derive(Debug, Clone)]
+pub struct JournalEntry {
+    /// The load.
+    pub id: LoadId,
+    /// What its writer said that it is.
+    pub description: Vec<u8>,
+    /// When something was acknowledged last.
+    pub modified: SystemTime,
+    /// Partitions acknowledged.
+    pub parts: usize,
+    /// Bytes of all its files.
+    pub bytes: u64,
+}
+
+impl Store {
+    /// Begins the journal of load `id`, which goes to `target`; `description` is kept with it.
+    ///
+    /// # Errors
+    /// `Invalid` when the load does not fit the table, `Unavailable` when another process has this
+    /// load or the disk fails.
+    pub fn begin_journal(
+        &self,
+        id: LoadId,
+        target: &LoadTarget,
+        description: &[u8],
+    ) -> Result<LoadJournal> {
+        let base = pin_newest(self)?;
+        let begun_on = base.manifest.table(&target.name).map(|t| t.id);
+        check_target(&base.manifest, target, begun_on)?;
+        let layout = self.layout();
+        let dir = journal_dir(layout, id);
+        for dir in [&layout.loads, &dir] {
+            match make_dir("store::begin::mkdir", dir) {
+                Err(e) if e.kind() != io::ErrorKind::AlreadyExists => {
+                    return Err(Error::io("make", dir, &e));
+                }
+                _ => {}
+            }
+        }
+        let lock = lock_journal(&dir, id)?;
+        let mut bytes = Vec::with_capacity(description.len() + 16);
+        put_varint(&mut bytes, begun_on.unwrap_or(0));
+        put_bytes(&mut bytes, description);
+        write_whole(&dir, LOAD_NAME, bytes)?;
+        sync_dir("store::begin::mkdir", &layout.loads)?;
+        let description = description.to_vec();
+        Ok(LoadJournal { store: self.clone(), id, dir, begun_on, description, _lock: lock })
+    }
+
+    /// The journal of a load that was begun before; `None` when there is none.
+    ///
+    /// # Errors
+    /// `Unavailable` when another process has it, `Corrupt` when it is damaged.
+    pub fn open_journal(&self, id: LoadId) -> Result<Option<LoadJournal>> {
+        let dir = journal_dir(self.layout(), id);
+        if !dir.join(LOAD_NAME).exists() {
+            return Ok(None);
+        }
+        let lock = lock_journal(&dir, id)?;
+        let (begun_on, description) = read_load(&dir)?;
+        Ok(Some(LoadJournal { store: self.clone(), id, dir, begun_on, description, _lock: lock }))
+    }
+
+    /// The journals in the store, whoever works on them.
+    ///
+    /// # Errors
+    /// `Unavailable` when the directory cannot be read.
+    pub fn list_journals(&self) -> Result<Vec<JournalEntry>> {
+        let loads = &self.layout().loads;
+        if !loads.exists() {
+            return Ok(Vec::new());
+        }
+        let ids = list_names(loads, |name| name.parse::<LoadId>().ok())?;
+        // One that goes or is being made meanwhile is none.
+        Ok(ids.into_iter().filter_map(|id| look_at(self.layout(), id).ok()).collect())
+    }
+}
+
+impl LoadJournal {
+    /// The load.
+    pub fn id(&self) -> LoadId {
+        self.id
+    }
+
+    /// What its writer said that it is.
+    pub fn description(&self) -> &[u8] {
+        &self.description
+    }
+
+    /// The name of the segment of partition `number`.
+    pub fn segment_name(&self, number: u32) -> String {
+        segment_name(self.id, number)
+    }
+
+    /// Where the segment of partition `number` is to be written; what an earlier attempt left there
+    /// is removed.
+    ///
+    /// # Errors
+    /// `Unavailable` when it cannot be removed.
+    pub fn segment_path(&self, number: u32) -> Result<PathBuf> {
+        let path = self.dir.join(self.segment_name(number));
+        match fs::remove_file(&path) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(Error::io("remove", &path, &e)),
+            _ => Ok(path),
+        }
+    }
+
+    /// Where the segment of an acknowledged partition lies.
+    pub fn existing_segment_path(&self, number: u32) -> PathBuf {
+        self.dir.join(self.segment_name(number))
+    }
+
+    /// Where the bytes of input `number` are kept.
+    pub fn input_path(&self, number: u32) -> PathBuf {
+        self.dir.join(format!("{number}.input"))
+    }
+
+    /// Acknowledges partition `number`, whose segment is durable: the part is too when this returns.
+    ///
+    /// # Errors
+    /// `Unavailable` when the disk is full or broken.
+    pub fn put_part(&self, number: u32, bytes: Vec<u8>) -> Result<()> {
+        write_whole(&self.dir, &format!("{number}{PART_SUFFIX}"), bytes)
+    }
+
+    /// The acknowledged partitions, in order.
+    ///
+    /// # Errors
+    /// `Corrupt` when one is damaged.
+    pub fn parts(&self) -> Result<Vec<(u32, Vec<u8>)>> {
+        let mut numbers = part_numbers(&self.dir)?;
+        numbers.sort_unstable();
+        let read = |n: u32| Ok((n, read_whole(&self.dir.join(format!("{n}{PART_SUFFIX}")))?));
+        numbers.into_iter().map(read).collect()
+    }
+
+    /// Makes the load visible, whole, as the store's next version, and returns that version. The
+    /// journal stays until [`Self::remove`].
+    ///
+    /// # Errors
+    /// As those of [`crate::LoadDir::publish`].
+    pub fn publish(
+        &self,
+        target: &LoadTarget,
+        segments: &[SegmentEntry],
+        record: &LoadRecord,
+    ) -> Result<u64> {
+        for segment in segments {
+            let path = self.dir.join(&segment.file);
+            let bytes = sync_file("store::publish::sync_segment", &path)?;
+            if bytes != segment.bytes {
+                let what = format!("{bytes} bytes, and the journal says {}", segment.bytes);
+                return Err(Error::corrupt(&path, what));
+            }
+        }
+        let load = PublishedLoad { target, begun_on: self.begun_on };
+        publish_linked(&self.store, &self.dir, &load, segments, record)
+    }
+
+    /// Removes the journal: the load is published, or given up.
+    ///
+    /// # Errors
+    /// `Unavailable` when files cannot be removed.
+    pub fn remove(self) -> Result<()> {
+        // The description goes first: without it the rest is no journal.
+        for name in [LOAD_NAME, ""] {
+            let path = self.dir.join(name);
+            let removed =
+                if name.is_empty() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+            match removed {
+                Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                    return Err(Error::io("remove", &path, &e));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+fn journal_dir(layout: &Layout, id: LoadId) -> PathBuf {
+    layout.loads.join(id.to_string())
+}
+
+fn lock_journal(dir: &Path, id: LoadId) -> Result<File> {
+    let path = dir.join(LOCK_NAME);
+    let open = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
+    let file = open.map_err(|e| Error::io("lock", &path, &e))?;
+    match lock_exclusive(&file) {
+        Lock::Held if is_still_at(&path, &file) => Ok(file),
+        Lock::Unsupported => Err(Error::Unavailable(format!(
+            "cannot lock {}: the file system has no file locks, which loads need",
+            path.display()
+        ))),
+        _ => Err(Error::Unavailable(format!("another process works on load {id}"))),
+    }
+}
+
+fn write_whole(dir: &Path, name: &str, mut bytes: Vec<u8>) -> Result<()> {
+    let sum = checksum(&bytes);
+    bytes.extend(sum.to_le_bytes());
+    let tmp = dir.join(format!("{name}.tmp"));
+    write_new("store::publish::write_manifest", &tmp, &bytes)?;
+    rename("store::publish::rename", &tmp, &dir.join(name))?;
+    sync_dir("store::publish::sync_segments_dir", dir)
+}
+
+fn read_whole(path: &Path) -> Result<Vec<u8>> {
+    let fail = |e: io::Error| Error::io("read", path, &e);
+    let length = fs::metadata(path).map_err(fail)?.len();
+    if length > FILE_BYTES_MAX {
+        return Err(Error::corrupt(path, format!("{length} bytes are too many")));
+    }
+    let mut bytes = fs::read(path).map_err(fail)?;
+    let split = bytes.len().checked_sub(8).ok_or_else(|| Error::corrupt(path, "too short"))?;
+    let sum = bytes.split_off(split);
+    if checksum(&bytes).to_le_bytes() != sum[..] {
+        return Err(Error::corrupt(path, "another checksum"));
+    }
+    Ok(bytes)
+}
+
+fn read_load(dir: &Path) -> Result<(Option<u64>, Vec<u8>)> {
+    let path = dir.join(LOAD_NAME);
+    let bytes = read_whole(&path)?;
+    let mut reader = ByteReader::new(&bytes);
+    let begun_on = reader.varint()?;
+    Ok(((begun_on > 0).then_some(begun_on), reader.bytes()?.to_vec()))
+}
+
+fn part_numbers(dir: &Path) -> Result<Vec<u32>> {
+    list_names(dir, |name| name.strip_suffix(PART_SUFFIX)?.parse().ok())
+}
+
+fn look_at(layout: &Layout, id: LoadId) -> Result<JournalEntry> {
+    let dir = journal_dir(layout, id);
+    let (_, description) = read_load(&dir)?;
+    let fail = |e: io::Error| Error::io("look at", &dir, &e);
+    let mut modified = SystemTime::UNIX_EPOCH;
+    let mut bytes = 0;
+    for entry in fs::read_dir(&dir).map_err(fail)? {
+        let meta = entry.and_then(|e| e.metadata()).map_err(fail)?;
+        modified = modified.max(meta.modified().map_err(fail)?);
+        bytes += meta.len();
+    }
+    Ok(JournalEntry { id, description, modified, parts: part_numbers(&dir)?.len(), bytes })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::LoadMode;
+    use coload_format::parse_columns;
+
+    fn target() -> LoadTarget {
+        let schema = parse_columns("a BIGINT").unwrap();
+        LoadTarget { name: "t".into(), schema, mode: LoadMode::Append }
+    }
+
+    #[test]
+    fn a_journal_is_found_again_with_its_parts_and_belongs_to_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::create_or_open(folder.path().join("s")).unwrap();
+        let id = LoadId::from_u128(5);
+        assert!(store.open_journal(id).unwrap().is_none());
+        let journal = store.begin_journal(id, &target(), b"what").unwrap();
+        journal.put_part(1, b"one".to_vec()).unwrap();
+        journal.put_part(0, b"zero".to_vec()).unwrap();
+        assert!(matches!(store.open_journal(id), Err(Error::Unavailable(_))));
+        drop(journal);
+        store.clean().unwrap();
+        let journal = store.open_journal(id).unwrap().unwrap();
+        assert_eq!(journal.description(), b"what");
+        let parts = journal.parts().unwrap();
+        assert_eq!(parts, [(0, b"zero".to_vec()), (1, b"one".to_vec())]);
+        let listed = store.list_journals().unwrap();
+        assert_eq!((listed.len(), listed[0].parts), (1, 2));
+        journal.remove().unwrap();
+        assert!(store.list_journals().unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_damaged_part_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::create_or_open(folder.path().join("s")).unwrap();
+        let journal = store.begin_journal(LoadId::from_u128(6), &target(), b"").unwrap();
+        journal.put_part(0, b"zero".to_vec()).unwrap();
+        fs::write(journal.dir.join("0.part"), b"zerO12345678").unwrap();
+        assert!(matches!(journal.parts(), Err(Error::Corrupt(_))));
+    }
+}
