@@ -11,6 +11,7 @@ use coload_input::{InputFile, InputSource, Raw, RawFile, TextInput};
 use coload_source::LineEnd;
 
 use crate::head::{HEAD_BYTES_MAX, Head};
+use crate::opened::OpenedStream;
 use crate::options::LoadOptions;
 use crate::stream::StreamSource;
 
@@ -111,6 +112,9 @@ impl Source {
 
 /// Opens the inputs. One that can be read only once may have been opened before.
 fn open_texts(options: &LoadOptions) -> Result<Vec<TextInput>> {
+    if !options.streams.is_empty() {
+        return options.streams.iter().map(OpenedStream::take).collect();
+    }
     let inputs = &options.inputs;
     let once = |i: &InputFile| matches!(i.source, InputSource::Stdin | InputSource::Stream { .. });
     if let [only] = &inputs[..]

@@ -33,7 +33,7 @@ pub use clock::{Step, peak_memory_bytes, process_cpu_ns, thread_cpu_ns};
 pub use coload_link::WireCompression;
 pub use opened::{OpenedStream, sample_end};
 pub use options::{
-    CHUNK_BYTES, CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, FRAGMENTS_PER_PARTITION, LoadOptions,
+    CHUNK_BYTES, CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, Confirm, FRAGMENTS_PER_PARTITION, LoadOptions,
     MERGE_COLUMNS, Progress, ProgressCallback, RejectLimit, default_memory,
 };
 pub use remote::{

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use coload_format::{Error, Result, Schema};
 use coload_source::{ColumnForms, Dialect, InputFile};
-use coload_store::LoadMode;
+use coload_store::{LoadId, LoadMode};
 use coload_transform::EncodingPolicy;
 
 use crate::opened::OpenedStream;
@@ -85,6 +85,9 @@ impl Progress {
 /// Called every tenth of a second while a load runs, and once at its end.
 pub type ProgressCallback = Arc<dyn Fn(&Progress) + Send + Sync>;
 
+/// Says whether a load may be published; may wait for what decides that.
+pub type Confirm = Arc<dyn Fn() -> Result<()> + Send + Sync>;
+
 /// A load: inputs, table, and how.
 #[derive(Clone)]
 pub struct LoadOptions {
@@ -92,6 +95,12 @@ pub struct LoadOptions {
     pub inputs: Vec<InputFile>,
     /// The input, if it is a stream that was opened to look at it.
     pub stream: Option<OpenedStream>,
+    /// The inputs in order, if they are bytes that come from elsewhere; then all of them are.
+    pub streams: Vec<OpenedStream>,
+    /// The load's id, if it has one already.
+    pub id: Option<LoadId>,
+    /// Asked when all is durable, before it becomes visible.
+    pub confirm: Option<Confirm>,
     /// Table.
     pub table: String,
     /// Columns, in the order of the fields.
@@ -148,6 +157,9 @@ impl LoadOptions {
         LoadOptions {
             inputs,
             stream: None,
+            streams: Vec::new(),
+            id: None,
+            confirm: None,
             table: table.into(),
             schema,
             inferred: None,

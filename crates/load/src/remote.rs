@@ -17,6 +17,7 @@ mod fingerprint;
 mod report;
 mod sender;
 mod session;
+mod whole;
 
 use std::borrow::Cow;
 use std::sync::atomic::Ordering;

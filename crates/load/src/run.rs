@@ -38,11 +38,15 @@ fn load_once(
     started: &Started,
     pass: usize,
 ) -> std::result::Result<LoadReport, Stop> {
-    let dir = store.begin_load(LoadTarget {
+    let target = LoadTarget {
         name: options.table.clone(),
         schema: options.schema.clone(),
         mode: options.mode,
-    })?;
+    };
+    let dir = match options.id {
+        Some(id) => store.begin_load_as(target, id)?,
+        None => store.begin_load(target)?,
+    };
     let pipeline = Pipeline::open(options, Destination::Store(&dir), pass)?;
     let (loaded, clock) = pipeline.run()?;
     let Loaded { segments, partitions, account } = loaded;
@@ -54,6 +58,9 @@ fn load_once(
     record.rows = files.iter().map(|f| f.rows).sum();
     record.rejects = files.iter().map(|f| f.rejects).sum();
     record.bytes = files.iter().map(|f| f.bytes).sum();
+    if let Some(confirm) = &options.confirm {
+        confirm()?;
+    }
     let id = dir.id();
     let entries = segments.iter().map(|s| entry(s, id, dir.segment_name(s.number))).collect();
     let version = clock.time(Step::Write, || dir.publish(entries, record.clone()))?;

@@ -33,7 +33,7 @@ pub use description::{Again, ColumnsAre, InputPrint, LoadDescription, Work};
 pub use done::{Done, Finish, Join, ServerLoad, Welcome};
 pub use lists::{LoadState, LoadStatus, read_statuses, write_statuses};
 
-use coload_format::bytes::ByteReader;
+use coload_format::bytes::{ByteReader, put_varint};
 use coload_format::{Error, Result};
 
 /// Client: begins a load.
@@ -71,6 +71,38 @@ pub const STORED: u8 = 37;
 pub const FRAGMENTS_MAX: usize = 10_000;
 /// Most partitions of a load.
 pub const PARTITIONS_MAX: u32 = 1 << 24;
+
+/// Bytes of an input that a client sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Chunk<'a> {
+    /// Number of the input.
+    pub file: u32,
+    /// Where they stand in it.
+    pub offset: u64,
+    /// The bytes.
+    pub bytes: &'a [u8],
+}
+
+impl<'a> Chunk<'a> {
+    /// File and offset, then the bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.bytes.len() + 16);
+        put_varint(&mut out, u64::from(self.file));
+        put_varint(&mut out, self.offset);
+        out.extend_from_slice(self.bytes);
+        out
+    }
+
+    /// Reads what [`Self::encode`] wrote.
+    ///
+    /// # Errors
+    /// `Corrupt` when it is cut.
+    pub fn decode(bytes: &'a [u8]) -> Result<Self> {
+        let mut reader = ByteReader::new(bytes);
+        let (file, offset) = (reader.varint_u32()?, reader.varint()?);
+        Ok(Chunk { file, offset, bytes: reader.take(reader.remaining())? })
+    }
+}
 
 /// Text of a message.
 fn read_text(reader: &mut ByteReader<'_>) -> Result<String> {

@@ -14,12 +14,14 @@ use coload_store::LoadId;
 use crate::active::Active;
 use crate::loads::{Begun, Inner, Permission};
 use crate::lock;
+use crate::whole::Whole;
 
 /// A connection.
 pub(crate) struct Connection {
     loads: Arc<Inner>,
     permission: Permission,
     load: Arc<Mutex<Option<Attempt>>>,
+    whole: Arc<Mutex<Option<Arc<Whole>>>>,
 }
 
 /// A load, and which attempt of its client a connection is of.
@@ -27,7 +29,7 @@ type Attempt = (Arc<Active>, u64);
 
 impl Connection {
     pub fn new(loads: Arc<Inner>, permission: Permission) -> Self {
-        Connection { loads, permission, load: Arc::default() }
+        Connection { loads, permission, load: Arc::default(), whole: Arc::default() }
     }
 
     fn load(&self) -> Result<Attempt> {
@@ -60,7 +62,12 @@ impl Connection {
         let description = LoadDescription::decode(reader.take(reader.remaining())?)?;
         (self.permission)(&description.table)?;
         let (loads, slot, to) = (Arc::clone(&self.loads), Arc::clone(&self.load), replies.clone());
+        let whole_slot = Arc::clone(&self.whole);
         self.answer(replies, move || match loads.begin(description, &to)? {
+            Begun::Whole(whole, message) => {
+                *lock(&whole_slot) = Some(whole);
+                Ok(Some(message))
+            }
             Begun::Done(message) => Ok(Some(message)),
             Begun::Load(load, attempt, message) => {
                 *lock(&slot) = Some((load, attempt));
@@ -101,6 +108,11 @@ impl Handler for Connection {
             HELLO => self.hello(&message, replies)?,
             JOIN => {
                 let join = Join::decode(&message.bytes)?;
+                if let Some(whole) = self.loads.find_whole(join.id) {
+                    (self.permission)(&whole.description.table)?;
+                    *lock(&self.whole) = Some(whole);
+                    return Ok(());
+                }
                 let load = self.loads.find(join.id)?;
                 (self.permission)(&load.description.table)?;
                 load.join(join.attempt, replies)?;
@@ -115,12 +127,28 @@ impl Handler for Connection {
                 load.take_seal(attempt, message.bytes, &self.loads.pool);
             }
             FINISH => {
-                let (load, _) = self.load()?;
                 let finish = Finish::decode(&message.bytes)?;
                 let loads = Arc::clone(&self.loads);
+                if let Some(whole) = lock(&self.whole).clone() {
+                    self.answer(replies, move || {
+                        whole.finish(&finish, &loads.store, &loads.options).map(Some)
+                    });
+                    return Ok(());
+                }
+                let (load, _) = self.load()?;
                 self.answer(replies, move || loads.finish(&load, &finish).map(Some));
             }
-            CHUNK => return Err(Error::Refused("this server takes no whole files".into())),
+            CHUNK => {
+                let whole = lock(&self.whole).clone();
+                let whole =
+                    whole.ok_or_else(|| Error::Corrupt("bytes before their load".into()))?;
+                let to = replies.clone();
+                self.answer(replies, move || {
+                    let taken = whole.take_chunk(&message.bytes, &to);
+                    drop(credit);
+                    taken.map(|()| None)
+                });
+            }
             LIST => {
                 let loads = Arc::clone(&self.loads);
                 self.answer(replies, move || {
@@ -169,6 +197,9 @@ impl Handler for Connection {
     }
 
     fn closed(&self) {
+        if let Some(whole) = lock(&self.whole).take() {
+            self.loads.leave_whole(&whole);
+        }
         if let Some((load, attempt)) = lock(&self.load).take() {
             self.loads.leave(&load, attempt);
         }

@@ -18,6 +18,7 @@ mod options;
 mod partition;
 mod pool;
 mod service;
+mod whole;
 
 pub use loads::{Loads, Permission};
 pub use options::{EXPIRE, Keep, MERGE_COLUMNS, QueryGauge, QueryLoad, ReceiveOptions};

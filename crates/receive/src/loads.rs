@@ -13,7 +13,7 @@ use coload_load::wire::{
 };
 use coload_load::{merge_small, peak_memory_bytes, process_cpu_ns};
 use coload_store::{
-    JournalEntry, LoadId, LoadKind, LoadMode, LoadRecord, LoadTarget, Snapshot, Store,
+    JournalEntry, LoadId, LoadJournal, LoadKind, LoadMode, LoadRecord, LoadTarget, Snapshot, Store,
 };
 use futures::Stream;
 use tonic::Status;
@@ -24,6 +24,7 @@ use crate::connection::Connection;
 use crate::lock;
 use crate::options::{Keep, ReceiveOptions};
 use crate::pool::Pool;
+use crate::whole::Whole;
 
 /// Published loads that a list names, of each table.
 const PUBLISHED_LISTED_MAX: usize = 20;
@@ -58,6 +59,7 @@ pub(crate) struct Inner {
     pub options: ReceiveOptions,
     pub pool: Arc<Pool>,
     active: Mutex<HashMap<LoadId, Arc<Active>>>,
+    whole: Mutex<HashMap<LoadId, Arc<Whole>>>,
     cpu: CpuGauge,
 }
 
@@ -68,8 +70,14 @@ impl Loads {
     /// `Unavailable` when threads cannot be started or the store cannot be read.
     pub fn open(store: Store, options: ReceiveOptions) -> Result<Self> {
         let pool = Arc::new(Pool::start(&options)?);
-        let inner =
-            Inner { store, options, pool, active: Mutex::default(), cpu: CpuGauge::default() };
+        let inner = Inner {
+            store,
+            options,
+            pool,
+            active: Mutex::default(),
+            whole: Mutex::default(),
+            cpu: CpuGauge::default(),
+        };
         inner.expire()?;
         Ok(Loads { inner: Arc::new(inner) })
     }
@@ -105,6 +113,8 @@ impl Loads {
 pub(crate) enum Begun {
     /// Go on.
     Load(Arc<Active>, u64, Message),
+    /// Send the inputs.
+    Whole(Arc<Whole>, Message),
     /// It is published already.
     Done(Message),
 }
@@ -127,6 +137,9 @@ impl Inner {
         if !begun.iter().any(|entry| entry.id == id) {
             self.check_begun_differently(&description, &begun)?;
         }
+        if description.work != Work::Partitions {
+            return self.begin_whole(id, description, replies);
+        }
         let mut active = lock(&self.active);
         let load = match active.get(&id) {
             Some(load) => Arc::clone(load),
@@ -144,10 +157,30 @@ impl Inner {
         Ok(Begun::Load(load, attempt, Message::new(WELCOME, welcome.encode())))
     }
 
-    fn open_load(&self, id: LoadId, description: LoadDescription) -> Result<Active> {
-        if description.work != Work::Partitions {
-            return Err(Error::Refused("this server takes no loads of whole files".into()));
+    fn begin_whole(
+        &self,
+        id: LoadId,
+        description: LoadDescription,
+        replies: &Replies,
+    ) -> Result<Begun> {
+        // One whose client came back before its end was noticed gives its journal free.
+        if let Some(old) = self.find_whole(id) {
+            self.leave_whole(&old);
         }
+        let (_, journal) = self.journal(id, &description)?;
+        let whole = Arc::new(Whole::new(description, journal)?);
+        whole.begin(&self.store, &self.options, replies)?;
+        let welcome = Message::new(WELCOME, whole.welcome().encode());
+        lock(&self.whole).insert(id, Arc::clone(&whole));
+        Ok(Begun::Whole(whole, welcome))
+    }
+
+    /// The journal of a load, and where it goes.
+    fn journal(
+        &self,
+        id: LoadId,
+        description: &LoadDescription,
+    ) -> Result<(LoadTarget, LoadJournal)> {
         let target = LoadTarget {
             name: description.table.clone(),
             schema: description.schema.clone(),
@@ -157,6 +190,11 @@ impl Inner {
             Some(journal) => journal,
             None => self.store.begin_journal(id, &target, &description.encode())?,
         };
+        Ok((target, journal))
+    }
+
+    fn open_load(&self, id: LoadId, description: LoadDescription) -> Result<Active> {
+        let (target, journal) = self.journal(id, &description)?;
         let memory = self.options.load_memory as u64;
         Active::new(description, target, journal, self.options.keep, memory)
     }
@@ -203,6 +241,20 @@ impl Inner {
         let active = lock(&self.active);
         let found = active.get(&id).cloned();
         found.ok_or_else(|| Error::Unavailable(format!("load {id} is not under way here")))
+    }
+
+    /// A load of whole inputs in progress.
+    pub fn find_whole(&self, id: LoadId) -> Option<Arc<Whole>> {
+        lock(&self.whole).get(&id).cloned()
+    }
+
+    /// A connection of a load of whole inputs ended.
+    pub fn leave_whole(&self, load: &Arc<Whole>) {
+        load.leave();
+        let mut whole = lock(&self.whole);
+        if whole.get(&load.id).is_some_and(|w| Arc::ptr_eq(w, load)) {
+            whole.remove(&load.id);
+        }
     }
 
     /// Publishes a load whose partitions are all there.
@@ -281,7 +333,8 @@ impl Inner {
             let Ok(description) = LoadDescription::decode(&entry.description) else { continue };
             let active = lock(&self.active).get(&entry.id).cloned();
             let (rows, rejects) = active.as_ref().map_or((0, 0), |a| a.counts());
-            let arriving = active.is_some_and(|a| a.has_client());
+            let arriving =
+                active.is_some_and(|a| a.has_client()) || lock(&self.whole).contains_key(&entry.id);
             list.push(LoadStatus {
                 id: entry.id,
                 table: description.table,
@@ -320,6 +373,13 @@ impl Inner {
     }
 
     pub fn abort(&self, id: LoadId) -> Result<()> {
+        if let Some(whole) = lock(&self.whole).remove(&id) {
+            whole.leave();
+            return match lock(&whole.journal).take() {
+                Some(journal) => journal.remove(),
+                None => Ok(()),
+            };
+        }
         let load = lock(&self.active).remove(&id);
         let journal = match load {
             Some(load) => {

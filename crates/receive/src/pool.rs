@@ -171,7 +171,7 @@ impl Shared {
 }
 
 /// On Linux a thread has a nice value of its own. Best effort: without it loads compete with queries.
-fn lower_priority() {
+pub(crate) fn lower_priority() {
     let thread = rustix::thread::gettid();
     let _ = rustix::process::setpriority_process(Some(thread), NICE);
 }

@@ -19,20 +19,26 @@ use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 use tonic::{Request, Response, Status, Streaming};
 
-use crate::Loads;
+use crate::{Loads, Permission};
 
 type Answers<T> = Pin<Box<dyn Stream<Item = std::result::Result<T, Status>> + Send>>;
 
 struct LoadService {
     loads: Loads,
+    permission: Permission,
 }
 
-/// Takes loads on a listener until the future is dropped. Everybody may load: for loopback.
+/// Takes loads on a listener until the future is dropped. There is no login: `permission` is asked for
+/// each table, whoever comes.
 ///
 /// # Errors
 /// `Unavailable` when the listener fails.
-pub async fn serve_loads(listener: TcpListener, loads: Loads) -> Result<()> {
-    let service = FlightServiceServer::new(LoadService { loads })
+pub async fn serve_loads(
+    listener: TcpListener,
+    loads: Loads,
+    permission: Permission,
+) -> Result<()> {
+    let service = FlightServiceServer::new(LoadService { loads, permission })
         .max_decoding_message_size(GRPC_BYTES_MAX)
         .max_encoding_message_size(GRPC_BYTES_MAX);
     Server::builder()
@@ -87,7 +93,7 @@ impl FlightService for LoadService {
         if !command.starts_with(LOAD_COMMAND.as_bytes()) {
             return Err(no("other exchange"));
         }
-        Ok(Response::new(self.loads.exchange(stream, Arc::new(|_| Ok(())))))
+        Ok(Response::new(self.loads.exchange(stream, Arc::clone(&self.permission))))
     }
 
     async fn handshake(

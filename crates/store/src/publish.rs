@@ -45,11 +45,14 @@ pub struct LoadDir {
 }
 
 impl LoadDir {
-    pub(crate) fn begin(store: &Store, target: LoadTarget) -> Result<Self> {
+    pub(crate) fn begin(store: &Store, target: LoadTarget, id: Option<LoadId>) -> Result<Self> {
         let base = pin_newest(store)?;
         let begun_on = base.manifest.table(&target.name).map(|t| t.id);
         check_target(&base.manifest, &target, begun_on)?;
-        let work = WorkDir::make(store.layout())?;
+        let work = match id {
+            Some(id) => WorkDir::make_as(store.layout(), id)?,
+            None => WorkDir::make(store.layout())?,
+        };
         Ok(LoadDir { store: store.clone(), work, target, begun_on })
     }
 

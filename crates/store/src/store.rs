@@ -12,6 +12,7 @@ use crate::change::{self, LoadTarget, OnExisting, OnMissing};
 use crate::directory::{FORMAT_NAME, FORMAT_TEXT, Layout, link_new, make_dir, sync_dir, write_new};
 use crate::gc::{self, Cleaned};
 use crate::held::{HELD_BYTES_MAX, HeldBytes};
+use crate::load_record::LoadId;
 use crate::manifest::{Manifest, SegmentEntry};
 use crate::publish::{LoadDir, MergeDir, publish_change};
 use crate::segment::SegmentFile;
@@ -95,7 +96,16 @@ impl Store {
     pub fn begin_load(&self, target: LoadTarget) -> Result<LoadDir> {
         // As in `open`.
         let _ = self.clean();
-        LoadDir::begin(self, target)
+        LoadDir::begin(self, target, None)
+    }
+
+    /// As [`Store::begin_load`], of a load whose id is known: one that arrives from elsewhere.
+    ///
+    /// # Errors
+    /// As [`Store::begin_load`]; `Unavailable` when another writer has this id.
+    pub fn begin_load_as(&self, target: LoadTarget, id: LoadId) -> Result<LoadDir> {
+        let _ = self.clean();
+        LoadDir::begin(self, target, Some(id))
     }
 
     /// Begins a merge of segments of the table with this id.

@@ -11,19 +11,20 @@ use coload_store::LoadId;
 use super::choose::Chooser;
 use super::report::RemoteReport;
 use super::sender::Sender;
+use super::whole::{self, send_whole};
 use super::{LoadList, RemoteOptions};
 use crate::clock::{Step, StepClock, peak_memory_bytes};
 use crate::options::LoadOptions;
 use crate::pipeline::{Destination, Loaded, Pipeline, Stop, epoch_us};
 use crate::wire::{
     ABORT, DESCRIBE, DONE, Done, FINISH, Finish, HELLO, JOIN, Join, LIST, LOADS, LoadDescription,
-    PartitionAccount, SEALED, TABLE, WELCOME, Welcome, read_statuses,
+    PartitionAccount, SEALED, TABLE, WELCOME, Welcome, Work, read_statuses,
 };
 
 /// How long a server may take for an answer that needs no work.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long it may take to make what was sent durable, or to publish.
-const WORK_TIMEOUT: Duration = Duration::from_secs(600);
+pub(super) const WORK_TIMEOUT: Duration = Duration::from_secs(600);
 /// How often a waiting thread looks whether it should end.
 const POLL: Duration = Duration::from_millis(50);
 
@@ -102,7 +103,43 @@ fn run(
         client.open(Message::new(JOIN, join.clone()))?;
     }
     let client = &*client;
-    let known = leading(&welcome);
+    let sent = go_on(options, remote, description, pass, client, &welcome, started_us, totals);
+    if let Err(stop) = &sent
+        && is_final(stop)
+    {
+        // The inputs must change before this helps: what the server has of them is of no use.
+        let _ = abort_load(remote, welcome.id);
+    }
+    sent
+}
+
+/// Whether the same load would fail again.
+fn is_final(stop: &Stop) -> bool {
+    match stop {
+        Stop::Widen(_) => true,
+        Stop::Failed(error) => {
+            matches!(error, Error::Input { .. } | Error::Invalid(_) | Error::Limit(_))
+        }
+    }
+}
+
+#[allow(clippy::too_many_arguments)]
+fn go_on(
+    options: &LoadOptions,
+    remote: &RemoteOptions,
+    description: &LoadDescription,
+    pass: usize,
+    client: &Client,
+    welcome: &Welcome,
+    started_us: i64,
+    totals: &mut Totals,
+) -> std::result::Result<RemoteReport, Stop> {
+    if description.work != Work::Partitions {
+        let done = send_whole(options, client, welcome, started_us)?;
+        totals.partitions += 1;
+        return whole::report(options, report(options, done.clone()), done).map_err(Stop::from);
+    }
+    let known = leading(welcome);
     let durable = welcome.parts.iter().map(|(n, _)| *n).collect();
     totals.partitions = totals.partitions.max(welcome.parts.len());
     let chooser = Chooser::new(remote.placement, options.threads);
@@ -212,12 +249,12 @@ fn wait_durable(sender: &Sender<'_>, partitions: usize, cancel: &AtomicBool) {
     }
 }
 
-fn stopped() -> Error {
+pub(super) fn stopped() -> Error {
     Error::Unavailable("the load was stopped; the same load goes on where it ended".into())
 }
 
 /// The next message of one of these kinds; others are passed over.
-fn wait_for(
+pub(super) fn wait_for(
     client: &Client,
     kinds: &[u8],
     timeout: Duration,
@@ -237,7 +274,7 @@ fn wait_for(
     Err(Error::Unavailable(format!("the server did not answer within {} s", timeout.as_secs())))
 }
 
-fn report(options: &LoadOptions, done: Done) -> RemoteReport {
+pub(super) fn report(options: &LoadOptions, done: Done) -> RemoteReport {
     RemoteReport {
         id: LoadId::from_u128(done.id),
         table: options.table.clone(),

@@ -52,17 +52,8 @@ impl PartitionAccount {
 
     /// Appends the account.
     pub fn put(&self, out: &mut Vec<u8>) {
-        put_varint(out, self.files.len() as u64);
-        for part in &self.files {
-            put_varint(out, u64::from(part.file));
-            for number in [part.rows, part.rejects, part.lines, part.end] {
-                put_varint(out, number);
-            }
-        }
-        put_varint(out, self.rejects.len() as u64);
-        for reject in &self.rejects {
-            put_reject(out, reject);
-        }
+        put_files(out, &self.files);
+        put_rejects(out, &self.rejects);
     }
 
     /// Reads what [`Self::put`] wrote.
@@ -70,25 +61,51 @@ impl PartitionAccount {
     /// # Errors
     /// `Corrupt` when it is none, or its rejects do not add up.
     pub fn read(reader: &mut ByteReader<'_>) -> Result<Self> {
-        let count = reader.count(5)?;
-        let mut files = Vec::with_capacity(count);
-        for _ in 0..count {
-            files.push(FilePart {
-                file: reader.varint_u32()?,
-                rows: reader.varint()?,
-                rejects: reader.varint()?,
-                lines: reader.varint()?,
-                end: reader.varint()?,
-            });
-        }
-        let count = reader.count(8)?;
-        let rejects = (0..count).map(|_| read_reject(reader)).collect::<Result<Vec<_>>>()?;
+        let files = read_files(reader)?;
+        let rejects = read_rejects(reader)?;
         let told: u64 = files.iter().fold(0, |sum, f| sum.saturating_add(f.rejects));
         if told != rejects.len() as u64 {
             return Err(Error::Corrupt("rejects of a partition do not add up".into()));
         }
         Ok(PartitionAccount { files, rejects })
     }
+}
+
+pub(super) fn put_files(out: &mut Vec<u8>, files: &[FilePart]) {
+    put_varint(out, files.len() as u64);
+    for part in files {
+        put_varint(out, u64::from(part.file));
+        for number in [part.rows, part.rejects, part.lines, part.end] {
+            put_varint(out, number);
+        }
+    }
+}
+
+pub(super) fn read_files(reader: &mut ByteReader<'_>) -> Result<Vec<FilePart>> {
+    let count = reader.count(5)?;
+    let mut files = Vec::with_capacity(count);
+    for _ in 0..count {
+        files.push(FilePart {
+            file: reader.varint_u32()?,
+            rows: reader.varint()?,
+            rejects: reader.varint()?,
+            lines: reader.varint()?,
+            end: reader.varint()?,
+        });
+    }
+    Ok(files)
+}
+
+pub(super) fn put_rejects(out: &mut Vec<u8>, rejects: &[Reject]) {
+    put_varint(out, rejects.len() as u64);
+    for reject in rejects {
+        put_reject(out, reject);
+    }
+}
+
+pub(super) fn read_rejects(reader: &mut ByteReader<'_>) -> Result<Vec<Reject>> {
+    let count = reader.count(8)?;
+    (0..count).map(|_| read_reject(reader)).collect()
 }
 
 fn put_reject(out: &mut Vec<u8>, reject: &Reject) {

@@ -4,7 +4,10 @@ use coload_format::bytes::{ByteReader, put_bytes, put_varint};
 use coload_format::{Error, Result};
 use coload_store::LoadId;
 
-use super::{PartitionAccount, read_text};
+use coload_source::Reject;
+
+use super::account::{put_files, put_rejects, read_files, read_rejects};
+use super::{FilePart, PartitionAccount, read_text};
 
 fn put_id(out: &mut Vec<u8>, id: LoadId) {
     out.extend(id.as_u128().to_le_bytes());
@@ -163,8 +166,12 @@ pub struct Done {
     pub cpu_ns: u64,
     /// Most memory that the server's process held, bytes.
     pub peak_memory: u64,
-    /// What became of the records of each input, for `pipe` and `seq`.
-    pub account: PartitionAccount,
+    /// For `pipe` and `seq`: what became of the records of each input.
+    pub files: Vec<FilePart>,
+    /// For `pipe` and `seq`: the first rejects.
+    pub first_rejects: Vec<Reject>,
+    /// For `pipe` and `seq`: all rejects, as the file of `--rejects`.
+    pub rejects_csv: Vec<u8>,
     /// What the merge of small segments did, in words; empty if nothing.
     pub merged: String,
 }
@@ -186,7 +193,9 @@ impl Done {
         ] {
             put_varint(&mut out, number);
         }
-        self.account.put(&mut out);
+        put_files(&mut out, &self.files);
+        put_rejects(&mut out, &self.first_rejects);
+        put_bytes(&mut out, &self.rejects_csv);
         put_bytes(&mut out, self.merged.as_bytes());
         out
     }
@@ -207,7 +216,9 @@ impl Done {
             segments: reader.varint()?,
             cpu_ns: reader.varint()?,
             peak_memory: reader.varint()?,
-            account: PartitionAccount::read(&mut reader)?,
+            files: read_files(&mut reader)?,
+            first_rejects: read_rejects(&mut reader)?,
+            rejects_csv: reader.bytes()?.to_vec(),
             merged: read_text(&mut reader)?,
         };
         reader.finish()?;
@@ -304,8 +315,13 @@ mod tests {
         assert_eq!(Welcome::decode(&welcome.encode()).unwrap(), welcome);
         let finish = Finish { partitions: 3, records: 9, rows: 9, bytes: 90, started_us: -5 };
         assert_eq!(Finish::decode(&finish.encode()).unwrap(), finish);
-        let done =
-            Done { already: true, version: 4, merged: "no".into(), account, ..Done::default() };
+        let done = Done {
+            already: true,
+            version: 4,
+            merged: "no".into(),
+            files: account.files,
+            ..Done::default()
+        };
         assert_eq!(Done::decode(&done.encode()).unwrap(), done);
         let load = ServerLoad { cpu_busy: 0.5, plain_costs: vec![(3, 1.5)], ..Default::default() };
         assert_eq!(ServerLoad::decode(&load.encode()).unwrap(), load);

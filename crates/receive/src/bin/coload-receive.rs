@@ -10,6 +10,7 @@
 
 use std::io::Write;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use coload_format::{Error, Result};
 use coload_receive::{Keep, Loads, ReceiveOptions, listen, serve_loads};
@@ -66,7 +67,7 @@ fn run() -> Result<()> {
         let mut out = std::io::stdout();
         let told = writeln!(out, "listening on {bound}").and_then(|()| out.flush());
         told.map_err(|e| Error::Unavailable(format!("cannot print: {e}")))?;
-        serve_loads(listener, loads).await
+        serve_loads(listener, loads, Arc::new(|_| Ok(()))).await
     })
 }
 

@@ -1,5 +1,8 @@
 //! Loads over loopback: client and server in one process.
-#![allow(clippy::unwrap_used, missing_docs)]
+#![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs)]
 
+mod faults;
+mod hostile;
 mod placements;
+mod requests;
 mod setup;

@@ -22,6 +22,8 @@ fn a_load_into_a_server_has_the_rows_of_one_into_a_store() {
         PlacementPolicy::None,
         PlacementPolicy::Size,
         PlacementPolicy::Adaptive,
+        PlacementPolicy::Pipe,
+        PlacementPolicy::Seq,
     ];
     for (number, placement) in policies.into_iter().enumerate() {
         for encoding in [EncodingPolicy::Auto, EncodingPolicy::Dictionary] {
@@ -33,7 +35,8 @@ fn a_load_into_a_server_has_the_rows_of_one_into_a_store() {
             remote.compression = [WireCompression::Lz4, WireCompression::Zstd][number % 2];
             let report = load_remote(&options, &remote).unwrap();
             assert_eq!((report.rows, report.rejects, report.attempts), (6_000, 0, 1));
-            assert!(report.partitions[0] > 3, "several partitions: {:?}", report.partitions);
+            let by_server = matches!(placement, PlacementPolicy::Pipe | PlacementPolicy::Seq);
+            assert!(by_server || report.partitions[0] > 3, "partitions: {:?}", report.partitions);
             assert!(rows(&server.store, &table) == expected, "{table} {placement:?}");
         }
     }

@@ -2,11 +2,12 @@
 
 use std::fmt::Write;
 use std::path::Path;
+use std::sync::Arc;
 
-use coload_format::{Plain, Value, parse_columns};
+use coload_format::{Error, Plain, Value, parse_columns};
 use coload_input::expand_inputs;
 use coload_load::{LoadOptions, RemoteOptions};
-use coload_receive::{Loads, ReceiveOptions, listen, serve_loads};
+use coload_receive::{Loads, Permission, ReceiveOptions, listen, serve_loads};
 use coload_source::Dialect;
 use coload_store::Store;
 
@@ -23,13 +24,23 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a server on a store.
+    /// Starts a server on a store, where everybody may load.
     pub fn start(path: &Path, options: ReceiveOptions) -> Self {
+        Server::start_with(path, options, Arc::new(|_| Ok(())))
+    }
+
+    /// Starts a server where nobody may load.
+    pub fn refusing(path: &Path) -> Self {
+        let refuse = |table: &str| Err(Error::Refused(format!("ann may not load into {table}")));
+        Server::start_with(path, ReceiveOptions::default(), Arc::new(refuse))
+    }
+
+    fn start_with(path: &Path, options: ReceiveOptions, permission: Permission) -> Self {
         let store = Store::create_or_open(path).unwrap();
         let loads = Loads::open(store.clone(), options).unwrap();
         let runtime = tokio::runtime::Runtime::new().unwrap();
         let (listener, bound) = runtime.block_on(listen("127.0.0.1:0")).unwrap();
-        runtime.spawn(serve_loads(listener, loads.clone()));
+        runtime.spawn(serve_loads(listener, loads.clone(), permission));
         Server { store, address: bound.to_string(), loads, runtime: Some(runtime) }
     }
 
@@ -62,7 +73,8 @@ pub fn records(count: u64) -> String {
     for i in 0..count {
         let r = mix(i);
         let city = ["Rom", "Köln", "Oslo", "\"a,b\"", "", "\"x\ny\""][(r % 6) as usize];
-        let note = if r.is_multiple_of(11) { String::new() } else { format!("note {:x} {i}", r % 9999) };
+        let note =
+            if r.is_multiple_of(11) { String::new() } else { format!("note {:x} {i}", r % 9999) };
         let _ = writeln!(
             text,
             "{i},{city},{}.{:02},20{:02}-0{}-11,{note},{}{:018}.125,{},{:08x}-0000-4000-8000-{:012x}",

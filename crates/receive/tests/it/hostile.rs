@@ -1,0 +1,220 @@
+//! A client that lies: a clear error, nothing published, and the server goes on.
+
+use std::time::Duration;
+
+use coload_format::page::{Page, PageDetail, encode_codes_u32, encode_int};
+use coload_format::{Error, parse_columns};
+use coload_link::{Client, ClientOptions, Message, WIRE_VERSION, WireCompression};
+use coload_load::wire::{
+    Again, BLOCK, Block, BlockContent, CHUNK, ColumnsAre, FINISH, FilePart, Finish, HELLO,
+    InputPrint, JOIN, Join, LoadDescription, PartitionAccount, SEAL, SEALED, Seal, WELCOME,
+    Welcome, Work,
+};
+use coload_load::{RejectLimit, load_remote};
+use coload_receive::ReceiveOptions;
+use coload_source::Dialect;
+use coload_store::LoadMode;
+use coload_transform::EncodingPolicy;
+
+use crate::setup::{Server, options, records};
+
+fn description(salt: u128) -> LoadDescription {
+    LoadDescription {
+        table: "t".into(),
+        mode: LoadMode::Append,
+        schema: parse_columns("a BIGINT NOT NULL, b DATE").unwrap(),
+        columns_are: ColumnsAre::Given,
+        inputs: vec![InputPrint { name: "x".into(), bytes: 9, modified_us: 0, ends: 0 }],
+        dialect: Dialect::default(),
+        chunk_bytes: 1 << 20,
+        fragments_per_partition: 5,
+        encoding: EncodingPolicy::Auto,
+        max_rejects: RejectLimit::Count(0),
+        work: Work::Partitions,
+        salt,
+        again: Again::No,
+    }
+}
+
+struct Liar {
+    client: Client,
+    welcome: Welcome,
+}
+
+impl Liar {
+    fn connect(server: &Server, salt: u128) -> Self {
+        let mut client = client(server);
+        let mut hello = vec![WIRE_VERSION];
+        hello.extend(description(salt).encode());
+        client.open(Message::new(HELLO, hello)).unwrap();
+        let answer = receive(&client).unwrap();
+        assert_eq!(answer.kind, WELCOME);
+        let welcome = Welcome::decode(&answer.bytes).unwrap();
+        Liar { client, welcome }
+    }
+
+    fn say(&self, kind: u8, bytes: Vec<u8>) {
+        self.client.push(Message::new(kind, bytes)).unwrap();
+    }
+
+    fn pages(&self, column: u32, dictionary: Option<Page>, pages: Vec<(u32, Page)>) {
+        let content = BlockContent::Pages { dictionary, symbols: Vec::new(), pages };
+        self.say(BLOCK, Block { partition: 0, column, content }.encode());
+    }
+
+    fn error(&self) -> Error {
+        match receive(&self.client) {
+            Err(error) => error,
+            Ok(message) => panic!("the server took it: {}", message.kind),
+        }
+    }
+}
+
+fn client(server: &Server) -> Client {
+    let options = ClientOptions {
+        address: server.address.clone(),
+        outbox_bytes: 1 << 20,
+        compression: WireCompression::None,
+        authorization: None,
+    };
+    Client::new(options).unwrap()
+}
+
+fn receive(client: &Client) -> coload_format::Result<Message> {
+    for _ in 0..200 {
+        if let Some(message) = client.receive(Duration::from_millis(50))? {
+            return Ok(message);
+        }
+    }
+    panic!("the server says nothing");
+}
+
+fn seal(rows: u32, blocks: u64) -> Vec<u8> {
+    let part = FilePart { file: 0, rows: u64::from(rows), rejects: 0, lines: 0, end: 9 };
+    let account = PartitionAccount { files: vec![part], rejects: Vec::new() };
+    Seal { partition: 0, blocks, page_rows: vec![rows], account }.encode()
+}
+
+fn finish(rows: u64) -> Vec<u8> {
+    Finish { partitions: 1, records: rows, rows, bytes: 9, started_us: 0 }.encode()
+}
+
+/// A lie: what is said after the welcome, and a word of the error.
+type Lie = (&'static str, fn(&Liar));
+
+const LIES: [Lie; 15] = [
+    ("not sorted", |l| {
+        let mut dictionary = encode_int(&[1, 2], None);
+        dictionary.bytes = encode_int(&[2, 1], None).bytes;
+        l.pages(0, Some(dictionary), vec![(0, encode_codes_u32(&[0, 1], 2))]);
+    }),
+    ("out of its dictionary", |l| {
+        let dictionary = Some(encode_int(&[1, 2], None));
+        l.pages(0, dictionary, vec![(0, encode_codes_u32(&[0, 7], 9))]);
+    }),
+    ("without dictionary", |l| l.pages(0, None, vec![(0, encode_codes_u32(&[0, 1], 2))])),
+    ("NOT NULL", |l| {
+        let dictionary = Some(encode_int(&[1, 2], None));
+        l.pages(0, dictionary, vec![(0, encode_codes_u32(&[0, 2], 2))]);
+    }),
+    ("do not agree", |l| {
+        let mut page = encode_int(&[5, 6], None);
+        page.detail = PageDetail::Int { min: 0, max: 6 };
+        l.pages(0, None, vec![(0, page)]);
+    }),
+    ("DATE", |l| l.pages(1, None, vec![(0, encode_int(&[i64::MAX / 2], None))])),
+    ("twice", |l| {
+        l.pages(0, None, vec![(3, encode_int(&[1], None)), (3, encode_int(&[1], None))]);
+    }),
+    ("column 2", |l| l.pages(2, None, vec![(0, encode_int(&[1], None))])),
+    ("rows", |l| {
+        let mut page = encode_int(&[1], None);
+        page.rows = u32::MAX;
+        l.pages(0, None, vec![(0, page)]);
+    }),
+    ("other rows", |l| {
+        l.pages(0, None, vec![(0, encode_int(&[1, 2], None))]);
+        l.pages(1, None, vec![(0, encode_int(&[1], None))]);
+        l.say(SEAL, seal(2, 2));
+    }),
+    ("blocks", |l| {
+        l.pages(0, None, vec![(0, encode_int(&[1], None))]);
+        l.pages(1, None, vec![(0, encode_int(&[1], None))]);
+        l.pages(1, None, vec![(1, encode_int(&[1], None))]);
+        l.say(SEAL, seal(1, 1));
+    }),
+    ("do not agree", |l| {
+        l.pages(0, None, vec![(0, encode_int(&[1], None))]);
+        l.say(FINISH, finish(1));
+    }),
+    ("kind 99", |l| l.say(99, vec![1, 2, 3])),
+    ("before their load", |l| l.say(CHUNK, vec![0, 0, 1])),
+    ("", |l| l.say(BLOCK, vec![0xff; 30])),
+];
+
+#[test]
+fn lies_are_told_back_and_publish_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("server"), ReceiveOptions::default());
+    for (number, (word, lie)) in LIES.into_iter().enumerate() {
+        let liar = Liar::connect(&server, number as u128 + 1);
+        lie(&liar);
+        let error = liar.error();
+        assert!(error.to_string().contains(word), "lie {number}: {error}");
+        assert!(!matches!(error, Error::Unavailable(_)), "lie {number}: {error}");
+    }
+    assert!(server.store.snapshot().unwrap().tables().is_empty());
+    // An honest client is served all the same.
+    let file = folder.path().join("t.csv");
+    std::fs::write(&file, records(100)).unwrap();
+    load_remote(&options(&file, "honest"), &server.remote()).unwrap();
+}
+
+#[test]
+fn a_partition_that_comes_again_is_not_stored_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("server"), ReceiveOptions::default());
+    let liar = Liar::connect(&server, 1);
+    for _ in 0..3 {
+        liar.pages(0, None, vec![(0, encode_int(&[1, 2], None))]);
+        liar.pages(1, None, vec![(0, encode_int(&[1, 2], None))]);
+        liar.say(SEAL, seal(2, 2));
+        assert_eq!(receive(&liar.client).unwrap().kind, SEALED);
+    }
+    liar.say(FINISH, finish(2));
+    receive(&liar.client).unwrap();
+    let snapshot = server.store.snapshot().unwrap();
+    assert_eq!(snapshot.table("t").unwrap().rows(), 2);
+}
+
+#[test]
+fn connections_of_other_loads_and_attempts_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("server"), ReceiveOptions::default());
+    let liar = Liar::connect(&server, 1);
+    let mut other = client(&server);
+    let join = Join { id: liar.welcome.id, attempt: liar.welcome.attempt + 1 };
+    other.open(Message::new(JOIN, join.encode())).unwrap();
+    assert!(receive(&other).unwrap_err().to_string().contains("another client"));
+    let mut other = client(&server);
+    let join = Join { id: coload_store::LoadId::from_u128(9), attempt: 1 };
+    other.open(Message::new(JOIN, join.encode())).unwrap();
+    assert!(receive(&other).unwrap_err().to_string().contains("not under way"));
+    // Whoever goes on with the load takes it from the one before.
+    let second = Liar::connect(&server, 1);
+    assert_eq!(second.welcome.attempt, liar.welcome.attempt + 1);
+    assert!(liar.error().to_string().contains("another client"));
+}
+
+#[test]
+fn a_newer_client_is_told_to_update_the_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("server"), ReceiveOptions::default());
+    for (version, word) in [(WIRE_VERSION + 1, "update the server"), (0, "update the client")] {
+        let mut client = client(&server);
+        let mut hello = vec![version];
+        hello.extend(description(1).encode());
+        client.open(Message::new(HELLO, hello)).unwrap();
+        assert!(receive(&client).unwrap_err().to_string().contains(word));
+    }
+}
