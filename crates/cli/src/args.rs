@@ -74,9 +74,13 @@ pub struct LoadArgs {
     /// File for the records set aside: CSV of file, line, byte, column, value, reason, raw
     #[arg(long, value_name = "FILE")]
     pub rejects: Option<PathBuf>,
-    /// Bytes of the first input that are looked at, such as 16MiB, or all
-    #[arg(long, value_name = "SIZE", default_value = "1MiB", value_parser = sample_size)]
-    pub sample: usize,
+    /// Bytes of the first input that are looked at, such as 16MiB, or all [default: 1MiB]; with
+    /// --dry-run also those that are read [default: all]
+    #[arg(long, value_name = "SIZE", value_parser = sample_size)]
+    pub sample: Option<usize>,
+    /// Read, check and compress, and write nothing: types, rejects, bytes in the store, time
+    #[arg(long, conflicts_with = "rejects")]
+    pub dry_run: bool,
     /// How the load works.
     #[command(flatten)]
     pub pipeline: PipelineArgs,

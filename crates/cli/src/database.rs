@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use coload_format::{Error, Result};
-use coload_load::{LoadOptions, LoadReport};
+use coload_load::{DryRun, LoadOptions, LoadReport};
 #[cfg(feature = "sql")]
 use coload_serve::{Database, DatabaseOptions, arrow::record_batch::RecordBatch};
 use coload_store::{Snapshot, Store};
@@ -64,7 +64,7 @@ impl Coload {
     /// # Errors
     /// As [`Coload::plan`].
     pub fn plan_unless_empty(&self, request: &LoadRequest) -> Result<Option<LoadPlan>> {
-        plan(&self.store, request)
+        plan(Some(&self.store), request)
     }
 
     /// Loads: all of it becomes visible at once, or nothing.
@@ -74,6 +74,22 @@ impl Coload {
     /// not fit the store, `Unavailable` when the system fails. The store is as it was then.
     pub fn load(&self, options: &LoadOptions) -> Result<LoadReport> {
         coload_load::load(&self.store, options)
+    }
+
+    /// Plans a load into a store that may not be there yet, and makes none.
+    ///
+    /// # Errors
+    /// As [`Coload::open`] and [`Coload::plan`].
+    pub fn plan_dry_run(path: impl AsRef<Path>, request: &LoadRequest) -> Result<Option<LoadPlan>> {
+        plan(existing(path.as_ref())?.as_ref(), request)
+    }
+
+    /// Does what a load does, but writes nothing.
+    ///
+    /// # Errors
+    /// As [`Coload::load`], but for rejects, which are counted.
+    pub fn dry_run(path: impl AsRef<Path>, options: &LoadOptions) -> Result<DryRun> {
+        coload_load::dry_run(existing(path.as_ref())?.as_ref(), options)
     }
 
     #[cfg(feature = "sql")]
@@ -113,4 +129,10 @@ impl Coload {
     pub fn store(&self) -> &Store {
         &self.store
     }
+}
+
+/// The store at a path; `None` where there is nothing, or an empty directory.
+fn existing(path: &Path) -> Result<Option<Store>> {
+    let empty = std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
+    if empty || !path.exists() { Ok(None) } else { Store::open(path).map(Some) }
 }

@@ -34,7 +34,7 @@ pub use coload_format::{
     Column, DataType, Error, Result, Schema, parse_columns, parse_create_table,
 };
 pub use coload_load::{
-    ColumnReport, Distinct, FileReport, LoadOptions, LoadReport, MergeReport, Progress,
+    ColumnReport, Distinct, DryRun, FileReport, LoadOptions, LoadReport, MergeReport, Progress,
     ProgressCallback, RejectLimit, Step, Widened,
 };
 #[cfg(feature = "sql")]
@@ -46,4 +46,4 @@ pub use coload_source::{
 pub use coload_store::{LoadMode, Snapshot, Store};
 pub use coload_transform::EncodingPolicy;
 pub use database::Coload;
-pub use plan::{LoadPlan, LoadRequest, SchemaOrigin, plan_with, sniff_input};
+pub use plan::{LoadPlan, LoadRequest, SAMPLE_BYTES, SchemaOrigin, plan_with, sniff_input};

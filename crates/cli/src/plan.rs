@@ -10,7 +10,7 @@ use coload_source::{
 use coload_store::{LoadMode, Store};
 
 /// Bytes of the first input that are looked at, if nothing else is asked for.
-const SAMPLE_BYTES: usize = 1 << 20;
+pub const SAMPLE_BYTES: usize = 1 << 20;
 
 /// A load as a user asks for it. What is `None` is decided from the first input.
 #[derive(Debug, Clone)]
@@ -79,9 +79,13 @@ pub fn sniff_input(name: &str, given: &GivenDialect, sample_bytes: usize) -> Res
     sniff(&input.name, &sample, end, given, None)
 }
 
-/// Plans a load into `store`; `None` when all inputs are empty, and nothing else tells the columns.
-pub(crate) fn plan(store: &Store, request: &LoadRequest) -> Result<Option<LoadPlan>> {
-    plan_with(request, |table| Ok(store.snapshot()?.table(table).map(|t| t.schema.clone())))
+/// Plans a load into `store`, or into one that is not there yet; `None` when all inputs are empty, and
+/// nothing else tells the columns.
+pub(crate) fn plan(store: Option<&Store>, request: &LoadRequest) -> Result<Option<LoadPlan>> {
+    plan_with(request, |table| {
+        let Some(store) = store else { return Ok(None) };
+        Ok(store.snapshot()?.table(table).map(|t| t.schema.clone()))
+    })
 }
 
 /// Plans a load into a table that lies elsewhere; `known` tells its columns, if there is one. `None` when

@@ -1,11 +1,17 @@
 //! The report of a load, for people and for programs.
 
+mod dry_run;
+
 use std::fmt::Write;
 use std::time::Duration;
 
-use coload::{ColumnReport, Dialect, Distinct, FileReport, LoadReport, Mending, Reject, Widened};
+use coload::{
+    ColumnReport, Dialect, Distinct, FileReport, LoadReport, Mending, Reject, Step, Widened,
+};
 use coload_source::{MENDED_TOLD_MAX, Mended, shorten};
 use serde_json::{Value, json};
+
+pub use dry_run::{dry_run_json, dry_run_text};
 
 use crate::given::flags;
 use crate::size::{show_bytes, show_count};
@@ -30,7 +36,7 @@ pub fn text(report: &LoadReport) -> String {
         report.id,
     );
     out.push('\n');
-    out.push_str(&files_table(report));
+    out.push_str(&files_table(&report.files));
     out.push('\n');
     out.push_str(&columns_table(&report.columns));
     out.push('\n');
@@ -57,9 +63,9 @@ pub fn text(report: &LoadReport) -> String {
         show_bytes(report.peak_memory)
     );
     out.push_str(&merge(report));
-    out.push_str(&widened(report));
-    out.push_str(&mended(report));
-    out.push_str(&rejects(report));
+    out.push_str(&widened(&report.widened));
+    out.push_str(&mended(&report.files));
+    out.push_str(&rejects_list(&report.rejects));
     out
 }
 
@@ -131,9 +137,9 @@ fn mended_json(mended: &Mended) -> Value {
 }
 
 /// Columns whose types became wider than the sample told.
-fn widened(report: &LoadReport) -> String {
+fn widened(columns: &[Widened]) -> String {
     let mut out = String::new();
-    for Widened { column, from, to, place, value } in &report.widened {
+    for Widened { column, from, to, place, value } in columns {
         let _ = writeln!(
             out,
             "\ncolumn {column} became {to}: {place} has \"{}\", which is not {from} as inferred (--columns \
@@ -145,10 +151,11 @@ fn widened(report: &LoadReport) -> String {
 }
 
 /// Records that were mended: how many, and where the first are.
-fn mended(report: &LoadReport) -> String {
+fn mended(files: &[FileReport]) -> String {
     let mut out = String::new();
-    for mending in Mending::ALL.into_iter().filter(|m| report.mended(*m) > 0) {
-        let first = report.files.iter().flat_map(|file| {
+    let count = |mending| files.iter().map(|file| file.mended.count(mending)).sum::<u64>();
+    for mending in Mending::ALL.into_iter().filter(|m| count(*m) > 0) {
+        let first = files.iter().flat_map(|file| {
             let of_kind = file.mended.first.iter().filter(move |(kind, ..)| *kind == mending);
             of_kind.map(|(_, line, _)| format!("{}:{line}", file.name))
         });
@@ -156,10 +163,10 @@ fn mended(report: &LoadReport) -> String {
         let _ = writeln!(
             out,
             "\nrecords mended: {}, {}: {}{}",
-            show_count(report.mended(mending)),
+            show_count(count(mending)),
             mending_name(mending).1,
             first.join(", "),
-            if report.mended(mending) > first.len() as u64 { ", ..." } else { "" }
+            if count(mending) > first.len() as u64 { ", ..." } else { "" }
         );
     }
     out
@@ -167,39 +174,6 @@ fn mended(report: &LoadReport) -> String {
 
 fn to_json(report: &LoadReport) -> Value {
     let seconds = report.wall.as_secs_f64();
-    let files: Vec<Value> = report.files.iter().map(file_json).collect();
-    let columns: Vec<Value> = report
-        .columns
-        .iter()
-        .map(|c| {
-            let (distinct, known) = match c.distinct {
-                Distinct::Exact(count) => (Some(count), "exact"),
-                Distinct::AtLeast(count) => (Some(count), "at least"),
-                Distinct::Unknown => (None, "unknown"),
-            };
-            json!({
-                "name": c.name, "type": c.data_type.to_string(), "encoding": c.encoding,
-                "distinct": distinct, "distinct_known": known, "nulls": c.nulls, "bytes": c.bytes,
-                "bits_per_value": c.bits_per_value,
-            })
-        })
-        .collect();
-    let steps: serde_json::Map<String, Value> = report
-        .steps
-        .iter()
-        .map(|(step, time)| (step.name().to_owned(), time.as_secs_f64().into()))
-        .collect();
-    let rejects: Vec<Value> = report
-        .rejects
-        .iter()
-        .map(|r| {
-            json!({
-                "file": r.place.file, "line": r.place.line, "byte": r.place.byte,
-                "column": r.column, "value": String::from_utf8_lossy(&r.value),
-                "reason": r.reason,
-            })
-        })
-        .collect();
     let merge = match &report.merge {
         Ok(merge) => json!({
             "merges": merge.merges, "segments_before": merge.segments_before,
@@ -222,13 +196,38 @@ fn to_json(report: &LoadReport) -> Value {
         "mb_per_s": rate(report.bytes_read(), seconds),
         "rows_per_s": report.rows() as f64 / seconds.max(1e-9),
         "cpu_s": report.cpu.as_secs_f64(),
-        "cpu_by_step_s": steps,
+        "cpu_by_step_s": steps_json(&report.steps),
         "peak_memory_bytes": report.peak_memory,
-        "files": files,
-        "columns": columns,
-        "first_rejects": rejects,
+        "files": report.files.iter().map(file_json).collect::<Vec<_>>(),
+        "columns": report.columns.iter().map(column_json).collect::<Vec<_>>(),
+        "first_rejects": report.rejects.iter().map(reject_json).collect::<Vec<_>>(),
         "widened": report.widened.iter().map(widened_json).collect::<Vec<_>>(),
         "merge": merge,
+    })
+}
+
+fn column_json(column: &ColumnReport) -> Value {
+    let (distinct, known) = match column.distinct {
+        Distinct::Exact(count) => (Some(count), "exact"),
+        Distinct::AtLeast(count) => (Some(count), "at least"),
+        Distinct::Unknown => (None, "unknown"),
+    };
+    json!({
+        "name": column.name, "type": column.data_type.to_string(), "encoding": column.encoding,
+        "distinct": distinct, "distinct_known": known, "nulls": column.nulls, "bytes": column.bytes,
+        "bits_per_value": column.bits_per_value,
+    })
+}
+
+fn steps_json(steps: &[(Step, Duration)]) -> Value {
+    steps.iter().map(|(step, time)| (step.name().to_owned(), json!(time.as_secs_f64()))).collect()
+}
+
+fn reject_json(reject: &Reject) -> Value {
+    let Reject { place, column, value, reason, .. } = reject;
+    json!({
+        "file": place.file, "line": place.line, "byte": place.byte, "column": column,
+        "value": String::from_utf8_lossy(value), "reason": reason,
     })
 }
 
@@ -247,7 +246,7 @@ fn file_json(file: &FileReport) -> Value {
     })
 }
 
-fn files_table(report: &LoadReport) -> String {
+fn files_table(files: &[FileReport]) -> String {
     let mut lines =
         vec![["file", "bytes", "records", "loaded", "rejected"].map(str::to_owned).to_vec()];
     let line = |name: &str, bytes, records, rows, rejects| {
@@ -259,15 +258,16 @@ fn files_table(report: &LoadReport) -> String {
             show_count(rejects),
         ]
     };
-    let all = report.files.len() <= FILES_SHOWN_MAX;
-    for file in report.files.iter().filter(|f| all || f.rejects > 0).take(FILES_SHOWN_MAX) {
+    let sum = |of: fn(&FileReport) -> u64| files.iter().map(of).sum::<u64>();
+    let all = files.len() <= FILES_SHOWN_MAX;
+    for file in files.iter().filter(|f| all || f.rejects > 0).take(FILES_SHOWN_MAX) {
         lines.push(line(&file.name, file.bytes, file.records, file.rows, file.rejects));
     }
-    if report.files.len() > 1 {
-        let name = format!("{} files", report.files.len());
-        let records = report.rows() + report.reject_count();
-        let (bytes, rows) = (report.bytes_read(), report.rows());
-        lines.push(line(&name, bytes, records, rows, report.reject_count()));
+    if files.len() > 1 {
+        let name = format!("{} files", files.len());
+        let records = sum(|f| f.records);
+        let (bytes, rows) = (sum(|f| f.bytes), sum(|f| f.rows));
+        lines.push(line(&name, bytes, records, rows, sum(|f| f.rejects)));
     }
     align(&lines, &[Side::Left, Side::Right, Side::Right, Side::Right, Side::Right])
 }
@@ -293,10 +293,6 @@ pub fn columns_table(columns: &[ColumnReport]) -> String {
     }
     let right = Side::Right;
     align(&lines, &[Side::Left, Side::Left, Side::Left, right, right, right, right])
-}
-
-fn rejects(report: &LoadReport) -> String {
-    rejects_list(&report.rejects)
 }
 
 /// The first rejects, a line each.

@@ -40,6 +40,8 @@ pub struct Account {
     writer: Option<(PathBuf, RejectWriter<BufWriter<File>>)>,
     /// Where types may become wider.
     widening: Option<Widening>,
+    /// Whether inputs need not be read to their ends.
+    sampled: bool,
 }
 
 impl Account {
@@ -90,6 +92,7 @@ impl Account {
             kept: Vec::new(),
             writer,
             widening: Widening::new(options, pass),
+            sampled: options.sample_bytes.is_some(),
         })
     }
 
@@ -136,7 +139,7 @@ impl Account {
         self.add_bytes(&chunk.source_bytes);
     }
 
-    /// Notes where the records of inputs of a stream end: `None` for one without records.
+    /// Notes where inputs of a stream end.
     fn end_inputs(&mut self, ends: &[(usize, u64)]) {
         for (file, end) in ends {
             self.read[*file].end = Some(*end);
@@ -252,7 +255,7 @@ impl Account {
             writer.finish().map_err(|e| Error::io("write rejects to", &path, &e))?;
         }
         for (file, read) in self.read.iter().enumerate() {
-            if read.end != Some(read.to) {
+            if read.end != Some(read.to) && !self.sampled {
                 return Err(self.gap(file, read.to, read.end.unwrap_or(u64::MAX)));
             }
         }
@@ -274,8 +277,23 @@ impl Account {
         ))
     }
 
+    /// Stored bytes read of all inputs of a stream.
+    pub fn stored_bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.bytes).sum()
+    }
+
+    /// Bytes of text read of all inputs, with what stands before their records.
+    pub fn text_bytes(&self) -> u64 {
+        self.read.iter().map(|read| read.to).sum()
+    }
+
     /// What became of each input.
-    pub fn into_files(self) -> (Vec<FileReport>, Vec<Reject>) {
+    pub fn into_files(mut self) -> (Vec<FileReport>, Vec<Reject>) {
+        if self.sampled {
+            for (file, read) in self.files.iter_mut().zip(&self.read) {
+                file.bytes = file.bytes.min(read.to);
+            }
+        }
         (self.files, self.kept)
     }
 }

@@ -10,6 +10,7 @@ use coload_format::{Error, Result};
 use coload_input::{InputFile, InputSource, Raw, RawFile, TextInput};
 use coload_source::LineEnd;
 
+use crate::account::Account;
 use crate::head::{HEAD_BYTES_MAX, Head};
 use crate::opened::OpenedStream;
 use crate::options::LoadOptions;
@@ -105,8 +106,26 @@ impl Source {
             Raw::Stream(_) => None,
         });
         let inputs = inputs.collect::<Result<Vec<_>>>()?;
-        let chunks = cut_files(&inputs, *chunk_bytes as u64);
+        let mut chunks = cut_files(&inputs, *chunk_bytes as u64);
+        if let Some(sample_bytes) = options.sample_bytes {
+            keep_first(&mut chunks, sample_bytes);
+        }
         Ok(Source::Files { inputs, chunks })
+    }
+}
+
+impl Source {
+    /// Share of the inputs that was read; 1 where the whole is not known.
+    pub fn share(&self, account: &Account) -> f64 {
+        let (read, all) = match self {
+            Source::Files { inputs, .. } => {
+                (account.text_bytes() as f64, inputs.iter().map(|i| i.bytes).sum::<u64>())
+            }
+            Source::Stream(stream) => {
+                (account.stored_bytes() as f64 * stream.share_handed_out(), stream.bytes)
+            }
+        };
+        if all == 0 { 1.0 } else { (read / all as f64).min(1.0) }
     }
 }
 
@@ -168,6 +187,18 @@ impl OpenInput {
             None => Err(head.footer_too_long(&self.name)),
         }
     }
+}
+
+/// Leaves out chunks after the first so many bytes.
+fn keep_first(chunks: &mut Vec<Vec<Piece>>, sample_bytes: u64) {
+    let mut bytes = 0;
+    let count = chunks.iter().take_while(|pieces| {
+        let before = bytes;
+        bytes += pieces.iter().map(|piece| piece.end - piece.start).sum::<u64>();
+        before < sample_bytes
+    });
+    let count = count.count();
+    chunks.truncate(count);
 }
 
 /// Pieces of big files, and small files together until a chunk is full.

@@ -40,6 +40,6 @@ pub use remote::{
     Change, ColumnChoice, LoadList, PlacementPolicy, RemoteOptions, RemoteReport, abort_load,
     list_loads, load_remote, table_schema,
 };
-pub use report::{ColumnReport, Distinct, FileReport, LoadReport, REJECTS_KEPT_MAX};
-pub use run::load;
+pub use report::{ColumnReport, Distinct, DryRun, FileReport, LoadReport, REJECTS_KEPT_MAX};
+pub use run::{dry_run, load};
 pub use widen::Widened;

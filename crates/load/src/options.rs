@@ -51,6 +51,16 @@ impl RejectLimit {
     }
 }
 
+impl RejectLimit {
+    /// Whether so many rejects are too many.
+    pub fn is_over(self, rejects: u64, records: u64) -> bool {
+        match self {
+            RejectLimit::Count(limit) => rejects > limit,
+            RejectLimit::Percent(share) => rejects as f64 > records as f64 * share / 100.0,
+        }
+    }
+}
+
 /// How far a load is; read it from another thread.
 #[derive(Debug, Default)]
 pub struct Progress {
@@ -124,6 +134,8 @@ pub struct LoadOptions {
     pub merge_columns: usize,
     /// When columns get dictionaries.
     pub encoding: EncodingPolicy,
+    /// Text that is read, chunks that begin in it whole; all of it if `None`. For dry runs.
+    pub sample_bytes: Option<u64>,
     /// Rejects allowed.
     pub max_rejects: RejectLimit,
     /// File that gets the rejects.
@@ -171,6 +183,7 @@ impl LoadOptions {
             fragments_per_partition: FRAGMENTS_PER_PARTITION,
             merge_columns: MERGE_COLUMNS,
             encoding: EncodingPolicy::Auto,
+            sample_bytes: None,
             max_rejects: RejectLimit::Count(0),
             rejects_file: None,
             progress: None,

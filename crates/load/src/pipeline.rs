@@ -78,6 +78,8 @@ pub struct Pipeline<'a> {
 pub enum Destination<'a> {
     /// Into segments in the directory of a load.
     Store(&'a LoadDir),
+    /// Nowhere: a dry run.
+    Nowhere,
     /// To a sink, after the partitions that it has from an earlier attempt.
     Sink(&'a dyn Sink, &'a [PartitionAccount]),
 }
@@ -114,6 +116,8 @@ pub struct Loaded {
     pub partitions: usize,
     /// Rows, rejects and bytes of each input.
     pub account: Account,
+    /// Share of the inputs that was read.
+    pub share: f64,
 }
 
 impl<'a> Pipeline<'a> {
@@ -140,7 +144,7 @@ impl<'a> Pipeline<'a> {
         let columns = column_rules(options);
         let physicals: Vec<Physical> = columns.iter().map(|c| c.data_type.physical()).collect();
         let kind = match output {
-            Destination::Store(_) => Output::Segments,
+            Destination::Store(_) | Destination::Nowhere => Output::Segments,
             Destination::Sink(..) => Output::Sink,
         };
         let mut state = State::new(
@@ -221,13 +225,20 @@ impl<'a> Pipeline<'a> {
         }
         state.done.sort_by_key(|s| s.number);
         let stored = match self.output {
-            Destination::Store(_) => state.done.iter().map(|s| s.summary.rows).sum(),
+            Destination::Store(_) | Destination::Nowhere => {
+                state.done.iter().map(|s| s.summary.rows).sum()
+            }
             Destination::Sink(..) => self.rows_sealed.load(Ordering::Acquire),
         };
         if let Err(error) = account.finish(stored) {
             return Err(stop(&mut account, error));
         }
-        let loaded = Loaded { segments: state.done, partitions: state.partitions_done, account };
+        let loaded = Loaded {
+            segments: state.done,
+            partitions: state.partitions_done,
+            share: self.source.share(&account),
+            account,
+        };
         Ok((loaded, self.clock))
     }
 
@@ -405,7 +416,7 @@ impl<'a> Pipeline<'a> {
 
     fn measure(&self) -> Measure {
         match self.output {
-            Destination::Store(_) => Measure::No,
+            Destination::Store(_) | Destination::Nowhere => Measure::No,
             Destination::Sink(..) => {
                 let fragments = fragments_per_partition(self.options);
                 Measure::Partition { bytes: (fragments * self.options.chunk_bytes) as f64 }
@@ -431,7 +442,7 @@ impl<'a> Pipeline<'a> {
             parser.columns_mut()[column].leave_codes();
         }
         let placements = match self.output {
-            Destination::Store(_) => None,
+            Destination::Store(_) | Destination::Nowhere => None,
             Destination::Sink(sink, _) => {
                 let partition = chunk / lock(&self.state).fragments_per_partition();
                 Some(sink.place(partition, plan))
@@ -524,6 +535,7 @@ impl<'a> Pipeline<'a> {
     fn create_segment(&self, number: u32) -> Result<SegmentWriter> {
         match self.output {
             Destination::Store(dir) => SegmentWriter::create(&dir.segment_path(number)),
+            Destination::Nowhere => Ok(SegmentWriter::to_nowhere()),
             Destination::Sink(..) => {
                 Err(Error::Invalid("a load to a server writes no segments".into()))
             }

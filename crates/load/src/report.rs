@@ -150,6 +150,51 @@ pub struct LoadReport {
     pub merge: coload_format::Result<MergeReport>,
 }
 
+/// What a load would do.
+#[derive(Debug, Clone)]
+pub struct DryRun {
+    /// Table.
+    pub table: String,
+    /// Each input.
+    pub files: Vec<FileReport>,
+    /// Each column of what was read.
+    pub columns: Vec<ColumnReport>,
+    /// Bytes of the segments of what was read.
+    pub bytes_stored: u64,
+    /// Share of the inputs that was read, from 0 to 1; 1 where the whole is not known.
+    pub share: f64,
+    /// Time it took.
+    pub wall: Duration,
+    /// CPU time of the process meanwhile.
+    pub cpu: Duration,
+    /// CPU time by step.
+    pub steps: Vec<(Step, Duration)>,
+    /// Most memory the process has held.
+    pub peak_memory: u64,
+    /// The first rejects.
+    pub rejects: Vec<Reject>,
+    /// Types of inferred columns that became wider.
+    pub widened: Vec<Widened>,
+}
+
+impl DryRun {
+    /// An amount of what was read, for all of the inputs. Dictionaries grow slower than their rows,
+    /// so that of bytes it is rather too much.
+    pub fn of_all(&self, amount: f64) -> f64 {
+        amount / self.share.max(1e-9)
+    }
+
+    /// Rows that would be loaded.
+    pub fn rows(&self) -> u64 {
+        self.files.iter().map(|f| f.rows).sum()
+    }
+
+    /// Records that would be rejected.
+    pub fn reject_count(&self) -> u64 {
+        self.files.iter().map(|f| f.rejects).sum()
+    }
+}
+
 impl LoadReport {
     /// Rows loaded.
     pub fn rows(&self) -> u64 {

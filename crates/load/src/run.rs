@@ -7,10 +7,11 @@ use coload_store::{LoadId, LoadKind, LoadMode, LoadRecord, LoadTarget, SegmentEn
 
 use crate::background::merge_small;
 use crate::clock::{Step, StepClock, peak_memory_bytes, process_cpu_ns};
-use crate::options::LoadOptions;
+use crate::options::{CHUNK_BYTES_MIN, LoadOptions, RejectLimit};
 use crate::pipeline::{Destination, Loaded, Pipeline, Started, Stop, epoch_us};
-use crate::report::{ColumnReport, LoadReport};
+use crate::report::{ColumnReport, DryRun, LoadReport};
 use crate::schedule::DoneSegment;
+use crate::widen::Widened;
 
 /// Loads the inputs into a table of the store: all of it or nothing.
 ///
@@ -20,16 +21,70 @@ use crate::schedule::DoneSegment;
 pub fn load(store: &Store, options: &LoadOptions) -> Result<LoadReport> {
     let started = Started::now();
     options.check()?;
+    let pass = |options: &LoadOptions, pass| load_once(store, options, &started, pass);
+    let (report, widened) = with_wider_types(options, pass)?;
+    Ok(LoadReport { widened, ..report })
+}
+
+/// Reads, parses and compresses the inputs as a load does, and writes nothing: what a load into the
+/// store would report. `None` for a store that is not there yet.
+///
+/// # Errors
+/// As [`load`], but for rejects: they are counted, however many.
+pub fn dry_run(store: Option<&Store>, options: &LoadOptions) -> Result<DryRun> {
+    let started = Started::now();
+    options.check()?;
+    let mut options = options.clone();
+    options.max_rejects = RejectLimit::Count(u64::MAX);
+    options.rejects_file = None;
+    if let Some(bytes) = options.sample_bytes {
+        let least = CHUNK_BYTES_MIN.max(64 << 10);
+        options.chunk_bytes = options.chunk_bytes.min((bytes as usize).max(least));
+    }
+    if let Some(store) = store {
+        store.check_target(&target(&options))?;
+    }
+    let pass = |options: &LoadOptions, pass| {
+        let (loaded, clock) = Pipeline::open(options, Destination::Nowhere, pass)?.run()?;
+        Ok((report_columns(options, &loaded.segments), loaded, clock))
+    };
+    let ((columns, loaded, clock), widened) = with_wider_types(&options, pass)?;
+    let Loaded { segments, account, share, .. } = loaded;
+    let (files, rejects) = account.into_files();
+    Ok(DryRun {
+        table: options.table,
+        files,
+        columns,
+        bytes_stored: segments.iter().map(|s| s.summary.bytes).sum(),
+        share,
+        wall: started.wall.elapsed(),
+        cpu: std::time::Duration::from_nanos(process_cpu_ns() - started.cpu_ns),
+        steps: steps(&clock),
+        peak_memory: peak_memory_bytes(),
+        rejects,
+        widened,
+    })
+}
+
+/// Runs passes until the types of inferred columns are wide enough.
+fn with_wider_types<T>(
+    options: &LoadOptions,
+    mut run: impl FnMut(&LoadOptions, usize) -> std::result::Result<T, Stop>,
+) -> Result<(T, Vec<Widened>)> {
     let mut wider = Cow::Borrowed(options);
     let mut widened = Vec::new();
     for pass in 0.. {
-        match load_once(store, &wider, &started, pass) {
-            Ok(report) => return Ok(LoadReport { widened, ..report }),
+        match run(&wider, pass) {
+            Ok(done) => return Ok((done, widened)),
             Err(Stop::Failed(error)) => return Err(error),
             Err(Stop::Widen(widening)) => widened.extend(widening.widen(wider.to_mut())?),
         }
     }
     Err(Error::Limit("the columns' types do not end to become wider: give --columns".to_owned()))
+}
+
+fn target(options: &LoadOptions) -> LoadTarget {
+    LoadTarget { name: options.table.clone(), schema: options.schema.clone(), mode: options.mode }
 }
 
 fn load_once(
@@ -38,18 +93,13 @@ fn load_once(
     started: &Started,
     pass: usize,
 ) -> std::result::Result<LoadReport, Stop> {
-    let target = LoadTarget {
-        name: options.table.clone(),
-        schema: options.schema.clone(),
-        mode: options.mode,
-    };
     let dir = match options.id {
-        Some(id) => store.begin_load_as(target, id)?,
-        None => store.begin_load(target)?,
+        Some(id) => store.begin_load_as(target(options), id)?,
+        None => store.begin_load(target(options))?,
     };
     let pipeline = Pipeline::open(options, Destination::Store(&dir), pass)?;
     let (loaded, clock) = pipeline.run()?;
-    let Loaded { segments, partitions, account } = loaded;
+    let Loaded { segments, partitions, account, .. } = loaded;
     let (files, rejects) = account.into_files();
     let mut record = LoadRecord::new(dir.id(), kind(options.mode));
     record.started_us = started.epoch_us;

@@ -81,8 +81,9 @@ impl StreamSource {
             Raw::Stream(_) => None,
         };
         let files: Vec<Arc<RawFile>> = inputs.iter().filter_map(file).collect();
-        let cutter =
+        let mut cutter =
             Cutter::new(&inputs, Head::new(options), options.dialect.encoding, options.chunk_bytes);
+        cutter.left = options.sample_bytes.unwrap_or(u64::MAX);
         StreamSource {
             names,
             bytes: files.iter().map(|f| f.bytes()).sum(),
@@ -133,6 +134,12 @@ impl StreamSource {
         }
     }
 
+    /// Share of the text that came which was handed out.
+    pub fn share_handed_out(&self) -> f64 {
+        let cutter = lock(&self.cutter);
+        1.0 - cutter.rest.len() as f64 / cutter.came.max(1) as f64
+    }
+
     /// Checks that nobody wrote to the files meanwhile.
     ///
     /// # Errors
@@ -172,6 +179,10 @@ struct Cutter {
     parts: Vec<Part>,
     source_bytes: Vec<(usize, u64)>,
     ends: Vec<(usize, u64)>,
+    /// Text to be handed out still.
+    left: u64,
+    /// Text that came.
+    came: u64,
 }
 
 impl Cutter {
@@ -193,13 +204,15 @@ impl Cutter {
             parts: Vec::new(),
             source_bytes: Vec::new(),
             ends: Vec::new(),
+            left: u64::MAX,
+            came: 0,
         }
     }
 
     /// The next whole records, about a chunk of them.
     fn next_chunk(&mut self, queue: &TextQueue) -> Result<Cut> {
         loop {
-            if self.file == self.names.len() {
+            if self.file == self.names.len() || self.left == 0 {
                 return Ok(if self.parts.is_empty() { Cut::End } else { self.emit() });
             }
             // One byte more than the target tells whether the input ends there.
@@ -236,7 +249,9 @@ impl Cutter {
         }
         self.rest.append(&mut self.held);
         let end = if block.last { End::Here } else { End::NotYet };
+        let before = self.rest.len();
         self.to_utf8.append(&block.text, end, &mut self.rest);
+        self.came += (self.rest.len() - before) as u64;
         if self.head.has_footer() { self.hold_footer_back() } else { Ok(()) }
     }
 
@@ -298,6 +313,7 @@ impl Cutter {
             let text = std::mem::replace(&mut self.rest, tail);
             let (file, offset) = (self.file, self.offset);
             self.offset += end as u64;
+            self.left = self.left.saturating_sub(end as u64);
             self.target = self.target.saturating_sub(end);
             self.parts.push(Part { file, text, end, offset, data_line: self.data_line.take() });
             return Ok((!whole || self.target == 0).then(|| self.emit()));

@@ -44,11 +44,22 @@ pub struct LoadDir {
     begun_on: Option<u64>,
 }
 
+/// Checks that a load fits the newest version; gives the id of its table if that is there.
+fn check_newest(store: &Store, target: &LoadTarget) -> Result<Option<u64>> {
+    let base = pin_newest(store)?;
+    let begun_on = base.manifest.table(&target.name).map(|t| t.id);
+    check_target(&base.manifest, target, begun_on)?;
+    Ok(begun_on)
+}
+
+/// Checks that a load fits the newest version.
+pub(crate) fn check_load_target(store: &Store, target: &LoadTarget) -> Result<()> {
+    check_newest(store, target).map(|_| ())
+}
+
 impl LoadDir {
     pub(crate) fn begin(store: &Store, target: LoadTarget, id: Option<LoadId>) -> Result<Self> {
-        let base = pin_newest(store)?;
-        let begun_on = base.manifest.table(&target.name).map(|t| t.id);
-        check_target(&base.manifest, &target, begun_on)?;
+        let begun_on = check_newest(store, &target)?;
         let work = match id {
             Some(id) => WorkDir::make_as(store.layout(), id)?,
             None => WorkDir::make(store.layout())?,

@@ -29,7 +29,8 @@ const GATHER_BYTES: usize = 1 << 20;
 #[derive(Debug)]
 pub struct SegmentWriter {
     path: PathBuf,
-    file: File,
+    /// Where the bytes go; nowhere if there is none.
+    file: Option<File>,
     end: AtomicU64,
 }
 
@@ -73,7 +74,13 @@ impl SegmentWriter {
         };
         let file = make().map_err(|e| Error::io("create", path, &e))?;
         let end = AtomicU64::new(SEGMENT_MAGIC.len() as u64);
-        Ok(SegmentWriter { path: path.to_owned(), file, end })
+        Ok(SegmentWriter { path: path.to_owned(), file: Some(file), end })
+    }
+
+    /// A segment that is written nowhere, to know what it would be.
+    pub fn to_nowhere() -> Self {
+        let end = AtomicU64::new(SEGMENT_MAGIC.len() as u64);
+        SegmentWriter { path: PathBuf::new(), file: None, end }
     }
 
     /// Room for pages that are written one after the other.
@@ -113,13 +120,16 @@ impl SegmentWriter {
         if !gathered.is_empty() {
             self.write_at(&gathered, gathered_at)?;
         }
-        start_writeback(&self.file, start, offset - start);
+        if let Some(file) = &self.file {
+            start_writeback(file, start, offset - start);
+        }
         Ok(metas)
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
+        let Some(file) = &self.file else { return Ok(()) };
         failpoints::hit("store::segment::write")
-            .and_then(|()| self.file.write_all_at(bytes, offset))
+            .and_then(|()| file.write_all_at(bytes, offset))
             .map_err(|e| Error::io("write", &self.path, &e))
     }
 
@@ -169,9 +179,11 @@ impl SegmentWriter {
         }
         tail.extend(footer.encode());
         self.write_at(&tail, start)?;
-        failpoints::hit("store::segment::sync")
-            .and_then(|()| self.file.sync_all())
-            .map_err(|e| Error::io("sync", &self.path, &e))?;
+        if let Some(file) = &self.file {
+            failpoints::hit("store::segment::sync")
+                .and_then(|()| file.sync_all())
+                .map_err(|e| Error::io("sync", &self.path, &e))?;
+        }
         Ok(SegmentSummary { rows: footer.rows(), bytes: start + tail.len() as u64, columns: stats })
     }
 }

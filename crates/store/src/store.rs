@@ -14,7 +14,7 @@ use crate::gc::{self, Cleaned};
 use crate::held::{HELD_BYTES_MAX, HeldBytes};
 use crate::load_record::LoadId;
 use crate::manifest::{Manifest, SegmentEntry};
-use crate::publish::{LoadDir, MergeDir, publish_change};
+use crate::publish::{LoadDir, MergeDir, check_load_target, publish_change};
 use crate::segment::SegmentFile;
 use crate::snapshot::{ManifestKey, Snapshot};
 use crate::work_dir::WorkDir;
@@ -87,6 +87,14 @@ impl Store {
     /// `Corrupt` when the manifest is damaged.
     pub fn snapshot(&self) -> Result<Snapshot> {
         Snapshot::newest(self)
+    }
+
+    /// Checks that a load fits the table, if it is there, and changes nothing.
+    ///
+    /// # Errors
+    /// As [`Store::begin_load`].
+    pub fn check_target(&self, target: &LoadTarget) -> Result<()> {
+        check_load_target(self, target)
     }
 
     /// Begins a load: checks that it fits the table, and makes a directory to write segments in.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use coload::{
     Coload, Dialect, EncodingPolicy, Error, LoadMode, LoadOptions, LoadPlan, LoadReport,
-    LoadRequest, Schema, SchemaOrigin, parse_columns, parse_create_table,
+    LoadRequest, SAMPLE_BYTES, Schema, SchemaOrigin, parse_columns, parse_create_table,
 };
 use coload_format::ddl::column_sql;
 use coload_source::expand_inputs;
@@ -24,9 +24,18 @@ use crate::report;
 /// `Usage` when flags contradict each other, `Failed` when nothing was loaded.
 pub fn run(args: &LoadArgs) -> Done {
     let request = request(args)?;
-    if let Some(target) = args.into.to_str().filter(|t| ServerName::is_one(t)) {
+    let server = args.into.to_str().filter(|target| ServerName::is_one(target));
+    if let Some(target) = server {
         let server = ServerName::parse(target).map_err(Failure::Usage)?;
+        if args.dry_run {
+            return Err(Failure::Usage(Error::Invalid(
+                "--dry-run: name a directory in --into; what a server would do is not known".into(),
+            )));
+        }
         return load_remote::run(args, &server, request);
+    }
+    if args.dry_run {
+        return dry_run(args, &request);
     }
     let Some((report, dialect)) = load(args, &request)? else { return tell_nothing(args) };
     print(&match args.report {
@@ -48,19 +57,49 @@ pub fn tell_nothing(args: &LoadArgs) -> Done {
     })
 }
 
+/// Says what a load would do.
+fn dry_run(args: &LoadArgs, request: &LoadRequest) -> Done {
+    let Some(mut plan) = Coload::plan_dry_run(&args.into, request)? else {
+        return tell_nothing(args);
+    };
+    let bar = prepare(args, &mut plan)?;
+    let all = |bytes: &usize| *bytes == usize::MAX;
+    plan.options.sample_bytes = args.sample.filter(|bytes| !all(bytes)).map(|bytes| bytes as u64);
+    let run = Coload::dry_run(&args.into, &plan.options);
+    bar.clear();
+    let run = run?;
+    print(&match args.report {
+        ReportForm::Text => report::dry_run_text(&run),
+        ReportForm::Json => report::dry_run_json(&run, &plan.options.dialect),
+    })?;
+    match args.max_rejects.is_over(run.reject_count(), run.rows() + run.reject_count()) {
+        false => Ok(()),
+        true => Err(Failure::Failed(Error::Invalid(format!(
+            "the load would fail: {} records would be rejected (--max-rejects allows more)",
+            run.reject_count()
+        )))),
+    }
+}
+
 fn load(args: &LoadArgs, request: &LoadRequest) -> Done<Option<(LoadReport, Dialect)>> {
     // Looked at first, so that a name that is wrong makes no store.
     expand_inputs(&args.inputs)?;
     let store = Coload::create_or_open(&args.into)?;
     let Some(mut plan) = store.plan_unless_empty(request)? else { return Ok(None) };
-    tell_inferred(&plan);
+    let bar = prepare(args, &mut plan)?;
+    let loaded = store.load(&plan.options);
+    bar.clear();
+    Ok(Some((loaded?, plan.options.dialect)))
+}
+
+/// Tells what was found out, and sets what flags say.
+fn prepare(args: &LoadArgs, plan: &mut LoadPlan) -> Done<ProgressBar> {
+    tell_inferred(plan);
     set_options(&mut plan.options, args);
     cancel_on_signal(Arc::clone(&plan.options.cancel))?;
     let bar = ProgressBar::on_terminal();
     plan.options.progress = bar.callback();
-    let loaded = store.load(&plan.options);
-    bar.clear();
-    Ok(Some((loaded?, plan.options.dialect)))
+    Ok(bar)
 }
 
 fn request(args: &LoadArgs) -> Done<LoadRequest> {
@@ -71,7 +110,7 @@ fn request(args: &LoadArgs) -> Done<LoadRequest> {
         schema: schema(args)?,
         dialect: given_dialect(&args.dialect),
         mode: mode(&args.mode),
-        sample_bytes: args.sample,
+        sample_bytes: args.sample.unwrap_or(SAMPLE_BYTES),
     })
 }
 

@@ -8,6 +8,7 @@ mod child;
 mod crash;
 mod dirty;
 mod dirty_model;
+mod dry_run;
 mod encodings;
 mod merge;
 mod model;
