@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use coload::RejectLimit;
-use coload_source::{delimiter_from_flag, optional_byte_from_flag};
+use coload_source::{DateFormat, byte_from_flag, delimiter_from_flag, optional_byte_from_flag};
 
 use crate::remote_args::RemoteArgs;
 use crate::size::parse_size;
@@ -139,6 +139,15 @@ pub struct DialectArgs {
     /// An unquoted field that stands for NULL; may be given several times
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true, help_heading = "Dialect")]
     pub null: Vec<String>,
+    /// Before the digits of a fraction, such as , in 12,50
+    #[arg(long, value_name = "C", value_parser = decimal, help_heading = "Dialect")]
+    pub decimal_separator: Option<u8>,
+    /// Between groups of three digits
+    #[arg(long, value_name = "C", value_parser = thousands, help_heading = "Dialect")]
+    pub thousands_separator: Option<u8>,
+    /// How dates are written, such as %d.%m.%Y: %d, %m, %b (Jan), %Y, %y
+    #[arg(long, value_name = "FORMAT", value_parser = DateFormat::parse, help_heading = "Dialect")]
+    pub date_format: Option<DateFormat>,
     /// Lines to read over at the start of each input
     #[arg(long, value_name = "N", help_heading = "Dialect")]
     pub skip: Option<u64>,
@@ -370,6 +379,14 @@ pub struct OptionalByte(pub Option<u8>);
 
 fn delimiter(text: &str) -> coload::Result<Delimiter> {
     delimiter_from_flag(text).map(Delimiter)
+}
+
+fn decimal(text: &str) -> coload::Result<u8> {
+    byte_from_flag("--decimal-separator", text)
+}
+
+fn thousands(text: &str) -> coload::Result<u8> {
+    byte_from_flag("--thousands-separator", text)
 }
 
 fn quote(text: &str) -> coload::Result<OptionalByte> {

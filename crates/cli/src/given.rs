@@ -48,6 +48,9 @@ pub fn given_dialect(args: &DialectArgs) -> GivenDialect {
             Some(Encoding::Auto | Encoding::Dictionary) | None => None,
         },
         all_text: args.all_text,
+        decimal: args.decimal_separator,
+        thousands: args.thousands_separator,
+        date: args.date_format,
     }
 }
 
@@ -96,6 +99,12 @@ pub fn flags(dialect: &Dialect) -> Vec<(&'static str, String)> {
     for null in dialect.nulls.iter().filter(|_| dialect.nulls != Dialect::default().nulls) {
         flags.push(("--null", String::from_utf8_lossy(null).into_owned()));
     }
+    let formats = dialect.formats;
+    if formats.decimal != b'.' {
+        flags.push(("--decimal-separator", byte_text(formats.decimal)));
+    }
+    flags.extend(formats.thousands.map(|c| ("--thousands-separator", byte_text(c))));
+    flags.extend(formats.date.map(|f| ("--date-format", text(f.text()))));
     match dialect.policies.ragged {
         Ragged::Reject => {}
         Ragged::Pad => flags.push(("--ragged", text("pad"))),

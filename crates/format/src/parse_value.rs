@@ -41,6 +41,8 @@ pub enum Rule {
     TooManyFractionDigits,
     /// More digits before the point than precision minus scale.
     TooManyDigits,
+    /// Not written as the formats say that numbers or dates are.
+    NotOfTheForm,
     /// Not of the form of a date.
     NotADate,
     /// Of the form of a date, but not in the calendar.
@@ -86,6 +88,7 @@ impl Rule {
                 "too many digits after the point, and nothing is rounded"
             }
             Rule::TooManyDigits => "too many digits before the point",
+            Rule::NotOfTheForm => "not written as numbers or dates are",
             Rule::NotADate => "not of the form YYYY-MM-DD",
             Rule::NoSuchDate => "no such date",
             Rule::NotATime => "not of the form HH:MM:SS",
@@ -119,6 +122,9 @@ impl Rule {
             Rule::TooManyFractionDigits => "a larger scale, or DOUBLE, in --columns",
             Rule::NoSuchDate | Rule::NoSuchTime | Rule::NoSuchZone => {
                 "--max-rejects N to set such records aside, or VARCHAR in --columns"
+            }
+            Rule::NotOfTheForm => {
+                "another --decimal-separator, --thousands-separator or --date-format"
             }
             Rule::TooFine => "VARCHAR in --columns",
             Rule::HasZone => "TIMESTAMP WITH TIME ZONE in --columns",

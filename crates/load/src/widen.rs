@@ -9,7 +9,7 @@
 
 use coload_format::{Column, DataType, Place, Result, Schema};
 use coload_source::{
-    BadRecord, CarefulRecord, ColumnForms, Dialect, FieldError, InputSource, RecordRules,
+    BadRecord, CarefulRecord, ColumnForms, FieldError, FieldRules, InputSource, RecordRules,
     RejectedRecord, SampleEnd, field_text, read_record,
 };
 
@@ -41,7 +41,7 @@ pub struct Widening {
     forms: Vec<ColumnForms>,
     schema: Schema,
     rules: RecordRules,
-    nulls: Vec<Vec<u8>>,
+    fields: FieldRules,
     pass: usize,
     /// The first field of each column that did not fit.
     noted: Vec<(usize, Place, Vec<u8>)>,
@@ -56,12 +56,11 @@ impl Widening {
         if options.inputs.iter().any(|input| once(&input.source)) {
             return None;
         }
-        let Dialect { nulls, .. } = &options.dialect;
         Some(Widening {
             forms: options.inferred.clone()?,
             schema: options.schema.clone(),
             rules: options.dialect.record_rules(options.schema.len()),
-            nulls: nulls.clone(),
+            fields: options.dialect.field_rules(),
             pass,
             noted: Vec::new(),
         })
@@ -79,7 +78,7 @@ impl Widening {
         if self.noted.iter().all(|(noted, ..)| *noted != column) {
             self.noted.push((column, place(), record.value.clone()));
         }
-        self.forms[column].add(&record.value);
+        self.forms[column].add(&record.value, &self.fields.formats);
         self.add_others(record, column);
         true
     }
@@ -90,8 +89,9 @@ impl Widening {
         read_record(&record.raw, 0, true, &self.rules, &mut fields);
         for (index, field) in fields.fields.iter().enumerate().take(self.forms.len()) {
             let raw = &record.raw[field.start..field.end];
-            if index != told && !self.nulls.iter().any(|null| null == raw) {
-                self.forms[index].add(&field_text(&record.raw, *field, &self.rules));
+            if index != told && !self.fields.nulls.iter().any(|null| null == raw) {
+                let text = field_text(&record.raw, *field, &self.rules);
+                self.forms[index].add(&text, &self.fields.formats);
             }
         }
     }

@@ -276,6 +276,7 @@ impl ColumnParser {
     fn parse_ints(&mut self, fields: &Fields<'_>, tell: &mut impl FnMut(usize, FieldError)) {
         let text = fields.rows.text;
         let doubts = self.rules.has_doubts();
+        let rewrites = self.rules.fields.formats.rewrites(self.rules.data_type);
         // The type is matched outside the loop, so that each loop holds one parser.
         macro_rules! each {
             ($data_type:expr) => {{
@@ -283,7 +284,10 @@ impl ColumnParser {
                 self.ints.reserve(fields.len());
                 fields.for_each(|row, start, end| {
                     let value = match parse_int_in(text, start, end, data_type) {
-                        Ok(value) if !(doubts && is_doubtful(&text[start..end], data_type)) => {
+                        Ok(value)
+                            if !(rewrites
+                                || doubts && is_doubtful(&text[start..end], data_type)) =>
+                        {
                             value
                         }
                         _ => match self.rules.value(&text[start..end]) {
@@ -316,10 +320,13 @@ impl ColumnParser {
         let text = fields.rows.text;
         let data_type = self.rules.data_type;
         let doubts = self.rules.has_doubts();
+        let rewrites = self.rules.fields.formats.rewrites(self.rules.data_type);
         self.wides.reserve(fields.len());
         fields.for_each(|row, start, end| {
             let value = match parse_wide_in(text, start, end, data_type) {
-                Ok(value) if !(doubts && is_doubtful(&text[start..end], data_type)) => value,
+                Ok(value) if !(rewrites || doubts && is_doubtful(&text[start..end], data_type)) => {
+                    value
+                }
                 _ => match self.rules.value(&text[start..end]) {
                     Ok(Some(Value::Wide(value))) => value,
                     Ok(_) => {

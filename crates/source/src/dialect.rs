@@ -4,6 +4,7 @@ use coload_format::{Error, Result};
 use coload_input::{Encoding, TextEncoding};
 
 use crate::field::FieldRules;
+use crate::formats::{DateFormat, Formats};
 use crate::rules::{Padding, RecordRules, Trailing};
 use crate::tokenise::Separators;
 
@@ -140,6 +141,8 @@ pub struct Dialect {
     pub policies: Policies,
     /// How characters are written. The rest of the dialect is that of the text in UTF-8.
     pub encoding: TextEncoding,
+    /// How numbers and dates are written.
+    pub formats: Formats,
 }
 
 impl Default for Dialect {
@@ -161,6 +164,7 @@ impl Default for Dialect {
             footer: 0,
             policies: Policies::default(),
             encoding: TextEncoding::default(),
+            formats: Formats::default(),
         }
     }
 }
@@ -200,6 +204,12 @@ impl Dialect {
                     describe_byte(*byte)
                 )));
             }
+        }
+        if self.formats.thousands == Some(self.formats.decimal) {
+            return Err(Error::Invalid(format!(
+                "--decimal-separator and --thousands-separator are both {}",
+                describe_byte(self.formats.decimal)
+            )));
         }
         if let Some(null) = self.nulls.iter().find(|null| {
             null.iter().any(|byte| matches!(byte, b'\n' | b'\r')) || self.holds_delimiter(null)
@@ -244,7 +254,12 @@ impl Dialect {
 
     /// How a field is read.
     pub fn field_rules(&self) -> FieldRules {
-        FieldRules { quote: self.quote, escape: self.own_escape(), nulls: self.nulls.clone() }
+        FieldRules {
+            quote: self.quote,
+            escape: self.own_escape(),
+            nulls: self.nulls.clone(),
+            formats: self.formats,
+        }
     }
 
     /// The escape if it says more than that quotes are doubled.
@@ -280,6 +295,12 @@ pub struct GivenDialect {
     pub footer: Option<u64>,
     /// `--ragged`, `--quotes`, `--invalid-bytes`.
     pub policies: GivenPolicies,
+    /// `--decimal-separator`.
+    pub decimal: Option<u8>,
+    /// `--thousands-separator`.
+    pub thousands: Option<u8>,
+    /// `--date-format`.
+    pub date: Option<DateFormat>,
     /// `--encoding`.
     pub encoding: Option<Encoding>,
     /// `--all-text`: inferred columns are VARCHAR, and no field is NULL unless `--null` says so.

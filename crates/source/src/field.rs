@@ -4,6 +4,8 @@ use std::borrow::Cow;
 
 use coload_format::parse_value::Rule;
 
+use crate::formats::Formats;
+
 /// How the bytes of a field are to be read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FieldRules {
@@ -13,6 +15,8 @@ pub struct FieldRules {
     pub escape: Option<u8>,
     /// Unquoted fields that are NULL.
     pub nulls: Vec<Vec<u8>>,
+    /// How numbers and dates are written.
+    pub formats: Formats,
 }
 
 /// Why a field is no value of its column.
@@ -91,8 +95,11 @@ mod tests {
 
     #[test]
     fn quotes_are_removed_and_nulls_are_told_from_empty_text() {
-        let rules =
-            FieldRules { quote: Some(b'"'), escape: None, nulls: vec![vec![], b"\\N".to_vec()] };
+        let rules = FieldRules {
+            quote: Some(b'"'),
+            nulls: vec![vec![], b"\\N".to_vec()],
+            ..FieldRules::default()
+        };
         let read = |raw: &'static str| rules.read(raw.as_bytes());
         assert_eq!(read("").unwrap(), None);
         assert_eq!(read("\\N").unwrap(), None);

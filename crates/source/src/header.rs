@@ -3,6 +3,7 @@
 use coload_format::{DataType, Error, Result, Schema, parse_value};
 
 use crate::dialect::Header;
+use crate::field::FieldRules;
 use crate::infer::{has_form, infer_columns, is_null};
 use crate::sample::{Field, SampleEnd};
 
@@ -48,7 +49,7 @@ fn name_text(field: &Field<'_>) -> String {
 pub fn detect_header(
     records: &[Vec<Field<'_>>],
     columns: usize,
-    nulls: &[Vec<u8>],
+    rules: &FieldRules,
     end: SampleEnd,
     schema: Option<&Schema>,
     evidence: &mut Vec<String>,
@@ -57,8 +58,8 @@ pub fn detect_header(
         return Header::Absent;
     };
     let (header, why) = match schema {
-        Some(schema) => by_schema(first, nulls, schema),
-        None => by_rows(first, rows, columns, nulls, end),
+        Some(schema) => by_schema(first, rules, schema),
+        None => by_rows(first, rows, columns, rules, end),
     };
     evidence.push(match header {
         Header::Present => format!("header: {why} (--no-header says otherwise)"),
@@ -92,7 +93,7 @@ pub fn check_header_order(name: &str, first: &[Field<'_>], schema: &Schema) -> R
 }
 
 /// With a schema: a header repeats its names, or does not fit its types.
-fn by_schema(first: &[Field<'_>], nulls: &[Vec<u8>], schema: &Schema) -> (Header, &'static str) {
+fn by_schema(first: &[Field<'_>], rules: &FieldRules, schema: &Schema) -> (Header, &'static str) {
     let columns = schema.columns();
     // In whatever order: see check_header_order.
     let named = first.iter().filter(|field| schema.position(&name_text(field)).is_some()).count();
@@ -100,7 +101,7 @@ fn by_schema(first: &[Field<'_>], nulls: &[Vec<u8>], schema: &Schema) -> (Header
         return (Header::Present, "the first record repeats the names of the columns");
     }
     let types: Vec<DataType> = columns.iter().map(|column| column.data_type).collect();
-    let (fit, misfit) = count_fits(first, &types, nulls);
+    let (fit, misfit) = count_fits(first, &types, rules);
     if misfit > 0 && misfit >= fit && looks_like_names(first) {
         return (Header::Present, "the first record does not fit the types of the columns");
     }
@@ -112,7 +113,7 @@ fn by_rows(
     first: &[Field<'_>],
     rows: &[Vec<Field<'_>>],
     columns: usize,
-    nulls: &[Vec<u8>],
+    rules: &FieldRules,
     end: SampleEnd,
 ) -> (Header, &'static str) {
     if rows.is_empty() {
@@ -129,9 +130,9 @@ fn by_rows(
         true => rows.iter().filter(is_row).cloned().collect(),
         false => Vec::new(),
     };
-    let forms = infer_columns(if others.is_empty() { rows } else { &others }, columns, nulls);
+    let forms = infer_columns(if others.is_empty() { rows } else { &others }, columns, rules);
     let types: Vec<DataType> = forms.iter().map(|forms| forms.data_type(end)).collect();
-    let (fit, misfit) = count_fits(first, &types, nulls);
+    let (fit, misfit) = count_fits(first, &types, rules);
     if fit + misfit > 0 {
         return if misfit >= fit {
             (Header::Present, "the first record does not fit the types of the others")
@@ -150,16 +151,19 @@ fn by_rows(
 
 /// How many fields of the first record fit the types of columns that are not text, and how many
 /// do not. NULLs say nothing.
-fn count_fits(first: &[Field<'_>], types: &[DataType], nulls: &[Vec<u8>]) -> (usize, usize) {
+fn count_fits(first: &[Field<'_>], types: &[DataType], rules: &FieldRules) -> (usize, usize) {
     let (mut fit, mut misfit) = (0, 0);
     for (field, data_type) in first.iter().zip(types) {
         let says_nothing =
             matches!(data_type, DataType::Char(_) | DataType::Varchar(_) | DataType::Binary(_));
-        if says_nothing || is_null(field, nulls) {
+        if says_nothing || is_null(field, &rules.nulls) {
             continue;
         }
         // 1.5 in a column of integers is no name, though it does not fit.
-        if parse_value(&field.text, *data_type).is_ok() || has_form(&field.text) {
+        let plain = rules.formats.rewrite(&field.text, *data_type);
+        if plain.is_some_and(|plain| parse_value(&plain, *data_type).is_ok())
+            || has_form(&field.text)
+        {
             fit += 1;
         } else {
             misfit += 1;
@@ -173,14 +177,14 @@ pub fn misfits_all(
     names: &[Vec<Field<'_>>],
     rows: &[Vec<Field<'_>>],
     columns: usize,
-    nulls: &[Vec<u8>],
+    rules: &FieldRules,
     end: SampleEnd,
 ) -> Option<usize> {
-    let forms = infer_columns(rows, columns, nulls);
+    let forms = infer_columns(rows, columns, rules);
     let types: Vec<DataType> = forms.iter().map(|forms| forms.data_type(end)).collect();
     let told = types.iter().filter(|t| !matches!(t, DataType::Varchar(_))).count();
     let misfits = |record: &Vec<Field<'_>>| {
-        let (fit, misfit) = count_fits(record, &types, nulls);
+        let (fit, misfit) = count_fits(record, &types, rules);
         fit == 0 && misfit == told && looks_like_names(record)
     };
     let joined = |record: &Vec<Field<'_>>| record.len() == columns && misfits(record);

@@ -4,8 +4,12 @@
 //! that all its fields have, and the narrowest of them is its type. Text is what has no form. A
 //! number with leading zeros or a plus sign is a code (a post code, a telephone number): text.
 
+use std::borrow::Cow;
+
 use coload_format::{DECIMAL_INT_PRECISION_MAX, DECIMAL_PRECISION_MAX, DataType, parse_int};
 
+use crate::field::FieldRules;
+use crate::formats::Formats;
 use crate::sample::{Field, SampleEnd};
 
 const BOOLEAN: u8 = 1;
@@ -54,17 +58,18 @@ impl Default for ColumnForms {
 
 impl ColumnForms {
     /// Takes a field that is not NULL into account.
-    pub fn add(&mut self, field: &[u8]) {
+    pub fn add(&mut self, field: &[u8], formats: &Formats) {
         self.values += 1;
         if self.forms == 0 {
             return;
         }
-        let forms = match number_digits(field) {
+        let plain = formats.rewrite(field, DataType::Double).unwrap_or(Cow::Borrowed(b""));
+        let forms = match number_digits(&plain) {
             Some((whole, scale, exponent)) => {
                 self.numbers += 1;
-                self.add_number(field, whole, scale, exponent)
+                self.add_number(&plain, whole, scale, exponent)
             }
-            None => word_forms(field),
+            None => word_forms(field, formats),
         };
         self.forms &= forms;
     }
@@ -179,7 +184,7 @@ fn number_digits(field: &[u8]) -> Option<(i64, i64, bool)> {
 }
 
 /// The forms of a field that is no number.
-fn word_forms(field: &[u8]) -> u8 {
+fn word_forms(field: &[u8], formats: &Formats) -> u8 {
     let text = field.trim_ascii();
     let is = |word: &[u8]| text.eq_ignore_ascii_case(word);
     if is(b"true") || is(b"false") {
@@ -190,9 +195,10 @@ fn word_forms(field: &[u8]) -> u8 {
         return DOUBLE;
     }
     // Whatever is no date is told by its first byte, nearly always.
-    if !text.first().is_some_and(u8::is_ascii_digit) {
+    if formats.date.is_none() && !text.first().is_some_and(u8::is_ascii_digit) {
         return 0;
     }
+    let field = &*formats.rewrite(field, DataType::Date).unwrap_or(Cow::Borrowed(b""));
     let mut forms = 0;
     for (form, data_type) in [(DATE, DataType::Date), (TIMESTAMP, DataType::Timestamp)] {
         forms |= if parse_int(field, data_type).is_ok() { form } else { 0 };
@@ -206,7 +212,7 @@ fn word_forms(field: &[u8]) -> u8 {
 
 /// Whether a field has any form but text.
 pub fn has_form(field: &[u8]) -> bool {
-    number_digits(field).is_some() || word_forms(field) != 0
+    number_digits(field).is_some() || word_forms(field, &Formats::default()) != 0
 }
 
 /// The forms of each column; records with another number of fields than `columns`, or one more
@@ -214,7 +220,7 @@ pub fn has_form(field: &[u8]) -> bool {
 pub fn infer_columns(
     records: &[Vec<Field<'_>>],
     columns: usize,
-    nulls: &[Vec<u8>],
+    rules: &FieldRules,
 ) -> Vec<ColumnForms> {
     let mut forms = vec![ColumnForms::default(); columns];
     for record in records {
@@ -222,8 +228,8 @@ pub fn infer_columns(
             continue;
         }
         for (column, field) in forms.iter_mut().zip(record) {
-            if !is_null(field, nulls) {
-                column.add(&field.text);
+            if !is_null(field, &rules.nulls) {
+                column.add(&field.text, &rules.formats);
             }
         }
     }
@@ -245,7 +251,7 @@ mod tests {
 
     fn infer(fields: &[&str], end: SampleEnd) -> DataType {
         let mut forms = ColumnForms::default();
-        fields.iter().for_each(|field| forms.add(field.as_bytes()));
+        fields.iter().for_each(|field| forms.add(field.as_bytes(), &Formats::default()));
         forms.data_type(end)
     }
 

@@ -101,10 +101,22 @@ impl ColumnRules {
                 Ok(Some(Value::Bytes(Box::new([]))))
             }
             None => Err(FieldError::Null),
-            Some(bytes) if self.has_doubts() && is_doubtful(&bytes, self.data_type) => {
+            Some(bytes) if self.fields.formats.rewrites(self.data_type) => {
+                let plain = self.fields.formats.rewrite(&bytes, self.data_type);
+                let plain = plain.ok_or(FieldError::Rule(Rule::NotOfTheForm))?;
+                self.plain_value(&plain)
+            }
+            Some(bytes) => self.plain_value(&bytes),
+        }
+    }
+
+    /// The value of a field that is written as SQL writes it.
+    fn plain_value(&self, bytes: &[u8]) -> Result<Option<Value>, FieldError> {
+        match bytes {
+            bytes if self.has_doubts() && is_doubtful(bytes, self.data_type) => {
                 Err(FieldError::Rule(Rule::NotAsInferred))
             }
-            Some(bytes) => parse_value(&bytes, self.data_type).map(Some).map_err(FieldError::Rule),
+            bytes => parse_value(bytes, self.data_type).map(Some).map_err(FieldError::Rule),
         }
     }
 }

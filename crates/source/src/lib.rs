@@ -7,6 +7,7 @@ mod chunk;
 mod column;
 mod dialect;
 mod field;
+mod formats;
 mod header;
 mod infer;
 mod lexicon;
@@ -37,6 +38,7 @@ pub use dialect::{
     optional_byte_from_flag,
 };
 pub use field::{FieldError, FieldRules};
+pub use formats::{DateFormat, Formats};
 pub use infer::ColumnForms;
 pub use lexicon::{ColumnRules, Lexicon, TypeOrigin};
 pub use plan::{SAMPLE_ROWS, plan_column};

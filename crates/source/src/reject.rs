@@ -39,7 +39,10 @@ impl Reject {
         line: u64,
         columns: &[(String, DataType)],
     ) -> Self {
-        let (field, reason, advice) = explain(record.reason, columns);
+        let (field, reason, mut advice) = explain(record.reason, columns);
+        if let Some(better) = advice_of_value(&record, columns) {
+            advice = better.to_owned();
+        }
         Reject {
             place: Place { file: file.to_owned(), line, byte: record.offset, field },
             column: (field > 0).then(|| columns[field as usize - 1].0.clone()),
@@ -71,6 +74,25 @@ impl Reject {
             None => format!("{} (try {})", self.reason, self.advice),
         }
     }
+}
+
+/// What helps with a value that is written in another way than its type is by default.
+fn advice_of_value(
+    record: &RejectedRecord,
+    columns: &[(String, DataType)],
+) -> Option<&'static str> {
+    let BadRecord::Field { column, error: FieldError::Rule(_) } = record.reason else {
+        return None;
+    };
+    let (value, data_type) = (record.value.trim_ascii(), columns[column].1);
+    let digit = |byte: &u8| byte.is_ascii_digit();
+    if data_type.is_number() && value.contains(&b',') && value.iter().any(digit) {
+        return Some("--decimal-separator , or --thousands-separator ,");
+    }
+    let date = matches!(data_type, DataType::Date | DataType::Timestamp | DataType::TimestampTz);
+    let separated = value.iter().any(|byte| matches!(byte, b'.' | b'/' | b'-' | b' '));
+    (date && separated && value.len() >= 8 && value.iter().filter(|b| digit(b)).count() >= 3)
+        .then_some("--date-format such as %d.%m.%Y, or --null TEXT if it stands for NULL")
 }
 
 /// The 1-based field at fault or 0, what is wrong, and what helps.
@@ -231,7 +253,7 @@ mod tests {
                 rule(Rule::NotANumber),
                 &b"12,50"[..],
                 "orders.csv:1834:2 (byte 99): \"12,50\" is not DECIMAL(15,2): not a number (column \
-                 o_totalprice; try --null TEXT if it stands for NULL, or another type in --columns)",
+                 o_totalprice; try --decimal-separator , or --thousands-separator ,)",
             ),
             (
                 BadRecord::Field { column: 0, error: FieldError::Null },

@@ -10,19 +10,23 @@
 
 mod delimiter;
 mod encoding;
+mod formats;
 mod shape;
 
 use coload_format::{Column, DataType, Error, Result, Schema};
 
 use crate::dialect::{
-    Dialect, GivenDialect, Header, LineEnd, Policies, Quotes, Ragged, describe_delimiter,
+    Dialect, GivenDialect, Header, LineEnd, Policies, Quotes, Ragged, describe_byte,
+    describe_delimiter,
 };
+use crate::field::FieldRules;
 use crate::header::{Names, check_header_order, unique_names};
 use crate::infer::{ColumnForms, infer_columns};
 use crate::rules::Trailing;
 use crate::sample::{Field, Records, SampleEnd, Split, line_len, split_as_loaded, split_records};
 use delimiter::{choose_split, usual_field_count};
 use encoding::{Converted, convert_sample};
+use formats::{choose_formats, given_formats};
 use shape::{Shape, find_shape, fit_header};
 
 /// Bytes in which the delimiter is sought: several times over, so less than the whole sample.
@@ -95,6 +99,10 @@ fn sniff_utf8(
         reread(rows, rows_end, records, fields, &mut dialect, given, schema, &mut evidence);
     let Records { records, lines, .. } = records;
     dialect.nulls = choose_nulls(&records, given, &mut evidence);
+    dialect.formats = given_formats(given);
+    if schema.is_none() {
+        dialect.formats = choose_formats(&records, fields, &dialect.nulls, given, &mut evidence);
+    }
     let shape = find_shape(&records, &lines, fields, &dialect, given, end, schema, &mut evidence);
     let Shape { first, header_rows, trailing, columns } = shape;
     let (records, lines) = (&records[first..], &lines[first..]);
@@ -120,7 +128,9 @@ fn sniff_utf8(
             }
             (schema.clone(), Vec::new())
         }
-        None => infer_schema(header, rows, columns, &dialect.nulls, end, given, &mut evidence)?,
+        None => {
+            infer_schema(header, rows, columns, &dialect.field_rules(), end, given, &mut evidence)?
+        }
     };
     dialect.check()?;
     Ok(Sniffed { dialect, schema, forms, evidence })
@@ -344,6 +354,7 @@ fn without_records(
     };
     let mut dialect = dialect_of(split, given);
     dialect.nulls = default_nulls(given);
+    dialect.formats = given_formats(given);
     dialect.header = given.header.unwrap_or_default();
     dialect.trailing = given.trailing.unwrap_or(Trailing::Newline);
     dialect.check()?;
@@ -382,7 +393,7 @@ fn infer_schema(
     header: &[Vec<Field<'_>>],
     rows: &[Vec<Field<'_>>],
     columns: usize,
-    nulls: &[Vec<u8>],
+    rules: &FieldRules,
     end: SampleEnd,
     given: &GivenDialect,
     evidence: &mut Vec<String>,
@@ -394,7 +405,7 @@ fn infer_schema(
         return Ok((Schema::new(names.into_iter().map(text).collect())?, Vec::new()));
     }
     evidence.push(format!("types: from {} records", rows.len()));
-    let forms = infer_columns(rows, columns, nulls);
+    let forms = infer_columns(rows, columns, rules);
     let columns = names.into_iter().zip(&forms);
     let columns = columns.map(|(name, forms)| Column::new(name, forms.data_type(end))).collect();
     Ok((Schema::new(columns)?, forms))

@@ -4,8 +4,8 @@
 use coload_format::bytes::{ByteReader, put_bytes, put_varint};
 use coload_format::{Error, Result};
 use coload_source::{
-    Dialect, Encoding, Header, InvalidBytes, LineEnd, LongDelimiter, Policies, Quotes, Ragged,
-    Said, TextEncoding, Trailing,
+    DateFormat, Dialect, Encoding, Formats, Header, InvalidBytes, LineEnd, LongDelimiter, Policies,
+    Quotes, Ragged, Said, TextEncoding, Trailing,
 };
 
 use super::read_text;
@@ -27,6 +27,7 @@ pub(super) fn put_dialect(out: &mut Vec<u8>, dialect: &Dialect) {
         footer,
         policies: Policies { ragged, quotes, invalid_bytes },
         encoding: TextEncoding { encoding, said },
+        formats: Formats { decimal, thousands, date },
     } = dialect;
     out.push(*delimiter);
     put_bytes(out, long_delimiter.as_ref().map_or(&[][..], LongDelimiter::bytes));
@@ -51,6 +52,8 @@ pub(super) fn put_dialect(out: &mut Vec<u8>, dialect: &Dialect) {
     }
     put_bytes(out, encoding.to_string().as_bytes());
     out.push(u8::from(*said == Said::User));
+    out.extend([*decimal, u8::from(thousands.is_some()), thousands.unwrap_or(0)]);
+    put_bytes(out, date.as_ref().map_or("", DateFormat::text).as_bytes());
 }
 
 /// Reads what [`put_dialect`] wrote, and checks it.
@@ -84,7 +87,15 @@ pub(super) fn read_dialect(reader: &mut ByteReader<'_>) -> Result<Dialect> {
     let label = read_text(reader)?;
     let said = if reader.u8()? == 0 { Said::Nobody } else { Said::User };
     let encoding = TextEncoding { encoding: Encoding::from_label(&label)?, said };
+    let decimal = reader.u8()?;
+    let [grouped, thousands] = reader.array()?;
+    let thousands = (grouped != 0).then_some(thousands);
+    let date = match read_text(reader)?.as_str() {
+        "" => None,
+        text => Some(DateFormat::parse(text).map_err(Error::Corrupt)?),
+    };
     let dialect = Dialect {
+        formats: Formats { decimal, thousands, date },
         delimiter,
         long_delimiter,
         quote,

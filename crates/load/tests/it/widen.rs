@@ -2,7 +2,7 @@
 
 use coload_format::ddl::column_sql;
 use coload_load::{LoadOptions, LoadReport, load};
-use coload_source::{GivenDialect, SampleEnd, sniff};
+use coload_source::{DateFormat, Dialect, Formats, GivenDialect, Header, SampleEnd, sniff};
 use coload_store::Store;
 
 use crate::model::Row;
@@ -33,10 +33,7 @@ fn check(first: &str, then: &str, expected: &str) {
         assert_eq!(columns, expected, "{first:?} then {then:?}");
         let dir = scratch();
         let path = write(&dir, "in.csv", text.as_bytes());
-        let dialect = coload_source::Dialect {
-            header: coload_source::Header::Present,
-            ..coload_source::Dialect::default()
-        };
+        let dialect = Dialect { header: Header::Present, ..Dialect::default() };
         let store = Store::create_or_open(dir.path().join("store")).unwrap();
         load(&store, &options(&[path], expected, dialect)).unwrap();
         assert_eq!(found, rows(&store, "t"));
@@ -75,8 +72,43 @@ fn a_declared_column_rejects() {
     let dir = scratch();
     let path = write(&dir, "in.csv", b"1\n2.5\n");
     let store = Store::create_or_open(dir.path().join("store")).unwrap();
-    let options = options(&[path], "x BIGINT", coload_source::Dialect::default());
+    let options = options(&[path], "x BIGINT", Dialect::default());
     let report = load(&store, &options).unwrap();
     assert_eq!((report.rows(), report.reject_count()), (1, 1));
     assert!(report.widened.is_empty());
+}
+
+/// Numbers and dates of other forms give the rows that those of SQL give, in columns with and without
+/// codes; what is of no form is a reject.
+#[test]
+fn other_forms_of_numbers_and_dates_are_read_alike() {
+    let formats = Formats {
+        decimal: b',',
+        thousands: Some(b'.'),
+        date: Some(DateFormat::parse("%d.%m.%Y").unwrap()),
+    };
+    let dialect = Dialect { delimiter: b';', formats, ..Dialect::default() };
+    let plain = Dialect { delimiter: b';', ..Dialect::default() };
+    let (mut text, mut expected) = (String::new(), String::new());
+    for i in 0..3000 {
+        let (thousands, cents) = (i * 7919 % 900 + 100, i % 100);
+        let (day, month) = (i % 28 + 1, i % 12 + 1);
+        text.push_str(&format!(
+            "1.{thousands};{i},{cents:02};{day}.{month}.2024;{day:02}.{month:02}.2024 10:0{}\n",
+            i % 10
+        ));
+        expected.push_str(&format!("1{thousands};{i}.{cents:02};2024-{month:02}-{day:02};2024-{month:02}-{day:02} 10:0{}\n", i % 10));
+    }
+    text.push_str("1;1.5;1.1.2024;\n1;;2024-01-01;\n1,5;;;\n");
+    let columns = "a BIGINT, b DECIMAL(15,2), c DATE, d TIMESTAMP";
+    let load = |text: &str, dialect: Dialect| {
+        let dir = scratch();
+        let path = write(&dir, "in.csv", text.as_bytes());
+        let store = Store::create_or_open(dir.path().join("store")).unwrap();
+        let report = load(&store, &options(&[path], columns, dialect)).unwrap();
+        (rows(&store, "t"), report.reject_count())
+    };
+    let (found, rejects) = load(&text, dialect);
+    assert_eq!((rejects, found.len()), (3, 3000));
+    assert!(found == load(&expected, plain).0);
 }

@@ -21,7 +21,11 @@ fn read(
         origin: TypeOrigin::Declared,
         data_type,
         nullable: true,
-        fields: FieldRules { quote: Some(b'"'), escape: None, nulls: vec![b"".to_vec()] },
+        fields: FieldRules {
+            quote: Some(b'"'),
+            nulls: vec![b"".to_vec()],
+            ..FieldRules::default()
+        },
     };
     let lexicon = Lexicon::new(data_type.physical());
     let mut parser = ColumnParser::new(rules, plan, lexicon);

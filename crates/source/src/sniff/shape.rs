@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use coload_format::Schema;
 
 use crate::dialect::{Dialect, GivenDialect, Header};
+use crate::field::FieldRules;
 use crate::header::{detect_header, misfits_all};
 use crate::rules::Trailing;
 use crate::sample::{Field, SampleEnd};
@@ -104,7 +105,13 @@ fn header_rows(
     if schema.is_none() {
         let several =
             (2..=HEADER_ROWS_MAX.min(records.len().saturating_sub(1))).rev().find(|rows| {
-                names_together(&records[..*rows], &records[*rows..], columns, &dialect.nulls, end)
+                names_together(
+                    &records[..*rows],
+                    &records[*rows..],
+                    columns,
+                    &dialect.field_rules(),
+                    end,
+                )
             });
         if let Some(rows) = several {
             evidence.push(format!(
@@ -118,7 +125,7 @@ fn header_rows(
     let fitted = without_empty_surplus(names, columns);
     let mut all = vec![fitted];
     all.extend(rows.iter().map(|row| row.to_vec()));
-    match detect_header(&all, columns, &dialect.nulls, end, schema, evidence) {
+    match detect_header(&all, columns, &dialect.field_rules(), end, schema, evidence) {
         Header::Present => 1,
         Header::Absent => 0,
     }
@@ -130,11 +137,11 @@ fn names_together(
     names: &[Vec<Field<'_>>],
     rows: &[Vec<Field<'_>>],
     columns: usize,
-    nulls: &[Vec<u8>],
+    rules: &FieldRules,
     end: SampleEnd,
 ) -> bool {
     let Some((first, others)) = names.split_first() else { return false };
-    let Some(types) = misfits_all(names, rows, columns, nulls, end) else { return false };
+    let Some(types) = misfits_all(names, rows, columns, rules, end) else { return false };
     let same = |a: &[Field<'_>], b: &[Field<'_>]| {
         a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.text == b.text)
     };

@@ -44,7 +44,7 @@ fn delimiters_and_headers_are_found() {
     use Header::{Absent, Present};
     check("id,name\n1,Ann\n2,Bob\n", ',', Present, "id BIGINT, name VARCHAR");
     check("1,Ann\r\n2,Bob\r\n", ',', Absent, "c1 BIGINT, c2 VARCHAR");
-    check("a;b\n1,5;x\n2,5;y\n", ';', Present, "a VARCHAR, b VARCHAR");
+    check("a;b\n1,5;x\n2,5;y\n", ';', Present, "a DECIMAL(18,1), b VARCHAR");
     check("a\tb\n1\t2020-01-01\n", '\t', Present, "a BIGINT, b DATE");
     check("on|ok\ntrue|1e3\nfalse|2\n", '|', Present, "\"on\" BOOLEAN, ok DOUBLE");
     check("zip,n\n00123,1\n10115,2\n", ',', Present, "zip VARCHAR, n BIGINT");
@@ -154,6 +154,32 @@ fn unusual_delimiters_are_found_and_those_inside_values_are_not() {
         };
         assert_eq!(String::from_utf8_lossy(&split), delimiter, "{text:?} {:?}", found.evidence);
     }
+}
+
+#[test]
+fn numbers_and_dates_are_read_where_they_can_only_be_of_one_form() {
+    for (rows, expected) in [
+        ("12,50;x\n1.234,75;y\n", "DECIMAL(18,2)"),
+        ("1,234.5;x\n2;y\n", "DECIMAL(18,1)"),
+        ("1,234,567;x\n2;y\n", "BIGINT"),
+        // A thousand or a fraction.
+        ("1,234;x\n2;y\n", "VARCHAR"),
+        ("31.12.2024;x\n1.1.2024;y\n", "DATE"),
+        ("31/12/2024 10:00;x\n1/1/2024 09:30:15;y\n", "TIMESTAMP"),
+        ("12/31/24;x\n1/1/24;y\n", "DATE"),
+        ("5-Mar-2024;x\n06-may-2024;y\n", "DATE"),
+        // The first of May, or the fifth of January.
+        ("1/5/2024;x\n2/5/2024;y\n", "VARCHAR"),
+        ("28.13.2024;x\n1.1.2024;y\n", "VARCHAR"),
+    ] {
+        check(&format!("a;b\n{rows}"), ';', Header::Present, &format!("a {expected}, b VARCHAR"));
+    }
+    let found = sniff_whole("a;b\n1/5/2024;x\n2/5/2024;y\n");
+    assert!(
+        found.evidence.iter().any(|e| e.contains("%d/%m/%Y or %m/%d/%Y")),
+        "{:?}",
+        found.evidence
+    );
 }
 
 #[test]
