@@ -16,7 +16,7 @@
 //! Source: Boncz, Neumann and Leis, "FSST: Fast Random Access String Compression", PVLDB 13(12),
 //! 2020.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use crate::{Error, Result};
 
@@ -123,7 +123,7 @@ impl SymbolEncoder {
 
     /// One round: the symbols, pairs of neighbours and single bytes that would save most.
     fn next_symbols(&self, text: &[&[u8]]) -> Vec<Symbol> {
-        let mut gains: HashMap<Symbol, u64> = HashMap::new();
+        let mut gains: HashMap<Symbol, u64> = HashMap::default();
         for s in text {
             let mut rest = *s;
             let mut previous: Option<Symbol> = None;

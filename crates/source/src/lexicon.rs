@@ -22,8 +22,10 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::{BuildHasherDefault, Hasher};
 
+use foldhash::fast::RandomState;
+
 use coload_format::parse_value::{Rule, parse_value};
-use coload_format::{DataType, Physical, Value};
+use coload_format::{DataType, Physical, Value, Values, check_bytes};
 use coload_transform::{CODES_PROVISIONAL_MAX, NULL_CODE, TemporaryDictionary};
 
 use crate::field::{FieldError, FieldRules};
@@ -176,7 +178,7 @@ pub struct Lexicon {
 #[derive(Debug)]
 enum ByValue {
     Ints(HashMap<i64, u16, BuildHasherDefault<Mix>>),
-    Others(HashMap<Value, u16>),
+    Others(HashMap<Value, u16, RandomState>),
     TextOnly,
 }
 
@@ -211,7 +213,7 @@ impl Lexicon {
             hash: Hash::best(),
             by_value: match physical {
                 Physical::Int => ByValue::Ints(HashMap::default()),
-                Physical::Wide => ByValue::Others(HashMap::new()),
+                Physical::Wide => ByValue::Others(HashMap::default()),
                 Physical::Bytes => ByValue::TextOnly,
             },
             dictionary: TemporaryDictionary::empty(physical),
@@ -433,20 +435,20 @@ impl Lexicon {
         key: Key,
         rules: &ColumnRules,
     ) -> Result<Option<u16>, FieldError> {
-        let code = match rules.value(raw)? {
-            None => {
-                self.nulls = true;
-                NULL_CODE
-            }
-            Some(value) => {
-                let quoted =
-                    rules.fields.quote.is_some() && raw.first() == rules.fields.quote.as_ref();
-                match self.code_of(value, quoted || matches!(rules.data_type, DataType::Binary(_)))
-                {
+        let quoted = rules.fields.quote.is_some() && raw.first() == rules.fields.quote.as_ref();
+        let shared = quoted || matches!(rules.data_type, DataType::Binary(_));
+        let code = match self.push_text(raw, shared, rules)? {
+            Some(code) => code,
+            None => match rules.value(raw)? {
+                None => {
+                    self.nulls = true;
+                    NULL_CODE
+                }
+                Some(value) => match self.code_of(value, shared) {
                     Some(code) => code,
                     None => return Ok(None),
-                }
-            }
+                },
+            },
         };
         let number = self.keys.len();
         if number == TEXTS_MAX {
@@ -465,6 +467,24 @@ impl Lexicon {
         }
         self.put(key, number as u16);
         Ok(Some(code))
+    }
+
+    /// The code of a text that is its own value and that no other text shares: it needs no more than
+    /// a place in the dictionary. `None` when that is not known.
+    fn push_text(
+        &mut self,
+        raw: &[u8],
+        shared: bool,
+        rules: &ColumnRules,
+    ) -> Result<Option<u16>, FieldError> {
+        let next = self.dictionary.values.len();
+        let Values::Bytes(strings) = &mut self.dictionary.values else { return Ok(None) };
+        let known = !shared && matches!(self.by_value, ByValue::TextOnly);
+        if !known || next >= CODES_PROVISIONAL_MAX || rules.fields.nulls.iter().any(|n| n == raw) {
+            return Ok(None);
+        }
+        strings.push(&check_bytes(raw, rules.data_type).map_err(FieldError::Rule)?);
+        Ok(Some(next as u16))
     }
 
     fn put(&mut self, key: Key, number: u16) {
