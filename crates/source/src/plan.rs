@@ -15,8 +15,9 @@ use crate::rows::Rows;
 pub const SAMPLE_ROWS: usize = 8192;
 /// Most distinct numbers that are expected to be worth codes.
 const NUMBERS_MAX: f64 = 8192.0;
-/// Most distinct texts that are expected to be worth codes.
-const TEXTS_MAX: f64 = 24_000.0;
+/// Most distinct texts that are expected to be worth codes: half of what a dictionary may hold, for the
+/// estimate is a lower bound, and to leave codes midway costs more than never to have had them.
+const TEXTS_MAX: f64 = 16_000.0;
 /// Numbers of fewer bytes are parsed in the time it takes to compare them.
 const PARSED_ONCE_BYTES: usize = 16;
 
