@@ -71,9 +71,9 @@ pub struct LoadArgs {
     /// Records that may be set aside: a count, or a share such as 0.1%; 0 is strict
     #[arg(long, value_name = "N|P%", default_value = "0", value_parser = RejectLimit::parse)]
     pub max_rejects: RejectLimit,
-    /// File for the records set aside: CSV of file, line, byte, column, value, reason, raw
-    #[arg(long, value_name = "FILE")]
-    pub rejects: Option<PathBuf>,
+    /// Where the records set aside go, as file, line, byte, column, value, reason, raw: CSV, or a table
+    #[arg(long, value_name = "FILE|table:NAME", value_parser = rejects_to)]
+    pub rejects: Option<RejectsTo>,
     /// Bytes of the first input that are looked at, such as 16MiB, or all [default: 1MiB]; with
     /// --dry-run also those that are read [default: all]
     #[arg(long, value_name = "SIZE", value_parser = sample_size)]
@@ -369,6 +369,15 @@ pub enum BytesPolicy {
     Replace,
 }
 
+/// Where rejects go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RejectsTo {
+    /// A file of CSV.
+    File(PathBuf),
+    /// A table of the store.
+    Table(String),
+}
+
 /// A delimiter of one or several bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delimiter(pub Vec<u8>);
@@ -406,6 +415,14 @@ fn encoding(text: &str) -> coload::Result<Encoding> {
         "auto" => Ok(Encoding::Auto),
         "dictionary" => Ok(Encoding::Dictionary),
         label => coload_input::Encoding::from_label(label).map(Encoding::Text),
+    }
+}
+
+fn rejects_to(text: &str) -> Result<RejectsTo, String> {
+    match text.strip_prefix("table:") {
+        Some("") => Err("expected a file, or table:NAME".to_owned()),
+        Some(table) => Ok(RejectsTo::Table(table.to_owned())),
+        None => Ok(RejectsTo::File(text.into())),
     }
 }
 

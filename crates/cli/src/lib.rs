@@ -35,7 +35,7 @@ pub use coload_format::{
 };
 pub use coload_load::{
     ColumnReport, Distinct, DryRun, FileReport, LoadOptions, LoadReport, MergeReport, Progress,
-    ProgressCallback, RejectLimit, Step, Widened,
+    ProgressCallback, RejectKind, RejectLimit, Step, Widened, check_reject_table, load_rejects,
 };
 #[cfg(feature = "sql")]
 pub use coload_serve::{Database, DatabaseOptions, arrow};

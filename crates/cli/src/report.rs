@@ -6,7 +6,8 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use coload::{
-    ColumnReport, Dialect, Distinct, FileReport, LoadReport, Mending, Reject, Step, Widened,
+    ColumnReport, Dialect, Distinct, FileReport, LoadReport, Mending, Reject, RejectKind, Step,
+    Widened,
 };
 use coload_source::{MENDED_TOLD_MAX, Mended, shorten};
 use serde_json::{Value, json};
@@ -65,7 +66,7 @@ pub fn text(report: &LoadReport) -> String {
     out.push_str(&merge(report));
     out.push_str(&widened(&report.widened));
     out.push_str(&mended(&report.files));
-    out.push_str(&rejects_list(&report.rejects));
+    out.push_str(&kinds_list(&report.reject_kinds));
     out
 }
 
@@ -201,6 +202,7 @@ fn to_json(report: &LoadReport) -> Value {
         "files": report.files.iter().map(file_json).collect::<Vec<_>>(),
         "columns": report.columns.iter().map(column_json).collect::<Vec<_>>(),
         "first_rejects": report.rejects.iter().map(reject_json).collect::<Vec<_>>(),
+        "reject_kinds": report.reject_kinds.iter().map(kind_json).collect::<Vec<_>>(),
         "widened": report.widened.iter().map(widened_json).collect::<Vec<_>>(),
         "merge": merge,
     })
@@ -293,6 +295,45 @@ pub fn columns_table(columns: &[ColumnReport]) -> String {
     }
     let right = Side::Right;
     align(&lines, &[Side::Left, Side::Left, Side::Left, right, right, right, right])
+}
+
+/// Rejects by kind, with the first of each.
+fn kinds_list(kinds: &[RejectKind]) -> String {
+    let mut out = String::new();
+    if kinds.is_empty() {
+        return out;
+    }
+    let count: u64 = kinds.iter().map(|kind| kind.count).sum();
+    let s = if kinds.len() == 1 { "" } else { "s" };
+    let _ = writeln!(out, "\nrejected records: {} of {} kind{s}", show_count(count), kinds.len());
+    for RejectKind { column, reason, advice, count, first } in kinds {
+        let column = column.as_ref().map_or(String::new(), |name| format!("column {name}; "));
+        let _ = writeln!(out, "  {}: {reason} ({column}try {advice})", show_count(*count));
+        for (place, value) in first {
+            let value = match place.field {
+                0 => String::new(),
+                _ => format!(" \"{}\"", shorten(value)),
+            };
+            let _ = writeln!(out, "    {place}{value}");
+        }
+        if *count > first.len() as u64 && !first.is_empty() {
+            out.push_str("    ...\n");
+        }
+    }
+    out
+}
+
+fn kind_json(kind: &RejectKind) -> Value {
+    let first = kind.first.iter().map(|(place, value)| {
+        json!({
+            "file": place.file, "line": place.line, "byte": place.byte,
+            "value": String::from_utf8_lossy(value),
+        })
+    });
+    json!({
+        "column": kind.column, "reason": kind.reason, "advice": kind.advice, "count": kind.count,
+        "first": first.collect::<Vec<_>>(),
+    })
 }
 
 /// The first rejects, a line each.

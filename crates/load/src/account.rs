@@ -8,6 +8,7 @@ use coload_format::{DataType, Error, Result};
 use coload_source::{Mended, Reject, RejectWriter, RejectedRecord};
 
 use crate::chunks::Source;
+use crate::kinds::{RejectKind, RejectKinds};
 use crate::options::{LoadOptions, RejectLimit};
 use crate::pipeline::column_names;
 use crate::reader::PieceSpan;
@@ -37,6 +38,7 @@ pub struct Account {
     taken: Option<Vec<Reject>>,
     /// The first rejects.
     pub kept: Vec<Reject>,
+    kinds: RejectKinds,
     writer: Option<(PathBuf, RejectWriter<BufWriter<File>>)>,
     /// Where types may become wider.
     widening: Option<Widening>,
@@ -90,6 +92,7 @@ impl Account {
             rejects: 0,
             taken: None,
             kept: Vec::new(),
+            kinds: RejectKinds::default(),
             writer,
             widening: Widening::new(options, pass),
             sampled: options.sample_bytes.is_some(),
@@ -194,6 +197,11 @@ impl Account {
         })
     }
 
+    /// Rejects by kind.
+    pub fn take_kinds(&mut self) -> Vec<RejectKind> {
+        std::mem::take(&mut self.kinds).into_kinds()
+    }
+
     /// What the types lack, if they lack something.
     pub fn take_widening(&mut self) -> Option<Widening> {
         self.widening.take().filter(Widening::has_noted)
@@ -209,6 +217,7 @@ impl Account {
 
     fn keep_reject(&mut self, reject: Reject) -> Result<()> {
         self.rejects += 1;
+        self.kinds.add(&reject);
         if let Some((path, writer)) = &mut self.writer {
             writer.write(&reject).map_err(|e| Error::io("write rejects to", path, &e))?;
         }

@@ -12,12 +12,14 @@ mod background;
 mod chunks;
 mod clock;
 mod head;
+mod kinds;
 mod measure;
 mod opened;
 mod options;
 mod partition;
 mod pipeline;
 mod reader;
+mod reject_table;
 mod remote;
 mod report;
 mod run;
@@ -31,11 +33,13 @@ pub mod wire;
 pub use background::{MergeReport, merge_small};
 pub use clock::{Step, peak_memory_bytes, process_cpu_ns, thread_cpu_ns};
 pub use coload_link::WireCompression;
+pub use kinds::RejectKind;
 pub use opened::{OpenedStream, sample_end};
 pub use options::{
     CHUNK_BYTES, CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, Confirm, FRAGMENTS_PER_PARTITION, LoadOptions,
     MERGE_COLUMNS, Progress, ProgressCallback, RejectLimit, default_memory,
 };
+pub use reject_table::{check_reject_table, load_rejects};
 pub use remote::{
     Change, ColumnChoice, LoadList, PlacementPolicy, RemoteOptions, RemoteReport, abort_load,
     list_loads, load_remote, table_schema,

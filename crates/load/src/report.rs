@@ -9,6 +9,7 @@ use coload_store::{LoadId, LoadRecord};
 
 use crate::background::MergeReport;
 use crate::clock::Step;
+use crate::kinds::RejectKind;
 use crate::widen::Widened;
 
 /// Rejects that a report keeps; all are counted, and all go to the rejects file.
@@ -143,6 +144,8 @@ pub struct LoadReport {
     pub peak_memory: u64,
     /// The first rejects.
     pub rejects: Vec<Reject>,
+    /// Rejects by kind, in the order in which they were met.
+    pub reject_kinds: Vec<RejectKind>,
     /// Columns whose inferred types became wider, in the order in which that was found.
     pub widened: Vec<Widened>,
     /// What merging the table's small segments after the load did, or why it failed; the load is

@@ -99,7 +99,8 @@ fn load_once(
     };
     let pipeline = Pipeline::open(options, Destination::Store(&dir), pass)?;
     let (loaded, clock) = pipeline.run()?;
-    let Loaded { segments, partitions, account, .. } = loaded;
+    let Loaded { segments, partitions, mut account, .. } = loaded;
+    let reject_kinds = account.take_kinds();
     let (files, rejects) = account.into_files();
     let mut record = LoadRecord::new(dir.id(), kind(options.mode));
     record.started_us = started.epoch_us;
@@ -132,6 +133,7 @@ fn load_once(
         steps: steps(&clock),
         peak_memory: peak_memory_bytes(),
         rejects,
+        reject_kinds,
         widened: Vec::new(),
         merge,
     })

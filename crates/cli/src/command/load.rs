@@ -1,5 +1,7 @@
 //! `coload load`.
 
+mod rejects;
+
 use std::sync::Arc;
 
 use coload::{
@@ -9,7 +11,9 @@ use coload::{
 use coload_format::ddl::column_sql;
 use coload_source::expand_inputs;
 
-use crate::args::{Dictionaries, Encoding, LoadArgs, ModeArgs, PipelineArgs, ReportForm};
+use crate::args::{
+    Dictionaries, Encoding, LoadArgs, ModeArgs, PipelineArgs, RejectsTo, ReportForm,
+};
 use crate::command::load_remote;
 use crate::given::{check_given, given_dialect};
 use crate::interrupt::cancel_on_signal;
@@ -17,6 +21,7 @@ use crate::output::{Done, Failure, print, say};
 use crate::progress::ProgressBar;
 use crate::remote_args::ServerName;
 use crate::report;
+use rejects::Rejects;
 
 /// Loads, and prints the report.
 ///
@@ -27,6 +32,11 @@ pub fn run(args: &LoadArgs) -> Done {
     let server = args.into.to_str().filter(|target| ServerName::is_one(target));
     if let Some(target) = server {
         let server = ServerName::parse(target).map_err(Failure::Usage)?;
+        if let Some(RejectsTo::Table(table)) = &args.rejects {
+            return Err(Failure::Usage(Error::Invalid(format!(
+                "--rejects table:{table}: name a directory in --into, or a file for the rejects"
+            ))));
+        }
         if args.dry_run {
             return Err(Failure::Usage(Error::Invalid(
                 "--dry-run: name a directory in --into; what a server would do is not known".into(),
@@ -87,9 +97,14 @@ fn load(args: &LoadArgs, request: &LoadRequest) -> Done<Option<(LoadReport, Dial
     let store = Coload::create_or_open(&args.into)?;
     let Some(mut plan) = store.plan_unless_empty(request)? else { return Ok(None) };
     let bar = prepare(args, &mut plan)?;
+    let table = plan.options.table.clone();
+    let rejects = Rejects::prepare(args.rejects.as_ref(), store.store(), &table)?;
+    plan.options.rejects_file = rejects.file.clone();
     let loaded = store.load(&plan.options);
     bar.clear();
-    Ok(Some((loaded?, plan.options.dialect)))
+    let report = loaded?;
+    rejects.publish(store.store(), report.reject_count())?;
+    Ok(Some((report, plan.options.dialect)))
 }
 
 /// Tells what was found out, and sets what flags say.
@@ -141,7 +156,9 @@ fn mode(args: &ModeArgs) -> LoadMode {
 /// Sets what flags say of how a load works.
 pub fn set_options(options: &mut LoadOptions, args: &LoadArgs) {
     options.max_rejects = args.max_rejects;
-    options.rejects_file = args.rejects.clone();
+    if let Some(RejectsTo::File(path)) = &args.rejects {
+        options.rejects_file = Some(path.clone());
+    }
     set_pipeline(options, &args.pipeline);
     if args.dialect.encoding == Some(Encoding::Dictionary) {
         options.encoding = EncodingPolicy::Dictionary;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use coload_format::{Error, Value};
-use coload_load::{LoadOptions, LoadReport, RejectLimit, load};
+use coload_load::{LoadOptions, LoadReport, RejectLimit, check_reject_table, load, load_rejects};
 use coload_source::{Dialect, Header};
 use coload_store::Store;
 use tempfile::TempDir;
@@ -199,4 +199,34 @@ fn what_cannot_be_read_or_written_is_named() {
         let error = load(&store, &options).unwrap_err().to_string();
         assert!(error.contains("in.csv"), "{error}");
     }
+}
+
+#[test]
+fn rejects_become_rows_of_a_table() {
+    let dir = scratch();
+    let path = write(&dir, "in.csv", b"1,a\nx,b\n2,\xff\n3\n4,a\0b\n");
+    let mut options = options(&[path], "a INTEGER, b VARCHAR", Dialect::default());
+    let file = dir.path().join("rejects.csv");
+    options.rejects_file = Some(file.clone());
+    let store = Store::create_or_open(dir.path().join("s")).unwrap();
+    let report = load(&store, &options).unwrap();
+    assert_eq!((report.rows(), report.reject_count(), report.reject_kinds.len()), (1, 4, 4));
+    for times in 1..=2 {
+        check_reject_table(&store, "bad").unwrap();
+        load_rejects(&store, &file, "bad").unwrap();
+        assert_eq!(rows(&store, "bad").len(), 4 * times);
+    }
+    let text = |value: &Option<Value>| match value {
+        Some(Value::Bytes(bytes)) => String::from_utf8_lossy(bytes).into_owned(),
+        Some(Value::Int(number)) => number.to_string(),
+        other => format!("{other:?}"),
+    };
+    let found: Vec<Vec<String>> =
+        rows(&store, "bad")[..4].iter().map(|row| row.iter().map(text).collect()).collect();
+    assert_eq!(found[0][1..5], ["2", "4", "a", "x"]);
+    assert_eq!(found[1][1..5], ["3", "8", "b", "\u{fffd}"]);
+    assert_eq!(found[2][1..5], ["4", "12", "None", "None"]);
+    assert_eq!((found[3][4].as_str(), found[3][6].as_str()), ("a\u{fffd}b", "4,a\u{fffd}b"));
+    let error = check_reject_table(&store, "t").unwrap_err().to_string();
+    assert!(error.contains("other columns"), "{error}");
 }

@@ -1,0 +1,75 @@
+//! `--rejects table:NAME`: rejects go to a file first, which is loaded after the rows are published.
+
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+
+use coload::{Error, Result, Store, check_reject_table, load_rejects};
+
+use crate::args::RejectsTo;
+
+/// Where a load's rejects go.
+pub struct Rejects<'a> {
+    table: Option<&'a str>,
+    /// The file that the load writes.
+    pub file: Option<PathBuf>,
+}
+
+impl<'a> Rejects<'a> {
+    /// Checks the table, and makes the file that only this user can read.
+    ///
+    /// # Errors
+    /// `Invalid` when the table has other columns or is the one that is loaded, `Unavailable` when the
+    /// file cannot be made.
+    pub fn prepare(to: Option<&'a RejectsTo>, store: &Store, loaded: &str) -> Result<Self> {
+        let table = match to {
+            None => return Ok(Rejects { table: None, file: None }),
+            Some(RejectsTo::File(path)) => {
+                return Ok(Rejects { table: None, file: Some(path.clone()) });
+            }
+            Some(RejectsTo::Table(table)) => table,
+        };
+        if table.eq_ignore_ascii_case(loaded) {
+            return Err(Error::Invalid(format!(
+                "--rejects table:{table} is the table that is loaded"
+            )));
+        }
+        check_reject_table(store, table)?;
+        let name = format!("coload-rejects-{}.csv", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path)
+            .map_err(|e| Error::io("create", &path, &e))?;
+        Ok(Rejects { table: Some(table), file: Some(path) })
+    }
+
+    /// Appends what was rejected to the table, after the rows were published.
+    ///
+    /// # Errors
+    /// Those of a load; the file is kept then, and named.
+    pub fn publish(mut self, store: &Store, count: u64) -> Result<()> {
+        let (Some(table), Some(file)) = (self.table, &self.file) else { return Ok(()) };
+        if count == 0 {
+            return Ok(());
+        }
+        load_rejects(store, file, table).map_err(|error| {
+            let file = file.display().to_string();
+            self.table = None;
+            Error::Unavailable(format!(
+                "the rows are loaded, but the rejects are not in table {table}: {error}; they are in {file}"
+            ))
+        })
+    }
+}
+
+impl Drop for Rejects<'_> {
+    fn drop(&mut self) {
+        if let (Some(_), Some(file)) = (self.table, &self.file) {
+            // It lies where the system clears by itself what is left.
+            let _ = std::fs::remove_file(file);
+        }
+    }
+}
