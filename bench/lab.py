@@ -119,6 +119,8 @@ def parse_arguments():
     queries = command("queries", run_queries, 3, "four queries, hot, in process")
     queries.add_argument("--repeat", type=int, default=50, help="calls of each query in a round")
     queries.add_argument("data", nargs="?", default="lineitem-sf1")
+    decompression = command("decompress", run_decompress, 5, "decompression alone, of several formats")
+    decompression.add_argument("data", nargs="?", default="lineitem-sf1")
     data = commands.add_parser("data", help="make data sets and print their paths")
     data.set_defaults(run=lambda args: [print(make_data(args, name)) for name in args.data])
     data.add_argument("data", nargs="+")
@@ -405,6 +407,15 @@ def query_targets(medians):
         text = f"{query}, coload / the faster rival"
         lines.append({"target": text, "limit": "<= 1", "ratio": ratio, "reached": ratio <= 1})
     return lines
+
+
+# --- decompress
+
+
+def run_decompress(args):
+    import decompress  # its libraries come with the rivals
+
+    decompress.run(sys.modules[__name__], args)
 
 
 # --- output

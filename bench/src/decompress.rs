@@ -29,17 +29,12 @@ pub enum Engine {
     ZlibRs,
 }
 
-/// One run: wall and CPU seconds, those of the thread that had most to do, bytes of text. CPU over
-/// `busiest` is what the threads would save on a machine that has nothing else to do.
+/// One run: wall and CPU seconds, bytes of text.
 pub struct Measured {
     pub wall: f64,
     pub cpu: f64,
-    pub busiest: f64,
     pub bytes: u64,
 }
-
-/// Bytes of text, and CPU seconds of the busiest thread.
-type Decompressed = (u64, f64);
 
 /// Decompresses a file once.
 ///
@@ -54,7 +49,7 @@ pub fn run(file: &Path, engine: Engine, threads: usize) -> io::Result<Measured> 
             let mut decoder = libdeflater::Decompressor::new();
             measure(|| {
                 let bytes = decoder.gzip_decompress(&stored, &mut text);
-                bytes.map(|bytes| (bytes as u64, 0.0)).map_err(io::Error::other)
+                bytes.map(|bytes| bytes as u64).map_err(io::Error::other)
             })
         }
         Engine::ZlibRs => {
@@ -64,27 +59,14 @@ pub fn run(file: &Path, engine: Engine, threads: usize) -> io::Result<Measured> 
     }
 }
 
-fn measure(work: impl FnOnce() -> io::Result<Decompressed>) -> io::Result<Measured> {
-    let (wall, cpu, own) = (Instant::now(), process_seconds(), thread_seconds());
-    let (bytes, busiest) = work()?;
-    Ok(Measured {
-        wall: wall.elapsed().as_secs_f64(),
-        cpu: process_seconds() - cpu,
-        busiest: busiest.max(thread_seconds() - own),
-        bytes,
-    })
+fn measure(work: impl FnOnce() -> io::Result<u64>) -> io::Result<Measured> {
+    let (wall, cpu) = (Instant::now(), cpu_seconds());
+    let bytes = work()?;
+    Ok(Measured { wall: wall.elapsed().as_secs_f64(), cpu: cpu_seconds() - cpu, bytes })
 }
 
-fn process_seconds() -> f64 {
-    seconds(ClockId::ProcessCPUTime)
-}
-
-fn thread_seconds() -> f64 {
-    seconds(ClockId::ThreadCPUTime)
-}
-
-fn seconds(clock: ClockId) -> f64 {
-    let time = clock_gettime(clock);
+fn cpu_seconds() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
@@ -93,7 +75,7 @@ fn text_bytes(stored: &[u8]) -> usize {
     stored.last_chunk::<4>().map_or(0, |length| u32::from_le_bytes(*length) as usize)
 }
 
-fn coload(file: &Path, threads: usize) -> io::Result<Decompressed> {
+fn coload(file: &Path, threads: usize) -> io::Result<u64> {
     let raw = RawFile::open("input", file).map_err(io::Error::other)?;
     let input = TextInput::of_file(raw).map_err(io::Error::other)?;
     let queue = TextQueue::new(vec![input], AHEAD_BYTES, threads);
@@ -112,13 +94,15 @@ fn coload(file: &Path, threads: usize) -> io::Result<Decompressed> {
                 queue.wait(Duration::from_millis(1));
             }
         }
-        thread_seconds()
     };
     let take = || -> coload_format::Result<u64> {
         let mut bytes = 0;
         loop {
             match queue.take()? {
-                Taken::Block(block) => bytes += block.text.len() as u64,
+                Taken::Block(block) => {
+                    bytes += block.text.len() as u64;
+                    queue.recycle(block.text);
+                }
                 Taken::End => return Ok(bytes),
                 Taken::Wait if work()? => {}
                 Taken::Wait => queue.wait(Duration::from_millis(1)),
@@ -126,15 +110,16 @@ fn coload(file: &Path, threads: usize) -> io::Result<Decompressed> {
         }
     };
     std::thread::scope(|scope| {
-        let helpers: Vec<_> = (1..threads).map(|_| scope.spawn(help)).collect();
+        for _ in 1..threads {
+            scope.spawn(help);
+        }
         let bytes = take();
         queue.close();
-        let busiest = helpers.into_iter().flat_map(|h| h.join()).fold(0.0, f64::max);
-        bytes.map(|bytes| (bytes, busiest)).map_err(io::Error::other)
+        bytes.map_err(io::Error::other)
     })
 }
 
-fn zlib_rs(stored: &[u8]) -> io::Result<Decompressed> {
+fn zlib_rs(stored: &[u8]) -> io::Result<u64> {
     let mut decoder = Decompress::new(false);
     let mut crc = flate2::Crc::new();
     let mut room = vec![0; ROOM_BYTES];
@@ -146,7 +131,7 @@ fn zlib_rs(stored: &[u8]) -> io::Result<Decompressed> {
         at += (decoder.total_in() - read) as usize;
         crc.update(&room[..(decoder.total_out() - written) as usize]);
         if status == Status::StreamEnd {
-            return Ok((decoder.total_out(), 0.0));
+            return Ok(decoder.total_out());
         }
     }
 }

@@ -79,23 +79,22 @@ impl Decoder {
     pub fn fill(&mut self, out: &mut Vec<u8>, bytes: usize) -> Result<State> {
         let before = out.len();
         out.resize(before + bytes, 0);
+        let filled = self.fill_slice(&mut out[before..]);
+        out.truncate(before + filled.as_ref().map_or(0, |(filled, _)| *filled));
+        filled.map(|(_, state)| state)
+    }
+
+    /// Puts text into `out` and says how much; less than all only when it says `Done`.
+    ///
+    /// # Errors
+    /// As [`Decoder::fill`].
+    pub fn fill_slice(&mut self, out: &mut [u8]) -> Result<(usize, State)> {
         let result = match &mut self.inner {
-            Inner::Plain { raw, at } => {
-                fill_from(raw, &mut out[before..]).inspect(|(n, _)| *at += *n as u64)
-            }
-            Inner::Reader { reader, .. } => fill_from(reader, &mut out[before..]),
-            Inner::Members(members) => members.fill(&mut out[before..]),
+            Inner::Plain { raw, at } => fill_from(raw, out).inspect(|(n, _)| *at += *n as u64),
+            Inner::Reader { reader, .. } => fill_from(reader, out),
+            Inner::Members(members) => members.fill(out),
         };
-        match result {
-            Ok((filled, state)) => {
-                out.truncate(before + filled);
-                Ok(state)
-            }
-            Err(error) => {
-                out.truncate(before);
-                Err(self.error(error))
-            }
-        }
+        result.map_err(|error| self.error(error))
     }
 
     /// The text as a stream.

@@ -75,6 +75,8 @@ pub struct TextQueue {
     changed: Condvar,
     ahead_bytes: usize,
     threads: usize,
+    /// Buffers of blocks that were read, of `BLOCK_BYTES` each: a new one would have to be zeroed.
+    buffers: Mutex<Vec<Vec<u8>>>,
 }
 
 struct Inner {
@@ -156,6 +158,7 @@ impl TextQueue {
             changed: Condvar::new(),
             ahead_bytes: ahead_bytes.max(2 * BLOCK_BYTES),
             threads,
+            buffers: Mutex::default(),
         }
     }
 
@@ -224,13 +227,16 @@ impl TextQueue {
         let Job { file, input, kind } = job;
         match kind {
             Kind::Next(mut decoder) => {
-                let mut text = Vec::new();
-                let state = decoder.fill(&mut text, BLOCK_BYTES);
+                let mut text = self.buffer();
+                let filled = decoder.fill_slice(&mut text);
+                text.truncate(filled.as_ref().map_or(0, |(filled, _)| *filled));
+                let state = filled.map(|(_, state)| state);
                 self.with(file, |open| open.decoded(decoder, text, state))
             }
             Kind::Unit { segment, bytes_max } => {
                 // What is wrong with a unit the decoder tells when it comes there.
-                let unit = Unit::decode(&input, segment, bytes_max).unwrap_or_default();
+                let unit = Unit::decode(&input, segment, bytes_max, &|| self.buffer());
+                let unit = unit.unwrap_or_default();
                 self.with(file, |open| {
                     open.held += unit.held;
                     if let Some(slot) = open.units.get_mut(&segment) {
@@ -242,6 +248,21 @@ impl TextQueue {
                 })
             }
         }
+    }
+
+    /// Gives the buffer of a block back.
+    pub fn recycle(&self, mut text: Vec<u8>) {
+        let mut buffers = self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
+        if text.capacity() >= BLOCK_BYTES && buffers.len() < 2 * self.threads {
+            text.resize(BLOCK_BYTES, 0);
+            buffers.push(text);
+        }
+    }
+
+    /// A buffer for a block.
+    fn buffer(&self) -> Vec<u8> {
+        let mut buffers = self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
+        buffers.pop().unwrap_or_else(|| vec![0; BLOCK_BYTES])
     }
 
     fn with(&self, file: usize, change: impl FnOnce(&mut Open) -> Result<()>) -> Result<()> {
@@ -477,7 +498,12 @@ fn decoder_at(input: &Shared, file: &Arc<RawFile>, at: u64, segment: u64) -> Res
 
 impl Unit {
     /// Begins a unit in a segment and decodes it to its end, or until `bytes_max` are there.
-    fn decode(input: &Shared, segment: u64, bytes_max: usize) -> Result<Self> {
+    fn decode(
+        input: &Shared,
+        segment: u64,
+        bytes_max: usize,
+        buffer: &dyn Fn() -> Vec<u8>,
+    ) -> Result<Self> {
         let (Some(file), Some(format)) = (&input.file, input.format) else {
             return Ok(Unit::default());
         };
@@ -485,8 +511,9 @@ impl Unit {
         let mut decoder = Box::new(decoder_at(input, file, start, segment)?);
         let mut unit = Unit { start: Some(start), ..Unit::default() };
         loop {
-            let mut text = Vec::new();
-            let state = decoder.fill(&mut text, BLOCK_BYTES)?;
+            let mut text = buffer();
+            let (filled, state) = decoder.fill_slice(&mut text)?;
+            text.truncate(filled);
             unit.held += text.len();
             // Where the block ends; what it took is told when it is taken over.
             let at = decoder.at();

@@ -219,7 +219,7 @@ impl Cutter {
             let wanted = if self.started { self.target } else { HEAD_BYTES_MAX.max(self.target) };
             if self.rest.len() <= wanted && !self.ended {
                 match queue.take()? {
-                    Taken::Block(block) => self.push(block)?,
+                    Taken::Block(block) => queue.recycle(self.push(block)?),
                     Taken::Wait => return Ok(Cut::Wait),
                     Taken::End => self.ended = true,
                 }
@@ -239,7 +239,8 @@ impl Cutter {
         }
     }
 
-    fn push(&mut self, block: Block) -> Result<()> {
+    /// Takes the text of a block; gives its buffer back.
+    fn push(&mut self, block: Block) -> Result<Vec<u8>> {
         if block.source_bytes > 0 {
             self.source_bytes.push((block.file, block.source_bytes));
         }
@@ -252,7 +253,10 @@ impl Cutter {
         let before = self.rest.len();
         self.to_utf8.append(&block.text, end, &mut self.rest);
         self.came += (self.rest.len() - before) as u64;
-        if self.head.has_footer() { self.hold_footer_back() } else { Ok(()) }
+        if self.head.has_footer() {
+            self.hold_footer_back()?;
+        }
+        Ok(block.text)
     }
 
     /// Takes lines that may be the footer off `rest`.

@@ -84,7 +84,7 @@ impl Inflate {
         }
         macro_rules! next_turn {
             ($entry:ident) => {
-                if at > input_end || to > room_end {
+                if (at > input_end) | (to > room_end) {
                     break Ok(false);
                 }
                 refill!();
@@ -173,7 +173,7 @@ impl Inflate {
             }
             // SAFETY: within the room, as above.
             to = unsafe { to.add(length) };
-            if at > input_end || to > room_end {
+            if (at > input_end) | (to > room_end) {
                 break Ok(false);
             }
         };

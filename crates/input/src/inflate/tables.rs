@@ -25,13 +25,13 @@ pub const END: u32 = 1 << 13;
 /// Bits that look up a literal or length; longer codes need a second look-up.
 pub const LENGTH_BITS: usize = 11;
 /// Bits that look up a distance.
-pub const DISTANCE_BITS: usize = 8;
+pub const DISTANCE_BITS: usize = 9;
 /// Bits of the code that writes the lengths of the others.
 pub const PRECODE_BITS: usize = 7;
 /// Most entries of the tables with their subtables, for 288 and 32 symbols of at most 15 bits
 /// (`enough` of zlib).
 pub const LENGTH_ENTRIES: usize = 2342;
-const DISTANCE_ENTRIES: usize = 402;
+const DISTANCE_ENTRIES: usize = 594;
 
 /// Symbols of literals and lengths, and of distances.
 pub const LENGTH_SYMBOLS: usize = 288;
