@@ -27,7 +27,7 @@ use crate::sample::{Field, Records, SampleEnd, Split, line_len, split_as_loaded,
 use delimiter::{choose_split, usual_field_count};
 use encoding::{Converted, convert_sample};
 use formats::{choose_formats, given_formats};
-use shape::{Shape, find_shape, fit_header};
+use shape::{Shape, find_shape, fit_header, preamble};
 
 /// Bytes in which the delimiter is sought: several times over, so less than the whole sample.
 const SPLIT_SAMPLE_BYTES: usize = 128 << 10;
@@ -101,7 +101,8 @@ fn sniff_utf8(
     dialect.nulls = choose_nulls(&records, given, &mut evidence);
     dialect.formats = given_formats(given);
     if schema.is_none() {
-        dialect.formats = choose_formats(&records, fields, &dialect.nulls, given, &mut evidence);
+        let table = &records[preamble(&records, fields)..];
+        dialect.formats = choose_formats(table, fields, &dialect.nulls, given, &mut evidence);
     }
     let shape = find_shape(&records, &lines, fields, &dialect, given, end, schema, &mut evidence);
     let Shape { first, header_rows, trailing, columns } = shape;

@@ -250,3 +250,48 @@ proptest! {
         prop_assert_eq!(found, expected);
     }
 }
+
+/// Records as csv-core reads them.
+fn read_with_csv_core(text: &[u8]) -> Vec<Vec<String>> {
+    let mut reader = csv_core::Reader::new();
+    let (mut records, mut record, mut rest) = (Vec::new(), Vec::new(), text);
+    let (mut field, mut out) = (Vec::new(), [0; 64]);
+    loop {
+        let (result, read, written) = reader.read_field(rest, &mut out);
+        rest = &rest[read..];
+        field.extend_from_slice(&out[..written]);
+        match result {
+            csv_core::ReadFieldResult::Field { record_end } => {
+                record.push(String::from_utf8(std::mem::take(&mut field)).unwrap());
+                if record_end {
+                    records.push(std::mem::take(&mut record));
+                }
+            }
+            csv_core::ReadFieldResult::End => return records,
+            _ => {}
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(5000))]
+
+    /// What is accepted is read as csv-core reads it; docs/dialects.md tells what is not accepted.
+    #[test]
+    fn accepted_records_are_those_of_csv_core(
+        text in prop::collection::vec(prop::sample::select(b"ab,,\"\"\n\n\r ".to_vec()), 0..40),
+    ) {
+        let dialect = Dialect { line_end: LineEnd::Any, ..Dialect::default() };
+        let rules = dialect.record_rules(2);
+        let text = String::from_utf8(text).unwrap();
+        let ours = read_all(&text, &rules);
+        if ours.iter().any(|(_, fault)| *fault != Fault::None) {
+            return Ok(());
+        }
+        let blank = |fields: &Vec<String>| matches!(&fields[..], [field] if field.is_empty());
+        let ours: Vec<_> = ours.into_iter().map(|(f, _)| f).filter(|f| !blank(f)).collect();
+        let theirs: Vec<_> =
+            read_with_csv_core(text.as_bytes()).into_iter().filter(|f| !blank(f)).collect();
+        prop_assert_eq!(ours, theirs);
+    }
+}

@@ -76,7 +76,7 @@ pub(super) fn find_shape(
 }
 
 /// Records before the first that is full: those of a title, which has one field that says anything.
-fn preamble(records: &[Vec<Field<'_>>], fields: usize) -> usize {
+pub(super) fn preamble(records: &[Vec<Field<'_>>], fields: usize) -> usize {
     if fields < 3 {
         return 0;
     }

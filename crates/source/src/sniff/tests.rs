@@ -174,6 +174,12 @@ fn numbers_and_dates_are_read_where_they_can_only_be_of_one_form() {
     ] {
         check(&format!("a;b\n{rows}"), ';', Header::Present, &format!("a {expected}, b VARCHAR"));
     }
+    check(
+        "May;;\n;;\nname;amount;day\nAnn;1.234,50;31.12.2024\nBob;7,5;1.2.2024\n",
+        ';',
+        Header::Present,
+        "name VARCHAR, amount DECIMAL(18,2), day DATE",
+    );
     let found = sniff_whole("a;b\n1/5/2024;x\n2/5/2024;y\n");
     assert!(
         found.evidence.iter().any(|e| e.contains("%d/%m/%Y or %m/%d/%Y")),
