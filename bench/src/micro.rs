@@ -97,7 +97,9 @@ impl<'a> Lab<'a> {
         let columns: Vec<ColumnRules> = schema
             .columns()
             .iter()
-            .map(|c| ColumnRules {
+            .enumerate()
+            .map(|(field, c)| ColumnRules {
+                field,
                 origin: TypeOrigin::Declared,
                 data_type: c.data_type,
                 nullable: c.nullable,

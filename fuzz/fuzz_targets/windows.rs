@@ -167,10 +167,12 @@ impl Load<'_> {
             nullable: false,
             fields: self.dialect.field_rules(),
             origin: TypeOrigin::Declared,
+            field: 0,
         };
-        let column = |_| {
+        let column = |field| {
             let lexicon = Lexicon::new(Physical::Bytes);
-            ColumnParser::new(rules.clone(), ColumnPlan::PlainText, lexicon)
+            let rules = ColumnRules { field, ..rules.clone() };
+            ColumnParser::new(rules, ColumnPlan::PlainText, lexicon)
         };
         let columns = (0..self.columns).map(column).collect();
         ChunkParser::new(self.dialect.record_rules(self.columns), columns, || 0)

@@ -62,6 +62,13 @@ pub struct LoadArgs {
     /// Columns, as in 'a BIGINT NOT NULL, b DECIMAL(15,2)' [default: the table's, or inferred]
     #[arg(long, value_name = "LIST")]
     pub columns: Option<String>,
+    /// A field of the input, by its name in the header or its number, as a column; other columns are the
+    /// fields of their names, and other fields are not read; may be given several times
+    #[arg(long, value_name = "FIELD=COLUMN")]
+    pub map: Vec<String>,
+    /// Columns are the fields of their names, in any order; other fields are not read
+    #[arg(long)]
+    pub by_name: bool,
     /// What happens to a table that exists.
     #[command(flatten)]
     pub mode: ModeArgs,

@@ -28,6 +28,7 @@
 //! Invariant: no logic of storage or SQL is here.
 
 mod database;
+mod mapping;
 mod plan;
 
 pub use coload_format::{
@@ -46,4 +47,5 @@ pub use coload_source::{
 pub use coload_store::{LoadMode, Snapshot, Store};
 pub use coload_transform::EncodingPolicy;
 pub use database::Coload;
+pub use mapping::Mapping;
 pub use plan::{LoadPlan, LoadRequest, SAMPLE_BYTES, SchemaOrigin, plan_with, sniff_input};

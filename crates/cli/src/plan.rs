@@ -9,6 +9,8 @@ use coload_source::{
 };
 use coload_store::{LoadMode, Store};
 
+use crate::mapping::{Mapping, map_columns};
+
 /// Bytes of the first input that are looked at, if nothing else is asked for.
 pub const SAMPLE_BYTES: usize = 1 << 20;
 
@@ -23,6 +25,8 @@ pub struct LoadRequest {
     pub schema: Option<Schema>,
     /// What is known of how the text is written.
     pub dialect: GivenDialect,
+    /// Columns by name; by position if `None`.
+    pub mapping: Option<Mapping>,
     /// What happens to rows that are there.
     pub mode: LoadMode,
     /// Bytes of the first input that are looked at; more than it has is all of it.
@@ -37,6 +41,7 @@ impl LoadRequest {
             table: None,
             schema: None,
             dialect: GivenDialect::default(),
+            mapping: None,
             mode: LoadMode::Append,
             sample_bytes: SAMPLE_BYTES,
         }
@@ -112,8 +117,14 @@ pub fn plan_with(
     if schema.is_none() && end == SampleEnd::Whole && is_blank(&sample) {
         return Ok(None);
     }
-    let sniffed = sniff(name, &sample, end, &request.dialect, schema.as_ref())?;
+    let by_position = schema.as_ref().filter(|_| request.mapping.is_none());
+    let mut sniffed = sniff(name, &sample, end, &request.dialect, by_position)?;
+    let fields = match &request.mapping {
+        None => None,
+        Some(mapping) => map_columns(name, mapping, schema, &mut sniffed)?,
+    };
     let mut options = LoadOptions::new(inputs, table, sniffed.schema, sniffed.dialect);
+    options.fields = fields;
     options.mode = request.mode;
     options.stream = stream;
     options.inferred = (schema_from == SchemaOrigin::Inferred && !sniffed.forms.is_empty())

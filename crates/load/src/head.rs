@@ -29,7 +29,7 @@ impl Head {
             skip: dialect.skip,
             header_records: dialect.header_records(),
             footer: dialect.footer,
-            rules: dialect.record_rules(options.schema.len()),
+            rules: dialect.record_rules(options.field_count()),
         }
     }
 

@@ -36,8 +36,8 @@ pub use coload_link::WireCompression;
 pub use kinds::RejectKind;
 pub use opened::{OpenedStream, sample_end};
 pub use options::{
-    CHUNK_BYTES, CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, Confirm, FRAGMENTS_PER_PARTITION, LoadOptions,
-    MERGE_COLUMNS, Progress, ProgressCallback, RejectLimit, default_memory,
+    CHUNK_BYTES, CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, Confirm, FRAGMENTS_PER_PARTITION, FieldMap,
+    LoadOptions, MERGE_COLUMNS, Progress, ProgressCallback, RejectLimit, default_memory,
 };
 pub use reject_table::{check_reject_table, load_rejects};
 pub use remote::{

@@ -27,10 +27,10 @@ pub fn measure_columns(
     partition_rows: f64,
 ) -> Vec<ColumnCost> {
     let seen = look_at(rows.text);
-    let measure = |(i, (rules, plan)): (usize, (&ColumnRules, &ColumnPlan))| {
-        measure_column(rows, i, rules, plan, &seen, partition_rows).unwrap_or_default()
+    let measure = |(rules, plan): (&ColumnRules, &ColumnPlan)| {
+        measure_column(rows, rules, plan, &seen, partition_rows).unwrap_or_default()
     };
-    columns.iter().zip(plans).enumerate().map(measure).collect()
+    columns.iter().zip(plans).map(measure).collect()
 }
 
 fn look_at(text: &[u8]) -> Seen {
@@ -44,7 +44,6 @@ fn look_at(text: &[u8]) -> Seen {
 
 fn measure_column(
     rows: &Rows<'_>,
-    column: usize,
     rules: &ColumnRules,
     plan: &ColumnPlan,
     seen: &Seen,
@@ -63,9 +62,9 @@ fn measure_column(
         let mut bad = Vec::new();
         for first in (0..count).step_by(BLOCK_ROWS) {
             let part = rows.part(first, BLOCK_ROWS.min(count - first));
-            if parser.parse(&part, column, &seen, &mut bad).is_err() {
+            if parser.parse(&part, rules.field, &seen, &mut bad).is_err() {
                 parser.leave_codes();
-                parser.parse(&part, column, &seen, &mut bad).ok()?;
+                parser.parse(&part, rules.field, &seen, &mut bad).ok()?;
             }
         }
         let fragment = parser.finish(0).ok()?;

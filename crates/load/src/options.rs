@@ -98,6 +98,15 @@ pub type ProgressCallback = Arc<dyn Fn(&Progress) + Send + Sync>;
 /// Says whether a load may be published; may wait for what decides that.
 pub type Confirm = Arc<dyn Fn() -> Result<()> + Send + Sync>;
 
+/// Which fields of a record the columns are; the others are not read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldMap {
+    /// Fields of a record.
+    pub count: usize,
+    /// For each column its field, from 0.
+    pub of_column: Vec<usize>,
+}
+
 /// A load: inputs, table, and how.
 #[derive(Clone)]
 pub struct LoadOptions {
@@ -113,8 +122,10 @@ pub struct LoadOptions {
     pub confirm: Option<Confirm>,
     /// Table.
     pub table: String,
-    /// Columns, in the order of the fields.
+    /// Columns; in the order of the fields, unless `fields` says otherwise.
     pub schema: Schema,
+    /// Which fields the columns are.
+    pub fields: Option<FieldMap>,
     /// What the sample's fields have in common, if the types were inferred from it: then fields that
     /// do not fit make the types wider, and no record is rejected for them. A declared column rejects.
     pub inferred: Option<Vec<ColumnForms>>,
@@ -174,6 +185,7 @@ impl LoadOptions {
             confirm: None,
             table: table.into(),
             schema,
+            fields: None,
             inferred: None,
             dialect,
             mode: LoadMode::Append,
@@ -191,6 +203,16 @@ impl LoadOptions {
         }
     }
 
+    /// Fields of a record.
+    pub fn field_count(&self) -> usize {
+        self.fields.as_ref().map_or(self.schema.len(), |fields| fields.count)
+    }
+
+    /// The field of a column.
+    pub fn field_of(&self, column: usize) -> usize {
+        self.fields.as_ref().map_or(column, |fields| fields.of_column[column])
+    }
+
     /// Checks what does not depend on the inputs.
     pub(crate) fn check(&self) -> Result<()> {
         self.dialect.check()?;
@@ -198,6 +220,14 @@ impl LoadOptions {
             return Err(Error::Invalid(
                 "no input: name a file, a glob, or - for standard input".into(),
             ));
+        }
+        if let Some(FieldMap { count, of_column }) = &self.fields
+            && (of_column.len() != self.schema.len() || of_column.iter().any(|f| f >= count))
+        {
+            return Err(Error::Invalid(format!(
+                "{} columns are read from {of_column:?} of {count} fields",
+                self.schema.len()
+            )));
         }
         let at_least_one = [
             ("--threads", self.threads),

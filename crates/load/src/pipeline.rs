@@ -140,7 +140,7 @@ impl<'a> Pipeline<'a> {
                 None
             }
         };
-        let rules = options.dialect.record_rules(options.schema.len());
+        let rules = options.dialect.record_rules(options.field_count());
         let columns = column_rules(options);
         let physicals: Vec<Physical> = columns.iter().map(|c| c.data_type.physical()).collect();
         let kind = match output {
@@ -651,7 +651,9 @@ fn column_rules(options: &LoadOptions) -> Vec<ColumnRules> {
         .schema
         .columns()
         .iter()
-        .map(|c| ColumnRules {
+        .enumerate()
+        .map(|(column, c)| ColumnRules {
+            field: options.field_of(column),
             data_type: c.data_type,
             nullable: c.nullable,
             fields: fields.clone(),
@@ -662,8 +664,7 @@ fn column_rules(options: &LoadOptions) -> Vec<ColumnRules> {
 
 /// Plans the columns from a sample's records.
 pub fn plan_columns(rows: &coload_source::Rows<'_>, columns: &[ColumnRules]) -> Vec<ColumnPlan> {
-    let plan = |(i, c): (usize, &ColumnRules)| plan_column(rows, i, c.data_type);
-    columns.iter().enumerate().map(plan).collect()
+    columns.iter().map(|c| plan_column(rows, c.field, c.data_type)).collect()
 }
 
 /// Names and types, for messages about rejects.

@@ -59,7 +59,7 @@ impl Widening {
         Some(Widening {
             forms: options.inferred.clone()?,
             schema: options.schema.clone(),
-            rules: options.dialect.record_rules(options.schema.len()),
+            rules: options.dialect.record_rules(options.field_count()),
             fields: options.dialect.field_rules(),
             pass,
             noted: Vec::new(),

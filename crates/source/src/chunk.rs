@@ -325,23 +325,25 @@ impl ChunkParser {
             let block = rows.part(first, BLOCK_ROWS.min(rows.count - first));
             let bad_before = bad.len();
             let columns = self.columns.iter().enumerate();
-            let changing = columns.filter(|(_, p)| p.reads_changes()).map(|(column, _)| column);
+            let changing = columns.filter(|(_, p)| p.reads_changes()).map(|(_, p)| p.field());
             self.changes.collect(&block, changing);
             let mut slot = 0;
             for (column, parser) in self.columns.iter_mut().enumerate() {
+                let (field, bad_before) = (parser.field(), bad.len());
                 let parsed = if parser.reads_changes() {
                     slot += 1;
                     let changes = self.changes.of(slot - 1);
-                    parser.parse_changes(&block, column, seen, changes, &mut self.look_up, &mut bad)
+                    parser.parse_changes(&block, field, seen, changes, &mut self.look_up, &mut bad)
                 } else {
-                    parser.parse(&block, column, seen, &mut bad)
+                    parser.parse(&block, field, seen, &mut bad)
                 };
                 if parsed == Err(TooManyValues) {
                     parser.leave_codes();
                     self.plain_now.push(column);
-                    let again = parser.parse(&block, column, seen, &mut bad);
+                    let again = parser.parse(&block, field, seen, &mut bad);
                     debug_assert_eq!(again, Ok(()));
                 }
+                bad[bad_before..].iter_mut().for_each(|b| b.column = column);
             }
             for b in &mut bad[bad_before..] {
                 b.row += first;
@@ -360,11 +362,12 @@ impl ChunkParser {
             let places = places();
             for b in &bad {
                 let Place { line, offset } = places[b.row];
+                let parser = &self.columns[b.column];
                 self.rejects.push(RejectedRecord {
                     reason: BadRecord::Field { column: b.column, error: b.error },
                     line: self.lines + line,
                     offset,
-                    value: self.columns[b.column].shown(rows.field(b.row, b.column)),
+                    value: parser.shown(rows.field(b.row, parser.field())),
                     raw: raw_record(rows, b.row).to_vec(),
                 });
             }

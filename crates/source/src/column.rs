@@ -156,6 +156,11 @@ impl ColumnParser {
         self.lexicon.mark_stale();
     }
 
+    /// Which field of a record it is.
+    pub fn field(&self) -> usize {
+        self.rules.field
+    }
+
     /// Where the column stands.
     pub fn mark(&self) -> Mark {
         let values = match (&self.plan, self.rules.data_type.physical()) {

@@ -91,6 +91,8 @@ pub struct ColumnRules {
     pub fields: FieldRules,
     /// Who chose the type.
     pub origin: TypeOrigin,
+    /// Which field of a record it is.
+    pub field: usize,
 }
 
 impl ColumnRules {

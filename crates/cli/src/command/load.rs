@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use coload::{
     Coload, Dialect, EncodingPolicy, Error, LoadMode, LoadOptions, LoadPlan, LoadReport,
-    LoadRequest, SAMPLE_BYTES, Schema, SchemaOrigin, parse_columns, parse_create_table,
+    LoadRequest, Mapping, SAMPLE_BYTES, Schema, SchemaOrigin, parse_columns, parse_create_table,
 };
 use coload_format::ddl::column_sql;
 use coload_source::expand_inputs;
@@ -124,9 +124,18 @@ fn request(args: &LoadArgs) -> Done<LoadRequest> {
         table: args.table.clone(),
         schema: schema(args)?,
         dialect: given_dialect(&args.dialect),
+        mapping: mapping(args)?,
         mode: mode(&args.mode),
         sample_bytes: args.sample.unwrap_or(SAMPLE_BYTES),
     })
+}
+
+fn mapping(args: &LoadArgs) -> Done<Option<Mapping>> {
+    let mut mapping = Mapping::default();
+    for pair in &args.map {
+        mapping.add(pair).map_err(Failure::Usage)?;
+    }
+    Ok((args.by_name || !args.map.is_empty()).then_some(mapping))
 }
 
 fn schema(args: &LoadArgs) -> Done<Option<Schema>> {

@@ -10,6 +10,7 @@ mod dirty;
 mod dirty_model;
 mod dry_run;
 mod encodings;
+mod mapping;
 mod merge;
 mod model;
 mod pipeline;

@@ -119,8 +119,10 @@ pub fn rejects_file(rejects: &[Reject]) -> Vec<u8> {
 }
 
 fn rules(dialect: &Dialect, schema: &Schema, column: usize) -> ColumnRules {
+    let field = column;
     let column = &schema.columns()[column];
     ColumnRules {
+        field,
         origin: TypeOrigin::Declared,
         data_type: column.data_type,
         nullable: column.nullable,

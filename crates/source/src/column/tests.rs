@@ -19,6 +19,7 @@ fn read(
 ) -> (Page, Vec<BadField>) {
     let rules = ColumnRules {
         origin: TypeOrigin::Declared,
+        field: 0,
         data_type,
         nullable: true,
         fields: FieldRules {

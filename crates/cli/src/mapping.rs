@@ -1,0 +1,116 @@
+//! Columns of a table from fields of the input by name.
+
+use coload_format::{Column, Error, Result, Schema};
+use coload_load::FieldMap;
+use coload_source::Sniffed;
+
+/// Which fields become which columns: those of the same name, but for those that are named.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Mapping {
+    /// A field, by its name in the header or its number from 1, and the name of its column.
+    pub pairs: Vec<(String, String)>,
+}
+
+impl Mapping {
+    /// Adds `field=column`.
+    ///
+    /// # Errors
+    /// `Invalid` when it is not of that form.
+    pub fn add(&mut self, text: &str) -> Result<()> {
+        match text.rsplit_once('=') {
+            Some((field, column)) if !field.is_empty() && !column.is_empty() => {
+                self.pairs.push((field.to_owned(), column.to_owned()));
+                Ok(())
+            }
+            _ => Err(Error::Invalid(format!(
+                "--map \"{text}\": expected FIELD=COLUMN, as in --map 'Customer No=customer_id' or --map \
+                 3=customer_id"
+            ))),
+        }
+    }
+}
+
+/// Finds the field of each column. Without a table the columns are those of the input, renamed.
+///
+/// # Errors
+/// `Invalid` when a field or a column is not there.
+pub fn map_columns(
+    name: &str,
+    mapping: &Mapping,
+    table: Option<Schema>,
+    sniffed: &mut Sniffed,
+) -> Result<Option<FieldMap>> {
+    let input = sniffed.schema.clone();
+    let named = mapping
+        .pairs
+        .iter()
+        .map(|(field, column)| Ok((find_field(name, &input, field)?, column.as_str())))
+        .collect::<Result<Vec<_>>>()?;
+    let Some(schema) = table else {
+        sniffed.schema = rename(&input, &named)?;
+        return Ok(None);
+    };
+    let of_column = schema
+        .columns()
+        .iter()
+        .map(|column| find_source(name, &input, &named, column))
+        .collect::<Result<Vec<_>>>()?;
+    for (_, column) in &named {
+        if schema.position(column).is_none() {
+            return Err(Error::Invalid(format!(
+                "--map: the table has no column {column}; it has {}",
+                names(&schema)
+            )));
+        }
+    }
+    let count = input.len();
+    let ignored: Vec<&str> = (0..count)
+        .filter(|field| !of_column.contains(field))
+        .map(|field| input.columns()[field].name.as_str())
+        .collect();
+    if !ignored.is_empty() {
+        sniffed.evidence.push(format!("fields that are not read: {}", ignored.join(", ")));
+    }
+    sniffed.schema = schema;
+    Ok(Some(FieldMap { count, of_column }))
+}
+
+/// A field by its name, else by its number from 1.
+fn find_field(name: &str, input: &Schema, field: &str) -> Result<usize> {
+    let number = field.parse::<usize>().ok().filter(|n| (1..=input.len()).contains(n));
+    input.position(field).or(number.map(|n| n - 1)).ok_or_else(|| {
+        Error::Invalid(format!("--map: {name} has no field {field}; it has {}", names(input)))
+    })
+}
+
+/// The field of a column: what the user named, else that of its name.
+fn find_source(
+    name: &str,
+    input: &Schema,
+    named: &[(usize, &str)],
+    column: &Column,
+) -> Result<usize> {
+    let given = named.iter().find(|(_, target)| target.eq_ignore_ascii_case(&column.name));
+    match given.map(|(field, _)| *field).or_else(|| input.position(&column.name)) {
+        Some(field) => Ok(field),
+        None => Err(Error::Invalid(format!(
+            "{name} has no field for column {}; it has {} (try --map FIELD={})",
+            column.name,
+            names(input),
+            column.name
+        ))),
+    }
+}
+
+fn rename(input: &Schema, named: &[(usize, &str)]) -> Result<Schema> {
+    let mut columns = input.columns().to_vec();
+    for (field, target) in named {
+        (*target).clone_into(&mut columns[*field].name);
+    }
+    Schema::new(columns)
+}
+
+fn names(schema: &Schema) -> String {
+    let names: Vec<&str> = schema.columns().iter().map(|c| c.name.as_str()).collect();
+    names.join(", ")
+}
