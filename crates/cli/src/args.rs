@@ -1,5 +1,7 @@
 //! The command line.
 
+#[cfg(feature = "sql")]
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -26,8 +28,16 @@ pub enum Command {
     /// Exit status: 0 loaded, 1 failed and the store is as it was, 2 wrong usage.
     Load(Box<LoadArgs>),
     #[cfg(feature = "sql")]
-    /// Query a store: statements, a script on standard input, or a shell.
+    /// Query a store or a server: statements, a script on standard input, or a shell.
     Sql(SqlArgs),
+    #[cfg(feature = "sql")]
+    /// Serve a store to other programs: Arrow Flight SQL, for ADBC, JDBC and `coload sql`.
+    ///
+    /// Ends at Ctrl-C or SIGTERM, when the statements that run are done; at the second one, at once.
+    Serve(Box<ServeArgs>),
+    #[cfg(feature = "sql")]
+    /// Print the hash of a password, which is read from standard input, for `serve --users`.
+    HashPassword,
     /// Find out dialect and columns of a file, and say why.
     Sniff(Box<SniffArgs>),
     /// Show tables, versions, segments, columns, encodings, sizes and loads of a store.
@@ -211,9 +221,12 @@ pub struct PipelineArgs {
 /// Flags of `sql`.
 #[derive(Debug, Args)]
 pub struct SqlArgs {
-    /// Directory of the store
+    /// Directory of the store, or a server: coload://[user@]host:port, coloads:// with TLS
     #[arg(long, value_name = "STORE")]
-    pub store: PathBuf,
+    pub store: String,
+    /// Who asks a server.
+    #[command(flatten)]
+    pub credentials: CredentialArgs,
     /// Statements to run; may be given several times
     #[arg(short, long = "command", value_name = "QUERY")]
     pub commands: Vec<String>,
@@ -243,6 +256,123 @@ pub struct SniffArgs {
     /// Form of the answer
     #[arg(long, value_name = "FORM", default_value = "text")]
     pub output: SniffForm,
+}
+
+#[cfg(feature = "sql")]
+/// Who a client of a server is, and whom it trusts.
+#[derive(Debug, Args)]
+pub struct CredentialArgs {
+    /// Password of the user in the address [default: asked for]
+    #[arg(long, env = "COLOAD_PASSWORD", hide_env_values = true, value_name = "TEXT")]
+    #[arg(help_heading = "Server")]
+    pub password: Option<String>,
+    /// Token in place of a user and password
+    #[arg(long, env = "COLOAD_TOKEN", hide_env_values = true, value_name = "TEXT")]
+    #[arg(help_heading = "Server")]
+    pub token: Option<String>,
+    /// Root of the server's certificate, PEM [default: those of the system]
+    #[arg(long, env = "COLOAD_TLS_CA", value_name = "FILE", help_heading = "Server")]
+    pub tls_ca: Option<PathBuf>,
+    /// Certificate of this client, PEM
+    #[arg(long, value_name = "FILE", requires = "tls_key", help_heading = "Server")]
+    pub tls_certificate: Option<PathBuf>,
+    /// Its key, PEM
+    #[arg(long, value_name = "FILE", requires = "tls_certificate", help_heading = "Server")]
+    pub tls_key: Option<PathBuf>,
+}
+
+#[cfg(feature = "sql")]
+/// Flags of `serve`.
+#[derive(Debug, Args)]
+pub struct ServeArgs {
+    /// Directory of the store; made if absent
+    #[arg(long, value_name = "DIR")]
+    pub store: PathBuf,
+    /// Address and port; port 0 takes a free one
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8470")]
+    pub listen: SocketAddr,
+    /// File of users: lines of name, hash of the password, rights such as read:* load:orders.
+    /// COLOAD_USERS may hold the lines themselves
+    #[arg(long, value_name = "FILE")]
+    pub users: Option<PathBuf>,
+    /// Certificate of the server, PEM
+    #[arg(long, value_name = "FILE", requires = "tls_key", help_heading = "TLS")]
+    pub tls_certificate: Option<PathBuf>,
+    /// Its key, PEM
+    #[arg(long, value_name = "FILE", requires = "tls_certificate", help_heading = "TLS")]
+    pub tls_key: Option<PathBuf>,
+    /// Root of the certificates that clients must have, PEM; without it they need none
+    #[arg(long, value_name = "FILE", requires = "tls_certificate", help_heading = "TLS")]
+    pub tls_client_ca: Option<PathBuf>,
+    /// Serve other machines without users or TLS
+    #[arg(long)]
+    pub insecure: bool,
+    /// Address and port where Prometheus reads /metrics
+    #[arg(long, value_name = "ADDR")]
+    pub metrics: Option<SocketAddr>,
+    /// Form of the log on standard error
+    #[arg(long, value_name = "FORM", default_value = "text")]
+    pub log: LogForm,
+    /// Least severe lines of the log
+    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    pub log_level: LogLevel,
+    /// Threads of statements [default: all of the machine]
+    #[arg(long, value_name = "N", value_parser = at_least_one, help_heading = "Limits")]
+    pub threads: Option<usize>,
+    /// Most memory of all statements, such as 1GiB [default: a quarter of the machine's]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Limits")]
+    pub memory: Option<usize>,
+    /// Most connections; more are closed at once
+    #[arg(long, value_name = "N", default_value = "256", value_parser = at_least_one)]
+    #[arg(help_heading = "Limits")]
+    pub max_connections: usize,
+    /// Most statements at once; more wait
+    #[arg(long, value_name = "N", default_value = "64", value_parser = at_least_one)]
+    #[arg(help_heading = "Limits")]
+    pub max_statements: usize,
+    /// Largest message that a client may send
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = parse_size)]
+    #[arg(help_heading = "Limits")]
+    pub max_message: usize,
+    /// Cores that loads from other machines may use, a part of one too [default: all]
+    #[arg(long, value_name = "CORES", value_parser = cores, help_heading = "Loads")]
+    pub load_cpu: Option<f64>,
+    /// Most memory of these loads [default: a quarter of the machine's]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Loads")]
+    pub load_memory: Option<usize>,
+    /// Columns that one of them merges at once [default: 2]
+    #[arg(long, value_name = "N", value_parser = at_least_one, help_heading = "Loads")]
+    pub merge_columns: Option<usize>,
+    /// Verify what loads send, and drop it: to measure the rest
+    #[arg(long, help_heading = "Loads")]
+    pub discard: bool,
+    /// Seconds that statements may take after the server was asked to stop
+    #[arg(long, value_name = "SECONDS", default_value = "30", help_heading = "Limits")]
+    pub grace: u64,
+}
+
+#[cfg(feature = "sql")]
+/// Form of a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LogForm {
+    /// For people
+    Text,
+    /// A JSON object a line
+    Json,
+}
+
+#[cfg(feature = "sql")]
+/// How severe a line of the log is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LogLevel {
+    /// What failed for good
+    Error,
+    /// What failed
+    Warn,
+    /// Statements too
+    Info,
+    /// What libraries tell too
+    Debug,
 }
 
 /// Flags of `inspect`.
@@ -453,6 +583,14 @@ fn chunk_size(text: &str) -> Result<usize, String> {
     match range.contains(&bytes) {
         true => Ok(bytes),
         false => Err(format!("expected {} bytes to {} bytes", range.start(), range.end())),
+    }
+}
+
+#[cfg(feature = "sql")]
+fn cores(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(cores) if (0.01..=4096.0).contains(&cores) => Ok(cores),
+        _ => Err("expected a number from 0.01 to 4096".to_owned()),
     }
 }
 

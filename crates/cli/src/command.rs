@@ -7,6 +7,8 @@ pub mod inspect;
 pub mod load;
 pub mod load_remote;
 pub mod loads;
+#[cfg(feature = "sql")]
+pub mod serve;
 pub mod sniff;
 #[cfg(feature = "sql")]
 pub mod sql;

@@ -29,6 +29,10 @@ fn main() -> ExitCode {
         Command::Sniff(args) => command::sniff::run(&args),
         Command::Export(args) => command::export::run(&args),
         Command::Loads(args) => command::loads::run(&args),
+        #[cfg(feature = "sql")]
+        Command::Serve(args) => command::serve::run(&args),
+        #[cfg(feature = "sql")]
+        Command::HashPassword => command::serve::hash_password(),
         Command::Inspect(args) => command::inspect::run(&args),
         #[cfg(feature = "sql")]
         Command::Demo(args) => command::demo::run(&args),

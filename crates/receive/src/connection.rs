@@ -12,7 +12,7 @@ use coload_load::wire::{
 use coload_store::LoadId;
 
 use crate::active::Active;
-use crate::loads::{Begun, Inner, Permission};
+use crate::loads::{Begun, Inner, Need, Permission};
 use crate::lock;
 use crate::whole::Whole;
 
@@ -60,7 +60,7 @@ impl Connection {
         let mut reader = ByteReader::new(&message.bytes);
         check_version(reader.u8()?)?;
         let description = LoadDescription::decode(reader.take(reader.remaining())?)?;
-        (self.permission)(&description.table)?;
+        (self.permission)(&description.table, Need::of(description.mode))?;
         let (loads, slot, to) = (Arc::clone(&self.loads), Arc::clone(&self.load), replies.clone());
         let whole_slot = Arc::clone(&self.whole);
         self.answer(replies, move || match loads.begin(description, &to)? {
@@ -102,6 +102,13 @@ fn read_id(bytes: &[u8]) -> Result<LoadId> {
     Ok(id)
 }
 
+/// The loads of tables that the client may know of.
+fn seen_loads(loads: &Inner, permission: &Permission) -> Result<Message> {
+    let mut statuses = loads.list()?;
+    statuses.retain(|status| permission(&status.table, Need::See).is_ok());
+    Ok(Message::new(LOADS, write_statuses(&statuses)))
+}
+
 impl Handler for Connection {
     fn message(&self, message: Message, credit: Credit, replies: &Replies) -> Result<()> {
         match message.kind {
@@ -109,12 +116,12 @@ impl Handler for Connection {
             JOIN => {
                 let join = Join::decode(&message.bytes)?;
                 if let Some(whole) = self.loads.find_whole(join.id) {
-                    (self.permission)(&whole.description.table)?;
+                    (self.permission)(&whole.description.table, Need::of(whole.description.mode))?;
                     *lock(&self.whole) = Some(whole);
                     return Ok(());
                 }
                 let load = self.loads.find(join.id)?;
-                (self.permission)(&load.description.table)?;
+                (self.permission)(&load.description.table, Need::of(load.description.mode))?;
                 load.join(join.attempt, replies)?;
                 *lock(&self.load) = Some((load, join.attempt));
             }
@@ -150,23 +157,21 @@ impl Handler for Connection {
                 });
             }
             LIST => {
-                let loads = Arc::clone(&self.loads);
-                self.answer(replies, move || {
-                    Ok(Some(Message::new(LOADS, write_statuses(&loads.list()?))))
-                });
+                let (loads, permission) = (Arc::clone(&self.loads), Arc::clone(&self.permission));
+                self.answer(replies, move || seen_loads(&loads, &permission).map(Some));
             }
             ABORT => {
                 let id = read_id(&message.bytes)?;
                 let (loads, permission) = (Arc::clone(&self.loads), Arc::clone(&self.permission));
                 self.answer(replies, move || {
-                    permission(&loads.table_of(id)?)?;
+                    permission(&loads.table_of(id)?, Need::Add)?;
                     loads.abort(id)?;
-                    Ok(Some(Message::new(LOADS, write_statuses(&loads.list()?))))
+                    seen_loads(&loads, &permission).map(Some)
                 });
             }
             DESCRIBE => {
                 let table = String::from_utf8_lossy(&message.bytes).into_owned();
-                (self.permission)(&table)?;
+                (self.permission)(&table, Need::See)?;
                 let loads = Arc::clone(&self.loads);
                 self.answer(replies, move || {
                     Ok(Some(Message::new(TABLE, loads.describe(&table)?.into_bytes())))

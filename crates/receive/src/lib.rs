@@ -20,7 +20,7 @@ mod pool;
 mod service;
 mod whole;
 
-pub use loads::{Loads, Permission};
+pub use loads::{Loads, Need, Permission};
 pub use options::{EXPIRE, Keep, MERGE_COLUMNS, QueryGauge, QueryLoad, ReceiveOptions};
 pub use service::{listen, serve_loads};
 

@@ -33,8 +33,26 @@ const WINDOW_BYTES: u64 = 8 << 20;
 /// Window when memory is short.
 const WINDOW_BYTES_MIN: u64 = 1 << 20;
 
-/// Says whether somebody may load into a table.
-pub type Permission = Arc<dyn Fn(&str) -> Result<()> + Send + Sync>;
+/// What a client wants of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    /// To know its columns and loads.
+    See,
+    /// To add rows, or make it.
+    Add,
+    /// To put rows in place of those that are there.
+    Replace,
+}
+
+impl Need {
+    /// What a load of a mode needs.
+    pub(crate) fn of(mode: LoadMode) -> Self {
+        if mode == LoadMode::Replace { Need::Replace } else { Need::Add }
+    }
+}
+
+/// Says whether somebody may have what he needs of a table.
+pub type Permission = Arc<dyn Fn(&str, Need) -> Result<()> + Send + Sync>;
 
 /// The loads of a store that arrive over the network. Clones share them.
 ///
@@ -44,7 +62,7 @@ pub type Permission = Arc<dyn Fn(&str) -> Result<()> + Send + Sync>;
 /// ```text
 /// let loads = Loads::open(store, ReceiveOptions::default())?;
 /// // in do_exchange, after looking at the first message, which must be passed on too:
-/// let answers = loads.exchange(stream, Arc::new(move |table| user.may_load(table)));
+/// let answers = loads.exchange(stream, Arc::new(move |table, need| user.may(table, need)));
 /// Ok(Response::new(answers))
 /// ```
 #[derive(Debug, Clone)]

@@ -9,6 +9,8 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{CatalogProvider, CatalogProviderList, SchemaProvider, TableProvider};
 use datafusion::error::Result;
 
+use crate::error::to_datafusion;
+use crate::rights::{Rights, Role};
 use crate::table::StoreTable;
 use crate::types::arrow_schema;
 
@@ -44,16 +46,26 @@ impl ArrowSchemas {
     }
 }
 
-/// The tables of a snapshot, at each of the three levels that DataFusion asks.
+/// A table beside those of the snapshot: rows of parameters, under a name that no statement can say.
+pub(crate) type ExtraTable = (String, Arc<dyn TableProvider>);
+
+/// The tables of a snapshot that a caller may read, at each of the three levels that DataFusion asks.
 #[derive(Debug, Clone)]
 pub(crate) struct SnapshotCatalog {
     snapshot: Snapshot,
     schemas: Arc<ArrowSchemas>,
+    rights: Rights,
+    extra: Option<ExtraTable>,
 }
 
 impl SnapshotCatalog {
-    pub fn new(snapshot: Snapshot, schemas: Arc<ArrowSchemas>) -> Self {
-        SnapshotCatalog { snapshot, schemas }
+    pub fn new(
+        snapshot: Snapshot,
+        schemas: Arc<ArrowSchemas>,
+        rights: Rights,
+        extra: Option<ExtraTable>,
+    ) -> Self {
+        SnapshotCatalog { snapshot, schemas, rights, extra }
     }
 
     fn find(&self, name: &str) -> Option<StoreTable> {
@@ -96,14 +108,20 @@ impl CatalogProvider for SnapshotCatalog {
 #[async_trait]
 impl SchemaProvider for SnapshotCatalog {
     fn table_names(&self) -> Vec<String> {
-        self.snapshot.tables().iter().map(|t| t.name.clone()).collect()
+        let seen = |name: &&String| self.rights.may_read(name);
+        self.snapshot.tables().iter().map(|t| &t.name).filter(seen).cloned().collect()
     }
 
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        if let Some((_, extra)) = self.extra.as_ref().filter(|(known, _)| known == name) {
+            return Ok(Some(Arc::clone(extra)));
+        }
+        // Said of names that do not exist too, so that the answer does not tell which do.
+        self.rights.require(Role::Read, name).map_err(to_datafusion)?;
         Ok(self.find(name).map(|t| Arc::new(t) as _))
     }
 
     fn table_exist(&self, name: &str) -> bool {
-        self.snapshot.table(name).is_some()
+        self.snapshot.table(name).is_some() && self.rights.may_read(name)
     }
 }

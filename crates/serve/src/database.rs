@@ -8,19 +8,21 @@ use coload_store::{Snapshot, Store};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::execution::SendableRecordBatchStream;
-use datafusion::execution::memory_pool::FairSpillPool;
+use datafusion::execution::memory_pool::{FairSpillPool, MemoryPool};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::optimizer::{Analyzer, AnalyzerRule};
 use datafusion::prelude::SessionConfig;
 use futures::TryStreamExt;
 use tokio::runtime::{Builder, Runtime};
+use tokio::task::JoinHandle;
 
 use crate::aggregate::optimizer_rules;
-use crate::catalog::{ArrowSchemas, CATALOG, SCHEMA, SnapshotCatalog};
+use crate::catalog::{ArrowSchemas, CATALOG, ExtraTable, SCHEMA, SnapshotCatalog};
 use crate::error::from_datafusion;
 use crate::floats::FloatLiterals;
-use crate::statement;
+use crate::rights::Rights;
+use crate::statement::{self, Parameters, Planned};
 
 /// What a database may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -151,7 +153,21 @@ impl Database {
     /// # Errors
     /// `Invalid` when it is not SQL, names what does not exist, or is not supported.
     pub async fn sql(&self, text: &str) -> Result<Answer> {
-        statement::run(self, text).await
+        self.plan(&Rights::all(), text, Parameters::default()).await?.run(self).await
+    }
+
+    /// Looks at one statement of a caller: what it answers and which parameters it has. Must be
+    /// called within a tokio runtime.
+    ///
+    /// # Errors
+    /// As [`Self::sql`]; `Refused` when the caller has no right to it.
+    pub async fn plan(
+        &self,
+        rights: &Rights,
+        text: &str,
+        parameters: Parameters,
+    ) -> Result<Planned> {
+        statement::plan(self, rights, text, parameters).await
     }
 
     /// Runs one statement on the database's own threads and waits for all rows.
@@ -163,6 +179,18 @@ impl Database {
     /// When called within a tokio runtime.
     pub fn query(&self, text: &str) -> Result<Vec<RecordBatch>> {
         self.block_on(async { self.sql(text).await?.collect().await })
+    }
+
+    /// Starts a future, such as one over [`Self::sql`], on the database's own threads.
+    pub fn spawn<T: Send + 'static>(
+        &self,
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> JoinHandle<T> {
+        match &self.inner.runtime {
+            Some(runtime) => runtime.spawn(future),
+            // Only `drop` takes the runtime, and nobody can call then.
+            None => tokio::spawn(future),
+        }
     }
 
     /// Runs a future, such as one over [`Self::sql`], on the database's own threads.
@@ -177,9 +205,20 @@ impl Database {
         }
     }
 
-    /// A session that sees one snapshot.
-    pub(crate) fn session_of(&self, snapshot: &Snapshot) -> SessionState {
-        let catalog = SnapshotCatalog::new(snapshot.clone(), Arc::clone(&self.inner.schemas));
+    /// What all statements may hold together.
+    pub(crate) fn memory_pool(&self) -> Arc<dyn MemoryPool> {
+        Arc::clone(&self.inner.session.runtime_env().memory_pool)
+    }
+
+    /// A session that sees of one snapshot what a caller may see.
+    pub(crate) fn session_of(
+        &self,
+        snapshot: &Snapshot,
+        rights: &Rights,
+        extra: Option<ExtraTable>,
+    ) -> SessionState {
+        let schemas = Arc::clone(&self.inner.schemas);
+        let catalog = SnapshotCatalog::new(snapshot.clone(), schemas, rights.clone(), extra);
         let mut session = self.inner.session.clone();
         session.register_catalog_list(Arc::new(catalog));
         session.mark_start_execution();

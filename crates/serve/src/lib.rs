@@ -18,10 +18,13 @@ mod decode;
 mod error;
 mod export;
 mod filter;
+mod flight;
 mod floats;
 mod like;
 mod literal;
 pub mod output;
+mod remote;
+mod rights;
 mod rows;
 mod scan;
 mod scan_stream;
@@ -34,9 +37,15 @@ mod write;
 
 pub use aggregate::AggregateOnCodesExec;
 pub use catalog::{CATALOG, SCHEMA};
+pub use coload_receive::{Keep, ReceiveOptions};
 pub use database::{Answer, Database, DatabaseOptions};
 pub use datafusion::arrow;
+pub use flight::{Metrics, ServeOptions, Server, TlsFiles, Users, hash_password};
+pub use remote::{Address, Credentials, Remote};
+pub use rights::{Grant, Rights, Role};
 pub use scan::StoreScanExec;
-pub use statement::{Statements, parse_columns, parse_create_table, split_statements};
+pub use statement::{
+    Parameters, Planned, Statements, parse_columns, parse_create_table, split_statements,
+};
 pub use table::StoreTable;
 pub use types::{arrow_schema, arrow_type, sql_type};

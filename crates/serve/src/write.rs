@@ -1,21 +1,29 @@
 //! Rows of SQL statements into segments: batches are checked, cut into fragments and compressed, as
 //! those of a load are.
 //!
-//! Memory: a partition's fragments, at most [`RowWriter`]'s share of the budget, and their pages
-//! while they are written.
+//! Memory: a partition's fragments, at most a share of the budget, and their pages while they are
+//! written. It is taken from what statements may hold together; where that is used up, segments become
+//! smaller.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use coload_format::{ColumnIndex, Error, Physical, Result, Schema};
+use coload_load::merge_small;
 use coload_store::{
-    FinishedColumn, LoadDir, LoadKind, LoadRecord, LoadTarget, SegmentEntry, SegmentWriter, Store,
+    FinishedColumn, LoadDir, LoadKind, LoadRecord, LoadTarget, SegmentEntry, SegmentWriter,
     column_stats,
 };
 use coload_transform::{
     EncodingPolicy, Fragment, PartitionColumn, compress_column, sort_temporaries,
 };
 use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::error::DataFusionError;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use futures::{Stream, TryStreamExt};
+use tokio::runtime::{Handle, RuntimeFlavor};
 
+use crate::database::Database;
+use crate::error::from_datafusion;
 use crate::rows::ColumnRows;
 
 /// Rows of a fragment.
@@ -23,33 +31,69 @@ const FRAGMENT_ROWS: usize = 1 << 16;
 /// Fragments of a segment.
 const FRAGMENTS_MAX: usize = 50;
 
+/// Share of a database's memory that one writing statement may hold.
+const WRITER_SHARE: usize = 4;
+
+/// Held even when other statements leave no memory, so that segments do not become tiny.
+const HELD_ALWAYS_BYTES: usize = 4 << 20;
+
+/// Writes a stream of rows whose columns are the target's, publishes them, and merges small segments.
+///
+/// # Errors
+/// `Invalid` when a value does not fit its column or the table changed meanwhile.
+pub(crate) async fn write_rows(
+    database: &Database,
+    target: LoadTarget,
+    kind: LoadKind,
+    mut rows: impl Stream<Item = std::result::Result<RecordBatch, DataFusionError>> + Unpin,
+) -> Result<u64> {
+    let mut writer = RowWriter::begin(database, target)?;
+    while let Some(batch) = rows.try_next().await.map_err(from_datafusion)? {
+        blocking(|| writer.append(&batch))?;
+    }
+    blocking(|| writer.publish_and_merge(database, kind))
+}
+
+/// Runs what computes or waits for the disk. On a runtime of several threads the others go on with
+/// what this one had to do.
+fn blocking<T>(work: impl FnOnce() -> T) -> T {
+    match Handle::try_current().map(|handle| handle.runtime_flavor()) {
+        Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
+        _ => work(),
+    }
+}
+
 /// Writes the rows of one statement; nothing is seen of them until [`Self::publish`].
 pub(crate) struct RowWriter {
     load: LoadDir,
+    table: String,
     schema: Schema,
     columns: Vec<ColumnRows>,
     fragments: Vec<Fragment>,
     fragment_bytes: usize,
     bytes_max: usize,
+    reservation: MemoryReservation,
     segments: Vec<SegmentEntry>,
     started_us: i64,
 }
 
 impl RowWriter {
-    /// Begins; holds about `memory` bytes at most.
+    /// Begins; what it holds counts as memory of the database.
     ///
     /// # Errors
     /// `Invalid` when the table does not fit the target.
-    pub fn begin(store: &Store, target: LoadTarget, memory: usize) -> Result<Self> {
+    pub fn begin(database: &Database, target: LoadTarget) -> Result<Self> {
         let schema = target.schema.clone();
         Ok(RowWriter {
-            load: store.begin_load(target)?,
+            table: target.name.clone(),
+            load: database.store().begin_load(target)?,
             columns: schema.columns().iter().map(ColumnRows::new).collect(),
             schema,
             fragments: Vec::new(),
             fragment_bytes: 0,
             // Fragments, and as much again for pages being made and the batches that come.
-            bytes_max: memory / 3,
+            bytes_max: database.options().memory / WRITER_SHARE / 3,
+            reservation: MemoryConsumer::new("rows to write").register(&database.memory_pool()),
             segments: Vec::new(),
             started_us: now_us(),
         })
@@ -70,11 +114,13 @@ impl RowWriter {
             }
             start += count;
             let held: usize = self.columns.iter().map(ColumnRows::bytes).sum();
-            if count == room || held + self.fragment_bytes > self.bytes_max {
+            let is_full = !self.reserve(held + self.fragment_bytes);
+            if count == room || is_full {
                 self.end_fragment();
             }
-            if self.fragments.len() >= FRAGMENTS_MAX || self.fragment_bytes > self.bytes_max {
+            if self.fragments.len() >= FRAGMENTS_MAX || is_full {
                 self.end_segment()?;
+                self.reservation.free();
             }
         }
         Ok(())
@@ -94,6 +140,27 @@ impl RowWriter {
         let rows = record.rows;
         self.load.publish(self.segments, record)?;
         Ok(rows)
+    }
+
+    /// Makes the rows visible, then merges small segments of the table.
+    ///
+    /// # Errors
+    /// As [`Self::publish`].
+    pub fn publish_and_merge(self, database: &Database, kind: LoadKind) -> Result<u64> {
+        let table = self.table.clone();
+        let rows = self.publish(kind)?;
+        // The rows are published: whatever becomes of the merge, the statement has not failed. What
+        // it could not read or write, the next statement that needs it says.
+        let _ = merge_small(database.store(), &table);
+        Ok(rows)
+    }
+
+    /// Takes so much of what statements may hold together; `false` when that is too much, and what is
+    /// held should be written.
+    fn reserve(&mut self, bytes: usize) -> bool {
+        // As much again for pages that are made of them.
+        let is_granted = self.reservation.try_resize(2 * bytes).is_ok();
+        bytes <= HELD_ALWAYS_BYTES || (is_granted && bytes <= self.bytes_max)
     }
 
     fn end_fragment(&mut self) {

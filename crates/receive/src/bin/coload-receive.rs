@@ -67,7 +67,7 @@ fn run() -> Result<()> {
         let mut out = std::io::stdout();
         let told = writeln!(out, "listening on {bound}").and_then(|()| out.flush());
         told.map_err(|e| Error::Unavailable(format!("cannot print: {e}")))?;
-        serve_loads(listener, loads, Arc::new(|_| Ok(()))).await
+        serve_loads(listener, loads, Arc::new(|_, _| Ok(()))).await
     })
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use coload_format::{Error, Plain, Value, parse_columns};
 use coload_input::expand_inputs;
 use coload_load::{LoadOptions, RemoteOptions};
-use coload_receive::{Loads, Permission, ReceiveOptions, listen, serve_loads};
+use coload_receive::{Loads, Need, Permission, ReceiveOptions, listen, serve_loads};
 use coload_source::Dialect;
 use coload_store::Store;
 
@@ -26,12 +26,13 @@ pub struct Server {
 impl Server {
     /// Starts a server on a store, where everybody may load.
     pub fn start(path: &Path, options: ReceiveOptions) -> Self {
-        Server::start_with(path, options, Arc::new(|_| Ok(())))
+        Server::start_with(path, options, Arc::new(|_, _| Ok(())))
     }
 
     /// Starts a server where nobody may load.
     pub fn refusing(path: &Path) -> Self {
-        let refuse = |table: &str| Err(Error::Refused(format!("ann may not load into {table}")));
+        let refuse =
+            |table: &str, _: Need| Err(Error::Refused(format!("ann may not load into {table}")));
         Server::start_with(path, ReceiveOptions::default(), Arc::new(refuse))
     }
 

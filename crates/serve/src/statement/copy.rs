@@ -20,6 +20,7 @@ use crate::Answer;
 use crate::database::Database;
 use crate::error::from_datafusion;
 use crate::export::{CsvOptions, Export, ParquetOptions};
+use crate::rights::{Rights, Role};
 
 /// A COPY statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,10 +105,12 @@ fn read_option(parser: &mut Parser<'_>) -> std::result::Result<(String, String),
 }
 
 /// Runs a COPY.
-pub(crate) async fn run(database: &Database, copy: Copy) -> Result<Answer> {
+pub(crate) async fn run(database: &Database, rights: &Rights, copy: Copy) -> Result<Answer> {
+    // It can write wherever the process can.
+    rights.require_everywhere(Role::Admin, "COPY TO a file of the server")?;
     let export = export(&copy)?;
     let snapshot = database.store().snapshot()?;
-    let session = database.session_of(&snapshot);
+    let session = database.session_of(&snapshot, rights, None);
     let statement = super::parse(&session, &copy.query, &snapshot)?;
     let plan = session.statement_to_plan(statement).await.map_err(from_datafusion)?;
     let mut rows = stream(&session, &plan).await?;

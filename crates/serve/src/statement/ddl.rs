@@ -1,4 +1,6 @@
 //! CREATE, DROP and TRUNCATE TABLE: changes of the catalog only.
+//!
+//! Making a table that is not there needs the role load on its name, everything else the role admin.
 
 use coload_format::{Error, Result};
 use coload_store::{OnExisting, OnMissing, Store};
@@ -7,6 +9,23 @@ use datafusion::sql::sqlparser::ast::{CreateTable, ObjectType, Statement, Trunca
 use super::columns::{schema_of, table_name};
 use super::{done, unsupported};
 use crate::Answer;
+use crate::rights::{Rights, Role};
+
+/// Runs one of them.
+pub(crate) fn run(store: &Store, rights: &Rights, statement: &Statement) -> Result<Answer> {
+    match statement {
+        Statement::CreateTable(table) => create_table(store, rights, table),
+        Statement::Drop { .. } => drop(store, rights, statement),
+        Statement::Truncate(truncate) => truncate_tables(store, rights, truncate),
+        _ => Err(Error::Invalid("not a change of the catalog".into())),
+    }
+}
+
+/// Asks for the right to make a table.
+pub(crate) fn require_create(rights: &Rights, on_existing: OnExisting, name: &str) -> Result<()> {
+    let role = if on_existing == OnExisting::Replace { Role::Admin } else { Role::Load };
+    rights.require(role, name)
+}
 
 /// What an existing table of the name means to a CREATE TABLE.
 pub(crate) fn on_existing(table: &CreateTable) -> Result<OnExisting> {
@@ -35,14 +54,16 @@ pub(crate) fn check_kind(table: &CreateTable) -> Result<()> {
 }
 
 /// CREATE TABLE with columns.
-pub(crate) fn create_table(store: &Store, table: &CreateTable) -> Result<Answer> {
+fn create_table(store: &Store, rights: &Rights, table: &CreateTable) -> Result<Answer> {
     check_kind(table)?;
-    store.create_table(&table_name(&table.name)?, &schema_of(table)?, on_existing(table)?)?;
+    let (name, on_existing) = (table_name(&table.name)?, on_existing(table)?);
+    require_create(rights, on_existing, &name)?;
+    store.create_table(&name, &schema_of(table)?, on_existing)?;
     Ok(done())
 }
 
 /// DROP TABLE.
-pub(crate) fn drop(store: &Store, statement: &Statement) -> Result<Answer> {
+fn drop(store: &Store, rights: &Rights, statement: &Statement) -> Result<Answer> {
     let Statement::Drop { object_type, if_exists, names, .. } = statement else {
         return Err(unsupported("DROP", "use DROP TABLE"));
     };
@@ -50,19 +71,22 @@ pub(crate) fn drop(store: &Store, statement: &Statement) -> Result<Answer> {
         return Err(unsupported(&format!("DROP {object_type}"), "there are tables only"));
     }
     let on_missing = if *if_exists { OnMissing::Ignore } else { OnMissing::Fail };
+    let names: Vec<String> = names.iter().map(table_name).collect::<Result<_>>()?;
+    names.iter().try_for_each(|name| rights.require(Role::Admin, name))?;
     for name in names {
-        store.drop_table(&table_name(name)?, on_missing)?;
+        store.drop_table(&name, on_missing)?;
     }
     Ok(done())
 }
 
 /// TRUNCATE TABLE.
-pub(crate) fn truncate(store: &Store, truncate: &Truncate) -> Result<Answer> {
+fn truncate_tables(store: &Store, rights: &Rights, truncate: &Truncate) -> Result<Answer> {
     if truncate.partitions.is_some() {
         return Err(unsupported("TRUNCATE of partitions", "tables have none"));
     }
     for target in &truncate.table_names {
         let name = table_name(&target.name)?;
+        rights.require(Role::Admin, &name)?;
         if truncate.if_exists && store.snapshot()?.table(&name).is_none() {
             continue;
         }

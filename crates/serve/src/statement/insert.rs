@@ -1,34 +1,38 @@
 //! INSERT and CREATE TABLE AS: the rows of a plan into new segments.
 
 use coload_format::{Error, Result};
-use coload_load::merge_small;
 use coload_store::{LoadKind, LoadMode, LoadTarget, OnExisting, Snapshot};
 use datafusion::arrow::datatypes::Schema as ArrowSchema;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{LogicalPlan, WriteOp, dml::InsertOp};
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{CreateTable, Statement as SqlStatement};
-use futures::TryStreamExt;
 
 use super::columns::table_name;
-use super::ddl::{check_kind, on_existing};
-use super::{count, done, stream, unsupported};
+use super::ddl::{check_kind, on_existing, require_create};
+use super::{count, stream, unsupported};
 use crate::Answer;
 use crate::database::Database;
 use crate::error::from_datafusion;
+use crate::rights::{Rights, Role};
 use crate::types::table_schema;
-use crate::write::RowWriter;
+use crate::write::write_rows;
 
-/// Share of a statement's memory that its writing side may hold.
-const WRITER_SHARE: usize = 4;
+/// An INSERT INTO table [(columns)] VALUES .. or SELECT .. that was planned.
+pub(crate) struct Insert {
+    session: SessionState,
+    target: LoadTarget,
+    rows: LogicalPlan,
+}
 
-/// INSERT INTO table [(columns)] VALUES .. or SELECT ...
-pub(crate) async fn insert(
-    database: &Database,
-    session: &SessionState,
+/// Plans an INSERT. The table is that of the snapshot it was planned on: one that changed since is
+/// refused when the load begins.
+pub(crate) async fn plan(
+    session: SessionState,
     snapshot: &Snapshot,
+    rights: &Rights,
     statement: Box<SqlStatement>,
-) -> Result<Answer> {
+) -> Result<Insert> {
     if let SqlStatement::Insert(insert) = statement.as_ref() {
         if insert.on.is_some() || insert.or.is_some() || insert.ignore {
             return Err(unsupported("ON CONFLICT", "tables have no keys"));
@@ -47,25 +51,45 @@ pub(crate) async fn insert(
     if dml.op != WriteOp::Insert(InsertOp::Append) {
         return Err(unsupported("INSERT OVERWRITE", "TRUNCATE the table first"));
     }
-    let name = dml.table_name.table();
-    // Of the snapshot that was planned on: a table that changed since is refused when the load begins.
-    let table = snapshot.require_table(name)?;
+    let table = snapshot.require_table(dml.table_name.table())?;
+    rights.require(Role::Load, &table.name)?;
     let target = LoadTarget {
         name: table.name.clone(),
         schema: table.schema.clone(),
         mode: LoadMode::Append,
     };
-    let answer = write(database, session, target, LoadKind::Insert, &dml.input).await?;
-    // The rows are published: whatever becomes of the merge, the INSERT has not failed. What it
-    // could not read or write, the next statement that needs it says.
-    let _ = merge_small(database.store(), &table.name);
-    Ok(answer)
+    Ok(Insert { session, target, rows: dml.input.as_ref().clone() })
+}
+
+impl Insert {
+    /// The plan of its rows, whose columns are the table's.
+    pub fn rows(&self) -> &LogicalPlan {
+        &self.rows
+    }
+
+    /// The same with other rows.
+    pub fn with_rows(mut self, rows: LogicalPlan) -> Self {
+        self.rows = rows;
+        self
+    }
+
+    /// Its session and where it goes.
+    pub fn into_parts(self) -> (SessionState, LoadTarget, LogicalPlan) {
+        (self.session, self.target, self.rows)
+    }
+
+    /// Runs it.
+    pub async fn run(self, database: &Database) -> Result<Answer> {
+        let rows = stream(&self.session, &self.rows).await?;
+        count(write_rows(database, self.target, LoadKind::Insert, rows).await?)
+    }
 }
 
 /// CREATE TABLE .. AS SELECT.
 pub(crate) async fn create_as(
     database: &Database,
     session: &SessionState,
+    rights: &Rights,
     table: CreateTable,
 ) -> Result<Answer> {
     check_kind(&table)?;
@@ -80,8 +104,9 @@ pub(crate) async fn create_as(
     };
     let name = table_name(&table.name)?;
     let exists = database.store().snapshot()?.table(&name).is_some();
+    require_create(rights, on_existing(&table)?, &name)?;
     let mode = match on_existing(&table)? {
-        OnExisting::Keep if exists => return Ok(done()),
+        OnExisting::Keep if exists => return count(0),
         OnExisting::Replace => LoadMode::Replace,
         OnExisting::Keep | OnExisting::Fail => LoadMode::Create,
     };
@@ -95,22 +120,6 @@ pub(crate) async fn create_as(
         .map_err(from_datafusion)?;
     let arrow: &ArrowSchema = plan.schema().as_arrow();
     let target = LoadTarget { name, schema: table_schema(arrow)?, mode };
-    write(database, session, target, LoadKind::Create, &plan).await
-}
-
-/// Runs a plan whose columns are the target's, and publishes its rows.
-async fn write(
-    database: &Database,
-    session: &SessionState,
-    target: LoadTarget,
-    kind: LoadKind,
-    plan: &LogicalPlan,
-) -> Result<Answer> {
-    let memory = database.options().memory / WRITER_SHARE;
-    let mut rows = stream(session, plan).await?;
-    let mut writer = RowWriter::begin(database.store(), target, memory)?;
-    while let Some(batch) = rows.try_next().await.map_err(from_datafusion)? {
-        writer.append(&batch)?;
-    }
-    count(writer.publish(kind)?)
+    let rows = stream(session, &plan).await?;
+    count(write_rows(database, target, LoadKind::Create, rows).await?)
 }

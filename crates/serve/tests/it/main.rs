@@ -1,7 +1,8 @@
-//! SQL on a store: `.slt` files, the 22 queries of TPC-H, and what neither can say.
+//! SQL on a store: `.slt` files, the 22 queries of TPC-H, what neither can say, and the server.
 #![allow(clippy::unwrap_used)]
 
 mod aggregates;
+mod flight;
 mod slt;
 mod sql;
 mod support;

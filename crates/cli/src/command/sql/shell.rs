@@ -6,16 +6,13 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use coload::Error;
-use coload_format::ddl::{create_table_sql, quote_name};
 use coload_serve::output::OutputFormat;
-use coload_serve::{Database, split_statements};
+use coload_serve::split_statements;
 use console::Term;
 
 use super::editor::{Typed, read_line};
-use super::run_one;
+use super::{Target, run_one};
 use crate::output::{Done, Failure, print, say};
-use crate::report::{Side, align};
-use crate::size::{show_bytes, show_count};
 
 /// Lines of history that are kept.
 const HISTORY_LINES_MAX: usize = 1_000;
@@ -33,10 +30,10 @@ Arrow keys bring back lines; Ctrl-C drops the statement being typed.
 ///
 /// # Errors
 /// When the terminal goes away.
-pub fn run(database: &Database, format: OutputFormat) -> Done {
+pub fn run(target: &mut Target, format: OutputFormat) -> Done {
     let term = Term::stdout();
     let mut history = History::open();
-    print(&format!("store {}; \\? for help\n", database.store().path().display()))?;
+    print(&format!("{}; \\? for help\n", target.name()))?;
     let mut text = String::new();
     loop {
         let prompt = if text.is_empty() { PROMPT } else { PROMPT_MORE };
@@ -52,7 +49,7 @@ pub fn run(database: &Database, format: OutputFormat) -> Done {
         };
         history.add(&line);
         if text.is_empty() && line.trim_start().starts_with('\\') {
-            match backslash(database, line.trim()) {
+            match backslash(target, line.trim()) {
                 Ok(Next::Leave) => return Ok(()),
                 Ok(Next::Stay) => {}
                 Err(failure) => tell(failure)?,
@@ -61,16 +58,16 @@ pub fn run(database: &Database, format: OutputFormat) -> Done {
         }
         text.push_str(&line);
         text.push('\n');
-        text = run_complete(database, &text, format)?;
+        text = run_complete(target, &text, format)?;
     }
 }
 
 /// Runs the statements that are complete; gives the rest back.
-fn run_complete(database: &Database, text: &str, format: OutputFormat) -> Done<String> {
+fn run_complete(target: &mut Target, text: &str, format: OutputFormat) -> Done<String> {
     let found = split_statements(text);
     for statement in &found.complete {
         let started = Instant::now();
-        match run_one(database, statement, format) {
+        match run_one(target, statement, format) {
             Ok(()) => print(&format!("{:.3} s\n", started.elapsed().as_secs_f64()))?,
             Err(failure) => tell(failure)?,
         }
@@ -98,17 +95,16 @@ enum Next {
     Leave,
 }
 
-fn backslash(database: &Database, line: &str) -> Done<Next> {
+fn backslash(target: &mut Target, line: &str) -> Done<Next> {
     let (command, argument) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let argument = argument.trim().trim_end_matches(';').trim_matches('"');
     match (command.trim_end_matches(';'), argument) {
         ("\\q", _) => return Ok(Next::Leave),
         ("\\?", _) => print(HELP)?,
-        ("\\d", "") => print(&tables(database)?)?,
+        ("\\d", "") => print(&target.tables()?)?,
         ("\\d", table) => {
-            let snapshot = database.store().snapshot()?;
-            let table = snapshot.require_table(table)?;
-            print(&format!("{}\n", create_table_sql(&table.name, &table.schema)))?;
+            let columns = target.columns(table)?;
+            print(&columns)?;
         }
         (other, _) => {
             return Err(Failure::Failed(Error::Invalid(format!(
@@ -117,21 +113,6 @@ fn backslash(database: &Database, line: &str) -> Done<Next> {
         }
     }
     Ok(Next::Stay)
-}
-
-fn tables(database: &Database) -> Done<String> {
-    let snapshot = database.store().snapshot()?;
-    let head = ["table", "rows", "bytes", "columns"].map(str::to_owned).to_vec();
-    let mut lines = vec![head];
-    for table in snapshot.tables() {
-        lines.push(vec![
-            quote_name(&table.name),
-            show_count(table.rows()),
-            show_bytes(table.bytes()),
-            table.schema.len().to_string(),
-        ]);
-    }
-    Ok(align(&lines, &[Side::Left, Side::Right, Side::Right, Side::Right]))
 }
 
 /// Lines typed, here and before. A history that cannot be kept is no reason to stop.

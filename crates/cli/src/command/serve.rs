@@ -1,0 +1,158 @@
+//! `coload serve`: a store for other programs.
+
+use std::io::{BufRead, IsTerminal};
+use std::time::Duration;
+
+use coload::{Coload, Error};
+use coload_serve::{
+    Database, DatabaseOptions, Keep, ReceiveOptions, ServeOptions, Server, TlsFiles, Users,
+};
+use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::filter::LevelFilter;
+
+use crate::args::{LogForm, LogLevel, ServeArgs};
+use crate::output::{Done, Failure, print, say};
+
+/// Environment variable with the lines of a file of users.
+const USERS_VARIABLE: &str = "COLOAD_USERS";
+
+/// Serves until it is told to stop.
+///
+/// # Errors
+/// `Usage` when other machines could use it without users or TLS; `Failed` when the address is taken,
+/// or a file cannot be read.
+pub fn run(args: &ServeArgs) -> Done {
+    start_log(args.log, args.log_level);
+    let users = users(args)?;
+    let store = Coload::create_or_open(&args.store)?;
+    let mut options =
+        DatabaseOptions { memory: coload_load::default_memory(), ..Default::default() };
+    options.threads = args.threads.unwrap_or(options.threads);
+    options.memory = args.memory.unwrap_or(options.memory);
+    let database = Database::open(store.store().clone(), options)?;
+    let open_to_all = users.is_open();
+    let tls = args.tls_certificate.clone().zip(args.tls_key.clone());
+    let tls = tls.map(|(certificate, key)| TlsFiles {
+        certificate,
+        key,
+        client_ca: args.tls_client_ca.clone(),
+    });
+    let scheme = if tls.is_some() { "coloads" } else { "coload" };
+    let server = Server::bind(
+        database,
+        ServeOptions {
+            users,
+            tls,
+            insecure: args.insecure,
+            metrics: args.metrics,
+            message_bytes_max: args.max_message,
+            connections_max: args.max_connections,
+            statements_max: args.max_statements,
+            loads: loads(args),
+            grace: Duration::from_secs(args.grace),
+            ..ServeOptions::new(args.listen)
+        },
+    )
+    .map_err(|error| match error {
+        Error::Invalid(_) => Failure::Usage(error),
+        other => Failure::Failed(other),
+    })?;
+    let address = server.address()?;
+    print(&format!("serving {} at {scheme}://{address}\n", args.store.display()))?;
+    if let Some(metrics) = server.metrics_address()? {
+        print(&format!("metrics at http://{metrics}/metrics\n"))?;
+    }
+    if open_to_all {
+        let who = if address.ip().is_loopback() { "this machine" } else { "any machine" };
+        say(&format!("anybody on {who} may do everything: give --users FILE to ask for passwords"));
+    }
+    server.run(told_to_stop()?)?;
+    Ok(())
+}
+
+fn loads(args: &ServeArgs) -> ReceiveOptions {
+    let mut loads = ReceiveOptions::default();
+    loads.load_cpu = args.load_cpu.unwrap_or(loads.load_cpu);
+    loads.load_memory = args.load_memory.unwrap_or(loads.load_memory);
+    loads.merge_columns = args.merge_columns.unwrap_or(loads.merge_columns);
+    loads.keep = if args.discard { Keep::Nothing } else { Keep::All };
+    loads
+}
+
+fn users(args: &ServeArgs) -> Done<Users> {
+    let given = std::env::var(USERS_VARIABLE).ok();
+    let users = match (&args.users, given) {
+        (Some(_), Some(_)) => {
+            return Err(Failure::Usage(Error::Invalid(format!(
+                "users are given by --users and by {USERS_VARIABLE}; give one of them"
+            ))));
+        }
+        (Some(path), None) => {
+            let text = std::fs::read_to_string(path).map_err(|e| Error::io("read", path, &e))?;
+            Users::parse(&text, &path.display().to_string())?
+        }
+        (None, Some(text)) => Users::parse(&text, USERS_VARIABLE)?,
+        (None, None) => Users::anybody(),
+    };
+    Ok(users)
+}
+
+/// Done at the first SIGINT or SIGTERM; at the second the process ends at once.
+fn told_to_stop() -> Done<impl Future<Output = ()> + Send + 'static> {
+    let (told, asked) = tokio::sync::oneshot::channel();
+    let failed = |e| Error::Unavailable(format!("cannot wait for signals: {e}"));
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+    let guard = runtime.enter();
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
+    drop(guard);
+    let wait = async move {
+        tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {} }
+        let _ = told.send(());
+        tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {} }
+        say("error: stopped at once; what was being written is not in the store");
+        std::process::exit(1);
+    };
+    let thread = std::thread::Builder::new().name("coload-signals".to_owned());
+    thread.spawn(move || runtime.block_on(wait)).map_err(failed)?;
+    Ok(async move {
+        let _ = asked.await;
+    })
+}
+
+fn start_log(form: LogForm, level: LogLevel) {
+    let level = match level {
+        LogLevel::Error => LevelFilter::ERROR,
+        LogLevel::Warn => LevelFilter::WARN,
+        LogLevel::Info => LevelFilter::INFO,
+        LogLevel::Debug => LevelFilter::DEBUG,
+    };
+    let log = tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_max_level(level);
+    // Fails only when there is a log already.
+    let _ = match form {
+        LogForm::Text => log.try_init(),
+        LogForm::Json => log.json().flatten_event(true).try_init(),
+    };
+}
+
+/// Reads a password and prints its hash.
+///
+/// # Errors
+/// `Failed` when there is none.
+pub fn hash_password() -> Done {
+    let term = console::Term::stderr();
+    let failed = |e| Error::Unavailable(format!("cannot read the password: {e}"));
+    let password = if std::io::stdin().is_terminal() {
+        say("password:");
+        term.read_secure_line().map_err(failed)?
+    } else {
+        let mut line = String::new();
+        std::io::stdin().lock().read_line(&mut line).map_err(failed)?;
+        line.trim_end_matches(['\r', '\n']).to_owned()
+    };
+    print(&format!("{}\n", coload_serve::hash_password(&password)?))
+}

@@ -1,0 +1,141 @@
+//! What statements run on: a store here, or a server.
+
+use std::io::IsTerminal;
+
+use coload::{Coload, Error};
+use coload_format::ddl::{create_table_sql, quote_name};
+use coload_serve::arrow::datatypes::SchemaRef;
+use coload_serve::arrow::record_batch::RecordBatch;
+use coload_serve::{Address, Credentials, Database, DatabaseOptions, Remote};
+
+use crate::args::{CredentialArgs, SqlArgs};
+use crate::output::{Done, say};
+use crate::report::{Side, align};
+use crate::size::{show_bytes, show_count};
+
+/// A store or a server.
+pub enum Target {
+    /// In this process.
+    Store(Database),
+    /// Somewhere else.
+    Server(Box<Remote>),
+}
+
+impl Target {
+    /// Opens the store, or connects to the server.
+    ///
+    /// # Errors
+    /// `Failed` when there is none, or it does not let one in.
+    pub fn open(args: &SqlArgs) -> Done<Self> {
+        if Address::is_meant(&args.store) {
+            let address: Address = args.store.parse()?;
+            let credentials = credentials(&args.credentials, &address)?;
+            return Ok(Target::Server(Box::new(Remote::connect(address, &credentials)?)));
+        }
+        let store = Coload::open(&args.store)?;
+        let mut options =
+            DatabaseOptions { memory: coload_load::default_memory(), ..Default::default() };
+        options.threads = args.threads.unwrap_or(options.threads);
+        options.memory = args.memory.unwrap_or(options.memory);
+        Ok(Target::Store(store.database(options)?.clone()))
+    }
+
+    /// What it is, for the shell.
+    pub fn name(&self) -> String {
+        match self {
+            Target::Store(database) => format!("store {}", database.store().path().display()),
+            Target::Server(server) => format!("server {}", server.address()),
+        }
+    }
+
+    /// Runs one statement and waits for all rows.
+    ///
+    /// # Errors
+    /// `Failed` when it fails.
+    pub fn query(&mut self, statement: &str) -> Done<(SchemaRef, Vec<RecordBatch>)> {
+        match self {
+            Target::Store(database) => Ok(database.block_on(async {
+                let answer = database.sql(statement).await?;
+                let schema = answer.schema();
+                Ok::<_, Error>((schema, answer.collect().await?))
+            })?),
+            Target::Server(server) => Ok(server.query(statement)?),
+        }
+    }
+
+    /// The tables, a line each.
+    ///
+    /// # Errors
+    /// `Failed` when they cannot be read.
+    pub fn tables(&mut self) -> Done<String> {
+        let database = match self {
+            Target::Store(database) => database,
+            Target::Server(server) => {
+                let names = server.names(
+                    "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public' \
+                     ORDER BY table_name",
+                )?;
+                return Ok(names.iter().map(|name| quote_name(name) + "\n").collect());
+            }
+        };
+        let snapshot = database.store().snapshot()?;
+        let head = ["table", "rows", "bytes", "columns"].map(str::to_owned).to_vec();
+        let mut lines = vec![head];
+        for table in snapshot.tables() {
+            lines.push(vec![
+                quote_name(&table.name),
+                show_count(table.rows()),
+                show_bytes(table.bytes()),
+                table.schema.len().to_string(),
+            ]);
+        }
+        Ok(align(&lines, &[Side::Left, Side::Right, Side::Right, Side::Right]))
+    }
+
+    /// The columns of a table.
+    ///
+    /// # Errors
+    /// `Failed` when there is no such table.
+    pub fn columns(&mut self, table: &str) -> Done<String> {
+        match self {
+            Target::Store(database) => {
+                let snapshot = database.store().snapshot()?;
+                let table = snapshot.require_table(table)?;
+                Ok(format!("{}\n", create_table_sql(&table.name, &table.schema)))
+            }
+            Target::Server(server) => {
+                let name = table.replace('\'', "''");
+                let columns = server.names(&format!(
+                    "SELECT column_name || ' ' || data_type || CASE is_nullable WHEN 'NO' THEN \
+                     ' NOT NULL' ELSE '' END FROM information_schema.columns WHERE \
+                     lower(table_name) = lower('{name}') ORDER BY ordinal_position"
+                ))?;
+                if columns.is_empty() {
+                    let missing = format!("table {table} does not exist, or may not be read");
+                    return Err(Error::Invalid(missing).into());
+                }
+                Ok(columns.join("\n") + "\n")
+            }
+        }
+    }
+}
+
+fn credentials(args: &CredentialArgs, address: &Address) -> Done<Credentials> {
+    let mut password = args.password.clone();
+    if address.user.is_some() && password.is_none() && args.token.is_none() {
+        let is_person = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+        if is_person {
+            say("password:");
+            let typed = console::Term::stderr().read_secure_line();
+            password = Some(
+                typed.map_err(|e| Error::Unavailable(format!("cannot read the password: {e}")))?,
+            );
+        }
+    }
+    Ok(Credentials {
+        password,
+        token: args.token.clone(),
+        ca: args.tls_ca.clone(),
+        certificate: args.tls_certificate.clone().zip(args.tls_key.clone()),
+    })
+}

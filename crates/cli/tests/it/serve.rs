@@ -1,0 +1,209 @@
+//! `coload serve` as a program, with the drivers that people use.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::support::{COLUMNS, Sandbox, rows};
+
+/// A server on the sandbox's store.
+struct Server {
+    child: Child,
+    /// `host:port`.
+    address: String,
+}
+
+impl Server {
+    fn start(sandbox: &Sandbox, flags: &[&str]) -> Self {
+        let mut args = vec!["serve", "--store", "store", "--listen", "127.0.0.1:0"];
+        args.extend(flags);
+        let mut child = sandbox
+            .command(&args)
+            .stdout(Stdio::piped())
+            .stderr(std::fs::File::create(sandbox.path("log")).unwrap())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let (_, address) = line.trim().split_once("://").unwrap_or_else(|| panic!("{line:?}"));
+        Server { address: address.to_owned(), child }
+    }
+
+    fn url(&self) -> String {
+        format!("coload://{}", self.address)
+    }
+
+    /// Asks it to stop and gives its exit status.
+    fn stop(mut self) -> Option<i32> {
+        let pid = Pid::from_raw(self.child.id().cast_signed()).unwrap();
+        kill_process(pid, Signal::TERM).unwrap();
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_store_is_served_to_coload_sql() {
+    let sandbox = Sandbox::new();
+    sandbox.write("t.csv", rows(0, 1_000));
+    sandbox.load("t.csv", &[]).ok();
+    let server = Server::start(&sandbox, &[]);
+    let sql = |query: &str| {
+        sandbox.run(&["sql", "--store", &server.url(), "-c", query, "--output", "csv"])
+    };
+    assert_eq!(sql("SELECT count(*), sum(id) FROM t").ok().out.lines().nth(1), Some("1000,499500"));
+    assert_eq!(sql("INSERT INTO t (id) VALUES (7)").ok().out, "count\n1\n");
+    assert_eq!(sandbox.query("SELECT count(*) FROM t"), ["1001"]);
+    // A load beside the server is seen by its next statement.
+    sandbox.load("t.csv", &[]).ok();
+    assert_eq!(sql("SELECT count(*) FROM t").ok().out.lines().nth(1), Some("2001"));
+    sql("SELECT * FROM nowhere").fails(1, &["nowhere"]);
+    let log = std::fs::read_to_string(sandbox.path("log")).unwrap();
+    assert!(log.contains("anybody on this machine may do everything"), "{log}");
+    assert!(log.contains("statement done") && log.contains("statement refused"), "{log}");
+    assert_eq!(server.stop(), Some(0));
+}
+
+#[test]
+fn a_server_asks_for_passwords_when_it_has_users() {
+    let sandbox = Sandbox::new();
+    let hashed = sandbox.run_with_input(&["hash-password"], b"open sesame\n").ok();
+    assert!(!hashed.out.contains("sesame"));
+    sandbox.write("users", format!("# users\nada {} admin:*\n", hashed.out.trim()));
+    let server = Server::start(&sandbox, &["--users", "users", "--log", "json"]);
+    let url = format!("coload://ada@{}", server.address);
+    let run = |url: &str, password: Option<&str>| {
+        let mut command = sandbox.command(&["sql", "--store", url, "-c", "SELECT 1"]);
+        command.env_remove("COLOAD_PASSWORD");
+        if let Some(password) = password {
+            command.env("COLOAD_PASSWORD", password);
+        }
+        let output = command.output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    assert_eq!(run(&url, Some("open sesame")).0, Some(0));
+    let (status, err) = run(&url, Some("sesame"));
+    assert!(status == Some(1) && err.contains("wrong user or password"), "{err}");
+    let (status, err) = run(&url, None);
+    assert!(status == Some(1) && err.contains("COLOAD_PASSWORD"), "{err}");
+    let (status, err) = run(&server.url(), None);
+    assert!(status == Some(1) && err.contains("log in"), "{err}");
+    let log = std::fs::read_to_string(sandbox.path("log")).unwrap();
+    assert!(log.lines().all(|line| line.starts_with('{') && line.ends_with('}')), "{log}");
+    assert!(!log.contains("sesame"), "{log}");
+}
+
+#[test]
+fn one_port_serves_loads_and_queries() {
+    let sandbox = Sandbox::new();
+    sandbox.write("t.csv", rows(0, 5_000));
+    let hashed = sandbox.run_with_input(&["hash-password"], b"x\n").ok();
+    let hash = hashed.out.trim();
+    sandbox.write("users", format!("lou {hash} load:stage_*\nrob {hash} read:*\n"));
+    let server = Server::start(&sandbox, &["--users", "users"]);
+    let load = |user: &str, table: &str, mode: &str| {
+        let into = format!("coload://{user}@{}/{table}", server.address);
+        let args =
+            ["load", "t.csv", "--into", &into, "--columns", COLUMNS, mode, "--patience", "5"];
+        let output = sandbox.command(&args).env("COLOAD_PASSWORD", "x").output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (status, err) = load("lou", "stage_1", "--create");
+    assert_eq!(status, Some(0), "{err}");
+    for (user, table, mode, part) in [
+        ("lou", "other", "--append", "right load on table other"),
+        ("rob", "stage_1", "--append", "right load on table stage_1"),
+        ("lou", "stage_1", "--replace", "right admin on table stage_1"),
+        ("eve", "stage_1", "--append", "wrong user or password"),
+    ] {
+        let (status, err) = load(user, table, mode);
+        assert!(status == Some(1) && err.contains(part), "{user} {table} {mode}: {err}");
+    }
+    let url = format!("coload://rob@{}", server.address);
+    let sums = "SELECT count(*), sum(id) FROM stage_1";
+    let mut query = sandbox.command(&["sql", "--store", &url, "-c", sums, "--output", "csv"]);
+    let output = query.env("COLOAD_PASSWORD", "x").output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stdout).ends_with("\n5000,12497500\n"), "{output:?}");
+}
+
+#[test]
+fn wrong_usage_of_serve_is_told() {
+    let sandbox = Sandbox::new();
+    sandbox
+        .run(&["serve", "--store", "store", "--listen", "0.0.0.0:0"])
+        .fails(2, &["--users", "--insecure"]);
+    sandbox.write("users", "ada secret read:*\n");
+    sandbox
+        .run(&["serve", "--store", "store", "--users", "users"])
+        .fails(1, &["users:1", "hash-password"]);
+    let server = Server::start(&sandbox, &[]);
+    sandbox
+        .run(&["serve", "--store", "store", "--listen", &server.address])
+        .fails(1, &["cannot listen", &server.address]);
+    sandbox
+        .run(&["sql", "--store", "coload://ada:x@host", "-c", "SELECT 1"])
+        .fails(1, &["COLOAD_PASSWORD"]);
+    drop(server);
+    sandbox
+        .run(&["sql", "--store", "coload://127.0.0.1:1", "-c", "SELECT 1"])
+        .fails(1, &["cannot connect to coload://127.0.0.1:1"]);
+}
+
+/// The folder with the drivers at pinned versions; installs them the first time.
+fn drivers() -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("drivers");
+    let setup = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/drivers/setup.sh");
+    let status = Command::new(&setup).arg(&folder).status().unwrap();
+    assert!(status.success(), "{} failed (it needs python3 with venv, and PyPI)", setup.display());
+    folder
+}
+
+/// Runs a program that talks to a server and ends with a count of checks.
+#[track_caller]
+fn passes(program: &mut Command) {
+    let output = program.output().unwrap();
+    let out = String::from_utf8_lossy(&output.stdout);
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && out.ends_with(" checks\n"), "{out}\n{err}");
+}
+
+#[test]
+fn the_jdbc_driver_works_unchanged() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("jdbc");
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/drivers");
+    let setup = here.join("setup_jdbc.sh");
+    let status = Command::new(&setup).arg(&folder).status().unwrap();
+    assert!(
+        status.success(),
+        "{} failed (it needs Java, Maven and Maven Central)",
+        setup.display()
+    );
+    let sandbox = Sandbox::new();
+    let hashed = sandbox.run_with_input(&["hash-password"], b"loves engines\n").ok();
+    sandbox.write("users", format!("ada {} admin:*\n", hashed.out.trim()));
+    let server = Server::start(&sandbox, &["--users", "users"]);
+    passes(
+        Command::new("java")
+            .args(["--add-opens=java.base/java.nio=ALL-UNNAMED", "-cp"])
+            .arg(folder.join("flight-sql-jdbc-driver-18.3.0.jar"))
+            .arg(here.join("Jdbc.java"))
+            .args([&server.address, "ada", "loves engines"]),
+    );
+}
+
+#[test]
+fn the_adbc_driver_works_unchanged() {
+    let sandbox = Sandbox::new();
+    let server = Server::start(&sandbox, &[]);
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/drivers/adbc.py");
+    let uri = format!("grpc://{}", server.address);
+    passes(Command::new(drivers().join("bin/python")).arg(script).arg(uri));
+}

@@ -1,0 +1,136 @@
+//! Batches that a client sends.
+//!
+//! What a client sends is hostile: arrays are validated, and an end that the client did not say is no
+//! end, so that a connection which breaks never leaves half of the rows.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use arrow_flight::decode::{DecodedPayload, FlightDataDecoder};
+use arrow_flight::error::FlightError;
+use arrow_flight::sql::server::PeekableFlightDataStream;
+use coload_format::{Error, Result};
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::error::DataFusionError;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use futures::{FutureExt, StreamExt, TryStreamExt};
+use tokio::sync::mpsc;
+
+use super::status;
+use crate::database::Database;
+use crate::error::to_datafusion;
+
+/// Batches between the network and what uses them.
+const BATCHES_WAITING_MAX: usize = 4;
+
+/// The batches of a `DoPut`.
+pub(crate) struct Inbound {
+    decoder: FlightDataDecoder,
+    schema: SchemaRef,
+}
+
+impl Inbound {
+    /// Reads up to the schema.
+    ///
+    /// # Errors
+    /// `Invalid` when it is not Arrow, or ends before its schema.
+    pub async fn open(messages: PeekableFlightDataStream) -> Result<Self> {
+        let messages = messages.map_err(|status| FlightError::Tonic(Box::new(status)));
+        let mut decoder = FlightDataDecoder::new(messages);
+        loop {
+            match next(&mut decoder).await? {
+                Some(DecodedPayload::None) => {}
+                Some(DecodedPayload::Schema(schema)) => return Ok(Inbound { decoder, schema }),
+                Some(DecodedPayload::RecordBatch(_)) => {
+                    return Err(Error::Invalid("the client sent rows before their schema".into()));
+                }
+                None => return Err(Error::Invalid("the client sent no schema".into())),
+            }
+        }
+    }
+
+    /// Columns of the batches.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// The next batch; `None` when the client said that it was the last.
+    ///
+    /// # Errors
+    /// `Invalid` when it is none, `Unavailable` when the connection breaks.
+    pub async fn next(&mut self) -> Result<Option<RecordBatch>> {
+        loop {
+            match next(&mut self.decoder).await? {
+                Some(DecodedPayload::None) => {}
+                Some(DecodedPayload::RecordBatch(batch)) => return Ok(Some(batch)),
+                Some(DecodedPayload::Schema(_)) => {
+                    return Err(Error::Invalid("the client sent a second schema".into()));
+                }
+                None => return Ok(None),
+            }
+        }
+    }
+
+    /// Hands the batches to `work` on the database's threads, and waits for what comes of it.
+    ///
+    /// # Errors
+    /// Those of `work` and of [`Self::next`].
+    pub async fn feed<T, F>(
+        mut self,
+        database: &Database,
+        work: impl FnOnce(Database, SendableRecordBatchStream) -> F,
+    ) -> Result<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T>> + Send + 'static,
+    {
+        let (sender, receiver) = mpsc::channel(BATCHES_WAITING_MAX);
+        let rows = until_end(Arc::clone(&self.schema), receiver);
+        let done = database.spawn(work(database.clone(), rows));
+        loop {
+            let item = self.next().await.transpose();
+            let is_last = !matches!(item, Some(Ok(_)));
+            // One who does not take it any more has an error to tell.
+            if sender.send(item).await.is_err() || is_last {
+                break;
+            }
+        }
+        done.await.map_err(|e| Error::Refused(format!("internal error: {e}")))?
+    }
+}
+
+/// A stream that ends with the `None` that was sent; a channel that closes before is an error.
+fn until_end(
+    schema: SchemaRef,
+    receiver: mpsc::Receiver<Option<Result<RecordBatch>>>,
+) -> SendableRecordBatchStream {
+    let rows = futures::stream::unfold(Some(receiver), |receiver| async move {
+        let mut receiver = receiver?;
+        let failed =
+            |error| Some((Err::<RecordBatch, DataFusionError>(to_datafusion(error)), None));
+        match receiver.recv().await {
+            Some(Some(Ok(batch))) => Some((Ok(batch), Some(receiver))),
+            Some(Some(Err(error))) => failed(error),
+            Some(None) => None,
+            None => failed(Error::Unavailable("the client went away before the last row".into())),
+        }
+    });
+    Box::pin(RecordBatchStreamAdapter::new(schema, rows))
+}
+
+async fn next(decoder: &mut FlightDataDecoder) -> Result<Option<DecodedPayload>> {
+    // The decoder indexes by numbers of the message before it has checked all of them.
+    let decoded = AssertUnwindSafe(decoder.next()).catch_unwind().await;
+    match decoded {
+        Ok(None) => Ok(None),
+        Ok(Some(Ok(data))) => Ok(Some(data.payload)),
+        Ok(Some(Err(FlightError::Tonic(said)))) => Err(match status::error(&said) {
+            Error::Unavailable(text) => Error::Unavailable(format!("the client broke off: {text}")),
+            other => other,
+        }),
+        Ok(Some(Err(error))) => Err(Error::Invalid(format!("the client sent no rows: {error}"))),
+        Err(_) => Err(Error::Invalid("the client sent a message that is not Arrow".into())),
+    }
+}

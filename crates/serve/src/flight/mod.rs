@@ -1,0 +1,37 @@
+//! The server: Arrow Flight SQL on a database.
+//!
+//! ```text
+//!   ADBC, JDBC, coload sql --gRPC--> service --plan, run--> Database (its own threads)
+//!                                      |  users, rights         |
+//!                                      |                  batches, a bounded channel
+//!                                      +<------ encode <--------+
+//! ```
+//!
+//! The network has threads of its own, and statements run on those of the database. What lies between
+//! has a limit: batches on their way out, plans that nobody fetches, prepared statements and their
+//! parameters, connections.
+//!
+//! Deliberately not here: transactions (each statement is one), Substrait plans.
+
+mod answer;
+mod connections;
+mod inbound;
+mod ingest;
+mod kept;
+mod metadata;
+mod metrics;
+mod prepared;
+mod server;
+mod service;
+pub(crate) mod status;
+mod tickets;
+mod users;
+mod wire_types;
+
+pub use metrics::Metrics;
+pub(crate) use server::read_pem;
+pub use server::{ServeOptions, Server, TlsFiles};
+pub use users::{Users, hash_password};
+
+/// Largest share of the memory budget that one message may take.
+pub(crate) const MESSAGE_BYTES_DEFAULT: usize = 64 << 20;

@@ -1,0 +1,314 @@
+//! Listening, TLS, health, metrics, limits, and an end that lets running statements finish.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use arrow_flight::flight_service_server::FlightServiceServer;
+use axum::http::header::CONTENT_TYPE;
+use axum::routing::get;
+use coload_format::{Error, Result};
+use coload_receive::{Loads, QueryGauge, ReceiveOptions};
+use tokio::net::TcpListener;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::watch;
+use tonic::transport::server::{Router, ServerTlsConfig};
+use tonic::transport::{Certificate, Identity, Server as Grpc};
+
+use super::MESSAGE_BYTES_DEFAULT;
+use super::connections::accept;
+use super::metrics::Metrics;
+use super::service::Service;
+use super::users::Users;
+use crate::database::Database;
+
+/// Threads of the network. They encode and decode; statements run elsewhere.
+const NETWORK_THREADS: usize = 2;
+/// A connection that says nothing for so long is asked, and dropped when it does not answer in time.
+const KEEP_ALIVE: Duration = Duration::from_secs(20);
+/// Calls at once on one connection.
+const STREAMS_MAX: u32 = 128;
+/// HTTP/2 windows: what a client may send before it is read. The largest lets one connection fill
+/// 10 Gbit/s over 50 ms.
+const WINDOW_BYTES: std::ops::RangeInclusive<usize> = 1 << 20..=64 << 20;
+/// Largest HTTP/2 frame.
+const FRAME_BYTES: u32 = 1 << 20;
+/// Bytes of the headers of a call.
+const HEADER_BYTES_MAX: u32 = 16 << 10;
+/// How often what nobody uses is looked for.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
+
+/// How a server listens.
+#[derive(Debug)]
+pub struct ServeOptions {
+    /// Address and port; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// Who may call.
+    pub users: Users,
+    /// Certificate and key; without them the connection is open to read.
+    pub tls: Option<TlsFiles>,
+    /// Serves other machines even without users or TLS.
+    pub insecure: bool,
+    /// Where Prometheus reads; nowhere if `None`.
+    pub metrics: Option<SocketAddr>,
+    /// Bytes of a message that is taken.
+    pub message_bytes_max: usize,
+    /// Connections at once.
+    pub connections_max: usize,
+    /// Statements at once; more wait.
+    pub statements_max: usize,
+    /// What loads of our own client get. How queries do is told them by the server.
+    pub loads: ReceiveOptions,
+    /// How long running statements may take after the server was asked to stop.
+    pub grace: Duration,
+}
+
+impl ServeOptions {
+    /// The defaults, for one address: nobody is asked who he is.
+    pub fn new(listen: SocketAddr) -> Self {
+        ServeOptions {
+            listen,
+            users: Users::anybody(),
+            tls: None,
+            insecure: false,
+            metrics: None,
+            message_bytes_max: MESSAGE_BYTES_DEFAULT,
+            connections_max: 256,
+            statements_max: 64,
+            loads: ReceiveOptions::default(),
+            grace: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Files in PEM form.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// Certificate of the server, and those between it and the root.
+    pub certificate: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
+    /// Root of the certificates that clients must have; without it they need none.
+    pub client_ca: Option<PathBuf>,
+}
+
+/// A server that listens and does not serve yet.
+pub struct Server {
+    runtime: Runtime,
+    router: Router,
+    service: Service,
+    listener: TcpListener,
+    metrics_listener: Option<TcpListener>,
+    metrics: Arc<Metrics>,
+    health: tonic_health::server::HealthReporter,
+    connections_max: usize,
+    grace: Duration,
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server").field("listener", &self.listener).finish_non_exhaustive()
+    }
+}
+
+impl Server {
+    /// Takes the address and reads the certificates.
+    ///
+    /// # Errors
+    /// `Invalid` when other machines could use it without users or TLS, or a certificate cannot be
+    /// read; `Unavailable` when the address is taken.
+    pub fn bind(database: Database, options: ServeOptions) -> Result<Self> {
+        check_open(&options)?;
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(NETWORK_THREADS)
+            .thread_name("coload-net")
+            .enable_all()
+            .build()
+            .map_err(|e| {
+                Error::Unavailable(format!("cannot start {NETWORK_THREADS} threads: {e}"))
+            })?;
+        let listen = |address: SocketAddr| {
+            runtime.block_on(TcpListener::bind(address)).map_err(|e| {
+                Error::Unavailable(format!("cannot listen on {address}: {e} (see --listen)"))
+            })
+        };
+        let listener = listen(options.listen)?;
+        let metrics_listener = options.metrics.map(listen).transpose()?;
+        let memory = database.options().memory;
+        let metrics = Arc::new(Metrics::default());
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        metrics.started.set(now.map_or(0.0, |d| d.as_secs_f64()));
+        let gauge = Arc::clone(&metrics);
+        let queries: QueryGauge = Arc::new(move || gauge.query_load());
+        let loads = ReceiveOptions { queries: Some(queries), ..options.loads };
+        let loads = Loads::open(database.store().clone(), loads)?;
+        let users = options.users;
+        let service =
+            Service::new(database, users, Arc::clone(&metrics), options.statements_max, loads);
+        let flight = FlightServiceServer::new(service.clone())
+            .max_decoding_message_size(options.message_bytes_max)
+            .max_encoding_message_size(usize::MAX);
+        let (health, health_service) = {
+            let _entered = runtime.enter();
+            tonic_health::server::health_reporter()
+        };
+        runtime.block_on(health.set_serving::<FlightServiceServer<Service>>());
+        let mut grpc = grpc(memory / 2 / options.connections_max.max(1));
+        if let Some(tls) = &options.tls {
+            grpc = grpc
+                .tls_config(tls_config(tls)?)
+                .map_err(|e| Error::Invalid(format!("the certificate or key is wrong: {e}")))?;
+        }
+        let router = grpc.add_service(flight).add_service(health_service);
+        let (connections_max, grace) = (options.connections_max, options.grace);
+        Ok(Server {
+            runtime,
+            router,
+            service,
+            listener,
+            metrics_listener,
+            metrics,
+            health,
+            connections_max,
+            grace,
+        })
+    }
+
+    /// Where it listens.
+    ///
+    /// # Errors
+    /// `Unavailable` when the system does not say.
+    pub fn address(&self) -> Result<SocketAddr> {
+        local_address(&self.listener)
+    }
+
+    /// Where Prometheus reads.
+    ///
+    /// # Errors
+    /// As [`Self::address`].
+    pub fn metrics_address(&self) -> Result<Option<SocketAddr>> {
+        self.metrics_listener.as_ref().map(local_address).transpose()
+    }
+
+    /// Serves until `stop` is done; then takes no more calls, waits for those that run, and cuts those
+    /// that take longer than the grace. An INSERT or ingest that is cut leaves nothing.
+    ///
+    /// # Errors
+    /// `Unavailable` when the network fails.
+    ///
+    /// # Panics
+    /// When called within a tokio runtime.
+    pub fn run(self, stop: impl Future<Output = ()> + Send + 'static) -> Result<()> {
+        let Server { runtime, router, service, listener, metrics, health, grace, .. } = self;
+        let (told, mut asked) = watch::channel(false);
+        if let Some(listener) = self.metrics_listener {
+            runtime.spawn(serve_metrics(listener, Arc::clone(&metrics)));
+        }
+        runtime.spawn(async move {
+            let mut interval = tokio::time::interval(SWEEP_INTERVAL);
+            loop {
+                interval.tick().await;
+                service.sweep();
+            }
+        });
+        let incoming = accept(listener, metrics, self.connections_max);
+        let served = runtime.block_on(async move {
+            let stopping = async move {
+                stop.await;
+                tracing::info!("asked to stop; statements that run may finish");
+                health.set_not_serving::<FlightServiceServer<Service>>().await;
+                let _ = told.send(true);
+            };
+            let serve = router.serve_with_incoming_shutdown(incoming, stopping);
+            let too_long = async move {
+                let _ = asked.wait_for(|stop| *stop).await;
+                tokio::time::sleep(grace).await;
+            };
+            tokio::select! {
+                served = serve => served.map_err(|e| Error::Unavailable(format!("cannot serve: {e}"))),
+                () = too_long => {
+                    tracing::warn!(grace_s = grace.as_secs(), "calls that took longer were cut");
+                    Ok(())
+                }
+            }
+        });
+        runtime.shutdown_background();
+        served
+    }
+}
+
+/// Without a word about users or TLS, only this machine is served.
+fn check_open(options: &ServeOptions) -> Result<()> {
+    if options.insecure || options.listen.ip().is_loopback() {
+        return Ok(());
+    }
+    let address = options.listen;
+    if options.users.is_open() {
+        let mutual = options.tls.as_ref().is_some_and(|tls| tls.client_ca.is_some());
+        return if mutual {
+            Ok(())
+        } else {
+            Err(Error::Invalid(format!(
+                "{address} is open to other machines, and nobody would be asked who he is: give \
+                 --users FILE, or --tls-client-ca FILE, or --insecure, or listen on 127.0.0.1"
+            )))
+        };
+    }
+    match &options.tls {
+        Some(_) => Ok(()),
+        None => Err(Error::Invalid(format!(
+            "{address} is open to other machines, and passwords would be open to read: give \
+             --tls-certificate FILE and --tls-key FILE, or --insecure, or listen on 127.0.0.1"
+        ))),
+    }
+}
+
+fn grpc(window_bytes: usize) -> Grpc {
+    let window = window_bytes.clamp(*WINDOW_BYTES.start(), *WINDOW_BYTES.end()) as u32;
+    Grpc::builder()
+        .tcp_nodelay(true)
+        .initial_connection_window_size(window)
+        .initial_stream_window_size(window)
+        .max_frame_size(FRAME_BYTES)
+        .max_concurrent_streams(STREAMS_MAX)
+        .http2_max_header_list_size(HEADER_BYTES_MAX)
+        .http2_keepalive_interval(Some(KEEP_ALIVE))
+        .http2_keepalive_timeout(Some(KEEP_ALIVE))
+}
+
+fn tls_config(files: &TlsFiles) -> Result<ServerTlsConfig> {
+    let certificate = read_pem(&files.certificate)?;
+    let mut config =
+        ServerTlsConfig::new().identity(Identity::from_pem(certificate, read_pem(&files.key)?));
+    if let Some(ca) = &files.client_ca {
+        config = config.client_ca_root(Certificate::from_pem(read_pem(ca)?));
+    }
+    Ok(config)
+}
+
+/// A file with at least one block of PEM: rustls would take one without for no certificate at all.
+pub(crate) fn read_pem(path: &Path) -> Result<Vec<u8>> {
+    let bytes = std::fs::read(path).map_err(|e| Error::io("read", path, &e))?;
+    let begins = b"-----BEGIN ";
+    match bytes.windows(begins.len()).any(|window| window == begins) {
+        true => Ok(bytes),
+        false => Err(Error::Invalid(format!("{} is not a PEM file", path.display()))),
+    }
+}
+
+fn local_address(listener: &TcpListener) -> Result<SocketAddr> {
+    listener.local_addr().map_err(|e| Error::Unavailable(format!("no address: {e}")))
+}
+
+async fn serve_metrics(listener: TcpListener, metrics: Arc<Metrics>) {
+    const FORM: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    let page = get(move || {
+        let page = metrics.page();
+        async move { ([(CONTENT_TYPE, FORM)], page) }
+    });
+    let served = axum::serve(listener, axum::Router::new().route("/metrics", page)).await;
+    if let Err(error) = served {
+        tracing::warn!(%error, "metrics are not served any more");
+    }
+}

@@ -1,0 +1,78 @@
+//! Errors of the workspace as gRPC statuses.
+
+use coload_format::Error;
+use tonic::{Code, Status};
+
+/// A status's text travels in a header, and clients refuse large ones.
+const TEXT_BYTES_MAX: usize = 4 << 10;
+
+/// The status of an error.
+pub(crate) fn status(error: Error) -> Status {
+    let code = match &error {
+        Error::Invalid(_) | Error::Input { .. } => Code::InvalidArgument,
+        Error::Limit(_) => Code::ResourceExhausted,
+        Error::Unavailable(_) => Code::Unavailable,
+        Error::Refused(text) if text.starts_with("internal error") => Code::Internal,
+        Error::Refused(_) => Code::PermissionDenied,
+        Error::Corrupt(_) => Code::DataLoss,
+    };
+    Status::new(code, cut(error.to_string()))
+}
+
+fn cut(mut text: String) -> String {
+    if text.len() <= TEXT_BYTES_MAX {
+        return text;
+    }
+    let mut end = TEXT_BYTES_MAX;
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.truncate(end);
+    text.push_str("...");
+    text
+}
+
+/// The error of a status that a server said.
+pub(crate) fn error(status: &Status) -> Error {
+    let text = status.message().to_owned();
+    if std::error::Error::source(status).is_some() {
+        // Said by the transport, not by the server.
+        return Error::Unavailable(text);
+    }
+    match status.code() {
+        Code::InvalidArgument | Code::NotFound | Code::AlreadyExists => Error::Invalid(text),
+        Code::ResourceExhausted | Code::OutOfRange => Error::Limit(text),
+        Code::DataLoss => Error::Corrupt(text),
+        Code::Unauthenticated
+        | Code::PermissionDenied
+        | Code::FailedPrecondition
+        | Code::Internal
+        | Code::Unimplemented => Error::Refused(text),
+        _ => Error::Unavailable(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_keep_their_kind_on_the_way() {
+        for sent in [
+            Error::Invalid("a".into()),
+            Error::Limit("b".into()),
+            Error::Unavailable("c".into()),
+            Error::Refused("internal error: d".into()),
+            Error::Refused("e".into()),
+            Error::Corrupt("f".into()),
+        ] {
+            assert_eq!(error(&status(sent.clone())), sent);
+        }
+    }
+
+    #[test]
+    fn long_texts_are_cut_between_characters() {
+        let text = cut("ä".repeat(TEXT_BYTES_MAX));
+        assert!(text.len() <= TEXT_BYTES_MAX + 3 && text.ends_with("ä..."));
+    }
+}

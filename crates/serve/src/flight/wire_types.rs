@@ -1,0 +1,122 @@
+//! Types as drivers know them: views of text and bytes become plain text and bytes.
+//!
+//! A view's buffers may be a whole dictionary, which would be sent with each batch; and few drivers
+//! read views.
+
+use std::sync::Arc;
+
+use coload_format::{Error, Result};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
+use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
+
+/// Text of one batch above which it is sent in parts: offsets of text are of 32 bits.
+const PART_BYTES_MAX: usize = 1 << 30;
+
+/// The schema in which an answer is sent.
+pub(crate) fn wire_schema(schema: &Schema) -> SchemaRef {
+    let fields: Vec<FieldRef> = schema.fields().iter().map(wire_field).collect();
+    Arc::new(Schema::new(fields))
+}
+
+fn wire_field(field: &FieldRef) -> FieldRef {
+    let data_type = wire_type(field.data_type());
+    if data_type == *field.data_type() {
+        return Arc::clone(field);
+    }
+    Arc::new(Field::clone(field).with_data_type(data_type))
+}
+
+fn wire_type(data_type: &DataType) -> DataType {
+    match data_type {
+        DataType::Utf8View => DataType::Utf8,
+        DataType::BinaryView => DataType::Binary,
+        DataType::Dictionary(_, values) => wire_type(values),
+        DataType::List(item) => DataType::List(wire_field(item)),
+        DataType::LargeList(item) => DataType::LargeList(wire_field(item)),
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(wire_field).collect()),
+        other => other.clone(),
+    }
+}
+
+/// Puts a batch into the schema in which it is sent; into several when it holds much text.
+///
+/// # Errors
+/// `Limit` when a single value is over 2 GiB.
+pub(crate) fn wire_batches(
+    batch: &RecordBatch,
+    schema: &SchemaRef,
+    out: &mut Vec<RecordBatch>,
+) -> Result<()> {
+    let rows = batch.num_rows();
+    if rows > 1 && views_bytes(batch) > PART_BYTES_MAX {
+        wire_batches(&batch.slice(0, rows / 2), schema, out)?;
+        return wire_batches(&batch.slice(rows / 2, rows - rows / 2), schema, out);
+    }
+    let columns = batch
+        .columns()
+        .iter()
+        .zip(schema.fields())
+        .map(|(array, field)| match array.data_type() == field.data_type() {
+            true => Ok(Arc::clone(array)),
+            false => cast(array, field.data_type()),
+        })
+        .collect::<std::result::Result<_, _>>()
+        .map_err(|e| Error::Limit(format!("a value is too large to be sent: {e}")))?;
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    let sent = RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)
+        .map_err(|e| Error::Refused(format!("internal error: {e}")))?;
+    out.push(sent);
+    Ok(())
+}
+
+/// Bytes of the values of views; those of other arrays are not counted, as they are not copied.
+fn views_bytes(batch: &RecordBatch) -> usize {
+    use datafusion::arrow::array::AsArray;
+    let columns = batch.columns().iter();
+    columns
+        .map(|array| match array.data_type() {
+            DataType::Utf8View => array.as_string_view().total_bytes_len(),
+            DataType::BinaryView => array.as_binary_view().total_bytes_len(),
+            _ => 0,
+        })
+        .max()
+        .unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use datafusion::arrow::array::{ArrayRef, Int32Array, StringViewArray};
+    use datafusion::arrow::util::pretty::pretty_format_batches;
+
+    use super::*;
+
+    #[test]
+    fn views_become_text_with_the_same_values() {
+        let text: ArrayRef = Arc::new(StringViewArray::from(vec![
+            Some("a text longer than a view holds itself"),
+            None,
+            Some(""),
+        ]));
+        let numbers: ArrayRef = Arc::new(Int32Array::from(vec![1, 2, 3]));
+        let batch = RecordBatch::try_from_iter([("t", text), ("n", numbers)]).unwrap();
+        let schema = wire_schema(&batch.schema());
+        assert_eq!(*schema.field(0).data_type(), DataType::Utf8);
+        let mut sent = Vec::new();
+        wire_batches(&batch, &schema, &mut sent).unwrap();
+        let show = |batches: &[RecordBatch]| pretty_format_batches(batches).unwrap().to_string();
+        assert_eq!(show(&sent), show(&[batch]));
+    }
+
+    #[test]
+    fn rows_without_columns_keep_their_count() {
+        let options = RecordBatchOptions::new().with_row_count(Some(3));
+        let schema = Arc::new(Schema::empty());
+        let batch =
+            RecordBatch::try_new_with_options(Arc::clone(&schema), vec![], &options).unwrap();
+        let mut sent = Vec::new();
+        wire_batches(&batch, &wire_schema(&schema), &mut sent).unwrap();
+        assert_eq!(sent[0].num_rows(), 3);
+    }
+}
