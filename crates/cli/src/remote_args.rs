@@ -3,10 +3,16 @@
 use clap::{Args, ValueEnum};
 use coload::{Error, Result};
 use coload_load::wire::Again;
-use coload_load::{PlacementPolicy, RemoteOptions, WireCompression};
+use coload_load::{ClientTls, PlacementPolicy, RemoteOptions, WireCompression};
 
 /// What a server's name begins with.
 const SCHEME: &str = "coload://";
+/// What it begins with when the connection is encrypted.
+const SCHEME_TLS: &str = "coloads://";
+/// Environment variable with the file of the root of the server's certificate.
+const TLS_CA: &str = "COLOAD_TLS_CA";
+/// Environment variables with the files of the client's certificate and key.
+const TLS_CERTIFICATE: [&str; 2] = ["COLOAD_TLS_CERTIFICATE", "COLOAD_TLS_KEY"];
 /// Port of a server whose name has none.
 const PORT: u16 = 8470;
 /// Environment variable with the password of the user in a server's name.
@@ -72,6 +78,8 @@ pub enum WireCompressionArg {
 pub struct ServerName {
     /// `host:port`.
     pub address: String,
+    /// Whether the connection is encrypted.
+    pub tls: bool,
     /// User.
     pub user: Option<String>,
     /// Table.
@@ -81,17 +89,19 @@ pub struct ServerName {
 impl ServerName {
     /// Whether a target is a server.
     pub fn is_one(target: &str) -> bool {
-        target.starts_with(SCHEME)
+        target.starts_with(SCHEME) || target.starts_with(SCHEME_TLS)
     }
 
-    /// Reads `coload://[user@]host[:port][/table]`.
+    /// Reads `coload://[user@]host[:port][/table]`; `coloads://` with TLS.
     ///
     /// # Errors
     /// `Invalid` when it is not of this form.
     pub fn parse(target: &str) -> Result<Self> {
         let wrong =
             || Error::Invalid(format!("{target}: expected coload://[user@]host[:port][/table]"));
-        let rest = target.strip_prefix(SCHEME).ok_or_else(wrong)?;
+        let tls = target.starts_with(SCHEME_TLS);
+        let scheme = if tls { SCHEME_TLS } else { SCHEME };
+        let rest = target.strip_prefix(scheme).ok_or_else(wrong)?;
         let (server, table) = match rest.split_once('/') {
             Some((server, table)) => (server, Some(table).filter(|t| !t.is_empty())),
             None => (rest, None),
@@ -111,11 +121,14 @@ impl ServerName {
             false => format!("{host}:{PORT}"),
         };
         let owned = |text: &str| text.to_owned();
-        Ok(ServerName { address, user: user.map(owned), table: table.map(owned) })
+        Ok(ServerName { address, tls, user: user.map(owned), table: table.map(owned) })
     }
 
-    /// How to reach it, with what the environment says of who we are.
-    pub fn options(&self) -> RemoteOptions {
+    /// How to reach it, with what the environment says of who we are and whom we trust.
+    ///
+    /// # Errors
+    /// `Invalid` when a certificate cannot be read.
+    pub fn options(&self) -> Result<RemoteOptions> {
         let mut options = RemoteOptions::new(self.address.clone());
         let variable = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
         options.authorization = match (variable(TOKEN), &self.user) {
@@ -126,7 +139,13 @@ impl ServerName {
             }
             (None, None) => None,
         };
-        options
+        if self.tls {
+            let file = |name: &str| variable(name).map(|path| read(&path)).transpose();
+            let [certificate, key] = TLS_CERTIFICATE.map(file);
+            options.tls =
+                Some(ClientTls { ca: file(TLS_CA)?, certificate: certificate?.zip(key?) });
+        }
+        Ok(options)
     }
 }
 
@@ -151,6 +170,10 @@ impl RemoteArgs {
         options.again = if self.again { Again::Yes } else { Again::No };
         options.patience = std::time::Duration::from_secs(self.patience);
     }
+}
+
+fn read(path: &str) -> Result<Vec<u8>> {
+    std::fs::read(path).map_err(|e| Error::io("read", std::path::Path::new(path), &e))
 }
 
 /// Base64 with padding (RFC 4648), for the header of Basic.
@@ -182,6 +205,8 @@ mod tests {
         };
         let parts = |a: &str, u: &str, t: &str| (a.to_owned(), u.to_owned(), t.to_owned());
         assert_eq!(read("coload://db:9/orders"), parts("db:9", "", "orders"));
+        assert!(ServerName::parse("coloads://db").unwrap().tls);
+        assert_eq!(read("coloads://ann@db"), parts("db:8470", "ann", ""));
         assert_eq!(read("coload://ann@db"), parts("db:8470", "ann", ""));
         assert_eq!(read("coload://[::1]/t"), parts("[::1]:8470", "", "t"));
         assert_eq!(read("coload://[::1]:5/"), parts("[::1]:5", "", ""));

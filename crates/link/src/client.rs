@@ -15,7 +15,7 @@ use coload_format::{Error, Result};
 use futures::StreamExt;
 use tokio::runtime::Runtime;
 use tonic::metadata::MetadataValue;
-use tonic::transport::{Channel, Endpoint};
+use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
 use tonic::{Request, Streaming};
 
 use crate::compress::{Compression, ReceiverQueue, WireCompression, choose_compression, compress};
@@ -34,6 +34,15 @@ const KEEP_ALIVE: Duration = Duration::from_secs(10);
 /// Time over which the rate of the link is averaged.
 const RATE_WINDOW: Duration = Duration::from_millis(400);
 
+/// TLS of a client; all in PEM form.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ClientTls {
+    /// Root of the server's certificate; without it those of the system.
+    pub ca: Option<Vec<u8>>,
+    /// The client's own certificate and key.
+    pub certificate: Option<(Vec<u8>, Vec<u8>)>,
+}
+
 /// Where to, and how.
 #[derive(Debug, Clone)]
 pub struct ClientOptions {
@@ -45,6 +54,8 @@ pub struct ClientOptions {
     pub compression: WireCompression,
     /// Value of the header `authorization`.
     pub authorization: Option<String>,
+    /// TLS; without it the connection is open to read.
+    pub tls: Option<ClientTls>,
 }
 
 /// What went over a link.
@@ -198,6 +209,7 @@ impl Client {
         });
         let target = self.options.address.clone();
         let (address, authorization) = (target.clone(), self.options.authorization.clone());
+        let tls = self.options.tls.clone();
         let thread = {
             let (shared, gate) = (Arc::clone(&self.shared), Arc::clone(&gate));
             let builder = std::thread::Builder::new().name(format!("coload-send-{number}"));
@@ -207,7 +219,7 @@ impl Client {
         };
         self.threads.push(thread);
         let answers = runtime.block_on(async {
-            let channel = connect(&address).await?;
+            let channel = connect(&address, tls.as_ref()).await?;
             exchange(channel, receiver, authorization.as_deref(), &address).await
         });
         let answers = match answers {
@@ -291,8 +303,9 @@ fn ended() -> Error {
     Error::Unavailable("the link has ended".into())
 }
 
-async fn connect(address: &str) -> Result<Channel> {
-    let endpoint = Endpoint::from_shared(format!("http://{address}"))
+async fn connect(address: &str, tls: Option<&ClientTls>) -> Result<Channel> {
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    let mut endpoint = Endpoint::from_shared(format!("{scheme}://{address}"))
         .map_err(|e| Error::Invalid(format!("{address} is no address (host:port): {e}")))?
         .connect_timeout(CONNECT_TIMEOUT)
         .tcp_nodelay(true)
@@ -300,11 +313,31 @@ async fn connect(address: &str) -> Result<Channel> {
         .keep_alive_timeout(KEEP_ALIVE)
         .initial_stream_window_size(STREAM_WINDOW_BYTES)
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES);
-    endpoint.connect().await.map_err(|e| {
-        use std::error::Error as _;
-        let why = e.source().map_or_else(|| e.to_string(), ToString::to_string);
-        Error::Unavailable(format!("cannot connect to {address}: {why}"))
-    })
+    if let Some(tls) = tls {
+        let mut config = match &tls.ca {
+            Some(ca) => ClientTlsConfig::new().ca_certificate(Certificate::from_pem(ca)),
+            None => ClientTlsConfig::new().with_native_roots(),
+        };
+        if let Some((certificate, key)) = &tls.certificate {
+            config = config.identity(Identity::from_pem(certificate, key));
+        }
+        endpoint = endpoint
+            .tls_config(config)
+            .map_err(|e| Error::Invalid(format!("a certificate or key is wrong: {}", why(&e))))?;
+    }
+    endpoint
+        .connect()
+        .await
+        .map_err(|e| Error::Unavailable(format!("cannot connect to {address}: {}", why(&e))))
+}
+
+/// What the transport's error comes from: its own text says only that something failed.
+fn why(error: &dyn std::error::Error) -> String {
+    let mut last = error;
+    while let Some(source) = last.source() {
+        last = source;
+    }
+    last.to_string()
 }
 
 async fn exchange(

@@ -24,7 +24,7 @@ mod outbox;
 mod server;
 mod status;
 
-pub use client::{Client, ClientOptions, LinkStats};
+pub use client::{Client, ClientOptions, ClientTls, LinkStats};
 pub use compress::{Compression, ReceiverQueue, WireCompression, choose_compression};
 pub use frame::{
     Ack, Assembler, FRAME_BYTES_MAX, Frame, HEADER_BYTES, MESSAGE_BYTES_MAX, Message, WIRE_VERSION,

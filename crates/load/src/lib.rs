@@ -32,7 +32,7 @@ pub mod wire;
 
 pub use background::{MergeReport, merge_small};
 pub use clock::{Step, peak_memory_bytes, process_cpu_ns, thread_cpu_ns};
-pub use coload_link::WireCompression;
+pub use coload_link::{ClientTls, WireCompression};
 pub use kinds::RejectKind;
 pub use opened::{OpenedStream, sample_end};
 pub use options::{

@@ -24,7 +24,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use coload_format::{Error, Result};
-use coload_link::WireCompression;
+use coload_link::{ClientTls, WireCompression};
 
 use crate::clock::process_cpu_ns;
 use crate::options::LoadOptions;
@@ -65,6 +65,8 @@ pub struct RemoteOptions {
     pub address: String,
     /// Value of the header `authorization`, if the server wants one.
     pub authorization: Option<String>,
+    /// TLS; without it the connection is open to read.
+    pub tls: Option<ClientTls>,
     /// Who transforms what.
     pub placement: PlacementPolicy,
     /// What is compressed on the wire.
@@ -85,6 +87,7 @@ impl RemoteOptions {
         RemoteOptions {
             address: address.into(),
             authorization: None,
+            tls: None,
             placement: PlacementPolicy::default(),
             compression: WireCompression::default(),
             connections: 4,

@@ -41,7 +41,7 @@ fn load_into(
     server: &ServerName,
     request: &LoadRequest,
 ) -> Done<Option<RemoteReport>> {
-    let mut remote = server.options();
+    let mut remote = server.options()?;
     args.remote.apply(&mut remote);
     let plan = plan_with(request, |table| table_schema(&remote, table))?;
     let Some(mut plan) = plan else { return Ok(None) };

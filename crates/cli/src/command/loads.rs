@@ -16,7 +16,7 @@ use crate::size::{show_bytes, show_count};
 /// # Errors
 /// `Usage` when the server's name or the id is wrong, `Failed` when the server does not answer.
 pub fn run(args: &LoadsArgs) -> Done {
-    let remote = ServerName::parse(&args.server).map_err(Failure::Usage)?.options();
+    let remote = ServerName::parse(&args.server).map_err(Failure::Usage)?.options()?;
     let loads = match &args.abort {
         Some(id) => {
             let id: LoadId = id.parse().map_err(|e: Error| Failure::Usage(e))?;

@@ -78,6 +78,7 @@ fn client_options(remote: &RemoteOptions) -> ClientOptions {
         outbox_bytes: remote.outbox_bytes,
         compression: remote.compression,
         authorization: remote.authorization.clone(),
+        tls: remote.tls.clone(),
     }
 }
 

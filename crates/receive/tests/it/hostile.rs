@@ -76,6 +76,7 @@ fn client(server: &Server) -> Client {
         outbox_bytes: 1 << 20,
         compression: WireCompression::None,
         authorization: None,
+        tls: None,
     };
     Client::new(options).unwrap()
 }

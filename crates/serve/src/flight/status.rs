@@ -42,7 +42,8 @@ pub(crate) fn error(status: &Status) -> Error {
     match status.code() {
         Code::InvalidArgument | Code::NotFound | Code::AlreadyExists => Error::Invalid(text),
         Code::ResourceExhausted | Code::OutOfRange => Error::Limit(text),
-        Code::DataLoss => Error::Corrupt(text),
+        // Its own text begins so.
+        Code::DataLoss => Error::Corrupt(text.trim_start_matches("corrupt: ").to_owned()),
         Code::Unauthenticated
         | Code::PermissionDenied
         | Code::FailedPrecondition

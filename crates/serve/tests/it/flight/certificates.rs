@@ -1,7 +1,15 @@
 use std::path::PathBuf;
+use std::time::Duration;
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use coload_format::Error;
+use coload_input::expand_inputs;
+use coload_load::{ClientTls, LoadOptions, RemoteOptions, load_remote};
+use coload_serve::arrow::array::AsArray;
+use coload_serve::arrow::datatypes::Int64Type;
 use coload_serve::{Address, Credentials, Remote, ServeOptions, TlsFiles};
+use coload_source::Dialect;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd,
 };
@@ -84,6 +92,31 @@ fn tls_hides_what_is_said_from_all_but_the_server() {
     is_cut(connect(&running, None, None));
     let plain = Remote::connect(running.url(), &Credentials::default());
     is_cut(plain.and_then(|mut client| client.query("SELECT 1").map(|_| client)));
+}
+
+#[test]
+fn loads_go_over_tls_too() {
+    let authority = Authority::new();
+    let running = start(&authority, 2100, Some(authority.ca()));
+    let file = authority.dir.path().join("t.csv");
+    std::fs::write(&file, "1,one\n2,two\n").unwrap();
+    let inputs = expand_inputs(&[file.to_string_lossy().into_owned()]).unwrap();
+    let schema = coload_format::parse_columns("id BIGINT, name VARCHAR").unwrap();
+    let options = LoadOptions::new(inputs, "t", schema, Dialect::default());
+    let read = |path: PathBuf| std::fs::read(path).unwrap();
+    let (certificate, key) = authority.sign("client", 2100);
+    let mut remote = RemoteOptions::new(running.address.to_string());
+    remote.authorization = Some(format!("Basic {}", BASE64_STANDARD.encode("ada:ada")));
+    remote.patience = Duration::from_secs(2);
+    // Neither without TLS nor without a certificate of the root.
+    assert!(load_remote(&options, &remote).is_err());
+    remote.tls = Some(ClientTls { ca: Some(read(authority.ca())), certificate: None });
+    assert!(load_remote(&options, &remote).is_err());
+    let certificate = Some((read(certificate), read(key)));
+    remote.tls = Some(ClientTls { ca: Some(read(authority.ca())), certificate });
+    load_remote(&options, &remote).unwrap();
+    let found = running.scratch.database.query("SELECT count(*) FROM t WHERE id > 0").unwrap();
+    assert_eq!(found[0].column(0).as_primitive::<Int64Type>().value(0), 2);
 }
 
 #[test]
