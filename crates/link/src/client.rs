@@ -22,6 +22,7 @@ use crate::compress::{Compression, ReceiverQueue, WireCompression, choose_compre
 use crate::frame::{
     Ack, Assembler, Frame, HEADER_BYTES, KIND_ACK, KIND_ERROR, Message, cut_message, decode_frame,
 };
+use crate::gain::{Gains, thread_cpu_ns};
 use crate::outbox::Outbox;
 use crate::server::CREDIT_FIRST_BYTES;
 use crate::status::{error_from_bytes, error_from_status};
@@ -29,10 +30,14 @@ use crate::{CONNECTION_WINDOW_BYTES, GRPC_BYTES_MAX, LOAD_COMMAND, STREAM_WINDOW
 
 /// How long a connection may take to be made.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Frames that a connection may have ready: small ones then go out together.
+const FRAMES_READY: usize = 4;
 /// A connection that says nothing for so long is asked, and given up when it does not answer.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 /// Time over which the rate of the link is averaged.
-const RATE_WINDOW: Duration = Duration::from_millis(400);
+const RATE_WINDOW: Duration = Duration::from_millis(200);
+/// Time after which the rate is measured again without compression.
+const RAW_INTERVAL: Duration = Duration::from_secs(10);
 
 /// TLS of a client; all in PEM form.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -101,13 +106,25 @@ struct Shared {
     receiver_waiting_bytes: AtomicU64,
     load: Mutex<Vec<u8>>,
     rate: Mutex<Rate>,
+    gains: Mutex<Gains>,
 }
 
 /// Measures the link while it is never idle.
 #[derive(Debug, Default)]
 struct Rate {
-    since: Option<(Instant, u64)>,
+    since: Option<Window>,
     bytes_per_second: Option<f64>,
+    /// When the last window without compression ended.
+    raw_at: Option<Instant>,
+}
+
+/// The beginning of a time over which the rate is measured.
+#[derive(Debug, Clone, Copy)]
+struct Window {
+    at: Instant,
+    done: u64,
+    frames: u64,
+    compressed: u64,
 }
 
 /// What one connection may send.
@@ -179,6 +196,7 @@ impl Client {
             receiver_waiting_bytes: AtomicU64::new(0),
             load: Mutex::default(),
             rate: Mutex::default(),
+            gains: Mutex::default(),
         };
         let (inbox_sender, inbox) = channel();
         Ok(Client {
@@ -197,7 +215,7 @@ impl Client {
     /// `Unavailable` when the server cannot be reached, `Refused` when it takes no loads.
     pub fn open(&mut self, first: Message) -> Result<()> {
         let Some(runtime) = &self.runtime else { return Err(ended()) };
-        let (sender, receiver) = tokio::sync::mpsc::channel::<FlightData>(1);
+        let (sender, receiver) = tokio::sync::mpsc::channel::<FlightData>(FRAMES_READY);
         let number = self.threads.len();
         let gate = Arc::new(CreditGate {
             state: Mutex::new(Gate {
@@ -406,8 +424,18 @@ fn make_frame(message: &Message, more: bool, raw: &[u8], shared: &Shared) -> Fra
         true => ReceiverQueue::Long,
         false => ReceiverQueue::Short,
     };
-    let wanted = choose_compression(shared.compression, shared.outbox.waiting(), receiver);
+    let waiting = shared.outbox.waiting();
+    let mut wanted = choose_compression(shared.compression, waiting, receiver);
+    if shared.compression == WireCompression::Adaptive && wanted != Compression::None {
+        let rate = lock(&shared.rate).raw_rate();
+        wanted = rate.map_or(Compression::None, |rate| lock(&shared.gains).best(wanted, rate));
+    }
+    let started = thread_cpu_ns();
     let (compression, packed) = compress(wanted, raw);
+    if wanted != Compression::None {
+        let bytes = packed.as_ref().map_or(raw.len(), Vec::len);
+        lock(&shared.gains).note(wanted, raw.len(), bytes, thread_cpu_ns() - started);
+    }
     Frame {
         kind: message.kind,
         compression,
@@ -452,25 +480,39 @@ impl Shared {
         lock(&self.load).clone_from(&ack.load);
         let under_way = self.wire_bytes.load(Ordering::Relaxed).saturating_sub(done);
         let network = self.outbox.waiting() > 0 && ack.waiting_bytes * 2 <= under_way;
-        lock(&self.rate).observe(done, network);
+        let frames = self.frames.load(Ordering::Relaxed);
+        let compressed = self.frames_compressed.load(Ordering::Relaxed);
+        lock(&self.rate).observe(Window { at: Instant::now(), done, frames, compressed }, network);
     }
 }
 
 impl Rate {
     /// `network` says that the network was what was waited for.
-    fn observe(&mut self, done: u64, network: bool) {
+    fn observe(&mut self, now: Window, network: bool) {
         if !network {
             self.since = None;
             return;
         }
-        let now = Instant::now();
-        let (since, before) = *self.since.get_or_insert((now, done));
-        let elapsed = now.duration_since(since);
-        if elapsed >= RATE_WINDOW {
-            let rate = (done - before) as f64 / elapsed.as_secs_f64();
-            let old = self.bytes_per_second.unwrap_or(rate);
-            self.bytes_per_second = Some((old + rate) / 2.0);
-            self.since = Some((now, done));
+        let since = *self.since.get_or_insert(now);
+        let elapsed = now.at.duration_since(since.at);
+        if elapsed < RATE_WINDOW {
+            return;
         }
+        let rate = (now.done - since.done) as f64 / elapsed.as_secs_f64();
+        let old = self.bytes_per_second.unwrap_or(rate);
+        let compressed = now.compressed - since.compressed;
+        let raw = compressed * 5 <= now.frames - since.frames;
+        // Compressing may be what was waited for: then the link gives more than was seen.
+        self.bytes_per_second = Some(if raw { (old + rate) / 2.0 } else { old.max(rate) });
+        if raw {
+            self.raw_at = Some(now.at);
+        }
+        self.since = Some(now);
+    }
+
+    /// The rate, unless it is time to look at it again without compression.
+    fn raw_rate(&self) -> Option<f64> {
+        let fresh = self.raw_at.is_some_and(|at| at.elapsed() < RAW_INTERVAL);
+        self.bytes_per_second.filter(|_| fresh)
     }
 }

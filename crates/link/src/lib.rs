@@ -20,6 +20,7 @@
 mod client;
 mod compress;
 mod frame;
+mod gain;
 mod outbox;
 mod server;
 mod status;

@@ -13,7 +13,10 @@ use crate::frame::Message;
 pub struct Outbox {
     bytes_max: usize,
     state: Mutex<State>,
-    changed: Condvar,
+    /// A message came: one of those that empty the queue is enough to take it.
+    filled: Condvar,
+    /// There is room.
+    emptied: Condvar,
 }
 
 #[derive(Debug, Default)]
@@ -27,7 +30,12 @@ struct State {
 impl Outbox {
     /// An empty queue that takes about `bytes_max` bytes: a message is taken while there are less.
     pub fn new(bytes_max: usize) -> Self {
-        Outbox { bytes_max, state: Mutex::default(), changed: Condvar::new() }
+        Outbox {
+            bytes_max,
+            state: Mutex::default(),
+            filled: Condvar::new(),
+            emptied: Condvar::new(),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -48,13 +56,13 @@ impl Outbox {
             if state.bytes < self.bytes_max {
                 break;
             }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.emptied.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         state.bytes += message.bytes.len();
         state.frames += message.frames();
         state.messages.push_back(message);
         drop(state);
-        self.changed.notify_all();
+        self.filled.notify_one();
         Ok(())
     }
 
@@ -68,11 +76,14 @@ impl Outbox {
             if let Some(message) = state.messages.pop_front() {
                 state.bytes -= message.bytes.len();
                 state.frames -= message.frames();
+                let room = state.bytes < self.bytes_max;
                 drop(state);
-                self.changed.notify_all();
+                if room {
+                    self.emptied.notify_all();
+                }
                 return Some(message);
             }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.filled.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
@@ -93,7 +104,8 @@ impl Outbox {
         state.messages.clear();
         (state.bytes, state.frames) = (0, 0);
         drop(state);
-        self.changed.notify_all();
+        self.filled.notify_all();
+        self.emptied.notify_all();
     }
 
     /// What it was closed with.

@@ -350,7 +350,7 @@ impl Active {
         }
         let journal = lock(&self.journal);
         let Some(journal) = &*journal else {
-            return Err(Error::Refused(format!("load {} is over", self.id)));
+            return Err(Error::Unavailable(format!("load {} is over", self.id)));
         };
         let path = journal.segment_path(number)?;
         let policy = self.description.encoding;
@@ -405,7 +405,7 @@ impl Active {
         }
         let journal = lock(&self.journal);
         let Some(journal) = &*journal else {
-            return Err(Error::Refused(format!("load {} is over", self.id)));
+            return Err(Error::Unavailable(format!("load {} is over", self.id)));
         };
         let rows = seal.account.rows();
         let mut part = Part { account: seal.account.clone(), rows, bytes: 0, entry: None };
@@ -457,7 +457,7 @@ impl Active {
         }
         let journal = lock(&self.journal);
         let Some(journal) = &*journal else {
-            return Err(Error::Refused(format!("load {} is over", self.id)));
+            return Err(Error::Unavailable(format!("load {} is over", self.id)));
         };
         let mut entries = Vec::new();
         if self.keep == Keep::All {

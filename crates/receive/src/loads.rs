@@ -273,6 +273,9 @@ impl Inner {
         if whole.get(&load.id).is_some_and(|w| Arc::ptr_eq(w, load)) {
             whole.remove(&load.id);
         }
+        if !load.is_finished() {
+            drop(lock(&load.journal).take());
+        }
     }
 
     /// Publishes a load whose partitions are all there.
@@ -341,6 +344,8 @@ impl Inner {
             let mut active = lock(&self.active);
             if !load.has_client() && !load.publishing.load(Ordering::Acquire) {
                 active.remove(&load.id);
+                // Jobs may still hold the load; the journal's lock must not wait for them.
+                drop(lock(&load.journal).take());
             }
         }
     }

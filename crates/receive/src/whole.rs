@@ -243,6 +243,9 @@ impl Whole {
             // The pipeline's threads inherit it.
             lower_priority();
             let loaded = coload_load::load(&store, &load);
+            if let Err(error) = &loaded {
+                whole.forget_if_final(error);
+            }
             if let (Err(error), Some(replies)) = (&loaded, &replies)
                 && !lock(&whole.arrived.state).ended
             {
@@ -366,13 +369,27 @@ impl Whole {
         };
         let report = thread.join().unwrap_or_else(|_| {
             Err(Error::Unavailable("a thread of the server failed; its log has more".into()))
-        })?;
+        });
+        if report.is_err() {
+            // What has arrived stays for the next attempt.
+            self.arrived.change(|state| state.finished = false);
+        }
+        let report = report?;
         let rejects_csv = self.rejects_csv()?;
         if let Some(journal) = lock(&self.journal).take() {
             // Published, whatever becomes of the rest.
             let _ = journal.remove();
         }
         Ok(Message::new(DONE, self.done(&report, rejects_csv).encode()))
+    }
+
+    /// Removes the journal when the same inputs would fail again.
+    fn forget_if_final(&self, error: &Error) {
+        let is_final = matches!(error, Error::Input { .. } | Error::Invalid(_) | Error::Limit(_));
+        if is_final && let Some(journal) = lock(&self.journal).take() {
+            // What stays expires.
+            let _ = journal.remove();
+        }
     }
 
     fn rejects_csv(&self) -> Result<Vec<u8>> {
@@ -406,6 +423,11 @@ impl Whole {
             rejects_csv,
             merged: String::new(),
         }
+    }
+
+    /// Whether the client has sent all.
+    pub fn is_finished(&self) -> bool {
+        lock(&self.arrived.state).finished
     }
 
     /// The client is gone: what loads ends, and the inputs stay for the next attempt.

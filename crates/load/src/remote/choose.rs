@@ -20,13 +20,17 @@ const REVISE_FRAGMENTS: u64 = 4;
 const SERVER_BYTE_NS: f64 = 2.0;
 /// The server's work on a plain column, in units of the client's, until it has told.
 const SERVER_PLAIN_SHARE: f64 = 1.5;
+/// Nanoseconds of the client's CPU to send a byte: copies, gRPC, the kernel.
+const SEND_BYTE_NS: f64 = 1.0;
+/// Nanoseconds of the server's CPU to receive a byte, besides what it tells of its own work.
+const RECEIVE_BYTE_NS: f64 = 1.0;
 /// Weight of the server's time when no query runs there: a core of it is worth more than one here,
 /// since others share it.
 const SERVER_WEIGHT: f64 = 1.2;
 /// The same when queries run.
 const SERVER_WEIGHT_QUERIES: f64 = 4.0;
 /// A new choice must be better by this factor: each change costs a new dictionary or symbols.
-const CHANGE_GAIN: f64 = 0.97;
+const CHANGE_GAIN: f64 = 0.95;
 
 /// One column's estimates and choice.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -94,13 +98,20 @@ impl Chooser {
         if state.partition != Some(partition) && !plan.costs.is_empty() {
             state.partition = Some(partition);
             state.costs.clone_from(&plan.costs);
+            for cost in &mut state.costs {
+                cost.client_placed_ns += cost.placed_bytes * SEND_BYTE_NS;
+                cost.client_plain_ns += cost.plain_bytes * SEND_BYTE_NS;
+            }
         }
         state.costs.resize(width, ColumnCost::default());
         state.placed.resize(width, [0; 2]);
         let first = state.placements.len() != width;
         match self.policy {
             PlacementPolicy::Adaptive => {
-                if first || state.fragments.is_multiple_of(REVISE_FRAGMENTS) {
+                if first {
+                    // Nothing is known of the link and the server yet.
+                    state.placements = place_by_size(&state.costs).into();
+                } else if state.fragments.is_multiple_of(REVISE_FRAGMENTS) {
                     self.revise(state, link, &ServerLoad::decode(load).unwrap_or_default());
                 }
             }
@@ -121,15 +132,16 @@ impl Chooser {
             cost.server_plain_ns = match told {
                 Some((_, ns)) => f64::from(*ns),
                 None => {
-                    (cost.client_placed_ns - cost.client_plain_ns).max(2.0) * SERVER_PLAIN_SHARE
-                        + cost.plain_bytes * 0.3
+                    let sent = (cost.placed_bytes - cost.plain_bytes) * SEND_BYTE_NS;
+                    let more = cost.client_placed_ns - cost.client_plain_ns - sent;
+                    more.max(2.0) * SERVER_PLAIN_SHARE + cost.plain_bytes * 0.3
                 }
-            };
+            } + cost.plain_bytes * RECEIVE_BYTE_NS;
             let byte_ns = match server.placed_cost {
                 told if told > 0.0 => f64::from(told),
                 _ => SERVER_BYTE_NS,
             };
-            cost.server_placed_ns = cost.placed_bytes * byte_ns;
+            cost.server_placed_ns = cost.placed_bytes * (byte_ns + RECEIVE_BYTE_NS);
         }
         let capacity = self.capacity(state, link, server);
         let best: Arc<[Placement]> = place_adaptively(&state.costs, &capacity).into();

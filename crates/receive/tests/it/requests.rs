@@ -28,7 +28,7 @@ fn rejects_come_back_with_file_and_line_whoever_parses() {
         let mut remote = server.remote();
         remote.placement = placement;
         let error = load_remote(&strict, &remote).unwrap_err();
-        let Error::Input { place, .. } = &error else { panic!("{placement:?}: {error}") };
+        let Error::Input { place, .. } = &error else { panic!("{placement:?}: {error:?}") };
         assert_eq!((place.line, place.field), (1, 1), "{placement:?}");
         assert!(server.store.list_journals().unwrap().is_empty(), "{placement:?}");
         strict.max_rejects = RejectLimit::Count(2);
