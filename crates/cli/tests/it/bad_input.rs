@@ -80,11 +80,13 @@ fn a_date_that_does_not_exist_is_told() {
 }
 
 #[test]
-fn an_empty_file_without_columns_cannot_be_loaded() {
+fn an_empty_file_without_columns_is_nothing_to_load() {
     let sandbox = Sandbox::new();
     sandbox.write("empty.csv", "");
-    let run = sandbox.run(&["load", "empty.csv", "--into", "store"]);
-    run.fails(1, &["empty.csv", "columns cannot be told", "--columns", "--schema"]);
+    let run = sandbox.run(&["load", "empty.csv", "--into", "store"]).ok();
+    for part in ["nothing to load", "no table made", "empty.csv", "--columns", "--schema"] {
+        assert!(run.err.contains(part), "{part}: {}", run.err);
+    }
 }
 
 #[test]
