@@ -23,7 +23,7 @@ pub fn run(args: &SniffArgs) -> Done {
     let table = table.first().map_or_else(|| "t".to_owned(), |input| input.table_name());
     print(&match args.output {
         SniffForm::Text => text(args, &sniffed, &table),
-        SniffForm::Json => json_text(&sniffed, &table),
+        SniffForm::Json => json_text(args, &sniffed, &table),
         SniffForm::Sql => sql(args, &sniffed, &table),
     })
 }
@@ -50,10 +50,16 @@ fn sql(args: &SniffArgs, sniffed: &Sniffed, table: &str) -> String {
 }
 
 fn load_command(args: &SniffArgs, sniffed: &Sniffed) -> String {
-    format!("coload load {} --into STORE {}", args.input, command_line(&flags(&sniffed.dialect)))
+    format!("coload load {} --into STORE {}", args.input, all_flags(args, sniffed))
 }
 
-fn json_text(sniffed: &Sniffed, table: &str) -> String {
+/// The flags that give the dialect, and that of the types.
+fn all_flags(args: &SniffArgs, sniffed: &Sniffed) -> String {
+    let flags = command_line(&flags(&sniffed.dialect));
+    if args.dialect.all_text { format!("{flags} --all-text") } else { flags }
+}
+
+fn json_text(args: &SniffArgs, sniffed: &Sniffed, table: &str) -> String {
     let columns: Vec<Value> = sniffed
         .schema
         .columns()
@@ -63,7 +69,7 @@ fn json_text(sniffed: &Sniffed, table: &str) -> String {
     let json = json!({
         "table": table,
         "dialect": dialect_json(&sniffed.dialect),
-        "flags": command_line(&flags(&sniffed.dialect)),
+        "flags": all_flags(args, sniffed),
         "columns": columns,
         "create_table": create_table_sql(table, &sniffed.schema),
         "evidence": sniffed.evidence,
