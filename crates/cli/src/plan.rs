@@ -14,6 +14,9 @@ use crate::mapping::{Mapping, map_columns};
 /// Bytes of the first input that are looked at, if nothing else is asked for.
 pub const SAMPLE_BYTES: usize = 1 << 20;
 
+/// Bytes of the other inputs that are looked at for their fields.
+const HEADER_BYTES: usize = 64 << 10;
+
 /// A load as a user asks for it. What is `None` is decided from the first input.
 #[derive(Debug, Clone)]
 pub struct LoadRequest {
@@ -121,7 +124,10 @@ pub fn plan_with(
     let mut sniffed = sniff(name, &sample, end, &request.dialect, by_position)?;
     let fields = match &request.mapping {
         None => None,
-        Some(mapping) => map_columns(name, mapping, schema, &mut sniffed)?,
+        Some(mapping) => {
+            check_fields(&inputs, name, &sniffed, &request.dialect)?;
+            map_columns(name, mapping, schema, &mut sniffed)?
+        }
     };
     let mut options = LoadOptions::new(inputs, table, sniffed.schema, sniffed.dialect);
     options.fields = fields;
@@ -130,6 +136,31 @@ pub fn plan_with(
     options.inferred = (schema_from == SchemaOrigin::Inferred && !sniffed.forms.is_empty())
         .then_some(sniffed.forms);
     Ok(Some(LoadPlan { options, schema_from, evidence: sniffed.evidence }))
+}
+
+/// Checks that the other inputs have the fields of the first, in its order: they are read alike.
+fn check_fields(
+    inputs: &[InputFile],
+    first: &str,
+    sniffed: &Sniffed,
+    given: &GivenDialect,
+) -> Result<()> {
+    for input in inputs.iter().filter(|input| input.name != first) {
+        let (text, end) = sample(input, None, HEADER_BYTES)?;
+        if is_blank(&text) {
+            continue;
+        }
+        let other = sniff(&input.name, &text, end, given, None)?;
+        let pairs = sniffed.schema.columns().iter().zip(other.schema.columns());
+        let alike = pairs.filter(|(a, b)| a.name.eq_ignore_ascii_case(&b.name)).count();
+        if alike != sniffed.schema.len() || alike != other.schema.len() {
+            return Err(Error::Invalid(format!(
+                "{} has other fields than {first}, or in another order: load it by itself",
+                input.name
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// The first bytes of the first input that has any but line ends.
