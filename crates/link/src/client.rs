@@ -26,14 +26,16 @@ use crate::gain::{Gains, thread_cpu_ns};
 use crate::outbox::Outbox;
 use crate::server::CREDIT_FIRST_BYTES;
 use crate::status::{error_from_bytes, error_from_status};
-use crate::{CONNECTION_WINDOW_BYTES, GRPC_BYTES_MAX, LOAD_COMMAND, STREAM_WINDOW_BYTES};
+use crate::{
+    CONNECTION_WINDOW_BYTES, GRPC_BYTES_MAX, KEEP_ALIVE_TIMEOUT, LOAD_COMMAND, STREAM_WINDOW_BYTES,
+};
 
 /// How long a connection may take to be made.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Frames that a connection may have ready: small ones then go out together.
 const FRAMES_READY: usize = 4;
 /// A connection that says nothing for so long is asked, and given up when it does not answer.
-const KEEP_ALIVE: Duration = Duration::from_secs(10);
+const KEEP_ALIVE: Duration = Duration::from_secs(20);
 /// Time over which the rate of the link is averaged.
 const RATE_WINDOW: Duration = Duration::from_millis(200);
 /// Time after which the rate is measured again without compression.
@@ -328,7 +330,7 @@ async fn connect(address: &str, tls: Option<&ClientTls>) -> Result<Channel> {
         .connect_timeout(CONNECT_TIMEOUT)
         .tcp_nodelay(true)
         .http2_keep_alive_interval(KEEP_ALIVE)
-        .keep_alive_timeout(KEEP_ALIVE)
+        .keep_alive_timeout(KEEP_ALIVE_TIMEOUT)
         .initial_stream_window_size(STREAM_WINDOW_BYTES)
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES);
     if let Some(tls) = tls {

@@ -42,6 +42,9 @@ pub use tonic;
 pub const LOAD_COMMAND: &str = "coload.load";
 /// Largest gRPC message that either end takes: a frame and its header.
 pub const GRPC_BYTES_MAX: usize = FRAME_BYTES_MAX + (64 << 10);
+/// How long the answer to a question whether the other end is there may take: on a slow link it waits
+/// behind megabytes of data.
+pub const KEEP_ALIVE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(60);
 /// HTTP/2 window of one stream.
 pub const STREAM_WINDOW_BYTES: u32 = 16 << 20;
 /// HTTP/2 window of one connection.

@@ -11,7 +11,8 @@ use arrow_flight::{
 };
 use coload_format::{Error, Result};
 use coload_link::{
-    CONNECTION_WINDOW_BYTES, GRPC_BYTES_MAX, HTTP2_FRAME_BYTES, LOAD_COMMAND, STREAM_WINDOW_BYTES,
+    CONNECTION_WINDOW_BYTES, GRPC_BYTES_MAX, HTTP2_FRAME_BYTES, KEEP_ALIVE_TIMEOUT, LOAD_COMMAND,
+    STREAM_WINDOW_BYTES,
 };
 use futures::{Stream, StreamExt};
 use tokio::net::TcpListener;
@@ -45,8 +46,8 @@ pub async fn serve_loads(
         .initial_stream_window_size(STREAM_WINDOW_BYTES)
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
         .max_frame_size(HTTP2_FRAME_BYTES)
-        .http2_keepalive_interval(Some(std::time::Duration::from_secs(10)))
-        .http2_keepalive_timeout(Some(std::time::Duration::from_secs(10)))
+        .http2_keepalive_interval(Some(std::time::Duration::from_secs(20)))
+        .http2_keepalive_timeout(Some(KEEP_ALIVE_TIMEOUT))
         .add_service(service)
         .serve_with_incoming(TcpIncoming::from(listener).with_nodelay(Some(true)))
         .await
