@@ -20,6 +20,10 @@ use crate::segments::lock;
 
 /// Share of the memory that text waiting to be parsed may take.
 const AHEAD_SHARE: usize = 8;
+/// Share of the memory that one record may take, and what is always enough: compressed text may have one
+/// without end.
+const RECORD_SHARE: usize = 8;
+const RECORD_BYTES_MIN: usize = 64 << 20;
 /// How long a worker waits for text before it looks for other work.
 const WAIT: Duration = Duration::from_millis(5);
 
@@ -84,6 +88,8 @@ impl StreamSource {
         let mut cutter =
             Cutter::new(&inputs, Head::new(options), options.dialect.encoding, options.chunk_bytes);
         cutter.left = options.sample_bytes.unwrap_or(u64::MAX);
+        cutter.record_bytes_max =
+            (options.memory / RECORD_SHARE).clamp(RECORD_BYTES_MIN, RECORD_BYTES_MAX);
         StreamSource {
             names,
             bytes: files.iter().map(|f| f.bytes()).sum(),
@@ -183,6 +189,7 @@ struct Cutter {
     left: u64,
     /// Text that came.
     came: u64,
+    record_bytes_max: usize,
 }
 
 impl Cutter {
@@ -206,6 +213,7 @@ impl Cutter {
             ends: Vec::new(),
             left: u64::MAX,
             came: 0,
+            record_bytes_max: RECORD_BYTES_MAX,
         }
     }
 
@@ -326,9 +334,10 @@ impl Cutter {
             // The next record starts a chunk of its own.
             return Ok(Some(self.emit()));
         }
-        if self.target * 2 > RECORD_BYTES_MAX {
+        if self.target * 2 > self.record_bytes_max {
             return Err(Error::Limit(format!(
-                "{} (byte {}): a record is over {} bytes; is a quote left open? (try --quote none)",
+                "{} (byte {}): a record is over {} bytes; is a quote left open? (try --quote none, or a \
+                 larger --memory)",
                 self.names[self.file], self.offset, self.target
             )));
         }
