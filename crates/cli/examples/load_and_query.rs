@@ -13,16 +13,16 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     let file = folder.path().join("people.csv");
     std::fs::write(&file, "name,born\nAda,1815-12-10\nAlan,1912-06-23\nNobody,1912-13-01\n")?;
 
-    // Columns, delimiter and header are found out from the file.
+    // Delimiter and header are found out from the file; so would be columns that are not given.
     let store = Coload::create_or_open(folder.path().join("store"))?;
-    let mut plan = store.plan(&LoadRequest::new([file.to_string_lossy()]))?;
+    let mut request = LoadRequest::new([file.to_string_lossy()]);
+    request.schema = Some(coload::parse_columns("name VARCHAR NOT NULL, born DATE NOT NULL")?);
+    let mut plan = store.plan(&request)?;
     for line in &plan.evidence {
         println!("{line}");
     }
 
     // A record may be set aside, and the progress is told.
-    let columns = "name VARCHAR NOT NULL, born DATE NOT NULL";
-    plan.options.schema = coload::parse_columns(columns)?;
     plan.options.max_rejects = RejectLimit::Count(1);
     plan.options.progress = Some(Arc::new(|p| println!("{} rows", p.rows())));
     let report = store.load(&plan.options)?;
