@@ -150,7 +150,8 @@ fn a_file_that_shrinks_while_it_is_read_fails_the_load() {
     let path = sandbox.write("shrinks.csv", &text);
     let child = sandbox
         .command(&["load", "shrinks.csv", "--into", "store", "--table", "t", "--columns", COLUMNS])
-        .args(["--no-header", "--threads", "1"])
+        // Small chunks, so that little is read ahead of the parser.
+        .args(["--no-header", "--threads", "1", "--chunk-size", "1MiB"])
         .stderr(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
