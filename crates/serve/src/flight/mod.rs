@@ -26,6 +26,7 @@ mod service;
 pub(crate) mod status;
 mod tickets;
 mod users;
+mod whole;
 mod wire_types;
 
 pub use metrics::Metrics;

@@ -21,6 +21,7 @@ use super::connections::accept;
 use super::metrics::Metrics;
 use super::service::Service;
 use super::users::Users;
+use super::whole::WholeRequests;
 use crate::database::Database;
 
 /// Threads of the network. They encode and decode; statements run elsewhere.
@@ -160,7 +161,7 @@ impl Server {
                 .tls_config(tls_config(tls)?)
                 .map_err(|e| Error::Invalid(format!("the certificate or key is wrong: {e}")))?;
         }
-        let router = grpc.add_service(flight).add_service(health_service);
+        let router = grpc.add_service(WholeRequests(flight)).add_service(health_service);
         let (connections_max, grace) = (options.connections_max, options.grace);
         Ok(Server {
             runtime,
