@@ -13,8 +13,8 @@
 //! inside, so that nothing else knows of runs.
 //!
 //! Cost: codes are compared with the one before, a vector at a time, before they are packed
-//! ([`encode_codes_or_runs`]); any other page is unpacked once to look for runs, and packed again if
-//! that pays.
+//! ([`RowRuns`]), or come as runs already; any other page is unpacked once to look for runs
+//! ([`shrink_to_runs`]), and packed again if that pays.
 
 use crate::bitpack::{BLOCK, block_bytes, pack_block, packed_bytes, unpack_block, width_of};
 use crate::page::{

@@ -17,7 +17,7 @@ use crate::lexicon::{
     Changes, ColumnRules, FieldChanges, Lexicon, LookUp, TooManyValues, is_doubtful,
 };
 use crate::repeats::Repeats;
-use crate::row_codes::{RowCodes, null_rows};
+use crate::row_codes::RowCodes;
 use crate::rows::Rows;
 use crate::tokenise::Seen;
 
@@ -196,7 +196,7 @@ impl ColumnParser {
     /// `TooManyValues` when the plan was codes and there are too many; nothing of the window is kept.
     ///
     /// # Panics
-    /// When the plan is codes and there are more than 512 records.
+    /// When fields are compared with those above and there are more than 512 records.
     pub fn parse(
         &mut self,
         rows: &Rows<'_>,
@@ -419,7 +419,8 @@ impl ColumnParser {
             return;
         }
         let codes = std::mem::take(&mut self.codes).each();
-        self.nulls.extend(null_rows(&codes));
+        let nulls = codes.iter().enumerate().filter(|(_, c)| **c == NULL_CODE);
+        self.nulls.extend(nulls.map(|(row, _)| row as u32));
         let value = |c: u16| (c != NULL_CODE).then_some(c as usize);
         self.plan = ColumnPlan::Numbers { repeats: false };
         match &self.lexicon.dictionary().values {

@@ -3,7 +3,7 @@
 //! Where few fields differ from the one above, the codes of runs are kept with their first rows;
 //! else the code of each row. The first block of a fragment decides.
 
-use coload_transform::{NULL_CODE, ProvisionalCodes};
+use coload_transform::ProvisionalCodes;
 
 use crate::lexicon::FieldChanges;
 
@@ -149,9 +149,4 @@ impl Block<'_> {
             false => self.to.codes.truncate(self.to.rows),
         }
     }
-}
-
-/// Rows of a code that are NULL.
-pub(crate) fn null_rows(codes: &[u16]) -> impl Iterator<Item = u32> {
-    codes.iter().enumerate().filter(|(_, c)| **c == NULL_CODE).map(|(i, _)| i as u32)
 }
