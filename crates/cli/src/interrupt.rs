@@ -1,41 +1,62 @@
-//! Ctrl-C and SIGTERM during a load.
+//! Ctrl-C and SIGTERM.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use coload::{Error, Result};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::output::say;
 
 /// How long a load may take to stop. One that waits for standard input cannot look at the flag.
 const GRACE: Duration = Duration::from_secs(3);
 
+/// Waits for SIGINT and SIGTERM.
+pub struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    /// The next of either.
+    pub async fn next(&mut self) {
+        tokio::select! { _ = self.interrupt.recv() => {}, _ = self.terminate.recv() => {} }
+    }
+}
+
+/// Runs what reacts to signals on a thread of its own; from here on they do not end the process.
+///
+/// # Errors
+/// `Unavailable` when signals cannot be waited for.
+pub fn on_signals<F>(react: impl FnOnce(Signals) -> F) -> Result<()>
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let failed = |e| Error::Unavailable(format!("cannot wait for signals: {e}"));
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+    let guard = runtime.enter();
+    let interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+    let terminate = signal(SignalKind::terminate()).map_err(failed)?;
+    drop(guard);
+    let reaction = react(Signals { interrupt, terminate });
+    let thread = std::thread::Builder::new().name("coload-signals".to_owned());
+    thread.spawn(move || runtime.block_on(reaction)).map_err(failed)?;
+    Ok(())
+}
+
 /// Sets `cancel` at the first signal. At the second, or when the load does not end by itself, ends the
 /// process, which leaves the store as whole as stopping does.
 ///
 /// # Errors
-/// `Unavailable` when signals cannot be waited for.
+/// As [`on_signals`].
 pub fn cancel_on_signal(cancel: Arc<AtomicBool>) -> Result<()> {
-    let failed = |e| Error::Unavailable(format!("cannot wait for Ctrl-C: {e}"));
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
-    let guard = runtime.enter();
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
-    let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
-    drop(guard);
-    let wait = async move {
-        tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {} }
+    on_signals(|mut signals| async move {
+        signals.next().await;
         cancel.store(true, Ordering::Relaxed);
-        let again = async {
-            tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {} }
-        };
-        let _ = tokio::time::timeout(GRACE, again).await;
+        let _ = tokio::time::timeout(GRACE, signals.next()).await;
         say("error: stopped at once; the store shows all of the load or nothing of it");
         std::process::exit(1);
-    };
-    let thread = std::thread::Builder::new().name("coload-signals".to_owned());
-    thread.spawn(move || runtime.block_on(wait)).map_err(failed)?;
-    Ok(())
+    })
 }

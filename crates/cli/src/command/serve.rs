@@ -7,10 +7,10 @@ use coload::{Coload, Error};
 use coload_serve::{
     Database, DatabaseOptions, Keep, ReceiveOptions, ServeOptions, Server, TlsFiles, Users,
 };
-use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::args::{LogForm, LogLevel, ServeArgs};
+use crate::interrupt::on_signals;
 use crate::output::{Done, Failure, print, say};
 
 /// Environment variable with the lines of a file of users.
@@ -100,22 +100,13 @@ fn users(args: &ServeArgs) -> Done<Users> {
 /// Done at the first SIGINT or SIGTERM; at the second the process ends at once.
 fn told_to_stop() -> Done<impl Future<Output = ()> + Send + 'static> {
     let (told, asked) = tokio::sync::oneshot::channel();
-    let failed = |e| Error::Unavailable(format!("cannot wait for signals: {e}"));
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
-    let guard = runtime.enter();
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
-    let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
-    drop(guard);
-    let wait = async move {
-        tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {} }
+    on_signals(|mut signals| async move {
+        signals.next().await;
         let _ = told.send(());
-        tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {} }
+        signals.next().await;
         say("error: stopped at once; what was being written is not in the store");
         std::process::exit(1);
-    };
-    let thread = std::thread::Builder::new().name("coload-signals".to_owned());
-    thread.spawn(move || runtime.block_on(wait)).map_err(failed)?;
+    })?;
     Ok(async move {
         let _ = asked.await;
     })
