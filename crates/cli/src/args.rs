@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use coload::RejectLimit;
+use coload::{RejectLimit, SetColumn};
 use coload_source::{DateFormat, byte_from_flag, delimiter_from_flag, optional_byte_from_flag};
 
 use crate::remote_args::RemoteArgs;
@@ -79,6 +79,10 @@ pub struct LoadArgs {
     /// Columns are the fields of their names, in any order; other fields are not read
     #[arg(long)]
     pub by_name: bool,
+    /// A column that is not read: a value, @file for the name of the input, @load-time or @null; may be
+    /// given several times
+    #[arg(long, value_name = "COLUMN=VALUE", value_parser = SetColumn::parse)]
+    pub set: Vec<SetColumn>,
     /// What happens to a table that exists.
     #[command(flatten)]
     pub mode: ModeArgs,

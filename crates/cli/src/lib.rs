@@ -30,6 +30,7 @@
 mod database;
 mod mapping;
 mod plan;
+mod set_columns;
 
 pub use coload_format::{
     Column, DataType, Error, Result, Schema, parse_columns, parse_create_table,
@@ -49,3 +50,4 @@ pub use coload_transform::EncodingPolicy;
 pub use database::Coload;
 pub use mapping::Mapping;
 pub use plan::{LoadPlan, LoadRequest, SAMPLE_BYTES, SchemaOrigin, plan_with, sniff_input};
+pub use set_columns::{SetColumn, SetValue};

@@ -4,6 +4,8 @@ use coload_format::{Column, Error, Result, Schema};
 use coload_load::FieldMap;
 use coload_source::Sniffed;
 
+use crate::set_columns::{lacking, names_of};
+
 /// Which fields become which columns: those of the same name, but for those that are named.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Mapping {
@@ -30,10 +32,11 @@ impl Mapping {
     }
 }
 
-/// Finds the field of each column. Without a table the columns are those of the input, renamed.
+/// Finds the field of each column; `sniffed` then has the columns that have one. Without a table the
+/// columns are those of the input, renamed.
 ///
 /// # Errors
-/// `Invalid` when a field or a column is not there.
+/// `Invalid` when a field is not there, or a column that must have one.
 pub fn map_columns(
     name: &str,
     mapping: &Mapping,
@@ -50,18 +53,35 @@ pub fn map_columns(
         sniffed.schema = rename(&input, &named)?;
         return Ok(None);
     };
-    let of_column = schema
-        .columns()
-        .iter()
-        .map(|column| find_source(name, &input, &named, column))
-        .collect::<Result<Vec<_>>>()?;
     for (_, column) in &named {
         if schema.position(column).is_none() {
             return Err(Error::Invalid(format!(
                 "--map: the table has no column {column}; it has {}",
-                names(&schema)
+                names_of(&schema)
             )));
         }
+    }
+    let (mut columns, mut of_column, mut missing) = (Vec::new(), Vec::new(), Vec::new());
+    for column in schema.columns() {
+        match find_source(&input, &named, column) {
+            Some(field) => {
+                of_column.push(field);
+                columns.push(column.clone());
+            }
+            None => missing.push(lacking(name, &input, column)?),
+        }
+    }
+    if columns.is_empty() {
+        return Err(Error::Invalid(format!(
+            "{name} has no field of the name of a column; it has {}, and the columns are {} (try --map \
+             FIELD=COLUMN)",
+            names_of(&input),
+            names_of(&schema)
+        )));
+    }
+    if !missing.is_empty() {
+        let columns = missing.join(", ");
+        sniffed.evidence.push(format!("columns that the input lacks: {columns} (--map, --set)"));
     }
     let count = input.len();
     let ignored: Vec<&str> = (0..count)
@@ -71,7 +91,7 @@ pub fn map_columns(
     if !ignored.is_empty() {
         sniffed.evidence.push(format!("fields that are not read: {}", ignored.join(", ")));
     }
-    sniffed.schema = schema;
+    sniffed.schema = Schema::new(columns)?;
     Ok(Some(FieldMap { count, of_column }))
 }
 
@@ -79,27 +99,14 @@ pub fn map_columns(
 fn find_field(name: &str, input: &Schema, field: &str) -> Result<usize> {
     let number = field.parse::<usize>().ok().filter(|n| (1..=input.len()).contains(n));
     input.position(field).or(number.map(|n| n - 1)).ok_or_else(|| {
-        Error::Invalid(format!("--map: {name} has no field {field}; it has {}", names(input)))
+        Error::Invalid(format!("--map: {name} has no field {field}; it has {}", names_of(input)))
     })
 }
 
 /// The field of a column: what the user named, else that of its name.
-fn find_source(
-    name: &str,
-    input: &Schema,
-    named: &[(usize, &str)],
-    column: &Column,
-) -> Result<usize> {
+fn find_source(input: &Schema, named: &[(usize, &str)], column: &Column) -> Option<usize> {
     let given = named.iter().find(|(_, target)| target.eq_ignore_ascii_case(&column.name));
-    match given.map(|(field, _)| *field).or_else(|| input.position(&column.name)) {
-        Some(field) => Ok(field),
-        None => Err(Error::Invalid(format!(
-            "{name} has no field for column {}; it has {} (try --map FIELD={})",
-            column.name,
-            names(input),
-            column.name
-        ))),
-    }
+    given.map(|(field, _)| *field).or_else(|| input.position(&column.name))
 }
 
 fn rename(input: &Schema, named: &[(usize, &str)]) -> Result<Schema> {
@@ -108,9 +115,4 @@ fn rename(input: &Schema, named: &[(usize, &str)]) -> Result<Schema> {
         (*target).clone_into(&mut columns[*field].name);
     }
     Schema::new(columns)
-}
-
-fn names(schema: &Schema) -> String {
-    let names: Vec<&str> = schema.columns().iter().map(|c| c.name.as_str()).collect();
-    names.join(", ")
 }

@@ -10,6 +10,7 @@ use coload_source::{
 use coload_store::{LoadMode, Store};
 
 use crate::mapping::{Mapping, map_columns};
+use crate::set_columns::{SetColumn, SetColumns};
 
 /// Bytes of the first input that are looked at, if nothing else is asked for.
 pub const SAMPLE_BYTES: usize = 1 << 20;
@@ -30,6 +31,8 @@ pub struct LoadRequest {
     pub dialect: GivenDialect,
     /// Columns by name; by position if `None`.
     pub mapping: Option<Mapping>,
+    /// Columns that are not read from the input.
+    pub set: Vec<SetColumn>,
     /// What happens to rows that are there.
     pub mode: LoadMode,
     /// Bytes of the first input that are looked at; more than it has is all of it.
@@ -45,6 +48,7 @@ impl LoadRequest {
             schema: None,
             dialect: GivenDialect::default(),
             mapping: None,
+            set: Vec::new(),
             mode: LoadMode::Append,
             sample_bytes: SAMPLE_BYTES,
         }
@@ -111,6 +115,9 @@ pub fn plan_with(
     };
     let table = request.table.clone().unwrap_or_else(|| first.table_name());
     let (schema, schema_from) = known_schema(known, request, &table)?;
+    let names: Vec<&str> = inputs.iter().map(|input| input.name.as_str()).collect();
+    let set = SetColumns::find(&request.set, schema.as_ref(), &names)?;
+    let to_read = schema.as_ref().map(|schema| set.left(schema)).transpose()?;
     let stream = match inputs.len() {
         1 => OpenedStream::open(first)?,
         // The load refuses a stream among other inputs, and says so.
@@ -120,16 +127,18 @@ pub fn plan_with(
     if schema.is_none() && end == SampleEnd::Whole && is_blank(&sample) {
         return Ok(None);
     }
-    let by_position = schema.as_ref().filter(|_| request.mapping.is_none());
+    let by_position = to_read.as_ref().filter(|_| request.mapping.is_none());
     let mut sniffed = sniff(name, &sample, end, &request.dialect, by_position)?;
     let fields = match &request.mapping {
         None => None,
         Some(mapping) => {
             check_fields(&inputs, name, &sniffed, &request.dialect)?;
-            map_columns(name, mapping, schema, &mut sniffed)?
+            map_columns(name, mapping, to_read, &mut sniffed)?
         }
     };
-    let mut options = LoadOptions::new(inputs, table, sniffed.schema, sniffed.dialect);
+    let (schema, derivation) = set.derive(schema, sniffed.schema)?;
+    let mut options = LoadOptions::new(inputs, table, schema, sniffed.dialect);
+    options.derivation = derivation;
     options.fields = fields;
     options.mode = request.mode;
     options.stream = stream;

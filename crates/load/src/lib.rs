@@ -11,6 +11,7 @@ mod account;
 mod background;
 mod chunks;
 mod clock;
+mod derive;
 mod head;
 mod kinds;
 mod measure;
@@ -33,6 +34,7 @@ pub mod wire;
 pub use background::{MergeReport, merge_small};
 pub use clock::{Step, peak_memory_bytes, process_cpu_ns, thread_cpu_ns};
 pub use coload_link::{ClientTls, WireCompression};
+pub use derive::{ColumnFrom, Derivation};
 pub use kinds::RejectKind;
 pub use opened::{OpenedStream, sample_end};
 pub use options::{

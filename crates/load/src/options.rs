@@ -9,6 +9,7 @@ use coload_source::{ColumnForms, Dialect, InputFile};
 use coload_store::{LoadId, LoadMode};
 use coload_transform::EncodingPolicy;
 
+use crate::derive::{ColumnFrom, Derivation};
 use crate::opened::OpenedStream;
 
 /// Default bytes of a chunk (seed 000, section 4.4).
@@ -122,9 +123,11 @@ pub struct LoadOptions {
     pub confirm: Option<Confirm>,
     /// Table.
     pub table: String,
-    /// Columns; in the order of the fields, unless `fields` says otherwise.
+    /// Columns of the table; in the order of the fields, unless `derivation` and `fields` say otherwise.
     pub schema: Schema,
-    /// Which fields the columns are.
+    /// How rows are made of the columns that are read, if these are others than the table's.
+    pub derivation: Option<Derivation>,
+    /// Which fields the columns are that are read.
     pub fields: Option<FieldMap>,
     /// What the sample's fields have in common, if the types were inferred from it: then fields that
     /// do not fit make the types wider, and no record is rejected for them. A declared column rejects.
@@ -185,6 +188,7 @@ impl LoadOptions {
             confirm: None,
             table: table.into(),
             schema,
+            derivation: None,
             fields: None,
             inferred: None,
             dialect,
@@ -203,12 +207,37 @@ impl LoadOptions {
         }
     }
 
-    /// Fields of a record.
-    pub fn field_count(&self) -> usize {
-        self.fields.as_ref().map_or(self.schema.len(), |fields| fields.count)
+    /// Columns that are read from the text.
+    pub fn read_schema(&self) -> &Schema {
+        self.derivation.as_ref().map_or(&self.schema, |derivation| &derivation.read)
     }
 
-    /// The field of a column.
+    /// Gives the columns that are read other types, and with them those of the table.
+    ///
+    /// # Errors
+    /// None that a schema with the same names could have.
+    pub(crate) fn set_read_schema(&mut self, read: Schema) -> Result<()> {
+        let Some(derivation) = &mut self.derivation else {
+            self.schema = read;
+            return Ok(());
+        };
+        let mut columns = self.schema.columns().to_vec();
+        for (column, from) in columns.iter_mut().zip(&derivation.columns) {
+            if let ColumnFrom::Read(index) = from {
+                column.data_type = read.columns()[*index].data_type;
+            }
+        }
+        derivation.read = read;
+        self.schema = Schema::new(columns)?;
+        Ok(())
+    }
+
+    /// Fields of a record.
+    pub fn field_count(&self) -> usize {
+        self.fields.as_ref().map_or(self.read_schema().len(), |fields| fields.count)
+    }
+
+    /// The field of a column that is read.
     pub fn field_of(&self, column: usize) -> usize {
         self.fields.as_ref().map_or(column, |fields| fields.of_column[column])
     }
@@ -221,12 +250,15 @@ impl LoadOptions {
                 "no input: name a file, a glob, or - for standard input".into(),
             ));
         }
+        if let Some(derivation) = &self.derivation {
+            derivation.check(&self.schema)?;
+        }
         if let Some(FieldMap { count, of_column }) = &self.fields
-            && (of_column.len() != self.schema.len() || of_column.iter().any(|f| f >= count))
+            && (of_column.len() != self.read_schema().len() || of_column.iter().any(|f| f >= count))
         {
             return Err(Error::Invalid(format!(
                 "{} columns are read from {of_column:?} of {count} fields",
-                self.schema.len()
+                self.read_schema().len()
             )));
         }
         let at_least_one = [

@@ -10,17 +10,47 @@ use coload_transform::{
 };
 
 use crate::clock::{Step, StepClock};
+use crate::derive::Deriver;
 
 /// How the columns of a partition are read; the same for all its fragments.
 #[derive(Debug)]
 pub struct PartitionPlan {
-    /// A plan for each column.
+    /// A plan for each column that is read.
+    pub read: Vec<ColumnPlan>,
+    /// A plan for each column of the table.
     pub columns: Vec<ColumnPlan>,
-    /// For a sink: what each column costs.
+    /// For a sink: what each column of the table costs.
     pub costs: Vec<ColumnCost>,
+    /// Makes the columns that are not read.
+    deriver: Option<Arc<Deriver>>,
 }
 
 impl PartitionPlan {
+    /// Plans and costs of the columns that are read.
+    pub fn new(read: Vec<ColumnPlan>, costs: Vec<ColumnCost>) -> Self {
+        PartitionPlan { columns: read.clone(), read, costs, deriver: None }
+    }
+
+    /// The plan with the columns that are not read.
+    pub fn with_derived(mut self, deriver: &Arc<Deriver>) -> Self {
+        let read = (0..deriver.width()).map(|column| deriver.read(column));
+        // Of what is not read there is a code for each piece, and nothing to measure.
+        let plan =
+            |column: Option<usize>| column.map_or(ColumnPlan::Codes, |c| self.read[c].clone());
+        self.columns = read.clone().map(plan).collect();
+        if !self.costs.is_empty() {
+            let cost = |column: Option<usize>| column.map(|c| self.costs[c]).unwrap_or_default();
+            self.costs = read.map(cost).collect();
+        }
+        self.deriver = Some(Arc::clone(deriver));
+        self
+    }
+
+    /// The column read that a column of the table is.
+    pub fn read_of(&self, column: usize) -> Option<usize> {
+        self.deriver.as_ref().map_or(Some(column), |deriver| deriver.read(column))
+    }
+
     /// The symbols of a column whose texts are plain.
     pub fn encoder(&self, column: usize) -> Option<&SymbolEncoder> {
         match &self.columns[column] {
@@ -69,9 +99,17 @@ impl SealedPartition {
                 }
             }
         }
+        let mut read: Vec<Vec<TemporaryDictionary>> = vec![Vec::new(); plan.read.len()];
         for mut parser in parsers {
-            for (column, inputs) in parser.columns_mut().drain(..).zip(&mut columns) {
-                inputs.1.push(Lexicon::into_dictionary(column.into_lexicon()));
+            for (column, dictionaries) in parser.columns_mut().drain(..).zip(&mut read) {
+                dictionaries.push(Lexicon::into_dictionary(column.into_lexicon()));
+            }
+        }
+        for (c, (_, dictionaries)) in columns.iter_mut().enumerate() {
+            match (&plan.deriver, plan.read_of(c)) {
+                (_, Some(index)) => *dictionaries = std::mem::take(&mut read[index]),
+                (Some(deriver), None) => *dictionaries = deriver.dictionaries(c),
+                (None, None) => {}
             }
         }
         let columns = columns.into_iter().map(|c| std::sync::Mutex::new(Some(c))).collect();

@@ -17,6 +17,7 @@ use coload_transform::{EncodingPolicy, Fragment, FragmentColumn, PartitionColumn
 use crate::account::Account;
 use crate::chunks::{Piece, Source, Start};
 use crate::clock::{Step, StepClock, thread_cpu_ns};
+use crate::derive::Deriver;
 use crate::options::{LoadOptions, Progress};
 use crate::partition::{PartitionPlan, SealedPartition};
 use crate::reader::{PieceSpan, WindowReader};
@@ -58,7 +59,10 @@ pub struct Pipeline<'a> {
     source: Source,
     output: Destination<'a>,
     rules: RecordRules,
+    /// Of the columns that are read.
     columns: Vec<ColumnRules>,
+    deriver: Option<Arc<Deriver>>,
+    /// Of the columns of the table.
     physicals: Vec<Physical>,
     state: Mutex<State>,
     wake: Condvar,
@@ -142,7 +146,8 @@ impl<'a> Pipeline<'a> {
         };
         let rules = options.dialect.record_rules(options.field_count());
         let columns = column_rules(options);
-        let physicals: Vec<Physical> = columns.iter().map(|c| c.data_type.physical()).collect();
+        let table = options.schema.columns();
+        let physicals: Vec<Physical> = table.iter().map(|c| c.data_type.physical()).collect();
         let kind = match output {
             Destination::Store(_) | Destination::Nowhere => Output::Segments,
             Destination::Sink(..) => Output::Sink,
@@ -172,6 +177,7 @@ impl<'a> Pipeline<'a> {
             output,
             rules,
             columns,
+            deriver: Deriver::new(options).map(Arc::new),
             physicals,
             state: Mutex::new(state),
             wake: Condvar::new(),
@@ -409,7 +415,11 @@ impl<'a> Pipeline<'a> {
     ) -> Result<Arc<PartitionPlan>> {
         let cell = Arc::clone(&lock(&self.state).arriving(chunk).plan);
         let started = thread_cpu_ns();
-        let plan = cell.get_or_init(|| make().map(Arc::new));
+        let derived = |plan: PartitionPlan| match &self.deriver {
+            Some(deriver) => plan.with_derived(deriver),
+            None => plan,
+        };
+        let plan = cell.get_or_init(|| make().map(derived).map(Arc::new));
         self.clock.add(Step::Sort, thread_cpu_ns() - started);
         plan.clone()
     }
@@ -448,10 +458,9 @@ impl<'a> Pipeline<'a> {
                 Some(sink.place(partition, plan))
             }
         };
-        for (column, placement) in
-            parser.columns_mut().iter_mut().zip(placements.iter().flat_map(|p| p.iter()))
-        {
-            column.read_as(match placement {
+        for (column, placement) in placements.iter().flat_map(|p| p.iter()).enumerate() {
+            let Some(read) = plan.read_of(column) else { continue };
+            parser.columns_mut()[read].read_as(match placement {
                 Placement::Client => ColumnForm::Planned,
                 Placement::Server => ColumnForm::Plain,
             });
@@ -461,7 +470,10 @@ impl<'a> Pipeline<'a> {
             self.progress.rows.fetch_add(rows, Ordering::Relaxed);
         };
         let spans = read(&mut parser, &tick)?;
-        let fragment = parser.finish(number)?;
+        let mut fragment = parser.finish(number)?;
+        if let Some(deriver) = &self.deriver {
+            fragment = deriver.derive(fragment, &spans);
+        }
         let time = parser.take_time();
         self.clock.add(Step::Tokenise, time.tokenise);
         self.clock.add(Step::Convert, time.convert);
@@ -523,7 +535,7 @@ impl<'a> Pipeline<'a> {
         let columns = self
             .columns
             .iter()
-            .zip(&plan.columns)
+            .zip(&plan.read)
             .map(|(rules, plan)| {
                 let lexicon = Lexicon::new(rules.data_type.physical());
                 ColumnParser::new(rules.clone(), plan.clone(), lexicon)
@@ -546,12 +558,15 @@ impl<'a> Pipeline<'a> {
     /// pages of those that were never meant to have codes.
     fn flows(&self, placements: &[Placement], plan: &PartitionPlan, of: &Fragment) -> Vec<bool> {
         let auto = self.options.encoding == EncodingPolicy::Auto;
-        (placements.iter().zip(&plan.columns).zip(&of.columns))
-            .map(|((placement, plan), column)| match (placement, plan, column) {
-                (Placement::Server, ..) => true,
-                (_, ColumnPlan::Codes, _) => false,
-                (.., FragmentColumn::Page(_)) => auto,
-                _ => false,
+        (placements.iter().zip(&plan.columns).zip(&of.columns).enumerate())
+            .map(|(index, ((placement, column_plan), column))| {
+                match (placement, column_plan, column) {
+                    _ if plan.read_of(index).is_none() => false,
+                    (Placement::Server, ..) => true,
+                    (_, ColumnPlan::Codes, _) => false,
+                    (.., FragmentColumn::Page(_)) => auto,
+                    _ => false,
+                }
             })
             .collect()
     }
@@ -648,7 +663,7 @@ fn column_rules(options: &LoadOptions) -> Vec<ColumnRules> {
         None => TypeOrigin::Declared,
     };
     options
-        .schema
+        .read_schema()
         .columns()
         .iter()
         .enumerate()
@@ -667,9 +682,10 @@ pub fn plan_columns(rows: &coload_source::Rows<'_>, columns: &[ColumnRules]) -> 
     columns.iter().map(|c| plan_column(rows, c.field, c.data_type)).collect()
 }
 
-/// Names and types, for messages about rejects.
+/// Names and types of the columns that are read, for messages about rejects.
 pub fn column_names(options: &LoadOptions) -> Vec<(String, DataType)> {
-    options.schema.columns().iter().map(|c| (c.name.clone(), c.data_type)).collect()
+    let read = options.read_schema().columns();
+    read.iter().map(|c| (c.name.clone(), c.data_type)).collect()
 }
 
 /// When a load began, by both clocks.

@@ -77,7 +77,7 @@ pub fn sample_bytes(
             measure_columns(&rows, columns, &plans, partition_rows)
         }
     };
-    PartitionPlan { columns: plans, costs }
+    PartitionPlan::new(plans, costs)
 }
 
 /// Whether the costs of columns are measured.

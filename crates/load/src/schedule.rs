@@ -362,7 +362,7 @@ impl State {
         }
         let plan = match arriving.plan.get() {
             Some(Ok(plan)) if !fragments.is_empty() => Arc::clone(plan),
-            _ => Arc::new(PartitionPlan { columns: Vec::new(), costs: Vec::new() }),
+            _ => Arc::new(PartitionPlan::new(Vec::new(), Vec::new())),
         };
         let sealed = Arc::new(SealedPartition::new(number, plan, fragments, parsers));
         let width = sealed.width();

@@ -58,7 +58,7 @@ impl Widening {
         }
         Some(Widening {
             forms: options.inferred.clone()?,
-            schema: options.schema.clone(),
+            schema: options.read_schema().clone(),
             rules: options.dialect.record_rules(options.field_count()),
             fields: options.dialect.field_rules(),
             pass,
@@ -125,9 +125,9 @@ impl Widening {
             Column { data_type, ..column.clone() }
         };
         let columns = self.schema.columns().iter().zip(&self.forms).map(wider).collect();
-        options.schema = Schema::new(columns)?;
+        options.set_read_schema(Schema::new(columns)?)?;
         options.inferred = Some(self.forms);
-        let columns = options.schema.columns().iter().zip(self.schema.columns());
+        let columns = options.read_schema().columns().iter().zip(self.schema.columns());
         let columns: Vec<_> = columns.map(|(now, before)| (now.data_type, before)).collect();
         let told = self.noted.into_iter().map(|(column, place, value)| {
             let (to, before) = columns[column];

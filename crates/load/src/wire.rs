@@ -26,6 +26,7 @@ mod description;
 mod dialect;
 mod done;
 mod lists;
+mod rows;
 
 pub use account::{FilePart, PartitionAccount, Seal};
 pub use block::{Block, BlockContent, FRAGMENT_ROWS_MAX};

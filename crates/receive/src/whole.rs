@@ -278,6 +278,8 @@ impl Whole {
         let inputs = of.inputs.iter().zip(&self.spools).map(input).collect();
         let mut load =
             LoadOptions::new(inputs, of.table.clone(), of.schema.clone(), of.dialect.clone());
+        load.derivation = of.derivation.clone();
+        load.fields = of.fields.clone();
         load.streams = streams;
         load.id = Some(self.id);
         load.mode = of.mode;

@@ -115,7 +115,8 @@ fn explain(reason: BadRecord, columns: &[(String, DataType)]) -> (u32, String, S
                 columns.len(),
                 if columns.len() == 1 { "" } else { "s" },
             );
-            let advice = "--delimiter, --quote or --columns; --skip N if a preamble comes first; \
+            let advice = "--delimiter, --quote or --columns; --by-name or --set if columns are not \
+                          in the input; --skip N if a preamble comes first; \
                           --ragged pad to mend such records, --max-rejects N to set them aside";
             (0, reason, advice.to_owned())
         }
@@ -265,7 +266,8 @@ mod tests {
                 BadRecord::FieldCount { found: 1 },
                 b"",
                 "orders.csv:1834 (byte 99): the record has 1 field and the table 2 columns (try \
-                 --delimiter, --quote or --columns; --skip N if a preamble comes first; \
+                 --delimiter, --quote or --columns; --by-name or --set if columns are not in the \
+                 input; --skip N if a preamble comes first; \
                  --ragged pad to mend such records, --max-rejects N to set them aside)",
             ),
             (

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use coload::{
     Coload, Dialect, EncodingPolicy, Error, LoadMode, LoadOptions, LoadPlan, LoadReport,
-    LoadRequest, Mapping, SAMPLE_BYTES, Schema, SchemaOrigin, parse_columns, parse_create_table,
+    LoadRequest, Mapping, SAMPLE_BYTES, Schema, SchemaOrigin, SetValue, parse_columns,
+    parse_create_table,
 };
 use coload_format::ddl::column_sql;
 use coload_source::expand_inputs;
@@ -41,6 +42,13 @@ pub fn run(args: &LoadArgs) -> Done {
             return Err(Failure::Usage(Error::Invalid(
                 "--dry-run: name a directory in --into; what a server would do is not known".into(),
             )));
+        }
+        if let Some(set) = args.set.iter().find(|set| set.value == SetValue::LoadTime) {
+            return Err(Failure::Usage(Error::Invalid(format!(
+                "--set {}=@load-time: name a directory in --into; a load into a server may be gone on with \
+                 later, and is known by its columns",
+                set.column
+            ))));
         }
         return load_remote::run(args, &server, request);
     }
@@ -125,6 +133,7 @@ fn request(args: &LoadArgs) -> Done<LoadRequest> {
         schema: schema(args)?,
         dialect: given_dialect(&args.dialect),
         mapping: mapping(args)?,
+        set: args.set.clone(),
         mode: mode(&args.mode),
         sample_bytes: args.sample.unwrap_or(SAMPLE_BYTES),
     })

@@ -119,6 +119,14 @@ impl Chooser {
             PlacementPolicy::None => state.placements = vec![Placement::Server; width].into(),
             _ => state.placements = vec![Placement::Client; width].into(),
         }
+        if (0..width).any(|column| plan.read_of(column).is_none()) {
+            // A column that is not read is a code for each piece: there is nothing to transform.
+            let placed = state.placements.iter().enumerate().map(|(c, p)| match plan.read_of(c) {
+                Some(_) => *p,
+                None => Placement::Client,
+            });
+            state.placements = placed.collect();
+        }
         state.fragments += 1;
         for (counts, placement) in state.placed.iter_mut().zip(state.placements.iter()) {
             counts[usize::from(*placement == Placement::Server)] += 1;

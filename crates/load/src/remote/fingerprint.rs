@@ -41,6 +41,8 @@ pub fn describe(options: &LoadOptions, remote: &RemoteOptions) -> Result<LoadDes
         table: options.table.clone(),
         mode: options.mode,
         schema: options.schema.clone(),
+        derivation: options.derivation.clone(),
+        fields: options.fields.clone(),
         columns_are: match options.inferred {
             Some(_) => ColumnsAre::Inferred,
             None => ColumnsAre::Given,

@@ -7,11 +7,16 @@ use coload_store::{LoadId, LoadMode};
 use coload_transform::EncodingPolicy;
 
 use super::dialect::{put_dialect, read_dialect};
+use super::rows::{put_rows, read_rows, row_flags};
 use super::{FRAGMENTS_MAX, read_text};
-use crate::options::{CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, RejectLimit};
+use crate::derive::Derivation;
+use crate::options::{CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, FieldMap, RejectLimit};
 
 /// Most inputs of a load.
 const INPUTS_MAX: usize = 1 << 20;
+
+/// Flag of a description: the columns are inferred.
+const INFERRED: u8 = 1;
 
 /// What the client does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,8 +49,12 @@ pub struct LoadDescription {
     pub table: String,
     /// What happens to rows that are there.
     pub mode: LoadMode,
-    /// Columns, in the order of the fields.
+    /// Columns of the table.
     pub schema: Schema,
+    /// How rows are made of the columns that are read, if these are others.
+    pub derivation: Option<Derivation>,
+    /// Which fields the columns are that are read, if not one after the other.
+    pub fields: Option<FieldMap>,
     /// Where they come from.
     pub columns_are: ColumnsAre,
     /// Inputs in order.
@@ -131,6 +140,7 @@ impl LoadDescription {
     /// The id of this load, the `nth` of its kind.
     pub fn id(&self, nth: u64) -> LoadId {
         let mut bytes = self.identity();
+        put_rows(&mut bytes, self.derivation.as_ref(), self.fields.as_ref());
         bytes.extend(nth.to_le_bytes());
         let low = checksum(&bytes);
         bytes.extend(low.to_le_bytes());
@@ -141,7 +151,9 @@ impl LoadDescription {
     pub fn encode(&self) -> Vec<u8> {
         let mut out = self.identity();
         out.push(u8::from(self.again == Again::Yes));
-        out.push(u8::from(self.columns_are == ColumnsAre::Inferred));
+        let inferred = if self.columns_are == ColumnsAre::Inferred { INFERRED } else { 0 };
+        out.push(inferred | row_flags(self.derivation.as_ref(), self.fields.as_ref()));
+        put_rows(&mut out, self.derivation.as_ref(), self.fields.as_ref());
         out
     }
 
@@ -199,13 +211,20 @@ impl LoadDescription {
         };
         let salt = reader.i128()? as u128;
         let again = if reader.u8()? == 0 { Again::No } else { Again::Yes };
-        let inferred = reader.u8()? != 0;
+        let flags = reader.u8()?;
+        let (derivation, fields) = read_rows(&mut reader, flags & !INFERRED, &schema)?;
         reader.finish()?;
         Ok(LoadDescription {
             table,
             mode,
             schema,
-            columns_are: if inferred { ColumnsAre::Inferred } else { ColumnsAre::Given },
+            derivation,
+            fields,
+            columns_are: if flags & INFERRED != 0 {
+                ColumnsAre::Inferred
+            } else {
+                ColumnsAre::Given
+            },
             inputs,
             dialect,
             chunk_bytes,
@@ -220,10 +239,14 @@ impl LoadDescription {
 
     /// Whether `begun` is this load with narrower types, which were found too narrow.
     pub fn widens(&self, begun: &LoadDescription) -> bool {
-        let same = LoadDescription { schema: begun.schema.clone(), ..self.clone() };
+        let same = LoadDescription {
+            schema: begun.schema.clone(),
+            derivation: begun.derivation.clone(),
+            ..self.clone()
+        };
         self.columns_are == ColumnsAre::Inferred
             && begun.columns_are == ColumnsAre::Inferred
-            && same.identity() == begun.identity()
+            && same.id(0) == begun.id(0)
     }
 
     /// In what this load of the same inputs differs from one that was begun before.
@@ -246,6 +269,8 @@ impl LoadDescription {
         };
         differ("--append, --replace or --create", self.mode == begun.mode);
         differ("the columns", self.schema == begun.schema);
+        let rows = self.derivation == begun.derivation && self.fields == begun.fields;
+        differ("--map, --by-name or --set", rows);
         differ("the dialect", self.dialect == begun.dialect);
         differ("--chunk-size", self.chunk_bytes == begun.chunk_bytes);
         let fragments = self.fragments_per_partition == begun.fragments_per_partition;
@@ -261,14 +286,26 @@ impl LoadDescription {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use coload_format::parse_columns;
+    use crate::derive::ColumnFrom;
+    use coload_format::{Value, parse_columns};
 
     fn description() -> LoadDescription {
         let input = InputPrint { name: "a".into(), bytes: 9, modified_us: -1, ends: 3 };
         LoadDescription {
             table: "T x".into(),
             mode: LoadMode::Replace,
-            schema: parse_columns("a BIGINT NOT NULL, \"B c\" VARCHAR(5) DEFAULT 'x'").unwrap(),
+            schema: parse_columns("a BIGINT, \"B c\" VARCHAR(5) DEFAULT 'x', c DATE, d VARCHAR")
+                .unwrap(),
+            derivation: Some(Derivation {
+                read: parse_columns("a BIGINT").unwrap(),
+                columns: vec![
+                    ColumnFrom::Read(0),
+                    ColumnFrom::Constant(Some(Value::Bytes((*b"x").into()))),
+                    ColumnFrom::Constant(None),
+                    ColumnFrom::InputName,
+                ],
+            }),
+            fields: Some(FieldMap { count: 3, of_column: vec![2] }),
             columns_are: ColumnsAre::Inferred,
             inputs: vec![input],
             dialect: Dialect { skip: 3, comment: Some(b'#'), ..Dialect::default() },

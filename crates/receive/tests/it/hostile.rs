@@ -20,6 +20,8 @@ use crate::setup::{Server, options, records};
 
 fn description(salt: u128) -> LoadDescription {
     LoadDescription {
+        derivation: None,
+        fields: None,
         table: "t".into(),
         mode: LoadMode::Append,
         schema: parse_columns("a BIGINT NOT NULL, b DATE").unwrap(),

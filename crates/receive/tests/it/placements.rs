@@ -1,6 +1,9 @@
 //! Every placement and encoding gives the rows of an embedded load.
 
-use coload_load::{PlacementPolicy, WireCompression, load, load_remote};
+use coload_format::{Column, DataType, Schema, Value};
+use coload_load::{
+    ColumnFrom, Derivation, FieldMap, PlacementPolicy, WireCompression, load, load_remote,
+};
 use coload_receive::{Keep, ReceiveOptions};
 use coload_store::Store;
 use coload_transform::EncodingPolicy;
@@ -39,6 +42,50 @@ fn a_load_into_a_server_has_the_rows_of_one_into_a_store() {
             assert!(by_server || report.partitions[0] > 3, "partitions: {:?}", report.partitions);
             assert!(rows(&server.store, &table) == expected, "{table} {placement:?}");
         }
+    }
+}
+
+#[test]
+fn columns_that_are_not_read_are_the_same_wherever_the_others_are_transformed() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("t.csv");
+    std::fs::write(&file, records(3_000)).unwrap();
+    let derived = |table: &str| {
+        let mut options = options(&file, table);
+        let read = options.schema.clone();
+        let mut columns = read.columns().to_vec();
+        // Another order than that of the fields, and one field that is not read.
+        columns.swap(0, 1);
+        let mut from = vec![ColumnFrom::Read(1), ColumnFrom::Read(0)];
+        from.extend((2..columns.len()).map(ColumnFrom::Read));
+        columns.insert(1, Column::new("source", DataType::Varchar(None)));
+        from.insert(1, ColumnFrom::InputName);
+        columns.push(Column::new("batch", DataType::BigInt));
+        from.push(ColumnFrom::Constant(Some(Value::Int(7))));
+        columns.push(Column::new("nothing", DataType::Date));
+        from.push(ColumnFrom::Constant(None));
+        let of_column = (0..read.len()).collect();
+        options.fields = Some(FieldMap { count: read.len(), of_column });
+        options.schema = Schema::new(columns).unwrap();
+        options.derivation = Some(Derivation { read, columns: from });
+        options
+    };
+    let embedded = Store::create_or_open(folder.path().join("embedded")).unwrap();
+    load(&embedded, &derived("t")).unwrap();
+    let expected = rows(&embedded, "t");
+    let server = Server::start(&folder.path().join("server"), ReceiveOptions::default());
+    for placement in [PlacementPolicy::All, PlacementPolicy::None, PlacementPolicy::Pipe] {
+        let table = format!("{placement:?}");
+        let mut remote = server.remote();
+        remote.placement = placement;
+        load_remote(&derived(&table), &remote).unwrap();
+        assert!(rows(&server.store, &table) == expected, "{placement:?}");
+        let mut other = derived(&table);
+        if let Some(derivation) = &mut other.derivation {
+            derivation.columns[1] = ColumnFrom::Constant(None);
+        }
+        // Another value makes another load, which is no repetition.
+        assert!(!load_remote(&other, &remote).unwrap().already);
     }
 }
 

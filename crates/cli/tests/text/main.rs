@@ -1,0 +1,8 @@
+//! The command `coload` on text of all kinds; needs no SQL.
+#![allow(clippy::unwrap_used)]
+
+#[path = "../it/support.rs"]
+#[allow(dead_code)]
+mod support;
+
+mod set_columns;

@@ -1,0 +1,203 @@
+//! Columns whose values no field of a record tells: a constant, a default, the name of the input.
+//!
+//! ```text
+//!   record   a b         read:   a, b
+//!   table    a b c d     c is a constant, d the name of the input: a code for the rows of each piece
+//! ```
+//!
+//! Cost: no look at any row; a byte a row to hold its code.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use coload_format::{Error, Physical, Plain, Result, Schema, Strings, Value, Values};
+use coload_transform::{
+    CODES_PROVISIONAL_MAX, Fragment, FragmentColumn, NULL_CODE, ProvisionalCodes,
+    TemporaryDictionary,
+};
+
+use crate::options::LoadOptions;
+use crate::reader::PieceSpan;
+
+/// Where the values of a column of the table come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ColumnFrom {
+    /// A column that is read, by its number.
+    Read(usize),
+    /// The same in all rows; NULL if `None`.
+    Constant(Option<Value>),
+    /// The name of the input that the record comes from.
+    InputName,
+}
+
+/// How the rows of a table are made of the columns that are read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Derivation {
+    /// Columns that are read from the text.
+    pub read: Schema,
+    /// Where each column of the table comes from.
+    pub columns: Vec<ColumnFrom>,
+}
+
+impl Derivation {
+    /// Checks that the columns are those of `table`.
+    ///
+    /// # Errors
+    /// `Invalid` when a column cannot be what it is said to be.
+    pub fn check(&self, table: &Schema) -> Result<()> {
+        let wrong = |what: String| Err(Error::Invalid(what));
+        if self.columns.len() != table.len() {
+            return wrong(format!("{} of {} columns are given", self.columns.len(), table.len()));
+        }
+        for (column, from) in table.columns().iter().zip(&self.columns) {
+            let name = &column.name;
+            let fits = match from {
+                ColumnFrom::Read(index) => {
+                    self.read.columns().get(*index).is_some_and(|c| c.data_type == column.data_type)
+                }
+                ColumnFrom::Constant(Some(value)) => {
+                    value.physical() == column.data_type.physical()
+                }
+                ColumnFrom::Constant(None) if !column.nullable => {
+                    return wrong(format!("column {name} is NOT NULL, and no value is given"));
+                }
+                ColumnFrom::Constant(None) => true,
+                ColumnFrom::InputName => column.data_type.is_text(),
+            };
+            if !fits {
+                return wrong(format!(
+                    "column {name} is {}, which {from:?} is not",
+                    column.data_type
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Makes the columns of a table of those that were read.
+#[derive(Debug)]
+pub struct Deriver {
+    columns: Vec<ColumnFrom>,
+    physicals: Vec<Physical>,
+    names: InputNames,
+}
+
+impl Deriver {
+    /// For a load that reads other columns than the table has.
+    pub fn new(options: &LoadOptions) -> Option<Self> {
+        let derivation = options.derivation.as_ref()?;
+        let names = options.inputs.iter().map(|input| input.name.as_str());
+        let table = options.schema.columns();
+        Some(Deriver {
+            columns: derivation.columns.clone(),
+            physicals: table.iter().map(|column| column.data_type.physical()).collect(),
+            names: InputNames::new(names),
+        })
+    }
+
+    /// Columns of the table.
+    pub fn width(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// The column read that a column of the table is.
+    pub fn read(&self, column: usize) -> Option<usize> {
+        match self.columns[column] {
+            ColumnFrom::Read(index) => Some(index),
+            _ => None,
+        }
+    }
+
+    /// The rows of the table; `spans` tell from which inputs they come, in order.
+    pub fn derive(&self, read: Fragment, spans: &[PieceSpan]) -> Fragment {
+        let rows = read.rows;
+        let mut read: Vec<Option<FragmentColumn>> = read.columns.into_iter().map(Some).collect();
+        let column = |from: &ColumnFrom| match from {
+            ColumnFrom::Read(index) => {
+                read.get_mut(*index).and_then(Option::take).unwrap_or_else(|| constant(None, rows))
+            }
+            ColumnFrom::Constant(value) => constant(value.as_ref(), rows),
+            ColumnFrom::InputName => self.names.column(spans, rows),
+        };
+        Fragment { rows, columns: self.columns.iter().map(column).collect() }
+    }
+
+    /// The dictionaries of a column that is not read.
+    pub fn dictionaries(&self, column: usize) -> Vec<TemporaryDictionary> {
+        match &self.columns[column] {
+            ColumnFrom::Read(_) => Vec::new(),
+            ColumnFrom::Constant(value) => {
+                let mut dictionary = TemporaryDictionary::empty(self.physicals[column]);
+                value.iter().for_each(|value| dictionary.values.push(value));
+                vec![dictionary]
+            }
+            ColumnFrom::InputName => self.names.dictionary().into_iter().collect(),
+        }
+    }
+}
+
+fn constant(value: Option<&Value>, rows: u32) -> FragmentColumn {
+    let code = if value.is_some() { 0 } else { NULL_CODE };
+    let codes = ProvisionalCodes::of_runs(&[code], &[0], rows, 1);
+    FragmentColumn::Codes { codes, dictionary: 0, nulls: value.is_none() }
+}
+
+/// The names of a load's inputs, each once.
+#[derive(Debug)]
+struct InputNames {
+    names: Strings,
+    /// The name of each input.
+    of_input: Vec<u32>,
+}
+
+impl InputNames {
+    fn new<'a>(inputs: impl Iterator<Item = &'a str>) -> Self {
+        let mut numbers: HashMap<&str, u32> = HashMap::new();
+        let mut names = Strings::default();
+        let number = |name| {
+            let next = numbers.len() as u32;
+            match numbers.entry(name) {
+                Entry::Occupied(entry) => *entry.get(),
+                Entry::Vacant(entry) => {
+                    names.push(name.as_bytes());
+                    *entry.insert(next)
+                }
+            }
+        };
+        let of_input = inputs.map(number).collect();
+        InputNames { names, of_input }
+    }
+
+    fn dictionary(&self) -> Option<TemporaryDictionary> {
+        let values = Values::Bytes(self.names.clone());
+        // A partition has rows of some of the inputs only.
+        self.are_few().then_some(TemporaryDictionary { values, stale: true })
+    }
+
+    fn are_few(&self) -> bool {
+        self.names.len() <= CODES_PROVISIONAL_MAX
+    }
+
+    fn column(&self, spans: &[PieceSpan], rows: u32) -> FragmentColumn {
+        let spans = spans.iter().filter(|span| span.rows > 0);
+        let runs = spans.map(|span| (self.of_input[span.file], span.rows as usize));
+        if !self.are_few() {
+            let mut strings = Strings::default();
+            for (name, rows) in runs {
+                (0..rows).for_each(|_| strings.push(self.names.get(name as usize)));
+            }
+            return FragmentColumn::Plain(Plain { values: Values::Bytes(strings), nulls: None });
+        }
+        let (mut codes, mut starts, mut start) = (Vec::new(), Vec::new(), 0);
+        for (name, rows) in runs {
+            if codes.last() != Some(&(name as u16)) {
+                codes.push(name as u16);
+                starts.push(start as u32);
+            }
+            start += rows;
+        }
+        let codes = ProvisionalCodes::of_runs(&codes, &starts, rows, self.names.len());
+        FragmentColumn::Codes { codes, dictionary: 0, nulls: false }
+    }
+}
