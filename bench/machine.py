@@ -7,7 +7,7 @@ import platform
 import re
 import subprocess
 import time
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -30,8 +30,16 @@ def describe():
             "kernel": platform.release(),
             "load_average": os.getloadavg()[0],
         },
-        "versions": {name: version(name) for name in rivals},
+        "versions": {name: version_of(name) for name in rivals},
     }
+
+
+def version_of(package):
+    """The version installed; None without it: not all commands use the rivals."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
 def commit():

@@ -1,254 +1,289 @@
-"""Loads over an emulated network: `bench/run network lineitem-sf1`; see README.md.
+"""Loads over an emulated network: `bench/run network EXPERIMENT DATA`; see README.md.
 
-Client and server are processes in two network namespaces joined by a veth pair whose ends are shaped by `tc tbf`. Each is
-pinned to a core of its own. Figures 3 and 4 of seed 000 (loading in isolation), at 100 Mbit/s, 1 Gbit/s and 10 Gbit/s;
-with `--wire`, the table of seed 001 (compression on the wire, the server discarding what it has verified).
+| experiment | what it repeats |
+|---|---|
+| figure1 | seed 000, figure 1: CPU of an embedded load by step |
+| figure3, figure4 | loading alone at 10 and 1 Gbit/s; `slow` is the case that the paper lacks, 100 Mbit/s |
+| figure5, figure6 | the same beside queries: Q1 and Q2 on a second lineitem, ten at once |
+| cells | `adaptive` against each fixed placement: networks x idle or busy server x whole or half a core at the client |
+| wire | seed 001: compression on the wire, network-bound, not network-bound, server-bound; the server discards |
+| loopback | CPU of client and server on two cores of one machine, against the embedded load |
+| instead | what else a user would do: `psql \\copy`, or copying the file and loading it with DuckDB there |
 
-Needs root, and `ip` and `tc`.
+Each prints a table and what must be reached, appends a JSON line to `results/`, and draws a picture.
 """
 
 import argparse
+import contextlib
 import json
-import os
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
+import instead
 import machine
-import picture
-from machine import ROOT
+import netlab
+import network_tables as tables
+from netlab import CLIENT, QUERIED, Programs, Server, inside, say
 
-BENCH = ROOT / "bench"
-RESULTS = BENCH / "results"
-CLIENT, SERVER = "coload-client", "coload-server"
-ADDRESS, PORT = "10.99.0.2", 8470
-# Bytes that may go out at once. The 10 Gbit/s of a virtual pair need more than a timer tick of them.
-BURST = {"100mbit": "128kb", "1gbit": "512kb", "10gbit": "4mb"}
-PLACEMENTS = ["adaptive", "all", "size", "none", "pipe", "seq"]
-# Of the paper's configurations these send plain bytes; compressing them is what `--wire` measures.
+PLACEMENTS = ["seq", "pipe", "none", "size", "all", "adaptive"]
+# Of the paper's configurations these send plain bytes; compressing them is what `wire` measures.
 PLAIN = ["none", "pipe", "seq"]
 COMPRESSIONS = ["none", "adaptive", "lz4", "zstd"]
-SERVER_SECONDS_MAX = 30
+RATES = ["100mbit", "1gbit", "10gbit"]
+# In `cells` a fixed placement is stopped when it takes so many times longer than `adaptive` did, and cannot be the best.
+HOPELESS = 1.5
+# Bytes of text that `wire` loads: the plain values of a whole table take minutes at 100 Mbit/s.
+WIRE_BYTES = 200_000_000
 
 
 def main():
-    parser = argparse.ArgumentParser(description="Loads over an emulated network.")
+    args = arguments()
+    say(f"{args.experiment} {args.data}, {args.rounds} rounds")
+    machine.touch_memory()
+    experiment = {
+        "figure1": lambda: steps(args),
+        "figure3": lambda: isolated(args, ["10gbit"]),
+        "figure4": lambda: isolated(args, ["1gbit"]),
+        "slow": lambda: isolated(args, ["100mbit"]),
+        "figure5": lambda: beside_queries(args, ["10gbit"]),
+        "figure6": lambda: beside_queries(args, ["1gbit"]),
+        "cells": lambda: cells(args),
+        "wire": lambda: wire(args),
+        "loopback": lambda: loopback(args),
+        "instead": lambda: others(args),
+    }[args.experiment]
+    with netlab.network() if args.experiment != "figure1" else contextlib.nullcontext():
+        runs = experiment()
+    tables.report(args, runs, args.programs.data(args.data)[0].stat().st_size)
+
+
+def arguments():
+    bench = machine.ROOT / "bench"
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    experiments = ["figure1", "figure3", "figure4", "slow", "figure5", "figure6", "cells", "wire", "loopback", "instead"]
+    parser.add_argument("experiment", choices=experiments)
     parser.add_argument("data", help="name of a data set, such as lineitem-sf1")
-    parser.add_argument("--bin", type=Path, default=ROOT / "target/release", help="folder of coload and coload-receive")
-    parser.add_argument("--rates", default="100mbit,1gbit,10gbit")
-    parser.add_argument("--placements", default=",".join(PLACEMENTS))
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--wire", action="store_true", help="compression on the wire instead of placements")
+    parser.add_argument("--placements", type=words, default=PLACEMENTS)
+    parser.add_argument("--rates", type=words, default=RATES, help="networks of `cells` and `wire`")
+    parser.add_argument("--servers", type=words, default=["idle", "busy"], help="of `cells`")
+    parser.add_argument("--clients", type=words, default=["whole", "half"], help="of `cells`")
+    parser.add_argument("--queried", default="lineitem-sf10", help="data set of the second lineitem")
+    parser.add_argument("--bin", type=Path, default=machine.ROOT / "target/release", help="folder of coload and coload-receive")
+    parser.add_argument("--serve", type=Path, help="a coload with `serve`; that of --bin if not said")
+    parser.add_argument("--cache", type=Path, default=bench / "cache", help="folder of the data sets")
     args = parser.parse_args()
-    if os.geteuid() != 0:
-        sys.exit("network namespaces need root")
-    file, schema = find(args.data)
-    settings = COMPRESSIONS if args.wire else args.placements.split(",")
+    args.programs = Programs(args.bin / "coload", args.bin / "coload-receive", args.serve or args.bin / "coload",
+                             args.cache.resolve())
+    return args
+
+
+def words(text):
+    return text.split(",")
+
+
+# --- experiments
+
+
+def steps(args):
+    file, schema = args.programs.data(args.data)
     runs = []
-    try:
-        make_network()
-        for rate in args.rates.split(","):
-            shape(rate)
+    for number in range(args.rounds):
+        machine.warm_page_cache(file)
+        with netlab.scratch(args.programs) as folder:
+            done = subprocess.run([*inside(None, netlab.CLIENT_CORE), args.programs.client, "load", file, "--schema", schema,
+                                   "--no-header", "--table", "t", "--into", folder / "store", "--threads", "1",
+                                   "--report", "json"], capture_output=True, text=True, check=True)
+        told = json.loads(done.stdout)
+        runs.append({"setting": "embedded", "round": number, "rate": "none", "wall_s": told["wall_s"], "rows": told["rows"],
+                     "cpu_s": told["cpu_s"], "steps": told["cpu_by_step_s"]})
+    return runs
+
+
+def isolated(args, rates):
+    runs = []
+    for rate in rates:
+        netlab.shape(rate)
+        for number in range(args.rounds):
+            for setting in args.placements:
+                runs.append({"rate": rate, "round": number, **measure(args, setting)})
+    return runs
+
+
+def beside_queries(args, rates):
+    """As in the paper, the queries go on as long as the slowest load of the round took; so slow ones come first."""
+    runs = []
+    for rate in rates:
+        netlab.shape(rate)
+        for number in range(args.rounds):
+            longest = 0
+            for setting in args.placements:
+                run = measure(args, setting, queries_s=longest)
+                longest = max(longest, run["wall_s"])
+                runs.append({"rate": rate, "round": number, **run})
+    return runs
+
+
+def cells(args):
+    runs = []
+    # Adaptive first: it tells when a fixed one has lost.
+    fixed = [p for p in args.placements if p not in ("adaptive", "seq")]
+    for rate in args.rates:
+        netlab.shape(rate)
+        for busy in args.servers:
+            for core in args.clients:
+                cell = {"rate": rate, "server": busy, "client": core}
+                for number in range(args.rounds):
+                    limit = None
+                    for setting in ["adaptive", *fixed]:
+                        run = measure(args, setting, queries_s=0 if busy == "busy" else None, half=core == "half", seconds_max=limit)
+                        if setting == "adaptive":
+                            limit = run["wall_s"] * HOPELESS + 1
+                        runs.append({**cell, "round": number, **run})
+    return runs
+
+
+def wire(args):
+    """Plain values, so that there is something to compress; the last network has a server that may use a fiftieth of a core."""
+    runs = []
+    with netlab.scratch(args.programs) as folder:
+        data = head(args, folder)
+        for rate, flags in [*((rate, []) for rate in args.rates), ("10gbit", ["--load-cpu", "0.02"])]:
+            netlab.shape(rate)
             for number in range(args.rounds):
-                for setting in settings:
-                    run = load_once(args, file, schema, rate, setting)
-                    runs.append({"rate": rate, "setting": setting, "round": number, **run})
-                    say(f"{rate} {setting}: {run['wall_s']:.2f} s")
-    finally:
-        remove_network()
-    report(args, runs, settings, file.stat().st_size)
+                for setting in COMPRESSIONS:
+                    run = measure(args, "none", compression=setting, data=data, server_flags=["--discard", *flags])
+                    name = f"{rate}, server-bound" if flags else rate
+                    runs.append({"round": number, **run, "rate": name, "setting": setting})
+    return runs
 
 
-def find(data):
-    found = sorted((BENCH / "cache").glob(f"{data}-*.tbl"))
-    if not found:
-        sys.exit(f"no {data} in bench/cache: make it with bench/run data {data}")
-    return found[0], found[0].with_suffix(".sql")
+def head(args, folder):
+    """The first records of a data set, and its CREATE TABLE."""
+    file, schema = args.programs.data(args.data)
+    with open(file, "rb") as source:
+        text = source.read(WIRE_BYTES)
+    part = folder / "head.tbl"
+    part.write_bytes(text[: text.rindex(b"\n") + 1])
+    return part, schema
 
 
-# --- the network
+def loopback(args):
+    file, schema = args.programs.data(args.data)
+    both = f"{netlab.CLIENT_CORE},{netlab.SERVER_CORE}"
+    runs = []
+    for number in range(args.rounds):
+        machine.warm_page_cache(file)
+        with netlab.scratch(args.programs) as folder:
+            done = subprocess.run([*inside(None, both), args.programs.client, "load", file, "--schema", schema, "--no-header",
+                                   "--table", "t", "--into", folder / "store", "--threads", "2", "--report", "json"],
+                                  capture_output=True, text=True, check=True)
+            told = json.loads(done.stdout)
+            runs.append({"rate": "loopback", "round": number, "setting": "embedded", "wall_s": told["wall_s"],
+                         "rows": told["rows"], "client_cpu_s": told["cpu_s"], "server_cpu_s": 0})
+        for setting in ("all", "adaptive"):
+            run = measure(args, setting, namespace=None, core=both, threads=2)
+            runs.append({"rate": "loopback", "round": number, **run})
+    return runs
 
 
-def ip(*arguments, namespace=None):
-    command = ["ip", "netns", "exec", namespace] if namespace else []
-    subprocess.run([*command, *arguments], check=True)
-
-
-def make_network():
-    remove_network()
-    for namespace in (CLIENT, SERVER):
-        ip("ip", "netns", "add", namespace)
-    ip("ip", "link", "add", "cl0", "netns", CLIENT, "type", "veth", "peer", "name", "sv0", "netns", SERVER)
-    for namespace, link, address in ((CLIENT, "cl0", "10.99.0.1"), (SERVER, "sv0", ADDRESS)):
-        ip("ip", "address", "add", f"{address}/24", "dev", link, namespace=namespace)
-        ip("ip", "link", "set", link, "up", namespace=namespace)
-        ip("ip", "link", "set", "lo", "up", namespace=namespace)
-
-
-def remove_network():
-    for namespace in (CLIENT, SERVER):
-        subprocess.run(["ip", "netns", "delete", namespace], stderr=subprocess.DEVNULL)
-
-
-def shape(rate):
-    for namespace, link in ((CLIENT, "cl0"), (SERVER, "sv0")):
-        ip("tc", "qdisc", "replace", "dev", link, "root", "tbf", "rate", rate, "burst", BURST[rate], "latency", "50ms",
-           namespace=namespace)
-
-
-def sent_bytes():
-    """Bytes that left the client's end, headers of all layers included."""
-    text = subprocess.run(["ip", "netns", "exec", CLIENT, "cat", "/sys/class/net/cl0/statistics/tx_bytes"],
-                          capture_output=True, text=True)
-    if text.returncode != 0:
-        text = subprocess.run(["ip", "netns", "exec", CLIENT, "ip", "-s", "-j", "link", "show", "cl0"],
-                              capture_output=True, text=True, check=True)
-        return json.loads(text.stdout)[0]["stats64"]["tx"]["bytes"]
-    return int(text.stdout)
+def others(args):
+    runs = []
+    for rate in args.rates:
+        netlab.shape(rate)
+        for number in range(args.rounds):
+            for setting in ("adaptive", "pipe"):
+                runs.append({"rate": rate, "round": number, **measure(args, setting)})
+            for name, run in (("psql \\copy", instead.postgres), ("copy, DuckDB", instead.copy_and_duckdb)):
+                with netlab.scratch(args.programs) as folder:
+                    runs.append({"rate": rate, "round": number, "setting": name, **run(args.programs, args.data, folder)})
+                say(f"{rate} {name}: {runs[-1]['wall_s']:.2f} s")
+    return runs
 
 
 # --- one load
 
 
-def load_once(args, file, schema, rate, setting):
-    machine.warm_page_cache(file)
-    with tempfile.TemporaryDirectory(dir=BENCH / "cache", prefix="scratch-network-") as folder:
-        server = start_server(args, Path(folder) / "store")
+def measure(args, setting, queries_s=None, half=False, seconds_max=None, compression=None, data=None, server_flags=(),
+            namespace=CLIENT, core=netlab.CLIENT_CORE, threads=1):
+    """Loads once into a new server. With `queries_s`, beside queries, which go on for so long at least."""
+    programs = args.programs
+    machine.warm_page_cache(data[0] if data else programs.data(args.data)[0])
+    compression = compression or ("none" if setting in PLAIN else None)
+    flags = ["--placement", setting, *(["--wire-compression", compression] if compression else [])]
+    with netlab.scratch(programs) as folder, netlab.half_core() if half else contextlib.nullcontext() as limit:
+        store, queries = folder / "store", queries_s is not None
+        if queries:
+            netlab.queried_store(programs, args.queried, store)
+        # Loads get one core of the server's, as there is one.
+        server = Server(programs, store, queries, [*(() if "--load-cpu" in server_flags else ("--load-cpu", str(threads))), *server_flags],
+                        namespace and netlab.SERVER, netlab.SERVER_CORE if namespace else core)
         try:
-            before = sent_bytes()
-            flags = ["--placement", "none", "--wire-compression", setting] if args.wire else ["--placement", setting, *(["--wire-compression", "none"] if setting in PLAIN else [])]
-            command = ["taskset", "-c", "0", args.bin / "coload", "load", file, "--schema", schema, "--no-header",
-                       "--into", f"coload://{ADDRESS}:{PORT}/t", "--threads", "1", "--report", "json", *flags]
-            done = subprocess.run(["ip", "netns", "exec", CLIENT, *command], capture_output=True, text=True)
-            if done.returncode != 0:
-                sys.exit(f"{rate} {setting}: {done.stderr}")
-            told = json.loads(done.stdout)
-            run = {
-                "wall_s": told["wall_s"],
-                "client_cpu_s": told["cpu_s"],
-                "server_cpu_s": cpu_seconds(server.pid),
-                "wire_bytes": sent_bytes() - before,
-                "rows": told["rows"],
-                "bytes_read": told["bytes_read"],
-                "frames": told["frames"],
-                "frames_compressed": told["frames_compressed"],
-                "client_peak_bytes": told["peak_memory_bytes"],
-                "server_peak_bytes": told["server_peak_memory_bytes"],
-                "columns_client": sum(c["placed"] == "client" for c in told["columns"]),
-                "columns": len(told["columns"]),
-                "changes": told["changes"],
-            }
+            workload = Workload(server) if queries else None
+            sent, cpu = (netlab.sent_bytes() if namespace else 0), server.cpu_seconds()
+            began = time.monotonic()
+            told = netlab.load(programs, server, data or args.data, flags, seconds_max, limit, namespace, core, threads)
+            ended = time.monotonic()
+            run = {"setting": setting, "wall_s": told["wall_s"] if told else ended - began, "stopped": told is None}
+            if told:
+                run |= measures(told, server.cpu_seconds() - cpu, (netlab.sent_bytes() if namespace else 0) - sent)
+            if workload:
+                time.sleep(max(0, queries_s - (ended - began)) if told else 0)
+                run["queries"] = workload.stop(began, ended)
         finally:
-            server.kill()
-            server.wait()
-    os.sync()
+            server.stop()
+    say(f"{setting}{' beside queries' if queries else ''}{' half core' if half else ''}: "
+        f"{'over ' if run['stopped'] else ''}{run['wall_s']:.2f} s")
     return run
 
 
-def start_server(args, store):
-    command = ["taskset", "-c", "1", args.bin / "coload-receive", store, "--listen", f"{ADDRESS}:{PORT}", "--load-cpu", "1"]
-    if args.wire:
-        command.append("--discard")
-    server = subprocess.Popen(["ip", "netns", "exec", SERVER, *command], stdout=subprocess.PIPE, text=True)
-    line = server.stdout.readline()
-    if not line.startswith("listening on"):
-        sys.exit(f"the server does not start: {line}")
-    return server
+def measures(told, server_cpu_s, wire_bytes):
+    return {
+        "client_cpu_s": told["cpu_s"],
+        "server_cpu_s": server_cpu_s,
+        "wire_bytes": wire_bytes,
+        "rows": told["rows"],
+        "frames": told["frames"],
+        "frames_compressed": told["frames_compressed"],
+        "message_bytes": told["message_bytes"],
+        "frame_bytes": told["wire_bytes"],
+        "client_peak_bytes": told["peak_memory_bytes"],
+        "server_peak_bytes": told["server_peak_memory_bytes"],
+        "columns_client": sum(c["placed"] == "client" for c in told["columns"]),
+        "columns": len(told["columns"]),
+        "changes": told["changes"],
+        "attempts": told["attempts"],
+    }
 
 
-def cpu_seconds(pid):
-    """User and system time of a process; `ip netns exec` becomes what it starts."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+class Workload:
+    """Q1 and Q2 in batches of ten; their client runs on the core of the loading client."""
+
+    def __init__(self, server):
+        address = server.url.removeprefix("coload://")
+        command = [*inside(CLIENT, netlab.CLIENT_CORE), sys.executable, machine.ROOT / "bench/query_load.py", address, QUERIED]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        if self.process.stdout.readline() != "ready\n":
+            sys.exit("the queries do not start")
+
+    def stop(self, began, ended):
+        """Latencies in milliseconds of those that began after the load did; `while` of those before its end."""
+        out, _ = self.process.communicate()
+        latencies = {}
+        for name, done in json.loads(out).items():
+            after = [(start, seconds * 1e3) for start, seconds in done if start >= began]
+            latencies[name] = {"all": [s for _, s in after], "while": [s for start, s in after if start < ended]}
+        return {name: {part: percentiles(values) for part, values in parts.items()} for name, parts in latencies.items()}
 
 
-# --- output
-
-
-def report(args, runs, settings, size):
-    rows = {run["rows"] for run in runs}
-    if len(rows) != 1:
-        sys.exit(f"loads of the same file have different rows: {rows}")
-    medians = {}
-    for run in runs:
-        medians.setdefault((run["rate"], run["setting"]), []).append(run)
-    measures = ["wall_s", "client_cpu_s", "server_cpu_s", "wire_bytes", "frames", "frames_compressed", "columns_client"]
-    medians = {key: {m: statistics.median(r[m] for r in group) for m in measures} for key, group in medians.items()}
-    what = "wire compression" if args.wire else "placement"
-    print(f"## {args.data} over a network: {what}\n")
-    print(f"One core each, medians of {args.rounds}; wire bytes as the interface counts them.\n")
-    print(f"| network | {what} | MB/s | wall s | client CPU s | server CPU s | wire, of input | frames compressed | columns on client |")
-    print("|---|---|---|---|---|---|---|---|---|")
-    for (rate, setting), m in medians.items():
-        share = 100 * m["frames_compressed"] / max(m["frames"], 1)
-        print(f"| {rate} | {setting} | {size / 1e6 / m['wall_s']:.0f} | {m['wall_s']:.2f} | {m['client_cpu_s']:.2f} | "
-              f"{m['server_cpu_s']:.2f} | {100 * m['wire_bytes'] / size:.1f} % | {share:.0f} % | {m['columns_client']:.0f} |")
-    print()
-    targets(args, medians, settings, size)
-    RESULTS.mkdir(exist_ok=True)
-    name = "wire" if args.wire else "network"
-    line = {"command": name, "data": args.data, "rounds": args.rounds, **machine.describe(), "runs": runs}
-    with open(RESULTS / f"{name}.jsonl", "a") as out:
-        out.write(json.dumps(line) + "\n")
-    draw(args, name, medians, size)
-
-
-def targets(args, medians, settings, size):
-    """The lines of what must be reached that this run can tell."""
-    warehouse = args.data.startswith("warehouse")
-    def line(text, ratio, limit, good):
-        print(f"- {text}: {ratio:.2f}, wanted {limit}: {'reached' if good else 'NOT reached'}")
-    def get(rate, setting):
-        return medians.get((rate, setting))
-    rates = list(dict.fromkeys(rate for rate, _ in medians))
-    if args.wire:
-        for rate in rates:
-            plain, adaptive = get(rate, "none"), get(rate, "adaptive")
-            ratio = plain["wire_bytes"] / adaptive["wire_bytes"]
-            speed = plain["wall_s"] / adaptive["wall_s"]
-            print(f"- {rate}: compressed {ratio:.2f} times, {speed:.2f} times as fast")
-        return
-    for rate in rates:
-        best = min((m["wall_s"] for (r, s), m in medians.items() if r == rate and s != "adaptive"), default=None)
-        if best and get(rate, "adaptive"):
-            ratio = get(rate, "adaptive")["wall_s"] / best
-            line(f"{rate}, wall of adaptive / best fixed", ratio, "<= 1.1", ratio <= 1.1)
-    if any(s == "size" for _, s in medians):
-        share = next(m["wire_bytes"] for (_, s), m in medians.items() if s == "size") / size
-        limit = 0.18 if warehouse else 0.30
-        line("wire bytes of size / input", share, f"<= {limit}", share <= limit)
-    if get("1gbit", "adaptive") and get("1gbit", "pipe"):
-        ratio = get("1gbit", "pipe")["wall_s"] / get("1gbit", "adaptive")["wall_s"]
-        limit = 3.5 if warehouse else 2.5
-        line("1gbit, throughput of adaptive / pipe", ratio, f">= {limit}", ratio >= limit)
-    for rate in rates:
-        if get(rate, "all") and get(rate, "pipe"):
-            ratio = get(rate, "all")["server_cpu_s"] / get(rate, "pipe")["server_cpu_s"]
-            limit = 0.2 if warehouse else 0.25
-            line(f"{rate}, server CPU of all / pipe", ratio, f"<= {limit}", ratio <= limit)
-
-
-def draw(args, name, medians, size):
-    labels = [f"{rate} {setting}" for rate, setting in medians]
-    panels = [
-        ("MB/s", [size / 1e6 / m["wall_s"] for m in medians.values()]),
-        ("client CPU s", [m["client_cpu_s"] for m in medians.values()]),
-        ("server CPU s", [m["server_cpu_s"] for m in medians.values()]),
-        ("wire, % of input", [100 * m["wire_bytes"] / size for m in medians.values()]),
-    ]
-    path = RESULTS / f"{name}-{args.data}.png"
-    try:
-        picture.bars(path, f"{args.data} over a network", labels, panels, "adaptive")
-        print(f"\npicture: {path.relative_to(ROOT)}")
-    except ImportError:
-        say("no picture: matplotlib is not installed")
-
-
-def say(text):
-    print(f"# {time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
+def percentiles(values):
+    if len(values) < 2:
+        return {"count": len(values)}
+    cuts = statistics.quantiles(values, n=100, method="inclusive")
+    return {"count": len(values), "p50": cuts[49], "p95": cuts[94], "p99": cuts[98]}
 
 
 if __name__ == "__main__":
