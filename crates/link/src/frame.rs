@@ -13,6 +13,7 @@
 //! Bytes from the network are hostile: lengths are checked before memory is taken, and memory grows
 //! with the bytes that came, not with the bytes that were announced.
 
+use arrow_flight::{FlightData, FlightDescriptor};
 use bytes::Bytes;
 use coload_format::bytes::{ByteReader, checksum};
 use coload_format::{Error, Result};
@@ -75,6 +76,33 @@ pub struct Frame {
 }
 
 impl Frame {
+    /// A frame of `raw` bytes of a message, with what compressing them gave.
+    pub(crate) fn new(
+        message: &Message,
+        more: bool,
+        raw: &[u8],
+        (compression, packed): (Compression, Option<Vec<u8>>),
+    ) -> Self {
+        Frame {
+            kind: message.kind,
+            compression,
+            more,
+            message_bytes: message.bytes.len() as u32,
+            frame_bytes: raw.len() as u32,
+            body: packed.map_or_else(|| Bytes::copy_from_slice(raw), Bytes::from),
+        }
+    }
+
+    /// The frame as Flight carries it.
+    pub(crate) fn into_flight(self, flight_descriptor: Option<FlightDescriptor>) -> FlightData {
+        FlightData {
+            flight_descriptor,
+            app_metadata: Bytes::copy_from_slice(&self.header()),
+            data_body: self.body,
+            ..FlightData::default()
+        }
+    }
+
     /// The header of this frame.
     pub fn header(&self) -> [u8; HEADER_BYTES] {
         let mut header = [0; HEADER_BYTES];
@@ -227,18 +255,9 @@ mod tests {
     use proptest::prelude::*;
 
     fn frames(message: &Message, compression: Compression) -> Vec<Frame> {
+        let compress = |raw| crate::compress::compress(compression, raw);
         cut_message(message)
-            .map(|(more, raw)| {
-                let (compression, body) = crate::compress::compress(compression, raw);
-                Frame {
-                    kind: message.kind,
-                    compression,
-                    more,
-                    message_bytes: message.bytes.len() as u32,
-                    frame_bytes: raw.len() as u32,
-                    body: body.map_or_else(|| Bytes::copy_from_slice(raw), Bytes::from),
-                }
-            })
+            .map(|(more, raw)| Frame::new(message, more, raw, compress(raw)))
             .collect()
     }
 

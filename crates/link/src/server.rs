@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use arrow_flight::FlightData;
-use bytes::Bytes;
 use coload_format::{Error, Result};
 use futures::{Stream, StreamExt};
 use tokio::sync::mpsc;
@@ -79,19 +78,8 @@ impl Replies {
     /// `Unavailable` when the client is gone or does not read.
     pub fn send(&self, message: &Message) -> Result<()> {
         for (more, raw) in cut_message(message) {
-            let frame = Frame {
-                kind: message.kind,
-                compression: Compression::None,
-                more,
-                message_bytes: message.bytes.len() as u32,
-                frame_bytes: raw.len() as u32,
-                body: Bytes::copy_from_slice(raw),
-            };
-            let data = FlightData {
-                app_metadata: Bytes::copy_from_slice(&frame.header()),
-                data_body: frame.body,
-                ..FlightData::default()
-            };
+            let frame = Frame::new(message, more, raw, (Compression::None, None));
+            let data = frame.into_flight(None);
             self.sender.try_send(Ok(data)).map_err(|_| {
                 Error::Unavailable("the client is gone, or does not read what it is told".into())
             })?;

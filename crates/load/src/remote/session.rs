@@ -45,6 +45,7 @@ impl Totals {
         self.link.message_bytes += link.message_bytes;
         self.link.wire_bytes += link.wire_bytes;
         self.link.done_bytes += link.done_bytes;
+        self.link.cpu_ns += link.cpu_ns;
         self.link.bytes_per_second = link.bytes_per_second.or(self.link.bytes_per_second);
         self.link
     }
