@@ -125,12 +125,13 @@ pub fn explanation(report: &RemoteReport) -> String {
         };
         let _ = writeln!(
             out,
-            "after fragment {}, {:.2} s: {} columns here; a row takes {:.0} ns here, {:.0} ns on the \
-             link ({rate}), {:.0} ns at the server ({:.1} cores, weight {:.1})",
+            "after fragment {}, {:.2} s: {} columns here; a row takes {:.0} ns here ({:.1} cores), {:.0} ns on \
+             the link ({rate}), {:.0} ns at the server ({:.1} cores, weight {:.1})",
             change.fragment,
             change.seconds,
             change.on_client,
             times.client,
+            capacity.client_cores,
             times.link,
             times.server,
             capacity.server_cores,

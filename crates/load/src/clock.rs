@@ -10,6 +10,14 @@ pub fn thread_cpu_ns() -> u64 {
     nanoseconds(ClockId::ThreadCPUTime)
 }
 
+/// Nanoseconds that this thread has run, and that it could have run but had to wait for a core: others had it, or
+/// a quota was used up. `None` where the system does not say.
+pub fn thread_run_and_wait_ns() -> Option<(u64, u64)> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    let mut numbers = text.split_ascii_whitespace().map_while(|n| n.parse().ok());
+    Some((numbers.next()?, numbers.next()?))
+}
+
 /// CPU nanoseconds of this process, all threads, since it started.
 pub fn process_cpu_ns() -> u64 {
     nanoseconds(ClockId::ProcessCPUTime)

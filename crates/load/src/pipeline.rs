@@ -90,8 +90,14 @@ pub enum Destination<'a> {
 
 /// Takes fragments and partitions instead of the segments of a store. Called by all workers.
 pub trait Sink: Sync {
-    /// Where the columns of the next fragment of a partition are transformed.
-    fn place(&self, partition: usize, plan: &PartitionPlan) -> Arc<[Placement]>;
+    /// Where the columns of the next fragment of a partition are transformed. `base_ns` is what a row took so far
+    /// that no placement changes; `None` before the first.
+    fn place(
+        &self,
+        partition: usize,
+        plan: &PartitionPlan,
+        base_ns: Option<f64>,
+    ) -> Arc<[Placement]>;
 
     /// Takes values of a column.
     ///
@@ -455,7 +461,7 @@ impl<'a> Pipeline<'a> {
             Destination::Store(_) | Destination::Nowhere => None,
             Destination::Sink(sink, _) => {
                 let partition = chunk / lock(&self.state).fragments_per_partition();
-                Some(sink.place(partition, plan))
+                Some(sink.place(partition, plan, self.base_ns()))
             }
         };
         for (column, placement) in placements.iter().flat_map(|p| p.iter()).enumerate() {
@@ -486,6 +492,13 @@ impl<'a> Pipeline<'a> {
         let speculated = self.is_speculated(chunk);
         let parsed = ParsedChunk { spans, speculated, fragment, flows };
         self.deliver(chunk, number, parser, parsed)
+    }
+
+    /// CPU nanoseconds of a row to read it and find its fields.
+    fn base_ns(&self) -> Option<f64> {
+        let rows = self.progress.rows.load(Ordering::Relaxed);
+        let spent = self.clock.get(Step::Read) + self.clock.get(Step::Tokenise);
+        (rows > 0).then(|| spent.as_nanos() as f64 / rows as f64)
     }
 
     fn is_speculated(&self, chunk: usize) -> bool {

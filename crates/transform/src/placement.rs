@@ -76,32 +76,49 @@ impl Times {
     }
 }
 
+/// What a choice adds up to for one row: the parts of its times.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sums {
+    client_ns: f64,
+    bytes: f64,
+    server_ns: f64,
+}
+
+impl Sums {
+    /// The sums with a column, `sign` 1, or without it, -1.
+    fn with(self, cost: &ColumnCost, placement: Placement, sign: f64) -> Sums {
+        let (client_ns, bytes, server_ns) = match placement {
+            Placement::Client => (cost.client_placed_ns, cost.placed_bytes, cost.server_placed_ns),
+            Placement::Server => (cost.client_plain_ns, cost.plain_bytes, cost.server_plain_ns),
+        };
+        Sums {
+            client_ns: self.client_ns + sign * client_ns,
+            bytes: self.bytes + sign * bytes,
+            server_ns: self.server_ns + sign * server_ns,
+        }
+    }
+
+    fn of(columns: &[ColumnCost], placements: &[Placement]) -> Sums {
+        assert_eq!(columns.len(), placements.len());
+        let each = columns.iter().zip(placements);
+        each.fold(Sums::default(), |sums, (cost, placement)| sums.with(cost, *placement, 1.0))
+    }
+
+    fn times(self, capacity: &Capacity) -> Times {
+        Times {
+            client: (capacity.client_base_ns + self.client_ns) / capacity.client_cores.max(0.01),
+            link: self.bytes / capacity.link_rate.max(1e-6),
+            server: self.server_ns * capacity.server_weight / capacity.server_cores.max(0.01),
+        }
+    }
+}
+
 /// The times of a choice.
 ///
 /// # Panics
 /// When there are not as many placements as columns.
 pub fn times_of(columns: &[ColumnCost], placements: &[Placement], capacity: &Capacity) -> Times {
-    assert_eq!(columns.len(), placements.len());
-    let (mut client, mut bytes, mut server) = (capacity.client_base_ns, 0.0, 0.0);
-    for (cost, placement) in columns.iter().zip(placements) {
-        match placement {
-            Placement::Client => {
-                client += cost.client_placed_ns;
-                bytes += cost.placed_bytes;
-                server += cost.server_placed_ns;
-            }
-            Placement::Server => {
-                client += cost.client_plain_ns;
-                bytes += cost.plain_bytes;
-                server += cost.server_plain_ns;
-            }
-        }
-    }
-    Times {
-        client: client / capacity.client_cores.max(0.01),
-        link: bytes / capacity.link_rate.max(1e-6),
-        server: server * capacity.server_weight / capacity.server_cores.max(0.01),
-    }
+    Sums::of(columns, placements).times(capacity)
 }
 
 /// Each column where it takes fewer bytes on the wire.
@@ -115,7 +132,7 @@ pub fn place_by_size(columns: &[ColumnCost]) -> Vec<Placement> {
 
 /// The choice that makes the longest of the three times short.
 ///
-/// Cost: columns squared, for few moves; some microseconds for 155 columns.
+/// Cost: columns times moves, which are at most twice as many; a tenth of a millisecond for 155 columns.
 pub fn place_adaptively(columns: &[ColumnCost], capacity: &Capacity) -> Vec<Placement> {
     // Where every column is on one side is tried too: moves of single columns need not lead there.
     let starts = [
@@ -134,22 +151,22 @@ fn improve(
     capacity: &Capacity,
     mut placements: Vec<Placement>,
 ) -> (f64, Vec<Placement>) {
-    let mut cost = times_of(columns, &placements, capacity).cost();
+    let mut sums = Sums::of(columns, &placements);
+    let mut cost = sums.times(capacity).cost();
     for _ in 0..2 * columns.len() {
-        let mut best: Option<(usize, f64)> = None;
-        for column in 0..columns.len() {
-            flip(&mut placements[column]);
-            let moved = times_of(columns, &placements, capacity).cost();
-            flip(&mut placements[column]);
-            if moved < best.map_or(cost, |(_, b)| b) {
-                best = Some((column, moved));
+        let mut best: Option<(usize, f64, Sums)> = None;
+        for (column, (of, placement)) in columns.iter().zip(&placements).enumerate() {
+            let moved = sums.with(of, *placement, -1.0).with(of, other(*placement), 1.0);
+            let moved_cost = moved.times(capacity).cost();
+            if moved_cost < best.map_or(cost, |(_, b, _)| b) {
+                best = Some((column, moved_cost, moved));
             }
         }
         // A move for less than a thousandth is not worth a change.
         match best {
-            Some((column, moved)) if moved < cost * 0.999 => {
-                flip(&mut placements[column]);
-                cost = moved;
+            Some((column, moved_cost, moved)) if moved_cost < cost * 0.999 => {
+                placements[column] = other(placements[column]);
+                (sums, cost) = (moved, moved_cost);
             }
             _ => break,
         }
@@ -157,11 +174,11 @@ fn improve(
     (cost, placements)
 }
 
-fn flip(placement: &mut Placement) {
-    *placement = match placement {
+fn other(placement: Placement) -> Placement {
+    match placement {
         Placement::Client => Placement::Server,
         Placement::Server => Placement::Client,
-    };
+    }
 }
 
 #[cfg(test)]

@@ -45,9 +45,14 @@ impl<'a> Sender<'a> {
 }
 
 impl Sink for Sender<'_> {
-    fn place(&self, partition: usize, plan: &PartitionPlan) -> Arc<[Placement]> {
+    fn place(
+        &self,
+        partition: usize,
+        plan: &PartitionPlan,
+        base_ns: Option<f64>,
+    ) -> Arc<[Placement]> {
         let load = self.client.receiver_load();
-        self.chooser.place(partition, plan, &self.client.stats(), &load)
+        self.chooser.place(partition, plan, base_ns, &self.client.stats(), &load)
     }
 
     fn send(&self, partition: usize, column: usize, content: BlockContent) -> Result<()> {
