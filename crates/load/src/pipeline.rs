@@ -1,7 +1,7 @@
 //! Runs a load: workers take tasks until all is published.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
@@ -65,7 +65,12 @@ pub struct Pipeline<'a> {
     /// Of the columns of the table.
     physicals: Vec<Physical>,
     state: Mutex<State>,
+    /// For workers that wait for a task.
     wake: Condvar,
+    /// Workers that wait, or are about to.
+    idle: AtomicUsize,
+    /// For who watches the workers.
+    end: Condvar,
     account: Mutex<Account>,
     /// CPU time by step.
     pub clock: StepClock,
@@ -187,6 +192,8 @@ impl<'a> Pipeline<'a> {
             physicals,
             state: Mutex::new(state),
             wake: Condvar::new(),
+            idle: AtomicUsize::new(0),
+            end: Condvar::new(),
             account: Mutex::new(account),
             clock: StepClock::default(),
             progress,
@@ -201,6 +208,7 @@ impl<'a> Pipeline<'a> {
     /// # Errors
     /// The first thing that went wrong, in the order of the input where that is the data's fault.
     pub fn run(self) -> std::result::Result<(Loaded, StepClock), Stop> {
+        self.tell_progress();
         std::thread::scope(|scope| {
             for number in 0..self.options.threads {
                 let worker = || {
@@ -221,9 +229,7 @@ impl<'a> Pipeline<'a> {
                 self.watch();
             }
         });
-        if let Some(progress) = &self.options.progress {
-            progress(&self.progress);
-        }
+        self.tell_progress();
         let mut state = self.state.into_inner().unwrap_or_else(|e| e.into_inner());
         let mut account = self.account.into_inner().unwrap_or_else(|e| e.into_inner());
         if let Some(error) = state.error.take() {
@@ -269,26 +275,35 @@ impl<'a> Pipeline<'a> {
     fn watch(&self) {
         let mut state = lock(&self.state);
         while !self.ended.load(Ordering::Acquire) {
-            if self.options.cancel.load(Ordering::Relaxed) && state.error.is_none() {
-                state.error = Some(cancelled());
-                self.wake.notify_all();
-            }
             state = self
-                .wake
+                .end
                 .wait_timeout(state, WAIT)
                 .map_or_else(|e| e.into_inner().0, |(state, _)| state);
-            if let Some(progress) = &self.options.progress {
-                progress(&self.progress);
-            }
+            self.tell_progress();
             if state.is_finished() || state.error.is_some() {
                 return;
             }
         }
     }
 
+    fn tell_progress(&self) {
+        if let Some(progress) = &self.options.progress {
+            progress(&self.progress);
+        }
+    }
+
     fn fail(&self, error: Error) {
         lock(&self.state).error.get_or_insert(error);
         self.wake.notify_all();
+        self.end.notify_all();
+    }
+
+    /// Tells workers that wait that there may be something to do. Who waits said so under the lock under
+    /// which tasks are made.
+    fn wake_idle(&self) {
+        if self.idle.load(Ordering::Acquire) > 0 {
+            self.wake.notify_all();
+        }
     }
 
     fn work(&self) {
@@ -307,24 +322,30 @@ impl<'a> Pipeline<'a> {
                 self.fail(error);
                 return;
             }
-            self.wake.notify_all();
+            self.wake_idle();
         }
     }
 
     fn next_task(&self) -> Option<Task> {
         let mut state = lock(&self.state);
         loop {
+            if self.options.cancel.load(Ordering::Relaxed) {
+                state.error.get_or_insert_with(cancelled);
+            }
             if state.error.is_some() || state.is_finished() {
                 self.wake.notify_all();
+                self.end.notify_all();
                 return None;
             }
             if let Some(task) = state.take_task() {
                 return Some(task);
             }
+            self.idle.fetch_add(1, Ordering::AcqRel);
             state = self
                 .wake
                 .wait_timeout(state, WAIT)
                 .map_or_else(|e| e.into_inner().0, |(state, _)| state);
+            self.idle.fetch_sub(1, Ordering::AcqRel);
         }
     }
 
@@ -662,6 +683,7 @@ impl Drop for EndBell<'_, '_> {
             self.0.ended.store(true, Ordering::Release);
         }
         self.0.wake.notify_all();
+        self.0.end.notify_all();
     }
 }
 

@@ -366,23 +366,17 @@ impl Lexicon {
         hash: impl Fn(Key) -> u64,
     ) -> u64 {
         let mask = self.index.len() - 1;
-        // Three loops, so that the loads of many keys are under way at once.
-        for (key, number) in keys.iter().zip(numbers.iter_mut()) {
-            *number = hash(*key) as usize & mask;
-        }
-        for number in &mut numbers[..keys.len()] {
-            // SAFETY: the index has a power of two of places.
-            *number = unsafe { *self.index.get_unchecked(*number) as usize };
-        }
         let mut missing = 0;
         for (i, ((key, number), code)) in keys.iter().zip(numbers).zip(found).enumerate() {
-            // SAFETY: the numbers in the index are those of keys, and each key has a code.
-            let (known, known_code) =
-                unsafe { (*self.keys.get_unchecked(*number), *self.codes.get_unchecked(*number)) };
-            // Number 0 is a key that no field has, so that an empty place is never equal.
-            let differ = (key[0] ^ known[0]) | (key[1] ^ known[1]);
-            missing |= u64::from(differ != 0) << i;
-            *code = known_code;
+            // SAFETY: the index has a power of two of places; the numbers in it are those of keys, and
+            // each key has a code.
+            unsafe {
+                *number = usize::from(*self.index.get_unchecked(hash(*key) as usize & mask));
+                // Number 0 is a key that no field has, so that an empty place is never equal.
+                let differs = *self.keys.get_unchecked(*number) != *key;
+                missing |= u64::from(differs) << i;
+                *code = *self.codes.get_unchecked(*number);
+            }
         }
         missing
     }

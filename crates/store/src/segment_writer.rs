@@ -6,6 +6,7 @@
 //! [`reserve`]: SegmentWriter::reserve
 
 use std::fs::File;
+use std::io::{self, IoSlice};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,8 +23,11 @@ use crate::manifest::ColumnStats;
 
 /// Pages start at multiples of this.
 const ALIGNMENT: u64 = 8;
-/// Pages smaller than this are gathered before they are written.
-const GATHER_BYTES: usize = 1 << 20;
+const PADDING: [u8; ALIGNMENT as usize] = [0; ALIGNMENT as usize];
+/// Pages that are written by one call; the system takes 1,024 pieces, and each has padding.
+const GATHER_PAGES: usize = 512;
+/// The disk begins to write when so many bytes wait for it.
+const WRITEBACK_BYTES: u64 = 8 << 20;
 
 /// A segment being written.
 #[derive(Debug)]
@@ -32,6 +36,8 @@ pub struct SegmentWriter {
     /// Where the bytes go; nowhere if there is none.
     file: Option<File>,
     end: AtomicU64,
+    /// Bytes that the disk was not told to write.
+    waiting: AtomicU64,
 }
 
 /// A segment that is whole and durable.
@@ -74,13 +80,14 @@ impl SegmentWriter {
         };
         let file = make().map_err(|e| Error::io("create", path, &e))?;
         let end = AtomicU64::new(SEGMENT_MAGIC.len() as u64);
-        Ok(SegmentWriter { path: path.to_owned(), file: Some(file), end })
+        let waiting = AtomicU64::new(0);
+        Ok(SegmentWriter { path: path.to_owned(), file: Some(file), end, waiting })
     }
 
     /// A segment that is written nowhere, to know what it would be.
     pub fn to_nowhere() -> Self {
         let end = AtomicU64::new(SEGMENT_MAGIC.len() as u64);
-        SegmentWriter { path: PathBuf::new(), file: None, end }
+        SegmentWriter { path: PathBuf::new(), file: None, end, waiting: AtomicU64::new(0) }
     }
 
     /// Room for pages that are written one after the other.
@@ -95,35 +102,44 @@ impl SegmentWriter {
     /// # Errors
     /// `Unavailable` when the disk is full or broken.
     pub fn write_pages(&self, mut offset: u64, pages: &[Page]) -> Result<Vec<PageMeta>> {
-        let start = offset;
         let mut metas = Vec::with_capacity(pages.len());
-        let mut gathered: Vec<u8> = Vec::new();
-        let mut gathered_at = offset;
-        for page in pages {
-            metas.push(page.meta(offset));
-            let length = aligned(page.bytes.len() as u64);
-            if gathered.is_empty() && page.bytes.len() >= GATHER_BYTES {
-                self.write_at(&page.bytes, offset)?;
-            } else {
-                if gathered.is_empty() {
-                    gathered_at = offset;
-                }
-                gathered.extend_from_slice(&page.bytes);
-                gathered.resize(gathered.len() + (length as usize - page.bytes.len()), 0);
-                if gathered.len() >= GATHER_BYTES {
-                    self.write_at(&gathered, gathered_at)?;
-                    gathered.clear();
-                }
+        for pages in pages.chunks(GATHER_PAGES) {
+            let start = offset;
+            for page in pages {
+                metas.push(page.meta(offset));
+                offset += aligned(page.bytes.len() as u64);
             }
-            offset += length;
-        }
-        if !gathered.is_empty() {
-            self.write_at(&gathered, gathered_at)?;
-        }
-        if let Some(file) = &self.file {
-            start_writeback(file, start, offset - start);
+            self.write_gathered(pages, start)?;
+            self.start_writeback(offset - start);
         }
         Ok(metas)
+    }
+
+    /// Writes pages and the padding between them without copying them first.
+    fn write_gathered(&self, pages: &[Page], offset: u64) -> Result<()> {
+        let Some(file) = &self.file else { return Ok(()) };
+        let padding =
+            |p: &Page| &PADDING[..(aligned(p.bytes.len() as u64) as usize - p.bytes.len())];
+        let pieces: Vec<IoSlice<'_>> = pages
+            .iter()
+            .flat_map(|p| [IoSlice::new(&p.bytes), IoSlice::new(padding(p))])
+            .filter(|piece| !piece.is_empty())
+            .collect();
+        failpoints::hit("store::segment::write")
+            .and_then(|()| write_pieces(file, pieces, offset))
+            .map_err(|e| Error::io("write", &self.path, &e))
+    }
+
+    /// Has the disk begin to write what waits, if that is enough. Only a hint: the fsync at the end is
+    /// what counts, and what says that something went wrong.
+    fn start_writeback(&self, bytes: u64) {
+        let waiting = self.waiting.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        if let Some(file) = &self.file
+            && waiting >= WRITEBACK_BYTES
+        {
+            self.waiting.fetch_sub(waiting, Ordering::Relaxed);
+            start_writeback(file);
+        }
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
@@ -237,21 +253,31 @@ pub fn column_stats(pages: &[PageMeta], dictionary: Option<&Dictionary>) -> Colu
     }
 }
 
-/// Starts writing a range of the page cache to the disk. Only a hint: the fsync at the end is what
-/// counts, and what says that something went wrong.
+/// Writes all pieces, one after the other.
+fn write_pieces(file: &File, mut pieces: Vec<IoSlice<'_>>, mut offset: u64) -> io::Result<()> {
+    let mut rest = &mut pieces[..];
+    while !rest.is_empty() {
+        match rustix::io::pwritev(file, rest, offset) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => {
+                IoSlice::advance_slices(&mut rest, written);
+                offset += written as u64;
+            }
+            Err(rustix::io::Errno::INTR) => {}
+            Err(e) => return Err(e.into()),
+        }
+    }
+    Ok(())
+}
+
+/// Starts writing the file's pages in the cache to the disk.
 #[cfg(target_os = "linux")]
-fn start_writeback(file: &File, offset: u64, bytes: u64) {
+fn start_writeback(file: &File) {
     use std::os::fd::AsRawFd;
-    // SAFETY: the call takes a descriptor that is open and numbers; it touches no memory.
-    let _ = unsafe {
-        libc::sync_file_range(
-            file.as_raw_fd(),
-            offset as i64,
-            bytes as i64,
-            libc::SYNC_FILE_RANGE_WRITE,
-        )
-    };
+    // SAFETY: the call takes a descriptor that is open and numbers; it touches no memory. No bytes
+    // mean up to the end.
+    let _ = unsafe { libc::sync_file_range(file.as_raw_fd(), 0, 0, libc::SYNC_FILE_RANGE_WRITE) };
 }
 
 #[cfg(not(target_os = "linux"))]
-fn start_writeback(_file: &File, _offset: u64, _bytes: u64) {}
+fn start_writeback(_file: &File) {}

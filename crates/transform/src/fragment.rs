@@ -90,9 +90,9 @@ impl ProvisionalCodes {
         let lengths = starts.iter().zip(ends).map(|(s, e)| e - s);
         let narrow = distinct <= usize::from(u8::MAX);
         let saves = codes.len() * if narrow { 3 } else { 2 } < rows as usize;
-        if saves && let Ok(lengths) = lengths.clone().map(u16::try_from).collect() {
-            let codes = Codes::new(codes, distinct);
-            return ProvisionalCodes { codes, rows, lengths: Some(lengths) };
+        if saves && lengths.clone().all(|l| l <= u32::from(u16::MAX)) {
+            let lengths = Some(lengths.map(|l| l as u16).collect());
+            return ProvisionalCodes { codes: Codes::new(codes, distinct), rows, lengths };
         }
         let mut each = Vec::with_capacity(rows as usize);
         for (code, length) in codes.iter().zip(lengths) {

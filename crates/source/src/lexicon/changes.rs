@@ -33,7 +33,8 @@ pub struct Changes {
     zones: Vec<Zone>,
     keys: Vec<Key>,
     rows: Vec<u16>,
-    counts: Vec<u32>,
+    /// For each column, where its next key goes.
+    next: Vec<u32>,
     records: usize,
 }
 
@@ -67,12 +68,12 @@ impl Changes {
             self.columns = columns.collect();
             self.keys.resize(self.columns.len() * STRIDE, [0; 2]);
             self.rows.resize(self.columns.len() * STRIDE, 0);
-            self.counts = vec![0; self.columns.len()];
+            self.next = (0..self.columns.len()).map(first_place).collect();
             self.records = 0;
         }
         assert!(self.columns.iter().all(|c| *c < rows.stride));
         self.find_zones();
-        self.counts.fill(0);
+        self.next.iter_mut().enumerate().for_each(|(slot, next)| *next = first_place(slot));
         self.records = rows.count;
         #[cfg(target_arch = "x86_64")]
         if coload_format::simd_level() == coload_format::SimdLevel::Avx512 {
@@ -85,16 +86,16 @@ impl Changes {
 
     /// What was found of column number `slot` of those given.
     pub(crate) fn of(&self, slot: usize) -> FieldChanges<'_> {
-        let count = self.counts[slot] as usize;
-        let from = slot * STRIDE;
-        FieldChanges { keys: &self.keys[from..][..count], rows: &self.rows[from..][..count] }
+        let found = slot * STRIDE..self.next[slot] as usize;
+        FieldChanges { keys: &self.keys[found.clone()], rows: &self.rows[found] }
     }
 
     /// Cuts the columns into zones by how often they changed in the block before.
     fn find_zones(&mut self) {
         self.zones.clear();
         for slot in 0..self.columns.len() {
-            let steady = self.counts[slot] as usize * 2 < self.records;
+            let count = (self.next[slot] - first_place(slot)) as usize;
+            let steady = count * 2 < self.records;
             let next = slot > 0 && self.columns[slot] == self.columns[slot - 1] + 1;
             match self.zones.last_mut() {
                 Some(zone) if next && zone.steady == steady => zone.count += 1,
@@ -132,15 +133,18 @@ impl Changes {
             true
         };
         let look = |text: &[u8], start: usize, len: usize, before: usize, key: &mut Key| {
-            let mask = _bzhi_u32(u32::from(u16::MAX), len as u32) as u16;
-            // SAFETY: both places lie in the text, and 64 bytes of padding follow it; a key has 16
-            // bytes.
+            // SAFETY: both places lie in the text, and 64 bytes of padding follow it; `len` is at most
+            // 15, and a key has 16 bytes.
             unsafe {
-                let load = |at: usize| _mm_maskz_loadu_epi8(mask, text.as_ptr().add(at).cast());
+                let load = |at: usize| _mm_loadu_si128(text.as_ptr().add(at).cast());
+                let mask = _mm_loadu_si128(BYTE_MASKS.as_ptr().add(16 - len).cast());
+                let tag = _mm_loadu_si128(TAGS.as_ptr().add(len).cast());
                 let now = load(start);
-                let tag = _mm_slli_si128::<15>(_mm_cvtsi32_si128(len as i32));
-                _mm_storeu_si128(std::ptr::from_mut(key).cast(), _mm_or_si128(now, tag));
-                _mm_cmpneq_epi8_mask(now, load(before)) == 0
+                // now & mask | tag, and (now ^ before) & mask.
+                let key = std::ptr::from_mut(key).cast();
+                _mm_storeu_si128(key, _mm_ternarylogic_epi64::<0xEA>(now, mask, tag));
+                let differ = _mm_ternarylogic_epi64::<0x28>(now, load(before), mask);
+                _mm_testz_si128(differ, differ) == 1
             }
         };
         self.collect_with(rows, same, look);
@@ -156,9 +160,11 @@ impl Changes {
         look: impl Fn(&[u8], usize, usize, usize, &mut Key) -> bool,
     ) {
         let last = rows.stride - 1;
+        let (keys, key_rows) = (self.keys.as_mut_ptr(), self.rows.as_mut_ptr());
         for row in 0..rows.count {
             let ends = &rows.ends[row * rows.stride..][..=rows.stride];
             let above = &rows.ends[row.saturating_sub(1) * rows.stride..][..=rows.stride];
+            let is_first = u32::from(row == 0);
             for zone in &self.zones {
                 let first = self.columns[zone.first];
                 let mut start = ends[first].wrapping_add(1) as usize;
@@ -172,42 +178,43 @@ impl Changes {
                         continue;
                     }
                 }
-                for slot in zone.first..zone.first + zone.count {
-                    let column = first + (slot - zone.first);
-                    // SAFETY: a record has `stride` + 1 ends here, and every column is below that;
-                    // there is a count for each slot, and room for a key of every record.
-                    let (mut end, mut end_before, count, key) = unsafe {
-                        let count = self.counts.get_unchecked_mut(slot);
-                        let at = slot * STRIDE + *count as usize;
-                        *self.rows.get_unchecked_mut(at) = row as u16;
-                        (
-                            *ends.get_unchecked(column + 1) as usize,
-                            *above.get_unchecked(column + 1) as usize,
-                            count,
-                            self.keys.get_unchecked_mut(at),
-                        )
-                    };
-                    let (next, next_before) = (end + 1, end_before + 1);
-                    if column == last {
+                let ends = &ends[first + 1..][..zone.count];
+                let above = &above[first + 1..][..zone.count];
+                let next = &mut self.next[zone.first..][..zone.count];
+                let has_last = first + zone.count > last;
+                for (i, ((end, end_before), next)) in ends.iter().zip(above).zip(next).enumerate() {
+                    let (mut end, mut end_before) = (*end as usize, *end_before as usize);
+                    let (start_next, before_next) = (end + 1, end_before + 1);
+                    if has_last && first + i == last {
                         let cut = |start: usize, end: usize| {
                             end - usize::from(end > start && rows.text[end - 1] == b'\r')
                         };
                         (end, end_before) = (cut(start, end), cut(before, end_before));
                     }
                     let len = end - start;
-                    let same_len = len == end_before - before;
+                    let at = *next as usize;
+                    // SAFETY: a column has a place for each record of a block, and one more.
+                    let key = unsafe {
+                        *key_rows.add(at) = row as u16;
+                        &mut *keys.add(at)
+                    };
                     let equal = if len <= KEY_BYTES {
-                        look(rows.text, start, len, before, key) & same_len
+                        look(rows.text, start, len, before, key) & (len == end_before - before)
                     } else {
                         *key = place_of(start, len);
-                        same_len && same(rows.text, start, before, len)
+                        len == end_before - before && same(rows.text, start, before, len)
                     };
-                    *count += u32::from(!equal | (row == 0));
-                    (start, before) = (next, next_before);
+                    *next += u32::from(!equal) | is_first;
+                    (start, before) = (start_next, before_next);
                 }
             }
         }
     }
+}
+
+/// Where the keys of a column begin.
+fn first_place(slot: usize) -> u32 {
+    (slot * STRIDE) as u32
 }
 
 /// Whether two pieces of the text are the same.
@@ -225,3 +232,27 @@ fn look(text: &[u8], start: usize, len: usize, before: usize, key: &mut Key) -> 
     *key = [short[0], short[1] | (len as u64) << 56];
     short == [word(before) & low, word(before + 8) & high]
 }
+
+/// From byte 16 - n on, a vector of which the first n bytes are kept.
+#[cfg(target_arch = "x86_64")]
+static BYTE_MASKS: [u8; 32] = {
+    let mut masks = [0; 32];
+    let mut i = 0;
+    while i < 16 {
+        masks[i] = 0xff;
+        i += 1;
+    }
+    masks
+};
+
+/// The length in the last byte of a vector.
+#[cfg(target_arch = "x86_64")]
+static TAGS: [[u8; 16]; KEY_BYTES + 1] = {
+    let mut tags = [[0; 16]; KEY_BYTES + 1];
+    let mut len = 0;
+    while len <= KEY_BYTES {
+        tags[len][15] = len as u8;
+        len += 1;
+    }
+    tags
+};
