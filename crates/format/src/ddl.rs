@@ -1,18 +1,19 @@
 //! `CREATE TABLE` and lists of columns, read and written.
 //!
 //! Understood: type names of the SQL standard and the synonyms of common systems, quoted names,
-//! NOT NULL, NULL, DEFAULT with a literal, comments. A name keeps its case; a schema before the
+//! NOT NULL, NULL, DEFAULT with a literal, CHECK, comments. A name keeps its case; a schema before the
 //! table's name is read over. What would have no effect, such as PRIMARY KEY, is an error, so
 //! that nobody relies on it.
 //!
 //! Where systems differ: FLOAT is DOUBLE, CHAR is CHAR(1), DECIMAL is DECIMAL(18,3).
 
+mod condition;
 mod lexer;
 mod parser;
 mod types;
 
 use crate::display::display_value;
-use crate::{Column, DataType, Result, Schema, Value};
+use crate::{Check, Column, DataType, Result, Schema, Value};
 use parser::Parser;
 
 /// Reads one `CREATE TABLE` statement: the table's name and its columns.
@@ -31,10 +32,19 @@ pub fn parse_columns(list: &str) -> Result<Schema> {
     Parser::new("columns", list)?.column_list()
 }
 
+/// Reads the condition of a CHECK, as it stands between its parentheses.
+///
+/// # Errors
+/// `Invalid` with line:column and what was expected there.
+pub fn parse_check(name: Option<String>, condition: &str, columns: &[Column]) -> Result<Check> {
+    Parser::new("CHECK", condition)?.check(name, columns)
+}
+
 /// The statement that makes such a table; [`parse_create_table`] reads it back.
 pub fn create_table_sql(name: &str, schema: &Schema) -> String {
-    let columns: Vec<String> = schema.columns().iter().map(column_sql).collect();
-    format!("CREATE TABLE {} (\n  {}\n);", quote_name(name), columns.join(",\n  "))
+    let columns = schema.columns().iter().map(column_sql);
+    let parts: Vec<String> = columns.chain(schema.checks().iter().map(Check::sql)).collect();
+    format!("CREATE TABLE {} (\n  {}\n);", quote_name(name), parts.join(",\n  "))
 }
 
 /// One column as [`parse_columns`] reads it.

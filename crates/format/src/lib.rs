@@ -5,10 +5,12 @@
 pub mod bitpack;
 pub mod bytes;
 pub mod calendar;
+mod check;
 pub mod ddl;
 mod dictionary;
 pub mod display;
 mod error;
+pub mod like;
 pub mod page;
 pub mod parse_value;
 pub mod runs;
@@ -19,6 +21,7 @@ mod symbols;
 mod types;
 mod value;
 
+pub use check::{CHECKS_MAX, Check, CheckedColumn};
 pub use ddl::{create_table_sql, parse_columns, parse_create_table};
 pub use dictionary::{CODES_MAX, Code, Dictionary};
 pub use error::{Error, Place, Result};

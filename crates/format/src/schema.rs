@@ -1,6 +1,7 @@
 //! A table's columns.
 
-use crate::{DataType, Error, Result, Value};
+use crate::check::check_rules;
+use crate::{Check, DataType, Error, Result, Value};
 
 /// Most columns a table can have.
 pub const COLUMNS_MAX: usize = 4096;
@@ -25,10 +26,11 @@ impl Column {
     }
 }
 
-/// The columns of a table, in order.
+/// The columns of a table, in order, and the rules that its rows keep.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Schema {
     columns: Vec<Column>,
+    checks: Vec<Check>,
 }
 
 impl Schema {
@@ -55,7 +57,22 @@ impl Schema {
                 )));
             }
         }
-        Ok(Schema { columns })
+        Ok(Schema { columns, checks: Vec::new() })
+    }
+
+    /// The same columns with these rules, which are of these columns.
+    ///
+    /// # Errors
+    /// `Invalid` when there are too many, or two have one name.
+    pub fn with_checks(mut self, checks: Vec<Check>) -> Result<Self> {
+        check_rules(&checks)?;
+        self.checks = checks;
+        Ok(self)
+    }
+
+    /// The rules that rows keep.
+    pub fn checks(&self) -> &[Check] {
+        &self.checks
     }
 
     /// All columns in order.

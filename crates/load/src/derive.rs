@@ -10,7 +10,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use coload_format::{Error, Physical, Plain, Result, Schema, Strings, Value, Values};
+use coload_format::{Column, Error, Plain, Result, Schema, Strings, Value, Values};
 use coload_transform::{
     CODES_PROVISIONAL_MAX, Fragment, FragmentColumn, NULL_CODE, ProvisionalCodes,
     TemporaryDictionary,
@@ -79,7 +79,8 @@ impl Derivation {
 #[derive(Debug)]
 pub struct Deriver {
     columns: Vec<ColumnFrom>,
-    physicals: Vec<Physical>,
+    /// Of the columns that are not read.
+    dictionaries: Vec<Option<TemporaryDictionary>>,
     names: InputNames,
 }
 
@@ -88,12 +89,19 @@ impl Deriver {
     pub fn new(options: &LoadOptions) -> Option<Self> {
         let derivation = options.derivation.as_ref()?;
         let names = options.inputs.iter().map(|input| input.name.as_str());
-        let table = options.schema.columns();
-        Some(Deriver {
-            columns: derivation.columns.clone(),
-            physicals: table.iter().map(|column| column.data_type.physical()).collect(),
-            names: InputNames::new(names),
-        })
+        let names = InputNames::new(names);
+        let columns = options.schema.columns().iter().zip(&derivation.columns);
+        let dictionary = |(column, from): (&Column, &ColumnFrom)| match from {
+            ColumnFrom::Read(_) => None,
+            ColumnFrom::InputName => names.dictionary(),
+            ColumnFrom::Constant(value) => {
+                let mut dictionary = TemporaryDictionary::empty(column.data_type.physical());
+                value.iter().for_each(|value| dictionary.values.push(value));
+                Some(dictionary)
+            }
+        };
+        let dictionaries = columns.map(dictionary).collect();
+        Some(Deriver { columns: derivation.columns.clone(), dictionaries, names })
     }
 
     /// Columns of the table.
@@ -123,17 +131,9 @@ impl Deriver {
         Fragment { rows, columns: self.columns.iter().map(column).collect() }
     }
 
-    /// The dictionaries of a column that is not read.
-    pub fn dictionaries(&self, column: usize) -> Vec<TemporaryDictionary> {
-        match &self.columns[column] {
-            ColumnFrom::Read(_) => Vec::new(),
-            ColumnFrom::Constant(value) => {
-                let mut dictionary = TemporaryDictionary::empty(self.physicals[column]);
-                value.iter().for_each(|value| dictionary.values.push(value));
-                vec![dictionary]
-            }
-            ColumnFrom::InputName => self.names.dictionary().into_iter().collect(),
-        }
+    /// The dictionary of a column that is not read.
+    pub fn dictionary(&self, column: usize) -> Option<&TemporaryDictionary> {
+        self.dictionaries[column].as_ref()
     }
 }
 

@@ -9,6 +9,7 @@
 
 mod account;
 mod background;
+mod checks;
 mod chunks;
 mod clock;
 mod derive;

@@ -51,6 +51,11 @@ impl PartitionPlan {
         self.deriver.as_ref().map_or(Some(column), |deriver| deriver.read(column))
     }
 
+    /// The dictionary of a column of the table that is not read.
+    pub fn derived_dictionary(&self, column: usize) -> Option<&TemporaryDictionary> {
+        self.deriver.as_ref()?.dictionary(column)
+    }
+
     /// The symbols of a column whose texts are plain.
     pub fn encoder(&self, column: usize) -> Option<&SymbolEncoder> {
         match &self.columns[column] {
@@ -106,10 +111,9 @@ impl SealedPartition {
             }
         }
         for (c, (_, dictionaries)) in columns.iter_mut().enumerate() {
-            match (&plan.deriver, plan.read_of(c)) {
-                (_, Some(index)) => *dictionaries = std::mem::take(&mut read[index]),
-                (Some(deriver), None) => *dictionaries = deriver.dictionaries(c),
-                (None, None) => {}
+            match plan.read_of(c) {
+                Some(index) => *dictionaries = std::mem::take(&mut read[index]),
+                None => dictionaries.extend(plan.derived_dictionary(c).cloned()),
             }
         }
         let columns = columns.into_iter().map(|c| std::sync::Mutex::new(Some(c))).collect();

@@ -8,13 +8,14 @@ use std::time::{Duration, Instant};
 use coload_format::runs::shrink_to_runs;
 use coload_format::{DataType, Error, Physical, Result};
 use coload_source::{
-    ChunkParser, ColumnForm, ColumnParser, ColumnPlan, ColumnRules, Lexicon, RecordRules,
+    ChunkParser, ColumnForm, ColumnParser, ColumnPlan, ColumnRules, LeftOut, Lexicon, RecordRules,
     TypeOrigin, plan_column,
 };
 use coload_store::{LoadDir, SegmentWriter, encode_dictionary};
 use coload_transform::{EncodingPolicy, Fragment, FragmentColumn, PartitionColumn, Placement};
 
 use crate::account::Account;
+use crate::checks::Checks;
 use crate::chunks::{Piece, Source, Start};
 use crate::clock::{Step, StepClock, thread_cpu_ns};
 use crate::derive::Deriver;
@@ -62,6 +63,7 @@ pub struct Pipeline<'a> {
     /// Of the columns that are read.
     columns: Vec<ColumnRules>,
     deriver: Option<Arc<Deriver>>,
+    checks: Option<Checks>,
     /// Of the columns of the table.
     physicals: Vec<Physical>,
     state: Mutex<State>,
@@ -189,6 +191,7 @@ impl<'a> Pipeline<'a> {
             rules,
             columns,
             deriver: Deriver::new(options).map(Arc::new),
+            checks: Checks::new(&options.schema),
             physicals,
             state: Mutex::new(state),
             wake: Condvar::new(),
@@ -466,7 +469,7 @@ impl<'a> Pipeline<'a> {
         &self,
         chunk: usize,
         plan: &PartitionPlan,
-        read: impl FnOnce(&mut ChunkParser, &dyn Fn(u64, u64)) -> Result<Vec<PieceSpan>>,
+        mut read: impl FnMut(&mut ChunkParser, &dyn Fn(u64, u64)) -> Result<Vec<PieceSpan>>,
     ) -> Result<()> {
         let (number, parser, plain) = {
             let mut state = lock(&self.state);
@@ -496,10 +499,14 @@ impl<'a> Pipeline<'a> {
             self.progress.bytes.fetch_add(bytes, Ordering::Relaxed);
             self.progress.rows.fetch_add(rows, Ordering::Relaxed);
         };
-        let spans = read(&mut parser, &tick)?;
-        let mut fragment = parser.finish(number)?;
-        if let Some(deriver) = &self.deriver {
-            fragment = deriver.derive(fragment, &spans);
+        let mut spans = read(&mut parser, &tick)?;
+        let mut fragment = self.finish_fragment(&mut parser, number, &spans)?;
+        let left_out = self.broken(&fragment, &parser, plan)?;
+        if !left_out.is_empty() {
+            parser.leave_out(left_out);
+            // What was counted is not counted again.
+            spans = read(&mut parser, &|_, _| {})?;
+            fragment = self.finish_fragment(&mut parser, number, &spans)?;
         }
         let time = parser.take_time();
         self.clock.add(Step::Tokenise, time.tokenise);
@@ -520,6 +527,35 @@ impl<'a> Pipeline<'a> {
         let rows = self.progress.rows.load(Ordering::Relaxed);
         let spent = self.clock.get(Step::Read) + self.clock.get(Step::Tokenise);
         (rows > 0).then(|| spent.as_nanos() as f64 / rows as f64)
+    }
+
+    /// The rows of the table of the chunk that was read.
+    fn finish_fragment(
+        &self,
+        parser: &mut ChunkParser,
+        number: u32,
+        spans: &[PieceSpan],
+    ) -> Result<Fragment> {
+        let fragment = parser.finish(number)?;
+        Ok(match &self.deriver {
+            Some(deriver) => deriver.derive(fragment, spans),
+            None => fragment,
+        })
+    }
+
+    /// The rows that break a rule of the table.
+    fn broken(
+        &self,
+        fragment: &Fragment,
+        parser: &ChunkParser,
+        plan: &PartitionPlan,
+    ) -> Result<Vec<LeftOut>> {
+        let Some(checks) = &self.checks else { return Ok(Vec::new()) };
+        let dictionary = |column| match plan.read_of(column) {
+            Some(read) => Some(parser.dictionary(read)),
+            None => plan.derived_dictionary(column),
+        };
+        checks.broken(fragment, dictionary, |column| plan.encoder(column))
     }
 
     fn is_speculated(&self, chunk: usize) -> bool {

@@ -21,6 +21,7 @@ use crate::widen::Widened;
 pub fn load(store: &Store, options: &LoadOptions) -> Result<LoadReport> {
     let started = Started::now();
     options.check()?;
+    let options = &*with_rules_of_table(store, options)?;
     let pass = |options: &LoadOptions, pass| load_once(store, options, &started, pass);
     let (report, widened) = with_wider_types(options, pass)?;
     Ok(LoadReport { widened, ..report })
@@ -42,6 +43,7 @@ pub fn dry_run(store: Option<&Store>, options: &LoadOptions) -> Result<DryRun> {
         options.chunk_bytes = options.chunk_bytes.min((bytes as usize).max(least));
     }
     if let Some(store) = store {
+        options = with_rules_of_table(store, &options)?.into_owned();
         store.check_target(&target(&options))?;
     }
     let pass = |options: &LoadOptions, pass| {
@@ -81,6 +83,26 @@ fn with_wider_types<T>(
         }
     }
     Err(Error::Limit("the columns' types do not end to become wider: give --columns".to_owned()))
+}
+
+/// The options, with the rules of the table that rows are added to.
+fn with_rules_of_table<'a>(
+    store: &Store,
+    options: &'a LoadOptions,
+) -> Result<Cow<'a, LoadOptions>> {
+    let snapshot = store.snapshot()?;
+    let table = match options.mode {
+        LoadMode::Append => snapshot.table(&options.table),
+        LoadMode::Replace | LoadMode::Create => None,
+    };
+    let rules = table.map_or(&[][..], |table| table.schema.checks());
+    let own = options.schema.checks();
+    let more: Vec<_> = rules.iter().filter(|rule| !own.contains(rule)).cloned().collect();
+    if more.is_empty() {
+        return Ok(Cow::Borrowed(options));
+    }
+    let schema = options.schema.clone().with_checks([own, &more].concat())?;
+    Ok(Cow::Owned(LoadOptions { schema, ..options.clone() }))
 }
 
 fn target(options: &LoadOptions) -> LoadTarget {

@@ -69,9 +69,10 @@ impl Widening {
     /// Notes a record that is no row because a field does not fit its column's type; else it is a
     /// reject.
     pub fn note(&mut self, record: &RejectedRecord, place: impl FnOnce() -> Place) -> bool {
-        let BadRecord::Field { column, error: FieldError::Rule(_) } = record.reason else {
+        let BadRecord::Field { column, error: FieldError::Rule(_) } = &record.reason else {
             return false;
         };
+        let column = *column;
         if self.schema.columns()[column].data_type == DataType::Varchar(None) {
             return false;
         }

@@ -6,6 +6,7 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
+use coload_format::like::{Like, Shape};
 use coload_format::{DataType, Schema, Value};
 use coload_scan::{Predicate, Test};
 use datafusion::arrow::datatypes::DataType as ArrowType;
@@ -13,7 +14,6 @@ use datafusion::logical_expr::expr::{Between, BinaryExpr, InList, Like as LikeEx
 use datafusion::logical_expr::{Expr, Operator};
 use datafusion::scalar::ScalarValue;
 
-use crate::like::{Like, Shape};
 use crate::literal::{Place, place};
 use crate::types::arrow_type;
 

@@ -20,7 +20,6 @@ mod export;
 mod filter;
 mod flight;
 mod floats;
-mod like;
 mod literal;
 pub mod output;
 mod remote;

@@ -53,6 +53,11 @@ impl ColumnRows {
         }
     }
 
+    /// The rows of the fragment.
+    pub fn plain(&self) -> &Plain {
+        &self.plain
+    }
+
     /// Rows of the fragment.
     pub fn len(&self) -> usize {
         self.plain.len()

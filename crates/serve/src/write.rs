@@ -7,7 +7,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use coload_format::{ColumnIndex, Error, Physical, Result, Schema};
+use coload_format::{CheckedColumn, Column, ColumnIndex, Error, Physical, Result, Schema};
 use coload_load::merge_small;
 use coload_store::{
     FinishedColumn, LoadDir, LoadKind, LoadRecord, LoadTarget, SegmentEntry, SegmentWriter,
@@ -116,7 +116,7 @@ impl RowWriter {
             let held: usize = self.columns.iter().map(ColumnRows::bytes).sum();
             let is_full = !self.reserve(held + self.fragment_bytes);
             if count == room || is_full {
-                self.end_fragment();
+                self.end_fragment()?;
             }
             if self.fragments.len() >= FRAGMENTS_MAX || is_full {
                 self.end_segment()?;
@@ -131,7 +131,7 @@ impl RowWriter {
     /// # Errors
     /// `Invalid` when the table was changed meanwhile, `Unavailable` when the disk fails.
     pub fn publish(mut self, kind: LoadKind) -> Result<u64> {
-        self.end_fragment();
+        self.end_fragment()?;
         self.end_segment()?;
         let mut record = LoadRecord::new(self.load.id(), kind);
         record.started_us = self.started_us;
@@ -163,14 +163,38 @@ impl RowWriter {
         bytes <= HELD_ALWAYS_BYTES || (is_granted && bytes <= self.bytes_max)
     }
 
-    fn end_fragment(&mut self) {
+    fn end_fragment(&mut self) -> Result<()> {
         let rows = self.columns.first().map_or(0, ColumnRows::len);
         if rows == 0 {
-            return;
+            return Ok(());
         }
+        self.keep_rules(rows)?;
         let columns: Vec<_> = self.columns.iter_mut().map(ColumnRows::end_fragment).collect();
         self.fragment_bytes += columns.iter().map(|c| c.bytes()).sum::<usize>();
         self.fragments.push(Fragment { rows: rows as u32, columns });
+        Ok(())
+    }
+
+    /// Refuses rows that break a rule of the table.
+    fn keep_rules(&self, rows: usize) -> Result<()> {
+        let columns: Vec<_> =
+            self.columns.iter().map(|column| Some(CheckedColumn::Plain(column.plain()))).collect();
+        for check in self.schema.checks() {
+            let Some(row) = check.broken(&columns, rows).first().copied() else { continue };
+            let shown = |column: &usize| {
+                let Column { name, data_type, .. } = &self.schema.columns()[*column];
+                let value = self.columns[*column].plain().get(row as usize);
+                let value = value.map_or("NULL".to_owned(), |value| value.display(*data_type));
+                format!("{name} is {}", shorten(&value))
+            };
+            let values: Vec<String> = check.columns().iter().map(shown).collect();
+            return Err(Error::Invalid(format!(
+                "a row breaks {}: {}",
+                check.sql(),
+                values.join(", ")
+            )));
+        }
+        Ok(())
     }
 
     fn end_segment(&mut self) -> Result<()> {
@@ -227,11 +251,17 @@ fn now_us() -> i64 {
 }
 
 /// The error for a value that breaks its column's declaration.
-pub(crate) fn bad_value(column: &coload_format::Column, value: &str, why: &str) -> Error {
+pub(crate) fn bad_value(column: &Column, value: &str, why: &str) -> Error {
+    let shown = shorten(value);
+    Error::Invalid(format!("{shown:?} is not {} (column {}): {why}", column.data_type, column.name))
+}
+
+/// The start of a value, for messages.
+fn shorten(value: &str) -> String {
     const SHOWN_MAX: usize = 60;
     let mut shown: String = value.chars().take(SHOWN_MAX).collect();
     if shown.len() < value.len() {
         shown.push_str("...");
     }
-    Error::Invalid(format!("{shown:?} is not {} (column {}): {why}", column.data_type, column.name))
+    shown
 }

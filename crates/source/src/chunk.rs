@@ -11,11 +11,16 @@
 //! Nothing here does I/O.
 
 mod careful;
+mod left_out;
+
+use std::sync::Arc;
 
 use coload_format::Result;
-use coload_transform::Fragment;
+use coload_transform::{Fragment, TemporaryDictionary};
 
 pub use careful::{MENDED_TOLD_MAX, Mended, Mending};
+use left_out::LeavingOut;
+pub use left_out::{LeftOut, Told};
 
 use crate::column::{BadField, ColumnParser};
 use crate::dialect::{InvalidBytes, Quotes};
@@ -26,7 +31,7 @@ use crate::rules::{RecordRules, Trailing};
 use crate::tokenise::{Seen, tokenise};
 
 /// Why a record was rejected.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BadRecord {
     /// A field is no value of its column.
     Field {
@@ -42,6 +47,8 @@ pub enum BadRecord {
     },
     /// A quote was opened and never closed.
     OpenQuote,
+    /// It was a row, and is left out.
+    Told(Arc<Told>),
 }
 
 /// A record that could not become a row.
@@ -118,6 +125,7 @@ pub struct ChunkParser {
     bad: Vec<BadField>,
     rejects: Vec<RejectedRecord>,
     mended: Mended,
+    leaving_out: LeavingOut,
     /// Columns that left codes since the last fragment.
     plain_now: Vec<usize>,
     time: ParseTime,
@@ -138,6 +146,7 @@ impl ChunkParser {
             bad: Vec::new(),
             rejects: Vec::new(),
             mended: Mended::default(),
+            leaving_out: LeavingOut::default(),
             plain_now: Vec::new(),
             time: ParseTime::default(),
             clock,
@@ -147,6 +156,11 @@ impl ChunkParser {
     /// The column parsers, to change their plans or take their lexicons.
     pub fn columns_mut(&mut self) -> &mut Vec<ColumnParser> {
         &mut self.columns
+    }
+
+    /// The values that the codes of a column stand for.
+    pub fn dictionary(&self, column: usize) -> &TemporaryDictionary {
+        self.columns[column].dictionary()
     }
 
     /// Rows of the fragment so far.
@@ -350,7 +364,9 @@ impl ChunkParser {
             }
         }
         self.time.convert += (self.clock)() - started;
-        if bad.is_empty() {
+        if bad.is_empty() && self.leaving_out.is_among(self.rows, rows.count) {
+            self.read_without(rows, seen, marks, places());
+        } else if bad.is_empty() {
             self.rows += rows.count;
         } else {
             bad.sort_by_key(|b| (b.row, b.column));
@@ -439,6 +455,7 @@ impl ChunkParser {
     /// `Limit` when one column's text is over 4 GiB.
     pub fn finish(&mut self, dictionary: u32) -> Result<Fragment> {
         assert!(self.rejects.is_empty(), "rejects of a piece that has not ended");
+        self.leaving_out = LeavingOut::default();
         let started = (self.clock)();
         let columns =
             self.columns.iter_mut().map(|c| c.finish(dictionary)).collect::<Result<Vec<_>>>()?;

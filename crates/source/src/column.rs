@@ -6,7 +6,7 @@ use coload_format::{
     Bitmap, DataType, EncodedStrings, Physical, Plain, Result, SOURCE_PADDING, Strings,
     SymbolEncoder, Value, Values,
 };
-use coload_transform::{FragmentColumn, NULL_CODE};
+use coload_transform::{FragmentColumn, NULL_CODE, TemporaryDictionary};
 use std::sync::Arc;
 
 #[cfg(test)]
@@ -124,6 +124,11 @@ impl ColumnParser {
     /// The lexicon, when the partition is done with this parser.
     pub fn into_lexicon(self) -> Lexicon {
         self.lexicon
+    }
+
+    /// The values that codes stand for.
+    pub fn dictionary(&self) -> &TemporaryDictionary {
+        self.lexicon.dictionary()
     }
 
     /// A field for a message: without its quotes, if they enclose it.

@@ -39,13 +39,17 @@ impl Reject {
         line: u64,
         columns: &[(String, DataType)],
     ) -> Self {
-        let (field, reason, mut advice) = explain(record.reason, columns);
+        let (field, reason, mut advice) = explain(&record.reason, columns);
         if let Some(better) = advice_of_value(&record, columns) {
             advice = better.to_owned();
         }
+        let told = match &record.reason {
+            BadRecord::Told(told) => told.column.clone(),
+            _ => None,
+        };
         Reject {
             place: Place { file: file.to_owned(), line, byte: record.offset, field },
-            column: (field > 0).then(|| columns[field as usize - 1].0.clone()),
+            column: told.or_else(|| (field > 0).then(|| columns[field as usize - 1].0.clone())),
             value: record.value,
             reason,
             advice,
@@ -81,10 +85,10 @@ fn advice_of_value(
     record: &RejectedRecord,
     columns: &[(String, DataType)],
 ) -> Option<&'static str> {
-    let BadRecord::Field { column, error: FieldError::Rule(_) } = record.reason else {
+    let BadRecord::Field { column, error: FieldError::Rule(_) } = &record.reason else {
         return None;
     };
-    let (value, data_type) = (record.value.trim_ascii(), columns[column].1);
+    let (value, data_type) = (record.value.trim_ascii(), columns[*column].1);
     let digit = |byte: &u8| byte.is_ascii_digit();
     if data_type.is_number() && value.contains(&b',') && value.iter().any(digit) {
         return Some("--decimal-separator , or --thousands-separator ,");
@@ -96,22 +100,22 @@ fn advice_of_value(
 }
 
 /// The 1-based field at fault or 0, what is wrong, and what helps.
-fn explain(reason: BadRecord, columns: &[(String, DataType)]) -> (u32, String, String) {
+fn explain(reason: &BadRecord, columns: &[(String, DataType)]) -> (u32, String, String) {
     match reason {
         BadRecord::Field { column, error } => {
             let (text, advice) = error.texts();
-            let data_type = columns[column].1;
+            let data_type = columns[*column].1;
             let reason = match error {
                 FieldError::Rule(_) => format!("is not {data_type}: {text}"),
                 FieldError::Null => format!("is {text}"),
                 FieldError::Quote => text.to_owned(),
             };
-            (column as u32 + 1, reason, advice.to_owned())
+            (*column as u32 + 1, reason, advice.to_owned())
         }
         BadRecord::FieldCount { found } => {
             let reason = format!(
                 "the record has {found} field{} and the table {} column{}",
-                if found == 1 { "" } else { "s" },
+                if *found == 1 { "" } else { "s" },
                 columns.len(),
                 if columns.len() == 1 { "" } else { "s" },
             );
@@ -120,6 +124,7 @@ fn explain(reason: BadRecord, columns: &[(String, DataType)]) -> (u32, String, S
                           --ragged pad to mend such records, --max-rejects N to set them aside";
             (0, reason, advice.to_owned())
         }
+        BadRecord::Told(told) => (0, told.reason.clone(), told.advice.clone()),
         BadRecord::OpenQuote => (
             0,
             "a quote is opened in the record and not closed".to_owned(),

@@ -136,6 +136,13 @@ fn check_schema(name: &str, table: &Schema, load: &Schema) -> Result<()> {
             )));
         }
     }
+    if let Some(check) = table.checks().iter().find(|check| !load.checks().contains(check)) {
+        return Err(Error::Invalid(format!(
+            "cannot append to table {name}: the load does not keep {} of the table (leave --columns and \
+             --schema out, or give the rule with them)",
+            check.sql()
+        )));
+    }
     if table.len() == load.len() {
         return Ok(());
     }

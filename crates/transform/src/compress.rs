@@ -359,6 +359,19 @@ fn compress_sorted(
     Ok(PartitionColumn { dictionary: Some(dictionary), symbols: Vec::new(), pages })
 }
 
+/// The values of a page of a fragment, which holds no codes; `encoder` is what its text was made with.
+///
+/// # Errors
+/// `Corrupt` when it does not add up.
+pub fn page_values(
+    page: &Page,
+    encoder: Option<&SymbolEncoder>,
+    physical: Physical,
+) -> Result<Plain> {
+    let decoder = encoder.map(|encoder| SymbolDecoder::open(&encoder.table())).transpose()?;
+    decode_page(page, decoder.as_slice(), physical)
+}
+
 /// A plain page's values.
 pub(crate) fn decode_page(
     page: &Page,

@@ -5,4 +5,5 @@
 #[allow(dead_code)]
 mod support;
 
+mod checks;
 mod set_columns;

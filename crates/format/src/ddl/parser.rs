@@ -1,11 +1,10 @@
 //! Tokens to columns.
 
 use super::lexer::{Kind, Token, error_at, tokens};
-use crate::{Column, Error, Result, Schema, parse_value};
+use crate::{Check, Column, Error, Result, Schema, parse_value};
 
 /// Words that start a constraint of the table where a column could stand.
-const TABLE_CONSTRAINTS: [&str; 6] =
-    ["CONSTRAINT", "PRIMARY", "UNIQUE", "FOREIGN", "CHECK", "EXCLUDE"];
+const TABLE_CONSTRAINTS: [&str; 5] = ["CONSTRAINT", "PRIMARY", "UNIQUE", "FOREIGN", "EXCLUDE"];
 
 /// Reads tokens from left to right.
 pub struct Parser<'a> {
@@ -13,12 +12,14 @@ pub struct Parser<'a> {
     sql: &'a str,
     tokens: Vec<Token>,
     next: usize,
+    /// Names of CHECKs, and where their conditions start.
+    checks: Vec<(Option<String>, usize)>,
 }
 
 impl<'a> Parser<'a> {
     /// Over the tokens of `sql`, which messages call `what`.
     pub fn new(what: &'static str, sql: &'a str) -> Result<Self> {
-        Ok(Parser { what, sql, tokens: tokens(what, sql)?, next: 0 })
+        Ok(Parser { what, sql, tokens: tokens(what, sql)?, next: 0, checks: Vec::new() })
     }
 
     /// `CREATE TABLE name (columns)` and nothing after it but a semicolon.
@@ -38,24 +39,73 @@ impl<'a> Parser<'a> {
         self.symbol(')', "a comma or )")?;
         while self.take_symbol(';') {}
         self.end("nothing after the columns")?;
-        Ok((name, Schema::new(columns)?))
+        Ok((name, self.schema(columns)?))
     }
 
     /// Columns separated by commas and nothing else.
     pub fn column_list(&mut self) -> Result<Schema> {
         let columns = self.columns()?;
         self.end("a comma between columns")?;
-        Schema::new(columns)
+        self.schema(columns)
     }
 
     fn columns(&mut self) -> Result<Vec<Column>> {
         let mut columns = Vec::new();
         loop {
-            columns.push(self.column()?);
+            if !self.table_check()? {
+                columns.push(self.column()?);
+            }
             if !self.take_symbol(',') {
                 return Ok(columns);
             }
         }
+    }
+
+    /// The schema, when all columns are known that conditions may name.
+    fn schema(&mut self, columns: Vec<Column>) -> Result<Schema> {
+        let mut checks = Vec::new();
+        for (name, start) in std::mem::take(&mut self.checks) {
+            self.next = start;
+            let condition = self.condition(&columns, 0)?;
+            self.symbol(')', "AND, OR or ) after the condition")?;
+            checks.push(Check::new(name, condition, &columns));
+        }
+        Schema::new(columns)?.with_checks(checks)
+    }
+
+    /// Takes a CHECK that stands where a column could; says whether there is one.
+    fn table_check(&mut self) -> Result<bool> {
+        let is_check = match self.is_word("CONSTRAINT") {
+            true => self.is_rule(),
+            // A column may have that name.
+            false => self.is_word("CHECK") && self.next_is_symbol('('),
+        };
+        if is_check {
+            self.rule()?;
+        }
+        Ok(is_check)
+    }
+
+    /// `[CONSTRAINT name] CHECK (condition)`; the condition is read when all columns are known.
+    fn rule(&mut self) -> Result<()> {
+        let name = match self.take_word("CONSTRAINT") {
+            true => Some(self.name("the name of the constraint")?),
+            false => None,
+        };
+        self.keyword("CHECK", "CHECK")?;
+        self.symbol('(', "( and the condition")?;
+        self.checks.push((name, self.next));
+        let mut open = 1;
+        while open > 0 {
+            match self.peek() {
+                Kind::Symbol('(') => open += 1,
+                Kind::Symbol(')') => open -= 1,
+                Kind::End => return Err(self.expected(") after the condition")),
+                _ => {}
+            }
+            self.next += 1;
+        }
+        Ok(())
     }
 
     fn column(&mut self) -> Result<Column> {
@@ -80,10 +130,20 @@ impl<'a> Parser<'a> {
                     self.next += 1;
                     self.default(&mut column)?;
                 }
+                "CHECK" | "CONSTRAINT" if self.is_rule() => self.rule()?,
                 _ => return Err(self.no_constraint(&word)),
             }
         }
         Ok(column)
+    }
+
+    /// Whether a CHECK starts here, named or not.
+    fn is_rule(&self) -> bool {
+        let check = |at: usize| {
+            let kind = self.tokens.get(at).map(|token| &token.kind);
+            matches!(kind, Some(Kind::Word(word)) if word.eq_ignore_ascii_case("CHECK"))
+        };
+        check(self.next) || check(self.next + 2)
     }
 
     /// The literal after DEFAULT, as a value of the column's type.
@@ -108,7 +168,7 @@ impl<'a> Parser<'a> {
     }
 
     /// The text of a literal; `None` is NULL.
-    fn literal(&mut self) -> Result<Option<String>> {
+    pub fn literal(&mut self) -> Result<Option<String>> {
         let mut sign = "";
         if self.take_symbol('-') {
             sign = "-";
@@ -143,19 +203,37 @@ impl<'a> Parser<'a> {
             },
             _ => {}
         }
-        Err(self.expected("a literal after DEFAULT (a number, 'text', TRUE, FALSE or NULL)"))
+        Err(self.expected("a literal (a number, 'text', TRUE, FALSE or NULL)"))
     }
 
     /// Refuses what would be dropped silently.
     fn no_constraint(&self, word: &str) -> Error {
         let text = match word {
-            "PRIMARY" | "UNIQUE" | "FOREIGN" | "REFERENCES" | "CHECK" | "CONSTRAINT"
-            | "EXCLUDE" => format!("{word}: keys and checks are not enforced, leave it out"),
+            "PRIMARY" | "UNIQUE" | "FOREIGN" | "REFERENCES" | "CONSTRAINT" | "EXCLUDE" => {
+                format!("{word}: keys are not enforced, leave it out")
+            }
             _ => {
-                format!("{word} is not understood: expected NOT NULL, DEFAULT, a comma or the end")
+                format!(
+                    "{word} is not understood: expected NOT NULL, DEFAULT, CHECK, a comma or the end"
+                )
             }
         };
         self.error(self.tokens[self.next].at, &text)
+    }
+
+    /// Passes over the next token.
+    pub fn skip(&mut self) {
+        self.next = (self.next + 1).min(self.tokens.len() - 1);
+    }
+
+    /// Whether the token after the next is this symbol.
+    pub fn next_is_symbol(&self, symbol: char) -> bool {
+        self.tokens.get(self.next + 1).is_some_and(|token| token.kind == Kind::Symbol(symbol))
+    }
+
+    /// Whether the token after the next is a text.
+    pub fn next_is_text(&self) -> bool {
+        self.tokens.get(self.next + 1).is_some_and(|token| matches!(token.kind, Kind::Text(_)))
     }
 
     /// The kind of the next token.
@@ -163,9 +241,13 @@ impl<'a> Parser<'a> {
         &self.tokens[self.next].kind
     }
 
+    fn is_word(&self, word: &str) -> bool {
+        matches!(self.peek(), Kind::Word(w) if w.eq_ignore_ascii_case(word))
+    }
+
     /// Takes the next token if it is this word.
     pub fn take_word(&mut self, word: &str) -> bool {
-        let found = matches!(self.peek(), Kind::Word(w) if w.eq_ignore_ascii_case(word));
+        let found = self.is_word(word);
         self.next += usize::from(found);
         found
     }
@@ -221,7 +303,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn end(&self, expected: &str) -> Result<()> {
+    /// Nothing more, or says what was expected.
+    pub fn end(&self, expected: &str) -> Result<()> {
         if *self.peek() == Kind::End { Ok(()) } else { Err(self.expected(expected)) }
     }
 

@@ -1,9 +1,10 @@
 //! Column declarations of SQL as a table's schema.
 
-use coload_format::{Column, DataType, Error, Result, Schema, Value, parse_value};
+use coload_format::{Check, Column, DataType, Error, Result, Schema, Value, parse_value};
 use datafusion::sql::sqlparser::ast::{
     BinaryLength, CharacterLength, ColumnDef, ColumnOption, CreateTable, DataType as SqlType,
-    ExactNumberInfo, Expr, ObjectName, Statement, TimezoneInfo, UnaryOperator, Value as SqlValue,
+    ExactNumberInfo, Expr, Ident, ObjectName, Statement, TableConstraint, TimezoneInfo,
+    UnaryOperator, Value as SqlValue,
 };
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -56,10 +57,26 @@ pub(crate) fn table_name(name: &ObjectName) -> Result<String> {
 
 /// The schema of a CREATE TABLE with columns.
 pub(crate) fn schema_of(table: &CreateTable) -> Result<Schema> {
-    if let Some(constraint) = table.constraints.first() {
-        return Err(unchecked(&constraint.to_string(), &table.name.to_string()));
+    let columns = table.columns.iter().map(column).collect::<Result<Vec<_>>>()?;
+    let mut rules = Vec::new();
+    for definition in &table.columns {
+        for option in &definition.options {
+            if let ColumnOption::Check(rule) = &option.option {
+                rules.push((option.name.as_ref().or(rule.name.as_ref()), &*rule.expr));
+            }
+        }
     }
-    Schema::new(table.columns.iter().map(column).collect::<Result<Vec<_>>>()?)
+    for constraint in &table.constraints {
+        match constraint {
+            TableConstraint::Check(rule) => rules.push((rule.name.as_ref(), &*rule.expr)),
+            other => return Err(unchecked(&other.to_string(), &table.name.to_string())),
+        }
+    }
+    let check = |(name, expr): (Option<&Ident>, &Expr)| {
+        Check::parse(name.map(|name| name.value.clone()), &expr.to_string(), &columns)
+    };
+    let checks = rules.into_iter().map(check).collect::<Result<Vec<_>>>()?;
+    Schema::new(columns)?.with_checks(checks)
 }
 
 fn unchecked(constraint: &str, on: &str) -> Error {
@@ -75,7 +92,8 @@ fn column(definition: &ColumnDef) -> Result<Column> {
         match &option.option {
             ColumnOption::NotNull => column.nullable = false,
             ColumnOption::Null => column.nullable = true,
-            ColumnOption::Comment(_) => {}
+            // Checks are read when all columns are known.
+            ColumnOption::Comment(_) | ColumnOption::Check(_) => {}
             ColumnOption::Default(expr) => {
                 column.default = default_value(expr, column.data_type, name)?;
             }

@@ -13,7 +13,9 @@ use std::path::Path;
 use coload_format::bytes::{ByteReader, checksum, put_bytes, put_signed, put_varint};
 use coload_format::{Error, Physical, Result, Schema};
 
-use super::column_codec::{corrupt, put_column, put_value, read_schema, read_text, read_value};
+use super::column_codec::{
+    corrupt, put_checks, put_column, put_value, read_checks, read_schema, read_text, read_value,
+};
 use super::{
     BOUND_BYTES_MAX, ColumnStats, MANIFEST_BYTES_MAX, Manifest, SegmentEntry, TableEntry,
     check_table_name,
@@ -24,7 +26,10 @@ use crate::load_record::{
 };
 
 const MAGIC: &[u8; 8] = b"CLDMANIF";
-const FORMAT: u16 = 1;
+/// Tables have no rules.
+const FORMAT_1: u16 = 1;
+/// Rules follow the columns of a table.
+const FORMAT_2: u16 = 2;
 const CHECKSUM_BYTES: usize = 8;
 
 const HAS_MIN: u8 = 1;
@@ -38,13 +43,16 @@ impl Manifest {
     pub fn encode(&self) -> Result<Vec<u8>> {
         let mut out = Vec::new();
         out.extend_from_slice(MAGIC);
-        out.extend_from_slice(&FORMAT.to_le_bytes());
+        // A catalog without rules is one that older programs read.
+        let has_checks = self.tables.iter().any(|table| !table.schema.checks().is_empty());
+        let format = if has_checks { FORMAT_2 } else { FORMAT_1 };
+        out.extend_from_slice(&format.to_le_bytes());
         out.extend_from_slice(&[0; 2]);
         put_varint(&mut out, self.version);
         put_varint(&mut out, self.next_table_id);
         put_varint(&mut out, self.tables.len() as u64);
         for table in &self.tables {
-            put_table(&mut out, table)?;
+            put_table(&mut out, table, format)?;
         }
         out.extend_from_slice(&checksum(&out).to_le_bytes());
         if out.len() > MANIFEST_BYTES_MAX {
@@ -86,27 +94,27 @@ fn decode(bytes: &[u8]) -> Result<Manifest> {
         return Err(corrupt("another magic number".into()));
     }
     let format = reader.u16()?;
-    if format > FORMAT {
+    if format > FORMAT_2 {
         return Err(Error::Invalid(format!(
-            "manifest format {format} is newer than the {FORMAT} this program reads (update it)"
+            "manifest format {format} is newer than the {FORMAT_2} this program reads (update it)"
         )));
     }
     if format == 0 || reader.u16()? != 0 {
         return Err(corrupt("bad header".into()));
     }
-    let manifest = read_body(&mut reader)?;
+    let manifest = read_body(&mut reader, format)?;
     reader.finish()?;
     check_references(&manifest)?;
     Ok(manifest)
 }
 
-fn read_body(reader: &mut ByteReader<'_>) -> Result<Manifest> {
+fn read_body(reader: &mut ByteReader<'_>, format: u16) -> Result<Manifest> {
     let version = reader.varint()?;
     let next_table_id = reader.varint()?;
     let count = reader.count(TABLE_BYTES_MIN)?;
     let mut tables = Vec::with_capacity(count);
     for _ in 0..count {
-        tables.push(read_table(reader)?);
+        tables.push(read_table(reader, format)?);
     }
     Ok(Manifest { version, next_table_id, tables })
 }
@@ -128,12 +136,15 @@ fn check_references(manifest: &Manifest) -> Result<()> {
 /// id, name, columns, segments, loads, count of loads.
 const TABLE_BYTES_MIN: usize = 6;
 
-fn put_table(out: &mut Vec<u8>, table: &TableEntry) -> Result<()> {
+fn put_table(out: &mut Vec<u8>, table: &TableEntry, format: u16) -> Result<()> {
     put_varint(out, table.id);
     put_bytes(out, table.name.as_bytes());
     put_varint(out, table.schema.len() as u64);
     for column in table.schema.columns() {
         put_column(out, column);
+    }
+    if format >= FORMAT_2 {
+        put_checks(out, table.schema.checks());
     }
     put_varint(out, table.segments.len() as u64);
     for segment in &table.segments {
@@ -147,11 +158,15 @@ fn put_table(out: &mut Vec<u8>, table: &TableEntry) -> Result<()> {
     Ok(())
 }
 
-fn read_table(reader: &mut ByteReader<'_>) -> Result<TableEntry> {
+fn read_table(reader: &mut ByteReader<'_>, format: u16) -> Result<TableEntry> {
     let id = reader.varint()?;
     let name = read_text(reader)?;
     check_table_name(&name).map_err(|e| corrupt(e.to_string()))?;
-    let schema = read_schema(reader)?;
+    let mut schema = read_schema(reader)?;
+    if format >= FORMAT_2 {
+        let checks = read_checks(reader, &schema)?;
+        schema = schema.with_checks(checks).map_err(|e| corrupt(e.to_string()))?;
+    }
     let count = reader.count(SEGMENT_BYTES_MIN)?;
     let mut segments = Vec::with_capacity(count);
     for _ in 0..count {

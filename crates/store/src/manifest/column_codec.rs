@@ -1,7 +1,9 @@
 //! Columns, types and values of a manifest to bytes and back; see `codec`.
 
 use coload_format::bytes::{ByteReader, put_bytes, put_signed, put_varint};
-use coload_format::{COLUMNS_MAX, Column, DataType, Error, Physical, Result, Schema, Value};
+use coload_format::{
+    CHECKS_MAX, COLUMNS_MAX, Check, Column, DataType, Error, Physical, Result, Schema, Value,
+};
 
 const IS_NULLABLE: u8 = 1;
 const HAS_DEFAULT: u8 = 2;
@@ -44,6 +46,31 @@ pub(super) fn read_schema(reader: &mut ByteReader<'_>) -> Result<Schema> {
         columns.push(Column { name, data_type, nullable: flags & IS_NULLABLE != 0, default });
     }
     Schema::new(columns).map_err(|e| corrupt(e.to_string()))
+}
+
+/// name, condition.
+const CHECK_BYTES_MIN: usize = 2;
+
+pub(super) fn put_checks(out: &mut Vec<u8>, checks: &[Check]) {
+    put_varint(out, checks.len() as u64);
+    for check in checks {
+        put_bytes(out, check.name.as_deref().unwrap_or_default().as_bytes());
+        put_bytes(out, check.text().as_bytes());
+    }
+}
+
+pub(super) fn read_checks(reader: &mut ByteReader<'_>, schema: &Schema) -> Result<Vec<Check>> {
+    let count = reader.count(CHECK_BYTES_MIN)?;
+    if count > CHECKS_MAX {
+        return Err(corrupt(format!("{count} checks, over {CHECKS_MAX}")));
+    }
+    let mut checks = Vec::with_capacity(count);
+    for _ in 0..count {
+        let name = Some(read_text(reader)?).filter(|name| !name.is_empty());
+        let check = Check::parse(name, &read_text(reader)?, schema.columns());
+        checks.push(check.map_err(|e| corrupt(e.to_string()))?);
+    }
+    Ok(checks)
 }
 
 fn put_type(out: &mut Vec<u8>, data_type: DataType) {

@@ -93,6 +93,15 @@ fn example() -> Manifest {
     }
 }
 
+/// A manifest of format 2: a table has rules.
+fn example_2() -> Manifest {
+    let sql = "CREATE TABLE k (a INTEGER CHECK (a > 0), b VARCHAR, CONSTRAINT short CHECK (length(b) < 9))";
+    let schema = coload_format::parse_create_table(sql).unwrap().1;
+    let mut manifest = example();
+    manifest.tables[1].schema = schema;
+    manifest
+}
+
 /// Bytes with a checksum that fits, so that the decoder sees them.
 fn sealed(content: &[u8]) -> Vec<u8> {
     [content, &checksum(content).to_le_bytes()].concat()
@@ -100,7 +109,7 @@ fn sealed(content: &[u8]) -> Vec<u8> {
 
 #[test]
 fn a_manifest_is_read_back_as_written() {
-    for manifest in [Manifest::first(), example()] {
+    for manifest in [Manifest::first(), example(), example_2()] {
         let bytes = manifest.encode().unwrap();
         assert_eq!(Manifest::decode(&bytes, path()).unwrap(), manifest);
     }
@@ -133,7 +142,7 @@ fn every_cut_is_noticed_with_a_checksum_that_fits_too() {
 #[test]
 fn a_newer_format_asks_for_a_newer_program() {
     let mut bytes = Manifest::first().encode().unwrap();
-    bytes[8] = 2;
+    bytes[8] = 3;
     let error = Manifest::decode(&sealed(&bytes[..bytes.len() - 8]), path()).unwrap_err();
     assert!(matches!(error, Error::Invalid(_)), "{error:?}");
 }
@@ -165,16 +174,36 @@ fn a_segment_named_after_another_load_is_not_written() {
     assert!(manifest.encode().is_err());
 }
 
-/// The file of format 1 must be readable for ever. `COLOAD_BLESS=1` writes it anew.
+/// The files of each format must be readable for ever. `COLOAD_BLESS=1` writes them anew.
 #[test]
-fn the_stored_example_of_format_1_is_read() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/examples/manifest-1.manifest");
-    if std::env::var_os("COLOAD_BLESS").is_some() {
-        std::fs::write(&file, example().encode().unwrap()).unwrap();
+fn the_stored_examples_of_each_format_are_read() {
+    for (format, example) in [(1, example()), (2, example_2())] {
+        let name = format!("tests/examples/manifest-{format}.manifest");
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
+        if std::env::var_os("COLOAD_BLESS").is_some() {
+            std::fs::write(&file, example.encode().unwrap()).unwrap();
+        }
+        let bytes = std::fs::read(&file).unwrap();
+        assert_eq!(u16::from_le_bytes([bytes[8], bytes[9]]), format);
+        assert_eq!(Manifest::decode(&bytes, &file).unwrap(), example);
+        assert_eq!(example.encode().unwrap(), bytes, "format {format} is written as before");
     }
-    let bytes = std::fs::read(&file).unwrap();
-    assert_eq!(Manifest::decode(&bytes, &file).unwrap(), example());
-    assert_eq!(example().encode().unwrap(), bytes, "format 1 is written as before");
+}
+
+#[test]
+fn rules_that_do_not_fit_their_table_are_corrupt() {
+    let bytes = example_2().encode().unwrap();
+    let content = &bytes[..bytes.len() - 8];
+    let at = content.windows(5).position(|window| window == b"a > 0").unwrap();
+    let decode = |rule: &[u8; 5]| {
+        let mut content = content.to_vec();
+        content[at..at + 5].copy_from_slice(rule);
+        Manifest::decode(&sealed(&content), path())
+    };
+    assert!(decode(b"a > 1").is_ok());
+    for rule in [b"z > 0", b"a > x", b"a > (", b"\xff > 0"] {
+        assert!(matches!(decode(rule), Err(Error::Corrupt(_))), "{rule:?}");
+    }
 }
 
 #[test]
@@ -213,7 +242,7 @@ proptest! {
         cut in any::<prop::sample::Index>(),
         cut_it in any::<bool>(),
     ) {
-        let bytes = example().encode().unwrap();
+        let bytes = example_2().encode().unwrap();
         let mut content = bytes[..bytes.len() - 8].to_vec();
         for (at, byte) in edits {
             let at = at.index(content.len());

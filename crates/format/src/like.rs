@@ -2,7 +2,7 @@
 
 /// A pattern, cut at its `%`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Like {
+pub struct Like {
     /// Pieces between the `%`; the first stands at the start, the last at the end.
     pieces: Vec<Vec<Part>>,
 }
@@ -18,7 +18,7 @@ enum Part {
 
 /// What a pattern asks, when it is something simpler than a pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Shape {
+pub enum Shape {
     /// This text.
     Exactly(Vec<u8>),
     /// This text and anything after it.

@@ -1,0 +1,106 @@
+//! Rules of a table, asked of the rows of a fragment.
+//!
+//! ```text
+//!   chunk -> rows -> rules -> no row is left out:   a fragment
+//!                          -> rows are left out:    the chunk is parsed again without them; they are rejects
+//! ```
+//!
+//! Cost: nothing where a table has no rules; see [`Check`]; a second pass over chunks that have rejects.
+
+use std::sync::Arc;
+
+use coload_format::{Check, CheckedColumn, DataType, Plain, Result, Schema, SymbolEncoder, Value};
+use coload_source::{LeftOut, Told};
+use coload_transform::{Fragment, FragmentColumn, TemporaryDictionary, page_values};
+
+/// The rules of a table.
+#[derive(Debug)]
+pub struct Checks {
+    checks: Vec<Check>,
+    /// Columns that some rule looks at.
+    used: Vec<usize>,
+    columns: Vec<(String, DataType)>,
+}
+
+/// The values of a column, made ready to be looked at.
+enum Values<'a> {
+    Coded(Vec<u16>, &'a TemporaryDictionary),
+    Borrowed(&'a Plain),
+    Decoded(Plain),
+}
+
+impl Checks {
+    /// The rules of a schema, if it has any.
+    pub fn new(schema: &Schema) -> Option<Self> {
+        let checks = schema.checks().to_vec();
+        let used = |column: &usize| checks.iter().any(|check| check.columns().contains(column));
+        let used = (0..schema.len()).filter(used).collect();
+        let columns = schema.columns().iter().map(|c| (c.name.clone(), c.data_type)).collect();
+        (!checks.is_empty()).then_some(Checks { checks, used, columns })
+    }
+
+    /// The rows that break a rule, in order, and the first rule that each breaks. `dictionary` gives the
+    /// dictionary of a column's codes, `encoder` the symbols of its pages.
+    ///
+    /// # Errors
+    /// `Corrupt` when a page of the fragment does not add up.
+    pub fn broken<'a>(
+        &self,
+        fragment: &Fragment,
+        dictionary: impl Fn(usize) -> Option<&'a TemporaryDictionary>,
+        encoder: impl Fn(usize) -> Option<&'a SymbolEncoder>,
+    ) -> Result<Vec<LeftOut>> {
+        let mut values: Vec<Option<Values<'_>>> = self.columns.iter().map(|_| None).collect();
+        for column in &self.used {
+            let of = &fragment.columns[*column];
+            values[*column] = Some(match (of, dictionary(*column)) {
+                (FragmentColumn::Plain(plain), _) => Values::Borrowed(plain),
+                (FragmentColumn::Codes { codes, .. }, Some(dictionary)) => {
+                    Values::Coded(codes.of_rows(&mut Vec::new()).to_vec(), dictionary)
+                }
+                (FragmentColumn::Codes { .. }, None) => continue,
+                (FragmentColumn::Page(page), _) => {
+                    let physical = self.columns[*column].1.physical();
+                    Values::Decoded(page_values(page, encoder(*column), physical)?)
+                }
+            });
+        }
+        let views: Vec<Option<CheckedColumn<'_>>> =
+            values.iter().map(|values| values.as_ref().map(Values::view)).collect();
+        let rows = fragment.rows as usize;
+        let mut broken: Vec<(u32, usize)> = Vec::new();
+        for (number, check) in self.checks.iter().enumerate() {
+            broken.extend(check.broken(&views, rows).into_iter().map(|row| (row, number)));
+        }
+        broken.sort_unstable();
+        broken.dedup_by_key(|(row, _)| *row);
+        Ok(broken.into_iter().map(|(row, number)| self.tell(row, number, &views)).collect())
+    }
+
+    fn tell(&self, row: u32, number: usize, views: &[Option<CheckedColumn<'_>>]) -> LeftOut {
+        let check = &self.checks[number];
+        let column = check.columns().first().copied();
+        let value = column.and_then(|c| views[c]).and_then(|view| view.get(row as usize));
+        let shown = |(value, column): (Value, usize)| value.display(self.columns[column].1);
+        let value = value.zip(column).map(shown);
+        let told = Told {
+            column: column.map(|c| self.columns[c].0.clone()),
+            reason: format!("breaks {}", check.sql()),
+            advice: "--max-rejects N to set such records aside".to_owned(),
+            value: value.unwrap_or_default().into_bytes(),
+        };
+        LeftOut { row: u64::from(row), told: Arc::new(told) }
+    }
+}
+
+impl Values<'_> {
+    fn view(&self) -> CheckedColumn<'_> {
+        match self {
+            Values::Coded(codes, dictionary) => {
+                CheckedColumn::Coded { codes, values: &dictionary.values }
+            }
+            Values::Borrowed(plain) => CheckedColumn::Plain(plain),
+            Values::Decoded(plain) => CheckedColumn::Plain(plain),
+        }
+    }
+}
