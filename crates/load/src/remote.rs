@@ -27,7 +27,7 @@ use coload_format::{Error, Result};
 use coload_link::{ClientTls, WireCompression};
 
 use crate::clock::process_cpu_ns;
-use crate::options::LoadOptions;
+use crate::options::{LoadOptions, RejectLimit};
 use crate::pipeline::Stop;
 use crate::wire::{Again, LoadStatus};
 
@@ -108,6 +108,7 @@ impl RemoteOptions {
 /// reached for too long. The table is as it was then, and the same load goes on later.
 pub fn load_remote(options: &LoadOptions, remote: &RemoteOptions) -> Result<RemoteReport> {
     options.check()?;
+    let widens = check_widening(options, remote)?;
     let (started, cpu) = (Instant::now(), process_cpu_ns());
     let mut totals = session::Totals::default();
     let mut wider = Cow::Borrowed(options);
@@ -118,11 +119,42 @@ pub fn load_remote(options: &LoadOptions, remote: &RemoteOptions) -> Result<Remo
                 let cpu = Duration::from_nanos(process_cpu_ns() - cpu);
                 return Ok(RemoteReport { wall: started.elapsed(), cpu, widened, ..report });
             }
+            Err(Stop::Failed(Error::Input { place, text })) if widens == Widens::No => {
+                let text = format!("{text}; the types were inferred, and {NOT_WIDENED}");
+                return Err(Error::Input { place, text });
+            }
             Err(Stop::Failed(error)) => return Err(error),
             Err(Stop::Widen(widening)) => widened.extend(widening.widen(wider.to_mut())?),
         }
     }
     Err(Error::Limit("the columns' types do not end to become wider: give --columns".to_owned()))
+}
+
+/// Whether inferred types become wider during a load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Widens {
+    /// They do, or there are none.
+    Yes,
+    /// The server parses, and takes them as given.
+    No,
+}
+
+/// What to do about types that do not become wider.
+const NOT_WIDENED: &str = "--placement pipe and seq do not widen them (give --columns or --schema, or take another \
+                           --placement)";
+
+/// Refuses a load that would set records aside which another placement loads.
+fn check_widening(options: &LoadOptions, remote: &RemoteOptions) -> Result<Widens> {
+    let whole = matches!(remote.placement, PlacementPolicy::Pipe | PlacementPolicy::Seq);
+    if !whole || options.inferred.is_none() {
+        return Ok(Widens::Yes);
+    }
+    if options.max_rejects != RejectLimit::Count(0) {
+        return Err(Error::Invalid(format!(
+            "rejects are allowed, the columns' types are inferred, and {NOT_WIDENED}"
+        )));
+    }
+    Ok(Widens::No)
 }
 
 /// Loads with the types as they are, however many attempts it takes.

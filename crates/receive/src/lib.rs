@@ -11,6 +11,7 @@
 //! visible before everything is there. There is no SQL here.
 
 mod active;
+mod arrived;
 mod busy;
 mod connection;
 mod loads;

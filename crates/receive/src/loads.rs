@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use arrow_flight::FlightData;
 use coload_format::{Error, Result, create_table_sql};
@@ -28,6 +28,8 @@ use crate::whole::Whole;
 
 /// Published loads that a list names, of each table.
 const PUBLISHED_LISTED_MAX: usize = 20;
+/// How often a server looks for loads that expired.
+const EXPIRE_INTERVAL: Duration = Duration::from_secs(3600);
 /// Window of one connection.
 const WINDOW_BYTES: u64 = 8 << 20;
 /// Window when memory is short.
@@ -79,6 +81,7 @@ pub(crate) struct Inner {
     active: Mutex<HashMap<LoadId, Arc<Active>>>,
     whole: Mutex<HashMap<LoadId, Arc<Whole>>>,
     cpu: CpuGauge,
+    expired_at: Mutex<Instant>,
 }
 
 impl Loads {
@@ -95,6 +98,7 @@ impl Loads {
             active: Mutex::default(),
             whole: Mutex::default(),
             cpu: CpuGauge::default(),
+            expired_at: Mutex::new(Instant::now()),
         };
         inner.expire()?;
         Ok(Loads { inner: Arc::new(inner) })
@@ -140,6 +144,7 @@ pub(crate) enum Begun {
 impl Inner {
     /// Begins a load or goes on with it.
     pub fn begin(&self, description: LoadDescription, replies: &Replies) -> Result<Begun> {
+        self.expire_at_times()?;
         let snapshot = self.store.snapshot()?;
         let mut nth = 0;
         let id = loop {
@@ -186,7 +191,7 @@ impl Inner {
             self.leave_whole(&old);
         }
         let (_, journal) = self.journal(id, &description)?;
-        let whole = Arc::new(Whole::new(description, journal)?);
+        let whole = Arc::new(Whole::new(description, journal, self.options.spool_bytes)?);
         whole.begin(&self.store, &self.options, replies)?;
         let welcome = Message::new(WELCOME, whole.welcome().encode());
         lock(&self.whole).insert(id, Arc::clone(&whole));
@@ -418,6 +423,16 @@ impl Inner {
                 Err(Error::Invalid(format!("no load {id} is unfinished (coload loads shows them)")))
             }
         }
+    }
+
+    fn expire_at_times(&self) -> Result<()> {
+        let mut at = lock(&self.expired_at);
+        if at.elapsed() < EXPIRE_INTERVAL.min(self.options.expire) {
+            return Ok(());
+        }
+        *at = Instant::now();
+        drop(at);
+        self.expire()
     }
 
     /// Removes journals that nobody needs: of published loads, and abandoned ones.

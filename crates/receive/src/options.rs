@@ -8,6 +8,9 @@ pub const MERGE_COLUMNS: usize = 2;
 /// Default time after which a load that nobody continues is dropped.
 pub const EXPIRE: Duration = Duration::from_secs(7 * 24 * 3600);
 
+/// Default for the inputs that are kept of a load.
+pub const SPOOL_BYTES: u64 = 16 << 30;
+
 /// What becomes of partitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Keep {
@@ -43,6 +46,9 @@ pub struct ReceiveOptions {
     pub merge_columns: usize,
     /// What becomes of partitions.
     pub keep: Keep,
+    /// Inputs of a `pipe` load that are kept on disk, so that it goes on after a crash; of larger ones, what was
+    /// read is given back.
+    pub spool_bytes: u64,
     /// Loads that nobody continued for so long are dropped.
     pub expire: Duration,
     /// How the queries do.
@@ -67,6 +73,7 @@ impl Default for ReceiveOptions {
             load_memory: coload_load::default_memory(),
             merge_columns: MERGE_COLUMNS,
             keep: Keep::All,
+            spool_bytes: SPOOL_BYTES,
             expire: EXPIRE,
             queries: None,
         }

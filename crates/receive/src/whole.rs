@@ -8,15 +8,16 @@
 //! The files are what survives a crash: the journal tells up to which byte each is durable, and the client
 //! goes on from there. The pipeline begins anew.
 //!
+//! Disk: the inputs. Of a `pipe` load that is larger than the server keeps (`ReceiveOptions::spool_bytes`), what
+//! was read is given back while it runs; such a load begins anew after a crash.
+//!
 //! Source: seed 000, section 5.1 (Pipe and Seq).
 
-use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read};
+use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
 
 use coload_format::bytes::{ByteReader, put_varint};
 use coload_format::{Error, Result};
@@ -27,7 +28,9 @@ use coload_load::wire::{
 };
 use coload_load::{LoadOptions, LoadReport, OpenedStream, peak_memory_bytes, process_cpu_ns};
 use coload_store::{LoadId, LoadJournal, Store};
+use rustix::fs::{FallocateFlags, fallocate};
 
+use crate::arrived::{Arrived, ArrivingReader, Reading};
 use crate::lock;
 use crate::options::ReceiveOptions;
 use crate::pool::lower_priority;
@@ -36,8 +39,6 @@ use crate::pool::lower_priority;
 const STORE_BYTES: u64 = 64 << 20;
 /// Largest file of rejects that is sent back.
 const REJECTS_BYTES_MAX: u64 = 64 << 20;
-/// How often a waiting thread looks whether the client is gone.
-const POLL: Duration = Duration::from_millis(100);
 
 /// A load of whole inputs, with a client.
 #[derive(Debug)]
@@ -54,6 +55,8 @@ pub struct Whole {
     cpu_started_ns: u64,
     /// Bytes written and not yet made durable, over all inputs.
     unstored: AtomicU64,
+    /// Inputs are kept until the end: they are not larger than the server keeps, or read afterwards.
+    keeps: bool,
     loading: Mutex<Option<std::thread::JoinHandle<Result<LoadReport>>>>,
     cancel: Arc<AtomicBool>,
 }
@@ -64,99 +67,16 @@ struct Spool {
     path: std::path::PathBuf,
 }
 
-/// How far each input has arrived.
-#[derive(Debug)]
-struct Arrived {
-    state: Mutex<ArrivedState>,
-    changed: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct ArrivedState {
-    /// Bytes of each input that are there from its start on.
-    to: Vec<u64>,
-    /// Parts behind a gap: start to end.
-    parts: Vec<BTreeMap<u64, u64>>,
-    totals: Vec<u64>,
-    /// The client has sent all, and its files did not change.
-    finished: bool,
-    /// The client is gone.
-    ended: bool,
-}
-
-impl Arrived {
-    fn add(&self, file: usize, start: u64, end: u64) {
-        let mut state = lock(&self.state);
-        let state = &mut *state;
-        state.parts[file].insert(start, end);
-        while let Some(part) = state.parts[file].first_entry() {
-            if *part.key() > state.to[file] {
-                break;
-            }
-            let end = part.remove();
-            state.to[file] = state.to[file].max(end);
-        }
-        self.changed.notify_all();
-    }
-
-    /// Waits until more than `offset` bytes of an input are there; says how many, or that it ends.
-    fn wait(&self, file: usize, offset: u64) -> io::Result<u64> {
-        let mut state = lock(&self.state);
-        loop {
-            if state.to[file] > offset || state.to[file] == state.totals[file] {
-                return Ok(state.to[file]);
-            }
-            if state.ended {
-                return Err(io::Error::other("the client is gone"));
-            }
-            let waited = self.changed.wait_timeout(state, POLL);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
-    }
-
-    /// Waits until the client has said that it has sent all.
-    fn confirm(&self) -> Result<()> {
-        let mut state = lock(&self.state);
-        while !state.finished {
-            if state.ended {
-                return Err(Error::Unavailable("the client is gone".into()));
-            }
-            let waited = self.changed.wait_timeout(state, POLL);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
-        Ok(())
-    }
-
-    fn change(&self, change: impl FnOnce(&mut ArrivedState)) {
-        change(&mut lock(&self.state));
-        self.changed.notify_all();
-    }
-}
-
-/// Reads an input while it arrives.
-struct ArrivingReader {
-    arrived: Arc<Arrived>,
-    number: usize,
-    file: File,
-    offset: u64,
-}
-
-impl Read for ArrivingReader {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let to = self.arrived.wait(self.number, self.offset)?;
-        let length = buffer.len().min((to - self.offset.min(to)) as usize);
-        let read = self.file.read_at(&mut buffer[..length], self.offset)?;
-        self.offset += read as u64;
-        Ok(read)
-    }
-}
-
 impl Whole {
     /// A load, with what its journal has of the inputs.
     ///
     /// # Errors
     /// `Unavailable` when its files cannot be opened.
-    pub fn new(description: LoadDescription, journal: LoadJournal) -> Result<Self> {
+    pub fn new(
+        description: LoadDescription,
+        journal: LoadJournal,
+        spool_bytes: u64,
+    ) -> Result<Self> {
         let mut stored = vec![0; description.inputs.len()];
         for (number, bytes) in journal.parts()? {
             if let Some(stored) = stored.get_mut(number as usize) {
@@ -174,18 +94,19 @@ impl Whole {
             spools.push(Spool { file, path });
         }
         let totals: Vec<u64> = description.inputs.iter().map(|i| i.bytes).collect();
-        let state = ArrivedState {
-            parts: vec![BTreeMap::new(); stored.len()],
-            to: stored,
-            totals,
-            ..ArrivedState::default()
+        let reading = match description.work {
+            Work::Pipe => Reading::Meanwhile,
+            _ => Reading::Afterwards,
         };
+        let all = totals.iter().fold(0u64, |sum, total| sum.saturating_add(*total));
+        let keeps = reading == Reading::Afterwards || all <= spool_bytes;
         Ok(Whole {
             id: journal.id(),
             description,
             rejects: journal.input_path(u32::MAX),
             journal: Mutex::new(Some(journal)),
-            arrived: Arc::new(Arrived { state: Mutex::new(state), changed: Condvar::new() }),
+            arrived: Arc::new(Arrived::new(totals, stored, reading)),
+            keeps,
             spools,
             cpu_started_ns: process_cpu_ns(),
             unstored: AtomicU64::new(0),
@@ -196,7 +117,7 @@ impl Whole {
 
     /// What the client is told: how far the inputs are there.
     pub fn welcome(&self) -> Welcome {
-        let stored = lock(&self.arrived.state).to.clone();
+        let stored = self.arrived.to();
         Welcome { id: self.id, attempt: 1, wire_version: WIRE_VERSION, parts: Vec::new(), stored }
     }
 
@@ -223,7 +144,7 @@ impl Whole {
                 let file =
                     spool.file.try_clone().map_err(|e| Error::io("open", &spool.path, &e))?;
                 let arrived = Arc::clone(&self.arrived);
-                let reader = ArrivingReader { arrived, number, file, offset: 0 };
+                let reader = ArrivingReader::new(arrived, number, file);
                 Ok(OpenedStream::new(input.name.clone(), Box::new(reader)))
             })
             .collect::<Result<Vec<_>>>()?;
@@ -247,7 +168,7 @@ impl Whole {
                 whole.forget_if_final(error);
             }
             if let (Err(error), Some(replies)) = (&loaded, &replies)
-                && !lock(&whole.arrived.state).ended
+                && !whole.arrived.is_ended()
             {
                 replies.fail(error);
             }
@@ -314,20 +235,24 @@ impl Whole {
                 "input {number} has {total} bytes, and {end} came"
             )));
         }
+        self.arrived.make_room(number, chunk.offset)?;
         let written = spool.file.write_all_at(chunk.bytes, chunk.offset);
         written.map_err(|e| Error::io("write", &spool.path, &e))?;
-        self.arrived.add(number, chunk.offset, end);
+        self.arrived.add(number, chunk.offset, end)?;
         let unstored = self.unstored.fetch_add(chunk.bytes.len() as u64, Ordering::AcqRel);
         if unstored + chunk.bytes.len() as u64 >= STORE_BYTES {
             self.unstored.store(0, Ordering::Release);
-            self.store_inputs(replies)?;
+            match self.keeps {
+                true => self.store_inputs(replies)?,
+                false => self.give_back(),
+            }
         }
         Ok(())
     }
 
     /// Makes durable what has arrived of all inputs.
     fn store_inputs(&self, replies: &Replies) -> Result<()> {
-        let to = lock(&self.arrived.state).to.clone();
+        let to = self.arrived.to();
         let mut told = Vec::new();
         for (number, (spool, to)) in self.spools.iter().zip(&to).enumerate() {
             spool.file.sync_data().map_err(|e| Error::io("sync", &spool.path, &e))?;
@@ -339,6 +264,14 @@ impl Whole {
             }
         }
         replies.send(&Message::new(STORED, told))
+    }
+
+    /// Gives the disk back what was read of the inputs. Best effort: not all file systems can.
+    fn give_back(&self) {
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        for (spool, read) in self.spools.iter().zip(self.arrived.read()).filter(|(_, r)| *r > 0) {
+            let _ = fallocate(&spool.file, flags, 0, read);
+        }
     }
 
     /// The client has sent all: loads what is not loading yet, and waits for the end.
@@ -353,7 +286,7 @@ impl Whole {
     ) -> Result<Message> {
         // Chunks of other connections may still be under way.
         for number in 0..self.spools.len() {
-            let total = self.description.inputs[number].bytes;
+            let total = self.arrived.total(number);
             let mut to = 0;
             while to < total {
                 to = self.arrived.wait(number, to).map_err(|e| {
@@ -361,7 +294,7 @@ impl Whole {
                 })?;
             }
         }
-        self.arrived.change(|state| state.finished = true);
+        self.arrived.set_finished(true);
         if lock(&self.loading).is_none() {
             self.start(store, options, Vec::new(), None)?;
         }
@@ -374,7 +307,7 @@ impl Whole {
         });
         if report.is_err() {
             // What has arrived stays for the next attempt.
-            self.arrived.change(|state| state.finished = false);
+            self.arrived.set_finished(false);
         }
         let report = report?;
         let rejects_csv = self.rejects_csv()?;
@@ -429,12 +362,12 @@ impl Whole {
 
     /// Whether the client has sent all.
     pub fn is_finished(&self) -> bool {
-        lock(&self.arrived.state).finished
+        self.arrived.is_finished()
     }
 
     /// The client is gone: what loads ends, and the inputs stay for the next attempt.
     pub fn leave(&self) {
-        self.arrived.change(|state| state.ended = true);
+        self.arrived.end();
         self.cancel.store(true, Ordering::Relaxed);
     }
 }

@@ -132,16 +132,23 @@ fn a_network_that_is_cut_loses_nothing_and_doubles_nothing() {
 }
 
 /// A server as a process of its own.
-struct Process {
+pub struct Process {
     child: Child,
-    address: String,
+    pub address: String,
 }
 
 impl Process {
     fn start(store: &Path, listen: &str) -> Self {
+        Process::start_by(&[], store, listen)
+    }
+
+    /// Starts it by a command that gets the server's as arguments.
+    pub fn start_by(by: &[&str], store: &Path, listen: &str) -> Self {
+        let server = [env!("CARGO_BIN_EXE_coload-receive"), store.to_str().unwrap()];
+        let command = [by, &server, &["--listen", listen]].concat();
         for _ in 0..200 {
-            let mut child = Command::new(env!("CARGO_BIN_EXE_coload-receive"))
-                .args([store.to_str().unwrap(), "--listen", listen])
+            let mut child = Command::new(command[0])
+                .args(&command[1..])
                 .stdout(Stdio::piped())
                 .stderr(Stdio::null())
                 .spawn()

@@ -1,6 +1,7 @@
 //! Loads over loopback: client and server in one process.
 #![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs)]
 
+mod adversity;
 mod faults;
 mod hostile;
 mod placements;

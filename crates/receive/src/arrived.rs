@@ -1,0 +1,285 @@
+//! How far the inputs of a load have arrived, and how far they have been read.
+//!
+//! Chunks come over several connections, in no order. A load that reads while they arrive holds the client back:
+//! no chunk is taken that lies more than [`AHEAD_BYTES`] before what was read, all inputs one after the other.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use coload_format::{Error, Result};
+
+use crate::lock;
+
+/// How far a client may be before the reader.
+const AHEAD_BYTES: u64 = 256 << 20;
+/// Most parts of an input behind a gap: a client sends in order, over a few connections.
+const PARTS_MAX: usize = 4096;
+/// How often a waiting thread looks whether the client is gone.
+const POLL: Duration = Duration::from_millis(100);
+
+/// How far each input has arrived.
+#[derive(Debug)]
+pub struct Arrived {
+    state: Mutex<State>,
+    changed: Condvar,
+    totals: Vec<u64>,
+    /// Where each input begins when they stand one after the other.
+    starts: Vec<u64>,
+    reading: Reading,
+}
+
+/// When inputs are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reading {
+    /// While they arrive.
+    Meanwhile,
+    /// When all have arrived.
+    Afterwards,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Bytes of each input that are there from its start on.
+    to: Vec<u64>,
+    /// Parts behind a gap: start to end.
+    parts: Vec<BTreeMap<u64, u64>>,
+    /// Bytes of each input that were read.
+    read: Vec<u64>,
+    /// The first input that is not wholly read.
+    reads: usize,
+    finished: bool,
+    ended: bool,
+}
+
+impl Arrived {
+    /// Inputs of `totals` bytes, of which the first `to` are there.
+    pub fn new(totals: Vec<u64>, to: Vec<u64>, reading: Reading) -> Self {
+        let starts = totals.iter().scan(0u64, |sum, total| {
+            let start = *sum;
+            *sum = sum.saturating_add(*total);
+            Some(start)
+        });
+        let state = State {
+            parts: vec![BTreeMap::new(); to.len()],
+            read: vec![0; to.len()],
+            to,
+            reads: 0,
+            finished: false,
+            ended: false,
+        };
+        Arrived {
+            starts: starts.collect(),
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+            totals,
+            reading,
+        }
+    }
+
+    /// Waits until bytes that begin at `offset` may be taken.
+    ///
+    /// # Errors
+    /// `Unavailable` when the client is gone.
+    pub fn make_room(&self, file: usize, offset: u64) -> Result<()> {
+        let position = self.starts[file].saturating_add(offset);
+        let mut state = lock(&self.state);
+        // The first bytes of each input are read before the others: they tell how it is compressed.
+        while self.reading == Reading::Meanwhile
+            && offset > 0
+            && position > self.read_position(&mut state).saturating_add(AHEAD_BYTES)
+        {
+            if state.ended {
+                return Err(Error::Unavailable("the client is gone".into()));
+            }
+            state = self.wait_for_change(state);
+        }
+        Ok(())
+    }
+
+    fn read_position(&self, state: &mut State) -> u64 {
+        while state.reads < self.totals.len() && state.read[state.reads] >= self.totals[state.reads]
+        {
+            state.reads += 1;
+        }
+        match self.starts.get(state.reads) {
+            Some(start) => start + state.read[state.reads],
+            None => u64::MAX,
+        }
+    }
+
+    fn wait_for_change<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        self.changed.wait_timeout(state, POLL).unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// Notes bytes that are there.
+    ///
+    /// # Errors
+    /// `Limit` when too many parts have gaps between them.
+    pub fn add(&self, file: usize, start: u64, end: u64) -> Result<()> {
+        let mut state = lock(&self.state);
+        let state = &mut *state;
+        let part = state.parts[file].entry(start).or_insert(end);
+        *part = end.max(*part);
+        while let Some(part) = state.parts[file].first_entry() {
+            if *part.key() > state.to[file] {
+                break;
+            }
+            let end = part.remove();
+            state.to[file] = state.to[file].max(end);
+        }
+        if state.parts[file].len() > PARTS_MAX {
+            return Err(Error::Limit(format!(
+                "input {file} comes in more than {PARTS_MAX} parts with gaps between them"
+            )));
+        }
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    /// Waits until more than `offset` bytes of an input are there; says how many, or that it ends.
+    ///
+    /// # Errors
+    /// When the client is gone.
+    pub fn wait(&self, file: usize, offset: u64) -> io::Result<u64> {
+        let mut state = lock(&self.state);
+        loop {
+            if state.to[file] > offset || state.to[file] == self.totals[file] {
+                return Ok(state.to[file]);
+            }
+            if state.ended {
+                return Err(io::Error::other("the client is gone"));
+            }
+            state = self.wait_for_change(state);
+        }
+    }
+
+    /// Waits until the client has said that it has sent all.
+    ///
+    /// # Errors
+    /// `Unavailable` when it is gone.
+    pub fn confirm(&self) -> Result<()> {
+        let mut state = lock(&self.state);
+        while !state.finished {
+            if state.ended {
+                return Err(Error::Unavailable("the client is gone".into()));
+            }
+            state = self.wait_for_change(state);
+        }
+        Ok(())
+    }
+
+    /// Bytes of each input that are there from its start on.
+    pub fn to(&self) -> Vec<u64> {
+        lock(&self.state).to.clone()
+    }
+
+    /// Bytes of each input that were read.
+    pub fn read(&self) -> Vec<u64> {
+        lock(&self.state).read.clone()
+    }
+
+    /// Bytes of an input in all.
+    pub fn total(&self, file: usize) -> u64 {
+        self.totals[file]
+    }
+
+    fn note_read(&self, file: usize, to: u64) {
+        lock(&self.state).read[file] = to;
+        self.changed.notify_all();
+    }
+
+    /// Notes whether the client has sent all, and its files did not change.
+    pub fn set_finished(&self, finished: bool) {
+        lock(&self.state).finished = finished;
+        self.changed.notify_all();
+    }
+
+    /// Whether it has.
+    pub fn is_finished(&self) -> bool {
+        lock(&self.state).finished
+    }
+
+    /// The client is gone: nobody waits any more.
+    pub fn end(&self) {
+        lock(&self.state).ended = true;
+        self.changed.notify_all();
+    }
+
+    /// Whether it is.
+    pub fn is_ended(&self) -> bool {
+        lock(&self.state).ended
+    }
+}
+
+/// Reads an input while it arrives.
+pub struct ArrivingReader {
+    arrived: Arc<Arrived>,
+    number: usize,
+    file: File,
+    offset: u64,
+}
+
+impl ArrivingReader {
+    /// A reader of an input that arrives in `file`.
+    pub fn new(arrived: Arc<Arrived>, number: usize, file: File) -> Self {
+        ArrivingReader { arrived, number, file, offset: 0 }
+    }
+}
+
+impl Read for ArrivingReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let to = self.arrived.wait(self.number, self.offset)?;
+        let length = buffer.len().min((to - self.offset.min(to)) as usize);
+        let read = self.file.read_at(&mut buffer[..length], self.offset)?;
+        self.offset += read as u64;
+        self.arrived.note_read(self.number, self.offset);
+        Ok(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn parts_in_any_order_come_together_and_a_shorter_repetition_changes_nothing() {
+        let arrived = Arrived::new(vec![100], vec![0], Reading::Meanwhile);
+        arrived.add(0, 50, 100).unwrap();
+        arrived.add(0, 50, 60).unwrap();
+        assert_eq!(arrived.to(), [0]);
+        arrived.add(0, 0, 50).unwrap();
+        assert_eq!(arrived.to(), [100]);
+        assert_eq!(arrived.wait(0, 100).unwrap(), 100);
+    }
+
+    #[test]
+    fn too_many_gaps_are_refused() {
+        let arrived = Arrived::new(vec![1 << 20], vec![0], Reading::Meanwhile);
+        let mut parts = (0..=PARTS_MAX as u64).map(|n| arrived.add(0, 2 * n + 1, 2 * n + 2));
+        assert!(matches!(parts.find(Result::is_err).unwrap(), Err(Error::Limit(_))));
+    }
+
+    #[test]
+    fn a_client_far_before_the_reader_waits_for_it_or_for_the_end() {
+        let totals = vec![10, 4 * AHEAD_BYTES];
+        let arrived = Arrived::new(totals, vec![0, 0], Reading::Meanwhile);
+        arrived.make_room(1, 0).unwrap();
+        arrived.make_room(1, AHEAD_BYTES - 10).unwrap();
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| arrived.make_room(1, AHEAD_BYTES + 5));
+            arrived.note_read(0, 10);
+            arrived.note_read(1, 5);
+            waits.join().unwrap().unwrap();
+            let waits = scope.spawn(|| arrived.make_room(1, 3 * AHEAD_BYTES));
+            arrived.end();
+            assert!(waits.join().unwrap().is_err());
+        });
+        let afterwards = Arrived::new(vec![4 * AHEAD_BYTES], vec![0], Reading::Afterwards);
+        afterwards.make_room(0, 3 * AHEAD_BYTES).unwrap();
+    }
+}

@@ -1,0 +1,155 @@
+//! Disks that are full, loads that are abandoned, tables that change, inputs larger than the server keeps.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use coload_format::{Error, parse_columns};
+use coload_load::{
+    LoadOptions, PlacementPolicy, RejectLimit, RemoteOptions, list_loads, load_remote,
+};
+use coload_receive::ReceiveOptions;
+use coload_store::{OnExisting, OnMissing, Store};
+
+use crate::faults::Process;
+use crate::setup::{Server, options, records, rows};
+
+/// Makes a load stop itself after some rows.
+fn stop_after(options: &mut LoadOptions, rows: u64) {
+    let cancel = Arc::clone(&options.cancel);
+    options.progress = Some(Arc::new(move |progress| {
+        if progress.rows() > rows {
+            cancel.store(true, Ordering::Relaxed);
+        }
+    }));
+}
+
+#[test]
+fn a_server_whose_disk_is_full_says_so_and_the_load_goes_on_when_there_is_room() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("t.csv");
+    std::fs::write(&file, records(20_000)).unwrap();
+    let store = folder.path().join("server");
+    for placement in [PlacementPolicy::All, PlacementPolicy::None, PlacementPolicy::Pipe] {
+        let table = format!("{placement:?}");
+        let mut load = options(&file, &table);
+        load.fragments_per_partition = 50;
+        // No file may have more than 64 blocks of 512 bytes or 1 KiB: the system refuses to write, as when the disk
+        // is full.
+        let by = ["sh", "-c", "ulimit -f 64; trap '' XFSZ; exec \"$@\"", "sh"];
+        let small = Process::start_by(&by, &store, "127.0.0.1:0");
+        let mut remote = RemoteOptions::new(small.address.clone());
+        remote.placement = placement;
+        remote.patience = Duration::from_millis(500);
+        let error = load_remote(&load, &remote).unwrap_err();
+        assert!(matches!(error, Error::Unavailable(_)), "{placement:?}: {error:?}");
+        assert!(error.to_string().contains("cannot write"), "{placement:?}: {error}");
+        assert!(rows(&Store::open(&store).unwrap(), &table).is_empty(), "{placement:?}");
+        drop(small);
+        let roomy = Process::start_by(&[], &store, "127.0.0.1:0");
+        remote.address.clone_from(&roomy.address);
+        let report = load_remote(&load, &remote).unwrap();
+        assert_eq!((report.rows, report.already), (20_000, false), "{placement:?}");
+        assert_eq!(rows(&Store::open(&store).unwrap(), &table)[0].len(), 20_000);
+    }
+}
+
+#[test]
+fn an_abandoned_load_expires() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("t.csv");
+    std::fs::write(&file, records(3_000)).unwrap();
+    let path = folder.path().join("server");
+    let server = Server::start(&path, ReceiveOptions::default());
+    let mut abandoned = options(&file, "t");
+    stop_after(&mut abandoned, 500);
+    load_remote(&abandoned, &server.remote()).unwrap_err();
+    assert_eq!(list_loads(&server.remote()).unwrap().len(), 1);
+    drop(server);
+    let patient = Server::start(&path, ReceiveOptions::default());
+    assert_eq!(list_loads(&patient.remote()).unwrap().len(), 1, "it waits for days");
+    drop(patient);
+    let expire = Duration::ZERO;
+    let server = Server::start(&path, ReceiveOptions { expire, ..ReceiveOptions::default() });
+    assert!(list_loads(&server.remote()).unwrap().is_empty());
+    load_remote(&options(&file, "t"), &server.remote()).unwrap();
+    assert_eq!(rows(&server.store, "t")[0].len(), 3_000);
+}
+
+#[test]
+fn a_table_that_got_other_columns_during_a_load_is_left_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("t.csv");
+    std::fs::write(&file, records(2_000)).unwrap();
+    let server = Server::start(&folder.path().join("server"), ReceiveOptions::default());
+    let schema = options(&file, "t").schema;
+    server.store.create_table("t", &schema, OnExisting::Fail).unwrap();
+    for placement in [PlacementPolicy::All, PlacementPolicy::Pipe] {
+        let mut remote = server.remote();
+        remote.placement = placement;
+        let mut load = options(&file, "t");
+        let (store, once) = (server.store.clone(), std::sync::Once::new());
+        let other = parse_columns("id BIGINT, extra INTEGER").unwrap();
+        load.progress = Some(Arc::new(move |_| {
+            once.call_once(|| {
+                store.drop_table("t", OnMissing::Ignore).unwrap();
+                store.create_table("t", &other, OnExisting::Fail).unwrap();
+            });
+        }));
+        if placement == PlacementPolicy::Pipe {
+            // Nothing tells the progress of a load that the server makes: the table is another from the start.
+            load.progress = None;
+        }
+        let error = load_remote(&load, &remote).unwrap_err();
+        assert!(error.to_string().contains("table t"), "{placement:?}: {error}");
+        let snapshot = server.store.snapshot().unwrap();
+        let table = snapshot.table("t").unwrap();
+        assert_eq!((table.schema.len(), table.segments.len()), (2, 0), "{placement:?}");
+    }
+}
+
+#[test]
+fn inputs_larger_than_the_server_keeps_are_loaded_whole_and_begin_anew_after_a_stop() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("t.csv");
+    std::fs::write(&file, records(40_000)).unwrap();
+    let keeps_little = ReceiveOptions { spool_bytes: 1 << 10, ..ReceiveOptions::default() };
+    let server = Server::start(&folder.path().join("server"), keeps_little);
+    let mut remote = server.remote();
+    remote.placement = PlacementPolicy::Pipe;
+    for table in ["t", "u"] {
+        let stopped = options(&file, table);
+        stopped.cancel.store(table == "u", Ordering::Relaxed);
+        let loaded = load_remote(&stopped, &remote);
+        assert_eq!(loaded.is_ok(), table == "t", "{loaded:?}");
+        let report = load_remote(&options(&file, table), &remote).unwrap();
+        assert_eq!((report.rows, report.already), (40_000, table == "t"));
+        assert_eq!(rows(&server.store, table)[0].len(), 40_000);
+    }
+}
+
+#[test]
+fn inferred_types_that_the_server_would_not_widen_are_told_and_lose_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("t.csv");
+    std::fs::write(&file, "1\n2\nthree\n").unwrap();
+    let server = Server::start(&folder.path().join("server"), ReceiveOptions::default());
+    for placement in [PlacementPolicy::Pipe, PlacementPolicy::Seq, PlacementPolicy::All] {
+        let mut load = options(&file, "t");
+        load.schema = parse_columns("a BIGINT").unwrap();
+        load.inferred = Some(vec![coload_source::ColumnForms::default()]);
+        let mut remote = server.remote();
+        remote.placement = placement;
+        if placement == PlacementPolicy::All {
+            assert_eq!(load_remote(&load, &remote).unwrap().rows, 3);
+            continue;
+        }
+        let error = load_remote(&load, &remote).unwrap_err();
+        assert!(matches!(error, Error::Input { .. }), "{placement:?}: {error:?}");
+        assert!(error.to_string().contains("do not widen"), "{placement:?}: {error}");
+        load.max_rejects = RejectLimit::Count(5);
+        let error = load_remote(&load, &remote).unwrap_err();
+        assert!(matches!(error, Error::Invalid(_)), "{placement:?}: {error:?}");
+        assert!(server.store.snapshot().unwrap().table("t").is_none(), "{placement:?}");
+    }
+}
