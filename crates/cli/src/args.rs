@@ -79,6 +79,12 @@ pub struct LoadArgs {
     /// Columns are the fields of their names, in any order; other fields are not read
     #[arg(long)]
     pub by_name: bool,
+    /// Load only the rows for which this condition in SQL is true, such as 'price > 0 AND day IS NOT NULL'
+    #[arg(long = "where", value_name = "EXPR")]
+    pub filter: Option<String>,
+    /// Load these columns, made of the input's fields by expressions in SQL: 'id, price * 2 AS double'
+    #[arg(long, value_name = "EXPR [AS NAME], ...", conflicts_with_all = ["map", "by_name"])]
+    pub select: Option<String>,
     /// A column that is not read: a value, @file for the name of the input, @load-time or @null; may be
     /// given several times
     #[arg(long, value_name = "COLUMN=VALUE", value_parser = SetColumn::parse)]

@@ -1,9 +1,13 @@
 //! From what a user asks to the options of a load: the first bytes of the first input decide what was
 //! not given.
 
+use std::sync::Arc;
+
 use coload_format::{Error, Result, Schema};
 use coload_input::sample_input;
-use coload_load::{LoadOptions, OpenedStream, sample_end};
+use coload_load::{LoadOptions, OpenedStream, RowProgram, sample_end};
+#[cfg(feature = "sql")]
+use coload_serve::{RowSql, plan_row_program};
 use coload_source::{
     GivenDialect, InputFile, InputSource, SampleEnd, Sniffed, expand_inputs, sniff,
 };
@@ -33,6 +37,10 @@ pub struct LoadRequest {
     pub mapping: Option<Mapping>,
     /// Columns that are not read from the input.
     pub set: Vec<SetColumn>,
+    /// A condition in SQL: rows for which it is true are loaded.
+    pub filter: Option<String>,
+    /// Expressions in SQL with their names: the columns that are loaded.
+    pub select: Option<String>,
     /// What happens to rows that are there.
     pub mode: LoadMode,
     /// Bytes of the first input that are looked at; more than it has is all of it.
@@ -49,6 +57,8 @@ impl LoadRequest {
             dialect: GivenDialect::default(),
             mapping: None,
             set: Vec::new(),
+            filter: None,
+            select: None,
             mode: LoadMode::Append,
             sample_bytes: SAMPLE_BYTES,
         }
@@ -117,7 +127,11 @@ pub fn plan_with(
     let (schema, schema_from) = known_schema(known, request, &table)?;
     let names: Vec<&str> = inputs.iter().map(|input| input.name.as_str()).collect();
     let set = SetColumns::find(&request.set, schema.as_ref(), &names)?;
-    let to_read = schema.as_ref().map(|schema| set.left(schema)).transpose()?;
+    let to_read = match &request.select {
+        None => schema.as_ref().map(|schema| set.left(schema)).transpose()?,
+        // They are made of what the input has.
+        Some(_) => None,
+    };
     let stream = match inputs.len() {
         1 => OpenedStream::open(first)?,
         // The load refuses a stream among other inputs, and says so.
@@ -136,15 +150,51 @@ pub fn plan_with(
             map_columns(name, mapping, to_read, &mut sniffed)?
         }
     };
-    let (schema, derivation) = set.derive(schema, sniffed.schema)?;
+    let read = sniffed.schema;
+    let program = row_program(request, &read, schema.as_ref())?;
+    let made = program.as_ref().map_or(&read, |program| program.schema()).clone();
+    if request.select.is_some() {
+        let lacks = set.lacking(name, schema.as_ref(), &made)?;
+        sniffed.evidence.extend(lacks);
+    }
+    let (schema, derivation) = set.derive(schema, made, read, program.is_some())?;
     let mut options = LoadOptions::new(inputs, table, schema, sniffed.dialect);
     options.derivation = derivation;
+    options.program = program;
     options.fields = fields;
     options.mode = request.mode;
     options.stream = stream;
-    options.inferred = (schema_from == SchemaOrigin::Inferred && !sniffed.forms.is_empty())
-        .then_some(sniffed.forms);
+    let inferred = schema_from == SchemaOrigin::Inferred || request.select.is_some();
+    options.inferred = (inferred && !sniffed.forms.is_empty()).then_some(sniffed.forms);
     Ok(Some(LoadPlan { options, schema_from, evidence: sniffed.evidence }))
+}
+
+/// The filter and expressions of a request.
+#[cfg(feature = "sql")]
+fn row_program(
+    request: &LoadRequest,
+    read: &Schema,
+    table: Option<&Schema>,
+) -> Result<Option<Arc<dyn RowProgram>>> {
+    let sql = RowSql { filter: request.filter.clone(), select: request.select.clone() };
+    let wanted = sql != RowSql::default();
+    wanted.then(|| plan_row_program(&sql, read, table)).transpose()
+}
+
+#[cfg(not(feature = "sql"))]
+fn row_program(
+    request: &LoadRequest,
+    _read: &Schema,
+    _table: Option<&Schema>,
+) -> Result<Option<Arc<dyn RowProgram>>> {
+    match request.filter.is_some() || request.select.is_some() {
+        false => Ok(None),
+        true => Err(Error::Invalid(
+            "--where and --select need the engine of SQL, which this program was built without: build it \
+             with the feature sql, as cargo does by default"
+                .to_owned(),
+        )),
+    }
 }
 
 /// Checks that the other inputs have the fields of the first, in its order: they are read alike.

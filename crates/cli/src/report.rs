@@ -186,9 +186,10 @@ fn to_json(report: &LoadReport) -> Value {
         "load_id": report.id.to_string(),
         "table": report.table,
         "version": report.version,
-        "records": report.rows() + report.reject_count(),
+        "records": report.rows() + report.reject_count() + report.filtered(),
         "rows": report.rows(),
         "rejects": report.reject_count(),
+        "filtered": report.filtered(),
         "bytes_read": report.bytes_read(),
         "bytes_stored": report.bytes_stored,
         "segments": report.segments,
@@ -244,34 +245,34 @@ fn widened_json(widened: &Widened) -> Value {
 fn file_json(file: &FileReport) -> Value {
     json!({
         "name": file.name, "bytes": file.bytes, "records": file.records, "rows": file.rows,
-        "rejects": file.rejects, "mended": mended_json(&file.mended),
+        "rejects": file.rejects, "filtered": file.filtered, "mended": mended_json(&file.mended),
     })
 }
 
 fn files_table(files: &[FileReport]) -> String {
-    let mut lines =
-        vec![["file", "bytes", "records", "loaded", "rejected"].map(str::to_owned).to_vec()];
-    let line = |name: &str, bytes, records, rows, rejects| {
-        vec![
-            name.to_owned(),
-            show_bytes(bytes),
-            show_count(records),
-            show_count(rows),
-            show_count(rejects),
-        ]
+    let filtered = files.iter().any(|file| file.filtered > 0);
+    let line = |name: &str, bytes, counts: [u64; 4]| {
+        let [records, rows, rejects, left_out] = counts.map(show_count);
+        let mut line = vec![name.to_owned(), bytes, records, rows, rejects];
+        line.extend(filtered.then_some(left_out));
+        line
     };
+    let mut head = ["file", "bytes", "records", "loaded", "rejected"].map(str::to_owned).to_vec();
+    head.extend(filtered.then(|| "filtered out".to_owned()));
+    let mut lines = vec![head];
     let sum = |of: fn(&FileReport) -> u64| files.iter().map(of).sum::<u64>();
     let all = files.len() <= FILES_SHOWN_MAX;
     for file in files.iter().filter(|f| all || f.rejects > 0).take(FILES_SHOWN_MAX) {
-        lines.push(line(&file.name, file.bytes, file.records, file.rows, file.rejects));
+        let counts = [file.records, file.rows, file.rejects, file.filtered];
+        lines.push(line(&file.name, show_bytes(file.bytes), counts));
     }
     if files.len() > 1 {
         let name = format!("{} files", files.len());
-        let records = sum(|f| f.records);
-        let (bytes, rows) = (sum(|f| f.bytes), sum(|f| f.rows));
-        lines.push(line(&name, bytes, records, rows, sum(|f| f.rejects)));
+        let counts = [sum(|f| f.records), sum(|f| f.rows), sum(|f| f.rejects), sum(|f| f.filtered)];
+        lines.push(line(&name, show_bytes(sum(|f| f.bytes)), counts));
     }
-    align(&lines, &[Side::Left, Side::Right, Side::Right, Side::Right, Side::Right])
+    let right = Side::Right;
+    align(&lines, &[Side::Left, right, right, right, right, right])
 }
 
 /// Encodings and sizes of columns.

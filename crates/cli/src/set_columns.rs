@@ -164,6 +164,26 @@ impl SetColumns {
         Ok(found)
     }
 
+    /// What stands in columns of the table that are neither set nor `made`, in a line if there are some.
+    ///
+    /// # Errors
+    /// `Invalid` when one is NOT NULL and has no default.
+    pub fn lacking(
+        &self,
+        input: &str,
+        table: Option<&Schema>,
+        made: &Schema,
+    ) -> Result<Option<String>> {
+        let columns = table.map_or(&[][..], Schema::columns).iter().zip(&self.from);
+        let missing =
+            columns.filter(|(c, from)| from.is_none() && made.position(&c.name).is_none());
+        let lacking: Vec<String> =
+            missing.map(|(column, _)| lacking(input, made, column)).collect::<Result<_>>()?;
+        let line =
+            format!("columns that the input lacks: {} (--select, --set)", lacking.join(", "));
+        Ok((!lacking.is_empty()).then_some(line))
+    }
+
     /// The columns of the table that are left to be read.
     ///
     /// # Errors
@@ -180,30 +200,32 @@ impl SetColumns {
         Schema::new(left)
     }
 
-    /// The table's columns and where they come from, when `read` are read: the others are set, or
-    /// get their defaults.
+    /// The table's columns and where they come from, when `made` are made of those that are `read`: the others
+    /// are set, or get their defaults.
     ///
     /// # Errors
     /// `Invalid` when a new column has the name of one that is read.
     pub fn derive(
         self,
         table: Option<Schema>,
+        made: Schema,
         read: Schema,
+        with_program: bool,
     ) -> Result<(Schema, Option<Derivation>)> {
         let Some(table) = table else {
             if let Some((column, _)) =
-                self.new.iter().find(|(c, _)| read.position(&c.name).is_some())
+                self.new.iter().find(|(c, _)| made.position(&c.name).is_some())
             {
                 return Err(Error::Invalid(format!(
                     "--set {0}: the input has a field of that name (--map {0}=NAME gives that another)",
                     column.name
                 )));
             }
-            if self.new.is_empty() {
-                return Ok((read, None));
+            if self.new.is_empty() && !with_program {
+                return Ok((made, None));
             }
-            let mut columns = read.columns().to_vec();
-            let mut from: Vec<ColumnFrom> = (0..read.len()).map(ColumnFrom::Read).collect();
+            let mut columns = made.columns().to_vec();
+            let mut from: Vec<ColumnFrom> = (0..made.len()).map(ColumnFrom::Read).collect();
             for (column, source) in self.new {
                 columns.push(column);
                 from.push(source);
@@ -211,12 +233,12 @@ impl SetColumns {
             return Ok((Schema::new(columns)?, Some(Derivation { read, columns: from })));
         };
         let source = |(column, set): (&Column, Option<ColumnFrom>)| {
-            set.or_else(|| read.position(&column.name).map(ColumnFrom::Read))
+            set.or_else(|| made.position(&column.name).map(ColumnFrom::Read))
                 .unwrap_or_else(|| ColumnFrom::Constant(column.default.clone()))
         };
         let from: Vec<ColumnFrom> = table.columns().iter().zip(self.from).map(source).collect();
         let all_read = from.iter().enumerate().all(|(i, from)| *from == ColumnFrom::Read(i));
-        Ok((table, (!all_read).then_some(Derivation { read, columns: from })))
+        Ok((table, (with_program || !all_read).then_some(Derivation { read, columns: from })))
     }
 }
 

@@ -1,4 +1,5 @@
-//! The account of a load: records read = rows loaded + rejects, for each input.
+//! The account of a load: records read = rows loaded + rejects + those that a filter left out, for each
+//! input.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -59,6 +60,7 @@ impl Account {
             records: 0,
             rows: 0,
             rejects: 0,
+            filtered: 0,
             mended: Mended::default(),
         };
         let (files, lines) = match source {
@@ -182,7 +184,8 @@ impl Account {
         let file = &mut self.files[span.file];
         file.rows += span.rows;
         file.rejects += rejects;
-        file.records += span.rows + rejects;
+        file.filtered += span.filtered;
+        file.records += span.rows + rejects + span.filtered;
         // With what stands before the first record.
         file.text_bytes = file.text_bytes.max(span.end);
         Ok(())
@@ -249,6 +252,7 @@ impl Account {
         }
         let rows: u64 = self.files.iter().map(|f| f.rows).sum();
         let records: u64 = self.files.iter().map(|f| f.records).sum();
+        let filtered: u64 = self.files.iter().map(|f| f.filtered).sum();
         if let RejectLimit::Percent(share) = self.limit
             && self.rejects as f64 > records as f64 * share / 100.0
             && let Some(first) = self.kept.first()
@@ -268,10 +272,10 @@ impl Account {
                 return Err(self.gap(file, read.to, read.end.unwrap_or(u64::MAX)));
             }
         }
-        if rows != stored || records != rows + self.rejects {
+        if rows != stored || records != rows + self.rejects + filtered {
             return Err(Error::Corrupt(format!(
                 "the account does not agree: {records} records, {rows} rows parsed, {stored} stored, \
-                 {} rejected; nothing was loaded",
+                 {} rejected, {filtered} filtered out; nothing was loaded",
                 self.rejects
             )));
         }

@@ -9,9 +9,11 @@
 
 use std::sync::Arc;
 
-use coload_format::{Check, CheckedColumn, DataType, Plain, Result, Schema, SymbolEncoder, Value};
+use coload_format::{Check, CheckedColumn, DataType, Result, Schema, SymbolEncoder, Value};
 use coload_source::{LeftOut, Told};
-use coload_transform::{Fragment, FragmentColumn, TemporaryDictionary, page_values};
+use coload_transform::{Fragment, TemporaryDictionary};
+
+use crate::fragment_values::FragmentValues;
 
 /// The rules of a table.
 #[derive(Debug)]
@@ -20,13 +22,6 @@ pub struct Checks {
     /// Columns that some rule looks at.
     used: Vec<usize>,
     columns: Vec<(String, DataType)>,
-}
-
-/// The values of a column, made ready to be looked at.
-enum Values<'a> {
-    Coded(Vec<u16>, &'a TemporaryDictionary),
-    Borrowed(&'a Plain),
-    Decoded(Plain),
 }
 
 impl Checks {
@@ -46,27 +41,12 @@ impl Checks {
     /// `Corrupt` when a page of the fragment does not add up.
     pub fn broken<'a>(
         &self,
-        fragment: &Fragment,
+        fragment: &'a Fragment,
         dictionary: impl Fn(usize) -> Option<&'a TemporaryDictionary>,
         encoder: impl Fn(usize) -> Option<&'a SymbolEncoder>,
     ) -> Result<Vec<LeftOut>> {
-        let mut values: Vec<Option<Values<'_>>> = self.columns.iter().map(|_| None).collect();
-        for column in &self.used {
-            let of = &fragment.columns[*column];
-            values[*column] = Some(match (of, dictionary(*column)) {
-                (FragmentColumn::Plain(plain), _) => Values::Borrowed(plain),
-                (FragmentColumn::Codes { codes, .. }, Some(dictionary)) => {
-                    Values::Coded(codes.of_rows(&mut Vec::new()).to_vec(), dictionary)
-                }
-                (FragmentColumn::Codes { .. }, None) => continue,
-                (FragmentColumn::Page(page), _) => {
-                    let physical = self.columns[*column].1.physical();
-                    Values::Decoded(page_values(page, encoder(*column), physical)?)
-                }
-            });
-        }
-        let views: Vec<Option<CheckedColumn<'_>>> =
-            values.iter().map(|values| values.as_ref().map(Values::view)).collect();
+        let values = FragmentValues::new(fragment, &self.used, dictionary, encoder)?;
+        let views = values.views();
         let rows = fragment.rows as usize;
         let mut broken: Vec<(u32, usize)> = Vec::new();
         for (number, check) in self.checks.iter().enumerate() {
@@ -90,17 +70,5 @@ impl Checks {
             value: value.unwrap_or_default().into_bytes(),
         };
         LeftOut { row: u64::from(row), told: Arc::new(told) }
-    }
-}
-
-impl Values<'_> {
-    fn view(&self) -> CheckedColumn<'_> {
-        match self {
-            Values::Coded(codes, dictionary) => {
-                CheckedColumn::Coded { codes, values: &dictionary.values }
-            }
-            Values::Borrowed(plain) => CheckedColumn::Plain(plain),
-            Values::Decoded(plain) => CheckedColumn::Plain(plain),
-        }
     }
 }

@@ -22,7 +22,7 @@ use crate::reader::PieceSpan;
 /// Where the values of a column of the table come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ColumnFrom {
-    /// A column that is read, by its number.
+    /// A column that is read, or that a program makes, by its number.
     Read(usize),
     /// The same in all rows; NULL if `None`.
     Constant(Option<Value>),
@@ -40,11 +40,13 @@ pub struct Derivation {
 }
 
 impl Derivation {
-    /// Checks that the columns are those of `table`.
+    /// Checks that the columns are those of `table`. `made` are the columns that a program makes of those
+    /// that are read, if there is one.
     ///
     /// # Errors
     /// `Invalid` when a column cannot be what it is said to be.
-    pub fn check(&self, table: &Schema) -> Result<()> {
+    pub fn check(&self, table: &Schema, made: Option<&Schema>) -> Result<()> {
+        let read = made.unwrap_or(&self.read);
         let wrong = |what: String| Err(Error::Invalid(what));
         if self.columns.len() != table.len() {
             return wrong(format!("{} of {} columns are given", self.columns.len(), table.len()));
@@ -53,7 +55,7 @@ impl Derivation {
             let name = &column.name;
             let fits = match from {
                 ColumnFrom::Read(index) => {
-                    self.read.columns().get(*index).is_some_and(|c| c.data_type == column.data_type)
+                    read.columns().get(*index).is_some_and(|c| c.data_type == column.data_type)
                 }
                 ColumnFrom::Constant(Some(value)) => {
                     value.physical() == column.data_type.physical()
@@ -79,6 +81,8 @@ impl Derivation {
 #[derive(Debug)]
 pub struct Deriver {
     columns: Vec<ColumnFrom>,
+    /// The columns read that the columns are.
+    read: Vec<Option<usize>>,
     /// Of the columns that are not read.
     dictionaries: Vec<Option<TemporaryDictionary>>,
     names: InputNames,
@@ -101,7 +105,13 @@ impl Deriver {
             }
         };
         let dictionaries = columns.map(dictionary).collect();
-        Some(Deriver { columns: derivation.columns.clone(), dictionaries, names })
+        let read = |from: &ColumnFrom| match (from, &options.program) {
+            (ColumnFrom::Read(index), Some(program)) => program.sources()[*index],
+            (ColumnFrom::Read(index), None) => Some(*index),
+            _ => None,
+        };
+        let read = derivation.columns.iter().map(read).collect();
+        Some(Deriver { columns: derivation.columns.clone(), read, dictionaries, names })
     }
 
     /// Columns of the table.
@@ -111,10 +121,7 @@ impl Deriver {
 
     /// The column read that a column of the table is.
     pub fn read(&self, column: usize) -> Option<usize> {
-        match self.columns[column] {
-            ColumnFrom::Read(index) => Some(index),
-            _ => None,
-        }
+        self.read[column]
     }
 
     /// The rows of the table; `spans` tell from which inputs they come, in order.

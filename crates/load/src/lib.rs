@@ -13,6 +13,7 @@ mod checks;
 mod chunks;
 mod clock;
 mod derive;
+mod fragment_values;
 mod head;
 mod kinds;
 mod measure;
@@ -20,6 +21,7 @@ mod opened;
 mod options;
 mod partition;
 mod pipeline;
+mod program;
 mod reader;
 mod reject_table;
 mod remote;
@@ -42,6 +44,7 @@ pub use options::{
     CHUNK_BYTES, CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, Confirm, FRAGMENTS_PER_PARTITION, FieldMap,
     LoadOptions, MERGE_COLUMNS, Progress, ProgressCallback, RejectLimit, default_memory,
 };
+pub use program::{RowProgram, RowsMade};
 pub use reject_table::{check_reject_table, load_rejects};
 pub use remote::{
     Change, ColumnChoice, LoadList, PlacementPolicy, RemoteOptions, RemoteReport, abort_load,

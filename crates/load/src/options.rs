@@ -11,6 +11,7 @@ use coload_transform::EncodingPolicy;
 
 use crate::derive::{ColumnFrom, Derivation};
 use crate::opened::OpenedStream;
+use crate::program::RowProgram;
 
 /// Default bytes of a chunk (seed 000, section 4.4).
 pub const CHUNK_BYTES: usize = 10 << 20;
@@ -127,6 +128,8 @@ pub struct LoadOptions {
     pub schema: Schema,
     /// How rows are made of the columns that are read, if these are others than the table's.
     pub derivation: Option<Derivation>,
+    /// Makes other columns of those that are read, and leaves rows out; `derivation` is then of its columns.
+    pub program: Option<Arc<dyn RowProgram>>,
     /// Which fields the columns are that are read.
     pub fields: Option<FieldMap>,
     /// What the sample's fields have in common, if the types were inferred from it: then fields that
@@ -189,6 +192,7 @@ impl LoadOptions {
             table: table.into(),
             schema,
             derivation: None,
+            program: None,
             fields: None,
             inferred: None,
             dialect,
@@ -221,14 +225,18 @@ impl LoadOptions {
             self.schema = read;
             return Ok(());
         };
+        if let Some(program) = &mut self.program {
+            *program = program.for_columns(&read)?;
+        }
+        let made = self.program.as_ref().map_or(&read, |program| program.schema());
         let mut columns = self.schema.columns().to_vec();
         for (column, from) in columns.iter_mut().zip(&derivation.columns) {
             if let ColumnFrom::Read(index) = from {
-                column.data_type = read.columns()[*index].data_type;
+                column.data_type = made.columns()[*index].data_type;
             }
         }
+        self.schema = Schema::new(columns)?.with_checks(self.schema.checks().to_vec())?;
         derivation.read = read;
-        self.schema = Schema::new(columns)?;
         Ok(())
     }
 
@@ -251,7 +259,8 @@ impl LoadOptions {
             ));
         }
         if let Some(derivation) = &self.derivation {
-            derivation.check(&self.schema)?;
+            let made = self.program.as_ref().map(|program| program.schema());
+            derivation.check(&self.schema, made)?;
         }
         if let Some(FieldMap { count, of_column }) = &self.fields
             && (of_column.len() != self.read_schema().len() || of_column.iter().any(|f| f >= count))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use coload_format::{Physical, Result, SymbolEncoder};
 use coload_source::{ChunkParser, ColumnPlan, Lexicon};
 use coload_transform::{
-    ColumnCost, EncodingPolicy, FragmentColumn, PartitionColumn, TemporaryDictionary,
+    ColumnCost, EncodingPolicy, FragmentColumn, PartitionColumn, PlainSorter, TemporaryDictionary,
     compress_column, restore_codes, sort_temporaries,
 };
 
@@ -54,6 +54,25 @@ impl PartitionPlan {
     /// The dictionary of a column of the table that is not read.
     pub fn derived_dictionary(&self, column: usize) -> Option<&TemporaryDictionary> {
         self.deriver.as_ref()?.dictionary(column)
+    }
+
+    /// Whether a column read is also a column of the table after `column`.
+    fn is_read_after(&self, read: usize, column: usize) -> bool {
+        let later = column + 1..self.columns.len();
+        self.deriver.is_some() && later.into_iter().any(|c| self.read_of(c) == Some(read))
+    }
+
+    /// Whether a column of the table comes as values that nobody has looked at.
+    fn is_unsorted(&self, column: usize) -> bool {
+        self.read_of(column).is_none() && self.derived_dictionary(column).is_none()
+    }
+
+    /// The symbols of a column read whose texts are plain.
+    pub fn read_encoder(&self, column: usize) -> Option<&SymbolEncoder> {
+        match &self.read[column] {
+            ColumnPlan::Text { encoder, .. } => Some(encoder),
+            _ => None,
+        }
     }
 
     /// The symbols of a column whose texts are plain.
@@ -112,6 +131,9 @@ impl SealedPartition {
         }
         for (c, (_, dictionaries)) in columns.iter_mut().enumerate() {
             match plan.read_of(c) {
+                Some(index) if plan.is_read_after(index, c) => {
+                    dictionaries.clone_from(&read[index])
+                }
                 Some(index) => *dictionaries = std::mem::take(&mut read[index]),
                 None => dictionaries.extend(plan.derived_dictionary(c).cloned()),
             }
@@ -148,6 +170,9 @@ impl SealedPartition {
     ) -> Result<PartitionColumn> {
         let input = self.columns[column].lock().ok().and_then(|mut c| c.take());
         let (mut fragments, mut temporaries) = input.unwrap_or_default();
+        if self.plan.is_unsorted(column) {
+            return clock.time(Step::Compress, || sort_plain(fragments, physical, policy));
+        }
         clock.time(Step::Sort, || restore_codes(&mut fragments, &mut temporaries, physical))?;
         let sorted =
             clock.time(Step::Sort, || sort_temporaries(&fragments, &temporaries, physical))?;
@@ -156,4 +181,19 @@ impl SealedPartition {
             compress_column(fragments, &temporaries, sorted, encoder, physical, policy)
         })
     }
+}
+
+/// Compresses values as they come.
+fn sort_plain(
+    fragments: Vec<FragmentColumn>,
+    physical: Physical,
+    policy: EncodingPolicy,
+) -> Result<PartitionColumn> {
+    let mut sorter = PlainSorter::new(physical, policy);
+    let sort = |fragment| match fragment {
+        FragmentColumn::Plain(plain) => sorter.push(plain),
+        other => Ok(other),
+    };
+    let sorted = fragments.into_iter().map(sort).collect::<Result<_>>()?;
+    sorter.finish(sorted)
 }

@@ -21,6 +21,7 @@ use crate::clock::{Step, StepClock, thread_cpu_ns};
 use crate::derive::Deriver;
 use crate::options::{LoadOptions, Progress};
 use crate::partition::{PartitionPlan, SealedPartition};
+use crate::program::{Made, run_program};
 use crate::reader::{PieceSpan, WindowReader};
 use crate::sample::{Measure, sample_bytes, sample_partition};
 use crate::schedule::{DoneSegment, Flow, Output, ParsedChunk, Sealing, State, Task};
@@ -500,14 +501,16 @@ impl<'a> Pipeline<'a> {
             self.progress.rows.fetch_add(rows, Ordering::Relaxed);
         };
         let mut spans = read(&mut parser, &tick)?;
-        let mut fragment = self.finish_fragment(&mut parser, number, &spans)?;
-        let left_out = self.broken(&fragment, &parser, plan)?;
-        if !left_out.is_empty() {
-            parser.leave_out(left_out);
+        let mut left_out = Vec::new();
+        let fragment = loop {
+            match self.make_rows(&mut parser, number, plan, &mut spans)? {
+                Made::Rows(fragment, _) => break fragment,
+                Made::Failed(rows) => add_left_out(&mut left_out, rows),
+            }
+            parser.leave_out(left_out.clone());
             // What was counted is not counted again.
             spans = read(&mut parser, &|_, _| {})?;
-            fragment = self.finish_fragment(&mut parser, number, &spans)?;
-        }
+        };
         let time = parser.take_time();
         self.clock.add(Step::Tokenise, time.tokenise);
         self.clock.add(Step::Convert, time.convert);
@@ -529,33 +532,36 @@ impl<'a> Pipeline<'a> {
         (rows > 0).then(|| spent.as_nanos() as f64 / rows as f64)
     }
 
-    /// The rows of the table of the chunk that was read.
-    fn finish_fragment(
+    /// The rows of the table of the chunk that was read, or those that must be left out.
+    fn make_rows(
         &self,
         parser: &mut ChunkParser,
         number: u32,
-        spans: &[PieceSpan],
-    ) -> Result<Fragment> {
-        let fragment = parser.finish(number)?;
-        Ok(match &self.deriver {
-            Some(deriver) => deriver.derive(fragment, spans),
-            None => fragment,
-        })
-    }
-
-    /// The rows that break a rule of the table.
-    fn broken(
-        &self,
-        fragment: &Fragment,
-        parser: &ChunkParser,
         plan: &PartitionPlan,
-    ) -> Result<Vec<LeftOut>> {
-        let Some(checks) = &self.checks else { return Ok(Vec::new()) };
+        spans: &mut [PieceSpan],
+    ) -> Result<Made> {
+        let read = parser.finish(number)?;
+        let made = match &self.options.program {
+            Some(program) => run_program(&**program, read, parser, plan, spans)?,
+            None => Made::Rows(read, None),
+        };
+        let Made::Rows(mut fragment, kept) = made else { return Ok(made) };
+        if let Some(deriver) = &self.deriver {
+            fragment = deriver.derive(fragment, spans);
+        }
+        let Some(checks) = &self.checks else { return Ok(Made::Rows(fragment, kept)) };
         let dictionary = |column| match plan.read_of(column) {
             Some(read) => Some(parser.dictionary(read)),
             None => plan.derived_dictionary(column),
         };
-        checks.broken(fragment, dictionary, |column| plan.encoder(column))
+        let mut broken = checks.broken(&fragment, dictionary, |column| plan.encoder(column))?;
+        if broken.is_empty() {
+            return Ok(Made::Rows(fragment, kept));
+        }
+        if let Some(kept) = kept {
+            broken.iter_mut().for_each(|row| row.row = u64::from(kept[row.row as usize]));
+        }
+        Ok(Made::Failed(broken))
     }
 
     fn is_speculated(&self, chunk: usize) -> bool {
@@ -705,6 +711,24 @@ impl<'a> Pipeline<'a> {
         }
         Ok(())
     }
+}
+
+/// Adds rows of a chunk that was parsed without those that are known already.
+fn add_left_out(known: &mut Vec<LeftOut>, rows: Vec<LeftOut>) {
+    let (mut at, mut all) = (0, Vec::with_capacity(known.len() + rows.len()));
+    for mut row in rows {
+        // As many stood before it as were left out before it.
+        row.row += at as u64;
+        while let Some(before) = known.get(at)
+            && before.row <= row.row
+        {
+            all.push(before.clone());
+            (at, row.row) = (at + 1, row.row + 1);
+        }
+        all.push(row);
+    }
+    all.extend_from_slice(&known[at..]);
+    *known = all;
 }
 
 /// Ends the load when a worker ends, also by a panic.

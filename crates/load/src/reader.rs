@@ -23,8 +23,10 @@ pub struct PieceSpan {
     pub start: u64,
     /// Byte after the last record.
     pub end: u64,
-    /// Rows parsed.
+    /// Rows parsed, and kept.
     pub rows: u64,
+    /// Rows parsed that a filter left out.
+    pub filtered: u64,
     /// Newlines from `start` to `end`.
     pub lines: u64,
     /// Records rejected, in order.
@@ -129,7 +131,17 @@ impl WindowReader {
         let mended = parser.take_mended();
         let (rejects, lines) = parser.end_piece();
         let rows = parser.rows() as u64 - rows;
-        Ok(PieceSpan { file: piece.file, start, end, rows, lines, rejects, mended, whole })
+        Ok(PieceSpan {
+            file: piece.file,
+            start,
+            end,
+            rows,
+            filtered: 0,
+            lines,
+            rejects,
+            mended,
+            whole,
+        })
     }
 
     /// The byte after the first newline that stands before the piece's start or later.
@@ -200,6 +212,16 @@ impl WindowReader {
         let mended = parser.take_mended();
         let (rejects, lines) = parser.end_piece();
         let (rows, end) = (parser.rows() as u64 - rows, offset + end as u64);
-        PieceSpan { file, start: offset, end, rows, lines, rejects, mended, whole: Whole::Yes }
+        PieceSpan {
+            file,
+            start: offset,
+            end,
+            rows,
+            filtered: 0,
+            lines,
+            rejects,
+            mended,
+            whole: Whole::Yes,
+        }
     }
 }

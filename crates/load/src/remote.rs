@@ -109,6 +109,11 @@ impl RemoteOptions {
 pub fn load_remote(options: &LoadOptions, remote: &RemoteOptions) -> Result<RemoteReport> {
     options.check()?;
     let widens = check_widening(options, remote)?;
+    if options.program.is_some() {
+        return Err(Error::Invalid(
+            "--where and --select: name a directory in --into; a server does not take them".into(),
+        ));
+    }
     let (started, cpu) = (Instant::now(), process_cpu_ns());
     let mut totals = session::Totals::default();
     let mut wider = Cow::Borrowed(options);

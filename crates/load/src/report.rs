@@ -24,12 +24,14 @@ pub struct FileReport {
     pub bytes: u64,
     /// Bytes of text up to the last record; other than `bytes` where the input is compressed.
     pub text_bytes: u64,
-    /// Records read: loaded and rejected.
+    /// Records read: loaded, rejected and left out by a filter.
     pub records: u64,
     /// Rows loaded.
     pub rows: u64,
     /// Records rejected.
     pub rejects: u64,
+    /// Records left out by a filter.
+    pub filtered: u64,
     /// Rows that were mended, by kind; their lines are those of the input, the first being 1.
     pub mended: Mended,
 }
@@ -192,6 +194,11 @@ impl DryRun {
         self.files.iter().map(|f| f.rows).sum()
     }
 
+    /// Records left out by a filter.
+    pub fn filtered(&self) -> u64 {
+        self.files.iter().map(|f| f.filtered).sum()
+    }
+
     /// Records that would be rejected.
     pub fn reject_count(&self) -> u64 {
         self.files.iter().map(|f| f.rejects).sum()
@@ -202,6 +209,11 @@ impl LoadReport {
     /// Rows loaded.
     pub fn rows(&self) -> u64 {
         self.files.iter().map(|f| f.rows).sum()
+    }
+
+    /// Records left out by a filter.
+    pub fn filtered(&self) -> u64 {
+        self.files.iter().map(|f| f.filtered).sum()
     }
 
     /// Records rejected.

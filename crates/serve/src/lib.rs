@@ -12,6 +12,7 @@
 //! Invariant: this is the only crate that names DataFusion.
 
 mod aggregate;
+mod arrays;
 mod catalog;
 mod database;
 mod decode;
@@ -24,6 +25,7 @@ mod literal;
 pub mod output;
 mod remote;
 mod rights;
+mod row_program;
 mod rows;
 mod scan;
 mod scan_stream;
@@ -42,6 +44,7 @@ pub use datafusion::arrow;
 pub use flight::{Metrics, ServeOptions, Server, TlsFiles, Users, hash_password};
 pub use remote::{Address, Credentials, Remote};
 pub use rights::{Grant, Rights, Role};
+pub use row_program::{RowSql, plan_row_program};
 pub use scan::StoreScanExec;
 pub use statement::{
     Parameters, Planned, Statements, parse_columns, parse_create_table, split_statements,

@@ -53,6 +53,11 @@ impl ColumnRows {
         }
     }
 
+    /// The rows, all of them.
+    pub fn into_plain(self) -> Plain {
+        self.plain
+    }
+
     /// The rows of the fragment.
     pub fn plain(&self) -> &Plain {
         &self.plain

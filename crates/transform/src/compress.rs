@@ -363,12 +363,14 @@ fn compress_sorted(
 ///
 /// # Errors
 /// `Corrupt` when it does not add up.
-pub fn page_values(
-    page: &Page,
-    encoder: Option<&SymbolEncoder>,
-    physical: Physical,
-) -> Result<Plain> {
+pub fn page_values(page: &Page, encoder: Option<&SymbolEncoder>) -> Result<Plain> {
     let decoder = encoder.map(|encoder| SymbolDecoder::open(&encoder.table())).transpose()?;
+    let physical = match page.view()? {
+        PageView::Int(_) => Physical::Int,
+        PageView::Wide(_) => Physical::Wide,
+        PageView::Text(_) => Physical::Bytes,
+        PageView::Codes(_) => return Err(Error::Corrupt("a fragment's page holds codes".into())),
+    };
     decode_page(page, decoder.as_slice(), physical)
 }
 

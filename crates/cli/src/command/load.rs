@@ -50,6 +50,12 @@ pub fn run(args: &LoadArgs) -> Done {
                 set.column
             ))));
         }
+        if args.filter.is_some() || args.select.is_some() {
+            return Err(Failure::Usage(Error::Invalid(
+                "--where and --select: name a directory in --into; a server does not take them"
+                    .into(),
+            )));
+        }
         return load_remote::run(args, &server, request);
     }
     if args.dry_run {
@@ -134,6 +140,8 @@ fn request(args: &LoadArgs) -> Done<LoadRequest> {
         dialect: given_dialect(&args.dialect),
         mapping: mapping(args)?,
         set: args.set.clone(),
+        filter: args.filter.clone(),
+        select: args.select.clone(),
         mode: mode(&args.mode),
         sample_bytes: args.sample.unwrap_or(SAMPLE_BYTES),
     })

@@ -65,9 +65,10 @@ pub fn dry_run_json(run: &DryRun, dialect: &Dialect) -> String {
     let json = json!({
         "dry_run": true,
         "table": run.table,
-        "records": run.rows() + run.reject_count(),
+        "records": run.rows() + run.reject_count() + run.filtered(),
         "rows": run.rows(),
         "rejects": run.reject_count(),
+        "filtered": run.filtered(),
         "bytes_read": run.files.iter().map(|f| f.bytes).sum::<u64>(),
         "bytes_stored": run.bytes_stored,
         "share_read": run.share,

@@ -10,6 +10,7 @@ mod flags;
 mod inputs;
 mod kill;
 mod reports;
+mod row_sql;
 mod serve;
 mod sql;
 mod support;

@@ -6,4 +6,6 @@
 mod support;
 
 mod checks;
+#[cfg(not(feature = "sql"))]
+mod no_sql;
 mod set_columns;

@@ -97,6 +97,7 @@ pub fn report(options: &LoadOptions, base: RemoteReport, done: Done) -> Result<R
             bytes: input.and_then(|i| i.bytes()).unwrap_or(part.end),
             text_bytes: part.end,
             records: part.rows + part.rejects,
+            filtered: 0,
             rows: part.rows,
             rejects: part.rejects,
             mended: coload_source::Mended::default(),

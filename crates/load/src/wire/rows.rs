@@ -89,7 +89,7 @@ fn read_derivation(reader: &mut ByteReader<'_>, table: &Schema) -> Result<Deriva
     let source = |column| read_source(reader, column);
     let columns = table.columns().iter().map(source).collect::<Result<_>>()?;
     let derivation = Derivation { read, columns };
-    derivation.check(table)?;
+    derivation.check(table, None)?;
     Ok(derivation)
 }
 

@@ -1,0 +1,164 @@
+//! `--where` and `--select`: rows and columns by SQL.
+
+use crate::support::{Run, Sandbox};
+
+fn load(sandbox: &Sandbox, flags: &[&str]) -> Run {
+    let base = ["load", "a.csv", "--into", "store", "--table", "t"];
+    sandbox.run(&[&base[..], flags].concat())
+}
+
+fn rows(sandbox: &Sandbox) -> String {
+    sandbox.run(&["export", "store", "t"]).ok().out
+}
+
+/// 3,000 records with few and many values of each shape.
+fn write_input(sandbox: &Sandbox) {
+    let record = |i: u64| {
+        let name =
+            if i.is_multiple_of(7) { "" } else { ["Rom", "Köln", "\"a,b\""][i as usize % 3] };
+        format!("{i},{}.5{},2024-02-{:02},{name},note {i}\n", i % 50, i % 10, i % 28 + 1)
+    };
+    let text: String = (0..3000).map(record).collect();
+    sandbox.write("a.csv", format!("Id,price,day,name,note\n{text}"));
+}
+
+#[test]
+fn rows_are_filtered_and_accounted_for() {
+    let sandbox = Sandbox::new();
+    write_input(&sandbox);
+    let filter = "id >= 100 AND price > 1.5 AND (name <> 'Rom' OR name IS NULL)";
+    let mut seen = Vec::new();
+    for (threads, chunk) in [("1", "1MiB"), ("1", "64"), ("4", "300"), ("3", "9000")] {
+        let flags = ["--where", filter, "--threads", threads, "--chunk-size", chunk, "--replace"];
+        let json = load(&sandbox, &[&flags[..], &["--report", "json"]].concat()).ok().out;
+        let count = |name: &str| {
+            let at = json.find(&format!("\n  \"{name}\": ")).unwrap() + name.len() + 7;
+            json[at..].split([',', '\n']).next().unwrap().parse::<usize>().unwrap()
+        };
+        assert_eq!(count("records"), 3000, "{json}");
+        assert_eq!(count("rows") + count("filtered") + count("rejects"), 3000, "{json}");
+        let rows = rows(&sandbox);
+        assert_eq!(rows.lines().count(), count("rows") + 1);
+        seen.push(rows);
+    }
+    assert!(seen.windows(2).all(|pair| pair[0] == pair[1]));
+    // The same as loading all, and asking then.
+    load(&sandbox, &["--replace"]).ok();
+    let all = rows(&sandbox);
+    let expected: Vec<&str> = all
+        .lines()
+        .enumerate()
+        .filter(|(line, text)| {
+            let price: f64 = text.split(',').nth(1).unwrap().parse().unwrap_or(0.0);
+            *line == 0 || *line > 100 && price > 1.5 && !text.contains("Rom")
+        })
+        .map(|(_, text)| text)
+        .collect();
+    assert_eq!(seen[0].lines().collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn columns_are_made_by_expressions() {
+    let sandbox = Sandbox::new();
+    write_input(&sandbox);
+    let select = "note, ID, id AS again, upper(name) AS \"Name\", price * 2 AS twice, \
+                  coalesce(name, '?') || '!' AS s, extract(month FROM day) AS m";
+    let mut seen = Vec::new();
+    for (threads, chunk) in [("1", "1MiB"), ("1", "64"), ("4", "900")] {
+        let flags = ["--threads", threads, "--chunk-size", chunk, "--replace", "--set", "f=@file"];
+        load(&sandbox, &[&["--select", select, "--where", "id < 2000"][..], &flags].concat()).ok();
+        seen.push(rows(&sandbox));
+    }
+    assert!(seen.windows(2).all(|pair| pair[0] == pair[1]));
+    let lines: Vec<&str> = seen[0].lines().collect();
+    assert_eq!(lines[0], "note,Id,again,Name,twice,s,m,f");
+    assert_eq!(lines[1], "note 0,0,0,,1.00,?!,2,a.csv");
+    assert_eq!(lines[2], "note 1,1,1,KÖLN,3.02,Köln!,2,a.csv");
+    assert_eq!(lines.len(), 2001);
+    // Text of few values has a dictionary, as if it had been read.
+    let inspected = sandbox.run(&["inspect", "store", "t"]).ok().out;
+    let of_name = inspected.lines().find(|l| l.starts_with("Name ") && l.contains("dictionary"));
+    assert!(of_name.is_some(), "{inspected}");
+}
+
+#[test]
+fn expressions_fill_a_table_that_is_there_by_name() {
+    let sandbox = Sandbox::new();
+    write_input(&sandbox);
+    let columns =
+        "n VARCHAR(8) NOT NULL DEFAULT 'none', p DECIMAL(9,1), id INTEGER NOT NULL CHECK (id > 0)";
+    let flags = ["--columns", columns, "--select", "Id, price AS p", "--where", "id < 4"];
+    load(&sandbox, &flags).fails(1, &["a.csv:2", "\"0\" breaks CHECK (id > 0)"]);
+    let run = load(&sandbox, &[&flags[..], &["--max-rejects", "1"]].concat()).ok();
+    assert!(run.err.contains("n (DEFAULT 'none')"), "{run:?}");
+    // As INSERT does, a value is rounded to the scale of its column.
+    assert_eq!(rows(&sandbox), "n,p,id\nnone,1.5,1\nnone,2.5,2\nnone,3.5,3\n");
+    load(&sandbox, &["--select", "price AS p", "--where", "id = 1"])
+        .fails(1, &["column id", "NOT NULL"]);
+    load(&sandbox, &["--select", "id, price"]).fails(1, &["no column price"]);
+}
+
+#[test]
+fn a_row_for_which_an_expression_fails_is_a_reject() {
+    let sandbox = Sandbox::new();
+    let text: String =
+        (0..500).map(|i| format!("{i},{}\n", if i % 100 == 7 { "x" } else { "12" })).collect();
+    sandbox.write("a.csv", format!("id,n\n{text}"));
+    let flags = ["--select", "id, CAST(n AS BIGINT) AS n", "--chunk-size", "500"];
+    load(&sandbox, &flags).fails(1, &["a.csv:9", "Cannot cast string 'x'"]);
+    let more = ["--max-rejects", "9", "--rejects", "r.csv", "--where", "id <> 107"];
+    load(&sandbox, &[&flags[..], &more].concat()).ok();
+    let rejects = std::fs::read_to_string(sandbox.path("r.csv")).unwrap();
+    let places: Vec<&str> = rejects.lines().skip(1).map(|l| l.split(',').nth(1).unwrap()).collect();
+    assert_eq!(places, ["9", "209", "309", "409"]);
+    assert!(rejects.contains("\"7,x\""), "{rejects}");
+    assert_eq!(rows(&sandbox).lines().count(), 1 + 500 - 4 - 1);
+    // Of the condition too, and both together with bad fields and rules.
+    sandbox.write("a.csv", "a,b\n1,0\nz,1\n3,1\n4,-5\n5,5\n");
+    let flags = ["--columns", "a INT, b INT, CHECK (b > 0)", "--replace", "--max-rejects", "9"];
+    let run = load(&sandbox, &[&flags[..], &["--where", "10 / b > 0 OR b < 0"]].concat()).ok();
+    assert!(run.out.starts_with("loaded 2 rows"), "{run:?}");
+    assert!(
+        run.out.contains("division by zero") && run.out.contains("breaks CHECK (b > 0)"),
+        "{run:?}"
+    );
+}
+
+#[test]
+fn inferred_types_become_wider_below_expressions() {
+    let sandbox = Sandbox::new();
+    let text: String =
+        (0..2000).map(|i| format!("{i},k\n")).chain(["1.5,k\n".to_owned()]).collect();
+    sandbox.write("a.csv", text);
+    let flags = ["--no-header", "--sample", "1KiB", "--select", "c1 + 1 AS a", "--where", "c1 < 2"];
+    load(&sandbox, &flags).ok();
+    let rows = rows(&sandbox);
+    assert_eq!(
+        rows.lines().map(|l| l.trim_end_matches('0').trim_end_matches('.')).collect::<Vec<_>>(),
+        ["a", "1", "2", "2.5"]
+    );
+}
+
+#[test]
+fn what_is_wrong_is_told_with_the_flag() {
+    let sandbox = Sandbox::new();
+    write_input(&sandbox);
+    let cases: [(&[&str], &str); 10] = [
+        (&["--where", "id >"], "--where"),
+        (&["--where", "id"], "--where"),
+        (&["--where", "nothing > 1"], "nothing"),
+        (&["--where", "id > 1; DROP TABLE t"], "expected one condition"),
+        (&["--where", "random() < 0.5"], "differs each time"),
+        (&["--where", "count(*) > 1"], "--where"),
+        (&["--select", "id + 1"], "AS name"),
+        (&["--select", "id, id"], "named twice"),
+        (&["--select", "id FROM t"], "expected a comma"),
+        (&["--select", "(SELECT 1) AS a"], "--select"),
+    ];
+    for (flags, part) in cases {
+        load(&sandbox, flags).fails(1, &[part]);
+    }
+    load(&sandbox, &["--select", "id", "--by-name"]).fails(2, &["cannot be used with"]);
+    let server = ["load", "a.csv", "--into", "coload://127.0.0.1:1", "--where", "id > 1"];
+    sandbox.run(&server).fails(2, &["directory in --into"]);
+}
