@@ -350,6 +350,9 @@ impl Found {
         let longest = lengths.iter().copied().max()?;
         let mut best = (usize::MAX, 0, 0);
         for width in WIDTHS {
+            if best.0 <= lengths.len() * (bits + usize::from(width)) {
+                break; // even if none were cut
+            }
             let pieces = count_pieces(&lengths, width);
             best = best.min((pieces * (bits + usize::from(width)), width, pieces));
             if longest <= 1 << width {

@@ -9,6 +9,9 @@ use super::{HISTORY_BYTES, Inflate, Stop, Stream, value};
 const INPUT_BYTES: usize = 32;
 /// Text that a turn may write: two literals, a match of 258, and 47 bytes copied too much.
 const ROOM_BYTES: usize = 320;
+/// Most bits of a distance's code, and of what follows it.
+const DISTANCE_CODE_BITS: u32 = 15;
+const DISTANCE_EXTRA_BITS: u32 = 13;
 
 impl Inflate {
     /// Decodes symbols until an end is near, or the block ends (true).
@@ -136,15 +139,15 @@ impl Inflate {
             }
             let length = value(entry, saved);
 
-            // At most 22 + 20 bits are used; a distance has up to 28, and a look-up follows.
-            count &= 0xff;
-            if count < 28 + LENGTH_BITS as u32 {
-                refill!();
-            }
+            // At most 22 + 20 bits are used, so the look-up does not wait for more.
             let mut entry_d = distances[bits as usize & ((1 << DISTANCE_BITS) - 1)];
+            count &= 0xff;
             if entry_d & EXCEPTIONAL != 0 {
                 if entry_d & SUBTABLE == 0 {
                     break Err("a code of distances has no meaning".into());
+                }
+                if count < DISTANCE_CODE_BITS + DISTANCE_EXTRA_BITS {
+                    refill!();
                 }
                 take!(entry_d);
                 let mask = (1 << ((entry_d >> 8) & 0xf)) - 1;
@@ -152,6 +155,8 @@ impl Inflate {
                 if entry_d & EXCEPTIONAL != 0 {
                     break Err("a code of distances has no meaning".into());
                 }
+            } else if count < DISTANCE_BITS as u32 + DISTANCE_EXTRA_BITS {
+                refill!();
             }
             let distance = value(entry_d, bits);
             take!(entry_d);
@@ -226,20 +231,16 @@ unsafe fn copy_match(to: *mut u8, distance: usize, length: usize) {
                 }
             }
         }
-        if distance >= 8 {
-            let mut done = 0;
-            while done < length {
-                to.add(done).cast::<[u8; 8]>().write(from.add(done).cast::<[u8; 8]>().read());
-                done += 8;
-            }
-            return;
-        }
         if distance == 1 {
             to.write_bytes(from.read(), length);
             return;
         }
-        for i in 0..length {
-            to.add(i).write(from.add(i).read());
+        // Each step copies 8 bytes, of which those up to the distance are new.
+        let step = distance.min(8);
+        let mut done = 0;
+        while done < length {
+            to.add(done).cast::<[u8; 8]>().write(from.add(done).cast::<[u8; 8]>().read());
+            done += step;
         }
     }
 }
