@@ -6,7 +6,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use coload::{RejectLimit, SetColumn};
-use coload_source::{DateFormat, byte_from_flag, delimiter_from_flag, optional_byte_from_flag};
+use coload_source::{
+    DateFormat, FixedWidths, byte_from_flag, delimiter_from_flag, optional_byte_from_flag,
+};
 
 use crate::remote_args::RemoteArgs;
 use crate::size::parse_size;
@@ -148,6 +150,10 @@ pub struct DialectArgs {
     /// Between two fields: a character, tab, space, \xHH, or several characters
     #[arg(long, value_name = "C", value_parser = delimiter, help_heading = "Dialect")]
     pub delimiter: Option<Delimiter>,
+    /// No delimiter: widths of fields in characters, such as 10,5,8, or positions, such as 1-10,12-16,20-
+    #[arg(long, value_name = "LIST", value_parser = FixedWidths::parse, help_heading = "Dialect")]
+    #[arg(conflicts_with_all = ["delimiter", "quote", "escape"])]
+    pub fixed_width: Option<FixedWidths>,
     /// Around a field: a character, or none
     #[arg(long, value_name = "C", value_parser = quote, help_heading = "Dialect")]
     pub quote: Option<OptionalByte>,

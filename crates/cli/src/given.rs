@@ -15,6 +15,7 @@ pub fn given_dialect(args: &DialectArgs) -> GivenDialect {
     };
     GivenDialect {
         delimiter: args.delimiter.clone().map(|d| d.0),
+        fixed: args.fixed_width,
         quote: args.quote.map(|q| q.0),
         escape: args.escape.map(|e| e.0),
         header,
@@ -76,8 +77,13 @@ pub fn check_given(args: &DialectArgs) -> Done {
 
 /// The flags that give this dialect, a pair each.
 pub fn flags(dialect: &Dialect) -> Vec<(&'static str, String)> {
-    let mut flags = vec![("--delimiter", delimiter_text(dialect))];
-    flags.push(("--quote", dialect.quote.map_or("none".to_owned(), byte_text)));
+    let mut flags = match &dialect.fixed {
+        Some(fixed) => vec![("--fixed-width", fixed.to_string())],
+        None => vec![
+            ("--delimiter", delimiter_text(dialect)),
+            ("--quote", dialect.quote.map_or("none".to_owned(), byte_text)),
+        ],
+    };
     if let Some(escape) = dialect.escape.filter(|escape| Some(*escape) != dialect.quote) {
         flags.push(("--escape", byte_text(escape)));
     }

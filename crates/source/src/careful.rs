@@ -311,6 +311,13 @@ pub fn read_record(
         (out.end, out.next, out.lines, out.comment) = (end, next, 1, true);
         return Reading::Whole;
     }
+    if let Some(fixed) = &rules.fixed {
+        let Some((end, next)) = scan.line(start) else { return Reading::NeedsMore };
+        (out.end, out.next, out.lines) = (end, next, scan.count_line_ends(start, next));
+        strip_return(text, start, rules.line_end, out);
+        fixed.split(text, start, out.end, out);
+        return Reading::Whole;
+    }
     let lenient = rules.policies.quotes == Quotes::Lenient && rules.separators.quote.is_some();
     let reading =
         if lenient { scan.read_leniently(start, out) } else { scan.read_strictly(start, out) };

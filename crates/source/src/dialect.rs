@@ -4,6 +4,7 @@ use coload_format::{Error, Result};
 use coload_input::{Encoding, TextEncoding};
 
 use crate::field::FieldRules;
+use crate::fixed::FixedWidths;
 use crate::formats::{DateFormat, Formats};
 use crate::rules::{Padding, RecordRules, Trailing};
 use crate::tokenise::Separators;
@@ -117,6 +118,8 @@ pub struct Dialect {
     pub delimiter: u8,
     /// In place of `delimiter`, where it has several bytes.
     pub long_delimiter: Option<LongDelimiter>,
+    /// Where fields stand, if no delimiter tells; `delimiter` is then one that no text has.
+    pub fixed: Option<FixedWidths>,
     /// Around a field that may hold delimiters and newlines; none when no byte is special.
     pub quote: Option<u8>,
     /// Before a quote, or itself, inside a quoted field; `None` when a quote is doubled instead.
@@ -152,6 +155,7 @@ impl Default for Dialect {
         Dialect {
             delimiter: b',',
             long_delimiter: None,
+            fixed: None,
             quote: Some(b'"'),
             escape: None,
             header: Header::Absent,
@@ -246,6 +250,7 @@ impl Dialect {
             trailing: self.trailing,
             comment: self.comment,
             long_delimiter: self.long_delimiter,
+            fixed: self.fixed,
             line_end: self.line_end,
             policies: self.policies,
             padding: Padding::of(&self.nulls),
@@ -273,6 +278,8 @@ impl Dialect {
 pub struct GivenDialect {
     /// `--delimiter`: one byte, or several.
     pub delimiter: Option<Vec<u8>>,
+    /// `--fixed-width`, without `--delimiter`.
+    pub fixed: Option<FixedWidths>,
     /// `--quote`; `Some(None)` is no quote.
     pub quote: Option<Option<u8>>,
     /// `--escape`; `Some(None)` is a doubled quote.

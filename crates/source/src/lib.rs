@@ -7,6 +7,7 @@ mod chunk;
 mod column;
 mod dialect;
 mod field;
+mod fixed;
 mod formats;
 mod header;
 mod infer;
@@ -38,6 +39,7 @@ pub use dialect::{
     optional_byte_from_flag,
 };
 pub use field::{FieldError, FieldRules};
+pub use fixed::FixedWidths;
 pub use formats::{DateFormat, Formats};
 pub use infer::ColumnForms;
 pub use lexicon::{ColumnRules, Lexicon, TypeOrigin};

@@ -1,6 +1,7 @@
 //! What the parser of records has to know.
 
 use crate::dialect::{InvalidBytes, LineEnd, LongDelimiter, Policies, Quotes, Ragged};
+use crate::fixed::FixedWidths;
 use crate::tokenise::Separators;
 
 /// What delimits records and fields.
@@ -16,6 +17,8 @@ pub struct RecordRules {
     pub comment: Option<u8>,
     /// In place of the delimiter of `separators`, where it has several bytes.
     pub long_delimiter: Option<LongDelimiter>,
+    /// Where fields stand, if no delimiter tells.
+    pub fixed: Option<FixedWidths>,
     /// What ends a line.
     pub line_end: LineEnd,
     /// What becomes of dirty records.
@@ -67,7 +70,7 @@ impl Padding {
 impl RecordRules {
     /// Whether the tokeniser does not know the delimiter or the line ends.
     pub fn is_exotic(&self) -> bool {
-        self.long_delimiter.is_some() || self.line_end == LineEnd::Any
+        self.fixed.is_some() || self.long_delimiter.is_some() || self.line_end == LineEnd::Any
     }
 
     /// Whether some dirty records become rows.

@@ -20,6 +20,7 @@ use crate::dialect::{
     describe_delimiter,
 };
 use crate::field::FieldRules;
+use crate::fixed::FixedWidths;
 use crate::header::{Names, check_header_order, unique_names};
 use crate::infer::{ColumnForms, infer_columns};
 use crate::rules::Trailing;
@@ -84,16 +85,32 @@ fn sniff_utf8(
     let mut evidence = Vec::new();
     let line_end = given.line_end.unwrap_or_else(|| detect_line_end(text, end));
     let body = after_skipped(text, given.skip.unwrap_or(0), line_end);
-    let mut split = choose_split(body, end, given, line_end, schema, &mut evidence);
-    if given.line_end.is_none() {
+    let mut split = match given.fixed {
+        Some(_) => Split {
+            delimiter: 0,
+            quote: None,
+            line_end,
+            comment: given.comment.flatten(),
+            ..Split::CSV
+        },
+        None => choose_split(body, end, given, line_end, schema, &mut evidence),
+    };
+    if given.line_end.is_none() && given.fixed.is_none() {
         split.line_end = confirm_line_end(body, end, split, &mut evidence);
     }
     let (rows, rows_end) = rows_to_look_at(body, end, schema);
-    let records = split_records(rows, rows_end, split, usize::MAX);
+    let records = match &given.fixed {
+        Some(fixed) => {
+            let rules = dialect_of(split, given).record_rules(fixed.fields());
+            split_as_loaded(rows, rows_end, &rules)
+        }
+        None => split_records(rows, rows_end, split, usize::MAX),
+    };
     let Some(first) = records.records.first() else {
         return without_records(name, body, end, split, given, schema);
     };
-    let fields = usual_field_count(&records.records).unwrap_or(first.len());
+    let usual = usual_field_count(&records.records).unwrap_or(first.len());
+    let fields = given.fixed.as_ref().map_or(usual, FixedWidths::fields);
     let mut dialect = dialect_of(split, given);
     let records =
         reread(rows, rows_end, records, fields, &mut dialect, given, schema, &mut evidence);
@@ -142,6 +159,7 @@ fn dialect_of(split: Split, given: &GivenDialect) -> Dialect {
     Dialect {
         delimiter: split.delimiter,
         long_delimiter: split.long_delimiter,
+        fixed: given.fixed,
         quote: split.quote,
         escape: split.escape,
         comment: split.comment,

@@ -288,6 +288,7 @@ mod tests {
     use super::*;
     use crate::derive::ColumnFrom;
     use coload_format::{Value, parse_columns};
+    use coload_source::FixedWidths;
 
     fn description() -> LoadDescription {
         let input = InputPrint { name: "a".into(), bytes: 9, modified_us: -1, ends: 3 };
@@ -308,7 +309,12 @@ mod tests {
             fields: Some(FieldMap { count: 3, of_column: vec![2] }),
             columns_are: ColumnsAre::Inferred,
             inputs: vec![input],
-            dialect: Dialect { skip: 3, comment: Some(b'#'), ..Dialect::default() },
+            dialect: Dialect {
+                skip: 3,
+                comment: Some(b'#'),
+                fixed: Some(FixedWidths::parse("1-3,7-").unwrap()),
+                ..Dialect::default()
+            },
             chunk_bytes: 1 << 20,
             fragments_per_partition: 50,
             encoding: EncodingPolicy::Dictionary,

@@ -4,17 +4,21 @@
 use coload_format::bytes::{ByteReader, put_bytes, put_varint};
 use coload_format::{Error, Result};
 use coload_source::{
-    DateFormat, Dialect, Encoding, Formats, Header, InvalidBytes, LineEnd, LongDelimiter, Policies,
-    Quotes, Ragged, Said, TextEncoding, Trailing,
+    DateFormat, Dialect, Encoding, FixedWidths, Formats, Header, InvalidBytes, LineEnd,
+    LongDelimiter, Policies, Quotes, Ragged, Said, TextEncoding, Trailing,
 };
 
 use super::read_text;
+
+/// Flag beside that of a trailing delimiter: where fields stand comes last.
+const FIXED: u8 = 2;
 
 /// Appends a dialect. Every field is named, so that a new one is not forgotten.
 pub(super) fn put_dialect(out: &mut Vec<u8>, dialect: &Dialect) {
     let Dialect {
         delimiter,
         long_delimiter,
+        fixed,
         quote,
         escape,
         header,
@@ -35,7 +39,8 @@ pub(super) fn put_dialect(out: &mut Vec<u8>, dialect: &Dialect) {
         out.extend([u8::from(byte.is_some()), byte.unwrap_or(0)]);
     }
     out.push(u8::from(*header == Header::Present));
-    out.push(u8::from(*trailing == Trailing::Delimiter));
+    let is_fixed = if fixed.is_some() { FIXED } else { 0 };
+    out.push(u8::from(*trailing == Trailing::Delimiter) | is_fixed);
     out.push(u8::from(*line_end == LineEnd::Any));
     out.push(match ragged {
         Ragged::Reject => 0,
@@ -54,6 +59,9 @@ pub(super) fn put_dialect(out: &mut Vec<u8>, dialect: &Dialect) {
     out.push(u8::from(*said == Said::User));
     out.extend([*decimal, u8::from(thousands.is_some()), thousands.unwrap_or(0)]);
     put_bytes(out, date.as_ref().map_or("", DateFormat::text).as_bytes());
+    if let Some(fixed) = fixed {
+        put_bytes(out, fixed.to_string().as_bytes());
+    }
 }
 
 /// Reads what [`put_dialect`] wrote, and checks it.
@@ -70,7 +78,11 @@ pub(super) fn read_dialect(reader: &mut ByteReader<'_>) -> Result<Dialect> {
     };
     let (quote, escape, comment) = (byte()?, byte()?, byte()?);
     let header = if reader.u8()? == 0 { Header::Absent } else { Header::Present };
-    let trailing = if reader.u8()? == 0 { Trailing::Newline } else { Trailing::Delimiter };
+    let flags = reader.u8()?;
+    let trailing = match flags & !FIXED {
+        0 => Trailing::Newline,
+        _ => Trailing::Delimiter,
+    };
     let line_end = if reader.u8()? == 0 { LineEnd::Newline } else { LineEnd::Any };
     let ragged = match reader.u8()? {
         0 => Ragged::Reject,
@@ -94,7 +106,12 @@ pub(super) fn read_dialect(reader: &mut ByteReader<'_>) -> Result<Dialect> {
         "" => None,
         text => Some(DateFormat::parse(text).map_err(Error::Corrupt)?),
     };
+    let fixed = match flags & FIXED {
+        0 => None,
+        _ => Some(FixedWidths::parse(&read_text(reader)?)?),
+    };
     let dialect = Dialect {
+        fixed,
         formats: Formats { decimal, thousands, date },
         delimiter,
         long_delimiter,
