@@ -23,7 +23,10 @@ fn main() -> ExitCode {
     allocator::keep_freed_pages();
     let cli = Cli::parse();
     let done = match cli.command {
-        Command::Load(args) => command::load::run(&args),
+        Command::Load(args) => {
+            allocator::use_small_pages();
+            command::load::run(&args)
+        }
         #[cfg(feature = "sql")]
         Command::Sql(args) => command::sql::run(&args),
         Command::Sniff(args) => command::sniff::run(&args),
