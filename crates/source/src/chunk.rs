@@ -11,7 +11,9 @@
 //! Nothing here does I/O.
 
 mod careful;
+mod kept;
 mod left_out;
+mod window;
 
 use std::sync::Arc;
 
@@ -19,8 +21,10 @@ use coload_format::Result;
 use coload_transform::{Fragment, TemporaryDictionary};
 
 pub use careful::{MENDED_TOLD_MAX, Mended, Mending};
+use kept::{Kept, Place, leave_out, places, raw_record};
 use left_out::LeavingOut;
 pub use left_out::{LeftOut, Told};
+pub use window::{Consumed, LastWindow, Window};
 
 use crate::column::{BadField, ColumnParser};
 use crate::dialect::{InvalidBytes, Quotes};
@@ -64,43 +68,6 @@ pub struct RejectedRecord {
     pub value: Vec<u8>,
     /// The record without its newline.
     pub raw: Vec<u8>,
-}
-
-/// Where a window of text stands.
-#[derive(Debug, Clone, Copy)]
-pub struct Window<'a> {
-    /// The text, one byte before it, and 64 after it.
-    pub text: &'a [u8],
-    /// First byte of the first record, at least 1.
-    pub start: usize,
-    /// End of the text.
-    pub end: usize,
-    /// Offset of `start` in the input.
-    pub offset: u64,
-    /// Records that start here or later belong to the next chunk.
-    pub limit: usize,
-    /// Whether the input ends where the text ends; then the text ends with a newline.
-    pub last: LastWindow,
-}
-
-/// Whether more text follows a window.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LastWindow {
-    /// More text follows.
-    No,
-    /// The input ends.
-    Yes,
-}
-
-/// What became of a window.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Consumed {
-    /// Where the first record stands that was not read.
-    pub end: usize,
-    /// Whether that record belongs to the next chunk.
-    pub done: bool,
-    /// Whether no record was whole: a longer window is needed.
-    pub short: bool,
 }
 
 /// Time spent, in units of the caller's clock.
@@ -501,103 +468,6 @@ struct Cut {
     /// How many of `ends` belong to the records to read.
     ends: usize,
     consumed: Consumed,
-}
-
-/// A record's newlines before it in the chunk's window, and its offset in the input.
-#[derive(Debug, Clone, Copy)]
-struct Place {
-    line: u64,
-    offset: u64,
-}
-
-/// Records copied out of a window.
-#[derive(Debug)]
-struct Kept {
-    text: Vec<u8>,
-    ends: Vec<u32>,
-    places: Vec<Place>,
-}
-
-impl Kept {
-    fn new() -> Self {
-        Kept { text: vec![b'\n'], ends: vec![0], places: Vec::new() }
-    }
-
-    /// Copies a record, whose separators are `record[1..]`, if it has the right number of fields.
-    fn push(&mut self, text: &[u8], record: &[u32], rules: RecordRules, place: Place) -> bool {
-        let start = record[0].wrapping_add(1) as usize;
-        let newline = record[record.len() - 1] as usize;
-        let found = record.len() - 1;
-        let last_is_empty = {
-            let last = record[record.len() - 2].wrapping_add(1) as usize;
-            matches!(&text[last..newline], b"" | b"\r")
-        };
-        let trailing = rules.trailing == Trailing::Delimiter;
-        let with_delimiter = trailing && found == rules.fields + 1 && last_is_empty;
-        if !with_delimiter && found != rules.fields {
-            return false;
-        }
-        let shift = self.text.len() as i64 - start as i64;
-        self.text.extend_from_slice(&text[start..=newline]);
-        self.ends.extend(record[1..].iter().map(|p| (i64::from(*p) + shift) as u32));
-        if trailing && !with_delimiter {
-            // Make it like the others: the last field ends where the record ends.
-            let end = self.text.len() - 1;
-            if self.text[end - 1] == b'\r' {
-                self.text[end - 1] = b'\n';
-                self.text.truncate(end);
-            }
-            self.text.push(b'\n');
-            let end = self.text.len() as u32 - 2;
-            let last = self.ends.len() - 1;
-            self.ends[last] = end;
-            self.ends.push(end + 1);
-        }
-        self.places.push(place);
-        true
-    }
-
-    fn finish(&mut self) {
-        self.text.extend([0; crate::tokenise::TEXT_PADDING]);
-    }
-}
-
-/// Where the records of a window stand.
-fn places(rows: &Rows<'_>, window: &Window<'_>) -> Vec<Place> {
-    let (mut line, mut counted) = (0, window.start);
-    let place = |row| {
-        let start = rows.start(row);
-        line += count_newlines(&window.text[counted..start]);
-        counted = start;
-        Place { line, offset: window.offset + (start - window.start) as u64 }
-    };
-    (0..rows.count).map(place).collect()
-}
-
-/// Copies all records but the bad ones.
-fn leave_out(rows: &Rows<'_>, bad: &[BadField], places: &[Place]) -> Kept {
-    let mut kept = Kept::new();
-    let mut bad = bad.iter().peekable();
-    for (row, place) in places.iter().enumerate().take(rows.count) {
-        if bad.next_if(|b| b.row == row).is_some() {
-            continue;
-        }
-        let record = &rows.ends[row * rows.stride..=(row + 1) * rows.stride];
-        let start = record[0].wrapping_add(1) as usize;
-        let shift = kept.text.len() as i64 - start as i64;
-        kept.text.extend_from_slice(&rows.text[start..=record[rows.stride] as usize]);
-        kept.ends.extend(record[1..].iter().map(|p| (i64::from(*p) + shift) as u32));
-        kept.places.push(*place);
-    }
-    kept.finish();
-    kept
-}
-
-/// A record's bytes as they stand in the input. One that lacked its trailing delimiter was copied
-/// with two newlines.
-fn raw_record<'a>(rows: &Rows<'a>, row: usize) -> &'a [u8] {
-    let record = rows.record(row);
-    record.strip_suffix(b"\n").unwrap_or(record)
 }
 
 /// Whether each record has as many separators as the next, its last one a newline; `newlines` says
