@@ -127,13 +127,17 @@ pub fn flags(dialect: &Dialect) -> Vec<(&'static str, String)> {
 
 /// The flags as a shell takes them.
 pub fn command_line(flags: &[(&'static str, String)]) -> String {
+    let flag = |(flag, value): &(&str, String)| format!("{flag}={}", shell_word(value));
+    flags.iter().map(flag).collect::<Vec<_>>().join(" ")
+}
+
+/// A word as a shell takes it.
+pub fn shell_word(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=@%+,".contains(c);
-    let quoted =
-        |(flag, value): &(&str, String)| match !value.is_empty() && value.chars().all(plain) {
-            true => format!("{flag}={value}"),
-            false => format!("{flag}='{}'", value.replace('\'', "'\\''")),
-        };
-    flags.iter().map(quoted).collect::<Vec<_>>().join(" ")
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
 }
 
 fn delimiter_text(dialect: &Dialect) -> String {

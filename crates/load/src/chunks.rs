@@ -121,9 +121,7 @@ impl Source {
             Source::Files { inputs, .. } => {
                 (account.text_bytes() as f64, inputs.iter().map(|i| i.bytes).sum::<u64>())
             }
-            Source::Stream(stream) => {
-                (account.stored_bytes() as f64 * stream.share_handed_out(), stream.bytes)
-            }
+            Source::Stream(stream) => (account.stored_bytes() as f64, stream.bytes),
         };
         if all == 0 { 1.0 } else { (read / all as f64).min(1.0) }
     }

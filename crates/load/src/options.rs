@@ -73,6 +73,17 @@ pub struct Progress {
 }
 
 impl Progress {
+    pub(crate) fn add(&self, bytes: u64, rows: u64) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.rows.fetch_add(rows, Ordering::Relaxed);
+    }
+
+    /// Takes back what was counted of work that was in vain.
+    pub(crate) fn take_back(&self, bytes: u64, rows: u64) {
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        self.rows.fetch_sub(rows, Ordering::Relaxed);
+    }
+
     /// Input bytes read.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)

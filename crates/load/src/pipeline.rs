@@ -1,5 +1,6 @@
 //! Runs a load: workers take tasks until all is published.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -24,7 +25,7 @@ use crate::partition::{PartitionPlan, SealedPartition};
 use crate::program::{Made, run_program};
 use crate::reader::{PieceSpan, WindowReader};
 use crate::sample::{Measure, sample_bytes, sample_partition};
-use crate::schedule::{DoneSegment, Flow, Output, ParsedChunk, Sealing, State, Task};
+use crate::schedule::{Counted, DoneSegment, Flow, Output, ParsedChunk, Sealing, State, Task};
 use crate::segments::{ClosedSegment, lock};
 use crate::stream::{StreamChunk, Turn};
 use crate::widen::Widening;
@@ -313,20 +314,23 @@ impl<'a> Pipeline<'a> {
     fn work(&self) {
         let mut reader = WindowReader::default();
         while let Some(task) = self.next_task() {
-            let result = match task {
-                Task::Parse { chunk, start } => self.parse_files(chunk, start, &mut reader),
-                Task::ParseStream => self.parse_stream(&mut reader),
-                Task::Compress { partition, column } => self.compress(&partition, column),
-                Task::Write(write) => write.run(&self.clock),
-                Task::Merge { segment, column } => self.merge(&segment, column),
-                Task::Flow(flow) => self.flow(flow),
-                Task::Seal(sealing) => self.seal(sealing),
-            };
-            if let Err(error) = result {
+            if let Err(error) = self.run_task(task, &mut reader) {
                 self.fail(error);
                 return;
             }
             self.wake_idle();
+        }
+    }
+
+    fn run_task(&self, task: Task, reader: &mut WindowReader) -> Result<()> {
+        match task {
+            Task::Parse { chunk, start } => self.parse_files(chunk, start, reader),
+            Task::ParseStream => self.parse_stream(reader),
+            Task::Compress { partition, column } => self.compress(&partition, column),
+            Task::Write(write) => write.run(&self.clock),
+            Task::Merge { segment, column } => self.merge(&segment, column),
+            Task::Flow(flow) => self.flow(flow),
+            Task::Seal(sealing) => self.seal(sealing),
         }
     }
 
@@ -413,7 +417,9 @@ impl<'a> Pipeline<'a> {
                 Ok(())
             }
             Turn::End => {
-                lock(&self.account).start_chunk(&stream.take_rest());
+                let rest = stream.take_rest();
+                self.progress.add(rest.source_bytes.iter().map(|(_, bytes)| bytes).sum(), 0);
+                lock(&self.account).start_chunk(&rest);
                 let mut state = lock(&self.state);
                 state.end_stream();
                 state.push_partitions(&|n| self.create_segment(n))
@@ -496,9 +502,11 @@ impl<'a> Pipeline<'a> {
                 Placement::Server => ColumnForm::Plain,
             });
         }
+        let counted = [Cell::new(0), Cell::new(0)];
         let tick = |bytes: u64, rows: u64| {
-            self.progress.bytes.fetch_add(bytes, Ordering::Relaxed);
-            self.progress.rows.fetch_add(rows, Ordering::Relaxed);
+            self.progress.add(bytes, rows);
+            counted[0].set(counted[0].get() + bytes);
+            counted[1].set(counted[1].get() + rows);
         };
         let mut spans = read(&mut parser, &tick)?;
         let mut left_out = Vec::new();
@@ -514,14 +522,19 @@ impl<'a> Pipeline<'a> {
         let time = parser.take_time();
         self.clock.add(Step::Tokenise, time.tokenise);
         self.clock.add(Step::Convert, time.convert);
-        let rejects: usize = spans.iter().map(|s| s.rejects.len()).sum();
-        self.progress.rejects.fetch_add(rejects as u64, Ordering::Relaxed);
+        // Rows that were left out afterwards are none.
+        let rows = spans.iter().map(|span| span.rows + span.filtered).sum();
+        self.progress.take_back(0, counted[1].get());
+        self.progress.add(0, rows);
+        let rejects = spans.iter().map(|span| span.rejects.len() as u64).sum();
+        self.progress.rejects.fetch_add(rejects, Ordering::Relaxed);
+        let counted = Counted { bytes: counted[0].get(), rows, rejects };
         let flows = match placements {
             None => Vec::new(),
             Some(placements) => self.flows(&placements, plan, &fragment),
         };
         let speculated = self.is_speculated(chunk);
-        let parsed = ParsedChunk { spans, speculated, fragment, flows };
+        let parsed = ParsedChunk { spans, speculated, fragment, flows, counted };
         self.deliver(chunk, number, parser, parsed)
     }
 
@@ -586,6 +599,9 @@ impl<'a> Pipeline<'a> {
         arriving.plain_columns.extend(plain_now);
         arriving.return_parser(number, parser);
         let verified = state.deliver(chunk, parsed);
+        let Counted { bytes, rows, rejects } = verified.in_vain;
+        self.progress.take_back(bytes, rows);
+        self.progress.rejects.fetch_sub(rejects, Ordering::Relaxed);
         // The account follows the order of the input, so it is kept under the same lock.
         let mut account = lock(&self.account);
         for (partition, span) in verified.spans {
@@ -810,3 +826,6 @@ pub fn epoch_us() -> i64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map_or(0, |d| d.as_micros() as i64)
 }
+
+#[cfg(test)]
+mod tests;

@@ -87,6 +87,19 @@ pub struct ParsedChunk {
     pub fragment: Fragment,
     /// For a sink: which columns are final, and are sent without waiting for the partition.
     pub flows: Vec<bool>,
+    /// What its progress was counted as.
+    pub counted: Counted,
+}
+
+/// What is told of the progress of a chunk.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// Bytes of text.
+    pub bytes: u64,
+    /// Rows parsed.
+    pub rows: u64,
+    /// Records rejected.
+    pub rejects: u64,
 }
 
 /// A partition whose fragments are arriving.
@@ -203,6 +216,8 @@ pub struct State {
 pub struct Verified {
     /// Pieces, in order, with the numbers of their partitions.
     pub spans: Vec<(usize, PieceSpan)>,
+    /// What was counted of a chunk that will be parsed again.
+    pub in_vain: Counted,
 }
 
 impl State {
@@ -327,6 +342,7 @@ impl State {
                 // where the one before it ended.
                 arriving.stale = true;
                 self.redo.push((next, end));
+                verified.in_vain = parsed.counted;
                 return verified;
             }
             self.frontier_end = parsed.spans.last().map_or(end, |s| s.end);

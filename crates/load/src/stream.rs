@@ -4,6 +4,7 @@
 //! A worker takes the next chunk if its text is there, else it decompresses some. Where chunks are cut
 //! depends on the text only. Offsets and lines are those of the text, not of the stored bytes.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -135,15 +136,9 @@ impl StreamSource {
         let mut cutter = lock(&self.cutter);
         StreamChunk {
             parts: Vec::new(),
-            source_bytes: std::mem::take(&mut cutter.source_bytes),
+            source_bytes: cutter.take_last(),
             ends: std::mem::take(&mut cutter.ends),
         }
-    }
-
-    /// Share of the text that came which was handed out.
-    pub fn share_handed_out(&self) -> f64 {
-        let cutter = lock(&self.cutter);
-        1.0 - cutter.rest.len() as f64 / cutter.came.max(1) as f64
     }
 
     /// Checks that nobody wrote to the files meanwhile.
@@ -159,6 +154,14 @@ enum Cut {
     Chunk(StreamChunk),
     Wait,
     End,
+}
+
+/// Text that came, and how many bytes it takes as it is stored.
+#[derive(Debug)]
+struct Arrived {
+    file: usize,
+    text: u64,
+    source: u64,
 }
 
 /// Cuts text into chunks.
@@ -183,12 +186,13 @@ struct Cutter {
     /// More text than a chunk, as long as a record is longer.
     target: usize,
     parts: Vec<Part>,
+    /// What came and is not handed out, in order.
+    arrived: VecDeque<Arrived>,
+    /// Stored bytes of what is handed out with the next chunk.
     source_bytes: Vec<(usize, u64)>,
     ends: Vec<(usize, u64)>,
     /// Text to be handed out still.
     left: u64,
-    /// Text that came.
-    came: u64,
     record_bytes_max: usize,
 }
 
@@ -209,10 +213,10 @@ impl Cutter {
             data_line: None,
             target: chunk_bytes,
             parts: Vec::new(),
+            arrived: VecDeque::new(),
             source_bytes: Vec::new(),
             ends: Vec::new(),
             left: u64::MAX,
-            came: 0,
             record_bytes_max: RECORD_BYTES_MAX,
         }
     }
@@ -249,9 +253,6 @@ impl Cutter {
 
     /// Takes the text of a block; gives its buffer back.
     fn push(&mut self, block: Block) -> Result<Vec<u8>> {
-        if block.source_bytes > 0 {
-            self.source_bytes.push((block.file, block.source_bytes));
-        }
         self.ended = block.last;
         if self.rest.is_empty() {
             self.rest.reserve(self.chunk_bytes.min(16 * BLOCK_BYTES) + BLOCK_BYTES);
@@ -260,7 +261,8 @@ impl Cutter {
         let end = if block.last { End::Here } else { End::NotYet };
         let before = self.rest.len();
         self.to_utf8.append(&block.text, end, &mut self.rest);
-        self.came += (self.rest.len() - before) as u64;
+        let (text, source) = ((self.rest.len() - before) as u64, block.source_bytes);
+        self.arrived.push_back(Arrived { file: block.file, text, source });
         if self.head.has_footer() {
             self.hold_footer_back()?;
         }
@@ -288,6 +290,7 @@ impl Cutter {
             .data_start(&self.rest[mark..], whole)
             .map_err(|text| Error::Invalid(format!("{}: {text}", self.names[self.file])))?;
         self.rest.drain(..mark + bytes);
+        self.hand_out((mark + bytes) as u64);
         self.offset = (mark + bytes) as u64;
         self.data_line = Some(lines);
         Ok(())
@@ -297,6 +300,7 @@ impl Cutter {
         // Of an input without records nothing is read.
         let end = if self.data_line.is_none() { self.offset } else { 0 };
         self.ends.push((self.file, end));
+        self.hand_out_to(self.file);
         self.file += 1;
         self.to_utf8 = ToUtf8::new(self.encoding);
         (self.offset, self.ended, self.started) = (0, false, false);
@@ -323,6 +327,7 @@ impl Cutter {
                 self.rest.truncate(end);
             }
             let text = std::mem::replace(&mut self.rest, tail);
+            self.hand_out(end as u64);
             let (file, offset) = (self.file, self.offset);
             self.offset += end as u64;
             self.left = self.left.saturating_sub(end as u64);
@@ -343,6 +348,48 @@ impl Cutter {
         }
         self.target *= 2;
         Ok(None)
+    }
+
+    /// Counts the stored bytes of text that is handed out: of a block that goes with several chunks, a
+    /// share with each.
+    fn hand_out(&mut self, mut text: u64) {
+        while text > 0
+            && let Some(first) = self.arrived.front_mut()
+        {
+            let taken = first.text.min(text);
+            let share =
+                u128::from(first.source) * u128::from(taken) / u128::from(first.text.max(1));
+            let source = if taken == first.text { first.source } else { share as u64 };
+            let file = first.file;
+            (first.text, first.source) = (first.text - taken, first.source - source);
+            if first.text == 0 {
+                self.arrived.pop_front();
+            }
+            text -= taken;
+            self.tell(file, source);
+        }
+    }
+
+    /// Counts all that came of inputs up to one.
+    fn hand_out_to(&mut self, file: usize) {
+        while let Some(first) = self.arrived.pop_front_if(|first| first.file <= file) {
+            self.tell(first.file, first.source);
+        }
+    }
+
+    fn tell(&mut self, file: usize, source: u64) {
+        match self.source_bytes.last_mut() {
+            Some((last, bytes)) if *last == file => *bytes += source,
+            _ => self.source_bytes.push((file, source)),
+        }
+    }
+
+    /// Stored bytes that no chunk had. Where only a part of the inputs is read, the rest does not count.
+    fn take_last(&mut self) -> Vec<(usize, u64)> {
+        if self.left > 0 {
+            self.hand_out_to(usize::MAX);
+        }
+        std::mem::take(&mut self.source_bytes)
     }
 
     fn emit(&mut self) -> Cut {

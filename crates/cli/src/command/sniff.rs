@@ -7,7 +7,7 @@ use coload_source::{Sniffed, expand_inputs};
 use serde_json::{Value, json};
 
 use crate::args::{SniffArgs, SniffForm};
-use crate::given::{check_given, command_line, flags, given_dialect};
+use crate::given::{check_given, command_line, flags, given_dialect, shell_word};
 use crate::output::{Done, print};
 use crate::report::dialect_json;
 
@@ -50,7 +50,7 @@ fn sql(args: &SniffArgs, sniffed: &Sniffed, table: &str) -> String {
 }
 
 fn load_command(args: &SniffArgs, sniffed: &Sniffed) -> String {
-    format!("coload load {} --into STORE {}", args.input, all_flags(args, sniffed))
+    format!("coload load {} --into STORE {}", shell_word(&args.input), all_flags(args, sniffed))
 }
 
 /// The flags that give the dialect, and that of the types.

@@ -6,6 +6,7 @@
 mod support;
 
 mod checks;
+mod commands;
 mod fixed_width;
 #[cfg(not(feature = "sql"))]
 mod no_sql;
