@@ -1,20 +1,14 @@
-//! Flags of loads into a server, and the servers' names.
+//! Flags of loads into a server, and how to reach it.
 
 use clap::{Args, ValueEnum};
 use coload::{Error, Result};
 use coload_load::wire::Again;
-use coload_load::{ClientTls, PlacementPolicy, RemoteOptions, WireCompression};
+use coload_load::{Address, ClientTls, PlacementPolicy, RemoteOptions, WireCompression};
 
-/// What a server's name begins with.
-const SCHEME: &str = "coload://";
-/// What it begins with when the connection is encrypted.
-const SCHEME_TLS: &str = "coloads://";
 /// Environment variable with the file of the root of the server's certificate.
 const TLS_CA: &str = "COLOAD_TLS_CA";
 /// Environment variables with the files of the client's certificate and key.
 const TLS_CERTIFICATE: [&str; 2] = ["COLOAD_TLS_CERTIFICATE", "COLOAD_TLS_KEY"];
-/// Port of a server whose name has none.
-const PORT: u16 = 8470;
 /// Environment variable with the password of the user in a server's name.
 const PASSWORD: &str = "COLOAD_PASSWORD";
 /// Environment variable with a token.
@@ -73,80 +67,27 @@ pub enum WireCompressionArg {
     Zstd,
 }
 
-/// A server, and the table if the name has one.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ServerName {
-    /// `host:port`.
-    pub address: String,
-    /// Whether the connection is encrypted.
-    pub tls: bool,
-    /// User.
-    pub user: Option<String>,
-    /// Table.
-    pub table: Option<String>,
-}
-
-impl ServerName {
-    /// Whether a target is a server.
-    pub fn is_one(target: &str) -> bool {
-        target.starts_with(SCHEME) || target.starts_with(SCHEME_TLS)
-    }
-
-    /// Reads `coload://[user@]host[:port][/table]`; `coloads://` with TLS.
-    ///
-    /// # Errors
-    /// `Invalid` when it is not of this form.
-    pub fn parse(target: &str) -> Result<Self> {
-        let wrong =
-            || Error::Invalid(format!("{target}: expected coload://[user@]host[:port][/table]"));
-        let tls = target.starts_with(SCHEME_TLS);
-        let scheme = if tls { SCHEME_TLS } else { SCHEME };
-        let rest = target.strip_prefix(scheme).ok_or_else(wrong)?;
-        let (server, table) = match rest.split_once('/') {
-            Some((server, table)) => (server, Some(table).filter(|t| !t.is_empty())),
-            None => (rest, None),
-        };
-        let (user, host) = match server.rsplit_once('@') {
-            Some((user, host)) => (Some(user), host),
-            None => (None, server),
-        };
-        if host.is_empty() || user.is_some_and(str::is_empty) {
-            return Err(wrong());
+/// How to reach a server, with what the environment says of who we are and whom we trust.
+///
+/// # Errors
+/// `Invalid` when a certificate cannot be read.
+pub fn remote_options(server: &Address) -> Result<RemoteOptions> {
+    let mut options = RemoteOptions::new(server.authority());
+    let variable = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
+    options.authorization = match (variable(TOKEN), &server.user) {
+        (Some(token), _) => Some(format!("Bearer {token}")),
+        (None, Some(user)) => {
+            let password = variable(PASSWORD).unwrap_or_default();
+            Some(format!("Basic {}", base64(format!("{user}:{password}").as_bytes())))
         }
-        // An IPv6 address is in brackets, and has colons.
-        let has_port = host.rsplit_once(':').is_some_and(|(_, p)| p.parse::<u16>().is_ok());
-        let in_brackets = host.ends_with(']');
-        let address = match has_port && !in_brackets {
-            true => host.to_owned(),
-            false => format!("{host}:{PORT}"),
-        };
-        let owned = |text: &str| text.to_owned();
-        Ok(ServerName { address, tls, user: user.map(owned), table: table.map(owned) })
+        (None, None) => None,
+    };
+    if server.tls {
+        let file = |name: &str| variable(name).map(|path| read(&path)).transpose();
+        let [certificate, key] = TLS_CERTIFICATE.map(file);
+        options.tls = Some(ClientTls { ca: file(TLS_CA)?, certificate: certificate?.zip(key?) });
     }
-
-    /// How to reach it, with what the environment says of who we are and whom we trust.
-    ///
-    /// # Errors
-    /// `Invalid` when a certificate cannot be read.
-    pub fn options(&self) -> Result<RemoteOptions> {
-        let mut options = RemoteOptions::new(self.address.clone());
-        let variable = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
-        options.authorization = match (variable(TOKEN), &self.user) {
-            (Some(token), _) => Some(format!("Bearer {token}")),
-            (None, Some(user)) => {
-                let password = variable(PASSWORD).unwrap_or_default();
-                Some(format!("Basic {}", base64(format!("{user}:{password}").as_bytes())))
-            }
-            (None, None) => None,
-        };
-        if self.tls {
-            let file = |name: &str| variable(name).map(|path| read(&path)).transpose();
-            let [certificate, key] = TLS_CERTIFICATE.map(file);
-            options.tls =
-                Some(ClientTls { ca: file(TLS_CA)?, certificate: certificate?.zip(key?) });
-        }
-        Ok(options)
-    }
+    Ok(options)
 }
 
 impl RemoteArgs {
@@ -194,26 +135,7 @@ fn base64(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
-
-    #[test]
-    fn names_of_servers_are_read() {
-        let read = |target: &str| {
-            let name = ServerName::parse(target).unwrap();
-            (name.address, name.user.unwrap_or_default(), name.table.unwrap_or_default())
-        };
-        let parts = |a: &str, u: &str, t: &str| (a.to_owned(), u.to_owned(), t.to_owned());
-        assert_eq!(read("coload://db:9/orders"), parts("db:9", "", "orders"));
-        assert!(ServerName::parse("coloads://db").unwrap().tls);
-        assert_eq!(read("coloads://ann@db"), parts("db:8470", "ann", ""));
-        assert_eq!(read("coload://ann@db"), parts("db:8470", "ann", ""));
-        assert_eq!(read("coload://[::1]/t"), parts("[::1]:8470", "", "t"));
-        assert_eq!(read("coload://[::1]:5/"), parts("[::1]:5", "", ""));
-        for wrong in ["coload://", "db:9", "coload:///t", "coload://@db"] {
-            assert!(ServerName::parse(wrong).is_err(), "{wrong}");
-        }
-    }
 
     #[test]
     fn base64_is_that_of_the_rfc() {

@@ -208,3 +208,74 @@ where
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+
+    /// Answers each message.
+    #[derive(Default)]
+    struct Answering {
+        answered: AtomicU64,
+        ended: AtomicBool,
+    }
+
+    impl Handler for Answering {
+        fn message(&self, message: Message, credit: Credit, replies: &Replies) -> Result<()> {
+            drop(credit);
+            replies.send(&message)?;
+            self.answered.fetch_add(1, Ordering::Relaxed);
+            Ok(())
+        }
+
+        fn window_bytes(&self) -> u64 {
+            1 << 20
+        }
+
+        fn message_bytes_max(&self) -> u64 {
+            1 << 20
+        }
+
+        fn waiting_bytes(&self) -> u64 {
+            0
+        }
+
+        fn load(&self) -> Vec<u8> {
+            Vec::new()
+        }
+
+        fn closed(&self) {
+            self.ended.store(true, Ordering::Release);
+        }
+    }
+
+    #[test]
+    fn a_client_that_does_not_read_ends_its_connection_and_nothing_piles_up() {
+        let frame = |number: u32| {
+            let message = Message::new(20, number.to_le_bytes().to_vec());
+            let frame = Frame::new(&message, false, &message.bytes, (Compression::None, None));
+            Ok(frame.into_flight(None))
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let handler = Arc::new(Answering::default());
+        let watched = Arc::clone(&handler);
+        runtime.block_on(async move {
+            let inbound = futures::stream::iter((0..10 * REPLIES_MAX as u32).map(frame));
+            let mut answers = exchange(inbound, handler);
+            while !watched.ended.load(Ordering::Acquire) {
+                tokio::task::yield_now().await;
+            }
+            let answered = watched.answered.load(Ordering::Relaxed);
+            assert!(answered <= REPLIES_MAX as u64, "{answered}");
+            // What did fit is there, and then the stream ends.
+            let mut read = 0;
+            while answers.next().await.is_some() {
+                read += 1;
+            }
+            assert!((1..=REPLIES_MAX).contains(&read), "{read}");
+        });
+    }
+}

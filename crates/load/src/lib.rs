@@ -47,8 +47,8 @@ pub use options::{
 pub use program::{RowProgram, RowsMade};
 pub use reject_table::{check_reject_table, load_rejects};
 pub use remote::{
-    Change, ColumnChoice, LoadList, PlacementPolicy, RemoteOptions, RemoteReport, abort_load,
-    list_loads, load_remote, table_schema,
+    Address, Change, ColumnChoice, LoadList, PlacementPolicy, RemoteOptions, RemoteReport,
+    abort_load, list_loads, load_remote, table_schema,
 };
 pub use report::{ColumnReport, Distinct, DryRun, FileReport, LoadReport, REJECTS_KEPT_MAX};
 pub use run::{dry_run, load};

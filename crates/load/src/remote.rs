@@ -12,6 +12,7 @@
 //!
 //! Memory: two partitions, the outbox, and what is under way on the connections.
 
+mod address;
 mod choose;
 mod fingerprint;
 mod report;
@@ -31,6 +32,7 @@ use crate::options::{LoadOptions, RejectLimit};
 use crate::pipeline::Stop;
 use crate::wire::{Again, LoadStatus};
 
+pub use address::Address;
 pub use choose::{Change, ColumnChoice};
 pub use report::RemoteReport;
 pub use session::{abort_load, list_loads, table_schema};

@@ -4,22 +4,21 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use coload_format::bytes::{ByteReader, put_varint};
+use coload_format::bytes::put_varint;
 use coload_format::{Column, Error, Physical, Result};
 use coload_link::{Credit, Message, Replies};
 use coload_load::thread_cpu_ns;
 use coload_load::wire::{
-    Block, BlockContent, Finish, LoadDescription, PARTITIONS_MAX, PartitionAccount, SEALED, Seal,
-    Welcome,
+    Block, BlockContent, Finish, LoadDescription, PARTITIONS_MAX, SEALED, Seal, Welcome,
 };
-use coload_store::{
-    ColumnStats, LoadId, LoadJournal, LoadTarget, SegmentEntry, SegmentFile, SegmentSummary,
-    column_stats,
-};
+use coload_store::{LoadId, LoadJournal, LoadTarget, SegmentEntry, SegmentSummary};
 
+use crate::costs::Costs;
+use crate::guard::Guard;
 use crate::lock;
 use crate::options::Keep;
-use crate::partition::{Next, Receiving, verify_block};
+use crate::part::Part;
+use crate::partition::{Next, Receiving, verify_block, verify_plain};
 use crate::pool::{Class, Pool};
 
 /// Most partitions of a load under way; a client has two, and those that wait in its outbox.
@@ -51,42 +50,6 @@ pub struct Active {
     costs: Mutex<Costs>,
 }
 
-/// A partition that is durable.
-#[derive(Debug, Clone)]
-pub struct Part {
-    /// What became of its records.
-    pub account: PartitionAccount,
-    /// Rows and bytes of its segment; no rows, no segment.
-    pub rows: u64,
-    /// Bytes of its segment.
-    pub bytes: u64,
-    /// Its entry, if this process wrote it.
-    entry: Option<SegmentEntry>,
-}
-
-impl Part {
-    /// The part as bytes: rows, bytes, account.
-    pub fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::new();
-        put_varint(&mut out, self.rows);
-        put_varint(&mut out, self.bytes);
-        self.account.put(&mut out);
-        out
-    }
-
-    /// Reads what [`Self::encode`] wrote.
-    ///
-    /// # Errors
-    /// `Corrupt` when it is none.
-    pub fn decode(bytes: &[u8]) -> Result<Self> {
-        let mut reader = ByteReader::new(bytes);
-        let (rows, bytes) = (reader.varint()?, reader.varint()?);
-        let account = PartitionAccount::read(&mut reader)?;
-        reader.finish()?;
-        Ok(Part { account, rows, bytes, entry: None })
-    }
-}
-
 #[derive(Debug, Default)]
 struct State {
     parts: BTreeMap<u32, Part>,
@@ -94,15 +57,6 @@ struct State {
     /// Connections of this attempt.
     replies: Vec<Replies>,
     failed: Option<Error>,
-}
-
-/// What taking columns costs here.
-#[derive(Debug, Default)]
-struct Costs {
-    /// Nanoseconds and rows of plain columns.
-    plain: HashMap<u32, (u64, u64)>,
-    /// Nanoseconds and bytes of placed ones.
-    placed: (u64, u64),
 }
 
 impl Active {
@@ -219,12 +173,7 @@ impl Active {
 
     /// Costs as acknowledgements tell them: of plain columns a row, of placed ones a byte.
     pub fn costs(&self) -> (Vec<(u32, f32)>, f32) {
-        let costs = lock(&self.costs);
-        let mut plain: Vec<(u32, f32)> =
-            costs.plain.iter().map(|(c, (ns, rows))| (*c, *ns as f32 / *rows as f32)).collect();
-        plain.sort_by_key(|(c, _)| *c);
-        let (ns, bytes) = costs.placed;
-        (plain, ns as f32 / bytes.max(1) as f32)
+        lock(&self.costs).told()
     }
 
     /// Takes a block, on a thread of the pool.
@@ -268,11 +217,8 @@ impl Active {
             BlockContent::Plain { values, .. } => Some(values.len() as u64),
             BlockContent::Pages { .. } => None,
         };
-        if self.keep == Keep::Nothing
-            && let BlockContent::Pages { dictionary, symbols, pages } = &block.content
-        {
-            let of = &self.types[column as usize];
-            verify_block(dictionary.as_ref(), symbols, pages.iter().map(|(_, p)| p), of)?;
+        if self.keep == Keep::Nothing {
+            verify_content(&block.content, &self.types[column as usize])?;
         }
         let Some(receiving) = self.receiving(attempt, block.partition)? else { return Ok(()) };
         let next = match self.keep {
@@ -280,15 +226,7 @@ impl Active {
             Keep::Nothing => receiving.count_block()?,
         };
         let spent = thread_cpu_ns() - started;
-        let mut costs = lock(&self.costs);
-        match plain_rows {
-            Some(rows) => {
-                let cost = costs.plain.entry(column).or_default();
-                *cost = (cost.0 + spent, cost.1 + rows);
-            }
-            None => costs.placed = (costs.placed.0 + spent, costs.placed.1 + wire_bytes),
-        }
-        drop(costs);
+        lock(&self.costs).note(column, plain_rows, wire_bytes, spent);
         self.go_on(attempt, &receiving, next, pool)
     }
 
@@ -464,29 +402,22 @@ impl Active {
             for (number, part) in state.parts.iter().filter(|(_, p)| p.rows > 0) {
                 entries.push(match &part.entry {
                     Some(entry) => entry.clone(),
-                    None => self.reopen(journal, *number, part)?,
+                    None => part.reopen(journal, *number)?,
                 });
             }
         }
         Ok((entries, rejects))
     }
+}
 
-    /// The entry of a segment that an earlier process wrote.
-    fn reopen(&self, journal: &LoadJournal, number: u32, part: &Part) -> Result<SegmentEntry> {
-        let file = SegmentFile::open(&journal.existing_segment_path(number))?;
-        let columns = (0..file.column_count())
-            .map(|c| Ok(column_stats(&file.column(c)?.index().pages, file.dictionary(c)?)))
-            .collect::<Result<Vec<ColumnStats>>>()?;
-        if file.rows() != part.rows || file.bytes() != part.bytes {
-            return Err(Error::corrupt(file.path(), "other rows or bytes than its journal says"));
+/// Checks a block that is dropped then.
+fn verify_content(content: &BlockContent, column: &Column) -> Result<()> {
+    match content {
+        BlockContent::Plain { values, .. } => verify_plain(values, column),
+        BlockContent::Pages { dictionary, symbols, pages } => {
+            let pages = pages.iter().map(|(_, page)| page);
+            verify_block(dictionary.as_ref(), symbols, pages, column).map(drop)
         }
-        Ok(SegmentEntry {
-            file: journal.segment_name(number),
-            rows: part.rows,
-            bytes: part.bytes,
-            load: self.id,
-            columns,
-        })
     }
 }
 
@@ -498,25 +429,4 @@ fn sealed(number: u32) -> Message {
 
 fn panicked() -> Error {
     Error::Unavailable("a thread of the server failed; its log has more".into())
-}
-
-/// Runs something unless it is disarmed: when a job panics.
-struct Guard<F: FnMut()>(Option<F>);
-
-impl<F: FnMut()> Guard<F> {
-    fn new(run: F) -> Self {
-        Guard(Some(run))
-    }
-
-    fn disarm(mut self) {
-        self.0 = None;
-    }
-}
-
-impl<F: FnMut()> Drop for Guard<F> {
-    fn drop(&mut self) {
-        if let Some(run) = &mut self.0 {
-            run();
-        }
-    }
 }

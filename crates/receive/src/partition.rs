@@ -399,7 +399,11 @@ fn open_dictionary(page: &Page, column: &Column) -> Result<Dictionary> {
     Ok(dictionary)
 }
 
-fn verify_plain(values: &Plain, column: &Column) -> Result<()> {
+/// Checks plain values.
+///
+/// # Errors
+/// `Corrupt` that says what is wrong.
+pub fn verify_plain(values: &Plain, column: &Column) -> Result<()> {
     if !column.nullable && values.null_count() > 0 {
         return Err(Error::Corrupt(format!("NULL in column {}, which is NOT NULL", column.name)));
     }

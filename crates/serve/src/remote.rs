@@ -1,7 +1,5 @@
 //! A server, seen from a client: statements there, rows here.
 
-mod address;
-
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -24,7 +22,7 @@ use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity
 use crate::flight::read_pem;
 use crate::flight::status::error;
 
-pub use address::Address;
+pub use coload_load::Address;
 
 /// How long a connection may take to be made.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);

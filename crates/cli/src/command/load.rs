@@ -10,6 +10,7 @@ use coload::{
     parse_create_table,
 };
 use coload_format::ddl::column_sql;
+use coload_load::Address;
 use coload_source::expand_inputs;
 
 use crate::args::{
@@ -20,7 +21,6 @@ use crate::given::{check_given, given_dialect};
 use crate::interrupt::cancel_on_signal;
 use crate::output::{Done, Failure, print, say};
 use crate::progress::ProgressBar;
-use crate::remote_args::ServerName;
 use crate::report;
 use rejects::Rejects;
 
@@ -30,9 +30,9 @@ use rejects::Rejects;
 /// `Usage` when flags contradict each other, `Failed` when nothing was loaded.
 pub fn run(args: &LoadArgs) -> Done {
     let request = request(args)?;
-    let server = args.into.to_str().filter(|target| ServerName::is_one(target));
+    let server = args.into.to_str().filter(|target| Address::is_meant(target));
     if let Some(target) = server {
-        let server = ServerName::parse(target).map_err(Failure::Usage)?;
+        let server = target.parse().map_err(Failure::Usage)?;
         if let Some(RejectsTo::Table(table)) = &args.rejects {
             return Err(Failure::Usage(Error::Invalid(format!(
                 "--rejects table:{table}: name a directory in --into, or a file for the rejects"

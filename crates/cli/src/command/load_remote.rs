@@ -3,21 +3,21 @@
 use std::sync::Arc;
 
 use coload::{Error, LoadRequest, plan_with};
-use coload_load::{RemoteReport, load_remote, table_schema};
+use coload_load::{Address, RemoteReport, load_remote, table_schema};
 
 use crate::args::{LoadArgs, ReportForm};
 use crate::command::load;
 use crate::interrupt::cancel_on_signal;
 use crate::output::{Done, Failure, print, say};
 use crate::progress::ProgressBar;
-use crate::remote_args::ServerName;
+use crate::remote_args::remote_options;
 use crate::remote_report;
 
 /// Loads into a server, and prints the report.
 ///
 /// # Errors
 /// `Usage` when flags contradict each other, `Failed` when nothing was loaded.
-pub fn run(args: &LoadArgs, server: &ServerName, mut request: LoadRequest) -> Done {
+pub fn run(args: &LoadArgs, server: &Address, mut request: LoadRequest) -> Done {
     if server.table.is_some() && request.table.is_some() && server.table != request.table {
         return Err(Failure::Usage(Error::Invalid(
             "--table and the table in --into differ: give one".into(),
@@ -38,10 +38,10 @@ pub fn run(args: &LoadArgs, server: &ServerName, mut request: LoadRequest) -> Do
 
 fn load_into(
     args: &LoadArgs,
-    server: &ServerName,
+    server: &Address,
     request: &LoadRequest,
 ) -> Done<Option<RemoteReport>> {
-    let mut remote = server.options()?;
+    let mut remote = remote_options(server)?;
     args.remote.apply(&mut remote);
     let plan = plan_with(request, |table| table_schema(&remote, table))?;
     let Some(mut plan) = plan else { return Ok(None) };

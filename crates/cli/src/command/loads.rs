@@ -2,12 +2,12 @@
 
 use coload::Error;
 use coload_load::wire::{LoadState, LoadStatus};
-use coload_load::{abort_load, list_loads};
+use coload_load::{Address, abort_load, list_loads};
 use coload_store::LoadId;
 
 use crate::args::LoadsArgs;
 use crate::output::{Done, Failure, print};
-use crate::remote_args::ServerName;
+use crate::remote_args::remote_options;
 use crate::report::{Side, align};
 use crate::size::{show_bytes, show_count};
 
@@ -16,7 +16,8 @@ use crate::size::{show_bytes, show_count};
 /// # Errors
 /// `Usage` when the server's name or the id is wrong, `Failed` when the server does not answer.
 pub fn run(args: &LoadsArgs) -> Done {
-    let remote = ServerName::parse(&args.server).map_err(Failure::Usage)?.options()?;
+    let server: Address = args.server.parse().map_err(Failure::Usage)?;
+    let remote = remote_options(&server)?;
     let loads = match &args.abort {
         Some(id) => {
             let id: LoadId = id.parse().map_err(|e: Error| Failure::Usage(e))?;

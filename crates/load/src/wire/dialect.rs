@@ -1,5 +1,7 @@
 //! How the text is written, as bytes: the server parses in `pipe` and `seq`, and loads that read the
 //! same text differently are different.
+//!
+//! The fields are listed once, in [`pass_dialect`], which both a writer and a reader go through.
 
 use coload_format::bytes::{ByteReader, put_bytes, put_varint};
 use coload_format::{Error, Result};
@@ -8,13 +10,96 @@ use coload_source::{
     LongDelimiter, Policies, Quotes, Ragged, Said, TextEncoding, Trailing,
 };
 
-use super::read_text;
-
 /// Flag beside that of a trailing delimiter: where fields stand comes last.
 const FIXED: u8 = 2;
+/// Most texts that mean NULL.
+const NULLS_MAX: u64 = 4096;
 
-/// Appends a dialect. Every field is named, so that a new one is not forgotten.
+/// Appends a dialect.
 pub(super) fn put_dialect(out: &mut Vec<u8>, dialect: &Dialect) {
+    // What is written is what is there, which fits.
+    let _ = pass_dialect(&mut Writer(out), &mut dialect.clone());
+}
+
+/// Reads what [`put_dialect`] wrote, and checks it.
+pub(super) fn read_dialect(reader: &mut ByteReader<'_>) -> Result<Dialect> {
+    let mut dialect = Dialect::default();
+    pass_dialect(&mut Reader(reader), &mut dialect)?;
+    dialect.check()?;
+    Ok(dialect)
+}
+
+/// Takes or gives values, one after the other.
+trait Passage {
+    fn byte(&mut self, value: &mut u8) -> Result<()>;
+    fn number(&mut self, value: &mut u64) -> Result<()>;
+    fn bytes(&mut self, value: &mut Vec<u8>) -> Result<()>;
+
+    fn choice<T: Copy + PartialEq>(&mut self, value: &mut T, all: &[T]) -> Result<()> {
+        let mut number = all.iter().position(|v| v == value).unwrap_or(0) as u8;
+        self.byte(&mut number)?;
+        let found = all.get(usize::from(number));
+        *value = *found.ok_or_else(|| Error::Corrupt(format!("choice {number} of a dialect")))?;
+        Ok(())
+    }
+
+    fn optional_byte(&mut self, value: &mut Option<u8>) -> Result<()> {
+        let (mut is, mut byte) = (u8::from(value.is_some()), value.unwrap_or(0));
+        self.byte(&mut is)?;
+        self.byte(&mut byte)?;
+        *value = (is != 0).then_some(byte);
+        Ok(())
+    }
+
+    fn text(&mut self, value: &mut String) -> Result<()> {
+        let mut bytes = std::mem::take(value).into_bytes();
+        self.bytes(&mut bytes)?;
+        *value = String::from_utf8(bytes)
+            .map_err(|_| Error::Corrupt("a text that is not UTF-8".into()))?;
+        Ok(())
+    }
+}
+
+struct Writer<'a>(&'a mut Vec<u8>);
+
+impl Passage for Writer<'_> {
+    fn byte(&mut self, value: &mut u8) -> Result<()> {
+        self.0.push(*value);
+        Ok(())
+    }
+
+    fn number(&mut self, value: &mut u64) -> Result<()> {
+        put_varint(self.0, *value);
+        Ok(())
+    }
+
+    fn bytes(&mut self, value: &mut Vec<u8>) -> Result<()> {
+        put_bytes(self.0, value);
+        Ok(())
+    }
+}
+
+struct Reader<'a, 'b>(&'a mut ByteReader<'b>);
+
+impl Passage for Reader<'_, '_> {
+    fn byte(&mut self, value: &mut u8) -> Result<()> {
+        *value = self.0.u8()?;
+        Ok(())
+    }
+
+    fn number(&mut self, value: &mut u64) -> Result<()> {
+        *value = self.0.varint()?;
+        Ok(())
+    }
+
+    fn bytes(&mut self, value: &mut Vec<u8>) -> Result<()> {
+        *value = self.0.bytes()?.to_vec();
+        Ok(())
+    }
+}
+
+/// Every field is named, so that a new one is not forgotten.
+fn pass_dialect(passage: &mut impl Passage, dialect: &mut Dialect) -> Result<()> {
     let Dialect {
         delimiter,
         long_delimiter,
@@ -33,101 +118,111 @@ pub(super) fn put_dialect(out: &mut Vec<u8>, dialect: &Dialect) {
         encoding: TextEncoding { encoding, said },
         formats: Formats { decimal, thousands, date },
     } = dialect;
-    out.push(*delimiter);
-    put_bytes(out, long_delimiter.as_ref().map_or(&[][..], LongDelimiter::bytes));
+    passage.byte(delimiter)?;
+    pass_long_delimiter(passage, long_delimiter)?;
     for byte in [quote, escape, comment] {
-        out.extend([u8::from(byte.is_some()), byte.unwrap_or(0)]);
+        passage.optional_byte(byte)?;
     }
-    out.push(u8::from(*header == Header::Present));
+    passage.choice(header, &[Header::Absent, Header::Present])?;
     let is_fixed = if fixed.is_some() { FIXED } else { 0 };
-    out.push(u8::from(*trailing == Trailing::Delimiter) | is_fixed);
-    out.push(u8::from(*line_end == LineEnd::Any));
-    out.push(match ragged {
-        Ragged::Reject => 0,
-        Ragged::Pad => 1,
-        Ragged::Truncate => 2,
-    });
-    out.push(u8::from(*quotes == Quotes::Lenient));
-    out.push(u8::from(*invalid_bytes == InvalidBytes::Replace));
-    for number in [*skip, *header_rows, *footer, nulls.len() as u64] {
-        put_varint(out, number);
+    let mut flags = u8::from(*trailing == Trailing::Delimiter) | is_fixed;
+    passage.byte(&mut flags)?;
+    *trailing = if flags & !FIXED == 0 { Trailing::Newline } else { Trailing::Delimiter };
+    passage.choice(line_end, &[LineEnd::Newline, LineEnd::Any])?;
+    passage.choice(ragged, &[Ragged::Reject, Ragged::Pad, Ragged::Truncate])?;
+    passage.choice(quotes, &[Quotes::Strict, Quotes::Lenient])?;
+    passage.choice(invalid_bytes, &[InvalidBytes::Reject, InvalidBytes::Replace])?;
+    for number in [skip, header_rows, footer] {
+        passage.number(number)?;
     }
-    for null in nulls {
-        put_bytes(out, null);
-    }
-    put_bytes(out, encoding.to_string().as_bytes());
-    out.push(u8::from(*said == Said::User));
-    out.extend([*decimal, u8::from(thousands.is_some()), thousands.unwrap_or(0)]);
-    put_bytes(out, date.as_ref().map_or("", DateFormat::text).as_bytes());
-    if let Some(fixed) = fixed {
-        put_bytes(out, fixed.to_string().as_bytes());
-    }
-}
-
-/// Reads what [`put_dialect`] wrote, and checks it.
-pub(super) fn read_dialect(reader: &mut ByteReader<'_>) -> Result<Dialect> {
-    let delimiter = reader.u8()?;
-    let long = reader.bytes()?;
-    let long_delimiter = LongDelimiter::new(long);
-    if long_delimiter.is_none() && !long.is_empty() {
-        return Err(Error::Corrupt(format!("a delimiter of {} bytes", long.len())));
-    }
-    let mut byte = || -> Result<Option<u8>> {
-        let [is, byte] = reader.array()?;
-        Ok((is != 0).then_some(byte))
-    };
-    let (quote, escape, comment) = (byte()?, byte()?, byte()?);
-    let header = if reader.u8()? == 0 { Header::Absent } else { Header::Present };
-    let flags = reader.u8()?;
-    let trailing = match flags & !FIXED {
-        0 => Trailing::Newline,
-        _ => Trailing::Delimiter,
-    };
-    let line_end = if reader.u8()? == 0 { LineEnd::Newline } else { LineEnd::Any };
-    let ragged = match reader.u8()? {
-        0 => Ragged::Reject,
-        1 => Ragged::Pad,
-        2 => Ragged::Truncate,
-        other => return Err(Error::Corrupt(format!("policy {other} for ragged records"))),
-    };
-    let quotes = if reader.u8()? == 0 { Quotes::Strict } else { Quotes::Lenient };
-    let invalid_bytes =
-        if reader.u8()? == 0 { InvalidBytes::Reject } else { InvalidBytes::Replace };
-    let (skip, header_rows, footer) = (reader.varint()?, reader.varint()?, reader.varint()?);
-    let count = reader.count(1)?;
-    let nulls = (0..count).map(|_| reader.bytes().map(<[u8]>::to_vec)).collect::<Result<_>>()?;
-    let label = read_text(reader)?;
-    let said = if reader.u8()? == 0 { Said::Nobody } else { Said::User };
-    let encoding = TextEncoding { encoding: Encoding::from_label(&label)?, said };
-    let decimal = reader.u8()?;
-    let [grouped, thousands] = reader.array()?;
-    let thousands = (grouped != 0).then_some(thousands);
-    let date = match read_text(reader)?.as_str() {
+    pass_nulls(passage, nulls)?;
+    let mut label = encoding.to_string();
+    passage.text(&mut label)?;
+    *encoding = Encoding::from_label(&label)?;
+    passage.choice(said, &[Said::Nobody, Said::User])?;
+    passage.byte(decimal)?;
+    passage.optional_byte(thousands)?;
+    let mut format = date.as_ref().map_or("", DateFormat::text).to_owned();
+    passage.text(&mut format)?;
+    *date = match format.as_str() {
         "" => None,
         text => Some(DateFormat::parse(text).map_err(Error::Corrupt)?),
     };
-    let fixed = match flags & FIXED {
-        0 => None,
-        _ => Some(FixedWidths::parse(&read_text(reader)?)?),
-    };
-    let dialect = Dialect {
-        fixed,
-        formats: Formats { decimal, thousands, date },
-        delimiter,
-        long_delimiter,
-        quote,
-        escape,
-        header,
-        nulls,
-        skip,
-        comment,
-        trailing,
-        line_end,
-        header_rows,
-        footer,
-        policies: Policies { ragged, quotes, invalid_bytes },
-        encoding,
-    };
-    dialect.check()?;
-    Ok(dialect)
+    if flags & FIXED != 0 {
+        let mut widths = fixed.as_ref().map_or_else(String::new, FixedWidths::to_string);
+        passage.text(&mut widths)?;
+        *fixed = Some(FixedWidths::parse(&widths)?);
+    }
+    Ok(())
+}
+
+fn pass_long_delimiter(
+    passage: &mut impl Passage,
+    delimiter: &mut Option<LongDelimiter>,
+) -> Result<()> {
+    let mut bytes = delimiter.as_ref().map_or(&[][..], LongDelimiter::bytes).to_vec();
+    passage.bytes(&mut bytes)?;
+    *delimiter = LongDelimiter::new(&bytes);
+    if delimiter.is_none() && !bytes.is_empty() {
+        return Err(Error::Corrupt(format!("a delimiter of {} bytes", bytes.len())));
+    }
+    Ok(())
+}
+
+fn pass_nulls(passage: &mut impl Passage, nulls: &mut Vec<Vec<u8>>) -> Result<()> {
+    let mut count = nulls.len() as u64;
+    passage.number(&mut count)?;
+    if count > NULLS_MAX {
+        return Err(Error::Corrupt(format!("{count} texts for NULL")));
+    }
+    let mut there = std::mem::take(nulls).into_iter();
+    for _ in 0..count {
+        let mut null = there.next().unwrap_or_default();
+        passage.bytes(&mut null)?;
+        nulls.push(null);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_dialect_comes_back_and_a_cut_one_is_refused() {
+        let dialect = Dialect {
+            delimiter: b';',
+            long_delimiter: None,
+            quote: Some(b'\''),
+            escape: None,
+            header: Header::Present,
+            nulls: vec![b"NULL".to_vec(), Vec::new()],
+            skip: 3,
+            line_end: LineEnd::Any,
+            header_rows: 2,
+            footer: 1,
+            policies: Policies {
+                ragged: Ragged::Truncate,
+                quotes: Quotes::Lenient,
+                invalid_bytes: InvalidBytes::Replace,
+            },
+            formats: Formats {
+                decimal: b',',
+                thousands: Some(b'.'),
+                date: Some(DateFormat::parse("%d.%m.%Y").unwrap()),
+            },
+            ..Dialect::default()
+        };
+        let fixed = FixedWidths::parse("3,5,2").unwrap();
+        let fixed = Dialect { fixed: Some(fixed), quote: None, ..Dialect::default() };
+        for dialect in [dialect, fixed] {
+            let mut bytes = Vec::new();
+            put_dialect(&mut bytes, &dialect);
+            assert_eq!(read_dialect(&mut ByteReader::new(&bytes)).unwrap(), dialect);
+            for cut in 0..bytes.len() {
+                assert!(read_dialect(&mut ByteReader::new(&bytes[..cut])).is_err(), "{cut}");
+            }
+        }
+    }
 }

@@ -14,6 +14,7 @@
 //! Deliberately not here: transactions (each statement is one), Substrait plans.
 
 mod answer;
+mod calls;
 mod connections;
 mod inbound;
 mod ingest;

@@ -1,71 +1,50 @@
-//! The calls of Flight SQL. Each finds out who calls before it does anything.
+//! What the calls of Flight SQL share: who calls, and how statements are planned, run and told of.
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Instant;
 
+use arrow_flight::FlightData;
 use arrow_flight::error::FlightError;
-use arrow_flight::sql::server::{DoPutError, FlightSqlService, PeekableFlightDataStream};
-use arrow_flight::sql::{
-    ActionClosePreparedStatementRequest, ActionCreatePreparedStatementRequest,
-    ActionCreatePreparedStatementResult, CommandGetCatalogs, CommandGetDbSchemas,
-    CommandGetExportedKeys, CommandGetImportedKeys, CommandGetPrimaryKeys, CommandGetSqlInfo,
-    CommandGetTableTypes, CommandGetTables, CommandGetXdbcTypeInfo, CommandPreparedStatementQuery,
-    CommandPreparedStatementUpdate, CommandStatementIngest, CommandStatementQuery,
-    CommandStatementUpdate, DoPutPreparedStatementResult, ProstMessageExt, SqlInfo,
-    TicketStatementQuery,
-};
-use arrow_flight::{
-    Action, FlightData, FlightDescriptor, FlightEndpoint, FlightInfo, HandshakeRequest,
-    HandshakeResponse, PutResult, Ticket,
-};
 use bytes::Bytes;
 use coload_format::{Error, Result};
-use coload_link::LOAD_COMMAND;
-use coload_receive::{Loads, Need};
+use coload_receive::Loads;
 use datafusion::arrow::array::AsArray;
-use datafusion::arrow::datatypes::{Schema as ArrowSchema, SchemaRef, UInt64Type};
+use datafusion::arrow::datatypes::UInt64Type;
 use datafusion::arrow::record_batch::RecordBatch;
 use futures::stream::BoxStream;
-use futures::{Stream, StreamExt};
-use prost::Message;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tonic::metadata::MetadataMap;
-use tonic::{Request, Response, Status, Streaming};
+use tonic::{Response, Status};
 
 use super::answer::{self, Running};
-use super::inbound::Inbound;
-use super::ingest::ingest;
-use super::metadata;
 use super::metrics::Metrics;
-use super::prepared::{Bound, PreparedStatements, schema_bytes};
+use super::prepared::{Bound, PreparedStatements};
 use super::status::status;
 use super::tickets::{self, Plans};
 use super::users::Users;
-use super::wire_types::wire_schema;
 use crate::database::Database;
-use crate::rights::{Rights, Role};
+use crate::rights::Rights;
 use crate::statement::bind::insert_rows;
 use crate::statement::{Parameters, Planned};
 
-type Served<T> = std::result::Result<T, Status>;
-type Rows = BoxStream<'static, Served<FlightData>>;
+pub(super) type Served<T> = std::result::Result<T, Status>;
+pub(super) type Rows = BoxStream<'static, Served<FlightData>>;
 
 /// Flight SQL on a database. Clones share everything.
 #[derive(Debug, Clone)]
 pub(crate) struct Service {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
 }
 
 #[derive(Debug)]
-struct Shared {
-    database: Database,
-    users: Users,
-    metrics: Arc<Metrics>,
-    plans: Plans,
-    prepared: PreparedStatements,
-    statements: Arc<Semaphore>,
-    loads: Loads,
+pub(super) struct Shared {
+    pub(super) database: Database,
+    pub(super) users: Users,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) plans: Plans,
+    pub(super) prepared: PreparedStatements,
+    pub(super) statements: Arc<Semaphore>,
+    pub(super) loads: Loads,
 }
 
 impl Service {
@@ -96,7 +75,7 @@ impl Service {
         self.shared.metrics.prepared.set(self.shared.prepared.len() as i64);
     }
 
-    async fn caller(&self, headers: &MetadataMap) -> Served<Rights> {
+    pub(super) async fn caller(&self, headers: &MetadataMap) -> Served<Rights> {
         let caller = self.shared.users.caller(headers).await;
         if caller.is_err() {
             self.shared.metrics.calls_refused.inc();
@@ -105,13 +84,18 @@ impl Service {
     }
 
     /// Waits until a statement may run.
-    async fn permit(&self) -> Served<OwnedSemaphorePermit> {
+    pub(super) async fn permit(&self) -> Served<OwnedSemaphorePermit> {
         let permits = Arc::clone(&self.shared.statements);
         permits.acquire_owned().await.map_err(|_| Status::unavailable("the server stops"))
     }
 
     /// Plans on the database's threads.
-    async fn plan(&self, rights: &Rights, text: &str, values: Parameters) -> Served<Planned> {
+    pub(super) async fn plan(
+        &self,
+        rights: &Rights,
+        text: &str,
+        values: Parameters,
+    ) -> Served<Planned> {
         let (database, rights, text) =
             (self.shared.database.clone(), rights.clone(), text.to_owned());
         let (user, statement) = (rights.user().to_owned(), text.clone());
@@ -124,7 +108,12 @@ impl Service {
     }
 
     /// Runs a statement whose rows the client reads.
-    async fn run(&self, rights: &Rights, text: String, planned: Planned) -> Served<Response<Rows>> {
+    pub(super) async fn run(
+        &self,
+        rights: &Rights,
+        text: String,
+        planned: Planned,
+    ) -> Served<Response<Rows>> {
         let permit = self.permit().await?;
         let user = rights.user().to_owned();
         let running = Running { planned, text, user, permit };
@@ -132,7 +121,12 @@ impl Service {
     }
 
     /// Runs a statement to its end and tells how many rows it wrote, or -1 when it read.
-    async fn update(&self, rights: &Rights, text: &str, planned: Planned) -> Served<i64> {
+    pub(super) async fn update(
+        &self,
+        rights: &Rights,
+        text: &str,
+        planned: Planned,
+    ) -> Served<i64> {
         let counts = planned.counts_rows();
         let writes = planned.writes();
         let work = |database: Database| async move {
@@ -156,14 +150,19 @@ impl Service {
     }
 
     /// Runs a statement that writes and makes the ticket that tells what it wrote.
-    async fn write_now(&self, rights: &Rights, text: &str, planned: Planned) -> Served<Bytes> {
+    pub(super) async fn write_now(
+        &self,
+        rights: &Rights,
+        text: &str,
+        planned: Planned,
+    ) -> Served<Bytes> {
         let counts = planned.counts_rows();
         let rows = self.update(rights, text, planned).await?;
         Ok(tickets::written(counts.then(|| rows.unsigned_abs())))
     }
 
     /// Runs an INSERT for each row bound to it.
-    async fn insert_bound(&self, rights: &Rights, bound: &Bound) -> Result<u64> {
+    pub(super) async fn insert_bound(&self, rights: &Rights, bound: &Bound) -> Result<u64> {
         let (rights, bound) = (rights.clone(), bound.clone());
         let database = self.shared.database.clone();
         let insert =
@@ -172,7 +171,7 @@ impl Service {
     }
 
     /// Counts and logs what writes.
-    async fn write(
+    pub(super) async fn write(
         &self,
         rights: &Rights,
         what: &str,
@@ -199,7 +198,7 @@ impl Service {
         }
     }
 
-    fn catalog_rows(&self, batch: Result<RecordBatch>) -> Served<Response<Rows>> {
+    pub(super) fn catalog_rows(&self, batch: Result<RecordBatch>) -> Served<Response<Rows>> {
         let batch = batch.map_err(status)?;
         let rows = futures::stream::iter([Ok::<_, FlightError>(batch.clone())]);
         Ok(Response::new(answer::encode(batch.schema(), rows)))
@@ -212,448 +211,4 @@ fn joined(error: tokio::task::JoinError) -> Error {
 
 fn broken(error: tokio::task::JoinError) -> Status {
     status(joined(error))
-}
-
-/// Where the rows of a command are to be had: here, with the command as ticket.
-fn info(
-    command: &impl ProstMessageExt,
-    schema: &ArrowSchema,
-    descriptor: FlightDescriptor,
-) -> Served<Response<FlightInfo>> {
-    let ticket = Ticket::new(command.as_any().encode_to_vec());
-    let info = FlightInfo::new()
-        .try_with_schema(schema)
-        .map_err(|e| status(metadata::broken(&e)))?
-        .with_endpoint(FlightEndpoint::new().with_ticket(ticket))
-        .with_descriptor(descriptor)
-        .with_ordered(true);
-    Ok(Response::new(info))
-}
-
-fn built<T>(made: &std::result::Result<T, FlightError>) -> Served<&T> {
-    made.as_ref().map_err(|e| status(metadata::broken(e)))
-}
-
-#[tonic::async_trait]
-impl FlightSqlService for Service {
-    type FlightService = Service;
-
-    async fn do_handshake(
-        &self,
-        request: Request<Streaming<HandshakeRequest>>,
-    ) -> Served<Response<Pin<Box<dyn Stream<Item = Served<HandshakeResponse>> + Send>>>> {
-        let header = request.metadata().get("authorization").and_then(|h| h.to_str().ok());
-        let token = self.shared.users.log_in(header).await.inspect_err(|_| {
-            self.shared.metrics.calls_refused.inc();
-        })?;
-        let answer = HandshakeResponse { protocol_version: 0, payload: token.clone().into() };
-        let rows: Pin<Box<dyn Stream<Item = _> + Send>> =
-            Box::pin(futures::stream::iter([Ok(answer)]));
-        let mut response = Response::new(rows);
-        let header = format!("Bearer {token}").parse();
-        let header = header.map_err(|_| Status::internal("a token that is no header"))?;
-        response.metadata_mut().insert("authorization", header);
-        Ok(response)
-    }
-
-    async fn get_flight_info_statement(
-        &self,
-        query: CommandStatementQuery,
-        request: Request<FlightDescriptor>,
-    ) -> Served<Response<FlightInfo>> {
-        let rights = self.caller(request.metadata()).await?;
-        let planned = self.plan(&rights, &query.query, Parameters::default()).await?;
-        let schema = wire_schema(planned.schema());
-        let handle = match planned.writes() {
-            true => self.write_now(&rights, &query.query, planned).await?,
-            false => self.shared.plans.put(&rights, &query.query, planned).map_err(status)?,
-        };
-        info(&TicketStatementQuery { statement_handle: handle }, &schema, request.into_inner())
-    }
-
-    async fn do_get_statement(
-        &self,
-        ticket: TicketStatementQuery,
-        request: Request<Ticket>,
-    ) -> Served<Response<Rows>> {
-        let rights = self.caller(request.metadata()).await?;
-        match self.shared.plans.take(&rights, &ticket.statement_handle).map_err(status)? {
-            tickets::Ticket::Query(Some(planned), text) => self.run(&rights, text, *planned).await,
-            tickets::Ticket::Query(None, text) => {
-                let planned = self.plan(&rights, &text, Parameters::default()).await?;
-                if planned.writes() {
-                    return Err(Status::invalid_argument("not a ticket of a query"));
-                }
-                self.run(&rights, text, planned).await
-            }
-            tickets::Ticket::Written(Some(rows)) => {
-                self.catalog_rows(crate::statement::count_batch(rows))
-            }
-            tickets::Ticket::Written(None) => {
-                let none = RecordBatch::new_empty(Arc::new(ArrowSchema::empty()));
-                self.catalog_rows(Ok(none))
-            }
-        }
-    }
-
-    async fn do_put_error_callback(
-        &self,
-        _: Request<PeekableFlightDataStream>,
-        error: DoPutError,
-    ) -> Served<Response<BoxStream<'static, Served<PutResult>>>> {
-        Err(Status::invalid_argument(match error {
-            DoPutError::MissingCommand => {
-                "the client sent nothing: some drivers do so for an ingest without rows"
-            }
-            DoPutError::MissingFlightDescriptor => {
-                "the client did not say what to do with its rows"
-            }
-        }))
-    }
-
-    async fn do_put_statement_update(
-        &self,
-        command: CommandStatementUpdate,
-        request: Request<PeekableFlightDataStream>,
-    ) -> Served<i64> {
-        let rights = self.caller(request.metadata()).await?;
-        let planned = self.plan(&rights, &command.query, Parameters::default()).await?;
-        self.update(&rights, &command.query, planned).await
-    }
-
-    async fn do_put_statement_ingest(
-        &self,
-        command: CommandStatementIngest,
-        request: Request<PeekableFlightDataStream>,
-    ) -> Served<i64> {
-        let rights = self.caller(request.metadata()).await?;
-        let work = async {
-            let inbound = Inbound::open(request.into_inner()).await?;
-            ingest(&self.shared.database, &rights, &command, inbound).await
-        };
-        self.write(&rights, &format!("ingest into {}", command.table), work).await
-    }
-
-    async fn do_action_create_prepared_statement(
-        &self,
-        query: ActionCreatePreparedStatementRequest,
-        request: Request<Action>,
-    ) -> Served<ActionCreatePreparedStatementResult> {
-        let rights = self.caller(request.metadata()).await?;
-        if query.transaction_id.is_some() {
-            return Err(Status::invalid_argument("transactions are not supported"));
-        }
-        let planned = self.plan(&rights, &query.query, Parameters::default()).await?;
-        let handle = self.shared.prepared.put(&rights, &query.query).map_err(status)?;
-        // Drivers take a statement without columns for one that writes.
-        let dataset = match planned.writes() {
-            true => Arc::new(ArrowSchema::empty()),
-            false => wire_schema(planned.schema()),
-        };
-        let parameters = wire_schema(planned.parameters());
-        Ok(ActionCreatePreparedStatementResult {
-            prepared_statement_handle: handle.to_vec().into(),
-            dataset_schema: schema_bytes(&dataset).map_err(status)?,
-            parameter_schema: schema_bytes(&parameters).map_err(status)?,
-        })
-    }
-
-    async fn do_action_close_prepared_statement(
-        &self,
-        query: ActionClosePreparedStatementRequest,
-        request: Request<Action>,
-    ) -> Served<()> {
-        let rights = self.caller(request.metadata()).await?;
-        self.shared.prepared.close(&rights, &query.prepared_statement_handle);
-        Ok(())
-    }
-
-    async fn do_put_prepared_statement_query(
-        &self,
-        query: CommandPreparedStatementQuery,
-        request: Request<PeekableFlightDataStream>,
-    ) -> Served<DoPutPreparedStatementResult> {
-        let rights = self.caller(request.metadata()).await?;
-        let inbound = Inbound::open(request.into_inner()).await.map_err(status)?;
-        let handle = query.prepared_statement_handle;
-        self.shared.prepared.bind(&rights, &handle, inbound).await.map_err(status)?;
-        Ok(DoPutPreparedStatementResult { prepared_statement_handle: Some(handle) })
-    }
-
-    async fn get_flight_info_prepared_statement(
-        &self,
-        query: CommandPreparedStatementQuery,
-        request: Request<FlightDescriptor>,
-    ) -> Served<Response<FlightInfo>> {
-        let rights = self.caller(request.metadata()).await?;
-        let handle = &query.prepared_statement_handle;
-        let bound = self.shared.prepared.get(&rights, handle).map_err(status)?;
-        // Several rows are for an INSERT, whose columns do not depend on them.
-        let several = bound.rows() > 1;
-        let values = if several { Ok(Parameters::default()) } else { bound.parameters() };
-        let planned = self.plan(&rights, &bound.text, values.map_err(status)?).await?;
-        let schema = wire_schema(planned.schema());
-        if !planned.writes() {
-            bound.parameters().map_err(status)?;
-            return info(&query, &schema, request.into_inner());
-        }
-        let handle = if several {
-            let work = self.insert_bound(&rights, &bound);
-            let rows = self.write(&rights, &bound.text, work).await?;
-            tickets::written(Some(rows.unsigned_abs()))
-        } else {
-            self.write_now(&rights, &bound.text, planned).await?
-        };
-        info(&TicketStatementQuery { statement_handle: handle }, &schema, request.into_inner())
-    }
-
-    async fn do_get_prepared_statement(
-        &self,
-        query: CommandPreparedStatementQuery,
-        request: Request<Ticket>,
-    ) -> Served<Response<Rows>> {
-        let rights = self.caller(request.metadata()).await?;
-        let handle = &query.prepared_statement_handle;
-        let bound = self.shared.prepared.get(&rights, handle).map_err(status)?;
-        let values = bound.parameters().map_err(status)?;
-        let planned = self.plan(&rights, &bound.text, values).await?;
-        if planned.writes() {
-            return Err(Status::invalid_argument("not a ticket of a query"));
-        }
-        self.run(&rights, bound.text.to_string(), planned).await
-    }
-
-    async fn do_put_prepared_statement_update(
-        &self,
-        command: CommandPreparedStatementUpdate,
-        request: Request<PeekableFlightDataStream>,
-    ) -> Served<i64> {
-        let rights = self.caller(request.metadata()).await?;
-        let handle = command.prepared_statement_handle;
-        let bound = self.shared.prepared.get(&rights, &handle).map_err(status)?;
-        let planned = self.plan(&rights, &bound.text, Parameters::default()).await?;
-        if planned.parameters().fields().is_empty() {
-            return self.update(&rights, &bound.text, planned).await;
-        }
-        let text = Arc::clone(&bound.text);
-        let work = async {
-            // JDBC sends the values with the command, others have bound them before.
-            let inbound = Inbound::open(request.into_inner()).await;
-            let (caller, bound) = (rights.clone(), bound.clone());
-            match inbound {
-                Ok(inbound) if !inbound.schema().fields().is_empty() => {
-                    inbound
-                        .feed(&self.shared.database, |database, rows| async move {
-                            insert_rows(&database, &caller, &bound.text, rows).await
-                        })
-                        .await
-                }
-                _ if bound.rows() == 0 => {
-                    Err(Error::Invalid("the statement has parameters, and none has a value".into()))
-                }
-                _ => self.insert_bound(&rights, &bound).await,
-            }
-        };
-        self.write(&rights, &text, work).await
-    }
-
-    async fn get_flight_info_catalogs(
-        &self,
-        query: CommandGetCatalogs,
-        request: Request<FlightDescriptor>,
-    ) -> Served<Response<FlightInfo>> {
-        self.caller(request.metadata()).await?;
-        info(&query, &query.into_builder().schema(), request.into_inner())
-    }
-
-    async fn do_get_catalogs(
-        &self,
-        query: CommandGetCatalogs,
-        request: Request<Ticket>,
-    ) -> Served<Response<Rows>> {
-        self.caller(request.metadata()).await?;
-        self.catalog_rows(metadata::catalogs(query))
-    }
-
-    async fn get_flight_info_schemas(
-        &self,
-        query: CommandGetDbSchemas,
-        request: Request<FlightDescriptor>,
-    ) -> Served<Response<FlightInfo>> {
-        self.caller(request.metadata()).await?;
-        info(&query, &query.clone().into_builder().schema(), request.into_inner())
-    }
-
-    async fn do_get_schemas(
-        &self,
-        query: CommandGetDbSchemas,
-        request: Request<Ticket>,
-    ) -> Served<Response<Rows>> {
-        self.caller(request.metadata()).await?;
-        self.catalog_rows(metadata::schemas(query))
-    }
-
-    async fn get_flight_info_tables(
-        &self,
-        query: CommandGetTables,
-        request: Request<FlightDescriptor>,
-    ) -> Served<Response<FlightInfo>> {
-        self.caller(request.metadata()).await?;
-        info(&query, &query.clone().into_builder().schema(), request.into_inner())
-    }
-
-    async fn do_get_tables(
-        &self,
-        query: CommandGetTables,
-        request: Request<Ticket>,
-    ) -> Served<Response<Rows>> {
-        let rights = self.caller(request.metadata()).await?;
-        let snapshot = self.shared.database.store().snapshot().map_err(status)?;
-        self.catalog_rows(metadata::tables(query, &snapshot, &rights))
-    }
-
-    async fn get_flight_info_table_types(
-        &self,
-        query: CommandGetTableTypes,
-        request: Request<FlightDescriptor>,
-    ) -> Served<Response<FlightInfo>> {
-        self.caller(request.metadata()).await?;
-        info(&query, &query.into_builder().schema(), request.into_inner())
-    }
-
-    async fn do_get_table_types(
-        &self,
-        query: CommandGetTableTypes,
-        request: Request<Ticket>,
-    ) -> Served<Response<Rows>> {
-        self.caller(request.metadata()).await?;
-        let mut builder = query.into_builder();
-        builder.append(metadata::TABLE_TYPE);
-        self.catalog_rows(builder.build().map_err(|e| metadata::broken(&e)))
-    }
-
-    async fn get_flight_info_sql_info(
-        &self,
-        query: CommandGetSqlInfo,
-        request: Request<FlightDescriptor>,
-    ) -> Served<Response<FlightInfo>> {
-        self.caller(request.metadata()).await?;
-        let schema: SchemaRef = built(&metadata::SQL_INFO)?.schema();
-        info(&query, &schema, request.into_inner())
-    }
-
-    async fn do_get_sql_info(
-        &self,
-        query: CommandGetSqlInfo,
-        request: Request<Ticket>,
-    ) -> Served<Response<Rows>> {
-        self.caller(request.metadata()).await?;
-        let rows = query.into_builder(built(&metadata::SQL_INFO)?).build();
-        self.catalog_rows(rows.map_err(|e| metadata::broken(&e)))
-    }
-
-    async fn get_flight_info_xdbc_type_info(
-        &self,
-        query: CommandGetXdbcTypeInfo,
-        request: Request<FlightDescriptor>,
-    ) -> Served<Response<FlightInfo>> {
-        self.caller(request.metadata()).await?;
-        let schema = built(&metadata::TYPE_INFO)?.schema();
-        info(&query, &schema, request.into_inner())
-    }
-
-    async fn do_get_xdbc_type_info(
-        &self,
-        query: CommandGetXdbcTypeInfo,
-        request: Request<Ticket>,
-    ) -> Served<Response<Rows>> {
-        self.caller(request.metadata()).await?;
-        let rows = query.into_builder(built(&metadata::TYPE_INFO)?).build();
-        self.catalog_rows(rows.map_err(|e| metadata::broken(&e)))
-    }
-
-    async fn get_flight_info_primary_keys(
-        &self,
-        query: CommandGetPrimaryKeys,
-        request: Request<FlightDescriptor>,
-    ) -> Served<Response<FlightInfo>> {
-        self.caller(request.metadata()).await?;
-        info(&query, &metadata::PRIMARY_KEYS, request.into_inner())
-    }
-
-    async fn do_get_primary_keys(
-        &self,
-        _: CommandGetPrimaryKeys,
-        request: Request<Ticket>,
-    ) -> Served<Response<Rows>> {
-        self.caller(request.metadata()).await?;
-        self.catalog_rows(Ok(RecordBatch::new_empty(Arc::clone(&metadata::PRIMARY_KEYS))))
-    }
-
-    async fn get_flight_info_exported_keys(
-        &self,
-        query: CommandGetExportedKeys,
-        request: Request<FlightDescriptor>,
-    ) -> Served<Response<FlightInfo>> {
-        self.caller(request.metadata()).await?;
-        info(&query, &metadata::FOREIGN_KEYS, request.into_inner())
-    }
-
-    async fn do_get_exported_keys(
-        &self,
-        _: CommandGetExportedKeys,
-        request: Request<Ticket>,
-    ) -> Served<Response<Rows>> {
-        self.caller(request.metadata()).await?;
-        self.catalog_rows(Ok(RecordBatch::new_empty(Arc::clone(&metadata::FOREIGN_KEYS))))
-    }
-
-    async fn get_flight_info_imported_keys(
-        &self,
-        query: CommandGetImportedKeys,
-        request: Request<FlightDescriptor>,
-    ) -> Served<Response<FlightInfo>> {
-        self.caller(request.metadata()).await?;
-        info(&query, &metadata::FOREIGN_KEYS, request.into_inner())
-    }
-
-    async fn do_get_imported_keys(
-        &self,
-        _: CommandGetImportedKeys,
-        request: Request<Ticket>,
-    ) -> Served<Response<Rows>> {
-        self.caller(request.metadata()).await?;
-        self.catalog_rows(Ok(RecordBatch::new_empty(Arc::clone(&metadata::FOREIGN_KEYS))))
-    }
-
-    /// Loads of our own client; Flight SQL has no exchange.
-    async fn do_exchange_fallback(
-        &self,
-        request: Request<Streaming<FlightData>>,
-    ) -> Served<Response<Rows>> {
-        let rights = self.caller(request.metadata()).await?;
-        let mut messages = request.into_inner().peekable();
-        let command = match Pin::new(&mut messages).peek().await {
-            Some(Ok(first)) => first.flight_descriptor.as_ref().map(|d| d.cmd.clone()),
-            Some(Err(status)) => return Err(status.clone()),
-            None => None,
-        };
-        if !command.is_some_and(|c| c.starts_with(LOAD_COMMAND.as_bytes())) {
-            return Err(Status::unimplemented("the only exchange is that of loads"));
-        }
-        let open = self.shared.metrics.load_opened();
-        let may = Arc::new(move |table: &str, need| {
-            let role = match need {
-                Need::See => Role::Read,
-                Need::Add => Role::Load,
-                Need::Replace => Role::Admin,
-            };
-            rights.require(role, table)
-        });
-        let answers = self.shared.loads.exchange(messages, may);
-        Ok(Response::new(answers.inspect(move |_| open.stay()).boxed()))
-    }
-
-    /// All there is to tell is made at once, from [`metadata::SQL_INFO`].
-    async fn register_sql_info(&self, _: i32, _: &SqlInfo) {}
 }

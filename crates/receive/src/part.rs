@@ -1,0 +1,63 @@
+//! A partition that is durable, as the journal of its load tells it.
+
+use coload_format::bytes::{ByteReader, put_varint};
+use coload_format::{Error, Result};
+use coload_load::wire::PartitionAccount;
+use coload_store::{ColumnStats, LoadJournal, SegmentEntry, SegmentFile, column_stats};
+
+/// A partition that is durable.
+#[derive(Debug, Clone)]
+pub struct Part {
+    /// What became of its records.
+    pub account: PartitionAccount,
+    /// Rows and bytes of its segment; no rows, no segment.
+    pub rows: u64,
+    /// Bytes of its segment.
+    pub bytes: u64,
+    /// Its entry, if this process wrote it.
+    pub entry: Option<SegmentEntry>,
+}
+
+impl Part {
+    /// The part as bytes: rows, bytes, account.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        put_varint(&mut out, self.rows);
+        put_varint(&mut out, self.bytes);
+        self.account.put(&mut out);
+        out
+    }
+
+    /// Reads what [`Self::encode`] wrote.
+    ///
+    /// # Errors
+    /// `Corrupt` when it is none.
+    pub fn decode(bytes: &[u8]) -> Result<Self> {
+        let mut reader = ByteReader::new(bytes);
+        let (rows, bytes) = (reader.varint()?, reader.varint()?);
+        let account = PartitionAccount::read(&mut reader)?;
+        reader.finish()?;
+        Ok(Part { account, rows, bytes, entry: None })
+    }
+
+    /// The entry of its segment, which an earlier process wrote.
+    ///
+    /// # Errors
+    /// `Corrupt` when the segment is not the one that was journalled.
+    pub fn reopen(&self, journal: &LoadJournal, number: u32) -> Result<SegmentEntry> {
+        let file = SegmentFile::open(&journal.existing_segment_path(number))?;
+        let columns = (0..file.column_count())
+            .map(|c| Ok(column_stats(&file.column(c)?.index().pages, file.dictionary(c)?)))
+            .collect::<Result<Vec<ColumnStats>>>()?;
+        if file.rows() != self.rows || file.bytes() != self.bytes {
+            return Err(Error::corrupt(file.path(), "other rows or bytes than its journal says"));
+        }
+        Ok(SegmentEntry {
+            file: journal.segment_name(number),
+            rows: self.rows,
+            bytes: self.bytes,
+            load: journal.id(),
+            columns,
+        })
+    }
+}
