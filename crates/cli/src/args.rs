@@ -10,6 +10,7 @@ use coload_source::{
     DateFormat, FixedWidths, byte_from_flag, delimiter_from_flag, optional_byte_from_flag,
 };
 
+use crate::examples;
 use crate::remote_args::RemoteArgs;
 use crate::size::parse_size;
 
@@ -28,25 +29,32 @@ pub enum Command {
     /// Load files into a table of a store.
     ///
     /// Exit status: 0 loaded, 1 failed and the store is as it was, 2 wrong usage.
+    #[command(after_help = examples::LOAD)]
     Load(Box<LoadArgs>),
     #[cfg(feature = "sql")]
     /// Query a store or a server: statements, a script on standard input, or a shell.
+    #[command(after_help = examples::SQL)]
     Sql(SqlArgs),
     #[cfg(feature = "sql")]
     /// Serve a store to other programs: Arrow Flight SQL, for ADBC, JDBC and `coload sql`.
     ///
     /// Ends at Ctrl-C or SIGTERM, when the statements that run are done; at the second one, at once.
+    #[command(after_help = examples::SERVE)]
     Serve(Box<ServeArgs>),
     #[cfg(feature = "sql")]
     /// Print the hash of a password, which is read from standard input, for `serve --users`.
     HashPassword,
     /// Find out dialect and columns of a file, and say why.
+    #[command(after_help = examples::SNIFF)]
     Sniff(Box<SniffArgs>),
     /// Show tables, versions, segments, columns, encodings, sizes and loads of a store.
+    #[command(after_help = examples::INSPECT)]
     Inspect(InspectArgs),
     /// Show the loads of a server, finished or not, or drop one.
+    #[command(after_help = examples::LOADS)]
     Loads(LoadsArgs),
     /// Write a table as CSV: commas, doubled quotes, NULL as nothing.
+    #[command(after_help = examples::EXPORT)]
     Export(ExportArgs),
     #[cfg(feature = "sql")]
     /// Make TPC-H lineitem in a temporary folder, load it and query it.

@@ -3,6 +3,7 @@
 mod allocator;
 mod args;
 mod command;
+mod examples;
 mod given;
 mod interrupt;
 mod output;

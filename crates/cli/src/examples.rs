@@ -1,0 +1,118 @@
+//! Examples in the help of commands. A test takes them through the parser of the command line.
+
+/// Of `load`.
+pub const LOAD: &str = "\
+Examples:
+  coload load people.csv --into store
+      Find out dialect and columns, make the table people.
+  coload load 'data/*.tbl.gz' --into store --schema lineitem.sql --table lineitem
+      Many compressed files into one table of given types.
+  coload load dirty.csv --into store --max-rejects 1% --rejects rejects.csv
+      Set bad records aside instead of failing at the first.
+  coload load export.csv --into store --by-name --set source=@file --where 'amount > 0'
+      Fields by their names, a column that is not in the file, some of the rows.
+  coload load huge.csv --into store --dry-run --sample 100MiB
+      See types, rejects and size of the table before loading.
+  psql -c 'COPY t TO STDOUT' | coload load - --into store --table t --delimiter tab --null '\\N'
+      From another program.
+  coload load lineitem.tbl --into coload://loader@db.example.com/lineitem --explain
+      Into a server, and see which columns are transformed where.
+";
+
+/// Of `sniff`.
+pub const SNIFF: &str = "\
+Examples:
+  coload sniff people.csv
+      Delimiter, quotes, header, types, and why they are thought to be so.
+  coload sniff people.csv --output sql
+      A CREATE TABLE to edit, for load --schema.
+";
+
+/// Of `export`.
+pub const EXPORT: &str = "\
+Examples:
+  coload export store people --output people.csv
+";
+
+/// Of `inspect`.
+pub const INSPECT: &str = "\
+Examples:
+  coload inspect store
+      Tables, versions and loads.
+  coload inspect store people
+      Columns, their encodings and sizes.
+";
+
+/// Of `loads`.
+pub const LOADS: &str = "\
+Examples:
+  coload loads --server coload://loader@db.example.com
+      Loads with their state, rows, rejects and bytes.
+";
+
+/// Of `sql`.
+#[cfg(feature = "sql")]
+pub const SQL: &str = "\
+Examples:
+  coload sql --store store
+      A shell; \\? helps.
+  coload sql --store store -c 'SELECT count(*) FROM people' --output json
+      One statement.
+  coload sql --store coload://reader@db.example.com -c 'SELECT 1'
+      From a server.
+";
+
+/// Of `serve`.
+#[cfg(feature = "sql")]
+pub const SERVE: &str = "\
+Examples:
+  coload serve --store store
+      On this machine only, for everybody on it.
+  coload serve --store store --listen 0.0.0.0:32010 --users users.txt --tls-certificate cert.pem --tls-key key.pem
+      For others, encrypted, with the users of a file; coload hash-password makes its lines.
+";
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use crate::args::Cli;
+
+    /// Words as a shell would make them of an example.
+    fn words(line: &str) -> Vec<String> {
+        let mut words = Vec::new();
+        for (i, part) in line.split('\'').enumerate() {
+            match i % 2 {
+                0 => words.extend(part.split_whitespace().map(str::to_owned)),
+                _ => words.push(part.to_owned()),
+            }
+        }
+        words
+    }
+
+    #[test]
+    fn examples_are_understood() {
+        let examples = [
+            super::LOAD,
+            super::SNIFF,
+            super::EXPORT,
+            super::INSPECT,
+            super::LOADS,
+            #[cfg(feature = "sql")]
+            super::SQL,
+            #[cfg(feature = "sql")]
+            super::SERVE,
+        ];
+        for example in examples {
+            let lines: Vec<&str> =
+                example.lines().filter(|l| l.starts_with("  c") || l.starts_with("  p")).collect();
+            assert!(!lines.is_empty(), "{example}");
+            for line in lines {
+                let command = line.rsplit_once(" | ").map_or(line, |(_, last)| last);
+                if let Err(error) = Cli::try_parse_from(words(command)) {
+                    panic!("{line}: {error}");
+                }
+            }
+        }
+    }
+}
