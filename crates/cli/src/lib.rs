@@ -37,7 +37,7 @@ pub use coload_format::{
 };
 pub use coload_load::{
     ColumnReport, Distinct, DryRun, FileReport, LoadOptions, LoadReport, MergeReport, Progress,
-    ProgressCallback, RejectKind, RejectLimit, Step, Widened, check_reject_table, load_rejects,
+    ProgressCallback, RejectKind, RejectLimit, Step, Widened, check_reject_table,
 };
 #[cfg(feature = "sql")]
 pub use coload_serve::{Database, DatabaseOptions, arrow};

@@ -200,6 +200,11 @@ impl Account {
         })
     }
 
+    /// What became of each input so far.
+    pub fn files(&self) -> &[FileReport] {
+        &self.files
+    }
+
     /// Rejects by kind.
     pub fn take_kinds(&mut self) -> Vec<RejectKind> {
         std::mem::take(&mut self.kinds).into_kinds()

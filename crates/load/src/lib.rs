@@ -45,7 +45,7 @@ pub use options::{
     LoadOptions, MERGE_COLUMNS, Progress, ProgressCallback, RejectLimit, default_memory,
 };
 pub use program::{RowProgram, RowsMade};
-pub use reject_table::{check_reject_table, load_rejects};
+pub use reject_table::check_reject_table;
 pub use remote::{
     Address, Change, ColumnChoice, LoadList, PlacementPolicy, RemoteOptions, RemoteReport,
     abort_load, list_loads, load_remote, table_schema,

@@ -168,6 +168,8 @@ pub struct LoadOptions {
     pub max_rejects: RejectLimit,
     /// File that gets the rejects.
     pub rejects_file: Option<PathBuf>,
+    /// Table that gets what the file gets, in the version that shows the rows.
+    pub rejects_table: Option<String>,
     /// Told how far the load is.
     pub progress: Option<ProgressCallback>,
     /// Set it, and the load stops and leaves the store as it was.
@@ -217,6 +219,7 @@ impl LoadOptions {
             sample_bytes: None,
             max_rejects: RejectLimit::Count(0),
             rejects_file: None,
+            rejects_table: None,
             progress: None,
             cancel: Arc::default(),
         }

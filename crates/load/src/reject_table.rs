@@ -6,11 +6,11 @@ use std::path::Path;
 
 use coload_format::{Error, Result, Schema, parse_columns};
 use coload_source::{Dialect, Header, InputFile, InputSource, InvalidBytes, Policies};
-use coload_store::Store;
+use coload_store::{ReadyLoad, Store};
 
 use crate::opened::OpenedStream;
 use crate::options::LoadOptions;
-use crate::run::load;
+use crate::run::write_ready;
 
 /// Its columns. Value and raw record are text: what no text can hold is U+FFFD.
 const COLUMNS: &str = "file VARCHAR NOT NULL, line BIGINT NOT NULL, byte BIGINT NOT NULL, \
@@ -30,11 +30,12 @@ pub fn check_reject_table(store: &Store, table: &str) -> Result<()> {
     }
 }
 
-/// Appends the rejects of a file that a load wrote to a table, which is made if it is absent.
+/// Writes the rejects of a file for a table, which is made if it is absent; they become visible with the
+/// load that rejected them.
 ///
 /// # Errors
 /// Those of a load.
-pub fn load_rejects(store: &Store, file: &Path, table: &str) -> Result<()> {
+pub fn ready_rejects(store: &Store, file: &Path, table: &str) -> Result<ReadyLoad> {
     let name = file.display().to_string();
     let reader = File::open(file).map_err(|e| Error::io("open", file, &e))?;
     let dialect = Dialect {
@@ -46,8 +47,7 @@ pub fn load_rejects(store: &Store, file: &Path, table: &str) -> Result<()> {
     let inputs = vec![InputFile { name: name.clone(), source }];
     let mut options = LoadOptions::new(inputs, table, schema()?, dialect);
     options.stream = Some(OpenedStream::new(name, Box::new(WithoutNul(reader))));
-    load(store, &options)?;
-    Ok(())
+    write_ready(store, &options)
 }
 
 fn schema() -> Result<Schema> {

@@ -3,12 +3,15 @@
 use std::borrow::Cow;
 
 use coload_format::{ColumnIndex, Error, Result};
-use coload_store::{LoadId, LoadKind, LoadMode, LoadRecord, LoadTarget, SegmentEntry, Store};
+use coload_store::{
+    LoadDir, LoadId, LoadKind, LoadMode, LoadRecord, LoadTarget, ReadyLoad, SegmentEntry, Store,
+};
 
 use crate::background::merge_small;
 use crate::clock::{Step, StepClock, peak_memory_bytes, process_cpu_ns};
 use crate::options::{CHUNK_BYTES_MIN, LoadOptions, RejectLimit};
 use crate::pipeline::{Destination, Loaded, Pipeline, Started, Stop, epoch_us};
+use crate::reject_table::ready_rejects;
 use crate::report::{ColumnReport, DryRun, LoadReport};
 use crate::schedule::DoneSegment;
 use crate::widen::Widened;
@@ -109,37 +112,85 @@ fn target(options: &LoadOptions) -> LoadTarget {
     LoadTarget { name: options.table.clone(), schema: options.schema.clone(), mode: options.mode }
 }
 
-fn load_once(
+/// A load that is written and not visible yet.
+struct Written {
+    dir: LoadDir,
+    record: LoadRecord,
+    loaded: Loaded,
+    clock: StepClock,
+}
+
+fn write_once(
     store: &Store,
     options: &LoadOptions,
     started: &Started,
     pass: usize,
-) -> std::result::Result<LoadReport, Stop> {
+) -> std::result::Result<Written, Stop> {
     let dir = match options.id {
         Some(id) => store.begin_load_as(target(options), id)?,
         None => store.begin_load(target(options))?,
     };
     let pipeline = Pipeline::open(options, Destination::Store(&dir), pass)?;
     let (loaded, clock) = pipeline.run()?;
-    let Loaded { segments, partitions, mut account, .. } = loaded;
-    let reject_kinds = account.take_kinds();
-    let (files, rejects) = account.into_files();
     let mut record = LoadRecord::new(dir.id(), kind(options.mode));
+    let files = loaded.account.files();
     record.started_us = started.epoch_us;
     record.finished_us = epoch_us();
     record.set_inputs(&files.iter().map(|f| f.name.as_str()).collect::<Vec<_>>());
     record.rows = files.iter().map(|f| f.rows).sum();
     record.rejects = files.iter().map(|f| f.rejects).sum();
     record.bytes = files.iter().map(|f| f.bytes).sum();
+    Ok(Written { dir, record, loaded, clock })
+}
+
+impl Written {
+    /// The load, ready to become visible.
+    fn ready(dir: LoadDir, segments: &[DoneSegment], record: LoadRecord) -> Result<ReadyLoad> {
+        let id = dir.id();
+        let entries = segments.iter().map(|s| entry(s, id, dir.segment_name(s.number))).collect();
+        dir.ready(entries, record)
+    }
+}
+
+/// Writes the rows of one small input, to become visible with another load.
+///
+/// # Errors
+/// Those of a load.
+pub fn write_ready(store: &Store, options: &LoadOptions) -> Result<ReadyLoad> {
+    options.check()?;
+    match write_once(store, options, &Started::now(), 0) {
+        Ok(Written { dir, record, loaded, .. }) => Written::ready(dir, &loaded.segments, record),
+        Err(Stop::Failed(error)) => Err(error),
+        Err(Stop::Widen(_)) => Err(Error::Invalid("the columns of rejects are given".into())),
+    }
+}
+
+fn load_once(
+    store: &Store,
+    options: &LoadOptions,
+    started: &Started,
+    pass: usize,
+) -> std::result::Result<LoadReport, Stop> {
+    let Written { dir, record, loaded, clock } = write_once(store, options, started, pass)?;
+    let Loaded { segments, partitions, mut account, .. } = loaded;
+    let reject_kinds = account.take_kinds();
+    let (files, rejects) = account.into_files();
+    let rejected = match (&options.rejects_table, &options.rejects_file) {
+        (Some(table), Some(file)) if record.rejects > 0 => Some(ready_rejects(store, file, table)?),
+        _ => None,
+    };
     if let Some(confirm) = &options.confirm {
         confirm()?;
     }
     let id = dir.id();
-    let entries = segments.iter().map(|s| entry(s, id, dir.segment_name(s.number))).collect();
-    let version = clock.time(Step::Write, || dir.publish(entries, record.clone()))?;
+    let version = clock
+        .time(Step::Write, || Written::ready(dir, &segments, record.clone())?.publish(rejected))?;
     let (wall, cpu_ns) = (started.wall.elapsed(), process_cpu_ns() - started.cpu_ns);
-    // The rows are published: whatever becomes of the merge, the load has not failed.
+    // The rows are published: whatever becomes of the merges, the load has not failed.
     let merge = merge_small(store, &options.table);
+    if let Some(table) = &options.rejects_table {
+        let _ = merge_small(store, table);
+    }
     Ok(LoadReport {
         id,
         table: options.table.clone(),

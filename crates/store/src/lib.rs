@@ -39,7 +39,7 @@ pub use manifest::{
     BOUND_BYTES_MAX, ColumnStats, MANIFEST_BYTES_MAX, Manifest, SegmentEntry, TABLE_NAME_BYTES_MAX,
     TableEntry,
 };
-pub use publish::{LoadDir, MergeDir, MergeOutcome};
+pub use publish::{LoadDir, MergeDir, MergeOutcome, ReadyLoad};
 pub use segment::{SegmentColumn, SegmentFile, append_page};
 pub use segment_writer::{
     FinishedColumn, SegmentSummary, SegmentWriter, column_stats, encode_dictionary,

@@ -96,14 +96,49 @@ impl LoadDir {
     /// fits, or when segments and record do not agree; `Unavailable` when the disk fails. The store
     /// is as it was, unless the message says that the version is published.
     pub fn publish(self, segments: Vec<SegmentEntry>, record: LoadRecord) -> Result<u64> {
-        let LoadDir { store, mut work, target, begun_on } = self;
-        check_record(&work, &target, &segments, &record)?;
-        install(store.layout(), &mut work, &segments)?;
-        let version = commit(&store, &mut work, |manifest| {
-            apply_load(manifest, &target, begun_on, &segments, &record)?;
+        self.ready(segments, record)?.publish(None)
+    }
+
+    /// Makes the load ready to become visible.
+    ///
+    /// # Errors
+    /// `Invalid` when segments and record do not agree, `Unavailable` when the disk fails.
+    pub fn ready(mut self, segments: Vec<SegmentEntry>, record: LoadRecord) -> Result<ReadyLoad> {
+        check_record(&self.work, &self.target, &segments, &record)?;
+        install(self.store.layout(), &mut self.work, &segments)?;
+        Ok(ReadyLoad { dir: self, segments, record })
+    }
+}
+
+/// A load whose segments are durable, and which nobody sees yet. Dropped, it leaves nothing.
+#[derive(Debug)]
+pub struct ReadyLoad {
+    dir: LoadDir,
+    segments: Vec<SegmentEntry>,
+    record: LoadRecord,
+}
+
+impl ReadyLoad {
+    /// Makes the load visible, and another one of the same store in the same version.
+    ///
+    /// # Errors
+    /// As [`LoadDir::publish`]; both are visible, or none.
+    pub fn publish(self, other: Option<ReadyLoad>) -> Result<u64> {
+        let store = self.dir.store.clone();
+        let mut loads: Vec<ReadyLoad> = [self].into_iter().chain(other).collect();
+        let (mut works, mut changes) = (Vec::new(), Vec::new());
+        for ReadyLoad { dir, segments, record } in &mut loads {
+            works.push(&mut dir.work);
+            changes.push((&dir.target, dir.begun_on, segments, record));
+        }
+        let version = commit(&store, &mut works, |manifest| {
+            for (target, begun_on, segments, record) in &changes {
+                apply_load(manifest, target, *begun_on, segments, record)?;
+            }
             Ok(Outcome::Changed)
         })?;
-        finish(&store, work);
+        drop(loads);
+        let _ = store.clean();
         version.ok_or_else(|| Error::Invalid("a load changed nothing".into()))
     }
 }
@@ -133,7 +168,7 @@ pub(crate) fn publish_linked(
     if !segments.is_empty() {
         sync_dir("store::publish::sync_segments_dir", &layout.segments)?;
     }
-    let version = commit(store, &mut work, |manifest| {
+    let version = commit(store, &mut [&mut work], |manifest| {
         apply_load(manifest, load.target, load.begun_on, segments, record)?;
         Ok(Outcome::Changed)
     })?;
@@ -197,8 +232,9 @@ impl MergeDir {
         let MergeDir { store, mut work, table_id } = self;
         check_segments(&work, &new)?;
         install(store.layout(), &mut work, &new)?;
-        let version =
-            commit(&store, &mut work, |manifest| replace_segments(manifest, table_id, old, &new))?;
+        let version = commit(&store, &mut [&mut work], |manifest| {
+            replace_segments(manifest, table_id, old, &new)
+        })?;
         finish(&store, work);
         Ok(version.map_or(MergeOutcome::Superseded, MergeOutcome::Published))
     }
@@ -210,7 +246,7 @@ pub(crate) fn publish_change(
     change: impl FnMut(&mut Manifest) -> Result<Outcome>,
 ) -> Result<Option<u64>> {
     let mut work = WorkDir::make(store.layout())?;
-    let version = commit(store, &mut work, change)?;
+    let version = commit(store, &mut [&mut work], change)?;
     finish(store, work);
     Ok(version)
 }
@@ -295,14 +331,14 @@ fn install(layout: &Layout, work: &mut WorkDir, segments: &[SegmentEntry]) -> Re
 }
 
 /// Makes the next version from the newest until nobody else was faster. `None` when the change has
-/// nothing to change.
+/// nothing to change. What the writers installed stays then.
 fn commit(
     store: &Store,
-    work: &mut WorkDir,
+    works: &mut [&mut WorkDir],
     mut change: impl FnMut(&mut Manifest) -> Result<Outcome>,
 ) -> Result<Option<u64>> {
     let layout = store.layout();
-    let tmp = work.join(MANIFEST_TMP);
+    let Some(tmp) = works.first().map(|work| work.join(MANIFEST_TMP)) else { return Ok(None) };
     for _ in 0..ATTEMPTS_MAX {
         let base = pin_newest(store)?;
         if base.lock != Lock::Held {
@@ -325,7 +361,7 @@ fn commit(
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => continue,
             Err(e) => return Err(Error::io("publish", &path, &e)),
         }
-        work.keep_installed();
+        works.iter_mut().for_each(|work| work.keep_installed());
         let version = next.version;
         remember(store, &tmp, next);
         sync_published(layout, version)?;

@@ -114,10 +114,11 @@ fn load(args: &LoadArgs, request: &LoadRequest) -> Done<Option<(LoadReport, Dial
     let table = plan.options.table.clone();
     let rejects = Rejects::prepare(args.rejects.as_ref(), store.store(), &table)?;
     plan.options.rejects_file = rejects.file.clone();
+    plan.options.rejects_table = rejects.table.map(str::to_owned);
     let loaded = store.load(&plan.options);
     bar.clear();
     let report = loaded?;
-    rejects.publish(store.store(), report.reject_count())?;
+    drop(rejects);
     Ok(Some((report, plan.options.dialect)))
 }
 

@@ -99,6 +99,9 @@ fn rejects_are_rows_of_a_table() {
         a.csv,4,15,,,the record has 1 field and the table 2 columns,3\n";
     assert!(bad.starts_with(expected), "{bad}");
     assert!(bad.lines().last().unwrap().starts_with("a.csv,5,17,b,\u{fffd}\u{fffd},"), "{bad}");
+    // Rows and rejects are of one version.
+    let inspected = sandbox.run(&["inspect", "store"]).ok().out;
+    assert!(inspected.contains("version 2"), "{inspected}");
     // Appended, and only if there are some.
     sandbox.run(&into("table:bad")).ok();
     assert_eq!(

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use coload_format::{Error, Value};
-use coload_load::{LoadOptions, LoadReport, RejectLimit, check_reject_table, load, load_rejects};
+use coload_load::{LoadOptions, LoadReport, RejectLimit, check_reject_table, load};
 use coload_source::{Dialect, Header};
 use coload_store::Store;
 use tempfile::TempDir;
@@ -207,14 +207,15 @@ fn rejects_become_rows_of_a_table() {
     let path = write(&dir, "in.csv", b"1,a\nx,b\n2,\xff\n3\n4,a\0b\n");
     let mut options = options(&[path], "a INTEGER, b VARCHAR", Dialect::default());
     let file = dir.path().join("rejects.csv");
-    options.rejects_file = Some(file.clone());
+    options.rejects_file = Some(file);
+    options.rejects_table = Some("bad".to_owned());
     let store = Store::create_or_open(dir.path().join("s")).unwrap();
-    let report = load(&store, &options).unwrap();
-    assert_eq!((report.rows(), report.reject_count(), report.reject_kinds.len()), (1, 4, 4));
     for times in 1..=2 {
         check_reject_table(&store, "bad").unwrap();
-        load_rejects(&store, &file, "bad").unwrap();
-        assert_eq!(rows(&store, "bad").len(), 4 * times);
+        let before = store.snapshot().unwrap().version();
+        let report = load(&store, &options).unwrap();
+        assert_eq!((report.rows(), report.reject_count(), report.reject_kinds.len()), (1, 4, 4));
+        assert_eq!((report.version, rows(&store, "bad").len()), (before + 1, 4 * times));
     }
     let text = |value: &Option<Value>| match value {
         Some(Value::Bytes(bytes)) => String::from_utf8_lossy(bytes).into_owned(),

@@ -48,6 +48,34 @@ fn a_load_that_is_dropped_leaves_nothing() {
 }
 
 #[test]
+fn two_loads_become_visible_in_one_version_or_not_at_all() {
+    let (_dir, store) = store();
+    let begin = |name: &str, mode| {
+        let begun = store.begin_load(target(name, mode)).unwrap();
+        let (segments, record) = fill(&begun);
+        begun.ready(segments, record).unwrap()
+    };
+    let before = store.snapshot().unwrap().version();
+    let (rows, rejects) = (begin("t", LoadMode::Append), begin("bad", LoadMode::Append));
+    assert_eq!(store.snapshot().unwrap().version(), before);
+    assert_eq!(rows.publish(Some(rejects)).unwrap(), before + 1);
+    let names = |store: &Store| -> Vec<String> {
+        store.snapshot().unwrap().tables().iter().map(|t| t.name.clone()).collect()
+    };
+    assert_eq!(names(&store), ["t", "bad"]);
+    check_content(&store);
+    check_no_leftovers(&store);
+    // The second does not fit any more.
+    let (rows, rejects) = (begin("u", LoadMode::Append), begin("bad", LoadMode::Append));
+    store.drop_table("bad", OnMissing::Fail).unwrap();
+    let text = message(rows.publish(Some(rejects)));
+    assert!(text.contains("table bad was dropped"), "{text}");
+    drop((begin("u", LoadMode::Append), begin("v", LoadMode::Append)));
+    assert_eq!(names(&store), ["t"]);
+    check_no_leftovers(&store);
+}
+
+#[test]
 fn the_modes_append_replace_and_create() {
     let (_dir, store) = store();
     let first = load(&store, "t", LoadMode::Create).unwrap();

@@ -1,16 +1,17 @@
-//! `--rejects table:NAME`: rejects go to a file first, which is loaded after the rows are published.
+//! `--rejects table:NAME`: rejects go to a file first, which is loaded before the rows are published.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
-use coload::{Error, Result, Store, check_reject_table, load_rejects};
+use coload::{Error, Result, Store, check_reject_table};
 
 use crate::args::RejectsTo;
 
 /// Where a load's rejects go.
 pub struct Rejects<'a> {
-    table: Option<&'a str>,
+    /// The table that gets them.
+    pub table: Option<&'a str>,
     /// The file that the load writes.
     pub file: Option<PathBuf>,
 }
@@ -44,24 +45,6 @@ impl<'a> Rejects<'a> {
             .open(&path)
             .map_err(|e| Error::io("create", &path, &e))?;
         Ok(Rejects { table: Some(table), file: Some(path) })
-    }
-
-    /// Appends what was rejected to the table, after the rows were published.
-    ///
-    /// # Errors
-    /// Those of a load; the file is kept then, and named.
-    pub fn publish(mut self, store: &Store, count: u64) -> Result<()> {
-        let (Some(table), Some(file)) = (self.table, &self.file) else { return Ok(()) };
-        if count == 0 {
-            return Ok(());
-        }
-        load_rejects(store, file, table).map_err(|error| {
-            let file = file.display().to_string();
-            self.table = None;
-            Error::Unavailable(format!(
-                "the rows are loaded, but the rejects are not in table {table}: {error}; they are in {file}"
-            ))
-        })
     }
 }
 
