@@ -21,7 +21,6 @@ use arrow_flight::{
 use coload_format::Error;
 use coload_link::LOAD_COMMAND;
 use coload_receive::Need;
-use datafusion::arrow::array::AsArray;
 use datafusion::arrow::datatypes::{Schema as ArrowSchema, SchemaRef};
 use datafusion::arrow::record_batch::RecordBatch;
 use futures::stream::BoxStream;
@@ -57,7 +56,7 @@ fn info(
     Ok(Response::new(info))
 }
 
-fn built<T>(made: &std::result::Result<T, FlightError>) -> Served<&T> {
+fn built<T>(made: &Result<T, FlightError>) -> Served<&T> {
     made.as_ref().map_err(|e| status(metadata::broken(e)))
 }
 
