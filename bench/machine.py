@@ -54,15 +54,15 @@ def memory_bytes(field):
     return int(re.search(rf"{field}:\s+(\d+) kB", Path("/proc/meminfo").read_text())[1]) * 1024
 
 
-def touch_memory():
-    """Touches 8 GiB in a child, so that no contender pays for memory that a virtual machine must fetch first."""
-    child = multiprocessing.get_context("fork").Process(target=_touch)
+def touch_memory(size=TOUCH_BYTES):
+    """Touches memory in a child, so that no contender pays for what a virtual machine must fetch first."""
+    child = multiprocessing.get_context("fork").Process(target=_touch, args=(size,))
     child.start()
     child.join()
 
 
-def _touch():
-    size = min(TOUCH_BYTES, memory_bytes("MemAvailable") - SPARE_BYTES)
+def _touch(size):
+    size = min(size, memory_bytes("MemAvailable") - SPARE_BYTES)
     if size <= 0:
         return
     with mmap.mmap(-1, size) as memory:

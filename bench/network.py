@@ -35,6 +35,8 @@ COMPRESSIONS = ["none", "adaptive", "lz4", "zstd"]
 RATES = ["100mbit", "1gbit", "10gbit"]
 # In `cells` a fixed placement is stopped when it takes so many times longer than `adaptive` did, and cannot be the best.
 HOPELESS = 1.5
+# Memory touched before each load: more than client and server take together.
+TOUCH_BYTES = 3 << 30
 # Bytes of text that `wire` loads: the plain values of a whole table take minutes at 100 Mbit/s.
 WIRE_BYTES = 200_000_000
 
@@ -42,7 +44,6 @@ WIRE_BYTES = 200_000_000
 def main():
     args = arguments()
     say(f"{args.experiment} {args.data}, {args.rounds} rounds")
-    machine.touch_memory()
     experiment = {
         "figure1": lambda: steps(args),
         "figure3": lambda: isolated(args, ["10gbit"]),
@@ -93,7 +94,7 @@ def steps(args):
     file, schema = args.programs.data(args.data)
     runs = []
     for number in range(args.rounds):
-        machine.warm_page_cache(file)
+        warm_up(file)
         with netlab.scratch(args.programs) as folder:
             done = subprocess.run([*inside(None, netlab.CLIENT_CORE), args.programs.client, "load", file, "--schema", schema,
                                    "--no-header", "--table", "t", "--into", folder / "store", "--threads", "1",
@@ -193,7 +194,7 @@ def loopback(args):
     both = f"{netlab.CLIENT_CORE},{netlab.SERVER_CORE}"
     runs = []
     for number in range(args.rounds):
-        machine.warm_page_cache(file)
+        warm_up(file)
         with netlab.scratch(args.programs) as folder:
             done = subprocess.run([*inside(None, both), args.programs.client, "load", file, "--schema", schema, "--no-header",
                                    "--table", "t", "--into", folder / "store", "--threads", "2", "--report", "json"],
@@ -224,11 +225,16 @@ def others(args):
 # --- one load
 
 
+def warm_up(file):
+    machine.touch_memory(TOUCH_BYTES)
+    machine.warm_page_cache(file)
+
+
 def measure(args, setting, queries_s=None, half=False, seconds_max=None, compression=None, data=None, server_flags=(),
             namespace=CLIENT, core=netlab.CLIENT_CORE, threads=1):
     """Loads once into a new server. With `queries_s`, beside queries, which go on for so long at least."""
     programs = args.programs
-    machine.warm_page_cache(data[0] if data else programs.data(args.data)[0])
+    warm_up(data[0] if data else programs.data(args.data)[0])
     compression = compression or ("none" if setting in PLAIN else None)
     flags = ["--placement", setting, *(["--wire-compression", compression] if compression else [])]
     with netlab.scratch(programs) as folder, netlab.half_core() if half else contextlib.nullcontext() as limit:
