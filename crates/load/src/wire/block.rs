@@ -190,7 +190,8 @@ fn read_plain(reader: &mut ByteReader<'_>, physical: Physical) -> Result<Plain> 
             let bits = reader.take(rows.div_ceil(8))?;
             let mut nulls = Bitmap::zeros(0);
             nulls.extend_from_bytes(bits, rows);
-            Some(nulls)
+            // Without a NULL there are none, as when they are written.
+            Some(nulls).filter(|nulls| nulls.count_ones() > 0)
         }
     };
     let values = match physical {
