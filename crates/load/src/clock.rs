@@ -1,7 +1,7 @@
 //! CPU time of threads and of the process, and peak memory.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 
@@ -105,4 +105,28 @@ impl StepClock {
     pub fn get(&self, step: Step) -> Duration {
         Duration::from_nanos(self.nanoseconds[step as usize].load(Ordering::Relaxed))
     }
+}
+
+/// When a load began, by both clocks.
+#[derive(Debug, Clone, Copy)]
+pub struct Started {
+    /// Wall clock, monotonic.
+    pub wall: Instant,
+    /// CPU time of the process.
+    pub cpu_ns: u64,
+    /// Microseconds since the epoch.
+    pub epoch_us: i64,
+}
+
+impl Started {
+    /// Now.
+    pub fn now() -> Self {
+        Started { wall: Instant::now(), cpu_ns: process_cpu_ns(), epoch_us: epoch_us() }
+    }
+}
+
+/// Microseconds since the epoch.
+pub fn epoch_us() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |d| d.as_micros() as i64)
 }

@@ -8,9 +8,9 @@ use coload_store::{
 };
 
 use crate::background::merge_small;
-use crate::clock::{Step, StepClock, peak_memory_bytes, process_cpu_ns};
+use crate::clock::{Started, Step, StepClock, epoch_us, peak_memory_bytes, process_cpu_ns};
 use crate::options::{CHUNK_BYTES_MIN, LoadOptions, RejectLimit};
-use crate::pipeline::{Destination, Loaded, Pipeline, Started, Stop, epoch_us};
+use crate::pipeline::{Destination, Loaded, Pipeline, Stop};
 use crate::reject_table::ready_rejects;
 use crate::report::{ColumnReport, DryRun, LoadReport};
 use crate::schedule::DoneSegment;

@@ -13,9 +13,9 @@ use super::report::RemoteReport;
 use super::sender::Sender;
 use super::whole::{self, send_whole};
 use super::{LoadList, RemoteOptions};
-use crate::clock::{Step, StepClock, peak_memory_bytes};
+use crate::clock::{Step, StepClock, epoch_us, peak_memory_bytes};
 use crate::options::LoadOptions;
-use crate::pipeline::{Destination, Loaded, Pipeline, Stop, epoch_us};
+use crate::pipeline::{Destination, Loaded, Pipeline, Stop};
 use crate::wire::{
     ABORT, DESCRIBE, DONE, Done, FINISH, Finish, HELLO, JOIN, Join, LIST, LOADS, LoadDescription,
     PartitionAccount, SEALED, TABLE, WELCOME, Welcome, Work, read_statuses,

@@ -1,0 +1,115 @@
+//! Sealed partitions to segments, or to a sink.
+
+use std::sync::atomic::Ordering;
+
+use coload_format::runs::shrink_to_runs;
+use coload_format::{Error, Result};
+use coload_source::ColumnPlan;
+use coload_store::{SegmentWriter, encode_dictionary};
+use coload_transform::{EncodingPolicy, Fragment, FragmentColumn, PartitionColumn, Placement};
+
+use super::{Destination, Pipeline};
+use crate::clock::Step;
+use crate::partition::{PartitionPlan, SealedPartition};
+use crate::schedule::{DoneSegment, Flow, Sealing};
+use crate::segments::{ClosedSegment, lock};
+use crate::wire::{BlockContent, Seal};
+
+impl Pipeline<'_> {
+    pub(super) fn create_segment(&self, number: u32) -> Result<SegmentWriter> {
+        match self.output {
+            Destination::Store(dir) => SegmentWriter::create(&dir.segment_path(number)),
+            Destination::Nowhere => Ok(SegmentWriter::to_nowhere()),
+            Destination::Sink(..) => {
+                Err(Error::Invalid("a load to a server writes no segments".into()))
+            }
+        }
+    }
+
+    /// Which columns of a fragment are final: the values of those that the server transforms, and
+    /// pages of those that were never meant to have codes.
+    pub(super) fn flows(
+        &self,
+        placements: &[Placement],
+        plan: &PartitionPlan,
+        of: &Fragment,
+    ) -> Vec<bool> {
+        let auto = self.options.encoding == EncodingPolicy::Auto;
+        (placements.iter().zip(&plan.columns).zip(&of.columns).enumerate())
+            .map(|(index, ((placement, column_plan), column))| {
+                match (placement, column_plan, column) {
+                    _ if plan.read_of(index).is_none() => false,
+                    (Placement::Server, ..) => true,
+                    (_, ColumnPlan::Codes, _) => false,
+                    (.., FragmentColumn::Page(_)) => auto,
+                    _ => false,
+                }
+            })
+            .collect()
+    }
+
+    pub(super) fn flow(&self, flow: Flow) -> Result<()> {
+        let Flow { partition, fragment, columns, plan } = flow;
+        if let Destination::Sink(sink, _) = self.output {
+            for (column, values) in columns {
+                let content = self.clock.time(Step::Compress, || match values {
+                    FragmentColumn::Plain(values) => Ok(BlockContent::Plain { fragment, values }),
+                    FragmentColumn::Page(page) => Ok(BlockContent::Pages {
+                        dictionary: None,
+                        symbols: plan.encoder(column).map(|e| e.table()).into_iter().collect(),
+                        pages: vec![(fragment, shrink_to_runs(page)?)],
+                    }),
+                    FragmentColumn::Codes { .. } => {
+                        Err(Error::Corrupt("codes left before their dictionary".into()))
+                    }
+                })?;
+                sink.send(partition, column, content)?;
+            }
+        }
+        lock(&self.state).sent();
+        Ok(())
+    }
+
+    pub(super) fn seal(&self, sealing: Sealing) -> Result<()> {
+        let Sealing { partition, blocks, page_rows } = sealing;
+        if let Destination::Sink(sink, _) = self.output {
+            let account = lock(&self.receipts).remove(&partition).unwrap_or_default();
+            let rows = account.rows();
+            sink.seal(Seal { partition: partition as u32, blocks, page_rows, account })?;
+            self.rows_sealed.fetch_add(rows, Ordering::AcqRel);
+        }
+        lock(&self.state).sent();
+        Ok(())
+    }
+
+    pub(super) fn compress(&self, partition: &SealedPartition, column: usize) -> Result<()> {
+        let physical = self.physicals[column];
+        let policy = self.options.encoding;
+        let mut result = partition.compress(column, physical, policy, &self.clock)?;
+        if let Destination::Sink(sink, _) = self.output {
+            let PartitionColumn { dictionary, symbols, pages } = result;
+            let dictionary = dictionary.map(|d| encode_dictionary(&d)).transpose()?;
+            let pages = partition.waiting(column).iter().copied().zip(pages).collect();
+            sink.send(
+                partition.number,
+                column,
+                BlockContent::Pages { dictionary, symbols, pages },
+            )?;
+            result = PartitionColumn { dictionary: None, symbols: Vec::new(), pages: Vec::new() };
+        }
+        let mut state = lock(&self.state);
+        state.compressed(partition.number, column, result);
+        state.push_partitions(&|n| self.create_segment(n))
+    }
+
+    pub(super) fn merge(&self, segment: &ClosedSegment, column: usize) -> Result<()> {
+        let last = segment.merge(column, self.physicals[column], &self.clock);
+        lock(&self.state).merged();
+        if last? {
+            let (summary, columns) = segment.finish(&self.clock)?;
+            let done = DoneSegment { number: segment.number, summary, columns };
+            lock(&self.state).segment_done(done);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,320 @@
+//! Chunks to fragments, delivered in any order and told in that of the input.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use coload_format::Result;
+use coload_source::{ChunkParser, ColumnForm, ColumnParser, LeftOut, Lexicon};
+use coload_transform::Placement;
+
+use super::{Destination, Pipeline, fragments_per_partition};
+use crate::chunks::{Piece, Source, Start};
+use crate::clock::{Step, thread_cpu_ns};
+use crate::partition::PartitionPlan;
+use crate::program::{Made, run_program};
+use crate::reader::{PieceSpan, WindowReader};
+use crate::sample::{Measure, sample_bytes, sample_partition};
+use crate::schedule::{Counted, ParsedChunk};
+use crate::segments::lock;
+use crate::stream::{StreamChunk, Turn};
+use crate::wire::FilePart;
+
+impl Pipeline<'_> {
+    /// Parses a chunk of files; with a start when it is parsed again.
+    pub(super) fn parse_files(
+        &self,
+        chunk: usize,
+        start: Option<u64>,
+        reader: &mut WindowReader,
+    ) -> Result<()> {
+        let Source::Files { inputs, chunks } = &self.source else { return Ok(()) };
+        let mut pieces: Vec<Piece> = chunks[chunk].clone();
+        // Only the first of a chunk was speculated on.
+        if let (Some(start), Some(first)) = (start, pieces.first_mut()) {
+            *first = Piece { start, start_is: Start::Record, ..*first };
+        }
+        let plan = self.plan(chunk, || {
+            let first = self.first_chunk_of_partition(chunk);
+            sample_partition(inputs, &chunks[first], self.rules, &self.columns, self.measure())
+        })?;
+        self.parse(chunk, &plan, |parser, tick| {
+            let parse =
+                |p: &Piece| reader.parse_piece(&inputs[p.file], p, parser, &self.clock, tick);
+            pieces.iter().map(parse).collect()
+        })
+    }
+
+    fn first_chunk_of_partition(&self, chunk: usize) -> usize {
+        chunk - chunk % lock(&self.state).fragments_per_partition()
+    }
+
+    /// Parses the next chunk of a stream, or decompresses some of it.
+    pub(super) fn parse_stream(&self, reader: &mut WindowReader) -> Result<()> {
+        let Source::Stream(stream) = &self.source else { return Ok(()) };
+        // Under the lock of the stream, so that the first chunk of a partition plans it.
+        let mut planned = None;
+        let turn = self.clock.time(Step::Read, || {
+            stream.turn(|chunk| {
+                let number = lock(&self.state).number_stream_chunk();
+                lock(&self.account).start_chunk(chunk);
+                planned = Some((
+                    number,
+                    self.plan(number, || {
+                        let text = chunk.parts.first().map_or(&[][..], |part| &part.text);
+                        Ok(sample_bytes(text, self.rules, &self.columns, self.measure()))
+                    }),
+                ));
+            })
+        })?;
+        match turn {
+            Turn::Parse(chunk) => match planned {
+                Some((number, plan)) => {
+                    let plan = plan?;
+                    self.parse_chunk(number, &plan, &chunk, reader)
+                }
+                None => Ok(()),
+            },
+            Turn::Decode(job) => self.clock.time(Step::Read, || stream.queue().run(*job)),
+            Turn::Wait => {
+                stream.wait();
+                Ok(())
+            }
+            Turn::End => {
+                let rest = stream.take_rest();
+                self.progress.add(rest.source_bytes.iter().map(|(_, bytes)| bytes).sum(), 0);
+                lock(&self.account).start_chunk(&rest);
+                let mut state = lock(&self.state);
+                state.end_stream();
+                state.push_partitions(&|n| self.create_segment(n))
+            }
+        }
+    }
+
+    fn parse_chunk(
+        &self,
+        number: usize,
+        plan: &PartitionPlan,
+        chunk: &StreamChunk,
+        reader: &mut WindowReader,
+    ) -> Result<()> {
+        self.parse(number, plan, |parser, tick| {
+            // Progress counts stored bytes, not those of the text.
+            let rows = |_, rows| tick(0, rows);
+            Ok(chunk.parts.iter().map(|p| reader.parse_bytes(p, parser, &rows)).collect())
+        })?;
+        let bytes = chunk.source_bytes.iter().map(|(_, bytes)| bytes).sum();
+        self.progress.bytes.fetch_add(bytes, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// The plan of a chunk's partition; the first who asks makes it.
+    fn plan(
+        &self,
+        chunk: usize,
+        make: impl FnOnce() -> Result<PartitionPlan>,
+    ) -> Result<Arc<PartitionPlan>> {
+        let cell = Arc::clone(&lock(&self.state).arriving(chunk).plan);
+        let started = thread_cpu_ns();
+        let derived = |plan: PartitionPlan| match &self.deriver {
+            Some(deriver) => plan.with_derived(deriver),
+            None => plan,
+        };
+        let plan = cell.get_or_init(|| make().map(derived).map(Arc::new));
+        self.clock.add(Step::Sort, thread_cpu_ns() - started);
+        plan.clone()
+    }
+
+    fn measure(&self) -> Measure {
+        match self.output {
+            Destination::Store(_) | Destination::Nowhere => Measure::No,
+            Destination::Sink(..) => {
+                let fragments = fragments_per_partition(self.options);
+                Measure::Partition { bytes: (fragments * self.options.chunk_bytes) as f64 }
+            }
+        }
+    }
+
+    /// Parses a chunk with a parser of its partition and delivers its fragment.
+    fn parse(
+        &self,
+        chunk: usize,
+        plan: &PartitionPlan,
+        mut read: impl FnMut(&mut ChunkParser, &dyn Fn(u64, u64)) -> Result<Vec<PieceSpan>>,
+    ) -> Result<()> {
+        let (number, parser, plain) = {
+            let mut state = lock(&self.state);
+            let arriving = state.arriving(chunk);
+            let (number, parser) = arriving.take_parser();
+            (number, parser, arriving.plain_columns.clone())
+        };
+        let mut parser = parser.unwrap_or_else(|| self.new_parser(plan));
+        for column in plain {
+            parser.columns_mut()[column].leave_codes();
+        }
+        let placements = match self.output {
+            Destination::Store(_) | Destination::Nowhere => None,
+            Destination::Sink(sink, _) => {
+                let partition = chunk / lock(&self.state).fragments_per_partition();
+                Some(sink.place(partition, plan, self.base_ns()))
+            }
+        };
+        for (column, placement) in placements.iter().flat_map(|p| p.iter()).enumerate() {
+            let Some(read) = plan.read_of(column) else { continue };
+            parser.columns_mut()[read].read_as(match placement {
+                Placement::Client => ColumnForm::Planned,
+                Placement::Server => ColumnForm::Plain,
+            });
+        }
+        let counted = [Cell::new(0), Cell::new(0)];
+        let tick = |bytes: u64, rows: u64| {
+            self.progress.add(bytes, rows);
+            counted[0].set(counted[0].get() + bytes);
+            counted[1].set(counted[1].get() + rows);
+        };
+        let mut spans = read(&mut parser, &tick)?;
+        let mut left_out = Vec::new();
+        let fragment = loop {
+            match self.make_rows(&mut parser, number, plan, &mut spans)? {
+                Made::Rows(fragment, _) => break fragment,
+                Made::Failed(rows) => add_left_out(&mut left_out, rows),
+            }
+            parser.leave_out(left_out.clone());
+            // What was counted is not counted again.
+            spans = read(&mut parser, &|_, _| {})?;
+        };
+        let time = parser.take_time();
+        self.clock.add(Step::Tokenise, time.tokenise);
+        self.clock.add(Step::Convert, time.convert);
+        // Rows that were left out afterwards are none.
+        let rows = spans.iter().map(|span| span.rows + span.filtered).sum();
+        self.progress.take_back(0, counted[1].get());
+        self.progress.add(0, rows);
+        let rejects = spans.iter().map(|span| span.rejects.len() as u64).sum();
+        self.progress.rejects.fetch_add(rejects, Ordering::Relaxed);
+        let counted = Counted { bytes: counted[0].get(), rows, rejects };
+        let flows = match placements {
+            None => Vec::new(),
+            Some(placements) => self.flows(&placements, plan, &fragment),
+        };
+        let speculated = self.is_speculated(chunk);
+        let parsed = ParsedChunk { spans, speculated, fragment, flows, counted };
+        self.deliver(chunk, number, parser, parsed)
+    }
+
+    /// CPU nanoseconds of a row to read it and find its fields.
+    fn base_ns(&self) -> Option<f64> {
+        let rows = self.progress.rows.load(Ordering::Relaxed);
+        let spent = self.clock.get(Step::Read) + self.clock.get(Step::Tokenise);
+        (rows > 0).then(|| spent.as_nanos() as f64 / rows as f64)
+    }
+
+    /// The rows of the table of the chunk that was read, or those that must be left out.
+    fn make_rows(
+        &self,
+        parser: &mut ChunkParser,
+        number: u32,
+        plan: &PartitionPlan,
+        spans: &mut [PieceSpan],
+    ) -> Result<Made> {
+        let read = parser.finish(number)?;
+        let made = match &self.options.program {
+            Some(program) => run_program(&**program, read, parser, plan, spans)?,
+            None => Made::Rows(read, None),
+        };
+        let Made::Rows(mut fragment, kept) = made else { return Ok(made) };
+        if let Some(deriver) = &self.deriver {
+            fragment = deriver.derive(fragment, spans);
+        }
+        let Some(checks) = &self.checks else { return Ok(Made::Rows(fragment, kept)) };
+        let dictionary = |column| match plan.read_of(column) {
+            Some(read) => Some(parser.dictionary(read)),
+            None => plan.derived_dictionary(column),
+        };
+        let mut broken = checks.broken(&fragment, dictionary, |column| plan.encoder(column))?;
+        if broken.is_empty() {
+            return Ok(Made::Rows(fragment, kept));
+        }
+        if let Some(kept) = kept {
+            broken.iter_mut().for_each(|row| row.row = u64::from(kept[row.row as usize]));
+        }
+        Ok(Made::Failed(broken))
+    }
+
+    fn is_speculated(&self, chunk: usize) -> bool {
+        match &self.source {
+            Source::Files { chunks, .. } => {
+                chunks[chunk].iter().any(|p| p.start_is == Start::Speculated)
+            }
+            Source::Stream(_) => false,
+        }
+    }
+
+    fn deliver(
+        &self,
+        chunk: usize,
+        number: u32,
+        mut parser: ChunkParser,
+        parsed: ParsedChunk,
+    ) -> Result<()> {
+        let plain_now = parser.take_plain_now();
+        let mut state = lock(&self.state);
+        let arriving = state.arriving(chunk);
+        arriving.plain_columns.extend(plain_now);
+        arriving.return_parser(number, parser);
+        let verified = state.deliver(chunk, parsed);
+        let Counted { bytes, rows, rejects } = verified.in_vain;
+        self.progress.take_back(bytes, rows);
+        self.progress.rejects.fetch_sub(rejects, Ordering::Relaxed);
+        // The account follows the order of the input, so it is kept under the same lock.
+        let mut account = lock(&self.account);
+        for (partition, span) in verified.spans {
+            let (file, rows, lines, end) = (span.file as u32, span.rows, span.lines, span.end);
+            if let Err(error) = account.add(span) {
+                // Kept under the lock too, so that no later chunk's error comes first.
+                state.error.get_or_insert(error);
+                return Ok(());
+            }
+            if matches!(self.output, Destination::Sink(..)) {
+                let mut taken = account.take_rejects();
+                let mut receipts = lock(&self.receipts);
+                let receipt = receipts.entry(partition).or_default();
+                let rejects = taken.len() as u64;
+                receipt.add(FilePart { file, rows, rejects, lines, end });
+                receipt.rejects.append(&mut taken);
+            }
+        }
+        state.push_partitions(&|n| self.create_segment(n))
+    }
+
+    fn new_parser(&self, plan: &PartitionPlan) -> ChunkParser {
+        let columns = self
+            .columns
+            .iter()
+            .zip(&plan.read)
+            .map(|(rules, plan)| {
+                let lexicon = Lexicon::new(rules.data_type.physical());
+                ColumnParser::new(rules.clone(), plan.clone(), lexicon)
+            })
+            .collect();
+        ChunkParser::new(self.rules, columns, thread_cpu_ns)
+    }
+}
+
+/// Adds rows of a chunk that was parsed without those that are known already.
+fn add_left_out(known: &mut Vec<LeftOut>, rows: Vec<LeftOut>) {
+    let (mut at, mut all) = (0, Vec::with_capacity(known.len() + rows.len()));
+    for mut row in rows {
+        // As many stood before it as were left out before it.
+        row.row += at as u64;
+        while let Some(before) = known.get(at)
+            && before.row <= row.row
+        {
+            all.push(before.clone());
+            (at, row.row) = (at + 1, row.row + 1);
+        }
+        all.push(row);
+    }
+    all.extend_from_slice(&known[at..]);
+    *known = all;
+}
