@@ -1,14 +1,27 @@
 //! The command line.
 
+mod values;
+
 #[cfg(feature = "sql")]
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
 use coload::{RejectLimit, SetColumn};
-use coload_source::{
-    DateFormat, FixedWidths, byte_from_flag, delimiter_from_flag, optional_byte_from_flag,
+use coload_source::{DateFormat, FixedWidths};
+
+pub use values::{
+    BytesPolicy, Delimiter, Dictionaries, Encoding, LineEndForm, OptionalByte, QuotesPolicy,
+    RaggedPolicy, RejectsTo, ReportForm, SniffForm,
 };
+#[cfg(feature = "sql")]
+pub use values::{LogForm, LogLevel, OutputForm};
+use values::{
+    at_least_one, chunk_size, comment, decimal, delimiter, encoding, escape, quote, rejects_to,
+    sample_size, thousands,
+};
+#[cfg(feature = "sql")]
+use values::{cores, scale};
 
 use crate::examples;
 use crate::remote_args::RemoteArgs;
@@ -375,30 +388,6 @@ pub struct ServeArgs {
     pub grace: u64,
 }
 
-#[cfg(feature = "sql")]
-/// Form of a log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum LogForm {
-    /// For people
-    Text,
-    /// A JSON object a line
-    Json,
-}
-
-#[cfg(feature = "sql")]
-/// How severe a line of the log is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum LogLevel {
-    /// What failed for good
-    Error,
-    /// What failed
-    Warn,
-    /// Statements too
-    Info,
-    /// What libraries tell too
-    Debug,
-}
-
 /// Flags of `inspect`.
 #[derive(Debug, Args)]
 pub struct InspectArgs {
@@ -437,193 +426,6 @@ pub struct DemoArgs {
     /// Keep the folder
     #[arg(long)]
     pub keep: bool,
-}
-
-/// `auto` or `always`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Dictionaries {
-    /// Where they pay
-    Auto,
-    /// Always
-    Always,
-}
-
-/// An encoding of text, or what older versions took the flag for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Encoding {
-    /// To be found out.
-    Auto,
-    /// `--dictionaries always`.
-    Dictionary,
-    /// An encoding of text.
-    Text(coload_input::Encoding),
-}
-
-/// Form of what was found out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum SniffForm {
-    /// For people
-    Text,
-    /// For programs
-    Json,
-    /// A CREATE TABLE, and in comments the flags and the evidence
-    Sql,
-}
-
-/// Form of a report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ReportForm {
-    /// For people
-    Text,
-    /// For programs; README.md lists the fields
-    Json,
-}
-
-#[cfg(feature = "sql")]
-/// Form of an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum OutputForm {
-    /// A table with a frame
-    Table,
-    /// A header and lines
-    Csv,
-    /// An array of objects
-    Json,
-}
-
-/// `lf` or `any`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum LineEndForm {
-    /// LF and CRLF
-    Lf,
-    /// LF, CRLF and CR
-    #[value(alias = "cr")]
-    Any,
-}
-
-/// `reject`, `pad` or `truncate`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum RaggedPolicy {
-    /// Set the record aside
-    Reject,
-    /// Fill missing fields with NULL, leave out empty ones too many, set others aside
-    Pad,
-    /// Fill missing fields with NULL, leave out those too many
-    Truncate,
-}
-
-/// `strict` or `lenient`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum QuotesPolicy {
-    /// Set the record aside
-    Strict,
-    /// Take the quotes for text that make the number of fields right
-    Lenient,
-}
-
-/// `reject` or `replace`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum BytesPolicy {
-    /// Set the record aside
-    Reject,
-    /// Put U+FFFD in their place
-    Replace,
-}
-
-/// Where rejects go.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RejectsTo {
-    /// A file of CSV.
-    File(PathBuf),
-    /// A table of the store.
-    Table(String),
-}
-
-/// A delimiter of one or several bytes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Delimiter(pub Vec<u8>);
-
-/// A byte of a dialect that may be absent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OptionalByte(pub Option<u8>);
-
-fn delimiter(text: &str) -> coload::Result<Delimiter> {
-    delimiter_from_flag(text).map(Delimiter)
-}
-
-fn decimal(text: &str) -> coload::Result<u8> {
-    byte_from_flag("--decimal-separator", text)
-}
-
-fn thousands(text: &str) -> coload::Result<u8> {
-    byte_from_flag("--thousands-separator", text)
-}
-
-fn quote(text: &str) -> coload::Result<OptionalByte> {
-    optional_byte_from_flag("--quote", text).map(OptionalByte)
-}
-
-fn escape(text: &str) -> coload::Result<OptionalByte> {
-    optional_byte_from_flag("--escape", text).map(OptionalByte)
-}
-
-fn comment(text: &str) -> coload::Result<OptionalByte> {
-    optional_byte_from_flag("--comment", text).map(OptionalByte)
-}
-
-fn encoding(text: &str) -> coload::Result<Encoding> {
-    match text {
-        "auto" => Ok(Encoding::Auto),
-        "dictionary" => Ok(Encoding::Dictionary),
-        label => coload_input::Encoding::from_label(label).map(Encoding::Text),
-    }
-}
-
-fn rejects_to(text: &str) -> Result<RejectsTo, String> {
-    match text.strip_prefix("table:") {
-        Some("") => Err("expected a file, or table:NAME".to_owned()),
-        Some(table) => Ok(RejectsTo::Table(table.to_owned())),
-        None => Ok(RejectsTo::File(text.into())),
-    }
-}
-
-fn sample_size(text: &str) -> Result<usize, String> {
-    match text {
-        "all" => Ok(usize::MAX),
-        _ => parse_size(text),
-    }
-}
-
-fn at_least_one(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(0) | Err(_) => Err("expected a whole number, at least 1".to_owned()),
-        Ok(number) => Ok(number),
-    }
-}
-
-fn chunk_size(text: &str) -> Result<usize, String> {
-    let range = coload_load::CHUNK_BYTES_MIN..=coload_load::CHUNK_BYTES_MAX;
-    let bytes = parse_size(text)?;
-    match range.contains(&bytes) {
-        true => Ok(bytes),
-        false => Err(format!("expected {} bytes to {} bytes", range.start(), range.end())),
-    }
-}
-
-#[cfg(feature = "sql")]
-fn cores(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(cores) if (0.01..=4096.0).contains(&cores) => Ok(cores),
-        _ => Err("expected a number from 0.01 to 4096".to_owned()),
-    }
-}
-
-#[cfg(feature = "sql")]
-fn scale(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(factor) if (0.001..=1000.0).contains(&factor) => Ok(factor),
-        _ => Err("expected a number from 0.001 to 1000".to_owned()),
-    }
 }
 
 #[cfg(test)]
