@@ -68,7 +68,7 @@ pub const SERVE: &str = "\
 Examples:
   coload serve --store store
       On this machine only, for everybody on it.
-  coload serve --store store --listen 0.0.0.0:32010 --users users.txt --tls-certificate cert.pem --tls-key key.pem
+  coload serve --store store --listen 0.0.0.0:8470 --users users.txt --tls-certificate cert.pem --tls-key key.pem
       For others, encrypted, with the users of a file; coload hash-password makes its lines.
 ";
 

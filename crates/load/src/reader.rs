@@ -1,5 +1,7 @@
 //! Reads a piece of an input window by window and hands the windows to the parser.
 
+use std::ops::Range;
+
 use coload_format::{Error, Result};
 use coload_source::{
     ChunkParser, LastWindow, LineEnd, Mended, RejectedRecord, TEXT_PADDING, Window,
@@ -128,20 +130,7 @@ impl WindowReader {
             have -= used;
             offset += used as u64;
         }
-        let mended = parser.take_mended();
-        let (rejects, lines) = parser.end_piece();
-        let rows = parser.rows() as u64 - rows;
-        Ok(PieceSpan {
-            file: piece.file,
-            start,
-            end,
-            rows,
-            filtered: 0,
-            lines,
-            rejects,
-            mended,
-            whole,
-        })
+        Ok(end_piece(parser, rows, piece.file, start..end, whole))
     }
 
     /// The byte after the first newline that stands before the piece's start or later.
@@ -209,19 +198,29 @@ impl WindowReader {
                 short = all;
             }
         }
-        let mended = parser.take_mended();
-        let (rejects, lines) = parser.end_piece();
-        let (rows, end) = (parser.rows() as u64 - rows, offset + end as u64);
-        PieceSpan {
-            file,
-            start: offset,
-            end,
-            rows,
-            filtered: 0,
-            lines,
-            rejects,
-            mended,
-            whole: Whole::Yes,
-        }
+        end_piece(parser, rows, file, offset..offset + end as u64, Whole::Yes)
+    }
+}
+
+/// What became of the piece of these bytes, before which the parser had `rows_before` rows.
+fn end_piece(
+    parser: &mut ChunkParser,
+    rows_before: u64,
+    file: usize,
+    bytes: Range<u64>,
+    whole: Whole,
+) -> PieceSpan {
+    let mended = parser.take_mended();
+    let (rejects, lines) = parser.end_piece();
+    PieceSpan {
+        file,
+        start: bytes.start,
+        end: bytes.end,
+        rows: parser.rows() as u64 - rows_before,
+        filtered: 0,
+        lines,
+        rejects,
+        mended,
+        whole,
     }
 }

@@ -137,7 +137,8 @@ impl SegmentWriter {
         if let Some(file) = &self.file
             && waiting >= WRITEBACK_BYTES
         {
-            self.waiting.fetch_sub(waiting, Ordering::Relaxed);
+            // Set, not subtracted: two who get here at once would take the same bytes off twice.
+            self.waiting.store(0, Ordering::Relaxed);
             start_writeback(file);
         }
     }
