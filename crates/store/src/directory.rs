@@ -12,7 +12,7 @@
 //! Names that are not of these forms are never touched. Every call that changes the directory
 //! passes a failpoint first and turns a failure into an `Error` that names the file.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -119,35 +119,6 @@ pub(crate) fn list_names<T>(dir: &Path, parse: impl Fn(&str) -> Option<T>) -> Re
         }
     }
     Ok(found)
-}
-
-/// Whether an exclusive or shared lock was had.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Lock {
-    /// We hold it until the file is closed.
-    Held,
-    /// Somebody else holds one that excludes ours.
-    Busy,
-    /// The file system has no locks, or refuses them.
-    Unsupported,
-}
-
-/// Tries an exclusive lock; never waits.
-pub(crate) fn lock_exclusive(file: &File) -> Lock {
-    outcome(file.try_lock())
-}
-
-/// Tries a shared lock; never waits.
-pub(crate) fn lock_shared(file: &File) -> Lock {
-    outcome(file.try_lock_shared())
-}
-
-fn outcome(tried: std::result::Result<(), TryLockError>) -> Lock {
-    match tried {
-        Ok(()) => Lock::Held,
-        Err(TryLockError::WouldBlock) => Lock::Busy,
-        Err(TryLockError::Error(_)) => Lock::Unsupported,
-    }
 }
 
 /// Whether `path` still names the opened `file`: a lock on a file that was removed protects nothing.

@@ -23,10 +23,10 @@ use std::path::Path;
 use coload_format::{Error, Result};
 
 use crate::directory::{
-    Layout, Lock, is_still_at, is_writable, list_names, lock_exclusive, parse_segment_name,
-    remove_file, sync_dir,
+    Layout, is_still_at, is_writable, list_names, parse_segment_name, remove_file, sync_dir,
 };
 use crate::load_record::LoadId;
+use crate::lock::{Lock, LockedFile};
 use crate::manifest::Manifest;
 use crate::snapshot::{pin_newest, read_version};
 use crate::store::Store;
@@ -142,20 +142,20 @@ fn remove_version(layout: &Layout, version: u64) -> Result<Removal> {
 }
 
 enum Free {
-    /// Locked by us as long as the file is open, or not there.
-    Ours(Option<File>),
+    /// Locked by us until it is dropped, or not there.
+    Ours(Option<LockedFile>),
     Held,
 }
 
 /// Locks an old version against new readers and writers.
 fn lock_version(path: &Path) -> Result<Free> {
     let file = match File::open(path) {
-        Ok(file) => file,
+        Ok(file) => LockedFile::try_exclusive(file),
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Free::Ours(None)),
         Err(e) => return Err(Error::io("open", path, &e)),
     };
-    match lock_exclusive(&file) {
-        Lock::Held if is_still_at(path, &file) => Ok(Free::Ours(Some(file))),
+    match file.lock() {
+        Lock::Held if is_still_at(path, file.file()) => Ok(Free::Ours(Some(file))),
         // Removed by another process meanwhile.
         Lock::Held => Ok(Free::Ours(None)),
         Lock::Busy | Lock::Unsupported => Ok(Free::Held),

@@ -15,7 +15,7 @@
 //! Invariant: nothing here is visible to readers, and cleaning does not touch it; journals go by
 //! [`LoadJournal::remove`].
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -25,10 +25,11 @@ use coload_format::{Error, Result};
 
 use crate::change::{LoadTarget, check_target};
 use crate::directory::{
-    LOCK_NAME, Layout, Lock, is_still_at, list_names, lock_exclusive, make_dir, rename,
-    segment_name, sync_dir, sync_file, write_new,
+    LOCK_NAME, Layout, is_still_at, list_names, make_dir, rename, segment_name, sync_dir,
+    sync_file, write_new,
 };
 use crate::load_record::{LoadId, LoadRecord};
+use crate::lock::{Lock, LockedFile};
 use crate::manifest::SegmentEntry;
 use crate::publish::{PublishedLoad, publish_linked};
 use crate::snapshot::pin_newest;
@@ -47,7 +48,7 @@ pub struct LoadJournal {
     dir: PathBuf,
     begun_on: Option<u64>,
     description: Vec<u8>,
-    _lock: File,
+    _lock: LockedFile,
 }
 
 /// A journal that lies in a store.
@@ -235,12 +236,12 @@ fn journal_dir(layout: &Layout, id: LoadId) -> PathBuf {
     layout.loads.join(id.to_string())
 }
 
-fn lock_journal(dir: &Path, id: LoadId) -> Result<File> {
+fn lock_journal(dir: &Path, id: LoadId) -> Result<LockedFile> {
     let path = dir.join(LOCK_NAME);
     let open = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
-    let file = open.map_err(|e| Error::io("lock", &path, &e))?;
-    match lock_exclusive(&file) {
-        Lock::Held if is_still_at(&path, &file) => Ok(file),
+    let file = LockedFile::try_exclusive(open.map_err(|e| Error::io("lock", &path, &e))?);
+    match file.lock() {
+        Lock::Held if is_still_at(&path, file.file()) => Ok(file),
         Lock::Unsupported => Err(Error::Unavailable(format!(
             "cannot lock {}: the file system has no file locks, which loads need",
             path.display()

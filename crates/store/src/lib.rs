@@ -20,6 +20,7 @@ mod gc;
 mod held;
 mod journal;
 mod load_record;
+mod lock;
 mod manifest;
 mod publish;
 mod segment;

@@ -20,10 +20,11 @@ use coload_format::{Error, Result};
 
 use crate::change::{LoadTarget, Outcome, apply_load, check_target, replace_segments};
 use crate::directory::{
-    Layout, Lock, is_same_file, link_new, parse_segment_name, rename, segment_name, sync_dir,
-    sync_file, write_new,
+    Layout, is_same_file, link_new, parse_segment_name, rename, segment_name, sync_dir, sync_file,
+    write_new,
 };
 use crate::load_record::{LoadId, LoadRecord};
+use crate::lock::Lock;
 use crate::manifest::{Manifest, SegmentEntry};
 use crate::snapshot::{ManifestKey, pin_newest};
 use crate::store::Store;
@@ -341,7 +342,7 @@ fn commit(
     let Some(tmp) = works.first().map(|work| work.join(MANIFEST_TMP)) else { return Ok(None) };
     for _ in 0..ATTEMPTS_MAX {
         let base = pin_newest(store)?;
-        if base.lock != Lock::Held {
+        if base.lock() != Lock::Held {
             return Err(Error::Unavailable(format!(
                 "cannot publish in {}: the file system has no file locks",
                 layout.root.display()

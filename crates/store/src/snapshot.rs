@@ -17,9 +17,10 @@ use std::time::Duration;
 use coload_format::{Error, Result};
 
 use crate::change::missing_table;
-use crate::directory::{Layout, Lock, is_still_at, lock_shared};
+use crate::directory::{Layout, is_still_at};
 use crate::failpoints;
 use crate::held::HeldBytes;
+use crate::lock::{Lock, LockedFile};
 use crate::manifest::{MANIFEST_BYTES_MAX, Manifest, SegmentEntry, TableEntry};
 use crate::segment::SegmentFile;
 use crate::store::{Store, lock_mutex};
@@ -42,10 +43,14 @@ pub struct Snapshot {
 pub(crate) struct Pinned {
     /// What the version holds.
     pub manifest: Arc<Manifest>,
+    file: LockedFile,
+}
+
+impl Pinned {
     /// Whether the file system locks; if not, the version may be removed.
-    pub lock: Lock,
-    /// Holds the lock.
-    _file: File,
+    pub fn lock(&self) -> Lock {
+        self.file.lock()
+    }
 }
 
 /// Tells whether a manifest file is the one that was decoded before.
@@ -184,12 +189,12 @@ pub(crate) fn pin_newest(store: &Store) -> Result<Pinned> {
             Err(e) => return Err(Error::io("open", &path, &e)),
         };
         failpoints::hit("store::snapshot::lock").map_err(|e| Error::io("lock", &path, &e))?;
-        let lock = lock_shared(&file);
-        if lock == Lock::Busy || !is_still_at(&path, &file) {
+        let file = LockedFile::try_shared(file);
+        if file.lock() == Lock::Busy || !is_still_at(&path, file.file()) {
             continue;
         }
-        let manifest = read_manifest(store, version, &path, &file)?;
-        return Ok(Pinned { manifest, lock, _file: file });
+        let manifest = read_manifest(store, version, &path, file.file())?;
+        return Ok(Pinned { manifest, file });
     }
     Err(Error::Unavailable(format!(
         "cannot take a snapshot of {}: its newest manifest is locked by another program",

@@ -8,17 +8,16 @@
 //!
 //! Dropping it removes everything of the load that was not published. The lock is the last to go.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
 use coload_format::{Error, Result};
 
-use crate::directory::{
-    LOCK_NAME, Layout, Lock, is_still_at, lock_exclusive, make_dir, remove_file,
-};
+use crate::directory::{LOCK_NAME, Layout, is_still_at, make_dir, remove_file};
 use crate::failpoints;
 use crate::load_record::LoadId;
+use crate::lock::{Lock, LockedFile};
 
 /// How often another process may take a fresh directory for a leftover before we give up.
 const ATTEMPTS_MAX: usize = 100;
@@ -30,7 +29,7 @@ pub(crate) struct WorkDir {
     dir: PathBuf,
     /// Published names of this load's segments, to take back if the load is not published.
     installed: Vec<PathBuf>,
-    _lock: File,
+    _lock: LockedFile,
 }
 
 impl WorkDir {
@@ -119,8 +118,8 @@ impl Drop for WorkDir {
 
 /// Whose a directory is.
 enum Owned {
-    /// Ours while the file is open.
-    Ours(File),
+    /// Ours until the lock is dropped.
+    Ours(LockedFile),
     /// Somebody else's, or gone.
     Another,
 }
@@ -130,12 +129,12 @@ fn own(dir: &Path) -> io::Result<Owned> {
     failpoints::hit("store::begin::lock")?;
     let opened = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
     let file = match opened {
-        Ok(file) => file,
+        Ok(file) => LockedFile::try_exclusive(file),
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Owned::Another),
         Err(e) => return Err(e),
     };
-    match lock_exclusive(&file) {
-        Lock::Held if is_still_at(&path, &file) => Ok(Owned::Ours(file)),
+    match file.lock() {
+        Lock::Held if is_still_at(&path, file.file()) => Ok(Owned::Ours(file)),
         Lock::Held | Lock::Busy => Ok(Owned::Another),
         Lock::Unsupported => Err(io::Error::new(
             io::ErrorKind::Unsupported,

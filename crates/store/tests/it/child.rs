@@ -3,11 +3,12 @@
 //! The test binary starts itself with the name of the one test below and says in `COLOAD_CHILD` what
 //! to do. A child says `published <load id>` after each load that it was told is published.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, PipeWriter, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::JoinHandle;
 
 use coload_format::{Error, Result};
 use coload_store::{LoadMode, OnExisting, OnMissing, Store};
@@ -38,6 +39,37 @@ pub fn command_as_nobody(program: &Path, store: &Path, task: &str) -> Command {
         command.uid(NOBODY).gid(NOBODY);
     }
     command
+}
+
+/// A child that another thread has begun to start: it shares every open file, and does not run its program yet.
+/// Every child is that for a moment; this one until it is dropped.
+pub struct HalfStarted {
+    go_on: PipeWriter,
+    starter: Option<JoinHandle<()>>,
+}
+
+impl HalfStarted {
+    pub fn begin() -> Self {
+        let (mut ready, mut say_ready) = std::io::pipe().unwrap();
+        let (mut wait, go_on) = std::io::pipe().unwrap();
+        let mut program = Command::new("true");
+        let stand = move || {
+            say_ready.write_all(b"r")?;
+            wait.read_exact(&mut [0])
+        };
+        // SAFETY: reads and writes of pipes, as is allowed between fork and exec.
+        unsafe { program.pre_exec(stand) };
+        let starter = std::thread::spawn(move || assert!(program.status().unwrap().success()));
+        ready.read_exact(&mut [0]).unwrap();
+        HalfStarted { go_on, starter: Some(starter) }
+    }
+}
+
+impl Drop for HalfStarted {
+    fn drop(&mut self) {
+        self.go_on.write_all(b"g").unwrap();
+        self.starter.take().unwrap().join().unwrap();
+    }
 }
 
 /// The lines that a child says, as they come.

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use coload_format::Error;
-use coload_store::{Cleaned, LoadMode, OnMissing, Store};
+use coload_store::{Cleaned, LoadId, LoadMode, OnMissing, Store};
 
 use crate::child;
-use crate::support::{check_content, check_no_leftovers, load};
+use crate::support::{check_content, check_no_leftovers, load, target};
 
 #[test]
 fn a_snapshot_keeps_its_files_until_it_is_dropped() {
@@ -33,6 +33,27 @@ fn a_snapshot_keeps_its_files_until_it_is_dropped() {
     assert_eq!(fs::read_dir(store.path().join("manifest")).unwrap().count(), 3);
     drop(clone);
     assert_eq!(other.clean().unwrap(), Cleaned { loads: 0, versions: 2, segments: 4 });
+    check_no_leftovers(&store);
+}
+
+/// Symptom: rarely, cleaning left versions that nobody read any more, and a journal was still locked when
+/// its load had ended. Cause: a child of another thread had the locked files open until it ran its program.
+#[test]
+fn what_is_dropped_is_free_while_another_thread_starts_a_child() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::create_or_open(dir.path().join("s")).unwrap();
+    load(&store, "t", LoadMode::Append).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    for _ in 0..3 {
+        load(&store, "t", LoadMode::Replace).unwrap();
+    }
+    let id = LoadId::random().unwrap();
+    let journal = store.begin_journal(id, &target("t", LoadMode::Append), b"").unwrap();
+    let half_started = child::HalfStarted::begin();
+    drop((snapshot, journal));
+    assert_eq!(store.clean().unwrap(), Cleaned { loads: 0, versions: 2, segments: 4 });
+    store.open_journal(id).unwrap().unwrap().remove().unwrap();
+    drop(half_started);
     check_no_leftovers(&store);
 }
 
