@@ -3,6 +3,7 @@
 import datetime
 import decimal
 import sys
+import threading
 
 import adbc_driver_flightsql.dbapi as flightsql
 import adbc_driver_manager
@@ -128,6 +129,31 @@ def a_statement_is_prepared_once_and_run_often(db):
             assert cursor.fetchall() == [(id, name)]
 
 
+def a_schema_is_told_without_running_the_query(db):
+    with db.cursor() as cursor:
+        schema = cursor.adbc_execute_schema("SELECT id, price FROM p")
+        assert schema == pa.schema({"id": pa.int64(), "price": pa.decimal128(10, 2)}), schema
+        cursor.adbc_execute_schema("INSERT INTO p (id) VALUES (999)")
+    assert rows(db, "SELECT count(*) FROM p WHERE id = 999") == [(0,)]
+
+
+def a_query_that_runs_can_be_cancelled(db):
+    endless = "SELECT count(*) FROM generate_series(1, 2000000) a, generate_series(1, 2000000) b WHERE (a.value * b.value) % 7 = 3"
+    ended = threading.Event()
+    with db.cursor() as cursor:
+
+        def cancel():
+            while not ended.wait(0.2):
+                cursor.adbc_cancel()
+
+        canceller = threading.Thread(target=cancel)
+        canceller.start()
+        fails(lambda: (cursor.execute(endless), cursor.fetchall()), "cancel")
+        ended.set()
+        canceller.join()
+    assert rows(db, "SELECT 2") == [(2,)]
+
+
 def an_ingest_creates_appends_and_replaces(db):
     def ingest(table, mode, name="ingested"):
         with db.cursor() as cursor:
@@ -210,6 +236,8 @@ CHECKS = [
     statements_change_tables,
     parameters_stand_for_values,
     a_statement_is_prepared_once_and_run_often,
+    a_schema_is_told_without_running_the_query,
+    a_query_that_runs_can_be_cancelled,
     an_ingest_creates_appends_and_replaces,
     a_large_ingest_arrives_whole,
     a_reader_that_fails_leaves_nothing,

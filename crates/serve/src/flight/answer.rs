@@ -1,7 +1,7 @@
 //! The rows of a statement on their way out.
 //!
 //! The statement runs on the database's threads and waits when the client does not read. A client that
-//! goes away ends it.
+//! goes away ends it, and so does one that cancels it.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -17,8 +17,9 @@ use futures::{Stream, StreamExt, TryStreamExt};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tonic::Status;
 
-use super::metrics::Metrics;
-use super::status::status;
+use super::metrics::{Ended, Metrics};
+use super::running::Place;
+use super::status::{cancelled, status};
 use super::wire_types::{wire_batches, wire_schema};
 use crate::database::Database;
 use crate::statement::Planned;
@@ -40,6 +41,7 @@ pub(crate) struct Running {
     pub text: String,
     pub user: String,
     pub permit: OwnedSemaphorePermit,
+    pub place: Place,
 }
 
 /// Runs a statement; its rows come as Flight messages.
@@ -55,21 +57,23 @@ pub(crate) fn run(
     drop(database.spawn(async move {
         let started = Instant::now();
         let counted = metrics.statement_started();
-        let Running { planned, text, user, permit } = running;
+        let Running { planned, text, user, permit, mut place } = running;
         let mut rows = 0;
         let work = send_rows(&database_there, planned, &wire, &sender, &mut rows);
-        let last = tokio::select! {
-            done = work => Some(done),
-            () = sender.closed() => None,
+        let ended = tokio::select! {
+            done = work => done.map(|()| Ended::Done),
+            () = sender.closed() => Ok(Ended::Left),
+            () = place.cancelled() => Ok(Ended::Cancelled),
         };
-        metrics.statement_ended(last.as_ref().map(|done| done.is_ok()), started.elapsed(), rows);
+        metrics.statement_ended(ended.as_ref().copied(), started.elapsed(), rows);
         metrics.query_took(started.elapsed());
-        log(&user, &text, last.as_ref(), started, rows);
-        drop((permit, counted));
-        let message = match last {
-            Some(Ok(())) => Message::End,
-            Some(Err(error)) => Message::Failed(status(error)),
-            None => return,
+        log(&user, &text, &ended, started, rows);
+        drop((permit, counted, place));
+        let message = match ended {
+            Ok(Ended::Done) => Message::End,
+            Ok(Ended::Cancelled) => Message::Failed(cancelled()),
+            Ok(Ended::Left) => return,
+            Err(error) => Message::Failed(status(error)),
         };
         // Nobody is there to be told if this fails.
         let _ = sender.send(message).await;
@@ -78,14 +82,17 @@ pub(crate) fn run(
 }
 
 /// One line a statement.
-fn log(user: &str, text: &str, done: Option<&Result<()>>, started: Instant, rows: u64) {
+fn log(user: &str, text: &str, ended: &Result<Ended>, started: Instant, rows: u64) {
     let ms = started.elapsed().as_millis() as u64;
-    match done {
-        Some(Ok(())) => tracing::info!(user, statement = text, rows, ms, "statement done"),
-        Some(Err(e)) => {
-            tracing::warn!(user, statement = text, rows, ms, error = %e, "statement failed")
+    match ended {
+        Ok(Ended::Done) => tracing::info!(user, statement = text, rows, ms, "statement done"),
+        Ok(Ended::Left) => {
+            tracing::info!(user, statement = text, rows, ms, "statement left by its client")
         }
-        None => tracing::info!(user, statement = text, rows, ms, "statement left by its client"),
+        Ok(Ended::Cancelled) => {
+            tracing::info!(user, statement = text, rows, ms, "statement cancelled")
+        }
+        Err(e) => tracing::warn!(user, statement = text, rows, ms, error = %e, "statement failed"),
     }
 }
 

@@ -6,17 +6,17 @@ use std::sync::Arc;
 use arrow_flight::error::FlightError;
 use arrow_flight::sql::server::{DoPutError, FlightSqlService, PeekableFlightDataStream};
 use arrow_flight::sql::{
-    ActionClosePreparedStatementRequest, ActionCreatePreparedStatementRequest,
-    ActionCreatePreparedStatementResult, CommandGetCatalogs, CommandGetDbSchemas,
-    CommandGetExportedKeys, CommandGetImportedKeys, CommandGetPrimaryKeys, CommandGetSqlInfo,
-    CommandGetTableTypes, CommandGetTables, CommandGetXdbcTypeInfo, CommandPreparedStatementQuery,
-    CommandPreparedStatementUpdate, CommandStatementIngest, CommandStatementQuery,
-    CommandStatementUpdate, DoPutPreparedStatementResult, ProstMessageExt, SqlInfo,
-    TicketStatementQuery,
+    ActionCancelQueryRequest, ActionCancelQueryResult, ActionClosePreparedStatementRequest,
+    ActionCreatePreparedStatementRequest, ActionCreatePreparedStatementResult, CommandGetCatalogs,
+    CommandGetCrossReference, CommandGetDbSchemas, CommandGetExportedKeys, CommandGetImportedKeys,
+    CommandGetPrimaryKeys, CommandGetSqlInfo, CommandGetTableTypes, CommandGetTables,
+    CommandGetXdbcTypeInfo, CommandPreparedStatementQuery, CommandPreparedStatementUpdate,
+    CommandStatementIngest, CommandStatementQuery, CommandStatementUpdate,
+    DoPutPreparedStatementResult, ProstMessageExt, SqlInfo, TicketStatementQuery,
 };
 use arrow_flight::{
-    Action, FlightData, FlightDescriptor, FlightEndpoint, FlightInfo, HandshakeRequest,
-    HandshakeResponse, PutResult, Ticket,
+    Action, ActionType, FlightData, FlightDescriptor, FlightEndpoint, FlightInfo, HandshakeRequest,
+    HandshakeResponse, PutResult, Result as ActionResult, Ticket,
 };
 use coload_format::Error;
 use coload_link::LOAD_COMMAND;
@@ -28,12 +28,13 @@ use futures::{Stream, StreamExt};
 use prost::Message;
 use tonic::{Request, Response, Status, Streaming};
 
+use super::cancel::{self, CANCEL_FLIGHT_INFO};
 use super::inbound::Inbound;
 use super::ingest::ingest;
 use super::metadata;
 use super::prepared::schema_bytes;
 use super::service::{Rows, Served, Service};
-use super::status::status;
+use super::status::{cancelled, status};
 use super::tickets::{self};
 use super::wire_types::wire_schema;
 use crate::rights::Role;
@@ -103,15 +104,20 @@ impl FlightSqlService for Service {
         request: Request<Ticket>,
     ) -> Served<Response<Rows>> {
         let rights = self.caller(request.metadata()).await?;
+        // Before the plan is taken, so that who cancels finds the one or the other.
+        let place = self.shared.running.add(ticket.statement_handle.clone(), rights.user());
         match self.shared.plans.take(&rights, &ticket.statement_handle).map_err(status)? {
-            tickets::Ticket::Query(Some(planned), text) => self.run(&rights, text, *planned).await,
+            tickets::Ticket::Query(Some(planned), text) => {
+                self.run(&rights, text, *planned, place).await
+            }
             tickets::Ticket::Query(None, text) => {
                 let planned = self.plan(&rights, &text, Parameters::default()).await?;
                 if planned.writes() {
                     return Err(Status::invalid_argument("not a ticket of a query"));
                 }
-                self.run(&rights, text, planned).await
+                self.run(&rights, text, planned, place).await
             }
+            tickets::Ticket::Cancelled => Err(cancelled()),
             tickets::Ticket::Written(Some(rows)) => {
                 self.catalog_rows(crate::statement::count_batch(rows))
             }
@@ -214,16 +220,13 @@ impl FlightSqlService for Service {
         let rights = self.caller(request.metadata()).await?;
         let handle = &query.prepared_statement_handle;
         let bound = self.shared.prepared.get(&rights, handle).map_err(status)?;
-        // Several rows are for an INSERT, whose columns do not depend on them.
-        let several = bound.rows() > 1;
-        let values = if several { Ok(Parameters::default()) } else { bound.parameters() };
-        let planned = self.plan(&rights, &bound.text, values.map_err(status)?).await?;
+        let planned = self.plan_bound(&rights, &bound).await?;
         let schema = wire_schema(planned.schema());
         if !planned.writes() {
             bound.parameters().map_err(status)?;
             return info(&query, &schema, request.into_inner());
         }
-        let handle = if several {
+        let handle = if bound.rows() > 1 {
             let work = self.insert_bound(&rights, &bound);
             let rows = self.write(&rights, &bound.text, work).await?;
             tickets::written(Some(rows.unsigned_abs()))
@@ -246,7 +249,8 @@ impl FlightSqlService for Service {
         if planned.writes() {
             return Err(Status::invalid_argument("not a ticket of a query"));
         }
-        self.run(&rights, bound.text.to_string(), planned).await
+        let place = self.shared.running.add(handle.clone(), rights.user());
+        self.run(&rights, bound.text.to_string(), planned, place).await
     }
 
     async fn do_put_prepared_statement_update(
@@ -452,6 +456,24 @@ impl FlightSqlService for Service {
         self.catalog_rows(Ok(RecordBatch::new_empty(Arc::clone(&metadata::FOREIGN_KEYS))))
     }
 
+    async fn get_flight_info_cross_reference(
+        &self,
+        query: CommandGetCrossReference,
+        request: Request<FlightDescriptor>,
+    ) -> Served<Response<FlightInfo>> {
+        self.caller(request.metadata()).await?;
+        info(&query, &metadata::FOREIGN_KEYS, request.into_inner())
+    }
+
+    async fn do_get_cross_reference(
+        &self,
+        _: CommandGetCrossReference,
+        request: Request<Ticket>,
+    ) -> Served<Response<Rows>> {
+        self.caller(request.metadata()).await?;
+        self.catalog_rows(Ok(RecordBatch::new_empty(Arc::clone(&metadata::FOREIGN_KEYS))))
+    }
+
     /// Loads of our own client; Flight SQL has no exchange.
     async fn do_exchange_fallback(
         &self,
@@ -478,6 +500,34 @@ impl FlightSqlService for Service {
         });
         let answers = self.shared.loads.exchange(messages, may);
         Ok(Response::new(answers.inspect(move |_| open.stay()).boxed()))
+    }
+
+    async fn do_action_cancel_query(
+        &self,
+        query: ActionCancelQueryRequest,
+        request: Request<Action>,
+    ) -> Served<ActionCancelQueryResult> {
+        let rights = self.caller(request.metadata()).await?;
+        self.cancel_query(&rights, &query).await
+    }
+
+    async fn do_action_fallback(
+        &self,
+        request: Request<Action>,
+    ) -> Served<Response<BoxStream<'static, Served<ActionResult>>>> {
+        let rights = self.caller(request.metadata()).await?;
+        let action = request.get_ref();
+        if action.r#type != CANCEL_FLIGHT_INFO {
+            let text = format!("no action {:?}; ListActions tells which there are", action.r#type);
+            return Err(Status::unimplemented(text));
+        }
+        let result = self.cancel_flight_info(&rights, action).await?;
+        let result = ActionResult { body: result.encode_to_vec().into() };
+        Ok(Response::new(futures::stream::iter([Ok(result)]).boxed()))
+    }
+
+    async fn list_custom_actions(&self) -> Option<Vec<Served<ActionType>>> {
+        Some(vec![Ok(cancel::action_type())])
     }
 
     /// All there is to tell is made at once, from [`metadata::SQL_INFO`].

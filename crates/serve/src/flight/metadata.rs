@@ -35,7 +35,7 @@ pub(crate) static SQL_INFO: LazyLock<std::result::Result<SqlInfoData, FlightErro
         info.append(SqlInfo::FlightSqlServerSql, true);
         info.append(SqlInfo::FlightSqlServerSubstrait, false);
         info.append(SqlInfo::FlightSqlServerTransaction, SqlSupportedTransaction::None as i32);
-        info.append(SqlInfo::FlightSqlServerCancel, false);
+        info.append(SqlInfo::FlightSqlServerCancel, true);
         info.append(SqlInfo::FlightSqlServerBulkIngestion, true);
         info.append(SqlInfo::FlightSqlServerIngestTransactionsSupported, false);
         info.append(SqlInfo::SqlDdlCatalog, false);

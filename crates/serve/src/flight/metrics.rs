@@ -17,6 +17,15 @@ struct Outcome {
     outcome: &'static str,
 }
 
+/// How a statement ends that does not fail.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Ended {
+    Done,
+    /// Its client went away.
+    Left,
+    Cancelled,
+}
+
 /// Average times of queries: of late, and of late while no load ran. 0 is not known.
 #[derive(Debug, Default)]
 struct Latency {
@@ -129,12 +138,13 @@ impl Metrics {
         registry.register("start_time_seconds", "When the server started", self.started.clone());
     }
 
-    /// Counts a statement; `succeeded` is `None` when its client went away.
-    pub(crate) fn statement_ended(&self, succeeded: Option<bool>, time: Duration, rows: u64) {
-        let outcome = match succeeded {
-            Some(true) => "done",
-            Some(false) => "failed",
-            None => "left",
+    /// Counts a statement.
+    pub(crate) fn statement_ended<E>(&self, ended: Result<Ended, E>, time: Duration, rows: u64) {
+        let outcome = match ended {
+            Ok(Ended::Done) => "done",
+            Ok(Ended::Left) => "left",
+            Ok(Ended::Cancelled) => "cancelled",
+            Err(_) => "failed",
         };
         self.statements.get_or_create(&Outcome { outcome }).inc();
         self.statement_seconds.observe(time.as_secs_f64());
@@ -190,8 +200,8 @@ mod tests {
     #[test]
     fn the_page_has_what_was_counted() {
         let metrics = Metrics::default();
-        metrics.statement_ended(Some(true), Duration::from_millis(3), 7);
-        metrics.statement_ended(None, Duration::from_millis(3), 0);
+        metrics.statement_ended(Ok::<_, ()>(Ended::Done), Duration::from_millis(3), 7);
+        metrics.statement_ended(Ok::<_, ()>(Ended::Left), Duration::from_millis(3), 0);
         metrics.rows_written(5);
         let page = metrics.page();
         for line in [

@@ -15,6 +15,7 @@
 
 mod answer;
 mod calls;
+mod cancel;
 mod connections;
 mod inbound;
 mod ingest;
@@ -22,6 +23,8 @@ mod kept;
 mod metadata;
 mod metrics;
 mod prepared;
+mod running;
+mod schemas;
 mod server;
 mod service;
 pub(crate) mod status;

@@ -19,6 +19,7 @@ use tonic::transport::{Certificate, Identity, Server as Grpc};
 use super::MESSAGE_BYTES_DEFAULT;
 use super::connections::accept;
 use super::metrics::Metrics;
+use super::schemas::WithSchemas;
 use super::service::Service;
 use super::users::Users;
 use super::whole::WholeRequests;
@@ -147,14 +148,14 @@ impl Server {
         let users = options.users;
         let service =
             Service::new(database, users, Arc::clone(&metrics), options.statements_max, loads);
-        let flight = FlightServiceServer::new(service.clone())
+        let flight = FlightServiceServer::new(WithSchemas(service.clone()))
             .max_decoding_message_size(options.message_bytes_max)
             .max_encoding_message_size(usize::MAX);
         let (health, health_service) = {
             let _entered = runtime.enter();
             tonic_health::server::health_reporter()
         };
-        runtime.block_on(health.set_serving::<FlightServiceServer<Service>>());
+        runtime.block_on(health.set_serving::<FlightServiceServer<WithSchemas>>());
         let mut grpc = grpc(memory / 2 / options.connections_max.max(1));
         if let Some(tls) = &options.tls {
             grpc = grpc
@@ -218,7 +219,7 @@ impl Server {
             let stopping = async move {
                 stop.await;
                 tracing::info!("asked to stop; statements that run may finish");
-                health.set_not_serving::<FlightServiceServer<Service>>().await;
+                health.set_not_serving::<FlightServiceServer<WithSchemas>>().await;
                 let _ = told.send(true);
             };
             let serve = router.serve_with_incoming_shutdown(incoming, stopping);

@@ -17,9 +17,10 @@ use tonic::metadata::MetadataMap;
 use tonic::{Response, Status};
 
 use super::answer::{self, Running};
-use super::metrics::Metrics;
+use super::metrics::{Ended, Metrics};
 use super::prepared::{Bound, PreparedStatements};
-use super::status::status;
+use super::running::{Place, RunningStatements};
+use super::status::{cancelled, status};
 use super::tickets::{self, Plans};
 use super::users::Users;
 use crate::database::Database;
@@ -44,6 +45,7 @@ pub(super) struct Shared {
     pub(super) plans: Plans,
     pub(super) prepared: PreparedStatements,
     pub(super) statements: Arc<Semaphore>,
+    pub(super) running: Arc<RunningStatements>,
     pub(super) loads: Loads,
 }
 
@@ -62,6 +64,7 @@ impl Service {
             plans: Plans::new(),
             prepared: PreparedStatements::new(),
             statements: Arc::new(Semaphore::new(statements_max)),
+            running: Arc::default(),
             loads,
         };
         Service { shared: Arc::new(shared) }
@@ -107,16 +110,28 @@ impl Service {
         })
     }
 
-    /// Runs a statement whose rows the client reads.
+    /// Plans a prepared statement with what is bound to it.
+    pub(super) async fn plan_bound(&self, rights: &Rights, bound: &Bound) -> Served<Planned> {
+        // Several rows are for an INSERT, whose columns do not depend on them.
+        let several = bound.rows() > 1;
+        let values = if several { Ok(Parameters::default()) } else { bound.parameters() };
+        self.plan(rights, &bound.text, values.map_err(status)?).await
+    }
+
+    /// Runs a statement whose rows the client reads, until its place in the list is cancelled.
     pub(super) async fn run(
         &self,
         rights: &Rights,
         text: String,
         planned: Planned,
+        mut place: Place,
     ) -> Served<Response<Rows>> {
-        let permit = self.permit().await?;
+        let permit = tokio::select! {
+            permit = self.permit() => permit?,
+            () = place.cancelled() => return Err(cancelled()),
+        };
         let user = rights.user().to_owned();
-        let running = Running { planned, text, user, permit };
+        let running = Running { planned, text, user, permit, place };
         Ok(Response::new(answer::run(&self.shared.database, &self.shared.metrics, running)))
     }
 
@@ -183,7 +198,7 @@ impl Service {
         let running = metrics.statement_started();
         let done = work.await;
         drop(running);
-        metrics.statement_ended(Some(done.is_ok()), started.elapsed(), 0);
+        metrics.statement_ended(done.as_ref().map(|_| Ended::Done), started.elapsed(), 0);
         let (user, ms) = (rights.user(), started.elapsed().as_millis() as u64);
         match done {
             Ok(rows) => {

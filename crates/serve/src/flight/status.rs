@@ -32,6 +32,11 @@ fn cut(mut text: String) -> String {
     text
 }
 
+/// What a statement ends with that was cancelled.
+pub(crate) fn cancelled() -> Status {
+    Status::cancelled("the statement was cancelled")
+}
+
 /// The error of a status that a server said.
 pub(crate) fn error(status: &Status) -> Error {
     let text = status.message().to_owned();
@@ -48,6 +53,7 @@ pub(crate) fn error(status: &Status) -> Error {
         | Code::PermissionDenied
         | Code::FailedPrecondition
         | Code::Internal
+        | Code::Cancelled
         | Code::Unimplemented => Error::Refused(text),
         _ => Error::Unavailable(text),
     }

@@ -17,7 +17,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use coload_format::{Error, Result};
 
-use super::kept::{Handle, Kept};
+use super::kept::{Handle, Kept, new_handle};
 use crate::rights::Rights;
 use crate::statement::Planned;
 
@@ -25,8 +25,7 @@ use crate::statement::Planned;
 const PLANS_MAX: usize = 256;
 /// How long a plan waits; it holds a version of the store.
 const PLAN_IDLE_MAX: Duration = Duration::from_secs(30);
-/// Stands in a ticket for a plan that was not kept.
-const NO_PLAN: Handle = [0; 16];
+const HANDLE_BYTES: usize = size_of::<Handle>();
 const QUERY: u8 = 0;
 const WRITTEN: u8 = 1;
 
@@ -35,8 +34,17 @@ const WRITTEN: u8 = 1;
 pub(crate) enum Ticket {
     /// A query: its plan if that is still there, and its text.
     Query(Option<Box<Planned>>, String),
+    /// A query that was cancelled before it ran.
+    Cancelled,
     /// What was done: rows written, if it counts them.
     Written(Option<u64>),
+}
+
+/// What is kept for a ticket.
+#[derive(Debug)]
+enum Waiting {
+    Plan(Box<Planned>),
+    Cancelled,
 }
 
 /// The ticket of a statement that is done.
@@ -46,10 +54,26 @@ pub(crate) fn written(rows: Option<u64>) -> Bytes {
     ticket.into()
 }
 
+/// Whether a ticket is that of a statement that is done.
+pub(crate) fn is_written(ticket: &[u8]) -> bool {
+    ticket.first() == Some(&WRITTEN)
+}
+
+/// Handle and text in the ticket of a query.
+fn query(ticket: &[u8]) -> Result<(&[u8], &str)> {
+    let parts = ticket.strip_prefix(&[QUERY]).and_then(|t| t.split_at_checked(HANDLE_BYTES));
+    let parts = parts.and_then(|(handle, text)| Some((handle, std::str::from_utf8(text).ok()?)));
+    parts.ok_or_else(no_ticket)
+}
+
+fn no_ticket() -> Error {
+    Error::Invalid("not a ticket of a statement".into())
+}
+
 /// Plans whose answers were not asked for yet.
 #[derive(Debug)]
 pub(crate) struct Plans {
-    kept: Kept<(Arc<str>, Planned)>,
+    kept: Kept<(Arc<str>, Waiting)>,
 }
 
 impl Plans {
@@ -59,7 +83,9 @@ impl Plans {
 
     /// Keeps the plan of a query and makes its ticket.
     pub fn put(&self, rights: &Rights, text: &str, planned: Planned) -> Result<Bytes> {
-        let handle = self.kept.put((rights.user().into(), planned))?.unwrap_or(NO_PLAN);
+        let waiting = Waiting::Plan(Box::new(planned));
+        // A plan that finds no room has a handle too, by which the query can be cancelled once it runs.
+        let handle = self.kept.put((rights.user().into(), waiting))?.or_else(|_| new_handle())?;
         Ok([&[QUERY], &handle[..], text.as_bytes()].concat().into())
     }
 
@@ -68,22 +94,50 @@ impl Plans {
     /// # Errors
     /// `Invalid` when it is none.
     pub fn take(&self, rights: &Rights, ticket: &[u8]) -> Result<Ticket> {
-        let no_ticket = || Error::Invalid("not a ticket of a statement".into());
         match ticket.split_first() {
             Some((&WRITTEN, [])) => Ok(Ticket::Written(None)),
             Some((&WRITTEN, rows)) => {
                 let rows = rows.try_into().map_err(|_| no_ticket())?;
                 Ok(Ticket::Written(Some(u64::from_le_bytes(rows))))
             }
-            Some((&QUERY, rest)) => {
-                let (handle, text) = rest.split_at_checked(NO_PLAN.len()).ok_or_else(no_ticket)?;
-                let text = std::str::from_utf8(text).map_err(|_| no_ticket())?;
-                let planned = self.kept.take(handle, |(user, _)| **user == *rights.user());
-                let planned = planned.map(|(_, planned)| Box::new(planned));
-                Ok(Ticket::Query(planned, text.to_owned()))
+            Some((&QUERY, _)) => {
+                let (handle, text) = query(ticket)?;
+                let taken = self.kept.take(handle, |(user, waiting)| {
+                    **user == *rights.user() && matches!(waiting, Waiting::Plan(_))
+                });
+                match taken {
+                    Some((_, Waiting::Plan(planned))) => {
+                        Ok(Ticket::Query(Some(planned), text.to_owned()))
+                    }
+                    _ if self.of(rights, handle, |_| ()).is_some() => Ok(Ticket::Cancelled),
+                    _ => Ok(Ticket::Query(None, text.to_owned())),
+                }
             }
             _ => Err(no_ticket()),
         }
+    }
+
+    /// Drops the plan of a ticket, if it waits, and refuses the ticket for as long as it would have.
+    ///
+    /// # Errors
+    /// `Invalid` when it is not the ticket of a query.
+    pub fn cancel(&self, rights: &Rights, ticket: &[u8]) -> Result<bool> {
+        let (handle, _) = query(ticket)?;
+        let cancelled = self.of(rights, handle, |waiting| *waiting = Waiting::Cancelled);
+        Ok(cancelled.is_some())
+    }
+
+    /// What waits for a ticket of the caller.
+    fn of<R>(
+        &self,
+        rights: &Rights,
+        handle: &[u8],
+        work: impl FnOnce(&mut Waiting) -> R,
+    ) -> Option<R> {
+        let of_user = |(user, waiting): &mut (Arc<str>, Waiting)| {
+            (**user == *rights.user()).then(|| work(waiting))
+        };
+        self.kept.with(handle, of_user).flatten()
     }
 
     /// Drops plans that nobody came for.

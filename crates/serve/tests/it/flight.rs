@@ -1,5 +1,6 @@
 //! The server, by our own client and by hand-made messages.
 
+mod cancel;
 mod certificates;
 mod faults;
 mod rights;

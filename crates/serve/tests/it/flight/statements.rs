@@ -19,6 +19,15 @@ pub fn csv(client: &mut Remote, text: &str) -> String {
     out.split_once('\n').map_or(String::new(), |(_, rows)| rows.to_owned())
 }
 
+/// What Prometheus reads, with the header of HTTP.
+pub fn metrics_page(running: &Running) -> String {
+    let mut http = TcpStream::connect(running.metrics.unwrap()).unwrap();
+    http.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+    let mut page = String::new();
+    http.read_to_string(&mut page).unwrap();
+    page
+}
+
 #[test]
 fn statements_run_on_the_server() {
     let running = Running::start();
@@ -77,10 +86,7 @@ fn health_and_metrics_tell_of_the_server() {
         health.check(HealthCheckRequest { service }).await.unwrap().into_inner().status
     });
     assert_eq!(status, ServingStatus::Serving as i32);
-    let mut http = TcpStream::connect(running.metrics.unwrap()).unwrap();
-    http.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
-    let mut page = String::new();
-    http.read_to_string(&mut page).unwrap();
+    let page = metrics_page(&running);
     assert!(page.starts_with("HTTP/1.1 200"), "{page}");
     for line in ["coload_statements_total{outcome=\"done\"} 1", "coload_rows_sent_total 5"] {
         assert!(page.contains(line), "{line} in {page}");
