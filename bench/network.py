@@ -58,7 +58,7 @@ def main():
     }[args.experiment]
     with netlab.network() if args.experiment != "figure1" else contextlib.nullcontext():
         runs = experiment()
-    tables.report(args, runs, args.programs.data(args.data)[0].stat().st_size)
+    tables.report(args, tables.earlier(args), runs, args.programs.data(args.data)[0].stat().st_size)
 
 
 def arguments():
@@ -68,6 +68,7 @@ def arguments():
     parser.add_argument("experiment", choices=experiments)
     parser.add_argument("data", help="name of a data set, such as lineitem-sf1")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--after", type=int, default=0, help="take in the runs of so many lines before, of the same experiment and data")
     parser.add_argument("--placements", type=words, default=PLACEMENTS)
     parser.add_argument("--rates", type=words, default=RATES, help="networks of `cells` and `wire`")
     parser.add_argument("--servers", type=words, default=["idle", "busy"], help="of `cells`")

@@ -3,6 +3,7 @@
 import json
 import statistics
 import sys
+from collections import Counter
 
 import machine
 import picture
@@ -19,14 +20,26 @@ WARNINGS = {
 }
 
 
-def report(args, runs, size):
+def earlier(args):
+    """Runs of the same experiment and data in the last lines of the results, so that long ones can be made in pieces."""
+    if args.after == 0:
+        return []
+    with open(RESULTS / "network.jsonl") as lines:
+        found = [line for line in map(json.loads, lines) if (line["command"], line["data"]) == (args.experiment, args.data)]
+    if len(found) < args.after:
+        sys.exit(f"--after {args.after}: the results have {len(found)} lines of {args.experiment} {args.data}")
+    return [run for line in found[-args.after:] for run in line["runs"]]
+
+
+def report(args, before, new, size):
     """Prints the table and the targets, appends the JSON line, draws the picture."""
+    runs = before + new
     rows = {run["rows"] for run in runs if "rows" in run}
     if len(rows) > 1:
         sys.exit(f"loads of the same file have different rows: {rows}")
     cells = medians(runs)
     print(f"## {args.experiment}: {args.data}\n")
-    print(WARNINGS.get(args.experiment, "One core each; wire bytes as the interface counts them."), f"Medians of {args.rounds}.\n")
+    print(WARNINGS.get(args.experiment, "One core each; wire bytes as the interface counts them."), f"Medians of {rounds_of(runs)}.\n")
     if args.experiment == "wire":
         size = cells[0]["message_bytes"]
     columns = [column for column in table_columns(args, size) if any(column[1](c) is not None for c in cells)]
@@ -41,7 +54,8 @@ def report(args, runs, size):
     print()
     for text, ratio, limit, good in targets(args, cells, size):
         print(f"- {text}: {ratio:.2f}, wanted {limit}: {'reached' if good else 'NOT reached'}")
-    keep(args, runs)
+    if new:
+        keep(args, new)
     draw(args, cells, columns, keys)
 
 
@@ -52,6 +66,12 @@ def medians(runs):
         groups.setdefault(tuple(run.get(key) for key in KEYS), []).append(run)
     return [{**dict(zip(KEYS, key)), **median_of(group), "stopped": any(r.get("stopped") for r in group)}
             for key, group in groups.items()]
+
+
+def rounds_of(runs):
+    """Runs of each cell: one number, or the fewest and the most."""
+    counts = Counter(tuple(run.get(key) for key in KEYS) for run in runs).values()
+    return str(min(counts)) if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
 
 
 def median_of(values):
