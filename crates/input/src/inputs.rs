@@ -50,6 +50,13 @@ pub enum InputSource {
     },
 }
 
+impl InputSource {
+    /// Whether it can be read once only.
+    pub fn is_read_once(&self) -> bool {
+        matches!(self, InputSource::Stdin | InputSource::Stream { .. })
+    }
+}
+
 impl InputFile {
     /// The size in bytes, if known.
     pub fn bytes(&self) -> Option<u64> {

@@ -15,6 +15,7 @@
 //! Memory: blocks that wait are at most `ahead_bytes`, but for one block a job.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -82,7 +83,6 @@ pub struct TextQueue {
 struct Inner {
     waiting: VecDeque<(usize, TextInput)>,
     open: VecDeque<Open>,
-    closed: bool,
 }
 
 /// An input that is being read.
@@ -154,7 +154,7 @@ impl TextQueue {
     pub fn new(inputs: Vec<TextInput>, ahead_bytes: usize, threads: usize) -> Self {
         let waiting = inputs.into_iter().enumerate().collect();
         TextQueue {
-            inner: Mutex::new(Inner { waiting, open: VecDeque::new(), closed: false }),
+            inner: Mutex::new(Inner { waiting, open: VecDeque::new() }),
             changed: Condvar::new(),
             ahead_bytes: ahead_bytes.max(2 * BLOCK_BYTES),
             threads,
@@ -192,7 +192,7 @@ impl TextQueue {
         let inputs_max =
             if who == Who::Worker && self.threads > 1 { self.threads + INPUTS_AHEAD } else { 1 };
         let mut at = 0;
-        while at < inputs_max && !inner.closed {
+        while at < inputs_max {
             if at == inner.open.len() {
                 let Some((file, input)) = inner.waiting.pop_front() else { break };
                 inner.open.push_back(Open::new(file, input)?);
@@ -278,18 +278,15 @@ impl TextQueue {
 
     /// Waits until something may have changed.
     pub fn wait(&self, most: Duration) {
-        let inner = self.lock();
-        if !inner.closed {
-            drop(self.changed.wait_timeout(inner, most));
-        }
+        drop(self.changed.wait_timeout(self.lock(), most));
     }
 
-    /// Decompresses ahead until all is done, or the queue is closed.
-    pub fn run_ahead(&self) {
-        loop {
+    /// Decompresses ahead until all is done, or `ended` is set; who sets it wakes the thread.
+    pub fn run_ahead(&self, ended: &AtomicBool) {
+        while !ended.load(Ordering::Acquire) {
             {
                 let inner = self.lock();
-                if inner.closed || (inner.open.is_empty() && inner.waiting.is_empty()) {
+                if inner.open.is_empty() && inner.waiting.is_empty() {
                     return;
                 }
             }
@@ -306,14 +303,8 @@ impl TextQueue {
         }
     }
 
-    /// Whether the work was ended.
-    pub fn is_closed(&self) -> bool {
-        self.lock().closed
-    }
-
-    /// Ends the work: nothing is claimed any more.
-    pub fn close(&self) {
-        self.lock().closed = true;
+    /// Wakes whoever waits.
+    pub fn wake(&self) {
         self.changed.notify_all();
     }
 

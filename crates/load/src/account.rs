@@ -15,7 +15,7 @@ use crate::pipeline::column_names;
 use crate::reader::PieceSpan;
 use crate::report::{FileReport, REJECTS_KEPT_MAX};
 use crate::stream::StreamChunk;
-use crate::widen::Widening;
+use crate::widen::{Way, Widening};
 use crate::wire::PartitionAccount;
 
 /// How far the text of an input was read, and where its records end; `None` when not known yet.
@@ -45,6 +45,8 @@ pub struct Account {
     widening: Option<Widening>,
     /// Whether inputs need not be read to their ends.
     sampled: bool,
+    /// Bytes of the records so far.
+    record_bytes: u64,
 }
 
 impl Account {
@@ -52,7 +54,7 @@ impl Account {
     ///
     /// # Errors
     /// `Invalid` when the rejects file cannot be made.
-    pub fn new(options: &LoadOptions, source: &Source, pass: usize) -> Result<Self> {
+    pub fn new(options: &LoadOptions, source: &Source, way: Way) -> Result<Self> {
         let file = |name: &str| FileReport {
             name: name.to_owned(),
             bytes: 0,
@@ -96,9 +98,16 @@ impl Account {
             kept: Vec::new(),
             kinds: RejectKinds::default(),
             writer,
-            widening: Widening::new(options, pass),
+            widening: Widening::new(options, way),
             sampled: options.sample_bytes.is_some(),
+            record_bytes: 0,
         })
+    }
+
+    /// Goes on with wider types.
+    pub fn begin_leg(&mut self, options: &LoadOptions) {
+        self.columns = column_names(options);
+        self.widening = Widening::new(options, Way::GoOn);
     }
 
     /// Keeps all rejects until [`Self::take_rejects`].
@@ -181,6 +190,7 @@ impl Account {
         let lines = self.lines[span.file];
         self.files[span.file].mended.append(&span.mended, lines + 1);
         self.lines[span.file] += span.lines;
+        self.record_bytes += span.end - span.start;
         let file = &mut self.files[span.file];
         file.rows += span.rows;
         file.rejects += rejects;
@@ -189,6 +199,25 @@ impl Account {
         // With what stands before the first record.
         file.text_bytes = file.text_bytes.max(span.end);
         Ok(())
+    }
+
+    /// Notes the records of a chunk that the types are too narrow for. The chunk is not added.
+    pub fn note_unfit(&mut self, spans: &[PieceSpan]) {
+        for span in spans {
+            for reject in &span.rejects {
+                self.widens(span.file, self.lines[span.file] + reject.line + 1, reject);
+            }
+        }
+    }
+
+    /// Bytes of the records so far, without what stands before the first.
+    pub fn record_bytes(&self) -> u64 {
+        self.record_bytes
+    }
+
+    /// Whether no record was rejected so far.
+    pub fn is_clean(&self) -> bool {
+        self.rejects == 0
     }
 
     /// Whether a record needs wider types.

@@ -18,8 +18,6 @@
 //!
 //! Source: O'Neil et al., "The Log-Structured Merge-Tree", Acta Informatica 33(4), 1996.
 
-mod join;
-
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -30,7 +28,7 @@ use coload_store::{
     Store, TableEntry,
 };
 
-use join::{group_pages, join_column};
+use crate::join::{group_pages, join_column};
 
 /// Adjacent segments of a level that are worth a merge.
 const SEGMENTS_MIN: usize = 8;

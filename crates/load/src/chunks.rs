@@ -7,13 +7,15 @@
 use std::sync::Arc;
 
 use coload_format::{Error, Result};
-use coload_input::{InputFile, InputSource, Raw, RawFile, TextInput};
+use coload_input::{InputFile, Raw, RawFile, TextInput};
 use coload_source::LineEnd;
 
 use crate::account::Account;
 use crate::head::{HEAD_BYTES_MAX, Head};
 use crate::opened::OpenedStream;
 use crate::options::LoadOptions;
+use crate::pipeline::Position;
+use crate::spool::Spool;
 use crate::stream::StreamSource;
 
 /// A part of one input.
@@ -86,14 +88,14 @@ pub enum Source {
 }
 
 impl Source {
-    /// Opens the inputs and cuts files into chunks.
+    /// Opens the inputs and cuts files into chunks; what a stream gives goes into `spool`.
     ///
     /// # Errors
     /// `Invalid` when an input cannot be opened.
-    pub fn open(options: &LoadOptions) -> Result<Self> {
+    pub fn open(options: &LoadOptions, spool: Option<&Arc<Spool>>) -> Result<Self> {
         let LoadOptions { inputs, chunk_bytes, .. } = options;
         let head = Head::new(options);
-        let mut texts = open_texts(options)?;
+        let mut texts = open_texts(options, spool)?;
         let encoding = options.dialect.encoding;
         let is_text = |text: &TextInput| -> Result<bool> {
             Ok(text.is_plain_file() && encoding.is_utf8(&text.start()?))
@@ -115,6 +117,65 @@ impl Source {
 }
 
 impl Source {
+    /// Chunks in all; `None` for a stream.
+    pub fn chunks(&self) -> Option<usize> {
+        match self {
+            Source::Files { chunks, .. } => Some(chunks.len()),
+            Source::Stream(_) => None,
+        }
+    }
+
+    /// The pieces of a chunk after `from`, by its number from there on.
+    pub fn pieces(chunks: &[Vec<Piece>], from: Position, chunk: usize) -> Vec<Piece> {
+        let mut pieces = chunks[from.chunks + chunk].clone();
+        // Where the first leg ended is known.
+        if chunk == 0
+            && from.chunks > 0
+            && let Some(first) = pieces.first_mut()
+            && first.start_is == Start::Speculated
+        {
+            *first = Piece { start: from.end, start_is: Start::Record, ..*first };
+        }
+        pieces
+    }
+
+    /// What `sample_bytes` must be to read what comes before a place; `records` are the bytes of its records.
+    pub fn bytes_before(&self, place: Position, records: u64) -> u64 {
+        match self {
+            Source::Files { chunks, .. } => {
+                chunks[..place.chunks].iter().flatten().map(|piece| piece.end - piece.start).sum()
+            }
+            Source::Stream(_) => records,
+        }
+    }
+
+    /// Stored bytes of all inputs; 0 where they are not known.
+    pub fn stored_bytes(&self) -> u64 {
+        match self {
+            Source::Files { inputs, .. } => inputs.iter().map(|i| i.bytes).sum(),
+            Source::Stream(stream) => stream.bytes,
+        }
+    }
+
+    /// Bytes before the first records of files.
+    pub fn head_bytes(&self) -> u64 {
+        match self {
+            Source::Files { inputs, .. } => inputs.iter().map(|i| i.data_start).sum(),
+            Source::Stream(_) => 0,
+        }
+    }
+
+    /// Checks that nobody wrote to the inputs meanwhile.
+    ///
+    /// # Errors
+    /// `Unavailable` when somebody did.
+    pub fn check_unchanged(&self) -> Result<()> {
+        match self {
+            Source::Files { inputs, .. } => inputs.iter().try_for_each(OpenInput::check_unchanged),
+            Source::Stream(stream) => stream.check_unchanged(),
+        }
+    }
+
     /// Share of the inputs that was read; 1 where the whole is not known.
     pub fn share(&self, account: &Account) -> f64 {
         let (read, all) = match self {
@@ -128,19 +189,24 @@ impl Source {
 }
 
 /// Opens the inputs. One that can be read only once may have been opened before.
-fn open_texts(options: &LoadOptions) -> Result<Vec<TextInput>> {
+fn open_texts(options: &LoadOptions, spool: Option<&Arc<Spool>>) -> Result<Vec<TextInput>> {
     if !options.streams.is_empty() {
         return options.streams.iter().map(OpenedStream::take).collect();
     }
     let inputs = &options.inputs;
-    let once = |i: &InputFile| matches!(i.source, InputSource::Stdin | InputSource::Stream { .. });
+    let once = |i: &InputFile| i.source.is_read_once();
     if let [only] = &inputs[..]
         && once(only)
     {
-        let opened = match &options.stream {
+        let mut opened = match &options.stream {
             Some(stream) => stream.take()?,
             None => TextInput::open(only)?,
         };
+        if let Some(spool) = spool
+            && let Raw::Stream(stream) = opened.raw
+        {
+            opened.raw = Raw::Stream(spool.keep(stream));
+        }
         return Ok(vec![opened]);
     }
     if let Some(stream) = inputs.iter().find(|i| once(i)) {

@@ -4,7 +4,7 @@ use std::io::{Cursor, Read};
 use std::sync::{Arc, Mutex};
 
 use coload_format::{Error, Result};
-use coload_input::{InputFile, InputSource, State, TextInput, sample_head};
+use coload_input::{InputFile, State, TextInput, sample_head};
 use coload_source::SampleEnd;
 
 use crate::segments::lock;
@@ -37,7 +37,7 @@ impl OpenedStream {
     /// # Errors
     /// `Invalid` when it cannot be opened.
     pub fn open(input: &InputFile) -> Result<Option<Self>> {
-        if !matches!(input.source, InputSource::Stdin | InputSource::Stream { .. }) {
+        if !input.source.is_read_once() {
             return Ok(None);
         }
         let reader = coload_input::open_stream(input)?;

@@ -21,9 +21,9 @@ use crate::clock::StepClock;
 use crate::derive::Deriver;
 use crate::options::{LoadOptions, Progress};
 use crate::reader::WindowReader;
-use crate::schedule::{DoneSegment, Output, State, Task};
+use crate::schedule::{DoneSegment, Output, Shape, State, Task};
 use crate::segments::lock;
-use crate::widen::Widening;
+use crate::widen::{Way, Widening};
 use crate::wire::PartitionAccount;
 
 /// How long a worker waits before it looks at the cancel flag again.
@@ -54,8 +54,12 @@ impl From<Error> for Stop {
 /// What all workers of a load share.
 pub struct Pipeline<'a> {
     options: &'a LoadOptions,
-    source: Source,
+    source: &'a Source,
+    /// Where the leg begins.
+    from: Position,
     output: Destination<'a>,
+    /// Whether a chunk that the types are too narrow for ends the leg.
+    way: Way,
     rules: RecordRules,
     /// Of the columns that are read.
     columns: Vec<ColumnRules>,
@@ -77,6 +81,9 @@ pub struct Pipeline<'a> {
     ended: AtomicBool,
     /// For a sink: what became of the records of partitions that are not sealed yet.
     receipts: Mutex<BTreeMap<usize, PartitionAccount>>,
+    /// Of the legs before.
+    partitions_before: usize,
+    rows_before: u64,
     /// For a sink: rows sealed.
     rows_sealed: AtomicU64,
 }
@@ -85,6 +92,54 @@ pub struct Pipeline<'a> {
 pub fn fragments_per_partition(options: &LoadOptions) -> usize {
     // Two partitions are in memory at once, and hold about as many bytes as their text.
     options.fragments_per_partition.min(options.memory / (2 * options.chunk_bytes)).max(1)
+}
+
+/// A place between two chunks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Position {
+    /// Chunks before it.
+    pub chunks: usize,
+    /// Where the records of the last of them end, of an input that is a file.
+    pub end: u64,
+}
+
+/// What a load has when a leg of it begins.
+pub struct Begun {
+    /// Where.
+    pub from: Position,
+    /// Segments written.
+    pub segments: u32,
+    /// Partitions they came from.
+    pub partitions: usize,
+    /// Rows in them.
+    pub rows: u64,
+    /// Rows, rejects and bytes of each input.
+    pub account: Account,
+    /// CPU time by step.
+    pub clock: StepClock,
+    /// How far the load is.
+    pub progress: Progress,
+}
+
+impl Begun {
+    /// Nothing; makes the rejects file.
+    ///
+    /// # Errors
+    /// `Invalid` when the rejects file cannot be made.
+    pub fn new(options: &LoadOptions, source: &Source, way: Way) -> Result<Self> {
+        let progress = Progress::default();
+        progress.bytes_total.store(source.stored_bytes(), Ordering::Relaxed);
+        progress.bytes.store(source.head_bytes(), Ordering::Relaxed);
+        Ok(Begun {
+            from: Position::default(),
+            segments: 0,
+            partitions: 0,
+            rows: 0,
+            account: Account::new(options, source, way)?,
+            clock: StepClock::default(),
+            progress,
+        })
+    }
 }
 
 /// What the workers made.
@@ -99,59 +154,73 @@ pub struct Loaded {
     pub share: f64,
 }
 
+/// How a leg ended.
+pub enum Ended {
+    /// All inputs are loaded.
+    Whole(Loaded, StepClock),
+    /// The types are too narrow for the next chunk.
+    Cut {
+        /// The segments of this leg.
+        segments: Vec<DoneSegment>,
+        /// What the types lack.
+        widening: Box<Widening>,
+        /// For the next leg.
+        begun: Begun,
+    },
+}
+
 impl<'a> Pipeline<'a> {
-    /// Opens the inputs for the first pass, or one with wider types.
+    /// A pipeline for what comes after `begun`.
     ///
     /// # Errors
-    /// `Invalid` when an input cannot be opened or the rejects file not be made.
-    pub fn open(options: &'a LoadOptions, output: Destination<'a>, pass: usize) -> Result<Self> {
-        let source = Source::open(options)?;
-        let progress = Progress::default();
-        let chunks = match &source {
-            Source::Files { inputs, chunks } => {
-                let total = inputs.iter().map(|i| i.bytes).sum();
-                progress.bytes_total.store(total, Ordering::Relaxed);
-                progress.bytes.store(inputs.iter().map(|i| i.data_start).sum(), Ordering::Relaxed);
-                Some(chunks.len())
-            }
-            Source::Stream(stream) => {
-                progress.bytes_total.store(stream.bytes, Ordering::Relaxed);
-                None
-            }
-        };
-        let rules = options.dialect.record_rules(options.field_count());
-        let columns = column_rules(options);
+    /// `Corrupt` when what a sink has is not of these inputs.
+    pub fn new(
+        options: &'a LoadOptions,
+        source: &'a Source,
+        output: Destination<'a>,
+        way: Way,
+        begun: Begun,
+    ) -> Result<Self> {
+        let Begun { from, segments, partitions, rows, mut account, clock, progress } = begun;
         let table = options.schema.columns();
         let physicals: Vec<Physical> = table.iter().map(|c| c.data_type.physical()).collect();
-        let kind = match output {
-            Destination::Store(_) | Destination::Nowhere => Output::Segments,
-            Destination::Sink(..) => Output::Sink,
-        };
-        let mut state = State::new(
-            kind,
+        let chunks = source.chunks().map(|chunks| chunks - from.chunks);
+        let mut state = State::new(Shape {
+            output: match output {
+                Destination::Store(_) | Destination::Nowhere => Output::Segments,
+                Destination::Sink(..) => Output::Sink,
+            },
             chunks,
-            fragments_per_partition(options),
-            options.merge_columns,
-            options.memory / 4,
-            physicals.len(),
-        );
-        let mut account = Account::new(options, &source, pass)?;
-        let mut rows_sealed = 0;
+            end_before: from.end,
+            ahead_max: match way {
+                // The text of chunks is kept until they are verified.
+                Way::GoOn => 2 * options.threads + 2,
+                Way::StartAgain { .. } => usize::MAX,
+            },
+            fragments_per_partition: fragments_per_partition(options),
+            merge_columns: options.merge_columns,
+            segment_bytes: options.memory / 4,
+            segments_before: segments,
+            width: physicals.len(),
+        });
+        let mut rows_before = rows;
         if let Destination::Sink(_, known) = output {
             account.keep_all();
             if chunks.is_some() {
                 known.iter().try_for_each(|k| account.add_known(k))?;
                 let end = known.iter().rev().find_map(|k| k.files.last()).map_or(0, |f| f.end);
                 state.skip(known.len(), end);
-                rows_sealed = known.iter().map(PartitionAccount::rows).sum();
+                rows_before = known.iter().map(PartitionAccount::rows).sum();
             }
         }
         Ok(Pipeline {
             options,
             source,
+            from,
             output,
-            rules,
-            columns,
+            way,
+            rules: options.dialect.record_rules(options.field_count()),
+            columns: column_rules(options),
             deriver: Deriver::new(options).map(Arc::new),
             checks: Checks::new(&options.schema),
             physicals,
@@ -160,19 +229,21 @@ impl<'a> Pipeline<'a> {
             idle: AtomicUsize::new(0),
             end: Condvar::new(),
             account: Mutex::new(account),
-            clock: StepClock::default(),
+            clock,
             progress,
             ended: AtomicBool::new(false),
             receipts: Mutex::default(),
-            rows_sealed: AtomicU64::new(rows_sealed),
+            partitions_before: partitions,
+            rows_before,
+            rows_sealed: AtomicU64::new(0),
         })
     }
 
-    /// Runs the workers to the end.
+    /// Runs the workers to the end, or to a chunk that the types are too narrow for.
     ///
     /// # Errors
     /// The first thing that went wrong, in the order of the input where that is the data's fault.
-    pub fn run(self) -> std::result::Result<(Loaded, StepClock), Stop> {
+    pub fn run(self) -> std::result::Result<Ended, Stop> {
         self.tell_progress();
         std::thread::scope(|scope| {
             for number in 0..self.options.threads {
@@ -184,14 +255,16 @@ impl<'a> Pipeline<'a> {
                 };
                 self.spawn(scope, format!("coload-{number}"), worker);
             }
+            if let Source::Stream(stream) = &self.source
+                && self.options.threads > 1
+            {
+                let ahead = || stream.queue().run_ahead(&self.ended);
+                self.spawn(scope, "coload-ahead".to_owned(), ahead);
+            }
+            self.watch();
+            self.ended.store(true, Ordering::Release);
             if let Source::Stream(stream) = &self.source {
-                if self.options.threads > 1 {
-                    self.spawn(scope, "coload-ahead".to_owned(), || stream.queue().run_ahead());
-                }
-                self.watch();
-                stream.queue().close();
-            } else {
-                self.watch();
+                stream.queue().wake();
             }
         });
         self.tell_progress();
@@ -200,29 +273,34 @@ impl<'a> Pipeline<'a> {
         if let Some(error) = state.error.take() {
             return Err(stop(&mut account, error));
         }
-        match &self.source {
-            Source::Files { inputs, .. } => {
-                inputs.iter().try_for_each(crate::chunks::OpenInput::check_unchanged)?;
-            }
-            Source::Stream(stream) => stream.check_unchanged()?,
-        }
         state.done.sort_by_key(|s| s.number);
-        let stored = match self.output {
-            Destination::Store(_) | Destination::Nowhere => {
-                state.done.iter().map(|s| s.summary.rows).sum()
+        let segments = std::mem::take(&mut state.done);
+        let partitions = self.partitions_before + state.partitions_done;
+        let stored: u64 = segments.iter().map(|s| s.summary.rows).sum();
+        let rows = self.rows_before + stored + self.rows_sealed.into_inner();
+        if let Some(next) = state.take_next_leg()
+            && let Some(widening) = account.take_widening()
+        {
+            if let Source::Stream(stream) = self.source {
+                stream.give_back(next.texts);
             }
-            Destination::Sink(..) => self.rows_sealed.load(Ordering::Acquire),
-        };
-        if let Err(error) = account.finish(stored) {
+            let begun = Begun {
+                from: Position { chunks: self.from.chunks + next.chunk, end: next.end },
+                segments: state.segments_started(),
+                partitions,
+                rows,
+                account,
+                clock: self.clock,
+                progress: self.progress,
+            };
+            return Ok(Ended::Cut { segments, widening: Box::new(widening), begun });
+        }
+        self.source.check_unchanged()?;
+        if let Err(error) = account.finish(rows) {
             return Err(stop(&mut account, error));
         }
-        let loaded = Loaded {
-            segments: state.done,
-            partitions: state.partitions_done,
-            share: self.source.share(&account),
-            account,
-        };
-        Ok((loaded, self.clock))
+        let share = self.source.share(&account);
+        Ok(Ended::Whole(Loaded { segments, partitions, share, account }, self.clock))
     }
 
     fn spawn<'s>(

@@ -131,7 +131,7 @@ pub fn load_remote(options: &LoadOptions, remote: &RemoteOptions) -> Result<Remo
                 return Err(Error::Input { place, text });
             }
             Err(Stop::Failed(error)) => return Err(error),
-            Err(Stop::Widen(widening)) => widened.extend(widening.widen(wider.to_mut())?),
+            Err(Stop::Widen(widening)) => widened.extend(widening.widen(wider.to_mut(), &[])?),
         }
     }
     Err(Error::Limit("the columns' types do not end to become wider: give --columns".to_owned()))

@@ -9,8 +9,9 @@ use coload_store::{
 
 use crate::background::merge_small;
 use crate::clock::{Started, Step, StepClock, epoch_us, peak_memory_bytes, process_cpu_ns};
+use crate::legs::{Whole, run_legs};
 use crate::options::{CHUNK_BYTES_MIN, LoadOptions, RejectLimit};
-use crate::pipeline::{Destination, Loaded, Pipeline, Stop};
+use crate::pipeline::{Destination, Loaded, Stop};
 use crate::reject_table::ready_rejects;
 use crate::report::{ColumnReport, DryRun, LoadReport};
 use crate::schedule::DoneSegment;
@@ -26,7 +27,8 @@ pub fn load(store: &Store, options: &LoadOptions) -> Result<LoadReport> {
     options.check()?;
     let options = &*with_rules_of_table(store, options)?;
     let pass = |options: &LoadOptions, pass| load_once(store, options, &started, pass);
-    let (report, widened) = with_wider_types(options, pass)?;
+    let (mut report, mut widened) = with_wider_types(options, pass)?;
+    widened.append(&mut report.widened);
     Ok(LoadReport { widened, ..report })
 }
 
@@ -50,10 +52,12 @@ pub fn dry_run(store: Option<&Store>, options: &LoadOptions) -> Result<DryRun> {
         store.check_target(&target(&options))?;
     }
     let pass = |options: &LoadOptions, pass| {
-        let (loaded, clock) = Pipeline::open(options, Destination::Nowhere, pass)?.run()?;
-        Ok((report_columns(options, &loaded.segments), loaded, clock))
+        let whole = run_legs(options, Destination::Nowhere, pass)?;
+        let columns = report_columns(&whole.options, &whole.loaded.segments);
+        Ok((columns, whole.loaded, whole.clock, whole.widened))
     };
-    let ((columns, loaded, clock), widened) = with_wider_types(&options, pass)?;
+    let ((columns, loaded, clock, mut last), mut widened) = with_wider_types(&options, pass)?;
+    widened.append(&mut last);
     let Loaded { segments, account, share, .. } = loaded;
     let (files, rejects) = account.into_files();
     Ok(DryRun {
@@ -82,7 +86,7 @@ fn with_wider_types<T>(
         match run(&wider, pass) {
             Ok(done) => return Ok((done, widened)),
             Err(Stop::Failed(error)) => return Err(error),
-            Err(Stop::Widen(widening)) => widened.extend(widening.widen(wider.to_mut())?),
+            Err(Stop::Widen(widening)) => widened.extend(widening.widen(wider.to_mut(), &[])?),
         }
     }
     Err(Error::Limit("the columns' types do not end to become wider: give --columns".to_owned()))
@@ -113,37 +117,38 @@ fn target(options: &LoadOptions) -> LoadTarget {
 }
 
 /// A load that is written and not visible yet.
-struct Written {
+struct Written<'a> {
     dir: LoadDir,
     record: LoadRecord,
-    loaded: Loaded,
-    clock: StepClock,
+    whole: Whole<'a>,
 }
 
-fn write_once(
+fn write_once<'a>(
     store: &Store,
-    options: &LoadOptions,
+    options: &'a LoadOptions,
     started: &Started,
     pass: usize,
-) -> std::result::Result<Written, Stop> {
-    let dir = match options.id {
+) -> std::result::Result<Written<'a>, Stop> {
+    let mut dir = match options.id {
         Some(id) => store.begin_load_as(target(options), id)?,
         None => store.begin_load(target(options))?,
     };
-    let pipeline = Pipeline::open(options, Destination::Store(&dir), pass)?;
-    let (loaded, clock) = pipeline.run()?;
+    let whole = run_legs(options, Destination::Store(&dir), pass)?;
+    if !whole.widened.is_empty() {
+        dir.set_schema(whole.options.schema.clone())?;
+    }
     let mut record = LoadRecord::new(dir.id(), kind(options.mode));
-    let files = loaded.account.files();
+    let files = whole.loaded.account.files();
     record.started_us = started.epoch_us;
     record.finished_us = epoch_us();
     record.set_inputs(&files.iter().map(|f| f.name.as_str()).collect::<Vec<_>>());
     record.rows = files.iter().map(|f| f.rows).sum();
     record.rejects = files.iter().map(|f| f.rejects).sum();
     record.bytes = files.iter().map(|f| f.bytes).sum();
-    Ok(Written { dir, record, loaded, clock })
+    Ok(Written { dir, record, whole })
 }
 
-impl Written {
+impl Written<'_> {
     /// The load, ready to become visible.
     fn ready(dir: LoadDir, segments: &[DoneSegment], record: LoadRecord) -> Result<ReadyLoad> {
         let id = dir.id();
@@ -159,7 +164,7 @@ impl Written {
 pub fn write_ready(store: &Store, options: &LoadOptions) -> Result<ReadyLoad> {
     options.check()?;
     match write_once(store, options, &Started::now(), 0) {
-        Ok(Written { dir, record, loaded, .. }) => Written::ready(dir, &loaded.segments, record),
+        Ok(Written { dir, record, whole }) => Written::ready(dir, &whole.loaded.segments, record),
         Err(Stop::Failed(error)) => Err(error),
         Err(Stop::Widen(_)) => Err(Error::Invalid("the columns of rejects are given".into())),
     }
@@ -171,7 +176,8 @@ fn load_once(
     started: &Started,
     pass: usize,
 ) -> std::result::Result<LoadReport, Stop> {
-    let Written { dir, record, loaded, clock } = write_once(store, options, started, pass)?;
+    let Written { dir, record, whole } = write_once(store, options, started, pass)?;
+    let Whole { loaded, clock, options, widened } = whole;
     let Loaded { segments, partitions, mut account, .. } = loaded;
     let reject_kinds = account.take_kinds();
     let (files, rejects) = account.into_files();
@@ -197,7 +203,7 @@ fn load_once(
         version,
         record,
         files,
-        columns: report_columns(options, &segments),
+        columns: report_columns(&options, &segments),
         segments: segments.len(),
         partitions,
         bytes_stored: segments.iter().map(|s| s.summary.bytes).sum(),
@@ -207,7 +213,7 @@ fn load_once(
         peak_memory: peak_memory_bytes(),
         rejects,
         reject_kinds,
-        widened: Vec::new(),
+        widened,
         merge,
     })
 }

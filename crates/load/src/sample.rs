@@ -26,8 +26,9 @@ pub fn sample_partition(
 ) -> Result<PartitionPlan> {
     let mut text = Vec::new();
     for piece in chunk {
-        let length =
-            SAMPLE_BYTES.saturating_sub(text.len()).min((piece.end - piece.start) as usize);
+        let length = SAMPLE_BYTES
+            .saturating_sub(text.len())
+            .min(piece.end.saturating_sub(piece.start) as usize);
         if length == 0 {
             break;
         }

@@ -20,6 +20,7 @@ use coload_transform::{Fragment, FragmentColumn, PartitionColumn};
 use crate::partition::{PartitionPlan, SealedPartition};
 use crate::reader::{PieceSpan, Whole};
 use crate::segments::{ClosedSegment, OpenSegment, PlainWrite};
+use crate::stream::StreamChunk;
 
 /// Partitions that may be filled or compressed at once: one is filled while one is compressed.
 const PARTITIONS_IN_FLIGHT: usize = 2;
@@ -89,6 +90,10 @@ pub struct ParsedChunk {
     pub flows: Vec<bool>,
     /// What its progress was counted as.
     pub counted: Counted,
+    /// Whether the types are too narrow for it: then the leg ends before it.
+    pub unfit: bool,
+    /// Its text, if it may have to be parsed again and cannot be read again.
+    pub text: Option<Arc<StreamChunk>>,
 }
 
 /// What is told of the progress of a chunk.
@@ -181,6 +186,37 @@ pub struct DoneSegment {
     pub columns: Vec<FinishedColumn>,
 }
 
+/// What a load is like.
+#[derive(Debug)]
+pub struct Shape {
+    /// Where partitions go.
+    pub output: Output,
+    /// Chunks in all; `None` for a stream.
+    pub chunks: Option<usize>,
+    /// Where the chunk before the first ended.
+    pub end_before: u64,
+    /// Chunks that a stream may be ahead of the first that is not delivered.
+    pub ahead_max: usize,
+    /// Fragments of a partition.
+    pub fragments_per_partition: usize,
+    /// Columns merged at once.
+    pub merge_columns: usize,
+    /// A segment is closed when so many bytes wait for its merge.
+    pub segment_bytes: usize,
+    /// Segments that the load has already.
+    pub segments_before: u32,
+    /// Columns of the table.
+    pub width: usize,
+}
+
+impl DoneSegment {
+    /// Rows of each page.
+    pub fn page_rows(&self) -> Vec<u32> {
+        let first = self.columns.first();
+        first.map_or(Vec::new(), |column| column.index.pages.iter().map(|p| p.rows).collect())
+    }
+}
+
 /// Everything the workers share and change.
 #[derive(Debug)]
 pub struct State {
@@ -193,6 +229,12 @@ pub struct State {
     /// Chunks in all; known from the start for files, at the end for a stream.
     chunks: Option<usize>,
     redo: Vec<(usize, u64)>,
+    /// Chunks that workers have and did not deliver yet.
+    parsing: usize,
+    /// Chunks that a stream may be ahead of the frontier.
+    ahead_max: usize,
+    /// Set when a chunk did not fit: the leg ends before it.
+    cut: Option<CutOff>,
     arriving: BTreeMap<usize, Arriving>,
     /// Next chunk to verify, and where the one before it ended.
     frontier: usize,
@@ -211,25 +253,57 @@ pub struct State {
     pub error: Option<Error>,
 }
 
+/// What comes after the end of a leg.
+#[derive(Debug, Default)]
+struct CutOff {
+    /// Chunks of a stream from the one that did not fit on, by number.
+    texts: BTreeMap<usize, Arc<StreamChunk>>,
+}
+
+/// Where the next leg begins.
+#[derive(Debug)]
+pub struct NextLeg {
+    /// The first chunk of this leg that is not part of it.
+    pub chunk: usize,
+    /// Where the chunk before it ended.
+    pub end: u64,
+    /// Text that was taken from a stream, in order.
+    pub texts: Vec<Arc<StreamChunk>>,
+}
+
 /// What the verified chunks add to the account of the load.
 #[derive(Debug, Default)]
 pub struct Verified {
     /// Pieces, in order, with the numbers of their partitions.
     pub spans: Vec<(usize, PieceSpan)>,
-    /// What was counted of a chunk that will be parsed again.
+    /// The pieces of the chunk after these, if the types are too narrow for it.
+    pub unfit: Vec<PieceSpan>,
+    /// What was counted of chunks that will be parsed again.
     pub in_vain: Counted,
 }
 
+impl Counted {
+    fn add(&mut self, other: Counted) {
+        self.bytes += other.bytes;
+        self.rows += other.rows;
+        self.rejects += other.rejects;
+    }
+}
+
 impl State {
-    /// Nothing done yet. `chunks` is known for files.
-    pub fn new(
-        output: Output,
-        chunks: Option<usize>,
-        fragments_per_partition: usize,
-        merge_columns: usize,
-        segment_bytes: usize,
-        width: usize,
-    ) -> Self {
+    /// Nothing done yet.
+    pub fn new(shape: Shape) -> Self {
+        let Shape {
+            output,
+            chunks,
+            end_before,
+            ahead_max,
+            fragments_per_partition,
+            merge_columns,
+            segment_bytes,
+            segments_before,
+            width,
+        } = shape;
         State {
             output,
             fragments_per_partition,
@@ -239,15 +313,18 @@ impl State {
             next_chunk: 0,
             chunks,
             redo: Vec::new(),
+            parsing: 0,
+            ahead_max,
+            cut: None,
             arriving: BTreeMap::new(),
             frontier: 0,
-            frontier_end: 0,
+            frontier_end: end_before,
             tasks: VecDeque::new(),
             merges_running: 0,
             compressing: BTreeMap::new(),
             partitions_done: 0,
             open: None,
-            segments_started: 0,
+            segments_started: segments_before,
             unfinished: 0,
             done: Vec::new(),
             error: None,
@@ -265,12 +342,17 @@ impl State {
 
     /// Whether there is nothing more to do, ever.
     pub fn is_finished(&self) -> bool {
-        self.chunks == Some(self.frontier)
+        self.is_at_end()
             && self.arriving.is_empty()
             && self.compressing.is_empty()
             && self.open.is_none()
             && self.unfinished == 0
             && self.tasks.is_empty()
+    }
+
+    /// Whether all chunks are verified, and no worker has one that comes after the end of a leg.
+    fn is_at_end(&self) -> bool {
+        self.chunks == Some(self.frontier) && (self.cut.is_none() || self.parsing == 0)
     }
 
     /// The next task, if one can be done now.
@@ -285,6 +367,7 @@ impl State {
             return task;
         }
         if let Some((chunk, start)) = self.redo.pop() {
+            self.parsing += 1;
             return Some(Task::Parse { chunk, start: Some(start) });
         }
         let partition = self.next_chunk / self.fragments_per_partition;
@@ -295,15 +378,17 @@ impl State {
             Some(chunks) if self.next_chunk >= chunks => None,
             Some(_) => {
                 self.next_chunk += 1;
+                self.parsing += 1;
                 Some(Task::Parse { chunk: self.next_chunk - 1, start: None })
             }
-            None => Some(Task::ParseStream),
+            None => (self.next_chunk - self.frontier < self.ahead_max).then_some(Task::ParseStream),
         }
     }
 
     /// Gives the next chunk of a stream its number.
     pub fn number_stream_chunk(&mut self) -> usize {
         self.next_chunk += 1;
+        self.parsing += 1;
         self.next_chunk - 1
     }
 
@@ -327,8 +412,14 @@ impl State {
 
     /// Takes a parsed chunk and verifies all that can be verified.
     pub fn deliver(&mut self, chunk: usize, parsed: ParsedChunk) -> Verified {
-        self.arriving(chunk).fragments.insert(chunk, parsed);
+        self.parsing -= 1;
         let mut verified = Verified::default();
+        if self.cut.is_some() {
+            self.leave(chunk, parsed, &mut verified);
+            self.end_leg();
+            return verified;
+        }
+        self.arriving(chunk).fragments.insert(chunk, parsed);
         loop {
             let (next, end) = (self.frontier, self.frontier_end);
             let Some(arriving) = self.arriving.get_mut(&(next / self.fragments_per_partition))
@@ -345,6 +436,10 @@ impl State {
                 verified.in_vain = parsed.counted;
                 return verified;
             }
+            if parsed.unfit {
+                self.cut_before(next, parsed, &mut verified);
+                return verified;
+            }
             self.frontier_end = parsed.spans.last().map_or(end, |s| s.end);
             self.frontier += 1;
             let number = next / self.fragments_per_partition;
@@ -359,9 +454,57 @@ impl State {
         }
     }
 
+    /// Ends the leg before a chunk that its types are too narrow for. What was parsed from there on was
+    /// in vain.
+    fn cut_before(&mut self, chunk: usize, mut parsed: ParsedChunk, verified: &mut Verified) {
+        verified.unfit = std::mem::take(&mut parsed.spans);
+        self.cut = Some(CutOff::default());
+        self.chunks = Some(self.frontier);
+        self.redo.clear();
+        let mut later = vec![(chunk, parsed)];
+        for arriving in self.arriving.values_mut() {
+            later.extend(std::mem::take(&mut arriving.fragments));
+        }
+        for (chunk, parsed) in later {
+            self.leave(chunk, parsed, verified);
+        }
+        self.end_leg();
+    }
+
+    /// Leaves a chunk to the next leg.
+    fn leave(&mut self, chunk: usize, parsed: ParsedChunk, verified: &mut Verified) {
+        verified.in_vain.add(parsed.counted);
+        if let (Some(cut), Some(text)) = (&mut self.cut, parsed.text) {
+            cut.texts.insert(chunk, text);
+        }
+    }
+
+    /// Seals what there is when the last chunk that comes after the end is delivered.
+    fn end_leg(&mut self) {
+        if self.parsing > 0 {
+            return;
+        }
+        // Dictionaries have values of chunks that are left to the next leg.
+        self.arriving.values_mut().for_each(|arriving| arriving.stale = true);
+        self.arriving.retain(|_, arriving| !arriving.verified.is_empty());
+        self.seal_if_complete();
+    }
+
+    /// Segments of the load.
+    pub fn segments_started(&self) -> u32 {
+        self.segments_started
+    }
+
+    /// Where the next leg begins, if this one ended before the input did.
+    pub fn take_next_leg(&mut self) -> Option<NextLeg> {
+        let cut = self.cut.take()?;
+        let texts = cut.texts.into_values().collect();
+        Some(NextLeg { chunk: self.frontier, end: self.frontier_end, texts })
+    }
+
     /// Turns the partition behind the frontier into compress tasks if all its chunks are verified.
     fn seal_if_complete(&mut self) {
-        let at_end = self.chunks == Some(self.frontier);
+        let at_end = self.is_at_end();
         let at_boundary = self.frontier.is_multiple_of(self.fragments_per_partition);
         if self.frontier == 0 || !(at_end || at_boundary) {
             return;
@@ -427,7 +570,7 @@ impl State {
                 self.push_partition(partition, create)?;
             }
         }
-        let at_end = self.chunks == Some(self.frontier);
+        let at_end = self.is_at_end();
         if at_end && self.arriving.is_empty() && self.compressing.is_empty() {
             self.close_segment();
         }

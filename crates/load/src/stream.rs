@@ -42,7 +42,7 @@ pub struct StreamSource {
 /// What a worker can do for a stream.
 pub enum Turn {
     /// Parse a chunk.
-    Parse(StreamChunk),
+    Parse(Arc<StreamChunk>),
     /// Decompress.
     Decode(Box<Job>),
     /// Wait for others.
@@ -52,7 +52,7 @@ pub enum Turn {
 }
 
 /// Whole records of one or more inputs.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct StreamChunk {
     /// Its parts, one an input.
     pub parts: Vec<Part>,
@@ -63,7 +63,7 @@ pub struct StreamChunk {
 }
 
 /// Whole records of one input.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Part {
     /// Number of the input.
     pub file: usize,
@@ -116,7 +116,7 @@ impl StreamSource {
             match cutter.next_chunk(&self.queue)? {
                 Cut::Chunk(chunk) => {
                     number(&chunk);
-                    return Ok(Turn::Parse(chunk));
+                    return Ok(Turn::Parse(Arc::new(chunk)));
                 }
                 Cut::End => return Ok(Turn::End),
                 Cut::Wait => {}
@@ -124,6 +124,16 @@ impl StreamSource {
         }
         let job = self.queue.claim(Who::Worker)?;
         Ok(job.map_or(Turn::Wait, |job| Turn::Decode(Box::new(job))))
+    }
+
+    /// Takes chunks back, which come first the next time. What was counted of them is not counted again.
+    pub fn give_back(&self, chunks: Vec<Arc<StreamChunk>>) {
+        let mut cutter = lock(&self.cutter);
+        for chunk in chunks.into_iter().rev() {
+            let mut parts = Arc::unwrap_or_clone(chunk).parts;
+            parts.iter_mut().for_each(|part| part.data_line = None);
+            cutter.returned.push_front(StreamChunk { parts, ..StreamChunk::default() });
+        }
     }
 
     /// Waits a moment for text.
@@ -186,6 +196,8 @@ struct Cutter {
     /// More text than a chunk, as long as a record is longer.
     target: usize,
     parts: Vec<Part>,
+    /// Chunks that were handed out before.
+    returned: VecDeque<StreamChunk>,
     /// What came and is not handed out, in order.
     arrived: VecDeque<Arrived>,
     /// Stored bytes of what is handed out with the next chunk.
@@ -213,6 +225,7 @@ impl Cutter {
             data_line: None,
             target: chunk_bytes,
             parts: Vec::new(),
+            returned: VecDeque::new(),
             arrived: VecDeque::new(),
             source_bytes: Vec::new(),
             ends: Vec::new(),
@@ -223,6 +236,9 @@ impl Cutter {
 
     /// The next whole records, about a chunk of them.
     fn next_chunk(&mut self, queue: &TextQueue) -> Result<Cut> {
+        if let Some(chunk) = self.returned.pop_front() {
+            return Ok(Cut::Chunk(chunk));
+        }
         loop {
             if self.file == self.names.len() || self.left == 0 {
                 return Ok(if self.parts.is_empty() { Cut::End } else { self.emit() });

@@ -1,16 +1,17 @@
 //! Wider types for inferred columns that meet fields which their types do not hold.
 //!
-//! The sample did not show all: after a million integers comes a decimal. The load then starts again with
-//! a type that holds both; nothing is rounded, and nothing is rejected for a guess. What is noted depends on
-//! the order of the input only, so the types are the same for any number of threads.
+//! The sample did not show all: after a million integers comes a decimal. The column then gets a type that
+//! holds both; nothing is rounded, and nothing is rejected for a guess. What is noted depends on the order of
+//! the input only, so the types are the same for any number of threads.
 //!
-//! Cost: the time until the field was met, again. From the third pass on a pass goes to its end and notes
-//! all such fields, so that there are few passes.
+//! A load into a store goes on (`legs`). Where rows were left out by what the values were, or a server has
+//! them, it starts again: that costs the time until the field was met. From the third pass on a pass goes to
+//! its end and notes all such fields, so that there are few passes.
 
-use coload_format::{Column, DataType, Place, Result, Schema};
+use coload_format::{Column, DataType, Place, Result, Schema, Value};
 use coload_source::{
-    BadRecord, CarefulRecord, ColumnForms, FieldError, FieldRules, InputSource, RecordRules,
-    RejectedRecord, SampleEnd, field_text, read_record,
+    BadRecord, CarefulRecord, ColumnForms, FieldError, FieldRules, RecordRules, RejectedRecord,
+    SampleEnd, field_text, read_record,
 };
 
 use crate::options::LoadOptions;
@@ -19,6 +20,31 @@ use crate::options::LoadOptions;
 const HASTY_PASSES: usize = 2;
 /// Passes after which what still does not fit makes a column text.
 const PASSES_MAX: usize = 5;
+
+/// What a load does when a column needs a wider type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// It starts again; passes before this one.
+    StartAgain {
+        /// Their number.
+        pass: usize,
+    },
+    /// It goes on with the chunk that did not fit.
+    GoOn,
+}
+
+/// The column whose inferred type is too narrow for a field of a record, if that is why it is no row.
+pub fn unfit_column(
+    record: &RejectedRecord,
+    data_type: impl Fn(usize) -> DataType,
+) -> Option<usize> {
+    match &record.reason {
+        BadRecord::Field { column, error: FieldError::Rule(_) } => {
+            (data_type(*column) != DataType::Varchar(None)).then_some(*column)
+        }
+        _ => None,
+    }
+}
 
 /// A column whose type became wider during the load.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,18 +68,15 @@ pub struct Widening {
     schema: Schema,
     rules: RecordRules,
     fields: FieldRules,
-    pass: usize,
+    way: Way,
     /// The first field of each column that did not fit.
     noted: Vec<(usize, Place, Vec<u8>)>,
 }
 
 impl Widening {
-    /// For a load whose columns were inferred, and whose inputs can be read again.
-    pub fn new(options: &LoadOptions, pass: usize) -> Option<Self> {
-        let once = |source: &InputSource| {
-            matches!(source, InputSource::Stdin | InputSource::Stream { .. })
-        };
-        if options.inputs.iter().any(|input| once(&input.source)) {
+    /// For a load whose columns were inferred, and whose inputs can be read again if that is needed.
+    pub fn new(options: &LoadOptions, way: Way) -> Option<Self> {
+        if way != Way::GoOn && options.inputs.iter().any(|input| input.source.is_read_once()) {
             return None;
         }
         Some(Widening {
@@ -61,7 +84,7 @@ impl Widening {
             schema: options.read_schema().clone(),
             rules: options.dialect.record_rules(options.field_count()),
             fields: options.dialect.field_rules(),
-            pass,
+            way,
             noted: Vec::new(),
         })
     }
@@ -69,13 +92,10 @@ impl Widening {
     /// Notes a record that is no row because a field does not fit its column's type; else it is a
     /// reject.
     pub fn note(&mut self, record: &RejectedRecord, place: impl FnOnce() -> Place) -> bool {
-        let BadRecord::Field { column, error: FieldError::Rule(_) } = &record.reason else {
+        let columns = self.schema.columns();
+        let Some(column) = unfit_column(record, |column| columns[column].data_type) else {
             return false;
         };
-        let column = *column;
-        if self.schema.columns()[column].data_type == DataType::Varchar(None) {
-            return false;
-        }
         if self.noted.iter().all(|(noted, ..)| *noted != column) {
             self.noted.push((column, place(), record.value.clone()));
         }
@@ -104,18 +124,32 @@ impl Widening {
 
     /// Whether the pass is to stop now.
     pub fn stops(&self) -> bool {
-        self.has_noted() && self.pass < HASTY_PASSES
+        let hasty = match self.way {
+            Way::StartAgain { pass } => pass < HASTY_PASSES,
+            Way::GoOn => true,
+        };
+        hasty && self.has_noted()
     }
 
-    /// Gives the options wider types, and tells which.
+    /// Gives the options wider types, and tells which. `stored` are the least and the largest value that a
+    /// column that is read has in the segments so far, as its type has them.
     ///
     /// # Errors
     /// None that a schema with the same names could have.
-    pub fn widen(mut self, options: &mut LoadOptions) -> Result<Vec<Widened>> {
+    pub fn widen(
+        mut self,
+        options: &mut LoadOptions,
+        stored: &[Option<(Value, Value)>],
+    ) -> Result<Vec<Widened>> {
+        let last = matches!(self.way, Way::StartAgain { pass } if pass + 1 >= PASSES_MAX);
         for (column, ..) in &self.noted {
             let forms = &mut self.forms[*column];
             let before = self.schema.columns()[*column].data_type;
-            if self.pass + 1 >= PASSES_MAX || forms.data_type(SampleEnd::Cut) == before {
+            if let Some(Some((least, largest))) = stored.get(*column) {
+                forms.add_stored(least, before);
+                forms.add_stored(largest, before);
+            }
+            if last || forms.data_type(SampleEnd::Cut) == before {
                 forms.make_text();
             }
         }

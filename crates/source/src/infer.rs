@@ -6,7 +6,9 @@
 
 use std::borrow::Cow;
 
-use coload_format::{DECIMAL_INT_PRECISION_MAX, DECIMAL_PRECISION_MAX, DataType, parse_int};
+use coload_format::{
+    DECIMAL_INT_PRECISION_MAX, DECIMAL_PRECISION_MAX, DataType, Value, parse_int, parse_wide,
+};
 
 use crate::field::FieldRules;
 use crate::formats::Formats;
@@ -22,6 +24,10 @@ const TIMESTAMP_TZ: u8 = 64;
 
 /// Digits after the point above which numbers of varying length are floats that were printed.
 const VARYING_SCALE_MAX: i64 = 8;
+/// An integer of so many digits is the same as DOUBLE.
+const DOUBLE_DIGITS: usize = 15;
+/// The longest integers that are numbers.
+const WIDE_INTEGER: DataType = DataType::Decimal { precision: DECIMAL_PRECISION_MAX, scale: 0 };
 /// Digits before the point that a DECIMAL has over those seen.
 const HEAD_ROOM: i64 = 2;
 
@@ -40,6 +46,8 @@ pub struct ColumnForms {
     scale_max: i64,
     /// Whether each integer fits BIGINT.
     fits_bigint: bool,
+    /// Whether each integer is the same as DOUBLE.
+    fits_double: bool,
 }
 
 impl Default for ColumnForms {
@@ -52,6 +60,7 @@ impl Default for ColumnForms {
             scale_min: i64::MAX,
             scale_max: 0,
             fits_bigint: true,
+            fits_double: true,
         }
     }
 }
@@ -86,7 +95,23 @@ impl ColumnForms {
             return DECIMAL | DOUBLE;
         }
         self.fits_bigint &= parse_int(field, DataType::BigInt).is_ok();
+        self.fits_double &= whole <= DOUBLE_DIGITS as i64 || keeps_as_double(field);
         INTEGER | DECIMAL | DOUBLE
+    }
+
+    /// Takes a value of the type that the column had so far into account: the sample may have had
+    /// shorter numbers.
+    pub fn add_stored(&mut self, value: &Value, data_type: DataType) {
+        let (unscaled, scale) = match (value, data_type) {
+            (Value::Int(v), DataType::Decimal { scale, .. }) => (i128::from(*v), scale),
+            (Value::Wide(v), DataType::Decimal { scale, .. }) => (*v, scale),
+            (Value::Int(v), DataType::BigInt) => (i128::from(*v), 0),
+            _ => return,
+        };
+        let whole = unscaled / 10_i128.pow(scale.into());
+        let digits = whole.unsigned_abs().checked_ilog10().map_or(0, |log| i64::from(log) + 1);
+        self.whole_digits_max = self.whole_digits_max.max(digits);
+        self.fits_double &= scale > 0 || is_exact_double(whole);
     }
 
     /// Makes the column text, whatever its fields are.
@@ -111,7 +136,7 @@ impl ColumnForms {
             decimal(self.whole_digits_max, 0).unwrap_or(DataType::Varchar(None))
         } else if has(DECIMAL) {
             self.decimal_type(end)
-        } else if has(DOUBLE) && self.numbers > 0 {
+        } else if has(DOUBLE) && self.numbers > 0 && self.fits_double {
             DataType::Double
         } else if has(DATE) {
             DataType::Date
@@ -127,13 +152,33 @@ impl ColumnForms {
     /// DECIMAL, or DOUBLE for numbers that look like printed floats or do not fit.
     fn decimal_type(&self, end: SampleEnd) -> DataType {
         let varying = self.scale_min != self.scale_max;
-        if varying && self.scale_max > VARYING_SCALE_MAX {
+        if varying && self.scale_max > VARYING_SCALE_MAX && self.fits_double {
             return DataType::Double;
         }
         // What follows the sample may have more digits, unless all numbers have as many.
         let spare = if varying && end == SampleEnd::Cut { HEAD_ROOM } else { 0 };
-        decimal(self.whole_digits_max, self.scale_max + spare).unwrap_or(DataType::Double)
+        decimal(self.whole_digits_max, self.scale_max + spare).unwrap_or(match self.fits_double {
+            true => DataType::Double,
+            false => DataType::Varchar(None),
+        })
     }
+}
+
+/// Whether a number as DOUBLE is not another integer than the one written.
+#[inline]
+pub fn keeps_as_double(field: &[u8]) -> bool {
+    if field.len() <= DOUBLE_DIGITS {
+        return true;
+    }
+    let field = field.trim_ascii();
+    let digits = field.strip_prefix(b"-").unwrap_or(field);
+    !digits.iter().all(u8::is_ascii_digit)
+        || parse_wide(field, WIDE_INTEGER).is_ok_and(is_exact_double)
+}
+
+/// Whether a DOUBLE is exactly this integer.
+fn is_exact_double(value: i128) -> bool {
+    value as f64 as i128 == value
 }
 
 /// DECIMAL of 18 digits if that leaves head room, else of 38 if the numbers fit.
@@ -273,6 +318,9 @@ mod tests {
             (&["1.123456789012", "2.123456789012"], "DECIMAL(18,12)"),
             (&["1e5", "2"], "DOUBLE"),
             (&["1e999"], "VARCHAR"),
+            // A DOUBLE would change the integer.
+            (&["9007199254740993", "1e5"], "VARCHAR"),
+            (&["9007199254740992", "1e5"], "DOUBLE"),
             (&["1.5", "NaN", "-inf"], "DOUBLE"),
             (&["NaN"], "VARCHAR"),
             (&["1996-03-13", "1996/03/14"], "DATE"),

@@ -29,6 +29,7 @@ use coload_format::{DataType, Physical, Value, Values, check_bytes};
 use coload_transform::{CODES_PROVISIONAL_MAX, NULL_CODE, TemporaryDictionary};
 
 use crate::field::{FieldError, FieldRules};
+use crate::infer::keeps_as_double;
 use crate::row_codes::{Block, RowCodes};
 use crate::rows::Rows;
 #[cfg(target_arch = "x86_64")]
@@ -133,12 +134,16 @@ impl ColumnRules {
     }
 }
 
-/// Whether a number has leading zeros or a plus sign, or a truth value is not `true` or `false`.
+/// Whether a number has leading zeros or a plus sign, an integer is not the same as DOUBLE, or a truth value
+/// is not `true` or `false`.
 #[inline]
 pub fn is_doubtful(field: &[u8], data_type: DataType) -> bool {
     if data_type == DataType::Boolean {
         let word = field.trim_ascii();
         return !word.eq_ignore_ascii_case(b"true") && !word.eq_ignore_ascii_case(b"false");
+    }
+    if data_type == DataType::Double && !keeps_as_double(field) {
+        return true;
     }
     // Most numbers start with another digit.
     !matches!(field.first(), Some(b'1'..=b'9')) && is_code(field)

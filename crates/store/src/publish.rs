@@ -16,7 +16,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use coload_format::{Error, Result};
+use coload_format::{Error, Result, Schema};
 
 use crate::change::{LoadTarget, Outcome, apply_load, check_target, replace_segments};
 use crate::directory::{
@@ -78,6 +78,15 @@ impl LoadDir {
         &self.target
     }
 
+    /// Gives the load other columns before it is published.
+    ///
+    /// # Errors
+    /// `Invalid` when they do not fit the table.
+    pub fn set_schema(&mut self, schema: Schema) -> Result<()> {
+        self.target.schema = schema;
+        check_newest(&self.store, &self.target).map(|_| ())
+    }
+
     /// The name of segment `number`, for its [`SegmentEntry`].
     pub fn segment_name(&self, number: u32) -> String {
         segment_name(self.id(), number)
@@ -86,6 +95,11 @@ impl LoadDir {
     /// Where segment `number` is to be written, and made durable by its writer.
     pub fn segment_path(&self, number: u32) -> PathBuf {
         self.work.join(&self.segment_name(number))
+    }
+
+    /// Where a file may be put that is of use until the load is published.
+    pub fn scratch_path(&self, name: &str) -> PathBuf {
+        self.work.join(name)
     }
 
     /// Makes the load visible, whole, as the store's next version, and returns that version.

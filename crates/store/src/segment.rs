@@ -220,15 +220,27 @@ impl SegmentFile {
         }))
     }
 
-    fn expand(&self, meta: &PageMeta) -> Result<Page> {
-        let stored = Page {
+    /// A page as it is stored, checked.
+    ///
+    /// # Errors
+    /// `Corrupt` when it is not what was written.
+    pub fn stored_page(&self, column: usize, page: usize) -> Result<Page> {
+        let meta = &self.column(column)?.index.pages[page];
+        self.stored(meta).map_err(|e| name_file(&self.path, e))
+    }
+
+    fn stored(&self, meta: &PageMeta) -> Result<Page> {
+        Ok(Page {
             detail: meta.detail.clone(),
             rows: meta.rows,
             nulls: meta.nulls,
             bytes: self.checked(meta)?.to_vec(),
             runs: meta.runs,
-        };
-        expand_runs(&stored)
+        })
+    }
+
+    fn expand(&self, meta: &PageMeta) -> Result<Page> {
+        expand_runs(&self.stored(meta)?)
     }
 
     /// Appends a page's rows, decoded, to `out`.

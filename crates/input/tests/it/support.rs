@@ -134,7 +134,7 @@ pub fn read_inputs(inputs: Vec<TextInput>, threads: usize, ahead: usize) -> Resu
         (1..threads).for_each(|_| drop(scope.spawn(help)));
         let result = take();
         ended.store(true, Ordering::Relaxed);
-        queue.close();
+        queue.wake();
         result
     });
     result.map(|()| texts)

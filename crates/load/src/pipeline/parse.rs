@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use coload_format::Result;
-use coload_source::{ChunkParser, ColumnForm, ColumnParser, LeftOut, Lexicon};
+use coload_source::{ChunkParser, ColumnForm, ColumnParser, LeftOut, Lexicon, RejectedRecord};
 use coload_transform::Placement;
 
 use super::{Destination, Pipeline, fragments_per_partition};
@@ -18,7 +18,17 @@ use crate::sample::{Measure, sample_bytes, sample_partition};
 use crate::schedule::{Counted, ParsedChunk};
 use crate::segments::lock;
 use crate::stream::{StreamChunk, Turn};
+use crate::widen::{Way, unfit_column};
 use crate::wire::FilePart;
+
+/// A chunk to be parsed.
+struct Unparsed {
+    chunk: usize,
+    /// Whether its start is.
+    speculated: bool,
+    /// Its text, if it may be needed again.
+    text: Option<Arc<StreamChunk>>,
+}
 
 impl Pipeline<'_> {
     /// Parses a chunk of files; with a start when it is parsed again.
@@ -28,17 +38,19 @@ impl Pipeline<'_> {
         start: Option<u64>,
         reader: &mut WindowReader,
     ) -> Result<()> {
-        let Source::Files { inputs, chunks } = &self.source else { return Ok(()) };
-        let mut pieces: Vec<Piece> = chunks[chunk].clone();
+        let Source::Files { inputs, chunks } = self.source else { return Ok(()) };
+        let mut pieces = Source::pieces(chunks, self.from, chunk);
         // Only the first of a chunk was speculated on.
         if let (Some(start), Some(first)) = (start, pieces.first_mut()) {
             *first = Piece { start, start_is: Start::Record, ..*first };
         }
         let plan = self.plan(chunk, || {
             let first = self.first_chunk_of_partition(chunk);
-            sample_partition(inputs, &chunks[first], self.rules, &self.columns, self.measure())
+            let first = Source::pieces(chunks, self.from, first);
+            sample_partition(inputs, &first, self.rules, &self.columns, self.measure())
         })?;
-        self.parse(chunk, &plan, |parser, tick| {
+        let speculated = pieces.iter().any(|p| p.start_is == Start::Speculated);
+        self.parse(Unparsed { chunk, speculated, text: None }, &plan, |parser, tick| {
             let parse =
                 |p: &Piece| reader.parse_piece(&inputs[p.file], p, parser, &self.clock, tick);
             pieces.iter().map(parse).collect()
@@ -51,7 +63,7 @@ impl Pipeline<'_> {
 
     /// Parses the next chunk of a stream, or decompresses some of it.
     pub(super) fn parse_stream(&self, reader: &mut WindowReader) -> Result<()> {
-        let Source::Stream(stream) = &self.source else { return Ok(()) };
+        let Source::Stream(stream) = self.source else { return Ok(()) };
         // Under the lock of the stream, so that the first chunk of a partition plans it.
         let mut planned = None;
         let turn = self.clock.time(Step::Read, || {
@@ -95,10 +107,11 @@ impl Pipeline<'_> {
         &self,
         number: usize,
         plan: &PartitionPlan,
-        chunk: &StreamChunk,
+        chunk: &Arc<StreamChunk>,
         reader: &mut WindowReader,
     ) -> Result<()> {
-        self.parse(number, plan, |parser, tick| {
+        let text = (self.way == Way::GoOn).then(|| Arc::clone(chunk));
+        self.parse(Unparsed { chunk: number, speculated: false, text }, plan, |parser, tick| {
             // Progress counts stored bytes, not those of the text.
             let rows = |_, rows| tick(0, rows);
             Ok(chunk.parts.iter().map(|p| reader.parse_bytes(p, parser, &rows)).collect())
@@ -138,7 +151,7 @@ impl Pipeline<'_> {
     /// Parses a chunk with a parser of its partition and delivers its fragment.
     fn parse(
         &self,
-        chunk: usize,
+        Unparsed { chunk, speculated, text }: Unparsed,
         plan: &PartitionPlan,
         mut read: impl FnMut(&mut ChunkParser, &dyn Fn(u64, u64)) -> Result<Vec<PieceSpan>>,
     ) -> Result<()> {
@@ -197,8 +210,9 @@ impl Pipeline<'_> {
             None => Vec::new(),
             Some(placements) => self.flows(&placements, plan, &fragment),
         };
-        let speculated = self.is_speculated(chunk);
-        let parsed = ParsedChunk { spans, speculated, fragment, flows, counted };
+        let unfit = self.way == Way::GoOn
+            && spans.iter().flat_map(|span| &span.rejects).any(|record| self.is_unfit(record));
+        let parsed = ParsedChunk { spans, speculated, fragment, flows, counted, unfit, text };
         self.deliver(chunk, number, parser, parsed)
     }
 
@@ -241,13 +255,9 @@ impl Pipeline<'_> {
         Ok(Made::Failed(broken))
     }
 
-    fn is_speculated(&self, chunk: usize) -> bool {
-        match &self.source {
-            Source::Files { chunks, .. } => {
-                chunks[chunk].iter().any(|p| p.start_is == Start::Speculated)
-            }
-            Source::Stream(_) => false,
-        }
+    /// Whether a record is no row because the type of a column is too narrow.
+    fn is_unfit(&self, record: &RejectedRecord) -> bool {
+        unfit_column(record, |column| self.columns[column].data_type).is_some()
     }
 
     fn deliver(
@@ -284,6 +294,8 @@ impl Pipeline<'_> {
                 receipt.rejects.append(&mut taken);
             }
         }
+        account.note_unfit(&verified.unfit);
+        drop(account);
         state.push_partitions(&|n| self.create_segment(n))
     }
 

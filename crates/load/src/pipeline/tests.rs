@@ -29,10 +29,10 @@ fn run(file: &Path) -> (u64, Vec<(u64, u64)>, u64) {
     let mut options = LoadOptions::new(inputs, "t", schema, Dialect::default());
     options.threads = 1;
     options.chunk_bytes = 64 << 10;
-    let pipeline = match Pipeline::open(&options, Destination::Nowhere, 0) {
-        Ok(pipeline) => pipeline,
-        Err(error) => panic!("{error}"),
-    };
+    let way = Way::StartAgain { pass: 0 };
+    let source = Source::open(&options, None).unwrap();
+    let begun = Begun::new(&options, &source, way).unwrap();
+    let pipeline = Pipeline::new(&options, &source, Destination::Nowhere, way, begun).unwrap();
     let (mut reader, mut seen) = (WindowReader::default(), Vec::new());
     let mut redone = 0;
     while let Some(task) = pipeline.next_task() {

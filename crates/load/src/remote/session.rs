@@ -14,8 +14,9 @@ use super::sender::Sender;
 use super::whole::{self, send_whole};
 use super::{LoadList, RemoteOptions};
 use crate::clock::{Step, StepClock, epoch_us, peak_memory_bytes};
+use crate::legs::run_legs;
 use crate::options::LoadOptions;
-use crate::pipeline::{Destination, Loaded, Pipeline, Stop};
+use crate::pipeline::{Destination, Loaded, Stop};
 use crate::wire::{
     ABORT, DESCRIBE, DONE, Done, FINISH, Finish, HELLO, JOIN, Join, LIST, LOADS, LoadDescription,
     PartitionAccount, SEALED, TABLE, WELCOME, Welcome, Work, read_statuses,
@@ -194,9 +195,7 @@ fn send(
             }
             listened
         });
-        let ran = Pipeline::open(&linked, Destination::Sink(sender, known), pass)
-            .map_err(Stop::from)
-            .and_then(Pipeline::run);
+        let ran = run_linked(&linked, Destination::Sink(sender, known), pass);
         if let Ok((loaded, _)) = &ran {
             wait_durable(sender, loaded.partitions, &linked.cancel);
         }
@@ -221,6 +220,15 @@ fn send(
                 .into())
         }
     }
+}
+
+fn run_linked(
+    options: &LoadOptions,
+    output: Destination<'_>,
+    pass: usize,
+) -> std::result::Result<(Loaded, StepClock), Stop> {
+    let whole = run_legs(options, output, pass)?;
+    Ok((whole.loaded, whole.clock))
 }
 
 /// Takes what the server says until the load has ended.

@@ -1,22 +1,60 @@
 //! Inferred columns that meet what their types do not hold.
 
+use std::io::{Cursor, Write};
+
 use coload_format::ddl::column_sql;
-use coload_load::{LoadOptions, LoadReport, load};
-use coload_source::{DateFormat, Dialect, Formats, GivenDialect, Header, SampleEnd, sniff};
+use coload_load::{LoadOptions, LoadReport, OpenedStream, RejectLimit, dry_run, load};
+use coload_source::{
+    DateFormat, Dialect, Formats, GivenDialect, Header, InputFile, InputSource, SampleEnd, sniff,
+};
 use coload_store::Store;
+use proptest::prelude::*;
+use tempfile::TempDir;
 
 use crate::model::Row;
 use crate::support::{inputs, options, rows, scratch, write};
 
-/// Columns, rows and report of a load whose columns are inferred from the first `sample` bytes.
-fn load_inferred(text: &str, sample: usize, threads: usize) -> (String, Vec<Row>, LoadReport) {
-    let dir = scratch();
-    let path = write(&dir, "in.csv", text.as_bytes());
+/// How text comes to a load.
+#[derive(Debug, Clone, Copy)]
+enum From {
+    File,
+    Stream,
+    Gzip,
+}
+
+/// A load whose columns are inferred from the first `sample` bytes.
+fn inferred(dir: &TempDir, text: &str, sample: usize, from: From) -> LoadOptions {
     let given = GivenDialect::default();
     let found = sniff("in.csv", &text.as_bytes()[..sample], SampleEnd::Cut, &given, None).unwrap();
-    let mut options = LoadOptions::new(inputs(&[path]), "t", found.schema, found.dialect);
+    let inputs = match from {
+        From::File => inputs(&[write(dir, "in.csv", text.as_bytes())]),
+        From::Stream => vec![InputFile { name: "-".to_owned(), source: InputSource::Stdin }],
+        From::Gzip => {
+            let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+            gzip.write_all(text.as_bytes()).unwrap();
+            inputs(&[write(dir, "in.csv.gz", &gzip.finish().unwrap())])
+        }
+    };
+    let mut options = LoadOptions::new(inputs, "t", found.schema, found.dialect);
     options.inferred = Some(found.forms);
-    (options.threads, options.chunk_bytes) = (threads, 64);
+    if let From::Stream = from {
+        let text = text.as_bytes().to_vec();
+        options.stream = Some(OpenedStream::new("-", Box::new(Cursor::new(text))));
+    }
+    options.chunk_bytes = 64;
+    options
+}
+
+/// Columns, rows and report of such a load.
+fn load_inferred(
+    text: &str,
+    sample: usize,
+    from: From,
+    change: impl Fn(&mut LoadOptions),
+) -> (String, Vec<Row>, LoadReport) {
+    let dir = scratch();
+    let mut options = inferred(&dir, text, sample, from);
+    change(&mut options);
     let store = Store::create_or_open(dir.path().join("store")).unwrap();
     let report = load(&store, &options).unwrap();
     let snapshot = store.snapshot().unwrap();
@@ -28,8 +66,9 @@ fn load_inferred(text: &str, sample: usize, threads: usize) -> (String, Vec<Row>
 fn check(first: &str, then: &str, expected: &str) {
     let head = format!("id,x\n{}", first.repeat(40));
     let text = format!("{head}{then}\n{}", first.repeat(3));
-    for threads in [1, 3] {
-        let (columns, found, report) = load_inferred(&text, head.len(), threads);
+    for (threads, from) in [(1, From::File), (3, From::File), (2, From::Stream), (2, From::Gzip)] {
+        let set = |options: &mut LoadOptions| options.threads = threads;
+        let (columns, found, report) = load_inferred(&text, head.len(), from, set);
         assert_eq!(columns, expected, "{first:?} then {then:?}");
         let dir = scratch();
         let path = write(&dir, "in.csv", text.as_bytes());
@@ -62,9 +101,125 @@ fn a_column_becomes_as_wide_as_its_fields() {
 fn leading_zeros_of_an_inferred_column_are_kept() {
     check("7,1\n", "8,007", "id BIGINT, x VARCHAR");
     check("7,1\n", "8,+49", "id BIGINT, x VARCHAR");
-    let (columns, rows, report) = load_inferred("id\n7\n0\n-5\n0.5\n", 10, 2);
+    let (columns, rows, report) = load_inferred("id\n7\n0\n-5\n0.5\n", 10, From::File, |_| ());
     assert_eq!((columns.as_str(), rows.len()), ("id DECIMAL(18,3)", 4));
     assert_eq!(report.widened.len(), 1);
+}
+
+#[test]
+fn what_the_sample_did_not_show_is_not_rounded() {
+    // A DOUBLE is not that integer.
+    check("7,1\n", "8,9007199254740993\n8,1e5", "id BIGINT, x VARCHAR");
+    check("7,1\n", "8,9007199254740992\n8,1e5", "id BIGINT, x DOUBLE");
+    // DECIMAL of 18 digits is too narrow for what is there already.
+    check("7,1\n", "8,123456789012345678\n8,.25", "id BIGINT, x DECIMAL(38,4)");
+    check("7,1\n", "8,0.25\n8,1e5\n9,-.125", "id BIGINT, x DOUBLE");
+    check("7,1.25\n", "8,123456789012345678901\n9,NaN", "id BIGINT, x VARCHAR");
+}
+
+/// Nothing is kept of a stream, and nothing read again, where the values tell all.
+#[test]
+fn a_stream_goes_on_with_wider_types() {
+    let head = format!("id,x\n{}", "7,1\n".repeat(40));
+    let text = format!("{head}8,0.5\n{}", "9,2\n".repeat(40));
+    let dir = scratch();
+    let options = inferred(&dir, &text, head.len(), From::Stream);
+    let run = dry_run(None, &options).unwrap();
+    assert_eq!((run.files[0].rows, run.rejects.len()), (81, 0));
+    assert_eq!(run.widened[0].to.to_string(), "DECIMAL(18,3)");
+    assert_eq!(run.widened[0].place.line, 42);
+}
+
+/// Fields of kinds, each of which is wider than the one before or text.
+fn field(kind: usize) -> impl Strategy<Value = String> {
+    match kind {
+        0 => "-?[1-9][0-9]{0,2}".boxed(),
+        1 => "-?[1-9][0-9]{0,16}".boxed(),
+        2 => "-?[0-9]\\.[0-9]{1,3}".boxed(),
+        3 => "[1-9]e-?[0-9]".boxed(),
+        4 => "[1-9][0-9]{0,1}| [1-9]|0[0-9]|\\+1|true|a\"\"b".boxed(),
+        5 => "20[0-2][0-9]-0[1-9]-[12][0-9]".boxed(),
+        6 => "20[0-2][0-9]-0[1-9]-[12][0-9] 1[0-9]:[0-5][0-9]".boxed(),
+        _ => "".boxed(),
+    }
+}
+
+/// Kinds of fields of a column, and at which record each begins.
+fn column() -> impl Strategy<Value = Vec<(usize, usize)>> {
+    let numbers = prop::collection::vec((0..5_usize, 1..300_usize), 0..4);
+    let dates = prop::collection::vec((4..7_usize, 1..300_usize), 0..2);
+    prop_oneof![
+        numbers.prop_map(|kinds| [vec![(0, 0)], kinds].concat()),
+        dates.prop_map(|kinds| [vec![(5, 0)], kinds].concat()),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+
+    /// However often columns become wider: the rows are those of a load that declares the columns, and
+    /// the segments the same for any number of threads. Some records are rejects.
+    #[test]
+    fn a_load_that_goes_on_is_one_that_knew(
+        (columns, fields) in prop::collection::vec(column(), 1..4).prop_flat_map(|columns| {
+            let field_of = |column: &Vec<(usize, usize)>, row: usize| {
+                let kind = column.iter().rfind(|(_, from)| *from <= row).map_or(0, |(kind, _)| *kind);
+                prop_oneof![9 => field(kind), 1 => field(column[0].0), 1 => field(7)]
+            };
+            let rows = (0..300_usize).flat_map(|row| {
+                columns.iter().map(move |column| field_of(column, row)).collect::<Vec<_>>()
+            });
+            let rows = rows.collect::<Vec<_>>();
+            (Just(columns), rows)
+        }),
+        ragged in prop::collection::vec(40..300_usize, 0..3),
+        chunk in 40..600_usize,
+        fragments in 1..5_usize,
+    ) {
+        let width = columns.len();
+        let mut text = (0..=width).map(|c| format!("c{c}")).collect::<Vec<_>>().join(",") + "\n";
+        let mut sample = 0;
+        for (row, record) in fields.chunks(width).enumerate() {
+            if row == 30 {
+                sample = text.len();
+            }
+            let extra = if ragged.contains(&row) { ",,x" } else { "" };
+            text.push_str(&format!("{row},\"{}\"{extra}\n", record.join("\",\"")));
+        }
+        let mut first: Option<(String, Vec<Row>, Vec<u64>)> = None;
+        for (from, threads) in
+            [(From::File, 1), (From::File, 3), (From::Stream, 1), (From::Stream, 3), (From::Gzip, 2)]
+        {
+            let dir = scratch();
+            let mut options = inferred(&dir, &text, sample, from);
+            options.max_rejects = RejectLimit::Count(10);
+            (options.threads, options.chunk_bytes) = (threads, chunk);
+            options.fragments_per_partition = fragments;
+            let store = Store::create_or_open(dir.path().join("store")).unwrap();
+            let report = load(&store, &options).unwrap();
+            prop_assert!(report.reject_count() as usize <= ragged.len());
+            let snapshot = store.snapshot().unwrap();
+            let table = snapshot.table("t").unwrap();
+            let sql: Vec<String> = table.schema.columns().iter().map(column_sql).collect();
+            let bytes = table.segments.iter().map(|s| s.bytes).collect::<Vec<_>>();
+            let found = (sql.join(", "), rows(&store, "t"), bytes);
+            match &first {
+                None => first = Some(found),
+                // A stream is cut into other chunks than a file.
+                Some(first) if matches!((from, threads), (From::File, _)) => {
+                    prop_assert!(*first == found);
+                }
+                Some(first) => prop_assert!(first.0 == found.0 && first.1 == found.1, "{:?}", from),
+            }
+        }
+        let (sql, found, _) = first.unwrap();
+        let dir = scratch();
+        let path = write(&dir, "in.csv", text.as_bytes());
+        let dialect = Dialect { header: Header::Present, ..Dialect::default() };
+        let store = Store::create_or_open(dir.path().join("store")).unwrap();
+        load(&store, &options(&[path], &sql, dialect)).unwrap();
+        prop_assert!(found == rows(&store, "t"), "{}", sql);
+    }
 }
 
 #[test]

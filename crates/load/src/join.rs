@@ -28,8 +28,10 @@ const GROUP_BYTES_MAX: u64 = 32 << 20;
 /// A page of one of the segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PagePlace {
-    source: usize,
-    page: usize,
+    /// Number of the segment among the sources.
+    pub source: usize,
+    /// Number of the page in it.
+    pub page: usize,
 }
 
 /// Pages that become one.
@@ -75,6 +77,11 @@ pub fn group_pages(sources: &[Arc<SegmentFile>]) -> Result<Vec<Group>> {
         }
     }
     Ok(groups)
+}
+
+/// Each of these pages alone.
+pub fn single_pages(pages: impl Iterator<Item = (PagePlace, u32)>) -> Vec<Group> {
+    pages.map(|(place, rows)| Group { pages: vec![place], rows }).collect()
 }
 
 /// Joins a column.

@@ -1,0 +1,307 @@
+//! A load whose columns become wider goes on where it is.
+//!
+//! ```text
+//!   chunks     0 1 2 3 | 4 5 6 7 | 8 9         types of a column    BIGINT | DECIMAL | VARCHAR
+//!   legs       0       | 1       | 2
+//! ```
+//!
+//! A leg is what has the same types. It ends before the first chunk with a field that these do not hold, which
+//! depends on the input only; the next begins with that chunk and wider types. At the end the segments of the
+//! legs before are written again with the last types ([`crate::retype`]): values are converted, and of a column
+//! that became text the text is read again, that column only. Of a stream, which cannot be read again, it was
+//! kept ([`crate::spool`]).
+//!
+//! Cost of a column that becomes wider: one chunk a thread, parsed twice, and a copy of the segments so far.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use coload_format::{Column, DataType, Error, Result, Schema, Value};
+use coload_store::{LoadDir, SegmentFile, SegmentWriter};
+
+use crate::chunks::Source;
+use crate::clock::{Step, StepClock};
+use crate::derive::{ColumnFrom, Derivation};
+use crate::opened::OpenedStream;
+use crate::options::{FieldMap, LoadOptions, RejectLimit};
+use crate::pipeline::{Begun, Destination, Ended, Loaded, Pipeline, Stop};
+use crate::retype::{Reread, RereadPage, Retype, retype_segment};
+use crate::schedule::DoneSegment;
+use crate::spool::Spool;
+use crate::widen::{Way, Widened};
+
+/// A load, all legs of it.
+pub struct Whole<'a> {
+    /// What the workers made, of the last types.
+    pub loaded: Loaded,
+    /// CPU time by step.
+    pub clock: StepClock,
+    /// The options with the last types.
+    pub options: Cow<'a, LoadOptions>,
+    /// Columns that became wider.
+    pub widened: Vec<Widened>,
+}
+
+/// A leg that has ended.
+struct Leg {
+    /// Columns of the table.
+    columns: Vec<Column>,
+    segments: Vec<DoneSegment>,
+    /// Text to be read to have all of it, in the terms of `sample_bytes`.
+    bytes: u64,
+}
+
+/// What can be done when a column needs a wider type.
+pub fn way_of(options: &LoadOptions, output: Destination<'_>, pass: usize) -> Way {
+    let to_server = matches!(output, Destination::Sink(..));
+    // What rows there are may depend on the types then.
+    let by_value = options.program.is_some() || !options.schema.checks().is_empty();
+    match options.inferred {
+        Some(_) if !to_server && !by_value => Way::GoOn,
+        _ => Way::StartAgain { pass },
+    }
+}
+
+/// Loads the inputs, leg by leg.
+///
+/// # Errors
+/// Those of a load. `Stop::Widen` where the load has to start again.
+pub fn run_legs<'a>(
+    options: &'a LoadOptions,
+    output: Destination<'_>,
+    pass: usize,
+) -> std::result::Result<Whole<'a>, Stop> {
+    let way = way_of(options, output, pass);
+    let spool = make_spool(options, output, way)?;
+    let source = Source::open(options, spool.as_ref())?;
+    let mut begun = Begun::new(options, &source, way)?;
+    let mut options = Cow::Borrowed(options);
+    let (mut legs, mut widened) = (Vec::new(), Vec::new());
+    let (mut loaded, clock) = loop {
+        let pipeline = Pipeline::new(&options, &source, output, way, begun)?;
+        let (segments, widening, next) = match pipeline.run()? {
+            Ended::Whole(loaded, clock) => break (loaded, clock),
+            Ended::Cut { segments, widening, begun } => (segments, widening, begun),
+        };
+        let bytes = source.bytes_before(next.from, next.account.record_bytes());
+        let leg = Leg { columns: options.schema.columns().to_vec(), segments, bytes };
+        let bounds = leg.bounds(&options);
+        widened.extend(widening.widen(options.to_mut(), &bounds)?);
+        legs.push(leg);
+        begun = next;
+        begun.account.begin_leg(&options);
+    };
+    if let Destination::Store(dir) = output
+        && !legs.is_empty()
+    {
+        let clean = loaded.account.is_clean();
+        let rewrite = Rewrite { dir, options: &options, spool, clean, widened: &widened };
+        clock.time(Step::Write, || rewrite.run(legs, &mut loaded))?;
+    }
+    Ok(Whole { loaded, clock, options, widened })
+}
+
+/// Where the text of a stream is kept, if it may be needed again.
+fn make_spool(
+    options: &LoadOptions,
+    output: Destination<'_>,
+    way: Way,
+) -> Result<Option<Arc<Spool>>> {
+    let once = options.inputs.iter().any(|input| input.source.is_read_once());
+    let typed = options.read_schema().columns().iter().any(|c| !c.data_type.is_text());
+    match output {
+        Destination::Store(dir) if way == Way::GoOn && once && typed => {
+            Spool::create(&dir.scratch_path("spool")).map(Some)
+        }
+        _ => Ok(None),
+    }
+}
+
+/// The column of the table that a column is that is read.
+fn table_column(options: &LoadOptions, read: usize) -> Option<usize> {
+    match &options.derivation {
+        Some(derivation) => {
+            derivation.columns.iter().position(|from| *from == ColumnFrom::Read(read))
+        }
+        None => Some(read),
+    }
+}
+
+impl Leg {
+    /// The least and the largest value of each column that is read.
+    fn bounds(&self, options: &LoadOptions) -> Vec<Option<(Value, Value)>> {
+        let bounds = |read| {
+            let column = table_column(options, read)?;
+            let stats = || self.segments.iter().map(|s| &s.summary.columns[column]);
+            let least = stats().filter_map(|s| s.min.clone()).min()?;
+            Some((least, stats().filter_map(|s| s.max.clone()).max()?))
+        };
+        (0..options.read_schema().len()).map(bounds).collect()
+    }
+}
+
+/// Gives the segments of all legs the last types.
+struct Rewrite<'a> {
+    dir: &'a LoadDir,
+    /// With the last types.
+    options: &'a LoadOptions,
+    spool: Option<Arc<Spool>>,
+    /// Whether no record was rejected.
+    clean: bool,
+    widened: &'a [Widened],
+}
+
+impl Rewrite<'_> {
+    fn run(&self, legs: Vec<Leg>, loaded: &mut Loaded) -> Result<()> {
+        let mut texts = Vec::new();
+        let retypes: Vec<Vec<Retype>> =
+            legs.iter().map(|leg| self.retypes(leg, &mut texts)).collect();
+        let is_text = |retype: &Retype| matches!(retype, Retype::Text { .. });
+        let last = retypes.iter().rposition(|columns| columns.iter().any(is_text));
+        let all = legs.iter().flat_map(|leg| &leg.segments).chain(&loaded.segments);
+        let mut next = all.map(|segment| segment.number + 1).max().unwrap_or(0);
+        let (mut reread, numbers) = match last {
+            Some(last) => self.read_again(&texts, legs[last].bytes, &mut next)?,
+            None => (Reread::default(), Vec::new()),
+        };
+        let mut segments = Vec::new();
+        for (number, (leg, retypes)) in legs.into_iter().zip(retypes).enumerate() {
+            let was_read = last.is_some_and(|last| number <= last);
+            for segment in leg.segments {
+                let pages = if was_read { reread.take(&segment.page_rows())? } else { Vec::new() };
+                if retypes.iter().all(|retype| *retype == Retype::Keep) {
+                    segments.push(segment);
+                    continue;
+                }
+                let text = (&reread, &pages[..]);
+                segments.push(self.rewrite(&segment, &retypes, text, next)?);
+                next += 1;
+            }
+        }
+        numbers.iter().try_for_each(|number| self.remove(*number))?;
+        segments.append(&mut loaded.segments);
+        loaded.segments = segments;
+        Ok(())
+    }
+
+    /// What becomes of each column of a leg; columns that are to be read again are added to `texts`.
+    fn retypes(&self, leg: &Leg, texts: &mut Vec<usize>) -> Vec<Retype> {
+        let columns = leg.columns.iter().zip(self.options.schema.columns()).enumerate();
+        let retype = |(column, (from, to)): (usize, (&Column, &Column))| {
+            Retype::between(from.data_type, to.data_type).unwrap_or_else(|| {
+                let known = texts.iter().position(|text| *text == column);
+                let column = known.unwrap_or_else(|| {
+                    texts.push(column);
+                    texts.len() - 1
+                });
+                Retype::Text { column }
+            })
+        };
+        columns.map(retype).collect()
+    }
+
+    /// Reads columns of the table again, as text; their segments, and the numbers of these.
+    fn read_again(
+        &self,
+        texts: &[usize],
+        bytes: u64,
+        next: &mut u32,
+    ) -> Result<(Reread, Vec<u32>)> {
+        let mut options = self.text_options(texts)?;
+        options.sample_bytes = Some(bytes);
+        let source = Source::open(&options, None)?;
+        let way = Way::StartAgain { pass: 0 };
+        let begun = Begun { segments: *next, ..Begun::new(&options, &source, way)? };
+        let output = Destination::Store(self.dir);
+        let ran = Pipeline::new(&options, &source, output, way, begun)?.run();
+        let loaded = match ran {
+            Ok(Ended::Whole(loaded, _)) => loaded,
+            Err(Stop::Failed(error)) => return Err(error),
+            Ok(Ended::Cut { .. }) | Err(Stop::Widen(_)) => {
+                return Err(Error::Corrupt("text that no column of text holds".to_owned()));
+            }
+        };
+        let numbers: Vec<u32> = loaded.segments.iter().map(|segment| segment.number).collect();
+        *next = numbers.iter().map(|number| number + 1).max().unwrap_or(*next);
+        let segments = numbers.iter().map(|number| self.open(*number).map(Arc::new));
+        Ok((Reread::new(segments.collect::<Result<_>>()?), numbers))
+    }
+
+    /// A load of columns of the table as text.
+    fn text_options(&self, texts: &[usize]) -> Result<LoadOptions> {
+        let options = self.options;
+        let read_of = |column: usize| match &options.derivation {
+            Some(derivation) => match derivation.columns[column] {
+                ColumnFrom::Read(read) => read,
+                ColumnFrom::Constant(_) | ColumnFrom::InputName => column,
+            },
+            None => column,
+        };
+        let columns = options.schema.columns();
+        let schema = Schema::new(texts.iter().map(|c| columns[*c].clone()).collect())?;
+        let read = texts.iter().map(|c| read_of(*c));
+        let mut again = LoadOptions {
+            schema,
+            derivation: None,
+            inferred: None,
+            stream: self.kept_stream()?,
+            max_rejects: RejectLimit::Count(u64::MAX),
+            rejects_file: None,
+            rejects_table: None,
+            progress: None,
+            confirm: None,
+            ..options.clone()
+        };
+        if self.clean {
+            let of_column = read.map(|read| options.field_of(read)).collect();
+            again.fields = Some(FieldMap { count: options.field_count(), of_column });
+        } else {
+            // A record is rejected for any of its fields, so all are looked at again.
+            let columns = read.map(ColumnFrom::Read).collect();
+            again.derivation = Some(Derivation { read: options.read_schema().clone(), columns });
+        }
+        Ok(again)
+    }
+
+    /// What was kept of a stream.
+    fn kept_stream(&self) -> Result<Option<OpenedStream>> {
+        let Some(spool) = &self.spool else { return Ok(None) };
+        if let Some(reader) = spool.reader() {
+            return Ok(Some(OpenedStream::new(self.options.inputs[0].name.clone(), reader)));
+        }
+        let text = |widened: &&Widened| widened.to == DataType::Varchar(None);
+        Err(match self.widened.iter().find(text) {
+            Some(Widened { column, from, place, .. }) => Error::Input {
+                place: Box::new(place.clone()),
+                text: format!(
+                    "column {column} was inferred as {from}, and this is text; of a stream so long the text \
+                     before is not kept (give --columns or --all-text, or load a file)"
+                ),
+            },
+            None => Error::Unavailable("the text of the stream was not kept".to_owned()),
+        })
+    }
+
+    fn rewrite(
+        &self,
+        old: &DoneSegment,
+        retypes: &[Retype],
+        text: (&Reread, &[RereadPage]),
+        number: u32,
+    ) -> Result<DoneSegment> {
+        let file = self.open(old.number)?;
+        let writer = SegmentWriter::create(&self.dir.segment_path(number))?;
+        let (summary, columns) = retype_segment(&file, retypes, text, &writer)?;
+        self.remove(old.number)?;
+        Ok(DoneSegment { number, summary, columns })
+    }
+
+    fn open(&self, number: u32) -> Result<SegmentFile> {
+        SegmentFile::open(&self.dir.segment_path(number))
+    }
+
+    fn remove(&self, number: u32) -> Result<()> {
+        let path = self.dir.segment_path(number);
+        std::fs::remove_file(&path).map_err(|e| Error::io("remove", &path, &e))
+    }
+}

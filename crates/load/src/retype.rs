@@ -1,0 +1,262 @@
+//! Segments whose columns got wider types after they were written.
+//!
+//! ```text
+//!   segment, old types   a BIGINT   b DATE   c BIGINT       text read again   c VARCHAR
+//!                          |          |                                         |
+//!   segment, new types   a DECIMAL  b DATE                                    c VARCHAR
+//!                        converted  copied                                    joined
+//! ```
+//!
+//! Values become what a load with the new types would have read: exactly the same numbers and instants. Codes
+//! stay where the order of the values does; only their dictionary is converted.
+
+use std::sync::Arc;
+
+use coload_format::bitpack::BLOCK;
+use coload_format::display::write_value;
+use coload_format::page::{Page, PageDetail, PageView, encode_codes_u32};
+use coload_format::runs::shrink_to_runs;
+use coload_format::{
+    ColumnIndex, DataType, Dictionary, Error, Physical, Plain, Result, Value, Values, parse_int,
+};
+use coload_store::{FinishedColumn, SegmentFile, SegmentSummary, SegmentWriter, column_stats};
+use coload_transform::{EncodingPolicy, FragmentColumn, PartitionColumn, compress_column};
+
+use crate::join::{PagePlace, join_column, single_pages};
+
+const DAY_US: i128 = 86_400_000_000;
+
+/// What becomes of a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Retype {
+    /// Its values stay.
+    Keep,
+    /// They are converted.
+    Convert {
+        /// The type that they have.
+        from: DataType,
+        /// The type that they get.
+        to: DataType,
+    },
+    /// They become the text that stands in the input.
+    Text {
+        /// Number of the column among those read again.
+        column: usize,
+    },
+}
+
+impl Retype {
+    /// How values of one type become those of another; `None` where only the text tells.
+    pub fn between(from: DataType, to: DataType) -> Option<Self> {
+        use DataType::{BigInt, Date, Decimal, Double, Timestamp};
+        match (from, to) {
+            _ if from == to => Some(Retype::Keep),
+            (BigInt, Decimal { scale: 0, .. }) if to.physical() == from.physical() => {
+                Some(Retype::Keep)
+            }
+            (BigInt | Decimal { .. }, Decimal { .. } | Double) | (Date, Timestamp) => {
+                Some(Retype::Convert { from, to })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A page that was read again, and its rows.
+pub type RereadPage = (PagePlace, u32);
+
+/// The columns that were read again, over all segments that are rewritten.
+#[derive(Debug, Default)]
+pub struct Reread {
+    segments: Vec<Arc<SegmentFile>>,
+    pages: Vec<RereadPage>,
+}
+
+impl Reread {
+    /// All pages of these segments, in order.
+    pub fn new(segments: Vec<Arc<SegmentFile>>) -> Self {
+        let pages = segments.iter().enumerate().flat_map(|(source, segment)| {
+            let rows = segment.page_rows().iter().enumerate();
+            rows.map(move |(page, rows)| (PagePlace { source, page }, *rows))
+        });
+        Reread { pages: pages.collect(), segments }
+    }
+
+    /// Takes as many pages as `rows` has, which must be of the same rows.
+    ///
+    /// # Errors
+    /// `Corrupt` when they are not.
+    pub fn take(&mut self, rows: &[u32]) -> Result<Vec<RereadPage>> {
+        let pages: Vec<_> = self.pages.drain(..rows.len().min(self.pages.len())).collect();
+        if pages.iter().map(|(_, rows)| rows).eq(rows) {
+            return Ok(pages);
+        }
+        Err(Error::Corrupt(
+            "the text that was read again has other records; nothing was loaded".to_owned(),
+        ))
+    }
+
+    /// A column of some pages.
+    fn column(&self, pages: &[RereadPage], column: usize) -> Result<PartitionColumn> {
+        let groups = single_pages(pages.iter().copied());
+        drop_unused(join_column(&self.segments, &groups, column)?)
+    }
+}
+
+/// Writes a segment with other types. `text` are the columns that were read again, and its pages of them.
+///
+/// # Errors
+/// `Corrupt` when a segment is not what was written, `Unavailable` when the disk fails.
+pub fn retype_segment(
+    old: &SegmentFile,
+    retypes: &[Retype],
+    (reread, pages): (&Reread, &[RereadPage]),
+    writer: &SegmentWriter,
+) -> Result<(SegmentSummary, Vec<FinishedColumn>)> {
+    let mut columns = Vec::with_capacity(retypes.len());
+    for (column, retype) in retypes.iter().enumerate() {
+        let (physical, new) = match *retype {
+            Retype::Keep => (old.physical(column), copy_column(old, column)?),
+            Retype::Convert { from, to } => (to.physical(), convert_column(old, column, from, to)?),
+            Retype::Text { column } => {
+                (DataType::Varchar(None).physical(), reread.column(pages, column)?)
+            }
+        };
+        let dictionary = new.dictionary.as_ref();
+        let place = dictionary.map(|d| writer.write_dictionary(d)).transpose()?;
+        let stored = writer.write_pages(writer.reserve(&new.pages), &new.pages)?;
+        let stats = column_stats(&stored, dictionary);
+        let index = ColumnIndex { dictionary: place, symbols: new.symbols, pages: stored };
+        columns.push(FinishedColumn { physical, index, stats });
+    }
+    let summary = writer.finish(columns.clone(), old.page_rows().to_vec())?;
+    Ok((summary, columns))
+}
+
+fn copy_column(old: &SegmentFile, column: usize) -> Result<PartitionColumn> {
+    let pages = (0..old.page_rows().len()).map(|page| old.stored_page(column, page));
+    Ok(PartitionColumn {
+        dictionary: old.dictionary(column)?.cloned(),
+        symbols: old.column(column)?.index().symbols.clone(),
+        pages: pages.collect::<Result<_>>()?,
+    })
+}
+
+fn convert_column(
+    old: &SegmentFile,
+    column: usize,
+    from: DataType,
+    to: DataType,
+) -> Result<PartitionColumn> {
+    let dictionary = match old.dictionary(column)? {
+        Some(dictionary) => {
+            // Decimals of many digits may be the same as DOUBLE: then there are no codes.
+            Dictionary::new(convert_values(dictionary.values(), from, to)?).ok()
+        }
+        None => None,
+    };
+    let mut pages = Vec::with_capacity(old.page_rows().len());
+    for page in 0..old.page_rows().len() {
+        let stored = old.stored_page(column, page)?;
+        if dictionary.is_some() && matches!(stored.detail, PageDetail::Codes { .. }) {
+            pages.push(stored);
+            continue;
+        }
+        let mut plain = Plain::empty(from.physical());
+        old.decode_page(column, page, &mut plain)?;
+        plain.values = convert_values(&plain.values, from, to)?;
+        let fragment = vec![FragmentColumn::Plain(plain)];
+        let policy = EncodingPolicy::Auto;
+        let new = compress_column(fragment, &[], None, None, to.physical(), policy)?;
+        pages.extend(new.pages);
+    }
+    Ok(PartitionColumn { dictionary, symbols: Vec::new(), pages })
+}
+
+/// Values as another type has them.
+fn convert_values(values: &Values, from: DataType, to: DataType) -> Result<Values> {
+    let scale = |data_type| match data_type {
+        DataType::Decimal { scale, .. } => u32::from(scale),
+        _ => 0,
+    };
+    let factor = match (from, to) {
+        (DataType::Date, _) => DAY_US,
+        _ => 10_i128.pow(scale(to).saturating_sub(scale(from))),
+    };
+    let mut text = Vec::new();
+    let mut convert = |value: Value| -> Option<Value> {
+        if to == DataType::Double {
+            text.clear();
+            write_value(&value, from, &mut text);
+            return parse_int(&text, to).ok().map(Value::Int);
+        }
+        let wide = match value {
+            Value::Int(v) => i128::from(v),
+            Value::Wide(v) => v,
+            Value::Bytes(_) => return None,
+        };
+        let wide = wide.checked_mul(factor)?;
+        match to.physical() {
+            Physical::Int => i64::try_from(wide).ok().map(Value::Int),
+            _ => Some(Value::Wide(wide)),
+        }
+    };
+    let mut converted = Values::empty(to.physical());
+    for index in 0..values.len() {
+        let value = convert(values.get(index)).ok_or_else(|| {
+            Error::Corrupt(format!("a value of {from} that {to} does not hold; nothing was loaded"))
+        })?;
+        converted.push(&value);
+    }
+    Ok(converted)
+}
+
+/// Leaves values out of the dictionary that no page has.
+fn drop_unused(column: PartitionColumn) -> Result<PartitionColumn> {
+    let PartitionColumn { dictionary, symbols, pages } = column;
+    let Some(dictionary) = dictionary else {
+        return Ok(PartitionColumn { dictionary, symbols, pages: shrink(pages)? });
+    };
+    let codes: Vec<Option<Vec<u32>>> = pages.iter().map(page_codes).collect::<Result<_>>()?;
+    let mut used = vec![false; dictionary.len() + 1];
+    codes.iter().flatten().flatten().for_each(|code| used[*code as usize] = true);
+    // NULL keeps the code after the last.
+    used[dictionary.len()] = false;
+    let (mut values, mut new_codes) = (Values::empty(dictionary.values().physical()), Vec::new());
+    for (code, used) in used.iter().enumerate() {
+        new_codes.push(values.len() as u32);
+        if *used {
+            values.push(&dictionary.values().get(code));
+        }
+    }
+    let null = values.len() as u32;
+    let page = |(page, codes): (Page, Option<Vec<u32>>)| match codes {
+        Some(mut codes) => {
+            codes.iter_mut().for_each(|code| *code = new_codes[*code as usize]);
+            encode_codes_u32(&codes, null)
+        }
+        None => page,
+    };
+    let pages = pages.into_iter().zip(codes).map(page).collect();
+    Ok(PartitionColumn {
+        dictionary: Some(Dictionary::new(values)?),
+        symbols,
+        pages: shrink(pages)?,
+    })
+}
+
+/// The codes of a page; `None` for values.
+fn page_codes(page: &Page) -> Result<Option<Vec<u32>>> {
+    let PageView::Codes(view) = page.view()? else { return Ok(None) };
+    let mut codes = Vec::with_capacity(view.rows);
+    let mut block = [0; BLOCK];
+    for b in 0..view.rows.div_ceil(BLOCK) {
+        let count = view.unpack(b, &mut block);
+        codes.extend_from_slice(&block[..count]);
+    }
+    Ok(Some(codes))
+}
+
+fn shrink(pages: Vec<Page>) -> Result<Vec<Page>> {
+    pages.into_iter().map(shrink_to_runs).collect()
+}
