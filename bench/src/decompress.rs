@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
@@ -85,9 +86,10 @@ fn coload(file: &Path, threads: usize) -> io::Result<u64> {
             None => Ok(false),
         }
     };
+    let ended = AtomicBool::new(false);
     let help = || {
         while let Ok(worked) = work() {
-            if !worked && queue.is_closed() {
+            if ended.load(Ordering::Acquire) {
                 break;
             }
             if !worked {
@@ -114,7 +116,8 @@ fn coload(file: &Path, threads: usize) -> io::Result<u64> {
             scope.spawn(help);
         }
         let bytes = take();
-        queue.close();
+        ended.store(true, Ordering::Release);
+        queue.wake();
         bytes.map_err(io::Error::other)
     })
 }
