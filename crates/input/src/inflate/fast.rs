@@ -1,13 +1,14 @@
 //! The loop that decodes most symbols: far from the ends of input and room it looks neither up.
 
 use super::tables::{
-    DISTANCE_BITS, END, EXCEPTIONAL, LENGTH_BITS, LENGTH_ENTRIES, LITERAL, SUBTABLE,
+    DISTANCE_BITS, END, EXCEPTIONAL, EXCEPTIONAL_PACKED, HAS_LENGTH, LENGTH_BITS, LENGTH_ENTRIES,
+    LITERAL, SUBTABLE,
 };
 use super::{HISTORY_BYTES, Inflate, Stop, Stream, value};
 
 /// Input that a turn of the loop may read, and some more.
 const INPUT_BYTES: usize = 32;
-/// Text that a turn may write: two literals, a match of 258, and 47 bytes copied too much.
+/// Text that a turn may write: nine literals, a match of 258, and 47 bytes copied too much.
 const ROOM_BYTES: usize = 320;
 /// Most bits of a distance's code, and of what follows it.
 const DISTANCE_CODE_BITS: u32 = 15;
@@ -43,7 +44,7 @@ impl Inflate {
             return Ok(false);
         }
         let lengths: &[u32; LENGTH_ENTRIES] = &self.tables.lengths;
-        let distances = &self.tables.distances;
+        let (packed, distances) = (&self.tables.packed, &self.tables.distances);
         let (input, out) = (stream.input.as_ptr(), stream.out.as_mut_ptr());
         // SAFETY: both are within their slices.
         let (mut at, mut to) = unsafe { (input.add(stream.at), out.add(stream.made)) };
@@ -72,17 +73,26 @@ impl Inflate {
                 count = count.wrapping_sub($entry);
             };
         }
-        macro_rules! literal {
+        // The literals of an entry, and up to 4 bytes more.
+        macro_rules! literals {
             ($entry:expr) => {
                 // SAFETY: see above.
-                unsafe { to.write(($entry >> 16) as u8) };
+                unsafe { to.cast::<[u8; 4]>().write((($entry >> 32) as u32).to_le_bytes()) };
                 // SAFETY: see above.
-                to = unsafe { to.add(1) };
+                to = unsafe { to.add(($entry >> 8) as usize & 3) };
             };
         }
-        macro_rules! next_length {
+        macro_rules! next_symbols {
             () => {
-                lengths[bits as usize & ((1 << LENGTH_BITS) - 1)]
+                packed[bits as usize & ((1 << LENGTH_BITS) - 1)]
+            };
+        }
+        macro_rules! take_symbols {
+            ($entry:ident, $saved:ident) => {
+                $saved = bits;
+                bits >>= $entry & 0x3f;
+                count = count.wrapping_sub($entry as u32);
+                literals!($entry);
             };
         }
         macro_rules! next_turn {
@@ -91,53 +101,57 @@ impl Inflate {
                     break Ok(false);
                 }
                 refill!();
-                $entry = next_length!();
+                $entry = next_symbols!();
             };
         }
 
         refill!();
-        let mut entry = next_length!();
+        let mut entry = next_symbols!();
         let stopped = loop {
-            // Of 56 bits: two literals of 11, a length of 20, and the look-up of what follows.
-            let mut saved = bits;
-            take!(entry);
-            if entry & LITERAL != 0 {
-                literal!(entry);
-                entry = next_length!();
-                saved = bits;
-                take!(entry);
-                if entry & LITERAL != 0 {
-                    literal!(entry);
-                    entry = next_length!();
-                    saved = bits;
-                    take!(entry);
-                    if entry & LITERAL != 0 {
-                        literal!(entry);
+            // Of 56 bits: two look-ups of 11, a length of 20, and the look-up of what follows.
+            let mut saved;
+            take_symbols!(entry, saved);
+            if entry & (HAS_LENGTH | EXCEPTIONAL_PACKED) == 0 {
+                entry = next_symbols!();
+                take_symbols!(entry, saved);
+                if entry & (HAS_LENGTH | EXCEPTIONAL_PACKED) == 0 {
+                    entry = next_symbols!();
+                    take_symbols!(entry, saved);
+                    if entry & (HAS_LENGTH | EXCEPTIONAL_PACKED) == 0 {
                         next_turn!(entry);
                         continue;
                     }
                 }
             }
-            if entry & EXCEPTIONAL != 0 {
-                if entry & SUBTABLE != 0 {
-                    let mask = (1 << ((entry >> 8) & 0xf)) - 1;
-                    entry = lengths[(entry >> 16) as usize + (bits as usize & mask)];
+            let length = if entry & HAS_LENGTH > 0 {
+                let with_extra = saved & !(u64::MAX << (entry & 63));
+                (entry >> 16) as usize % 512 + (with_extra >> ((entry >> 10) & 31)) as usize
+            } else {
+                // Codes of more bits than are looked up, and the end.
+                let mut symbol = lengths[bits as usize & ((1 << LENGTH_BITS) - 1)];
+                take!(symbol);
+                if symbol & SUBTABLE != 0 {
+                    let mask = (1 << ((symbol >> 8) & 0xf)) - 1;
+                    symbol = lengths[(symbol >> 16) as usize + (bits as usize & mask)];
                     saved = bits;
-                    take!(entry);
-                    if entry & LITERAL != 0 {
-                        literal!(entry);
-                        next_turn!(entry);
-                        continue;
-                    }
+                    take!(symbol);
                 }
-                if entry & END != 0 {
+                if symbol & LITERAL != 0 {
+                    // SAFETY: see above.
+                    unsafe { to.write((symbol >> 16) as u8) };
+                    // SAFETY: see above.
+                    to = unsafe { to.add(1) };
+                    next_turn!(entry);
+                    continue;
+                }
+                if symbol & END != 0 {
                     break Ok(true);
                 }
-                if entry & EXCEPTIONAL != 0 {
+                if symbol & EXCEPTIONAL != 0 {
                     break Err("a code of literals has no meaning".into());
                 }
-            }
-            let length = value(entry, saved);
+                value(symbol, saved)
+            };
 
             // At most 22 + 20 bits are used, so the look-up does not wait for more.
             let mut entry_d = distances[bits as usize & ((1 << DISTANCE_BITS) - 1)];
@@ -163,7 +177,7 @@ impl Inflate {
 
             // The next look-up does not wait for the copy.
             refill!();
-            entry = next_length!();
+            entry = next_symbols!();
             // SAFETY: `to` is within the room.
             let made = unsafe { to.offset_from(out) } as usize;
             if distance > made {

@@ -9,9 +9,18 @@
 //!   subtable    start (30..16) | EXCEPTIONAL | SUBTABLE | its bits (11..8) | bits of the table (7..0)
 //! ```
 //!
+//! Most turns of the fast loop find several symbols in one look-up: up to three literals, the last of them
+//! or one more a length, if their codes are no longer together than the bits looked up ([`Tables::packed`]).
+//!
+//! ```text
+//!   packed      literals, first lowest (55..32) | EXCEPTIONAL_PACKED | HAS_LENGTH | base (24..16)
+//!               | code bits (14..10) | literals (9..8) | code and extra bits (7..0)
+//! ```
+//!
 //! Invariant: a table is filled whole, and what an entry points to is within it, whatever the lengths.
 //!
-//! Source: RFC 1951, 3.2; the form of tables and entries is that of libdeflate (Eric Biggers).
+//! Source: RFC 1951, 3.2; the form of tables and entries is that of libdeflate (Eric Biggers), several symbols
+//! in an entry are an idea of ISA-L (Intel).
 
 /// A literal.
 pub const LITERAL: u32 = 1 << 31;
@@ -21,6 +30,11 @@ pub const EXCEPTIONAL: u32 = 1 << 15;
 pub const SUBTABLE: u32 = 1 << 14;
 /// The end of the block.
 pub const END: u32 = 1 << 13;
+
+/// A packed entry that ends with a length.
+pub const HAS_LENGTH: u64 = 1 << 30;
+/// A packed entry that the other table has to tell.
+pub const EXCEPTIONAL_PACKED: u64 = 1 << 31;
 
 /// Bits that look up a literal or length; longer codes need a second look-up.
 pub const LENGTH_BITS: usize = 11;
@@ -42,12 +56,18 @@ const CODE_BITS_MAX: usize = 15;
 pub struct Tables {
     pub lengths: [u32; LENGTH_ENTRIES],
     pub distances: [u32; DISTANCE_ENTRIES],
+    /// What the next bits mean, several symbols together.
+    pub packed: [u64; 1 << LENGTH_BITS],
 }
 
 impl Tables {
     /// Tables that are not to be used yet.
     pub fn new() -> Box<Self> {
-        Box::new(Tables { lengths: [0; LENGTH_ENTRIES], distances: [0; DISTANCE_ENTRIES] })
+        Box::new(Tables {
+            lengths: [0; LENGTH_ENTRIES],
+            distances: [0; DISTANCE_ENTRIES],
+            packed: [0; 1 << LENGTH_BITS],
+        })
     }
 
     /// Builds both from the lengths of the codes.
@@ -64,7 +84,37 @@ impl Tables {
         if !build(&mut self.distances, distances, &DISTANCE_MEANINGS, DISTANCE_BITS) {
             return Err("the codes of distances are wrong");
         }
+        self.pack(lengths);
         Ok(())
+    }
+
+    /// Packs symbols whose codes follow each other into one entry.
+    fn pack(&mut self, lengths: &[u8]) {
+        for (packed, entry) in self.packed.iter_mut().zip(&self.lengths) {
+            *packed = pack_one(*entry);
+        }
+        let codes = Codes::new(lengths, &self.packed);
+        let literals = || codes.all().filter(|code| code.entry & HAS_LENGTH == 0);
+        for first in literals() {
+            let room = LENGTH_BITS - first.bits;
+            for second in codes.all().take_while(|code| code.bits <= room) {
+                let pair = first.then(second);
+                self.put(&pair);
+                if pair.entry & HAS_LENGTH > 0 {
+                    continue;
+                }
+                let room = LENGTH_BITS - pair.bits;
+                for third in codes.all().take_while(|code| code.bits <= room) {
+                    self.put(&pair.then(third));
+                }
+            }
+        }
+    }
+
+    /// Fills all entries that begin with these codes.
+    fn put(&mut self, code: &Packed) {
+        let entries = self.packed[code.code..].iter_mut().step_by(1 << code.bits);
+        entries.for_each(|entry| *entry = code.entry);
     }
 
     /// The tables of blocks with fixed codes.
@@ -73,6 +123,75 @@ impl Tables {
         lengths[144..256].fill(9);
         lengths[256..280].fill(7);
         self.build(&lengths, &[5; DISTANCE_SYMBOLS])
+    }
+}
+
+/// Symbols that follow each other.
+#[derive(Debug, Clone, Copy, Default)]
+struct Packed {
+    /// Their codes, the first lowest.
+    code: usize,
+    bits: usize,
+    entry: u64,
+}
+
+impl Packed {
+    /// Literals and what follows them.
+    fn then(&self, next: &Packed) -> Packed {
+        let literals = (self.entry >> 8) & 3;
+        // Fields add up; no sum is too large for its field.
+        let fields = (self.entry & 0xffff_ffff) + (next.entry & 0xffff_ffff);
+        let bytes = self.entry >> 32 | (next.entry >> 32) << (8 * literals);
+        Packed {
+            code: self.code | next.code << self.bits,
+            bits: self.bits + next.bits,
+            entry: fields | bytes << 32,
+        }
+    }
+}
+
+/// The entry of one symbol.
+fn pack_one(entry: u32) -> u64 {
+    let bits = u64::from(entry & 0xff);
+    if entry & LITERAL > 0 {
+        return u64::from((entry >> 16) & 0xff) << 32 | bits << 10 | 1 << 8 | bits;
+    }
+    if entry & EXCEPTIONAL > 0 {
+        return EXCEPTIONAL_PACKED;
+    }
+    let code_bits = u64::from((entry >> 8) & 0xf);
+    HAS_LENGTH | u64::from(entry >> 16) << 16 | code_bits << 10 | bits
+}
+
+/// The codes that have room for another in a look-up, short ones first.
+struct Codes {
+    codes: [Packed; LENGTH_SYMBOLS],
+    count: usize,
+}
+
+impl Codes {
+    /// The codes of these lengths; `packed` has the entry of each alone.
+    fn new(lengths: &[u8], packed: &[u64; 1 << LENGTH_BITS]) -> Self {
+        let mut codes = Codes { codes: [Packed::default(); LENGTH_SYMBOLS], count: 0 };
+        let shortest = lengths.iter().filter(|length| **length > 0).min();
+        let longest =
+            LENGTH_BITS - shortest.map_or(0, |length| usize::from(*length).min(LENGTH_BITS));
+        let mut code = 0;
+        for bits in 1..=longest {
+            for _ in lengths.iter().filter(|length| usize::from(**length) == bits) {
+                let entry = packed[code];
+                if entry & EXCEPTIONAL_PACKED == 0 {
+                    codes.codes[codes.count] = Packed { code, bits, entry };
+                    codes.count += 1;
+                }
+                code = next_code(code, bits);
+            }
+        }
+        codes
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Packed> {
+        self.codes[..self.count].iter()
     }
 }
 
