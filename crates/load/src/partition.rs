@@ -56,6 +56,18 @@ impl PartitionPlan {
         self.deriver.as_ref()?.dictionary(column)
     }
 
+    /// The columns of the table that were never meant to have codes: their pages are final.
+    pub fn early_columns(&self) -> impl Iterator<Item = usize> {
+        (0..self.columns.len()).filter(|column| self.is_early(*column))
+    }
+
+    /// Whether a column is one of those.
+    pub fn is_early(&self, column: usize) -> bool {
+        let paged =
+            matches!(self.columns[column], ColumnPlan::Text { .. } | ColumnPlan::Numbers { .. });
+        paged && self.read_of(column).is_some()
+    }
+
     /// Whether a column read is also a column of the table after `column`.
     fn is_read_after(&self, read: usize, column: usize) -> bool {
         let later = column + 1..self.columns.len();

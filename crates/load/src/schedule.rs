@@ -19,7 +19,7 @@ use coload_transform::{Fragment, FragmentColumn, PartitionColumn};
 
 use crate::partition::{PartitionPlan, SealedPartition};
 use crate::reader::{PieceSpan, Whole};
-use crate::segments::{ClosedSegment, OpenSegment, PlainWrite};
+use crate::segments::{ClosedSegment, EarlyPages, OpenSegment, PlainWrite};
 use crate::stream::StreamChunk;
 
 /// Partitions that may be filled or compressed at once: one is filled while one is compressed.
@@ -86,8 +86,10 @@ pub struct ParsedChunk {
     pub speculated: bool,
     /// Its rows.
     pub fragment: Fragment,
-    /// For a sink: which columns are final, and are sent without waiting for the partition.
+    /// Which columns are final, and go without waiting for the partition.
     pub flows: Vec<bool>,
+    /// For segments: the pages of these.
+    pub early: Option<EarlyPages>,
     /// What its progress was counted as.
     pub counted: Counted,
     /// Whether the types are too narrow for it: then the leg ends before it.
@@ -114,6 +116,8 @@ pub struct Arriving {
     pub plan: Arc<OnceLock<Result<Arc<PartitionPlan>>>>,
     fragments: BTreeMap<usize, ParsedChunk>,
     verified: Vec<(Fragment, Vec<bool>)>,
+    /// For segments: pages that go as soon as the partition before has gone.
+    early: Vec<EarlyPages>,
     /// Fragments with rows, and columns of them that were sent.
     kept: u32,
     flown: u64,
@@ -173,6 +177,8 @@ struct Compressing {
     blocks: u64,
     columns: Vec<Option<PartitionColumn>>,
     remaining: usize,
+    /// Pages that go before the columns.
+    early: Vec<EarlyPages>,
 }
 
 /// A segment that is durable.
@@ -443,8 +449,10 @@ impl State {
             self.frontier_end = parsed.spans.last().map_or(end, |s| s.end);
             self.frontier += 1;
             let number = next / self.fragments_per_partition;
-            let ParsedChunk { mut fragment, flows, spans, .. } = parsed;
-            if let Some(flow) = arriving.take_flow(number, &mut fragment, &flows) {
+            let ParsedChunk { mut fragment, flows, early, spans, .. } = parsed;
+            if self.output == Output::Segments {
+                arriving.early.extend(early.filter(|_| fragment.rows > 0));
+            } else if let Some(flow) = arriving.take_flow(number, &mut fragment, &flows) {
                 self.unfinished += 1;
                 self.tasks.push_back(Task::Flow(flow));
             }
@@ -519,6 +527,7 @@ impl State {
                 column.mark_stale();
             }
         }
+        let early = std::mem::take(&mut arriving.early);
         let plan = match arriving.plan.get() {
             Some(Ok(plan)) if !fragments.is_empty() => Arc::clone(plan),
             _ => Arc::new(PartitionPlan::new(Vec::new(), Vec::new())),
@@ -533,6 +542,7 @@ impl State {
                 blocks: arriving.flown + columns.len() as u64,
                 columns: (0..width).map(|_| None).collect(),
                 remaining: columns.len(),
+                early,
             },
         );
         for column in columns {
@@ -553,6 +563,7 @@ impl State {
     /// # Errors
     /// `Unavailable` when a segment cannot be made.
     pub fn push_partitions(&mut self, create: &CreateSegment<'_>) -> Result<()> {
+        self.push_early(create)?;
         while let Some(entry) = self.compressing.first_entry() {
             if *entry.key() != self.partitions_done || entry.get().remaining > 0 {
                 break;
@@ -569,6 +580,7 @@ impl State {
             } else if !partition.page_rows.is_empty() {
                 self.push_partition(partition, create)?;
             }
+            self.push_early(create)?;
         }
         let at_end = self.is_at_end();
         if at_end && self.arriving.is_empty() && self.compressing.is_empty() {
@@ -577,17 +589,38 @@ impl State {
         Ok(())
     }
 
-    fn push_partition(&mut self, partition: Compressing, create: &CreateSegment<'_>) -> Result<()> {
-        let open = match &mut self.open {
-            Some(open) => open,
-            None => {
+    /// Puts pages that need not wait into the segment of their partition, which is known when the one before
+    /// has gone.
+    fn push_early(&mut self, create: &CreateSegment<'_>) -> Result<()> {
+        let number = self.partitions_done;
+        let early = match (self.arriving.get_mut(&number), self.compressing.get_mut(&number)) {
+            (Some(arriving), _) => std::mem::take(&mut arriving.early),
+            (None, Some(compressing)) => std::mem::take(&mut compressing.early),
+            (None, None) => return Ok(()),
+        };
+        for pages in early {
+            let write = self.open_segment(create)?.push_early(number, pages);
+            self.tasks.push_back(Task::Write(write));
+        }
+        Ok(())
+    }
+
+    /// The segment that takes the next partition.
+    fn open_segment(&mut self, create: &CreateSegment<'_>) -> Result<&mut OpenSegment> {
+        match &mut self.open {
+            Some(open) => Ok(open),
+            none => {
                 let number = self.segments_started;
                 self.segments_started += 1;
-                self.open.insert(OpenSegment::new(number, create(number)?, self.width))
+                Ok(none.insert(OpenSegment::new(number, create(number)?, self.width)))
             }
-        };
-        let columns = partition.columns.into_iter().flatten().collect();
-        let writes = open.push(&partition.page_rows, columns);
+        }
+    }
+
+    fn push_partition(&mut self, partition: Compressing, create: &CreateSegment<'_>) -> Result<()> {
+        let number = self.partitions_done - 1;
+        let open = self.open_segment(create)?;
+        let writes = open.push(number, &partition.page_rows, partition.columns);
         let full = open.waiting_bytes() >= self.segment_bytes;
         self.tasks.extend(writes.into_iter().map(Task::Write));
         if full {

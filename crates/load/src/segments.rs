@@ -2,16 +2,20 @@
 //! until the segment's partitions are merged.
 //!
 //! ```text
-//!   partition 0   plain pages ------------------> file
+//!   partition 0   plain pages, fragment by fragment -> file
 //!                 dictionary + codes --+
-//!   partition 1   plain pages ---------|--------> file
-//!                 dictionary + codes --+-- merge -> file, then indexes, footer, fsync
+//!   partition 1   plain pages ---------|-----------> file
+//!                 dictionary + codes --+-- merge ----> file, then indexes, footer, fsync
 //! ```
+//!
+//! Pages of columns that were never meant to have codes are written as soon as their fragment is verified and the
+//! partition before has gone into a segment: they are most of what a partition would hold in memory.
 //!
 //! A segment is closed when what waits reaches its share of the memory budget, which depends on the
 //! data and the options only.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -21,6 +25,7 @@ use coload_store::{FinishedColumn, SegmentSummary, SegmentWriter, column_stats};
 use coload_transform::{PartitionColumn, merge_column};
 
 use crate::clock::{Step, StepClock};
+use crate::partition::PartitionPlan;
 
 /// A segment that still takes partitions.
 #[derive(Debug)]
@@ -47,7 +52,25 @@ enum Part {
     /// Waits for the merge.
     Coded(PartitionColumn),
     /// Being written, or written.
-    Plain(Arc<PlainWrite>),
+    Plain(PlainPart),
+}
+
+/// Plain pages of a column in a partition.
+#[derive(Debug)]
+struct PlainPart {
+    partition: usize,
+    symbols: Vec<Vec<u8>>,
+    /// Writes, and which of their pages are the column's.
+    writes: Vec<(Arc<PlainWrite>, Range<usize>)>,
+}
+
+/// Plain pages of a fragment that need not wait for their partition.
+#[derive(Debug)]
+pub struct EarlyPages {
+    /// A page for each column that has such.
+    pub pages: Vec<Page>,
+    /// The plan that says which columns these are.
+    pub plan: Arc<PartitionPlan>,
 }
 
 /// Plain pages on their way to their place in the file.
@@ -55,7 +78,6 @@ enum Part {
 pub struct PlainWrite {
     writer: Arc<SegmentWriter>,
     offset: u64,
-    symbols: Vec<Vec<u8>>,
     state: Mutex<WriteState>,
 }
 
@@ -80,9 +102,9 @@ impl PlainWrite {
         Ok(())
     }
 
-    fn take_metas(&self) -> Vec<PageMeta> {
-        match &mut *lock(&self.state) {
-            WriteState::Written(metas) => std::mem::take(metas),
+    fn metas(&self, pages: &Range<usize>) -> Vec<PageMeta> {
+        match &*lock(&self.state) {
+            WriteState::Written(metas) => metas[pages.clone()].to_vec(),
             WriteState::Pending(_) => Vec::new(),
         }
     }
@@ -107,28 +129,58 @@ impl OpenSegment {
         }
     }
 
-    /// Takes a partition; gives the writes of its plain columns, to be run by anyone.
+    /// Takes pages of a fragment before its partition; gives their write, to be run by anyone.
+    pub fn push_early(&mut self, partition: usize, early: EarlyPages) -> Arc<PlainWrite> {
+        let EarlyPages { pages, plan } = early;
+        let write = self.write(pages);
+        for (index, column) in plan.early_columns().enumerate() {
+            let parts = &mut self.columns[column].parts;
+            let page = (Arc::clone(&write), index..index + 1);
+            match parts.last_mut() {
+                Some(Part::Plain(part)) if part.partition == partition => part.writes.push(page),
+                _ => {
+                    let symbols = plan.encoder(column).map(|e| e.table()).into_iter().collect();
+                    parts.push(Part::Plain(PlainPart { partition, symbols, writes: vec![page] }));
+                }
+            }
+        }
+        write
+    }
+
+    fn write(&self, pages: Vec<Page>) -> Arc<PlainWrite> {
+        Arc::new(PlainWrite {
+            writer: Arc::clone(&self.writer),
+            offset: self.writer.reserve(&pages),
+            state: Mutex::new(WriteState::Pending(pages)),
+        })
+    }
+
+    /// Takes the other columns of a partition; gives the writes of its plain ones, to be run by anyone.
     pub fn push(
         &mut self,
+        partition: usize,
         page_rows: &[u32],
-        columns: Vec<PartitionColumn>,
+        columns: Vec<Option<PartitionColumn>>,
     ) -> Vec<Arc<PlainWrite>> {
         self.page_rows.extend_from_slice(page_rows);
         self.partitions += 1;
         let mut writes = Vec::new();
-        for (column, open) in columns.into_iter().zip(&mut self.columns) {
+        for (index, column) in columns.into_iter().enumerate() {
+            let Some(column) = column else { continue };
+            let open = &mut self.columns[index];
             if column.dictionary.is_some() {
                 self.waiting_bytes += column.pages.iter().map(|p| p.bytes.len()).sum::<usize>();
                 open.parts.push(Part::Coded(column));
                 continue;
             }
-            let write = Arc::new(PlainWrite {
-                writer: Arc::clone(&self.writer),
-                offset: self.writer.reserve(&column.pages),
+            let pages = 0..column.pages.len();
+            let write = self.write(column.pages);
+            let part = PlainPart {
+                partition,
                 symbols: column.symbols,
-                state: Mutex::new(WriteState::Pending(column.pages)),
-            });
-            open.parts.push(Part::Plain(Arc::clone(&write)));
+                writes: vec![(Arc::clone(&write), pages)],
+            };
+            self.columns[index].parts.push(Part::Plain(part));
             writes.push(write);
         }
         writes
@@ -187,7 +239,7 @@ type PlacedColumn = (usize, MergedColumn, u64, Option<PageMeta>);
 #[derive(Debug)]
 enum MergedPart {
     Coded(usize),
-    Plain(Arc<PlainWrite>),
+    Plain(PlainPart),
 }
 
 impl ClosedSegment {
@@ -204,8 +256,8 @@ impl ClosedSegment {
     pub fn merge(&self, column: usize, physical: Physical, clock: &StepClock) -> Result<bool> {
         let open = lock(&self.columns[column]).take().unwrap_or_default();
         for part in &open.parts {
-            if let Part::Plain(write) = part {
-                write.run(clock)?;
+            if let Part::Plain(part) = part {
+                part.writes.iter().try_for_each(|(write, _)| write.run(clock))?;
             }
         }
         let merged = clock.time(Step::Merge, || merge_parts(open, physical))?;
@@ -246,10 +298,11 @@ impl ClosedSegment {
         for part in merged.parts {
             match part {
                 MergedPart::Coded(count) => index.pages.extend(coded.by_ref().take(count)),
-                MergedPart::Plain(write) => {
+                MergedPart::Plain(part) => {
                     let before = index.symbols.len() as u32;
-                    index.symbols.extend_from_slice(&write.symbols);
-                    for mut meta in write.take_metas() {
+                    index.symbols.extend(part.symbols);
+                    for mut meta in part.writes.iter().flat_map(|(write, pages)| write.metas(pages))
+                    {
                         meta.detail.shift_symbols(before);
                         index.pages.push(meta);
                     }
@@ -283,7 +336,7 @@ fn merge_parts(open: OpenColumn, physical: Physical) -> Result<MergedColumn> {
                 parts.push(MergedPart::Coded(column.pages.len()));
                 coded.push(column);
             }
-            Part::Plain(write) => parts.push(MergedPart::Plain(write)),
+            Part::Plain(part) => parts.push(MergedPart::Plain(part)),
         }
     }
     let coded = merge_column(coded, physical)?;

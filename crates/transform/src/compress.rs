@@ -274,7 +274,10 @@ fn compress_plain(
 }
 
 /// Encodes a plain column; text with the symbols of `encoder` as table 1.
-pub(crate) fn encode_column(plain: &Plain, encoder: Option<&SymbolEncoder>) -> Result<Page> {
+///
+/// # Errors
+/// `Limit` when its text is over 4 GiB.
+pub fn encode_column(plain: &Plain, encoder: Option<&SymbolEncoder>) -> Result<Page> {
     let (Values::Bytes(strings), Some(encoder)) = (&plain.values, encoder) else {
         return encode_plain(plain);
     };

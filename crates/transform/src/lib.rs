@@ -15,7 +15,7 @@ mod sort_plain;
 pub use cardinality::HyperLogLog;
 pub use compress::{
     EncodingPolicy, JoinedDictionary, PartitionColumn, compress_column, dictionary_pays,
-    page_values, sort_temporaries,
+    encode_column, page_values, sort_temporaries,
 };
 pub use fragment::{
     CODES_PROVISIONAL_MAX, Fragment, FragmentColumn, NULL_CODE, ProvisionalCodes,

@@ -3,16 +3,20 @@
 use std::sync::atomic::Ordering;
 
 use coload_format::runs::shrink_to_runs;
-use coload_format::{Error, Result};
+use coload_format::{Error, Plain, Result};
 use coload_source::ColumnPlan;
 use coload_store::{SegmentWriter, encode_dictionary};
-use coload_transform::{EncodingPolicy, Fragment, FragmentColumn, PartitionColumn, Placement};
+use coload_transform::{
+    EncodingPolicy, Fragment, FragmentColumn, PartitionColumn, Placement, encode_column,
+};
+
+use std::sync::Arc;
 
 use super::{Destination, Pipeline};
 use crate::clock::Step;
 use crate::partition::{PartitionPlan, SealedPartition};
 use crate::schedule::{DoneSegment, Flow, Sealing};
-use crate::segments::{ClosedSegment, lock};
+use crate::segments::{ClosedSegment, EarlyPages, lock};
 use crate::wire::{BlockContent, Seal};
 
 impl Pipeline<'_> {
@@ -24,6 +28,35 @@ impl Pipeline<'_> {
                 Err(Error::Invalid("a load to a server writes no segments".into()))
             }
         }
+    }
+
+    /// Takes the columns out of a fragment that are final: their pages go to the disk without waiting for the
+    /// partition. Tells which.
+    pub(super) fn take_early(
+        &self,
+        plan: &Arc<PartitionPlan>,
+        fragment: &mut Fragment,
+    ) -> Result<(Vec<bool>, Option<EarlyPages>)> {
+        if self.options.encoding != EncodingPolicy::Auto {
+            return Ok((Vec::new(), None));
+        }
+        let flows: Vec<bool> =
+            (0..plan.columns.len()).map(|column| plan.is_early(column)).collect();
+        let mut pages = Vec::new();
+        for column in plan.early_columns() {
+            let gone = FragmentColumn::Plain(Plain::empty(self.physicals[column]));
+            let taken = std::mem::replace(&mut fragment.columns[column], gone);
+            let page = match taken {
+                FragmentColumn::Page(page) => page,
+                FragmentColumn::Plain(plain) => encode_column(&plain, plan.encoder(column))?,
+                FragmentColumn::Codes { .. } => {
+                    return Err(Error::Corrupt("codes of a column without dictionary".into()));
+                }
+            };
+            pages.push(shrink_to_runs(page)?);
+        }
+        let early = EarlyPages { pages, plan: Arc::clone(plan) };
+        Ok((flows, (!early.pages.is_empty()).then_some(early)))
     }
 
     /// Which columns of a fragment are final: the values of those that the server transforms, and

@@ -106,7 +106,7 @@ impl Pipeline<'_> {
     fn parse_chunk(
         &self,
         number: usize,
-        plan: &PartitionPlan,
+        plan: &Arc<PartitionPlan>,
         chunk: &Arc<StreamChunk>,
         reader: &mut WindowReader,
     ) -> Result<()> {
@@ -152,7 +152,7 @@ impl Pipeline<'_> {
     fn parse(
         &self,
         Unparsed { chunk, speculated, text }: Unparsed,
-        plan: &PartitionPlan,
+        plan: &Arc<PartitionPlan>,
         mut read: impl FnMut(&mut ChunkParser, &dyn Fn(u64, u64)) -> Result<Vec<PieceSpan>>,
     ) -> Result<()> {
         let (number, parser, plain) = {
@@ -187,7 +187,7 @@ impl Pipeline<'_> {
         };
         let mut spans = read(&mut parser, &tick)?;
         let mut left_out = Vec::new();
-        let fragment = loop {
+        let mut fragment = loop {
             match self.make_rows(&mut parser, number, plan, &mut spans)? {
                 Made::Rows(fragment, _) => break fragment,
                 Made::Failed(rows) => add_left_out(&mut left_out, rows),
@@ -206,13 +206,14 @@ impl Pipeline<'_> {
         let rejects = spans.iter().map(|span| span.rejects.len() as u64).sum();
         self.progress.rejects.fetch_add(rejects, Ordering::Relaxed);
         let counted = Counted { bytes: counted[0].get(), rows, rejects };
-        let flows = match placements {
-            None => Vec::new(),
-            Some(placements) => self.flows(&placements, plan, &fragment),
+        let (flows, early) = match placements {
+            None => self.clock.time(Step::Compress, || self.take_early(plan, &mut fragment))?,
+            Some(placements) => (self.flows(&placements, plan, &fragment), None),
         };
         let unfit = self.way == Way::GoOn
             && spans.iter().flat_map(|span| &span.rejects).any(|record| self.is_unfit(record));
-        let parsed = ParsedChunk { spans, speculated, fragment, flows, counted, unfit, text };
+        let parsed =
+            ParsedChunk { spans, speculated, fragment, flows, early, counted, unfit, text };
         self.deliver(chunk, number, parser, parsed)
     }
 
