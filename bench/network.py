@@ -280,6 +280,7 @@ def measures(told, server_cpu_s, wire_bytes):
         "columns": len(told["columns"]),
         "changes": told["changes"],
         "attempts": told["attempts"],
+        "client_cpu_by_step_s": told["cpu_by_step_s"],
     }
 
 
