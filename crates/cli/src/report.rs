@@ -144,7 +144,7 @@ fn widened(columns: &[Widened]) -> String {
         let _ = writeln!(
             out,
             "\ncolumn {column} became {to}: {place} has \"{}\", which is not {from} as inferred (--columns \
-             or --sample all save the second pass)",
+             says otherwise; --sample all looks at all fields first)",
             shorten(value)
         );
     }

@@ -68,6 +68,8 @@ pub struct Widening {
     schema: Schema,
     rules: RecordRules,
     fields: FieldRules,
+    /// The field that each column is.
+    of_column: Vec<usize>,
     way: Way,
     /// The first field of each column that did not fit.
     noted: Vec<(usize, Place, Vec<u8>)>,
@@ -84,6 +86,7 @@ impl Widening {
             schema: options.read_schema().clone(),
             rules: options.dialect.record_rules(options.field_count()),
             fields: options.dialect.field_rules(),
+            of_column: (0..options.read_schema().len()).map(|c| options.field_of(c)).collect(),
             way,
             noted: Vec::new(),
         })
@@ -91,28 +94,43 @@ impl Widening {
 
     /// Notes a record that is no row because a field does not fit its column's type; else it is a
     /// reject.
-    pub fn note(&mut self, record: &RejectedRecord, place: impl FnOnce() -> Place) -> bool {
+    pub fn note(&mut self, record: &RejectedRecord, place: impl Fn() -> Place) -> bool {
         let columns = self.schema.columns();
         let Some(column) = unfit_column(record, |column| columns[column].data_type) else {
             return false;
         };
-        if self.noted.iter().all(|(noted, ..)| *noted != column) {
-            self.noted.push((column, place(), record.value.clone()));
-        }
-        self.forms[column].add(&record.value, &self.fields.formats);
-        self.add_others(record, column);
+        self.add(column, &record.value, &place);
+        self.add_others(record, column, &place);
         true
     }
 
+    /// Takes a field that does not fit its column into account.
+    fn add(&mut self, column: usize, field: &[u8], place: &impl Fn() -> Place) {
+        self.forms[column].add(field, &self.fields.formats);
+        if self.noted.iter().all(|(noted, ..)| *noted != column) {
+            let place = Place { field: column as u32 + 1, ..place() };
+            self.noted.push((column, place, field.to_vec()));
+        }
+    }
+
     /// Only one field of a record is told; another may not fit either.
-    fn add_others(&mut self, record: &RejectedRecord, told: usize) {
+    fn add_others(&mut self, record: &RejectedRecord, told: usize, place: &impl Fn() -> Place) {
         let mut fields = CarefulRecord::default();
         read_record(&record.raw, 0, true, &self.rules, &mut fields);
-        for (index, field) in fields.fields.iter().enumerate().take(self.forms.len()) {
+        for column in (0..self.forms.len()).filter(|column| *column != told) {
+            let Some(field) = fields.fields.get(self.of_column[column]) else { continue };
             let raw = &record.raw[field.start..field.end];
-            if index != told && !self.fields.nulls.iter().any(|null| null == raw) {
-                let text = field_text(&record.raw, *field, &self.rules);
-                self.forms[index].add(&text, &self.fields.formats);
+            if self.fields.nulls.iter().any(|null| null == raw) {
+                continue;
+            }
+            let text = field_text(&record.raw, *field, &self.rules);
+            let data_type = self.schema.columns()[column].data_type;
+            let mut with_it = self.forms[column];
+            with_it.add(&text, &self.fields.formats);
+            // What is noted must make the type wider.
+            match self.holds(data_type, with_it.data_type(SampleEnd::Cut)) {
+                true => self.forms[column] = with_it,
+                false => self.add(column, &text, place),
             }
         }
     }

@@ -2,8 +2,9 @@
 
 use std::io::{Cursor, Write};
 
+use coload_format::Schema;
 use coload_format::ddl::column_sql;
-use coload_load::{LoadOptions, LoadReport, OpenedStream, RejectLimit, dry_run, load};
+use coload_load::{FieldMap, LoadOptions, LoadReport, OpenedStream, RejectLimit, dry_run, load};
 use coload_source::{
     DateFormat, Dialect, Formats, GivenDialect, Header, InputFile, InputSource, SampleEnd, sniff,
 };
@@ -104,6 +105,26 @@ fn leading_zeros_of_an_inferred_column_are_kept() {
     let (columns, rows, report) = load_inferred("id\n7\n0\n-5\n0.5\n", 10, From::File, |_| ());
     assert_eq!((columns.as_str(), rows.len()), ("id DECIMAL(18,3)", 4));
     assert_eq!(report.widened.len(), 1);
+}
+
+/// Fields that are not read do not count, and each column that changed is told.
+#[test]
+fn all_fields_of_a_record_are_told_that_do_not_fit() {
+    let dir = scratch();
+    let text = "id,note,x,y\n1,a,2,3\n1,a,b,2024-01-01\n";
+    let mut options = inferred(&dir, text, 20, From::File);
+    options.fields = Some(FieldMap { count: 4, of_column: vec![0, 2, 3] });
+    let keep = |column: usize| [0, 2, 3].contains(&column);
+    let columns = options.schema.columns().iter().enumerate().filter(|(c, _)| keep(*c));
+    let schema = Schema::new(columns.map(|(_, column)| column.clone()).collect()).unwrap();
+    options.schema = schema;
+    let forms = options.inferred.iter().flatten().enumerate().filter(|(c, _)| keep(*c));
+    options.inferred = Some(forms.map(|(_, forms)| *forms).collect());
+    let store = Store::create_or_open(dir.path().join("store")).unwrap();
+    let report = load(&store, &options).unwrap();
+    let told = report.widened.iter().map(|w| format!("{} {} {}", w.column, w.to, w.place.field));
+    assert_eq!(told.collect::<Vec<_>>(), ["x VARCHAR 2", "y VARCHAR 3"]);
+    assert_eq!(report.columns[0].data_type.to_string(), "BIGINT");
 }
 
 #[test]
