@@ -13,9 +13,13 @@ mod remote_report;
 mod report;
 mod size;
 
+#[cfg(feature = "sql")]
+use std::panic::resume_unwind;
 use std::process::ExitCode;
 
 use clap::Parser;
+#[cfg(feature = "sql")]
+use coload_format::Error;
 
 use crate::args::{Cli, Command};
 use crate::output::{Failure, say};
@@ -29,7 +33,7 @@ fn main() -> ExitCode {
             command::load::run(&args)
         }
         #[cfg(feature = "sql")]
-        Command::Sql(args) => command::sql::run(&args),
+        Command::Sql(args) => on_large_stack(|| command::sql::run(&args)),
         Command::Sniff(args) => command::sniff::run(&args),
         Command::Export(args) => command::export::run(&args),
         Command::Loads(args) => command::loads::run(&args),
@@ -54,4 +58,18 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// Does what plans statements.
+#[cfg(feature = "sql")]
+fn on_large_stack(run: impl FnOnce() -> Result<(), Failure> + Send) -> Result<(), Failure> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(coload_serve::STACK_BYTES);
+        match thread.spawn_scoped(scope, run) {
+            Ok(running) => running.join().unwrap_or_else(|panic| resume_unwind(panic)),
+            Err(error) => {
+                Err(Failure::Failed(Error::Unavailable(format!("cannot start a thread: {error}"))))
+            }
+        }
+    })
 }

@@ -39,7 +39,7 @@ mod write;
 pub use aggregate::AggregateOnCodesExec;
 pub use catalog::{CATALOG, SCHEMA};
 pub use coload_receive::{Keep, ReceiveOptions};
-pub use database::{Answer, Database, DatabaseOptions};
+pub use database::{Answer, Database, DatabaseOptions, STACK_BYTES};
 pub use datafusion::arrow;
 pub use flight::{Metrics, ServeOptions, Server, TlsFiles, Users, hash_password};
 pub use remote::{Address, Credentials, Remote};
