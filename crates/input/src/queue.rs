@@ -253,7 +253,7 @@ impl TextQueue {
     /// Gives the buffer of a block back.
     pub fn recycle(&self, mut text: Vec<u8>) {
         let mut buffers = self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
-        if text.capacity() >= BLOCK_BYTES && buffers.len() < 2 * self.threads {
+        if text.capacity() >= BLOCK_BYTES && buffers.len() < self.ahead_bytes / BLOCK_BYTES {
             text.resize(BLOCK_BYTES, 0);
             buffers.push(text);
         }
