@@ -1,7 +1,7 @@
 """`bench/run decompress`: decompression alone, one file in several formats.
 
-The text is the first 734 MB of a data set: in a fourth of that, two threads spend a tenth of their time on memory that is new. gzip in one member is compared with the fastest libraries on one thread;
-members of 4 MB of text, in all formats that have them, on one thread and on two.
+The text is the first 734 MB of a data set; in a short run two threads pay for memory that is new. gzip in one
+member is compared with the fastest libraries on one thread; members of 4 MB of text, in all formats that have them, on one thread and on two.
 """
 
 import bz2
