@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -127,13 +127,32 @@ impl RawFile {
             )));
         }
         if now.modified().ok() != self.modified {
-            return Err(Error::Unavailable(format!(
-                "{}: the file was written to while it was read; nothing was loaded, load it again \
-                 when it is whole",
-                self.name
-            )));
+            return Err(self.written_to());
         }
         Ok(())
+    }
+
+    /// Checks that it is the file that was opened before, and nobody wrote to it since.
+    ///
+    /// # Errors
+    /// `Unavailable` when it is another, or somebody did.
+    pub fn check_same(&self, before: &RawFile) -> Result<()> {
+        let identity = |file: &RawFile| -> Result<_> {
+            let meta = file.file.metadata().map_err(|e| Error::io("look at", &file.path, &e))?;
+            Ok((meta.dev(), meta.ino()))
+        };
+        let same = (self.file_bytes, self.modified) == (before.file_bytes, before.modified);
+        match same && identity(self)? == identity(before)? {
+            true => Ok(()),
+            false => Err(self.written_to()),
+        }
+    }
+
+    fn written_to(&self) -> Error {
+        Error::Unavailable(format!(
+            "{}: the file was written to while it was read; nothing was loaded, load it again when it is whole",
+            self.name
+        ))
     }
 }
 

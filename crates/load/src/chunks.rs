@@ -64,14 +64,6 @@ impl OpenInput {
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
         self.file.read_at(buffer, offset)
     }
-
-    /// Checks at the end of a load that nobody wrote to the file meanwhile.
-    ///
-    /// # Errors
-    /// `Unavailable` when somebody did.
-    pub fn check_unchanged(&self) -> Result<()> {
-        self.file.check_unchanged()
-    }
 }
 
 /// Where chunks come from.
@@ -170,9 +162,22 @@ impl Source {
     /// # Errors
     /// `Unavailable` when somebody did.
     pub fn check_unchanged(&self) -> Result<()> {
+        self.files().iter().try_for_each(|file| file.check_unchanged())
+    }
+
+    /// Checks that the inputs are those that were opened before.
+    ///
+    /// # Errors
+    /// `Unavailable` when one is another.
+    pub fn check_same(&self, before: &Source) -> Result<()> {
+        self.files().iter().zip(before.files()).try_for_each(|(now, then)| now.check_same(then))
+    }
+
+    /// The inputs that are files.
+    fn files(&self) -> Vec<&RawFile> {
         match self {
-            Source::Files { inputs, .. } => inputs.iter().try_for_each(OpenInput::check_unchanged),
-            Source::Stream(stream) => stream.check_unchanged(),
+            Source::Files { inputs, .. } => inputs.iter().map(|input| &*input.file).collect(),
+            Source::Stream(stream) => stream.files.iter().map(|file| &**file).collect(),
         }
     }
 

@@ -95,7 +95,8 @@ pub fn run_legs<'a>(
         && !legs.is_empty()
     {
         let clean = loaded.account.is_clean();
-        let rewrite = Rewrite { dir, options: &options, spool, clean, widened: &widened };
+        let rewrite =
+            Rewrite { dir, options: &options, source: &source, spool, clean, widened: &widened };
         clock.time(Step::Write, || rewrite.run(legs, &mut loaded))?;
     }
     Ok(Whole { loaded, clock, options, widened })
@@ -145,6 +146,7 @@ struct Rewrite<'a> {
     dir: &'a LoadDir,
     /// With the last types.
     options: &'a LoadOptions,
+    source: &'a Source,
     spool: Option<Arc<Spool>>,
     /// Whether no record was rejected.
     clean: bool,
@@ -210,6 +212,7 @@ impl Rewrite<'_> {
         let mut options = self.text_options(texts)?;
         options.sample_bytes = Some(bytes);
         let source = Source::open(&options, None)?;
+        source.check_same(self.source)?;
         let way = Way::StartAgain { pass: 0 };
         let begun = Begun { segments: *next, ..Begun::new(&options, &source, way)? };
         let output = Destination::Store(self.dir);

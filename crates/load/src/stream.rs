@@ -34,7 +34,8 @@ pub struct StreamSource {
     pub names: Vec<String>,
     /// Stored bytes of all, 0 if not known.
     pub bytes: u64,
-    files: Vec<Arc<RawFile>>,
+    /// The inputs that are files.
+    pub files: Vec<Arc<RawFile>>,
     queue: TextQueue,
     cutter: Mutex<Cutter>,
 }
@@ -149,14 +150,6 @@ impl StreamSource {
             source_bytes: cutter.take_last(),
             ends: std::mem::take(&mut cutter.ends),
         }
-    }
-
-    /// Checks that nobody wrote to the files meanwhile.
-    ///
-    /// # Errors
-    /// `Unavailable` when somebody did.
-    pub fn check_unchanged(&self) -> Result<()> {
-        self.files.iter().try_for_each(|f| f.check_unchanged())
     }
 }
 

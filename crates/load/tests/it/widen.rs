@@ -1,10 +1,13 @@
 //! Inferred columns that meet what their types do not hold.
 
 use std::io::{Cursor, Write};
+use std::sync::Arc;
 
 use coload_format::Schema;
 use coload_format::ddl::column_sql;
-use coload_load::{FieldMap, LoadOptions, LoadReport, OpenedStream, RejectLimit, dry_run, load};
+use coload_load::{
+    FieldMap, LoadOptions, LoadReport, OpenedStream, Progress, RejectLimit, dry_run, load,
+};
 use coload_source::{
     DateFormat, Dialect, Formats, GivenDialect, Header, InputFile, InputSource, SampleEnd, sniff,
 };
@@ -136,6 +139,25 @@ fn what_the_sample_did_not_show_is_not_rounded() {
     check("7,1\n", "8,123456789012345678\n8,.25", "id BIGINT, x DECIMAL(38,4)");
     check("7,1\n", "8,0.25\n8,1e5\n9,-.125", "id BIGINT, x DOUBLE");
     check("7,1.25\n", "8,123456789012345678901\n9,NaN", "id BIGINT, x VARCHAR");
+}
+
+/// The text that a column needs is that of the file that was loaded, not of another in its place.
+#[test]
+fn a_file_that_was_replaced_is_not_read_again() {
+    let dir = scratch();
+    let text = "id,x\n1,7\n2,a\n3,8\n";
+    let mut options = inferred(&dir, text, 9, From::File);
+    let other = write(&dir, "other", text.replace('7', "6").as_bytes());
+    let file = dir.path().join("in.csv");
+    options.progress = Some(Arc::new(move |progress: &Progress| {
+        if progress.rows() == 3 {
+            let _ = std::fs::rename(&other, &file);
+        }
+    }));
+    let store = Store::create_or_open(dir.path().join("store")).unwrap();
+    let error = load(&store, &options).unwrap_err().to_string();
+    assert!(error.contains("written to"), "{error}");
+    assert!(store.snapshot().unwrap().table("t").is_none());
 }
 
 /// Nothing is kept of a stream, and nothing read again, where the values tell all.
