@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use coload_format::page::{Page, PageMeta};
-use coload_format::{ColumnIndex, Physical, Result};
+use coload_format::{ColumnIndex, Error, Physical, Result};
 use coload_store::{FinishedColumn, SegmentSummary, SegmentWriter, column_stats};
 use coload_transform::{PartitionColumn, merge_column};
 
@@ -85,6 +85,7 @@ pub struct PlainWrite {
 enum WriteState {
     Pending(Vec<Page>),
     Written(Vec<PageMeta>),
+    Failed(Error),
 }
 
 impl PlainWrite {
@@ -94,18 +95,23 @@ impl PlainWrite {
     /// `Unavailable` when the disk is full or broken.
     pub fn run(&self, clock: &StepClock) -> Result<()> {
         let mut state = lock(&self.state);
-        if let WriteState::Pending(pages) = &mut *state {
-            let pages = std::mem::take(pages);
-            let metas = clock.time(Step::Write, || self.writer.write_pages(self.offset, &pages))?;
-            *state = WriteState::Written(metas);
+        if let WriteState::Pending(pages) = &*state {
+            let write = || self.writer.write_pages(self.offset, pages);
+            *state = match clock.time(Step::Write, write) {
+                Ok(metas) => WriteState::Written(metas),
+                Err(error) => WriteState::Failed(error),
+            };
         }
-        Ok(())
+        match &*state {
+            WriteState::Failed(error) => Err(error.clone()),
+            WriteState::Pending(_) | WriteState::Written(_) => Ok(()),
+        }
     }
 
     fn metas(&self, pages: &Range<usize>) -> Vec<PageMeta> {
         match &*lock(&self.state) {
             WriteState::Written(metas) => metas[pages.clone()].to_vec(),
-            WriteState::Pending(_) => Vec::new(),
+            WriteState::Pending(_) | WriteState::Failed(_) => Vec::new(),
         }
     }
 }

@@ -35,6 +35,7 @@ mod table;
 mod types;
 mod views;
 mod write;
+mod yielding;
 
 pub use aggregate::AggregateOnCodesExec;
 pub use catalog::{CATALOG, SCHEMA};

@@ -13,16 +13,19 @@ use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 
 use super::exec::AggregateOnCodesExec;
 use super::lower::{Input, lower};
+use crate::yielding::JoinsYield;
 
 /// The rule after which this one stands: what the manifest answers needs no scan. The rules that
 /// decide on distribution and order come later, so they see the new operator as any other.
 const AFTER: &str = "aggregate_statistics";
 
-/// DataFusion's physical rules, with this one among them.
+/// DataFusion's physical rules, with ours among them.
 pub(crate) fn optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let mut rules = PhysicalOptimizer::new().rules;
     let at = rules.iter().position(|rule| rule.name() == AFTER).map_or(0, |at| at + 1);
     rules.insert(at, Arc::new(AggregateOnCodes));
+    // The last: other rules look for the joins themselves.
+    rules.push(Arc::new(JoinsYield));
     rules
 }
 
