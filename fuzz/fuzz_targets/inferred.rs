@@ -84,6 +84,7 @@ fuzz_target!(|input: &[u8]| {
         let schema = snapshot.table("t").expect("the table").schema.clone();
         let model = Model::read(text, &options.dialect, &schema);
         assert_eq!(support::rows(store, "t"), model.rows, "{schema:?}");
+        options.schema = schema;
         let rejects = model::rejects(&[model], &options);
         assert_eq!(report.rejects[..], rejects[..rejects.len().min(10)]);
     });

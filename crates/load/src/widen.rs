@@ -8,7 +8,7 @@
 //! them, it starts again: that costs the time until the field was met. From the third pass on a pass goes to
 //! its end and notes all such fields, so that there are few passes.
 
-use coload_format::{Column, DataType, Place, Result, Schema, Value};
+use coload_format::{Column, DataType, Place, Result, Schema, Value, check_bytes};
 use coload_source::{
     BadRecord, CarefulRecord, ColumnForms, FieldError, FieldRules, RecordRules, RejectedRecord,
     SampleEnd, field_text, read_record,
@@ -33,14 +33,17 @@ pub enum Way {
     GoOn,
 }
 
-/// The column whose inferred type is too narrow for a field of a record, if that is why it is no row.
+/// The column whose inferred type is too narrow for a field of a record, if that is why it is no row. What no
+/// text is either is a reject.
 pub fn unfit_column(
     record: &RejectedRecord,
     data_type: impl Fn(usize) -> DataType,
 ) -> Option<usize> {
     match &record.reason {
         BadRecord::Field { column, error: FieldError::Rule(_) } => {
-            (data_type(*column) != DataType::Varchar(None)).then_some(*column)
+            let text = DataType::Varchar(None);
+            let helps = data_type(*column) != text && check_bytes(&record.value, text).is_ok();
+            helps.then_some(*column)
         }
         _ => None,
     }

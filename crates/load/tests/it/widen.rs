@@ -102,6 +102,13 @@ fn a_column_becomes_as_wide_as_its_fields() {
 }
 
 #[test]
+fn what_is_no_text_either_is_a_reject() {
+    let set = |options: &mut LoadOptions| options.max_rejects = RejectLimit::Count(1);
+    let (columns, rows, report) = load_inferred("id\n7\n8\n\0\n9\n", 6, From::File, set);
+    assert_eq!((columns.as_str(), rows.len(), report.reject_count()), ("id BIGINT", 3, 1));
+}
+
+#[test]
 fn leading_zeros_of_an_inferred_column_are_kept() {
     check("7,1\n", "8,007", "id BIGINT, x VARCHAR");
     check("7,1\n", "8,+49", "id BIGINT, x VARCHAR");
