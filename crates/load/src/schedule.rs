@@ -9,10 +9,12 @@
 //! filled. At most two partitions are being filled or compressed at once. What is done depends on the
 //! input and the options; only who does it, and when, depends on the threads.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, OnceLock};
+mod arriving;
 
-use coload_format::{Error, Physical, Plain, Result};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use coload_format::{Error, Result};
 use coload_source::ChunkParser;
 use coload_store::{FinishedColumn, SegmentSummary};
 use coload_transform::{Fragment, FragmentColumn, PartitionColumn};
@@ -21,6 +23,8 @@ use crate::partition::{PartitionPlan, SealedPartition};
 use crate::reader::{PieceSpan, Whole};
 use crate::segments::{ClosedSegment, EarlyPages, OpenSegment, PlainWrite};
 use crate::stream::StreamChunk;
+
+pub use arriving::{Arriving, Counted, ParsedChunk};
 
 /// Partitions that may be filled or compressed at once: one is filled while one is compressed.
 const PARTITIONS_IN_FLIGHT: usize = 2;
@@ -75,98 +79,6 @@ pub enum Output {
     Segments,
     /// To a sink.
     Sink,
-}
-
-/// A chunk that was parsed.
-#[derive(Debug)]
-pub struct ParsedChunk {
-    /// What became of its pieces.
-    pub spans: Vec<PieceSpan>,
-    /// Whether its start was speculated.
-    pub speculated: bool,
-    /// Its rows.
-    pub fragment: Fragment,
-    /// Which columns are final, and go without waiting for the partition.
-    pub flows: Vec<bool>,
-    /// For segments: the pages of these.
-    pub early: Option<EarlyPages>,
-    /// What its progress was counted as.
-    pub counted: Counted,
-    /// Whether the types are too narrow for it: then the leg ends before it.
-    pub unfit: bool,
-    /// Its text, if it may have to be parsed again and cannot be read again.
-    pub text: Option<Arc<StreamChunk>>,
-}
-
-/// What is told of the progress of a chunk.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counted {
-    /// Bytes of text.
-    pub bytes: u64,
-    /// Rows parsed.
-    pub rows: u64,
-    /// Records rejected.
-    pub rejects: u64,
-}
-
-/// A partition whose fragments are arriving.
-#[derive(Debug, Default)]
-pub struct Arriving {
-    /// Made by whoever needs it first.
-    pub plan: Arc<OnceLock<Result<Arc<PartitionPlan>>>>,
-    fragments: BTreeMap<usize, ParsedChunk>,
-    verified: Vec<(Fragment, Vec<bool>)>,
-    /// For segments: pages that go as soon as the partition before has gone.
-    early: Vec<EarlyPages>,
-    /// Fragments with rows, and columns of them that were sent.
-    kept: u32,
-    flown: u64,
-    /// The workers' parsers; `None` while one is in use. Its place is the number of its dictionaries.
-    parsers: Vec<Option<ChunkParser>>,
-    /// Columns that met too many values for codes.
-    pub plain_columns: Vec<usize>,
-    stale: bool,
-}
-
-impl Arriving {
-    /// A parser that waits, and its number; or the number of a new one.
-    pub fn take_parser(&mut self) -> (u32, Option<ChunkParser>) {
-        match self.parsers.iter().position(Option::is_some) {
-            Some(number) => (number as u32, self.parsers[number].take()),
-            None => {
-                self.parsers.push(None);
-                (self.parsers.len() as u32 - 1, None)
-            }
-        }
-    }
-
-    /// Takes the columns out of a verified fragment that are final.
-    fn take_flow(
-        &mut self,
-        partition: usize,
-        fragment: &mut Fragment,
-        flows: &[bool],
-    ) -> Option<Flow> {
-        if fragment.rows == 0 {
-            return None;
-        }
-        let number = self.kept;
-        self.kept += 1;
-        let Some(Ok(plan)) = self.plan.get() else { return None };
-        let gone = || FragmentColumn::Plain(Plain::empty(Physical::Int));
-        let columns: Vec<(usize, FragmentColumn)> = (fragment.columns.iter_mut().enumerate())
-            .filter(|(c, _)| flows.get(*c).is_some_and(|f| *f))
-            .map(|(c, column)| (c, std::mem::replace(column, gone())))
-            .collect();
-        self.flown += columns.len() as u64;
-        let flow = Flow { partition, fragment: number, columns, plan: Arc::clone(plan) };
-        (!flow.columns.is_empty()).then_some(flow)
-    }
-
-    /// Gives a parser back.
-    pub fn return_parser(&mut self, number: u32, parser: ChunkParser) {
-        self.parsers[number as usize] = Some(parser);
-    }
 }
 
 /// A partition being compressed.
@@ -239,8 +151,8 @@ pub struct State {
     parsing: usize,
     /// Chunks that a stream may be ahead of the frontier.
     ahead_max: usize,
-    /// Set when a chunk did not fit: the leg ends before it.
-    cut: Option<CutOff>,
+    /// Set when a chunk did not fit: the leg ends before it. Chunks of a stream from that one on, by number.
+    cut: Option<BTreeMap<usize, Arc<StreamChunk>>>,
     arriving: BTreeMap<usize, Arriving>,
     /// Next chunk to verify, and where the one before it ended.
     frontier: usize,
@@ -257,13 +169,6 @@ pub struct State {
     pub done: Vec<DoneSegment>,
     /// The first thing that went wrong.
     pub error: Option<Error>,
-}
-
-/// What comes after the end of a leg.
-#[derive(Debug, Default)]
-struct CutOff {
-    /// Chunks of a stream from the one that did not fit on, by number.
-    texts: BTreeMap<usize, Arc<StreamChunk>>,
 }
 
 /// Where the next leg begins.
@@ -286,14 +191,6 @@ pub struct Verified {
     pub unfit: Vec<PieceSpan>,
     /// What was counted of chunks that will be parsed again.
     pub in_vain: Counted,
-}
-
-impl Counted {
-    fn add(&mut self, other: Counted) {
-        self.bytes += other.bytes;
-        self.rows += other.rows;
-        self.rejects += other.rejects;
-    }
 }
 
 impl State {
@@ -466,7 +363,7 @@ impl State {
     /// in vain.
     fn cut_before(&mut self, chunk: usize, mut parsed: ParsedChunk, verified: &mut Verified) {
         verified.unfit = std::mem::take(&mut parsed.spans);
-        self.cut = Some(CutOff::default());
+        self.cut = Some(BTreeMap::new());
         self.chunks = Some(self.frontier);
         self.redo.clear();
         let mut later = vec![(chunk, parsed)];
@@ -483,7 +380,7 @@ impl State {
     fn leave(&mut self, chunk: usize, parsed: ParsedChunk, verified: &mut Verified) {
         verified.in_vain.add(parsed.counted);
         if let (Some(cut), Some(text)) = (&mut self.cut, parsed.text) {
-            cut.texts.insert(chunk, text);
+            cut.insert(chunk, text);
         }
     }
 
@@ -505,8 +402,7 @@ impl State {
 
     /// Where the next leg begins, if this one ended before the input did.
     pub fn take_next_leg(&mut self) -> Option<NextLeg> {
-        let cut = self.cut.take()?;
-        let texts = cut.texts.into_values().collect();
+        let texts = self.cut.take()?.into_values().collect();
         Some(NextLeg { chunk: self.frontier, end: self.frontier_end, texts })
     }
 

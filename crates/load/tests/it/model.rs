@@ -145,7 +145,9 @@ fn first_record(text: &[u8], dialect: &Dialect) -> (usize, u64) {
     }
     if dialect.header == Header::Present {
         while at < text.len()
-            && (dialect.comment == Some(text[at]) || matches!(text[at], b'\n' | b'\r'))
+            && (dialect.comment == Some(text[at])
+                || text[at..].starts_with(b"\n")
+                || text[at..].starts_with(b"\r\n"))
         {
             at = line_end(at);
         }

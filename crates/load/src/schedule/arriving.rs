@@ -1,0 +1,115 @@
+//! A partition while its fragments arrive, in any order.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+use coload_format::{Physical, Plain, Result};
+use coload_source::ChunkParser;
+use coload_transform::{Fragment, FragmentColumn};
+
+use super::Flow;
+use crate::partition::PartitionPlan;
+use crate::reader::PieceSpan;
+use crate::segments::EarlyPages;
+use crate::stream::StreamChunk;
+
+/// A chunk that was parsed.
+#[derive(Debug)]
+pub struct ParsedChunk {
+    /// What became of its pieces.
+    pub spans: Vec<PieceSpan>,
+    /// Whether its start was speculated.
+    pub speculated: bool,
+    /// Its rows.
+    pub fragment: Fragment,
+    /// Which columns are final, and go without waiting for the partition.
+    pub flows: Vec<bool>,
+    /// For segments: the pages of these.
+    pub early: Option<EarlyPages>,
+    /// What its progress was counted as.
+    pub counted: Counted,
+    /// Whether the types are too narrow for it: then the leg ends before it.
+    pub unfit: bool,
+    /// Its text, if it may have to be parsed again and cannot be read again.
+    pub text: Option<Arc<StreamChunk>>,
+}
+
+/// What is told of the progress of a chunk.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// Bytes of text.
+    pub bytes: u64,
+    /// Rows parsed.
+    pub rows: u64,
+    /// Records rejected.
+    pub rejects: u64,
+}
+
+impl Counted {
+    /// Adds what another was counted as.
+    pub fn add(&mut self, other: Counted) {
+        self.bytes += other.bytes;
+        self.rows += other.rows;
+        self.rejects += other.rejects;
+    }
+}
+
+/// A partition whose fragments are arriving.
+#[derive(Debug, Default)]
+pub struct Arriving {
+    /// Made by whoever needs it first.
+    pub plan: Arc<OnceLock<Result<Arc<PartitionPlan>>>>,
+    pub(super) fragments: BTreeMap<usize, ParsedChunk>,
+    pub(super) verified: Vec<(Fragment, Vec<bool>)>,
+    /// For segments: pages that go as soon as the partition before has gone.
+    pub(super) early: Vec<EarlyPages>,
+    /// Fragments with rows, and columns of them that were sent.
+    kept: u32,
+    pub(super) flown: u64,
+    /// The workers' parsers; `None` while one is in use. Its place is the number of its dictionaries.
+    pub(super) parsers: Vec<Option<ChunkParser>>,
+    /// Columns that met too many values for codes.
+    pub plain_columns: Vec<usize>,
+    pub(super) stale: bool,
+}
+
+impl Arriving {
+    /// A parser that waits, and its number; or the number of a new one.
+    pub fn take_parser(&mut self) -> (u32, Option<ChunkParser>) {
+        match self.parsers.iter().position(Option::is_some) {
+            Some(number) => (number as u32, self.parsers[number].take()),
+            None => {
+                self.parsers.push(None);
+                (self.parsers.len() as u32 - 1, None)
+            }
+        }
+    }
+
+    /// Takes the columns out of a verified fragment that are final.
+    pub(super) fn take_flow(
+        &mut self,
+        partition: usize,
+        fragment: &mut Fragment,
+        flows: &[bool],
+    ) -> Option<Flow> {
+        if fragment.rows == 0 {
+            return None;
+        }
+        let number = self.kept;
+        self.kept += 1;
+        let Some(Ok(plan)) = self.plan.get() else { return None };
+        let gone = || FragmentColumn::Plain(Plain::empty(Physical::Int));
+        let columns: Vec<(usize, FragmentColumn)> = (fragment.columns.iter_mut().enumerate())
+            .filter(|(c, _)| flows.get(*c).is_some_and(|f| *f))
+            .map(|(c, column)| (c, std::mem::replace(column, gone())))
+            .collect();
+        self.flown += columns.len() as u64;
+        let flow = Flow { partition, fragment: number, columns, plan: Arc::clone(plan) };
+        (!flow.columns.is_empty()).then_some(flow)
+    }
+
+    /// Gives a parser back.
+    pub fn return_parser(&mut self, number: u32, parser: ChunkParser) {
+        self.parsers[number as usize] = Some(parser);
+    }
+}
