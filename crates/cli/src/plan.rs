@@ -2,12 +2,15 @@
 //! not given.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use coload_format::{Error, Result, Schema};
 use coload_input::sample_input;
+#[cfg(feature = "sql")]
+use coload_load::RowSql;
 use coload_load::{LoadOptions, OpenedStream, RowProgram, sample_end};
 #[cfg(feature = "sql")]
-use coload_serve::{RowSql, plan_row_program};
+use coload_serve::plan_row_program;
 use coload_source::{
     GivenDialect, InputFile, InputSource, SampleEnd, Sniffed, expand_inputs, sniff,
 };
@@ -126,7 +129,8 @@ pub fn plan_with(
     let table = request.table.clone().unwrap_or_else(|| first.table_name());
     let (schema, schema_from) = known_schema(known, request, &table)?;
     let names: Vec<&str> = inputs.iter().map(|input| input.name.as_str()).collect();
-    let set = SetColumns::find(&request.set, schema.as_ref(), &names)?;
+    let began_us = now_us();
+    let set = SetColumns::find(&request.set, schema.as_ref(), &names, began_us)?;
     let to_read = match &request.select {
         None => schema.as_ref().map(|schema| set.left(schema)).transpose()?,
         // They are made of what the input has.
@@ -151,7 +155,7 @@ pub fn plan_with(
         }
     };
     let read = sniffed.schema;
-    let program = row_program(request, &read, schema.as_ref())?;
+    let program = row_program(request, &read, schema.as_ref(), began_us)?;
     let made = program.as_ref().map_or(&read, |program| program.schema()).clone();
     if request.select.is_some() {
         let lacks = set.lacking(name, schema.as_ref(), &made)?;
@@ -161,6 +165,7 @@ pub fn plan_with(
     let mut options = LoadOptions::new(inputs, table, schema, sniffed.dialect);
     options.derivation = derivation;
     options.program = program;
+    options.began_us = began_us;
     options.fields = fields;
     options.mode = request.mode;
     options.stream = stream;
@@ -175,10 +180,11 @@ fn row_program(
     request: &LoadRequest,
     read: &Schema,
     table: Option<&Schema>,
+    began_us: i64,
 ) -> Result<Option<Arc<dyn RowProgram>>> {
     let sql = RowSql { filter: request.filter.clone(), select: request.select.clone() };
     let wanted = sql != RowSql::default();
-    wanted.then(|| plan_row_program(&sql, read, table)).transpose()
+    wanted.then(|| plan_row_program(&sql, read, table, began_us)).transpose()
 }
 
 #[cfg(not(feature = "sql"))]
@@ -186,6 +192,7 @@ fn row_program(
     request: &LoadRequest,
     _read: &Schema,
     _table: Option<&Schema>,
+    _began_us: i64,
 ) -> Result<Option<Arc<dyn RowProgram>>> {
     match request.filter.is_some() || request.select.is_some() {
         false => Ok(None),
@@ -195,6 +202,11 @@ fn row_program(
                 .to_owned(),
         )),
     }
+}
+
+fn now_us() -> i64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_micros() as i64)
 }
 
 /// Checks that the other inputs have the fields of the first, in its order: they are read alike.

@@ -32,6 +32,9 @@ pub fn text(report: &RemoteReport) -> String {
     if report.rejects > 0 {
         let _ = writeln!(out, "rejected {} records", show_count(report.rejects));
     }
+    if report.filtered() > 0 {
+        let _ = writeln!(out, "filtered out {} records", show_count(report.filtered()));
+    }
     let link = &report.link;
     let _ = writeln!(
         out,
@@ -185,7 +188,8 @@ pub fn json(report: &RemoteReport) -> String {
         .collect();
     let report = json!({
         "load_id": report.id.to_string(), "table": report.table, "already": report.already,
-        "version": report.version, "rows": report.rows, "rejects": report.rejects,
+        "version": report.version, "records": report.records(), "rows": report.rows,
+        "rejects": report.rejects, "filtered": report.filtered(),
         "bytes_read": report.bytes_read(), "bytes_stored": report.bytes_stored,
         "segments": report.segments, "partitions": report.partitions[0],
         "partitions_known": report.partitions[1], "attempts": report.attempts,

@@ -1,11 +1,8 @@
 //! Columns that the user sets, and those that the input lacks.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
-use coload_format::calendar::DAY_MICROS;
 use coload_format::ddl::literal_sql;
-use coload_format::{Column, DataType, Error, Result, Schema, Value, parse_value};
-use coload_load::{ColumnFrom, Derivation};
+use coload_format::{Column, DataType, Error, Result, Schema, parse_value};
+use coload_load::{ColumnFrom, Derivation, load_time};
 use coload_source::{ColumnForms, Formats, SampleEnd};
 
 /// What a column is set to.
@@ -71,7 +68,7 @@ impl SetColumn {
         Column::new(&self.column, data_type)
     }
 
-    fn resolve(&self, column: &Column, names: &[&str]) -> Result<ColumnFrom> {
+    fn resolve(&self, column: &Column, names: &[&str], began_us: i64) -> Result<ColumnFrom> {
         let data_type = column.data_type;
         let refuse = |what: &str, why: &str| {
             let name = &column.name;
@@ -97,31 +94,13 @@ impl SetColumn {
                 }
                 return Ok(ColumnFrom::InputName);
             }
-            SetValue::LoadTime => match time_as(now_us(), data_type) {
-                Some(value) => Some(value),
+            SetValue::LoadTime => match load_time(began_us, data_type) {
+                Some(_) => return Ok(ColumnFrom::LoadTime),
                 None => return refuse("a time", "TIMESTAMP, DATE and VARCHAR hold it"),
             },
         };
         Ok(ColumnFrom::Constant(value))
     }
-}
-
-/// An instant in UTC as a value of a type, if that holds it.
-fn time_as(epoch_us: i64, data_type: DataType) -> Option<Value> {
-    match data_type {
-        DataType::Timestamp | DataType::TimestampTz => Some(Value::Int(epoch_us)),
-        DataType::Date => Some(Value::Int(epoch_us.div_euclid(DAY_MICROS))),
-        _ if data_type.is_text() => {
-            let text = Value::Int(epoch_us).display(DataType::TimestampTz);
-            parse_value(text.as_bytes(), data_type).ok()
-        }
-        _ => None,
-    }
-}
-
-fn now_us() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| since.as_micros() as i64)
 }
 
 /// The columns of a table that are set.
@@ -134,11 +113,16 @@ pub struct SetColumns {
 }
 
 impl SetColumns {
-    /// Finds the columns that are set in the table, if it is known.
+    /// Finds the columns that are set in the table, if it is known, for a load that began at `began_us`.
     ///
     /// # Errors
     /// `Invalid` when there is no such column, or it does not hold the value.
-    pub fn find(set: &[SetColumn], table: Option<&Schema>, names: &[&str]) -> Result<Self> {
+    pub fn find(
+        set: &[SetColumn],
+        table: Option<&Schema>,
+        names: &[&str],
+        began_us: i64,
+    ) -> Result<Self> {
         let mut found =
             SetColumns { from: vec![None; table.map_or(0, Schema::len)], new: Vec::new() };
         for (index, column) in set.iter().enumerate() {
@@ -148,7 +132,7 @@ impl SetColumns {
             }
             let Some(table) = table else {
                 let new = column.to_column();
-                let from = column.resolve(&new, names)?;
+                let from = column.resolve(&new, names, began_us)?;
                 found.new.push((new, from));
                 continue;
             };
@@ -159,7 +143,8 @@ impl SetColumns {
                     names_of(table)
                 )));
             };
-            found.from[position] = Some(column.resolve(&table.columns()[position], names)?);
+            found.from[position] =
+                Some(column.resolve(&table.columns()[position], names, began_us)?);
         }
         Ok(found)
     }

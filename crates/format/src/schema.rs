@@ -70,6 +70,19 @@ impl Schema {
         Ok(self)
     }
 
+    /// The same columns, with these rules of theirs too, each once.
+    ///
+    /// # Errors
+    /// As [`Self::with_checks`].
+    pub fn with_more_checks(self, more: &[Check]) -> Result<Self> {
+        let mut checks = self.checks.clone();
+        more.iter().for_each(|check| match checks.contains(check) {
+            true => {}
+            false => checks.push(check.clone()),
+        });
+        self.with_checks(checks)
+    }
+
     /// The rules that rows keep.
     pub fn checks(&self) -> &[Check] {
         &self.checks

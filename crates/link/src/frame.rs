@@ -20,10 +20,13 @@ use coload_format::{Error, Result};
 
 use crate::compress::{Compression, decompress};
 
-/// The newest version of the wire that this program speaks.
-pub const WIRE_VERSION: u8 = 1;
+/// The newest version of the wire that this program speaks: 2 knows when a load began, and rows that were
+/// filtered out.
+pub const WIRE_VERSION: u8 = 2;
 /// The oldest version that a server of this program understands.
 pub const WIRE_VERSION_MIN: u8 = 1;
+/// The version of frames; those of all versions of the wire so far are the same.
+const FRAME_VERSION: u8 = 1;
 /// Most bytes of a message in one frame.
 pub const FRAME_BYTES_MAX: usize = 1 << 20;
 /// Bytes of a header.
@@ -107,7 +110,7 @@ impl Frame {
     pub fn header(&self) -> [u8; HEADER_BYTES] {
         let mut header = [0; HEADER_BYTES];
         header[..2].copy_from_slice(&MAGIC);
-        header[2] = WIRE_VERSION;
+        header[2] = FRAME_VERSION;
         header[3] = self.kind;
         header[4] = self.compression.to_byte();
         header[5] = u8::from(self.more);
@@ -148,10 +151,9 @@ pub fn decode_frame(header: &[u8], body: Bytes) -> Result<Frame> {
         return Err(Error::Corrupt("a frame without its header".into()));
     }
     let version = reader.u8()?;
-    if !(WIRE_VERSION_MIN..=WIRE_VERSION).contains(&version) {
+    if version != FRAME_VERSION {
         return Err(Error::Refused(format!(
-            "a frame of wire version {version}; this program knows {WIRE_VERSION_MIN} to \
-             {WIRE_VERSION} (update the older side)"
+            "a frame of version {version}; this program knows {FRAME_VERSION} (update the older side)"
         )));
     }
     let kind = reader.u8()?;

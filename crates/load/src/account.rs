@@ -132,7 +132,8 @@ impl Account {
             };
             file.rows += part.rows;
             file.rejects += part.rejects;
-            file.records += part.rows + part.rejects;
+            file.filtered += part.filtered;
+            file.records += part.rows + part.rejects + part.filtered;
             file.text_bytes = file.text_bytes.max(part.end);
             self.lines[index] += part.lines;
             self.read[index].to = part.end;

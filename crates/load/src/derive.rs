@@ -10,7 +10,10 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use coload_format::{Column, Error, Plain, Result, Schema, Strings, Value, Values};
+use coload_format::calendar::DAY_MICROS;
+use coload_format::{
+    Column, DataType, Error, Plain, Result, Schema, Strings, Value, Values, parse_value,
+};
 use coload_transform::{
     CODES_PROVISIONAL_MAX, Fragment, FragmentColumn, NULL_CODE, ProvisionalCodes,
     TemporaryDictionary,
@@ -28,6 +31,21 @@ pub enum ColumnFrom {
     Constant(Option<Value>),
     /// The name of the input that the record comes from.
     InputName,
+    /// When the load began, the same in all rows.
+    LoadTime,
+}
+
+/// An instant in UTC, microseconds since the epoch, as a value of a type; `None` if it holds none.
+pub fn load_time(epoch_us: i64, data_type: DataType) -> Option<Value> {
+    match data_type {
+        DataType::Timestamp | DataType::TimestampTz => Some(Value::Int(epoch_us)),
+        DataType::Date => Some(Value::Int(epoch_us.div_euclid(DAY_MICROS))),
+        _ if data_type.is_text() => {
+            let text = Value::Int(epoch_us).display(DataType::TimestampTz);
+            parse_value(text.as_bytes(), data_type).ok()
+        }
+        _ => None,
+    }
 }
 
 /// How the rows of a table are made of the columns that are read.
@@ -65,6 +83,11 @@ impl Derivation {
                 }
                 ColumnFrom::Constant(None) => true,
                 ColumnFrom::InputName => column.data_type.is_text(),
+                ColumnFrom::LoadTime => {
+                    use DataType::{Date, Timestamp, TimestampTz};
+                    column.data_type.is_text()
+                        || matches!(column.data_type, Timestamp | TimestampTz | Date)
+                }
             };
             if !fits {
                 return wrong(format!(
@@ -77,10 +100,37 @@ impl Derivation {
     }
 }
 
+/// What a column is made of, once it is known when the load began.
+#[derive(Debug)]
+enum Made {
+    OfRead(usize),
+    Constant(Option<Value>),
+    InputName,
+}
+
+impl Made {
+    fn new(column: &Column, from: &ColumnFrom, began_us: i64) -> Result<Self> {
+        Ok(match from {
+            ColumnFrom::Read(index) => Made::OfRead(*index),
+            ColumnFrom::Constant(value) => Made::Constant(value.clone()),
+            ColumnFrom::InputName => Made::InputName,
+            ColumnFrom::LoadTime => match load_time(began_us, column.data_type) {
+                Some(time) => Made::Constant(Some(time)),
+                None => {
+                    return Err(Error::Invalid(format!(
+                        "column {} is {}, which does not hold the load's time",
+                        column.name, column.data_type
+                    )));
+                }
+            },
+        })
+    }
+}
+
 /// Makes the columns of a table of those that were read.
 #[derive(Debug)]
 pub struct Deriver {
-    columns: Vec<ColumnFrom>,
+    columns: Vec<Made>,
     /// The columns read that the columns are.
     read: Vec<Option<usize>>,
     /// Of the columns that are not read.
@@ -90,28 +140,33 @@ pub struct Deriver {
 
 impl Deriver {
     /// For a load that reads other columns than the table has.
-    pub fn new(options: &LoadOptions) -> Option<Self> {
-        let derivation = options.derivation.as_ref()?;
+    ///
+    /// # Errors
+    /// `Invalid` when a column does not hold the time of the load.
+    pub fn new(options: &LoadOptions) -> Result<Option<Self>> {
+        let Some(derivation) = &options.derivation else { return Ok(None) };
+        let columns = options.schema.columns().iter().zip(&derivation.columns);
+        let made = columns.map(|(column, from)| Made::new(column, from, options.began_us));
+        let made = made.collect::<Result<Vec<_>>>()?;
         let names = options.inputs.iter().map(|input| input.name.as_str());
         let names = InputNames::new(names);
-        let columns = options.schema.columns().iter().zip(&derivation.columns);
-        let dictionary = |(column, from): (&Column, &ColumnFrom)| match from {
-            ColumnFrom::Read(_) => None,
-            ColumnFrom::InputName => names.dictionary(),
-            ColumnFrom::Constant(value) => {
+        let dictionary = |(column, made): (&Column, &Made)| match made {
+            Made::OfRead(_) => None,
+            Made::InputName => names.dictionary(),
+            Made::Constant(value) => {
                 let mut dictionary = TemporaryDictionary::empty(column.data_type.physical());
                 value.iter().for_each(|value| dictionary.values.push(value));
                 Some(dictionary)
             }
         };
-        let dictionaries = columns.map(dictionary).collect();
+        let dictionaries = options.schema.columns().iter().zip(&made).map(dictionary).collect();
         let read = |from: &ColumnFrom| match (from, &options.program) {
             (ColumnFrom::Read(index), Some(program)) => program.sources()[*index],
             (ColumnFrom::Read(index), None) => Some(*index),
             _ => None,
         };
         let read = derivation.columns.iter().map(read).collect();
-        Some(Deriver { columns: derivation.columns.clone(), read, dictionaries, names })
+        Ok(Some(Deriver { columns: made, read, dictionaries, names }))
     }
 
     /// Columns of the table.
@@ -128,12 +183,12 @@ impl Deriver {
     pub fn derive(&self, read: Fragment, spans: &[PieceSpan]) -> Fragment {
         let rows = read.rows;
         let mut read: Vec<Option<FragmentColumn>> = read.columns.into_iter().map(Some).collect();
-        let column = |from: &ColumnFrom| match from {
-            ColumnFrom::Read(index) => {
+        let column = |made: &Made| match made {
+            Made::OfRead(index) => {
                 read.get_mut(*index).and_then(Option::take).unwrap_or_else(|| constant(None, rows))
             }
-            ColumnFrom::Constant(value) => constant(value.as_ref(), rows),
-            ColumnFrom::InputName => self.names.column(spans, rows),
+            Made::Constant(value) => constant(value.as_ref(), rows),
+            Made::InputName => self.names.column(spans, rows),
         };
         Fragment { rows, columns: self.columns.iter().map(column).collect() }
     }

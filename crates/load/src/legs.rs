@@ -236,7 +236,7 @@ impl Rewrite<'_> {
         let read_of = |column: usize| match &options.derivation {
             Some(derivation) => match derivation.columns[column] {
                 ColumnFrom::Read(read) => read,
-                ColumnFrom::Constant(_) | ColumnFrom::InputName => column,
+                ColumnFrom::Constant(_) | ColumnFrom::InputName | ColumnFrom::LoadTime => column,
             },
             None => column,
         };

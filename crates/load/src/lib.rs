@@ -41,14 +41,14 @@ pub mod wire;
 pub use background::{MergeReport, merge_small};
 pub use clock::{Step, peak_memory_bytes, process_cpu_ns, thread_cpu_ns};
 pub use coload_link::{ClientTls, WireCompression};
-pub use derive::{ColumnFrom, Derivation};
+pub use derive::{ColumnFrom, Derivation, load_time};
 pub use kinds::RejectKind;
 pub use opened::{OpenedStream, sample_end};
 pub use options::{
     CHUNK_BYTES, CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, Confirm, FRAGMENTS_PER_PARTITION, FieldMap,
     LoadOptions, MERGE_COLUMNS, Progress, ProgressCallback, RejectLimit, default_memory,
 };
-pub use program::{RowProgram, RowsMade};
+pub use program::{RowProgram, RowSql, RowsMade};
 pub use reject_table::check_reject_table;
 pub use remote::{
     Address, Change, ColumnChoice, LoadList, PlacementPolicy, RemoteOptions, RemoteReport,

@@ -9,6 +9,7 @@ use coload_source::{ColumnForms, Dialect, InputFile};
 use coload_store::{LoadId, LoadMode};
 use coload_transform::EncodingPolicy;
 
+use crate::clock::epoch_us;
 use crate::derive::{ColumnFrom, Derivation};
 use crate::opened::OpenedStream;
 use crate::program::RowProgram;
@@ -141,6 +142,9 @@ pub struct LoadOptions {
     pub derivation: Option<Derivation>,
     /// Makes other columns of those that are read, and leaves rows out; `derivation` is then of its columns.
     pub program: Option<Arc<dyn RowProgram>>,
+    /// When the load began, microseconds since the epoch: what is set to the load's time, and now() of the
+    /// program. One that goes on with an earlier attempt began when that did.
+    pub began_us: i64,
     /// Which fields the columns are that are read.
     pub fields: Option<FieldMap>,
     /// What the sample's fields have in common, if the types were inferred from it: then fields that
@@ -206,6 +210,7 @@ impl LoadOptions {
             schema,
             derivation: None,
             program: None,
+            began_us: epoch_us(),
             fields: None,
             inferred: None,
             dialect,
@@ -240,7 +245,7 @@ impl LoadOptions {
             return Ok(());
         };
         if let Some(program) = &mut self.program {
-            *program = program.for_columns(&read)?;
+            *program = program.for_load(&read, self.began_us)?;
         }
         let made = self.program.as_ref().map_or(&read, |program| program.schema());
         let mut columns = self.schema.columns().to_vec();
@@ -251,6 +256,18 @@ impl LoadOptions {
         }
         self.schema = Schema::new(columns)?.with_checks(self.schema.checks().to_vec())?;
         derivation.read = read;
+        Ok(())
+    }
+
+    /// Makes it a load that began at another time.
+    ///
+    /// # Errors
+    /// None that the program did not have when it was made.
+    pub(crate) fn begin_at(&mut self, began_us: i64) -> Result<()> {
+        self.began_us = began_us;
+        if let Some(program) = &self.program {
+            self.program = Some(program.for_load(self.read_schema(), began_us)?);
+        }
         Ok(())
     }
 

@@ -78,6 +78,9 @@ pub struct Pipeline<'a> {
     /// CPU time by step.
     pub clock: StepClock,
     progress: Progress,
+    /// Rows that a filter left out, and the CPU nanoseconds of the program that does.
+    filtered: AtomicU64,
+    program_ns: AtomicU64,
     ended: AtomicBool,
     /// For a sink: what became of the records of partitions that are not sealed yet.
     receipts: Mutex<BTreeMap<usize, PartitionAccount>>,
@@ -221,7 +224,7 @@ impl<'a> Pipeline<'a> {
             way,
             rules: options.dialect.record_rules(options.field_count()),
             columns: column_rules(options),
-            deriver: Deriver::new(options).map(Arc::new),
+            deriver: Deriver::new(options)?.map(Arc::new),
             checks: Checks::new(&options.schema),
             physicals,
             state: Mutex::new(state),
@@ -231,6 +234,8 @@ impl<'a> Pipeline<'a> {
             account: Mutex::new(account),
             clock,
             progress,
+            filtered: AtomicU64::new(0),
+            program_ns: AtomicU64::new(0),
             ended: AtomicBool::new(false),
             receipts: Mutex::default(),
             partitions_before: partitions,

@@ -4,7 +4,7 @@
 //!   columns read -> rows that are kept -> columns made: those read, or new values
 //! ```
 //!
-//! A program gives the same rows for the same rows, whoever runs it and when.
+//! A program gives the same rows for the same rows, whoever runs it and when: now() is when the load began.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -17,8 +17,20 @@ use crate::fragment_values::FragmentValues;
 use crate::partition::PartitionPlan;
 use crate::reader::PieceSpan;
 
+/// What `--where` and `--select` say.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RowSql {
+    /// Rows for which this is true are kept.
+    pub filter: Option<String>,
+    /// Expressions with their names, separated by commas; the columns as they are if there are none.
+    pub select: Option<String>,
+}
+
 /// A filter and expressions over the columns that are read.
 pub trait RowProgram: Debug + Send + Sync {
+    /// What it was made of.
+    fn sql(&self) -> &RowSql;
+
     /// The columns that it makes.
     fn schema(&self) -> &Schema;
 
@@ -28,11 +40,12 @@ pub trait RowProgram: Debug + Send + Sync {
     /// The columns read that it looks at.
     fn uses(&self) -> &[usize];
 
-    /// The same program for columns of other types.
+    /// The same program for columns of other types, in a load that began at `began_us` (microseconds since the
+    /// epoch).
     ///
     /// # Errors
     /// `Invalid` when it does not fit them.
-    fn for_columns(&self, read: &Schema) -> Result<Arc<dyn RowProgram>>;
+    fn for_load(&self, read: &Schema, began_us: i64) -> Result<Arc<dyn RowProgram>>;
 
     /// Runs it; `columns` has those of [`Self::uses`].
     ///

@@ -30,7 +30,7 @@ use coload_link::{ClientTls, WireCompression};
 use crate::clock::process_cpu_ns;
 use crate::options::{LoadOptions, RejectLimit};
 use crate::pipeline::Stop;
-use crate::wire::{Again, LoadStatus};
+use crate::wire::{Again, LoadStatus, PROGRAM_AT_SERVER};
 
 pub use address::Address;
 pub use choose::{Change, ColumnChoice};
@@ -110,12 +110,11 @@ impl RemoteOptions {
 /// reached for too long. The table is as it was then, and the same load goes on later.
 pub fn load_remote(options: &LoadOptions, remote: &RemoteOptions) -> Result<RemoteReport> {
     options.check()?;
-    let widens = check_widening(options, remote)?;
-    if options.program.is_some() {
-        return Err(Error::Invalid(
-            "--where and --select: name a directory in --into; a server does not take them".into(),
-        ));
+    let whole = matches!(remote.placement, PlacementPolicy::Pipe | PlacementPolicy::Seq);
+    if whole && options.program.is_some() {
+        return Err(Error::Invalid(PROGRAM_AT_SERVER.into()));
     }
+    let widens = check_widening(options, remote)?;
     let (started, cpu) = (Instant::now(), process_cpu_ns());
     let mut totals = session::Totals::default();
     let mut wider = Cow::Borrowed(options);

@@ -104,11 +104,10 @@ fn with_rules_of_table<'a>(
     };
     let rules = table.map_or(&[][..], |table| table.schema.checks());
     let own = options.schema.checks();
-    let more: Vec<_> = rules.iter().filter(|rule| !own.contains(rule)).cloned().collect();
-    if more.is_empty() {
+    if rules.iter().all(|rule| own.contains(rule)) {
         return Ok(Cow::Borrowed(options));
     }
-    let schema = options.schema.clone().with_checks([own, &more].concat())?;
+    let schema = options.schema.clone().with_more_checks(rules)?;
     Ok(Cow::Owned(LoadOptions { schema, ..options.clone() }))
 }
 

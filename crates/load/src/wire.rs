@@ -30,9 +30,10 @@ mod rows;
 
 pub use account::{FilePart, PartitionAccount, Seal};
 pub use block::{Block, BlockContent, FRAGMENT_ROWS_MAX};
-pub use description::{Again, ColumnsAre, InputPrint, LoadDescription, Work};
+pub use description::{Again, ColumnsAre, InputPrint, LoadDescription, PROGRAM_AT_SERVER, Work};
 pub use done::{Done, Finish, Join, ServerLoad, Welcome};
 pub use lists::{LoadState, LoadStatus, read_statuses, write_statuses};
+pub use rows::RowSource;
 
 use coload_format::bytes::{ByteReader, put_varint};
 use coload_format::{Error, Result};

@@ -20,6 +20,7 @@ use crate::options::Keep;
 use crate::part::Part;
 use crate::partition::{Next, Receiving, verify_block, verify_plain};
 use crate::pool::{Class, Pool};
+use crate::rules::Rules;
 
 /// Most partitions of a load under way; a client has two, and those that wait in its outbox.
 const PARTITIONS_UNDER_WAY_MAX: usize = 16;
@@ -34,6 +35,7 @@ pub struct Active {
     /// Where it goes.
     pub target: LoadTarget,
     types: Arc<[Column]>,
+    rules: Rules,
     keep: Keep,
     memory_max: u64,
     /// `None` once it is published or dropped.
@@ -79,6 +81,7 @@ impl Active {
             id: journal.id(),
             types: description.schema.columns().into(),
             description,
+            rules: Rules::new(&target),
             target,
             keep,
             memory_max,
@@ -104,8 +107,15 @@ impl Active {
         state.failed = None;
         state.replies.push(replies.clone());
         let parts = state.parts.iter().map(|(n, p)| (*n, p.account.clone())).collect();
-        let wire_version = coload_link::WIRE_VERSION;
-        (attempt, Welcome { id: self.id, attempt, wire_version, parts, stored: Vec::new() })
+        let welcome = Welcome {
+            id: self.id,
+            attempt,
+            wire_version: coload_link::WIRE_VERSION,
+            parts,
+            stored: Vec::new(),
+            began_us: self.description.began_us,
+        };
+        (attempt, welcome)
     }
 
     /// Adds a connection of the current attempt.
@@ -316,7 +326,10 @@ impl Active {
                 let finished =
                     receiving.finish_column(column, &seal).and_then(|summary| match summary {
                         None => Ok(()),
-                        summary => active.complete(attempt, &receiving, &seal, summary),
+                        summary => {
+                            active.rules.verify(&receiving.path)?;
+                            active.complete(attempt, &receiving, &seal, summary)
+                        }
                     });
                 if let Err(error) = finished {
                     active.fail(attempt, &error);
@@ -382,10 +395,14 @@ impl Active {
         let whole = state.parts.keys().copied().eq(0..finish.partitions);
         let rows: u64 = state.parts.values().map(|p| p.rows).sum();
         let rejects: u64 = state.parts.values().map(|p| p.account.rejects.len() as u64).sum();
-        if !whole || rows != finish.rows || rows + rejects != finish.records {
+        let filtered =
+            state.parts.values().fold(0, |sum, p| p.account.filtered().saturating_add(sum));
+        let records = rows.saturating_add(rejects).saturating_add(filtered);
+        if !whole || rows != finish.rows || records != finish.records {
             return Err(Error::Corrupt(format!(
                 "the accounts of load {} do not agree: the client has {} partitions, {} records, {} \
-                 rows; the server {} partitions, {rows} rows, {rejects} rejects; nothing was loaded",
+                 rows; the server {} partitions, {rows} rows, {rejects} rejects, {filtered} filtered out; \
+                 nothing was loaded",
                 self.id,
                 finish.partitions,
                 finish.records,

@@ -21,6 +21,7 @@ mod options;
 mod part;
 mod partition;
 mod pool;
+mod rules;
 mod service;
 mod whole;
 

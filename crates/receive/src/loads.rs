@@ -160,6 +160,7 @@ impl Inner {
         if !begun.iter().any(|entry| entry.id == id) {
             self.check_begun_differently(&description, &begun)?;
         }
+        let asks_when = description.began_us.is_some();
         if description.work != Work::Partitions {
             return self.begin_whole(id, description, replies);
         }
@@ -176,21 +177,22 @@ impl Inner {
         if load.publishing.load(Ordering::Acquire) {
             return Err(Error::Unavailable(format!("load {id} is being published")));
         }
-        let (attempt, welcome) = load.begin_attempt(replies);
+        let (attempt, mut welcome) = load.begin_attempt(replies);
+        welcome.began_us = welcome.began_us.filter(|_| asks_when);
         Ok(Begun::Load(load, attempt, Message::new(WELCOME, welcome.encode())))
     }
 
     fn begin_whole(
         &self,
         id: LoadId,
-        description: LoadDescription,
+        mut description: LoadDescription,
         replies: &Replies,
     ) -> Result<Begun> {
         // One whose client came back before its end was noticed gives its journal free.
         if let Some(old) = self.find_whole(id) {
             self.leave_whole(&old);
         }
-        let (_, journal) = self.journal(id, &description)?;
+        let (_, journal) = self.journal(id, &mut description)?;
         let whole = Arc::new(Whole::new(description, journal, self.options.spool_bytes)?);
         whole.begin(&self.store, &self.options, replies)?;
         let welcome = Message::new(WELCOME, whole.welcome().encode());
@@ -198,11 +200,11 @@ impl Inner {
         Ok(Begun::Whole(whole, welcome))
     }
 
-    /// The journal of a load, and where it goes.
+    /// The journal of a load, and where it goes. The load began when its first attempt did.
     fn journal(
         &self,
         id: LoadId,
-        description: &LoadDescription,
+        description: &mut LoadDescription,
     ) -> Result<(LoadTarget, LoadJournal)> {
         let target = LoadTarget {
             name: description.table.clone(),
@@ -213,11 +215,13 @@ impl Inner {
             Some(journal) => journal,
             None => self.store.begin_journal(id, &target, &description.encode())?,
         };
+        let first = LoadDescription::decode(journal.description())?;
+        description.began_us = first.began_us.or(description.began_us);
         Ok((target, journal))
     }
 
-    fn open_load(&self, id: LoadId, description: LoadDescription) -> Result<Active> {
-        let (target, journal) = self.journal(id, &description)?;
+    fn open_load(&self, id: LoadId, mut description: LoadDescription) -> Result<Active> {
+        let (target, journal) = self.journal(id, &mut description)?;
         let memory = self.options.load_memory as u64;
         Active::new(description, target, journal, self.options.keep, memory)
     }

@@ -38,7 +38,8 @@ const FLUSH_BYTES: usize = 1 << 20;
 pub struct Receiving {
     /// Number in the load.
     pub number: u32,
-    path: PathBuf,
+    /// Its segment.
+    pub path: PathBuf,
     policy: EncodingPolicy,
     types: Arc<[Column]>,
     columns: Vec<Mutex<ReceivedColumn>>,

@@ -118,7 +118,15 @@ impl Whole {
     /// What the client is told: how far the inputs are there.
     pub fn welcome(&self) -> Welcome {
         let stored = self.arrived.to();
-        Welcome { id: self.id, attempt: 1, wire_version: WIRE_VERSION, parts: Vec::new(), stored }
+        Welcome {
+            id: self.id,
+            attempt: 1,
+            wire_version: WIRE_VERSION,
+            parts: Vec::new(),
+            stored,
+            // The rows are made here.
+            began_us: None,
+        }
     }
 
     /// Begins to load while the inputs arrive, if it is that kind of load. An error is told at once.
@@ -199,8 +207,9 @@ impl Whole {
         let inputs = of.inputs.iter().zip(&self.spools).map(input).collect();
         let mut load =
             LoadOptions::new(inputs, of.table.clone(), of.schema.clone(), of.dialect.clone());
-        load.derivation = of.derivation.clone();
-        load.fields = of.fields.clone();
+        load.derivation = of.rows.derivation.clone();
+        load.fields = of.rows.fields.clone();
+        load.began_us = of.began_us.unwrap_or(load.began_us);
         load.streams = streams;
         load.id = Some(self.id);
         load.mode = of.mode;
@@ -340,6 +349,7 @@ impl Whole {
             file: number as u32,
             rows: file.rows,
             rejects: file.rejects,
+            filtered: file.filtered,
             lines: 0,
             end: file.text_bytes,
         };

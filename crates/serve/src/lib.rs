@@ -45,7 +45,7 @@ pub use datafusion::arrow;
 pub use flight::{Metrics, ServeOptions, Server, TlsFiles, Users, hash_password};
 pub use remote::{Address, Credentials, Remote};
 pub use rights::{Grant, Rights, Role};
-pub use row_program::{RowSql, plan_row_program};
+pub use row_program::plan_row_program;
 pub use scan::StoreScanExec;
 pub use statement::{
     Parameters, Planned, Statements, parse_columns, parse_create_table, split_statements,

@@ -6,15 +6,16 @@
 //! ```
 //!
 //! An expression that fails for some rows is evaluated for halves of them until it is known for which. What
-//! differs from one evaluation to the next, as random() does, is refused.
+//! differs from one evaluation to the next, as random() does, is refused; now() is when the load began.
 //!
 //! Cost: the columns that are looked at become Arrow arrays; new values are copied out of theirs.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use coload_format::{CheckedColumn, Column, DataType, Error, Plain, Result, Schema};
-use coload_load::{RowProgram, RowsMade};
+use coload_load::{RowProgram, RowSql, RowsMade};
 use datafusion::arrow::array::cast::AsArray;
 use datafusion::arrow::array::{ArrayRef, UInt32Array};
 use datafusion::arrow::compute::take_record_batch;
@@ -40,15 +41,6 @@ use crate::error::{from_datafusion, to_datafusion};
 use crate::rows::ColumnRows;
 use crate::types::{arrow_schema, sql_type};
 
-/// What `--where` and `--select` say.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct RowSql {
-    /// Rows for which this is true are kept.
-    pub filter: Option<String>,
-    /// Expressions with their names, separated by commas; the columns as they are if there are none.
-    pub select: Option<String>,
-}
-
 /// A filter and expressions, planned.
 #[derive(Debug)]
 struct SqlProgram {
@@ -66,7 +58,8 @@ struct SqlProgram {
     made: Vec<Option<Arc<dyn PhysicalExpr>>>,
 }
 
-/// Plans a filter and expressions over columns that are read, for the columns of a table if it is known.
+/// Plans a filter and expressions over columns that are read, for the columns of a table if it is known, in a load
+/// that began at `began_us`, microseconds since the epoch.
 ///
 /// # Errors
 /// `Invalid` that names the flag, when one is wrong or does not fit the columns.
@@ -74,12 +67,13 @@ pub fn plan_row_program(
     sql: &RowSql,
     read: &Schema,
     table: Option<&Schema>,
+    began_us: i64,
 ) -> Result<Arc<dyn RowProgram>> {
-    Ok(Arc::new(plan(sql, read, table)?))
+    Ok(Arc::new(plan(sql, read, table, began_us)?))
 }
 
-fn plan(sql: &RowSql, read: &Schema, table: Option<&Schema>) -> Result<SqlProgram> {
-    let state = session();
+fn plan(sql: &RowSql, read: &Schema, table: Option<&Schema>, began_us: i64) -> Result<SqlProgram> {
+    let state = session(began_us)?;
     let all =
         DFSchema::try_from(ArrowSchema::clone(&arrow_schema(read))).map_err(from_datafusion)?;
     let planner = Planner { state: &state, read, schema: &all };
@@ -231,14 +225,22 @@ fn in_flag(flag: &str, error: &Error) -> Error {
     Error::Invalid(format!("{flag}: {error}"))
 }
 
-fn session() -> SessionState {
+/// Expressions are planned as of `began_us`, microseconds since the epoch.
+fn session(began_us: i64) -> Result<SessionState> {
+    let since = Duration::from_micros(began_us.unsigned_abs());
+    let began = match began_us {
+        0.. => SystemTime::UNIX_EPOCH.checked_add(since),
+        _ => SystemTime::UNIX_EPOCH.checked_sub(since),
+    };
+    let began = began.ok_or_else(|| Error::Invalid(format!("a load that began at {began_us}")))?;
     let mut config = SessionConfig::new();
     // 0.05 is a decimal, as in the statements of a store.
     config.options_mut().sql_parser.parse_float_as_decimal = true;
     let mut state = SessionStateBuilder::new().with_config(config).with_default_features().build();
-    // now() is one instant.
     state.mark_start_execution();
-    state
+    // now() is the same for all rows and attempts.
+    state.execution_props_mut().query_execution_start_time = Some(began.into());
+    Ok(state)
 }
 
 /// An expression and the name of what it makes.
@@ -333,8 +335,12 @@ impl RowProgram for SqlProgram {
         &self.uses
     }
 
-    fn for_columns(&self, read: &Schema) -> Result<Arc<dyn RowProgram>> {
-        Ok(Arc::new(plan(&self.sql, read, self.table.as_ref())?))
+    fn sql(&self) -> &RowSql {
+        &self.sql
+    }
+
+    fn for_load(&self, read: &Schema, began_us: i64) -> Result<Arc<dyn RowProgram>> {
+        Ok(Arc::new(plan(&self.sql, read, self.table.as_ref(), began_us)?))
     }
 
     fn run(&self, columns: &[Option<CheckedColumn<'_>>], rows: usize) -> Result<RowsMade> {

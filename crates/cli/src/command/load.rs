@@ -6,8 +6,7 @@ use std::sync::Arc;
 
 use coload::{
     Coload, Dialect, EncodingPolicy, Error, LoadMode, LoadOptions, LoadPlan, LoadReport,
-    LoadRequest, Mapping, SAMPLE_BYTES, Schema, SchemaOrigin, SetValue, parse_columns,
-    parse_create_table,
+    LoadRequest, Mapping, SAMPLE_BYTES, Schema, SchemaOrigin, parse_columns, parse_create_table,
 };
 use coload_format::ddl::column_sql;
 use coload_load::Address;
@@ -41,19 +40,6 @@ pub fn run(args: &LoadArgs) -> Done {
         if args.dry_run {
             return Err(Failure::Usage(Error::Invalid(
                 "--dry-run: name a directory in --into; what a server would do is not known".into(),
-            )));
-        }
-        if let Some(set) = args.set.iter().find(|set| set.value == SetValue::LoadTime) {
-            return Err(Failure::Usage(Error::Invalid(format!(
-                "--set {}=@load-time: name a directory in --into; a load into a server may be gone on with \
-                 later, and is known by its columns",
-                set.column
-            ))));
-        }
-        if args.filter.is_some() || args.select.is_some() {
-            return Err(Failure::Usage(Error::Invalid(
-                "--where and --select: name a directory in --into; a server does not take them"
-                    .into(),
             )));
         }
         return load_remote::run(args, &server, request);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use coload::{Error, LoadRequest, plan_with};
+use coload::{Error, LoadMode, LoadOptions, LoadRequest, Schema, plan_with};
 use coload_load::{Address, RemoteReport, load_remote, table_schema};
 
 use crate::args::{LoadArgs, ReportForm};
@@ -45,6 +45,10 @@ fn load_into(
     args.remote.apply(&mut remote);
     let plan = plan_with(request, |table| table_schema(&remote, table))?;
     let Some(mut plan) = plan else { return Ok(None) };
+    if request.schema.is_some() && request.mode == LoadMode::Append {
+        let table = table_schema(&remote, &plan.options.table)?;
+        add_rules(&mut plan.options, table.as_ref())?;
+    }
     load::tell_inferred(&plan);
     load::set_options(&mut plan.options, args);
     cancel_on_signal(Arc::clone(&plan.options.cancel))?;
@@ -60,4 +64,16 @@ fn load_into(
         ));
     }
     Ok(Some(report))
+}
+
+/// Adds the rules of the table, so that records which break one are rejects. The server refuses other columns.
+fn add_rules(options: &mut LoadOptions, table: Option<&Schema>) -> Done {
+    let Some(table) = table else { return Ok(()) };
+    let names = |schema: &Schema| -> Vec<String> {
+        schema.columns().iter().map(|column| column.name.to_lowercase()).collect()
+    };
+    if names(table) == names(&options.schema) {
+        options.schema = options.schema.clone().with_more_checks(table.checks())?;
+    }
+    Ok(())
 }

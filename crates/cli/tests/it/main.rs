@@ -11,6 +11,7 @@ mod inputs;
 mod kill;
 mod reports;
 mod row_sql;
+mod row_sql_server;
 mod serve;
 mod sql;
 mod support;

@@ -159,6 +159,4 @@ fn what_is_wrong_is_told_with_the_flag() {
         load(&sandbox, flags).fails(1, &[part]);
     }
     load(&sandbox, &["--select", "id", "--by-name"]).fails(2, &["cannot be used with"]);
-    let server = ["load", "a.csv", "--into", "coload://127.0.0.1:1", "--where", "id > 1"];
-    sandbox.run(&server).fails(2, &["directory in --into"]);
 }

@@ -9,14 +9,14 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::support::{COLUMNS, Sandbox, rows};
 
 /// A server on the sandbox's store.
-struct Server {
+pub struct Server {
     child: Child,
     /// `host:port`.
     address: String,
 }
 
 impl Server {
-    fn start(sandbox: &Sandbox, flags: &[&str]) -> Self {
+    pub fn start(sandbox: &Sandbox, flags: &[&str]) -> Self {
         let mut args = vec!["serve", "--store", "store", "--listen", "127.0.0.1:0"];
         args.extend(flags);
         let mut child = sandbox
@@ -31,7 +31,7 @@ impl Server {
         Server { address: address.to_owned(), child }
     }
 
-    fn url(&self) -> String {
+    pub fn url(&self) -> String {
         format!("coload://{}", self.address)
     }
 

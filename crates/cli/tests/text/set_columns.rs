@@ -97,8 +97,6 @@ fn what_cannot_be_set_is_told_with_the_flag() {
     }
     load(&sandbox, &["1.csv"], &["--set", "b=1"]).fails(1, &["has a field of that name"]);
     load(&sandbox, &["1.csv"], &["--set", "b=@when"]).fails(2, &["@load-time"]);
-    let server = ["load", "1.csv", "--into", "coload://127.0.0.1:1", "--set", "b=@load-time"];
-    sandbox.run(&server).fails(2, &["directory in --into"]);
 }
 
 #[test]

@@ -60,25 +60,32 @@ impl Pipeline<'_> {
     }
 
     /// Which columns of a fragment are final: the values of those that the server transforms, and
-    /// pages of those that were never meant to have codes.
+    /// pages of those that were never meant to have codes. Of these, values that a filter picked become pages
+    /// again.
     pub(super) fn flows(
         &self,
         placements: &[Placement],
         plan: &PartitionPlan,
-        of: &Fragment,
-    ) -> Vec<bool> {
+        of: &mut Fragment,
+    ) -> Result<Vec<bool>> {
         let auto = self.options.encoding == EncodingPolicy::Auto;
-        (placements.iter().zip(&plan.columns).zip(&of.columns).enumerate())
-            .map(|(index, ((placement, column_plan), column))| {
-                match (placement, column_plan, column) {
-                    _ if plan.read_of(index).is_none() => false,
-                    (Placement::Server, ..) => true,
-                    (_, ColumnPlan::Codes, _) => false,
-                    (.., FragmentColumn::Page(_)) => auto,
-                    _ => false,
+        let mut flows = Vec::with_capacity(of.columns.len());
+        for (index, column) in of.columns.iter_mut().enumerate() {
+            flows.push(match (&placements[index], &plan.columns[index], &*column) {
+                _ if plan.read_of(index).is_none() => false,
+                // Another column of the table, placed here, is the same column read.
+                (Placement::Server, _, FragmentColumn::Codes { .. }) => false,
+                (Placement::Server, ..) => true,
+                (_, ColumnPlan::Codes, _) => false,
+                (.., FragmentColumn::Page(_)) => auto,
+                (.., FragmentColumn::Plain(plain)) if auto && plan.is_early(index) => {
+                    *column = FragmentColumn::Page(encode_column(plain, plan.encoder(index))?);
+                    true
                 }
-            })
-            .collect()
+                _ => false,
+            });
+        }
+        Ok(flows)
     }
 
     pub(super) fn flow(&self, flow: Flow) -> Result<()> {

@@ -201,6 +201,8 @@ impl Pipeline<'_> {
         self.clock.add(Step::Convert, time.convert);
         // Rows that were left out afterwards are none.
         let rows = spans.iter().map(|span| span.rows + span.filtered).sum();
+        let filtered = spans.iter().map(|span| span.filtered).sum();
+        self.filtered.fetch_add(filtered, Ordering::Relaxed);
         self.progress.take_back(0, counted[1].get());
         self.progress.add(0, rows);
         let rejects = spans.iter().map(|span| span.rejects.len() as u64).sum();
@@ -208,7 +210,10 @@ impl Pipeline<'_> {
         let counted = Counted { bytes: counted[0].get(), rows, rejects };
         let (flows, early) = match placements {
             None => self.clock.time(Step::Compress, || self.take_early(plan, &mut fragment))?,
-            Some(placements) => (self.flows(&placements, plan, &fragment), None),
+            Some(placements) => (
+                self.clock.time(Step::Compress, || self.flows(&placements, plan, &mut fragment))?,
+                None,
+            ),
         };
         let unfit = self.way == Way::GoOn
             && spans.iter().flat_map(|span| &span.rejects).any(|record| self.is_unfit(record));
@@ -217,11 +222,14 @@ impl Pipeline<'_> {
         self.deliver(chunk, number, parser, parsed)
     }
 
-    /// CPU nanoseconds of a row to read it and find its fields.
+    /// CPU nanoseconds of a row that is loaded for what no placement changes: reading records, finding their
+    /// fields, and filtering them.
     fn base_ns(&self) -> Option<f64> {
-        let rows = self.progress.rows.load(Ordering::Relaxed);
+        let filtered = self.filtered.load(Ordering::Relaxed);
+        let rows = self.progress.rows.load(Ordering::Relaxed).saturating_sub(filtered);
         let spent = self.clock.get(Step::Read) + self.clock.get(Step::Tokenise);
-        (rows > 0).then(|| spent.as_nanos() as f64 / rows as f64)
+        let spent = spent.as_nanos() as u64 + self.program_ns.load(Ordering::Relaxed);
+        (rows > 0).then(|| spent as f64 / rows as f64)
     }
 
     /// The rows of the table of the chunk that was read, or those that must be left out.
@@ -234,7 +242,12 @@ impl Pipeline<'_> {
     ) -> Result<Made> {
         let read = parser.finish(number)?;
         let made = match &self.options.program {
-            Some(program) => run_program(&**program, read, parser, plan, spans)?,
+            Some(program) => {
+                let started = thread_cpu_ns();
+                let made = run_program(&**program, read, parser, plan, spans);
+                self.program_ns.fetch_add(thread_cpu_ns() - started, Ordering::Relaxed);
+                made?
+            }
             None => Made::Rows(read, None),
         };
         let Made::Rows(mut fragment, kept) = made else { return Ok(made) };
@@ -280,7 +293,14 @@ impl Pipeline<'_> {
         // The account follows the order of the input, so it is kept under the same lock.
         let mut account = lock(&self.account);
         for (partition, span) in verified.spans {
-            let (file, rows, lines, end) = (span.file as u32, span.rows, span.lines, span.end);
+            let mut part = FilePart {
+                file: span.file as u32,
+                rows: span.rows,
+                rejects: 0,
+                filtered: span.filtered,
+                lines: span.lines,
+                end: span.end,
+            };
             if let Err(error) = account.add(span) {
                 // Kept under the lock too, so that no later chunk's error comes first.
                 state.error.get_or_insert(error);
@@ -290,8 +310,8 @@ impl Pipeline<'_> {
                 let mut taken = account.take_rejects();
                 let mut receipts = lock(&self.receipts);
                 let receipt = receipts.entry(partition).or_default();
-                let rejects = taken.len() as u64;
-                receipt.add(FilePart { file, rows, rejects, lines, end });
+                part.rejects = taken.len() as u64;
+                receipt.add(part);
                 receipt.rejects.append(&mut taken);
             }
         }

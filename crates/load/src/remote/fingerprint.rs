@@ -12,7 +12,7 @@ use coload_input::{InputFile, InputSource};
 use super::{PlacementPolicy, RemoteOptions};
 use crate::options::LoadOptions;
 use crate::pipeline::fragments_per_partition;
-use crate::wire::{ColumnsAre, InputPrint, LoadDescription, Work};
+use crate::wire::{ColumnsAre, InputPrint, LoadDescription, RowSource, Work};
 
 /// Bytes at either end of an input that its fingerprint covers.
 const END_BYTES: u64 = 64 << 10;
@@ -41,8 +41,12 @@ pub fn describe(options: &LoadOptions, remote: &RemoteOptions) -> Result<LoadDes
         table: options.table.clone(),
         mode: options.mode,
         schema: options.schema.clone(),
-        derivation: options.derivation.clone(),
-        fields: options.fields.clone(),
+        rows: RowSource {
+            program: options.program.as_ref().map(|program| program.sql().clone()),
+            derivation: options.derivation.clone(),
+            fields: options.fields.clone(),
+        },
+        began_us: Some(options.began_us),
         columns_are: match options.inferred {
             Some(_) => ColumnsAre::Inferred,
             None => ColumnsAre::Given,

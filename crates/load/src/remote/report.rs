@@ -66,6 +66,16 @@ pub struct RemoteReport {
 }
 
 impl RemoteReport {
+    /// Records that a filter left out.
+    pub fn filtered(&self) -> u64 {
+        self.files.iter().map(|f| f.filtered).sum()
+    }
+
+    /// Records read.
+    pub fn records(&self) -> u64 {
+        self.files.iter().map(|f| f.records).sum()
+    }
+
     /// Input bytes read.
     pub fn bytes_read(&self) -> u64 {
         self.files.iter().map(|f| f.bytes).sum()

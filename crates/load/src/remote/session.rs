@@ -1,5 +1,6 @@
 //! One attempt of a load: connect, go on, send, publish.
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -106,6 +107,11 @@ fn run(
         client.open(Message::new(JOIN, join.clone()))?;
     }
     let client = &*client;
+    let mut options = Cow::Borrowed(options);
+    if let Some(began_us) = welcome.began_us.filter(|time| *time != options.began_us) {
+        options.to_mut().begin_at(began_us)?;
+    }
+    let options = &*options;
     let sent = go_on(options, remote, description, pass, client, &welcome, started_us, totals);
     if let Err(stop) = &sent
         && is_final(stop)

@@ -7,6 +7,10 @@ use coload_source::Reject;
 use super::block::FRAGMENT_ROWS_MAX;
 use super::{FRAGMENTS_MAX, read_text};
 
+/// Set in the number of an input whose records were filtered: their count follows. No load has so many
+/// inputs.
+const WITH_FILTERED: u32 = 1 << 31;
+
 /// What one partition has of one input.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FilePart {
@@ -16,6 +20,8 @@ pub struct FilePart {
     pub rows: u64,
     /// Records rejected.
     pub rejects: u64,
+    /// Records that a filter left out.
+    pub filtered: u64,
     /// Lines.
     pub lines: u64,
     /// Byte of the input after the last record.
@@ -37,12 +43,18 @@ impl PartitionAccount {
         self.files.iter().map(|f| f.rows).sum()
     }
 
+    /// Records of all inputs that a filter left out.
+    pub fn filtered(&self) -> u64 {
+        self.files.iter().fold(0, |sum, f| f.filtered.saturating_add(sum))
+    }
+
     /// Adds what the next piece has.
     pub fn add(&mut self, part: FilePart) {
         match self.files.last_mut() {
             Some(last) if last.file == part.file => {
                 last.rows += part.rows;
                 last.rejects += part.rejects;
+                last.filtered += part.filtered;
                 last.lines += part.lines;
                 last.end = part.end;
             }
@@ -74,9 +86,14 @@ impl PartitionAccount {
 pub(super) fn put_files(out: &mut Vec<u8>, files: &[FilePart]) {
     put_varint(out, files.len() as u64);
     for part in files {
-        put_varint(out, u64::from(part.file));
+        // Most loads have no filter, and old servers know of none.
+        let with = if part.filtered > 0 { WITH_FILTERED } else { 0 };
+        put_varint(out, u64::from(part.file | with));
         for number in [part.rows, part.rejects, part.lines, part.end] {
             put_varint(out, number);
+        }
+        if part.filtered > 0 {
+            put_varint(out, part.filtered);
         }
     }
 }
@@ -85,13 +102,19 @@ pub(super) fn read_files(reader: &mut ByteReader<'_>) -> Result<Vec<FilePart>> {
     let count = reader.count(5)?;
     let mut files = Vec::with_capacity(count);
     for _ in 0..count {
-        files.push(FilePart {
-            file: reader.varint_u32()?,
+        let number = reader.varint_u32()?;
+        let mut part = FilePart {
+            file: number & !WITH_FILTERED,
             rows: reader.varint()?,
             rejects: reader.varint()?,
+            filtered: 0,
             lines: reader.varint()?,
             end: reader.varint()?,
-        });
+        };
+        if number & WITH_FILTERED != 0 {
+            part.filtered = reader.varint()?;
+        }
+        files.push(part);
     }
     Ok(files)
 }
@@ -201,10 +224,10 @@ mod tests {
             raw: b"1;12,5".to_vec(),
         };
         let mut account = PartitionAccount::default();
-        let part = FilePart { file: 1, rows: 20, rejects: 1, lines: 21, end: 900 };
+        let part = FilePart { file: 1, rows: 20, rejects: 1, filtered: 3, lines: 21, end: 900 };
         account.add(part);
         account.add(FilePart { rejects: 0, ..part });
-        account.add(FilePart { file: 2, rejects: 0, ..part });
+        account.add(FilePart { file: 2, rejects: 0, filtered: 0, ..part });
         account.rejects.push(reject);
         Seal { partition: 7, blocks: 3, page_rows: vec![40, 20], account }
     }

@@ -1,22 +1,24 @@
 //! What a load is: everything that its rows depend on, so that the same load can be known again.
 
 use coload_format::bytes::{ByteReader, checksum, put_bytes, put_varint};
+use coload_format::calendar::{DATE_DAYS, DAY_MICROS};
 use coload_format::{Error, Result, Schema, create_table_sql, parse_create_table};
 use coload_source::Dialect;
 use coload_store::{LoadId, LoadMode};
 use coload_transform::EncodingPolicy;
 
 use super::dialect::{put_dialect, read_dialect};
-use super::rows::{put_rows, read_rows, row_flags};
+use super::rows::RowSource;
 use super::{FRAGMENTS_MAX, read_text};
-use crate::derive::Derivation;
-use crate::options::{CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, FieldMap, RejectLimit};
+use crate::options::{CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, RejectLimit};
 
 /// Most inputs of a load.
 const INPUTS_MAX: usize = 1 << 20;
 
 /// Flag of a description: the columns are inferred.
 const INFERRED: u8 = 1;
+/// Flag of a description: it tells when the load began.
+const BEGAN: u8 = 16;
 
 /// What the client does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,10 +53,10 @@ pub struct LoadDescription {
     pub mode: LoadMode,
     /// Columns of the table.
     pub schema: Schema,
-    /// How rows are made of the columns that are read, if these are others.
-    pub derivation: Option<Derivation>,
-    /// Which fields the columns are that are read, if not one after the other.
-    pub fields: Option<FieldMap>,
+    /// How its rows are made of records.
+    pub rows: RowSource,
+    /// When it began, microseconds since the epoch, if its client may want to know; the first attempt's counts.
+    pub began_us: Option<i64>,
     /// Where they come from.
     pub columns_are: ColumnsAre,
     /// Inputs in order.
@@ -95,8 +97,21 @@ pub enum Again {
     Yes,
 }
 
+/// Why a server that parses takes no program.
+pub const PROGRAM_AT_SERVER: &str = "--where and --select: with --placement pipe and seq the server parses, and \
+                                     it does not run them: take --placement adaptive, size, all or none";
+
+/// Reads when a load began.
+pub(super) fn read_began(reader: &mut ByteReader<'_>) -> Result<i64> {
+    let time = reader.u64()? as i64;
+    match DATE_DAYS.contains(&time.div_euclid(DAY_MICROS)) {
+        true => Ok(time),
+        false => Err(Error::Corrupt(format!("a load that began at {time}"))),
+    }
+}
+
 impl LoadDescription {
-    /// The description as bytes; without `again`, which does not tell loads apart.
+    /// The description as bytes; without `again` and `began_us`, which do not tell loads apart.
     fn identity(&self) -> Vec<u8> {
         let mut out = vec![match self.mode {
             LoadMode::Append => 0,
@@ -140,7 +155,7 @@ impl LoadDescription {
     /// The id of this load, the `nth` of its kind.
     pub fn id(&self, nth: u64) -> LoadId {
         let mut bytes = self.identity();
-        put_rows(&mut bytes, self.derivation.as_ref(), self.fields.as_ref());
+        self.rows.put(&mut bytes);
         bytes.extend(nth.to_le_bytes());
         let low = checksum(&bytes);
         bytes.extend(low.to_le_bytes());
@@ -152,8 +167,10 @@ impl LoadDescription {
         let mut out = self.identity();
         out.push(u8::from(self.again == Again::Yes));
         let inferred = if self.columns_are == ColumnsAre::Inferred { INFERRED } else { 0 };
-        out.push(inferred | row_flags(self.derivation.as_ref(), self.fields.as_ref()));
-        put_rows(&mut out, self.derivation.as_ref(), self.fields.as_ref());
+        let began = if self.began_us.is_some() { BEGAN } else { 0 };
+        out.push(inferred | began | self.rows.flags());
+        self.rows.put(&mut out);
+        out.extend(self.began_us.iter().flat_map(|time| time.to_le_bytes()));
         out
     }
 
@@ -212,14 +229,21 @@ impl LoadDescription {
         let salt = reader.i128()? as u128;
         let again = if reader.u8()? == 0 { Again::No } else { Again::Yes };
         let flags = reader.u8()?;
-        let (derivation, fields) = read_rows(&mut reader, flags & !INFERRED, &schema)?;
+        let rows = RowSource::read(&mut reader, flags & !(INFERRED | BEGAN), &schema)?;
+        let began_us = match flags & BEGAN {
+            0 => None,
+            _ => Some(read_began(&mut reader)?),
+        };
         reader.finish()?;
+        if work != Work::Partitions && rows.program.is_some() {
+            return Err(Error::Invalid(PROGRAM_AT_SERVER.into()));
+        }
         Ok(LoadDescription {
             table,
             mode,
             schema,
-            derivation,
-            fields,
+            rows,
+            began_us,
             columns_are: if flags & INFERRED != 0 {
                 ColumnsAre::Inferred
             } else {
@@ -239,9 +263,10 @@ impl LoadDescription {
 
     /// Whether `begun` is this load with narrower types, which were found too narrow.
     pub fn widens(&self, begun: &LoadDescription) -> bool {
+        let derivation = begun.rows.derivation.clone();
         let same = LoadDescription {
             schema: begun.schema.clone(),
-            derivation: begun.derivation.clone(),
+            rows: RowSource { derivation, ..self.rows.clone() },
             ..self.clone()
         };
         self.columns_are == ColumnsAre::Inferred
@@ -262,6 +287,7 @@ impl LoadDescription {
                 found.push(format!("{} was written since", now.name));
             }
         }
+        found.extend(self.rows.differences(&begun.rows));
         let mut differ = |what: &str, same: bool| {
             if !same {
                 found.push(format!("{what} differs"));
@@ -269,8 +295,8 @@ impl LoadDescription {
         };
         differ("--append, --replace or --create", self.mode == begun.mode);
         differ("the columns", self.schema == begun.schema);
-        let rows = self.derivation == begun.derivation && self.fields == begun.fields;
-        differ("--map, --by-name or --set", rows);
+        let rows = self.rows.derivation == begun.rows.derivation;
+        differ("--map, --by-name or --set", rows && self.rows.fields == begun.rows.fields);
         differ("the dialect", self.dialect == begun.dialect);
         differ("--chunk-size", self.chunk_bytes == begun.chunk_bytes);
         let fragments = self.fragments_per_partition == begun.fragments_per_partition;
@@ -286,7 +312,9 @@ impl LoadDescription {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::derive::ColumnFrom;
+    use crate::derive::{ColumnFrom, Derivation};
+    use crate::options::FieldMap;
+    use crate::program::RowSql;
     use coload_format::{Value, parse_columns};
     use coload_source::FixedWidths;
 
@@ -297,16 +325,20 @@ mod tests {
             mode: LoadMode::Replace,
             schema: parse_columns("a BIGINT, \"B c\" VARCHAR(5) DEFAULT 'x', c DATE, d VARCHAR")
                 .unwrap(),
-            derivation: Some(Derivation {
-                read: parse_columns("a BIGINT").unwrap(),
-                columns: vec![
-                    ColumnFrom::Read(0),
-                    ColumnFrom::Constant(Some(Value::Bytes((*b"x").into()))),
-                    ColumnFrom::Constant(None),
-                    ColumnFrom::InputName,
-                ],
-            }),
-            fields: Some(FieldMap { count: 3, of_column: vec![2] }),
+            rows: RowSource {
+                program: None,
+                derivation: Some(Derivation {
+                    read: parse_columns("a BIGINT").unwrap(),
+                    columns: vec![
+                        ColumnFrom::Read(0),
+                        ColumnFrom::Constant(Some(Value::Bytes((*b"x").into()))),
+                        ColumnFrom::LoadTime,
+                        ColumnFrom::InputName,
+                    ],
+                }),
+                fields: Some(FieldMap { count: 3, of_column: vec![2] }),
+            },
+            began_us: Some(1_700_000_000_000_000),
             columns_are: ColumnsAre::Inferred,
             inputs: vec![input],
             dialect: Dialect {
@@ -337,9 +369,42 @@ mod tests {
         other.inputs[0].ends = 4;
         assert_ne!(other.id(0), same.id(0));
         assert_eq!(other.differences(&same), ["a has other bytes"]);
+        let later = LoadDescription { began_us: Some(0), ..same.clone() };
+        assert_eq!(later.id(0), same.id(0));
         let bytes = same.encode();
         for cut in 0..bytes.len() {
             assert!(LoadDescription::decode(&bytes[..cut]).is_err());
         }
+    }
+
+    #[test]
+    fn a_filter_is_part_of_a_load_and_a_server_that_parses_takes_none() {
+        let of = |filter: Option<&str>, select: Option<&str>| {
+            let program = RowSql { filter: filter.map(Into::into), select: select.map(Into::into) };
+            let mut of = description();
+            of.rows.program = Some(program);
+            of.work = Work::Partitions;
+            of
+        };
+        let one = of(Some("a > 1"), None);
+        assert_eq!(LoadDescription::decode(&one.encode()).unwrap(), one);
+        let both = of(Some("a > 1"), Some("a"));
+        assert_eq!(LoadDescription::decode(&both.encode()).unwrap(), both);
+        assert_ne!(one.id(0), of(None, Some("a > 1")).id(0));
+        assert_eq!(
+            both.differences(&of(Some("a > 2"), None)),
+            ["--where is \"a > 1\" and was \"a > 2\"", "--select is \"a\" and was not given"]
+        );
+        let piped = LoadDescription { work: Work::Pipe, ..both };
+        let error = LoadDescription::decode(&piped.encode()).unwrap_err();
+        assert!(error.to_string().contains("--placement adaptive"), "{error}");
+    }
+
+    #[test]
+    fn a_time_that_is_none_is_refused() {
+        let odd = LoadDescription { began_us: Some(i64::MAX), ..description() };
+        assert!(LoadDescription::decode(&odd.encode()).is_err());
+        let old = LoadDescription { began_us: None, ..description() };
+        assert_eq!(LoadDescription::decode(&old.encode()).unwrap(), old);
     }
 }

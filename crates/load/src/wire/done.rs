@@ -7,6 +7,7 @@ use coload_store::LoadId;
 use coload_source::Reject;
 
 use super::account::{put_files, put_rejects, read_files, read_rejects};
+use super::description::read_began;
 use super::{FilePart, PartitionAccount, read_text};
 
 fn put_id(out: &mut Vec<u8>, id: LoadId) {
@@ -60,6 +61,9 @@ pub struct Welcome {
     pub parts: Vec<(u32, PartitionAccount)>,
     /// Bytes of each input that are durable, for `pipe` and `seq`.
     pub stored: Vec<u64>,
+    /// When the load began, microseconds since the epoch: its first attempt. Told to clients that said when they
+    /// began.
+    pub began_us: Option<i64>,
 }
 
 impl Welcome {
@@ -77,6 +81,7 @@ impl Welcome {
         for bytes in &self.stored {
             put_varint(&mut out, *bytes);
         }
+        out.extend(self.began_us.iter().flat_map(|time| time.to_le_bytes()));
         out
     }
 
@@ -95,8 +100,12 @@ impl Welcome {
         }
         let count = reader.count(1)?;
         let stored = (0..count).map(|_| reader.varint()).collect::<Result<_>>()?;
+        let began_us = match reader.remaining() {
+            0 => None,
+            _ => Some(read_began(&mut reader)?),
+        };
         reader.finish()?;
-        Ok(Welcome { id, attempt, wire_version, parts, stored })
+        Ok(Welcome { id, attempt, wire_version, parts, stored, began_us })
     }
 }
 
@@ -304,15 +313,20 @@ mod tests {
     #[test]
     fn messages_come_back_and_cut_ones_are_refused() {
         let account = PartitionAccount {
-            files: vec![FilePart { file: 0, rows: 3, rejects: 0, lines: 3, end: 30 }],
+            files: vec![FilePart { file: 0, rows: 3, lines: 3, end: 30, ..FilePart::default() }],
             rejects: Vec::new(),
         };
         let id = LoadId::from_u128(9 << 70);
         let join = Join { id, attempt: 4 };
         assert_eq!(Join::decode(&join.encode()).unwrap(), join);
         let parts = vec![(0, account.clone()), (2, account.clone())];
-        let welcome = Welcome { id, attempt: 4, wire_version: 1, parts, stored: vec![7, 0] };
+        let stored = vec![7, 0];
+        let old = Welcome { id, attempt: 4, wire_version: 1, parts, stored, began_us: None };
+        assert_eq!(Welcome::decode(&old.encode()).unwrap(), old);
+        let welcome = Welcome { began_us: Some(-9), ..old.clone() };
         assert_eq!(Welcome::decode(&welcome.encode()).unwrap(), welcome);
+        let odd = Welcome { began_us: Some(i64::MIN), ..old.clone() };
+        assert!(Welcome::decode(&odd.encode()).is_err());
         let finish = Finish { partitions: 3, records: 9, rows: 9, bytes: 90, started_us: -5 };
         assert_eq!(Finish::decode(&finish.encode()).unwrap(), finish);
         let done = Done {
@@ -326,7 +340,9 @@ mod tests {
         let load = ServerLoad { cpu_busy: 0.5, plain_costs: vec![(3, 1.5)], ..Default::default() };
         assert_eq!(ServerLoad::decode(&load.encode()).unwrap(), load);
         for cut in 0..welcome.encode().len() {
-            assert!(Welcome::decode(&welcome.encode()[..cut]).is_err());
+            // Without the time it is the welcome to an old client.
+            let cut = Welcome::decode(&welcome.encode()[..cut]);
+            assert!(cut.is_err() || cut.is_ok_and(|cut| cut == old));
         }
         let odd = ServerLoad { cpu_busy: f32::NAN, ..load };
         assert!(ServerLoad::decode(&odd.encode()).is_err());

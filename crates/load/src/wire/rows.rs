@@ -1,8 +1,9 @@
 //! How the rows of a load are made of its records, as bytes.
 //!
 //! ```text
+//!   u8 texts  1 a filter, 2 expressions; then each that is there, as text
 //!   columns that are read as they stand in CREATE TABLE, then a source for each column of the table:
-//!     u8 kind  0 column read (varint), 1 NULL, 2 value (bytes), 3 name of the input
+//!     u8 kind  0 column read (varint), 1 NULL, 2 value (bytes), 3 name of the input, 4 when the load began
 //!   varint fields of a record, varint field of each column that is read
 //! ```
 
@@ -13,32 +14,116 @@ use coload_format::{Column, DataType, Error, Physical, Result, Schema, Value, pa
 use super::read_text;
 use crate::derive::{ColumnFrom, Derivation};
 use crate::options::FieldMap;
+use crate::program::RowSql;
 
 /// Flag of a description: columns are derived.
 const DERIVED: u8 = 2;
 /// Flag of a description: fields are mapped.
 const MAPPED: u8 = 4;
 
+/// Flag of a description: there is a filter, or expressions.
+const PROGRAM: u8 = 8;
+/// Flags of both.
+const FILTER: u8 = 1;
+const SELECT: u8 = 2;
+
 /// Most fields of a record.
 const FIELDS_MAX: usize = 1 << 20;
 
-/// Which of both are there.
-pub fn row_flags(derivation: Option<&Derivation>, fields: Option<&FieldMap>) -> u8 {
-    let derived = if derivation.is_some() { DERIVED } else { 0 };
-    derived | if fields.is_some() { MAPPED } else { 0 }
+/// How rows are made of records.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RowSource {
+    /// A filter and expressions over the columns that are read.
+    pub program: Option<RowSql>,
+    /// How rows are made of the columns that are read, or that the expressions make, if these are others.
+    pub derivation: Option<Derivation>,
+    /// Which fields the columns are that are read, if not one after the other.
+    pub fields: Option<FieldMap>,
 }
 
-/// Appends both, where they are there; nothing where neither is.
-pub fn put_rows(out: &mut Vec<u8>, derivation: Option<&Derivation>, fields: Option<&FieldMap>) {
-    if let Some(derivation) = derivation {
-        let read: Vec<String> = derivation.read.columns().iter().map(column_sql).collect();
-        put_bytes(out, read.join(", ").as_bytes());
-        derivation.columns.iter().for_each(|from| put_source(out, from));
+impl RowSource {
+    /// In what the filter and the expressions differ from those of an earlier load.
+    pub(super) fn differences(&self, begun: &RowSource) -> Vec<String> {
+        let none = RowSql::default();
+        let [now, then] = [self, begun].map(|rows| rows.program.as_ref().unwrap_or(&none));
+        let texts =
+            [("--where", &now.filter, &then.filter), ("--select", &now.select, &then.select)];
+        let told = |text: &Option<String>| match text {
+            Some(text) => format!("\"{text}\""),
+            None => "not given".to_owned(),
+        };
+        let differing = texts.into_iter().filter(|(_, now, then)| now != then);
+        differing
+            .map(|(flag, now, then)| format!("{flag} is {} and was {}", told(now), told(then)))
+            .collect()
     }
-    if let Some(FieldMap { count, of_column }) = fields {
-        put_varint(out, *count as u64);
-        of_column.iter().for_each(|field| put_varint(out, *field as u64));
+
+    /// What is there.
+    pub(super) fn flags(&self) -> u8 {
+        let flag = |there: bool, flag| if there { flag } else { 0 };
+        flag(self.derivation.is_some(), DERIVED)
+            | flag(self.fields.is_some(), MAPPED)
+            | flag(self.program.is_some(), PROGRAM)
     }
+
+    /// Appends what is there.
+    pub(super) fn put(&self, out: &mut Vec<u8>) {
+        if let Some(program) = &self.program {
+            put_program(out, program);
+        }
+        if let Some(derivation) = &self.derivation {
+            let read: Vec<String> = derivation.read.columns().iter().map(column_sql).collect();
+            put_bytes(out, read.join(", ").as_bytes());
+            derivation.columns.iter().for_each(|from| put_source(out, from));
+        }
+        if let Some(FieldMap { count, of_column }) = &self.fields {
+            put_varint(out, *count as u64);
+            of_column.iter().for_each(|field| put_varint(out, *field as u64));
+        }
+    }
+
+    /// Reads what [`Self::put`] wrote, for a table; `flags` are those of [`Self::flags`].
+    ///
+    /// # Errors
+    /// `Corrupt` when it is none, `Invalid` when it does not fit the table.
+    pub(super) fn read(reader: &mut ByteReader<'_>, flags: u8, table: &Schema) -> Result<Self> {
+        if flags & !(DERIVED | MAPPED | PROGRAM) != 0 {
+            return Err(Error::Corrupt(format!("flags {flags} of the rows of a load")));
+        }
+        let mut rows = RowSource::default();
+        if flags & PROGRAM != 0 {
+            rows.program = Some(read_program(reader)?);
+        }
+        if flags & DERIVED != 0 {
+            let derivation = read_derivation(reader, table)?;
+            // Only the client, who runs it, knows the columns that a program makes.
+            if rows.program.is_none() {
+                derivation.check(table, None)?;
+            }
+            rows.derivation = Some(derivation);
+        }
+        if flags & MAPPED != 0 {
+            let read = rows.derivation.as_ref().map_or(table.len(), |d| d.read.len());
+            rows.fields = Some(read_fields(reader, read)?);
+        }
+        Ok(rows)
+    }
+}
+
+fn put_program(out: &mut Vec<u8>, RowSql { filter, select }: &RowSql) {
+    let texts = [(filter, FILTER), (select, SELECT)];
+    let there = || texts.iter().filter_map(|(text, flag)| Some((text.as_ref()?, flag)));
+    out.push(there().map(|(_, flag)| flag).sum());
+    there().for_each(|(text, _)| put_bytes(out, text.as_bytes()));
+}
+
+fn read_program(reader: &mut ByteReader<'_>) -> Result<RowSql> {
+    let flags = reader.u8()?;
+    if flags & !(FILTER | SELECT) != 0 {
+        return Err(Error::Corrupt(format!("texts {flags} of the rows of a load")));
+    }
+    let mut text = |flag| (flags & flag != 0).then(|| read_text(reader)).transpose();
+    Ok(RowSql { filter: text(FILTER)?, select: text(SELECT)? })
 }
 
 fn put_source(out: &mut Vec<u8>, from: &ColumnFrom) {
@@ -57,40 +142,15 @@ fn put_source(out: &mut Vec<u8>, from: &ColumnFrom) {
             }
         }
         ColumnFrom::InputName => out.push(3),
+        ColumnFrom::LoadTime => out.push(4),
     }
-}
-
-/// Reads what [`put_rows`] wrote, for a table; `flags` are those of [`row_flags`].
-///
-/// # Errors
-/// `Corrupt` when it is none, `Invalid` when it does not fit the table.
-pub fn read_rows(
-    reader: &mut ByteReader<'_>,
-    flags: u8,
-    table: &Schema,
-) -> Result<(Option<Derivation>, Option<FieldMap>)> {
-    if flags & !(DERIVED | MAPPED) != 0 {
-        return Err(Error::Corrupt(format!("flags {flags} of the rows of a load")));
-    }
-    let derivation = match flags & DERIVED {
-        0 => None,
-        _ => Some(read_derivation(reader, table)?),
-    };
-    let read = derivation.as_ref().map_or(table.len(), |derivation| derivation.read.len());
-    let fields = match flags & MAPPED {
-        0 => None,
-        _ => Some(read_fields(reader, read)?),
-    };
-    Ok((derivation, fields))
 }
 
 fn read_derivation(reader: &mut ByteReader<'_>, table: &Schema) -> Result<Derivation> {
     let read = parse_columns(&read_text(reader)?)?;
     let source = |column| read_source(reader, column);
     let columns = table.columns().iter().map(source).collect::<Result<_>>()?;
-    let derivation = Derivation { read, columns };
-    derivation.check(table, None)?;
-    Ok(derivation)
+    Ok(Derivation { read, columns })
 }
 
 fn read_source(reader: &mut ByteReader<'_>, column: &Column) -> Result<ColumnFrom> {
@@ -99,6 +159,7 @@ fn read_source(reader: &mut ByteReader<'_>, column: &Column) -> Result<ColumnFro
         1 => ColumnFrom::Constant(None),
         2 => ColumnFrom::Constant(Some(read_value(reader.bytes()?, column.data_type)?)),
         3 => ColumnFrom::InputName,
+        4 => ColumnFrom::LoadTime,
         other => return Err(Error::Corrupt(format!("source {other} of a column"))),
     })
 }

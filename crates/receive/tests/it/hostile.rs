@@ -7,8 +7,8 @@ use coload_format::{Error, parse_columns};
 use coload_link::{Client, ClientOptions, Message, WIRE_VERSION, WireCompression};
 use coload_load::wire::{
     Again, BLOCK, Block, BlockContent, CHUNK, ColumnsAre, FINISH, FilePart, Finish, HELLO,
-    InputPrint, JOIN, Join, LoadDescription, PartitionAccount, SEAL, SEALED, Seal, WELCOME,
-    Welcome, Work,
+    InputPrint, JOIN, Join, LoadDescription, PartitionAccount, RowSource, SEAL, SEALED, Seal,
+    WELCOME, Welcome, Work,
 };
 use coload_load::{RejectLimit, load_remote};
 use coload_receive::ReceiveOptions;
@@ -20,8 +20,8 @@ use crate::setup::{Server, options, records};
 
 fn description(salt: u128) -> LoadDescription {
     LoadDescription {
-        derivation: None,
-        fields: None,
+        rows: RowSource::default(),
+        began_us: None,
         table: "t".into(),
         mode: LoadMode::Append,
         schema: parse_columns("a BIGINT NOT NULL, b DATE").unwrap(),
@@ -45,9 +45,13 @@ struct Liar {
 
 impl Liar {
     fn connect(server: &Server, salt: u128) -> Self {
+        Liar::begin(server, &description(salt))
+    }
+
+    fn begin(server: &Server, description: &LoadDescription) -> Self {
         let mut client = client(server);
         let mut hello = vec![WIRE_VERSION];
-        hello.extend(description(salt).encode());
+        hello.extend(description.encode());
         client.open(Message::new(HELLO, hello)).unwrap();
         let answer = receive(&client).unwrap();
         assert_eq!(answer.kind, WELCOME);
@@ -93,7 +97,7 @@ fn receive(client: &Client) -> coload_format::Result<Message> {
 }
 
 fn seal(rows: u32, blocks: u64) -> Vec<u8> {
-    let part = FilePart { file: 0, rows: u64::from(rows), rejects: 0, lines: 0, end: 9 };
+    let part = FilePart { file: 0, rows: u64::from(rows), end: 9, ..FilePart::default() };
     let account = PartitionAccount { files: vec![part], rejects: Vec::new() };
     Seal { partition: 0, blocks, page_rows: vec![rows], account }.encode()
 }
@@ -220,4 +224,65 @@ fn a_newer_client_is_told_to_update_the_server() {
         client.open(Message::new(HELLO, hello)).unwrap();
         assert!(receive(&client).unwrap_err().to_string().contains(word));
     }
+}
+
+#[test]
+fn an_older_client_is_served_and_told_nothing_that_it_does_not_know() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("server"), ReceiveOptions::default());
+    let welcome = |version: u8, began_us: Option<i64>| {
+        let mut client = client(&server);
+        let mut hello = vec![version];
+        hello.extend(LoadDescription { began_us, ..description(1) }.encode());
+        client.open(Message::new(HELLO, hello)).unwrap();
+        Welcome::decode(&receive(&client).unwrap().bytes).unwrap()
+    };
+    assert_eq!(welcome(2, Some(77)).began_us, Some(77));
+    assert_eq!(welcome(1, None).began_us, None);
+    assert_eq!(welcome(2, Some(78)).began_us, Some(77));
+}
+
+#[test]
+fn rows_that_break_a_rule_are_not_acknowledged_whatever_the_client_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("server"), ReceiveOptions::default());
+    let columns = "a BIGINT NOT NULL CHECK (a < 5), b DATE";
+    let ruled =
+        |salt| LoadDescription { schema: parse_columns(columns).unwrap(), ..description(salt) };
+    let send = |liar: &Liar, values: &[i64]| {
+        let dictionary = Some(encode_int(&[1, 2, 7], None));
+        let codes: Vec<u32> = (0..values.len() as u32).collect();
+        liar.pages(
+            0,
+            dictionary.filter(|_| values.len() == 3),
+            vec![(
+                0,
+                match values.len() {
+                    3 => encode_codes_u32(&codes, 3),
+                    _ => encode_int(values, None),
+                },
+            )],
+        );
+        liar.pages(1, None, vec![(0, encode_int(&vec![0; values.len()], None))]);
+        liar.say(SEAL, seal(values.len() as u32, 2));
+    };
+    for values in [&[1, 2, 7][..], &[6, 4]] {
+        let liar = Liar::begin(&server, &ruled(values.len() as u128));
+        send(&liar, values);
+        let error = liar.error();
+        assert!(error.to_string().contains("breaks CHECK (a < 5) of table t"), "{error}");
+    }
+    assert!(server.store.snapshot().unwrap().table("t").is_none());
+    let honest = Liar::begin(&server, &ruled(9));
+    send(&honest, &[3, 4]);
+    assert_eq!(receive(&honest.client).unwrap().kind, SEALED);
+    honest.say(FINISH, finish(2));
+    receive(&honest.client).unwrap();
+    // Who leaves the rules out of what he says of the load does not get on.
+    let mut hello = vec![WIRE_VERSION];
+    hello.extend(description(11).encode());
+    let mut client = client(&server);
+    client.open(Message::new(HELLO, hello)).unwrap();
+    let error = receive(&client).unwrap_err();
+    assert!(error.to_string().contains("does not keep CHECK (a < 5)"), "{error}");
 }

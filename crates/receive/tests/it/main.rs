@@ -3,6 +3,7 @@
 
 mod adversity;
 mod faults;
+mod filters;
 mod hostile;
 mod placements;
 mod requests;
