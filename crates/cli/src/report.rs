@@ -213,6 +213,7 @@ fn column_json(column: &ColumnReport) -> Value {
     let (distinct, known) = match column.distinct {
         Distinct::Exact(count) => (Some(count), "exact"),
         Distinct::AtLeast(count) => (Some(count), "at least"),
+        Distinct::About(count) => (Some(count), "estimated"),
         Distinct::Unknown => (None, "unknown"),
     };
     json!({
@@ -287,6 +288,7 @@ pub fn columns_table(columns: &[ColumnReport]) -> String {
             match column.distinct {
                 Distinct::Exact(count) => show_count(count),
                 Distinct::AtLeast(count) => format!(">= {}", show_count(count)),
+                Distinct::About(count) => format!("~{}", show_count(count)),
                 Distinct::Unknown => "-".to_owned(),
             },
             show_count(column.nulls),

@@ -253,6 +253,7 @@ impl Rewrite<'_> {
             rejects_table: None,
             progress: None,
             confirm: None,
+            count_distinct: false,
             ..options.clone()
         };
         if self.clean {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use coload_format::{Physical, Result, SymbolEncoder};
 use coload_source::{ChunkParser, ColumnPlan, Lexicon};
 use coload_transform::{
-    ColumnCost, EncodingPolicy, FragmentColumn, PartitionColumn, PlainSorter, TemporaryDictionary,
-    compress_column, restore_codes, sort_temporaries,
+    ColumnCost, DistinctSketch, EncodingPolicy, FragmentColumn, PartitionColumn, PlainSorter,
+    TemporaryDictionary, compress_column, restore_codes, sort_temporaries,
 };
 
 use crate::clock::{Step, StepClock};
@@ -169,7 +169,7 @@ impl SealedPartition {
         &self.waiting[column]
     }
 
-    /// Compresses one column, once.
+    /// Compresses one column, once; `distinct` counts the values of its codes.
     ///
     /// # Errors
     /// `Limit` when a dictionary or a page is too large.
@@ -179,6 +179,7 @@ impl SealedPartition {
         physical: Physical,
         policy: EncodingPolicy,
         clock: &StepClock,
+        distinct: Option<&DistinctSketch>,
     ) -> Result<PartitionColumn> {
         let input = self.columns[column].lock().ok().and_then(|mut c| c.take());
         let (mut fragments, mut temporaries) = input.unwrap_or_default();
@@ -190,6 +191,11 @@ impl SealedPartition {
             clock.time(Step::Sort, || sort_temporaries(&fragments, &temporaries, physical))?;
         clock.time(Step::Compress, || {
             let encoder = self.plan.encoder(column);
+            match (distinct, &sorted) {
+                (Some(distinct), Some(all)) => distinct.add_values(all.dictionary().values()),
+                (Some(distinct), None) => distinct.add_coded(&fragments, &temporaries),
+                (None, _) => {}
+            }
             compress_column(fragments, &temporaries, sorted, encoder, physical, policy)
         })
     }

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use coload_format::{DataType, Error, Physical, Result};
 use coload_source::{ColumnPlan, ColumnRules, RecordRules, TypeOrigin, plan_column};
+use coload_transform::DistinctSketch;
 
 pub use sink::{Destination, Sink};
 
@@ -67,6 +68,8 @@ pub struct Pipeline<'a> {
     checks: Option<Checks>,
     /// Of the columns of the table.
     physicals: Vec<Physical>,
+    /// Of the columns that are read, where their values are those that are loaded.
+    distinct: Vec<Arc<DistinctSketch>>,
     state: Mutex<State>,
     /// For workers that wait for a task.
     wake: Condvar,
@@ -155,6 +158,8 @@ pub struct Loaded {
     pub account: Account,
     /// Share of the inputs that was read.
     pub share: f64,
+    /// For each column of the table: an estimate of its distinct values, where there is one.
+    pub distinct: Vec<Option<f64>>,
 }
 
 /// How a leg ended.
@@ -227,6 +232,7 @@ impl<'a> Pipeline<'a> {
             deriver: Deriver::new(options)?.map(Arc::new),
             checks: Checks::new(&options.schema),
             physicals,
+            distinct: sketches(options, output, from),
             state: Mutex::new(state),
             wake: Condvar::new(),
             idle: AtomicUsize::new(0),
@@ -273,6 +279,8 @@ impl<'a> Pipeline<'a> {
             }
         });
         self.tell_progress();
+        let estimate = |column| self.distinct(column).map(DistinctSketch::estimate);
+        let distinct = (0..self.physicals.len()).map(estimate).collect();
         let mut state = self.state.into_inner().unwrap_or_else(|e| e.into_inner());
         let mut account = self.account.into_inner().unwrap_or_else(|e| e.into_inner());
         if let Some(error) = state.error.take() {
@@ -305,7 +313,7 @@ impl<'a> Pipeline<'a> {
             return Err(stop(&mut account, error));
         }
         let share = self.source.share(&account);
-        Ok(Ended::Whole(Loaded { segments, partitions, share, account }, self.clock))
+        Ok(Ended::Whole(Loaded { segments, partitions, share, distinct, account }, self.clock))
     }
 
     fn spawn<'s>(
@@ -317,6 +325,12 @@ impl<'a> Pipeline<'a> {
         if let Err(e) = std::thread::Builder::new().name(name).spawn_scoped(scope, work) {
             self.fail(Error::Unavailable(format!("cannot start a thread: {e}")));
         }
+    }
+
+    /// What counts the distinct values of a column of the table.
+    fn distinct(&self, column: usize) -> Option<&DistinctSketch> {
+        let read = self.deriver.as_ref().map_or(Some(column), |deriver| deriver.read(column))?;
+        self.distinct.get(read).map(Arc::as_ref)
     }
 
     /// Tells the progress until the workers are done.
@@ -419,6 +433,21 @@ impl Drop for EndBell<'_, '_> {
 
 fn cancelled() -> Error {
     Error::Unavailable("the load was stopped; the store is as it was".into())
+}
+
+/// A sketch for each column that is read, if they are wanted. There is none when a server has the report, when
+/// a filter leaves values out, and when legs before had other types.
+fn sketches(
+    options: &LoadOptions,
+    output: Destination<'_>,
+    from: Position,
+) -> Vec<Arc<DistinctSketch>> {
+    let all = options.count_distinct
+        && !matches!(output, Destination::Sink(..))
+        && options.program.is_none()
+        && from == Position::default();
+    let count = if all { options.read_schema().columns().len() } else { 0 };
+    (0..count).map(|_| Arc::default()).collect()
 }
 
 fn column_rules(options: &LoadOptions) -> Vec<ColumnRules> {

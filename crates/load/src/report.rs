@@ -36,7 +36,7 @@ pub struct FileReport {
     pub mended: Mended,
 }
 
-/// What dictionaries tell of the number of distinct values.
+/// What is known of the number of distinct values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Distinct {
     /// One dictionary has all values.
@@ -44,6 +44,8 @@ pub enum Distinct {
     /// Each of several segments has a dictionary of its own, or some pages have none; this is the
     /// largest dictionary.
     AtLeast(u64),
+    /// About so many; the standard error is 1.6 %.
+    About(u64),
     /// No dictionary.
     Unknown,
 }
@@ -80,6 +82,22 @@ impl ColumnReport {
             bytes,
             bits_per_value: if rows == 0 { 0.0 } else { bytes as f64 * 8.0 / rows as f64 },
         }
+    }
+}
+
+impl ColumnReport {
+    /// The report with an estimate of the distinct values among `rows`, where no dictionary has all.
+    pub fn with_estimate(mut self, rows: u64, estimate: Option<f64>) -> Self {
+        let Some(estimate) = estimate else { return self };
+        let most = rows - self.nulls;
+        self.distinct = match self.distinct {
+            Distinct::Exact(count) => Distinct::Exact(count),
+            Distinct::AtLeast(least) => {
+                Distinct::About((estimate as u64).clamp(least, most.max(least)))
+            }
+            Distinct::About(_) | Distinct::Unknown => Distinct::About((estimate as u64).min(most)),
+        };
+        self
     }
 }
 

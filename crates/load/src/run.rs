@@ -53,7 +53,8 @@ pub fn dry_run(store: Option<&Store>, options: &LoadOptions) -> Result<DryRun> {
     }
     let pass = |options: &LoadOptions, pass| {
         let whole = run_legs(options, Destination::Nowhere, pass)?;
-        let columns = report_columns(&whole.options, &whole.loaded.segments);
+        let columns =
+            report_columns(&whole.options, &whole.loaded.segments, &whole.loaded.distinct);
         Ok((columns, whole.loaded, whole.clock, whole.widened))
     };
     let ((columns, loaded, clock, mut last), mut widened) = with_wider_types(&options, pass)?;
@@ -177,7 +178,7 @@ fn load_once(
 ) -> std::result::Result<LoadReport, Stop> {
     let Written { dir, record, whole } = write_once(store, options, started, pass)?;
     let Whole { loaded, clock, options, widened } = whole;
-    let Loaded { segments, partitions, mut account, .. } = loaded;
+    let Loaded { segments, partitions, mut account, distinct, .. } = loaded;
     let reject_kinds = account.take_kinds();
     let (files, rejects) = account.into_files();
     let rejected = match (&options.rejects_table, &options.rejects_file) {
@@ -202,7 +203,7 @@ fn load_once(
         version,
         record,
         files,
-        columns: report_columns(&options, &segments),
+        columns: report_columns(&options, &segments, &distinct),
         segments: segments.len(),
         partitions,
         bytes_stored: segments.iter().map(|s| s.summary.bytes).sum(),
@@ -240,13 +241,18 @@ fn steps(clock: &StepClock) -> Vec<(Step, std::time::Duration)> {
 }
 
 /// The columns over all segments of the load.
-fn report_columns(options: &LoadOptions, segments: &[DoneSegment]) -> Vec<ColumnReport> {
+fn report_columns(
+    options: &LoadOptions,
+    segments: &[DoneSegment],
+    distinct: &[Option<f64>],
+) -> Vec<ColumnReport> {
     let rows: u64 = segments.iter().map(|s| s.summary.rows).sum();
     let columns = options.schema.columns().iter().enumerate();
     columns
         .map(|(i, column)| {
             let indexes: Vec<&ColumnIndex> = segments.iter().map(|s| &s.columns[i].index).collect();
-            ColumnReport::new(column, rows, &indexes)
+            let estimate = distinct.get(i).copied().flatten();
+            ColumnReport::new(column, rows, &indexes).with_estimate(rows, estimate)
         })
         .collect()
 }

@@ -6,7 +6,7 @@ use coload_format::{
     Bitmap, DataType, EncodedStrings, Physical, Plain, Result, SOURCE_PADDING, Strings,
     SymbolEncoder, Value, Values,
 };
-use coload_transform::{FragmentColumn, NULL_CODE, TemporaryDictionary};
+use coload_transform::{DistinctSketch, FragmentColumn, NULL_CODE, TemporaryDictionary};
 use std::sync::Arc;
 
 #[cfg(test)]
@@ -83,6 +83,8 @@ pub struct ColumnParser {
     /// Values of the fragment that are NULL, where they are not codes.
     nulls: Vec<u32>,
     scratch: TextScratch,
+    /// Counts distinct values that are not codes.
+    distinct: Option<Arc<DistinctSketch>>,
 }
 
 /// Where the strings of a window stand, and a copy of those that had to be changed.
@@ -118,7 +120,15 @@ impl ColumnParser {
             strings: Strings::default(),
             nulls: Vec::new(),
             scratch: TextScratch::default(),
+            distinct: None,
         }
+    }
+
+    /// Counts distinct values that are not codes in a sketch: of text all that is read, be it of a record that
+    /// is rejected, or of a chunk that is parsed again.
+    pub fn counting(mut self, distinct: Option<Arc<DistinctSketch>>) -> Self {
+        self.distinct = distinct;
+        self
     }
 
     /// The lexicon, when the partition is done with this parser.
@@ -391,6 +401,7 @@ impl ColumnParser {
                     self.nulls.extend(empties.map(|(i, _)| (first + i) as u32));
                 }
                 keep_text(text, scratch, encoder, &mut self.text, &mut self.strings);
+                count_text(self.distinct.as_deref(), text, scratch, encoder);
                 return;
             }
             scratch.starts.clear();
@@ -409,6 +420,7 @@ impl ColumnParser {
         let mut copy = std::mem::take(&mut scratch.copy);
         copy.extend([0; SOURCE_PADDING]);
         keep_text(&copy, scratch, encoder, &mut self.text, &mut self.strings);
+        count_text(self.distinct.as_deref(), &copy, scratch, encoder);
         scratch.copy = copy;
     }
 
@@ -449,6 +461,7 @@ impl ColumnParser {
     /// # Errors
     /// `Limit` when the text is over 4 GiB.
     pub fn finish(&mut self, dictionary: u32) -> Result<FragmentColumn> {
+        self.count_values();
         let column = match self.plan {
             ColumnPlan::Codes => {
                 let distinct = self.lexicon.dictionary().values.len();
@@ -460,6 +473,17 @@ impl ColumnParser {
         };
         self.truncate(Mark { rows: 0, values: 0, text_bytes: 0 });
         Ok(column)
+    }
+
+    /// Counts what the fragment keeps; encoded text was counted as it came.
+    fn count_values(&self) {
+        let Some(distinct) = &self.distinct else { return };
+        match (&self.plan, self.rules.data_type.physical()) {
+            (ColumnPlan::Codes | ColumnPlan::Text { .. }, _) => {}
+            (_, Physical::Int) => distinct.add_ints(&self.ints),
+            (_, Physical::Wide) => distinct.add_wides(&self.wides),
+            (_, Physical::Bytes) => distinct.add_strings(&self.strings),
+        }
     }
 
     fn repeats_page(&self) -> Result<Page> {
@@ -527,6 +551,18 @@ impl Fields<'_> {
             let (start, end) = self.rows.span(row, self.column);
             each(row, start, end);
         }
+    }
+}
+
+/// Counts the strings of a window that are gone once they are encoded.
+fn count_text(
+    distinct: Option<&DistinctSketch>,
+    source: &[u8],
+    scratch: &TextScratch,
+    encoder: Option<&SymbolEncoder>,
+) {
+    if let (Some(distinct), Some(_)) = (distinct, encoder) {
+        distinct.add_texts(source, &scratch.starts, &scratch.lengths);
     }
 }
 

@@ -125,6 +125,13 @@ pub struct JoinedDictionary {
     tables: Vec<Vec<u16>>,
 }
 
+impl JoinedDictionary {
+    /// The partition's dictionary.
+    pub fn dictionary(&self) -> &Dictionary {
+        &self.dictionary
+    }
+}
+
 fn join_temporaries(
     columns: &[FragmentColumn],
     temporaries: &[TemporaryDictionary],
@@ -152,7 +159,7 @@ fn join_temporaries(
     Ok(JoinedDictionary { dictionary, tables })
 }
 
-fn used_codes(columns: &[FragmentColumn], of: u32, count: usize) -> Vec<bool> {
+pub(crate) fn used_codes(columns: &[FragmentColumn], of: u32, count: usize) -> Vec<bool> {
     let mut used = vec![false; count];
     let mut scratch = Vec::new();
     for column in columns {

@@ -5,6 +5,7 @@
 
 mod cardinality;
 mod compress;
+mod distinct;
 mod fragment;
 mod merge;
 mod placement;
@@ -17,6 +18,7 @@ pub use compress::{
     EncodingPolicy, JoinedDictionary, PartitionColumn, compress_column, dictionary_pays,
     encode_column, page_values, sort_temporaries,
 };
+pub use distinct::DistinctSketch;
 pub use fragment::{
     CODES_PROVISIONAL_MAX, Fragment, FragmentColumn, NULL_CODE, ProvisionalCodes,
     TemporaryDictionary,

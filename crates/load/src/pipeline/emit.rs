@@ -125,7 +125,8 @@ impl Pipeline<'_> {
     pub(super) fn compress(&self, partition: &SealedPartition, column: usize) -> Result<()> {
         let physical = self.physicals[column];
         let policy = self.options.encoding;
-        let mut result = partition.compress(column, physical, policy, &self.clock)?;
+        let mut result =
+            partition.compress(column, physical, policy, &self.clock, self.distinct(column))?;
         if let Destination::Sink(sink, _) = self.output {
             let PartitionColumn { dictionary, symbols, pages } = result;
             let dictionary = dictionary.map(|d| encode_dictionary(&d)).transpose()?;

@@ -325,9 +325,11 @@ impl Pipeline<'_> {
             .columns
             .iter()
             .zip(&plan.read)
-            .map(|(rules, plan)| {
+            .enumerate()
+            .map(|(column, (rules, plan))| {
                 let lexicon = Lexicon::new(rules.data_type.physical());
                 ColumnParser::new(rules.clone(), plan.clone(), lexicon)
+                    .counting(self.distinct.get(column).cloned())
             })
             .collect();
         ChunkParser::new(self.rules, columns, thread_cpu_ns)

@@ -34,6 +34,7 @@ proptest! {
         let path = write(&dir, "in.csv", &text::text(&mut random, &dialect, &columns, count));
         let mut options = options(&[path], &columns.sql, dialect);
         options.chunk_bytes = 1_000;
+        options.count_distinct = true;
         let store = Store::create_or_open(dir.path().join("s")).unwrap();
         let before = listing(&dir.path().join("s"));
         let dry = dry_run(Some(&store), &options).unwrap();

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use coload_format::Error;
-use coload_load::{LoadOptions, RejectLimit, load};
+use coload_load::{Distinct, LoadOptions, RejectLimit, load};
 use coload_source::{Dialect, InputFile, InputSource};
 use coload_store::Store;
 use coload_transform::EncodingPolicy;
@@ -228,6 +228,46 @@ fn columns_over_the_limit_of_a_dictionary_are_the_same_whoever_saw_what() {
             load(&store, &LoadOptions { threads, ..options.clone() }).unwrap();
             assert!(segment_bytes(&store, "t") == first, "{threads} threads");
         }
+    }
+}
+
+/// Columns of each kind whose values are no codes, one of codes with a dictionary in each of several segments, and
+/// rejects.
+#[test]
+fn distinct_values_are_estimated_where_no_dictionary_has_all() {
+    const ROWS: usize = 60_000;
+    let mut text = Vec::new();
+    for row in 0..ROWS {
+        let (wide, few) = (row / 2 + 1_000_000, row * 20 / ROWS);
+        text.extend(format!("{row},{wide}00000000000000000000,text {row},{few}\n").into_bytes());
+        if row % 100 == 0 {
+            text.extend(format!("{},x,reject,1\n", row + ROWS).into_bytes());
+        }
+    }
+    let dir = scratch();
+    let path = write(&dir, "a.csv", &text);
+    let columns = "a BIGINT, b DECIMAL(38,0), c VARCHAR, d INTEGER NOT NULL";
+    let mut options = options(&[path], columns, Dialect::default());
+    options.max_rejects = RejectLimit::Count(u64::MAX);
+    options.chunk_bytes = text.len() / 12;
+    options.fragments_per_partition = 3;
+    options.memory = 2 << 20;
+    options.count_distinct = true;
+    let of_threads = |threads: usize| {
+        let store = Store::create_or_open(dir.path().join(format!("s{threads}"))).unwrap();
+        let report = load(&store, &LoadOptions { threads, ..options.clone() }).unwrap();
+        assert_eq!(report.rows(), ROWS as u64);
+        report.columns.into_iter().map(|column| column.distinct).collect::<Vec<_>>()
+    };
+    let found = of_threads(1);
+    for (distinct, exact) in found.iter().zip([60_000.0, 30_000.0, 60_000.0]) {
+        let Distinct::About(count) = *distinct else { panic!("{found:?}") };
+        assert!((count as f64 - exact).abs() / exact < 0.06, "{found:?}");
+    }
+    let last = found[3];
+    assert!(matches!(last, Distinct::About(20) | Distinct::Exact(20)), "{last:?}");
+    for threads in [2, 5] {
+        assert_eq!(of_threads(threads), found, "{threads} threads");
     }
 }
 
