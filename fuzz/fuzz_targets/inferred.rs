@@ -31,8 +31,7 @@ thread_local! {
 
 fuzz_target!(|input: &[u8]| {
     let [a, b, c, text @ ..] = input else { return };
-    // What may be the start of compressed data.
-    if matches!(text, [0x1f | 0x28 | 0xfd | 0x04 | 0x50..=0x5f | 0xff | b'B', ..]) {
+    if support::may_be_compressed(text) {
         return;
     }
     let bit = |n: u8| b >> n & 1 == 1;

@@ -8,6 +8,7 @@ mod child;
 mod crash;
 mod dirty;
 mod dirty_model;
+mod drawn;
 mod dry_run;
 mod encodings;
 mod mapping;

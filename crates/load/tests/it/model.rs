@@ -1,20 +1,26 @@
 //! The slow, obvious way to read a delimited text: one byte, one field, one row after the other.
 
+use std::sync::Arc;
+
 use coload_format::{Schema, Value};
-use coload_load::LoadOptions;
+use coload_load::{ColumnFrom, LoadOptions};
 use coload_source::{
-    BadRecord, ColumnRules, Dialect, Header, Reject, RejectWriter, RejectedRecord, Trailing,
-    TypeOrigin, tokenise_slowly,
+    BadRecord, ColumnRules, Dialect, FixedWidths, Header, Reject, RejectWriter, RejectedRecord,
+    Told, Trailing, TypeOrigin, tokenise_slowly,
 };
 
 /// A row; `None` is NULL.
 pub type Row = Vec<Option<Value>>;
+/// Whether a row keeps a rule; `None` is NULL, which breaks none.
+pub type RowRule = fn(&Row) -> Option<bool>;
 
 /// What a text holds.
 #[derive(Debug, Default)]
 pub struct Model {
     /// Rows in order.
     pub rows: Vec<Row>,
+    /// For each row the 1-based line it starts on, its byte, and the record.
+    places: Vec<(u64, u64, Vec<u8>)>,
     /// Rejects in order, each with the 1-based line it starts on.
     pub rejects: Vec<(u64, RejectedRecord)>,
 }
@@ -56,16 +62,19 @@ impl Model {
             return;
         }
         let mut values: Vec<&[u8]> = fields.iter().map(|(s, e)| &text[*s..*e]).collect();
-        let last = values.len() - 1;
-        values[last] = values[last].strip_suffix(b"\r").unwrap_or(values[last]);
+        if let Some(fixed) = &dialect.fixed {
+            values = fixed_fields(raw, fixed);
+        } else if let Some(last) = values.last_mut() {
+            *last = last.strip_suffix(b"\r").unwrap_or(last);
+        }
         if dialect.trailing == Trailing::Delimiter
             && values.len() == schema.len() + 1
-            && values[last].is_empty()
+            && values[schema.len()].is_empty()
         {
             values.pop();
         }
         if values.len() != schema.len() {
-            let found = fields.len();
+            let found = if dialect.fixed.is_some() { values.len() } else { fields.len() };
             return self.reject(line, start, BadRecord::FieldCount { found }, b"", raw);
         }
         let mut row = Vec::new();
@@ -87,6 +96,36 @@ impl Model {
             }
         }
         self.rows.push(row);
+        self.places.push((line + 1, start as u64, raw.to_vec()));
+    }
+
+    /// Makes the rows of the table of those that were read from the load's first input, and leaves out those
+    /// that break a rule of the table; `holds` are its rules in order, of the columns that are read.
+    pub fn finish(&mut self, options: &LoadOptions, holds: &[RowRule]) {
+        let rows = std::mem::take(&mut self.rows).into_iter();
+        for (row, (line, offset, raw)) in rows.zip(std::mem::take(&mut self.places)) {
+            let derived = derive(&row, options);
+            let Some(broken) = holds.iter().position(|holds| holds(&row) == Some(false)) else {
+                self.rows.push(derived);
+                self.places.push((line, offset, raw));
+                continue;
+            };
+            let rule = &options.schema.checks()[broken];
+            let at = rule.columns()[0];
+            let column = &options.schema.columns()[at];
+            let value = derived[at].as_ref().map(|v| v.display(column.data_type));
+            let told = Told {
+                column: Some(column.name.clone()),
+                value: value.unwrap_or_default().into_bytes(),
+                reason: format!("breaks {}", rule.sql()),
+                advice: "--max-rejects N to set such records aside".to_owned(),
+            };
+            let value = told.value.clone();
+            let reason = BadRecord::Told(Arc::new(told));
+            let reject = RejectedRecord { reason, line: line - 1, offset, value, raw };
+            self.rejects.push((line, reject));
+        }
+        self.rejects.sort_by_key(|(_, reject)| reject.offset);
     }
 
     fn reject(&mut self, line: u64, start: usize, reason: BadRecord, value: &[u8], raw: &[u8]) {
@@ -99,7 +138,7 @@ impl Model {
 /// The rejects of several inputs as a load tells them.
 pub fn rejects(models: &[Model], options: &LoadOptions) -> Vec<Reject> {
     let columns: Vec<_> =
-        options.schema.columns().iter().map(|c| (c.name.clone(), c.data_type)).collect();
+        options.read_schema().columns().iter().map(|c| (c.name.clone(), c.data_type)).collect();
     let of_input = |(model, input): (&Model, &coload_source::InputFile)| {
         let name = input.name.clone();
         let tell =
@@ -128,6 +167,18 @@ fn rules(dialect: &Dialect, schema: &Schema, column: usize) -> ColumnRules {
         nullable: column.nullable,
         fields: dialect.field_rules(),
     }
+}
+
+/// The row of the table for one that was read from the first input.
+fn derive(row: &Row, options: &LoadOptions) -> Row {
+    let Some(derivation) = &options.derivation else { return row.clone() };
+    let value = |from: &ColumnFrom| match from {
+        ColumnFrom::Read(index) => row[*index].clone(),
+        ColumnFrom::Constant(value) => value.clone(),
+        ColumnFrom::LoadTime => panic!("no model knows the time"),
+        ColumnFrom::InputName => Some(Value::Bytes(options.inputs[0].name.as_bytes().into())),
+    };
+    derivation.columns.iter().map(value).collect()
 }
 
 fn newlines(text: &[u8]) -> u64 {
@@ -171,7 +222,11 @@ fn records<'a>(
         text.push(b'\n');
     }
     let mut ends = Vec::new();
-    let separators = dialect.record_rules(1).separators;
+    let mut separators = dialect.record_rules(1).separators;
+    if dialect.fixed.is_some() {
+        // Only line ends tell; the fields are found later.
+        (separators.delimiter, separators.quote) = (b'\n', None);
+    }
     tokenise_slowly(&text, start, text.len(), separators, &mut ends);
     let mut all = Vec::new();
     let (mut field, mut fields) = (start, Vec::new());
@@ -189,4 +244,43 @@ fn records<'a>(
         all.push((None, Vec::new()));
     }
     all.into_iter()
+}
+
+/// The fields of a line, found anew for each from what the layout says of itself.
+fn fixed_fields<'a>(line: &'a [u8], fixed: &FixedWidths) -> Vec<&'a [u8]> {
+    // A character starts at the first byte and at each that goes on none.
+    let mut starts: Vec<usize> =
+        (0..line.len()).filter(|at| *at == 0 || line[*at] >> 6 != 2).collect();
+    let characters = starts.len();
+    starts.push(line.len());
+    let (layout, mut fields, mut end) = (fixed.to_string(), Vec::new(), 0);
+    let number = |text: &str| text.parse::<usize>().unwrap();
+    let by_ranges = layout.contains('-');
+    for part in layout.split(',') {
+        let (first, last) = match part.split_once('-') {
+            Some((first, "")) => (number(first) - 1, usize::MAX),
+            Some((first, last)) => (number(first) - 1, number(last)),
+            None => (end, end + number(part)),
+        };
+        if first >= characters {
+            return fields;
+        }
+        fields.push(without_spaces(&line[starts[first]..starts[last.min(characters)]]));
+        end = last.min(characters);
+    }
+    let rest = without_spaces(&line[starts[end]..]);
+    if !by_ranges && !rest.is_empty() {
+        fields.push(rest);
+    }
+    fields
+}
+
+fn without_spaces(mut field: &[u8]) -> &[u8] {
+    while let Some(shorter) = field.strip_prefix(b" ") {
+        field = shorter;
+    }
+    while let Some(shorter) = field.strip_suffix(b" ") {
+        field = shorter;
+    }
+    field
 }

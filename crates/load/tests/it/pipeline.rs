@@ -12,11 +12,14 @@ use coload_transform::EncodingPolicy;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
+use crate::drawn;
 use crate::model::{self, Model, Row};
 use crate::support::{options, rows, scratch, segment_bytes, write};
 use crate::text::{self, Random};
 
 const CHUNK_BYTES: [usize; 8] = [16, 17, 33, 64, 128, 1_000, 65_536, 10 << 20];
+/// Bytes of texts that are drawn.
+const DRAWN: &[u8] = b"\n\n\n\r,|,|\"\\  #1102357.-:Tabxyz\xc3\xa9N";
 
 /// How a load is cut and by how many it is done: nothing of it may be seen in the rows.
 fn vary(random: &mut Random, options: &mut LoadOptions) {
@@ -169,6 +172,16 @@ proptest! {
     #[test]
     fn a_stream_gives_the_rows_and_rejects_of_the_model(seed: u64, count in counts()) {
         check_all(seed, &[count], AsStream::Yes);
+    }
+
+    #[test]
+    fn rules_derived_columns_and_fixed_widths_give_the_rows_of_the_model(
+        options: [u8; 4],
+        text in prop::collection::vec(prop::sample::select(DRAWN), 0..200),
+    ) {
+        let dir = scratch();
+        let store = Store::create_or_open(dir.path().join("store")).unwrap();
+        drawn::check(&dir, &store, &[&options[..], &text].concat());
     }
 }
 

@@ -29,6 +29,22 @@ pub fn write(dir: &TempDir, name: &str, text: &[u8]) -> PathBuf {
     path
 }
 
+/// Whether a text begins as compressed data or an archive do.
+pub fn may_be_compressed(text: &[u8]) -> bool {
+    matches!(
+        text,
+        [0x1f, 0x8b, ..]
+            | [0x28, 0xb5, ..]
+            | [0xfd, b'7', ..]
+            | [0x02, 0x21, ..]
+            | [0x04, 0x22, ..]
+            | [0x50..=0x5f, 0x2a, ..]
+            | [0xff, 6, ..]
+            | [b'B', b'Z', b'h', ..]
+            | [b'P', b'K', ..]
+    )
+}
+
 /// Inputs of these files.
 pub fn inputs(paths: &[PathBuf]) -> Vec<InputFile> {
     let names: Vec<String> = paths.iter().map(|p| p.display().to_string()).collect();
