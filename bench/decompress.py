@@ -1,6 +1,7 @@
 """`bench/run decompress`: decompression alone, one file in several formats.
 
-The text is the first 734 MB of a data set; in a short run two threads pay for memory that is new. gzip in one
+The text is the first 734 MB of a data set; in a short run two threads pay for memory that is new. The turns of a round
+are in random order: what a process finds in caches and free memory depends on who ran before it. gzip in one
 member is compared with the fastest libraries on one thread; members of 4 MB of text, in all formats that have them, on one thread and on two.
 """
 
@@ -8,6 +9,7 @@ import bz2
 import gzip
 import json
 import lzma
+import random
 import statistics
 import subprocess
 from pathlib import Path
@@ -36,6 +38,7 @@ RIVALS = [
     ("zlib-ng", "python", "zlib-ng"),
 ]
 OURS = "coload"
+ORDER = random.Random(1)
 
 NOTES = """
 What is unfair:
@@ -67,7 +70,7 @@ def run(lab, args):
     runs = {name: [] for name, *_ in contenders}
     for number in range(args.rounds):
         lab.prepare(args, *files.values())
-        for name, ending, engine, threads in contenders:
+        for name, ending, engine, threads in ORDER.sample(contenders, len(contenders)):
             lab.progress(f"round {number + 1} of {args.rounds}: {name}")
             runs[name].append(once(lab, args, files[ending], engine, threads))
     check(runs, contenders)

@@ -82,7 +82,10 @@ fn coload(file: &Path, threads: usize) -> io::Result<u64> {
     let queue = TextQueue::new(vec![input], AHEAD_BYTES, threads);
     let work = || -> coload_format::Result<bool> {
         match queue.claim(Who::Worker)? {
-            Some(job) => queue.run(job).map(|()| true),
+            Some(job) => {
+                queue.run(job);
+                Ok(true)
+            }
             None => Ok(false),
         }
     };
@@ -103,7 +106,7 @@ fn coload(file: &Path, threads: usize) -> io::Result<u64> {
             match queue.take()? {
                 Taken::Block(block) => {
                     bytes += block.text.len() as u64;
-                    queue.recycle(block.text);
+                    queue.recycle(block);
                 }
                 Taken::End => return Ok(bytes),
                 Taken::Wait if work()? => {}

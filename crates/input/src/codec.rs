@@ -35,6 +35,17 @@ pub enum Next {
     MemberEnd,
 }
 
+/// The text of a member that can be decoded at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MemberText {
+    /// It may have any length.
+    Unknown,
+    /// The member goes on after the input.
+    GoesOn,
+    /// All of the member is there; its text has this many bytes, if it is right.
+    Bytes(usize),
+}
+
 /// A decoder.
 pub trait Codec: Send {
     /// Decodes some of `input` into `out`.
@@ -42,6 +53,11 @@ pub trait Codec: Send {
     /// # Errors
     /// What is wrong with the input.
     fn step(&mut self, input: &[u8], out: &mut [u8]) -> Result<Step, String>;
+
+    /// What is known of the member that starts with `input`, of at most `bytes_max` of text.
+    fn member_text(&self, _input: &[u8], _bytes_max: usize) -> MemberText {
+        MemberText::Unknown
+    }
 
     /// Gets ready for the next member.
     ///
@@ -219,6 +235,19 @@ impl Codec for Zstd {
         let left = self.0.decompress_stream(&mut to, &mut from).map_err(zstd_error)?;
         let next = if left == 0 { Next::MemberEnd } else { Next::More };
         Ok(Step { consumed: from.pos(), produced: to.pos(), next })
+    }
+
+    fn member_text(&self, input: &[u8], bytes_max: usize) -> MemberText {
+        let told = zstd_safe::get_frame_content_size(input).ok().flatten();
+        match told.and_then(|bytes| usize::try_from(bytes).ok()) {
+            Some(bytes) if bytes <= bytes_max => {
+                match zstd_safe::find_frame_compressed_size(input) {
+                    Ok(_) => MemberText::Bytes(bytes),
+                    Err(_) => MemberText::GoesOn,
+                }
+            }
+            _ => MemberText::Unknown,
+        }
     }
 
     fn restart(&mut self) -> Result<(), String> {

@@ -9,12 +9,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use coload_format::{Error, Place, Result};
 
-use crate::codec::{Codec, Next, codec};
+use crate::codec::{Codec, MemberText, Next, codec};
 use crate::compression::Compression;
 use crate::raw::{Raw, read_error};
 
 /// Stored bytes read at once.
 const BUFFER_BYTES: usize = 256 << 10;
+
+/// Room for what a decoder leaves of them.
+const REST_BYTES: usize = 16 << 10;
 
 /// Most stored bytes that a decoder may want to see at once.
 const INPUT_BYTES_MAX: usize = 5 << 20;
@@ -29,6 +32,15 @@ pub enum State {
     More,
     /// It has ended, or the next member is somebody else's.
     Done,
+}
+
+/// What stands where a decoder goes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Start {
+    /// A member, which is to be found.
+    Sought,
+    /// What follows a member: the next, zeros, or something else.
+    AfterMember,
 }
 
 /// Decompresses one input.
@@ -95,6 +107,40 @@ impl Decoder {
             Inner::Members(members) => members.fill(out),
         };
         result.map_err(|error| self.error(error))
+    }
+
+    /// Goes to another place of the input, for members that start before `stop`. It must have ended, or not begun.
+    pub fn go_to(&mut self, raw: Raw, at: u64, stop: u64, start: Start) {
+        if let Inner::Members(members) = &mut self.inner {
+            members.go_to(raw, at, stop, start);
+        }
+    }
+
+    /// Goes to the first place from here on, and before the stop, that looks like the start of a member; false
+    /// when there is none.
+    ///
+    /// # Errors
+    /// `Unavailable` when the input cannot be read.
+    pub fn find_member(&mut self) -> Result<bool> {
+        let found = match &mut self.inner {
+            Inner::Members(members) => members.find_member(),
+            Inner::Plain { .. } | Inner::Reader { .. } => Ok(false),
+        };
+        found.map_err(|error| self.error(error))
+    }
+
+    /// Bytes of text that the next member has, if it can be decoded at once into so much room, which spares a copy;
+    /// `None` if it may have more than `bytes_max`, or that is not known.
+    ///
+    /// # Errors
+    /// As [`Decoder::fill`].
+    pub fn member_text(&mut self, bytes_max: usize) -> Result<Option<usize>> {
+        match &mut self.inner {
+            Inner::Members(members) if members.format == Compression::Zstd => {
+                members.text_bytes(bytes_max).map_err(|error| self.error(error))
+            }
+            _ => Ok(None),
+        }
     }
 
     /// The text as a stream.
@@ -247,7 +293,7 @@ impl Members {
             raw,
             format,
             codec,
-            buffer: vec![0; BUFFER_BYTES],
+            buffer: vec![0; BUFFER_BYTES + REST_BYTES],
             start: 0,
             end: 0,
             at,
@@ -284,6 +330,47 @@ impl Members {
             }
         }
         Ok((filled, State::More))
+    }
+
+    fn go_to(&mut self, raw: Raw, at: u64, stop: u64, start: Start) {
+        (self.raw, self.at, self.stop) = (raw, at, stop);
+        (self.start, self.end, self.ended) = (0, 0, false);
+        (self.in_member, self.first) = (false, start == Start::Sought);
+    }
+
+    fn find_member(&mut self) -> io::Result<bool> {
+        while self.at < self.stop {
+            while self.end - self.start < MAGIC_BYTES && self.read_more()? {}
+            let text = &self.buffer[self.start..self.end];
+            // A magic that starts later may go on behind what was read.
+            let whole = if self.ended { text.len() } else { text.len() - (MAGIC_BYTES - 1) };
+            let before_stop = usize::try_from(self.stop - self.at).unwrap_or(usize::MAX);
+            let end = whole.min(before_stop);
+            if let Some(found) = self.format.find_start(text, 0, end) {
+                self.take(found);
+                return Ok(true);
+            }
+            if end == 0 {
+                break;
+            }
+            self.take(end);
+        }
+        Ok(false)
+    }
+
+    /// See [`Decoder::member_text`]; reads the whole member.
+    fn text_bytes(&mut self, bytes_max: usize) -> io::Result<Option<usize>> {
+        if self.in_member || !self.start_member()? {
+            return Ok(None);
+        }
+        while self.end - self.start < INPUT_BYTES_MAX {
+            match self.codec.member_text(&self.buffer[self.start..self.end], bytes_max) {
+                MemberText::Bytes(bytes) => return Ok(Some(bytes)),
+                MemberText::GoesOn if self.read_more()? => {}
+                MemberText::GoesOn | MemberText::Unknown => break,
+            }
+        }
+        Ok(None)
     }
 
     fn take(&mut self, bytes: usize) {
@@ -347,7 +434,8 @@ impl Members {
         ))
     }
 
-    /// Reads more stored bytes behind those unread; false at the end.
+    /// Reads more stored bytes behind those unread; false at the end. Up to a multiple of `BUFFER_BYTES`, so that
+    /// what is said of damaged data does not depend on where the decoder began.
     fn read_more(&mut self) -> io::Result<bool> {
         if self.ended {
             return Ok(false);
@@ -364,8 +452,11 @@ impl Members {
             }
             self.buffer.resize(self.buffer.len() * 2, 0);
         }
+        let next = self.at + (self.end - self.start) as u64;
+        let wanted = BUFFER_BYTES - (next % BUFFER_BYTES as u64) as usize;
+        let room = self.buffer.len().min(self.end + wanted);
         loop {
-            match self.raw.read(&mut self.buffer[self.end..]) {
+            match self.raw.read(&mut self.buffer[self.end..room]) {
                 Ok(read) => {
                     self.end += read;
                     self.ended = read == 0;

@@ -12,28 +12,33 @@
 //! text is taken over, and its decoder goes on; a unit that began elsewhere is thrown away. So the
 //! text is that of one decoder, whatever the threads do.
 //!
+//! Each step makes one block, so that what comes first can be taken while units are on their way. Decoders and
+//! buffers go back to the thread that had them last, in whose cache they are: with those of others two threads took
+//! up to a third longer for Zstandard.
+//!
 //! Memory: blocks that wait are at most `ahead_bytes`, but for one block a job.
 
-use std::collections::{BTreeMap, VecDeque};
+mod open;
+mod unit;
+
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
 use std::time::Duration;
 
-use coload_format::{Error, Place, Result};
+use coload_format::Result;
 
-use crate::archive::Check;
-use crate::compression::Compression;
 use crate::decoder::{Decoder, State};
 use crate::open::TextInput;
-use crate::raw::{Raw, RawFile};
+use open::{By, Open, Shared};
 
-/// Bytes of text in a block.
+/// Bytes of text in a block, but for members that are decoded at once.
 pub const BLOCK_BYTES: usize = 1 << 20;
+/// Most bytes of text of a member that becomes one block.
+const MEMBER_BYTES_MAX: usize = 8 << 20;
 /// Compressed bytes of a segment.
 const SEGMENT_BYTES: u64 = 1 << 20;
-/// Bytes looked at once for the start of a member, and bytes a magic may go on after them.
-const SEARCH_BYTES: usize = 256 << 10;
-const MAGIC_BYTES: usize = 16;
 /// Inputs that are decompressed at once, beside one a thread.
 const INPUTS_AHEAD: usize = 1;
 
@@ -48,6 +53,8 @@ pub struct Block {
     pub source_bytes: u64,
     /// Whether it is the last of its input.
     pub last: bool,
+    /// Who made it, and has its buffer in the cache.
+    maker: Option<ThreadId>,
 }
 
 /// What there is to take.
@@ -76,65 +83,13 @@ pub struct TextQueue {
     changed: Condvar,
     ahead_bytes: usize,
     threads: usize,
-    /// Buffers of blocks that were read, of `BLOCK_BYTES` each: a new one would have to be zeroed.
-    buffers: Mutex<Vec<Vec<u8>>>,
+    /// Buffers of blocks that were read, of `BLOCK_BYTES` or more: a new one would have to be zeroed.
+    buffers: Mutex<Vec<(Vec<u8>, Option<ThreadId>)>>,
 }
 
 struct Inner {
     waiting: VecDeque<(usize, TextInput)>,
     open: VecDeque<Open>,
-}
-
-/// An input that is being read.
-struct Open {
-    file: usize,
-    input: Arc<Shared>,
-    decoder: Slot,
-    /// Number of the next segment to begin a unit in.
-    next_segment: u64,
-    segments: u64,
-    units: BTreeMap<u64, Option<Unit>>,
-    ready: VecDeque<Result<Block>>,
-    /// Bytes of text in `ready` and `units`.
-    held: usize,
-    /// Stored bytes told in blocks.
-    told: u64,
-    checking: Option<Checking>,
-}
-
-/// What the text must be, and what it was so far.
-struct Checking {
-    expected: Check,
-    bytes: u64,
-    crc: libdeflater::Crc,
-}
-
-/// What jobs need to know of an input.
-struct Shared {
-    name: String,
-    format: Option<Compression>,
-    file: Option<Arc<RawFile>>,
-}
-
-enum Slot {
-    Idle(Box<Decoder>),
-    Busy,
-    /// The decoder has ended here.
-    Ended(u64),
-    /// All text is in `ready`.
-    Finished,
-}
-
-/// Text that was decompressed before it was known to be needed.
-#[derive(Default)]
-struct Unit {
-    /// Where its first member starts; `None` if none does in the segment.
-    start: Option<u64>,
-    blocks: Vec<Block>,
-    held: usize,
-    /// `None` when the unit has come to its end.
-    decoder: Option<Box<Decoder>>,
-    end: u64,
 }
 
 /// Work for one thread.
@@ -146,7 +101,11 @@ pub struct Job {
 
 enum Kind {
     Next(Box<Decoder>),
-    Unit { segment: u64, bytes_max: usize },
+    /// Without a decoder the unit is to be begun.
+    Unit {
+        segment: u64,
+        decoder: Option<Box<Decoder>>,
+    },
 }
 
 impl TextQueue {
@@ -203,14 +162,8 @@ impl TextQueue {
                 0 => open.ready_bytes() < self.ahead_bytes,
                 _ => held < self.ahead_bytes,
             };
-            if room && let Some(job) = open.next_job()? {
-                return Ok(Some(job));
-            }
-            if who == Who::Worker
-                && self.threads > 1
-                && held < self.ahead_bytes
-                && let Some(job) = open.unit_job(self.ahead_bytes / 4)
-            {
+            let units = who == Who::Worker && self.threads > 1 && held < self.ahead_bytes;
+            if let Some(job) = self.job_of(open, room, units) {
                 return Ok(Some(job));
             }
             held += BLOCK_BYTES;
@@ -219,61 +172,75 @@ impl TextQueue {
         Ok(None)
     }
 
+    /// Work of an input, first what this thread did last.
+    fn job_of(&self, open: &mut Open, room: bool, units: bool) -> Option<Job> {
+        for by in [By::Same, By::Anyone] {
+            let next = if room { open.next_job(by) } else { None };
+            let unit = || units.then(|| open.unit_job(self.ahead_bytes / 4, by)).flatten();
+            if let Some(job) = next.or_else(unit) {
+                return Some(job);
+            }
+        }
+        units.then(|| open.new_unit_job()).flatten()
+    }
+
     /// Does the work and puts what comes of it in its place.
-    ///
-    /// # Errors
-    /// As [`TextQueue::take`], when a decoder cannot be made.
-    pub fn run(&self, job: Job) -> Result<()> {
+    pub fn run(&self, job: Job) {
         let Job { file, input, kind } = job;
         match kind {
             Kind::Next(mut decoder) => {
-                let mut text = self.buffer();
-                let filled = decoder.fill_slice(&mut text);
-                text.truncate(filled.as_ref().map_or(0, |(filled, _)| *filled));
-                let state = filled.map(|(_, state)| state);
-                self.with(file, |open| open.decoded(decoder, text, state))
+                let filled = self.fill(&mut decoder);
+                self.with(file, |open| open.decoded(decoder, filled));
             }
-            Kind::Unit { segment, bytes_max } => {
+            Kind::Unit { segment, decoder } => {
                 // What is wrong with a unit the decoder tells when it comes there.
-                let unit = Unit::decode(&input, segment, bytes_max, &|| self.buffer());
-                let unit = unit.unwrap_or_default();
-                self.with(file, |open| {
-                    open.held += unit.held;
-                    if let Some(slot) = open.units.get_mut(&segment) {
-                        *slot = Some(unit);
-                    } else {
-                        open.held -= unit.held;
-                    }
-                    open.settle()
-                })
+                let step = unit::decode(&input, segment, decoder, |decoder| self.fill(decoder));
+                self.with(file, |open| open.unit_decoded(segment, step.ok().flatten()));
             }
         }
+    }
+
+    /// The next block of a decoder. Its `source_bytes` is where it ends in the stored bytes, as what it took is
+    /// known when all before it is there.
+    fn fill(&self, decoder: &mut Decoder) -> Result<(Block, State)> {
+        let bytes_max = MEMBER_BYTES_MAX.min(self.ahead_bytes / 16);
+        let member = decoder.member_text(bytes_max)?.unwrap_or(0);
+        let bytes = member.max(BLOCK_BYTES);
+        let mut text = self.buffer(bytes);
+        let (filled, state) = decoder.fill_slice(&mut text[..bytes])?;
+        text.truncate(filled);
+        let (source_bytes, maker) = (decoder.at(), Some(thread::current().id()));
+        Ok((Block { file: 0, text, source_bytes, last: false, maker }, state))
     }
 
     /// Gives the buffer of a block back.
-    pub fn recycle(&self, mut text: Vec<u8>) {
+    pub fn recycle(&self, block: Block) {
+        let Block { mut text, maker, .. } = block;
         let mut buffers = self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
-        if text.capacity() >= BLOCK_BYTES && buffers.len() < self.ahead_bytes / BLOCK_BYTES {
-            text.resize(BLOCK_BYTES, 0);
-            buffers.push(text);
+        let held: usize = buffers.iter().map(|(buffer, _)| buffer.len()).sum();
+        if text.capacity() >= BLOCK_BYTES && held + text.capacity() <= self.ahead_bytes {
+            text.resize(text.capacity(), 0);
+            buffers.push((text, maker));
         }
     }
 
-    /// A buffer for a block.
-    fn buffer(&self) -> Vec<u8> {
+    /// A buffer of at least so many bytes: the last of this thread's that was given back, another, or a new one.
+    fn buffer(&self, bytes: usize) -> Vec<u8> {
+        let own = Some(thread::current().id());
         let mut buffers = self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
-        buffers.pop().unwrap_or_else(|| vec![0; BLOCK_BYTES])
+        let large = |(buffer, _): &(Vec<u8>, _)| buffer.len() >= bytes;
+        let found = buffers.iter().rposition(|one| large(one) && one.1 == own);
+        match found.or_else(|| buffers.iter().rposition(large)) {
+            Some(found) => buffers.remove(found).0,
+            None => vec![0; bytes],
+        }
     }
 
-    fn with(&self, file: usize, change: impl FnOnce(&mut Open) -> Result<()>) -> Result<()> {
-        let mut inner = self.lock();
-        let changed = match inner.open.iter_mut().find(|o| o.file == file) {
-            Some(open) => change(open),
-            None => Ok(()),
-        };
-        drop(inner);
+    fn with(&self, file: usize, change: impl FnOnce(&mut Open)) {
+        if let Some(open) = self.lock().open.iter_mut().find(|open| open.file == file) {
+            change(open);
+        }
         self.changed.notify_all();
-        changed
     }
 
     /// Waits until something may have changed.
@@ -291,11 +258,7 @@ impl TextQueue {
                 }
             }
             match self.claim(Who::Ahead) {
-                Ok(Some(job)) => {
-                    if self.run(job).is_err() {
-                        return;
-                    }
-                }
+                Ok(Some(job)) => self.run(job),
                 Ok(None) => self.wait(Duration::from_millis(100)),
                 // A worker that claims meets it too, and tells.
                 Err(_) => return,
@@ -311,228 +274,4 @@ impl TextQueue {
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-impl Open {
-    fn new(file: usize, input: TextInput) -> Result<Self> {
-        let TextInput { name, format, raw, check } = input;
-        let stored = match &raw {
-            Raw::File { file, at: 0 } if format.is_some_and(Compression::has_members) => {
-                Some(Arc::clone(file))
-            }
-            _ => None,
-        };
-        let segments = stored.as_ref().map_or(0, |f| f.bytes().div_ceil(SEGMENT_BYTES));
-        let stop = if segments > 1 { SEGMENT_BYTES } else { u64::MAX };
-        let decoder = Decoder::new(&name, raw, format, 0, stop)?;
-        Ok(Open {
-            file,
-            input: Arc::new(Shared { name, format, file: stored }),
-            decoder: Slot::Idle(Box::new(decoder)),
-            next_segment: 1,
-            segments,
-            units: BTreeMap::new(),
-            ready: VecDeque::new(),
-            held: 0,
-            told: 0,
-            checking: check.map(|expected| Checking {
-                expected,
-                bytes: 0,
-                crc: libdeflater::Crc::new(),
-            }),
-        })
-    }
-
-    fn ready_bytes(&self) -> usize {
-        self.ready.iter().flatten().map(|b| b.text.len()).sum()
-    }
-
-    /// The next step of the decoder.
-    fn next_job(&mut self) -> Result<Option<Job>> {
-        self.settle()?;
-        match std::mem::replace(&mut self.decoder, Slot::Busy) {
-            Slot::Idle(decoder) => Ok(Some(self.job(Kind::Next(decoder)))),
-            other => {
-                self.decoder = other;
-                Ok(None)
-            }
-        }
-    }
-
-    fn job(&self, kind: Kind) -> Job {
-        Job { file: self.file, input: Arc::clone(&self.input), kind }
-    }
-
-    /// A unit in the next segment.
-    fn unit_job(&mut self, bytes_max: usize) -> Option<Job> {
-        if self.next_segment >= self.segments || matches!(self.decoder, Slot::Finished) {
-            return None;
-        }
-        let segment = self.next_segment;
-        self.next_segment += 1;
-        self.units.insert(segment, None);
-        Some(self.job(Kind::Unit { segment, bytes_max }))
-    }
-
-    /// Takes what the decoder made.
-    fn decoded(
-        &mut self,
-        decoder: Box<Decoder>,
-        text: Vec<u8>,
-        state: Result<State>,
-    ) -> Result<()> {
-        match state {
-            Err(error) => {
-                self.ready.push_back(Err(error));
-                self.decoder = Slot::Finished;
-                return Ok(());
-            }
-            Ok(State::More) => {
-                self.push(text, decoder.at());
-                self.decoder = Slot::Idle(decoder);
-            }
-            Ok(State::Done) => {
-                self.push(text, decoder.at());
-                self.decoder = Slot::Ended(decoder.at());
-            }
-        }
-        self.settle()
-    }
-
-    fn push(&mut self, text: Vec<u8>, at: u64) {
-        self.held += text.len();
-        if let Some(checking) = &mut self.checking {
-            checking.bytes += text.len() as u64;
-            checking.crc.update(&text);
-        }
-        let source_bytes = at.saturating_sub(self.told);
-        self.told = self.told.max(at);
-        self.ready.push_back(Ok(Block { file: self.file, text, source_bytes, last: false }));
-    }
-
-    /// Goes on where the decoder has ended: with a unit, with a new decoder, or to the input's end.
-    fn settle(&mut self) -> Result<()> {
-        while let Slot::Ended(at) = self.decoder {
-            let Some(file) = self.input.file.clone().filter(|f| at < f.bytes()) else {
-                self.finish();
-                return Ok(());
-            };
-            let segment = at / SEGMENT_BYTES;
-            self.drop_units_before(segment);
-            match self.units.remove(&segment) {
-                Some(None) => {
-                    self.units.insert(segment, None);
-                    return Ok(());
-                }
-                Some(Some(unit)) if unit.start == Some(at) => self.accept(unit),
-                other => {
-                    self.held -= other.flatten().map_or(0, |unit| unit.held);
-                    self.next_segment = self.next_segment.max(segment + 1);
-                    let decoder = decoder_at(&self.input, &file, at, segment)?;
-                    self.decoder = Slot::Idle(Box::new(decoder));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn drop_units_before(&mut self, segment: u64) {
-        let later = self.units.split_off(&segment);
-        let dropped = std::mem::replace(&mut self.units, later);
-        self.held -= dropped.into_values().flatten().map(|unit| unit.held).sum::<usize>();
-    }
-
-    fn accept(&mut self, unit: Unit) {
-        self.held -= unit.held;
-        for block in unit.blocks {
-            self.push(block.text, block.source_bytes);
-        }
-        self.decoder = match unit.decoder {
-            Some(decoder) => Slot::Idle(decoder),
-            None => Slot::Ended(unit.end),
-        };
-    }
-
-    fn finish(&mut self) {
-        self.drop_units_before(u64::MAX);
-        self.decoder = Slot::Finished;
-        if let Some(Checking { expected, bytes, crc }) = &self.checking
-            && (expected.bytes != *bytes || expected.crc != crc.sum())
-        {
-            self.ready.push_back(Err(self.not_as_told(*expected, *bytes)));
-            return;
-        }
-        self.push(Vec::new(), self.told);
-        if let Some(Ok(block)) = self.ready.back_mut() {
-            block.last = true;
-        }
-    }
-
-    fn not_as_told(&self, expected: Check, bytes: u64) -> Error {
-        let text = match expected.bytes == bytes {
-            true => "its checksum is not what the archive tells".to_owned(),
-            false => {
-                format!("it has {bytes} bytes and the archive tells of {}", expected.bytes)
-            }
-        };
-        let place = Place { file: self.input.name.clone(), line: 0, byte: self.told, field: 0 };
-        let text = format!("{text}: the archive is damaged; nothing was loaded");
-        Error::Input { place: Box::new(place), text }
-    }
-}
-
-fn decoder_at(input: &Shared, file: &Arc<RawFile>, at: u64, segment: u64) -> Result<Decoder> {
-    let raw = Raw::File { file: Arc::clone(file), at };
-    let stop = (segment + 1).saturating_mul(SEGMENT_BYTES);
-    Decoder::new(&input.name, raw, input.format, at, stop)
-}
-
-impl Unit {
-    /// Begins a unit in a segment and decodes it to its end, or until `bytes_max` are there.
-    fn decode(
-        input: &Shared,
-        segment: u64,
-        bytes_max: usize,
-        buffer: &dyn Fn() -> Vec<u8>,
-    ) -> Result<Self> {
-        let (Some(file), Some(format)) = (&input.file, input.format) else {
-            return Ok(Unit::default());
-        };
-        let Some(start) = find_member(file, format, segment)? else { return Ok(Unit::default()) };
-        let mut decoder = Box::new(decoder_at(input, file, start, segment)?);
-        let mut unit = Unit { start: Some(start), ..Unit::default() };
-        loop {
-            let mut text = buffer();
-            let (filled, state) = decoder.fill_slice(&mut text)?;
-            text.truncate(filled);
-            unit.held += text.len();
-            // Where the block ends; what it took is told when it is taken over.
-            let at = decoder.at();
-            unit.blocks.push(Block { file: 0, text, source_bytes: at, last: false });
-            unit.end = at;
-            if state == State::Done {
-                return Ok(unit);
-            }
-            if unit.held >= bytes_max {
-                unit.decoder = Some(decoder);
-                return Ok(unit);
-            }
-        }
-    }
-}
-
-/// The first place in a segment that looks like the start of a member.
-fn find_member(file: &RawFile, format: Compression, segment: u64) -> Result<Option<u64>> {
-    let end = ((segment + 1) * SEGMENT_BYTES).min(file.bytes());
-    let mut at = segment * SEGMENT_BYTES;
-    let mut buffer = vec![0; SEARCH_BYTES + MAGIC_BYTES];
-    while at < end {
-        let read = file.read_at(&mut buffer, at)?;
-        let here = SEARCH_BYTES.min((end - at) as usize);
-        if let Some(found) = format.find_start(&buffer[..read], 0, here) {
-            return Ok(Some(at + found as u64));
-        }
-        at += here as u64;
-    }
-    Ok(None)
 }

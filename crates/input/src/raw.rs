@@ -169,6 +169,13 @@ pub enum Raw {
     Stream(Box<dyn Read + Send>),
 }
 
+impl Raw {
+    /// No bytes.
+    pub fn empty() -> Self {
+        Raw::Stream(Box::new(io::empty()))
+    }
+}
+
 impl Read for Raw {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {

@@ -260,8 +260,8 @@ impl Cutter {
         }
     }
 
-    /// Takes the text of a block; gives its buffer back.
-    fn push(&mut self, block: Block) -> Result<Vec<u8>> {
+    /// Takes the text of a block, and gives the block back.
+    fn push(&mut self, block: Block) -> Result<Block> {
         self.ended = block.last;
         if self.rest.is_empty() {
             self.rest.reserve(self.chunk_bytes.min(16 * BLOCK_BYTES) + BLOCK_BYTES);
@@ -275,7 +275,7 @@ impl Cutter {
         if self.head.has_footer() {
             self.hold_footer_back()?;
         }
-        Ok(block.text)
+        Ok(block)
     }
 
     /// Takes lines that may be the footer off `rest`.

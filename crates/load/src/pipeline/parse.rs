@@ -87,7 +87,10 @@ impl Pipeline<'_> {
                 }
                 None => Ok(()),
             },
-            Turn::Decode(job) => self.clock.time(Step::Read, || stream.queue().run(*job)),
+            Turn::Decode(job) => {
+                self.clock.time(Step::Read, || stream.queue().run(*job));
+                Ok(())
+            }
             Turn::Wait => {
                 stream.wait();
                 Ok(())
