@@ -240,6 +240,11 @@ impl Account {
         std::mem::take(&mut self.kinds).into_kinds()
     }
 
+    /// Whether the types lack something: what comes now is in vain.
+    pub fn needs_wider(&self) -> bool {
+        self.widening.as_ref().is_some_and(Widening::has_noted)
+    }
+
     /// What the types lack, if they lack something.
     pub fn take_widening(&mut self) -> Option<Widening> {
         self.widening.take().filter(Widening::has_noted)

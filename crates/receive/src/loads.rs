@@ -352,7 +352,9 @@ impl Inner {
             // Closes the journal, so that another process may go on with it.
             let mut active = lock(&self.active);
             if !load.has_client() && !load.publishing.load(Ordering::Acquire) {
-                active.remove(&load.id);
+                if active.get(&load.id).is_some_and(|active| Arc::ptr_eq(active, load)) {
+                    active.remove(&load.id);
+                }
                 // Jobs may still hold the load; the journal's lock must not wait for them.
                 drop(lock(&load.journal).take());
             }

@@ -92,6 +92,7 @@ impl Store {
             }
         }
         let lock = lock_journal(&dir, id)?;
+        clear(&dir)?;
         let mut bytes = Vec::with_capacity(description.len() + 16);
         put_varint(&mut bytes, begun_on.unwrap_or(0));
         put_bytes(&mut bytes, description);
@@ -216,19 +217,14 @@ impl LoadJournal {
     /// # Errors
     /// `Unavailable` when files cannot be removed.
     pub fn remove(self) -> Result<()> {
-        // The description goes first: without it the rest is no journal.
-        for name in [LOAD_NAME, ""] {
-            let path = self.dir.join(name);
-            let removed =
-                if name.is_empty() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
-            match removed {
-                Err(e) if e.kind() != io::ErrorKind::NotFound => {
-                    return Err(Error::io("remove", &path, &e));
-                }
-                _ => {}
-            }
+        // Away at once: who begins this load again meanwhile must find nothing of it.
+        let gone = self.store.layout().load(LoadId::random()?);
+        match fs::rename(&self.dir, &gone) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(e) => return Err(Error::io("remove", &self.dir, &e)),
+            Ok(()) => {}
         }
-        Ok(())
+        fs::remove_dir_all(&gone).map_err(|e| Error::io("remove", &gone, &e))
     }
 }
 
@@ -248,6 +244,20 @@ fn lock_journal(dir: &Path, id: LoadId) -> Result<LockedFile> {
         ))),
         _ => Err(Error::Unavailable(format!("another process works on load {id}"))),
     }
+}
+
+/// Removes what is left of an earlier journal of the same load, whose removal did not come to its end.
+fn clear(dir: &Path) -> Result<()> {
+    for name in list_names(dir, |name| (name != LOCK_NAME).then(|| name.to_owned()))? {
+        let path = dir.join(name);
+        match fs::remove_file(&path) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                return Err(Error::io("remove", &path, &e));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 fn write_whole(dir: &Path, name: &str, mut bytes: Vec<u8>) -> Result<()> {
@@ -332,6 +342,20 @@ mod tests {
         assert_eq!((listed.len(), listed[0].parts), (1, 2));
         journal.remove().unwrap();
         assert!(store.list_journals().unwrap().is_empty());
+    }
+
+    #[test]
+    fn what_a_removed_journal_left_is_not_taken_for_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::create_or_open(folder.path().join("s")).unwrap();
+        let id = LoadId::from_u128(7);
+        let journal = store.begin_journal(id, &target(), b"what").unwrap();
+        journal.put_part(0, b"zero".to_vec()).unwrap();
+        // A removal that ended early.
+        fs::remove_file(journal.dir.join(LOAD_NAME)).unwrap();
+        drop(journal);
+        let journal = store.begin_journal(id, &target(), b"what").unwrap();
+        assert!(journal.parts().unwrap().is_empty());
     }
 
     #[test]
