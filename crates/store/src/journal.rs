@@ -224,7 +224,11 @@ impl LoadJournal {
             Err(e) => return Err(Error::io("remove", &self.dir, &e)),
             Ok(()) => {}
         }
-        fs::remove_dir_all(&gone).map_err(|e| Error::io("remove", &gone, &e))
+        match fs::remove_dir_all(&gone) {
+            // A cleaning takes it for what a dead writer left.
+            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(Error::io("remove", &gone, &e)),
+            _ => Ok(()),
+        }
     }
 }
 
