@@ -35,17 +35,6 @@ pub enum Next {
     MemberEnd,
 }
 
-/// The text of a member that can be decoded at once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MemberText {
-    /// It may have any length.
-    Unknown,
-    /// The member goes on after the input.
-    GoesOn,
-    /// All of the member is there; its text has this many bytes, if it is right.
-    Bytes(usize),
-}
-
 /// A decoder.
 pub trait Codec: Send {
     /// Decodes some of `input` into `out`.
@@ -54,9 +43,10 @@ pub trait Codec: Send {
     /// What is wrong with the input.
     fn step(&mut self, input: &[u8], out: &mut [u8]) -> Result<Step, String>;
 
-    /// What is known of the member that starts with `input`, of at most `bytes_max` of text.
-    fn member_text(&self, _input: &[u8], _bytes_max: usize) -> MemberText {
-        MemberText::Unknown
+    /// Whether the member that starts with `input` says that its text has at most `text_bytes`, and goes on after the
+    /// input.
+    fn is_cut_short(&self, _input: &[u8], _text_bytes: usize) -> bool {
+        false
     }
 
     /// Gets ready for the next member.
@@ -237,17 +227,10 @@ impl Codec for Zstd {
         Ok(Step { consumed: from.pos(), produced: to.pos(), next })
     }
 
-    fn member_text(&self, input: &[u8], bytes_max: usize) -> MemberText {
+    fn is_cut_short(&self, input: &[u8], text_bytes: usize) -> bool {
         let told = zstd_safe::get_frame_content_size(input).ok().flatten();
-        match told.and_then(|bytes| usize::try_from(bytes).ok()) {
-            Some(bytes) if bytes <= bytes_max => {
-                match zstd_safe::find_frame_compressed_size(input) {
-                    Ok(_) => MemberText::Bytes(bytes),
-                    Err(_) => MemberText::GoesOn,
-                }
-            }
-            _ => MemberText::Unknown,
-        }
+        told.is_some_and(|bytes| bytes <= text_bytes as u64)
+            && zstd_safe::find_frame_compressed_size(input).is_err()
     }
 
     fn restart(&mut self) -> Result<(), String> {

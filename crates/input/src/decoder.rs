@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use coload_format::{Error, Place, Result};
 
-use crate::codec::{Codec, MemberText, Next, codec};
+use crate::codec::{Codec, Next, codec};
 use crate::compression::Compression;
 use crate::raw::{Raw, read_error};
 
@@ -129,17 +129,17 @@ impl Decoder {
         found.map_err(|error| self.error(error))
     }
 
-    /// Bytes of text that the next member has, if it can be decoded at once into so much room, which spares a copy;
-    /// `None` if it may have more than `bytes_max`, or that is not known.
+    /// Reads the whole next member, if it says that its text has at most `text_bytes`: into so much room it is then
+    /// decoded at once, without a copy from its window.
     ///
     /// # Errors
     /// As [`Decoder::fill`].
-    pub fn member_text(&mut self, bytes_max: usize) -> Result<Option<usize>> {
+    pub fn read_member(&mut self, text_bytes: usize) -> Result<()> {
         match &mut self.inner {
             Inner::Members(members) if members.format == Compression::Zstd => {
-                members.text_bytes(bytes_max).map_err(|error| self.error(error))
+                members.read_member(text_bytes).map_err(|error| self.error(error))
             }
-            _ => Ok(None),
+            _ => Ok(()),
         }
     }
 
@@ -358,19 +358,16 @@ impl Members {
         Ok(false)
     }
 
-    /// See [`Decoder::member_text`]; reads the whole member.
-    fn text_bytes(&mut self, bytes_max: usize) -> io::Result<Option<usize>> {
+    /// See [`Decoder::read_member`].
+    fn read_member(&mut self, text_bytes: usize) -> io::Result<()> {
         if self.in_member || !self.start_member()? {
-            return Ok(None);
+            return Ok(());
         }
-        while self.end - self.start < INPUT_BYTES_MAX {
-            match self.codec.member_text(&self.buffer[self.start..self.end], bytes_max) {
-                MemberText::Bytes(bytes) => return Ok(Some(bytes)),
-                MemberText::GoesOn if self.read_more()? => {}
-                MemberText::GoesOn | MemberText::Unknown => break,
-            }
-        }
-        Ok(None)
+        let is_cut_short = |members: &Self| {
+            members.codec.is_cut_short(&members.buffer[members.start..members.end], text_bytes)
+        };
+        while self.end - self.start < INPUT_BYTES_MAX && is_cut_short(self) && self.read_more()? {}
+        Ok(())
     }
 
     fn take(&mut self, bytes: usize) {

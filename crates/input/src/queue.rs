@@ -33,10 +33,8 @@ use crate::decoder::{Decoder, State};
 use crate::open::TextInput;
 use open::{By, Open, Shared};
 
-/// Bytes of text in a block, but for members that are decoded at once.
+/// Bytes of text in a block. Larger ones are out of the cache when they are parsed.
 pub const BLOCK_BYTES: usize = 1 << 20;
-/// Most bytes of text of a member that becomes one block.
-const MEMBER_BYTES_MAX: usize = 8 << 20;
 /// Compressed bytes of a segment.
 const SEGMENT_BYTES: u64 = 1 << 20;
 /// Inputs that are decompressed at once, beside one a thread.
@@ -203,11 +201,10 @@ impl TextQueue {
     /// The next block of a decoder. Its `source_bytes` is where it ends in the stored bytes, as what it took is
     /// known when all before it is there.
     fn fill(&self, decoder: &mut Decoder) -> Result<(Block, State)> {
-        let bytes_max = MEMBER_BYTES_MAX.min(self.ahead_bytes / 16);
-        let member = decoder.member_text(bytes_max)?.unwrap_or(0);
-        let bytes = member.max(BLOCK_BYTES);
-        let mut text = self.buffer(bytes);
-        let (filled, state) = decoder.fill_slice(&mut text[..bytes])?;
+        // Without the copy from its window, if a member fits.
+        decoder.read_member(BLOCK_BYTES)?;
+        let mut text = self.buffer();
+        let (filled, state) = decoder.fill_slice(&mut text[..BLOCK_BYTES])?;
         text.truncate(filled);
         let (source_bytes, maker) = (decoder.at(), Some(thread::current().id()));
         Ok((Block { file: 0, text, source_bytes, last: false, maker }, state))
@@ -224,15 +221,13 @@ impl TextQueue {
         }
     }
 
-    /// A buffer of at least so many bytes: the last of this thread's that was given back, another, or a new one.
-    fn buffer(&self, bytes: usize) -> Vec<u8> {
+    /// A buffer for a block: the last of this thread's that was given back, another, or a new one.
+    fn buffer(&self) -> Vec<u8> {
         let own = Some(thread::current().id());
         let mut buffers = self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
-        let large = |(buffer, _): &(Vec<u8>, _)| buffer.len() >= bytes;
-        let found = buffers.iter().rposition(|one| large(one) && one.1 == own);
-        match found.or_else(|| buffers.iter().rposition(large)) {
+        match buffers.iter().rposition(|(_, maker)| *maker == own) {
             Some(found) => buffers.remove(found).0,
-            None => vec![0; bytes],
+            None => buffers.pop().map_or_else(|| vec![0; BLOCK_BYTES], |(buffer, _)| buffer),
         }
     }
 

@@ -118,6 +118,9 @@ fn one_port_serves_loads_and_queries() {
     };
     let (status, err) = load("lou", "stage_1", "--create");
     assert_eq!(status, Some(0), "{err}");
+    // The right to load is enough, though not to see which rules there are.
+    let (status, err) = load("lou", "stage_1", "--append");
+    assert_eq!(status, Some(0), "{err}");
     for (user, table, mode, part) in [
         ("lou", "other", "--append", "right load on table other"),
         ("rob", "stage_1", "--append", "right load on table stage_1"),
