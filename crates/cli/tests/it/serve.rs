@@ -134,7 +134,7 @@ fn one_port_serves_loads_and_queries() {
     let sums = "SELECT count(*), sum(id) FROM stage_1";
     let mut query = sandbox.command(&["sql", "--store", &url, "-c", sums, "--output", "csv"]);
     let output = query.env("COLOAD_PASSWORD", "x").output().unwrap();
-    assert!(String::from_utf8_lossy(&output.stdout).ends_with("\n5000,12497500\n"), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stdout).ends_with("\n10000,24995000\n"), "{output:?}");
 }
 
 #[test]
