@@ -7,8 +7,8 @@ use coload_link::{
     Ack, Assembler, Compression, Frame, HEADER_BYTES, decode_frame, error_from_bytes,
 };
 use coload_load::wire::{
-    Block, Chunk, Done, Finish, Join, LoadDescription, PartitionAccount, Seal, ServerLoad, Welcome,
-    read_statuses,
+    Block, Chunk, Done, Finish, Join, LoadDescription, PartitionAccount, Ranges, Seal, ServerLoad,
+    Welcome, Widen, read_statuses,
 };
 use libfuzzer_sys::fuzz_target;
 
@@ -27,6 +27,7 @@ fuzz_target!(|input: &[u8]| {
     let _ = (Chunk::decode(input), Done::decode(input), Finish::decode(input));
     let _ = (Join::decode(input), Welcome::decode(input), ServerLoad::decode(input));
     let _ = (LoadDescription::decode(input), read_statuses(input));
+    let _ = (Ranges::decode(input), Widen::decode(input));
     let _ = PartitionAccount::read(&mut ByteReader::new(input));
     if input.len() >= HEADER_BYTES {
         let (header, body) = input.split_at(HEADER_BYTES);

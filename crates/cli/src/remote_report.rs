@@ -6,7 +6,7 @@ use coload_load::RemoteReport;
 use coload_transform::Placement;
 use serde_json::{Value, json};
 
-use crate::report::{Side, align, rejects_list, show_seconds};
+use crate::report::{Side, align, rejects_list, show_seconds, widened, widened_json};
 use crate::size::{show_bytes, show_count};
 
 /// The report as text.
@@ -82,6 +82,7 @@ pub fn text(report: &RemoteReport) -> String {
     if !report.merged.is_empty() {
         let _ = writeln!(out, "then {}", report.merged);
     }
+    out.push_str(&widened(&report.widened));
     out.push_str(&rejects_list(&report.first_rejects));
     out
 }
@@ -202,6 +203,7 @@ pub fn json(report: &RemoteReport) -> String {
         "frames": report.link.frames, "frames_compressed": report.link.frames_compressed,
         "link_bytes_per_s": report.link.bytes_per_second,
         "columns": columns, "changes": changes, "merged": report.merged,
+        "widened": report.widened.iter().map(widened_json).collect::<Vec<_>>(),
     });
     let mut text = serde_json::to_string_pretty(&report).unwrap_or_default();
     text.push('\n');

@@ -138,7 +138,7 @@ fn mended_json(mended: &Mended) -> Value {
 }
 
 /// Columns whose types became wider than the sample told.
-fn widened(columns: &[Widened]) -> String {
+pub fn widened(columns: &[Widened]) -> String {
     let mut out = String::new();
     for Widened { column, from, to, place, value } in columns {
         let _ = writeln!(
@@ -235,7 +235,8 @@ fn reject_json(reject: &Reject) -> Value {
     })
 }
 
-fn widened_json(widened: &Widened) -> Value {
+/// The same as JSON.
+pub fn widened_json(widened: &Widened) -> Value {
     let Widened { column, from, to, place, value } = widened;
     json!({
         "column": column, "from": from.to_string(), "to": to.to_string(), "file": place.file,

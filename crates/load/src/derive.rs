@@ -58,6 +58,22 @@ pub struct Derivation {
 }
 
 impl Derivation {
+    /// The columns that are read, with the types that the columns of `table` have which they are.
+    ///
+    /// # Errors
+    /// None that a schema with the same names could have.
+    pub(crate) fn read_as(&self, table: &Schema) -> Result<Schema> {
+        let mut read = self.read.columns().to_vec();
+        for (from, column) in self.columns.iter().zip(table.columns()) {
+            if let ColumnFrom::Read(index) = from
+                && let Some(read) = read.get_mut(*index)
+            {
+                read.data_type = column.data_type;
+            }
+        }
+        Schema::new(read)
+    }
+
     /// Checks that the columns are those of `table`. `made` are the columns that a program makes of those
     /// that are read, if there is one.
     ///

@@ -53,11 +53,12 @@ struct Leg {
 
 /// What can be done when a column needs a wider type.
 pub fn way_of(options: &LoadOptions, output: Destination<'_>, pass: usize) -> Way {
-    let to_server = matches!(output, Destination::Sink(..));
-    // What rows there are may depend on the types then.
-    let by_value = options.program.is_some() || !options.schema.checks().is_empty();
+    let takes_wider = match output {
+        Destination::Store(_) | Destination::Nowhere => true,
+        Destination::Sink(sink, _) => sink.takes_wider(),
+    };
     match options.inferred {
-        Some(_) if !to_server && !by_value => Way::GoOn,
+        Some(_) if takes_wider && !options.has_rows_by_value() => Way::GoOn,
         _ => Way::StartAgain { pass },
     }
 }
@@ -81,6 +82,10 @@ pub fn run_legs<'a>(
         let pipeline = Pipeline::new(&options, &source, output, way, begun)?;
         let (segments, widening, next) = match pipeline.run()? {
             Ended::Whole(loaded, clock) => break (loaded, clock),
+            // The next attempt goes on.
+            Ended::Cut { widening, .. } if matches!(output, Destination::Sink(..)) => {
+                return Err(Stop::Widen(widening));
+            }
             Ended::Cut { segments, widening, begun } => (segments, widening, begun),
         };
         let bytes = source.bytes_before(next.from, next.account.record_bytes());
@@ -119,7 +124,7 @@ fn make_spool(
 }
 
 /// The column of the table that a column is that is read.
-fn table_column(options: &LoadOptions, read: usize) -> Option<usize> {
+pub fn table_column(options: &LoadOptions, read: usize) -> Option<usize> {
     match &options.derivation {
         Some(derivation) => {
             derivation.columns.iter().position(|from| *from == ColumnFrom::Read(read))

@@ -55,5 +55,6 @@ pub use remote::{
     abort_load, list_loads, load_remote, table_schema,
 };
 pub use report::{ColumnReport, Distinct, DryRun, FileReport, LoadReport, REJECTS_KEPT_MAX};
+pub use retype::{convert_segment, converts};
 pub use run::{dry_run, load};
 pub use widen::Widened;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use coload_format::{Error, Result, Schema};
+use coload_format::{Column, Error, Result, Schema};
 use coload_source::{ColumnForms, Dialect, InputFile};
 use coload_store::{LoadId, LoadMode};
 use coload_transform::EncodingPolicy;
@@ -262,6 +262,11 @@ impl LoadOptions {
         Ok(())
     }
 
+    /// Whether it depends on the types of columns which rows there are.
+    pub(crate) fn has_rows_by_value(&self) -> bool {
+        self.program.is_some() || !self.schema.checks().is_empty()
+    }
+
     /// Makes it a load that began at another time.
     ///
     /// # Errors
@@ -272,6 +277,26 @@ impl LoadOptions {
             self.program = Some(program.for_load(self.read_schema(), began_us)?);
         }
         Ok(())
+    }
+
+    /// Gives the columns that are read the types of the table's.
+    ///
+    /// # Errors
+    /// `Corrupt` when these are not so many.
+    pub(crate) fn set_types(&mut self, table: &Schema) -> Result<()> {
+        if table.len() != self.schema.len() {
+            return Err(Error::Corrupt(format!("{} columns of a load", table.len())));
+        }
+        let read = match &self.derivation {
+            Some(derivation) => derivation.read_as(table)?,
+            None => {
+                let pairs = self.schema.columns().iter().zip(table.columns());
+                let typed =
+                    pairs.map(|(own, other)| Column { data_type: other.data_type, ..own.clone() });
+                Schema::new(typed.collect())?
+            }
+        };
+        self.set_read_schema(read)
     }
 
     /// Fields of a record.

@@ -15,12 +15,12 @@
 mod address;
 mod choose;
 mod fingerprint;
+mod going;
 mod report;
 mod sender;
 mod session;
 mod whole;
 
-use std::borrow::Cow;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -34,6 +34,7 @@ use crate::wire::{Again, LoadStatus, PROGRAM_AT_SERVER};
 
 pub use address::Address;
 pub use choose::{Change, ColumnChoice};
+use going::Going;
 pub use report::RemoteReport;
 pub use session::{abort_load, list_loads, table_schema};
 
@@ -117,11 +118,12 @@ pub fn load_remote(options: &LoadOptions, remote: &RemoteOptions) -> Result<Remo
     let widens = check_widening(options, remote)?;
     let (started, cpu) = (Instant::now(), process_cpu_ns());
     let mut totals = session::Totals::default();
-    let mut wider = Cow::Borrowed(options);
+    let mut going = Going::new(options.clone(), remote, 0)?;
     let mut widened = Vec::new();
-    for pass in 0.. {
-        match load_pass(&wider, remote, pass, &mut totals) {
+    for pass in 1.. {
+        match load_pass(&mut going, remote, &mut totals) {
             Ok(report) => {
+                widened.append(&mut going.widened);
                 let cpu = Duration::from_nanos(process_cpu_ns() - cpu);
                 return Ok(RemoteReport { wall: started.elapsed(), cpu, widened, ..report });
             }
@@ -130,7 +132,12 @@ pub fn load_remote(options: &LoadOptions, remote: &RemoteOptions) -> Result<Remo
                 return Err(Error::Input { place, text });
             }
             Err(Stop::Failed(error)) => return Err(error),
-            Err(Stop::Widen(widening)) => widened.extend(widening.widen(wider.to_mut(), &[])?),
+            Err(Stop::Widen(widening)) => {
+                widened.append(&mut going.widened);
+                let mut wider = going.options;
+                widened.extend(widening.widen(&mut wider, &[])?);
+                going = Going::new(wider, remote, pass)?;
+            }
         }
     }
     Err(Error::Limit("the columns' types do not end to become wider: give --columns".to_owned()))
@@ -163,23 +170,22 @@ fn check_widening(options: &LoadOptions, remote: &RemoteOptions) -> Result<Widen
     Ok(Widens::No)
 }
 
-/// Loads with the types as they are, however many attempts it takes.
+/// Loads from the first byte on, however many attempts it takes.
 fn load_pass(
-    options: &LoadOptions,
+    going: &mut Going,
     remote: &RemoteOptions,
-    pass: usize,
     totals: &mut session::Totals,
 ) -> std::result::Result<RemoteReport, Stop> {
-    let description = fingerprint::describe(options, remote)?;
     let mut pause = PAUSE_FIRST;
     let mut got_on = Instant::now();
     totals.partitions = 0;
     loop {
         let before = totals.partitions;
-        match session::attempt(options, remote, &description, pass, totals) {
-            Ok(report) => return Ok(report),
-            Err(Stop::Failed(Error::Unavailable(text))) if description.salt == 0 => {
-                if options.cancel.load(Ordering::Relaxed) {
+        match session::attempt(going, remote, totals) {
+            Ok(Some(report)) => return Ok(report),
+            Ok(None) => (pause, got_on) = (PAUSE_FIRST, Instant::now()),
+            Err(Stop::Failed(Error::Unavailable(text))) if going.description.salt == 0 => {
+                if going.options.cancel.load(Ordering::Relaxed) {
                     return Err(Error::Unavailable(text).into());
                 }
                 if totals.partitions > before {
@@ -192,7 +198,7 @@ fn load_pass(
                     ))
                     .into());
                 }
-                wait(pause, options);
+                wait(pause, &going.options);
                 pause = (pause * 2).min(PAUSE_MAX);
             }
             Err(stop) => return Err(stop),

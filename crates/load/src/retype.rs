@@ -10,14 +10,16 @@
 //! Values become what a load with the new types would have read: exactly the same numbers and instants. Codes
 //! stay where the order of the values does; only their dictionary is converted.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use coload_format::bitpack::BLOCK;
 use coload_format::display::write_value;
-use coload_format::page::{Page, PageDetail, PageView, encode_codes_u32};
+use coload_format::page::{Page, PageDetail, PageView, encode_codes_u32, verify_values_of};
 use coload_format::runs::shrink_to_runs;
 use coload_format::{
-    ColumnIndex, DataType, Dictionary, Error, Physical, Plain, Result, Value, Values, parse_int,
+    ColumnIndex, DataType, Dictionary, Error, Physical, Plain, Result, Schema, Value, Values,
+    parse_int,
 };
 use coload_store::{FinishedColumn, SegmentFile, SegmentSummary, SegmentWriter, column_stats};
 use coload_transform::{EncodingPolicy, FragmentColumn, PartitionColumn, compress_column};
@@ -131,6 +133,52 @@ pub fn retype_segment(
     }
     let summary = writer.finish(columns.clone(), old.page_rows().to_vec())?;
     Ok((summary, columns))
+}
+
+/// Whether values of columns become those of others without their text.
+pub fn converts(from: &Schema, to: &Schema) -> bool {
+    let scale = |data_type| match data_type {
+        DataType::Decimal { scale, .. } => scale,
+        _ => 0,
+    };
+    let pairs = from.columns().iter().zip(to.columns());
+    let mut same = pairs.map(|(from, to)| {
+        let (old, new) = (from.data_type, to.data_type);
+        let holds = new == DataType::Double || scale(old) <= scale(new);
+        from.name == to.name
+            && from.nullable == to.nullable
+            && holds
+            && Retype::between(old, new).is_some()
+    });
+    from.len() == to.len() && same.all(|same| same)
+}
+
+/// Writes a segment with columns of wider types, which [`converts`] says can be.
+///
+/// # Errors
+/// `Corrupt` when the new types do not hold the values, `Unavailable` when the disk fails.
+pub fn convert_segment(
+    old: &SegmentFile,
+    from: &Schema,
+    to: &Schema,
+    path: &Path,
+) -> Result<SegmentSummary> {
+    let pairs = || from.columns().iter().zip(to.columns());
+    let retypes: Option<Vec<Retype>> =
+        pairs().map(|(from, to)| Retype::between(from.data_type, to.data_type)).collect();
+    let Some(retypes) = retypes.filter(|retypes| retypes.len() == old.column_count()) else {
+        return Err(Error::corrupt(old.path(), "columns that cannot be converted"));
+    };
+    let writer = SegmentWriter::create(path)?;
+    let (summary, columns) = retype_segment(old, &retypes, (&Reread::default(), &[]), &writer)?;
+    for ((from, to), column) in pairs().zip(&columns) {
+        let mut bounds = Values::empty(column.physical);
+        [&column.stats.min, &column.stats.max].into_iter().flatten().for_each(|v| bounds.push(v));
+        if from.data_type != to.data_type {
+            verify_values_of(&bounds, to.data_type)?;
+        }
+    }
+    Ok(summary)
 }
 
 fn copy_column(old: &SegmentFile, column: usize) -> Result<PartitionColumn> {

@@ -413,6 +413,11 @@ impl State {
         if self.frontier == 0 || !(at_end || at_boundary) {
             return;
         }
+        if self.output == Output::Sink && self.cut.is_some() && !at_boundary {
+            // Partitions begin at the same chunks in all attempts: the next makes this one anew.
+            self.arriving.clear();
+            return;
+        }
         let number = (self.frontier - 1) / self.fragments_per_partition;
         let Some(mut arriving) = self.arriving.remove(&number) else { return };
         let fragments: Vec<(Fragment, Vec<bool>)> =

@@ -4,8 +4,8 @@
 //! holds both; nothing is rounded, and nothing is rejected for a guess. What is noted depends on the order of
 //! the input only, so the types are the same for any number of threads.
 //!
-//! A load into a store goes on (`legs`). Where rows were left out by what the values were, or a server has
-//! them, it starts again: that costs the time until the field was met. From the third pass on a pass goes to
+//! A load goes on (`legs`). Where rows were left out by what the values were, or a server has values of which only the
+//! text tells what they become, it starts again: that costs the time until the field was met. From the third pass on a pass goes to
 //! its end and notes all such fields, so that there are few passes.
 
 use coload_format::{Column, DataType, Place, Result, Schema, Value, check_bytes};
@@ -17,7 +17,7 @@ use coload_source::{
 use crate::options::LoadOptions;
 
 /// Passes that stop at the first field that does not fit.
-const HASTY_PASSES: usize = 2;
+pub const HASTY_PASSES: usize = 2;
 /// Passes after which what still does not fit makes a column text.
 const PASSES_MAX: usize = 5;
 
@@ -65,7 +65,7 @@ pub struct Widened {
 }
 
 /// What the columns' fields have in common, the sample's and those that did not fit.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Widening {
     forms: Vec<ColumnForms>,
     schema: Schema,

@@ -9,6 +9,10 @@
 //!         of a partition          ->
 //!   SEAL  rows, blocks, account   ->
 //!                                 <-      SEALED the partition is durable
+//!   RANGE, of an attempt that met what its types do not hold
+//!                                 <-      RANGES of the values so far
+//!   WIDEN columns of wider types  ->
+//!                                 <-      WIDENED it is durable: the next attempt goes on with them
 //!   FINISH the account            ->
 //!                                 <-      DONE version, costs
 //!
@@ -25,6 +29,7 @@ mod block;
 mod description;
 mod dialect;
 mod done;
+mod legs;
 mod lists;
 mod rows;
 
@@ -32,6 +37,7 @@ pub use account::{FilePart, PartitionAccount, Seal};
 pub use block::{Block, BlockContent, FRAGMENT_ROWS_MAX};
 pub use description::{Again, ColumnsAre, InputPrint, LoadDescription, PROGRAM_AT_SERVER, Work};
 pub use done::{Done, Finish, Join, ServerLoad, Welcome};
+pub use legs::{Ranges, Widen};
 pub use lists::{LoadState, LoadStatus, read_statuses, write_statuses};
 pub use rows::RowSource;
 
@@ -56,6 +62,10 @@ pub const LIST: u8 = 22;
 pub const ABORT: u8 = 23;
 /// Client: the columns of a table?
 pub const DESCRIBE: u8 = 24;
+/// Client: which values are there?
+pub const RANGE: u8 = 25;
+/// Client: the columns have wider types from now on.
+pub const WIDEN: u8 = 26;
 /// Server: go on from here.
 pub const WELCOME: u8 = 32;
 /// Server: a partition is durable.
@@ -68,6 +78,10 @@ pub const LOADS: u8 = 35;
 pub const TABLE: u8 = 36;
 /// Server: bytes of inputs that are durable.
 pub const STORED: u8 = 37;
+/// Server: answer to `RANGE`.
+pub const RANGES: u8 = 38;
+/// Server: the wider types are durable.
+pub const WIDENED: u8 = 39;
 
 /// Most fragments of a partition.
 pub const FRAGMENTS_MAX: usize = 10_000;

@@ -1,5 +1,7 @@
 //! A load that arrives in partitions: what is durable, what is under way, who sends.
 
+mod wider;
+
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -15,6 +17,7 @@ use coload_store::{LoadId, LoadJournal, LoadTarget, SegmentEntry, SegmentSummary
 
 use crate::costs::Costs;
 use crate::guard::Guard;
+use crate::legs::Legs;
 use crate::lock;
 use crate::options::Keep;
 use crate::part::Part;
@@ -32,9 +35,9 @@ pub struct Active {
     pub id: LoadId,
     /// What it is.
     pub description: LoadDescription,
-    /// Where it goes.
-    pub target: LoadTarget,
-    types: Arc<[Column]>,
+    target: LoadTarget,
+    /// Of the partitions that are taken now.
+    types: Mutex<Arc<[Column]>>,
     rules: Rules,
     keep: Keep,
     memory_max: u64,
@@ -52,9 +55,10 @@ pub struct Active {
     costs: Mutex<Costs>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
     parts: BTreeMap<u32, Part>,
+    legs: Legs,
     under_way: HashMap<u32, Arc<Receiving>>,
     /// Connections of this attempt.
     replies: Vec<Replies>,
@@ -77,16 +81,23 @@ impl Active {
         for (number, bytes) in journal.parts()? {
             parts.insert(number, Part::decode(&bytes)?);
         }
+        let legs = Legs::open(&description, &journal)?;
         Ok(Active {
             id: journal.id(),
-            types: description.schema.columns().into(),
+            types: Mutex::new(legs.last().columns().into()),
             description,
             rules: Rules::new(&target),
             target,
             keep,
             memory_max,
             journal: Mutex::new(Some(journal)),
-            state: Mutex::new(State { parts, ..State::default() }),
+            state: Mutex::new(State {
+                parts,
+                legs,
+                under_way: HashMap::new(),
+                replies: Vec::new(),
+                failed: None,
+            }),
             attempt: AtomicU64::new(0),
             publishing: AtomicBool::new(false),
             waiting_bytes: AtomicU64::new(0),
@@ -114,6 +125,7 @@ impl Active {
             parts,
             stored: Vec::new(),
             began_us: self.description.began_us,
+            columns: state.legs.is_wider().then(|| state.legs.last().clone()),
         };
         (attempt, welcome)
     }
@@ -218,9 +230,9 @@ impl Active {
         pool: &Arc<Pool>,
     ) -> Result<()> {
         let started = thread_cpu_ns();
-        let physical = |c: u32| -> Option<Physical> {
-            self.types.get(c as usize).map(|c| c.data_type.physical())
-        };
+        let types = Arc::clone(&lock(&self.types));
+        let physical =
+            |c: u32| -> Option<Physical> { types.get(c as usize).map(|c| c.data_type.physical()) };
         let block = Block::decode(bytes, physical)?;
         let column = block.column;
         let plain_rows = match &block.content {
@@ -228,7 +240,7 @@ impl Active {
             BlockContent::Pages { .. } => None,
         };
         if self.keep == Keep::Nothing {
-            verify_content(&block.content, &self.types[column as usize])?;
+            verify_content(&block.content, &types[column as usize])?;
         }
         let Some(receiving) = self.receiving(attempt, block.partition)? else { return Ok(()) };
         let next = match self.keep {
@@ -297,12 +309,11 @@ impl Active {
             )));
         }
         let journal = lock(&self.journal);
-        let Some(journal) = &*journal else {
-            return Err(Error::Unavailable(format!("load {} is over", self.id)));
-        };
+        let journal = journal.as_ref().ok_or_else(|| self.is_over())?;
         let path = journal.segment_path(number)?;
         let policy = self.description.encoding;
-        let receiving = Arc::new(Receiving::new(number, path, Arc::clone(&self.types), policy));
+        let types = Arc::clone(&lock(&self.types));
+        let receiving = Arc::new(Receiving::new(number, path, types, policy));
         state.under_way.insert(number, Arc::clone(&receiving));
         Ok(Some(receiving))
     }
@@ -355,9 +366,7 @@ impl Active {
             return Ok(());
         }
         let journal = lock(&self.journal);
-        let Some(journal) = &*journal else {
-            return Err(Error::Unavailable(format!("load {} is over", self.id)));
-        };
+        let journal = journal.as_ref().ok_or_else(|| self.is_over())?;
         let rows = seal.account.rows();
         let mut part = Part { account: seal.account.clone(), rows, bytes: 0, entry: None };
         if let Some(summary) = summary {
@@ -379,6 +388,10 @@ impl Active {
         let first = state.replies.first().cloned();
         drop(state);
         first.map_or(Ok(()), |replies| replies.send(&sealed(number)))
+    }
+
+    fn is_over(&self) -> Error {
+        Error::Unavailable(format!("load {} is over", self.id))
     }
 
     fn tell_sealed(&self, number: u32) -> Result<()> {
@@ -410,17 +423,16 @@ impl Active {
                 state.parts.len()
             )));
         }
-        let journal = lock(&self.journal);
-        let Some(journal) = &*journal else {
-            return Err(Error::Unavailable(format!("load {} is over", self.id)));
-        };
+        let legs = state.legs.clone();
+        let parts: Vec<(u32, Part)> = state.parts.iter().map(|(n, p)| (*n, p.clone())).collect();
+        drop(state);
         let mut entries = Vec::new();
         if self.keep == Keep::All {
-            for (number, part) in state.parts.iter().filter(|(_, p)| p.rows > 0) {
-                entries.push(match &part.entry {
-                    Some(entry) => entry.clone(),
-                    None => part.reopen(journal, *number)?,
-                });
+            let journal = lock(&self.journal);
+            let journal = journal.as_ref().ok_or_else(|| self.is_over())?;
+            for (number, part) in parts.iter().filter(|(_, p)| p.rows > 0) {
+                let entry = part.entry_in(journal, *number)?;
+                entries.push(legs.publishable(journal, *number, entry)?);
             }
         }
         Ok((entries, rejects))

@@ -7,7 +7,7 @@ use coload_format::{Error, Result};
 use coload_link::{Credit, Handler, Message, Replies, WIRE_VERSION, WIRE_VERSION_MIN};
 use coload_load::wire::{
     ABORT, BLOCK, CHUNK, DESCRIBE, FINISH, Finish, HELLO, JOIN, Join, LIST, LOADS, LoadDescription,
-    SEAL, TABLE, write_statuses,
+    RANGE, RANGES, SEAL, TABLE, WIDEN, Widen, write_statuses,
 };
 use coload_store::LoadId;
 
@@ -58,12 +58,13 @@ impl Connection {
 
     fn hello(&self, message: &Message, replies: &Replies) -> Result<()> {
         let mut reader = ByteReader::new(&message.bytes);
-        check_version(reader.u8()?)?;
+        let version = reader.u8()?;
+        check_version(version)?;
         let description = LoadDescription::decode(reader.take(reader.remaining())?)?;
         (self.permission)(&description.table, Need::of(description.mode))?;
         let (loads, slot, to) = (Arc::clone(&self.loads), Arc::clone(&self.load), replies.clone());
         let whole_slot = Arc::clone(&self.whole);
-        self.answer(replies, move || match loads.begin(description, &to)? {
+        self.answer(replies, move || match loads.begin(version, description, &to)? {
             Begun::Whole(whole, message) => {
                 *lock(&whole_slot) = Some(whole);
                 Ok(Some(message))
@@ -144,6 +145,18 @@ impl Handler for Connection {
                 }
                 let (load, _) = self.load()?;
                 self.answer(replies, move || loads.finish(&load, &finish).map(Some));
+            }
+            RANGE => {
+                let (load, attempt) = self.load()?;
+                self.answer(replies, move || {
+                    Ok(Some(Message::new(RANGES, load.ranges(attempt)?.encode())))
+                });
+            }
+            WIDEN => {
+                let (load, attempt) = self.load()?;
+                let widen = Widen::decode(&message.bytes)?;
+                let loads = Arc::clone(&self.loads);
+                self.answer(replies, move || loads.widen(&load, attempt, widen).map(Some));
             }
             CHUNK => {
                 let whole = lock(&self.whole).clone();

@@ -16,6 +16,7 @@ mod busy;
 mod connection;
 mod costs;
 mod guard;
+mod legs;
 mod loads;
 mod options;
 mod part;

@@ -1,5 +1,7 @@
 //! All loads of a server: beginning, going on, publishing, listing, dropping.
 
+mod identity;
+
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
@@ -9,11 +11,11 @@ use arrow_flight::FlightData;
 use coload_format::{Error, Result, create_table_sql};
 use coload_link::{Exchange, Message, Replies, exchange};
 use coload_load::wire::{
-    Again, DONE, Done, Finish, LoadDescription, LoadState, LoadStatus, ServerLoad, WELCOME, Work,
+    DONE, Done, Finish, LoadDescription, LoadState, LoadStatus, ServerLoad, WELCOME, Work,
 };
 use coload_load::{merge_small, peak_memory_bytes, process_cpu_ns};
 use coload_store::{
-    JournalEntry, LoadId, LoadJournal, LoadKind, LoadMode, LoadRecord, LoadTarget, Snapshot, Store,
+    JournalEntry, LoadId, LoadJournal, LoadKind, LoadMode, LoadRecord, LoadTarget, Store,
 };
 use futures::Stream;
 use tonic::Status;
@@ -21,10 +23,12 @@ use tonic::Status;
 use crate::active::Active;
 use crate::busy::CpuGauge;
 use crate::connection::Connection;
+use crate::legs::Legs;
 use crate::lock;
 use crate::options::{Keep, ReceiveOptions};
 use crate::pool::Pool;
 use crate::whole::Whole;
+use identity::{Identity, published};
 
 /// Published loads that a list names, of each table.
 const PUBLISHED_LISTED_MAX: usize = 20;
@@ -32,6 +36,8 @@ const PUBLISHED_LISTED_MAX: usize = 20;
 const EXPIRE_INTERVAL: Duration = Duration::from_secs(3600);
 /// Window of one connection.
 const WINDOW_BYTES: u64 = 8 << 20;
+/// The first version of the wire in which loads go on with wider types.
+const WIRE_VERSION_WIDENS: u8 = 3;
 /// Window when memory is short.
 const WINDOW_BYTES_MIN: u64 = 1 << 20;
 
@@ -143,19 +149,17 @@ pub(crate) enum Begun {
 
 impl Inner {
     /// Begins a load or goes on with it.
-    pub fn begin(&self, description: LoadDescription, replies: &Replies) -> Result<Begun> {
+    pub fn begin(
+        &self,
+        version: u8,
+        description: LoadDescription,
+        replies: &Replies,
+    ) -> Result<Begun> {
         self.expire_at_times()?;
-        let snapshot = self.store.snapshot()?;
-        let mut nth = 0;
-        let id = loop {
-            let id = description.id(nth);
-            match (published(&snapshot, &description.table, id), description.again) {
-                (None, _) => break id,
-                (Some(record), Again::No) => return Ok(already(&snapshot, record)),
-                (Some(_), Again::Yes) => nth += 1,
-            }
+        let id = match self.id_of(&description)? {
+            Identity::New(id) => id,
+            Identity::Published(done) => return Ok(Begun::Done(done)),
         };
-        drop(snapshot);
         let begun = self.store.list_journals()?;
         if !begun.iter().any(|entry| entry.id == id) {
             self.check_begun_differently(&description, &begun)?;
@@ -169,6 +173,9 @@ impl Inner {
             Some(load) => Arc::clone(load),
             None => {
                 let load = Arc::new(self.open_load(id, description)?);
+                if let Some(done) = self.ends_published(&load)? {
+                    return Ok(Begun::Done(done));
+                }
                 active.insert(id, Arc::clone(&load));
                 load
             }
@@ -176,6 +183,12 @@ impl Inner {
         drop(active);
         if load.publishing.load(Ordering::Acquire) {
             return Err(Error::Unavailable(format!("load {id} is being published")));
+        }
+        if version < WIRE_VERSION_WIDENS && load.is_wider() {
+            return Err(Error::Refused(format!(
+                "the columns of load {id} became wider, which version {version} of the wire cannot go on with \
+                 (update the client, or drop the load with coload loads --abort {id})"
+            )));
         }
         let (attempt, mut welcome) = load.begin_attempt(replies);
         welcome.began_us = welcome.began_us.filter(|_| asks_when);
@@ -301,26 +314,27 @@ impl Inner {
         let (segments, rejects) = load.segments(finish)?;
         let bytes_stored = segments.iter().map(|s| s.bytes).sum();
         let mut done = Done {
-            id: load.id.as_u128(),
+            id: load.published_as().as_u128(),
             rows: finish.rows,
             rejects,
             bytes_stored,
             segments: segments.len() as u64,
             ..Done::default()
         };
+        let target = load.target();
         let mut journal = lock(&load.journal);
         let Some(of_load) = journal.take() else {
             return Err(Error::Refused(format!("load {} is over", load.id)));
         };
         if self.options.keep == Keep::All {
-            let mut record = LoadRecord::new(load.id, kind(load.target.mode));
+            let mut record = LoadRecord::new(load.published_as(), kind(target.mode));
             record.started_us = finish.started_us;
             record.finished_us = now_us();
             let names: Vec<&str> =
                 load.description.inputs.iter().map(|i| i.name.as_str()).collect();
             record.set_inputs(&names);
             (record.rows, record.rejects, record.bytes) = (finish.rows, rejects, finish.bytes);
-            match of_load.publish(&load.target, &segments, &record) {
+            match of_load.publish(&target, &segments, &record) {
                 Ok(version) => done.version = version,
                 Err(error) => {
                     *journal = Some(of_load);
@@ -332,7 +346,7 @@ impl Inner {
         let _ = of_load.remove();
         drop(journal);
         if self.options.keep == Keep::All {
-            done.merged = match merge_small(&self.store, &load.target.name) {
+            done.merged = match merge_small(&self.store, &target.name) {
                 Ok(merge) if merge.merges == 0 => String::new(),
                 Ok(merge) => format!(
                     "{} small segments became {}",
@@ -445,12 +459,15 @@ impl Inner {
     fn expire(&self) -> Result<()> {
         let snapshot = self.store.snapshot()?;
         for entry in self.store.list_journals()? {
+            // One that somebody works on is locked.
+            let Ok(Some(journal)) = self.store.open_journal(entry.id) else { continue };
             let old = entry.modified + self.options.expire < SystemTime::now();
-            let is_published = LoadDescription::decode(&entry.description)
-                .is_ok_and(|d| published(&snapshot, &d.table, entry.id).is_some());
-            if (old || is_published)
-                && let Ok(Some(journal)) = self.store.open_journal(entry.id)
-            {
+            let is_published = LoadDescription::decode(&entry.description).is_ok_and(|d| {
+                let legs = Legs::open(&d, &journal);
+                let id = legs.ok().and_then(|legs| legs.published_as).unwrap_or(entry.id);
+                published(&snapshot, &d.table, id).is_some()
+            });
+            if old || is_published {
                 journal.remove()?;
             }
         }
@@ -485,22 +502,6 @@ impl Inner {
             placed_cost,
         }
     }
-}
-
-fn published<'a>(snapshot: &'a Snapshot, table: &str, id: LoadId) -> Option<&'a LoadRecord> {
-    snapshot.table(table)?.loads.iter().find(|l| l.id == id)
-}
-
-fn already(snapshot: &Snapshot, record: &LoadRecord) -> Begun {
-    let done = Done {
-        id: record.id.as_u128(),
-        already: true,
-        version: snapshot.version(),
-        rows: record.rows,
-        rejects: record.rejects,
-        ..Done::default()
-    };
-    Begun::Done(Message::new(DONE, done.encode()))
 }
 
 fn kind(mode: LoadMode) -> LoadKind {

@@ -40,11 +40,15 @@ impl Part {
         Ok(Part { account, rows, bytes, entry: None })
     }
 
-    /// The entry of its segment, which an earlier process wrote.
+    /// The entry of its segment.
     ///
     /// # Errors
     /// `Corrupt` when the segment is not the one that was journalled.
-    pub fn reopen(&self, journal: &LoadJournal, number: u32) -> Result<SegmentEntry> {
+    pub fn entry_in(&self, journal: &LoadJournal, number: u32) -> Result<SegmentEntry> {
+        self.entry.clone().map_or_else(|| self.reopen(journal, number), Ok)
+    }
+
+    fn reopen(&self, journal: &LoadJournal, number: u32) -> Result<SegmentEntry> {
         let file = SegmentFile::open(&journal.existing_segment_path(number))?;
         let columns = (0..file.column_count())
             .map(|c| Ok(column_stats(&file.column(c)?.index().pages, file.dictionary(c)?)))

@@ -126,6 +126,7 @@ impl Whole {
             stored,
             // The rows are made here.
             began_us: None,
+            columns: None,
         }
     }
 

@@ -5,6 +5,7 @@
 //!   STORE/loads/<load id>/load         what the load is: bytes of the caller, and the table's id
 //!   STORE/loads/<load id>/<id>-<n>.seg segment of partition n, durable before its part
 //!   STORE/loads/<load id>/<n>.part     partition n is acknowledged: bytes of the caller
+//!   STORE/loads/<load id>/<n>.leg      other columns from partition n on: bytes of the caller
 //!   STORE/loads/<load id>/<n>.input    bytes of input n, for loads that the server parses
 //! ```
 //!
@@ -37,6 +38,7 @@ use crate::store::Store;
 
 const LOAD_NAME: &str = "load";
 const PART_SUFFIX: &str = ".part";
+const LEG_SUFFIX: &str = ".leg";
 /// Largest file of a journal that is read back whole.
 const FILE_BYTES_MAX: u64 = 1 << 30;
 
@@ -165,6 +167,30 @@ impl LoadJournal {
         self.dir.join(self.segment_name(number))
     }
 
+    /// Where the segment of partition `number` is to be written anew, for a load that is published as `id`; what an
+    /// earlier attempt left there is removed.
+    ///
+    /// # Errors
+    /// `Unavailable` when it cannot be removed.
+    pub fn segment_path_as(&self, id: LoadId, number: u32) -> Result<PathBuf> {
+        let path = self.dir.join(segment_name(id, number));
+        match fs::remove_file(&path) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(Error::io("remove", &path, &e)),
+            _ => Ok(path),
+        }
+    }
+
+    /// Gives the segment of partition `number` the name that it has in a load that is published as `id`, too.
+    ///
+    /// # Errors
+    /// `Unavailable` when the disk fails.
+    pub fn name_segment_as(&self, id: LoadId, number: u32) -> Result<String> {
+        let path = self.segment_path_as(id, number)?;
+        let from = self.existing_segment_path(number);
+        fs::hard_link(&from, &path).map_err(|e| Error::io("link", &path, &e))?;
+        Ok(segment_name(id, number))
+    }
+
     /// Where the bytes of input `number` are kept.
     pub fn input_path(&self, number: u32) -> PathBuf {
         self.dir.join(format!("{number}.input"))
@@ -183,9 +209,29 @@ impl LoadJournal {
     /// # Errors
     /// `Corrupt` when one is damaged.
     pub fn parts(&self) -> Result<Vec<(u32, Vec<u8>)>> {
-        let mut numbers = part_numbers(&self.dir)?;
+        self.numbered(PART_SUFFIX)
+    }
+
+    /// Notes that partitions from `number` on have other columns; durable when this returns.
+    ///
+    /// # Errors
+    /// As [`Self::put_part`].
+    pub fn put_leg(&self, number: u32, bytes: Vec<u8>) -> Result<()> {
+        write_whole(&self.dir, &format!("{number}{LEG_SUFFIX}"), bytes)
+    }
+
+    /// From which partitions on the columns are others, in order.
+    ///
+    /// # Errors
+    /// `Corrupt` when one is damaged.
+    pub fn legs(&self) -> Result<Vec<(u32, Vec<u8>)>> {
+        self.numbered(LEG_SUFFIX)
+    }
+
+    fn numbered(&self, suffix: &str) -> Result<Vec<(u32, Vec<u8>)>> {
+        let mut numbers = numbers(&self.dir, suffix)?;
         numbers.sort_unstable();
-        let read = |n: u32| Ok((n, read_whole(&self.dir.join(format!("{n}{PART_SUFFIX}")))?));
+        let read = |n: u32| Ok((n, read_whole(&self.dir.join(format!("{n}{suffix}")))?));
         numbers.into_iter().map(read).collect()
     }
 
@@ -296,8 +342,8 @@ fn read_load(dir: &Path) -> Result<(Option<u64>, Vec<u8>)> {
     Ok(((begun_on > 0).then_some(begun_on), reader.bytes()?.to_vec()))
 }
 
-fn part_numbers(dir: &Path) -> Result<Vec<u32>> {
-    list_names(dir, |name| name.strip_suffix(PART_SUFFIX)?.parse().ok())
+fn numbers(dir: &Path, suffix: &str) -> Result<Vec<u32>> {
+    list_names(dir, |name| name.strip_suffix(suffix)?.parse().ok())
 }
 
 fn look_at(layout: &Layout, id: LoadId) -> Result<JournalEntry> {
@@ -311,7 +357,7 @@ fn look_at(layout: &Layout, id: LoadId) -> Result<JournalEntry> {
         modified = modified.max(meta.modified().map_err(fail)?);
         bytes += meta.len();
     }
-    Ok(JournalEntry { id, description, modified, parts: part_numbers(&dir)?.len(), bytes })
+    Ok(JournalEntry { id, description, modified, parts: numbers(&dir, PART_SUFFIX)?.len(), bytes })
 }
 
 #[cfg(test)]
@@ -335,6 +381,7 @@ mod tests {
         let journal = store.begin_journal(id, &target(), b"what").unwrap();
         journal.put_part(1, b"one".to_vec()).unwrap();
         journal.put_part(0, b"zero".to_vec()).unwrap();
+        journal.put_leg(2, b"wider".to_vec()).unwrap();
         assert!(matches!(store.open_journal(id), Err(Error::Unavailable(_))));
         drop(journal);
         store.clean().unwrap();
@@ -342,6 +389,7 @@ mod tests {
         assert_eq!(journal.description(), b"what");
         let parts = journal.parts().unwrap();
         assert_eq!(parts, [(0, b"zero".to_vec()), (1, b"one".to_vec())]);
+        assert_eq!(journal.legs().unwrap(), [(2, b"wider".to_vec())]);
         let listed = store.list_journals().unwrap();
         assert_eq!((listed.len(), listed[0].parts), (1, 2));
         journal.remove().unwrap();
@@ -355,11 +403,12 @@ mod tests {
         let id = LoadId::from_u128(7);
         let journal = store.begin_journal(id, &target(), b"what").unwrap();
         journal.put_part(0, b"zero".to_vec()).unwrap();
+        journal.put_leg(1, b"wider".to_vec()).unwrap();
         // A removal that ended early.
         fs::remove_file(journal.dir.join(LOAD_NAME)).unwrap();
         drop(journal);
         let journal = store.begin_journal(id, &target(), b"what").unwrap();
-        assert!(journal.parts().unwrap().is_empty());
+        assert!(journal.parts().unwrap().is_empty() && journal.legs().unwrap().is_empty());
     }
 
     #[test]

@@ -17,6 +17,7 @@ use crate::clock::Step;
 use crate::partition::{PartitionPlan, SealedPartition};
 use crate::schedule::{DoneSegment, Flow, Sealing};
 use crate::segments::{ClosedSegment, EarlyPages, lock};
+use crate::widen::Way;
 use crate::wire::{BlockContent, Seal};
 
 impl Pipeline<'_> {
@@ -115,8 +116,9 @@ impl Pipeline<'_> {
         if let Destination::Sink(sink, _) = self.output {
             let account = lock(&self.receipts).remove(&partition).unwrap_or_default();
             let rows = account.rows();
-            // A pass that looks for all such fields leaves their records out: no attempt may go on behind it.
-            if lock(&self.account).needs_wider() {
+            // A pass that looks for all such fields leaves their records out: no attempt may go on behind it. A leg ends
+            // before the first of them.
+            if self.way != Way::GoOn && lock(&self.account).needs_wider() {
                 lock(&self.state).sent();
                 return Ok(());
             }

@@ -37,6 +37,10 @@ pub trait Sink: Sync {
     /// What ends the load.
     fn send(&self, partition: usize, column: usize, content: BlockContent) -> Result<()>;
 
+    /// Whether the partitions so far may stay when columns become wider: then a leg ends before the first partition
+    /// with a field that does not fit.
+    fn takes_wider(&self) -> bool;
+
     /// Takes the end of a partition.
     ///
     /// # Errors

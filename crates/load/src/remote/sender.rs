@@ -1,6 +1,7 @@
 //! What the pipeline makes goes to the server.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use coload_format::Result;
@@ -19,12 +20,28 @@ pub struct Sender<'a> {
     chooser: &'a Chooser,
     /// Partitions that are durable at the server.
     durable: Mutex<BTreeSet<u32>>,
+    /// Whether the load goes on with wider types.
+    takes_wider: bool,
+    /// Partitions before the first that was not sealed.
+    sealed: AtomicU32,
 }
 
 impl<'a> Sender<'a> {
     /// A sender to a server that has these partitions.
-    pub fn new(client: &'a Client, chooser: &'a Chooser, durable: BTreeSet<u32>) -> Self {
-        Sender { client, chooser, durable: Mutex::new(durable) }
+    pub fn new(
+        client: &'a Client,
+        chooser: &'a Chooser,
+        durable: BTreeSet<u32>,
+        takes_wider: bool,
+    ) -> Self {
+        let leading = durable.iter().zip(0..).take_while(|(number, at)| **number == *at).count();
+        let sealed = AtomicU32::new(leading as u32);
+        Sender { client, chooser, durable: Mutex::new(durable), takes_wider, sealed }
+    }
+
+    /// Partitions that are sealed, from the first on, once the pipeline has ended.
+    pub fn sealed_count(&self) -> usize {
+        self.sealed.load(Ordering::Acquire) as usize
     }
 
     /// Notes that a partition is durable; says how many are.
@@ -37,6 +54,12 @@ impl<'a> Sender<'a> {
     /// Partitions that are durable.
     pub fn durable(&self) -> usize {
         lock(&self.durable).len()
+    }
+
+    /// Whether the first `partitions` are durable.
+    pub fn has_all(&self, partitions: usize) -> bool {
+        let durable = lock(&self.durable);
+        durable.len() >= partitions && durable.range(..partitions as u32).count() == partitions
     }
 
     fn has(&self, partition: u32) -> bool {
@@ -64,7 +87,13 @@ impl Sink for Sender<'_> {
         self.client.push(Message::new(BLOCK, block))
     }
 
+    fn takes_wider(&self) -> bool {
+        self.takes_wider
+    }
+
     fn seal(&self, seal: Seal) -> Result<()> {
+        // Partitions are sealed in order, by several workers.
+        self.sealed.fetch_max(seal.partition + 1, Ordering::AcqRel);
         if self.has(seal.partition) {
             return Ok(());
         }

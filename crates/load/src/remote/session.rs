@@ -1,6 +1,5 @@
 //! One attempt of a load: connect, go on, send, publish.
 
-use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -10,6 +9,7 @@ use coload_link::{Client, ClientOptions, LinkStats, Message, WIRE_VERSION, WireC
 use coload_store::LoadId;
 
 use super::choose::Chooser;
+use super::going::Going;
 use super::report::RemoteReport;
 use super::sender::Sender;
 use super::whole::{self, send_whole};
@@ -17,10 +17,10 @@ use super::{LoadList, RemoteOptions};
 use crate::clock::{Step, StepClock, epoch_us, peak_memory_bytes};
 use crate::legs::run_legs;
 use crate::options::LoadOptions;
-use crate::pipeline::{Destination, Loaded, Stop};
+use crate::pipeline::{Destination, Loaded, Sink, Stop};
 use crate::wire::{
-    ABORT, DESCRIBE, DONE, Done, FINISH, Finish, HELLO, JOIN, Join, LIST, LOADS, LoadDescription,
-    PartitionAccount, SEALED, TABLE, WELCOME, Welcome, Work, read_statuses,
+    ABORT, DESCRIBE, DONE, Done, FINISH, Finish, HELLO, JOIN, Join, LIST, LOADS, PartitionAccount,
+    SEALED, TABLE, WELCOME, Welcome, Work, read_statuses,
 };
 
 /// How long a server may take for an answer that needs no work.
@@ -53,25 +53,21 @@ impl Totals {
     }
 }
 
-/// Tries the load once, from where the server's journal ends.
+/// Tries the load once, from where the server's journal ends; `None` when the next attempt goes on with wider types.
 ///
 /// # Errors
 /// `Unavailable` when trying again may help; else what is wrong.
 pub fn attempt(
-    options: &LoadOptions,
+    going: &mut Going,
     remote: &RemoteOptions,
-    description: &LoadDescription,
-    pass: usize,
     totals: &mut Totals,
-) -> std::result::Result<RemoteReport, Stop> {
+) -> std::result::Result<Option<RemoteReport>, Stop> {
     totals.attempts += 1;
     let mut client = Client::new(client_options(remote))?;
-    let tried = run(options, remote, description, pass, &mut client, totals);
+    let tried = run(going, remote, &mut client, totals);
     let link = totals.add(client.stats());
-    tried.map(|mut report| {
-        report.link = link;
-        report.attempts = totals.attempts;
-        report
+    tried.map(|report| {
+        report.map(|report| RemoteReport { link, attempts: totals.attempts, ..report })
     })
 }
 
@@ -86,33 +82,27 @@ fn client_options(remote: &RemoteOptions) -> ClientOptions {
 }
 
 fn run(
-    options: &LoadOptions,
+    going: &mut Going,
     remote: &RemoteOptions,
-    description: &LoadDescription,
-    pass: usize,
     client: &mut Client,
     totals: &mut Totals,
-) -> std::result::Result<RemoteReport, Stop> {
+) -> std::result::Result<Option<RemoteReport>, Stop> {
     let started_us = epoch_us();
     let mut hello = vec![WIRE_VERSION];
-    hello.extend(description.encode());
+    hello.extend(going.description.encode());
     client.open(Message::new(HELLO, hello))?;
-    let answer = wait_for(client, &[WELCOME, DONE], ANSWER_TIMEOUT, &options.cancel)?;
+    let answer = wait_for(client, &[WELCOME, DONE], ANSWER_TIMEOUT, &going.options.cancel)?;
     if answer.kind == DONE {
-        return Ok(report(options, Done::decode(&answer.bytes)?));
+        return Ok(Some(report(&going.options, Done::decode(&answer.bytes)?)));
     }
     let welcome = Welcome::decode(&answer.bytes)?;
+    going.welcome(&welcome)?;
     let join = Join { id: welcome.id, attempt: welcome.attempt }.encode();
     for _ in 1..remote.connections {
         client.open(Message::new(JOIN, join.clone()))?;
     }
     let client = &*client;
-    let mut options = Cow::Borrowed(options);
-    if let Some(began_us) = welcome.began_us.filter(|time| *time != options.began_us) {
-        options.to_mut().begin_at(began_us)?;
-    }
-    let options = &*options;
-    let sent = go_on(options, remote, description, pass, client, &welcome, started_us, totals);
+    let sent = go_on(going, remote, client, &welcome, started_us, totals);
     if let Err(stop) = &sent
         && is_final(stop)
     {
@@ -132,28 +122,34 @@ fn is_final(stop: &Stop) -> bool {
     }
 }
 
-#[allow(clippy::too_many_arguments)]
 fn go_on(
-    options: &LoadOptions,
+    going: &mut Going,
     remote: &RemoteOptions,
-    description: &LoadDescription,
-    pass: usize,
     client: &Client,
     welcome: &Welcome,
     started_us: i64,
     totals: &mut Totals,
-) -> std::result::Result<RemoteReport, Stop> {
-    if description.work != Work::Partitions {
+) -> std::result::Result<Option<RemoteReport>, Stop> {
+    let options = &going.options;
+    if going.description.work != Work::Partitions {
         let done = send_whole(options, client, welcome, started_us)?;
         totals.partitions += 1;
-        return whole::report(options, report(options, done.clone()), done).map_err(Stop::from);
+        let report = whole::report(options, report(options, done.clone()), done)?;
+        return Ok(Some(report));
     }
     let known = leading(welcome);
     let durable = welcome.parts.iter().map(|(n, _)| *n).collect();
     totals.partitions = totals.partitions.max(welcome.parts.len());
     let chooser = Chooser::new(remote.placement, options.threads);
-    let sender = Sender::new(client, &chooser, durable);
-    let (loaded, clock) = send(options, client, &sender, &known, pass, totals)?;
+    let sender = Sender::new(client, &chooser, durable, going.takes_wider());
+    let (loaded, clock) = match send(options, client, &sender, &known, going.pass, totals) {
+        Err(Stop::Widen(widening)) if going.takes_wider() => {
+            let Some(done) = going.widen(client, &sender, widening)? else { return Ok(None) };
+            let _ = abort_load(remote, welcome.id);
+            return Ok(Some(report(&going.options, done)));
+        }
+        sent => sent?,
+    };
     let Loaded { partitions, account, .. } = loaded;
     let (files, first_rejects) = account.into_files();
     let finish = Finish {
@@ -171,7 +167,7 @@ fn go_on(
     report.partitions = [partitions, known.len()];
     report.steps = Step::ALL.into_iter().map(|s| (s, clock.get(s))).collect();
     (report.choices, report.changes) = chooser.into_choices();
-    Ok(report)
+    Ok(Some(report))
 }
 
 /// The accounts of the first partitions, up to the first that is not durable.
@@ -202,8 +198,12 @@ fn send(
             listened
         });
         let ran = run_linked(&linked, Destination::Sink(sender, known), pass);
-        if let Ok((loaded, _)) = &ran {
-            wait_durable(sender, loaded.partitions, &linked.cancel);
+        match &ran {
+            Ok((loaded, _)) => wait_durable(sender, loaded.partitions, &linked.cancel),
+            Err(Stop::Widen(_)) if sender.takes_wider() => {
+                wait_durable(sender, sender.sealed_count(), &linked.cancel);
+            }
+            Err(_) => {}
         }
         ended.store(true, Ordering::Release);
         let listened = listener.join().unwrap_or_else(|_| {
@@ -259,8 +259,7 @@ fn listen(
 
 fn wait_durable(sender: &Sender<'_>, partitions: usize, cancel: &AtomicBool) {
     let until = Instant::now() + WORK_TIMEOUT;
-    while sender.durable() < partitions && !cancel.load(Ordering::Relaxed) && Instant::now() < until
-    {
+    while !sender.has_all(partitions) && !cancel.load(Ordering::Relaxed) && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(1));
     }
 }

@@ -261,6 +261,18 @@ impl LoadDescription {
         })
     }
 
+    /// This load with other types of its columns, as a client describes it who begins with these.
+    #[must_use]
+    pub fn with_types(&self, schema: &Schema) -> LoadDescription {
+        let mut with = LoadDescription { schema: schema.clone(), ..self.clone() };
+        if let Some(derivation) = &mut with.rows.derivation
+            && let Ok(read) = derivation.read_as(schema)
+        {
+            derivation.read = read;
+        }
+        with
+    }
+
     /// Whether `begun` is this load with narrower types, which were found too narrow.
     pub fn widens(&self, begun: &LoadDescription) -> bool {
         let derivation = begun.rows.derivation.clone();

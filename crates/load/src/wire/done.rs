@@ -1,13 +1,14 @@
 //! Messages at the beginning and the end of a load, and what the server tells of itself meanwhile.
 
 use coload_format::bytes::{ByteReader, put_bytes, put_varint};
-use coload_format::{Error, Result};
+use coload_format::{Error, Result, Schema};
 use coload_store::LoadId;
 
 use coload_source::Reject;
 
 use super::account::{put_files, put_rejects, read_files, read_rejects};
 use super::description::read_began;
+use super::legs::{put_columns, read_columns};
 use super::{FilePart, PartitionAccount, read_text};
 
 fn put_id(out: &mut Vec<u8>, id: LoadId) {
@@ -64,6 +65,8 @@ pub struct Welcome {
     /// When the load began, microseconds since the epoch: its first attempt. Told to clients that said when they
     /// began.
     pub began_us: Option<i64>,
+    /// Columns of the table, if they became wider since the load began. Told to clients that can go on then.
+    pub columns: Option<Schema>,
 }
 
 impl Welcome {
@@ -81,7 +84,10 @@ impl Welcome {
         for bytes in &self.stored {
             put_varint(&mut out, *bytes);
         }
-        out.extend(self.began_us.iter().flat_map(|time| time.to_le_bytes()));
+        if let Some(time) = self.began_us {
+            out.extend(time.to_le_bytes());
+            self.columns.iter().for_each(|columns| put_columns(&mut out, columns));
+        }
         out
     }
 
@@ -104,8 +110,12 @@ impl Welcome {
             0 => None,
             _ => Some(read_began(&mut reader)?),
         };
+        let columns = match reader.remaining() {
+            0 => None,
+            _ => Some(read_columns(&mut reader)?),
+        };
         reader.finish()?;
-        Ok(Welcome { id, attempt, wire_version, parts, stored, began_us })
+        Ok(Welcome { id, attempt, wire_version, parts, stored, began_us, columns })
     }
 }
 
@@ -309,6 +319,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::wire::FilePart;
+    use coload_format::parse_columns;
 
     #[test]
     fn messages_come_back_and_cut_ones_are_refused() {
@@ -321,10 +332,21 @@ mod tests {
         assert_eq!(Join::decode(&join.encode()).unwrap(), join);
         let parts = vec![(0, account.clone()), (2, account.clone())];
         let stored = vec![7, 0];
-        let old = Welcome { id, attempt: 4, wire_version: 1, parts, stored, began_us: None };
+        let old = Welcome {
+            id,
+            attempt: 4,
+            wire_version: 1,
+            parts,
+            stored,
+            began_us: None,
+            columns: None,
+        };
         assert_eq!(Welcome::decode(&old.encode()).unwrap(), old);
         let welcome = Welcome { began_us: Some(-9), ..old.clone() };
         assert_eq!(Welcome::decode(&welcome.encode()).unwrap(), welcome);
+        let columns = parse_columns("a DECIMAL(9,1)").ok();
+        let wider = Welcome { columns, ..welcome.clone() };
+        assert_eq!(Welcome::decode(&wider.encode()).unwrap(), wider);
         let odd = Welcome { began_us: Some(i64::MIN), ..old.clone() };
         assert!(Welcome::decode(&odd.encode()).is_err());
         let finish = Finish { partitions: 3, records: 9, rows: 9, bytes: 90, started_us: -5 };

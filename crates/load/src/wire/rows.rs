@@ -8,9 +8,9 @@
 //! ```
 
 use coload_format::bytes::{ByteReader, put_bytes, put_varint};
-use coload_format::ddl::column_sql;
-use coload_format::{Column, DataType, Error, Physical, Result, Schema, Value, parse_columns};
+use coload_format::{Column, DataType, Error, Physical, Result, Schema, Value};
 
+use super::legs::{put_columns, read_columns};
 use super::read_text;
 use crate::derive::{ColumnFrom, Derivation};
 use crate::options::FieldMap;
@@ -72,8 +72,7 @@ impl RowSource {
             put_program(out, program);
         }
         if let Some(derivation) = &self.derivation {
-            let read: Vec<String> = derivation.read.columns().iter().map(column_sql).collect();
-            put_bytes(out, read.join(", ").as_bytes());
+            put_columns(out, &derivation.read);
             derivation.columns.iter().for_each(|from| put_source(out, from));
         }
         if let Some(FieldMap { count, of_column }) = &self.fields {
@@ -147,7 +146,7 @@ fn put_source(out: &mut Vec<u8>, from: &ColumnFrom) {
 }
 
 fn read_derivation(reader: &mut ByteReader<'_>, table: &Schema) -> Result<Derivation> {
-    let read = parse_columns(&read_text(reader)?)?;
+    let read = read_columns(reader)?;
     let source = |column| read_source(reader, column);
     let columns = table.columns().iter().map(source).collect::<Result<_>>()?;
     Ok(Derivation { read, columns })

@@ -2,7 +2,7 @@
 //!
 //! The seed of a run is printed; `COLOAD_SEED` gives one, `COLOAD_ROUNDS` the number of rounds.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -16,7 +16,7 @@ use coload_store::Store;
 
 use crate::setup::{Server, mix, options, records, rows};
 
-fn seed() -> u64 {
+pub fn seed() -> u64 {
     let given = std::env::var("COLOAD_SEED").ok().and_then(|s| s.parse().ok());
     let seed = given.unwrap_or_else(|| {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
@@ -26,24 +26,58 @@ fn seed() -> u64 {
     seed
 }
 
-fn rounds(default: u64) -> u64 {
+pub fn rounds(default: u64) -> u64 {
     std::env::var("COLOAD_ROUNDS").ok().and_then(|s| s.parse().ok()).unwrap_or(default)
 }
 
-/// Passes connections on to a server, and cuts each after a number of bytes from the client.
-struct Proxy {
-    address: String,
+/// Passes connections on to a server until it cuts them.
+pub struct Proxy {
+    pub address: String,
     ended: Arc<AtomicBool>,
-    cuts: Arc<AtomicU64>,
+    pub cuts: Arc<AtomicU64>,
 }
 
 impl Proxy {
-    /// The n-th cut comes after `bytes(n)` bytes; `None` cuts no more.
-    fn start(server: String, bytes: impl Fn(u64) -> Option<u64> + Send + Sync + 'static) -> Self {
+    /// Cuts each connection after a number of bytes from the client: the n-th cut comes after `bytes(n)` bytes; `None`
+    /// cuts no more.
+    pub fn start(
+        server: String,
+        bytes: impl Fn(u64) -> Option<u64> + Send + Sync + 'static,
+    ) -> Self {
+        Proxy::start_with(server, move |from, to, cuts| match bytes(cuts.load(Ordering::SeqCst)) {
+            None => drop(std::io::copy(from, to)),
+            Some(limit) => {
+                if std::io::copy(&mut from.take(limit), to).is_ok_and(|n| n == limit) {
+                    cuts.fetch_add(1, Ordering::SeqCst);
+                }
+            }
+        })
+    }
+
+    /// Passes nothing of the client on from when `over` says so.
+    pub fn start_until(server: String, over: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        Proxy::start_with(server, move |from, to, cuts| {
+            let mut piece = vec![0; 4 << 10];
+            while let Ok(bytes @ 1..) = from.read(&mut piece) {
+                if over() {
+                    cuts.fetch_add(1, Ordering::SeqCst);
+                    return;
+                }
+                if to.write_all(&piece[..bytes]).is_err() {
+                    return;
+                }
+            }
+        })
+    }
+
+    fn start_with(
+        server: String,
+        pass: impl Fn(&mut TcpStream, &mut TcpStream, &AtomicU64) + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let (ended, cuts) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
-        let (end, count, bytes) = (Arc::clone(&ended), Arc::clone(&cuts), Arc::new(bytes));
+        let (end, count, pass) = (Arc::clone(&ended), Arc::clone(&cuts), Arc::new(pass));
         std::thread::spawn(move || {
             for client in listener.incoming() {
                 if end.load(Ordering::Relaxed) {
@@ -52,7 +86,8 @@ impl Proxy {
                 let (Ok(client), Ok(server)) = (client, TcpStream::connect(&server)) else {
                     continue;
                 };
-                pass_on(client, server, &count, Arc::clone(&bytes));
+                let (pass, count) = (Arc::clone(&pass), Arc::clone(&count));
+                pass_on(client, server, move |from, to| pass(from, to, &count));
             }
         });
         Proxy { address, ended, cuts }
@@ -69,26 +104,16 @@ impl Drop for Proxy {
 fn pass_on(
     client: TcpStream,
     server: TcpStream,
-    cuts: &Arc<AtomicU64>,
-    bytes: Arc<impl Fn(u64) -> Option<u64> + Send + Sync + 'static>,
+    pass: impl FnOnce(&mut TcpStream, &mut TcpStream) + Send + 'static,
 ) {
     let (mut back_from, mut back_to) = (server.try_clone().unwrap(), client.try_clone().unwrap());
     std::thread::spawn(move || {
         let _ = std::io::copy(&mut back_from, &mut back_to);
         let _ = back_to.shutdown(std::net::Shutdown::Both);
     });
-    let cuts = Arc::clone(cuts);
     std::thread::spawn(move || {
         let (mut from, mut to) = (client, server);
-        let limit = bytes(cuts.load(Ordering::SeqCst));
-        match limit {
-            None => drop(std::io::copy(&mut from, &mut to)),
-            Some(limit) => {
-                if std::io::copy(&mut (&mut from).take(limit), &mut to).is_ok_and(|n| n == limit) {
-                    cuts.fetch_add(1, Ordering::SeqCst);
-                }
-            }
-        }
+        pass(&mut from, &mut to);
         let _ = to.shutdown(std::net::Shutdown::Both);
         let _ = from.shutdown(std::net::Shutdown::Both);
     });
@@ -138,7 +163,7 @@ pub struct Process {
 }
 
 impl Process {
-    fn start(store: &Path, listen: &str) -> Self {
+    pub fn start(store: &Path, listen: &str) -> Self {
         Process::start_by(&[], store, listen)
     }
 
@@ -165,7 +190,7 @@ impl Process {
         panic!("the server does not start");
     }
 
-    fn kill(mut self) -> String {
+    pub fn kill(mut self) -> String {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
         std::mem::take(&mut self.address)

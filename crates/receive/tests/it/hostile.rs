@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use coload_format::page::{Page, PageDetail, encode_codes_u32, encode_int};
-use coload_format::{Error, parse_columns};
+use coload_format::{Error, Value, parse_columns};
 use coload_link::{Client, ClientOptions, Message, WIRE_VERSION, WireCompression};
 use coload_load::wire::{
     Again, BLOCK, Block, BlockContent, CHUNK, ColumnsAre, FINISH, FilePart, Finish, HELLO,
-    InputPrint, JOIN, Join, LoadDescription, PartitionAccount, RowSource, SEAL, SEALED, Seal,
-    WELCOME, Welcome, Work,
+    InputPrint, JOIN, Join, LoadDescription, PartitionAccount, RANGE, Ranges, RowSource, SEAL,
+    SEALED, Seal, WELCOME, WIDEN, WIDENED, Welcome, Widen, Work,
 };
 use coload_load::{RejectLimit, load_remote};
 use coload_receive::ReceiveOptions;
@@ -285,4 +285,59 @@ fn rows_that_break_a_rule_are_not_acknowledged_whatever_the_client_says() {
     client.open(Message::new(HELLO, hello)).unwrap();
     let error = receive(&client).unwrap_err();
     assert!(error.to_string().contains("does not keep CHECK (a < 5)"), "{error}");
+}
+
+#[test]
+fn wider_columns_that_are_none_of_the_load_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("server"), ReceiveOptions::default());
+    let guessed = |salt| LoadDescription {
+        columns_are: ColumnsAre::Inferred,
+        began_us: Some(1),
+        ..description(salt)
+    };
+    let widen = |partitions, columns: &str| {
+        Widen { partitions, schema: parse_columns(columns).unwrap() }.encode()
+    };
+    let lies = [
+        (1, "a DECIMAL(18,2) NOT NULL, b DATE"),
+        (0, "a DECIMAL(18,2) NOT NULL"),
+        (0, "a VARCHAR NOT NULL, b DATE"),
+        (0, "a DECIMAL(18,2), b DATE"),
+        (0, "c DECIMAL(18,2) NOT NULL, b DATE"),
+    ];
+    for (salt, (partitions, columns)) in lies.into_iter().enumerate() {
+        let liar = Liar::begin(&server, &guessed(salt as u128 + 50));
+        liar.say(WIDEN, widen(partitions, columns));
+        assert!(matches!(liar.error(), Error::Corrupt(_)), "{columns}");
+    }
+    // Columns that were given.
+    let liar = Liar::connect(&server, 70);
+    liar.say(WIDEN, widen(0, "a DECIMAL(18,2) NOT NULL, b DATE"));
+    assert!(matches!(liar.error(), Error::Corrupt(_)));
+    // Types that do not hold what was sent: nothing is published.
+    let liar = Liar::begin(&server, &guessed(71));
+    liar.pages(0, None, vec![(0, encode_int(&[5, 123_456], None))]);
+    liar.pages(1, None, vec![(0, encode_int(&[0, 0], None))]);
+    liar.say(SEAL, seal(2, 2));
+    assert_eq!(receive(&liar.client).unwrap().kind, SEALED);
+    liar.say(RANGE, Vec::new());
+    let ranges = Ranges::decode(&receive(&liar.client).unwrap().bytes).unwrap();
+    assert_eq!(ranges.columns[0], Some((Value::Int(5), Value::Int(123_456))));
+    liar.say(WIDEN, widen(1, "a DECIMAL(5,2) NOT NULL, b DATE"));
+    assert_eq!(receive(&liar.client).unwrap().kind, WIDENED);
+    // What comes of this attempt has the types before.
+    liar.pages(0, None, vec![(1, encode_int(&[7], None))]);
+    let again = Liar::begin(&server, &guessed(71));
+    let columns = again.welcome.columns.as_ref().unwrap().columns();
+    assert_eq!(columns[0].data_type.to_string(), "DECIMAL(5,2)");
+    again.say(FINISH, finish(2));
+    assert!(again.error().to_string().contains("DECIMAL"), "it was published");
+    assert!(server.store.snapshot().unwrap().table("t").is_none());
+    // An older client cannot go on with it.
+    let mut client = client(&server);
+    let mut hello = vec![2];
+    hello.extend(guessed(71).encode());
+    client.open(Message::new(HELLO, hello)).unwrap();
+    assert!(receive(&client).unwrap_err().to_string().contains("update the client"));
 }

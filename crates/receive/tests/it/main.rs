@@ -8,3 +8,4 @@ mod hostile;
 mod placements;
 mod requests;
 mod setup;
+mod widen;

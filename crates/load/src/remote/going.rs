@@ -1,0 +1,144 @@
+//! A load on its way, over all attempts: its types may become wider.
+//!
+//! ```text
+//!   partition      0 1 2 | 3 4 5          types of a column     BIGINT | DECIMAL
+//!   attempt 1      - - - x                a field of partition 3 does not fit: all before it are durable
+//!                  RANGE, WIDEN           the server converts them when it publishes
+//!   attempt 2              - - -
+//! ```
+//!
+//! Where the text of a column is needed, the load starts again.
+
+use coload_format::{DataType, Error, Result, Schema};
+use coload_link::{Client, Message};
+
+use super::RemoteOptions;
+use super::fingerprint;
+use super::sender::Sender;
+use super::session::{WORK_TIMEOUT, wait_for};
+use crate::legs::table_column;
+use crate::options::LoadOptions;
+use crate::pipeline::Stop;
+use crate::retype::converts;
+use crate::widen::{HASTY_PASSES, Widened, Widening};
+use crate::wire::{
+    DONE, Done, LoadDescription, RANGE, RANGES, Ranges, WIDEN, WIDENED, Welcome, Widen,
+};
+
+/// A load on its way.
+pub struct Going {
+    /// With the types that it began with.
+    begun: LoadOptions,
+    /// With the types that it has now.
+    pub options: LoadOptions,
+    /// What it is, to the server.
+    pub description: LoadDescription,
+    /// Passes before this one, each from the first byte on.
+    pub pass: usize,
+    /// Columns that became wider.
+    pub widened: Vec<Widened>,
+    /// Types that the server may have made durable.
+    next: Option<(LoadOptions, Vec<Widened>)>,
+    /// Set when an earlier process made the types wider: its fields are not known here.
+    adopted: bool,
+}
+
+impl Going {
+    /// A load that begins.
+    ///
+    /// # Errors
+    /// `Invalid` when an input cannot be opened, `Unavailable` when it cannot be read.
+    pub fn new(options: LoadOptions, remote: &RemoteOptions, pass: usize) -> Result<Self> {
+        Ok(Going {
+            description: fingerprint::describe(&options, remote)?,
+            begun: options.clone(),
+            options,
+            pass,
+            widened: Vec::new(),
+            next: None,
+            adopted: false,
+        })
+    }
+
+    /// Whether what the server has may stay when columns become wider.
+    pub fn takes_wider(&self) -> bool {
+        self.description.salt == 0
+            && self.pass < HASTY_PASSES
+            && !self.adopted
+            && !self.options.has_rows_by_value()
+    }
+
+    /// Takes what the server says of the load: its types, and when it began.
+    ///
+    /// # Errors
+    /// `Corrupt` when they are not of this load.
+    pub fn welcome(&mut self, welcome: &Welcome) -> Result<()> {
+        let columns = welcome.columns.as_ref().unwrap_or(&self.description.schema);
+        let next = self.next.take();
+        if types(columns) != types(&self.options.schema) {
+            match next {
+                Some((next, told)) if types(&next.schema) == types(columns) => {
+                    self.options = next;
+                    self.widened.extend(told);
+                }
+                // Somebody dropped the load meanwhile: it begins anew.
+                _ if types(columns) == types(&self.begun.schema) => {
+                    self.options = self.begun.clone();
+                    self.widened.clear();
+                }
+                _ => {
+                    self.options.set_types(columns)?;
+                    self.adopted = true;
+                }
+            }
+        }
+        match welcome.began_us {
+            Some(began_us) if began_us != self.options.began_us => self.options.begin_at(began_us),
+            _ => Ok(()),
+        }
+    }
+
+    /// Tells the server wider types. The next attempt goes on with them, unless the server says that the load of these
+    /// is published.
+    ///
+    /// # Errors
+    /// `Stop::Widen` when the load has to start again, else those of an attempt.
+    pub fn widen(
+        &mut self,
+        client: &Client,
+        sender: &Sender<'_>,
+        widening: Box<Widening>,
+    ) -> std::result::Result<Option<Done>, Stop> {
+        let partitions = sender.sealed_count();
+        if partitions == 0 {
+            return Err(Stop::Widen(widening));
+        }
+        if !sender.has_all(partitions) {
+            return Err(Error::Unavailable("the server has not all that was sent".into()).into());
+        }
+        let cancel = &self.options.cancel;
+        client.push(Message::new(RANGE, Vec::new()))?;
+        let ranges = wait_for(client, &[RANGES], WORK_TIMEOUT, cancel)?;
+        let mut ranges = Ranges::decode(&ranges.bytes)?.columns;
+        ranges.resize(self.options.schema.len(), None);
+        let of_read = |read| table_column(&self.options, read).and_then(|c| ranges[c].clone());
+        let stored: Vec<_> = (0..self.options.read_schema().len()).map(of_read).collect();
+        let mut next = self.options.clone();
+        let told = widening.clone().widen(&mut next, &stored)?;
+        if !converts(&self.options.schema, &next.schema) {
+            return Err(Stop::Widen(widening));
+        }
+        let widen = Widen { partitions: partitions as u32, schema: next.schema.clone() };
+        self.next = Some((next, told));
+        client.push(Message::new(WIDEN, widen.encode()))?;
+        let answer = wait_for(client, &[WIDENED, DONE], WORK_TIMEOUT, cancel)?;
+        match answer.kind {
+            DONE => Ok(Some(Done::decode(&answer.bytes)?)),
+            _ => Ok(None),
+        }
+    }
+}
+
+fn types(schema: &Schema) -> Vec<DataType> {
+    schema.columns().iter().map(|column| column.data_type).collect()
+}

@@ -1,0 +1,76 @@
+//! A load that goes on with wider types.
+
+use coload_format::{Error, Result};
+use coload_load::wire::{ColumnsAre, Ranges, Widen};
+use coload_store::{LoadId, LoadTarget};
+
+use super::Active;
+use crate::legs;
+use crate::lock;
+use crate::options::Keep;
+use crate::part::Part;
+
+impl Active {
+    /// Where it goes, with the last types.
+    pub fn target(&self) -> LoadTarget {
+        LoadTarget { schema: lock(&self.state).legs.last().clone(), ..self.target.clone() }
+    }
+
+    /// Whether columns became wider since it began.
+    pub fn is_wider(&self) -> bool {
+        lock(&self.state).legs.is_wider()
+    }
+
+    /// The ranges of columns over the partitions of the last types.
+    ///
+    /// # Errors
+    /// `Refused` when it is another attempt's, `Corrupt` when the journal is damaged.
+    pub fn ranges(&self, attempt: u64) -> Result<Ranges> {
+        let state = lock(&self.state);
+        self.check_attempt(attempt)?;
+        let width = state.legs.last().len();
+        let parts = state.parts.range(state.legs.first_of_last()..).filter(|(_, p)| p.rows > 0);
+        let parts: Vec<(u32, Part)> = parts.map(|(n, p)| (*n, p.clone())).collect();
+        drop(state);
+        if self.keep == Keep::Nothing {
+            return Ok(Ranges { columns: vec![None; width] });
+        }
+        let journal = lock(&self.journal);
+        let journal = journal.as_ref().ok_or_else(|| self.is_over())?;
+        let entries = parts.iter().map(|(number, part)| part.entry_in(journal, *number));
+        let entries = entries.collect::<Result<Vec<_>>>()?;
+        Ok(legs::ranges(width, entries.iter().map(|entry| &entry.columns[..])))
+    }
+
+    /// The load that is published.
+    pub fn published_as(&self) -> LoadId {
+        lock(&self.state).legs.published_as.unwrap_or(self.id)
+    }
+
+    /// Takes wider types for the partitions that are not durable; the load is published as `id`. Ends the attempt: what is under way of it has the
+    /// types before.
+    ///
+    /// # Errors
+    /// `Refused` when it is another attempt's, `Corrupt` when the types are none of this load, or not all partitions
+    /// before are durable, `Unavailable` when the disk fails.
+    pub fn widen(&self, attempt: u64, widen: Widen, id: LoadId) -> Result<()> {
+        let mut state = lock(&self.state);
+        self.check_attempt(attempt)?;
+        let given = self.description.columns_are == ColumnsAre::Given
+            || self.description.rows.program.is_some()
+            || !self.target.schema.checks().is_empty();
+        if given || !state.parts.keys().copied().eq(0..widen.partitions) {
+            return Err(Error::Corrupt(format!(
+                "wider columns after {} partitions of load {}",
+                widen.partitions, self.id
+            )));
+        }
+        let journal = lock(&self.journal);
+        state.legs.add(widen, id, journal.as_ref().ok_or_else(|| self.is_over())?)?;
+        *lock(&self.types) = state.legs.last().columns().into();
+        state.under_way.clear();
+        let over = format!("load {} goes on with wider types in the next attempt", self.id);
+        state.failed = Some(Error::Unavailable(over));
+        Ok(())
+    }
+}

@@ -1,0 +1,119 @@
+//! The columns of a load, from which partition on: they become wider while it runs.
+//!
+//! ```text
+//!   partitions  0 1 2 | 3 4 5        a BIGINT | DECIMAL
+//!   published   0'1'2'  3 4 5        segments of the legs before are written again with the last types
+//! ```
+//!
+//! The journal has each leg before its first partition is taken, so that whoever goes on knows the types of all. What is
+//! published is the load of the last types: its id is that which a client has who begins with these, as one does when the
+//! table is there.
+
+use coload_format::bytes::ByteReader;
+use coload_format::{Error, Result, Schema, Value};
+use coload_load::wire::{LoadDescription, Ranges, Widen};
+use coload_load::{convert_segment, converts};
+use coload_store::{ColumnStats, LoadId, LoadJournal, SegmentEntry, SegmentFile};
+
+/// The legs of a load.
+#[derive(Debug, Clone)]
+pub struct Legs {
+    /// The first partition of each, and its columns; at least one.
+    legs: Vec<(u32, Schema)>,
+    /// The load that is published, if that is another than was begun.
+    pub published_as: Option<LoadId>,
+}
+
+impl Legs {
+    /// Those of a journal.
+    ///
+    /// # Errors
+    /// `Corrupt` when it is damaged.
+    pub fn open(description: &LoadDescription, journal: &LoadJournal) -> Result<Self> {
+        let mut legs = vec![(0, description.schema.clone())];
+        let mut published_as = None;
+        for (number, bytes) in journal.legs()? {
+            let mut reader = ByteReader::new(&bytes);
+            published_as = Some(LoadId::from_u128(reader.i128()? as u128));
+            legs.push((number, Widen::decode(reader.take(reader.remaining())?)?.schema));
+        }
+        Ok(Legs { legs, published_as })
+    }
+
+    /// The first partition of the last types.
+    pub fn first_of_last(&self) -> u32 {
+        self.legs.last().map_or(0, |(first, _)| *first)
+    }
+
+    /// The last types.
+    pub fn last(&self) -> &Schema {
+        // There is at least one.
+        &self.legs[self.legs.len() - 1].1
+    }
+
+    /// Whether the types became wider.
+    pub fn is_wider(&self) -> bool {
+        self.legs.len() > 1
+    }
+
+    fn of(&self, partition: u32) -> &Schema {
+        let after = self.legs.partition_point(|(first, _)| *first <= partition);
+        &self.legs[after.max(1) - 1].1
+    }
+
+    /// Adds a leg, of a load that is published as `id`: durable when this returns.
+    ///
+    /// # Errors
+    /// `Corrupt` when its columns are others, `Unavailable` when the disk fails.
+    pub fn add(&mut self, widen: Widen, id: LoadId, journal: &LoadJournal) -> Result<()> {
+        if widen.partitions < self.first_of_last() || !converts(self.last(), &widen.schema) {
+            return Err(Error::Corrupt("columns that are none of the load, and wider".into()));
+        }
+        let mut bytes = id.as_u128().to_le_bytes().to_vec();
+        bytes.extend(widen.encode());
+        journal.put_leg(widen.partitions, bytes)?;
+        self.published_as = Some(id);
+        self.legs.retain(|(first, _)| *first != widen.partitions);
+        self.legs.push((widen.partitions, widen.schema));
+        Ok(())
+    }
+
+    /// The segment of a partition as it is published: with the last types, and the name of the load that is published.
+    ///
+    /// # Errors
+    /// `Corrupt` when these do not hold its values, `Unavailable` when the disk fails.
+    pub fn publishable(
+        &self,
+        journal: &LoadJournal,
+        partition: u32,
+        entry: SegmentEntry,
+    ) -> Result<SegmentEntry> {
+        let Some(load) = self.published_as else { return Ok(entry) };
+        let (from, to) = (self.of(partition), self.last());
+        if from.columns().iter().map(|c| c.data_type).eq(to.columns().iter().map(|c| c.data_type)) {
+            let file = journal.name_segment_as(load, partition)?;
+            return Ok(SegmentEntry { file, load, ..entry });
+        }
+        let old = SegmentFile::open(&journal.existing_segment_path(partition))?;
+        let path = journal.segment_path_as(load, partition)?;
+        let new = convert_segment(&old, from, to, &path)?;
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+        let file = name.unwrap_or_default();
+        Ok(SegmentEntry { file, load, bytes: new.bytes, columns: new.columns, ..entry })
+    }
+}
+
+/// The ranges of columns over some segments.
+pub fn ranges<'a>(width: usize, segments: impl Iterator<Item = &'a [ColumnStats]>) -> Ranges {
+    let mut columns: Vec<Option<(Value, Value)>> = vec![None; width];
+    for stats in segments {
+        for (column, stats) in columns.iter_mut().zip(stats) {
+            let (Some(least), Some(largest)) = (&stats.min, &stats.max) else { continue };
+            *column = Some(match column.take() {
+                None => (least.clone(), largest.clone()),
+                Some((low, high)) => (low.min(least.clone()), high.max(largest.clone())),
+            });
+        }
+    }
+    Ranges { columns }
+}
