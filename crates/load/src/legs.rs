@@ -28,7 +28,7 @@ use crate::pipeline::{Begun, Destination, Ended, Loaded, Pipeline, Stop};
 use crate::retype::{Reread, RereadPage, Retype, retype_segment};
 use crate::schedule::DoneSegment;
 use crate::spool::Spool;
-use crate::widen::{Way, Widened};
+use crate::widen::{Way, Widened, Widening};
 
 /// A load, all legs of it.
 pub struct Whole<'a> {
@@ -51,15 +51,59 @@ struct Leg {
     bytes: u64,
 }
 
+/// Passes that start again before one that no longer goes on.
+const RESTARTS_MAX: usize = 2;
+
 /// What can be done when a column needs a wider type.
 pub fn way_of(options: &LoadOptions, output: Destination<'_>, pass: usize) -> Way {
-    let takes_wider = match output {
-        Destination::Store(_) | Destination::Nowhere => true,
-        Destination::Sink(sink, _) => sink.takes_wider(),
+    let goes_on = match output {
+        Destination::Store(_) | Destination::Nowhere => pass <= RESTARTS_MAX,
+        Destination::Sink(sink, _) => sink.takes_wider() && !options.has_rows_by_value(),
     };
     match options.inferred {
-        Some(_) if takes_wider && !options.has_rows_by_value() => Way::GoOn,
+        Some(_) if goes_on => Way::GoOn,
         _ => Way::StartAgain { pass },
+    }
+}
+
+/// Whether the rows so far are those that wider types give: no filter, expression or rule looked at a column
+/// that became wider.
+fn same_rows(before: &LoadOptions, wider: &LoadOptions) -> bool {
+    let same_type = |a: &Schema, b: &Schema, column: usize| {
+        a.columns()[column].data_type == b.columns()[column].data_type
+    };
+    let same_program = match (&before.program, &wider.program) {
+        (Some(program), Some(now)) => {
+            let (read, read_now) = (before.read_schema(), wider.read_schema());
+            program.sources() == now.sources()
+                && program.uses() == now.uses()
+                && now.uses().iter().all(|column| same_type(read, read_now, *column))
+        }
+        _ => true,
+    };
+    let (table, now) = (&before.schema, &wider.schema);
+    same_program
+        && (now.checks().is_empty() || (0..now.len()).all(|column| same_type(table, now, column)))
+}
+
+/// Starts again with wider types, if the inputs can be read again.
+fn start_again(
+    options: &LoadOptions,
+    widening: Box<Widening>,
+    told: Vec<Widened>,
+    now: &[Widened],
+) -> Stop {
+    let once = options.inputs.iter().any(|input| input.source.is_read_once());
+    match now.first() {
+        Some(Widened { column, from, place, value, .. }) if once => Stop::Failed(Error::Input {
+            place: Box::new(place.clone()),
+            text: format!(
+                "column {column} was inferred as {from}, which \"{}\" is not; --where, --select or a CHECK looks at \
+                 it, and a stream cannot be read again (give --columns, or load a file)",
+                String::from_utf8_lossy(&value[..value.len().min(40)])
+            ),
+        }),
+        _ => Stop::Widen(Box::new(widening.after(told))),
     }
 }
 
@@ -91,7 +135,12 @@ pub fn run_legs<'a>(
         let bytes = source.bytes_before(next.from, next.account.record_bytes());
         let leg = Leg { columns: options.schema.columns().to_vec(), segments, bytes };
         let bounds = leg.bounds(&options);
-        widened.extend(widening.widen(options.to_mut(), &bounds)?);
+        let before = options.clone();
+        let now = widening.clone().widen(options.to_mut(), &bounds)?;
+        if !same_rows(&before, &options) {
+            return Err(start_again(&options, widening, widened, &now));
+        }
+        widened.extend(now);
         legs.push(leg);
         begun = next;
         begun.account.begin_leg(&options);
@@ -125,12 +174,12 @@ fn make_spool(
 
 /// The column of the table that a column is that is read.
 pub fn table_column(options: &LoadOptions, read: usize) -> Option<usize> {
-    match &options.derivation {
-        Some(derivation) => {
-            derivation.columns.iter().position(|from| *from == ColumnFrom::Read(read))
-        }
-        None => Some(read),
-    }
+    let Some(derivation) = &options.derivation else { return Some(read) };
+    let made = match &options.program {
+        Some(program) => program.sources().iter().position(|source| *source == Some(read))?,
+        None => read,
+    };
+    derivation.columns.iter().position(|from| *from == ColumnFrom::Read(made))
 }
 
 impl Leg {
@@ -238,16 +287,13 @@ impl Rewrite<'_> {
     /// A load of columns of the table as text.
     fn text_options(&self, texts: &[usize]) -> Result<LoadOptions> {
         let options = self.options;
-        let read_of = |column: usize| match &options.derivation {
-            Some(derivation) => match derivation.columns[column] {
-                ColumnFrom::Read(read) => read,
-                ColumnFrom::Constant(_) | ColumnFrom::InputName | ColumnFrom::LoadTime => column,
-            },
-            None => column,
+        let from_of = |column: &usize| match &options.derivation {
+            Some(derivation) => derivation.columns[*column].clone(),
+            None => ColumnFrom::Read(*column),
         };
+        let from: Vec<ColumnFrom> = texts.iter().map(from_of).collect();
         let columns = options.schema.columns();
         let schema = Schema::new(texts.iter().map(|c| columns[*c].clone()).collect())?;
-        let read = texts.iter().map(|c| read_of(*c));
         let mut again = LoadOptions {
             schema,
             derivation: None,
@@ -261,13 +307,19 @@ impl Rewrite<'_> {
             count_distinct: false,
             ..options.clone()
         };
-        if self.clean {
-            let of_column = read.map(|read| options.field_of(read)).collect();
-            again.fields = Some(FieldMap { count: options.field_count(), of_column });
-        } else {
-            // A record is rejected for any of its fields, so all are looked at again.
-            let columns = read.map(ColumnFrom::Read).collect();
-            again.derivation = Some(Derivation { read: options.read_schema().clone(), columns });
+        let read = from.iter().map(|from| match from {
+            ColumnFrom::Read(read) => Some(options.field_of(*read)),
+            ColumnFrom::Constant(_) | ColumnFrom::InputName | ColumnFrom::LoadTime => None,
+        });
+        match read.collect() {
+            Some(of_column) if self.clean && options.program.is_none() => {
+                again.fields = Some(FieldMap { count: options.field_count(), of_column });
+            }
+            // A record is left out for any of its fields, so all are looked at again.
+            _ => {
+                let read = options.read_schema().clone();
+                again.derivation = Some(Derivation { read, columns: from });
+            }
         }
         Ok(again)
     }

@@ -4,9 +4,9 @@
 //! holds both; nothing is rounded, and nothing is rejected for a guess. What is noted depends on the order of
 //! the input only, so the types are the same for any number of threads.
 //!
-//! A load goes on (`legs`). Where rows were left out by what the values were, or a server has values of which only the
-//! text tells what they become, it starts again: that costs the time until the field was met. From the third pass on a pass goes to
-//! its end and notes all such fields, so that there are few passes.
+//! A load goes on (`legs`). Where a filter or an expression looked at the column, or a server has values of which
+//! only the text tells what they become, it starts again: that costs the time until the field was met. In the
+//! end a pass goes to its end and notes all such fields, so that there are few passes.
 
 use coload_format::{Column, DataType, Place, Result, Schema, Value, check_bytes};
 use coload_source::{
@@ -76,6 +76,8 @@ pub struct Widening {
     way: Way,
     /// The first field of each column that did not fit.
     noted: Vec<(usize, Place, Vec<u8>)>,
+    /// Columns that became wider before.
+    told: Vec<Widened>,
 }
 
 impl Widening {
@@ -92,7 +94,13 @@ impl Widening {
             of_column: (0..options.read_schema().len()).map(|c| options.field_of(c)).collect(),
             way,
             noted: Vec::new(),
+            told: Vec::new(),
         })
+    }
+
+    /// The same, that tells columns which became wider before, too.
+    pub fn after(self, told: Vec<Widened>) -> Self {
+        Widening { told, ..self }
     }
 
     /// Notes a record that is no row because a field does not fit its column's type; else it is a
@@ -189,7 +197,7 @@ impl Widening {
             let (to, before) = columns[column];
             Widened { column: before.name.clone(), from: before.data_type, to, place, value }
         });
-        Ok(told.collect())
+        Ok(self.told.into_iter().chain(told).collect())
     }
 
     /// Whether the type that a column has takes what the other would.

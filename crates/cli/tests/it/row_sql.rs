@@ -139,6 +139,58 @@ fn inferred_types_become_wider_below_expressions() {
     );
 }
 
+/// Records whose last column has other values than the sample showed, from some record on.
+fn widening_text() -> String {
+    let record = |i: u64| {
+        let late = match i {
+            0..1500 => format!("{}", i % 7),
+            1500..2500 => format!("{}.5", i % 9),
+            _ => format!("{}x", i % 5),
+        };
+        format!("{i},{late},k{}\n", i % 3)
+    };
+    "id,late,k\n".to_owned() + &(0..3000).map(record).collect::<String>()
+}
+
+#[test]
+fn a_load_with_a_filter_goes_on_with_wider_types_of_columns_it_does_not_look_at() {
+    let sandbox = Sandbox::new();
+    sandbox.write("a.csv", widening_text());
+    // It fails for one row of a hundred.
+    let made = "late, id, k || '!' AS k, 10 / (id % 100 - 7) AS q";
+    let sql = ["--where", "id % 4 <> 1", "--select", made, "--max-rejects", "30"];
+    let known = ["--columns", "id BIGINT, late VARCHAR, k VARCHAR"];
+    sandbox.write("known.csv", widening_text());
+    let whole = ["load", "known.csv", "--into", "store", "--table", "known"];
+    sandbox.run(&[&whole[..], &known].concat()).ok();
+    let query = format!("SELECT {made} FROM known WHERE id % 4 <> 1 AND id % 100 <> 7 ORDER BY id");
+    let expected =
+        sandbox.run(&["sql", "--store", "store", "--output", "csv", "-c", &query]).ok().out;
+    for (threads, chunk) in [("1", "900"), ("3", "900"), ("2", "7000")] {
+        let flags = ["--sample", "1KiB", "--threads", threads, "--chunk-size", chunk, "--replace"];
+        let flags = [&sql[..], &flags, &["--report", "json"]].concat();
+        let report = load(&sandbox, &flags).ok().out;
+        assert!(report.contains("\n  \"rejects\": 30,"), "{report}");
+        assert!(report.contains("\"column\": \"late\""), "{report}");
+        assert_eq!(rows(&sandbox), expected);
+        // Standard input comes once: it can only go on.
+        let base = ["load", "-", "--into", "store", "--table", "t"];
+        sandbox.run_with_input(&[&base[..], &flags].concat(), widening_text().as_bytes()).ok();
+        assert_eq!(rows(&sandbox), expected);
+    }
+}
+
+#[test]
+fn a_stream_whose_filter_looked_at_what_became_wider_fails_and_says_why() {
+    let sandbox = Sandbox::new();
+    let base = ["load", "-", "--into", "store", "--table", "t", "--sample", "1KiB"];
+    let flags = [&base[..], &["--chunk-size", "900", "--where", "late < 4"]].concat();
+    sandbox.run_with_input(&flags, widening_text().as_bytes()).fails(
+        1,
+        &["late was inferred as BIGINT", "\"6.5\" is not", "--where", "a file", "--columns"],
+    );
+}
+
 #[test]
 fn what_is_wrong_is_told_with_the_flag() {
     let sandbox = Sandbox::new();
