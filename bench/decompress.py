@@ -41,6 +41,8 @@ RIVALS = [
     ("zlib-ng", "python", "zlib-ng"),
 ]
 OURS = "coload"
+# Two processes of a thread each, which share nothing but the machine.
+PAIR = "two processes"
 ORDER = random.Random(1)
 
 NOTES = """
@@ -48,7 +50,8 @@ What is unfair:
 - libdeflate is given memory for all of the text, which it needs, and which is touched before.
 - ISA-L and zlib-ng are called from Python, in pieces of the size at which they are fastest.
 - coload reads the file; the others have it in memory. All check the checksum.
-- One thread and two: the first run of a process is left out, in which two threads are slower.
+- One thread and two: the first run of a process is left out, in which two threads are slower. Two processes tell what the
+  machine gives to work that shares nothing.
 """
 
 
@@ -69,7 +72,7 @@ def compressed(data, ending):
 def run(lab, args):
     data = lab.make_data(args, args.data)
     files = {ending: compressed(data, ending) for ending in FORMATS}
-    contenders = [(f"{OURS} {ending}, {threads}", ending, OURS, threads) for ending in FORMATS for threads in (1, 2)]
+    contenders = [(f"{OURS} {ending}, {threads}", ending, OURS, threads) for ending in FORMATS for threads in (1, 2, PAIR)]
     contenders += [(f"{name} gz, 1", "gz", name, 1) for name, _, _ in RIVALS]
     runs = {name: [] for name, *_ in contenders}
     for number in range(args.rounds):
@@ -87,16 +90,24 @@ def run(lab, args):
 
 
 def once(lab, args, file, engine, threads):
-    """The runs of one process."""
+    """The runs of one process, or of two at once."""
     script, option = next(((s, o) for name, s, o in RIVALS if name == engine), ("coload-bench", OURS))
     if script == "python":
         command = [lab.PYTHON, lab.BENCH / "rivals/inflate.py", option, file]
     else:
-        command = [args.coload_bench, "decompress", file, "--engine", option, "--threads", str(threads)]
-        command += ["--repeat", str(REPEATS)]
-    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    runs = [json.loads(line) for line in output.splitlines()]
-    return runs[1:] or runs
+        command = [args.coload_bench, "decompress", file, "--engine", option, "--repeat", str(REPEATS)]
+        command += ["--threads", "1" if threads == PAIR else str(threads)]
+    count = 2 if threads == PAIR else 1
+    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(count)]
+    runs = []
+    for process in processes:
+        output = process.communicate()[0]
+        if process.returncode != 0:
+            raise SystemExit(f"{engine} failed on {file}")
+        lines = [json.loads(line) for line in output.splitlines()]
+        runs += lines[1:] or lines
+    # Of two processes each has half of the time.
+    return [run | {"wall": run["wall"] / count} for run in runs]
 
 
 def check(runs, contenders):
@@ -119,11 +130,11 @@ def print_single(best):
 
 
 def print_threads(runs):
-    print("\nOne thread and two: MB of text a second, medians of wall time\n")
-    print("| | 1 thread | 2 threads | ratio |\n|---|---:|---:|---:|")
+    print("\nOne thread, two threads, and two processes of one thread each at once: MB of text a second, medians of wall time\n")
+    print("| | 1 thread | 2 threads | ratio | 2 processes | ratio |\n|---|---:|---:|---:|---:|---:|")
     for ending in FORMATS:
-        one, two = (median_rate(runs, ending, threads) for threads in (1, 2))
-        print(f"| {ending} | {one:.0f} | {two:.0f} | {two / one:.2f} |")
+        one, two, pair = (median_rate(runs, ending, threads) for threads in (1, 2, PAIR))
+        print(f"| {ending} | {one:.0f} | {two:.0f} | {two / one:.2f} | {pair:.0f} | {pair / one:.2f} |")
 
 
 def median_rate(runs, ending, threads):
