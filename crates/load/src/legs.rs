@@ -21,13 +21,14 @@ use coload_store::{LoadDir, SegmentFile, SegmentWriter};
 
 use crate::chunks::Source;
 use crate::clock::{Step, StepClock};
-use crate::derive::{ColumnFrom, Derivation};
+use crate::derive::ColumnFrom;
 use crate::opened::OpenedStream;
-use crate::options::{FieldMap, LoadOptions, RejectLimit};
+use crate::options::LoadOptions;
 use crate::pipeline::{Begun, Destination, Ended, Loaded, Pipeline, Stop};
 use crate::retype::{Reread, RereadPage, Retype, retype_segment};
 use crate::schedule::DoneSegment;
 use crate::spool::Spool;
+use crate::texts::text_options;
 use crate::widen::{Way, Widened, Widening};
 
 /// A load, all legs of it.
@@ -263,8 +264,8 @@ impl Rewrite<'_> {
         bytes: u64,
         next: &mut u32,
     ) -> Result<(Reread, Vec<u32>)> {
-        let mut options = self.text_options(texts)?;
-        options.sample_bytes = Some(bytes);
+        let mut options = text_options(self.options, texts, self.clean)?;
+        (options.stream, options.sample_bytes) = (self.kept_stream()?, Some(bytes));
         let source = Source::open(&options, None)?;
         source.check_same(self.source)?;
         let way = Way::StartAgain { pass: 0 };
@@ -282,46 +283,6 @@ impl Rewrite<'_> {
         *next = numbers.iter().map(|number| number + 1).max().unwrap_or(*next);
         let segments = numbers.iter().map(|number| self.open(*number).map(Arc::new));
         Ok((Reread::new(segments.collect::<Result<_>>()?), numbers))
-    }
-
-    /// A load of columns of the table as text.
-    fn text_options(&self, texts: &[usize]) -> Result<LoadOptions> {
-        let options = self.options;
-        let from_of = |column: &usize| match &options.derivation {
-            Some(derivation) => derivation.columns[*column].clone(),
-            None => ColumnFrom::Read(*column),
-        };
-        let from: Vec<ColumnFrom> = texts.iter().map(from_of).collect();
-        let columns = options.schema.columns();
-        let schema = Schema::new(texts.iter().map(|c| columns[*c].clone()).collect())?;
-        let mut again = LoadOptions {
-            schema,
-            derivation: None,
-            inferred: None,
-            stream: self.kept_stream()?,
-            max_rejects: RejectLimit::Count(u64::MAX),
-            rejects_file: None,
-            rejects_table: None,
-            progress: None,
-            confirm: None,
-            count_distinct: false,
-            ..options.clone()
-        };
-        let read = from.iter().map(|from| match from {
-            ColumnFrom::Read(read) => Some(options.field_of(*read)),
-            ColumnFrom::Constant(_) | ColumnFrom::InputName | ColumnFrom::LoadTime => None,
-        });
-        match read.collect() {
-            Some(of_column) if self.clean && options.program.is_none() => {
-                again.fields = Some(FieldMap { count: options.field_count(), of_column });
-            }
-            // A record is left out for any of its fields, so all are looked at again.
-            _ => {
-                let read = options.read_schema().clone();
-                again.derivation = Some(Derivation { read, columns: from });
-            }
-        }
-        Ok(again)
     }
 
     /// What was kept of a stream.

@@ -35,6 +35,7 @@ mod schedule;
 mod segments;
 mod spool;
 mod stream;
+mod texts;
 mod widen;
 pub mod wire;
 
@@ -55,6 +56,6 @@ pub use remote::{
     abort_load, list_loads, load_remote, table_schema,
 };
 pub use report::{ColumnReport, Distinct, DryRun, FileReport, LoadReport, REJECTS_KEPT_MAX};
-pub use retype::{convert_segment, converts};
+pub use retype::{Texts, convert_segment, converts, text_columns};
 pub use run::{dry_run, load};
 pub use widen::Widened;

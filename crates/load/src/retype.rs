@@ -135,7 +135,18 @@ pub fn retype_segment(
     Ok((summary, columns))
 }
 
-/// Whether values of columns become those of others without their text.
+/// Whether only the text of values tells what they become.
+fn becomes_text(from: DataType, to: DataType) -> bool {
+    to == DataType::Varchar(None) && !from.is_text()
+}
+
+/// The columns of which the text must be read again.
+pub fn text_columns(from: &Schema, to: &Schema) -> Vec<usize> {
+    let pairs = from.columns().iter().zip(to.columns()).enumerate();
+    pairs.filter(|(_, (f, t))| becomes_text(f.data_type, t.data_type)).map(|(c, _)| c).collect()
+}
+
+/// Whether columns can become others: their values are converted, or their text is read again.
 pub fn converts(from: &Schema, to: &Schema) -> bool {
     let scale = |data_type| match data_type {
         DataType::Decimal { scale, .. } => scale,
@@ -147,34 +158,64 @@ pub fn converts(from: &Schema, to: &Schema) -> bool {
         let holds = new == DataType::Double || scale(old) <= scale(new);
         from.name == to.name
             && from.nullable == to.nullable
-            && holds
-            && Retype::between(old, new).is_some()
+            && (becomes_text(old, new) || holds && Retype::between(old, new).is_some())
     });
     from.len() == to.len() && same.all(|same| same)
+}
+
+/// Columns of a segment that were read again as text, and the segment that has them.
+pub struct Texts<'a> {
+    /// Numbers of the columns in the table.
+    pub columns: &'a [usize],
+    /// That segment; it has no others.
+    pub segment: Arc<SegmentFile>,
 }
 
 /// Writes a segment with columns of wider types, which [`converts`] says can be.
 ///
 /// # Errors
-/// `Corrupt` when the new types do not hold the values, `Unavailable` when the disk fails.
+/// `Corrupt` when the new types do not hold the values, or the text is of other rows; `Unavailable` when the
+/// disk fails.
 pub fn convert_segment(
     old: &SegmentFile,
     from: &Schema,
     to: &Schema,
+    texts: Option<Texts<'_>>,
     path: &Path,
 ) -> Result<SegmentSummary> {
     let pairs = || from.columns().iter().zip(to.columns());
-    let retypes: Option<Vec<Retype>> =
-        pairs().map(|(from, to)| Retype::between(from.data_type, to.data_type)).collect();
+    let text_of = |column: usize| {
+        let column = texts.as_ref()?.columns.iter().position(|text| *text == column)?;
+        Some(Retype::Text { column })
+    };
+    let retypes: Option<Vec<Retype>> = pairs()
+        .enumerate()
+        .map(|(c, (from, to))| match becomes_text(from.data_type, to.data_type) {
+            true => text_of(c),
+            false => Retype::between(from.data_type, to.data_type),
+        })
+        .collect();
     let Some(retypes) = retypes.filter(|retypes| retypes.len() == old.column_count()) else {
         return Err(Error::corrupt(old.path(), "columns that cannot be converted"));
     };
+    let (reread, pages) = match texts {
+        Some(texts) if texts.segment.column_count() != texts.columns.len() => {
+            return Err(Error::corrupt(texts.segment.path(), "other columns than were wanted"));
+        }
+        Some(texts) => {
+            let mut reread = Reread::new(vec![texts.segment]);
+            let pages = reread.take(old.page_rows())?;
+            (reread, pages)
+        }
+        None => (Reread::default(), Vec::new()),
+    };
     let writer = SegmentWriter::create(path)?;
-    let (summary, columns) = retype_segment(old, &retypes, (&Reread::default(), &[]), &writer)?;
+    let (summary, columns) = retype_segment(old, &retypes, (&reread, &pages), &writer)?;
     for ((from, to), column) in pairs().zip(&columns) {
-        let mut bounds = Values::empty(column.physical);
-        [&column.stats.min, &column.stats.max].into_iter().flatten().for_each(|v| bounds.push(v));
-        if from.data_type != to.data_type {
+        if from.data_type != to.data_type && !becomes_text(from.data_type, to.data_type) {
+            let mut bounds = Values::empty(column.physical);
+            let ends = [&column.stats.min, &column.stats.max];
+            ends.into_iter().flatten().for_each(|v| bounds.push(v));
             verify_values_of(&bounds, to.data_type)?;
         }
     }

@@ -4,8 +4,8 @@
 //! holds both; nothing is rounded, and nothing is rejected for a guess. What is noted depends on the order of
 //! the input only, so the types are the same for any number of threads.
 //!
-//! A load goes on (`legs`). Where a filter or an expression looked at the column, or a server has values of which
-//! only the text tells what they become, it starts again: that costs the time until the field was met. In the
+//! A load goes on (`legs`). Where a filter or an expression looked at the column, or inputs that are on the way to
+//! a server must be decompressed again in any case, it starts again: that costs the time until the field was met. In the
 //! end a pass goes to its end and notes all such fields, so that there are few passes.
 
 use coload_format::{Column, DataType, Place, Result, Schema, Value, check_bytes};

@@ -13,6 +13,8 @@
 //!                                 <-      RANGES of the values so far
 //!   WIDEN columns of wider types  ->
 //!                                 <-      WIDENED it is durable: the next attempt goes on with them
+//!   BLOCKs and SEALs of texts, for the partitions before, if a column became text
+//!                                 <-      SEALED
 //!   FINISH the account            ->
 //!                                 <-      DONE version, costs
 //!
@@ -87,6 +89,8 @@ pub const WIDENED: u8 = 39;
 pub const FRAGMENTS_MAX: usize = 10_000;
 /// Most partitions of a load.
 pub const PARTITIONS_MAX: u32 = 1 << 24;
+/// Partition `TEXTS_FROM + n` holds the text of partition n: of columns that became text, and nothing else.
+pub const TEXTS_FROM: u32 = PARTITIONS_MAX;
 
 /// Bytes of an input that a client sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

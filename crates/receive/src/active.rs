@@ -6,12 +6,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use coload_format::bytes::put_varint;
+use coload_format::bytes::{ByteReader, put_varint};
 use coload_format::{Column, Error, Physical, Result};
 use coload_link::{Credit, Message, Replies};
 use coload_load::thread_cpu_ns;
 use coload_load::wire::{
-    Block, BlockContent, Finish, LoadDescription, PARTITIONS_MAX, SEALED, Seal, Welcome,
+    Block, BlockContent, Finish, LoadDescription, PARTITIONS_MAX, SEALED, Seal, TEXTS_FROM, Welcome,
 };
 use coload_store::{LoadId, LoadJournal, LoadTarget, SegmentEntry, SegmentSummary};
 
@@ -24,6 +24,7 @@ use crate::part::Part;
 use crate::partition::{Next, Receiving, verify_block, verify_plain};
 use crate::pool::{Class, Pool};
 use crate::rules::Rules;
+use wider::{Types, convert_all};
 
 /// Most partitions of a load under way; a client has two, and those that wait in its outbox.
 const PARTITIONS_UNDER_WAY_MAX: usize = 16;
@@ -36,8 +37,7 @@ pub struct Active {
     /// What it is.
     pub description: LoadDescription,
     target: LoadTarget,
-    /// Of the partitions that are taken now.
-    types: Mutex<Arc<[Column]>>,
+    types: Mutex<Types>,
     rules: Rules,
     keep: Keep,
     memory_max: u64,
@@ -65,6 +65,13 @@ struct State {
     failed: Option<Error>,
 }
 
+impl State {
+    /// Partitions that are durable, without texts.
+    fn parts(&self) -> impl Iterator<Item = (&u32, &Part)> {
+        self.parts.range(..PARTITIONS_MAX)
+    }
+}
+
 impl Active {
     /// A load, with the partitions that its journal has.
     ///
@@ -84,7 +91,7 @@ impl Active {
         let legs = Legs::open(&description, &journal)?;
         Ok(Active {
             id: journal.id(),
-            types: Mutex::new(legs.last().columns().into()),
+            types: Mutex::new(Types::new(&legs)),
             description,
             rules: Rules::new(&target),
             target,
@@ -126,6 +133,7 @@ impl Active {
             stored: Vec::new(),
             began_us: self.description.began_us,
             columns: state.legs.is_wider().then(|| state.legs.last().clone()),
+            text_partitions: state.legs.text_partitions(),
         };
         (attempt, welcome)
     }
@@ -183,8 +191,8 @@ impl Active {
     /// Rows and rejects that are durable.
     pub fn counts(&self) -> (u64, u64) {
         let state = lock(&self.state);
-        let rejects = state.parts.values().map(|p| p.account.rejects.len() as u64).sum();
-        (state.parts.values().map(|p| p.rows).sum(), rejects)
+        let rejects = state.parts().map(|(_, p)| p.account.rejects.len() as u64).sum();
+        (state.parts().map(|(_, p)| p.rows).sum(), rejects)
     }
 
     /// Bytes held for partitions under way.
@@ -230,7 +238,8 @@ impl Active {
         pool: &Arc<Pool>,
     ) -> Result<()> {
         let started = thread_cpu_ns();
-        let types = Arc::clone(&lock(&self.types));
+        let partition = ByteReader::new(bytes).varint_u32()?;
+        let types = lock(&self.types).of(partition);
         let physical =
             |c: u32| -> Option<Physical> { types.get(c as usize).map(|c| c.data_type.physical()) };
         let block = Block::decode(bytes, physical)?;
@@ -248,7 +257,9 @@ impl Active {
             Keep::Nothing => receiving.count_block()?,
         };
         let spent = thread_cpu_ns() - started;
-        lock(&self.costs).note(column, plain_rows, wire_bytes, spent);
+        if partition < PARTITIONS_MAX {
+            lock(&self.costs).note(column, plain_rows, wire_bytes, spent);
+        }
         self.go_on(attempt, &receiving, next, pool)
     }
 
@@ -279,10 +290,10 @@ impl Active {
 
     /// The partition of a block; `None` when it is durable, and this is a repetition.
     fn receiving(&self, attempt: u64, number: u32) -> Result<Option<Arc<Receiving>>> {
-        if number >= PARTITIONS_MAX {
+        let mut state = lock(&self.state);
+        if number >= PARTITIONS_MAX && number - TEXTS_FROM >= state.legs.text_partitions() {
             return Err(Error::Corrupt(format!("partition {number} of a load")));
         }
-        let mut state = lock(&self.state);
         self.check_attempt(attempt)?;
         if let Some(error) = &state.failed {
             return Err(error.clone());
@@ -312,7 +323,7 @@ impl Active {
         let journal = journal.as_ref().ok_or_else(|| self.is_over())?;
         let path = journal.segment_path(number)?;
         let policy = self.description.encoding;
-        let types = Arc::clone(&lock(&self.types));
+        let types = lock(&self.types).of(number);
         let receiving = Arc::new(Receiving::new(number, path, types, policy));
         state.under_way.insert(number, Arc::clone(&receiving));
         Ok(Some(receiving))
@@ -403,13 +414,13 @@ impl Active {
     ///
     /// # Errors
     /// `Corrupt` when the accounts do not agree.
-    pub fn segments(&self, finish: &Finish) -> Result<(Vec<SegmentEntry>, u64)> {
+    pub fn segments(&self, finish: &Finish, pool: &Pool) -> Result<(Vec<SegmentEntry>, u64)> {
         let state = lock(&self.state);
-        let whole = state.parts.keys().copied().eq(0..finish.partitions);
-        let rows: u64 = state.parts.values().map(|p| p.rows).sum();
-        let rejects: u64 = state.parts.values().map(|p| p.account.rejects.len() as u64).sum();
+        let whole = state.parts().map(|(number, _)| *number).eq(0..finish.partitions);
+        let rows: u64 = state.parts().map(|(_, p)| p.rows).sum();
+        let rejects: u64 = state.parts().map(|(_, p)| p.account.rejects.len() as u64).sum();
         let filtered =
-            state.parts.values().fold(0, |sum, p| p.account.filtered().saturating_add(sum));
+            state.parts().fold(0, |sum, (_, p)| p.account.filtered().saturating_add(sum));
         let records = rows.saturating_add(rejects).saturating_add(filtered);
         if !whole || rows != finish.rows || records != finish.records {
             return Err(Error::Corrupt(format!(
@@ -420,22 +431,27 @@ impl Active {
                 finish.partitions,
                 finish.records,
                 finish.rows,
-                state.parts.len()
+                state.parts().count()
             )));
         }
+        state.check_texts()?;
         let legs = state.legs.clone();
-        let parts: Vec<(u32, Part)> = state.parts.iter().map(|(n, p)| (*n, p.clone())).collect();
+        let parts: Vec<(u32, Part)> = state.parts().map(|(n, p)| (*n, p.clone())).collect();
         drop(state);
-        let mut entries = Vec::new();
-        if self.keep == Keep::All {
+        if self.keep == Keep::Nothing {
+            return Ok((Vec::new(), rejects));
+        }
+        let segments = {
             let journal = lock(&self.journal);
             let journal = journal.as_ref().ok_or_else(|| self.is_over())?;
-            for (number, part) in parts.iter().filter(|(_, p)| p.rows > 0) {
-                let entry = part.entry_in(journal, *number)?;
-                entries.push(legs.publishable(journal, *number, entry)?);
-            }
-        }
-        Ok((entries, rejects))
+            let parts = parts.iter().filter(|(_, part)| part.rows > 0);
+            let publishable = |(number, part): &(u32, Part)| {
+                legs.publishable(journal, *number, part.entry_in(journal, *number)?)
+            };
+            parts.map(publishable).collect::<Result<Vec<_>>>()?
+        };
+        // Without the journal's lock, which jobs of the pool may wait for.
+        Ok((convert_all(segments, pool)?, rejects))
     }
 }
 

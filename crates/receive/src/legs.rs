@@ -5,14 +5,19 @@
 //!   published   0'1'2'  3 4 5        segments of the legs before are written again with the last types
 //! ```
 //!
+//! Of columns that became text the client sends the text of the partitions before, under numbers of their own.
+//!
 //! The journal has each leg before its first partition is taken, so that whoever goes on knows the types of all. What is
 //! published is the load of the last types: its id is that which a client has who begins with these, as one does when the
 //! table is there.
 
+use std::path::PathBuf;
+use std::sync::Arc;
+
 use coload_format::bytes::ByteReader;
 use coload_format::{Error, Result, Schema, Value};
-use coload_load::wire::{LoadDescription, Ranges, Widen};
-use coload_load::{convert_segment, converts};
+use coload_load::wire::{LoadDescription, Ranges, TEXTS_FROM, Widen};
+use coload_load::{Texts, convert_segment, converts, text_columns};
 use coload_store::{ColumnStats, LoadId, LoadJournal, SegmentEntry, SegmentFile};
 
 /// The legs of a load.
@@ -78,28 +83,84 @@ impl Legs {
         Ok(())
     }
 
-    /// The segment of a partition as it is published: with the last types, and the name of the load that is published.
+    /// The columns that became text.
+    pub fn text_columns(&self) -> Vec<usize> {
+        text_columns(&self.legs[0].1, self.last())
+    }
+
+    /// Partitions of which the text of those is wanted: all before the last of them became text.
+    pub fn text_partitions(&self) -> u32 {
+        let legs = self.legs.windows(2);
+        let mut texts = legs.filter(|leg| !text_columns(&leg[0].1, &leg[1].1).is_empty());
+        texts.next_back().map_or(0, |leg| leg[1].0)
+    }
+
+    /// How the segment of a partition is published: with the last types, and the name of the load that is published.
     ///
     /// # Errors
-    /// `Corrupt` when these do not hold its values, `Unavailable` when the disk fails.
+    /// `Corrupt` when the journal is damaged, `Unavailable` when the disk fails.
     pub fn publishable(
         &self,
         journal: &LoadJournal,
         partition: u32,
         entry: SegmentEntry,
-    ) -> Result<SegmentEntry> {
-        let Some(load) = self.published_as else { return Ok(entry) };
+    ) -> Result<Publishable> {
+        let Some(load) = self.published_as else { return Ok(Publishable::As(entry)) };
         let (from, to) = (self.of(partition), self.last());
         if from.columns().iter().map(|c| c.data_type).eq(to.columns().iter().map(|c| c.data_type)) {
             let file = journal.name_segment_as(load, partition)?;
-            return Ok(SegmentEntry { file, load, ..entry });
+            return Ok(Publishable::As(SegmentEntry { file, load, ..entry }));
         }
-        let old = SegmentFile::open(&journal.existing_segment_path(partition))?;
         let path = journal.segment_path_as(load, partition)?;
-        let new = convert_segment(&old, from, to, &path)?;
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
         let file = name.unwrap_or_default();
-        Ok(SegmentEntry { file, load, bytes: new.bytes, columns: new.columns, ..entry })
+        let has_text = partition < self.text_partitions();
+        Ok(Publishable::Converted(Box::new(Conversion {
+            old: journal.existing_segment_path(partition),
+            texts: has_text.then(|| journal.existing_segment_path(TEXTS_FROM + partition)),
+            text_columns: self.text_columns(),
+            from: from.clone(),
+            to: to.clone(),
+            path,
+            entry: SegmentEntry { file, load, ..entry },
+        })))
+    }
+}
+
+/// A segment that is to be published.
+pub enum Publishable {
+    /// As it is.
+    As(SegmentEntry),
+    /// Its columns become wider.
+    Converted(Box<Conversion>),
+}
+
+/// A segment whose columns become wider.
+pub struct Conversion {
+    old: PathBuf,
+    /// The segment with the text of its rows.
+    texts: Option<PathBuf>,
+    text_columns: Vec<usize>,
+    from: Schema,
+    to: Schema,
+    /// Where it goes.
+    path: PathBuf,
+    entry: SegmentEntry,
+}
+
+impl Conversion {
+    /// Writes the segment.
+    ///
+    /// # Errors
+    /// `Corrupt` when the last types do not hold its values, or its text is of other rows; `Unavailable` when the disk
+    /// fails.
+    pub fn run(self) -> Result<SegmentEntry> {
+        let old = SegmentFile::open(&self.old)?;
+        let texts = self.texts.map(|path| SegmentFile::open(&path)).transpose()?;
+        let texts =
+            texts.map(|file| Texts { columns: &self.text_columns, segment: Arc::new(file) });
+        let new = convert_segment(&old, &self.from, &self.to, texts, &self.path)?;
+        Ok(SegmentEntry { bytes: new.bytes, columns: new.columns, ..self.entry })
     }
 }
 

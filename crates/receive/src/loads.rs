@@ -311,7 +311,7 @@ impl Inner {
     }
 
     fn publish(&self, load: &Active, finish: &Finish) -> Result<Done> {
-        let (segments, rejects) = load.segments(finish)?;
+        let (segments, rejects) = load.segments(finish, &self.pool)?;
         let bytes_stored = segments.iter().map(|s| s.bytes).sum();
         let mut done = Done {
             id: load.published_as().as_u128(),

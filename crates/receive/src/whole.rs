@@ -127,6 +127,7 @@ impl Whole {
             // The rows are made here.
             began_us: None,
             columns: None,
+            text_partitions: 0,
         }
     }
 

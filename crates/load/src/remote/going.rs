@@ -7,7 +7,8 @@
 //!   attempt 2              - - -
 //! ```
 //!
-//! Where the text of a column is needed, the load starts again.
+//! If a column became text, the text of it is sent for the partitions before, when all others are durable: that column alone
+//! is read again. What must be decompressed is read from the start in any attempt, so such a load starts again.
 
 use coload_format::{DataType, Error, Result, Schema};
 use coload_link::{Client, Message};
@@ -16,10 +17,12 @@ use super::RemoteOptions;
 use super::fingerprint;
 use super::sender::Sender;
 use super::session::{WORK_TIMEOUT, wait_for};
+use crate::chunks::Source;
 use crate::legs::table_column;
 use crate::options::LoadOptions;
-use crate::pipeline::Stop;
-use crate::retype::converts;
+use crate::pipeline::{Position, Stop, fragments_per_partition};
+use crate::retype::{converts, text_columns};
+use crate::texts::text_options;
 use crate::widen::{HASTY_PASSES, Widened, Widening};
 use crate::wire::{
     DONE, Done, LoadDescription, RANGE, RANGES, Ranges, WIDEN, WIDENED, Welcome, Widen,
@@ -98,6 +101,35 @@ impl Going {
         }
     }
 
+    /// How to read the columns again that became text, of the first `partitions`.
+    ///
+    /// # Errors
+    /// Those of opening the inputs; `Corrupt` when no column became text.
+    pub fn options_of_texts(&self, partitions: u32, clean: bool) -> Result<LoadOptions> {
+        let columns = text_columns(&self.begun.schema, &self.options.schema);
+        if columns.is_empty() {
+            return Err(Error::Corrupt("text is wanted, and no column became text".into()));
+        }
+        let mut options = text_options(&self.options, &columns, clean)?;
+        let source = Source::open(&options, None)?;
+        let chunks = fragments_per_partition(&options).saturating_mul(partitions as usize);
+        let chunks = chunks.min(source.chunks().unwrap_or(0));
+        let bytes = source.bytes_before(Position { chunks, end: 0 }, u64::MAX);
+        options.sample_bytes = Some(bytes);
+        Ok(options)
+    }
+
+    /// Checks that the inputs are still those which the load is of.
+    ///
+    /// # Errors
+    /// `Unavailable` when they are not.
+    pub fn check_inputs(&self, remote: &RemoteOptions) -> Result<()> {
+        match fingerprint::describe(&self.options, remote)?.inputs == self.description.inputs {
+            true => Ok(()),
+            false => Err(Error::Unavailable("an input changed while it was loaded".into())),
+        }
+    }
+
     /// Tells the server wider types. The next attempt goes on with them, unless the server says that the load of these
     /// is published.
     ///
@@ -110,7 +142,7 @@ impl Going {
         widening: Box<Widening>,
     ) -> std::result::Result<Option<Done>, Stop> {
         let partitions = sender.sealed_count();
-        if partitions == 0 {
+        if partitions == 0 || Source::open(&self.options, None)?.chunks().is_none() {
             return Err(Stop::Widen(widening));
         }
         if !sender.has_all(partitions) {

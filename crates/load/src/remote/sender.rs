@@ -1,6 +1,7 @@
 //! What the pipeline makes goes to the server.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -18,6 +19,8 @@ use crate::wire::{BLOCK, Block, BlockContent, SEAL, Seal};
 pub struct Sender<'a> {
     client: &'a Client,
     chooser: &'a Chooser,
+    /// Numbers that its partitions have on the wire; more are not sent.
+    numbers: Range<u32>,
     /// Partitions that are durable at the server.
     durable: Mutex<BTreeSet<u32>>,
     /// Whether the load goes on with wider types.
@@ -27,16 +30,20 @@ pub struct Sender<'a> {
 }
 
 impl<'a> Sender<'a> {
-    /// A sender to a server that has these partitions.
+    /// A sender to a server that has some partitions, by their numbers on the wire.
     pub fn new(
         client: &'a Client,
         chooser: &'a Chooser,
-        durable: BTreeSet<u32>,
+        numbers: Range<u32>,
+        has: impl Iterator<Item = u32>,
         takes_wider: bool,
     ) -> Self {
+        let first = numbers.start;
+        let durable: BTreeSet<u32> =
+            has.filter(|number| numbers.contains(number)).map(|number| number - first).collect();
         let leading = durable.iter().zip(0..).take_while(|(number, at)| **number == *at).count();
         let sealed = AtomicU32::new(leading as u32);
-        Sender { client, chooser, durable: Mutex::new(durable), takes_wider, sealed }
+        Sender { client, chooser, numbers, durable: Mutex::new(durable), takes_wider, sealed }
     }
 
     /// Partitions that are sealed, from the first on, once the pipeline has ended.
@@ -44,11 +51,11 @@ impl<'a> Sender<'a> {
         self.sealed.load(Ordering::Acquire) as usize
     }
 
-    /// Notes that a partition is durable; says how many are.
-    pub fn sealed(&self, partition: u32) -> usize {
-        let mut durable = lock(&self.durable);
-        durable.insert(partition);
-        durable.len()
+    /// Notes that the partition of a number on the wire is durable.
+    pub fn sealed(&self, number: u32) {
+        if self.numbers.contains(&number) {
+            lock(&self.durable).insert(number - self.numbers.start);
+        }
     }
 
     /// Partitions that are durable.
@@ -59,11 +66,13 @@ impl<'a> Sender<'a> {
     /// Whether the first `partitions` are durable.
     pub fn has_all(&self, partitions: usize) -> bool {
         let durable = lock(&self.durable);
+        let partitions = partitions.min(self.numbers.len());
         durable.len() >= partitions && durable.range(..partitions as u32).count() == partitions
     }
 
+    /// Whether a partition need not be sent.
     fn has(&self, partition: u32) -> bool {
-        lock(&self.durable).contains(&partition)
+        partition as usize >= self.numbers.len() || lock(&self.durable).contains(&partition)
     }
 }
 
@@ -83,6 +92,7 @@ impl Sink for Sender<'_> {
         if self.has(partition) {
             return Ok(());
         }
+        let partition = self.numbers.start + partition;
         let block = Block { partition, column, content }.encode();
         self.client.push(Message::new(BLOCK, block))
     }
@@ -97,6 +107,7 @@ impl Sink for Sender<'_> {
         if self.has(seal.partition) {
             return Ok(());
         }
-        self.client.push(Message::new(SEAL, seal.encode()))
+        let partition = self.numbers.start + seal.partition;
+        self.client.push(Message::new(SEAL, Seal { partition, ..seal }.encode()))
     }
 }

@@ -19,8 +19,8 @@ use crate::legs::run_legs;
 use crate::options::LoadOptions;
 use crate::pipeline::{Destination, Loaded, Sink, Stop};
 use crate::wire::{
-    ABORT, DESCRIBE, DONE, Done, FINISH, Finish, HELLO, JOIN, Join, LIST, LOADS, PartitionAccount,
-    SEALED, TABLE, WELCOME, Welcome, Work, read_statuses,
+    ABORT, DESCRIBE, DONE, Done, FINISH, Finish, HELLO, JOIN, Join, LIST, LOADS, PARTITIONS_MAX,
+    PartitionAccount, SEALED, TABLE, TEXTS_FROM, WELCOME, Welcome, Work, read_statuses,
 };
 
 /// How long a server may take for an answer that needs no work.
@@ -137,11 +137,12 @@ fn go_on(
         let report = whole::report(options, report(options, done.clone()), done)?;
         return Ok(Some(report));
     }
-    let known = leading(welcome);
-    let durable = welcome.parts.iter().map(|(n, _)| *n).collect();
+    let known = leading(welcome, 0);
+    let durable = welcome.parts.iter().map(|(n, _)| *n);
     totals.partitions = totals.partitions.max(welcome.parts.len());
     let chooser = Chooser::new(remote.placement, options.threads);
-    let sender = Sender::new(client, &chooser, durable, going.takes_wider());
+    let numbers = 0..PARTITIONS_MAX;
+    let sender = Sender::new(client, &chooser, numbers, durable, going.takes_wider());
     let (loaded, clock) = match send(options, client, &sender, &known, going.pass, totals) {
         Err(Stop::Widen(widening)) if going.takes_wider() => {
             let Some(done) = going.widen(client, &sender, widening)? else { return Ok(None) };
@@ -151,6 +152,9 @@ fn go_on(
         sent => sent?,
     };
     let Loaded { partitions, account, .. } = loaded;
+    if welcome.text_partitions > 0 {
+        send_texts(going, remote, client, welcome, account.is_clean(), totals)?;
+    }
     let (files, first_rejects) = account.into_files();
     let finish = Finish {
         partitions: partitions as u32,
@@ -170,10 +174,31 @@ fn go_on(
     Ok(Some(report))
 }
 
-/// The accounts of the first partitions, up to the first that is not durable.
-fn leading(welcome: &Welcome) -> Vec<PartitionAccount> {
-    let in_order = welcome.parts.iter().enumerate().take_while(|(i, (n, _))| *n as usize == *i);
-    in_order.map(|(_, (_, account))| account.clone()).collect()
+/// Sends the text of columns that became text, for the partitions before they did. The other columns are not parsed
+/// again if no record was rejected.
+fn send_texts(
+    going: &Going,
+    remote: &RemoteOptions,
+    client: &Client,
+    welcome: &Welcome,
+    clean: bool,
+    totals: &mut Totals,
+) -> std::result::Result<(), Stop> {
+    let options = going.options_of_texts(welcome.text_partitions, clean)?;
+    let numbers = TEXTS_FROM..TEXTS_FROM.saturating_add(welcome.text_partitions);
+    let known = leading(welcome, TEXTS_FROM);
+    let durable = welcome.parts.iter().map(|(n, _)| *n);
+    let chooser = Chooser::new(remote.placement, options.threads);
+    let sender = Sender::new(client, &chooser, numbers, durable, false);
+    send(&options, client, &sender, &known, 0, totals)?;
+    Ok(going.check_inputs(remote)?)
+}
+
+/// The accounts of partitions from a number on, up to the first that is not durable.
+fn leading(welcome: &Welcome, from: u32) -> Vec<PartitionAccount> {
+    let parts = welcome.parts.iter().filter(|(number, _)| *number >= from);
+    let in_order = parts.zip(from..).take_while(|((number, _), at)| number == at);
+    in_order.map(|((_, account), _)| account.clone()).collect()
 }
 
 /// Runs the pipeline, and waits until all of its partitions are durable.
@@ -220,7 +245,7 @@ fn send(
         }
         (_, Err(error)) => Err(error.into()),
         (Err(stop), _) => Err(stop),
-        (Ok(done), Ok(())) if sender.durable() >= done.0.partitions => Ok(done),
+        (Ok(done), Ok(())) if sender.has_all(done.0.partitions) => Ok(done),
         (Ok(_), Ok(())) => {
             Err(Error::Unavailable("the server did not make the load durable in time".into())
                 .into())

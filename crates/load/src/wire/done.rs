@@ -67,6 +67,8 @@ pub struct Welcome {
     pub began_us: Option<i64>,
     /// Columns of the table, if they became wider since the load began. Told to clients that can go on then.
     pub columns: Option<Schema>,
+    /// With those: partitions of which the text of columns that became text is wanted.
+    pub text_partitions: u32,
 }
 
 impl Welcome {
@@ -86,7 +88,10 @@ impl Welcome {
         }
         if let Some(time) = self.began_us {
             out.extend(time.to_le_bytes());
-            self.columns.iter().for_each(|columns| put_columns(&mut out, columns));
+            if let Some(columns) = &self.columns {
+                put_columns(&mut out, columns);
+                put_varint(&mut out, u64::from(self.text_partitions));
+            }
         }
         out
     }
@@ -110,12 +115,12 @@ impl Welcome {
             0 => None,
             _ => Some(read_began(&mut reader)?),
         };
-        let columns = match reader.remaining() {
-            0 => None,
-            _ => Some(read_columns(&mut reader)?),
+        let (columns, text_partitions) = match reader.remaining() {
+            0 => (None, 0),
+            _ => (Some(read_columns(&mut reader)?), reader.varint_u32()?),
         };
         reader.finish()?;
-        Ok(Welcome { id, attempt, wire_version, parts, stored, began_us, columns })
+        Ok(Welcome { id, attempt, wire_version, parts, stored, began_us, columns, text_partitions })
     }
 }
 
@@ -340,12 +345,13 @@ mod tests {
             stored,
             began_us: None,
             columns: None,
+            text_partitions: 0,
         };
         assert_eq!(Welcome::decode(&old.encode()).unwrap(), old);
         let welcome = Welcome { began_us: Some(-9), ..old.clone() };
         assert_eq!(Welcome::decode(&welcome.encode()).unwrap(), welcome);
         let columns = parse_columns("a DECIMAL(9,1)").ok();
-        let wider = Welcome { columns, ..welcome.clone() };
+        let wider = Welcome { columns, text_partitions: 3, ..welcome.clone() };
         assert_eq!(Welcome::decode(&wider.encode()).unwrap(), wider);
         let odd = Welcome { began_us: Some(i64::MIN), ..old.clone() };
         assert!(Welcome::decode(&odd.encode()).is_err());

@@ -1,14 +1,73 @@
 //! A load that goes on with wider types.
 
-use coload_format::{Error, Result};
-use coload_load::wire::{ColumnsAre, Ranges, Widen};
-use coload_store::{LoadId, LoadTarget};
+use std::sync::Arc;
+use std::sync::mpsc::channel;
 
-use super::Active;
-use crate::legs;
+use coload_format::{Column, Error, Result};
+use coload_load::wire::{ColumnsAre, PARTITIONS_MAX, Ranges, TEXTS_FROM, Widen};
+use coload_store::{LoadId, LoadTarget, SegmentEntry};
+
+use super::{Active, State};
+use crate::legs::{self, Legs, Publishable};
 use crate::lock;
 use crate::options::Keep;
 use crate::part::Part;
+use crate::pool::{Class, Pool};
+
+/// Columns of the partitions that are taken now.
+#[derive(Debug)]
+pub(super) struct Types {
+    rows: Arc<[Column]>,
+    texts: Arc<[Column]>,
+}
+
+impl Types {
+    pub(super) fn new(legs: &Legs) -> Self {
+        let rows: Arc<[Column]> = legs.last().columns().into();
+        let texts = legs.text_columns().into_iter().map(|column| rows[column].clone()).collect();
+        Types { rows, texts }
+    }
+
+    /// Those of a partition.
+    pub(super) fn of(&self, number: u32) -> Arc<[Column]> {
+        Arc::clone(if number < PARTITIONS_MAX { &self.rows } else { &self.texts })
+    }
+}
+
+impl State {
+    /// Checks that all texts are there that are wanted.
+    pub(super) fn check_texts(&self) -> Result<()> {
+        let texts = self.parts.range(TEXTS_FROM..).map(|(number, _)| number - TEXTS_FROM);
+        if texts.eq(0..self.legs.text_partitions()) {
+            return Ok(());
+        }
+        Err(Error::Corrupt("the text of columns that became text lacks; nothing was loaded".into()))
+    }
+}
+
+/// Makes segments as they are published, on the threads for loads.
+pub(super) fn convert_all(segments: Vec<Publishable>, pool: &Pool) -> Result<Vec<SegmentEntry>> {
+    let (tell, told) = channel();
+    let mut entries: Vec<Option<SegmentEntry>> = Vec::with_capacity(segments.len());
+    for (index, segment) in segments.into_iter().enumerate() {
+        entries.push(match segment {
+            Publishable::As(entry) => Some(entry),
+            Publishable::Converted(conversion) => {
+                let tell = tell.clone();
+                // Nobody listens any more when another failed.
+                pool.submit(Class::Block, move || drop(tell.send((index, conversion.run()))));
+                None
+            }
+        });
+    }
+    drop(tell);
+    for (index, converted) in told {
+        entries[index] = Some(converted?);
+    }
+    let whole: Option<Vec<SegmentEntry>> = entries.into_iter().collect();
+    // A job that panics tells nothing.
+    whole.ok_or_else(super::panicked)
+}
 
 impl Active {
     /// Where it goes, with the last types.
@@ -29,7 +88,10 @@ impl Active {
         let state = lock(&self.state);
         self.check_attempt(attempt)?;
         let width = state.legs.last().len();
-        let parts = state.parts.range(state.legs.first_of_last()..).filter(|(_, p)| p.rows > 0);
+        let parts = state
+            .parts
+            .range(state.legs.first_of_last()..PARTITIONS_MAX)
+            .filter(|(_, p)| p.rows > 0);
         let parts: Vec<(u32, Part)> = parts.map(|(n, p)| (*n, p.clone())).collect();
         drop(state);
         if self.keep == Keep::Nothing {
@@ -67,7 +129,7 @@ impl Active {
         }
         let journal = lock(&self.journal);
         state.legs.add(widen, id, journal.as_ref().ok_or_else(|| self.is_over())?)?;
-        *lock(&self.types) = state.legs.last().columns().into();
+        *lock(&self.types) = Types::new(&state.legs);
         state.under_way.clear();
         let over = format!("load {} goes on with wider types in the next attempt", self.id);
         state.failed = Some(Error::Unavailable(over));

@@ -3,17 +3,18 @@
 use std::time::Duration;
 
 use coload_format::page::{Page, PageDetail, encode_codes_u32, encode_int};
-use coload_format::{Error, Value, parse_columns};
+use coload_format::{Dictionary, Error, Strings, Value, Values, parse_columns};
 use coload_link::{Client, ClientOptions, Message, WIRE_VERSION, WireCompression};
 use coload_load::wire::{
     Again, BLOCK, Block, BlockContent, CHUNK, ColumnsAre, FINISH, FilePart, Finish, HELLO,
     InputPrint, JOIN, Join, LoadDescription, PartitionAccount, RANGE, Ranges, RowSource, SEAL,
-    SEALED, Seal, WELCOME, WIDEN, WIDENED, Welcome, Widen, Work,
+    SEALED, Seal, TEXTS_FROM, WELCOME, WIDEN, WIDENED, Welcome, Widen, Work,
 };
 use coload_load::{RejectLimit, load_remote};
 use coload_receive::ReceiveOptions;
 use coload_source::Dialect;
 use coload_store::LoadMode;
+use coload_store::encode_dictionary;
 use coload_transform::EncodingPolicy;
 
 use crate::setup::{Server, options, records};
@@ -64,8 +65,18 @@ impl Liar {
     }
 
     fn pages(&self, column: u32, dictionary: Option<Page>, pages: Vec<(u32, Page)>) {
+        self.pages_of(0, column, dictionary, pages);
+    }
+
+    fn pages_of(
+        &self,
+        partition: u32,
+        column: u32,
+        dictionary: Option<Page>,
+        pages: Vec<(u32, Page)>,
+    ) {
         let content = BlockContent::Pages { dictionary, symbols: Vec::new(), pages };
-        self.say(BLOCK, Block { partition: 0, column, content }.encode());
+        self.say(BLOCK, Block { partition, column, content }.encode());
     }
 
     fn error(&self) -> Error {
@@ -97,9 +108,13 @@ fn receive(client: &Client) -> coload_format::Result<Message> {
 }
 
 fn seal(rows: u32, blocks: u64) -> Vec<u8> {
+    seal_of(0, rows, blocks)
+}
+
+fn seal_of(partition: u32, rows: u32, blocks: u64) -> Vec<u8> {
     let part = FilePart { file: 0, rows: u64::from(rows), end: 9, ..FilePart::default() };
     let account = PartitionAccount { files: vec![part], rejects: Vec::new() };
-    Seal { partition: 0, blocks, page_rows: vec![rows], account }.encode()
+    Seal { partition, blocks, page_rows: vec![rows], account }.encode()
 }
 
 fn finish(rows: u64) -> Vec<u8> {
@@ -302,7 +317,8 @@ fn wider_columns_that_are_none_of_the_load_are_refused() {
     let lies = [
         (1, "a DECIMAL(18,2) NOT NULL, b DATE"),
         (0, "a DECIMAL(18,2) NOT NULL"),
-        (0, "a VARCHAR NOT NULL, b DATE"),
+        (0, "a VARCHAR(20) NOT NULL, b DATE"),
+        (0, "a VARCHAR, b DATE"),
         (0, "a DECIMAL(18,2), b DATE"),
         (0, "c DECIMAL(18,2) NOT NULL, b DATE"),
     ];
@@ -340,4 +356,52 @@ fn wider_columns_that_are_none_of_the_load_are_refused() {
     hello.extend(guessed(71).encode());
     client.open(Message::new(HELLO, hello)).unwrap();
     assert!(receive(&client).unwrap_err().to_string().contains("update the client"));
+}
+
+#[test]
+fn texts_that_were_not_asked_for_lack_or_are_of_other_rows_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("server"), ReceiveOptions::default());
+    let guessed = |salt| LoadDescription {
+        columns_are: ColumnsAre::Inferred,
+        began_us: Some(1),
+        ..description(salt)
+    };
+    let mut words = Strings::default();
+    [b"x", b"y"].iter().for_each(|word| words.push(*word));
+    let words = Dictionary::new(Values::Bytes(words)).unwrap();
+    let words = || Some(encode_dictionary(&words).unwrap());
+    for (salt, word) in
+        (80..).zip(["partition 16777216", "partition 16777217", "lacks", "other records"])
+    {
+        let liar = Liar::begin(&server, &guessed(salt));
+        liar.pages(0, None, vec![(0, encode_int(&[5, 6], None))]);
+        liar.pages(1, None, vec![(0, encode_int(&[0, 0], None))]);
+        liar.say(SEAL, seal(2, 2));
+        assert_eq!(receive(&liar.client).unwrap().kind, SEALED);
+        if salt == 80 {
+            liar.say(SEAL, seal_of(TEXTS_FROM, 2, 0));
+            assert!(liar.error().to_string().contains(word));
+            continue;
+        }
+        let schema = parse_columns("a VARCHAR NOT NULL, b DATE").unwrap();
+        liar.say(WIDEN, Widen { partitions: 1, schema }.encode());
+        assert_eq!(receive(&liar.client).unwrap().kind, WIDENED);
+        let liar = Liar::begin(&server, &guessed(salt));
+        assert_eq!(liar.welcome.text_partitions, 1);
+        match salt {
+            81 => liar.say(SEAL, seal_of(TEXTS_FROM + 1, 2, 0)),
+            82 => liar.say(FINISH, finish(2)),
+            _ => {
+                let pages = vec![(0, encode_codes_u32(&[0, 1, 1], 2))];
+                liar.pages_of(TEXTS_FROM, 0, words(), pages);
+                liar.say(SEAL, seal_of(TEXTS_FROM, 3, 1));
+                assert_eq!(receive(&liar.client).unwrap().kind, SEALED);
+                liar.say(FINISH, finish(2));
+            }
+        }
+        let error = liar.error().to_string();
+        assert!(error.contains(word), "{error}");
+    }
+    assert!(server.store.snapshot().unwrap().table("t").is_none());
 }

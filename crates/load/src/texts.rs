@@ -1,0 +1,48 @@
+//! Columns that became text are read again: what to read, and nothing else.
+
+use coload_format::{Result, Schema};
+
+use crate::derive::{ColumnFrom, Derivation};
+use crate::options::{FieldMap, LoadOptions, RejectLimit};
+
+/// A load of columns of the table as text. `clean` says that no record was rejected.
+///
+/// # Errors
+/// None that a schema with the same names could have.
+pub fn text_options(options: &LoadOptions, texts: &[usize], clean: bool) -> Result<LoadOptions> {
+    let from_of = |column: &usize| match &options.derivation {
+        Some(derivation) => derivation.columns[*column].clone(),
+        None => ColumnFrom::Read(*column),
+    };
+    let from: Vec<ColumnFrom> = texts.iter().map(from_of).collect();
+    let columns = options.schema.columns();
+    let schema = Schema::new(texts.iter().map(|c| columns[*c].clone()).collect())?;
+    let mut again = LoadOptions {
+        schema,
+        derivation: None,
+        inferred: None,
+        stream: None,
+        max_rejects: RejectLimit::Count(u64::MAX),
+        rejects_file: None,
+        rejects_table: None,
+        progress: None,
+        confirm: None,
+        count_distinct: false,
+        ..options.clone()
+    };
+    let read = from.iter().map(|from| match from {
+        ColumnFrom::Read(read) => Some(options.field_of(*read)),
+        ColumnFrom::Constant(_) | ColumnFrom::InputName | ColumnFrom::LoadTime => None,
+    });
+    match read.collect() {
+        Some(of_column) if clean && options.program.is_none() => {
+            again.fields = Some(FieldMap { count: options.field_count(), of_column });
+        }
+        // A record is left out for any of its fields, so all are looked at again.
+        _ => {
+            let read = options.read_schema().clone();
+            again.derivation = Some(Derivation { read, columns: from });
+        }
+    }
+    Ok(again)
+}
