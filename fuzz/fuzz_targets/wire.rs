@@ -1,15 +1,21 @@
 //! Any bytes as each message of the wire, and as frames whose checksums fit.
 #![no_main]
 
-use coload_format::Physical;
+use std::sync::OnceLock;
+
+use coload_format::{Physical, parse_columns};
 use coload_format::bytes::ByteReader;
 use coload_link::{
     Ack, Assembler, Compression, Frame, HEADER_BYTES, decode_frame, error_from_bytes,
 };
 use coload_load::wire::{
-    Block, Chunk, Done, Finish, Join, LoadDescription, PartitionAccount, Ranges, Seal, ServerLoad,
-    Welcome, Widen, read_statuses,
+    Again, Block, Chunk, ColumnsAre, Done, Finish, Join, LoadDescription, Parsed, PartitionAccount,
+    Ranges, Raw, RowSource, Seal, ServerLoad, Welcome, Widen, Work, read_statuses,
 };
+use coload_load::{RawParser, RawPartition, RawRows, RejectLimit};
+use coload_source::Dialect;
+use coload_store::LoadMode;
+use coload_transform::EncodingPolicy;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
@@ -26,8 +32,14 @@ fuzz_target!(|input: &[u8]| {
     }
     let _ = (Chunk::decode(input), Done::decode(input), Finish::decode(input));
     let _ = (Join::decode(input), Welcome::decode(input), ServerLoad::decode(input));
-    let _ = (LoadDescription::decode(input), read_statuses(input));
-    let _ = (Ranges::decode(input), Widen::decode(input));
+    let _ = read_statuses(input);
+    let _ = (Ranges::decode(input), Widen::decode(input), Parsed::decode(input));
+    if let Ok(raw) = Raw::decode(input) {
+        parse(&raw);
+    }
+    if let Ok(description) = LoadDescription::decode(input) {
+        let _ = RawParser::new(&description);
+    }
     let _ = PartitionAccount::read(&mut ByteReader::new(input));
     if input.len() >= HEADER_BYTES {
         let (header, body) = input.split_at(HEADER_BYTES);
@@ -35,6 +47,46 @@ fuzz_target!(|input: &[u8]| {
     }
     assemble(input);
 });
+
+/// Parses a text as a server does, and compresses what was kept of it.
+fn parse(raw: &Raw<'_>) {
+    static PARSER: OnceLock<RawParser> = OnceLock::new();
+    let parser = PARSER.get_or_init(|| {
+        let schema = parse_columns("a BIGINT NOT NULL, b VARCHAR(9), c DATE, d DECIMAL(30,2)");
+        let description = LoadDescription {
+            table: "t".into(),
+            mode: LoadMode::Append,
+            schema: schema.expect("these are columns"),
+            rows: RowSource::default(),
+            began_us: None,
+            columns_are: ColumnsAre::Given,
+            inputs: Vec::new(),
+            dialect: Dialect::default(),
+            chunk_bytes: 1 << 20,
+            fragments_per_partition: 5,
+            encoding: EncodingPolicy::Auto,
+            max_rejects: RejectLimit::Count(0),
+            work: Work::Partitions,
+            salt: 0,
+            again: Again::No,
+        };
+        RawParser::new(&description).expect("it may have texts")
+    });
+    let partition = RawPartition::default();
+    let again = Raw { fragment: raw.fragment ^ 1, ..*raw };
+    let mut taken = 0;
+    for raw in [raw, &again] {
+        if let Ok(RawRows::Taken(pages, _)) = partition.parse(parser, raw) {
+            assert!(pages.iter().all(|page| page.page.rows == raw.rows));
+            taken += raw.rows;
+        }
+    }
+    for column in 0..4 {
+        if let Ok(Some((_, compressed))) = partition.compress(parser, column) {
+            assert_eq!(compressed.pages.iter().map(|page| page.rows).sum::<u32>(), taken);
+        }
+    }
+}
 
 /// Reads the input as frames, each behind its lengths, and puts them together with checksums that fit.
 fn assemble(mut input: &[u8]) {

@@ -79,6 +79,19 @@ pub fn text(report: &RemoteReport) -> String {
             report.changes.len().saturating_sub(1)
         );
     }
+    let raw = &report.raw;
+    if raw.sent > 0 {
+        let _ = writeln!(
+            out,
+            "raw fragments: {} of {}, parsed at the server{}",
+            show_count(raw.sent),
+            show_count(raw.fragments),
+            match raw.handed_back {
+                0 => String::new(),
+                back => format!("; {} of them came back, and were parsed here", show_count(back)),
+            }
+        );
+    }
     if !report.merged.is_empty() {
         let _ = writeln!(out, "then {}", report.merged);
     }
@@ -129,11 +142,12 @@ pub fn explanation(report: &RemoteReport) -> String {
         };
         let _ = writeln!(
             out,
-            "after fragment {}, {:.2} s: {} columns here; a row takes {:.0} ns here ({:.1} cores), {:.0} ns on \
+            "after fragment {}, {:.2} s: {} columns here, {:.0} % of the fragments as text; a row takes {:.0} ns here ({:.1} cores), {:.0} ns on \
              the link ({rate}), {:.0} ns at the server ({:.1} cores, weight {:.1})",
             change.fragment,
             change.seconds,
             change.on_client,
+            change.raw_share * 100.0,
             times.client,
             capacity.client_cores,
             times.link,
@@ -142,6 +156,22 @@ pub fn explanation(report: &RemoteReport) -> String {
             capacity.server_weight,
         );
     }
+    let raw = &report.raw;
+    let _ = writeln!(
+        out,
+        "raw fragments: {} of {}{}",
+        show_count(raw.sent),
+        show_count(raw.fragments),
+        match raw.sent {
+            0 => String::new(),
+            _ => format!(
+                "; a row of text took {:.0} ns at the server; {} came back; {:.0} % were wanted at the end",
+                raw.server_ns,
+                show_count(raw.handed_back),
+                raw.share * 100.0
+            ),
+        }
+    );
     out
 }
 
@@ -178,6 +208,7 @@ pub fn json(report: &RemoteReport) -> String {
         .map(|c| {
             json!({
                 "fragment": c.fragment, "seconds": c.seconds, "columns_client": c.on_client,
+                "raw_share": c.raw_share,
                 "client_ns": c.times.client, "link_ns": c.times.link, "server_ns": c.times.server,
             })
         })
@@ -202,6 +233,8 @@ pub fn json(report: &RemoteReport) -> String {
         "wire_bytes": report.link.wire_bytes, "message_bytes": report.link.message_bytes,
         "frames": report.link.frames, "frames_compressed": report.link.frames_compressed,
         "link_bytes_per_s": report.link.bytes_per_second,
+        "fragments": report.raw.fragments, "fragments_raw": report.raw.sent,
+        "fragments_handed_back": report.raw.handed_back,
         "columns": columns, "changes": changes, "merged": report.merged,
         "widened": report.widened.iter().map(widened_json).collect::<Vec<_>>(),
     });

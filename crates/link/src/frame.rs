@@ -21,7 +21,7 @@ use coload_format::{Error, Result};
 use crate::compress::{Compression, decompress};
 
 /// The newest version of the wire that this program speaks: 2 knows when a load began, and rows that were
-/// filtered out; 3 goes on with wider types.
+/// filtered out; 3 goes on with wider types, and has fragments as text.
 pub const WIRE_VERSION: u8 = 3;
 /// The oldest version that a server of this program understands.
 pub const WIRE_VERSION_MIN: u8 = 1;
@@ -79,20 +79,15 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// A frame of `raw` bytes of a message, with what compressing them gave.
-    pub(crate) fn new(
-        message: &Message,
-        more: bool,
-        raw: &[u8],
-        (compression, packed): (Compression, Option<Vec<u8>>),
-    ) -> Self {
+    /// A part of a message, with what compressing it gave.
+    pub(crate) fn new(part: Part, (compression, packed): (Compression, Option<Vec<u8>>)) -> Self {
         Frame {
-            kind: message.kind,
+            kind: part.kind,
             compression,
-            more,
-            message_bytes: message.bytes.len() as u32,
-            frame_bytes: raw.len() as u32,
-            body: packed.map_or_else(|| Bytes::copy_from_slice(raw), Bytes::from),
+            more: part.more,
+            message_bytes: part.message_bytes,
+            frame_bytes: part.bytes.len() as u32,
+            body: packed.map_or(part.bytes, Bytes::from),
         }
     }
 
@@ -131,13 +126,25 @@ fn checksum_of(head: &[u8], body: &[u8]) -> u64 {
     checksum(body) ^ checksum(head).rotate_left(1)
 }
 
-/// Cuts a message into frames that are not compressed yet.
-pub fn cut_message(message: &Message) -> impl Iterator<Item = (bool, &[u8])> {
-    let count = message.frames();
+/// A part of a message: what is in one frame of it.
+#[derive(Debug, Clone)]
+pub struct Part {
+    kind: u8,
+    more: bool,
+    message_bytes: u32,
+    /// The bytes, which the message's parts share with it.
+    pub bytes: Bytes,
+}
+
+/// Cuts a message into what its frames have. Nothing is copied.
+pub fn cut_message(message: Message) -> impl Iterator<Item = Part> {
+    let (kind, count) = (message.kind, message.frames());
+    let all = Bytes::from(message.bytes);
     (0..count).map(move |i| {
         let start = i * FRAME_BYTES_MAX;
-        let end = (start + FRAME_BYTES_MAX).min(message.bytes.len());
-        (i + 1 < count, &message.bytes[start..end])
+        let end = (start + FRAME_BYTES_MAX).min(all.len());
+        let message_bytes = all.len() as u32;
+        Part { kind, more: i + 1 < count, message_bytes, bytes: all.slice(start..end) }
     })
 }
 
@@ -257,10 +264,12 @@ mod tests {
     use proptest::prelude::*;
 
     fn frames(message: &Message, compression: Compression) -> Vec<Frame> {
-        let compress = |raw| crate::compress::compress(compression, raw);
-        cut_message(message)
-            .map(|(more, raw)| Frame::new(message, more, raw, compress(raw)))
-            .collect()
+        let compress = |raw: &[u8]| crate::compress::compress(compression, raw);
+        let frame = |part: Part| {
+            let packed = compress(&part.bytes);
+            Frame::new(part, packed)
+        };
+        cut_message(message.clone()).map(frame).collect()
     }
 
     #[test]

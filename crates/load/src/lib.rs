@@ -24,6 +24,7 @@ mod options;
 mod partition;
 mod pipeline;
 mod program;
+mod raw;
 mod reader;
 mod reject_table;
 mod remote;
@@ -40,7 +41,7 @@ mod widen;
 pub mod wire;
 
 pub use background::{MergeReport, merge_small};
-pub use clock::{Step, peak_memory_bytes, process_cpu_ns, thread_cpu_ns};
+pub use clock::{Step, peak_memory_bytes, process_cpu_ns, thread_cpu_ns, thread_run_and_wait_ns};
 pub use coload_link::{ClientTls, WireCompression};
 pub use derive::{ColumnFrom, Derivation, load_time};
 pub use kinds::RejectKind;
@@ -50,10 +51,11 @@ pub use options::{
     LoadOptions, MERGE_COLUMNS, Progress, ProgressCallback, RejectLimit, default_memory,
 };
 pub use program::{RowProgram, RowSql, RowsMade};
+pub use raw::{RawPage, RawParser, RawPartition, RawRows};
 pub use reject_table::check_reject_table;
 pub use remote::{
-    Address, Change, ColumnChoice, LoadList, PlacementPolicy, RemoteOptions, RemoteReport,
-    abort_load, list_loads, load_remote, table_schema,
+    Address, Change, ColumnChoice, LoadList, PlacementPolicy, RawReport, RemoteOptions,
+    RemoteReport, abort_load, list_loads, load_remote, table_schema,
 };
 pub use report::{ColumnReport, Distinct, DryRun, FileReport, LoadReport, REJECTS_KEPT_MAX};
 pub use retype::{Texts, convert_segment, converts, text_columns};

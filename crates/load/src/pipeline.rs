@@ -2,6 +2,7 @@
 
 mod emit;
 mod parse;
+mod raw;
 mod sink;
 
 use std::collections::BTreeMap;
@@ -13,7 +14,8 @@ use coload_format::{DataType, Error, Physical, Result};
 use coload_source::{ColumnPlan, ColumnRules, RecordRules, TypeOrigin, plan_column};
 use coload_transform::DistinctSketch;
 
-pub use sink::{Destination, Sink};
+pub use emit::early_page;
+pub use sink::{Answers, Destination, RowCosts, Sink};
 
 use crate::account::Account;
 use crate::checks::Checks;
@@ -21,6 +23,7 @@ use crate::chunks::Source;
 use crate::clock::StepClock;
 use crate::derive::Deriver;
 use crate::options::{LoadOptions, Progress};
+use crate::raw::takes_raw;
 use crate::reader::WindowReader;
 use crate::schedule::{DoneSegment, Output, Shape, State, Task};
 use crate::segments::lock;
@@ -87,6 +90,9 @@ pub struct Pipeline<'a> {
     ended: AtomicBool,
     /// For a sink: what became of the records of partitions that are not sealed yet.
     receipts: Mutex<BTreeMap<usize, PartitionAccount>>,
+    /// Whether chunks may go as text, and those that did.
+    takes_raw: bool,
+    raw: raw::RawWork,
     /// Of the legs before.
     partitions_before: usize,
     rows_before: u64,
@@ -244,6 +250,8 @@ impl<'a> Pipeline<'a> {
             program_ns: AtomicU64::new(0),
             ended: AtomicBool::new(false),
             receipts: Mutex::default(),
+            takes_raw: takes_raw(options),
+            raw: raw::RawWork::default(),
             partitions_before: partitions,
             rows_before,
             rows_sealed: AtomicU64::new(0),
@@ -272,8 +280,19 @@ impl<'a> Pipeline<'a> {
                 let ahead = || stream.queue().run_ahead(&self.ended);
                 self.spawn(scope, "coload-ahead".to_owned(), ahead);
             }
+            if let Some(sink) = self.raw_sink() {
+                let take = || {
+                    let bell = EndBell(&self);
+                    self.take_answers(sink);
+                    drop(bell);
+                };
+                self.spawn(scope, "coload-answers".to_owned(), take);
+            }
             self.watch();
             self.ended.store(true, Ordering::Release);
+            if let Some(sink) = self.raw_sink() {
+                sink.answers().end();
+            }
             if let Source::Stream(stream) = &self.source {
                 stream.queue().wake();
             }
@@ -387,6 +406,8 @@ impl<'a> Pipeline<'a> {
             Task::Write(write) => write.run(&self.clock),
             Task::Merge { segment, column } => self.merge(&segment, column),
             Task::Flow(flow) => self.flow(flow),
+            Task::SendRaw(flow) => self.send_raw(flow),
+            Task::ParseBack(back) => self.parse_back(back, reader),
             Task::Seal(sealing) => self.seal(sealing),
         }
     }
@@ -450,7 +471,8 @@ fn sketches(
     (0..count).map(|_| Arc::default()).collect()
 }
 
-fn column_rules(options: &LoadOptions) -> Vec<ColumnRules> {
+/// How the columns that are read are read.
+pub fn column_rules(options: &LoadOptions) -> Vec<ColumnRules> {
     let fields = options.dialect.field_rules();
     let origin = match options.inferred {
         Some(_) => TypeOrigin::Inferred,

@@ -48,6 +48,19 @@ pub enum Whole {
     InDoubt,
 }
 
+/// Text that holds whole records of one input.
+#[derive(Debug, Clone, Copy)]
+pub struct TextPart<'a> {
+    /// Number of the input.
+    pub file: usize,
+    /// The text; the last record may lack its newline.
+    pub text: &'a [u8],
+    /// Where the records end that are read.
+    pub end: usize,
+    /// Where it stands in the text of the input.
+    pub offset: u64,
+}
+
 /// A worker's window.
 #[derive(Debug)]
 pub struct WindowReader {
@@ -134,7 +147,15 @@ impl WindowReader {
     }
 
     /// The byte after the first newline that stands before the piece's start or later.
-    fn first_record(&mut self, input: &OpenInput, piece: &Piece, clock: &StepClock) -> Result<u64> {
+    ///
+    /// # Errors
+    /// `Unavailable` when the input cannot be read.
+    pub fn first_record(
+        &mut self,
+        input: &OpenInput,
+        piece: &Piece,
+        clock: &StepClock,
+    ) -> Result<u64> {
         let mut offset = piece.start - 1;
         let mut length = 4096;
         while offset < input.bytes {
@@ -162,8 +183,19 @@ impl WindowReader {
         parser: &mut ChunkParser,
         tick: &dyn Fn(u64, u64),
     ) -> PieceSpan {
-        let Part { file, text: bytes, end, offset, .. } = part;
-        let (file, end, offset) = (*file, *end, *offset);
+        let Part { file, text, end, offset, .. } = part;
+        let part = TextPart { file: *file, text, end: *end, offset: *offset };
+        self.parse_text(&part, parser, tick)
+    }
+
+    /// Parses text that holds whole records.
+    pub fn parse_text(
+        &mut self,
+        part: &TextPart<'_>,
+        parser: &mut ChunkParser,
+        tick: &dyn Fn(u64, u64),
+    ) -> PieceSpan {
+        let TextPart { file, text: bytes, end, offset } = *part;
         let rows = parser.rows() as u64;
         let mut window = WINDOW_BYTES;
         let (mut at, mut short) = (0, false);

@@ -19,6 +19,7 @@ mod going;
 mod report;
 mod sender;
 mod session;
+mod texts;
 mod whole;
 
 use std::sync::atomic::Ordering;
@@ -37,6 +38,7 @@ pub use choose::{Change, ColumnChoice};
 use going::Going;
 pub use report::RemoteReport;
 pub use session::{abort_load, list_loads, table_schema};
+pub use texts::RawReport;
 
 /// First pause before a load is tried again, doubled each time.
 const PAUSE_FIRST: Duration = Duration::from_millis(200);
@@ -72,6 +74,8 @@ pub struct RemoteOptions {
     pub tls: Option<ClientTls>,
     /// Who transforms what.
     pub placement: PlacementPolicy,
+    /// Share of the fragments that go as text, whatever is measured; for tests and measurements.
+    pub raw_share: Option<f64>,
     /// What is compressed on the wire.
     pub compression: WireCompression,
     /// Connections.
@@ -92,6 +96,7 @@ impl RemoteOptions {
             authorization: None,
             tls: None,
             placement: PlacementPolicy::default(),
+            raw_share: None,
             compression: WireCompression::default(),
             connections: 4,
             outbox_bytes: 64 << 20,

@@ -10,6 +10,7 @@
 //! input and the options; only who does it, and when, depends on the threads.
 
 mod arriving;
+mod raw;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -24,7 +25,9 @@ use crate::reader::{PieceSpan, Whole};
 use crate::segments::{ClosedSegment, EarlyPages, OpenSegment, PlainWrite};
 use crate::stream::StreamChunk;
 
-pub use arriving::{Arriving, Counted, ParsedChunk};
+pub use arriving::{Arriving, Counted, ParsedChunk, RawText};
+use raw::RawChunks;
+pub use raw::{HandedBack, RawFlow};
 
 /// Partitions that may be filled or compressed at once: one is filled while one is compressed.
 const PARTITIONS_IN_FLIGHT: usize = 2;
@@ -44,6 +47,10 @@ pub enum Task {
     Merge { segment: Arc<ClosedSegment>, column: usize },
     /// Send the columns of a fragment that are final.
     Flow(Flow),
+    /// Send a fragment as text.
+    SendRaw(RawFlow),
+    /// Parse a chunk whose text was handed back.
+    ParseBack(HandedBack),
     /// Send the end of a partition.
     Seal(Sealing),
 }
@@ -158,6 +165,7 @@ pub struct State {
     frontier: usize,
     frontier_end: u64,
     tasks: VecDeque<Task>,
+    raw: RawChunks,
     merges_running: usize,
     compressing: BTreeMap<usize, Compressing>,
     /// Partitions that have gone into segments.
@@ -223,6 +231,7 @@ impl State {
             frontier: 0,
             frontier_end: end_before,
             tasks: VecDeque::new(),
+            raw: RawChunks::default(),
             merges_running: 0,
             compressing: BTreeMap::new(),
             partitions_done: 0,
@@ -346,7 +355,14 @@ impl State {
             self.frontier_end = parsed.spans.last().map_or(end, |s| s.end);
             self.frontier += 1;
             let number = next / self.fragments_per_partition;
-            let ParsedChunk { mut fragment, flows, early, spans, .. } = parsed;
+            let ParsedChunk { mut fragment, flows, early, spans, raw, .. } = parsed;
+            if let Some(raw) = raw {
+                let (flow, plan) = arriving.take_raw(number, fragment.rows, raw);
+                arriving.verified.push((fragment, flows));
+                self.send_raw(next, flow, spans, plan);
+                self.seal_if_complete();
+                continue;
+            }
             if self.output == Output::Segments {
                 arriving.early.extend(early.filter(|_| fragment.rows > 0));
             } else if let Some(flow) = arriving.take_flow(number, &mut fragment, &flows) {
@@ -354,7 +370,7 @@ impl State {
                 self.tasks.push_back(Task::Flow(flow));
             }
             arriving.verified.push((fragment, flows));
-            verified.spans.extend(spans.into_iter().map(|span| (number, span)));
+            self.account(next, number, spans, &mut verified);
             self.seal_if_complete();
         }
     }
@@ -466,10 +482,15 @@ impl State {
     pub fn push_partitions(&mut self, create: &CreateSegment<'_>) -> Result<()> {
         self.push_early(create)?;
         while let Some(entry) = self.compressing.first_entry() {
-            if *entry.key() != self.partitions_done || entry.get().remaining > 0 {
+            if *entry.key() != self.partitions_done
+                || entry.get().remaining > 0
+                || self.raw.awaits(self.partitions_done)
+            {
                 break;
             }
-            let partition = entry.remove();
+            let mut partition = entry.remove();
+            let Compressing { blocks, page_rows, .. } = &mut partition;
+            self.raw.correct(self.partitions_done, blocks, page_rows);
             self.partitions_done += 1;
             if self.output == Output::Sink {
                 self.unfinished += 1;

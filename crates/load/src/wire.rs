@@ -7,6 +7,8 @@
 //!   JOIN on further connections   ->
 //!   BLOCK column of a fragment or
 //!         of a partition          ->
+//!   RAW   text of a fragment      ->
+//!                                 <-      PARSED it has those rows, or is handed back
 //!   SEAL  rows, blocks, account   ->
 //!                                 <-      SEALED the partition is durable
 //!   RANGE, of an attempt that met what its types do not hold
@@ -33,6 +35,7 @@ mod dialect;
 mod done;
 mod legs;
 mod lists;
+mod raw;
 mod rows;
 
 pub use account::{FilePart, PartitionAccount, Seal};
@@ -41,6 +44,7 @@ pub use description::{Again, ColumnsAre, InputPrint, LoadDescription, PROGRAM_AT
 pub use done::{Done, Finish, Join, ServerLoad, Welcome};
 pub use legs::{Ranges, Widen};
 pub use lists::{LoadState, LoadStatus, read_statuses, write_statuses};
+pub use raw::{Parsed, RAW_HEAD_BYTES, Raw, RawIs, put_raw_head};
 pub use rows::RowSource;
 
 use coload_format::bytes::{ByteReader, put_varint};
@@ -68,6 +72,8 @@ pub const DESCRIBE: u8 = 24;
 pub const RANGE: u8 = 25;
 /// Client: the columns have wider types from now on.
 pub const WIDEN: u8 = 26;
+/// Client: the text of a fragment.
+pub const RAW: u8 = 27;
 /// Server: go on from here.
 pub const WELCOME: u8 = 32;
 /// Server: a partition is durable.
@@ -84,6 +90,8 @@ pub const STORED: u8 = 37;
 pub const RANGES: u8 = 38;
 /// Server: the wider types are durable.
 pub const WIDENED: u8 = 39;
+/// Server: what became of a text.
+pub const PARSED: u8 = 40;
 
 /// Most fragments of a partition.
 pub const FRAGMENTS_MAX: usize = 10_000;

@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex};
 use coload_format::bytes::{ByteReader, put_varint};
 use coload_format::{Column, Error, Physical, Result};
 use coload_link::{Credit, Message, Replies};
-use coload_load::thread_cpu_ns;
 use coload_load::wire::{
     Block, BlockContent, Finish, LoadDescription, PARTITIONS_MAX, SEALED, Seal, TEXTS_FROM, Welcome,
 };
+use coload_load::{RawParser, thread_cpu_ns};
 use coload_store::{LoadId, LoadJournal, LoadTarget, SegmentEntry, SegmentSummary};
 
 use crate::costs::Costs;
@@ -39,8 +39,8 @@ pub struct Active {
     target: LoadTarget,
     types: Mutex<Types>,
     rules: Rules,
-    keep: Keep,
-    memory_max: u64,
+    pub(crate) keep: Keep,
+    pub(crate) memory_max: u64,
     /// `None` once it is published or dropped.
     pub journal: Mutex<Option<LoadJournal>>,
     state: Mutex<State>,
@@ -53,6 +53,10 @@ pub struct Active {
     /// CPU nanoseconds of the process when the load began.
     pub cpu_started_ns: u64,
     costs: Mutex<Costs>,
+    /// How fragments are read that come as text.
+    pub(crate) raw_parser: Option<Arc<RawParser>>,
+    /// Whether the client is one that knows of these.
+    pub(crate) client_knows_raw: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -92,6 +96,7 @@ impl Active {
         Ok(Active {
             id: journal.id(),
             types: Mutex::new(Types::new(&legs)),
+            raw_parser: RawParser::new(&description).map(Arc::new),
             description,
             rules: Rules::new(&target),
             target,
@@ -110,6 +115,7 @@ impl Active {
             waiting_bytes: AtomicU64::new(0),
             cpu_started_ns: coload_load::process_cpu_ns(),
             costs: Mutex::default(),
+            client_knows_raw: AtomicBool::new(false),
         })
     }
 
@@ -215,6 +221,7 @@ impl Active {
         pool: &Arc<Pool>,
     ) {
         self.waiting_bytes.fetch_add(credit.wire_bytes(), Ordering::Relaxed);
+        pool.received(credit.wire_bytes());
         let (active, again) = (Arc::clone(self), Arc::clone(pool));
         pool.submit(Class::Block, move || {
             let wire_bytes = credit.wire_bytes();
@@ -289,7 +296,7 @@ impl Active {
     }
 
     /// The partition of a block; `None` when it is durable, and this is a repetition.
-    fn receiving(&self, attempt: u64, number: u32) -> Result<Option<Arc<Receiving>>> {
+    pub(crate) fn receiving(&self, attempt: u64, number: u32) -> Result<Option<Arc<Receiving>>> {
         let mut state = lock(&self.state);
         if number >= PARTITIONS_MAX && number - TEXTS_FROM >= state.legs.text_partitions() {
             return Err(Error::Corrupt(format!("partition {number} of a load")));
@@ -324,12 +331,15 @@ impl Active {
         let path = journal.segment_path(number)?;
         let policy = self.description.encoding;
         let types = lock(&self.types).of(number);
-        let receiving = Arc::new(Receiving::new(number, path, types, policy));
+        // It reads the types that the load began with.
+        let parser = self.raw_parser.clone();
+        let parser = parser.filter(|_| *types == *self.description.schema.columns());
+        let receiving = Arc::new(Receiving::new(number, path, types, policy, parser));
         state.under_way.insert(number, Arc::clone(&receiving));
         Ok(Some(receiving))
     }
 
-    fn go_on(
+    pub(crate) fn go_on(
         self: &Arc<Self>,
         attempt: u64,
         receiving: &Arc<Receiving>,
@@ -410,6 +420,18 @@ impl Active {
         first.map_or(Ok(()), |replies| replies.send(&sealed(number)))
     }
 
+    /// Says something to the client of an attempt, not to one that has taken over since.
+    ///
+    /// # Errors
+    /// `Refused` when one has.
+    pub(crate) fn tell(&self, attempt: u64, message: &Message) -> Result<()> {
+        let state = lock(&self.state);
+        self.check_attempt(attempt)?;
+        let first = state.replies.first().cloned();
+        drop(state);
+        first.map_or(Ok(()), |replies| replies.send(message))
+    }
+
     /// The segments of the whole load, in order, if all that the client has sent is there.
     ///
     /// # Errors
@@ -472,6 +494,6 @@ fn sealed(number: u32) -> Message {
     Message::new(SEALED, bytes)
 }
 
-fn panicked() -> Error {
+pub(crate) fn panicked() -> Error {
     Error::Unavailable("a thread of the server failed; its log has more".into())
 }

@@ -7,7 +7,7 @@ use coload_format::{Error, Result};
 use coload_link::{Credit, Handler, Message, Replies, WIRE_VERSION, WIRE_VERSION_MIN};
 use coload_load::wire::{
     ABORT, BLOCK, CHUNK, DESCRIBE, FINISH, Finish, HELLO, JOIN, Join, LIST, LOADS, LoadDescription,
-    RANGE, RANGES, SEAL, TABLE, WIDEN, Widen, write_statuses,
+    RANGE, RANGES, RAW, SEAL, TABLE, WIDEN, Widen, write_statuses,
 };
 use coload_store::LoadId;
 
@@ -130,6 +130,10 @@ impl Handler for Connection {
                 let (load, attempt) = self.load()?;
                 load.take_block(attempt, message.bytes, credit, &self.loads.pool);
             }
+            RAW => {
+                let (load, attempt) = self.load()?;
+                load.take_raw(attempt, message.bytes, credit, &self.loads.pool);
+            }
             SEAL => {
                 let (load, attempt) = self.load()?;
                 load.take_seal(attempt, message.bytes, &self.loads.pool);
@@ -201,7 +205,7 @@ impl Handler for Connection {
     }
 
     fn message_bytes_max(&self) -> u64 {
-        (self.loads.options.load_memory as u64 / 4).max(4 << 20)
+        self.loads.message_bytes_max()
     }
 
     fn waiting_bytes(&self) -> u64 {

@@ -38,8 +38,10 @@ const EXPIRE_INTERVAL: Duration = Duration::from_secs(3600);
 const WINDOW_BYTES: u64 = 8 << 20;
 /// The first version of the wire in which loads go on with wider types.
 const WIRE_VERSION_WIDENS: u8 = 3;
-/// Window when memory is short.
-const WINDOW_BYTES_MIN: u64 = 1 << 20;
+/// The first version of the wire that has fragments as text.
+const WIRE_VERSION_RAW: u8 = 3;
+/// Window when memory is short: a frame with its header fits at least.
+const WINDOW_BYTES_MIN: u64 = 2 << 20;
 
 /// What a client wants of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -190,6 +192,7 @@ impl Inner {
                  (update the client, or drop the load with coload loads --abort {id})"
             )));
         }
+        load.client_knows_raw.store(version >= WIRE_VERSION_RAW, Ordering::Release);
         let (attempt, mut welcome) = load.begin_attempt(replies);
         welcome.began_us = welcome.began_us.filter(|_| asks_when);
         Ok(Begun::Load(load, attempt, Message::new(WELCOME, welcome.encode())))
@@ -491,6 +494,7 @@ impl Inner {
     pub fn load_of(&self, load: Option<&Active>) -> ServerLoad {
         let queries = self.options.queries.as_ref().map(|q| q()).unwrap_or_default();
         let (plain_costs, placed_cost) = load.map(|l| l.costs()).unwrap_or_default();
+        let knows_raw = load.is_some_and(|l| l.client_knows_raw.load(Ordering::Acquire));
         ServerLoad {
             cpu_busy: self.cpu.busy(),
             load_cpu: self.options.load_cpu as f32,
@@ -500,7 +504,17 @@ impl Inner {
             cpu_ns: self.pool.cpu_ns(),
             plain_costs,
             placed_cost,
+            core_share: if knows_raw { self.pool.core_share() } else { 0.0 },
+            text_bytes_max: match load {
+                Some(load) if knows_raw && load.raw_parser.is_some() => self.message_bytes_max(),
+                _ => 0,
+            },
         }
+    }
+
+    /// Bytes of the largest message of a connection.
+    pub fn message_bytes_max(&self) -> u64 {
+        (self.options.load_memory as u64 / 4).max(4 << 20)
     }
 }
 

@@ -3,6 +3,7 @@
 //! ```text
 //!   pages of the client     verified, plain ones written at once, those with codes kept
 //!   plain values            sorted at once: codes, or pages that are written
+//!   text                    parsed at once: codes that are kept, or pages that are written
 //!   seal and all blocks     column by column: kept codes joined to one dictionary, written
 //! ```
 //!
@@ -11,7 +12,7 @@
 //!
 //! Memory: codes of the partition, and less than a MiB of pages for each column.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -24,11 +25,13 @@ use coload_format::runs::shrink_to_runs;
 use coload_format::{
     Column, ColumnIndex, Dictionary, Error, Physical, Plain, Result, SymbolDecoder,
 };
-use coload_load::wire::{Block, BlockContent, Seal};
+use coload_load::wire::{Block, BlockContent, Raw, RawIs, Seal};
+use coload_load::{RawPage, RawParser, RawPartition, RawRows};
 use coload_store::{FinishedColumn, SegmentSummary, SegmentWriter, append_page, column_stats};
 use coload_transform::{EncodingPolicy, FragmentColumn, PartitionColumn, PlainSorter, join_parts};
 
 use crate::lock;
+use crate::options::Keep;
 
 /// Pages are written when there are so many bytes of them.
 const FLUSH_BYTES: usize = 1 << 20;
@@ -43,6 +46,9 @@ pub struct Receiving {
     policy: EncodingPolicy,
     types: Arc<[Column]>,
     columns: Vec<Mutex<ReceivedColumn>>,
+    /// Fragments that came as text, and how they are read.
+    raw: RawPartition,
+    parser: Option<Arc<RawParser>>,
     writer: Mutex<Option<Arc<SegmentWriter>>>,
     /// Blocks that are done, and the seal once it came.
     progress: Mutex<Progress>,
@@ -73,6 +79,8 @@ struct ReceivedColumn {
     /// Codes that were made here, and what made them.
     sorted: Vec<(u32, FragmentColumn)>,
     sorter: Option<PlainSorter>,
+    /// Fragments that came as text, and wait for the partition.
+    parsed: BTreeSet<u32>,
     finished: Option<FinishedColumn>,
 }
 
@@ -87,7 +95,13 @@ pub enum Next {
 
 impl Receiving {
     /// A partition without blocks; its segment goes to `path`.
-    pub fn new(number: u32, path: PathBuf, types: Arc<[Column]>, policy: EncodingPolicy) -> Self {
+    pub fn new(
+        number: u32,
+        path: PathBuf,
+        types: Arc<[Column]>,
+        policy: EncodingPolicy,
+        parser: Option<Arc<RawParser>>,
+    ) -> Self {
         let columns = types.iter().map(|_| Mutex::default()).collect();
         Receiving {
             number,
@@ -96,6 +110,8 @@ impl Receiving {
             unfinished: AtomicUsize::new(types.len()),
             types,
             columns,
+            raw: RawPartition::default(),
+            parser,
             writer: Mutex::default(),
             progress: Mutex::default(),
             held_bytes: AtomicU64::new(0),
@@ -126,6 +142,44 @@ impl Receiving {
         let mut progress = lock(&self.progress);
         progress.blocks += 1;
         self.next(&mut progress)
+    }
+
+    /// Takes a text; of one that is handed back nothing.
+    ///
+    /// # Errors
+    /// `Corrupt` when its fragment came before or this load has no texts, `Unavailable` when the disk fails.
+    pub fn take_raw(&self, raw: &Raw<'_>, keep: Keep) -> Result<(RawIs, Next)> {
+        let Some(parser) = &self.parser else {
+            return Err(Error::Corrupt("a text of a load that has none".into()));
+        };
+        let pages = match self.raw.parse(parser, raw)? {
+            RawRows::HandedBack => return Ok((RawIs::HandedBack, Next::Wait)),
+            RawRows::Taken(pages, kept) => {
+                self.held_bytes.fetch_add(kept, Ordering::Relaxed);
+                pages
+            }
+        };
+        if keep == Keep::All {
+            self.take_parsed(raw.fragment, pages)?;
+        }
+        let mut progress = lock(&self.progress);
+        progress.blocks += 1;
+        Ok((RawIs::Taken, self.next(&mut progress)?))
+    }
+
+    /// Takes what was made of a text: final pages; the other columns wait.
+    fn take_parsed(&self, fragment: u32, pages: Vec<RawPage>) -> Result<()> {
+        let mut waiting: BTreeSet<usize> = (0..self.columns.len()).collect();
+        for RawPage { column, page, symbols } in pages {
+            waiting.remove(&column);
+            self.take_pages(column, None, symbols.into_iter().collect(), vec![(fragment, page)])?;
+        }
+        for column in waiting {
+            let mut state = lock(&self.columns[column]);
+            state.check_new(fragment)?;
+            state.parsed.insert(fragment);
+        }
+        Ok(())
     }
 
     /// Counts a block that is dropped.
@@ -275,7 +329,7 @@ impl Receiving {
     fn merge_column(&self, column: usize, seal: &Seal) -> Result<FinishedColumn> {
         let mut state = lock(&self.columns[column]);
         let physical = self.types[column].data_type.physical();
-        let dictionary = self.join_codes(&mut state, physical)?;
+        let dictionary = self.join_codes(&mut state, column, physical)?;
         self.flush(&mut state)?;
         let entry = match &dictionary {
             Some(dictionary) => Some(self.writer()?.write_dictionary(dictionary)?),
@@ -298,6 +352,7 @@ impl Receiving {
     fn join_codes(
         &self,
         state: &mut ReceivedColumn,
+        column: usize,
         physical: Physical,
     ) -> Result<Option<Dictionary>> {
         let (fragments, pages): (Vec<u32>, Vec<Page>) = state.coded.drain(..).unzip();
@@ -312,6 +367,9 @@ impl Receiving {
         {
             let (fragments, columns) = state.sorted.drain(..).unzip();
             parts.push((fragments, sorter.finish(columns)?));
+        }
+        if let Some(parser) = &self.parser {
+            parts.extend(self.raw.compress(parser, column)?);
         }
         let mut numbers: Vec<u32> = parts.iter().flat_map(|(f, _)| f).copied().collect();
         let joined = match parts.len() {
@@ -338,6 +396,7 @@ impl ReceivedColumn {
             || among(&self.pending)
             || among(&self.coded)
             || self.sorted.iter().any(|(f, _)| *f == fragment)
+            || self.parsed.contains(&fragment)
         {
             return Err(Error::Corrupt(format!("a column of fragment {fragment} came twice")));
         }

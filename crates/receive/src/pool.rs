@@ -4,11 +4,12 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use coload_format::{Error, Result};
-use coload_load::thread_cpu_ns;
+use coload_load::{thread_cpu_ns, thread_run_and_wait_ns};
 
+use crate::core_share::CoreShare;
 use crate::options::{QueryGauge, ReceiveOptions};
 
 /// Added to the nice value of the threads: the scheduler gives one at 10 about a tenth of what it gives
@@ -16,6 +17,8 @@ use crate::options::{QueryGauge, ReceiveOptions};
 const NICE: i32 = 10;
 /// Longest rest of a thread between two jobs.
 const REST_MAX: Duration = Duration::from_millis(500);
+/// How often a thread that works looks at what it has run and waited.
+const LOOK_INTERVAL: Duration = Duration::from_millis(5);
 /// Queries this many times slower than without loads make loads rest as long as they work.
 const LATENCY_SUFFERS: u64 = 2;
 
@@ -42,6 +45,7 @@ struct Shared {
     merges_max: usize,
     /// CPU nanoseconds of all jobs.
     cpu_ns: AtomicU64,
+    core: CoreShare,
     /// Share of the time that a thread may work.
     duty: f64,
     queries: Option<QueryGauge>,
@@ -77,6 +81,7 @@ impl Pool {
             changed: Condvar::new(),
             merges_max: options.merge_columns.max(1),
             cpu_ns: AtomicU64::new(0),
+            core: CoreShare::default(),
             duty: (options.load_cpu / threads as f64).clamp(0.01, 1.0),
             queries: options.queries.clone(),
             ended: AtomicBool::new(false),
@@ -103,6 +108,16 @@ impl Pool {
         self.shared.changed.notify_one();
     }
 
+    /// Notes bytes that came over the network.
+    pub fn received(&self, bytes: u64) {
+        self.shared.core.received(bytes);
+    }
+
+    /// How much of a core each thread gets, over 0 to 1; 0 until it is known.
+    pub fn core_share(&self) -> f32 {
+        self.shared.core.share()
+    }
+
     /// CPU time of all jobs so far.
     pub fn cpu_ns(&self) -> u64 {
         self.shared.cpu_ns.load(Ordering::Relaxed)
@@ -119,6 +134,7 @@ impl Drop for Pool {
 impl Shared {
     fn work(&self) {
         lower_priority();
+        let (mut ran_and_waited, mut looked) = ((0, 0), Instant::now());
         while let Some((class, job)) = self.next() {
             let started = thread_cpu_ns();
             // A job that panics has told its load; the thread goes on with the others.
@@ -128,6 +144,13 @@ impl Shared {
             if class == Class::Merge {
                 lock(&self.state).merging -= 1;
                 self.changed.notify_all();
+            }
+            if looked.elapsed() >= LOOK_INTERVAL
+                && let Some(now) = thread_run_and_wait_ns()
+            {
+                let (ran, waited) = ran_and_waited;
+                self.core.note(now.0.saturating_sub(ran), now.1.saturating_sub(waited));
+                (ran_and_waited, looked) = (now, Instant::now());
             }
             self.rest(spent);
         }

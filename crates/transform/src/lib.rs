@@ -9,6 +9,7 @@ mod distinct;
 mod fragment;
 mod merge;
 mod placement;
+mod raw_share;
 mod restore;
 mod sort;
 mod sort_plain;
@@ -27,6 +28,7 @@ pub use merge::{merge_column, merge_dictionaries};
 pub use placement::{
     Capacity, ColumnCost, Placement, Times, place_adaptively, place_by_size, times_of,
 };
+pub use raw_share::{Mix, RawCost, choose_share, mix_adaptively, times_of_mix};
 pub use restore::restore_codes;
 pub use sort::{SortedColumn, SortedDictionary, sort_column, sort_dictionary};
 pub use sort_plain::{PlainSorter, join_parts};

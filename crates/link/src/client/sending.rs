@@ -15,7 +15,8 @@ use super::rate::{Rate, Window};
 use super::{ClientOptions, LinkStats};
 use crate::compress::{Compression, ReceiverQueue, WireCompression, choose_compression, compress};
 use crate::frame::{
-    Ack, Assembler, Frame, HEADER_BYTES, KIND_ACK, KIND_ERROR, Message, cut_message, decode_frame,
+    Ack, Assembler, Frame, HEADER_BYTES, KIND_ACK, KIND_ERROR, Message, Part, cut_message,
+    decode_frame,
 };
 use crate::gain::{Gains, thread_cpu_ns};
 use crate::outbox::Outbox;
@@ -115,19 +116,20 @@ impl Shared {
         rate.map_or(Compression::None, |rate| lock(&self.gains).best(wanted, rate))
     }
 
-    fn make_frame(&self, message: &Message, more: bool, raw: &[u8]) -> Frame {
+    fn make_frame(&self, part: Part) -> Frame {
         let wanted = self.wanted_compression();
         let started = thread_cpu_ns();
-        let packed = compress(wanted, raw);
+        let bytes_before = part.bytes.len();
+        let packed = compress(wanted, &part.bytes);
         if wanted != Compression::None {
-            let bytes = packed.1.as_ref().map_or(raw.len(), Vec::len);
-            lock(&self.gains).note(wanted, raw.len(), bytes, thread_cpu_ns() - started);
+            let bytes = packed.1.as_ref().map_or(bytes_before, Vec::len);
+            lock(&self.gains).note(wanted, bytes_before, bytes, thread_cpu_ns() - started);
         }
-        let frame = Frame::new(message, more, raw, packed);
+        let frame = Frame::new(part, packed);
         let compressed = frame.compression != Compression::None;
         self.frames.fetch_add(1, Ordering::Relaxed);
         self.frames_compressed.fetch_add(u64::from(compressed), Ordering::Relaxed);
-        self.message_bytes.fetch_add(raw.len() as u64, Ordering::Relaxed);
+        self.message_bytes.fetch_add(bytes_before as u64, Ordering::Relaxed);
         self.wire_bytes.fetch_add(frame.wire_bytes(), Ordering::Relaxed);
         frame
     }
@@ -146,12 +148,12 @@ pub fn send_all(
     let mut next = Some(first);
     while let Some(message) = next {
         let mut place = FrameIs::First;
-        for (more, raw) in cut_message(&message) {
-            if !gate.wait(sent + (HEADER_BYTES + raw.len()) as u64, place) {
+        for part in cut_message(message) {
+            if !gate.wait(sent + (HEADER_BYTES + part.bytes.len()) as u64, place) {
                 return;
             }
             place = FrameIs::Later;
-            let frame = shared.make_frame(&message, more, raw);
+            let frame = shared.make_frame(part);
             sent += frame.wire_bytes();
             if frames.blocking_send(frame.into_flight(descriptor.take())).is_err() {
                 return;

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use coload_format::page::Page;
 use coload_format::runs::shrink_to_runs;
 use coload_format::{Error, Plain, Result};
 use coload_source::ColumnPlan;
@@ -19,6 +20,20 @@ use crate::schedule::{DoneSegment, Flow, Sealing};
 use crate::segments::{ClosedSegment, EarlyPages, lock};
 use crate::widen::Way;
 use crate::wire::{BlockContent, Seal};
+
+/// The page of a fragment's column that was never meant to have codes.
+///
+/// # Errors
+/// `Limit` when it is too large.
+pub fn early_page(plan: &PartitionPlan, column: usize, values: FragmentColumn) -> Result<Page> {
+    match values {
+        FragmentColumn::Page(page) => Ok(page),
+        FragmentColumn::Plain(plain) => encode_column(&plain, plan.encoder(column)),
+        FragmentColumn::Codes { .. } => {
+            Err(Error::Corrupt("codes of a column without dictionary".into()))
+        }
+    }
+}
 
 impl Pipeline<'_> {
     pub(super) fn create_segment(&self, number: u32) -> Result<SegmentWriter> {
@@ -47,14 +62,7 @@ impl Pipeline<'_> {
         for column in plan.early_columns() {
             let gone = FragmentColumn::Plain(Plain::empty(self.physicals[column]));
             let taken = std::mem::replace(&mut fragment.columns[column], gone);
-            let page = match taken {
-                FragmentColumn::Page(page) => page,
-                FragmentColumn::Plain(plain) => encode_column(&plain, plan.encoder(column))?,
-                FragmentColumn::Codes { .. } => {
-                    return Err(Error::Corrupt("codes of a column without dictionary".into()));
-                }
-            };
-            pages.push(shrink_to_runs(page)?);
+            pages.push(shrink_to_runs(early_page(plan, column, taken)?)?);
         }
         let early = EarlyPages { pages, plan: Arc::clone(plan) };
         Ok((flows, (!early.pages.is_empty()).then_some(early)))

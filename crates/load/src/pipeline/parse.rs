@@ -15,7 +15,7 @@ use crate::partition::PartitionPlan;
 use crate::program::{Made, run_program};
 use crate::reader::{PieceSpan, WindowReader};
 use crate::sample::{Measure, sample_bytes, sample_partition};
-use crate::schedule::{Counted, ParsedChunk};
+use crate::schedule::{Counted, ParsedChunk, State, Verified};
 use crate::segments::lock;
 use crate::stream::{StreamChunk, Turn};
 use crate::widen::{Way, unfit_column};
@@ -49,6 +49,10 @@ impl Pipeline<'_> {
             let first = Source::pieces(chunks, self.from, first);
             sample_partition(inputs, &first, self.rules, &self.columns, self.measure())
         })?;
+        // A chunk that is parsed again had quotes, or was no row.
+        if start.is_none() && self.leave_chunk(chunk, &pieces, &plan, reader)? {
+            return Ok(());
+        }
         let speculated = pieces.iter().any(|p| p.start_is == Start::Speculated);
         self.parse(Unparsed { chunk, speculated, text: None }, &plan, |parser, tick| {
             let parse =
@@ -172,7 +176,7 @@ impl Pipeline<'_> {
             Destination::Store(_) | Destination::Nowhere => None,
             Destination::Sink(sink, _) => {
                 let partition = chunk / lock(&self.state).fragments_per_partition();
-                Some(sink.place(partition, plan, self.base_ns()))
+                Some(sink.place(partition, plan, &self.row_costs()))
             }
         };
         for (column, placement) in placements.iter().flat_map(|p| p.iter()).enumerate() {
@@ -220,19 +224,18 @@ impl Pipeline<'_> {
         };
         let unfit = self.way == Way::GoOn
             && spans.iter().flat_map(|span| &span.rejects).any(|record| self.is_unfit(record));
-        let parsed =
-            ParsedChunk { spans, speculated, fragment, flows, early, counted, unfit, text };
+        let parsed = ParsedChunk {
+            spans,
+            speculated,
+            fragment,
+            flows,
+            early,
+            counted,
+            unfit,
+            raw: None,
+            text,
+        };
         self.deliver(chunk, number, parser, parsed)
-    }
-
-    /// CPU nanoseconds of a row that is loaded for what no placement changes: reading records, finding their
-    /// fields, and filtering them.
-    fn base_ns(&self) -> Option<f64> {
-        let filtered = self.filtered.load(Ordering::Relaxed);
-        let rows = self.progress.rows.load(Ordering::Relaxed).saturating_sub(filtered);
-        let spent = self.clock.get(Step::Read) + self.clock.get(Step::Tokenise);
-        let spent = spent.as_nanos() as u64 + self.program_ns.load(Ordering::Relaxed);
-        (rows > 0).then(|| spent as f64 / rows as f64)
     }
 
     /// The rows of the table of the chunk that was read, or those that must be left out.
@@ -290,6 +293,14 @@ impl Pipeline<'_> {
         arriving.plain_columns.extend(plain_now);
         arriving.return_parser(number, parser);
         let verified = state.deliver(chunk, parsed);
+        self.account(&mut state, verified)
+    }
+
+    /// Accounts for what was verified.
+    ///
+    /// # Errors
+    /// `Unavailable` when a segment cannot be made.
+    pub(super) fn account(&self, state: &mut State, verified: Verified) -> Result<()> {
         let Counted { bytes, rows, rejects } = verified.in_vain;
         self.progress.take_back(bytes, rows);
         self.progress.rejects.fetch_sub(rejects, Ordering::Relaxed);
@@ -323,7 +334,7 @@ impl Pipeline<'_> {
         state.push_partitions(&|n| self.create_segment(n))
     }
 
-    fn new_parser(&self, plan: &PartitionPlan) -> ChunkParser {
+    pub(super) fn new_parser(&self, plan: &PartitionPlan) -> ChunkParser {
         let columns = self
             .columns
             .iter()

@@ -1,13 +1,16 @@
 //! Where the partitions of a load go.
 
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use coload_format::Result;
 use coload_store::LoadDir;
 use coload_transform::Placement;
 
 use crate::partition::PartitionPlan;
-use crate::wire::{BlockContent, PartitionAccount, Seal};
+use crate::schedule::RawFlow;
+use crate::segments::lock;
+use crate::wire::{BlockContent, Parsed, PartitionAccount, Seal};
 
 /// Where a load's partitions go.
 #[derive(Clone, Copy)]
@@ -20,16 +23,68 @@ pub enum Destination<'a> {
     Sink(&'a dyn Sink, &'a [PartitionAccount]),
 }
 
+/// What a row costs, whatever becomes of its columns; nothing before the first.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct RowCosts {
+    /// CPU nanoseconds of a row that is parsed for what no placement changes.
+    pub base_ns: Option<f64>,
+    /// CPU nanoseconds of a row that goes as text, without sending it.
+    pub raw_ns: Option<f64>,
+    /// Bytes of its text.
+    pub text_bytes: f64,
+}
+
+/// What the server says of texts, to be taken by the pipeline.
+#[derive(Debug, Default)]
+pub struct Answers {
+    state: Mutex<(VecDeque<Parsed>, bool)>,
+    changed: Condvar,
+}
+
+impl Answers {
+    /// Adds one.
+    pub fn push(&self, parsed: Parsed) {
+        lock(&self.state).0.push_back(parsed);
+        self.changed.notify_all();
+    }
+
+    /// The next one; waits for it. `None` when the load has ended.
+    pub fn next(&self) -> Option<Parsed> {
+        let mut state = lock(&self.state);
+        loop {
+            if let Some(parsed) = state.0.pop_front() {
+                return Some(parsed);
+            }
+            if state.1 {
+                return None;
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// The load has ended: nobody waits any more.
+    pub fn end(&self) {
+        lock(&self.state).1 = true;
+        self.changed.notify_all();
+    }
+}
+
 /// Takes fragments and partitions instead of the segments of a store. Called by all workers.
 pub trait Sink: Sync {
-    /// Where the columns of the next fragment of a partition are transformed. `base_ns` is what a row took so far
-    /// that no placement changes; `None` before the first.
-    fn place(
-        &self,
-        partition: usize,
-        plan: &PartitionPlan,
-        base_ns: Option<f64>,
-    ) -> Arc<[Placement]>;
+    /// Where the columns of the next fragment of a partition are transformed.
+    fn place(&self, partition: usize, plan: &PartitionPlan, costs: &RowCosts) -> Arc<[Placement]>;
+
+    /// The most bytes of text of the next fragment of a partition, if it is to go as text.
+    fn leave_raw(&self, partition: usize, plan: &PartitionPlan, costs: &RowCosts) -> Option<usize>;
+
+    /// Takes the text of a fragment, behind room for its head.
+    ///
+    /// # Errors
+    /// What ends the load.
+    fn send_raw(&self, raw: RawFlow) -> Result<()>;
+
+    /// What became of texts.
+    fn answers(&self) -> &Answers;
 
     /// Takes values of a column.
     ///

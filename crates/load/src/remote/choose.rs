@@ -7,26 +7,37 @@ use std::time::Instant;
 
 use coload_link::LinkStats;
 use coload_transform::{
-    Capacity, ColumnCost, Placement, Times, place_adaptively, place_by_size, times_of,
+    Capacity, ColumnCost, Mix, Placement, RawCost, Times, choose_share, mix_adaptively,
+    place_adaptively, place_by_size, times_of, times_of_mix,
 };
 
 use super::PlacementPolicy;
+use super::texts::{RawReport, Texts};
 use crate::clock::thread_run_and_wait_ns;
 use crate::partition::PartitionPlan;
+use crate::pipeline::RowCosts;
 use crate::segments::lock;
-use crate::wire::ServerLoad;
+use crate::wire::{Parsed, ServerLoad};
 
+/// Fragments after which `Adaptive` looks first.
+const FIRST_LOOK_FRAGMENTS: u64 = 1;
 /// Fragments after which `Adaptive` looks again.
 const REVISE_FRAGMENTS: u64 = 4;
 /// Nanoseconds a wire byte that a server takes for a placed column, until it has told: a checksum, the
 /// checks of a page, a copy into the file.
 const SERVER_BYTE_NS: f64 = 2.0;
+/// Bytes that may be on their way when a text is sent to see what the link gives: a slow link has more.
+const PROBE_UNDER_WAY_MAX: u64 = 1 << 20;
 /// The server's work on a plain column, in units of the client's, until it has told.
 const SERVER_PLAIN_SHARE: f64 = 1.5;
 /// Nanoseconds of the client's CPU to send a byte, until it is measured: copies, gRPC, the kernel.
 const SEND_BYTE_NS: f64 = 0.7;
 /// Bytes after which what sending cost is taken for what it costs.
 const SEND_BYTES_MEASURED: u64 = 4 << 20;
+/// Nanoseconds of the client to read and count a byte of text that goes as it is, until it is measured.
+const RAW_BYTE_NS: f64 = 0.3;
+/// Texts after which what they cost the server is taken for what they cost.
+const SERVER_TEXTS_MEASURED: u64 = 4;
 /// Nanoseconds a row and column for finding the fields, until it is measured.
 const BASE_NS: f64 = 1.5;
 /// Nanoseconds of the server's CPU to receive a byte, besides what it tells of its own work.
@@ -34,6 +45,9 @@ const RECEIVE_BYTE_NS: f64 = 1.0;
 /// Weight of the server's time when no query runs there: a core of it is worth more than one here,
 /// since others share it.
 const SERVER_WEIGHT: f64 = 1.2;
+/// Nanoseconds that workers ran or waited, over which their share of a core is measured: quotas are used up and given
+/// again over some milliseconds.
+const SHARE_SPAN_NS: f64 = 40e6;
 /// The same when queries run.
 const SERVER_WEIGHT_QUERIES: f64 = 4.0;
 /// A new choice must be better by this factor: each change costs a new dictionary or symbols, and what columns are
@@ -41,6 +55,9 @@ const SERVER_WEIGHT_QUERIES: f64 = 4.0;
 const CHANGE_GAIN: f64 = 0.85;
 /// A link that was never what was waited for is trusted to give so many times what it gave.
 const LINK_TRUST: f64 = 2.0;
+
+/// The same of what it gave a text, while others were parsed on the same cores.
+const TEXT_TRUST: f64 = 1.5;
 
 /// One column's estimates and choice.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -60,8 +77,10 @@ pub struct Change {
     pub fragment: u64,
     /// Seconds since the load began.
     pub seconds: f64,
-    /// Columns on the client after it.
+    /// Columns on the client after it, of fragments that are parsed here.
     pub on_client: usize,
+    /// Share of the fragments that go as text after it.
+    pub raw_share: f64,
     /// The times a row that were expected, nanoseconds.
     pub times: Times,
     /// What there was to work with.
@@ -102,10 +121,55 @@ impl CoreShare {
         let run = now.0.saturating_sub(self.last.0) as f64;
         let wait = now.1.saturating_sub(self.last.1) as f64;
         let link = now.2.saturating_sub(self.last.2) as f64;
+        if self.share.is_some() && run + wait < SHARE_SPAN_NS {
+            return;
+        }
         self.last = now;
         if run > 0.0 {
-            self.share = Some((run + link.min(wait)) / (run + wait));
+            let share = (run + link.min(wait)) / (run + wait);
+            self.share = Some(self.share.map_or(share, |old| (old + share) / 2.0));
         }
+    }
+}
+
+/// What a row costs that goes as text.
+fn raw_cost(state: &State, link: &LinkStats) -> Option<RawCost> {
+    let RowCosts { base_ns, raw_ns, text_bytes } = state.rows;
+    let base_ns = base_ns?;
+    // It is assumed to parse as we do; the first text, which plans the partition, takes it longer.
+    let as_we_do = base_ns + state.measured.iter().map(|cost| cost.client_placed_ns).sum::<f64>();
+    let server_ns = match state.texts.server_ns() {
+        Some((ns, SERVER_TEXTS_MEASURED..)) => ns,
+        Some((ns, _)) => ns.min(as_we_do),
+        None => as_we_do,
+    };
+    Some(RawCost {
+        client_ns: raw_ns.unwrap_or(text_bytes * RAW_BYTE_NS) + text_bytes * send_byte_ns(link),
+        server_ns: server_ns + text_bytes * RECEIVE_BYTE_NS,
+        bytes: text_bytes,
+    })
+}
+
+/// Bytes a nanosecond that a link may give.
+fn link_trust(state: &State, link: &LinkStats, capacity: &Capacity) -> f64 {
+    match (link.bytes_per_second, state.texts.link_rate()) {
+        (Some(_), _) => capacity.link_rate,
+        (None, 0.0) => f64::INFINITY,
+        // A text that had to wait for others came slower.
+        (None, rate) => capacity.link_rate.max(rate / 1e9 * LINK_TRUST),
+    }
+}
+
+/// The best placements; with a share of text only if that is much better.
+fn choose_mix(costs: &[ColumnCost], raw: Option<RawCost>, capacity: &Capacity) -> Mix {
+    let placements = place_adaptively(costs, capacity);
+    let times = times_of(costs, &placements, capacity);
+    let without = Mix { placements, raw_share: 0.0, times };
+    let Some(raw) = raw else { return without };
+    let mixed = mix_adaptively(costs, &raw, capacity);
+    match mixed.times.longest() <= without.times.longest() * CHANGE_GAIN {
+        true => mixed,
+        false => without,
     }
 }
 
@@ -121,11 +185,14 @@ pub struct Chooser {
 #[derive(Debug, Default)]
 struct State {
     fragments: u64,
+    /// Fragments after which `Adaptive` looks again.
+    look_at: u64,
     partition: Option<usize>,
     /// What the sample of the partition tells, and what it comes to with sending and the server's part.
     measured: Vec<ColumnCost>,
     costs: Vec<ColumnCost>,
-    base_ns: Option<f64>,
+    rows: RowCosts,
+    texts: Texts,
     cores: CoreShare,
     placements: Arc<[Placement]>,
     placed: Vec<[u64; 2]>,
@@ -134,9 +201,10 @@ struct State {
 }
 
 impl Chooser {
-    /// A chooser for a load on `threads` threads.
-    pub fn new(policy: PlacementPolicy, threads: usize) -> Self {
-        Chooser { policy, threads, started: Instant::now(), state: Mutex::default() }
+    /// A chooser for a load on `threads` threads; with a share, so many fragments go as text, whatever is measured.
+    pub fn new(policy: PlacementPolicy, threads: usize, raw_share: Option<f64>) -> Self {
+        let state = State { texts: Texts::new(raw_share), ..State::default() };
+        Chooser { policy, threads, started: Instant::now(), state: Mutex::new(state) }
     }
 
     /// Placements of the next fragment of a partition.
@@ -144,37 +212,16 @@ impl Chooser {
         &self,
         partition: usize,
         plan: &PartitionPlan,
-        base_ns: Option<f64>,
+        rows: &RowCosts,
         link: &LinkStats,
         load: &[u8],
     ) -> Arc<[Placement]> {
         let mut state = lock(&self.state);
         let state = &mut *state;
         let width = plan.columns.len();
-        if state.partition != Some(partition) && !plan.costs.is_empty() {
-            state.partition = Some(partition);
-            state.measured.clone_from(&plan.costs);
-        }
-        state.measured.resize(width, ColumnCost::default());
-        state.costs.clone_from(&state.measured);
-        let send_byte_ns = send_byte_ns(link);
-        for cost in &mut state.costs {
-            cost.client_placed_ns += cost.placed_bytes * send_byte_ns;
-            cost.client_plain_ns += cost.plain_bytes * send_byte_ns;
-        }
-        state.base_ns = base_ns;
-        state.cores.note(thread_run_and_wait_ns());
-        state.placed.resize(width, [0; 2]);
-        let first = state.placements.len() != width;
+        self.look(state, partition, plan, rows, link, load);
         match self.policy {
-            PlacementPolicy::Adaptive => {
-                if first {
-                    // Nothing is known of the link and the server yet.
-                    state.placements = place_by_size(&state.costs).into();
-                } else if state.fragments.is_multiple_of(REVISE_FRAGMENTS) {
-                    self.revise(state, link, &ServerLoad::decode(load).unwrap_or_default());
-                }
-            }
+            PlacementPolicy::Adaptive => {}
             PlacementPolicy::Size => state.placements = place_by_size(&state.costs).into(),
             PlacementPolicy::None => state.placements = vec![Placement::Server; width].into(),
             _ => state.placements = vec![Placement::Client; width].into(),
@@ -192,6 +239,86 @@ impl Chooser {
             counts[usize::from(*placement == Placement::Server)] += 1;
         }
         Arc::clone(&state.placements)
+    }
+
+    /// The most bytes of text of the next fragment of a partition, if it is to go as text.
+    pub fn leave_raw(
+        &self,
+        partition: usize,
+        plan: &PartitionPlan,
+        rows: &RowCosts,
+        link: &LinkStats,
+        load: &[u8],
+    ) -> Option<usize> {
+        let mut state = lock(&self.state);
+        let state = &mut *state;
+        if self.policy == PlacementPolicy::Adaptive {
+            self.look(state, partition, plan, rows, link, load);
+        }
+        state.texts.next()
+    }
+
+    /// Notes a text that is sent.
+    pub fn sent_raw(&self, key: (u32, u32), rows: u32, bytes: usize) {
+        let mut state = lock(&self.state);
+        state.fragments += 1;
+        state.texts.sent(key, rows, bytes);
+    }
+
+    /// Notes what became of a text.
+    pub fn answered(&self, parsed: &Parsed) {
+        let mut state = lock(&self.state);
+        let first = state.texts.server_ns().is_none();
+        state.texts.answered(parsed);
+        if first {
+            // What it costs is known.
+            state.look_at = 0;
+        }
+    }
+
+    /// Takes what is known now, and from time to time chooses again.
+    fn look(
+        &self,
+        state: &mut State,
+        partition: usize,
+        plan: &PartitionPlan,
+        rows: &RowCosts,
+        link: &LinkStats,
+        load: &[u8],
+    ) {
+        let width = plan.columns.len();
+        if state.partition != Some(partition) && !plan.costs.is_empty() {
+            state.partition = Some(partition);
+            state.measured.clone_from(&plan.costs);
+        }
+        state.measured.resize(width, ColumnCost::default());
+        state.costs.resize(width, ColumnCost::default());
+        let send_byte_ns = send_byte_ns(link);
+        for (cost, measured) in state.costs.iter_mut().zip(&state.measured) {
+            let ColumnCost { server_placed_ns, server_plain_ns, .. } = *cost;
+            *cost = ColumnCost { server_placed_ns, server_plain_ns, ..*measured };
+            cost.client_placed_ns += cost.placed_bytes * send_byte_ns;
+            cost.client_plain_ns += cost.plain_bytes * send_byte_ns;
+        }
+        state.rows = *rows;
+        state.cores.note(thread_run_and_wait_ns());
+        state.placed.resize(width, [0; 2]);
+        if self.policy != PlacementPolicy::Adaptive {
+            return;
+        }
+        if state.placements.len() != width {
+            // Nothing is known of the link and the server yet.
+            state.placements = place_by_size(&state.costs).into();
+            state.look_at = FIRST_LOOK_FRAGMENTS;
+            return;
+        } else if state.fragments >= state.look_at {
+            self.revise(state, link, &ServerLoad::decode(load).unwrap_or_default());
+        } else {
+            return;
+        }
+        // In the beginning each fragment tells more.
+        let often = state.fragments < 2 * REVISE_FRAGMENTS;
+        state.look_at = state.fragments + if often { 1 } else { REVISE_FRAGMENTS };
     }
 
     fn revise(&self, state: &mut State, link: &LinkStats, server: &ServerLoad) {
@@ -213,20 +340,36 @@ impl Chooser {
             cost.server_placed_ns = cost.placed_bytes * (byte_ns + RECEIVE_BYTE_NS);
         }
         let capacity = self.capacity(state, link, server);
-        let best: Arc<[Placement]> = place_adaptively(&state.costs, &capacity).into();
-        let times = times_of(&state.costs, &best, &capacity);
-        let keep = state.placements.len() == best.len() && {
-            let now = times_of(&state.costs, &state.placements, &capacity);
-            times.longest() > now.longest() * CHANGE_GAIN
-        };
-        state.last = Some((capacity, times));
+        let raw = raw_cost(state, link);
+        state.texts.told(server.text_bytes_max);
+        let best = choose_mix(&state.costs, raw.filter(|_| state.texts.possible()), &capacity);
+        let swallowed = link.wire_bytes.saturating_sub(link.done_bytes) < PROBE_UNDER_WAY_MAX;
+        if let Some(raw) = raw.filter(|_| best.raw_share == 0.0 && swallowed) {
+            // Of a link that was never waited for it is not known what it gives.
+            let trusted = Capacity { link_rate: link_trust(state, link, &capacity), ..capacity };
+            if choose_mix(&state.costs, Some(raw), &trusted).raw_share > 0.0 {
+                state.texts.probe();
+            }
+        }
+        let now = |share| times_of_mix(&state.costs, &state.placements, share, &capacity);
+        let share = (&raw.unwrap_or_default(), state.texts.share());
+        let keep = state.placements.len() == best.placements.len()
+            && best.times.longest() > now(share).longest() * CHANGE_GAIN;
+        state.last = Some((capacity, best.times));
         if keep {
+            // Another share costs nothing but what it saves.
+            if let Some(raw) = raw.filter(|_| state.texts.share() > 0.0) {
+                let share = choose_share(&state.costs, &state.placements, &raw, &capacity).0;
+                state.texts.set_share(share);
+            }
             return;
         }
-        let on_client = best.iter().filter(|p| **p == Placement::Client).count();
+        let Mix { placements, raw_share, times } = best;
+        let on_client = placements.iter().filter(|p| **p == Placement::Client).count();
         let (fragment, seconds) = (state.fragments, self.started.elapsed().as_secs_f64());
-        state.changes.push(Change { fragment, seconds, on_client, times, capacity });
-        state.placements = best;
+        state.changes.push(Change { fragment, seconds, on_client, raw_share, times, capacity });
+        state.placements = placements.into();
+        state.texts.set_share(raw_share);
     }
 
     fn capacity(&self, state: &State, link: &LinkStats, server: &ServerLoad) -> Capacity {
@@ -238,9 +381,17 @@ impl Chooser {
         let given = link.done_bytes as f64 / self.started.elapsed().as_secs_f64().max(1e-3);
         Capacity {
             client_cores: self.threads as f64 * state.cores.share.unwrap_or(1.0),
-            client_base_ns: state.base_ns.unwrap_or(BASE_NS * columns),
-            link_rate: link.bytes_per_second.unwrap_or(given * LINK_TRUST) / 1e9,
-            server_cores: cores * if server.queries > 0 { 0.5 } else { free },
+            client_base_ns: state.rows.base_ns.unwrap_or(BASE_NS * columns),
+            link_rate: match link.bytes_per_second {
+                Some(rate) => rate / 1e9,
+                None => (given * LINK_TRUST).max(state.texts.link_rate() * TEXT_TRUST) / 1e9,
+            },
+            server_cores: cores
+                * match (server.core_share, server.queries) {
+                    (share, _) if share > 0.0 => f64::from(share),
+                    (_, 0) => free,
+                    _ => 0.5,
+                },
             server_weight: match server.queries {
                 0 => SERVER_WEIGHT,
                 _ => SERVER_WEIGHT_QUERIES,
@@ -248,8 +399,8 @@ impl Chooser {
         }
     }
 
-    /// Estimates and choices of all columns, and the changes.
-    pub fn into_choices(self) -> (Vec<ColumnChoice>, Vec<Change>) {
+    /// Estimates and choices of all columns, the changes, and what went as text.
+    pub fn into_choices(self) -> (Vec<ColumnChoice>, Vec<Change>, RawReport) {
         let state = self.state.into_inner().unwrap_or_else(|e| e.into_inner());
         let choices = state
             .costs
@@ -262,7 +413,7 @@ impl Chooser {
                 fragments: *fragments,
             })
             .collect();
-        (choices, state.changes)
+        (choices, state.changes, state.texts.report(state.fragments))
     }
 }
 
@@ -273,15 +424,19 @@ mod tests {
     #[test]
     fn waiting_for_others_is_not_a_whole_core_and_waiting_for_the_link_is() {
         let mut cores = CoreShare::default();
-        cores.note(Some((1000, 0)));
+        let ms = |run: u64, wait: u64| Some((run * 1_000_000, wait * 1_000_000));
+        cores.note(ms(100, 0));
         cores.look(0);
         assert_eq!(cores.share, Some(1.0));
-        cores.note(Some((2000, 1000)));
+        cores.note(ms(200, 100));
         cores.look(0);
-        assert_eq!(cores.share, Some(0.5));
-        cores.note(Some((3000, 2000)));
-        cores.look(600);
-        assert_eq!(cores.share, Some(0.8));
+        assert_eq!(cores.share, Some(0.75), "half of what it was, and half of a half");
+        cores.note(ms(300, 200));
+        cores.look(100_000_000);
+        assert_eq!(cores.share, Some(0.875));
+        cores.note(ms(300, 220));
+        cores.look(100_000_000);
+        assert_eq!(cores.share, Some(0.875), "too short a time");
         // Where the system does not say, nothing is known.
         let mut silent = CoreShare::default();
         silent.note(None);

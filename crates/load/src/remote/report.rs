@@ -8,6 +8,7 @@ use coload_source::Reject;
 use coload_store::LoadId;
 
 use super::choose::{Change, ColumnChoice};
+use super::texts::RawReport;
 use crate::clock::Step;
 use crate::report::FileReport;
 use crate::widen::Widened;
@@ -63,6 +64,8 @@ pub struct RemoteReport {
     pub choices: Vec<ColumnChoice>,
     /// When the choice changed.
     pub changes: Vec<Change>,
+    /// What went as text.
+    pub raw: RawReport,
 }
 
 impl RemoteReport {

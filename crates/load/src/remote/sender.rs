@@ -11,9 +11,12 @@ use coload_transform::Placement;
 
 use super::choose::Chooser;
 use crate::partition::PartitionPlan;
-use crate::pipeline::Sink;
+use crate::pipeline::{Answers, RowCosts, Sink};
+use crate::schedule::RawFlow;
 use crate::segments::lock;
-use crate::wire::{BLOCK, Block, BlockContent, SEAL, Seal};
+use crate::wire::{
+    BLOCK, Block, BlockContent, Parsed, RAW, RAW_HEAD_BYTES, SEAL, Seal, put_raw_head,
+};
 
 /// Sends the blocks of partitions that the server does not have.
 pub struct Sender<'a> {
@@ -27,6 +30,7 @@ pub struct Sender<'a> {
     takes_wider: bool,
     /// Partitions before the first that was not sealed.
     sealed: AtomicU32,
+    answers: Answers,
 }
 
 impl<'a> Sender<'a> {
@@ -43,7 +47,8 @@ impl<'a> Sender<'a> {
             has.filter(|number| numbers.contains(number)).map(|number| number - first).collect();
         let leading = durable.iter().zip(0..).take_while(|(number, at)| **number == *at).count();
         let sealed = AtomicU32::new(leading as u32);
-        Sender { client, chooser, numbers, durable: Mutex::new(durable), takes_wider, sealed }
+        let (durable, answers) = (Mutex::new(durable), Answers::default());
+        Sender { client, chooser, numbers, durable, takes_wider, sealed, answers }
     }
 
     /// Partitions that are sealed, from the first on, once the pipeline has ended.
@@ -63,6 +68,13 @@ impl<'a> Sender<'a> {
         lock(&self.durable).len()
     }
 
+    /// Takes what became of a text.
+    pub fn parsed(&self, mut parsed: Parsed) {
+        self.chooser.answered(&parsed);
+        parsed.partition = parsed.partition.wrapping_sub(self.numbers.start);
+        self.answers.push(parsed);
+    }
+
     /// Whether the first `partitions` are durable.
     pub fn has_all(&self, partitions: usize) -> bool {
         let durable = lock(&self.durable);
@@ -77,14 +89,29 @@ impl<'a> Sender<'a> {
 }
 
 impl Sink for Sender<'_> {
-    fn place(
-        &self,
-        partition: usize,
-        plan: &PartitionPlan,
-        base_ns: Option<f64>,
-    ) -> Arc<[Placement]> {
+    fn place(&self, partition: usize, plan: &PartitionPlan, costs: &RowCosts) -> Arc<[Placement]> {
         let load = self.client.receiver_load();
-        self.chooser.place(partition, plan, base_ns, &self.client.stats(), &load)
+        self.chooser.place(partition, plan, costs, &self.client.stats(), &load)
+    }
+
+    fn leave_raw(&self, partition: usize, plan: &PartitionPlan, costs: &RowCosts) -> Option<usize> {
+        if self.has(partition as u32) {
+            return None;
+        }
+        let load = self.client.receiver_load();
+        self.chooser.leave_raw(partition, plan, costs, &self.client.stats(), &load)
+    }
+
+    fn send_raw(&self, raw: RawFlow) -> Result<()> {
+        let RawFlow { partition, fragment, rows, mut message } = raw;
+        let partition = self.numbers.start + partition as u32;
+        put_raw_head(&mut message[..RAW_HEAD_BYTES], [partition, fragment, rows]);
+        self.chooser.sent_raw((partition, fragment), rows, message.len());
+        self.client.push(Message::new(RAW, message))
+    }
+
+    fn answers(&self) -> &Answers {
+        &self.answers
     }
 
     fn send(&self, partition: usize, column: usize, content: BlockContent) -> Result<()> {

@@ -12,6 +12,7 @@ use super::choose::Chooser;
 use super::going::Going;
 use super::report::RemoteReport;
 use super::sender::Sender;
+use super::texts::RawReport;
 use super::whole::{self, send_whole};
 use super::{LoadList, RemoteOptions};
 use crate::clock::{Step, StepClock, epoch_us, peak_memory_bytes};
@@ -19,8 +20,9 @@ use crate::legs::run_legs;
 use crate::options::LoadOptions;
 use crate::pipeline::{Destination, Loaded, Sink, Stop};
 use crate::wire::{
-    ABORT, DESCRIBE, DONE, Done, FINISH, Finish, HELLO, JOIN, Join, LIST, LOADS, PARTITIONS_MAX,
-    PartitionAccount, SEALED, TABLE, TEXTS_FROM, WELCOME, Welcome, Work, read_statuses,
+    ABORT, DESCRIBE, DONE, Done, FINISH, Finish, HELLO, JOIN, Join, LIST, LOADS, PARSED,
+    PARTITIONS_MAX, Parsed, PartitionAccount, SEALED, TABLE, TEXTS_FROM, WELCOME, Welcome, Work,
+    read_statuses,
 };
 
 /// How long a server may take for an answer that needs no work.
@@ -140,7 +142,7 @@ fn go_on(
     let known = leading(welcome, 0);
     let durable = welcome.parts.iter().map(|(n, _)| *n);
     totals.partitions = totals.partitions.max(welcome.parts.len());
-    let chooser = Chooser::new(remote.placement, options.threads);
+    let chooser = Chooser::new(remote.placement, options.threads, remote.raw_share);
     let numbers = 0..PARTITIONS_MAX;
     let sender = Sender::new(client, &chooser, numbers, durable, going.takes_wider());
     let (loaded, clock) = match send(options, client, &sender, &known, going.pass, totals) {
@@ -170,7 +172,7 @@ fn go_on(
     report.first_rejects = first_rejects;
     report.partitions = [partitions, known.len()];
     report.steps = Step::ALL.into_iter().map(|s| (s, clock.get(s))).collect();
-    (report.choices, report.changes) = chooser.into_choices();
+    (report.choices, report.changes, report.raw) = chooser.into_choices();
     Ok(Some(report))
 }
 
@@ -188,7 +190,7 @@ fn send_texts(
     let numbers = TEXTS_FROM..TEXTS_FROM.saturating_add(welcome.text_partitions);
     let known = leading(welcome, TEXTS_FROM);
     let durable = welcome.parts.iter().map(|(n, _)| *n);
-    let chooser = Chooser::new(remote.placement, options.threads);
+    let chooser = Chooser::new(remote.placement, options.threads, None);
     let sender = Sender::new(client, &chooser, numbers, durable, false);
     send(&options, client, &sender, &known, 0, totals)?;
     Ok(going.check_inputs(remote)?)
@@ -274,10 +276,11 @@ fn listen(
             return Err(stopped());
         }
         let Some(message) = client.receive(POLL)? else { continue };
-        if message.kind != SEALED {
-            return Err(Error::Corrupt(format!("the server says {} unasked", message.kind)));
+        match message.kind {
+            SEALED => sender.sealed(ByteReader::new(&message.bytes).varint_u32()?),
+            PARSED => sender.parsed(Parsed::decode(&message.bytes)?),
+            other => return Err(Error::Corrupt(format!("the server says {other} unasked"))),
         }
-        sender.sealed(ByteReader::new(&message.bytes).varint_u32()?);
     }
     Ok(())
 }
@@ -340,6 +343,7 @@ pub(super) fn report(options: &LoadOptions, done: Done) -> RemoteReport {
         columns: options.schema.columns().to_vec(),
         choices: Vec::new(),
         changes: Vec::new(),
+        raw: RawReport::default(),
     }
 }
 

@@ -7,7 +7,7 @@ use coload_format::{Physical, Plain, Result};
 use coload_source::ChunkParser;
 use coload_transform::{Fragment, FragmentColumn};
 
-use super::Flow;
+use super::{Flow, RawFlow};
 use crate::partition::PartitionPlan;
 use crate::reader::PieceSpan;
 use crate::segments::EarlyPages;
@@ -30,8 +30,19 @@ pub struct ParsedChunk {
     pub counted: Counted,
     /// Whether the types are too narrow for it: then the leg ends before it.
     pub unfit: bool,
+    /// Its text behind room for a head, if it goes to the server so; then it has no columns.
+    pub raw: Option<RawText>,
     /// Its text, if it may have to be parsed again and cannot be read again.
     pub text: Option<Arc<StreamChunk>>,
+}
+
+/// The text of a chunk.
+#[derive(Debug)]
+pub struct RawText {
+    /// Room for a head, and the text.
+    pub message: Vec<u8>,
+    /// How its columns are read if it is handed back.
+    pub plan: Arc<PartitionPlan>,
 }
 
 /// What is told of the progress of a chunk.
@@ -106,6 +117,19 @@ impl Arriving {
         self.flown += columns.len() as u64;
         let flow = Flow { partition, fragment: number, columns, plan: Arc::clone(plan) };
         (!flow.columns.is_empty()).then_some(flow)
+    }
+
+    /// The text of a verified fragment, which has rows.
+    pub(super) fn take_raw(
+        &mut self,
+        partition: usize,
+        rows: u32,
+        RawText { message, plan }: RawText,
+    ) -> (RawFlow, Arc<PartitionPlan>) {
+        let fragment = self.kept;
+        self.kept += 1;
+        self.flown += 1;
+        (RawFlow { partition, fragment, rows, message }, plan)
     }
 
     /// Gives a parser back.

@@ -269,6 +269,10 @@ pub struct ServerLoad {
     pub plain_costs: Vec<(u32, f32)>,
     /// Nanoseconds a wire byte that taking a placed column takes here; 0 until measured.
     pub placed_cost: f32,
+    /// Bytes of the largest text of a fragment that is taken here; 0 when none is. Told to clients that may send them.
+    pub text_bytes_max: u64,
+    /// Share of a core that a thread of loads gets; 0 until measured. Told to the same clients.
+    pub core_share: f32,
 }
 
 impl ServerLoad {
@@ -286,6 +290,10 @@ impl ServerLoad {
         for (column, cost) in &self.plain_costs {
             put_varint(&mut out, u64::from(*column));
             out.extend(cost.to_le_bytes());
+        }
+        if self.text_bytes_max > 0 || self.core_share > 0.0 {
+            put_varint(&mut out, self.text_bytes_max);
+            out.extend(self.core_share.to_le_bytes());
         }
         out
     }
@@ -310,9 +318,15 @@ impl ServerLoad {
             cpu_ns: reader.varint()?,
             placed_cost: float(&mut reader)?,
             plain_costs: Vec::new(),
+            text_bytes_max: 0,
+            core_share: 0.0,
         };
         for _ in 0..reader.count(5)? {
             load.plain_costs.push((reader.varint_u32()?, float(&mut reader)?));
+        }
+        if reader.remaining() > 0 {
+            load.text_bytes_max = reader.varint()?;
+            load.core_share = float(&mut reader)?;
         }
         reader.finish()?;
         Ok(load)
@@ -367,6 +381,8 @@ mod tests {
         assert_eq!(Done::decode(&done.encode()).unwrap(), done);
         let load = ServerLoad { cpu_busy: 0.5, plain_costs: vec![(3, 1.5)], ..Default::default() };
         assert_eq!(ServerLoad::decode(&load.encode()).unwrap(), load);
+        let takes_texts = ServerLoad { text_bytes_max: 9, core_share: 0.5, ..load.clone() };
+        assert_eq!(ServerLoad::decode(&takes_texts.encode()).unwrap(), takes_texts);
         for cut in 0..welcome.encode().len() {
             // Without the time it is the welcome to an old client.
             let cut = Welcome::decode(&welcome.encode()[..cut]);

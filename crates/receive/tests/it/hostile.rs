@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use coload_format::page::{Page, PageDetail, encode_codes_u32, encode_int};
-use coload_format::{Dictionary, Error, Strings, Value, Values, parse_columns};
+use coload_format::{Dictionary, Error, Strings, Value, Values, parse_columns, parse_create_table};
 use coload_link::{Client, ClientOptions, Message, WIRE_VERSION, WireCompression};
 use coload_load::wire::{
-    Again, BLOCK, Block, BlockContent, CHUNK, ColumnsAre, FINISH, FilePart, Finish, HELLO,
-    InputPrint, JOIN, Join, LoadDescription, PartitionAccount, RANGE, Ranges, RowSource, SEAL,
-    SEALED, Seal, TEXTS_FROM, WELCOME, WIDEN, WIDENED, Welcome, Widen, Work,
+    Again, BLOCK, Block, BlockContent, CHUNK, ColumnsAre, DONE, FINISH, FilePart, Finish, HELLO,
+    InputPrint, JOIN, Join, LoadDescription, PARSED, Parsed, PartitionAccount, RANGE, RAW,
+    RAW_HEAD_BYTES, Ranges, RawIs, RowSource, SEAL, SEALED, Seal, ServerLoad, TEXTS_FROM, WELCOME,
+    WIDEN, WIDENED, Welcome, Widen, Work, put_raw_head,
 };
 use coload_load::{RejectLimit, load_remote};
 use coload_receive::ReceiveOptions;
@@ -17,7 +18,7 @@ use coload_store::LoadMode;
 use coload_store::encode_dictionary;
 use coload_transform::EncodingPolicy;
 
-use crate::setup::{Server, options, records};
+use crate::setup::{Server, options, records, rows};
 
 fn description(salt: u128) -> LoadDescription {
     LoadDescription {
@@ -124,7 +125,52 @@ fn finish(rows: u64) -> Vec<u8> {
 /// A lie: what is said after the welcome, and a word of the error.
 type Lie = (&'static str, fn(&Liar));
 
-const LIES: [Lie; 15] = [
+/// Says a text of partition 0.
+fn say_text(liar: &Liar, fragment: u32, rows: u32, text: &[u8]) {
+    let mut message = vec![0; RAW_HEAD_BYTES];
+    put_raw_head(&mut message, [0, fragment, rows]);
+    message.extend_from_slice(text);
+    liar.say(RAW, message);
+}
+
+/// Says a text, and waits until it is taken.
+fn say_taken(liar: &Liar, fragment: u32) {
+    say_text(liar, fragment, 2, b"1,2024-01-01\n2,\n");
+    assert_eq!(answer(liar).is, RawIs::Taken);
+}
+
+fn answer(liar: &Liar) -> Parsed {
+    let message = receive(&liar.client).unwrap();
+    assert_eq!(message.kind, PARSED);
+    Parsed::decode(&message.bytes).unwrap()
+}
+
+const LIES: [Lie; 23] = [
+    ("came twice", |l| {
+        say_taken(l, 3);
+        say_text(l, 3, 1, b"5,2024-01-01\n");
+    }),
+    ("came twice", |l| {
+        say_taken(l, 0);
+        l.pages(0, None, vec![(0, encode_int(&[1, 2], None))]);
+    }),
+    ("came twice", |l| {
+        l.pages(1, None, vec![(4, encode_int(&[1, 2], None))]);
+        say_text(l, 4, 2, b"1,2024-01-01\n2,\n");
+        l.pages(0, None, vec![(4, encode_int(&[1, 2], None))]);
+    }),
+    ("does not end", |l| say_text(l, 0, 1, b"1,2024-01-01")),
+    ("rows in", |l| say_text(l, 0, 0, b"1,2024-01-01\n")),
+    ("rows in", |l| say_text(l, 0, u32::MAX, b"1,2024-01-01\n")),
+    ("blocks", |l| {
+        say_taken(l, 0);
+        say_taken(l, 1);
+        l.say(SEAL, seal(2, 1));
+    }),
+    ("other rows", |l| {
+        say_taken(l, 0);
+        l.say(SEAL, seal(3, 1));
+    }),
     ("not sorted", |l| {
         let mut dictionary = encode_int(&[1, 2], None);
         dictionary.bytes = encode_int(&[2, 1], None).bytes;
@@ -173,6 +219,91 @@ const LIES: [Lie; 15] = [
     ("before their load", |l| l.say(CHUNK, vec![0, 0, 1])),
     ("", |l| l.say(BLOCK, vec![0xff; 30])),
 ];
+
+#[test]
+fn a_text_that_is_not_what_was_said_is_handed_back_and_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("server"), ReceiveOptions::default());
+    let liar = Liar::connect(&server, 1);
+    let long = b"9,2024-01-01\n".repeat(100_000);
+    let texts: [(u32, &[u8]); 11] = [
+        (2, b"1,2024-01-01\n"),
+        (1, b"1,2024-01-01\n2,2024-01-01\n"),
+        (2, b"1,2024-01-01\nx,2024-01-01\n"),
+        (1, b",2024-01-01\n"),
+        (1, b"1,2024-13-01\n"),
+        (1, b"1,2024-01-01,3\n"),
+        (1, b"1,\"2024-01-01\n"),
+        (1, b"\n"),
+        (3, b"\0\0\xff\n\n\n"),
+        (99_999, &long),
+        (1, b"99999999999999999999,2024-01-01\n"),
+    ];
+    for (number, (rows, text)) in texts.into_iter().enumerate() {
+        say_text(&liar, 2, rows, text);
+        let answer = answer(&liar);
+        assert_eq!((answer.fragment, answer.is), (2, RawIs::HandedBack), "text {number}");
+    }
+    // The same fragment can come then, and the partition is what was taken.
+    say_taken(&liar, 2);
+    liar.say(SEAL, seal(2, 1));
+    assert_eq!(receive(&liar.client).unwrap().kind, SEALED);
+    liar.say(FINISH, finish(2));
+    assert_eq!(receive(&liar.client).unwrap().kind, DONE);
+    let ids = &rows(&server.store, "t")[0];
+    assert_eq!(*ids, [Some(Value::Int(1)), Some(Value::Int(2))]);
+}
+
+#[test]
+fn texts_of_loads_that_have_none_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("server"), ReceiveOptions::default());
+    let checked = parse_create_table("CREATE TABLE t (a BIGINT CHECK (a > 0), b DATE)").unwrap().1;
+    let none = [
+        LoadDescription { columns_are: ColumnsAre::Inferred, ..description(1) },
+        LoadDescription { schema: checked, ..description(2) },
+    ];
+    for description in none {
+        let liar = Liar::begin(&server, &description);
+        say_text(&liar, 0, 1, b"1,2024-01-01\n");
+        let error = liar.error();
+        assert!(error.to_string().contains("has none"), "{error}");
+    }
+}
+
+#[test]
+fn a_text_whose_values_would_not_fit_into_memory_is_handed_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let small = ReceiveOptions { load_memory: 8 << 20, ..ReceiveOptions::default() };
+    let server = Server::start(&folder.path().join("server"), small);
+    let liar = Liar::connect(&server, 1);
+    let rows = 500_000;
+    say_text(&liar, 0, rows, &b"1,\n".repeat(rows as usize));
+    assert_eq!(answer(&liar).is, RawIs::HandedBack);
+}
+
+#[test]
+fn only_clients_that_know_of_texts_are_told_that_they_are_taken() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("server"), ReceiveOptions::default());
+    for version in [2, WIRE_VERSION] {
+        let mut client = client(&server);
+        let mut hello = vec![version];
+        hello.extend(description(u128::from(version)).encode());
+        client.open(Message::new(HELLO, hello)).unwrap();
+        assert_eq!(receive(&client).unwrap().kind, WELCOME);
+        let told = || ServerLoad::decode(&client.receiver_load()).unwrap_or_default();
+        for _ in 0..100 {
+            // Load is told at once, and of the load that is begun soon.
+            if told().text_bytes_max > 0 {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert!(told().load_cpu > 0.0, "version {version}");
+        assert_eq!(told().text_bytes_max > 0, version >= 3, "version {version}");
+    }
+}
 
 #[test]
 fn lies_are_told_back_and_publish_nothing() {

@@ -6,6 +6,7 @@ mod faults;
 mod filters;
 mod hostile;
 mod placements;
+mod raw;
 mod requests;
 mod setup;
 mod widen;

@@ -1,0 +1,255 @@
+//! Fragments that come as text, in a partition of which others come parsed: the server's part.
+//!
+//! ```text
+//!   text -> fragment: pages of columns that never get codes     -> final at once
+//!                     codes, values                              -> kept; compressed when the partition is complete
+//! ```
+//!
+//! A text is read as the client would read it, each partition by a plan from its first text. It is taken if all of its
+//! records become rows, as many as the client counted; else nothing of it is kept, and the client, who knows the place
+//! of each record in its input, parses it.
+//!
+//! Memory: codes and values of the partition; while a text is parsed, at most [`RawParser::bytes_max`].
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use coload_format::page::Page;
+use coload_format::runs::shrink_to_runs;
+use coload_format::{Error, Physical, Plain, Result};
+use coload_source::{ChunkParser, ColumnParser, ColumnRules, Lexicon, Mended, RecordRules};
+use coload_transform::{EncodingPolicy, Fragment, FragmentColumn, PartitionColumn};
+
+use crate::clock::{StepClock, thread_cpu_ns};
+use crate::options::LoadOptions;
+use crate::partition::{PartitionPlan, SealedPartition};
+use crate::pipeline::{column_rules, early_page};
+use crate::reader::{TextPart, WindowReader};
+use crate::sample::{Measure, sample_bytes};
+use crate::segments::lock;
+use crate::wire::{ColumnsAre, LoadDescription, Raw};
+
+/// Most bytes that a value takes besides those of its text.
+const VALUE_BYTES_MAX: usize = 16;
+
+/// How the texts of a load are read.
+#[derive(Debug)]
+pub struct RawParser {
+    rules: RecordRules,
+    columns: Vec<ColumnRules>,
+    physicals: Vec<Physical>,
+    policy: EncodingPolicy,
+}
+
+/// Whether fragments of a load may go as text: nothing but its types makes rows of records, and these are given.
+pub fn takes_raw(options: &LoadOptions) -> bool {
+    options.inferred.is_none()
+        && options.derivation.is_none()
+        && options.program.is_none()
+        && options.schema.checks().is_empty()
+}
+
+impl RawParser {
+    /// A parser for a load; `None` if its fragments may not go as text.
+    pub fn new(description: &LoadDescription) -> Option<Self> {
+        let LoadDescription { table, schema, dialect, .. } = description;
+        let mut options =
+            LoadOptions::new(Vec::new(), table.clone(), schema.clone(), dialect.clone());
+        options.derivation.clone_from(&description.rows.derivation);
+        options.fields.clone_from(&description.rows.fields);
+        let other =
+            description.rows.program.is_some() || description.columns_are == ColumnsAre::Inferred;
+        if other || !takes_raw(&options) {
+            return None;
+        }
+        Some(RawParser {
+            rules: dialect.record_rules(options.field_count()),
+            columns: column_rules(&options),
+            physicals: schema.columns().iter().map(|c| c.data_type.physical()).collect(),
+            policy: description.encoding,
+        })
+    }
+
+    /// Bytes that the values of a text may take at most.
+    pub fn bytes_max(&self, raw: &Raw<'_>) -> u64 {
+        let values = raw.rows as u64 * (self.columns.len() * VALUE_BYTES_MAX) as u64;
+        values.saturating_add(raw.text.len() as u64)
+    }
+
+    fn new_parser(&self, plan: &PartitionPlan) -> ChunkParser {
+        let column = |(rules, plan): (&ColumnRules, &coload_source::ColumnPlan)| {
+            let lexicon = Lexicon::new(rules.data_type.physical());
+            ColumnParser::new(rules.clone(), plan.clone(), lexicon)
+        };
+        let columns = self.columns.iter().zip(&plan.read).map(column).collect();
+        ChunkParser::new(self.rules, columns, thread_cpu_ns)
+    }
+}
+
+/// A page that is final.
+#[derive(Debug)]
+pub struct RawPage {
+    /// Column of the table.
+    pub column: usize,
+    /// The page.
+    pub page: Page,
+    /// The symbol table of a `Text` page.
+    pub symbols: Option<Vec<u8>>,
+}
+
+/// What came of a text.
+#[derive(Debug)]
+pub enum RawRows {
+    /// Its rows: pages that are final, and bytes that are kept of the other columns.
+    Taken(Vec<RawPage>, u64),
+    /// Some record is no row, or the client counted others.
+    HandedBack,
+}
+
+/// The fragments of a partition that came as text.
+#[derive(Debug, Default)]
+pub struct RawPartition {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    plan: Option<Arc<PartitionPlan>>,
+    /// The parsers; `None` while one is in use. Its place is the number of its dictionaries.
+    parsers: Vec<Option<ChunkParser>>,
+    /// Columns that met too many values for codes.
+    plain_columns: Vec<usize>,
+    fragments: BTreeMap<u32, Option<Fragment>>,
+    /// Dictionaries have values of texts that were handed back.
+    stale: bool,
+    sealed: Option<Arc<Sealed>>,
+}
+
+#[derive(Debug)]
+struct Sealed {
+    numbers: Vec<u32>,
+    partition: SealedPartition,
+}
+
+impl RawPartition {
+    /// Parses a text.
+    ///
+    /// # Errors
+    /// `Corrupt` when its fragment came before, `Limit` when a page is too large.
+    pub fn parse(&self, by: &RawParser, raw: &Raw<'_>) -> Result<RawRows> {
+        let (plan, number, mut parser) = self.begin(by, raw)?;
+        let part = TextPart { file: 0, text: raw.text, end: raw.text.len(), offset: 0 };
+        let span = WindowReader::default().parse_text(&part, &mut parser, &|_, _| {});
+        let mut fragment = parser.finish(number)?;
+        let whole = span.rows == u64::from(raw.rows) && span.end == raw.text.len() as u64;
+        let as_it_stands = span.rejects.is_empty() && span.mended == Mended::default();
+        let taken = whole && as_it_stands;
+        let mut pages = Vec::new();
+        if taken && by.policy == EncodingPolicy::Auto {
+            for column in plan.early_columns() {
+                let gone = FragmentColumn::Plain(Plain::empty(by.physicals[column]));
+                let values = std::mem::replace(&mut fragment.columns[column], gone);
+                let page = shrink_to_runs(early_page(&plan, column, values)?)?;
+                pages.push(RawPage {
+                    column,
+                    page,
+                    symbols: plan.encoder(column).map(|e| e.table()),
+                });
+            }
+        }
+        let kept = fragment.columns.iter().map(|column| column.bytes() as u64).sum();
+        let mut state = lock(&self.state);
+        state.plain_columns.extend(parser.take_plain_now());
+        state.parsers[number as usize] = Some(parser);
+        match taken {
+            true => state.fragments.insert(raw.fragment, Some(fragment)),
+            false => {
+                state.stale = true;
+                state.fragments.remove(&raw.fragment)
+            }
+        };
+        Ok(if taken { RawRows::Taken(pages, kept) } else { RawRows::HandedBack })
+    }
+
+    /// The plan and a parser for a text whose fragment did not come before.
+    fn begin(
+        &self,
+        by: &RawParser,
+        raw: &Raw<'_>,
+    ) -> Result<(Arc<PartitionPlan>, u32, ChunkParser)> {
+        let mut state = lock(&self.state);
+        if state.sealed.is_some() {
+            return Err(Error::Corrupt("a text of a partition that is complete".into()));
+        }
+        if state.fragments.insert(raw.fragment, None).is_some() {
+            return Err(Error::Corrupt(format!(
+                "the text of fragment {} came twice",
+                raw.fragment
+            )));
+        }
+        let plan = state.plan.get_or_insert_with(|| {
+            Arc::new(sample_bytes(raw.text, by.rules, &by.columns, Measure::No))
+        });
+        let plan = Arc::clone(plan);
+        let free = state.parsers.iter().position(Option::is_some);
+        let number = free.unwrap_or_else(|| {
+            state.parsers.push(None);
+            state.parsers.len() - 1
+        });
+        let parser = state.parsers[number].take();
+        let mut parser = parser.unwrap_or_else(|| by.new_parser(&plan));
+        for column in &state.plain_columns {
+            parser.columns_mut()[*column].leave_codes();
+        }
+        Ok((plan, number as u32, parser))
+    }
+
+    /// Compresses what was kept of a column, with the numbers of its fragments; no text comes after that.
+    ///
+    /// # Errors
+    /// `Limit` when a dictionary or a page is too large.
+    pub fn compress(
+        &self,
+        by: &RawParser,
+        column: usize,
+    ) -> Result<Option<(Vec<u32>, PartitionColumn)>> {
+        let Some(sealed) = self.seal(by)? else { return Ok(None) };
+        if !sealed.partition.waits(column) {
+            return Ok(None);
+        }
+        let waiting = sealed.partition.waiting(column);
+        let numbers = waiting.iter().map(|index| sealed.numbers[*index as usize]).collect();
+        let clock = StepClock::default();
+        let physical = by.physicals[column];
+        let compressed = sealed.partition.compress(column, physical, by.policy, &clock, None)?;
+        Ok(Some((numbers, compressed)))
+    }
+
+    fn seal(&self, by: &RawParser) -> Result<Option<Arc<Sealed>>> {
+        let mut state = lock(&self.state);
+        if let Some(sealed) = &state.sealed {
+            return Ok(Some(Arc::clone(sealed)));
+        }
+        let Some(plan) = state.plan.clone() else { return Ok(None) };
+        let parsers = std::mem::take(&mut state.parsers).into_iter().collect::<Option<Vec<_>>>();
+        let Some(mut parsers) = parsers else {
+            return Err(Error::Corrupt("a partition is complete before its texts are".into()));
+        };
+        let flows: Vec<bool> = (0..by.columns.len())
+            .map(|column| by.policy == EncodingPolicy::Auto && plan.is_early(column))
+            .collect();
+        let fragments = std::mem::take(&mut state.fragments);
+        let (numbers, fragments) = fragments
+            .into_iter()
+            .filter_map(|(number, fragment)| Some((number, (fragment?, flows.clone()))))
+            .unzip();
+        if state.stale {
+            let columns = parsers.iter_mut().flat_map(|parser| parser.columns_mut().iter_mut());
+            columns.for_each(ColumnParser::mark_stale);
+        }
+        let partition = SealedPartition::new(0, plan, fragments, parsers);
+        let sealed = Arc::new(Sealed { numbers, partition });
+        state.sealed = Some(Arc::clone(&sealed));
+        Ok(Some(sealed))
+    }
+}

@@ -1,0 +1,185 @@
+//! Chunks that go to the server as text.
+//!
+//! ```text
+//!   verified -> sent -> taken by the server                         -> accounted for
+//!                    -> handed back -> parsed here, sent plain      -> accounted for
+//! ```
+//!
+//! Chunks are accounted for in the order of the input, so those after one whose answer is awaited wait too. A partition
+//! is sealed when all its texts have been answered.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use coload_format::{Error, Result};
+use coload_transform::Fragment;
+
+use super::{Flow, State, Task, Verified};
+use crate::partition::PartitionPlan;
+use crate::reader::PieceSpan;
+use crate::wire::RawIs;
+
+/// A fragment of a partition.
+type Key = (usize, u32);
+
+/// A text on its way to the server.
+#[derive(Debug)]
+pub struct RawFlow {
+    /// Number of the partition.
+    pub partition: usize,
+    /// Number of the fragment among those of the partition that have rows.
+    pub fragment: u32,
+    /// Its rows.
+    pub rows: u32,
+    /// Room for a head, and the text.
+    pub message: Vec<u8>,
+}
+
+/// A chunk that the server handed back.
+#[derive(Debug)]
+pub struct HandedBack {
+    /// Its number.
+    pub chunk: usize,
+    /// Where its first record starts.
+    pub start: u64,
+    /// The fragment that it is.
+    pub key: Key,
+    /// Rows that were counted.
+    pub rows: u64,
+    /// How its columns are read.
+    pub plan: Arc<PartitionPlan>,
+}
+
+#[derive(Debug)]
+struct Awaited {
+    chunk: usize,
+    rows: u32,
+    /// What became of its pieces if the server takes it.
+    spans: Vec<PieceSpan>,
+    plan: Arc<PartitionPlan>,
+    handed_back: bool,
+}
+
+/// The texts of a load.
+#[derive(Debug, Default)]
+pub struct RawChunks {
+    awaited: BTreeMap<Key, Awaited>,
+    /// What became of verified chunks, in order, with their numbers and partitions; nothing of those awaited.
+    waiting: VecDeque<(usize, usize, Option<Vec<PieceSpan>>)>,
+    /// Of partitions, fragments that were handed back: their rows, and the blocks sent in place of the text.
+    corrections: BTreeMap<usize, Vec<(u32, u32, u64)>>,
+}
+
+impl RawChunks {
+    /// Whether the answer to a text of a partition is awaited.
+    pub(super) fn awaits(&self, partition: usize) -> bool {
+        self.awaited.range((partition, 0)..=(partition, u32::MAX)).next().is_some()
+    }
+
+    /// Corrects what a partition has.
+    pub(super) fn correct(&mut self, partition: usize, blocks: &mut u64, page_rows: &mut Vec<u32>) {
+        for (fragment, rows, sent) in self.corrections.remove(&partition).unwrap_or_default() {
+            *blocks = *blocks - 1 + sent;
+            page_rows[fragment as usize] = rows;
+        }
+        page_rows.retain(|rows| *rows > 0);
+    }
+
+    /// Accounts for a chunk that was awaited, and for those that waited behind it.
+    fn tell(&mut self, chunk: usize, spans: Vec<PieceSpan>) -> Verified {
+        if let Ok(at) = self.waiting.binary_search_by_key(&chunk, |(chunk, ..)| *chunk) {
+            self.waiting[at].2 = Some(spans);
+        }
+        let mut verified = Verified::default();
+        while let Some((_, partition, spans)) =
+            self.waiting.pop_front_if(|(_, _, spans)| spans.is_some())
+        {
+            verified.spans.extend(spans.into_iter().flatten().map(|span| (partition, span)));
+        }
+        verified
+    }
+}
+
+impl State {
+    /// Accounts for a verified chunk, or lets it wait for those before it.
+    pub(super) fn account(
+        &mut self,
+        chunk: usize,
+        partition: usize,
+        spans: Vec<PieceSpan>,
+        verified: &mut Verified,
+    ) {
+        if self.raw.waiting.is_empty() {
+            verified.spans.extend(spans.into_iter().map(|span| (partition, span)));
+        } else {
+            self.raw.waiting.push_back((chunk, partition, Some(spans)));
+        }
+    }
+
+    /// Sends a verified chunk as text.
+    pub(super) fn send_raw(
+        &mut self,
+        chunk: usize,
+        flow: RawFlow,
+        spans: Vec<PieceSpan>,
+        plan: Arc<PartitionPlan>,
+    ) {
+        self.raw.waiting.push_back((chunk, flow.partition, None));
+        let awaited = Awaited { chunk, rows: flow.rows, spans, plan, handed_back: false };
+        self.raw.awaited.insert((flow.partition, flow.fragment), awaited);
+        self.unfinished += 1;
+        self.tasks.push_back(Task::SendRaw(flow));
+    }
+
+    /// Takes the answer to a text.
+    ///
+    /// # Errors
+    /// `Corrupt` when none is awaited.
+    pub fn answered(&mut self, key: Key, is: RawIs) -> Result<Verified> {
+        let awaited = self.raw.awaited.get_mut(&key).filter(|awaited| !awaited.handed_back);
+        let Some(awaited) = awaited else {
+            let (partition, fragment) = key;
+            return Err(Error::Corrupt(format!(
+                "the server tells of the text of fragment {fragment} of partition {partition}, which it does not have"
+            )));
+        };
+        let (chunk, spans) = (awaited.chunk, std::mem::take(&mut awaited.spans));
+        if is == RawIs::Taken {
+            self.raw.awaited.remove(&key);
+            return Ok(self.raw.tell(chunk, spans));
+        }
+        awaited.handed_back = true;
+        let start = spans.first().map_or(0, |span| span.start);
+        let (rows, plan) = (u64::from(awaited.rows), Arc::clone(&awaited.plan));
+        self.tasks.push_back(Task::ParseBack(HandedBack { chunk, start, key, rows, plan }));
+        Ok(Verified::default())
+    }
+
+    /// Takes what became of a chunk that was handed back, and sends its plain columns.
+    pub fn parsed_back(
+        &mut self,
+        back: HandedBack,
+        fragment: Fragment,
+        spans: Vec<PieceSpan>,
+    ) -> Verified {
+        let (partition, number) = back.key;
+        self.raw.awaited.remove(&back.key);
+        let rows = fragment.rows;
+        let columns: Vec<_> = match rows {
+            0 => Vec::new(),
+            _ => fragment.columns.into_iter().enumerate().collect(),
+        };
+        let corrections = self.raw.corrections.entry(partition).or_default();
+        corrections.push((number, rows, columns.len() as u64));
+        if !columns.is_empty() {
+            self.unfinished += 1;
+            self.tasks.push_back(Task::Flow(Flow {
+                partition,
+                fragment: number,
+                columns,
+                plan: back.plan,
+            }));
+        }
+        self.raw.tell(back.chunk, spans)
+    }
+}

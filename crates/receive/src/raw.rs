@@ -1,0 +1,73 @@
+//! Fragments that come as text: parsed on the threads of loads, and told about.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use coload_format::{Error, Result};
+use coload_link::{Credit, Message};
+use coload_load::thread_cpu_ns;
+use coload_load::wire::{PARSED, Parsed, Raw, RawIs};
+
+use crate::active::{Active, panicked};
+use crate::guard::Guard;
+use crate::partition::Next;
+use crate::pool::{Class, Pool};
+
+impl Active {
+    /// Takes a text, on a thread of the pool, and tells what became of it.
+    pub fn take_raw(
+        self: &Arc<Self>,
+        attempt: u64,
+        bytes: Vec<u8>,
+        credit: Credit,
+        pool: &Arc<Pool>,
+    ) {
+        self.waiting_bytes.fetch_add(credit.wire_bytes(), Ordering::Relaxed);
+        pool.received(credit.wire_bytes());
+        let arrived = Instant::now();
+        let (active, again) = (Arc::clone(self), Arc::clone(pool));
+        pool.submit(Class::Block, move || {
+            let done = Guard::new(|| active.fail(attempt, &panicked()));
+            let taken = active.raw(attempt, &bytes, arrived, &again);
+            drop(bytes);
+            active.waiting_bytes.fetch_sub(credit.wire_bytes(), Ordering::Relaxed);
+            drop(credit);
+            if let Err(error) = taken {
+                active.fail(attempt, &error);
+            }
+            done.disarm();
+        });
+    }
+
+    fn raw(
+        self: &Arc<Self>,
+        attempt: u64,
+        bytes: &[u8],
+        arrived: Instant,
+        pool: &Arc<Pool>,
+    ) -> Result<()> {
+        let started = thread_cpu_ns();
+        let raw = Raw::decode(bytes)?;
+        let Some(parser) = &self.raw_parser else {
+            return Err(Error::Corrupt("a text of a load that has none".into()));
+        };
+        let receiving = self.receiving(attempt, raw.partition)?;
+        let (is, next) = match &receiving {
+            // It is durable, and this is a repetition.
+            None => (RawIs::Taken, Next::Wait),
+            // Few bytes of text may be many values.
+            Some(_) if parser.bytes_max(&raw) > self.memory_max => (RawIs::HandedBack, Next::Wait),
+            Some(receiving) => receiving.take_raw(&raw, self.keep)?,
+        };
+        let cpu_ns = thread_cpu_ns() - started;
+        let stay_ns = arrived.elapsed().as_nanos() as u64;
+        let Raw { partition, fragment, .. } = raw;
+        let parsed = Parsed { partition, fragment, is, cpu_ns, stay_ns };
+        self.tell(attempt, &Message::new(PARSED, parsed.encode()))?;
+        match receiving {
+            Some(receiving) => self.go_on(attempt, &receiving, next, pool),
+            None => Ok(()),
+        }
+    }
+}
