@@ -28,6 +28,7 @@
 //! Invariant: no logic of storage or SQL is here.
 
 mod database;
+mod heads;
 mod mapping;
 mod plan;
 mod set_columns;

@@ -16,6 +16,7 @@ use coload_source::{
 };
 use coload_store::{LoadMode, Store};
 
+use crate::heads::{check_heads, for_several};
 use crate::mapping::{Mapping, map_columns};
 use crate::set_columns::{SetColumn, SetColumns};
 
@@ -146,11 +147,13 @@ pub fn plan_with(
         return Ok(None);
     }
     let by_position = to_read.as_ref().filter(|_| request.mapping.is_none());
-    let mut sniffed = sniff(name, &sample, end, &request.dialect, by_position)?;
+    let given = for_several(&inputs, &request.dialect);
+    let mut sniffed = sniff(name, &sample, end, &given, by_position)?;
+    check_heads(&inputs, (name, &sample), &sniffed, &given)?;
     let fields = match &request.mapping {
         None => None,
         Some(mapping) => {
-            check_fields(&inputs, name, &sniffed, &request.dialect)?;
+            check_fields(&inputs, name, &sniffed, &given)?;
             map_columns(name, mapping, to_read, &mut sniffed)?
         }
     };
@@ -251,7 +254,7 @@ fn first_text<'a>(
     first.ok_or_else(|| Error::Invalid("no input: name a file, a glob, or -".to_owned()))
 }
 
-fn is_blank(text: &[u8]) -> bool {
+pub(crate) fn is_blank(text: &[u8]) -> bool {
     text[coload_source::bom_len(text)..].iter().all(|byte| matches!(byte, b'\n' | b'\r'))
 }
 
@@ -272,7 +275,7 @@ fn known_schema(
 }
 
 /// The first bytes of an input.
-fn sample(
+pub(crate) fn sample(
     input: &InputFile,
     stream: Option<&OpenedStream>,
     bytes_max: usize,

@@ -10,6 +10,10 @@ use crate::sample::{Field, SampleEnd};
 /// Longest field, in bytes, that looks like a name.
 const NAME_BYTES_MAX: usize = 64;
 
+/// Years that name columns, and how many at least.
+const YEARS: std::ops::RangeInclusive<i32> = 1500..=2999;
+const YEARS_MIN: usize = 3;
+
 /// Where names come from.
 #[derive(Debug, Clone, Copy)]
 pub enum Names<'a> {
@@ -122,6 +126,9 @@ fn by_rows(
             false => (Header::Absent, "the only record does not look like names"),
         };
     }
+    if counts_years(first, rows) {
+        return (Header::Present, "the first record counts years, and the others do not");
+    }
     // Names that come again whole are those of another table behind the first.
     let is_row = |row: &&Vec<Field<'_>>| {
         row.len() != first.len() || row.iter().zip(first).any(|(a, b)| a.text != b.text)
@@ -185,7 +192,7 @@ pub fn misfits_all(
     let told = types.iter().filter(|t| !matches!(t, DataType::Varchar(_))).count();
     let misfits = |record: &Vec<Field<'_>>| {
         let (fit, misfit) = count_fits(record, &types, rules);
-        fit == 0 && misfit == told && looks_like_names(record)
+        fit == 0 && misfit == told && are_unlike(record) && record.iter().all(starts_like_a_name)
     };
     let joined = |record: &Vec<Field<'_>>| record.len() == columns && misfits(record);
     (told > 0 && names.iter().all(joined)).then_some(told)
@@ -198,16 +205,42 @@ pub fn recurs(first: &[Field<'_>], rows: &[Vec<Field<'_>>]) -> bool {
 
 /// Whether all fields look like names, no two alike.
 pub fn looks_like_names(fields: &[Field<'_>]) -> bool {
+    are_unlike(fields) && fields.iter().all(looks_like_name)
+}
+
+fn are_unlike(fields: &[Field<'_>]) -> bool {
     let mut names: Vec<String> = fields.iter().map(|f| name_text(f).to_lowercase()).collect();
     names.sort_unstable();
-    names.windows(2).all(|pair| pair[0] != pair[1]) && fields.iter().all(looks_like_name)
+    names.windows(2).all(|pair| pair[0] != pair[1])
 }
 
 fn looks_like_name(field: &Field<'_>) -> bool {
-    let name = name_text(field);
     let inner = |c: char| c.is_alphanumeric() || " _-.()#%/$[]:".contains(c);
+    starts_like_a_name(field) && name_text(field).chars().all(inner)
+}
+
+/// Whether a field may be a name, if something else says that it is one.
+fn starts_like_a_name(field: &Field<'_>) -> bool {
+    let name = name_text(field);
     name.len() <= NAME_BYTES_MAX
         && name.starts_with(|c: char| c.is_alphabetic() || c == '_')
-        && name.chars().all(inner)
         && !has_form(name.as_bytes())
+}
+
+/// Whether a record counts years, as the names of some columns do, and most of the records below it do not.
+pub fn counts_years(record: &[Field<'_>], rows: &[Vec<Field<'_>>]) -> bool {
+    let year = |field: &Field<'_>| {
+        let text = std::str::from_utf8(field.text.trim_ascii()).ok()?;
+        let plain = text.len() == 4 && text.bytes().all(|byte| byte.is_ascii_digit());
+        text.parse().ok().filter(|year: &i32| plain && YEARS.contains(year))
+    };
+    let years = |record: &[Field<'_>]| record.iter().filter_map(year).collect::<Vec<_>>();
+    let own = years(record);
+    let step = |pair: &[i32]| pair[1] - pair[0];
+    let steady = own.len() >= YEARS_MIN
+        && own.windows(2).all(|pair| step(pair) == step(&own) && step(pair) != 0);
+    let others = record.iter().filter(|field| year(field).is_none());
+    let named = |field: &Field<'_>| field.text.is_empty() || starts_like_a_name(field);
+    let like_it = rows.iter().filter(|row| years(row).len() >= own.len().div_ceil(2)).count();
+    steady && others.clone().all(named) && others.count() > 0 && like_it * 2 < rows.len()
 }

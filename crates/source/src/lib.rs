@@ -48,5 +48,5 @@ pub use reject::{Reject, RejectWriter, shorten};
 pub use rows::Rows;
 pub use rules::{Padding, RecordRules, Trailing};
 pub use sample::SampleEnd;
-pub use sniff::{Sniffed, bom_len, sniff};
+pub use sniff::{Sniffed, bom_len, read_names, sniff};
 pub use tokenise::{Seen, Separators, TEXT_PADDING, tokenise, tokenise_slowly};

@@ -36,6 +36,10 @@ const SPLIT_SAMPLE_BYTES: usize = 128 << 10;
 const SCHEMA_SAMPLE_BYTES: usize = 64 << 10;
 /// The NULL of PostgreSQL's and MySQL's exports, which is nothing else.
 const BACKSLASH_N: &[u8] = b"\\N";
+/// Fewest bytes of a line that is drawn.
+const RULE_BYTES_MIN: usize = 5;
+/// Records after a table that are looked for.
+const FOOTER_MAX: usize = 8;
 /// Of this many records at most one is dirty where policies are chosen by what is seen: with more of
 /// them the number of columns is in doubt, unless something else tells it.
 const CLEAN_FOR_EACH_DIRTY: usize = 10;
@@ -85,6 +89,7 @@ fn sniff_utf8(
     let mut evidence = Vec::new();
     let line_end = given.line_end.unwrap_or_else(|| detect_line_end(text, end));
     let body = after_skipped(text, given.skip.unwrap_or(0), line_end);
+    let given = &with_rules_as_comments(body, given, &mut evidence);
     let mut split = match given.fixed {
         Some(_) => Split {
             delimiter: 0,
@@ -114,16 +119,36 @@ fn sniff_utf8(
     let mut dialect = dialect_of(split, given);
     let records =
         reread(rows, rows_end, records, fields, &mut dialect, given, schema, &mut evidence);
-    let Records { records, lines, .. } = records;
+    let Records { mut records, lines, .. } = records;
+    if given.footer.is_none() && end == SampleEnd::Whole && rows.len() == body.len() {
+        let found = find_footer(body, dialect.line_end, &records, &lines, fields);
+        if let Some((table, footer)) = found.filter(|_| given.fixed.is_none()) {
+            dialect.footer = footer;
+            evidence.push(format!(
+                "the last {footer} line{} stand after the table (--footer 0 says otherwise)",
+                if footer == 1 { "" } else { "s" }
+            ));
+            records.truncate(table);
+        }
+    }
     dialect.nulls = choose_nulls(&records, given, &mut evidence);
     dialect.formats = given_formats(given);
     if schema.is_none() {
         let table = &records[preamble(&records, fields)..];
         dialect.formats = choose_formats(table, fields, &dialect.nulls, given, &mut evidence);
     }
-    let shape = find_shape(&records, &lines, fields, &dialect, given, end, schema, &mut evidence);
+    let shape = find_shape(
+        &records,
+        &lines[..records.len()],
+        fields,
+        &dialect,
+        given,
+        end,
+        schema,
+        &mut evidence,
+    );
     let Shape { first, header_rows, trailing, columns } = shape;
-    let (records, lines) = (&records[first..], &lines[first..]);
+    let (records, lines) = (&records[first..], &lines[first..records.len()]);
     if first > 0 {
         dialect.skip = lines.first().copied().unwrap_or(0);
         evidence.push(format!(
@@ -348,6 +373,96 @@ fn after_skipped(mut text: &[u8], skip: u64, line_end: LineEnd) -> &[u8] {
         text = &text[line_len(text, line_end)..];
     }
     text
+}
+
+/// Takes the lines that clients of databases draw below the names, and around the table, for comments: all rows begin with
+/// a space or a bar then, so that none is taken for one.
+fn with_rules_as_comments(
+    body: &[u8],
+    given: &GivenDialect,
+    evidence: &mut Vec<String>,
+) -> GivenDialect {
+    let mut given = given.clone();
+    if given.comment.is_some() || given.fixed.is_some() {
+        return given;
+    }
+    let head = &body[..body.len().min(SPLIT_SAMPLE_BYTES)];
+    let lines = head.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
+    let is_rule = |line: &[u8]| {
+        let drawn = line.trim_ascii_end();
+        drawn.len() >= RULE_BYTES_MIN
+            && matches!(drawn[0], b'+' | b'-')
+            && drawn.iter().all(|byte| matches!(byte, b'-' | b'+' | b'|'))
+            && drawn.contains(&b'+')
+    };
+    let (rules, others): (Vec<&[u8]>, Vec<&[u8]>) = lines.partition(|line| is_rule(line));
+    let Some(first) = rules.first().map(|rule| rule[0]) else { return given };
+    let rows = others.iter().filter(|line| matches!(line[0], b' ' | b'|')).count();
+    let same = rules.iter().all(|rule| rule[0] == first);
+    if !same || others.iter().any(|line| line[0] == first) || rows + FOOTER_MAX < others.len() {
+        return given;
+    }
+    evidence.push(format!(
+        "lines of {} are drawn: comments (--comment none says otherwise)",
+        describe_byte(first)
+    ));
+    given.comment = Some(Some(first));
+    given
+}
+
+/// The names that a text begins with if it is written as `dialect` says: for each record of its header the fields, without
+/// regard to case and to space around them.
+pub fn read_names(
+    sample: &[u8],
+    end: SampleEnd,
+    dialect: &Dialect,
+    fields: usize,
+) -> Vec<Vec<String>> {
+    let encoding = Some(dialect.encoding.encoding);
+    let Converted { text, .. } =
+        convert_sample(sample, end, &GivenDialect { encoding, ..GivenDialect::default() });
+    let body = after_skipped(&text[bom_len(&text)..], dialect.skip, dialect.line_end);
+    let rows = dialect.header_records() as usize;
+    let records = split_as_loaded(body, end, &dialect.record_rules(fields)).records;
+    let name = |field: &Field<'_>| String::from_utf8_lossy(&field.text).trim().to_lowercase();
+    records.iter().take(rows).map(|record| record.iter().map(name).collect()).collect()
+}
+
+/// Lines after the table: the last records, if they are one field each and stand after a blank line, or count rows.
+fn find_footer(
+    body: &[u8],
+    line_end: LineEnd,
+    records: &[Vec<Field<'_>>],
+    lines: &[u64],
+    fields: usize,
+) -> Option<(usize, u64)> {
+    let is_note = |record: &Vec<Field<'_>>| {
+        let written = record.iter().filter(|field| !field.text.is_empty());
+        record.len() != fields && written.count() == 1
+    };
+    let table = records.iter().rposition(|record| !is_note(record))? + 1;
+    let first = records.get(table)?;
+    let before = &records[table - 1];
+    let one_line = before.iter().all(|f| memchr::memchr2(b'\n', b'\r', &f.text).is_none());
+    let after_blank = one_line && lines[table] > lines[table - 1] + 1;
+    let text = first[0].text.trim_ascii();
+    let counts = text.starts_with(b"(") && (text.ends_with(b" rows)") || text.ends_with(b" row)"))
+        || memchr::memmem::find(text, b" rows in set").is_some();
+    let few = records.len() - table <= FOOTER_MAX && table > 1;
+    if fields < 3 || !few || !(after_blank || counts) {
+        return None;
+    }
+    Some((table, count_lines(body, line_end) - lines[table]))
+}
+
+/// Lines, the last of which need no end.
+fn count_lines(mut text: &[u8], line_end: LineEnd) -> u64 {
+    let mut lines = 0;
+    while !text.is_empty() {
+        text = &text[line_len(text, line_end)..];
+        lines += 1;
+    }
+    lines
 }
 
 /// An input of which no record is known.

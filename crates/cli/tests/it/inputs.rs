@@ -127,3 +127,45 @@ fn the_library_refuses_a_stream_that_was_loaded() {
     let again = store.load(&plan.options).unwrap_err().to_string();
     assert!(again.contains("was read by another load"), "{again}");
 }
+
+#[test]
+fn no_record_of_another_input_is_taken_for_names() {
+    let sandbox = Sandbox::new();
+    sandbox.write("named.csv", "Id,name\n1,a\n2,b\n");
+    sandbox.write("part.csv", "3,c\n4,d\n");
+    sandbox.write("again.csv", "\"id\",NAME\n5,e\n");
+    sandbox.write("titled.csv", "A report\n\nid,name,v\n6,f,1\n");
+    sandbox.write("empty.csv", "");
+    let load = |inputs: &[&str], flags: &[&str]| {
+        let to = ["--into", "store", "--table", "t", "--replace"];
+        sandbox.run(&[&["load"], inputs, &to, flags].concat())
+    };
+    let told = [
+        "named.csv names its columns, and part.csv begins otherwise, with \"3,c\"",
+        "--no-header",
+        "cat FILE",
+    ];
+    load(&["named.csv", "part.csv"], &[]).fails(1, &told);
+    load(&["named.csv", "again.csv", "empty.csv"], &[]).ok();
+    assert_eq!(sandbox.run(&["export", "store", "t"]).ok().out, "Id,name\n1,a\n2,b\n5,e\n");
+    // Whoever says how it is, is believed.
+    load(&["named.csv", "part.csv"], &["--header"]).ok();
+    load(&["part.csv", "named.csv"], &["--all-text"]).ok();
+    assert_eq!(
+        sandbox.run(&["export", "store", "t"]).ok().out,
+        "c1,c2\n3,c\n4,d\nId,name\n1,a\n2,b\n"
+    );
+    // Lines before the table of the first are records of another.
+    sandbox.write("long.csv", "1,a,b\n2,a,b\n3,a,b\n4,a,b\n");
+    load(&["titled.csv", "long.csv"], &[])
+        .fails(1, &["titled.csv names", "long.csv begins otherwise"]);
+    let flags = ["--no-header", "--columns", "id BIGINT, name VARCHAR, v BIGINT"];
+    sandbox.write("titled.csv", "A report\n\n6,f,1\n7,f,1\n");
+    load(&["titled.csv", "long.csv"], &flags).fails(1, &["has lines before its table", "--skip N"]);
+    // A note after the table of one is not looked for in several.
+    sandbox.write("noted.csv", "id,name,v\n1,a,1\n2,b,2\n3,c,3\n\nSource: somebody\n");
+    sandbox.write("plain.csv", "id,name,v\n7,a,1\n8,b,2\n");
+    load(&["noted.csv"], &[]).ok();
+    let both = load(&["noted.csv", "plain.csv"], &[]).ok();
+    assert!(both.out.contains("missing fields were filled (--ragged): noted.csv:6"), "{both:?}");
+}

@@ -66,7 +66,8 @@ fn best_attempt<'a>(head: &[u8], attempt: impl Fn(&[u8]) -> Attempt<'a>) -> Atte
     let mut best = attempt(&DELIMITERS[..1]);
     for delimiter in &DELIMITERS[1..] {
         let next = attempt(&[*delimiter]);
-        if next.score > best.score {
+        let same = next.score == best.score && next.fields_with_form() > best.fields_with_form();
+        if next.score > best.score || same {
             best = next;
         }
     }
@@ -82,7 +83,11 @@ fn best_attempt<'a>(head: &[u8], attempt: impl Fn(&[u8]) -> Attempt<'a>) -> Atte
             }
         }
     }
-    if share_of_usual(&best.records.records, 2) >= SURE_SHARE {
+    if let Some(doubled) = best.doubled() {
+        return attempt(&doubled);
+    }
+    let usual = best.is_usual();
+    if usual && !best.leaves_quotes(head) {
         return best;
     }
     for delimiter in unusual_delimiters(head) {
@@ -90,12 +95,59 @@ fn best_attempt<'a>(head: &[u8], attempt: impl Fn(&[u8]) -> Attempt<'a>) -> Atte
         let share = share_of_usual(&next.records.records, UNUSUAL_FIELDS_MIN);
         if share >= SURE_SHARE
             && next.score > best.score
+            && (!usual || next.encloses_all())
             && !is_inside_values(head, &next, &delimiter)
         {
             best = next;
         }
     }
-    best
+    match best.doubled() {
+        Some(doubled) => attempt(&doubled),
+        None => best,
+    }
+}
+
+impl Attempt<'_> {
+    /// Fields that have the form of a number, a date or a truth value.
+    fn fields_with_form(&self) -> usize {
+        self.records.records.iter().flatten().filter(|f| has_form(f.text.trim_ascii())).count()
+    }
+
+    /// Whether it splits nearly all records alike, with the first among them, which may be names.
+    fn is_usual(&self) -> bool {
+        let records = &self.records.records;
+        let first = records.first().map(Vec::len);
+        share_of_usual(records, 2) >= SURE_SHARE && first == usual_field_count(records)
+    }
+
+    /// Whether there are quotes, and none encloses a field.
+    fn leaves_quotes(&self, head: &[u8]) -> bool {
+        self.records.quoted == 0 && memchr::memchr(b'"', head).is_some()
+    }
+
+    /// Whether there are quotes, and all enclose fields.
+    fn encloses_all(&self) -> bool {
+        self.records.quoted > 0 && self.records.faults == 0
+    }
+
+    /// The delimiter twice, if it stands so between all fields: every other field is empty.
+    fn doubled(&self) -> Option<Vec<u8>> {
+        let records = &self.records.records;
+        let delimiter = self.split.delimiter_bytes();
+        let fields = usual_field_count(records)?;
+        let usual = || records.iter().filter(|record| record.len() == fields);
+        let is_empty = |field: &Field<'_>| field.text.is_empty() && !field.quoted;
+        let every_other = |record: &Vec<Field<'_>>| {
+            record.iter().skip(1).step_by(2).all(is_empty)
+                && !record.iter().step_by(2).all(is_empty)
+        };
+        let doubled = delimiter.len() == 1
+            && fields >= 3
+            && fields % 2 == 1
+            && usual().count() > 1
+            && usual().all(every_other);
+        doubled.then(|| [delimiter, delimiter].concat())
+    }
 }
 
 /// Share of records with the usual number of fields, or 0 if that is under `fields_min`.

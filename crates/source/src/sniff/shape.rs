@@ -6,7 +6,7 @@ use coload_format::Schema;
 
 use crate::dialect::{Dialect, GivenDialect, Header};
 use crate::field::FieldRules;
-use crate::header::{detect_header, misfits_all};
+use crate::header::{counts_years, detect_header, misfits_all, recurs};
 use crate::rules::Trailing;
 use crate::sample::{Field, SampleEnd};
 
@@ -75,18 +75,50 @@ pub(super) fn find_shape(
     shape
 }
 
-/// Records before the first that is full: those of a title, which has one field that says anything.
+/// Records before the table: titles, which have one field that says anything; and above names, records of another
+/// width that fill half of the columns at most.
 pub(super) fn preamble(records: &[Vec<Field<'_>>], fields: usize) -> usize {
     if fields < 3 {
         return 0;
     }
     let filled = |record: &Vec<Field<'_>>| record.iter().filter(|f| !f.text.is_empty()).count();
     let is_title = |record: &Vec<Field<'_>>| filled(record) <= 1;
-    let first = records.iter().take(PREAMBLE_MAX + 1).position(|record| !is_title(record));
-    match first {
-        Some(first) if first <= PREAMBLE_MAX && filled(&records[first]) * 2 > fields => first,
-        _ => 0,
+    let first_but = |is_before: &dyn Fn(&Vec<Field<'_>>) -> bool| {
+        let first = records.iter().take(PREAMBLE_MAX + 1).position(|record| !is_before(record))?;
+        (first <= PREAMBLE_MAX && filled(&records[first]) * 2 > fields).then_some(first)
+    };
+    let is_other = |record: &Vec<Field<'_>>| {
+        is_title(record) || record.len() != fields && filled(record) * 2 <= fields
+    };
+    match first_but(&is_other) {
+        Some(first) if names_follow(&records[first..], fields) => first,
+        _ => first_but(&is_title).unwrap_or(0),
     }
+}
+
+/// Whether the first record names the columns of all others: nothing in it is a number, and some column has numbers
+/// below it; or it counts years.
+fn names_follow(records: &[Vec<Field<'_>>], fields: usize) -> bool {
+    let Some((names, rows)) = records.split_first() else { return false };
+    let usual = |record: &&Vec<Field<'_>>| record.len() == fields;
+    if names.len() != fields || rows.iter().filter(usual).count() * 10 < rows.len() * 9 {
+        return false;
+    }
+    if counts_years(names, rows) {
+        return true;
+    }
+    let is_number = |field: &Field<'_>| {
+        let text = field.text.trim_ascii();
+        text.strip_prefix(b"-").unwrap_or(text).first().is_some_and(u8::is_ascii_digit)
+    };
+    let has_numbers = |column: usize| {
+        let fields =
+            || rows.iter().filter_map(|row| row.get(column)).filter(|f| !f.text.is_empty());
+        fields().count() > 0 && fields().all(is_number)
+    };
+    let written: Vec<_> = names.iter().filter(|name| !name.text.is_empty()).collect();
+    let recurs = rows.iter().flatten().any(|field| written.iter().any(|n| n.text == field.text));
+    !names.iter().any(is_number) && !recurs && (0..fields).any(has_numbers)
 }
 
 /// How many records name the columns.
@@ -209,7 +241,5 @@ pub(super) fn detect_trailing(
 /// Whether a record has no field that comes again below it, and nothing but names before its end.
 fn looks_like_header(names: &[Field<'_>], rows: &[Vec<Field<'_>>]) -> bool {
     let Some((_, names)) = names.split_last() else { return false };
-    !rows.is_empty()
-        && crate::header::looks_like_names(names)
-        && !crate::header::recurs(names, rows)
+    !rows.is_empty() && crate::header::looks_like_names(names) && !recurs(names, rows)
 }

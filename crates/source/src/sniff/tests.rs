@@ -356,3 +356,116 @@ proptest! {
         prop_assert_eq!(columns(&found.schema), expected);
     }
 }
+
+#[test]
+fn lines_of_another_width_stand_before_names() {
+    // As statistics and banks write it.
+    let years = "\"Source\",\"Indicators\",\n\n\"Updated\",\"2024-05-30\",\n\n\"Name\",\"Code\",\"2010\",\"2011\",\"2012\",\"2013\"\n\
+                 \"A, Rep.\",\"AR\",\"1\",\"2\",\"3\",\"4\"\n\"B\",\"BB\",\"5\",\"6\",\"7\",\"8\"\n";
+    check(
+        years,
+        ',',
+        Header::Present,
+        "\"Name\" VARCHAR, \"Code\" VARCHAR, \"2010\" BIGINT, \"2011\" BIGINT, \"2012\" BIGINT, \"2013\" BIGINT",
+    );
+    assert_eq!(sniff_whole(years).dialect.skip, 4);
+    let bank = "\"Account\";\"DE1\";\n\n\"From\";\"01.01.2024\";\n\n\"Day\";\"Text\";\"Amount\";\"Balance\";\n\
+                \"13.02.2024\";\"Rent\";\"-1,50\";\"10,25\";\n\"14.02.2024\";\"Food\";\"-2,50\";\"7,75\";\n";
+    check(
+        bank,
+        ';',
+        Header::Present,
+        "\"Day\" DATE, \"Text\" VARCHAR, \"Amount\" DECIMAL(18,2), \"Balance\" DECIMAL(18,2)",
+    );
+    assert_eq!(sniff_whole(bank).dialect.skip, 4);
+    // Names may be fewer than the fields: they are no title.
+    check(
+        "a,b\n1,2,3,4,5\n6,7,8,9,10\n",
+        ',',
+        Header::Present,
+        "a BIGINT, b BIGINT, c3 BIGINT, c4 BIGINT, c5 BIGINT",
+    );
+    // Years of rows name nothing.
+    let rows = "Ann,1980,1990,2000\nBob,1981,1982,1999\nCid,1970,1971,1999\n";
+    check(rows, ',', Header::Absent, "c1 VARCHAR, c2 BIGINT, c3 BIGINT, c4 BIGINT");
+}
+
+#[test]
+fn drawn_tables_of_database_clients_are_read() {
+    let psql = " id | name  \n----+-------\n  1 | a\n -2 | b\n(2 rows)\n\n";
+    let found = sniff_whole(psql);
+    assert_eq!(found.dialect.comment, Some(b'-'), "{:?}", found.evidence);
+    let psql = " id | name  | n\n----+-------+---\n  1 | a     | 5\n -2 | b     | 6\n(2 rows)\n\n";
+    let found = sniff_whole(psql);
+    assert_eq!(
+        (found.dialect.comment, found.dialect.footer),
+        (Some(b'-'), 2),
+        "{:?}",
+        found.evidence
+    );
+    assert_eq!(columns(&found.schema), "id BIGINT, name VARCHAR, n BIGINT");
+    let mysql = "+----+------+\n| id | name |\n+----+------+\n|  1 | a    |\n|  2 | b    |\n+----+------+\n2 rows in set (0.00 sec)\n";
+    let found = sniff_whole(mysql);
+    assert_eq!(
+        (found.dialect.comment, found.dialect.footer),
+        (Some(b'+'), 1),
+        "{:?}",
+        found.evidence
+    );
+    // Rows that begin like the line may follow.
+    for text in
+        ["a,b\n-----+-----\n-1,2\n", "a,b\n---+---\n1,2\n3,4\n5,6\n7,8\n9,1\n2,3\n4,5\n6,7\n8,9\n"]
+    {
+        assert_eq!(sniff_whole(text).dialect.comment, None, "{text:?}");
+    }
+}
+
+#[test]
+fn notes_after_a_table_are_found_where_a_blank_line_sets_them_apart() {
+    let rows = "id,name,v\n1,a,2\n2,b,3\n3,c,4\n";
+    let found = sniff_whole(&format!("{rows}\nSource: the office\nAll rights reserved\n"));
+    assert_eq!(found.dialect.footer, 2, "{:?}", found.evidence);
+    assert_eq!(columns(&found.schema), "id BIGINT, name VARCHAR, v BIGINT");
+    // It may be a record that was cut.
+    assert_eq!(sniff_whole(&format!("{rows}4")).dialect.footer, 0);
+    let cut = sniff(
+        "t",
+        format!("{rows}\nSource\n").as_bytes(),
+        SampleEnd::Cut,
+        &GivenDialect::default(),
+        None,
+    );
+    assert_eq!(cut.unwrap().dialect.footer, 0);
+}
+
+#[test]
+fn two_records_of_names_may_have_any_characters() {
+    let text = "GEO,NAME,B1,M1\nid,Area Name,Estimate!!Total,Margin of Error!!Total\n1a,\"X, Y\",5,6\n2a,\"Z, Y\",7,8\n";
+    assert_eq!(
+        columns(&sniff_whole(text).schema),
+        "\"GEO id\" VARCHAR, \"NAME Area Name\" VARCHAR, \"B1 Estimate!!Total\" BIGINT, \
+         \"M1 Margin of Error!!Total\" BIGINT"
+    );
+}
+
+#[test]
+fn delimiters_are_told_by_what_they_leave() {
+    let delimiter = |text: &str| {
+        let split = sniff_whole(text).dialect;
+        let long = split.long_delimiter.map(|long| long.bytes().to_vec());
+        String::from_utf8(long.unwrap_or(vec![split.delimiter])).unwrap()
+    };
+    // Twice between all fields.
+    assert_eq!(delimiter("id||name||v\n1||a||2\n2||||3\n"), "||");
+    assert_eq!(delimiter("id^^name^^v\n1^^a^^2\n2^^b^^3\n"), "^^");
+    assert_eq!(delimiter("a,,b,,c\n1,2,3,4,5\n"), ",");
+    // The first record has no comma.
+    let text = (0..20).map(|i| format!("{i}~N {i}, x~{i}\n")).collect::<String>();
+    assert_eq!(delimiter(&format!("ID~NAME~VAL\n{text}")), "~");
+    // Of two that split alike the one that leaves numbers.
+    assert_eq!(delimiter("u,s,g\t2001 \t2002 \na,b,c\t1 \t2 \na,b,d\t3 \t4 \n"), "\t");
+    // The one whose fields the quotes enclose.
+    let line = |i: u64| format!("10.0.0.{i} - \"GET /{i} HTTP\" 200 {i} \"Agent (X11; Linux)\"\n");
+    assert_eq!(delimiter(&(0..9).map(line).collect::<String>()), " ");
+    assert_eq!(delimiter("a\tb\n1\t5\" pipe 1\n2\t5\" pipe 2\n"), "\t");
+}
