@@ -253,3 +253,95 @@ impl RawPartition {
         Ok(Some(sealed))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::options::RejectLimit;
+    use crate::wire::{Again, RowSource, Work};
+    use coload_format::parse_columns;
+    use coload_source::Dialect;
+    use coload_store::LoadMode;
+    use proptest::prelude::*;
+
+    fn description(columns: &str) -> LoadDescription {
+        LoadDescription {
+            table: "t".into(),
+            mode: LoadMode::Append,
+            schema: parse_columns(columns).unwrap(),
+            rows: RowSource::default(),
+            began_us: None,
+            columns_are: ColumnsAre::Given,
+            inputs: Vec::new(),
+            dialect: Dialect::default(),
+            chunk_bytes: 1 << 20,
+            fragments_per_partition: 5,
+            encoding: EncodingPolicy::Auto,
+            max_rejects: RejectLimit::Count(0),
+            work: Work::Partitions,
+            salt: 0,
+            again: Again::No,
+        }
+    }
+
+    /// Rows of the texts that were taken, and of each column of the partition.
+    fn take(parser: &RawParser, texts: &[Vec<u8>]) -> (u32, Vec<u32>) {
+        let partition = RawPartition::default();
+        let mut taken = 0;
+        let mut rows = vec![0; parser.columns.len()];
+        for (fragment, text) in texts.iter().enumerate() {
+            let lines = text.iter().filter(|byte| **byte == b'\n').count() as u32;
+            let raw = Raw { partition: 0, fragment: fragment as u32, rows: lines, text };
+            if let RawRows::Taken(pages, _) = partition.parse(parser, &raw).unwrap() {
+                taken += lines;
+                pages.iter().for_each(|page| rows[page.column] += page.page.rows);
+            }
+        }
+        for (column, rows) in rows.iter_mut().enumerate() {
+            let compressed = partition.compress(parser, column).unwrap();
+            let pages = compressed.iter().flat_map(|(_, compressed)| &compressed.pages);
+            *rows += pages.map(|page| page.rows).sum::<u32>();
+        }
+        (taken, rows)
+    }
+
+    #[test]
+    fn types_that_may_change_and_rows_that_are_made_have_no_texts() {
+        assert!(RawParser::new(&description("a BIGINT")).is_some());
+        let inferred =
+            LoadDescription { columns_are: ColumnsAre::Inferred, ..description("a BIGINT") };
+        assert!(RawParser::new(&inferred).is_none());
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_taken_whole_or_not_at_all(
+            texts in proptest::collection::vec(
+                proptest::collection::vec(
+                    prop_oneof![
+                        8 => "[0-9]{1,3},[a-z]{0,3},[0-9.]{0,4}\n".prop_map(String::into_bytes),
+                        1 => "[0-9a-z,\"\n\\-]{0,12}\n".prop_map(String::into_bytes),
+                        1 => proptest::collection::vec(any::<u8>(), 0..20),
+                    ],
+                    1..8,
+                ),
+                1..5,
+            )
+        ) {
+            let parser = RawParser::new(&description("a BIGINT NOT NULL, b VARCHAR, c DECIMAL(9,2)"));
+            let parser = parser.unwrap();
+            let whole = |records: &Vec<Vec<u8>>| {
+                let mut text = records.concat();
+                text.push(b'\n');
+                text
+            };
+            let clean = |records: &Vec<Vec<u8>>| records.concat();
+            for texts in [texts.iter().map(whole).collect::<Vec<_>>(), texts.iter().map(clean).collect()] {
+                let texts: Vec<_> = texts.into_iter().filter(|text| text.last() == Some(&b'\n')).collect();
+                let (taken, rows) = take(&parser, &texts);
+                prop_assert!(rows.iter().all(|rows| *rows == taken), "{taken} {rows:?}");
+            }
+        }
+    }
+}
