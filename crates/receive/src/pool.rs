@@ -18,7 +18,7 @@ const NICE: i32 = 10;
 /// Longest rest of a thread between two jobs.
 const REST_MAX: Duration = Duration::from_millis(500);
 /// How often a thread that works looks at what it has run and waited.
-const LOOK_INTERVAL: Duration = Duration::from_millis(5);
+const LOOK_INTERVAL: Duration = Duration::from_millis(1);
 /// Queries this many times slower than without loads make loads rest as long as they work.
 const LATENCY_SUFFERS: u64 = 2;
 

@@ -344,7 +344,9 @@ impl Chooser {
         state.texts.told(server.text_bytes_max);
         let best = choose_mix(&state.costs, raw.filter(|_| state.texts.possible()), &capacity);
         let swallowed = link.wire_bytes.saturating_sub(link.done_bytes) < PROBE_UNDER_WAY_MAX;
-        if let Some(raw) = raw.filter(|_| best.raw_share == 0.0 && swallowed) {
+        // A busy server, which gives little of its core, may not yet have told so.
+        let may_probe = best.raw_share == 0.0 && swallowed && server.core_share > 0.0;
+        if let Some(raw) = raw.filter(|_| may_probe) {
             // Of a link that was never waited for it is not known what it gives.
             let trusted = Capacity { link_rate: link_trust(state, link, &capacity), ..capacity };
             if choose_mix(&state.costs, Some(raw), &trusted).raw_share > 0.0 {
