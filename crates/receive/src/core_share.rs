@@ -9,6 +9,8 @@ use crate::lock;
 const SPAN_NS: u64 = 20_000_000;
 /// The same the first time: clients want to know early.
 const FIRST_SPAN_NS: u64 = 2_000_000;
+/// Least that is told: of threads that hardly ran little is known.
+const SHARE_MIN: f32 = 0.05;
 /// Nanoseconds of the network's threads to receive a byte: the threads of loads wait for these, but others do not run then.
 const RECEIVE_BYTE_NS: u64 = 1;
 
@@ -56,7 +58,7 @@ impl CoreShare {
         let received = received_bytes.saturating_sub(last.received_bytes) * RECEIVE_BYTE_NS;
         let now = (ran + waited.min(received)) as f32 / (ran + waited) as f32;
         let share = if last.share > 0.0 { (last.share + now) / 2.0 } else { now };
-        *last = Last { ran_ns, waited_ns, received_bytes, share: share.max(0.01) };
+        *last = Last { ran_ns, waited_ns, received_bytes, share: share.max(SHARE_MIN) };
         last.share
     }
 }
@@ -81,6 +83,8 @@ mod tests {
         assert_eq!(share.share(), 0.625, "the half of what it was, and of a quarter");
         share.note(0, 1000 * SPAN_NS);
         share.note(0, 1000 * SPAN_NS);
-        assert!(share.share() > 0.0);
+        share.share();
+        share.note(0, 1000 * SPAN_NS);
+        assert!(share.share() >= SHARE_MIN);
     }
 }

@@ -38,6 +38,8 @@ const SEND_BYTES_MEASURED: u64 = 4 << 20;
 const RAW_BYTE_NS: f64 = 0.3;
 /// Texts after which what they cost the server is taken for what they cost.
 const SERVER_TEXTS_MEASURED: u64 = 4;
+/// Bytes that a server is done with before columns are placed by what it tells.
+const DONE_BYTES_MEASURED: u64 = 4 << 20;
 /// Nanoseconds a row and column for finding the fields, until it is measured.
 const BASE_NS: f64 = 1.5;
 /// Nanoseconds of the server's CPU to receive a byte, besides what it tells of its own work.
@@ -160,13 +162,24 @@ fn link_trust(state: &State, link: &LinkStats, capacity: &Capacity) -> f64 {
     }
 }
 
-/// The best placements; with a share of text only if that is much better.
-fn choose_mix(costs: &[ColumnCost], raw: Option<RawCost>, capacity: &Capacity) -> Mix {
-    let placements = place_adaptively(costs, capacity);
+/// The best placements, or those that are kept; with a share of text only if that is much better.
+fn choose_mix(
+    costs: &[ColumnCost],
+    kept: Option<&[Placement]>,
+    raw: Option<RawCost>,
+    capacity: &Capacity,
+) -> Mix {
+    let placements = kept.map_or_else(|| place_adaptively(costs, capacity), <[_]>::to_vec);
     let times = times_of(costs, &placements, capacity);
     let without = Mix { placements, raw_share: 0.0, times };
     let Some(raw) = raw else { return without };
-    let mixed = mix_adaptively(costs, &raw, capacity);
+    let mixed = match kept {
+        None => mix_adaptively(costs, &raw, capacity),
+        Some(kept) => {
+            let (raw_share, times) = choose_share(costs, kept, &raw, capacity);
+            Mix { placements: kept.to_vec(), raw_share, times }
+        }
+    };
     match mixed.times.longest() <= without.times.longest() * CHANGE_GAIN {
         true => mixed,
         false => without,
@@ -323,18 +336,20 @@ impl Chooser {
 
     fn revise(&self, state: &mut State, link: &LinkStats, server: &ServerLoad) {
         state.cores.look(link.cpu_ns);
+        // What the first bytes cost says little: files are made, caches are cold.
+        let settled = link.done_bytes >= DONE_BYTES_MEASURED;
         let measured = state.measured.iter();
         for (column, (cost, measured)) in state.costs.iter_mut().zip(measured).enumerate() {
             let told = server.plain_costs.iter().find(|(c, _)| *c as usize == column);
             cost.server_plain_ns = match told {
-                Some((_, ns)) => f64::from(*ns),
-                None => {
+                Some((_, ns)) if settled => f64::from(*ns),
+                _ => {
                     let more = measured.client_placed_ns - measured.client_plain_ns;
                     more.max(2.0) * SERVER_PLAIN_SHARE + cost.plain_bytes * 0.3
                 }
             } + cost.plain_bytes * RECEIVE_BYTE_NS;
             let byte_ns = match server.placed_cost {
-                told if told > 0.0 => f64::from(told),
+                told if settled && told > 0.0 => f64::from(told),
                 _ => SERVER_BYTE_NS,
             };
             cost.server_placed_ns = cost.placed_bytes * (byte_ns + RECEIVE_BYTE_NS);
@@ -342,14 +357,16 @@ impl Chooser {
         let capacity = self.capacity(state, link, server);
         let raw = raw_cost(state, link);
         state.texts.told(server.text_bytes_max);
-        let best = choose_mix(&state.costs, raw.filter(|_| state.texts.possible()), &capacity);
+        let kept = (!settled).then_some(&*state.placements);
+        let possible = raw.filter(|_| state.texts.possible());
+        let best = choose_mix(&state.costs, kept, possible, &capacity);
         let swallowed = link.wire_bytes.saturating_sub(link.done_bytes) < PROBE_UNDER_WAY_MAX;
         // A busy server, which gives little of its core, may not yet have told so.
         let may_probe = best.raw_share == 0.0 && swallowed && server.core_share > 0.0;
         if let Some(raw) = raw.filter(|_| may_probe) {
             // Of a link that was never waited for it is not known what it gives.
             let trusted = Capacity { link_rate: link_trust(state, link, &capacity), ..capacity };
-            if choose_mix(&state.costs, Some(raw), &trusted).raw_share > 0.0 {
+            if choose_mix(&state.costs, kept, Some(raw), &trusted).raw_share > 0.0 {
                 state.texts.probe();
             }
         }
