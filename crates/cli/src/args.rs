@@ -197,6 +197,9 @@ pub struct DialectArgs {
     /// An unquoted field that stands for NULL; may be given several times
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true, help_heading = "Dialect")]
     pub null: Vec<String>,
+    /// A field, quoted or not, that stands for NULL in columns of other types than text, such as NA; may be given several times
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, help_heading = "Dialect")]
+    pub typed_null: Vec<String>,
     /// Before the digits of a fraction, such as , in 12,50
     #[arg(long, value_name = "C", value_parser = decimal, help_heading = "Dialect")]
     pub decimal_separator: Option<u8>,

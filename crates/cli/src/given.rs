@@ -20,6 +20,7 @@ pub fn given_dialect(args: &DialectArgs) -> GivenDialect {
         escape: args.escape.map(|e| e.0),
         header,
         nulls: (!args.null.is_empty()).then(|| nulls(args)),
+        typed_nulls: (!args.typed_null.is_empty()).then(|| typed_nulls(args)),
         skip: args.skip,
         comment: args.comment.map(|c| c.0),
         trailing: None,
@@ -57,6 +58,10 @@ pub fn given_dialect(args: &DialectArgs) -> GivenDialect {
 
 fn nulls(args: &DialectArgs) -> Vec<Vec<u8>> {
     args.null.iter().map(|n| n.clone().into_bytes()).collect()
+}
+
+fn typed_nulls(args: &DialectArgs) -> Vec<Vec<u8>> {
+    args.typed_null.iter().map(|n| n.trim().as_bytes().to_vec()).collect()
 }
 
 /// Refuses flags that give a byte two meanings, before anything is opened.
@@ -104,6 +109,9 @@ pub fn flags(dialect: &Dialect) -> Vec<(&'static str, String)> {
     }
     for null in dialect.nulls.iter().filter(|_| dialect.nulls != Dialect::default().nulls) {
         flags.push(("--null", String::from_utf8_lossy(null).into_owned()));
+    }
+    for null in &dialect.typed_nulls {
+        flags.push(("--typed-null", String::from_utf8_lossy(null).into_owned()));
     }
     let formats = dialect.formats;
     if formats.decimal != b'.' {

@@ -487,7 +487,7 @@ pub fn column_rules(options: &LoadOptions) -> Vec<ColumnRules> {
             field: options.field_of(column),
             data_type: c.data_type,
             nullable: c.nullable,
-            fields: fields.clone(),
+            fields: fields.of(c.data_type),
             origin,
         })
         .collect()

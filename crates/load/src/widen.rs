@@ -136,6 +136,9 @@ impl Widening {
             }
             let text = field_text(&record.raw, *field, &self.rules);
             let data_type = self.schema.columns()[column].data_type;
+            if self.fields.of(data_type).is_typed_null(&text) {
+                continue;
+            }
             let mut with_it = self.forms[column];
             with_it.add(&text, &self.fields.formats);
             // What is noted must make the type wider.

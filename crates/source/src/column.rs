@@ -296,7 +296,7 @@ impl ColumnParser {
     fn parse_ints(&mut self, fields: &Fields<'_>, tell: &mut impl FnMut(usize, FieldError)) {
         let text = fields.rows.text;
         let doubts = self.rules.has_doubts();
-        let rewrites = self.rules.fields.formats.rewrites(self.rules.data_type);
+        let rewrites = self.rules.reads_otherwise();
         // The type is matched outside the loop, so that each loop holds one parser.
         macro_rules! each {
             ($data_type:expr) => {{
@@ -340,7 +340,7 @@ impl ColumnParser {
         let text = fields.rows.text;
         let data_type = self.rules.data_type;
         let doubts = self.rules.has_doubts();
-        let rewrites = self.rules.fields.formats.rewrites(self.rules.data_type);
+        let rewrites = self.rules.reads_otherwise();
         self.wides.reserve(fields.len());
         fields.for_each(|row, start, end| {
             let value = match parse_wide_in(text, start, end, data_type) {

@@ -128,6 +128,8 @@ pub struct Dialect {
     pub header: Header,
     /// Unquoted fields that stand for NULL, whatever the type of the column.
     pub nulls: Vec<Vec<u8>>,
+    /// Fields, quoted or not, that stand for NULL in columns of other types than text.
+    pub typed_nulls: Vec<Vec<u8>>,
     /// Lines before the header, or before the first record, that are read over.
     pub skip: u64,
     /// A line that starts with it is read over.
@@ -160,6 +162,7 @@ impl Default for Dialect {
             escape: None,
             header: Header::Absent,
             nulls: vec![Vec::new()],
+            typed_nulls: Vec::new(),
             skip: 0,
             comment: None,
             trailing: Trailing::Newline,
@@ -263,6 +266,7 @@ impl Dialect {
             quote: self.quote,
             escape: self.own_escape(),
             nulls: self.nulls.clone(),
+            typed_nulls: self.typed_nulls.clone(),
             formats: self.formats,
         }
     }
@@ -288,6 +292,8 @@ pub struct GivenDialect {
     pub header: Option<Header>,
     /// `--null`.
     pub nulls: Option<Vec<Vec<u8>>>,
+    /// `--typed-null`.
+    pub typed_nulls: Option<Vec<Vec<u8>>>,
     /// `--skip`.
     pub skip: Option<u64>,
     /// `--comment`; `Some(None)` is no comments.

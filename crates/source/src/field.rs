@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use coload_format::parse_value::Rule;
+use coload_format::parse_value::{Rule, parse_value};
+use coload_format::{DataType, Physical};
 
 use crate::formats::Formats;
 
@@ -15,6 +16,8 @@ pub struct FieldRules {
     pub escape: Option<u8>,
     /// Unquoted fields that are NULL.
     pub nulls: Vec<Vec<u8>>,
+    /// Fields, quoted or not, that are NULL in columns of other types than text.
+    pub typed_nulls: Vec<Vec<u8>>,
     /// How numbers and dates are written.
     pub formats: Formats,
 }
@@ -49,13 +52,34 @@ impl FieldError {
 impl FieldRules {
     /// The field's bytes, or `None` for NULL.
     pub fn read<'a>(&self, raw: &'a [u8]) -> Result<Option<Cow<'a, [u8]>>, FieldError> {
-        match self.quote {
+        let text = match self.quote {
             Some(quote) if raw.first() == Some(&quote) => {
-                self.unquote(raw, quote).map(Some).ok_or(FieldError::Quote)
+                self.unquote(raw, quote).ok_or(FieldError::Quote)?
             }
-            _ if self.nulls.iter().any(|n| n == raw) => Ok(None),
-            _ => Ok(Some(Cow::Borrowed(raw))),
+            _ if self.nulls.iter().any(|n| n == raw) => return Ok(None),
+            _ => Cow::Borrowed(raw),
+        };
+        Ok((!self.is_typed_null(&text)).then_some(text))
+    }
+
+    /// The rules of a column of a type.
+    pub fn of(&self, data_type: DataType) -> Self {
+        let mut rules = self.clone();
+        if is_text(data_type) {
+            rules.typed_nulls.clear();
         }
+        rules
+    }
+
+    /// Whether a field is NULL in columns that are not text.
+    pub fn is_typed_null(&self, text: &[u8]) -> bool {
+        !self.typed_nulls.is_empty() && self.typed_nulls.iter().any(|n| n == text.trim_ascii())
+    }
+
+    /// Whether some text that is NULL could be read as a value of a type.
+    pub fn has_nulls_of(&self, data_type: DataType) -> bool {
+        let of_type = |null: &Vec<u8>| parse_value(null, data_type).is_ok();
+        !is_text(data_type) && self.nulls.iter().chain(&self.typed_nulls).any(of_type)
     }
 
     fn unquote<'a>(&self, raw: &'a [u8], quote: u8) -> Option<Cow<'a, [u8]>> {
@@ -86,6 +110,11 @@ impl FieldRules {
         }
         Some(Cow::Owned(out))
     }
+}
+
+/// Whether columns of a type hold any text.
+fn is_text(data_type: DataType) -> bool {
+    data_type.physical() == Physical::Bytes
 }
 
 #[cfg(test)]

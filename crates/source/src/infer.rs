@@ -273,7 +273,7 @@ pub fn infer_columns(
             continue;
         }
         for (column, field) in forms.iter_mut().zip(record) {
-            if !is_null(field, &rules.nulls) {
+            if !is_null(field, &rules.nulls) && !rules.is_typed_null(&field.text) {
                 column.add(&field.text, &rules.formats);
             }
         }

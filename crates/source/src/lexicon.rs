@@ -127,6 +127,11 @@ impl ColumnRules {
 }
 
 impl ColumnRules {
+    /// Whether a field that could be read as SQL writes it may be something else.
+    pub fn reads_otherwise(&self) -> bool {
+        self.fields.formats.rewrites(self.data_type) || self.fields.has_nulls_of(self.data_type)
+    }
+
     /// Whether some fields that can be read do not fit, as [`is_doubtful`] tells.
     pub fn has_doubts(&self) -> bool {
         let told = self.data_type.is_number() || self.data_type == DataType::Boolean;

@@ -11,6 +11,7 @@
 mod delimiter;
 mod encoding;
 mod formats;
+mod nulls;
 mod shape;
 
 use coload_format::{Column, DataType, Error, Result, Schema};
@@ -28,14 +29,13 @@ use crate::sample::{Field, Records, SampleEnd, Split, line_len, split_as_loaded,
 use delimiter::{choose_split, usual_field_count};
 use encoding::{Converted, convert_sample};
 use formats::{choose_formats, given_formats};
+use nulls::{BACKSLASH_N, choose_nulls, default_nulls, find_typed_nulls, keep_typed_nulls};
 use shape::{Shape, find_shape, fit_header, preamble};
 
 /// Bytes in which the delimiter is sought: several times over, so less than the whole sample.
 const SPLIT_SAMPLE_BYTES: usize = 128 << 10;
 /// Bytes that are looked at where the columns are known: header and trailing delimiter show early.
 const SCHEMA_SAMPLE_BYTES: usize = 64 << 10;
-/// The NULL of PostgreSQL's and MySQL's exports, which is nothing else.
-const BACKSLASH_N: &[u8] = b"\\N";
 /// Fewest bytes of a line that is drawn.
 const RULE_BYTES_MIN: usize = 5;
 /// Records after a table that are looked for.
@@ -133,9 +133,20 @@ fn sniff_utf8(
     }
     dialect.nulls = choose_nulls(&records, given, &mut evidence);
     dialect.formats = given_formats(given);
+    dialect.typed_nulls = given.typed_nulls.clone().unwrap_or_default();
     if schema.is_none() {
         let table = &records[preamble(&records, fields)..];
-        dialect.formats = choose_formats(table, fields, &dialect.nulls, given, &mut evidence);
+        let is_told = given.typed_nulls.is_some() || given.nulls.is_some() || given.all_text;
+        if !is_told {
+            dialect.typed_nulls = find_typed_nulls(table, fields, &dialect.nulls);
+        }
+        let rules = dialect.field_rules();
+        dialect.formats = choose_formats(table, fields, &rules, given, &mut evidence);
+        if !dialect.typed_nulls.is_empty() && !is_told {
+            let rows = table.get(1..).unwrap_or_default();
+            dialect.typed_nulls =
+                keep_typed_nulls(rows, fields, &dialect.field_rules(), &mut evidence);
+        }
     }
     let shape = find_shape(
         &records,
@@ -494,32 +505,6 @@ fn without_records(
     dialect.check()?;
     let evidence = vec!["no record to tell the dialect from".to_owned()];
     Ok(Sniffed { dialect, schema: schema.clone(), forms: Vec::new(), evidence })
-}
-
-/// The given NULLs; else the empty field, or none where all is text.
-fn default_nulls(given: &GivenDialect) -> Vec<Vec<u8>> {
-    match &given.nulls {
-        Some(nulls) => nulls.clone(),
-        None if given.all_text => Vec::new(),
-        None => Dialect::default().nulls,
-    }
-}
-
-/// The given NULLs; else the empty field, and `\N` where it occurs.
-fn choose_nulls(
-    records: &[Vec<Field<'_>>],
-    given: &GivenDialect,
-    evidence: &mut Vec<String>,
-) -> Vec<Vec<u8>> {
-    let mut nulls = default_nulls(given);
-    if given.nulls.is_some() || given.all_text {
-        return nulls;
-    }
-    if records.iter().flatten().any(|field| !field.quoted && *field.text == *BACKSLASH_N) {
-        evidence.push("\\N is NULL, and so is an empty field (--null says otherwise)".to_owned());
-        nulls.push(BACKSLASH_N.to_vec());
-    }
-    nulls
 }
 
 /// Names from the header or made up; types from the records.

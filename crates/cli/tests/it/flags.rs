@@ -182,3 +182,34 @@ fn dictionaries_can_be_forced() {
     assert_eq!(report["columns"][0]["distinct"], 20_000);
     assert_eq!(sandbox.query("SELECT sum(id) FROM t"), ["200010000"]);
 }
+
+#[test]
+fn null_may_be_a_number_in_columns_of_many_values_too() {
+    let sandbox = Sandbox::new();
+    let record = |i: u64| match i % 3 {
+        0 => format!("{i},-999,NA\n"),
+        _ => format!("{i},{},{}\n", i * 7, i % 5),
+    };
+    let text = "id,n,code\n".to_owned() + &(0..60_000).map(record).collect::<String>();
+    sandbox.write("t.csv", &text);
+    let count = "SELECT count(*), count(n), count(code) FROM t";
+    let load = |flags: &[&str]| {
+        sandbox.run(&[&["load", "t.csv", "--into", "store", "--replace"][..], flags].concat()).ok()
+    };
+    // NA is found out, as the column has nothing but numbers else.
+    let found = load(&[]);
+    assert!(found.err.contains("'NA' is NULL among numbers and dates"), "{found:?}");
+    assert_eq!(sandbox.query(count), ["60000,60000,40000"]);
+    load(&["--null", "-999"]);
+    assert_eq!(sandbox.query(count), ["60000,40000,60000"]);
+    load(&["--typed-null", "-999", "--typed-null", "NA"]);
+    assert_eq!(sandbox.query(count), ["60000,40000,40000"]);
+    let columns = ["--columns", "id BIGINT, n VARCHAR, code VARCHAR", "--typed-null=NA"];
+    load(&columns);
+    assert_eq!(sandbox.query(count), ["60000,60000,60000"]);
+    // A column that becomes text has it as text.
+    sandbox.write("t.csv", text + "60001,1,Namibia\n");
+    load(&["--sample", "64KiB"]);
+    assert_eq!(sandbox.query(count), ["60001,60001,60001"]);
+    assert_eq!(sandbox.query("SELECT count(*) FROM t WHERE code = 'NA'"), ["20000"]);
+}

@@ -10,8 +10,11 @@ use coload_source::{
     LongDelimiter, Policies, Quotes, Ragged, Said, TextEncoding, Trailing,
 };
 
-/// Flag beside that of a trailing delimiter: where fields stand comes last.
+/// Flags of a dialect: a delimiter ends records; where fields stand comes behind the rest; last come the texts that are NULL in
+/// columns that are not text.
+const TRAILING: u8 = 1;
 const FIXED: u8 = 2;
+const TYPED_NULLS: u8 = 4;
 /// Most texts that mean NULL.
 const NULLS_MAX: u64 = 4096;
 
@@ -108,6 +111,7 @@ fn pass_dialect(passage: &mut impl Passage, dialect: &mut Dialect) -> Result<()>
         escape,
         header,
         nulls,
+        typed_nulls,
         skip,
         comment,
         trailing,
@@ -124,10 +128,18 @@ fn pass_dialect(passage: &mut impl Passage, dialect: &mut Dialect) -> Result<()>
         passage.optional_byte(byte)?;
     }
     passage.choice(header, &[Header::Absent, Header::Present])?;
-    let is_fixed = if fixed.is_some() { FIXED } else { 0 };
-    let mut flags = u8::from(*trailing == Trailing::Delimiter) | is_fixed;
+    let parts = [
+        (TRAILING, *trailing == Trailing::Delimiter),
+        (FIXED, fixed.is_some()),
+        (TYPED_NULLS, !typed_nulls.is_empty()),
+    ];
+    let mut flags =
+        parts.iter().fold(0, |flags, (flag, on)| if *on { flags | flag } else { flags });
     passage.byte(&mut flags)?;
-    *trailing = if flags & !FIXED == 0 { Trailing::Newline } else { Trailing::Delimiter };
+    if flags & !(TRAILING | FIXED | TYPED_NULLS) != 0 {
+        return Err(Error::Corrupt(format!("flags {flags} of a dialect")));
+    }
+    *trailing = if flags & TRAILING == 0 { Trailing::Newline } else { Trailing::Delimiter };
     passage.choice(line_end, &[LineEnd::Newline, LineEnd::Any])?;
     passage.choice(ragged, &[Ragged::Reject, Ragged::Pad, Ragged::Truncate])?;
     passage.choice(quotes, &[Quotes::Strict, Quotes::Lenient])?;
@@ -152,6 +164,9 @@ fn pass_dialect(passage: &mut impl Passage, dialect: &mut Dialect) -> Result<()>
         let mut widths = fixed.as_ref().map_or_else(String::new, FixedWidths::to_string);
         passage.text(&mut widths)?;
         *fixed = Some(FixedWidths::parse(&widths)?);
+    }
+    if flags & TYPED_NULLS != 0 {
+        pass_nulls(passage, typed_nulls)?;
     }
     Ok(())
 }
@@ -198,6 +213,7 @@ mod tests {
             escape: None,
             header: Header::Present,
             nulls: vec![b"NULL".to_vec(), Vec::new()],
+            typed_nulls: vec![b"NA".to_vec(), b"-".to_vec()],
             skip: 3,
             line_end: LineEnd::Any,
             header_rows: 2,

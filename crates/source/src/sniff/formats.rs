@@ -6,6 +6,7 @@ use coload_format::{DataType, parse_int};
 
 use super::describe_byte;
 use crate::dialect::GivenDialect;
+use crate::field::FieldRules;
 use crate::formats::{DateFormat, Formats};
 use crate::infer::{has_form, is_null};
 use crate::sample::Field;
@@ -47,7 +48,7 @@ pub(super) fn given_formats(given: &GivenDialect) -> Formats {
 pub(super) fn choose_formats(
     records: &[Vec<Field<'_>>],
     columns: usize,
-    nulls: &[Vec<u8>],
+    rules: &FieldRules,
     given: &GivenDialect,
     evidence: &mut Vec<String>,
 ) -> Formats {
@@ -58,7 +59,8 @@ pub(super) fn choose_formats(
     let rows = records.get(1..).unwrap_or_default();
     let column = |index: usize| -> Vec<&[u8]> {
         let usual = rows.iter().filter(|row| row.len() == columns);
-        let fields = usual.map(|row| &row[index]).filter(|field| !is_null(field, nulls));
+        let is_null = |f: &&Field<'_>| is_null(f, &rules.nulls) || rules.is_typed_null(&f.text);
+        let fields = usual.map(|row| &row[index]).filter(|field| !is_null(field));
         fields.map(|field| field.text.trim_ascii()).collect()
     };
     let texts: Vec<Vec<&[u8]>> = (0..columns).map(column).collect();

@@ -469,3 +469,38 @@ fn delimiters_are_told_by_what_they_leave() {
     assert_eq!(delimiter(&(0..9).map(line).collect::<String>()), " ");
     assert_eq!(delimiter("a\tb\n1\t5\" pipe 1\n2\t5\" pipe 2\n"), "\t");
 }
+
+#[test]
+fn what_stands_for_null_among_numbers_is_text_elsewhere() {
+    let text =
+        "id,price,day,country,size\n1,1.5,NA,NA,-\n2,NA,2024-01-02,DE,3\n3,2.25,\"NA\",\"\",\"\"\n";
+    let found = sniff_whole(text);
+    assert_eq!(found.dialect.typed_nulls, [&b""[..], b"-", b"NA"], "{:?}", found.evidence);
+    assert_eq!(
+        columns(&found.schema),
+        "id BIGINT, price DECIMAL(18,2), day DATE, country VARCHAR, size BIGINT"
+    );
+    // In other forms too.
+    let found = sniff_whole("a;b;c\n1,5;01.02.2024;x\n-;n/a;x\n2,5;13.02.2024;x\n");
+    assert_eq!(
+        columns(&found.schema),
+        "a DECIMAL(18,1), b DATE, c VARCHAR",
+        "{:?}",
+        found.evidence
+    );
+    // Codes and not-a-numbers are what they are; a column of markers only is text.
+    for (text, expected) in [
+        ("a,b\n007,1\nNA,2\n", "a VARCHAR, b BIGINT"),
+        ("a,b\n1.5,1\nnan,2\n", "a DOUBLE, b BIGINT"),
+        ("a,b\n-,1\n-,2\n", "a VARCHAR, b BIGINT"),
+        ("a,b\n1,1\nx,2\nNA,3\n", "a VARCHAR, b BIGINT"),
+    ] {
+        let found = sniff_whole(text);
+        assert_eq!(columns(&found.schema), expected, "{:?}", found.evidence);
+        assert!(found.dialect.typed_nulls.is_empty(), "{:?}", found.evidence);
+    }
+    let given = GivenDialect { typed_nulls: Some(vec![b"0".to_vec()]), ..GivenDialect::default() };
+    let text = "a,b\n1,1\nNA,0\n";
+    let found = sniff("t", text.as_bytes(), SampleEnd::Whole, &given, None).unwrap();
+    assert_eq!(columns(&found.schema), "a VARCHAR, b BIGINT");
+}
