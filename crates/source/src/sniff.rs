@@ -36,6 +36,8 @@ use shape::{Shape, find_shape, fit_header, preamble};
 const SPLIT_SAMPLE_BYTES: usize = 128 << 10;
 /// Bytes that are looked at where the columns are known: header and trailing delimiter show early.
 const SCHEMA_SAMPLE_BYTES: usize = 64 << 10;
+/// What begins a comment.
+const COMMENT: u8 = b'#';
 /// Fewest bytes of a line that is drawn.
 const RULE_BYTES_MIN: usize = 5;
 /// Records after a table that are looked for.
@@ -110,6 +112,17 @@ fn sniff_utf8(
             split_as_loaded(rows, rows_end, &rules)
         }
         None => split_records(rows, rows_end, split, usize::MAX),
+    };
+    let records = match given.fixed.is_none() && has_comments(&records.records, given) {
+        true => {
+            split.comment = Some(COMMENT);
+            evidence.push(format!(
+                "lines that begin with {} are comments (--comment none says otherwise)",
+                describe_byte(COMMENT)
+            ));
+            split_records(rows, rows_end, split, usize::MAX)
+        }
+        false => records,
     };
     let Some(first) = records.records.first() else {
         return without_records(name, body, end, split, given, schema);
@@ -437,6 +450,23 @@ pub fn read_names(
     let records = split_as_loaded(body, end, &dialect.record_rules(fields)).records;
     let name = |field: &Field<'_>| String::from_utf8_lossy(&field.text).trim().to_lowercase();
     records.iter().take(rows).map(|record| record.iter().map(name).collect()).collect()
+}
+
+/// Whether lines among the rows begin with `#`, and none of them is like a row. Those before the table are read over anyway.
+fn has_comments(records: &[Vec<Field<'_>>], given: &GivenDialect) -> bool {
+    let Some(fields) = usual_field_count(records).filter(|fields| *fields > 1) else {
+        return false;
+    };
+    let is_comment = |record: &Vec<Field<'_>>| {
+        record.first().is_some_and(|field| !field.quoted && field.text.first() == Some(&COMMENT))
+    };
+    let comments = || records.iter().filter(|record| is_comment(record));
+    let first = records.iter().position(|record| record.len() == fields);
+    let last = records.iter().rposition(is_comment);
+    given.comment.is_none()
+        && last > first
+        && comments().all(|record| record.len() != fields)
+        && comments().count() * 2 < records.len()
 }
 
 /// Lines after the table: the last records, if they are one field each and stand after a blank line, or count rows.

@@ -504,3 +504,18 @@ fn what_stands_for_null_among_numbers_is_text_elsewhere() {
     let found = sniff("t", text.as_bytes(), SampleEnd::Whole, &given, None).unwrap();
     assert_eq!(columns(&found.schema), "a VARCHAR, b BIGINT");
 }
+
+#[test]
+fn comments_among_rows_are_found_where_none_is_like_a_row() {
+    let comment = |text: &str| sniff_whole(text).dialect.comment;
+    let text = "# made by hand\na,b,c\n1,2,3\n# checked, so far\n4,5,6\n7,8,9\n";
+    assert_eq!(comment(text), Some(b'#'));
+    assert_eq!(columns(&sniff_whole(text).schema), "a BIGINT, b BIGINT, c BIGINT");
+    // Before the table they are lines to read over; rows may begin with it, and names.
+    assert_eq!(comment("# made by hand\na,b,c\n1,2,3\n4,5,6\n"), None);
+    assert_eq!(comment("#a,b,c\n1,2,3\n4,5,6\n"), None);
+    assert_eq!(comment("a,b,c\n#1,2,3\n# x\n4,5,6\n4,5,6\n"), None);
+    let given = GivenDialect { comment: Some(None), ..GivenDialect::default() };
+    let found = sniff("t", text.as_bytes(), SampleEnd::Whole, &given, None).unwrap();
+    assert_eq!(found.dialect.comment, None);
+}
