@@ -137,10 +137,8 @@ fn sniff_utf8(
         let found = find_footer(body, dialect.line_end, &records, &lines, fields);
         if let Some((table, footer)) = found.filter(|_| given.fixed.is_none()) {
             dialect.footer = footer;
-            evidence.push(format!(
-                "the last {footer} line{} stand after the table (--footer 0 says otherwise)",
-                if footer == 1 { "" } else { "s" }
-            ));
+            let lines = lines_stand("last", footer);
+            evidence.push(format!("{lines} after the table (--footer 0 says otherwise)"));
             records.truncate(table);
         }
     }
@@ -175,11 +173,8 @@ fn sniff_utf8(
     let (records, lines) = (&records[first..], &lines[first..records.len()]);
     if first > 0 {
         dialect.skip = lines.first().copied().unwrap_or(0);
-        evidence.push(format!(
-            "the first {} line{} stand before the table (--skip 0 says otherwise)",
-            dialect.skip,
-            if dialect.skip == 1 { "" } else { "s" }
-        ));
+        let lines = lines_stand("first", dialect.skip);
+        evidence.push(format!("{lines} before the table (--skip 0 says otherwise)"));
     }
     dialect.trailing = trailing;
     dialect.header = if header_rows > 0 { Header::Present } else { Header::Absent };
@@ -201,6 +196,13 @@ fn sniff_utf8(
     };
     dialect.check()?;
     Ok(Sniffed { dialect, schema, forms, evidence })
+}
+
+fn lines_stand(which: &str, count: u64) -> String {
+    match count {
+        1 => format!("the {which} line stands"),
+        count => format!("the {which} {count} lines stand"),
+    }
 }
 
 /// What is known of the dialect once delimiter and quotes are.

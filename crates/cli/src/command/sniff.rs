@@ -42,9 +42,9 @@ fn text(args: &SniffArgs, sniffed: &Sniffed, table: &str) -> String {
 fn sql(args: &SniffArgs, sniffed: &Sniffed, table: &str) -> String {
     let mut out = String::new();
     for line in &sniffed.evidence {
-        let _ = writeln!(out, "-- {}", line.escape_debug());
+        let _ = writeln!(out, "-- {}", on_one_line(line));
     }
-    let _ = writeln!(out, "-- {}", load_command(args, sniffed).escape_debug());
+    let _ = writeln!(out, "-- {}", on_one_line(&load_command(args, sniffed)));
     let _ = writeln!(out, "{};", create_table_sql(table, &sniffed.schema).trim_end_matches(';'));
     out
 }
@@ -77,4 +77,13 @@ fn json_text(args: &SniffArgs, sniffed: &Sniffed, table: &str) -> String {
     let mut text = serde_json::to_string_pretty(&json).unwrap_or_default();
     text.push('\n');
     text
+}
+
+/// A text without the characters that would end a comment.
+fn on_one_line(text: &str) -> String {
+    let shown = |c: char| match c.is_control() {
+        true => c.escape_default().to_string(),
+        false => c.to_string(),
+    };
+    text.chars().map(shown).collect()
 }

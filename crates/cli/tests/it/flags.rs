@@ -213,3 +213,35 @@ fn null_may_be_a_number_in_columns_of_many_values_too() {
     assert_eq!(sandbox.query(count), ["60001,60001,60001"]);
     assert_eq!(sandbox.query("SELECT count(*) FROM t WHERE code = 'NA'"), ["20000"]);
 }
+
+#[test]
+fn the_command_that_sniff_prints_loads_the_file_as_it_says() {
+    let sandbox = Sandbox::new();
+    let record = |i: u64| match i {
+        2 => "2;\"two\nlines\";-\n".to_owned(),
+        i => format!("{i};\"a;{i}\";{i},5\n"),
+    };
+    let rows: String = (1..=20).map(record).collect();
+    let text = format!("A report of things\n\nid;it's;v\n{rows}\n(20 rows)\n");
+    sandbox.write("t.csv", text);
+    for output in ["text", "sql"] {
+        let printed = sandbox.run(&["sniff", "t.csv", "--output", output]).ok().out;
+        let command = printed.lines().find(|line| line.contains("coload load")).unwrap();
+        let command = command.trim_start_matches("-- ");
+        for flag in
+            ["--skip=2", "--footer=1", "--typed-null=-", "--decimal-separator=,", "--quote="]
+        {
+            assert!(command.contains(flag), "{printed}");
+        }
+        let run = command.replacen("coload", env!("CARGO_BIN_EXE_coload"), 1);
+        let run = format!("{} --table t --replace", run.replace("STORE", "store"));
+        let done = std::process::Command::new("sh")
+            .args(["-c", &run])
+            .current_dir(sandbox.path("."))
+            .output()
+            .unwrap();
+        assert!(done.status.success(), "{run}: {done:?}");
+        let rows = sandbox.query("SELECT count(*), sum(v), min(\"it's\") FROM t");
+        assert_eq!(rows, ["20,217.5,a;1"], "{run}");
+    }
+}
