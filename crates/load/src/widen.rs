@@ -8,7 +8,7 @@
 //! a server must be decompressed again in any case, it starts again: that costs the time until the field was met. In the
 //! end a pass goes to its end and notes all such fields, so that there are few passes.
 
-use coload_format::{Column, DataType, Place, Result, Schema, Value, check_bytes};
+use coload_format::{Column, DataType, Physical, Place, Result, Schema, Value, check_bytes};
 use coload_source::{
     BadRecord, CarefulRecord, ColumnForms, FieldError, FieldRules, RecordRules, RejectedRecord,
     SampleEnd, field_text, read_record,
@@ -136,7 +136,7 @@ impl Widening {
             }
             let text = field_text(&record.raw, *field, &self.rules);
             let data_type = self.schema.columns()[column].data_type;
-            if self.fields.of(data_type).is_typed_null(&text) {
+            if data_type.physical() != Physical::Bytes && self.fields.is_typed_null(&text) {
                 continue;
             }
             let mut with_it = self.forms[column];

@@ -220,15 +220,29 @@ impl Active {
         credit: Credit,
         pool: &Arc<Pool>,
     ) {
+        let wire_bytes = credit.wire_bytes();
+        self.on_pool(attempt, bytes, credit, pool, move |active, bytes, pool| {
+            active.block(attempt, bytes, wire_bytes, pool)
+        });
+    }
+
+    /// Works on what was received on a thread of the pool; what fails there ends the attempt.
+    pub(super) fn on_pool(
+        self: &Arc<Self>,
+        attempt: u64,
+        bytes: Vec<u8>,
+        credit: Credit,
+        pool: &Arc<Pool>,
+        work: impl FnOnce(&Arc<Self>, &[u8], &Arc<Pool>) -> Result<()> + Send + 'static,
+    ) {
         self.waiting_bytes.fetch_add(credit.wire_bytes(), Ordering::Relaxed);
         pool.received(credit.wire_bytes());
         let (active, again) = (Arc::clone(self), Arc::clone(pool));
         pool.submit(Class::Block, move || {
-            let wire_bytes = credit.wire_bytes();
             let done = Guard::new(|| active.fail(attempt, &panicked()));
-            let taken = active.block(attempt, &bytes, wire_bytes, &again);
+            let taken = work(&active, &bytes, &again);
             drop(bytes);
-            active.waiting_bytes.fetch_sub(wire_bytes, Ordering::Relaxed);
+            active.waiting_bytes.fetch_sub(credit.wire_bytes(), Ordering::Relaxed);
             drop(credit);
             if let Err(error) = taken {
                 active.fail(attempt, &error);

@@ -1,7 +1,6 @@
 //! Fragments that come as text: parsed on the threads of loads, and told about.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use coload_format::{Error, Result};
@@ -9,10 +8,9 @@ use coload_link::{Credit, Message};
 use coload_load::thread_cpu_ns;
 use coload_load::wire::{PARSED, Parsed, Raw, RawIs};
 
-use crate::active::{Active, panicked};
-use crate::guard::Guard;
+use crate::active::Active;
 use crate::partition::Next;
-use crate::pool::{Class, Pool};
+use crate::pool::Pool;
 
 impl Active {
     /// Takes a text, on a thread of the pool, and tells what became of it.
@@ -23,20 +21,9 @@ impl Active {
         credit: Credit,
         pool: &Arc<Pool>,
     ) {
-        self.waiting_bytes.fetch_add(credit.wire_bytes(), Ordering::Relaxed);
-        pool.received(credit.wire_bytes());
         let arrived = Instant::now();
-        let (active, again) = (Arc::clone(self), Arc::clone(pool));
-        pool.submit(Class::Block, move || {
-            let done = Guard::new(|| active.fail(attempt, &panicked()));
-            let taken = active.raw(attempt, &bytes, arrived, &again);
-            drop(bytes);
-            active.waiting_bytes.fetch_sub(credit.wire_bytes(), Ordering::Relaxed);
-            drop(credit);
-            if let Err(error) = taken {
-                active.fail(attempt, &error);
-            }
-            done.disarm();
+        self.on_pool(attempt, bytes, credit, pool, move |active, bytes, pool| {
+            active.raw(attempt, bytes, arrived, pool)
         });
     }
 

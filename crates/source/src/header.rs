@@ -163,8 +163,7 @@ fn count_fits(first: &[Field<'_>], types: &[DataType], rules: &FieldRules) -> (u
     for (field, data_type) in first.iter().zip(types) {
         let says_nothing =
             matches!(data_type, DataType::Char(_) | DataType::Varchar(_) | DataType::Binary(_));
-        let null = is_null(field, &rules.nulls) || rules.is_typed_null(&field.text);
-        if says_nothing || null {
+        if says_nothing || is_null(field, rules) {
             continue;
         }
         // 1.5 in a column of integers is no name, though it does not fit.

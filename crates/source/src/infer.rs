@@ -273,7 +273,7 @@ pub fn infer_columns(
             continue;
         }
         for (column, field) in forms.iter_mut().zip(record) {
-            if !is_null(field, &rules.nulls) && !rules.is_typed_null(&field.text) {
+            if !is_null(field, rules) {
                 column.add(&field.text, &rules.formats);
             }
         }
@@ -281,9 +281,10 @@ pub fn infer_columns(
     forms
 }
 
-/// Whether the field stands for NULL.
-pub fn is_null(field: &Field<'_>, nulls: &[Vec<u8>]) -> bool {
-    !field.quoted && nulls.iter().any(|null| *null == *field.text)
+/// Whether the field stands for NULL in columns that are not text.
+pub fn is_null(field: &Field<'_>, rules: &FieldRules) -> bool {
+    !field.quoted && rules.nulls.iter().any(|null| *null == *field.text)
+        || rules.is_typed_null(&field.text)
 }
 
 #[cfg(test)]

@@ -59,8 +59,7 @@ pub(super) fn choose_formats(
     let rows = records.get(1..).unwrap_or_default();
     let column = |index: usize| -> Vec<&[u8]> {
         let usual = rows.iter().filter(|row| row.len() == columns);
-        let is_null = |f: &&Field<'_>| is_null(f, &rules.nulls) || rules.is_typed_null(&f.text);
-        let fields = usual.map(|row| &row[index]).filter(|field| !is_null(field));
+        let fields = usual.map(|row| &row[index]).filter(|field| !is_null(field, rules));
         fields.map(|field| field.text.trim_ascii()).collect()
     };
     let texts: Vec<Vec<&[u8]>> = (0..columns).map(column).collect();

@@ -5,7 +5,7 @@
 
 use crate::dialect::{Dialect, GivenDialect};
 use crate::field::FieldRules;
-use crate::infer::{has_form, infer_columns, is_null};
+use crate::infer::{has_form, infer_columns};
 use crate::sample::{Field, SampleEnd};
 use coload_format::DataType;
 
@@ -70,7 +70,7 @@ fn markers_of(
     let (mut markers, mut typed) = (Vec::new(), false);
     for row in rows.iter().filter(|row| row.len() == columns) {
         let text = row[column].text.trim_ascii();
-        if is_null(&row[column], nulls) {
+        if !row[column].quoted && nulls.iter().any(|null| *null == *row[column].text) {
             continue;
         }
         if MARKERS.iter().any(|marker| marker.as_bytes() == text) {
