@@ -74,6 +74,7 @@ def arguments():
     parser.add_argument("--servers", type=words, default=["idle", "busy"], help="of `cells`")
     parser.add_argument("--clients", type=words, default=["whole", "half"], help="of `cells`")
     parser.add_argument("--queried", default="lineitem-sf1", help="data set of the second lineitem")
+    parser.add_argument("--load-priority", choices=["low", "normal"], default="low", help="of loads beside queries; the paper's server has none")
     parser.add_argument("--queries-seconds", type=float, default=15, help="how long queries go on after their load, at most")
     parser.add_argument("--bin", type=Path, default=machine.ROOT / "target/release", help="folder of coload and coload-receive")
     parser.add_argument("--serve", type=Path, help="a coload with `serve`; that of --bin if not said")
@@ -130,7 +131,7 @@ def beside_queries(args, rates):
                 run = measure(args, setting, queries_s=longest)
                 longest = min(max(longest, run["wall_s"]), args.queries_seconds)
                 runs.append({"rate": rate, "round": number, **run})
-            runs.append({"rate": rate, "round": number, "setting": "no load", "queries": queries_alone(args, longest)})
+            runs.append({"rate": rate, "round": number, "setting": "no load", "load_priority": args.load_priority, "queries": queries_alone(args, longest)})
     return runs
 
 
@@ -242,6 +243,8 @@ def measure(args, setting, queries_s=None, half=False, seconds_max=None, compres
         store, queries = folder / "store", queries_s is not None
         if queries:
             netlab.queried_store(programs, args.queried, store)
+        if queries:
+            server_flags = [*server_flags, *(["--load-priority", args.load_priority] if args.load_priority != "low" else [])]
         # Loads get one core of the server's, as there is one.
         server = Server(programs, store, queries, [*(() if "--load-cpu" in server_flags else ("--load-cpu", str(threads))), *server_flags],
                         namespace and netlab.SERVER, netlab.SERVER_CORE if namespace else core)
@@ -251,7 +254,7 @@ def measure(args, setting, queries_s=None, half=False, seconds_max=None, compres
             began = time.monotonic()
             told = netlab.load(programs, server, data or args.data, flags, seconds_max, limit, namespace, core, threads)
             ended = time.monotonic()
-            run = {"setting": setting, "wall_s": told["wall_s"] if told else ended - began, "stopped": told is None}
+            run = {"setting": setting, "load_priority": args.load_priority, "wall_s": told["wall_s"] if told else ended - began, "stopped": told is None}
             if told:
                 run |= measures(told, server.cpu_seconds() - cpu, (netlab.sent_bytes() if namespace else 0) - sent)
             if workload:

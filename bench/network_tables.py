@@ -10,7 +10,7 @@ import picture
 
 RESULTS = machine.ROOT / "bench/results"
 # What tells runs of one cell from those of another.
-KEYS = ["rate", "server", "client", "setting"]
+KEYS = ["rate", "server", "client", "load_priority", "setting"]
 WARNINGS = {
     "figure1": "One thread on one core.",
     "instead": "PostgreSQL and DuckDB keep what they load on the server's disk, as Coload does; PostgreSQL's is not compressed. "
@@ -28,7 +28,7 @@ def earlier(args):
         found = [line for line in map(json.loads, lines) if (line["command"], line["data"]) == (args.experiment, args.data)]
     if len(found) < args.after:
         sys.exit(f"--after {args.after}: the results have {len(found)} lines of {args.experiment} {args.data}")
-    return [run for line in found[-args.after:] for run in line["runs"]]
+    return [{"load_priority": "low", **run} for line in found[-args.after:] for run in line["runs"]]
 
 
 def report(args, before, new, size):
@@ -44,7 +44,7 @@ def report(args, before, new, size):
         size = cells[0]["message_bytes"]
     columns = [column for column in table_columns(args, size) if any(column[1](c) is not None for c in cells)]
     keys = [key for key in KEYS if len({c.get(key) for c in cells}) > 1] or ["setting"]
-    names = {"rate": "network", "setting": "wire compression" if args.experiment == "wire" else "placement"}
+    names = {"rate": "network", "load_priority": "priority of loads", "setting": "wire compression" if args.experiment == "wire" else "placement"}
     print("| " + " | ".join([*(names.get(key, key) for key in keys), *(name for name, _ in columns)]) + " |")
     print("|---" * len(keys) + "|---:" * len(columns) + "|")
     for cell in cells:

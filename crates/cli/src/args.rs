@@ -15,7 +15,7 @@ pub use values::{
     RaggedPolicy, RejectsTo, ReportForm, SniffForm,
 };
 #[cfg(feature = "sql")]
-pub use values::{LogForm, LogLevel, OutputForm};
+pub use values::{LogForm, LogLevel, OutputForm, PriorityName};
 use values::{
     at_least_one, chunk_size, comment, decimal, delimiter, encoding, escape, quote, rejects_to,
     sample_size, thousands,
@@ -381,6 +381,9 @@ pub struct ServeArgs {
     /// Cores that loads from other machines may use, a part of one too [default: all]
     #[arg(long, value_name = "CORES", value_parser = cores, help_heading = "Loads")]
     pub load_cpu: Option<f64>,
+    /// Priority of these loads beside statements
+    #[arg(long, value_name = "PRIORITY", default_value = "low", help_heading = "Loads")]
+    pub load_priority: PriorityName,
     /// Most memory of these loads [default: a quarter of the machine's]
     #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Loads")]
     pub load_memory: Option<usize>,

@@ -47,8 +47,8 @@ pub use derive::{ColumnFrom, Derivation, load_time};
 pub use kinds::RejectKind;
 pub use opened::{OpenedStream, sample_end};
 pub use options::{
-    CHUNK_BYTES, CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, Confirm, FRAGMENTS_PER_PARTITION, FieldMap,
-    LoadOptions, MERGE_COLUMNS, Progress, ProgressCallback, RejectLimit, default_memory,
+    AfterTask, CHUNK_BYTES, CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, Confirm, FRAGMENTS_PER_PARTITION,
+    FieldMap, LoadOptions, MERGE_COLUMNS, Progress, ProgressCallback, RejectLimit, default_memory,
 };
 pub use program::{RowProgram, RowSql, RowsMade};
 pub use raw::{RawPage, RawParser, RawPartition, RawRows};

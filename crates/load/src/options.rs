@@ -106,6 +106,9 @@ impl Progress {
     }
 }
 
+/// Called after each task with the CPU nanoseconds that it took.
+pub type AfterTask = Arc<dyn Fn(u64) + Send + Sync>;
+
 /// Called every tenth of a second while a load runs, and once at its end.
 pub type ProgressCallback = Arc<dyn Fn(&Progress) + Send + Sync>;
 
@@ -176,6 +179,9 @@ pub struct LoadOptions {
     pub rejects_file: Option<PathBuf>,
     /// Table that gets what the file gets, in the version that shows the rows.
     pub rejects_table: Option<String>,
+    /// Told the CPU nanoseconds of each task by the thread that ran it, which goes on when it returns: so a
+    /// load can be slowed down.
+    pub after_task: Option<AfterTask>,
     /// Told how far the load is.
     pub progress: Option<ProgressCallback>,
     /// Set it, and the load stops and leaves the store as it was.
@@ -228,6 +234,7 @@ impl LoadOptions {
             max_rejects: RejectLimit::Count(0),
             rejects_file: None,
             rejects_table: None,
+            after_task: None,
             progress: None,
             cancel: Arc::default(),
         }

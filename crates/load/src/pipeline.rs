@@ -20,7 +20,7 @@ pub use sink::{Answers, Destination, RowCosts, Sink};
 use crate::account::Account;
 use crate::checks::Checks;
 use crate::chunks::Source;
-use crate::clock::StepClock;
+use crate::clock::{StepClock, thread_cpu_ns};
 use crate::derive::Deriver;
 use crate::options::{LoadOptions, Progress};
 use crate::raw::takes_raw;
@@ -390,11 +390,15 @@ impl<'a> Pipeline<'a> {
     fn work(&self) {
         let mut reader = WindowReader::default();
         while let Some(task) = self.next_task() {
+            let after = self.options.after_task.as_ref().map(|after| (after, thread_cpu_ns()));
             if let Err(error) = self.run_task(task, &mut reader) {
                 self.fail(error);
                 return;
             }
             self.wake_idle();
+            if let Some((after, began)) = after {
+                after(thread_cpu_ns() - began);
+            }
         }
     }
 

@@ -16,6 +16,7 @@ mod busy;
 mod connection;
 mod core_share;
 mod costs;
+mod duty;
 mod guard;
 mod legs;
 mod loads;
@@ -29,7 +30,9 @@ mod service;
 mod whole;
 
 pub use loads::{Loads, Need, Permission};
-pub use options::{EXPIRE, Keep, MERGE_COLUMNS, QueryGauge, QueryLoad, ReceiveOptions};
+pub use options::{
+    EXPIRE, Keep, LoadPriority, MERGE_COLUMNS, QueryGauge, QueryLoad, ReceiveOptions,
+};
 pub use service::{listen, serve_loads};
 
 /// The value behind a mutex, whether or not a thread died with it: what it holds is whole at any time.

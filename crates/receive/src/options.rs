@@ -35,11 +35,23 @@ pub struct QueryLoad {
 /// Tells the load of queries.
 pub type QueryGauge = Arc<dyn Fn() -> QueryLoad + Send + Sync>;
 
+/// Whether queries go before loads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LoadPriority {
+    /// Queries go before loads: the threads of loads have a lower priority, and rest when queries are slow.
+    #[default]
+    Low,
+    /// Loads compete with queries for the cores.
+    Normal,
+}
+
 /// What a server gives to loads.
 #[derive(Clone)]
 pub struct ReceiveOptions {
     /// Cores that loads may use; a part of one too.
     pub load_cpu: f64,
+    /// Whether queries go before loads.
+    pub priority: LoadPriority,
     /// Bytes that loads may hold.
     pub load_memory: usize,
     /// Columns that are compressed and merged at once.
@@ -59,6 +71,7 @@ impl std::fmt::Debug for ReceiveOptions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ReceiveOptions")
             .field("load_cpu", &self.load_cpu)
+            .field("priority", &self.priority)
             .field("load_memory", &self.load_memory)
             .field("merge_columns", &self.merge_columns)
             .field("keep", &self.keep)
@@ -70,6 +83,7 @@ impl Default for ReceiveOptions {
     fn default() -> Self {
         ReceiveOptions {
             load_cpu: std::thread::available_parallelism().map_or(1.0, |n| n.get() as f64),
+            priority: LoadPriority::Low,
             load_memory: coload_load::default_memory(),
             merge_columns: MERGE_COLUMNS,
             keep: Keep::All,
@@ -77,5 +91,12 @@ impl Default for ReceiveOptions {
             expire: EXPIRE,
             queries: None,
         }
+    }
+}
+
+impl ReceiveOptions {
+    /// Threads that work on loads: one for each core that is begun.
+    pub(crate) fn load_threads(&self) -> usize {
+        (self.load_cpu.ceil() as usize).max(1)
     }
 }

@@ -10,17 +10,11 @@ use coload_format::{Error, Result};
 use coload_load::{thread_cpu_ns, thread_run_and_wait_ns};
 
 use crate::core_share::CoreShare;
-use crate::options::{QueryGauge, ReceiveOptions};
+use crate::duty::Duty;
+use crate::options::ReceiveOptions;
 
-/// Added to the nice value of the threads: the scheduler gives one at 10 about a tenth of what it gives
-/// one at 0 when both want a core.
-const NICE: i32 = 10;
-/// Longest rest of a thread between two jobs.
-const REST_MAX: Duration = Duration::from_millis(500);
 /// How often a thread that works looks at what it has run and waited.
 const LOOK_INTERVAL: Duration = Duration::from_millis(1);
-/// Queries this many times slower than without loads make loads rest as long as they work.
-const LATENCY_SUFFERS: u64 = 2;
 
 /// What a job is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,9 +40,7 @@ struct Shared {
     /// CPU nanoseconds of all jobs.
     cpu_ns: AtomicU64,
     core: CoreShare,
-    /// Share of the time that a thread may work.
-    duty: f64,
-    queries: Option<QueryGauge>,
+    duty: Duty,
     ended: AtomicBool,
 }
 
@@ -75,18 +67,16 @@ impl Pool {
     /// # Errors
     /// `Unavailable` when they cannot be started.
     pub fn start(options: &ReceiveOptions) -> Result<Self> {
-        let threads = (options.load_cpu.ceil() as usize).max(1);
         let shared = Arc::new(Shared {
             state: Mutex::default(),
             changed: Condvar::new(),
             merges_max: options.merge_columns.max(1),
             cpu_ns: AtomicU64::new(0),
             core: CoreShare::default(),
-            duty: (options.load_cpu / threads as f64).clamp(0.01, 1.0),
-            queries: options.queries.clone(),
+            duty: Duty::new(options),
             ended: AtomicBool::new(false),
         });
-        for number in 0..threads {
+        for number in 0..options.load_threads() {
             let shared = Arc::clone(&shared);
             let name = format!("coload-receive-{number}");
             std::thread::Builder::new()
@@ -133,7 +123,7 @@ impl Drop for Pool {
 
 impl Shared {
     fn work(&self) {
-        lower_priority();
+        self.duty.begin();
         let (mut ran_and_waited, mut looked) = ((0, 0), Instant::now());
         while let Some((class, job)) = self.next() {
             let started = thread_cpu_ns();
@@ -152,7 +142,7 @@ impl Shared {
                 self.core.note(now.0.saturating_sub(ran), now.1.saturating_sub(waited));
                 (ran_and_waited, looked) = (now, Instant::now());
             }
-            self.rest(spent);
+            self.duty.rest(spent);
         }
     }
 
@@ -175,28 +165,6 @@ impl Shared {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
-
-    /// Rests after a job, so that the threads keep to their share, and to less when queries suffer.
-    fn rest(&self, spent_ns: u64) {
-        let mut duty = self.duty;
-        if let Some(queries) = &self.queries {
-            let load = queries();
-            let slow = load.latency_us > LATENCY_SUFFERS * load.latency_idle_us;
-            if load.running > 0 && load.latency_idle_us > 0 && slow {
-                duty = duty.min(0.5);
-            }
-        }
-        if duty < 1.0 {
-            let rest = Duration::from_nanos((spent_ns as f64 * (1.0 / duty - 1.0)) as u64);
-            std::thread::sleep(rest.min(REST_MAX));
-        }
-    }
-}
-
-/// On Linux a thread has a nice value of its own. Best effort: without it loads compete with queries.
-pub(crate) fn lower_priority() {
-    let thread = rustix::thread::gettid();
-    let _ = rustix::process::setpriority_process(Some(thread), NICE);
 }
 
 #[cfg(test)]

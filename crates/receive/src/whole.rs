@@ -31,9 +31,9 @@ use coload_store::{LoadId, LoadJournal, Store};
 use rustix::fs::{FallocateFlags, fallocate};
 
 use crate::arrived::{Arrived, ArrivingReader, Reading};
+use crate::duty::Duty;
 use crate::lock;
 use crate::options::ReceiveOptions;
-use crate::pool::lower_priority;
 
 /// Bytes of an input after which they are made durable and told so.
 const STORE_BYTES: u64 = 64 << 20;
@@ -168,11 +168,14 @@ impl Whole {
         streams: Vec<OpenedStream>,
         replies: Option<Replies>,
     ) -> Result<()> {
-        let load = self.load_options(options, streams)?;
+        let duty = Duty::new(options);
+        let mut load = self.load_options(options, streams)?;
+        let of_threads = duty.clone();
+        load.after_task = Some(Arc::new(move |spent_ns| of_threads.rest(spent_ns)));
         let (store, whole) = (store.clone(), Arc::clone(self));
         let work = move || {
             // The pipeline's threads inherit it.
-            lower_priority();
+            duty.begin();
             let loaded = coload_load::load(&store, &load);
             if let Err(error) = &loaded {
                 whole.forget_if_final(error);
@@ -215,7 +218,7 @@ impl Whole {
         load.streams = streams;
         load.id = Some(self.id);
         load.mode = of.mode;
-        load.threads = (options.load_cpu.ceil() as usize).max(1);
+        load.threads = options.load_threads();
         load.memory = options.load_memory;
         load.chunk_bytes = of.chunk_bytes;
         load.fragments_per_partition = of.fragments_per_partition;

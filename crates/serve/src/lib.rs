@@ -39,7 +39,7 @@ mod yielding;
 
 pub use aggregate::AggregateOnCodesExec;
 pub use catalog::{CATALOG, SCHEMA};
-pub use coload_receive::{Keep, ReceiveOptions};
+pub use coload_receive::{Keep, LoadPriority, ReceiveOptions};
 pub use database::{Answer, Database, DatabaseOptions, STACK_BYTES};
 pub use datafusion::arrow;
 pub use flight::{Metrics, ServeOptions, Server, TlsFiles, Users, hash_password};

@@ -205,6 +205,16 @@ pub enum LogForm {
 }
 
 #[cfg(feature = "sql")]
+/// Priority of loads at a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PriorityName {
+    /// Statements go before: loads get what these leave, and rest when they become slow
+    Low,
+    /// Both compete for the cores
+    Normal,
+}
+
+#[cfg(feature = "sql")]
 /// How severe a line of the log is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LogLevel {

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use coload::{Coload, Error};
 use coload_serve::{
-    Database, DatabaseOptions, Keep, ReceiveOptions, ServeOptions, Server, TlsFiles, Users,
+    Database, DatabaseOptions, Keep, LoadPriority, ReceiveOptions, ServeOptions, Server, TlsFiles,
+    Users,
 };
 use tracing_subscriber::filter::LevelFilter;
 
-use crate::args::{LogForm, LogLevel, ServeArgs};
+use crate::args::{LogForm, LogLevel, PriorityName, ServeArgs};
 use crate::interrupt::on_signals;
 use crate::output::{Done, Failure, print, say};
 
@@ -73,6 +74,10 @@ pub fn run(args: &ServeArgs) -> Done {
 fn loads(args: &ServeArgs) -> ReceiveOptions {
     let mut loads = ReceiveOptions::default();
     loads.load_cpu = args.load_cpu.unwrap_or(loads.load_cpu);
+    loads.priority = match args.load_priority {
+        PriorityName::Low => LoadPriority::Low,
+        PriorityName::Normal => LoadPriority::Normal,
+    };
     loads.load_memory = args.load_memory.unwrap_or(loads.load_memory);
     loads.merge_columns = args.merge_columns.unwrap_or(loads.merge_columns);
     loads.keep = if args.discard { Keep::Nothing } else { Keep::All };

@@ -3,9 +3,10 @@
 
 use std::io::Write;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 
 use coload_format::Error;
-use coload_load::{Distinct, LoadOptions, RejectLimit, load};
+use coload_load::{Distinct, LoadOptions, RejectLimit, load, process_cpu_ns};
 use coload_source::{Dialect, InputFile, InputSource};
 use coload_store::Store;
 use coload_transform::EncodingPolicy;
@@ -301,4 +302,19 @@ fn too_large_a_share_of_rejects_fails_at_the_end() {
     options.max_rejects = RejectLimit::Count(1);
     let error = load(&store, &options).unwrap_err().to_string();
     assert!(error.contains("a.csv:4:1 (byte 6)") && error.contains("--max-rejects 1"), "{error}");
+}
+
+#[test]
+fn every_task_is_told_and_takes_no_longer_than_the_thread_ran() {
+    let dir = scratch();
+    let path = write(&dir, "t.csv", &b"abcdefghijkl,1\n".repeat(8));
+    let mut options = options(&[path], "a TEXT, b INT", Dialect::default());
+    options.chunk_bytes = 16;
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let tasks = Arc::clone(&told);
+    options.after_task = Some(Arc::new(move |spent_ns| tasks.lock().unwrap().push(spent_ns)));
+    load(&Store::create_or_open(dir.path().join("store")).unwrap(), &options).unwrap();
+    let told = told.lock().unwrap();
+    assert!(told.len() >= 4, "a task for each chunk at least, not {told:?}");
+    assert!(told.iter().sum::<u64>() <= process_cpu_ns(), "{told:?}");
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   coload-receive STORE [--listen ADDR] [--load-cpu CORES] [--load-memory BYTES]
-//!                  [--merge-columns N] [--discard]
+//!                  [--load-priority low|normal] [--merge-columns N] [--discard]
 //! ```
 //!
 //! Prints `listening on ADDR` when it is ready. There are no users here: listen on loopback, or in a
@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use coload_format::{Error, Result};
-use coload_receive::{Keep, Loads, ReceiveOptions, listen, serve_loads};
+use coload_receive::{Keep, LoadPriority, Loads, ReceiveOptions, listen, serve_loads};
 use coload_store::Store;
 
 struct Arguments {
@@ -36,6 +36,15 @@ fn arguments() -> Result<Arguments> {
             "--listen" => found.listen = value()?,
             "--load-cpu" => found.options.load_cpu = number(&value()?)?,
             "--load-memory" => found.options.load_memory = number::<usize>(&value()?)?,
+            "--load-priority" => {
+                found.options.priority = match value()?.as_str() {
+                    "low" => LoadPriority::Low,
+                    "normal" => LoadPriority::Normal,
+                    other => {
+                        return Err(Error::Invalid(format!("{other} is neither low nor normal")));
+                    }
+                }
+            }
             "--merge-columns" => found.options.merge_columns = number(&value()?)?,
             "--discard" => found.options.keep = Keep::Nothing,
             other if other.starts_with("--") || !found.store.is_empty() => {
