@@ -254,12 +254,12 @@ def measure(args, setting, queries_s=None, half=False, seconds_max=None, compres
             began = time.monotonic()
             told = netlab.load(programs, server, data or args.data, flags, seconds_max, limit, namespace, core, threads)
             ended = time.monotonic()
-            run = {"setting": setting, "load_priority": args.load_priority, "wall_s": told["wall_s"] if told else ended - began, "stopped": told is None}
+            run = {"setting": setting, "wall_s": told["wall_s"] if told else ended - began, "stopped": told is None}
             if told:
                 run |= measures(told, server.cpu_seconds() - cpu, (netlab.sent_bytes() if namespace else 0) - sent)
             if workload:
                 time.sleep(max(0, queries_s - (ended - began)) if told else 0)
-                run["queries"] = workload.stop(began, ended)
+                run |= {"queries": workload.stop(began, ended), "load_priority": args.load_priority}
         finally:
             server.stop()
     say(f"{setting}{' beside queries' if queries else ''}{' half core' if half else ''}: "

@@ -28,7 +28,9 @@ def earlier(args):
         found = [line for line in map(json.loads, lines) if (line["command"], line["data"]) == (args.experiment, args.data)]
     if len(found) < args.after:
         sys.exit(f"--after {args.after}: the results have {len(found)} lines of {args.experiment} {args.data}")
-    return [{"load_priority": "low", **run} for line in found[-args.after:] for run in line["runs"]]
+    # Lines of before there were priorities.
+    old = {"load_priority": "low"}
+    return [{**(old if "queries" in run else {}), **run} for line in found[-args.after:] for run in line["runs"]]
 
 
 def report(args, before, new, size):
