@@ -436,9 +436,14 @@ impl Cursor {
 pub struct SymbolDecoder {
     bytes: Box<[u64; 256]>,
     lengths: Box<[u8; 256]>,
-    /// Symbols that are ASCII without NUL.
-    plain: Box<[bool; 256]>,
+    /// Lengths of symbols that are ASCII without NUL; [`NOT_PLAIN`] of others, and of the escape.
+    plain_lengths: Box<[u8; 256]>,
 }
+
+/// Most codes that are summed at once, which bounds the memory for it.
+const SUMMED_MAX: usize = 1 << 14;
+/// More than the length of a symbol; a bit that no length has.
+const NOT_PLAIN: u8 = 0x80;
 
 impl std::fmt::Debug for SymbolDecoder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -456,7 +461,8 @@ impl SymbolDecoder {
         let (count, mut rest) = table.split_first().ok_or_else(wrong)?;
         let mut bytes = Box::new([0; 256]);
         let mut lengths = Box::new([0; 256]);
-        let mut plain = Box::new([true; 256]);
+        let mut plain_lengths = Box::new([0; 256]);
+        plain_lengths[ESCAPE as usize] = NOT_PLAIN;
         for code in 0..*count as usize {
             let (len, tail) = rest.split_first().ok_or_else(wrong)?;
             let len = *len as usize;
@@ -465,30 +471,35 @@ impl SymbolDecoder {
             }
             bytes[code] = load_short(&tail[..len]);
             lengths[code] = len as u8;
-            plain[code] = tail[..len].iter().all(|b| b.wrapping_sub(1) < 0x7f);
+            let plain = tail[..len].iter().all(|b| b.wrapping_sub(1) < 0x7f);
+            plain_lengths[code] = if plain { len as u8 } else { NOT_PLAIN };
             rest = &tail[len..];
         }
-        if rest.is_empty() { Ok(SymbolDecoder { bytes, lengths, plain }) } else { Err(wrong()) }
+        if rest.is_empty() {
+            Ok(SymbolDecoder { bytes, lengths, plain_lengths })
+        } else {
+            Err(wrong())
+        }
     }
 
-    /// Bytes of the string that `codes` stand for, if it is ASCII without NUL, as far as that can be said
-    /// from the symbols: a symbol that holds other bytes makes it `None`.
-    pub fn plain_ascii_length(&self, codes: &[u8]) -> Option<usize> {
-        let (mut length, mut plain, mut index) = (0, true, 0);
-        while index < codes.len() {
-            let code = codes[index];
-            if code == ESCAPE {
-                index += 1;
-                let literal = *codes.get(index)?;
-                plain &= literal.wrapping_sub(1) < 0x7f;
-                length += 1;
-            } else {
-                length += usize::from(self.lengths[code as usize]);
-                plain &= self.plain[code as usize];
-            }
-            index += 1;
+    /// Sets `sums` to the bytes that the first 0, 1, ... of `codes` stand for, if these are ASCII without NUL
+    /// as far as the symbols tell.
+    ///
+    /// `false`, and nothing of `sums` means anything, when there is a symbol with other bytes, an escape, or
+    /// more than [`SUMMED_MAX`] codes.
+    pub fn sum_plain_ascii(&self, codes: &[u8], sums: &mut Vec<u32>) -> bool {
+        if codes.len() > SUMMED_MAX {
+            return false;
         }
-        plain.then_some(length)
+        sums.resize(codes.len() + 1, 0);
+        let (mut sum, mut seen) = (0, 0);
+        for (code, after) in codes.iter().zip(&mut sums[1..]) {
+            let symbol = self.plain_lengths[*code as usize];
+            seen |= symbol;
+            sum += u32::from(symbol);
+            *after = sum;
+        }
+        seen < NOT_PLAIN
     }
 
     /// Appends the string that `codes` stand for; unknown codes stand for nothing.

@@ -11,8 +11,10 @@ use coload_transform::{ColumnCost, FragmentColumn, HyperLogLog};
 
 use crate::clock::thread_cpu_ns;
 
-/// Records that are read.
-const ROWS_MAX: usize = 8192;
+/// Records whose sizes are estimated.
+const ROWS_MAX: usize = 4096;
+/// Records whose reading is timed.
+const ROWS_TIMED: usize = 2048;
 /// Records that a coded column reads at once.
 const BLOCK_ROWS: usize = 512;
 /// Nanoseconds a row that the compress step takes for a coded column: a look-up and the packing. It is
@@ -26,18 +28,21 @@ pub fn measure_columns(
     plans: &[ColumnPlan],
     partition_rows: f64,
 ) -> Vec<ColumnCost> {
-    let seen = look_at(rows.text);
+    let quote = columns.first().and_then(|rules| rules.fields.quote);
+    let seen = look_at(rows.text, quote);
     let measure = |(rules, plan): (&ColumnRules, &ColumnPlan)| {
         measure_column(rows, rules, plan, &seen, partition_rows).unwrap_or_default()
     };
     columns.iter().zip(plans).map(measure).collect()
 }
 
-fn look_at(text: &[u8]) -> Seen {
+/// What stands in a text; the quote is the same for all columns.
+fn look_at(text: &[u8], quote: Option<u8>) -> Seen {
+    let holds = |byte| memchr::memchr(byte, text).is_some();
     Seen {
         non_ascii: !text.is_ascii(),
-        nul: memchr::memchr(0, text).is_some(),
-        quote: true,
+        nul: holds(0),
+        quote: quote.is_some_and(holds),
         ..Seen::default()
     }
 }
@@ -49,38 +54,43 @@ fn measure_column(
     seen: &Seen,
     partition_rows: f64,
 ) -> Option<ColumnCost> {
-    let count = rows.count.min(ROWS_MAX);
+    let (count, timed) = (rows.count.min(ROWS_MAX), rows.count.min(ROWS_TIMED));
     if count == 0 {
         return None;
     }
     let physical = rules.data_type.physical();
-    let seen = Seen { quote: rules.fields.quote.is_some_and(|q| holds(rows.text, q)), ..*seen };
-    let read_once = |parser: &mut ColumnParser| -> Option<FragmentColumn> {
+    let parser_as = |form: ColumnForm| {
+        let mut parser = ColumnParser::new(rules.clone(), plan.clone(), Lexicon::new(physical));
+        parser.read_as(form);
+        parser
+    };
+    let read = |parser: &mut ColumnParser, count: usize| -> Option<FragmentColumn> {
         let mut bad = Vec::new();
         for first in (0..count).step_by(BLOCK_ROWS) {
             let part = rows.part(first, BLOCK_ROWS.min(count - first));
-            if parser.parse(&part, rules.field, &seen, &mut bad).is_err() {
+            if parser.parse(&part, rules.field, seen, &mut bad).is_err() {
                 parser.leave_codes();
-                parser.parse(&part, rules.field, &seen, &mut bad).ok()?;
+                parser.parse(&part, rules.field, seen, &mut bad).ok()?;
             }
         }
         parser.finish(0).ok()
     };
-    let read = |form: ColumnForm| -> Option<(f64, FragmentColumn)> {
-        let mut parser = ColumnParser::new(rules.clone(), plan.clone(), Lexicon::new(physical));
-        parser.read_as(form);
-        read_once(&mut parser)?;
-        // The second time: a partition meets its values once, and then for 50 fragments again.
+    // What was read once already: a partition meets its values once, and then for 50 fragments again.
+    let time = |parser: &mut ColumnParser| -> Option<(f64, FragmentColumn)> {
         let started = thread_cpu_ns();
-        let fragment = read_once(&mut parser)?;
-        Some(((thread_cpu_ns() - started) as f64 / count as f64, fragment))
+        let fragment = read(parser, timed)?;
+        Some(((thread_cpu_ns() - started) as f64 / timed as f64, fragment))
     };
-    let (plain_ns, plain) = read(ColumnForm::Plain)?;
-    let (mut placed_ns, placed) = read(ColumnForm::Planned)?;
+    let mut parser = parser_as(ColumnForm::Plain);
+    let plain = read(&mut parser, count)?;
+    let (plain_ns, _) = time(&mut parser)?;
+    let mut parser = parser_as(ColumnForm::Planned);
+    read(&mut parser, timed)?;
+    let (mut placed_ns, placed) = time(&mut parser)?;
     let FragmentColumn::Plain(plain) = plain else { return None };
     let plain_bytes = plain_bytes(&plain) / count as f64;
     let placed_bytes = match &placed {
-        FragmentColumn::Page(page) => page.bytes.len() as f64 / count as f64,
+        FragmentColumn::Page(page) => page.bytes.len() as f64 / timed as f64,
         FragmentColumn::Plain(_) => plain_bytes,
         FragmentColumn::Codes { .. } => {
             placed_ns += PACK_NS;
@@ -95,10 +105,6 @@ fn measure_column(
         placed_bytes,
         plain_bytes,
     })
-}
-
-fn holds(text: &[u8], byte: u8) -> bool {
-    memchr::memchr(byte, text).is_some()
 }
 
 /// Bytes of plain values on the wire.

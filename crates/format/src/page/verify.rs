@@ -10,7 +10,9 @@ use crate::bitpack::BLOCK;
 use crate::calendar::{DATE_DAYS, DAY_MICROS};
 use crate::parse_value::check_text;
 use crate::runs::runs_of_page;
-use crate::{DataType, Dictionary, Error, Physical, Result, Strings, SymbolDecoder, Values};
+use crate::{
+    DataType, Dictionary, Error, Physical, Result, Strings, SymbolDecoder, Values, simd_dispatch,
+};
 
 /// What the pages of a column may hold.
 #[derive(Debug, Clone, Copy)]
@@ -121,21 +123,41 @@ fn verify_values(page: &Page, rules: &PageRules<'_>) -> Result<()> {
     }
 }
 
+/// What a block of codes has.
+struct CodesSeen {
+    low: u32,
+    /// Largest that is not NULL, 0 if all are.
+    high: u32,
+    top: u32,
+    nulls: u32,
+}
+
+#[inline(always)]
+fn see_codes_inner(codes: &[u32], null: u32) -> CodesSeen {
+    let mut seen = CodesSeen { low: u32::MAX, high: 0, top: 0, nulls: 0 };
+    for code in codes {
+        let is_null = *code == null;
+        seen.low = seen.low.min(*code);
+        seen.top = seen.top.max(*code);
+        seen.high = seen.high.max(if is_null { 0 } else { *code });
+        seen.nulls += u32::from(is_null);
+    }
+    seen
+}
+
+simd_dispatch! {
+    fn see_codes(codes: &[u32], null: u32) -> CodesSeen = see_codes_inner;
+}
+
 /// Smallest code, largest that is not NULL (0 if all are), NULLs; no code is above `null`.
 fn code_range(view: &super::CodesPage<'_>, null: u32) -> Result<(u32, u32, u64)> {
     let (mut low, mut high, mut nulls, mut top) = (u32::MAX, 0, 0u64, 0);
     let mut block = [0; BLOCK];
     for b in 0..view.rows.div_ceil(BLOCK) {
         let count = view.unpack(b, &mut block);
-        let mut block_nulls = 0u32;
-        for code in &block[..count] {
-            let is_null = *code == null;
-            low = low.min(*code);
-            top = top.max(*code);
-            high = high.max(if is_null { 0 } else { *code });
-            block_nulls += u32::from(is_null);
-        }
-        nulls += u64::from(block_nulls);
+        let seen = see_codes(&block[..count], null);
+        (low, high, top) = (low.min(seen.low), high.max(seen.high), top.max(seen.top));
+        nulls += u64::from(seen.nulls);
     }
     if top > null { Err(wrong("a code out of its dictionary")) } else { Ok((low, high, nulls)) }
 }
@@ -231,35 +253,77 @@ fn verify_text(
     data_type: DataType,
 ) -> Result<()> {
     check_null_bits(view, nulls)?;
+    let limit = text_limit(data_type);
     let mut ends = [0; BLOCK];
-    let mut scratch = Vec::new();
+    let (mut sums, mut scratch) = (Vec::new(), Vec::new());
     let mut total = 0;
     for b in 0..view.rows().div_ceil(BLOCK) {
         let (bytes, count) = view.text_block(b, &mut ends)?;
         total += bytes.len();
         let mut start = 0;
-        for (i, end) in ends[..count].iter().enumerate() {
-            let string = &bytes[start..*end as usize];
-            start = *end as usize;
-            if !string.is_empty() && view.is_null(b * BLOCK + i) {
+        for (g, ends) in ends[..count].chunks(GROUP).enumerate() {
+            let strings = Group { bytes, start, ends };
+            start = ends[ends.len() - 1] as usize;
+            let first = b * BLOCK + g * GROUP;
+            if view.has_nulls()
+                && strings.iter().enumerate().any(|(i, s)| !s.is_empty() && view.is_null(first + i))
+            {
                 return Err(wrong("text in a row that is NULL"));
             }
-            if let Some(decoder) = decoder {
-                if let Some(length) = decoder.plain_ascii_length(string)
-                    && data_type.is_text()
-                    && length <= text_limit(data_type)
-                {
-                    continue;
-                }
+            let Some(decoder) = decoder else {
+                strings.iter().try_for_each(|string| check_string(string, data_type))?;
+                continue;
+            };
+            if data_type.is_text() && strings.are_plain_ascii(decoder, limit, &mut sums) {
+                continue;
+            }
+            for string in strings.iter() {
                 scratch.clear();
                 decoder.decode(string, &mut scratch);
                 check_string(&scratch, data_type)?;
-            } else {
-                check_string(string, data_type)?;
             }
         }
     }
     if total == view.text_bytes() { Ok(()) } else { Err(wrong("text after the last row")) }
+}
+
+/// Strings that are checked at once.
+const GROUP: usize = 64;
+
+/// Some strings of a block, one after the other.
+struct Group<'a> {
+    /// Those of the whole block.
+    bytes: &'a [u8],
+    start: usize,
+    /// Not empty.
+    ends: &'a [u32],
+}
+
+impl<'a> Group<'a> {
+    fn iter(&self) -> impl Iterator<Item = &'a [u8]> {
+        let (bytes, mut start) = (self.bytes, self.start);
+        self.ends.iter().map(move |end| {
+            let string = &bytes[start..*end as usize];
+            start = *end as usize;
+            string
+        })
+    }
+
+    /// Whether the symbols tell that all are ASCII without NUL, and none is longer than `limit`.
+    fn are_plain_ascii(&self, decoder: &SymbolDecoder, limit: usize, sums: &mut Vec<u32>) -> bool {
+        let end = self.ends[self.ends.len() - 1] as usize;
+        if !decoder.sum_plain_ascii(&self.bytes[self.start..end], sums) {
+            return false;
+        }
+        let mut before = 0;
+        let longest = self.ends.iter().fold(0, |longest, end| {
+            let sum = sums[*end as usize - self.start];
+            let length = sum - before;
+            before = sum;
+            longest.max(length)
+        });
+        longest as usize <= limit
+    }
 }
 
 fn text_limit(data_type: DataType) -> usize {

@@ -30,29 +30,59 @@ fn pages_of_our_own_are_accepted() {
     verify_page(&runs, &rules(DataType::Date, Some(24))).unwrap();
 }
 
-#[test]
-fn text_is_accepted_through_symbols_and_without_them() {
-    let strings: Vec<String> = (0..1500).map(|i| format!("carefully {} ü{i}", i % 7)).collect();
+/// A page of strings as symbols, and what decodes it.
+fn symbols_page(strings: &[String], nulls: Option<&Bitmap>) -> (Page, SymbolDecoder) {
     let encoder = SymbolEncoder::train(strings.iter().map(|s| s.as_bytes()));
-    let decoders = [SymbolDecoder::open(&encoder.table()).unwrap()];
     let (mut source, mut starts, mut lengths) = (Vec::new(), Vec::new(), Vec::new());
-    let mut plain = Plain::empty(Physical::Bytes);
-    for s in &strings {
+    for s in strings {
         starts.push(source.len() as u32);
         lengths.push(s.len() as u32);
         source.extend_from_slice(s.as_bytes());
-        plain.push(Some(&Value::Bytes(s.as_bytes().into())));
     }
     source.extend([0; SOURCE_PADDING]);
     let mut encoded = EncodedStrings::default();
     encoder.encode(&source, &starts, &lengths, &mut encoded);
-    let page = encode_symbols(&encoded, None, 1).unwrap();
+    let page = encode_symbols(&encoded, nulls, 1).unwrap();
+    (page, SymbolDecoder::open(&encoder.table()).unwrap())
+}
+
+#[test]
+fn text_is_accepted_through_symbols_and_without_them() {
+    let strings: Vec<String> = (0..1500).map(|i| format!("carefully {} ü{i}", i % 7)).collect();
+    let (page, decoder) = symbols_page(&strings, None);
+    let decoders = [decoder];
+    let mut plain = Plain::empty(Physical::Bytes);
+    strings.iter().for_each(|s| plain.push(Some(&Value::Bytes(s.as_bytes().into()))));
     let text = PageRules { decoders: &decoders, ..rules(DataType::Varchar(Some(20)), None) };
     verify_page(&page, &text).unwrap();
     verify_page(&encode_plain(&plain).unwrap(), &rules(DataType::Varchar(None), None)).unwrap();
     assert!(verify_page(&page, &rules(DataType::Varchar(None), None)).is_err(), "no table");
     let short = PageRules { decoders: &decoders, ..rules(DataType::Varchar(Some(9)), None) };
     assert!(verify_page(&page, &short).is_err(), "too long for the type");
+}
+
+#[test]
+fn the_one_string_that_is_wrong_is_found_wherever_it_stands() {
+    // In and behind blocks and groups of strings that are checked at once.
+    for at in [0, 1, 63, 64, 1000, 1023, 1024, 1099] {
+        for (wrong, why) in [("carefully longer", "long"), ("care\0fully", "NUL")] {
+            let mut strings: Vec<String> =
+                (0..1100).map(|i| format!("carefully {}", i % 7)).collect();
+            let check = |strings: &[String], nulls: Option<&Bitmap>| {
+                let (page, decoder) = symbols_page(strings, nulls);
+                let decoders = [decoder];
+                let rules =
+                    PageRules { decoders: &decoders, ..rules(DataType::Varchar(Some(11)), None) };
+                verify_page(&page, &rules)
+            };
+            check(&strings, None).unwrap();
+            assert!(check(&strings, Some(&nulls_at(1100, &[at]))).is_err(), "text in NULL {at}");
+            strings[at] = wrong.to_owned();
+            assert!(check(&strings, None).is_err(), "{why} at {at}");
+            strings[at] = String::new();
+            check(&strings, Some(&nulls_at(1100, &[at]))).unwrap();
+        }
+    }
 }
 
 #[test]
