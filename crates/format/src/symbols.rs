@@ -21,7 +21,7 @@ use foldhash::HashMap;
 use crate::{Error, Result};
 
 /// The code that says that a literal byte follows.
-const ESCAPE: u8 = 255;
+pub(crate) const ESCAPE: u8 = 255;
 /// Most symbols in a table.
 const SYMBOLS_MAX: usize = 255;
 /// Slots of the table of symbols of three bytes and more.
@@ -436,7 +436,7 @@ impl Cursor {
 pub struct SymbolDecoder {
     bytes: Box<[u64; 256]>,
     lengths: Box<[u8; 256]>,
-    /// Lengths of symbols that are ASCII without NUL; [`NOT_PLAIN`] of others, and of the escape.
+    /// Lengths of symbols that are ASCII without NUL; [`NOT_PLAIN`] of others.
     plain_lengths: Box<[u8; 256]>,
 }
 
@@ -462,7 +462,6 @@ impl SymbolDecoder {
         let mut bytes = Box::new([0; 256]);
         let mut lengths = Box::new([0; 256]);
         let mut plain_lengths = Box::new([0; 256]);
-        plain_lengths[ESCAPE as usize] = NOT_PLAIN;
         for code in 0..*count as usize {
             let (len, tail) = rest.split_first().ok_or_else(wrong)?;
             let len = *len as usize;
@@ -485,15 +484,24 @@ impl SymbolDecoder {
     /// Sets `sums` to the bytes that the first 0, 1, ... of `codes` stand for, if these are ASCII without NUL
     /// as far as the symbols tell.
     ///
-    /// `false`, and nothing of `sums` means anything, when there is a symbol with other bytes, an escape, or
-    /// more than [`SUMMED_MAX`] codes.
+    /// `false`, and nothing of `sums` means anything, when a symbol or an escaped byte is not, for more than
+    /// [`SUMMED_MAX`] codes, and when an escape is the last of them.
     pub fn sum_plain_ascii(&self, codes: &[u8], sums: &mut Vec<u32>) -> bool {
         if codes.len() > SUMMED_MAX {
             return false;
         }
         sums.resize(codes.len() + 1, 0);
         let (mut sum, mut seen) = (0, 0);
-        for (code, after) in codes.iter().zip(&mut sums[1..]) {
+        let mut rest = codes.iter().zip(&mut sums[1..]);
+        while let Some((code, after)) = rest.next() {
+            if *code == ESCAPE {
+                *after = sum;
+                let Some((literal, after)) = rest.next() else { return false };
+                seen |= u8::from(literal.wrapping_sub(1) >= 0x7f) * NOT_PLAIN;
+                sum += 1;
+                *after = sum;
+                continue;
+            }
             let symbol = self.plain_lengths[*code as usize];
             seen |= symbol;
             sum += u32::from(symbol);

@@ -10,6 +10,7 @@ use crate::bitpack::BLOCK;
 use crate::calendar::{DATE_DAYS, DAY_MICROS};
 use crate::parse_value::check_text;
 use crate::runs::runs_of_page;
+use crate::symbols::ESCAPE;
 use crate::{
     DataType, Dictionary, Error, Physical, Result, Strings, SymbolDecoder, Values, simd_dispatch,
 };
@@ -315,14 +316,16 @@ impl<'a> Group<'a> {
         if !decoder.sum_plain_ascii(&self.bytes[self.start..end], sums) {
             return false;
         }
-        let mut before = 0;
-        let longest = self.ends.iter().fold(0, |longest, end| {
-            let sum = sums[*end as usize - self.start];
-            let length = sum - before;
+        // An escape at the end of a string would take the first symbol of the next for its byte.
+        let (mut before, mut longest, mut split) = (0, 0, false);
+        for end in self.ends {
+            let end = *end as usize;
+            split |= end > self.start && self.bytes[end - 1] == ESCAPE;
+            let sum = sums[end - self.start];
+            longest = longest.max(sum - before);
             before = sum;
-            longest.max(length)
-        });
-        longest as usize <= limit
+        }
+        !split && longest as usize <= limit
     }
 }
 

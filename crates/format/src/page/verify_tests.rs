@@ -86,6 +86,22 @@ fn the_one_string_that_is_wrong_is_found_wherever_it_stands() {
 }
 
 #[test]
+fn an_escape_at_the_end_of_a_string_hides_nothing_of_the_next() {
+    // All symbols, b'a' too, are a byte that is no UTF-8.
+    let table = [&[98][..], &[1, 0xff].repeat(98)].concat();
+    let decoders = [SymbolDecoder::open(&table).unwrap()];
+    let rules = PageRules { decoders: &decoders, ..rules(DataType::Varchar(None), None) };
+    let check = |bytes: &[u8], lengths: &[u32]| {
+        let encoded = EncodedStrings { bytes: bytes.to_vec(), lengths: lengths.to_vec() };
+        verify_page(&encode_symbols(&encoded, None, 1).unwrap(), &rules)
+    };
+    check(&[255, b'a', 255, b'b'], &[2, 2]).unwrap();
+    check(&[255, b'a', 255], &[2, 1]).unwrap();
+    assert!(check(&[255, b'a', b'a'], &[2, 1]).is_err());
+    assert!(check(&[255, b'a', 255, b'a'], &[3, 1]).is_err());
+}
+
+#[test]
 fn lies_are_refused() {
     let codes = encode_codes_u32(&[0, 1, 5, 3], 5);
     let check = |page: &Page, dictionary| verify_page(page, &rules(DataType::BigInt, dictionary));
