@@ -436,14 +436,14 @@ impl Cursor {
 pub struct SymbolDecoder {
     bytes: Box<[u64; 256]>,
     lengths: Box<[u8; 256]>,
-    /// Lengths of symbols that are ASCII without NUL; [`NOT_PLAIN`] of others.
-    plain_lengths: Box<[u8; 256]>,
+    /// Lengths of symbols that are ASCII without NUL; [`NOT_PLAIN`] for others, 0 for an escape.
+    plain_lengths: Box<[u32; 256]>,
 }
 
 /// Most codes that are summed at once, which bounds the memory for it.
-const SUMMED_MAX: usize = 1 << 14;
-/// More than the length of a symbol; a bit that no length has.
-const NOT_PLAIN: u8 = 0x80;
+const SUMMED_MAX: usize = 1 << 12;
+/// More than the bytes that all of them may stand for.
+pub(crate) const NOT_PLAIN: u32 = 1 << 16;
 
 impl std::fmt::Debug for SymbolDecoder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -471,7 +471,7 @@ impl SymbolDecoder {
             bytes[code] = load_short(&tail[..len]);
             lengths[code] = len as u8;
             let plain = tail[..len].iter().all(|b| b.wrapping_sub(1) < 0x7f);
-            plain_lengths[code] = if plain { len as u8 } else { NOT_PLAIN };
+            plain_lengths[code] = if plain { len as u32 } else { NOT_PLAIN };
             rest = &tail[len..];
         }
         if rest.is_empty() {
@@ -481,33 +481,29 @@ impl SymbolDecoder {
         }
     }
 
-    /// Sets `sums` to the bytes that the first 0, 1, ... of `codes` stand for, if these are ASCII without NUL
-    /// as far as the symbols tell.
+    /// Sets `sums` to the bytes that the first 0, 1, ... of `codes` stand for, plus [`NOT_PLAIN`] for each symbol
+    /// or escaped byte among them that is not ASCII without NUL.
     ///
-    /// `false`, and nothing of `sums` means anything, when a symbol or an escaped byte is not, for more than
-    /// [`SUMMED_MAX`] codes, and when an escape is the last of them.
-    pub fn sum_plain_ascii(&self, codes: &[u8], sums: &mut Vec<u32>) -> bool {
+    /// `false`, and nothing of `sums` means anything, for more than [`SUMMED_MAX`] codes.
+    pub(crate) fn sum_lengths(&self, codes: &[u8], sums: &mut Vec<u32>) -> bool {
         if codes.len() > SUMMED_MAX {
             return false;
         }
         sums.resize(codes.len() + 1, 0);
-        let (mut sum, mut seen) = (0, 0);
+        let mut sum = 0;
         let mut rest = codes.iter().zip(&mut sums[1..]);
         while let Some((code, after)) = rest.next() {
-            if *code == ESCAPE {
-                *after = sum;
-                let Some((literal, after)) = rest.next() else { return false };
-                seen |= u8::from(literal.wrapping_sub(1) >= 0x7f) * NOT_PLAIN;
-                sum += 1;
-                *after = sum;
-                continue;
+            *after = sum + self.plain_lengths[*code as usize];
+            if *code == ESCAPE
+                && let Some((literal, end)) = rest.next()
+            {
+                *end = sum + if literal.wrapping_sub(1) < 0x7f { 1 } else { NOT_PLAIN };
+                sum = *end;
+            } else {
+                sum = *after;
             }
-            let symbol = self.plain_lengths[*code as usize];
-            seen |= symbol;
-            sum += u32::from(symbol);
-            *after = sum;
         }
-        seen < NOT_PLAIN
+        true
     }
 
     /// Appends the string that `codes` stand for; unknown codes stand for nothing.

@@ -10,7 +10,7 @@ use crate::bitpack::BLOCK;
 use crate::calendar::{DATE_DAYS, DAY_MICROS};
 use crate::parse_value::check_text;
 use crate::runs::runs_of_page;
-use crate::symbols::ESCAPE;
+use crate::symbols::{ESCAPE, NOT_PLAIN};
 use crate::{
     DataType, Dictionary, Error, Physical, Result, Strings, SymbolDecoder, Values, simd_dispatch,
 };
@@ -124,26 +124,20 @@ fn verify_values(page: &Page, rules: &PageRules<'_>) -> Result<()> {
     }
 }
 
-/// What a block of codes has.
-struct CodesSeen {
-    low: u32,
-    /// Largest that is not NULL, 0 if all are.
-    high: u32,
-    top: u32,
-    nulls: u32,
-}
+/// Smallest code, largest that is not NULL (0 if all are), largest, and NULLs.
+type CodesSeen = (u32, u32, u32, usize);
 
+/// A pass for each, which are vectors of instructions, over what is in the first-level cache.
 #[inline(always)]
 fn see_codes_inner(codes: &[u32], null: u32) -> CodesSeen {
-    let mut seen = CodesSeen { low: u32::MAX, high: 0, top: 0, nulls: 0 };
-    for code in codes {
-        let is_null = *code == null;
-        seen.low = seen.low.min(*code);
-        seen.top = seen.top.max(*code);
-        seen.high = seen.high.max(if is_null { 0 } else { *code });
-        seen.nulls += u32::from(is_null);
+    let low = codes.iter().fold(u32::MAX, |low, code| low.min(*code));
+    let top = codes.iter().fold(0, |top, code| top.max(*code));
+    if top < null {
+        return (low, top, top, 0);
     }
-    seen
+    let nulls = codes.iter().filter(|code| **code == null).count();
+    let high = codes.iter().fold(0, |high, code| high.max(if *code == null { 0 } else { *code }));
+    (low, high, top, nulls)
 }
 
 simd_dispatch! {
@@ -157,8 +151,8 @@ fn code_range(view: &super::CodesPage<'_>, null: u32) -> Result<(u32, u32, u64)>
     for b in 0..view.rows.div_ceil(BLOCK) {
         let count = view.unpack(b, &mut block);
         let seen = see_codes(&block[..count], null);
-        (low, high, top) = (low.min(seen.low), high.max(seen.high), top.max(seen.top));
-        nulls += u64::from(seen.nulls);
+        (low, high, top) = (low.min(seen.0), high.max(seen.1), top.max(seen.2));
+        nulls += seen.3 as u64;
     }
     if top > null { Err(wrong("a code out of its dictionary")) } else { Ok((low, high, nulls)) }
 }
@@ -254,34 +248,24 @@ fn verify_text(
     data_type: DataType,
 ) -> Result<()> {
     check_null_bits(view, nulls)?;
-    let limit = text_limit(data_type);
     let mut ends = [0; BLOCK];
-    let (mut sums, mut scratch) = (Vec::new(), Vec::new());
-    let mut total = 0;
+    let (mut total, mut scratch) = (0, Scratch::default());
     for b in 0..view.rows().div_ceil(BLOCK) {
         let (bytes, count) = view.text_block(b, &mut ends)?;
         total += bytes.len();
         let mut start = 0;
         for (g, ends) in ends[..count].chunks(GROUP).enumerate() {
-            let strings = Group { bytes, start, ends };
-            start = ends[ends.len() - 1] as usize;
+            let text = &bytes[start..ends[ends.len() - 1] as usize];
+            let group = Group { text, start: start as u32, ends };
+            start += text.len();
             let first = b * BLOCK + g * GROUP;
-            if view.has_nulls()
-                && strings.iter().enumerate().any(|(i, s)| !s.is_empty() && view.is_null(first + i))
-            {
+            let is_null = |(i, s): (usize, &[u8])| !s.is_empty() && view.is_null(first + i);
+            if view.has_nulls() && group.strings().enumerate().any(is_null) {
                 return Err(wrong("text in a row that is NULL"));
             }
-            let Some(decoder) = decoder else {
-                strings.iter().try_for_each(|string| check_string(string, data_type))?;
-                continue;
-            };
-            if data_type.is_text() && strings.are_plain_ascii(decoder, limit, &mut sums) {
-                continue;
-            }
-            for string in strings.iter() {
-                scratch.clear();
-                decoder.decode(string, &mut scratch);
-                check_string(&scratch, data_type)?;
+            match decoder {
+                Some(decoder) => group.verify_symbols(decoder, data_type, &mut scratch)?,
+                None => group.strings().try_for_each(|s| check_string(s, data_type))?,
             }
         }
     }
@@ -293,39 +277,57 @@ const GROUP: usize = 64;
 
 /// Some strings of a block, one after the other.
 struct Group<'a> {
-    /// Those of the whole block.
-    bytes: &'a [u8],
-    start: usize,
-    /// Not empty.
+    text: &'a [u8],
+    /// Where they start and end in the block.
+    start: u32,
     ends: &'a [u32],
 }
 
+#[derive(Default)]
+struct Scratch {
+    /// Bytes that stand before each code.
+    sums: Vec<u32>,
+    string: Vec<u8>,
+}
+
 impl<'a> Group<'a> {
-    fn iter(&self) -> impl Iterator<Item = &'a [u8]> {
-        let (bytes, mut start) = (self.bytes, self.start);
+    fn strings(&self) -> impl Iterator<Item = &'a [u8]> {
+        let (text, mut from) = (self.text, 0);
         self.ends.iter().map(move |end| {
-            let string = &bytes[start..*end as usize];
-            start = *end as usize;
+            let to = (*end - self.start) as usize;
+            let string = &text[from..to];
+            from = to;
             string
         })
     }
 
-    /// Whether the symbols tell that all are ASCII without NUL, and none is longer than `limit`.
-    fn are_plain_ascii(&self, decoder: &SymbolDecoder, limit: usize, sums: &mut Vec<u32>) -> bool {
-        let end = self.ends[self.ends.len() - 1] as usize;
-        if !decoder.sum_plain_ascii(&self.bytes[self.start..end], sums) {
-            return false;
+    /// Checks strings of symbols; decodes only those that the sums of lengths do not tell enough of.
+    fn verify_symbols(
+        &self,
+        decoder: &SymbolDecoder,
+        data_type: DataType,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let limit = text_limit(data_type);
+        let summed = data_type.is_text() && decoder.sum_lengths(self.text, &mut scratch.sums);
+        let mut from = 0;
+        for string in self.strings() {
+            let to = from + string.len();
+            // An escape at the end of a string took the first symbol of the next for its byte.
+            let whole =
+                string.last() != Some(&ESCAPE) && (from == 0 || self.text[from - 1] != ESCAPE);
+            let plain = summed && whole && {
+                let length = scratch.sums[to] - scratch.sums[from];
+                length < NOT_PLAIN && length as usize <= limit
+            };
+            from = to;
+            if !plain {
+                scratch.string.clear();
+                decoder.decode(string, &mut scratch.string);
+                check_string(&scratch.string, data_type)?;
+            }
         }
-        // An escape at the end of a string would take the first symbol of the next for its byte.
-        let (mut before, mut longest, mut split) = (0, 0, false);
-        for end in self.ends {
-            let end = *end as usize;
-            split |= end > self.start && self.bytes[end - 1] == ESCAPE;
-            let sum = sums[end - self.start];
-            longest = longest.max(sum - before);
-            before = sum;
-        }
-        !split && longest as usize <= limit
+        Ok(())
     }
 }
 

@@ -135,6 +135,27 @@ fn lies_are_refused() {
 
 proptest! {
     #[test]
+    fn text_of_symbols_is_good_if_each_decoded_string_is(
+        strings in proptest::collection::vec(
+            proptest::collection::vec(prop_oneof![3 => 0u8..5, 1 => Just(255u8)], 0..4), 1..12),
+        symbols in proptest::collection::vec(prop_oneof![9 => Just("ab"), 1 => Just("\u{fc}"), 1 => Just("\0")], 5),
+        limit in 3u32..8,
+    ) {
+        let mut table = vec![5];
+        symbols.iter().for_each(|s| table.extend([&[s.len() as u8], s.as_bytes()].concat()));
+        let decoders = [SymbolDecoder::open(&table).unwrap()];
+        let rules = PageRules { decoders: &decoders, ..rules(DataType::Varchar(Some(limit)), None) };
+        let (bytes, lengths) = (strings.concat(), strings.iter().map(|s| s.len() as u32).collect());
+        let page = encode_symbols(&EncodedStrings { bytes, lengths }, None, 1).unwrap();
+        let good = strings.iter().all(|codes| {
+            let mut string = Vec::new();
+            decoders[0].decode(codes, &mut string);
+            check_string(&string, rules.data_type).is_ok()
+        });
+        prop_assert_eq!(verify_page(&page, &rules).is_ok(), good);
+    }
+
+    #[test]
     fn changed_bytes_never_panic(
         values in proptest::collection::vec(0i64..5, 1..2000),
         at in any::<prop::sample::Index>(),
