@@ -136,7 +136,9 @@ fn see_codes_inner(codes: &[u32], null: u32) -> CodesSeen {
         return (low, top, top, 0);
     }
     let nulls = codes.iter().filter(|code| **code == null).count();
-    let high = codes.iter().fold(0, |high, code| high.max(if *code == null { 0 } else { *code }));
+    // How far below NULL, wrapped around, so that NULL is the least.
+    let below = codes.iter().fold(0u32, |most, code| most.max(code.wrapping_sub(null)));
+    let high = if below == 0 { 0 } else { below.wrapping_add(null) };
     (low, high, top, nulls)
 }
 

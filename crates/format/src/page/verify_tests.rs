@@ -135,6 +135,20 @@ fn lies_are_refused() {
 
 proptest! {
     #[test]
+    fn the_range_of_codes_is_that_of_those_that_are_not_null(
+        codes in proptest::collection::vec(0u32..6, 1..3000),
+        null in 3u32..8,
+    ) {
+        let seen = see_codes(&codes, null);
+        prop_assert_eq!(seen.2, codes.iter().copied().max().unwrap());
+        if seen.2 <= null {
+            let high = codes.iter().copied().filter(|c| *c != null).max().unwrap_or(0);
+            let nulls = codes.iter().filter(|c| **c == null).count();
+            prop_assert_eq!((seen.0, seen.1, seen.3), (codes.iter().copied().min().unwrap(), high, nulls));
+        }
+    }
+
+    #[test]
     fn text_of_symbols_is_good_if_each_decoded_string_is(
         strings in proptest::collection::vec(
             proptest::collection::vec(prop_oneof![3 => 0u8..5, 1 => Just(255u8)], 0..4), 1..12),
