@@ -4,12 +4,17 @@
 //! it, and plain, which is what it does when the server transforms it. So the costs are those of this data
 //! on this machine, and measuring takes some milliseconds a partition.
 
+use std::sync::Mutex;
+
 use coload_format::bitpack::width_of;
 use coload_format::{Physical, Plain, Values};
-use coload_source::{ColumnForm, ColumnParser, ColumnPlan, ColumnRules, Lexicon, Rows, Seen};
+use coload_source::{
+    ColumnForm, ColumnParser, ColumnPlan, ColumnRules, Lexicon, PlanKind, Rows, Seen,
+};
 use coload_transform::{ColumnCost, FragmentColumn, HyperLogLog};
 
 use crate::clock::thread_cpu_ns;
+use crate::segments::lock;
 
 /// Records whose sizes are estimated.
 const ROWS_MAX: usize = 4096;
@@ -21,19 +26,62 @@ const BLOCK_ROWS: usize = 512;
 /// not measured on the sample, whose dictionary is as large as the partition's while its rows are few.
 const PACK_NS: f64 = 1.0;
 
-/// Measures all columns; `partition_rows` is how many rows a partition is expected to have.
-pub fn measure_columns(
+/// What the columns of earlier partitions cost.
+#[derive(Debug, Default)]
+pub struct Measured(Mutex<Last>);
+
+#[derive(Debug, Default)]
+struct Last {
+    partitions: usize,
+    columns: Vec<(PlanKind, ColumnCost)>,
+}
+
+impl Measured {
+    /// The costs of a partition's columns. They are measured in the 1st, 2nd, 4th, 8th, ... partition; else
+    /// those of columns that are planned like the last time are taken to be the same.
+    pub fn costs(
+        &self,
+        rows: &Rows<'_>,
+        columns: &[ColumnRules],
+        plans: &[ColumnPlan],
+        partition_rows: f64,
+    ) -> Vec<ColumnCost> {
+        let before = self.before();
+        let known = |column: usize| {
+            let (kind, cost) = before.get(column)?;
+            (*kind == plans[column].kind()).then_some(*cost)
+        };
+        let costs = measure_columns(rows, columns, plans, partition_rows, known);
+        lock(&self.0).columns =
+            plans.iter().map(ColumnPlan::kind).zip(costs.iter().copied()).collect();
+        costs
+    }
+
+    /// What is known for the next partition.
+    fn before(&self) -> Vec<(PlanKind, ColumnCost)> {
+        let mut last = lock(&self.0);
+        last.partitions += 1;
+        if last.partitions.is_power_of_two() { Vec::new() } else { last.columns.clone() }
+    }
+}
+
+/// Measures the columns whose costs are not known; `partition_rows` is how many rows a partition is expected
+/// to have.
+fn measure_columns(
     rows: &Rows<'_>,
     columns: &[ColumnRules],
     plans: &[ColumnPlan],
     partition_rows: f64,
+    known: impl Fn(usize) -> Option<ColumnCost>,
 ) -> Vec<ColumnCost> {
     let quote = columns.first().and_then(|rules| rules.fields.quote);
     let seen = look_at(rows.text, quote);
-    let measure = |(rules, plan): (&ColumnRules, &ColumnPlan)| {
-        measure_column(rows, rules, plan, &seen, partition_rows).unwrap_or_default()
+    let measure = |(column, (rules, plan)): (usize, (&ColumnRules, &ColumnPlan))| {
+        known(column)
+            .or_else(|| measure_column(rows, rules, plan, &seen, partition_rows))
+            .unwrap_or_default()
     };
-    columns.iter().zip(plans).map(measure).collect()
+    columns.iter().zip(plans).enumerate().map(measure).collect()
 }
 
 /// What stands in a text; the quote is the same for all columns.
@@ -155,4 +203,28 @@ fn coded_bytes(plain: &Plain, rows: f64) -> f64 {
         Physical::Bytes => bytes as f64 / count as f64,
     };
     f64::from(width_of(distinct as u64)) / 8.0 + distinct * value_bytes / rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_that_are_planned_as_before_are_measured_in_few_partitions() {
+        let measured = Measured::default();
+        let codes = ColumnPlan::Codes.kind();
+        let known = |partition: usize| {
+            let before = measured.before();
+            lock(&measured.0).columns = vec![(codes, ColumnCost::default()); 3];
+            (partition, before.len())
+        };
+        let found: Vec<_> = (1..=9).map(known).collect();
+        let expected = [(1, 0), (2, 0), (3, 3), (4, 0), (5, 3), (6, 3), (7, 3), (8, 0), (9, 3)];
+        assert_eq!(found, expected);
+        assert_ne!(
+            ColumnPlan::Numbers { repeats: true }.kind(),
+            ColumnPlan::Numbers { repeats: false }.kind()
+        );
+        assert_ne!(ColumnPlan::PlainText.kind(), codes);
+    }
 }

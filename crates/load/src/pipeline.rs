@@ -22,6 +22,7 @@ use crate::checks::Checks;
 use crate::chunks::Source;
 use crate::clock::{StepClock, thread_cpu_ns};
 use crate::derive::Deriver;
+use crate::measure::Measured;
 use crate::options::{LoadOptions, Progress};
 use crate::raw::takes_raw;
 use crate::reader::WindowReader;
@@ -93,6 +94,8 @@ pub struct Pipeline<'a> {
     /// Whether chunks may go as text, and those that did.
     takes_raw: bool,
     raw: raw::RawWork,
+    /// For a sink: what columns cost.
+    measured: Measured,
     /// Of the legs before.
     partitions_before: usize,
     rows_before: u64,
@@ -252,6 +255,7 @@ impl<'a> Pipeline<'a> {
             receipts: Mutex::default(),
             takes_raw: takes_raw(options),
             raw: raw::RawWork::default(),
+            measured: Measured::default(),
             partitions_before: partitions,
             rows_before,
             rows_sealed: AtomicU64::new(0),

@@ -6,7 +6,7 @@ use coload_source::{
 };
 
 use crate::chunks::{OpenInput, Piece, Start};
-use crate::measure::measure_columns;
+use crate::measure::Measured;
 use crate::partition::PartitionPlan;
 use crate::pipeline::plan_columns;
 
@@ -22,7 +22,7 @@ pub fn sample_partition(
     chunk: &[Piece],
     rules: RecordRules,
     columns: &[ColumnRules],
-    measure: Measure,
+    measure: Measure<'_>,
 ) -> Result<PartitionPlan> {
     let mut text = Vec::new();
     for piece in chunk {
@@ -53,7 +53,7 @@ pub fn sample_bytes(
     bytes: &[u8],
     rules: RecordRules,
     columns: &[ColumnRules],
-    measure: Measure,
+    measure: Measure<'_>,
 ) -> PartitionPlan {
     let bytes = &bytes[..bytes.len().min(SAMPLE_BYTES)];
     let mut text = Vec::with_capacity(bytes.len() + 1 + TEXT_PADDING);
@@ -73,22 +73,24 @@ pub fn sample_bytes(
     let plans = plan_columns(&rows, columns);
     let costs = match measure {
         Measure::No => Vec::new(),
-        Measure::Partition { bytes: partition_bytes } => {
+        Measure::Partition { bytes: partition_bytes, measured } => {
             let partition_rows = rows.count as f64 * partition_bytes / bytes.len().max(1) as f64;
-            measure_columns(&rows, columns, &plans, partition_rows)
+            measured.costs(&rows, columns, &plans, partition_rows)
         }
     };
     PartitionPlan::new(plans, costs)
 }
 
 /// Whether the costs of columns are measured.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Measure {
+#[derive(Debug, Clone, Copy)]
+pub enum Measure<'a> {
     /// Nobody asks for them.
     No,
     /// They are, for partitions of so many bytes of text.
     Partition {
         /// Bytes of text.
         bytes: f64,
+        /// What was measured of partitions before.
+        measured: &'a Measured,
     },
 }

@@ -44,6 +44,20 @@ pub enum ColumnPlan {
     PlainNumbers,
 }
 
+/// How a column is read, whatever its symbols.
+pub type PlanKind = (std::mem::Discriminant<ColumnPlan>, bool);
+
+impl ColumnPlan {
+    /// How the column is read: the same for columns that cost about the same.
+    pub fn kind(&self) -> PlanKind {
+        let repeats = match self {
+            ColumnPlan::Numbers { repeats } | ColumnPlan::Text { repeats, .. } => *repeats,
+            ColumnPlan::Codes | ColumnPlan::PlainText | ColumnPlan::PlainNumbers => false,
+        };
+        (std::mem::discriminant(self), repeats)
+    }
+}
+
 /// Who transforms the next fragment's column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColumnForm {

@@ -32,7 +32,7 @@ pub use chunk::{
 pub use coload_input::{
     Encoding, InputFile, InputSource, STDIN, Said, TextEncoding, expand_inputs,
 };
-pub use column::{ColumnForm, ColumnParser, ColumnPlan};
+pub use column::{ColumnForm, ColumnParser, ColumnPlan, PlanKind};
 pub use dialect::{
     Dialect, GivenDialect, GivenPolicies, Header, InvalidBytes, LineEnd, LongDelimiter, Policies,
     Quotes, Ragged, byte_from_flag, delimiter_from_flag, describe_byte, describe_delimiter,

@@ -145,12 +145,13 @@ impl Pipeline<'_> {
         plan.clone()
     }
 
-    fn measure(&self) -> Measure {
+    fn measure(&self) -> Measure<'_> {
         match self.output {
             Destination::Store(_) | Destination::Nowhere => Measure::No,
             Destination::Sink(..) => {
                 let fragments = fragments_per_partition(self.options);
-                Measure::Partition { bytes: (fragments * self.options.chunk_bytes) as f64 }
+                let bytes = (fragments * self.options.chunk_bytes) as f64;
+                Measure::Partition { bytes, measured: &self.measured }
             }
         }
     }
