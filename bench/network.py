@@ -16,6 +16,7 @@ Each prints a table and what must be reached, appends a JSON line to `results/`,
 import argparse
 import contextlib
 import json
+import random
 import statistics
 import subprocess
 import sys
@@ -149,19 +150,24 @@ def queries_alone(args, seconds):
 
 def cells(args):
     runs = []
-    # Adaptive first: it tells when a fixed one has lost.
+    # Adaptive first: it tells when a fixed one has lost. Then in random order: a load pays for memory that the one before left.
+    order = random.Random(1)
     fixed = [p for p in args.placements if p not in ("adaptive", "seq")]
     for rate in args.rates:
         netlab.shape(rate)
         for busy in args.servers:
             for core in args.clients:
                 cell = {"rate": rate, "server": busy, "client": core}
+                limit = None
                 for number in range(args.rounds):
-                    limit = None
-                    for setting in ["adaptive", *fixed]:
-                        run = measure(args, setting, queries_s=0 if busy == "busy" else None, half=core == "half", seconds_max=limit)
+                    turns = ["adaptive", *fixed]
+                    if number > 0:
+                        order.shuffle(turns)
+                    for setting in turns:
+                        run = measure(args, setting, queries_s=0 if busy == "busy" else None, half=core == "half",
+                                      seconds_max=None if setting == "adaptive" else limit)
                         if setting == "adaptive":
-                            limit = run["wall_s"] * HOPELESS + 1
+                            limit = max(limit or 0, run["wall_s"] * HOPELESS + 1)
                         runs.append({**cell, "round": number, **run})
     return runs
 

@@ -340,19 +340,22 @@ impl Chooser {
         let settled = link.done_bytes >= DONE_BYTES_MEASURED;
         let measured = state.measured.iter();
         for (column, (cost, measured)) in state.costs.iter_mut().zip(measured).enumerate() {
-            let told = server.plain_costs.iter().find(|(c, _)| *c as usize == column);
-            cost.server_plain_ns = match told {
-                Some((_, ns)) if settled => f64::from(*ns),
-                _ => {
-                    let more = measured.client_placed_ns - measured.client_plain_ns;
-                    more.max(2.0) * SERVER_PLAIN_SHARE + cost.plain_bytes * 0.3
-                }
-            } + cost.plain_bytes * RECEIVE_BYTE_NS;
             let byte_ns = match server.placed_cost {
                 told if settled && told > 0.0 => f64::from(told),
                 _ => SERVER_BYTE_NS,
             };
             cost.server_placed_ns = cost.placed_bytes * (byte_ns + RECEIVE_BYTE_NS);
+            let told = server.plain_costs.iter().find(|(c, _)| *c as usize == column);
+            cost.server_plain_ns = match told {
+                Some((_, ns)) if settled => f64::from(*ns),
+                _ => {
+                    // What it makes of plain values it has to store as well.
+                    let more = measured.client_placed_ns - measured.client_plain_ns;
+                    cost.placed_bytes * byte_ns
+                        + more.max(2.0) * SERVER_PLAIN_SHARE
+                        + cost.plain_bytes * 0.3
+                }
+            } + cost.plain_bytes * RECEIVE_BYTE_NS;
         }
         let capacity = self.capacity(state, link, server);
         let raw = raw_cost(state, link);
