@@ -26,7 +26,8 @@ pub use fragment::{
 };
 pub use merge::{merge_column, merge_dictionaries};
 pub use placement::{
-    Capacity, ColumnCost, Placement, Times, place_adaptively, place_by_size, times_of,
+    Capacity, ColumnCost, Placement, Times, place_adaptively, place_by_size, place_unknown,
+    times_of,
 };
 pub use raw_share::{Mix, RawCost, choose_share, mix_adaptively, times_of_mix};
 pub use restore::restore_codes;

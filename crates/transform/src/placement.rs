@@ -123,7 +123,20 @@ pub fn times_of(columns: &[ColumnCost], placements: &[Placement], capacity: &Cap
 
 /// Each column where it takes fewer bytes on the wire.
 pub fn place_by_size(columns: &[ColumnCost]) -> Vec<Placement> {
-    let place = |c: &ColumnCost| match c.placed_bytes <= c.plain_bytes {
+    place_unless_smaller(columns, 1.0)
+}
+
+/// Each column on the client, unless it takes clearly fewer bytes plain: for a server of which nothing is known
+/// yet, and which may be busy.
+pub fn place_unknown(columns: &[ColumnCost]) -> Vec<Placement> {
+    place_unless_smaller(columns, CLEARLY_FEWER)
+}
+
+/// Plain bytes of those placed below which a column is left to a server that is not known.
+const CLEARLY_FEWER: f64 = 0.9;
+
+fn place_unless_smaller(columns: &[ColumnCost], share: f64) -> Vec<Placement> {
+    let place = |c: &ColumnCost| match c.placed_bytes * share <= c.plain_bytes {
         true => Placement::Client,
         false => Placement::Server,
     };
@@ -225,6 +238,13 @@ mod tests {
         let columns =
             [cost([99.0, 1.0], [0.0; 2], [3.0, 4.0]), cost([1.0, 1.0], [0.0; 2], [9.0, 8.0])];
         assert_eq!(place_by_size(&columns), [Placement::Client, Placement::Server]);
+    }
+
+    #[test]
+    fn a_server_that_is_not_known_gets_columns_that_are_clearly_smaller_plain() {
+        let columns = [[9.0, 8.5], [9.0, 8.0], [3.0, 4.0]].map(|b| cost([9.0, 1.0], [0.0; 2], b));
+        let placed = [Placement::Client, Placement::Server, Placement::Client];
+        assert_eq!(place_unknown(&columns), placed);
     }
 
     proptest! {

@@ -8,7 +8,7 @@ use std::time::Instant;
 use coload_link::LinkStats;
 use coload_transform::{
     Capacity, ColumnCost, Mix, Placement, RawCost, Times, choose_share, mix_adaptively,
-    place_adaptively, place_by_size, times_of, times_of_mix,
+    place_adaptively, place_by_size, place_unknown, times_of, times_of_mix,
 };
 
 use super::PlacementPolicy;
@@ -321,7 +321,7 @@ impl Chooser {
         }
         if state.placements.len() != width {
             // Nothing is known of the link and the server yet.
-            state.placements = place_by_size(&state.costs).into();
+            state.placements = place_unknown(&state.costs).into();
             state.look_at = FIRST_LOOK_FRAGMENTS;
             return;
         } else if state.fragments >= state.look_at {
