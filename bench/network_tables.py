@@ -45,7 +45,7 @@ def report(args, before, new, size):
     if args.experiment == "wire":
         size = cells[0]["message_bytes"]
     columns = [column for column in table_columns(args, size) if any(column[1](c) is not None for c in cells)]
-    keys = [key for key in KEYS if len({c.get(key) for c in cells}) > 1] or ["setting"]
+    keys = [key for key in KEYS if len({c.get(key) for c in cells} - {None}) > 1] or ["setting"]
     names = {"rate": "network", "load_priority": "priority of loads", "setting": "wire compression" if args.experiment == "wire" else "placement"}
     print("| " + " | ".join([*(names.get(key, key) for key in keys), *(name for name, _ in columns)]) + " |")
     print("|---" * len(keys) + "|---:" * len(columns) + "|")
