@@ -42,6 +42,7 @@ fuzz_target!(|input: &[u8]| {
         quote: (!bit(1)).then_some(b'"'),
         header: if bit(2) { Header::Present } else { Header::Absent },
         nulls: nulls.iter().map(|n| n.to_vec()).collect(),
+        typed_nulls: if bit(4) { vec![b"-".to_vec(), b"1".to_vec()] } else { Vec::new() },
         ..Dialect::default()
     };
     // One column to three.
