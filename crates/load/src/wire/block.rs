@@ -43,10 +43,37 @@ pub enum BlockContent {
     },
 }
 
+/// At least the bytes of a block's head, and of a page's.
+const HEAD_BYTES: usize = 96;
+
+impl BlockContent {
+    /// At least as many bytes as the block has when it is encoded, so that its buffer need not grow.
+    fn bytes_at_most(&self) -> usize {
+        let page_bytes = |page: &Page| HEAD_BYTES + page.bytes.len();
+        HEAD_BYTES
+            + match self {
+                BlockContent::Plain { values, .. } => {
+                    let nulls = values.nulls.as_ref().map_or(0, |_| values.len() / 8 + 1);
+                    nulls
+                        + match &values.values {
+                            Values::Int(v) => v.len() * 8,
+                            Values::Wide(v) => v.len() * 16,
+                            Values::Bytes(v) => v.ends.len() * 4 + v.bytes.len(),
+                        }
+                }
+                BlockContent::Pages { dictionary, symbols, pages } => {
+                    dictionary.as_ref().map_or(0, page_bytes)
+                        + symbols.iter().map(|table| 10 + table.len()).sum::<usize>()
+                        + pages.iter().map(|(_, page)| 10 + page_bytes(page)).sum::<usize>()
+                }
+            }
+    }
+}
+
 impl Block {
     /// The block as bytes: partition, column, kind u8, then the content.
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::new();
+        let mut out = Vec::with_capacity(self.content.bytes_at_most());
         put_varint(&mut out, u64::from(self.partition));
         put_varint(&mut out, u64::from(self.column));
         match &self.content {
@@ -162,16 +189,12 @@ fn put_plain(out: &mut Vec<u8>, plain: &Plain) {
         nulls.put_bytes(out);
     }
     match &plain.values {
-        Values::Int(v) => {
-            out.reserve(v.len() * 8);
-            out.extend(v.iter().flat_map(|v| v.to_le_bytes()));
-        }
-        Values::Wide(v) => out.extend(v.iter().flat_map(|v| v.to_le_bytes())),
+        Values::Int(v) => v.iter().for_each(|v| out.extend_from_slice(&v.to_le_bytes())),
+        Values::Wide(v) => v.iter().for_each(|v| out.extend_from_slice(&v.to_le_bytes())),
         Values::Bytes(v) => {
             let mut start = 0;
-            out.reserve(v.ends.len() * 4 + v.bytes.len());
             for end in &v.ends {
-                out.extend((end - start).to_le_bytes());
+                out.extend_from_slice(&(end - start).to_le_bytes());
                 start = *end;
             }
             out.extend_from_slice(&v.bytes);
@@ -277,6 +300,7 @@ mod tests {
         for (block, physical) in blocks() {
             assert_eq!(Block::decode(&block.encode(), |_| Some(physical)).unwrap(), block);
             assert!(Block::decode(&block.encode(), |_| None).is_err());
+            assert!(block.encode().len() <= block.content.bytes_at_most());
         }
     }
 
