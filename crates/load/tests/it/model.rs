@@ -165,7 +165,7 @@ fn rules(dialect: &Dialect, schema: &Schema, column: usize) -> ColumnRules {
         origin: TypeOrigin::Declared,
         data_type: column.data_type,
         nullable: column.nullable,
-        fields: dialect.field_rules(),
+        fields: dialect.field_rules().of(column.data_type),
     }
 }
 
