@@ -493,14 +493,13 @@ impl SymbolDecoder {
         let mut sum = 0;
         let mut rest = codes.iter().zip(&mut sums[1..]);
         while let Some((code, after)) = rest.next() {
-            *after = sum + self.plain_lengths[*code as usize];
+            sum += self.plain_lengths[*code as usize];
+            *after = sum;
             if *code == ESCAPE
-                && let Some((literal, end)) = rest.next()
+                && let Some((literal, after)) = rest.next()
             {
-                *end = sum + if literal.wrapping_sub(1) < 0x7f { 1 } else { NOT_PLAIN };
-                sum = *end;
-            } else {
-                sum = *after;
+                sum += if literal.wrapping_sub(1) < 0x7f { 1 } else { NOT_PLAIN };
+                *after = sum;
             }
         }
         true

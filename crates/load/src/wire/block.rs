@@ -50,23 +50,23 @@ impl BlockContent {
     /// At least as many bytes as the block has when it is encoded, so that its buffer need not grow.
     fn bytes_at_most(&self) -> usize {
         let page_bytes = |page: &Page| HEAD_BYTES + page.bytes.len();
-        HEAD_BYTES
-            + match self {
-                BlockContent::Plain { values, .. } => {
-                    let nulls = values.nulls.as_ref().map_or(0, |_| values.len() / 8 + 1);
-                    nulls
-                        + match &values.values {
-                            Values::Int(v) => v.len() * 8,
-                            Values::Wide(v) => v.len() * 16,
-                            Values::Bytes(v) => v.ends.len() * 4 + v.bytes.len(),
-                        }
-                }
-                BlockContent::Pages { dictionary, symbols, pages } => {
-                    dictionary.as_ref().map_or(0, page_bytes)
-                        + symbols.iter().map(|table| 10 + table.len()).sum::<usize>()
-                        + pages.iter().map(|(_, page)| 10 + page_bytes(page)).sum::<usize>()
-                }
+        let bytes = match self {
+            BlockContent::Plain { values: Plain { values, nulls }, .. } => {
+                let null_bytes = nulls.as_ref().map_or(0, |_| values.len() / 8 + 1);
+                null_bytes
+                    + match values {
+                        Values::Int(v) => v.len() * 8,
+                        Values::Wide(v) => v.len() * 16,
+                        Values::Bytes(v) => v.ends.len() * 4 + v.bytes.len(),
+                    }
             }
+            BlockContent::Pages { dictionary, symbols, pages } => {
+                dictionary.as_ref().map_or(0, page_bytes)
+                    + symbols.iter().map(|table| 10 + table.len()).sum::<usize>()
+                    + pages.iter().map(|(_, page)| 10 + page_bytes(page)).sum::<usize>()
+            }
+        };
+        HEAD_BYTES + bytes
     }
 }
 
