@@ -22,7 +22,7 @@ use crate::catalog::{ArrowSchemas, CATALOG, ExtraTable, SCHEMA, SnapshotCatalog}
 use crate::error::from_datafusion;
 use crate::floats::FloatLiterals;
 use crate::rights::Rights;
-use crate::statement::{self, Parameters, Planned};
+use crate::statement::{self, Parameters, Planned, StatementLimits};
 
 /// Stack of a thread that parses and plans statements: this is done by functions that call themselves for each
 /// level of nesting, such as the terms of a sum, and that the release profile leaves without optimisation. It is enough
@@ -36,14 +36,17 @@ pub struct DatabaseOptions {
     pub threads: usize,
     /// Bytes that statements may hold together; sorts, joins and groups beyond it go to disk.
     pub memory: usize,
+    /// How large a statement may be, and how long it may be planned.
+    pub statements: StatementLimits,
 }
 
 impl Default for DatabaseOptions {
-    /// All threads of the machine, 1 GiB.
+    /// All threads of the machine, 1 GiB, and the limits of [`StatementLimits`].
     fn default() -> Self {
         DatabaseOptions {
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             memory: 1 << 30,
+            statements: StatementLimits::default(),
         }
     }
 }

@@ -48,7 +48,8 @@ pub use rights::{Grant, Rights, Role};
 pub use row_program::plan_row_program;
 pub use scan::StoreScanExec;
 pub use statement::{
-    Parameters, Planned, Statements, parse_columns, parse_create_table, split_statements,
+    Parameters, Planned, StatementLimits, Statements, parse_columns, parse_create_table,
+    split_statements,
 };
 pub use table::StoreTable;
 pub use types::{arrow_schema, arrow_type, sql_type};

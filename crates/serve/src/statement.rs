@@ -15,6 +15,7 @@ mod copy;
 pub(crate) mod ddl;
 mod identifiers;
 pub(crate) mod insert;
+mod limits;
 mod numbers;
 mod parameters;
 mod placeholders;
@@ -44,6 +45,7 @@ use crate::error::from_datafusion;
 use crate::rights::Rights;
 
 pub use columns::{parse_columns, parse_create_table};
+pub use limits::StatementLimits;
 pub use parameters::Parameters;
 pub use split::{Statements, split_statements};
 

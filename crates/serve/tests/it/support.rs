@@ -14,7 +14,7 @@ impl Scratch {
     pub fn new() -> Self {
         let dir = TempDir::new().unwrap();
         let store = Store::create_or_open(dir.path().join("store")).unwrap();
-        let options = DatabaseOptions { threads: 2, memory: 256 << 20 };
+        let options = DatabaseOptions { threads: 2, memory: 256 << 20, ..Default::default() };
         Scratch { database: Database::open(store, options).unwrap(), dir }
     }
 }
