@@ -16,6 +16,18 @@ use crate::raw::{Raw, RawFile};
 
 /// Between the archive and the name of a member.
 pub const SEPARATOR: char = '!';
+/// Documents that are zip files, by a member that they have.
+const DOCUMENTS: [(&str, &str); 5] = [
+    ("xl/workbook.xml", "an Excel workbook"),
+    ("xl/workbook.bin", "an Excel workbook"),
+    ("Index/Document.iwa", "a document of Apple iWork"),
+    ("word/document.xml", "a Word document"),
+    ("content.xml", "a document of OpenDocument"),
+];
+/// Folder into which macOS puts what it knows of the other members.
+const MACOS_FOLDER: &str = "__MACOSX";
+/// Files that file managers leave.
+const LEFTOVERS: [&str; 4] = [".DS_Store", "Thumbs.db", "desktop.ini", "Icon\r"];
 /// Members that a message names.
 const SHOWN_MAX: usize = 10;
 
@@ -101,7 +113,7 @@ pub fn find_members(archive: &Path, shown: &str, pattern: &str) -> Result<Vec<In
     let mut found: Vec<&Member> = all
         .iter()
         .filter(|m| match &glob {
-            Some(glob) if !exact => glob.matches(&m.name),
+            Some(glob) if !exact => glob.matches(&m.name) && !is_leftover(&m.name),
             _ => m.name == pattern,
         })
         .collect();
@@ -128,15 +140,31 @@ pub fn only_member(archive: &Path, shown: &str) -> Result<Option<InputFile>> {
     if !is_archive && !named_as_tar(archive) {
         return Ok(None);
     }
-    match members(&file)?.as_deref() {
-        None => Ok(None),
-        Some([only]) => Ok(Some(input(archive, shown, only))),
-        Some(all) => Err(Error::Invalid(format!(
+    let Some(mut all) = members(&file)? else { return Ok(None) };
+    if let Some((_, what)) = DOCUMENTS.iter().find(|(part, _)| all.iter().any(|m| m.name == *part))
+    {
+        return Err(Error::Invalid(format!(
+            "{shown} looks like {what}, which is not read: save the sheet as CSV, and load that"
+        )));
+    }
+    if all.iter().any(|member| !is_leftover(&member.name)) {
+        all.retain(|member| !is_leftover(&member.name));
+    }
+    match &all[..] {
+        [only] => Ok(Some(input(archive, shown, only))),
+        all => Err(Error::Invalid(format!(
             "{shown} has {} members: name one, or several, as '{shown}{SEPARATOR}*.csv'; it has {}",
             all.len(),
             list(all)
         ))),
     }
+}
+
+/// Whether a member is what a file manager left: it counts where it is named, and not otherwise.
+fn is_leftover(member: &str) -> bool {
+    let (folders, name) = member.rsplit_once('/').unwrap_or(("", member));
+    let of_a_file = name.starts_with("._") || LEFTOVERS.contains(&name);
+    of_a_file || folders.split('/').any(|folder| folder == MACOS_FOLDER)
 }
 
 fn named_as_tar(path: &Path) -> bool {

@@ -5,9 +5,12 @@
 //! records sets them aside, or replaces it, as he is told.
 //!
 //! Source: the Encoding Standard of WHATWG for labels and decoders (crate `encoding_rs`), which has no
-//! UTF-32.
+//! UTF-32 and no pages of DOS.
 
+mod asian;
 mod detect;
+mod letters;
+mod pages;
 mod utf32;
 
 use std::fmt;
@@ -16,6 +19,8 @@ use coload_format::{Error, Result};
 use encoding_rs::DecoderResult;
 
 pub use detect::detect_encoding;
+pub use pages::DosPage;
+use pages::decode_page;
 use utf32::Utf32Decoder;
 
 /// Stands for what is malformed.
@@ -33,6 +38,8 @@ pub enum Encoding {
     Utf8,
     /// An encoding of the standard, but not UTF-8.
     Standard(&'static encoding_rs::Encoding),
+    /// A code page of DOS.
+    Dos(DosPage),
     /// UTF-32 in the order of bytes.
     Utf32(ByteOrder),
     /// UTF-16, in the order that its mark tells; little-endian without one.
@@ -56,6 +63,7 @@ impl fmt::Display for Encoding {
         match self {
             Encoding::Utf8 => f.write_str("utf-8"),
             Encoding::Standard(encoding) => f.write_str(&encoding.name().to_lowercase()),
+            Encoding::Dos(page) => f.write_str(page.name()),
             Encoding::Utf32(ByteOrder::Little) => f.write_str("utf-32le"),
             Encoding::Utf32(ByteOrder::Big) => f.write_str("utf-32be"),
             Encoding::Utf16ByMark => f.write_str("utf-16"),
@@ -84,16 +92,18 @@ impl Encoding {
             "utf-32" | "utf32" => Encoding::Utf32ByMark,
             "utf-32le" => Encoding::Utf32(ByteOrder::Little),
             "utf-32be" => Encoding::Utf32(ByteOrder::Big),
-            _ => match encoding_rs::Encoding::for_label_no_replacement(lower.as_bytes()) {
-                Some(encoding) => Encoding::of_standard(encoding),
-                None => {
-                    return Err(Error::Invalid(format!(
+            _ => {
+                let standard = encoding_rs::Encoding::for_label_no_replacement(lower.as_bytes());
+                let page = || DosPage::of_label(&lower).map(Encoding::Dos);
+                let known = standard.map(Encoding::of_standard).or_else(page);
+                return known.ok_or_else(|| {
+                    Error::Invalid(format!(
                         "--encoding \"{label}\": not an encoding that is known (utf-8, utf-16, utf-32, \
                          windows-1252, iso-8859-2, shift_jis, gb18030, ...: the labels of the Encoding \
-                         Standard)"
-                    )));
-                }
-            },
+                         Standard; and cp437, cp850, cp852)"
+                    ))
+                });
+            }
         })
     }
 
@@ -204,6 +214,7 @@ pub struct Converter(Kind);
 
 enum Kind {
     Standard(encoding_rs::Decoder),
+    Dos(DosPage),
     Utf32(Utf32Decoder),
 }
 
@@ -215,6 +226,7 @@ impl Converter {
             Encoding::Standard(encoding) => {
                 Kind::Standard(encoding.new_decoder_without_bom_handling())
             }
+            Encoding::Dos(page) => Kind::Dos(page),
             Encoding::Utf16ByMark => {
                 Kind::Standard(encoding_rs::UTF_16LE.new_decoder_without_bom_handling())
             }
@@ -227,6 +239,7 @@ impl Converter {
     pub fn convert(&mut self, bytes: &[u8], end: End, text: &mut Vec<u8>) {
         match &mut self.0 {
             Kind::Utf32(decoder) => decoder.decode(bytes, end, text),
+            Kind::Dos(page) => decode_page(*page, bytes, text),
             Kind::Standard(decoder) => decode_standard(decoder, bytes, end, text),
         }
     }

@@ -20,7 +20,7 @@ pub use archive::{Check, Member, Stored};
 pub use compression::Compression;
 pub use decoder::{Decoder, State};
 pub use encoding::{
-    ByteOrder, Encoding, End, MARK_BYTES_MAX, Said, TextEncoding, ToUtf8, convert_all,
+    ByteOrder, DosPage, Encoding, End, MARK_BYTES_MAX, Said, TextEncoding, ToUtf8, convert_all,
     detect_encoding,
 };
 pub use inputs::{InputFile, InputSource, STDIN, expand_inputs};

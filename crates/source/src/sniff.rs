@@ -10,6 +10,7 @@
 
 mod delimiter;
 mod encoding;
+mod foreign;
 mod formats;
 mod notes;
 mod nulls;
@@ -29,6 +30,7 @@ use crate::rules::Trailing;
 use crate::sample::{Field, Records, SampleEnd, Split, line_len, split_as_loaded, split_records};
 use delimiter::{choose_split, usual_field_count};
 use encoding::{Converted, convert_sample};
+use foreign::{check_is_delimited, check_is_text};
 use formats::{choose_formats, given_formats};
 use notes::{COMMENT, find_footer, has_comments, with_rules_as_comments};
 use nulls::{BACKSLASH_N, choose_nulls, default_nulls, find_typed_nulls, keep_typed_nulls};
@@ -83,6 +85,7 @@ fn sniff_utf8(
     schema: Option<&Schema>,
 ) -> Result<Sniffed> {
     check_has_few_nuls(name, sample)?;
+    check_is_delimited(name, sample, given, schema.is_some())?;
     let text = &sample[bom_len(sample)..];
     let mut evidence = Vec::new();
     let line_end = given.line_end.unwrap_or_else(|| detect_line_end(text, end));
@@ -351,26 +354,6 @@ fn rows_to_look_at<'a>(
         }
         _ => (body, end),
     }
-}
-
-/// Refuses what is no delimited UTF-8 text as a whole, and says what it looks like.
-fn check_is_text(name: &str, sample: &[u8]) -> Result<()> {
-    const MAGIC: [(&[u8], &str, &str); 6] = [
-        (b"\x1f\x8b", "gzip", "decompress it first, as in: gzip -dc FILE | coload load -"),
-        (
-            b"\x28\xb5\x2f\xfd",
-            "Zstandard",
-            "decompress it first, as in: zstd -dc FILE | coload load -",
-        ),
-        (b"\xfd7zXZ\0", "xz", "decompress it first, as in: xz -dc FILE | coload load -"),
-        (b"BZh", "bzip2", "decompress it first, as in: bzip2 -dc FILE | coload load -"),
-        (b"PK\x03\x04", "zip", "unpack it first"),
-        (b"PAR1", "Parquet", "only delimited text can be loaded"),
-    ];
-    if let Some((_, what, help)) = MAGIC.iter().find(|(magic, ..)| sample.starts_with(magic)) {
-        return Err(Error::Invalid(format!("{name} looks like {what}: {help}")));
-    }
-    Ok(())
 }
 
 /// Refuses what has more NULs than any text.

@@ -23,8 +23,18 @@ fn encode(encoding: Encoding, text: &str) -> Vec<u8> {
             utf16().flat_map(u16::to_be_bytes).collect()
         }
         Encoding::Standard(e) => e.encode(text).0.into_owned(),
+        Encoding::Dos(page) => text.chars().map(|c| of_page(page, c)).collect(),
     }
 }
+
+fn of_page(page: DosPage, c: char) -> u8 {
+    match page.upper().iter().position(|upper| *upper == c) {
+        Some(index) => 0x80 + index as u8,
+        None => u8::try_from(c).unwrap(),
+    }
+}
+
+mod guesses;
 
 const TABLE: &str =
     "id,name,city\n1,Jürgen Müller,München\n2,José Núñez,A Coruña\n3,Çelik,Zürich\n";

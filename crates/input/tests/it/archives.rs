@@ -134,6 +134,38 @@ fn an_archive_with_one_member_is_that_member() {
     }
 }
 
+/// Symptom: a zip file that macOS made of one file was refused. Cause: what file managers leave counted as members.
+#[test]
+fn what_file_managers_leave_is_no_member() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = text(5, 900);
+    let members: [(&str, &[u8], _); 5] = [
+        ("data/a.csv", &text, Some(Compression::Deflate)),
+        ("__MACOSX/data/._a.csv", b"\0\x05\x16\x07", None),
+        ("data/.DS_Store", b"Bud1", None),
+        ("Thumbs.db", b"x", None),
+        ("data/._b.csv", b"x", None),
+    ];
+    std::fs::write(folder.path().join("a.zip"), zip(&members)).unwrap();
+    for argument in ["a.zip", "a.zip!*", "a.zip!*.csv"] {
+        let read = read(folder.path(), argument).unwrap();
+        assert_eq!(read.len(), 1, "{argument}");
+        assert!(read[0].1 == text, "{argument}");
+    }
+    // One that is named is read.
+    assert_eq!(read(folder.path(), "a.zip!Thumbs.db").unwrap()[0].1, b"x");
+}
+
+#[test]
+fn documents_that_are_zip_files_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let members: [(&str, &[u8], _); 2] =
+        [("[Content_Types].xml", b"x", None), ("xl/workbook.xml", b"x", None)];
+    std::fs::write(folder.path().join("a.xlsx"), zip(&members)).unwrap();
+    let error = read(folder.path(), "a.xlsx").unwrap_err().to_string();
+    assert!(error.contains("looks like an Excel workbook, which is not read: save"), "{error}");
+}
+
 #[test]
 fn members_of_tar_files_may_have_long_names() {
     let folder = tempfile::tempdir().unwrap();

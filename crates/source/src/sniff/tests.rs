@@ -264,8 +264,8 @@ fn what_is_no_text_is_refused() {
     for (sample, expected) in [
         (&b""[..], "t.csv holds no record, so that its columns cannot be told: give --columns"),
         (b"\n\n", "holds no record"),
-        (b"\x1f\x8b\x08", "t.csv looks like gzip: decompress it first"),
-        (b"PAR1....", "looks like Parquet"),
+        (b"\x1f\x8b\x08", "t.csv looks like gzip, which is not read: decompress it first"),
+        (b"PAR1\x15\x04", "looks like Parquet"),
         (b"a\0,b\0\0\n", "looks like binary data"),
     ] {
         let error = sniff("t.csv", sample, SampleEnd::Whole, &GivenDialect::default(), None);
