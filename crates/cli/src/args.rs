@@ -8,17 +8,17 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use coload::{RejectLimit, SetColumn};
-use coload_source::{DateFormat, FixedWidths};
+use coload_source::{DateFormat, FixedWidths, TimestampFormat, TypeOrder};
 
 pub use values::{
-    BytesPolicy, Delimiter, Dictionaries, Encoding, LineEndForm, OptionalByte, QuotesPolicy,
-    RaggedPolicy, RejectsTo, ReportForm, SniffForm,
+    BytesPolicy, Delimiter, Dictionaries, Encoding, EscapesForm, GivenColumns, LineEndForm,
+    OptionalByte, QuotesPolicy, RaggedPolicy, RejectsTo, ReportForm, SniffForm,
 };
 #[cfg(feature = "sql")]
 pub use values::{LogForm, LogLevel, OutputForm, PriorityName};
 use values::{
-    at_least_one, chunk_size, comment, decimal, delimiter, encoding, escape, quote, rejects_to,
-    sample_size, thousands,
+    at_least_one, chunk_size, comment, decimal, delimiter, encoding, escape, given_columns, quote,
+    rejects_to, sample_size, thousands,
 };
 #[cfg(feature = "sql")]
 use values::{cores, scale};
@@ -90,10 +90,10 @@ pub struct LoadArgs {
     #[arg(long, value_name = "NAME")]
     pub table: Option<String>,
     /// File with the CREATE TABLE of the table; its name of the table is not used
-    #[arg(long, value_name = "FILE.sql", conflicts_with = "columns")]
+    #[arg(long, value_name = "FILE.sql", conflicts_with_all = ["columns", "types"])]
     pub schema: Option<PathBuf>,
     /// Columns, as in 'a BIGINT NOT NULL, b DECIMAL(15,2)' [default: the table's, or inferred]
-    #[arg(long, value_name = "LIST")]
+    #[arg(long, value_name = "LIST", conflicts_with = "types")]
     pub columns: Option<String>,
     /// A field of the input, by its name in the header or its number, as a column; other columns are the
     /// fields of their names, and other fields are not read; may be given several times
@@ -185,6 +185,10 @@ pub struct DialectArgs {
     /// Before a quote within quotes: a character, or none for a doubled quote
     #[arg(long, value_name = "C", value_parser = escape, help_heading = "Dialect")]
     pub escape: Option<OptionalByte>,
+    /// Where the escape is one: within quotes, or anywhere; letters: anywhere, and \t, \n and others are what they are to
+    /// MySQL and PostgreSQL [default of --escape: a backslash]
+    #[arg(long, value_name = "PLACE", help_heading = "Dialect")]
+    pub escapes: Option<EscapesForm>,
     /// The first record names the columns
     #[arg(long, conflicts_with = "no_header", help_heading = "Dialect")]
     pub header: bool,
@@ -197,6 +201,9 @@ pub struct DialectArgs {
     /// An unquoted field that stands for NULL; may be given several times
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true, help_heading = "Dialect")]
     pub null: Vec<String>,
+    /// The texts of --null stand for NULL in quotes too
+    #[arg(long, help_heading = "Dialect")]
+    pub quoted_null: bool,
     /// A field, quoted or not, that stands for NULL in columns of other types than text, such as NA; may be given several times
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true, help_heading = "Dialect")]
     pub typed_null: Vec<String>,
@@ -206,16 +213,27 @@ pub struct DialectArgs {
     /// Between groups of three digits
     #[arg(long, value_name = "C", value_parser = thousands, help_heading = "Dialect")]
     pub thousands_separator: Option<u8>,
-    /// How dates are written, such as %d.%m.%Y: %d, %m, %b (Jan), %Y, %y
+    /// How dates are written, such as %d.%m.%Y: %d, %m, %b (Jan), %B (January), %Y, %y
     #[arg(long, value_name = "FORMAT", value_parser = DateFormat::parse, help_heading = "Dialect")]
     pub date_format: Option<DateFormat>,
+    /// How timestamps are written, such as '%m/%d/%Y %I:%M %p': those of dates, and %H, %I, %M, %S, %f, %p, %z, %Z
+    #[arg(long, value_name = "FORMAT", value_parser = TimestampFormat::parse, help_heading = "Dialect")]
+    pub timestamp_format: Option<TimestampFormat>,
+    /// Types of some columns, as in 'zip VARCHAR, amount DECIMAL(12,2)'; those of the others are inferred
+    #[arg(long, value_name = "LIST", value_parser = given_columns, help_heading = "Dialect")]
+    pub types: Option<GivenColumns>,
+    /// Types that are inferred, the first that holds a column is taken, such as 'BIGINT, DOUBLE, DATE' [default: BOOLEAN,
+    /// BIGINT, DECIMAL, DOUBLE, DATE, TIME, TIMESTAMP, TIMESTAMPTZ, VARCHAR]
+    #[arg(long, value_name = "LIST", value_parser = TypeOrder::parse, help_heading = "Dialect")]
+    #[arg(conflicts_with = "all_text")]
+    pub type_order: Option<TypeOrder>,
     /// Lines to read over at the start of each input
     #[arg(long, value_name = "N", help_heading = "Dialect")]
     pub skip: Option<u64>,
     /// Lines to leave out at the end of each input, which is a file
     #[arg(long, value_name = "N", help_heading = "Dialect")]
     pub footer: Option<u64>,
-    /// What ends a line: LF and CRLF, or CR alone too
+    /// What ends a line: LF and CRLF, CR alone too, or LF and any number of CR before it
     #[arg(long, value_name = "ENDS", help_heading = "Dialect")]
     pub line_end: Option<LineEndForm>,
     /// How characters are written: utf-8, utf-16, utf-32, windows-1252, shift_jis, ... [default: found out]

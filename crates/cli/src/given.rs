@@ -1,9 +1,11 @@
 //! What flags say of how a text is written, and the flags that say it.
 
 use coload::{Dialect, GivenDialect, GivenPolicies, Header, InvalidBytes, LineEnd, Quotes, Ragged};
-use coload_source::{LongDelimiter, describe_byte};
+use coload_source::{Escapes, LongDelimiter, NullsAre, describe_byte};
 
-use crate::args::{BytesPolicy, DialectArgs, Encoding, LineEndForm, QuotesPolicy, RaggedPolicy};
+use crate::args::{
+    BytesPolicy, DialectArgs, Encoding, EscapesForm, LineEndForm, QuotesPolicy, RaggedPolicy,
+};
 use crate::output::{Done, Failure};
 
 /// The parts of a dialect that flags give.
@@ -18,6 +20,7 @@ pub fn given_dialect(args: &DialectArgs) -> GivenDialect {
         fixed: args.fixed_width,
         quote: args.quote.map(|q| q.0),
         escape: args.escape.map(|e| e.0),
+        escapes: args.escapes.map(escapes),
         header,
         nulls: (!args.null.is_empty()).then(|| nulls(args)),
         typed_nulls: (!args.typed_null.is_empty()).then(|| typed_nulls(args)),
@@ -27,6 +30,7 @@ pub fn given_dialect(args: &DialectArgs) -> GivenDialect {
         line_end: args.line_end.map(|form| match form {
             LineEndForm::Lf => LineEnd::Newline,
             LineEndForm::Any => LineEnd::Any,
+            LineEndForm::Returns => LineEnd::Returns,
         }),
         header_rows: args.header_rows.filter(|rows| *rows > 0),
         footer: args.footer,
@@ -53,7 +57,23 @@ pub fn given_dialect(args: &DialectArgs) -> GivenDialect {
         decimal: args.decimal_separator,
         thousands: args.thousands_separator,
         date: args.date_format,
+        timestamp: args.timestamp_format,
+        types: args.type_order,
+        columns: args.types.as_ref().map(|types| types.0.clone()).unwrap_or_default(),
+        nulls_are: nulls_are(args),
     }
+}
+
+fn escapes(form: EscapesForm) -> Escapes {
+    match form {
+        EscapesForm::Quoted => Escapes::Quoted,
+        EscapesForm::Anywhere => Escapes::Anywhere,
+        EscapesForm::Letters => Escapes::Letters,
+    }
+}
+
+fn nulls_are(args: &DialectArgs) -> NullsAre {
+    if args.quoted_null { NullsAre::AlsoQuoted } else { NullsAre::Unquoted }
 }
 
 fn nulls(args: &DialectArgs) -> Vec<Vec<u8>> {
@@ -67,18 +87,23 @@ fn typed_nulls(args: &DialectArgs) -> Vec<Vec<u8>> {
 /// Refuses flags that give a byte two meanings, before anything is opened.
 pub fn check_given(args: &DialectArgs) -> Done {
     let delimiter = args.delimiter.as_ref().map(|d| d.0.as_slice());
+    let dialect = given_dialect(args);
     let given = Dialect {
-        // No text is cut at NUL, so it contradicts nothing.
-        delimiter: delimiter.and_then(|d| d.first().copied()).unwrap_or(0),
+        // No text is cut at a byte that UTF-8 does not have, so it contradicts nothing.
+        delimiter: delimiter.and_then(|d| d.first().copied()).unwrap_or(u8::MAX),
         long_delimiter: delimiter.and_then(LongDelimiter::new),
         quote: args.quote.and_then(|q| q.0),
-        escape: args.escape.and_then(|e| e.0),
+        escape: dialect.own_escape().or(dialect.escape.flatten()),
+        escapes: dialect.escapes.unwrap_or_default(),
         comment: args.comment.and_then(|c| c.0),
         nulls: nulls(args),
         ..Dialect::default()
     };
     given.check().map_err(Failure::Usage)
 }
+
+/// The flag that has no value.
+const QUOTED_NULL: &str = "--quoted-null";
 
 /// The flags that give this dialect, a pair each.
 pub fn flags(dialect: &Dialect) -> Vec<(&'static str, String)> {
@@ -92,6 +117,11 @@ pub fn flags(dialect: &Dialect) -> Vec<(&'static str, String)> {
     if let Some(escape) = dialect.escape.filter(|escape| Some(*escape) != dialect.quote) {
         flags.push(("--escape", byte_text(escape)));
     }
+    match dialect.escapes {
+        Escapes::Quoted => {}
+        Escapes::Anywhere => flags.push(("--escapes", "anywhere".to_owned())),
+        Escapes::Letters => flags.push(("--escapes", "letters".to_owned())),
+    }
     let number = |flag, count: u64| (flag, count.to_string());
     flags.push(number("--header-rows", dialect.header_records()));
     for (flag, count) in [("--skip", dialect.skip), ("--footer", dialect.footer)] {
@@ -104,8 +134,10 @@ pub fn flags(dialect: &Dialect) -> Vec<(&'static str, String)> {
     if dialect.encoding.encoding != coload_input::Encoding::Utf8 {
         flags.push(("--encoding", dialect.encoding.encoding.to_string()));
     }
-    if dialect.line_end == LineEnd::Any {
-        flags.push(("--line-end", text("any")));
+    match dialect.line_end {
+        LineEnd::Newline => {}
+        LineEnd::Any => flags.push(("--line-end", text("any"))),
+        LineEnd::Returns => flags.push(("--line-end", text("returns"))),
     }
     for null in dialect.nulls.iter().filter(|_| dialect.nulls != Dialect::default().nulls) {
         flags.push(("--null", String::from_utf8_lossy(null).into_owned()));
@@ -113,12 +145,19 @@ pub fn flags(dialect: &Dialect) -> Vec<(&'static str, String)> {
     for null in &dialect.typed_nulls {
         flags.push(("--typed-null", String::from_utf8_lossy(null).into_owned()));
     }
+    if dialect.nulls_are == NullsAre::AlsoQuoted {
+        flags.push((QUOTED_NULL, text("true")));
+    }
     let formats = dialect.formats;
     if formats.decimal != b'.' {
         flags.push(("--decimal-separator", byte_text(formats.decimal)));
     }
     flags.extend(formats.thousands.map(|c| ("--thousands-separator", byte_text(c))));
     flags.extend(formats.date.map(|f| ("--date-format", text(f.text()))));
+    flags.extend(formats.timestamp.map(|f| ("--timestamp-format", text(f.text()))));
+    if !dialect.types.is_default() {
+        flags.push(("--type-order", dialect.types.to_string()));
+    }
     match dialect.policies.ragged {
         Ragged::Reject => {}
         Ragged::Pad => flags.push(("--ragged", text("pad"))),
@@ -135,7 +174,10 @@ pub fn flags(dialect: &Dialect) -> Vec<(&'static str, String)> {
 
 /// The flags as a shell takes them.
 pub fn command_line(flags: &[(&'static str, String)]) -> String {
-    let flag = |(flag, value): &(&str, String)| format!("{flag}={}", shell_word(value));
+    let flag = |(flag, value): &(&str, String)| match *flag {
+        QUOTED_NULL => (*flag).to_owned(),
+        flag => format!("{flag}={}", shell_word(value)),
+    };
     flags.iter().map(flag).collect::<Vec<_>>().join(" ")
 }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use coload_format::{Error, Result, Schema};
+use coload_format::{Column, Error, Result, Schema};
 use coload_input::sample_input;
 #[cfg(feature = "sql")]
 use coload_load::RowSql;
@@ -18,7 +18,7 @@ use coload_store::{LoadMode, Store};
 
 use crate::heads::{check_heads, for_several};
 use crate::mapping::{Mapping, map_columns};
-use crate::set_columns::{SetColumn, SetColumns};
+use crate::set_columns::{SetColumn, SetColumns, names_of};
 
 /// Bytes of the first input that are looked at, if nothing else is asked for.
 pub const SAMPLE_BYTES: usize = 1 << 20;
@@ -129,6 +129,9 @@ pub fn plan_with(
     };
     let table = request.table.clone().unwrap_or_else(|| first.table_name());
     let (schema, schema_from) = known_schema(known, request, &table)?;
+    if let Some(schema) = &schema {
+        check_types(&request.dialect.columns, schema, &table)?;
+    }
     let names: Vec<&str> = inputs.iter().map(|input| input.name.as_str()).collect();
     let began_us = now_us();
     let set = SetColumns::find(&request.set, schema.as_ref(), &names, began_us)?;
@@ -231,6 +234,27 @@ fn check_fields(
             return Err(Error::Invalid(format!(
                 "{} has other fields than {first}, or in another order: load it by itself",
                 input.name
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses types of columns that a table has with other types.
+fn check_types(given: &[Column], schema: &Schema, table: &str) -> Result<()> {
+    for column in given {
+        let Some(at) = schema.position(&column.name) else {
+            return Err(Error::Invalid(format!(
+                "--types: table {table} has no column {}; it has {}",
+                column.name,
+                names_of(schema)
+            )));
+        };
+        let has = schema.columns()[at].data_type;
+        if has != column.data_type {
+            return Err(Error::Invalid(format!(
+                "--types: column {} of table {table} is {has}, not {}: leave it out, or load into another table",
+                column.name, column.data_type
             )));
         }
     }

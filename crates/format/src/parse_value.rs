@@ -8,6 +8,7 @@
 //! Cost: 1 to 5 ns for an integer, decimal or day as files have them; no allocation but for
 //! BINARY in hexadecimal.
 
+mod double;
 mod moment;
 mod number;
 mod swar;
@@ -20,6 +21,8 @@ use moment::{Zone, parse_date, parse_time, parse_timestamp};
 use number::Quick;
 use text::{check_binary, parse_boolean, parse_uuid};
 
+pub use double::{is_double_as_written, is_slowly_as_written};
+pub use moment::half_of_day;
 pub use text::check_text;
 
 use crate::{DataType, Physical, Value};

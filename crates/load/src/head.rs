@@ -74,7 +74,7 @@ impl Head {
 
     /// Whether how a record is read may depend on what follows it.
     pub fn looks_ahead(&self) -> bool {
-        self.rules.is_exotic() || self.rules.is_forgiving()
+        self.rules.is_exotic() || self.rules.is_forgiving() || self.rules.outside_escape.is_some()
     }
 
     /// Whether lines at the end are not read.
@@ -89,7 +89,7 @@ impl Head {
         for _ in 0..self.footer {
             let line = strip_line_end(&text[..end], self.rules.line_end);
             let before = match self.rules.line_end {
-                LineEnd::Newline => memchr::memrchr(b'\n', line),
+                LineEnd::Newline | LineEnd::Returns => memchr::memrchr(b'\n', line),
                 LineEnd::Any => memchr::memrchr2(b'\n', b'\r', line),
             };
             end = before? + 1;
@@ -138,7 +138,7 @@ impl Head {
 fn strip_line_end(text: &[u8], line_end: LineEnd) -> &[u8] {
     let line = text.strip_suffix(b"\n").unwrap_or(text);
     match line_end {
-        LineEnd::Newline => line,
+        LineEnd::Newline | LineEnd::Returns => line,
         LineEnd::Any => line.strip_suffix(b"\r").unwrap_or(line),
     }
 }

@@ -482,9 +482,11 @@ fn sketches(
 /// How the columns that are read are read.
 pub fn column_rules(options: &LoadOptions) -> Vec<ColumnRules> {
     let fields = options.dialect.field_rules();
-    let origin = match options.inferred {
-        Some(_) => TypeOrigin::Inferred,
-        None => TypeOrigin::Declared,
+    let origin = |column: usize| match &options.inferred {
+        Some(forms) if forms.get(column).is_some_and(|forms| !forms.is_given()) => {
+            TypeOrigin::Inferred
+        }
+        _ => TypeOrigin::Declared,
     };
     options
         .read_schema()
@@ -496,7 +498,7 @@ pub fn column_rules(options: &LoadOptions) -> Vec<ColumnRules> {
             data_type: c.data_type,
             nullable: c.nullable,
             fields: fields.of(c.data_type),
-            origin,
+            origin: origin(column),
         })
         .collect()
 }

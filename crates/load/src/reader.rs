@@ -163,7 +163,7 @@ impl WindowReader {
             let read = clock.time(Step::Read, || input.read_at(target, offset))?;
             let bytes = &self.buffer[1..1 + read];
             let found = match input.line_end {
-                LineEnd::Newline => memchr::memchr(b'\n', bytes),
+                LineEnd::Newline | LineEnd::Returns => memchr::memchr(b'\n', bytes),
                 LineEnd::Any => memchr::memchr2(b'\n', b'\r', bytes),
             };
             if let Some(at) = found {

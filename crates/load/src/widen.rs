@@ -34,15 +34,15 @@ pub enum Way {
 }
 
 /// The column whose inferred type is too narrow for a field of a record, if that is why it is no row. What no
-/// text is either is a reject.
+/// text is either is a reject. `inferred` is the type of a column, unless that was given.
 pub fn unfit_column(
     record: &RejectedRecord,
-    data_type: impl Fn(usize) -> DataType,
+    inferred: impl Fn(usize) -> Option<DataType>,
 ) -> Option<usize> {
     match &record.reason {
         BadRecord::Field { column, error: FieldError::Rule(_) } => {
             let text = DataType::Varchar(None);
-            let helps = data_type(*column) != text && check_bytes(&record.value, text).is_ok();
+            let helps = inferred(*column)? != text && check_bytes(&record.value, text).is_ok();
             helps.then_some(*column)
         }
         _ => None,
@@ -107,7 +107,10 @@ impl Widening {
     /// reject.
     pub fn note(&mut self, record: &RejectedRecord, place: impl Fn() -> Place) -> bool {
         let columns = self.schema.columns();
-        let Some(column) = unfit_column(record, |column| columns[column].data_type) else {
+        let forms = &self.forms;
+        let inferred =
+            |column: usize| (!forms[column].is_given()).then(|| columns[column].data_type);
+        let Some(column) = unfit_column(record, inferred) else {
             return false;
         };
         self.add(column, &record.value, &place);
@@ -128,13 +131,17 @@ impl Widening {
     fn add_others(&mut self, record: &RejectedRecord, told: usize, place: &impl Fn() -> Place) {
         let mut fields = CarefulRecord::default();
         read_record(&record.raw, 0, true, &self.rules, &mut fields);
-        for column in (0..self.forms.len()).filter(|column| *column != told) {
-            let Some(field) = fields.fields.get(self.of_column[column]) else { continue };
-            let raw = &record.raw[field.start..field.end];
-            if self.fields.nulls.iter().any(|null| null == raw) {
+        for column in 0..self.forms.len() {
+            if column == told || self.forms[column].is_given() {
                 continue;
             }
-            let text = field_text(&record.raw, *field, &self.rules);
+            let Some(field) = fields.fields.get(self.of_column[column]) else { continue };
+            let raw = &record.raw[field.start..field.end];
+            let text = match self.fields.read(raw) {
+                Ok(None) => continue,
+                Ok(Some(text)) => text,
+                Err(_) => field_text(&record.raw, *field, &self.rules),
+            };
             let data_type = self.schema.columns()[column].data_type;
             if data_type.physical() != Physical::Bytes && self.fields.is_typed_null(&text) {
                 continue;
@@ -181,7 +188,8 @@ impl Widening {
                 forms.add_stored(least, before);
                 forms.add_stored(largest, before);
             }
-            if last || forms.data_type(SampleEnd::Cut) == before {
+            // What a DOUBLE was written as is not known, so that only text holds it.
+            if last || before == DataType::Double || forms.data_type(SampleEnd::Cut) == before {
                 forms.make_text();
             }
         }

@@ -14,6 +14,7 @@ mod mend;
 use std::borrow::Cow;
 
 use crate::dialect::{LineEnd, Quotes};
+use crate::field::{push_escaped, unescape};
 use crate::rules::RecordRules;
 use mend::{HeadEnd, Outcome, Strict};
 
@@ -154,6 +155,13 @@ impl Scan<'_> {
                 Some(next) => Some(*next == b'\n'),
                 None => self.last.then_some(true),
             },
+            Some(b'\r') if self.rules.line_end == LineEnd::Returns => {
+                let rest = &self.text[at..];
+                match rest.iter().find(|byte| **byte != b'\r') {
+                    Some(next) => Some(*next == b'\n'),
+                    None => self.last.then_some(true),
+                }
+            }
             Some(_) => match self.mark(at) {
                 Mark::NeedsMore => None,
                 mark => Some(mark != Mark::Field),
@@ -163,7 +171,12 @@ impl Scan<'_> {
 
     /// Whether text follows a closing quote; the carriage return of a line end is none.
     fn strays(&self, closed: usize, end: usize, ends_line: bool) -> bool {
-        closed != end && !(ends_line && self.text[closed..end] == *b"\r")
+        let returns = &self.text[closed..end];
+        let are_of_line = match self.rules.line_end {
+            LineEnd::Newline | LineEnd::Any => returns == b"\r",
+            LineEnd::Returns => returns.iter().all(|byte| *byte == b'\r'),
+        };
+        closed != end && !(ends_line && are_of_line)
     }
 
     fn read_strictly(&self, start: usize, out: &mut CarefulRecord) -> Reading {
@@ -189,6 +202,16 @@ impl Scan<'_> {
                     }
                 }
                 at += 1;
+                continue;
+            }
+            if self.rules.outside_escape == Some(byte) {
+                let behind = self.text.get(at + 1..).unwrap_or_default();
+                match behind {
+                    [] | [b'\n'] if !self.last => return Reading::NeedsMore,
+                    // The input ends here: what reads the field says so.
+                    [] | [b'\n'] => at += 1,
+                    _ => at += 2,
+                }
                 continue;
             }
             if at == field && separators.quote == Some(byte) {
@@ -219,7 +242,7 @@ impl Scan<'_> {
         if !self.last {
             return Reading::NeedsMore;
         }
-        let stray = closed.is_some_and(|end| self.strays(end, at, true));
+        let stray = closed.is_some_and(|end| self.strays(end, self.text.len(), true));
         out.fault = match out.fault {
             _ if quoted => Fault::Open,
             _ if stray => Fault::Stray,
@@ -267,7 +290,7 @@ impl Scan<'_> {
     fn line(&self, start: usize) -> Option<(usize, usize)> {
         let from = &self.text[start..];
         let found = match self.rules.line_end {
-            LineEnd::Newline => memchr::memchr(b'\n', from),
+            LineEnd::Newline | LineEnd::Returns => memchr::memchr(b'\n', from),
             LineEnd::Any => memchr::memchr2(b'\n', b'\r', from),
         };
         match found.map(|at| (start + at, self.mark(start + at))) {
@@ -281,7 +304,7 @@ impl Scan<'_> {
 pub fn count_line_ends(text: &[u8], line_end: LineEnd) -> u64 {
     let newlines = memchr::memchr_iter(b'\n', text).count();
     let returns = match line_end {
-        LineEnd::Newline => 0,
+        LineEnd::Newline | LineEnd::Returns => 0,
         LineEnd::Any => {
             memchr::memchr_iter(b'\r', text).filter(|at| text.get(at + 1) != Some(&b'\n')).count()
         }
@@ -330,8 +353,14 @@ pub fn read_record(
 
 /// Leaves the carriage return of CRLF out of the record and its last field.
 fn strip_return(text: &[u8], start: usize, line_end: LineEnd, out: &mut CarefulRecord) {
-    if line_end == LineEnd::Newline && text[start..out.end].last() == Some(&b'\r') {
-        out.end -= 1;
+    let returns = text[start..out.end].iter().rev().take_while(|byte| **byte == b'\r').count();
+    let stripped = match line_end {
+        LineEnd::Newline => returns.min(1),
+        LineEnd::Returns => returns,
+        LineEnd::Any => 0,
+    };
+    if stripped > 0 {
+        out.end -= stripped;
         if let Some(last) = out.fields.last_mut() {
             last.end = last.end.min(out.end).max(last.start);
         }
@@ -342,10 +371,11 @@ fn strip_return(text: &[u8], start: usize, line_end: LineEnd, out: &mut CarefulR
 pub fn field_text<'a>(text: &'a [u8], field: CarefulField, rules: &RecordRules) -> Cow<'a, [u8]> {
     let raw = &text[field.start..field.end];
     let separators = rules.separators;
-    let Some(quote) = separators.quote else { return Cow::Borrowed(raw) };
-    if field.form == FieldForm::Literal || raw.first() != Some(&quote) {
-        return Cow::Borrowed(raw);
-    }
+    let is_quoted = |quote: &u8| field.form != FieldForm::Literal && raw.first() == Some(quote);
+    let Some(quote) = separators.quote.filter(is_quoted) else {
+        let text = rules.outside_escape.and_then(|escape| unescape(raw, escape, rules.escapes));
+        return text.unwrap_or(Cow::Borrowed(raw));
+    };
     let inner = &raw[1..];
     let inner = inner.strip_suffix(&[quote]).unwrap_or(inner);
     let special = |byte: &u8| *byte == quote || Some(*byte) == separators.escape;
@@ -353,17 +383,16 @@ pub fn field_text<'a>(text: &'a [u8], field: CarefulField, rules: &RecordRules) 
         return Cow::Borrowed(inner);
     }
     let mut out = Vec::with_capacity(inner.len());
-    let mut rest = inner.iter().peekable();
-    while let Some(byte) = rest.next() {
-        let next = rest.peek().copied();
-        match next {
-            Some(next) if Some(*byte) == separators.escape => {
-                out.push(*next);
-                rest.next();
+    let mut rest = inner;
+    while let [byte, behind @ ..] = rest {
+        rest = behind;
+        match behind {
+            [_, ..] if Some(*byte) == separators.escape => {
+                rest = &behind[push_escaped(behind, rules.escapes, &mut out)..];
             }
-            Some(next) if *byte == quote && *next == quote => {
+            [next, ..] if *byte == quote && *next == quote => {
                 out.push(quote);
-                rest.next();
+                rest = &behind[1..];
             }
             _ => out.push(*byte),
         }

@@ -31,7 +31,7 @@ use crate::dialect::{InvalidBytes, Quotes};
 use crate::field::FieldError;
 use crate::lexicon::{BLOCK_ROWS, Changes, LookUp, TooManyValues};
 use crate::rows::Rows;
-use crate::rules::{RecordRules, Trailing};
+use crate::rules::{Escaped, RecordRules, Trailing};
 use crate::tokenise::{Seen, tokenise};
 
 /// Why a record was rejected.
@@ -147,15 +147,22 @@ impl ChunkParser {
 
     /// Reads the whole records of a window.
     pub fn parse_window(&mut self, window: &Window<'_>) -> Consumed {
-        if self.rules.is_exotic() {
+        let escaped = self.rules.escaped_in(&window.text[window.start..window.end]);
+        if self.rules.is_exotic() || escaped == Escaped::Separators {
             return self.parse_carefully(window);
         }
         let started = (self.clock)();
         let before = window.start - 1;
         self.ends.clear();
         self.ends.push(before as u32);
-        let seen =
-            tokenise(window.text, window.start, window.end, self.rules.separators, &mut self.ends);
+        let mut separators = self.rules.separators;
+        if self.rules.outside_escape.is_some() {
+            // No escape has a separator behind it.
+            separators.escape = None;
+        }
+        let mut seen = tokenise(window.text, window.start, window.end, separators, &mut self.ends);
+        // Fields are not what they stand for, as in quotes.
+        seen.quote |= escaped == Escaped::Others;
         let cut = self.cut(window);
         self.time.tokenise += (self.clock)() - started;
         let Cut { ends, consumed } = cut;

@@ -320,7 +320,7 @@ impl ColumnParser {
                     let value = match parse_int_in(text, start, end, data_type) {
                         Ok(value)
                             if !(rewrites
-                                || doubts && is_doubtful(&text[start..end], data_type)) =>
+                                || doubts && is_doubtful(&text[start..end], data_type, value)) =>
                         {
                             value
                         }
@@ -358,7 +358,9 @@ impl ColumnParser {
         self.wides.reserve(fields.len());
         fields.for_each(|row, start, end| {
             let value = match parse_wide_in(text, start, end, data_type) {
-                Ok(value) if !(rewrites || doubts && is_doubtful(&text[start..end], data_type)) => {
+                Ok(value)
+                    if !(rewrites || doubts && is_doubtful(&text[start..end], data_type, 0)) =>
+                {
                     value
                 }
                 _ => match self.rules.value(&text[start..end]) {

@@ -1,13 +1,14 @@
 //! How delimited text is written: delimiter, quote, header and so on.
 
-use coload_format::{Error, Result};
+use coload_format::{Column, Error, Result};
 use coload_input::{Encoding, TextEncoding};
 
 use crate::field::FieldRules;
 use crate::fixed::FixedWidths;
-use crate::formats::{DateFormat, Formats};
+use crate::formats::{DateFormat, Formats, TimestampFormat};
 use crate::rules::{Padding, RecordRules, Trailing};
 use crate::tokenise::Separators;
+use crate::type_order::TypeOrder;
 
 /// Whether the first record names the columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -54,6 +55,30 @@ pub enum LineEnd {
     Newline,
     /// LF, CRLF, and CR alone.
     Any,
+    /// LF, and any number of CR before it: text whose LF became CRLF twice.
+    Returns,
+}
+
+/// Where an escape is one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Escapes {
+    /// Within quotes, before a quote or itself.
+    #[default]
+    Quoted,
+    /// In all fields: the byte that follows is text.
+    Anywhere,
+    /// In all fields, and letters behind it mean what they mean to MySQL and PostgreSQL: `\t` a tab, `\n` a newline.
+    Letters,
+}
+
+/// Which fields the texts for NULL are compared with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum NullsAre {
+    /// Those without quotes.
+    #[default]
+    Unquoted,
+    /// All.
+    AlsoQuoted,
 }
 
 /// What becomes of records with too few or too many fields.
@@ -124,10 +149,14 @@ pub struct Dialect {
     pub quote: Option<u8>,
     /// Before a quote, or itself, inside a quoted field; `None` when a quote is doubled instead.
     pub escape: Option<u8>,
+    /// Where the escape is one.
+    pub escapes: Escapes,
     /// Whether names come first.
     pub header: Header,
-    /// Unquoted fields that stand for NULL, whatever the type of the column.
+    /// Fields that stand for NULL, whatever the type of the column.
     pub nulls: Vec<Vec<u8>>,
+    /// Whether they do so in quotes too.
+    pub nulls_are: NullsAre,
     /// Fields, quoted or not, that stand for NULL in columns of other types than text.
     pub typed_nulls: Vec<Vec<u8>>,
     /// Lines before the header, or before the first record, that are read over.
@@ -148,6 +177,8 @@ pub struct Dialect {
     pub encoding: TextEncoding,
     /// How numbers and dates are written.
     pub formats: Formats,
+    /// Types that inference takes, in order.
+    pub types: TypeOrder,
 }
 
 impl Default for Dialect {
@@ -160,8 +191,10 @@ impl Default for Dialect {
             fixed: None,
             quote: Some(b'"'),
             escape: None,
+            escapes: Escapes::Quoted,
             header: Header::Absent,
             nulls: vec![Vec::new()],
+            nulls_are: NullsAre::Unquoted,
             typed_nulls: Vec::new(),
             skip: 0,
             comment: None,
@@ -172,6 +205,7 @@ impl Default for Dialect {
             policies: Policies::default(),
             encoding: TextEncoding::default(),
             formats: Formats::default(),
+            types: TypeOrder::default(),
         }
     }
 }
@@ -182,17 +216,22 @@ impl Dialect {
     /// # Errors
     /// `Invalid` that names the two flags and the byte.
     pub fn check(&self) -> Result<()> {
+        let has_delimiter = self.long_delimiter.is_none() && self.fixed.is_none();
+        if self.escapes != Escapes::Quoted && self.outside_escape().is_none() {
+            return Err(Error::Invalid(
+                "--escapes anywhere and letters need an --escape that is not --quote, such as \\"
+                    .to_owned(),
+            ));
+        }
         let parts = [
-            ("--delimiter", self.long_delimiter.is_none().then_some(self.delimiter)),
+            ("--delimiter", has_delimiter.then_some(self.delimiter)),
             ("--quote", self.quote),
             ("--escape", self.escape.filter(|escape| Some(*escape) != self.quote)),
             ("--comment", self.comment),
         ];
         for (index, (flag, byte)) in parts.iter().enumerate() {
             let Some(byte) = byte else { continue };
-            if matches!(byte, b'\n' | b'\r') {
-                return Err(Error::Invalid(format!("{flag} cannot be a line end")));
-            }
+            check_special(flag, *byte)?;
             if let Some((other, _)) = parts[..index].iter().find(|(_, b)| *b == Some(*byte)) {
                 return Err(Error::Invalid(format!(
                     "{other} and {flag} are both {}: each needs its own character",
@@ -202,7 +241,8 @@ impl Dialect {
         }
         if let Some(long) = &self.long_delimiter {
             let special = |byte: &&u8| {
-                matches!(byte, b'\n' | b'\r') || parts[1..].iter().any(|(_, b)| *b == Some(**byte))
+                matches!(byte, b'\n' | b'\r' | 0)
+                    || parts[1..].iter().any(|(_, b)| *b == Some(**byte))
             };
             if let Some(byte) = long.bytes().iter().find(special) {
                 return Err(Error::Invalid(format!(
@@ -257,6 +297,8 @@ impl Dialect {
             line_end: self.line_end,
             policies: self.policies,
             padding: Padding::of(&self.nulls),
+            outside_escape: self.outside_escape(),
+            escapes: self.escapes,
         }
     }
 
@@ -265,16 +307,35 @@ impl Dialect {
         FieldRules {
             quote: self.quote,
             escape: self.own_escape(),
+            escapes: self.escapes,
             nulls: self.nulls.clone(),
+            nulls_are: self.nulls_are,
             typed_nulls: self.typed_nulls.clone(),
             formats: self.formats,
+            types: self.types,
         }
     }
 
     /// The escape if it says more than that quotes are doubled.
     fn own_escape(&self) -> Option<u8> {
-        self.escape.filter(|escape| self.quote.is_some_and(|quote| quote != *escape))
+        let has_place = self.quote.is_some() || self.escapes != Escapes::Quoted;
+        self.escape.filter(|escape| has_place && self.quote != Some(*escape))
     }
+
+    /// The escape if it is one outside quotes too.
+    fn outside_escape(&self) -> Option<u8> {
+        self.own_escape().filter(|_| self.escapes != Escapes::Quoted)
+    }
+}
+
+/// Refuses bytes that can have no meaning besides the one they have.
+fn check_special(flag: &str, byte: u8) -> Result<()> {
+    let why = match byte {
+        b'\n' | b'\r' => "cannot be a line end",
+        0 => "cannot be NUL, which no text has (is the input UTF-16? try --encoding utf-16)",
+        _ => return Ok(()),
+    };
+    Err(Error::Invalid(format!("{flag} {why}")))
 }
 
 /// The parts of a dialect that the user gave; the sniffer decides the rest.
@@ -288,10 +349,14 @@ pub struct GivenDialect {
     pub quote: Option<Option<u8>>,
     /// `--escape`; `Some(None)` is a doubled quote.
     pub escape: Option<Option<u8>>,
+    /// `--escapes`.
+    pub escapes: Option<Escapes>,
     /// `--header` or `--no-header`.
     pub header: Option<Header>,
     /// `--null`.
     pub nulls: Option<Vec<Vec<u8>>>,
+    /// `--quoted-null`.
+    pub nulls_are: NullsAre,
     /// `--typed-null`.
     pub typed_nulls: Option<Vec<Vec<u8>>>,
     /// `--skip`.
@@ -314,10 +379,26 @@ pub struct GivenDialect {
     pub thousands: Option<u8>,
     /// `--date-format`.
     pub date: Option<DateFormat>,
+    /// `--timestamp-format`.
+    pub timestamp: Option<TimestampFormat>,
+    /// `--type-order`.
+    pub types: Option<TypeOrder>,
+    /// `--types`: columns whose types are not inferred.
+    pub columns: Vec<Column>,
     /// `--encoding`.
     pub encoding: Option<Encoding>,
     /// `--all-text`: inferred columns are VARCHAR, and no field is NULL unless `--null` says so.
     pub all_text: bool,
+}
+
+impl GivenDialect {
+    /// The escape outside quotes: a backslash unless another one is given.
+    pub fn own_escape(&self) -> Option<u8> {
+        match self.escapes {
+            Some(Escapes::Anywhere | Escapes::Letters) => self.escape.unwrap_or(Some(b'\\')),
+            _ => None,
+        }
+    }
 }
 
 /// The one byte that a flag such as `--delimiter` names: a character, `tab` or `\t`, `space`,

@@ -5,7 +5,9 @@ use std::borrow::Cow;
 use coload_format::parse_value::{Rule, parse_value};
 use coload_format::{DataType, Physical};
 
+use crate::dialect::{Escapes, NullsAre};
 use crate::formats::Formats;
+use crate::type_order::TypeOrder;
 
 /// How the bytes of a field are to be read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -14,12 +16,18 @@ pub struct FieldRules {
     pub quote: Option<u8>,
     /// Before a quote inside a quoted field; a quote doubles otherwise.
     pub escape: Option<u8>,
-    /// Unquoted fields that are NULL.
+    /// Where the escape is one.
+    pub escapes: Escapes,
+    /// Fields that are NULL.
     pub nulls: Vec<Vec<u8>>,
+    /// Whether they are in quotes too.
+    pub nulls_are: NullsAre,
     /// Fields, quoted or not, that are NULL in columns of other types than text.
     pub typed_nulls: Vec<Vec<u8>>,
     /// How numbers and dates are written.
     pub formats: Formats,
+    /// Types that inference takes, in order.
+    pub types: TypeOrder,
 }
 
 /// Why a field is no value of its column.
@@ -29,6 +37,8 @@ pub enum FieldError {
     Null,
     /// Text after a closing quote, or no closing quote.
     Quote,
+    /// An escape that nothing follows.
+    Escape,
     /// Not a value of the type.
     Rule(Rule),
 }
@@ -44,6 +54,10 @@ impl FieldError {
                 "its quotes do not enclose it",
                 "--quotes lenient, --quote with another character or none, or --escape",
             ),
+            FieldError::Escape => (
+                "its escape has nothing behind it",
+                "--escapes quoted if it is text outside quotes, or another --escape",
+            ),
             FieldError::Rule(rule) => (rule.text(), rule.advice()),
         }
     }
@@ -54,12 +68,31 @@ impl FieldRules {
     pub fn read<'a>(&self, raw: &'a [u8]) -> Result<Option<Cow<'a, [u8]>>, FieldError> {
         let text = match self.quote {
             Some(quote) if raw.first() == Some(&quote) => {
-                self.unquote(raw, quote).ok_or(FieldError::Quote)?
+                let text = self.unquote(raw, quote).ok_or(FieldError::Quote)?;
+                if self.nulls_are == NullsAre::AlsoQuoted && self.is_null(&text) {
+                    return Ok(None);
+                }
+                text
             }
-            _ if self.nulls.iter().any(|n| n == raw) => return Ok(None),
+            _ if self.is_null(raw) => return Ok(None),
+            _ if self.has_escape(raw) => {
+                let escape = self.escape.unwrap_or_default();
+                unescape(raw, escape, self.escapes).ok_or(FieldError::Escape)?
+            }
             _ => Cow::Borrowed(raw),
         };
         Ok((!self.is_typed_null(&text)).then_some(text))
+    }
+
+    /// Whether a text stands for NULL in any column.
+    fn is_null(&self, text: &[u8]) -> bool {
+        self.nulls.iter().any(|null| null == text)
+    }
+
+    /// Whether a field without quotes is not the text it stands for.
+    pub fn has_escape(&self, raw: &[u8]) -> bool {
+        let escape = self.escape.filter(|_| self.escapes != Escapes::Quoted);
+        escape.is_some_and(|escape| memchr::memchr(escape, raw).is_some())
     }
 
     /// The rules of a column of a type.
@@ -93,11 +126,12 @@ impl FieldRules {
         while let Some(byte) = rest.next() {
             if *byte == escape {
                 // A doubled quote must be followed by one; an escape keeps whatever follows.
-                let next = rest.next()?;
+                let next = rest.as_slice().first()?;
                 if escape == quote && *next != quote {
                     return None;
                 }
-                out.push(*next);
+                let length = push_escaped(rest.as_slice(), self.escapes, &mut out);
+                rest = rest.as_slice()[length..].iter();
             } else if *byte == quote {
                 // Both conventions in one file: a doubled quote stands for one.
                 if rest.next() != Some(&quote) {
@@ -110,6 +144,62 @@ impl FieldRules {
         }
         Some(Cow::Owned(out))
     }
+}
+
+/// The text of a field without quotes; `None` where nothing follows an escape. `\\N` by itself stays as it is.
+pub fn unescape(raw: &[u8], escape: u8, escapes: Escapes) -> Option<Cow<'_, [u8]>> {
+    if escapes == Escapes::Letters && matches!(raw, [first, b'N'] if *first == escape) {
+        return Some(Cow::Borrowed(raw));
+    }
+    let mut out = Vec::with_capacity(raw.len());
+    let mut rest = raw;
+    while let Some(at) = memchr::memchr(escape, rest) {
+        out.extend_from_slice(&rest[..at]);
+        rest = &rest[at + 1..];
+        if rest.is_empty() {
+            return None;
+        }
+        rest = &rest[push_escaped(rest, escapes, &mut out)..];
+    }
+    out.extend_from_slice(rest);
+    Some(Cow::Owned(out))
+}
+
+/// Appends what an escape before `text`, which is not empty, makes of it; the bytes that it took.
+pub fn push_escaped(text: &[u8], escapes: Escapes, out: &mut Vec<u8>) -> usize {
+    let (byte, length) = match (escapes, text) {
+        (Escapes::Letters, [b'x', digits @ ..]) => digits_value(digits, 16, 2)
+            .map_or((b'x', 1), |(value, length)| (value as u8, 1 + length)),
+        (Escapes::Letters, [b'0'..=b'7', ..]) => {
+            digits_value(text, 8, 3).map_or((text[0], 1), |(value, length)| (value as u8, length))
+        }
+        (Escapes::Letters, [letter, ..]) => (letter_value(*letter), 1),
+        (_, [byte, ..]) => (*byte, 1),
+        (_, []) => return 0,
+    };
+    out.push(byte);
+    length
+}
+
+/// What a letter means behind an escape to MySQL and PostgreSQL.
+fn letter_value(letter: u8) -> u8 {
+    match letter {
+        b'b' => 8,
+        b't' => b'\t',
+        b'n' => b'\n',
+        b'v' => 11,
+        b'f' => 12,
+        b'r' => b'\r',
+        b'Z' => 26,
+        other => other,
+    }
+}
+
+/// The number of at most `most` digits, and how many there are; `None` for none.
+fn digits_value(text: &[u8], radix: u32, most: usize) -> Option<(u32, usize)> {
+    let digits = text.iter().take(most).map_while(|byte| char::from(*byte).to_digit(radix));
+    let (value, count) = digits.fold((0, 0), |(value, count), d| (value * radix + d, count + 1));
+    (count > 0).then_some((value, count))
 }
 
 /// Whether columns of a type hold any text.
@@ -139,5 +229,48 @@ mod tests {
         assert_eq!(read("\"").unwrap_err(), FieldError::Quote);
         let escaped = FieldRules { escape: Some(b'\\'), ..rules };
         assert_eq!(escaped.read(b"\"a\\\"b\\\\\"").unwrap().unwrap(), &b"a\"b\\"[..]);
+        assert_eq!(escaped.read(b"a\\tb").unwrap().unwrap(), &b"a\\tb"[..]);
+    }
+
+    #[test]
+    fn escapes_outside_quotes_are_taken_off() {
+        let of = |escapes| FieldRules {
+            escape: Some(b'\\'),
+            escapes,
+            nulls: vec![b"\\N".to_vec()],
+            ..FieldRules::default()
+        };
+        let (anywhere, letters) = (of(Escapes::Anywhere), of(Escapes::Letters));
+        for (raw, any, letter) in [
+            ("a\\,b", Some("a,b"), Some("a,b")),
+            ("a\\tb\\\\n", Some("atb\\n"), Some("a\tb\\n")),
+            ("\\x41\\101\\0", Some("x411010"), Some("AA\0")),
+            ("\\xyz\\8", Some("xyz8"), Some("xyz8")),
+            ("\\N", None, None),
+            ("\\Na", Some("Na"), Some("Na")),
+        ] {
+            for (rules, expected) in [(&anywhere, any), (&letters, letter)] {
+                let found = rules.read(raw.as_bytes()).unwrap();
+                assert_eq!(
+                    found.as_deref(),
+                    expected.map(str::as_bytes),
+                    "{raw} {:?}",
+                    rules.escapes
+                );
+            }
+        }
+        assert_eq!(letters.read(b"a\\").unwrap_err(), FieldError::Escape);
+        let kept = FieldRules { nulls: Vec::new(), ..letters };
+        assert_eq!(kept.read(b"\\N").unwrap().unwrap(), &b"\\N"[..]);
+    }
+
+    #[test]
+    fn quoted_texts_are_null_where_that_is_said() {
+        let mut rules =
+            FieldRules { quote: Some(b'"'), nulls: vec![b"NA".to_vec()], ..FieldRules::default() };
+        assert_eq!(rules.read(b"\"NA\"").unwrap().unwrap(), &b"NA"[..]);
+        rules.nulls_are = NullsAre::AlsoQuoted;
+        assert_eq!(rules.read(b"\"NA\"").unwrap(), None);
+        assert_eq!(rules.read(b"NA").unwrap(), None);
     }
 }

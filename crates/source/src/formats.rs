@@ -8,100 +8,13 @@
 //! A field is rewritten before its type is looked at; one that is not of the form is no value, rather
 //! than a guess.
 
+mod moment;
+
 use std::borrow::Cow;
 
 use coload_format::DataType;
 
-/// Names of months, of which three letters count.
-const MONTHS: [&[u8; 3]; 12] = [
-    b"jan", b"feb", b"mar", b"apr", b"may", b"jun", b"jul", b"aug", b"sep", b"oct", b"nov", b"dec",
-];
-/// Two digits of a year up to this are of 2000 and later (POSIX).
-const CENTURY_TURN: u32 = 68;
-
-/// How dates are written: `%d`, `%m`, `%b`, `%Y`, `%y`, and what stands between them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DateFormat {
-    bytes: [u8; DateFormat::BYTES_MAX],
-    length: u8,
-}
-
-impl DateFormat {
-    /// Longest format.
-    pub const BYTES_MAX: usize = 24;
-
-    /// Reads a format: day, month and year once each, and other characters as they are.
-    ///
-    /// # Errors
-    /// What is wrong with it.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let wrong = |why: &str| Err(format!("\"{text}\" {why}, as in %d.%m.%Y or %m/%d/%y"));
-        let mut bytes = [0; DateFormat::BYTES_MAX];
-        let Some(target) = bytes.get_mut(..text.len()) else { return wrong("is too long") };
-        target.copy_from_slice(text.as_bytes());
-        let mut found = [0; 3];
-        let mut rest = text.bytes();
-        while let Some(byte) = rest.next() {
-            if byte != b'%' {
-                continue;
-            }
-            match rest.next() {
-                Some(b'd') => found[0] += 1,
-                Some(b'm' | b'b') => found[1] += 1,
-                Some(b'Y' | b'y') => found[2] += 1,
-                _ => return wrong("has a part other than %d, %m, %b, %Y and %y"),
-            }
-        }
-        if found != [1, 1, 1] {
-            return wrong("does not have day, month and year once each");
-        }
-        Ok(DateFormat { bytes, length: text.len() as u8 })
-    }
-
-    /// As it was written.
-    pub fn text(&self) -> &str {
-        std::str::from_utf8(&self.bytes[..usize::from(self.length)]).unwrap_or_default()
-    }
-
-    /// The date that `field` starts with, as SQL writes it, and what follows.
-    fn read<'a>(&self, field: &'a [u8]) -> Option<(String, &'a [u8])> {
-        let mut rest = field;
-        let (mut day, mut month, mut year) = (0, 0, 0);
-        let mut format = self.bytes[..usize::from(self.length)].iter();
-        while let Some(byte) = format.next() {
-            if *byte != b'%' {
-                rest = rest.strip_prefix(&[*byte])?;
-                continue;
-            }
-            match format.next()? {
-                b'd' => (day, rest) = number(rest, 1, 2)?,
-                b'm' => (month, rest) = number(rest, 1, 2)?,
-                b'Y' => (year, rest) = number(rest, 4, 4)?,
-                b'y' => {
-                    (year, rest) = number(rest, 2, 2)?;
-                    year += if year > CENTURY_TURN { 1900 } else { 2000 };
-                }
-                _ => {
-                    let (name, after) = rest.split_at_checked(3)?;
-                    let is_name = |month: &[u8; 3]| name.eq_ignore_ascii_case(&month[..]);
-                    month = MONTHS.iter().position(|m| is_name(m))? as u32 + 1;
-                    rest = after;
-                }
-            }
-        }
-        Some((format!("{year:04}-{month:02}-{day:02}"), rest))
-    }
-}
-
-/// Digits at the start, no more than `most`, and what follows.
-fn number(text: &[u8], least: usize, most: usize) -> Option<(u32, &[u8])> {
-    let digits = text.iter().take(most).take_while(|b| b.is_ascii_digit()).count();
-    if digits < least {
-        return None;
-    }
-    let value = text[..digits].iter().fold(0, |sum, b| sum * 10 + u32::from(b - b'0'));
-    Some((value, &text[digits..]))
-}
+pub use moment::{DateFormat, TimestampFormat};
 
 /// How numbers and dates are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,11 +25,13 @@ pub struct Formats {
     pub thousands: Option<u8>,
     /// Dates, and the dates of timestamps; as SQL writes them if there is none.
     pub date: Option<DateFormat>,
+    /// Timestamps as a whole, in place of `date`.
+    pub timestamp: Option<TimestampFormat>,
 }
 
 impl Default for Formats {
     fn default() -> Self {
-        Formats { decimal: b'.', thousands: None, date: None }
+        Formats { decimal: b'.', thousands: None, date: None, timestamp: None }
     }
 }
 
@@ -125,9 +40,15 @@ impl Formats {
     pub fn rewrites(&self, data_type: DataType) -> bool {
         use DataType::{Date, Timestamp, TimestampTz};
         match data_type {
-            Date | Timestamp | TimestampTz => self.date.is_some(),
+            Date => self.date.is_some(),
+            Timestamp | TimestampTz => self.has_dates(),
             other => other.is_number() && (self.decimal != b'.' || self.thousands.is_some()),
         }
+    }
+
+    /// Whether some dates are not as SQL writes them.
+    pub fn has_dates(&self) -> bool {
+        self.date.is_some() || self.timestamp.is_some()
     }
 
     /// The field as SQL writes it; `None` when it is not of the form.
@@ -136,6 +57,9 @@ impl Formats {
             return Some(Cow::Borrowed(field));
         }
         match data_type {
+            DataType::Timestamp | DataType::TimestampTz if self.timestamp.is_some() => {
+                self.timestamp?.read(field.trim_ascii()).map(Cow::Owned)
+            }
             DataType::Date | DataType::Timestamp | DataType::TimestampTz => {
                 self.rewrite_date(field)
             }
@@ -214,7 +138,7 @@ mod tests {
 
     #[test]
     fn numbers_are_rewritten_or_refused() {
-        let comma = Formats { decimal: b',', thousands: Some(b'.'), date: None };
+        let comma = Formats { decimal: b',', thousands: Some(b'.'), ..Formats::default() };
         for (field, expected) in [
             ("12,50", Some("12.50")),
             ("-1.234.567,5", Some("-1234567.5")),
@@ -258,7 +182,8 @@ mod tests {
         ] {
             assert_eq!(date(format, field, DataType::Timestamp).as_deref(), expected, "{field:?}");
         }
-        for bad in ["%d.%m", "%d.%d.%m.%Y", "%H", "%", "%d.%m.%Y and much else besides"] {
+        let long = format!("%d.%m.%Y{}", "-".repeat(64));
+        for bad in ["%d.%m", "%d.%d.%m.%Y", "%H", "%", "%d.%m.%Y %H", &long] {
             assert!(DateFormat::parse(bad).is_err(), "{bad}");
         }
     }

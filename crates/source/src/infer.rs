@@ -2,17 +2,23 @@
 //!
 //! Each field has forms: it may be read as an integer, a date and so on. A column keeps the forms
 //! that all its fields have, and the narrowest of them is its type. Text is what has no form. A
-//! number with leading zeros or a plus sign is a code (a post code, a telephone number): text.
+//! number with leading zeros or a plus sign is a code (a post code, a telephone number): text. So is
+//! one such as `1E5`, unless another field of the column has a point or a sign: programs print
+//! `1e+05` or `1.0E5`.
+//!
+//! Nothing is rounded: a column is DOUBLE only if each number is one that a DOUBLE is printed as
+//! (`is_double_as_written`), else DECIMAL if 38 digits hold it, else text.
 
 use std::borrow::Cow;
 
-use coload_format::{
-    DECIMAL_INT_PRECISION_MAX, DECIMAL_PRECISION_MAX, DataType, Value, parse_int, parse_wide,
-};
+use coload_format::parse_value::is_double_as_written;
+use coload_format::{DECIMAL_INT_PRECISION_MAX, DECIMAL_PRECISION_MAX, DataType, Value, parse_int};
 
+use crate::dialect::NullsAre;
 use crate::field::FieldRules;
 use crate::formats::Formats;
 use crate::sample::{Field, SampleEnd};
+use crate::type_order::{Candidate, TypeOrder};
 
 const BOOLEAN: u8 = 1;
 const INTEGER: u8 = 2;
@@ -21,13 +27,14 @@ const DOUBLE: u8 = 8;
 const DATE: u8 = 16;
 const TIMESTAMP: u8 = 32;
 const TIMESTAMP_TZ: u8 = 64;
+const TIME: u8 = 128;
 
 /// Digits after the point above which numbers of varying length are floats that were printed.
 const VARYING_SCALE_MAX: i64 = 8;
-/// An integer of so many digits is the same as DOUBLE.
-const DOUBLE_DIGITS: usize = 15;
-/// The longest integers that are numbers.
-const WIDE_INTEGER: DataType = DataType::Decimal { precision: DECIMAL_PRECISION_MAX, scale: 0 };
+/// Numbers of as many digits, 15, are not changed by a DOUBLE.
+const DOUBLE_DIGITS_MAX: u128 = 999_999_999_999_999;
+/// Integers up to this are the same as DOUBLE.
+const DOUBLE_INTEGER_MAX: u128 = 1 << f64::MANTISSA_DIGITS;
 /// Digits before the point that a DECIMAL has over those seen.
 const HEAD_ROOM: i64 = 2;
 
@@ -46,8 +53,17 @@ pub struct ColumnForms {
     scale_max: i64,
     /// Whether each integer fits BIGINT.
     fits_bigint: bool,
-    /// Whether each integer is the same as DOUBLE.
+    /// Whether each number is one that a DOUBLE is printed as.
     fits_double: bool,
+    /// Whether some number has an exponent, and one that may be part of a name, as in `1E5`.
+    has_exponents: bool,
+    has_bare_exponents: bool,
+    /// Whether some number has a point or a sign, which names do not have.
+    has_sure_numbers: bool,
+    /// Types that may be taken.
+    order: TypeOrder,
+    /// Who chose the type, if it was not the sample.
+    given: Option<DataType>,
 }
 
 impl Default for ColumnForms {
@@ -61,11 +77,52 @@ impl Default for ColumnForms {
             scale_max: 0,
             fits_bigint: true,
             fits_double: true,
+            has_exponents: false,
+            has_bare_exponents: false,
+            has_sure_numbers: false,
+            order: TypeOrder::default(),
+            given: None,
         }
     }
 }
 
+/// A number as it is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Written {
+    /// Digits before the point, without leading zeros, once the exponent is applied.
+    whole: i64,
+    /// Digits after it.
+    scale: i64,
+    exponent: Exponent,
+    /// Whether it has a point or a sign.
+    is_sure: bool,
+}
+
+/// The exponent of a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Exponent {
+    None,
+    /// After digits only, and without a sign.
+    Bare,
+    Told,
+}
+
 impl ColumnForms {
+    /// Nothing seen yet; types are tried in this order.
+    pub fn trying(order: TypeOrder) -> Self {
+        ColumnForms { order, ..ColumnForms::default() }
+    }
+
+    /// The column has this type, whatever its fields are.
+    pub fn give(&mut self, data_type: DataType) {
+        self.given = Some(data_type);
+    }
+
+    /// Whether the type was given, so that it never becomes another.
+    pub fn is_given(&self) -> bool {
+        self.given.is_some()
+    }
+
     /// Takes a field that is not NULL into account.
     pub fn add(&mut self, field: &[u8], formats: &Formats) {
         self.values += 1;
@@ -73,10 +130,10 @@ impl ColumnForms {
             return;
         }
         let plain = formats.rewrite(field, DataType::Double).unwrap_or(Cow::Borrowed(b""));
-        let forms = match number_digits(&plain) {
-            Some((whole, scale, exponent)) => {
+        let forms = match written_number(&plain) {
+            Some(number) => {
                 self.numbers += 1;
-                self.add_number(&plain, whole, scale, exponent)
+                self.add_number(&plain, number)
             }
             None => word_forms(field, formats),
         };
@@ -84,23 +141,24 @@ impl ColumnForms {
     }
 
     /// Counts the digits; the forms.
-    fn add_number(&mut self, field: &[u8], whole: i64, scale: i64, exponent: bool) -> u8 {
-        if exponent {
-            return DOUBLE;
-        }
+    fn add_number(&mut self, field: &[u8], number: Written) -> u8 {
+        let Written { whole, scale, exponent, is_sure } = number;
         self.whole_digits_max = self.whole_digits_max.max(whole);
         self.scale_min = self.scale_min.min(scale);
         self.scale_max = self.scale_max.max(scale);
-        if scale > 0 {
+        self.has_sure_numbers |= is_sure;
+        self.has_exponents |= exponent != Exponent::None;
+        self.has_bare_exponents |= exponent == Exponent::Bare;
+        self.fits_double &= keeps_as_double(field);
+        if scale > 0 || exponent != Exponent::None {
             return DECIMAL | DOUBLE;
         }
         self.fits_bigint &= parse_int(field, DataType::BigInt).is_ok();
-        self.fits_double &= whole <= DOUBLE_DIGITS as i64 || keeps_as_double(field);
         INTEGER | DECIMAL | DOUBLE
     }
 
-    /// Takes a value of the type that the column had so far into account: the sample may have had
-    /// shorter numbers.
+    /// Takes the least or the largest value of the type that the column had so far into account: the sample may
+    /// have had shorter numbers, and values between the two may have as many digits.
     pub fn add_stored(&mut self, value: &Value, data_type: DataType) {
         let (unscaled, scale) = match (value, data_type) {
             (Value::Int(v), DataType::Decimal { scale, .. }) => (i128::from(*v), scale),
@@ -111,7 +169,9 @@ impl ColumnForms {
         let whole = unscaled / 10_i128.pow(scale.into());
         let digits = whole.unsigned_abs().checked_ilog10().map_or(0, |log| i64::from(log) + 1);
         self.whole_digits_max = self.whole_digits_max.max(digits);
-        self.fits_double &= scale > 0 || is_exact_double(whole);
+        let exact_max = if scale > 0 { DOUBLE_DIGITS_MAX } else { DOUBLE_INTEGER_MAX };
+        self.fits_double &= unscaled.unsigned_abs() <= exact_max;
+        self.has_sure_numbers |= scale > 0 || unscaled < 0;
     }
 
     /// Makes the column text, whatever its fields are.
@@ -124,61 +184,66 @@ impl ColumnForms {
         self.values == 0
     }
 
-    /// The narrowest type that holds the fields seen, with head room for those to come.
+    /// The first type in order that holds the fields seen, with head room for those to come.
     pub fn data_type(&self, end: SampleEnd) -> DataType {
+        if let Some(given) = self.given {
+            return given;
+        }
+        let found = self.order.candidates().find_map(|candidate| self.as_candidate(candidate, end));
+        found.unwrap_or(DataType::Varchar(None))
+    }
+
+    /// The type of a kind, if it holds the fields.
+    fn as_candidate(&self, candidate: Candidate, end: SampleEnd) -> Option<DataType> {
         let has = |form: u8| self.values > 0 && self.forms & form != 0;
-        if has(BOOLEAN) {
-            DataType::Boolean
-        } else if has(INTEGER) && self.fits_bigint {
-            DataType::BigInt
-        } else if has(INTEGER) {
-            // Longer ones are identifiers, which a DOUBLE would change.
-            decimal(self.whole_digits_max, 0).unwrap_or(DataType::Varchar(None))
-        } else if has(DECIMAL) {
-            self.decimal_type(end)
-        } else if has(DOUBLE) && self.numbers > 0 && self.fits_double {
-            DataType::Double
-        } else if has(DATE) {
-            DataType::Date
-        } else if has(TIMESTAMP) {
-            DataType::Timestamp
-        } else if has(TIMESTAMP_TZ) {
-            DataType::TimestampTz
-        } else {
-            DataType::Varchar(None)
+        let of = |form: u8, data_type| has(form).then_some(data_type);
+        match candidate {
+            Candidate::Boolean => of(BOOLEAN, DataType::Boolean),
+            Candidate::BigInt => of(INTEGER, DataType::BigInt).filter(|_| self.fits_bigint),
+            Candidate::Decimal => has(DECIMAL).then(|| self.decimal_type(end)).flatten(),
+            Candidate::Double => of(DOUBLE, DataType::Double).filter(|_| self.is_double()),
+            Candidate::Date => of(DATE, DataType::Date),
+            Candidate::Time => of(TIME, DataType::Time),
+            Candidate::Timestamp => of(TIMESTAMP, DataType::Timestamp),
+            Candidate::TimestampTz => of(TIMESTAMP_TZ, DataType::TimestampTz),
+            Candidate::Varchar => Some(DataType::Varchar(None)),
         }
     }
 
-    /// DECIMAL, or DOUBLE for numbers that look like printed floats or do not fit.
-    fn decimal_type(&self, end: SampleEnd) -> DataType {
+    /// Whether the numbers may be DOUBLE: none is changed by it, and they are no names.
+    fn is_double(&self) -> bool {
+        self.numbers > 0 && self.fits_double && self.are_numbers()
+    }
+
+    /// Whether exponents, if there are any, are those of numbers.
+    fn are_numbers(&self) -> bool {
+        self.has_sure_numbers || !self.has_bare_exponents
+    }
+
+    /// DECIMAL; none for numbers that look like printed floats, or do not fit.
+    fn decimal_type(&self, end: SampleEnd) -> Option<DataType> {
+        if self.forms & INTEGER != 0 {
+            // Longer ones than BIGINT are identifiers, which a DOUBLE would change.
+            return decimal(self.whole_digits_max, 0);
+        }
         let varying = self.scale_min != self.scale_max;
-        if varying && self.scale_max > VARYING_SCALE_MAX && self.fits_double {
-            return DataType::Double;
+        let floats = varying && self.scale_max > VARYING_SCALE_MAX || self.has_exponents;
+        if floats && self.is_double() && self.order.has(Candidate::Double) {
+            return None;
+        }
+        if !self.are_numbers() || self.has_exponents && self.scale_max == 0 {
+            return None;
         }
         // What follows the sample may have more digits, unless all numbers have as many.
         let spare = if varying && end == SampleEnd::Cut { HEAD_ROOM } else { 0 };
-        decimal(self.whole_digits_max, self.scale_max + spare).unwrap_or(match self.fits_double {
-            true => DataType::Double,
-            false => DataType::Varchar(None),
-        })
+        decimal(self.whole_digits_max, self.scale_max + spare)
+            .or_else(|| decimal(self.whole_digits_max, self.scale_max))
     }
 }
 
-/// Whether a number as DOUBLE is not another integer than the one written.
-#[inline]
-pub fn keeps_as_double(field: &[u8]) -> bool {
-    if field.len() <= DOUBLE_DIGITS {
-        return true;
-    }
-    let field = field.trim_ascii();
-    let digits = field.strip_prefix(b"-").unwrap_or(field);
-    !digits.iter().all(u8::is_ascii_digit)
-        || parse_wide(field, WIDE_INTEGER).is_ok_and(is_exact_double)
-}
-
-/// Whether a DOUBLE is exactly this integer.
-fn is_exact_double(value: i128) -> bool {
-    value as f64 as i128 == value
+/// Whether a number is one that a DOUBLE is printed as.
+fn keeps_as_double(field: &[u8]) -> bool {
+    parse_int(field, DataType::Double).is_ok_and(|ordinal| is_double_as_written(field, ordinal))
 }
 
 /// DECIMAL of 18 digits if that leaves head room, else of 38 if the numbers fit.
@@ -195,37 +260,49 @@ fn decimal(whole_digits: i64, scale: i64) -> Option<DataType> {
     DataType::decimal(precision, u8::try_from(scale).ok()?).ok()
 }
 
-/// Digits before the point (without leading zeros) and after it, and whether there is an exponent;
-/// `None` when the field is no plain number.
-fn number_digits(field: &[u8]) -> Option<(i64, i64, bool)> {
+/// A plain number as it is written; `None` when the field is none.
+fn written_number(field: &[u8]) -> Option<Written> {
     let field = field.trim_ascii();
     let digits = field.strip_prefix(b"-").unwrap_or(field);
     let count = |text: &[u8]| text.iter().take_while(|b| b.is_ascii_digit()).count();
     let whole = count(digits);
-    let (mut rest, mut scale) = (&digits[whole..], 0);
+    let (mut rest, mut scale, mut has_point) = (&digits[whole..], 0, false);
     if let [b'.', tail @ ..] = rest {
-        scale = count(tail);
+        (scale, has_point) = (count(tail), true);
         rest = &tail[scale..];
     }
     let leading_zero = digits.first() == Some(&b'0');
     if whole + scale == 0 || (leading_zero && whole > 1) {
         return None;
     }
-    let exponent = match rest {
-        [] => false,
-        [b'e' | b'E', tail @ ..] => {
-            let tail = tail.strip_prefix(b"-").or(tail.strip_prefix(b"+")).unwrap_or(tail);
-            if tail.is_empty() || count(tail) < tail.len() {
-                return None;
-            }
-            // Out of the range of DOUBLE, it is no number that could be loaded.
-            parse_int(field, DataType::Double).ok()?;
-            true
-        }
-        _ => return None,
-    };
-    let whole = if leading_zero { 0 } else { whole };
-    Some((whole as i64, scale as i64, exponent))
+    let is_sure = has_point || digits.len() < field.len();
+    let whole = if leading_zero { 0 } else { whole as i64 };
+    let plain = Written { whole, scale: scale as i64, exponent: Exponent::None, is_sure };
+    match rest {
+        [] => Some(plain),
+        [b'e' | b'E', tail @ ..] => with_exponent(plain, field, tail),
+        _ => None,
+    }
+}
+
+/// The number with an exponent, whose digits and sign are `tail`.
+fn with_exponent(plain: Written, field: &[u8], tail: &[u8]) -> Option<Written> {
+    let digits = tail.strip_prefix(b"-").or(tail.strip_prefix(b"+")).unwrap_or(tail);
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    // Out of the range of DOUBLE, it is no number that could be loaded.
+    parse_int(field, DataType::Double).ok()?;
+    let size =
+        std::str::from_utf8(digits).ok()?.parse::<i32>().map_or(i64::from(i32::MAX), i64::from);
+    let power = if tail.starts_with(b"-") { -size } else { size };
+    let is_sure = plain.is_sure || digits.len() < tail.len();
+    Some(Written {
+        whole: (plain.whole + power).max(0),
+        scale: (plain.scale - power).max(0),
+        exponent: if is_sure { Exponent::Told } else { Exponent::Bare },
+        is_sure,
+    })
 }
 
 /// The forms of a field that is no number.
@@ -240,24 +317,36 @@ fn word_forms(field: &[u8], formats: &Formats) -> u8 {
         return DOUBLE;
     }
     // Whatever is no date is told by its first byte, nearly always.
-    if formats.date.is_none() && !text.first().is_some_and(u8::is_ascii_digit) {
+    if !formats.has_dates() && !text.first().is_some_and(u8::is_ascii_digit) {
         return 0;
     }
-    let field = &*formats.rewrite(field, DataType::Date).unwrap_or(Cow::Borrowed(b""));
+    let is_of = |data_type: DataType| {
+        let plain = formats.rewrite(field, data_type);
+        plain.is_some_and(|plain| parse_int(&plain, data_type).is_ok())
+    };
+    if tells_time(text) && is_of(DataType::Time) {
+        return TIME;
+    }
     let mut forms = 0;
     for (form, data_type) in [(DATE, DataType::Date), (TIMESTAMP, DataType::Timestamp)] {
-        forms |= if parse_int(field, data_type).is_ok() { form } else { 0 };
+        forms |= if is_of(data_type) { form } else { 0 };
     }
     // Without a zone it would be a guess that UTC is meant.
-    if forms == 0 && parse_int(field, DataType::TimestampTz).is_ok() {
+    if forms == 0 && is_of(DataType::TimestampTz) {
         forms = TIMESTAMP_TZ;
     }
     forms
 }
 
+/// Whether a time has seconds, or says which half of the day it is of: `12:30` may be minutes and seconds, or a score.
+pub fn tells_time(text: &[u8]) -> bool {
+    let colons = text.iter().filter(|byte| **byte == b':').count();
+    colons == 2 || colons == 1 && text.last().is_some_and(|byte| !byte.is_ascii_digit())
+}
+
 /// Whether a field has any form but text.
 pub fn has_form(field: &[u8]) -> bool {
-    number_digits(field).is_some() || word_forms(field, &Formats::default()) != 0
+    written_number(field).is_some() || word_forms(field, &Formats::default()) != 0
 }
 
 /// The forms of each column; records with another number of fields than `columns`, or one more
@@ -267,7 +356,7 @@ pub fn infer_columns(
     columns: usize,
     rules: &FieldRules,
 ) -> Vec<ColumnForms> {
-    let mut forms = vec![ColumnForms::default(); columns];
+    let mut forms = vec![ColumnForms::trying(rules.types); columns];
     for record in records {
         if record.len() != columns && record.len() != columns + 1 {
             continue;
@@ -283,7 +372,8 @@ pub fn infer_columns(
 
 /// Whether the field stands for NULL in columns that are not text.
 pub fn is_null(field: &Field<'_>, rules: &FieldRules) -> bool {
-    !field.quoted && rules.nulls.iter().any(|null| *null == *field.text)
+    (!field.quoted || rules.nulls_are == NullsAre::AlsoQuoted)
+        && rules.nulls.iter().any(|null| *null == *field.text)
         || rules.is_typed_null(&field.text)
 }
 
@@ -296,7 +386,11 @@ mod tests {
     use super::*;
 
     fn infer(fields: &[&str], end: SampleEnd) -> DataType {
-        let mut forms = ColumnForms::default();
+        infer_by(TypeOrder::default(), fields, end)
+    }
+
+    fn infer_by(order: TypeOrder, fields: &[&str], end: SampleEnd) -> DataType {
+        let mut forms = ColumnForms::trying(order);
         fields.iter().for_each(|field| forms.add(field.as_bytes(), &Formats::default()));
         forms.data_type(end)
     }
@@ -317,11 +411,35 @@ mod tests {
             (&["12345678901234567.25"], "DECIMAL(38,2)"),
             (&["0.30000000000000004", "0.5"], "DOUBLE"),
             (&["1.123456789012", "2.123456789012"], "DECIMAL(18,12)"),
-            (&["1e5", "2"], "DOUBLE"),
+            (&["1e+05", "2"], "DOUBLE"),
+            (&["1e5", "-2"], "DOUBLE"),
+            (&["1.0E5"], "DOUBLE"),
+            // Names, as nothing says that they are numbers.
+            (&["1E5", "2E5", "3E1"], "VARCHAR"),
+            (&["1e5", "2"], "VARCHAR"),
+            (&["1e5", "NaN"], "VARCHAR"),
             (&["1e999"], "VARCHAR"),
+            (&["1e-400", "0.5"], "VARCHAR"),
             // A DOUBLE would change the integer.
-            (&["9007199254740993", "1e5"], "VARCHAR"),
-            (&["9007199254740992", "1e5"], "DOUBLE"),
+            (&["9007199254740993", "1e+5"], "VARCHAR"),
+            (&["9007199254740992", "1e+5"], "DOUBLE"),
+            // More digits than a DOUBLE is printed with.
+            (&["0.12345678901234567890", "1.5"], "DECIMAL(38,20)"),
+            (&["12345678901234567.89", "1e3"], "DECIMAL(38,2)"),
+            (&["12345678901234567.89", "1e300"], "VARCHAR"),
+            (&["0.1234567890123456789012345678901234567890", "1.5"], "VARCHAR"),
+            (&["0.12345678901234567890", "NaN"], "VARCHAR"),
+            // As C prints them (%.17g), and the shortest ones.
+            (&["0.10000000000000001", "0.5"], "DOUBLE"),
+            (&["0.90000000000000001", "0.5"], "DECIMAL(38,17)"),
+            (&["1.7976931348623157e+308", "5e-324"], "DOUBLE"),
+            (&["12:30:00", "7:05:01.5"], "TIME"),
+            (&["3:45 PM", "03:45:12 pm", "12:00 a.m."], "TIME"),
+            (&["12:30", "07:05"], "VARCHAR"),
+            (&["12:30:00", "24:00:00"], "VARCHAR"),
+            (&["13:45 PM"], "VARCHAR"),
+            (&["2024-01-02 3:45 PM", "2024-01-02 12:00:01 AM"], "TIMESTAMP"),
+            (&["2024-01-02 03:45:00.1234567"], "VARCHAR"),
             (&["1.5", "NaN", "-inf"], "DOUBLE"),
             (&["NaN"], "VARCHAR"),
             (&["1996-03-13", "1996/03/14"], "DATE"),
@@ -344,7 +462,53 @@ mod tests {
         assert_eq!(infer(&["0.50", "1.25"], SampleEnd::Cut).to_string(), "DECIMAL(18,2)");
     }
 
+    #[test]
+    fn types_are_tried_in_the_order_that_is_given() {
+        for (order, fields, expected) in [
+            ("DOUBLE", &["1", "2.5"][..], "DOUBLE"),
+            ("DOUBLE,DECIMAL", &["1", "2.5"], "DOUBLE"),
+            ("DOUBLE,DECIMAL", &["1", "12345678901234567.89"], "DECIMAL(38,2)"),
+            ("BIGINT", &["1", "2.5"], "VARCHAR"),
+            ("DECIMAL", &["1", "2"], "DECIMAL(18,0)"),
+            ("TIMESTAMP,DATE", &["2024-01-02"], "TIMESTAMP"),
+            ("DATE", &["true"], "VARCHAR"),
+            ("VARCHAR", &["1"], "VARCHAR"),
+        ] {
+            let order = TypeOrder::parse(order).unwrap();
+            assert_eq!(infer_by(order, fields, SampleEnd::Whole).to_string(), expected, "{order}");
+        }
+    }
+
     proptest! {
+        // What is inferred is never another number than what was written.
+        #[test]
+        fn a_double_is_printed_as_it_was_written(
+            field in prop_oneof![
+                "-?[0-9]{1,3}\\.[0-9]{10,22}", "[0-9]{14,20}", "[0-9]\\.[0-9]{0,18}[eE][+-]?[0-9]{1,3}",
+                any::<f64>().prop_map(|value| format!("{value:e}")),
+                any::<f64>().prop_map(|value| format!("{value:.16e}")),
+            ],
+        ) {
+            let field = field.replace("inf", "1").replace("NaN", "1");
+            let Ok(ordinal) = parse_int(field.as_bytes(), DataType::Double) else { return Ok(()) };
+            let value = coload_format::f64_from_ordinal(ordinal);
+            let digits = |text: &str| {
+                let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+                let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+                let all = format!("{whole}{fraction}").replace('-', "");
+                let zeros = all.len() - all.trim_end_matches('0').len();
+                let power = exponent.parse::<i64>().unwrap() - fraction.len() as i64 + zeros as i64;
+                let all = all.trim_start_matches('0').trim_end_matches('0').to_owned();
+                let power = if all.is_empty() { 0 } else { power };
+                (all, power)
+            };
+            let written = digits(&field);
+            let printed = |after: usize| digits(&format!("{value:.after$e}")) == written;
+            let expected = value != 0.0 && written.0.len() <= 17 && printed(written.0.len().max(1) - 1)
+                || written.0.is_empty();
+            prop_assert_eq!(is_double_as_written(field.as_bytes(), ordinal), expected, "{} {:?}", field, written);
+        }
+
         #[test]
         fn what_was_seen_can_be_loaded(
             fields in prop::collection::vec(

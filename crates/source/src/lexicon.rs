@@ -24,12 +24,12 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 use foldhash::fast::RandomState;
 
-use coload_format::parse_value::{Rule, parse_value};
+use coload_format::parse_value::{Rule, is_double_as_written, parse_value};
 use coload_format::{DataType, Physical, Value, Values, check_bytes};
 use coload_transform::{CODES_PROVISIONAL_MAX, NULL_CODE, TemporaryDictionary};
 
 use crate::field::{FieldError, FieldRules};
-use crate::infer::keeps_as_double;
+use crate::infer::tells_time;
 use crate::row_codes::{Block, RowCodes};
 use crate::rows::Rows;
 #[cfg(target_arch = "x86_64")]
@@ -47,6 +47,13 @@ const EMPTY: u16 = 0;
 const GROUP: usize = 64;
 /// Most texts that are remembered; more can only be many texts of one value.
 const TEXTS_MAX: usize = u16::MAX as usize;
+/// Bytes of a number that has at most 15 digits, with which every DOUBLE has as many.
+const SHORT_DOUBLE_BYTES: usize = 15;
+/// No number of so few bytes is so small that a DOUBLE has fewer digits: `1e-400` has one more.
+const SHORTEST_UNDERFLOW_BYTES: usize = 5;
+/// The ordinal of 1e-290, below which a DOUBLE may have fewer digits.
+const LEAST_EXACT: i64 = 1e-290_f64.to_bits() as i64;
+
 /// What to do about fields whose text is new.
 struct Misses<'a, B: FnMut(usize, FieldError)> {
     rules: &'a ColumnRules,
@@ -117,11 +124,11 @@ impl ColumnRules {
 
     /// The value of a field that is written as SQL writes it.
     fn plain_value(&self, bytes: &[u8]) -> Result<Option<Value>, FieldError> {
-        match bytes {
-            bytes if self.has_doubts() && is_doubtful(bytes, self.data_type) => {
-                Err(FieldError::Rule(Rule::NotAsInferred))
-            }
-            bytes => parse_value(bytes, self.data_type).map(Some).map_err(FieldError::Rule),
+        let value = parse_value(bytes, self.data_type).map_err(FieldError::Rule)?;
+        let int = if let Value::Int(int) = value { int } else { 0 };
+        match self.has_doubts() && is_doubtful(bytes, self.data_type, int) {
+            true => Err(FieldError::Rule(Rule::NotAsInferred)),
+            false => Ok(Some(value)),
         }
     }
 }
@@ -134,24 +141,51 @@ impl ColumnRules {
 
     /// Whether some fields that can be read do not fit, as [`is_doubtful`] tells.
     pub fn has_doubts(&self) -> bool {
-        let told = self.data_type.is_number() || self.data_type == DataType::Boolean;
-        self.origin == TypeOrigin::Inferred && told
+        use DataType::{Boolean, Time, TimestampTz};
+        let told = matches!(self.data_type, Boolean | Time | TimestampTz);
+        self.origin == TypeOrigin::Inferred && (told || self.data_type.is_number())
     }
 }
 
-/// Whether a number has leading zeros or a plus sign, an integer is not the same as DOUBLE, or a truth value
-/// is not `true` or `false`.
+/// Whether inference would not have taken a field for the type that it can be read as: a number with leading zeros or
+/// a plus sign, one that a DOUBLE changes, an integer with an exponent, a truth value other than `true` and `false`, a
+/// time without seconds, an instant without its zone. `value` is what was read, if the type has 64 bits.
 #[inline]
-pub fn is_doubtful(field: &[u8], data_type: DataType) -> bool {
-    if data_type == DataType::Boolean {
-        let word = field.trim_ascii();
-        return !word.eq_ignore_ascii_case(b"true") && !word.eq_ignore_ascii_case(b"false");
-    }
-    if data_type == DataType::Double && !keeps_as_double(field) {
-        return true;
+pub fn is_doubtful(field: &[u8], data_type: DataType, value: i64) -> bool {
+    match data_type {
+        DataType::Boolean => {
+            let word = field.trim_ascii();
+            return !word.eq_ignore_ascii_case(b"true") && !word.eq_ignore_ascii_case(b"false");
+        }
+        DataType::Time => return !tells_time(field.trim_ascii()),
+        DataType::TimestampTz => return !has_zone(field.trim_ascii()),
+        DataType::Double if is_changed(field, value) => return true,
+        DataType::Decimal { scale: 0, .. } if memchr::memchr2(b'e', b'E', field).is_some() => {
+            return true;
+        }
+        _ => {}
     }
     // Most numbers start with another digit.
     !matches!(field.first(), Some(b'1'..=b'9')) && is_code(field)
+}
+
+/// Whether a number is not one that its DOUBLE is printed as. So many bytes hold at most 15 digits, which no DOUBLE changes
+/// that is not near zero.
+#[inline]
+fn is_changed(field: &[u8], ordinal: i64) -> bool {
+    let near_zero = (LEAST_EXACT.wrapping_neg()..LEAST_EXACT).contains(&ordinal);
+    if field.len() <= SHORT_DOUBLE_BYTES && (!near_zero || field.len() <= SHORTEST_UNDERFLOW_BYTES)
+    {
+        return false;
+    }
+    !is_double_as_written(field, ordinal)
+}
+
+/// Whether an instant that can be read has a zone, behind its date.
+fn has_zone(text: &[u8]) -> bool {
+    let behind = text.get("2000-1-1".len()..).unwrap_or_default();
+    matches!(behind.last(), Some(b'Z' | b'z' | b'C' | b'c'))
+        || behind.iter().any(|byte| matches!(byte, b'+' | b'-'))
 }
 
 fn is_code(field: &[u8]) -> bool {
@@ -442,7 +476,8 @@ impl Lexicon {
         rules: &ColumnRules,
     ) -> Result<Option<u16>, FieldError> {
         let quoted = rules.fields.quote.is_some() && raw.first() == rules.fields.quote.as_ref();
-        let shared = quoted || matches!(rules.data_type, DataType::Binary(_));
+        let rewritten = quoted || rules.fields.has_escape(raw);
+        let shared = rewritten || matches!(rules.data_type, DataType::Binary(_));
         let code = match self.push_text(raw, shared, rules)? {
             Some(code) => code,
             None => match rules.value(raw)? {

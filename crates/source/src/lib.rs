@@ -21,6 +21,7 @@ mod rules;
 mod sample;
 mod sniff;
 mod tokenise;
+mod type_order;
 
 pub use careful::{
     CarefulField, CarefulRecord, Reading, count_line_ends, field_text, first_line, read_record,
@@ -34,13 +35,13 @@ pub use coload_input::{
 };
 pub use column::{ColumnForm, ColumnParser, ColumnPlan, PlanKind};
 pub use dialect::{
-    Dialect, GivenDialect, GivenPolicies, Header, InvalidBytes, LineEnd, LongDelimiter, Policies,
-    Quotes, Ragged, byte_from_flag, delimiter_from_flag, describe_byte, describe_delimiter,
-    optional_byte_from_flag,
+    Dialect, Escapes, GivenDialect, GivenPolicies, Header, InvalidBytes, LineEnd, LongDelimiter,
+    NullsAre, Policies, Quotes, Ragged, byte_from_flag, delimiter_from_flag, describe_byte,
+    describe_delimiter, optional_byte_from_flag,
 };
 pub use field::{FieldError, FieldRules};
 pub use fixed::FixedWidths;
-pub use formats::{DateFormat, Formats};
+pub use formats::{DateFormat, Formats, TimestampFormat};
 pub use infer::ColumnForms;
 pub use lexicon::{ColumnRules, Lexicon, TypeOrigin};
 pub use plan::{SAMPLE_ROWS, plan_column};
@@ -50,3 +51,4 @@ pub use rules::{Padding, RecordRules, Trailing};
 pub use sample::SampleEnd;
 pub use sniff::{Sniffed, bom_len, read_names, sniff};
 pub use tokenise::{Seen, Separators, TEXT_PADDING, tokenise, tokenise_slowly};
+pub use type_order::{Candidate, TypeOrder};

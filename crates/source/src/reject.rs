@@ -108,7 +108,7 @@ fn explain(reason: &BadRecord, columns: &[(String, DataType)]) -> (u32, String, 
             let reason = match error {
                 FieldError::Rule(_) => format!("is not {data_type}: {text}"),
                 FieldError::Null => format!("is {text}"),
-                FieldError::Quote => text.to_owned(),
+                FieldError::Quote | FieldError::Escape => text.to_owned(),
             };
             (*column as u32 + 1, reason, advice.to_owned())
         }

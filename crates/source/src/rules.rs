@@ -1,6 +1,6 @@
 //! What the parser of records has to know.
 
-use crate::dialect::{InvalidBytes, LineEnd, LongDelimiter, Policies, Quotes, Ragged};
+use crate::dialect::{Escapes, InvalidBytes, LineEnd, LongDelimiter, Policies, Quotes, Ragged};
 use crate::fixed::FixedWidths;
 use crate::tokenise::Separators;
 
@@ -25,6 +25,21 @@ pub struct RecordRules {
     pub policies: Policies,
     /// What stands for a field that is missing.
     pub padding: Padding,
+    /// Takes the meaning of the byte behind it, outside quotes too.
+    pub outside_escape: Option<u8>,
+    /// What it makes of that byte.
+    pub escapes: Escapes,
+}
+
+/// What stands behind escapes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Escaped {
+    /// There are none.
+    Nothing,
+    /// Bytes that separate nothing.
+    Others,
+    /// Delimiters, quotes or line ends.
+    Separators,
 }
 
 /// Whether a delimiter follows the last field of a record.
@@ -70,7 +85,27 @@ impl Padding {
 impl RecordRules {
     /// Whether the tokeniser does not know the delimiter or the line ends.
     pub fn is_exotic(&self) -> bool {
-        self.fixed.is_some() || self.long_delimiter.is_some() || self.line_end == LineEnd::Any
+        self.fixed.is_some() || self.long_delimiter.is_some() || self.line_end != LineEnd::Newline
+    }
+
+    /// What the escapes of a text outside quotes hide from the tokeniser.
+    pub fn escaped_in(&self, text: &[u8]) -> Escaped {
+        let Some(escape) = self.outside_escape else { return Escaped::Nothing };
+        let mut found = Escaped::Nothing;
+        let mut at = 0;
+        while let Some(next) = memchr::memchr(escape, text.get(at..).unwrap_or_default()) {
+            let special = |byte: &u8| {
+                matches!(byte, b'\n' | b'\r')
+                    || *byte == self.separators.delimiter
+                    || self.separators.quote == Some(*byte)
+            };
+            if text.get(at + next + 1).is_none_or(special) {
+                return Escaped::Separators;
+            }
+            found = Escaped::Others;
+            at += next + 2;
+        }
+        found
     }
 
     /// Whether some dirty records become rows.

@@ -153,7 +153,7 @@ pub fn split_as_loaded<'a>(sample: &'a [u8], end: SampleEnd, rules: &RecordRules
 /// Bytes of the first line with its end.
 pub fn line_len(text: &[u8], line_end: LineEnd) -> usize {
     let found = match line_end {
-        LineEnd::Newline => memchr::memchr(b'\n', text),
+        LineEnd::Newline | LineEnd::Returns => memchr::memchr(b'\n', text),
         LineEnd::Any => memchr::memchr2(b'\n', b'\r', text),
     };
     match found {
@@ -195,15 +195,15 @@ fn until_separator(text: &[u8], split: Split) -> (&[u8], usize, Stop) {
         let rest = &text[from..];
         let first = split.delimiter_bytes()[0];
         let found = match split.line_end {
-            LineEnd::Newline => memchr::memchr2(first, b'\n', rest),
+            LineEnd::Newline | LineEnd::Returns => memchr::memchr2(first, b'\n', rest),
             LineEnd::Any => memchr::memchr3(first, b'\n', b'\r', rest),
         };
         let Some(at) = found.map(|at| from + at) else {
-            return (text.strip_suffix(b"\r").unwrap_or(text), text.len(), Stop::End);
+            return (without_returns(text, split.line_end), text.len(), Stop::End);
         };
         let raw = &text[..at];
         match text[at] {
-            b'\n' => return (raw.strip_suffix(b"\r").unwrap_or(raw), at + 1, Stop::Newline),
+            b'\n' => return (without_returns(raw, split.line_end), at + 1, Stop::Newline),
             b'\r' if split.line_end == LineEnd::Any => {
                 let pair = text.get(at + 1) == Some(&b'\n');
                 return (raw, at + 1 + usize::from(pair), Stop::Newline);
@@ -216,6 +216,13 @@ fn until_separator(text: &[u8], split: Split) -> (&[u8], usize, Stop) {
     }
 }
 
+/// A line without the carriage returns of its end.
+fn without_returns(line: &[u8], line_end: LineEnd) -> &[u8] {
+    let returns = line.iter().rev().take_while(|byte| **byte == b'\r').count();
+    let of_end = if line_end == LineEnd::Returns { returns } else { returns.min(1) };
+    &line[..line.len() - of_end]
+}
+
 /// Whether a separator stands at the start of the text, or nothing.
 fn at_separator(text: &[u8], split: Split) -> bool {
     text.is_empty()
@@ -223,6 +230,8 @@ fn at_separator(text: &[u8], split: Split) -> bool {
         || text.starts_with(b"\r\n")
         || text.starts_with(split.delimiter_bytes())
         || split.line_end == LineEnd::Any && text.starts_with(b"\r")
+        || split.line_end == LineEnd::Returns
+            && text.iter().find(|byte| **byte != b'\r') == Some(&b'\n')
 }
 
 /// A quoted field. A quote inside that is neither doubled nor escaped is a fault; the field ends at

@@ -112,6 +112,13 @@ fn sniff_utf8(
         }
         None => split_records(rows, rows_end, split, usize::MAX),
     };
+    let records = match given.own_escape() {
+        Some(_) if given.fixed.is_none() => {
+            let usual = usual_field_count(&records.records).unwrap_or(1);
+            split_as_loaded(rows, rows_end, &dialect_of(split, given).record_rules(usual))
+        }
+        _ => records,
+    };
     let records = match given.fixed.is_none() && has_comments(&records.records, given) {
         true => {
             split.comment = Some(COMMENT);
@@ -211,7 +218,10 @@ fn dialect_of(split: Split, given: &GivenDialect) -> Dialect {
         long_delimiter: split.long_delimiter,
         fixed: given.fixed,
         quote: split.quote,
-        escape: split.escape,
+        escape: split.escape.or(given.own_escape()),
+        escapes: given.escapes.unwrap_or_default(),
+        nulls_are: given.nulls_are,
+        types: given.types.unwrap_or_default(),
         comment: split.comment,
         line_end: split.line_end,
         skip: given.skip.unwrap_or(0),
@@ -229,11 +239,22 @@ fn dialect_of(split: Split, given: &GivenDialect) -> Dialect {
 /// Line ends: CR alone where there is no newline.
 fn detect_line_end(text: &[u8], end: SampleEnd) -> LineEnd {
     let returns = memchr::memchr_iter(b'\r', text).count();
+    if has_returns(text) {
+        return LineEnd::Returns;
+    }
     let lone = returns > usize::from(end == SampleEnd::Whole && text.ends_with(b"\r"));
     match lone && memchr::memchr(b'\n', text).is_none() {
         true => LineEnd::Any,
         false => LineEnd::Newline,
     }
+}
+
+/// Whether two carriage returns at least stand before most newlines: LF became CRLF twice.
+fn has_returns(text: &[u8]) -> bool {
+    let head = &text[..text.len().min(SPLIT_SAMPLE_BYTES)];
+    let lines = memchr::memchr_iter(b'\n', head).count();
+    let doubled = memchr::memmem::find_iter(head, b"\r\r\n").count();
+    doubled > 0 && doubled * 2 > lines
 }
 
 /// Carriage returns among newlines end lines too if more records agree then.
@@ -244,6 +265,13 @@ fn confirm_line_end(
     evidence: &mut Vec<String>,
 ) -> LineEnd {
     let head = &body[..body.len().min(SPLIT_SAMPLE_BYTES)];
+    if split.line_end == LineEnd::Returns {
+        evidence.push(
+            "lines end with several carriage returns and a newline (--line-end lf says otherwise)"
+                .to_owned(),
+        );
+        return split.line_end;
+    }
     let lone = memchr::memchr_iter(b'\r', head)
         .filter(|at| !matches!(head.get(at + 1), Some(b'\n') | None))
         .count();
@@ -441,15 +469,40 @@ fn infer_schema(
 ) -> Result<(Schema, Vec<ColumnForms>)> {
     let names = fit_header(header, columns, evidence);
     let names = unique_names(names.as_deref().map_or(Names::None, Names::Header), columns);
+    let typed = given_types(&names, &given.columns)?;
     if given.all_text {
         let text = |name| Column::new(name, DataType::Varchar(None));
-        return Ok((Schema::new(names.into_iter().map(text).collect())?, Vec::new()));
+        let columns = names.into_iter().map(text).zip(typed);
+        let columns = columns.map(|(text, typed)| typed.unwrap_or(text)).collect();
+        return Ok((Schema::new(columns)?, Vec::new()));
     }
     evidence.push(format!("types: from {} records", rows.len()));
-    let forms = infer_columns(rows, columns, rules);
-    let columns = names.into_iter().zip(&forms);
-    let columns = columns.map(|(name, forms)| Column::new(name, forms.data_type(end))).collect();
+    let mut forms = infer_columns(rows, columns, rules);
+    let mut columns = Vec::with_capacity(names.len());
+    for ((name, forms), typed) in names.into_iter().zip(&mut forms).zip(typed) {
+        if let Some(column) = &typed {
+            forms.give(column.data_type);
+        }
+        columns.push(typed.unwrap_or_else(|| Column::new(name, forms.data_type(end))));
+    }
     Ok((Schema::new(columns)?, forms))
+}
+
+/// For each name the column of `--types`, under the name that the input has.
+fn given_types(names: &[String], given: &[Column]) -> Result<Vec<Option<Column>>> {
+    let mut typed = vec![None; names.len()];
+    for column in given {
+        let is_it = |name: &&String| name.to_lowercase() == column.name.to_lowercase();
+        let Some(at) = names.iter().position(|name| is_it(&name)) else {
+            return Err(Error::Invalid(format!(
+                "--types: there is no column {}; there is {}",
+                column.name,
+                names.join(", ")
+            )));
+        };
+        typed[at] = Some(Column { name: names[at].clone(), ..column.clone() });
+    }
+    Ok(typed)
 }
 
 #[cfg(test)]

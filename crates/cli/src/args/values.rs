@@ -67,7 +67,25 @@ pub enum LineEndForm {
     /// LF, CRLF and CR
     #[value(alias = "cr")]
     Any,
+    /// LF, and any number of CR before it
+    #[value(alias = "crcrlf")]
+    Returns,
 }
+
+/// `quoted`, `anywhere` or `letters`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum EscapesForm {
+    /// Within quotes
+    Quoted,
+    /// In all fields: what follows is text
+    Anywhere,
+    /// In all fields, and letters have a meaning: \t, \n, \r, \b, \f, \v, \0, \x41
+    Letters,
+}
+
+/// Columns of `--types`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GivenColumns(pub Vec<coload_format::Column>);
 
 /// `reject`, `pad` or `truncate`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -117,6 +135,11 @@ pub struct OptionalByte(pub Option<u8>);
 
 pub(super) fn delimiter(text: &str) -> coload::Result<Delimiter> {
     delimiter_from_flag(text).map(Delimiter)
+}
+
+pub(super) fn given_columns(text: &str) -> coload::Result<GivenColumns> {
+    let columns = coload::parse_columns(text)?;
+    Ok(GivenColumns(columns.columns().to_vec()))
 }
 
 pub(super) fn decimal(text: &str) -> coload::Result<u8> {

@@ -55,8 +55,15 @@ fn load_command(args: &SniffArgs, sniffed: &Sniffed) -> String {
 
 /// The flags that give the dialect, and that of the types.
 fn all_flags(args: &SniffArgs, sniffed: &Sniffed) -> String {
-    let flags = command_line(&flags(&sniffed.dialect));
-    if args.dialect.all_text { format!("{flags} --all-text") } else { flags }
+    let mut flags = command_line(&flags(&sniffed.dialect));
+    if args.dialect.all_text {
+        flags.push_str(" --all-text");
+    }
+    if let Some(types) = &args.dialect.types {
+        let columns: Vec<String> = types.0.iter().map(column_sql).collect();
+        let _ = write!(flags, " --types={}", shell_word(&columns.join(", ")));
+    }
+    flags
 }
 
 fn json_text(args: &SniffArgs, sniffed: &Sniffed, table: &str) -> String {

@@ -2,12 +2,12 @@
 //!
 //! ```text
 //!   DATE       YYYY-MM-DD or YYYY/MM/DD; month and day may have one digit
-//!   TIME       HH:MM[:SS[.f]]
+//!   TIME       HH:MM[:SS[.f]] [AM|PM]
 //!   TIMESTAMP  DATE [(' ' | 'T') TIME]
 //!   with zone  TIMESTAMP [' '] [Z | UTC | (+|-)hh[[:]mm]], UTC when absent
 //! ```
 //!
-//! More than six digits of a second's fraction are accepted when the further ones are zeros.
+//! AM and PM may have points, and no space before them; hours are 1 to 12 then. More than six digits of a second's fraction are accepted when the further ones are zeros.
 
 use super::Rule;
 use super::swar::{POW10, Tail, all_digits, digit_pairs};
@@ -19,6 +19,8 @@ const MINUTE_MICROS: i64 = 60 * SECOND_MICROS;
 const HOUR_MICROS: i64 = 60 * MINUTE_MICROS;
 /// Offsets east or west of UTC are below this, as in other databases.
 const ZONE_HOURS_MAX: u32 = 16;
+
+const HOURS_OF_HALF_DAY: u32 = 12;
 
 /// Whether a timestamp may name its zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -204,8 +206,39 @@ fn read_time(field: &[u8]) -> Result<(i64, &[u8]), Rule> {
     if let [b'.', tail @ ..] = rest {
         (fraction, rest) = read_fraction(tail)?;
     }
+    let (hour, rest) = match half_of_day(after_space(rest)) {
+        None => (hour, rest),
+        Some((half, length)) if (1..=HOURS_OF_HALF_DAY).contains(&hour) => {
+            (hour % HOURS_OF_HALF_DAY + half, &after_space(rest)[length..])
+        }
+        Some(_) => return Err(Rule::NoSuchTime),
+    };
     let micros = clock(hour, minute, second).ok_or(Rule::NoSuchTime)?;
     Ok((micros + fraction, rest))
+}
+
+/// The text without the space before it, be it one that does not break, or a narrow one as some programs put before AM.
+fn after_space(text: &[u8]) -> &[u8] {
+    let spaces: [&[u8]; 3] = [b" ", b"\xc2\xa0", b"\xe2\x80\xaf"];
+    spaces.iter().find_map(|space| text.strip_prefix(*space)).unwrap_or(text)
+}
+
+/// Hours before the half of the day that the text begins with the name of, and the bytes of that: AM or PM, in any case, with
+/// points or without.
+pub fn half_of_day(text: &[u8]) -> Option<(u32, usize)> {
+    let length = match text {
+        [_, b'.', _, b'.', ..] => 4,
+        [_, _, ..] => 2,
+        _ => return None,
+    };
+    let (half, m) = (text[0], text[length / 2]);
+    let ends = text.get(length).is_none_or(|next| !next.is_ascii_alphanumeric());
+    match half.to_ascii_lowercase() {
+        _ if !m.eq_ignore_ascii_case(&b'm') || !ends => None,
+        b'a' => Some((0, length)),
+        b'p' => Some((HOURS_OF_HALF_DAY, length)),
+        _ => None,
+    }
 }
 
 /// Microseconds of the digits after the point, and what follows them.

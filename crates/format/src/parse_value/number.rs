@@ -208,13 +208,13 @@ fn is_infinity(text: &str) -> bool {
 }
 
 /// A number as written: `digits * 10^exponent`, trailing zeros taken off `digits`.
-struct Exact {
+pub(super) struct Exact {
     minus: bool,
     /// The significant digits; meaningless when there are more than [`SIGNIFICANT_MAX`].
-    digits: i128,
+    pub digits: i128,
     /// How many significant digits there are; 0 is the number zero.
-    count: i64,
-    exponent: i64,
+    pub count: i64,
+    pub exponent: i64,
     has_exponent: bool,
 }
 
@@ -238,7 +238,7 @@ impl Exact {
 }
 
 /// `[+-] digits [. digits] [e [+-] digits]`, with a digit on one side of the point at least.
-fn exact(field: &[u8]) -> Result<Exact, Rule> {
+pub(super) fn exact(field: &[u8]) -> Result<Exact, Rule> {
     let mut rest = field;
     let mut number = Exact { minus: false, digits: 0, count: 0, exponent: 0, has_exponent: false };
     if let [sign @ (b'+' | b'-'), tail @ ..] = rest {

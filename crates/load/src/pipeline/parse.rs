@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use coload_format::Result;
-use coload_source::{ChunkParser, ColumnForm, ColumnParser, LeftOut, Lexicon, RejectedRecord};
+use coload_source::{
+    ChunkParser, ColumnForm, ColumnParser, LeftOut, Lexicon, RejectedRecord, TypeOrigin,
+};
 use coload_transform::Placement;
 
 use super::{Destination, Pipeline, fragments_per_partition};
@@ -278,7 +280,11 @@ impl Pipeline<'_> {
 
     /// Whether a record is no row because the type of a column is too narrow.
     fn is_unfit(&self, record: &RejectedRecord) -> bool {
-        unfit_column(record, |column| self.columns[column].data_type).is_some()
+        let inferred = |column: usize| {
+            let rules = &self.columns[column];
+            (rules.origin == TypeOrigin::Inferred).then_some(rules.data_type)
+        };
+        unfit_column(record, inferred).is_some()
     }
 
     fn deliver(

@@ -6,8 +6,9 @@
 use coload_format::bytes::{ByteReader, put_bytes, put_varint};
 use coload_format::{Error, Result};
 use coload_source::{
-    DateFormat, Dialect, Encoding, FixedWidths, Formats, Header, InvalidBytes, LineEnd,
-    LongDelimiter, Policies, Quotes, Ragged, Said, TextEncoding, Trailing,
+    DateFormat, Dialect, Encoding, Escapes, FixedWidths, Formats, Header, InvalidBytes, LineEnd,
+    LongDelimiter, NullsAre, Policies, Quotes, Ragged, Said, TextEncoding, TimestampFormat,
+    Trailing, TypeOrder,
 };
 
 /// Flags of a dialect: a delimiter ends records; where fields stand comes behind the rest; last come the texts that are NULL in
@@ -15,6 +16,12 @@ use coload_source::{
 const TRAILING: u8 = 1;
 const FIXED: u8 = 2;
 const TYPED_NULLS: u8 = 4;
+/// Escapes outside quotes; NULLs in quotes; how timestamps are written; the order of types: each behind the rest if it is not
+/// what it is by default, so that a dialect without them is written as ever.
+const ESCAPES: u8 = 8;
+const QUOTED_NULLS: u8 = 16;
+const TIMESTAMP: u8 = 32;
+const TYPE_ORDER: u8 = 64;
 /// Most texts that mean NULL.
 const NULLS_MAX: u64 = 4096;
 
@@ -109,8 +116,10 @@ fn pass_dialect(passage: &mut impl Passage, dialect: &mut Dialect) -> Result<()>
         fixed,
         quote,
         escape,
+        escapes,
         header,
         nulls,
+        nulls_are,
         typed_nulls,
         skip,
         comment,
@@ -120,7 +129,8 @@ fn pass_dialect(passage: &mut impl Passage, dialect: &mut Dialect) -> Result<()>
         footer,
         policies: Policies { ragged, quotes, invalid_bytes },
         encoding: TextEncoding { encoding, said },
-        formats: Formats { decimal, thousands, date },
+        formats: Formats { decimal, thousands, date, timestamp },
+        types,
     } = dialect;
     passage.byte(delimiter)?;
     pass_long_delimiter(passage, long_delimiter)?;
@@ -132,15 +142,19 @@ fn pass_dialect(passage: &mut impl Passage, dialect: &mut Dialect) -> Result<()>
         (TRAILING, *trailing == Trailing::Delimiter),
         (FIXED, fixed.is_some()),
         (TYPED_NULLS, !typed_nulls.is_empty()),
+        (ESCAPES, *escapes != Escapes::Quoted),
+        (QUOTED_NULLS, *nulls_are == NullsAre::AlsoQuoted),
+        (TIMESTAMP, timestamp.is_some()),
+        (TYPE_ORDER, !types.is_default()),
     ];
     let mut flags =
         parts.iter().fold(0, |flags, (flag, on)| if *on { flags | flag } else { flags });
     passage.byte(&mut flags)?;
-    if flags & !(TRAILING | FIXED | TYPED_NULLS) != 0 {
+    if flags & !parts.iter().fold(0, |all, (flag, _)| all | flag) != 0 {
         return Err(Error::Corrupt(format!("flags {flags} of a dialect")));
     }
     *trailing = if flags & TRAILING == 0 { Trailing::Newline } else { Trailing::Delimiter };
-    passage.choice(line_end, &[LineEnd::Newline, LineEnd::Any])?;
+    passage.choice(line_end, &[LineEnd::Newline, LineEnd::Any, LineEnd::Returns])?;
     passage.choice(ragged, &[Ragged::Reject, Ragged::Pad, Ragged::Truncate])?;
     passage.choice(quotes, &[Quotes::Strict, Quotes::Lenient])?;
     passage.choice(invalid_bytes, &[InvalidBytes::Reject, InvalidBytes::Replace])?;
@@ -167,6 +181,22 @@ fn pass_dialect(passage: &mut impl Passage, dialect: &mut Dialect) -> Result<()>
     }
     if flags & TYPED_NULLS != 0 {
         pass_nulls(passage, typed_nulls)?;
+    }
+    if flags & ESCAPES != 0 {
+        passage.choice(escapes, &[Escapes::Quoted, Escapes::Anywhere, Escapes::Letters])?;
+    }
+    if flags & QUOTED_NULLS != 0 {
+        *nulls_are = NullsAre::AlsoQuoted;
+    }
+    if flags & TIMESTAMP != 0 {
+        let mut format = timestamp.as_ref().map_or("", TimestampFormat::text).to_owned();
+        passage.text(&mut format)?;
+        *timestamp = Some(TimestampFormat::parse(&format).map_err(Error::Corrupt)?);
+    }
+    if flags & TYPE_ORDER != 0 {
+        let mut order = types.to_string();
+        passage.text(&mut order)?;
+        *types = TypeOrder::parse(&order).map_err(Error::Corrupt)?;
     }
     Ok(())
 }
@@ -210,7 +240,10 @@ mod tests {
             delimiter: b';',
             long_delimiter: None,
             quote: Some(b'\''),
-            escape: None,
+            escape: Some(b'\\'),
+            escapes: Escapes::Letters,
+            nulls_are: NullsAre::AlsoQuoted,
+            types: TypeOrder::parse("DOUBLE,BIGINT").unwrap(),
             header: Header::Present,
             nulls: vec![b"NULL".to_vec(), Vec::new()],
             typed_nulls: vec![b"NA".to_vec(), b"-".to_vec()],
@@ -227,6 +260,7 @@ mod tests {
                 decimal: b',',
                 thousands: Some(b'.'),
                 date: Some(DateFormat::parse("%d.%m.%Y").unwrap()),
+                timestamp: Some(TimestampFormat::parse("%F %I:%M %p").unwrap()),
             },
             ..Dialect::default()
         };

@@ -3,6 +3,7 @@
 //! `model` reads the same text the slow, obvious way; `text` makes it from a seed.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
+mod any_bytes;
 mod bad_input;
 mod child;
 mod crash;

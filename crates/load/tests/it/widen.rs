@@ -90,7 +90,7 @@ fn check(first: &str, then: &str, expected: &str) {
 fn a_column_becomes_as_wide_as_its_fields() {
     check("7,1\n", "8,2.5", "id BIGINT, x DECIMAL(18,3)");
     check("7,1\n", "8,x", "id BIGINT, x VARCHAR");
-    check("7,1\n", "8,1e300", "id BIGINT, x DOUBLE");
+    check("7,1\n", "8,1e+300", "id BIGINT, x DOUBLE");
     check("7,1.5\n", "8,2.125\n9,3.0625", "id BIGINT, x DECIMAL(18,6)");
     check("7,1\n", "8,12345678901234567890", "id BIGINT, x DECIMAL(38,0)");
     check("7,2024-01-01\n", "8,2024-01-01 12:00:00", "id BIGINT, x TIMESTAMP");
@@ -140,8 +140,16 @@ fn all_fields_of_a_record_are_told_that_do_not_fit() {
 #[test]
 fn what_the_sample_did_not_show_is_not_rounded() {
     // A DOUBLE is not that integer.
-    check("7,1\n", "8,9007199254740993\n8,1e5", "id BIGINT, x VARCHAR");
-    check("7,1\n", "8,9007199254740992\n8,1e5", "id BIGINT, x DOUBLE");
+    check("7,1\n", "8,9007199254740993\n8,1e+5", "id BIGINT, x VARCHAR");
+    check("7,1\n", "8,9007199254740992\n8,1e+5", "id BIGINT, x DOUBLE");
+    // Names, as nothing says that they are numbers.
+    check("7,1\n", "8,2\n8,1e5", "id BIGINT, x VARCHAR");
+    check("7,-1\n", "8,2\n8,1e5", "id BIGINT, x DOUBLE");
+    // More digits than a DOUBLE is printed with, in what is new and in what is stored.
+    check("7,1.5\n", "8,0.12345678901234567890", "id BIGINT, x DECIMAL(38,22)");
+    check("7,1e+3\n", "8,12345678901234567.89", "id BIGINT, x VARCHAR");
+    check("7,1234567890123456.7\n", "8,1e+300", "id BIGINT, x VARCHAR");
+    check("7,9007199254740992\n7,9007199254740991\n", "8,1e+5", "id BIGINT, x DOUBLE");
     // DECIMAL of 18 digits is too narrow for what is there already.
     check("7,1\n", "8,123456789012345678\n8,.25", "id BIGINT, x DECIMAL(38,4)");
     check("7,1\n", "8,0.25\n8,1e5\n9,-.125", "id BIGINT, x DOUBLE");
@@ -295,6 +303,7 @@ fn other_forms_of_numbers_and_dates_are_read_alike() {
         decimal: b',',
         thousands: Some(b'.'),
         date: Some(DateFormat::parse("%d.%m.%Y").unwrap()),
+        ..Formats::default()
     };
     let dialect = Dialect { delimiter: b';', formats, ..Dialect::default() };
     let plain = Dialect { delimiter: b';', ..Dialect::default() };

@@ -330,6 +330,9 @@ impl Scan<'_> {
         match reading.inside {
             // Text may not follow a closing quote.
             Inside::Closed => {}
+            Inside::Bare if self.rules.outside_escape == Some(self.text[at]) => {
+                add(Hypothesis { from: at + 2, ..reading });
+            }
             Inside::Bare => add(reading),
             Inside::Quotes if self.text[at] != quote => add(Hypothesis { from: at + 2, ..reading }),
             Inside::Quotes => {
@@ -385,8 +388,10 @@ impl Scan<'_> {
             *closing = Closing::NoneFollows;
         }
         let form = if quoted { FieldForm::Literal } else { FieldForm::Regular };
-        let ends = |at: &usize| self.mark(*at) != Mark::Field;
-        let end = (start..self.text.len()).find(ends).unwrap_or(self.text.len());
-        CarefulField { start, end, form }
+        let mut end = start;
+        while end < self.text.len() && self.mark(end) == Mark::Field {
+            end += if self.rules.outside_escape == Some(self.text[end]) { 2 } else { 1 };
+        }
+        CarefulField { start, end: end.min(self.text.len()), form }
     }
 }

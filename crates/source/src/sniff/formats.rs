@@ -40,7 +40,7 @@ const NUMBERS: [(u8, Option<u8>); 6] = [
 /// The formats that were given, else those of SQL.
 pub(super) fn given_formats(given: &GivenDialect) -> Formats {
     let decimal = given.decimal.unwrap_or(b'.');
-    Formats { decimal, thousands: given.thousands, date: given.date }
+    Formats { decimal, thousands: given.thousands, date: given.date, timestamp: given.timestamp }
 }
 
 /// The formats that were given, else those that the columns tell. Names do not count: the first record
@@ -71,7 +71,7 @@ pub(super) fn choose_formats(
         let points = texts.iter().filter(|f| !is_unread(f)).flatten().any(|f| f.contains(&b'.'));
         choose_numbers(&unread, points, &mut formats, evidence);
     }
-    if given.date.is_none() {
+    if given.date.is_none() && given.timestamp.is_none() {
         choose_dates(&unread, &mut formats, evidence);
     }
     formats
@@ -89,7 +89,7 @@ fn choose_numbers(
         if points && decimal == b',' {
             continue;
         }
-        let form = Formats { decimal, thousands, date: None };
+        let form = Formats { decimal, thousands, ..Formats::default() };
         let all = |fields: &&&Vec<&[u8]>| fields.iter().all(|f| is_number(&form, f));
         let sure = |fields: &&&Vec<&[u8]>| fields.iter().any(|f| is_sure(&form, f));
         let count = unread.iter().filter(all).filter(sure).count();

@@ -46,7 +46,7 @@ fn delimiters_and_headers_are_found() {
     check("1,Ann\r\n2,Bob\r\n", ',', Absent, "c1 BIGINT, c2 VARCHAR");
     check("a;b\n1,5;x\n2,5;y\n", ';', Present, "a DECIMAL(18,1), b VARCHAR");
     check("a\tb\n1\t2020-01-01\n", '\t', Present, "a BIGINT, b DATE");
-    check("on|ok\ntrue|1e3\nfalse|2\n", '|', Present, "\"on\" BOOLEAN, ok DOUBLE");
+    check("on|ok\ntrue|1e+3\nfalse|2\n", '|', Present, "\"on\" BOOLEAN, ok DOUBLE");
     check("zip,n\n00123,1\n10115,2\n", ',', Present, "zip VARCHAR, n BIGINT");
     check("name,city\nAnn,Rome\nBob,Oslo\n", ',', Present, "name VARCHAR, city VARCHAR");
     check("x,y\ny,x\nx,y\n", ',', Absent, "c1 VARCHAR, c2 VARCHAR");
