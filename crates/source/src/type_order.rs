@@ -134,6 +134,7 @@ impl fmt::Display for TypeOrder {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]
