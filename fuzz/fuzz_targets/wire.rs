@@ -59,6 +59,7 @@ fn parse(raw: &Raw<'_>) {
             schema: schema.expect("these are columns"),
             rows: RowSource::default(),
             began_us: None,
+            origin: None,
             columns_are: ColumnsAre::Given,
             inputs: Vec::new(),
             dialect: Dialect::default(),

@@ -75,10 +75,26 @@ impl Error {
     /// else is `Unavailable`.
     pub fn io(action: &str, path: &Path, source: &std::io::Error) -> Self {
         use std::io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
-        let text = format!("cannot {action} {}: {source}", path.display());
+        let text = format!("cannot {action} {}: {source}{}", path.display(), cure(source));
         match source.kind() {
             NotFound | PermissionDenied | NotADirectory => Error::Invalid(text),
             _ => Error::Unavailable(text),
         }
+    }
+}
+
+/// What to do about an error of the system's, where its text does not say it.
+fn cure(source: &std::io::Error) -> &'static str {
+    use std::io::ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+    /// `EMFILE` and `ENFILE`, for which the library has no kind.
+    const TOO_MANY_FILES: [i32; 2] = [24, 23];
+    match source.kind() {
+        StorageFull => " (free some space there; what was published is as it was)",
+        QuotaExceeded => " (free some of your space there; what was published is as it was)",
+        ReadOnlyFilesystem => " (it can be read there, and not written)",
+        _ if source.raw_os_error().is_some_and(|code| TOO_MANY_FILES.contains(&code)) => {
+            " (allow more, with ulimit -n, or end what holds them)"
+        }
+        _ => "",
     }
 }

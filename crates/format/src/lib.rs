@@ -29,7 +29,7 @@ pub use parse_value::{
     Rule, check_bytes, parse_int, parse_int_in, parse_value, parse_wide, parse_wide_in,
 };
 pub use schema::{COLUMNS_MAX, Column, Schema};
-pub use segment::{ColumnEntry, ColumnIndex, SEGMENT_MAGIC, SegmentFooter};
+pub use segment::{ColumnEntry, ColumnIndex, SEGMENT_MAGIC, SegmentFooter, SegmentId};
 pub use simd::{SimdLevel, simd_level};
 pub use symbols::{EncodedStrings, SOURCE_PADDING, SymbolDecoder, SymbolEncoder};
 pub use types::{

@@ -4,19 +4,23 @@
 //!   magic (8)
 //!   pages, dictionaries        each at a multiple of 8
 //!   column indexes             one a column
-//!   footer                     rows, rows of each page, where each column index stands
+//!   footer                     whose it is, rows of each page, where each column index stands
 //!   footer bytes u32, footer checksum u64, magic (8)
 //! ```
 //!
 //! All columns of a segment share the boundaries of their pages. A column index is read when its
-//! column is first used; opening a segment reads the footer only.
+//! column is first used; opening a segment reads the footer only. The footer has the checksums of the column
+//! indexes and these those of the pages, so that the checksum of the footer, the segment's **seal**, stands for all
+//! that is read of it.
 
 use crate::bytes::{ByteReader, checksum, put_bytes, put_varint};
 use crate::page::{PAGE_ROWS_MAX, PageDetail, PageMeta};
 use crate::{CODES_MAX, Error, Physical, Result};
 
-/// First and last bytes of a segment file; the last byte is the version of the format.
-pub const SEGMENT_MAGIC: [u8; 8] = *b"COLOSEG\x01";
+/// First and last bytes of a segment file that is written now; the last byte is the version of the format.
+pub const SEGMENT_MAGIC: [u8; 8] = *b"COLOSEG\x02";
+/// Those of format 1, whose footer does not say whose the segment is.
+const SEGMENT_MAGIC_1: [u8; 8] = *b"COLOSEG\x01";
 /// Bytes after the footer.
 const TAIL_BYTES: usize = 4 + 8 + 8;
 
@@ -142,9 +146,20 @@ pub struct ColumnEntry {
     pub checksum: u64,
 }
 
+/// Which segment of which load or merge a segment was written as; zeros if it was written under another name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SegmentId {
+    /// The load or merge, 128 bits.
+    pub load: u128,
+    /// Which of its segments.
+    pub number: u32,
+}
+
 /// What is read when a segment is opened.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SegmentFooter {
+    /// Which segment it is; `None` in format 1.
+    pub id: Option<SegmentId>,
     /// Rows of each page, the same in all columns.
     pub page_rows: Vec<u32>,
     /// Columns in table order.
@@ -159,7 +174,16 @@ impl SegmentFooter {
 
     /// The end of a segment file: footer, length, checksum, magic.
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(64 + self.page_rows.len() * 3 + self.columns.len() * 20);
+        self.encode_sealed().0
+    }
+
+    /// As [`Self::encode`], and the seal.
+    pub fn encode_sealed(&self) -> (Vec<u8>, u64) {
+        let mut out = Vec::with_capacity(84 + self.page_rows.len() * 3 + self.columns.len() * 20);
+        if let Some(id) = self.id {
+            out.extend(id.load.to_le_bytes());
+            put_varint(&mut out, u64::from(id.number));
+        }
         put_varint(&mut out, self.page_rows.len() as u64);
         for rows in &self.page_rows {
             put_varint(&mut out, u64::from(*rows));
@@ -171,44 +195,64 @@ impl SegmentFooter {
             put_varint(&mut out, column.bytes);
             out.extend(column.checksum.to_le_bytes());
         }
-        let (bytes, sum) = (out.len() as u32, checksum(&out));
+        let (bytes, seal) = (out.len() as u32, checksum(&out));
         out.extend(bytes.to_le_bytes());
-        out.extend(sum.to_le_bytes());
-        out.extend(SEGMENT_MAGIC);
-        out
+        out.extend(seal.to_le_bytes());
+        out.extend(if self.id.is_some() { SEGMENT_MAGIC } else { SEGMENT_MAGIC_1 });
+        (out, seal)
     }
 
     /// Reads the footer of a whole segment file.
     ///
     /// # Errors
-    /// `Corrupt` when it is no segment, is cut, or its footer was changed.
+    /// `Corrupt` when it is no segment, is cut, or its footer was changed; `Invalid` when it is of a newer format.
     pub fn decode(file: &[u8]) -> Result<Self> {
-        let wrong = |what: &str| Error::Corrupt(what.to_owned());
+        Self::decode_sealed(file).map(|(footer, _)| footer)
+    }
+
+    /// As [`Self::decode`], and the seal.
+    ///
+    /// # Errors
+    /// As those of [`Self::decode`].
+    pub fn decode_sealed(file: &[u8]) -> Result<(Self, u64)> {
         if file.len() < SEGMENT_MAGIC.len() + TAIL_BYTES || file[..7] != SEGMENT_MAGIC[..7] {
             return Err(wrong("not a segment"));
         }
-        // A version that both ends agree on is a later one; else a bit is wrong.
-        if file[7] != SEGMENT_MAGIC[7] && file.last() == Some(&file[7]) {
-            return Err(Error::Invalid(format!(
-                "segment format {} is not known to this version (update it)",
-                file[7]
-            )));
-        }
-        if file[7] != SEGMENT_MAGIC[7] {
-            return Err(wrong("first bytes"));
-        }
+        let has_id = match file[7] {
+            2 => true,
+            1 => false,
+            // A version that both ends agree on is a later one; else a bit is wrong.
+            later if file.last() == Some(&later) => {
+                return Err(Error::Invalid(format!(
+                    "segment format {later} is not known to this version (update it)"
+                )));
+            }
+            _ => return Err(wrong("first bytes")),
+        };
         let (body, tail) = file.split_at(file.len() - TAIL_BYTES);
         let mut reader = ByteReader::new(tail);
-        let (bytes, sum) = (reader.u32()? as usize, reader.u64()?);
-        if reader.take(8)? != SEGMENT_MAGIC {
-            return Err(wrong("segment has no end: it is cut"));
+        let (bytes, seal) = (reader.u32()? as usize, reader.u64()?);
+        if reader.take(8)? != &file[..8] {
+            return Err(wrong("segment has no end: it is cut, or longer than it was written"));
         }
         let start = body.len().checked_sub(bytes).ok_or_else(|| wrong("footer length"))?;
         let footer = &body[start..];
-        if checksum(footer) != sum {
+        if checksum(footer) != seal {
             return Err(wrong("footer checksum does not agree"));
         }
+        Ok((Self::read(footer, start as u64, has_id)?, seal))
+    }
+
+    /// Reads a footer that stands at byte `start`.
+    fn read(footer: &[u8], start: u64, has_id: bool) -> Result<Self> {
         let mut reader = ByteReader::new(footer);
+        let id = match has_id {
+            true => Some(SegmentId {
+                load: u128::from_le_bytes(reader.array()?),
+                number: reader.varint_u32()?,
+            }),
+            false => None,
+        };
         let mut page_rows = Vec::with_capacity(reader.clone().count(1)?);
         for _ in 0..reader.count(1)? {
             let rows = reader.varint_u32()?;
@@ -231,14 +275,18 @@ impl SegmentFooter {
                 bytes: reader.varint()?,
                 checksum: reader.u64()?,
             };
-            if entry.offset.checked_add(entry.bytes).is_none_or(|end| end > start as u64) {
+            if entry.offset.checked_add(entry.bytes).is_none_or(|end| end > start) {
                 return Err(wrong("column index out of the file"));
             }
             columns.push(entry);
         }
         reader.finish()?;
-        Ok(SegmentFooter { page_rows, columns })
+        Ok(SegmentFooter { id, page_rows, columns })
     }
+}
+
+fn wrong(what: &str) -> Error {
+    Error::Corrupt(what.to_owned())
 }
 
 #[cfg(test)]
@@ -253,7 +301,8 @@ mod tests {
     #[test]
     fn pages_of_too_many_rows_are_refused() {
         let decode = |rows| {
-            let footer = SegmentFooter { page_rows: vec![rows], columns: Vec::new() };
+            let id = Some(SegmentId::default());
+            let footer = SegmentFooter { id, page_rows: vec![rows], columns: Vec::new() };
             SegmentFooter::decode(&[&SEGMENT_MAGIC[..], &footer.encode()].concat())
         };
         assert_eq!(decode(PAGE_ROWS_MAX).unwrap().page_rows, [PAGE_ROWS_MAX]);

@@ -152,13 +152,8 @@ fn merge_run(
     }
     let page_rows = groups.iter().map(|g| g.rows).collect();
     let summary = writer.finish(columns, page_rows)?;
-    let entry = SegmentEntry {
-        file: dir.segment_name(0),
-        rows: summary.rows,
-        bytes: summary.bytes,
-        load: dir.id(),
-        columns: summary.columns,
-    };
+    let entry = summary.entry(dir.id(), 0);
+    sources.iter().try_for_each(|source| source.check())?;
     let names: Vec<String> = old.iter().map(|s| s.file.clone()).collect();
     Ok((dir.publish(&names, vec![entry.clone()])?, entry))
 }
@@ -186,6 +181,7 @@ mod tests {
             rows: 1,
             bytes: *bytes,
             load: LoadId::from_u128(1),
+            seal: None,
             columns: Vec::new(),
         };
         bytes.iter().map(entry).collect()

@@ -133,8 +133,8 @@ pub struct LoadOptions {
     pub stream: Option<OpenedStream>,
     /// The inputs in order, if they are bytes that come from elsewhere; then all of them are.
     pub streams: Vec<OpenedStream>,
-    /// The load's id, if it has one already.
-    pub id: Option<LoadId>,
+    /// What the load is known by when it comes again; its own id if there is none.
+    pub key: Option<LoadId>,
     /// Asked when all is durable, before it becomes visible.
     pub confirm: Option<Confirm>,
     /// Table.
@@ -212,7 +212,7 @@ impl LoadOptions {
             inputs,
             stream: None,
             streams: Vec::new(),
-            id: None,
+            key: None,
             confirm: None,
             table: table.into(),
             schema,

@@ -272,6 +272,7 @@ mod tests {
             schema: parse_columns(columns).unwrap(),
             rows: RowSource::default(),
             began_us: None,
+            origin: None,
             columns_are: ColumnsAre::Given,
             inputs: Vec::new(),
             dialect: Dialect::default(),

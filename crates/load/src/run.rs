@@ -3,9 +3,7 @@
 use std::borrow::Cow;
 
 use coload_format::{ColumnIndex, Error, Result};
-use coload_store::{
-    LoadDir, LoadId, LoadKind, LoadMode, LoadRecord, LoadTarget, ReadyLoad, SegmentEntry, Store,
-};
+use coload_store::{LoadDir, LoadKind, LoadMode, LoadRecord, LoadTarget, ReadyLoad, Store};
 
 use crate::background::merge_small;
 use crate::clock::{Started, Step, StepClock, epoch_us, peak_memory_bytes, process_cpu_ns};
@@ -129,15 +127,13 @@ fn write_once<'a>(
     started: &Started,
     pass: usize,
 ) -> std::result::Result<Written<'a>, Stop> {
-    let mut dir = match options.id {
-        Some(id) => store.begin_load_as(target(options), id)?,
-        None => store.begin_load(target(options))?,
-    };
+    let mut dir = store.begin_load(target(options))?;
     let whole = run_legs(options, Destination::Store(&dir), pass)?;
     if !whole.widened.is_empty() {
         dir.set_schema(whole.options.schema.clone())?;
     }
     let mut record = LoadRecord::new(dir.id(), kind(options.mode));
+    record.key = options.key.unwrap_or(record.id);
     let files = whole.loaded.account.files();
     record.started_us = started.epoch_us;
     record.finished_us = epoch_us();
@@ -152,7 +148,7 @@ impl Written<'_> {
     /// The load, ready to become visible.
     fn ready(dir: LoadDir, segments: &[DoneSegment], record: LoadRecord) -> Result<ReadyLoad> {
         let id = dir.id();
-        let entries = segments.iter().map(|s| entry(s, id, dir.segment_name(s.number))).collect();
+        let entries = segments.iter().map(|s| s.summary.clone().entry(id, s.number)).collect();
         dir.ready(entries, record)
     }
 }
@@ -223,16 +219,6 @@ fn kind(mode: LoadMode) -> LoadKind {
         LoadMode::Append => LoadKind::Append,
         LoadMode::Replace => LoadKind::Replace,
         LoadMode::Create => LoadKind::Create,
-    }
-}
-
-fn entry(segment: &DoneSegment, load: LoadId, file: String) -> SegmentEntry {
-    SegmentEntry {
-        file,
-        rows: segment.summary.rows,
-        bytes: segment.summary.bytes,
-        load,
-        columns: segment.summary.columns.clone(),
     }
 }
 

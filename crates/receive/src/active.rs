@@ -34,6 +34,8 @@ const PARTITIONS_UNDER_WAY_MAX: usize = 16;
 pub struct Active {
     /// The load.
     pub id: LoadId,
+    /// What it is published as; named after nothing that was published before.
+    pub publish_id: LoadId,
     /// What it is.
     pub description: LoadDescription,
     target: LoadTarget,
@@ -95,6 +97,7 @@ impl Active {
         let legs = Legs::open(&description, &journal)?;
         Ok(Active {
             id: journal.id(),
+            publish_id: LoadId::random()?,
             types: Mutex::new(Types::new(&legs)),
             raw_parser: RawParser::new(&description).map(Arc::new),
             description,
@@ -403,16 +406,12 @@ impl Active {
         let journal = lock(&self.journal);
         let journal = journal.as_ref().ok_or_else(|| self.is_over())?;
         let rows = seal.account.rows();
-        let mut part = Part { account: seal.account.clone(), rows, bytes: 0, entry: None };
+        let account = seal.account.clone();
+        let mut part = Part { account, rows, bytes: 0, seal: None, entry: None };
         if let Some(summary) = summary {
             part.bytes = summary.bytes;
-            part.entry = Some(SegmentEntry {
-                file: journal.segment_name(number),
-                rows: summary.rows,
-                bytes: summary.bytes,
-                load: self.id,
-                columns: summary.columns,
-            });
+            part.seal = Some(summary.seal);
+            part.entry = Some(summary.entry(self.id, number));
         }
         if self.keep == Keep::All {
             // Under the lock: nobody may begin an attempt between the check and the journal.
@@ -482,7 +481,8 @@ impl Active {
             let journal = journal.as_ref().ok_or_else(|| self.is_over())?;
             let parts = parts.iter().filter(|(_, part)| part.rows > 0);
             let publishable = |(number, part): &(u32, Part)| {
-                legs.publishable(journal, *number, part.entry_in(journal, *number)?)
+                let entry = part.entry_in(journal, *number)?;
+                legs.publishable(journal, *number, entry, self.publish_id)
             };
             parts.map(publishable).collect::<Result<Vec<_>>>()?
         };

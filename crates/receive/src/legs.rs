@@ -25,7 +25,7 @@ use coload_store::{ColumnStats, LoadId, LoadJournal, SegmentEntry, SegmentFile};
 pub struct Legs {
     /// The first partition of each, and its columns; at least one.
     legs: Vec<(u32, Schema)>,
-    /// The load that is published, if that is another than was begun.
+    /// What the load that is published is known by, if that is another than was begun.
     pub published_as: Option<LoadId>,
 }
 
@@ -95,7 +95,8 @@ impl Legs {
         texts.next_back().map_or(0, |leg| leg[1].0)
     }
 
-    /// How the segment of a partition is published: with the last types, and the name of the load that is published.
+    /// How the segment of a partition is published: with the last types, and named after `load`, the id of the load
+    /// that is published.
     ///
     /// # Errors
     /// `Corrupt` when the journal is damaged, `Unavailable` when the disk fails.
@@ -104,8 +105,8 @@ impl Legs {
         journal: &LoadJournal,
         partition: u32,
         entry: SegmentEntry,
+        load: LoadId,
     ) -> Result<Publishable> {
-        let Some(load) = self.published_as else { return Ok(Publishable::As(entry)) };
         let (from, to) = (self.of(partition), self.last());
         if from.columns().iter().map(|c| c.data_type).eq(to.columns().iter().map(|c| c.data_type)) {
             let file = journal.name_segment_as(load, partition)?;
@@ -160,7 +161,8 @@ impl Conversion {
         let texts =
             texts.map(|file| Texts { columns: &self.text_columns, segment: Arc::new(file) });
         let new = convert_segment(&old, &self.from, &self.to, texts, &self.path)?;
-        Ok(SegmentEntry { bytes: new.bytes, columns: new.columns, ..self.entry })
+        let (seal, columns) = (Some(new.seal), new.columns);
+        Ok(SegmentEntry { bytes: new.bytes, seal, columns, ..self.entry })
     }
 }
 

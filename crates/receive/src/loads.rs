@@ -23,12 +23,11 @@ use tonic::Status;
 use crate::active::Active;
 use crate::busy::CpuGauge;
 use crate::connection::Connection;
-use crate::legs::Legs;
 use crate::lock;
 use crate::options::{Keep, ReceiveOptions};
 use crate::pool::Pool;
 use crate::whole::Whole;
-use identity::{Identity, published};
+use identity::{Identity, key_of};
 
 /// Published loads that a list names, of each table.
 const PUBLISHED_LISTED_MAX: usize = 20;
@@ -149,6 +148,30 @@ pub(crate) enum Begun {
     Done(Message),
 }
 
+/// What became of opening a journal.
+enum Journalled {
+    /// It is ours.
+    Open(LoadJournal),
+    /// Its load is published: what its client is told.
+    Published(Message),
+}
+
+/// What became of opening a load.
+enum Opened {
+    /// It goes on.
+    Load(Box<Active>),
+    /// It is published: what its client is told.
+    Published(Message),
+}
+
+fn target_of(description: &LoadDescription) -> LoadTarget {
+    LoadTarget {
+        name: description.table.clone(),
+        schema: description.schema.clone(),
+        mode: description.mode,
+    }
+}
+
 impl Inner {
     /// Begins a load or goes on with it.
     pub fn begin(
@@ -174,10 +197,10 @@ impl Inner {
         let load = match active.get(&id) {
             Some(load) => Arc::clone(load),
             None => {
-                let load = Arc::new(self.open_load(id, description)?);
-                if let Some(done) = self.ends_published(&load)? {
-                    return Ok(Begun::Done(done));
-                }
+                let load = match self.open_load(id, description)? {
+                    Opened::Load(load) => Arc::new(*load),
+                    Opened::Published(done) => return Ok(Begun::Done(done)),
+                };
                 active.insert(id, Arc::clone(&load));
                 load
             }
@@ -208,7 +231,10 @@ impl Inner {
         if let Some(old) = self.find_whole(id) {
             self.leave_whole(&old);
         }
-        let (_, journal) = self.journal(id, &mut description)?;
+        let journal = match self.journal(id, &mut description)? {
+            Journalled::Open(journal) => journal,
+            Journalled::Published(done) => return Ok(Begun::Done(done)),
+        };
         let whole = Arc::new(Whole::new(description, journal, self.options.spool_bytes)?);
         whole.begin(&self.store, &self.options, replies)?;
         let welcome = Message::new(WELCOME, whole.welcome().encode());
@@ -216,30 +242,33 @@ impl Inner {
         Ok(Begun::Whole(whole, welcome))
     }
 
-    /// The journal of a load, and where it goes. The load began when its first attempt did.
-    fn journal(
-        &self,
-        id: LoadId,
-        description: &mut LoadDescription,
-    ) -> Result<(LoadTarget, LoadJournal)> {
-        let target = LoadTarget {
-            name: description.table.clone(),
-            schema: description.schema.clone(),
-            mode: description.mode,
-        };
+    /// The journal of a load, unless the load was published while we came to it: only who has the journal may say so.
+    /// The load began when its first attempt did.
+    fn journal(&self, id: LoadId, description: &mut LoadDescription) -> Result<Journalled> {
         let journal = match self.store.open_journal(id)? {
             Some(journal) => journal,
-            None => self.store.begin_journal(id, &target, &description.encode())?,
+            None => {
+                let target = target_of(description);
+                self.store.begin_journal(id, &target, &description.encode())?
+            }
         };
+        if let Some(done) = self.published_meanwhile(description, &journal)? {
+            journal.remove()?;
+            return Ok(Journalled::Published(done));
+        }
         let first = LoadDescription::decode(journal.description())?;
         description.began_us = first.began_us.or(description.began_us);
-        Ok((target, journal))
+        Ok(Journalled::Open(journal))
     }
 
-    fn open_load(&self, id: LoadId, mut description: LoadDescription) -> Result<Active> {
-        let (target, journal) = self.journal(id, &mut description)?;
-        let memory = self.options.load_memory as u64;
-        Active::new(description, target, journal, self.options.keep, memory)
+    fn open_load(&self, id: LoadId, mut description: LoadDescription) -> Result<Opened> {
+        let journal = match self.journal(id, &mut description)? {
+            Journalled::Open(journal) => journal,
+            Journalled::Published(done) => return Ok(Opened::Published(done)),
+        };
+        let (target, memory) = (target_of(&description), self.options.load_memory as u64);
+        let load = Active::new(description, target, journal, self.options.keep, memory)?;
+        Ok(Opened::Load(Box::new(load)))
     }
 
     /// Refuses a load whose inputs or options changed since it was begun.
@@ -258,6 +287,7 @@ impl Inner {
             let Ok(begun) = LoadDescription::decode(&entry.description) else { continue };
             if begun.table.eq_ignore_ascii_case(&description.table)
                 && begun.salt == 0
+                && begun.origin == description.origin
                 && names(&begun) == names(description)
             {
                 if description.widens(&begun) || begun.widens(description) {
@@ -314,10 +344,11 @@ impl Inner {
     }
 
     fn publish(&self, load: &Active, finish: &Finish) -> Result<Done> {
+        let id = load.publish_id;
         let (segments, rejects) = load.segments(finish, &self.pool)?;
         let bytes_stored = segments.iter().map(|s| s.bytes).sum();
         let mut done = Done {
-            id: load.published_as().as_u128(),
+            id: id.as_u128(),
             rows: finish.rows,
             rejects,
             bytes_stored,
@@ -330,7 +361,8 @@ impl Inner {
             return Err(Error::Refused(format!("load {} is over", load.id)));
         };
         if self.options.keep == Keep::All {
-            let mut record = LoadRecord::new(load.published_as(), kind(target.mode));
+            let mut record = LoadRecord::new(id, kind(target.mode));
+            record.key = load.published_as();
             record.started_us = finish.started_us;
             record.finished_us = now_us();
             let names: Vec<&str> =
@@ -349,7 +381,7 @@ impl Inner {
         let _ = of_load.remove();
         drop(journal);
         if self.options.keep == Keep::All {
-            done.merged = match merge_small(&self.store, &target.name) {
+            done.note = match merge_small(&self.store, &target.name) {
                 Ok(merge) if merge.merges == 0 => String::new(),
                 Ok(merge) => format!(
                     "{} small segments became {}",
@@ -466,9 +498,8 @@ impl Inner {
             let Ok(Some(journal)) = self.store.open_journal(entry.id) else { continue };
             let old = entry.modified + self.options.expire < SystemTime::now();
             let is_published = LoadDescription::decode(&entry.description).is_ok_and(|d| {
-                let legs = Legs::open(&d, &journal);
-                let id = legs.ok().and_then(|legs| legs.published_as).unwrap_or(entry.id);
-                published(&snapshot, &d.table, id).is_some()
+                let key = key_of(&d, &journal).unwrap_or(entry.id);
+                snapshot.published(&d.table, key).is_ok_and(|load| load.is_some())
             });
             if old || is_published {
                 journal.remove()?;

@@ -14,17 +14,20 @@ pub struct Part {
     pub rows: u64,
     /// Bytes of its segment.
     pub bytes: u64,
+    /// Checksum of its segment's footer; `None` if an older program wrote it.
+    pub seal: Option<u64>,
     /// Its entry, if this process wrote it.
     pub entry: Option<SegmentEntry>,
 }
 
 impl Part {
-    /// The part as bytes: rows, bytes, account.
+    /// The part as bytes: rows, bytes, account, seal.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         put_varint(&mut out, self.rows);
         put_varint(&mut out, self.bytes);
         self.account.put(&mut out);
+        out.extend(self.seal.iter().flat_map(|seal| seal.to_le_bytes()));
         out
     }
 
@@ -36,8 +39,9 @@ impl Part {
         let mut reader = ByteReader::new(bytes);
         let (rows, bytes) = (reader.varint()?, reader.varint()?);
         let account = PartitionAccount::read(&mut reader)?;
+        let seal = if reader.remaining() == 0 { None } else { Some(reader.u64()?) };
         reader.finish()?;
-        Ok(Part { account, rows, bytes, entry: None })
+        Ok(Part { account, rows, bytes, seal, entry: None })
     }
 
     /// The entry of its segment.
@@ -53,14 +57,16 @@ impl Part {
         let columns = (0..file.column_count())
             .map(|c| Ok(column_stats(&file.column(c)?.index().pages, file.dictionary(c)?)))
             .collect::<Result<Vec<ColumnStats>>>()?;
-        if file.rows() != self.rows || file.bytes() != self.bytes {
-            return Err(Error::corrupt(file.path(), "other rows or bytes than its journal says"));
+        let other = self.seal.is_some_and(|seal| seal != file.seal());
+        if other || file.rows() != self.rows || file.bytes() != self.bytes {
+            return Err(Error::corrupt(file.path(), "another segment than its journal says"));
         }
         Ok(SegmentEntry {
             file: journal.segment_name(number),
             rows: self.rows,
             bytes: self.bytes,
             load: journal.id(),
+            seal: Some(file.seal()),
             columns,
         })
     }

@@ -13,7 +13,7 @@
 //!
 //! Source: seed 000, section 5.1 (Pipe and Seq).
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -86,9 +86,7 @@ impl Whole {
         let mut spools = Vec::with_capacity(stored.len());
         for (number, stored) in stored.iter_mut().enumerate() {
             let path = journal.input_path(number as u32);
-            let open =
-                OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
-            let file = open.map_err(|e| Error::io("open", &path, &e))?;
+            let file = journal.open_input(number as u32)?;
             let bytes = file.metadata().map_err(|e| Error::io("look at", &path, &e))?.len();
             *stored = (*stored).min(bytes);
             spools.push(Spool { file, path });
@@ -216,7 +214,7 @@ impl Whole {
         load.fields = of.rows.fields.clone();
         load.began_us = of.began_us.unwrap_or(load.began_us);
         load.streams = streams;
-        load.id = Some(self.id);
+        load.key = Some(self.id);
         load.mode = of.mode;
         load.threads = options.load_threads();
         load.memory = options.load_memory;
@@ -359,7 +357,7 @@ impl Whole {
             end: file.text_bytes,
         };
         Done {
-            id: self.id.as_u128(),
+            id: report.id.as_u128(),
             already: false,
             version: report.version,
             rows: report.rows(),
@@ -371,7 +369,7 @@ impl Whole {
             files: report.files.iter().enumerate().map(part).collect(),
             first_rejects: report.rejects.clone(),
             rejects_csv,
-            merged: String::new(),
+            note: String::new(),
         }
     }
 

@@ -7,7 +7,7 @@ use coload_format::bytes::checksum;
 use coload_format::page::{Page, PageDetail, encode_plain, encode_symbols};
 use coload_format::{
     Bitmap, ColumnEntry, ColumnIndex, Dictionary, EncodedStrings, Plain, SEGMENT_MAGIC,
-    SOURCE_PADDING, SegmentFooter, Strings, SymbolEncoder, Values,
+    SOURCE_PADDING, SegmentFooter, SegmentId, Strings, SymbolEncoder, Values,
 };
 use coload_store::SegmentFile;
 
@@ -29,6 +29,7 @@ pub fn write_segment(path: &Path, columns: &[(Plain, Encoding)], page_rows: usiz
     let rows = columns[0].0.len();
     let mut file = SEGMENT_MAGIC.to_vec();
     let mut footer = SegmentFooter {
+        id: Some(SegmentId::default()),
         page_rows: (0..rows)
             .step_by(page_rows)
             .map(|at| (rows - at).min(page_rows) as u32)

@@ -117,6 +117,7 @@ impl ScanStream {
             for block in 0..rows.div_ceil(coload_format::bitpack::BLOCK) {
                 selection.push(test.block(block)?);
             }
+            file.check()?;
             if selection.count() > 0 {
                 drop(test);
                 let segment = Arc::clone(file);
@@ -160,6 +161,7 @@ fn decode(
         .iter()
         .map(|(column, data_type)| decode_column(&of, *column, *data_type))
         .collect::<StoreResult<Vec<_>>>()?;
+    page.segment.check()?;
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
     RecordBatch::try_new_with_options(Arc::clone(schema), arrays, &options)
         .map_err(|e| Error::corrupt(page.segment.path(), e))

@@ -222,13 +222,7 @@ impl RowWriter {
             finished.push(write_column(&writer, column, physical)?);
         }
         let summary = writer.finish(finished, page_rows)?;
-        self.segments.push(SegmentEntry {
-            file: self.load.segment_name(number),
-            rows: summary.rows,
-            bytes: summary.bytes,
-            load: self.load.id(),
-            columns: summary.columns,
-        });
+        self.segments.push(summary.entry(self.load.id(), number));
         Ok(())
     }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use coload_format::{Column, Error, Result, Schema};
 
-use crate::load_record::{LOADS_KEPT_MAX, LoadRecord};
+use crate::load_record::LoadRecord;
 use crate::manifest::{Manifest, SegmentEntry, TableEntry, check_table_name, is_same_name};
 
 /// What a load does to its table.
@@ -79,13 +79,15 @@ pub(crate) fn apply_load(
         Some(index) => index,
         None => push_table(manifest, &target.name, target.schema.clone()),
     };
+    let version = manifest.version;
     let table = &mut manifest.tables[index];
     if target.mode == LoadMode::Replace {
         table.segments.clear();
         table.schema = target.schema.clone();
+        table.forget_loads();
     }
     table.segments.extend_from_slice(segments);
-    push_record(table, record);
+    push_record(table, &LoadRecord { version, held: true, ..record.clone() });
     Ok(())
 }
 
@@ -203,15 +205,23 @@ pub(crate) fn drop_table(
     }
 }
 
-/// Removes a table's rows; its schema and load records stay.
+/// Removes a table's rows, and forgets what was loaded; its schema stays, and its load records, to be shown.
 pub(crate) fn truncate_table(manifest: &mut Manifest, name: &str) -> Result<Outcome> {
     let Some(index) = position(manifest, name) else { return Err(missing_table(manifest, name)) };
-    let segments = &mut manifest.tables[index].segments;
-    if segments.is_empty() {
+    let table = &mut manifest.tables[index];
+    if table.segments.is_empty() && !table.remembers_loads() {
         return Ok(Outcome::Unchanged);
     }
-    segments.clear();
+    table.segments.clear();
+    table.forget_loads();
     Ok(Outcome::Changed)
+}
+
+/// Sets for how many days loads are remembered.
+pub(crate) fn set_remember_days(manifest: &mut Manifest, days: u32) -> Result<Outcome> {
+    let changed = manifest.remember_days != days;
+    manifest.remember_days = days;
+    Ok(if changed { Outcome::Changed } else { Outcome::Unchanged })
 }
 
 /// Puts `new` segments in the place of `old` ones, which stand one after the other.
@@ -278,15 +288,16 @@ fn push_table(manifest: &mut Manifest, name: &str, schema: Schema) -> usize {
 }
 
 fn new_table(id: u64, name: &str, schema: Schema) -> TableEntry {
-    let (segments, loads) = (Vec::new(), Vec::new());
-    TableEntry { id, name: name.to_owned(), schema, segments, loads, loads_count: 0 }
+    let (segments, loads, older) = Default::default();
+    TableEntry { id, name: name.to_owned(), schema, segments, loads, older, loads_count: 0 }
 }
 
 /// Refuses additions that would be written and not read back as they are: one version that cannot be
 /// read would close the store. `added` is a table of the additions alone; what is there already was
 /// read.
 fn check_readable(added: TableEntry) -> Result<()> {
-    let manifest = Manifest { version: 1, next_table_id: added.id + 1, tables: vec![added] };
+    let next_table_id = added.id + 1;
+    let manifest = Manifest { next_table_id, tables: vec![added], ..Manifest::first() };
     match Manifest::decode(&manifest.encode()?, Path::new("new manifest")) {
         Ok(same) if same == manifest => Ok(()),
         Ok(_) => Err(Error::Invalid("the manifest would not keep all of it".into())),
@@ -297,7 +308,4 @@ fn check_readable(added: TableEntry) -> Result<()> {
 fn push_record(table: &mut TableEntry, record: &LoadRecord) {
     table.loads.push(record.clone());
     table.loads_count += 1;
-    if table.loads.len() > LOADS_KEPT_MAX {
-        table.loads.remove(0);
-    }
 }

@@ -4,17 +4,19 @@
 //!   STORE/format                         what makes a directory a store; written last
 //!   STORE/manifest/<20 digits>.manifest  one version of the whole catalog
 //!   STORE/segments/<load id>-<n>.seg     immutable columns
+//!   STORE/segments/<load id>-<table>.loads  loads that a table remembers, of long ago
 //!   STORE/tmp/<load id>/                 a load in progress
 //!   STORE/tmp/<load id>/lock             flock'ed while that load lives
+//!   STORE/damaged/                       what a repair set aside
 //!   STORE/loads/<load id>/               the journal of a load that arrives from elsewhere
 //! ```
 //!
 //! Names that are not of these forms are never touched. Every call that changes the directory
 //! passes a failpoint first and turns a failure into an `Error` that names the file.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use coload_format::{Error, Result};
@@ -31,6 +33,13 @@ pub(crate) const LOCK_NAME: &str = "lock";
 
 const MANIFEST_SUFFIX: &str = ".manifest";
 const SEGMENT_SUFFIX: &str = ".seg";
+const OLDER_SUFFIX: &str = ".loads";
+/// Permissions of a new store's directories: its owner's only.
+pub(crate) const OWNER_ONLY: u32 = 0o700;
+/// Permissions that a file may have.
+const FILE_ACCESS: u32 = 0o666;
+/// Permissions that a directory may have.
+const DIR_ACCESS: u32 = 0o777;
 /// Digits of a version in a file name: enough for any `u64`, so that names sort as versions.
 const VERSION_DIGITS: usize = 20;
 
@@ -102,7 +111,25 @@ pub(crate) fn parse_segment_name(name: &str) -> Option<(LoadId, u32)> {
     (segment_name(parsed.0, parsed.1) == name).then_some(parsed)
 }
 
-fn parse_manifest_name(name: &str) -> Option<u64> {
+/// The name of a file with loads of a table that are long ago, written by a load or change.
+pub(crate) fn older_name(writer: LoadId, table_id: u64) -> String {
+    format!("{writer}-{table_id}{OLDER_SUFFIX}")
+}
+
+/// The writer and the table of a file of loads; `None` for any other name.
+pub(crate) fn parse_older_name(name: &str) -> Option<(LoadId, u64)> {
+    let (writer, table) = name.strip_suffix(OLDER_SUFFIX)?.split_once('-')?;
+    let parsed = (writer.parse().ok()?, table.parse().ok()?);
+    (older_name(parsed.0, parsed.1) == name).then_some(parsed)
+}
+
+/// The load or change that wrote a file in `segments/`; `None` for a name that is not ours.
+pub(crate) fn writer_of(name: &str) -> Option<LoadId> {
+    let segment = parse_segment_name(name).map(|(load, _)| load);
+    segment.or_else(|| parse_older_name(name).map(|(writer, _)| writer))
+}
+
+pub(crate) fn parse_manifest_name(name: &str) -> Option<u64> {
     let digits = name.strip_suffix(MANIFEST_SUFFIX)?;
     let all_digits = digits.len() == VERSION_DIGITS && digits.bytes().all(|b| b.is_ascii_digit());
     if all_digits { digits.parse().ok() } else { None }
@@ -139,17 +166,37 @@ pub(crate) fn is_writable(dir: &Path) -> bool {
     rustix::fs::access(dir, rustix::fs::Access::WRITE_OK).is_ok()
 }
 
-/// Makes a directory.
-pub(crate) fn make_dir(point: &'static str, dir: &Path) -> io::Result<()> {
+/// Makes a directory with these permissions, less what the umask forbids.
+pub(crate) fn make_dir(point: &'static str, dir: &Path, access: u32) -> io::Result<()> {
     failpoints::hit(point)?;
-    fs::create_dir(dir)
+    DirBuilder::new().mode(access).create(dir)
+}
+
+/// The permissions of new directories beside `dir`: those it has. A new store's are for its owner only; who opens one
+/// to others by `chmod` shares what is written later too.
+pub(crate) fn dir_access_of(dir: &Path) -> u32 {
+    fs::metadata(dir).map_or(OWNER_ONLY, |meta| meta.mode() & DIR_ACCESS)
+}
+
+/// The permissions of a new file at `path`: those of its directory, but to be run.
+pub(crate) fn file_access_in(path: &Path) -> u32 {
+    path.parent().map_or(OWNER_ONLY, dir_access_of) & FILE_ACCESS
+}
+
+/// Opens a file to be written, or makes it.
+pub(crate) fn open_or_make(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(file_access_in(path));
+    options.open(path)
 }
 
 /// Writes a new file and makes its bytes durable (its name is not: see [`sync_dir`]).
 pub(crate) fn write_new(point: &'static str, path: &Path, bytes: &[u8]) -> Result<()> {
     let write = || {
         failpoints::hit(point)?;
-        let mut file = OpenOptions::new().write(true).create(true).truncate(true).open(path)?;
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(file_access_in(path));
+        let mut file = options.open(path)?;
         file.write_all(bytes)?;
         file.sync_all()
     };

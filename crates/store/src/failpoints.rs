@@ -32,6 +32,9 @@ pub const POINTS: [&str; 21] = [
     "store::clean::remove_segment",
 ];
 
+/// The point that is passed when a table has more loads than its manifest keeps.
+pub const WRITE_LOADS: &str = "store::publish::write_loads";
+
 /// Fails if a test told `point` to.
 #[cfg(feature = "failpoints")]
 pub(crate) fn hit(point: &'static str) -> io::Result<()> {

@@ -23,7 +23,7 @@ use std::path::Path;
 use coload_format::{Error, Result};
 
 use crate::directory::{
-    Layout, is_still_at, is_writable, list_names, parse_segment_name, remove_file, sync_dir,
+    Layout, is_still_at, is_writable, list_names, remove_file, sync_dir, writer_of,
 };
 use crate::load_record::LoadId;
 use crate::lock::{Lock, LockedFile};
@@ -51,13 +51,12 @@ pub(crate) fn clean(store: &Store) -> Result<Cleaned> {
         return Ok(Cleaned::default());
     }
     let mut pass = Pass { layout, cleaned: Cleaned::default(), failure: None };
-    let candidates =
-        list_names(&layout.segments, |n| Some((n.to_owned(), parse_segment_name(n)?)))?;
+    let candidates = list_names(&layout.segments, |n| Some((n.to_owned(), writer_of(n)?)))?;
     let live = pass.remove_leftovers()?;
     let newest = pin_newest(store)?;
     let kept = pass.remove_versions(newest.manifest.version)?;
-    let named = named_segments(&newest.manifest, &kept);
-    for (file, (load, _)) in &candidates {
+    let named = named_files(&newest.manifest, &kept);
+    for (file, load) in &candidates {
         if !live.contains(load) && !named.contains(file.as_str()) {
             pass.remove_segment(&layout.segment(file));
         }
@@ -162,11 +161,14 @@ fn lock_version(path: &Path) -> Result<Free> {
     }
 }
 
-fn named_segments<'a>(newest: &'a Manifest, kept: &'a [Manifest]) -> HashSet<&'a str> {
+/// The files in `segments/` that some version names.
+fn named_files<'a>(newest: &'a Manifest, kept: &'a [Manifest]) -> HashSet<&'a str> {
     std::iter::once(newest)
         .chain(kept)
         .flat_map(|manifest| &manifest.tables)
-        .flat_map(|table| &table.segments)
-        .map(|segment| segment.file.as_str())
+        .flat_map(|table| {
+            let segments = table.segments.iter().map(|segment| segment.file.as_str());
+            segments.chain(table.older.iter().map(|older| older.file.as_str()))
+        })
         .collect()
 }

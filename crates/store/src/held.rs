@@ -131,8 +131,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        FinishedColumn, LoadKind, LoadMode, LoadRecord, LoadTarget, SegmentEntry, SegmentFile,
-        SegmentSummary, SegmentWriter, Store, column_stats,
+        FinishedColumn, LoadKind, LoadMode, LoadRecord, LoadTarget, SegmentFile, SegmentSummary,
+        SegmentWriter, Store, column_stats,
     };
 
     const ROWS: usize = 5_000;
@@ -225,13 +225,7 @@ mod tests {
         let mode = LoadMode::Create;
         let load = store.begin_load(LoadTarget { name: "t".into(), schema, mode }).unwrap();
         let summary = write(&load.segment_path(0));
-        let entry = SegmentEntry {
-            file: load.segment_name(0),
-            rows: summary.rows,
-            bytes: summary.bytes,
-            load: load.id(),
-            columns: summary.columns,
-        };
+        let entry = summary.entry(load.id(), 0);
         let mut record = LoadRecord::new(load.id(), LoadKind::Create);
         record.rows = entry.rows;
         load.publish(vec![entry], record).unwrap();

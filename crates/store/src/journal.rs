@@ -16,7 +16,7 @@
 //! Invariant: nothing here is visible to readers, and cleaning does not touch it; journals go by
 //! [`LoadJournal::remove`].
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -26,8 +26,8 @@ use coload_format::{Error, Result};
 
 use crate::change::{LoadTarget, check_target};
 use crate::directory::{
-    LOCK_NAME, Layout, is_still_at, list_names, make_dir, rename, segment_name, sync_dir,
-    sync_file, write_new,
+    LOCK_NAME, Layout, dir_access_of, is_still_at, list_names, make_dir, open_or_make, rename,
+    segment_name, sync_dir, sync_file, write_new,
 };
 use crate::load_record::{LoadId, LoadRecord};
 use crate::lock::{Lock, LockedFile};
@@ -86,7 +86,7 @@ impl Store {
         let layout = self.layout();
         let dir = journal_dir(layout, id);
         for dir in [&layout.loads, &dir] {
-            match make_dir("store::begin::mkdir", dir) {
+            match make_dir("store::begin::mkdir", dir, dir_access_of(&layout.tmp)) {
                 Err(e) if e.kind() != io::ErrorKind::AlreadyExists => {
                     return Err(Error::io("make", dir, &e));
                 }
@@ -196,6 +196,15 @@ impl LoadJournal {
         self.dir.join(format!("{number}.input"))
     }
 
+    /// Opens the file of input `number` to be read and written, or makes it.
+    ///
+    /// # Errors
+    /// `Unavailable` when it cannot be made.
+    pub fn open_input(&self, number: u32) -> Result<File> {
+        let path = self.input_path(number);
+        open_or_make(&path).map_err(|e| Error::io("open", &path, &e))
+    }
+
     /// Acknowledges partition `number`, whose segment is durable: the part is too when this returns.
     ///
     /// # Errors
@@ -284,7 +293,7 @@ fn journal_dir(layout: &Layout, id: LoadId) -> PathBuf {
 
 fn lock_journal(dir: &Path, id: LoadId) -> Result<LockedFile> {
     let path = dir.join(LOCK_NAME);
-    let open = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
+    let open = open_or_make(&path);
     let file = LockedFile::try_exclusive(open.map_err(|e| Error::io("lock", &path, &e))?);
     match file.lock() {
         Lock::Held if is_still_at(&path, file.file()) => Ok(file),

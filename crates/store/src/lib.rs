@@ -22,6 +22,8 @@ mod journal;
 mod load_record;
 mod lock;
 mod manifest;
+mod mapped;
+mod older_loads;
 mod publish;
 mod segment;
 mod segment_writer;
@@ -37,9 +39,10 @@ pub use load_record::{
     INPUT_NAME_BYTES_MAX, INPUTS_KEPT_MAX, LOADS_KEPT_MAX, LoadId, LoadKind, LoadRecord,
 };
 pub use manifest::{
-    BOUND_BYTES_MAX, ColumnStats, MANIFEST_BYTES_MAX, Manifest, SegmentEntry, TABLE_NAME_BYTES_MAX,
-    TableEntry,
+    BOUND_BYTES_MAX, ColumnStats, MANIFEST_BYTES_MAX, Manifest, REMEMBER_DAYS, SegmentEntry,
+    TABLE_NAME_BYTES_MAX, TableEntry,
 };
+pub use older_loads::{OlderLoads, RememberedLoad};
 pub use publish::{LoadDir, MergeDir, MergeOutcome, ReadyLoad};
 pub use segment::{SegmentColumn, SegmentFile, append_page};
 pub use segment_writer::{

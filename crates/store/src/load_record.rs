@@ -1,13 +1,14 @@
 //! Who a load is, and what it left behind in the manifest.
 //!
-//! A table keeps the records of its last [`LOADS_KEPT_MAX`] loads, and the count of all.
+//! A table keeps the records of up to [`LOADS_KEPT_MAX`] of its last loads, and the count of all. Those before are
+//! in files of their own as long as they are remembered: see `older_loads`.
 
 use std::fmt;
 use std::str::FromStr;
 
 use coload_format::{Error, Result};
 
-/// Most load records a table keeps; older ones are dropped from the manifest and only counted.
+/// Most load records of a table that the manifest has; when there are more, the older half goes.
 pub const LOADS_KEPT_MAX: usize = 1_000;
 /// Most input names a load record keeps; the rest is only counted.
 pub const INPUTS_KEPT_MAX: usize = 16;
@@ -96,8 +97,14 @@ impl fmt::Display for LoadKind {
 /// What is remembered of one load.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadRecord {
-    /// The load.
+    /// The load: names its segments, and is never used again.
     pub id: LoadId,
+    /// What it is known by when the same load comes again; its id, if it comes from nowhere twice.
+    pub key: LoadId,
+    /// The version that showed it first; 0 if an older program published it.
+    pub version: u64,
+    /// Whether the table still holds its rows: TRUNCATE and loads that replace end that.
+    pub held: bool,
     /// What it did to its table.
     pub kind: LoadKind,
     /// When it began, microseconds since the epoch.
@@ -121,6 +128,9 @@ impl LoadRecord {
     pub fn new(id: LoadId, kind: LoadKind) -> Self {
         LoadRecord {
             id,
+            key: id,
+            version: 0,
+            held: true,
             kind,
             started_us: 0,
             finished_us: 0,

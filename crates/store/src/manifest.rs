@@ -14,11 +14,14 @@ mod tests;
 use coload_format::{Error, Result, Schema, Value};
 
 use crate::load_record::{LoadId, LoadRecord};
+use crate::older_loads::OlderLoads;
 
 /// Longest name of a table, in bytes.
 pub const TABLE_NAME_BYTES_MAX: usize = 255;
 /// Longest minimum or maximum that a manifest keeps; longer ones are cut, soundly.
 pub const BOUND_BYTES_MAX: usize = 64;
+/// Days for which loads are remembered in a store that was not told otherwise.
+pub const REMEMBER_DAYS: u32 = 90;
 /// Largest manifest that is written or read.
 pub const MANIFEST_BYTES_MAX: usize = 1 << 30;
 
@@ -29,6 +32,8 @@ pub struct Manifest {
     pub version: u64,
     /// The id that the next new table gets; ids are never used again.
     pub next_table_id: u64,
+    /// Days after which a load is forgotten that its table still holds: it would load again.
+    pub remember_days: u32,
     /// Tables, in the order of their creation.
     pub tables: Vec<TableEntry>,
 }
@@ -46,6 +51,8 @@ pub struct TableEntry {
     pub segments: Vec<SegmentEntry>,
     /// Its last loads, oldest first.
     pub loads: Vec<LoadRecord>,
+    /// Files with loads before these whose rows it still holds, oldest first.
+    pub older: Vec<OlderLoads>,
     /// How many loads it ever had.
     pub loads_count: u64,
 }
@@ -61,6 +68,8 @@ pub struct SegmentEntry {
     pub bytes: u64,
     /// The load or merge that wrote it.
     pub load: LoadId,
+    /// Checksum of its footer, which has those of all else; `None` if an older program wrote it.
+    pub seal: Option<u64>,
     /// Statistics, one a column of the schema.
     pub columns: Vec<ColumnStats>,
 }
@@ -79,7 +88,8 @@ pub struct ColumnStats {
 impl Manifest {
     /// A new store: no tables.
     pub fn first() -> Self {
-        Manifest { version: 1, next_table_id: 1, tables: Vec::new() }
+        let (version, next_table_id, tables) = (1, 1, Vec::new());
+        Manifest { version, next_table_id, remember_days: REMEMBER_DAYS, tables }
     }
 
     /// The table of this name, without regard to case.
@@ -105,6 +115,17 @@ pub(crate) fn check_table_name(name: &str) -> Result<()> {
 }
 
 impl TableEntry {
+    /// Forgets what was loaded: the table no longer holds it. The records stay, to be shown.
+    pub(crate) fn forget_loads(&mut self) {
+        self.loads.iter_mut().for_each(|load| load.held = false);
+        self.older.clear();
+    }
+
+    /// Whether some load would be a no-op, but for its age.
+    pub(crate) fn remembers_loads(&self) -> bool {
+        !self.older.is_empty() || self.loads.iter().any(|load| load.held)
+    }
+
     /// Rows of all segments.
     pub fn rows(&self) -> u64 {
         self.segments.iter().map(|s| s.rows).fold(0, u64::saturating_add)

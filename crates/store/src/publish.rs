@@ -26,6 +26,7 @@ use crate::directory::{
 use crate::load_record::{LoadId, LoadRecord};
 use crate::lock::Lock;
 use crate::manifest::{Manifest, SegmentEntry};
+use crate::older_loads::move_out;
 use crate::snapshot::{ManifestKey, pin_newest};
 use crate::store::Store;
 use crate::work_dir::WorkDir;
@@ -59,12 +60,9 @@ pub(crate) fn check_load_target(store: &Store, target: &LoadTarget) -> Result<()
 }
 
 impl LoadDir {
-    pub(crate) fn begin(store: &Store, target: LoadTarget, id: Option<LoadId>) -> Result<Self> {
+    pub(crate) fn begin(store: &Store, target: LoadTarget) -> Result<Self> {
         let begun_on = check_newest(store, &target)?;
-        let work = match id {
-            Some(id) => WorkDir::make_as(store.layout(), id)?,
-            None => WorkDir::make(store.layout())?,
-        };
+        let work = WorkDir::make(store.layout())?;
         Ok(LoadDir { store: store.clone(), work, target, begun_on })
     }
 
@@ -366,6 +364,9 @@ fn commit(
         next.version += 1;
         if change(&mut next)? == Outcome::Unchanged {
             return Ok(None);
+        }
+        if let Some(work) = works.first_mut() {
+            move_out(layout, work, &mut next)?;
         }
         write_new("store::publish::write_manifest", &tmp, &next.encode()?)?;
         let path = layout.manifest(next.version);

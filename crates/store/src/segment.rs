@@ -1,7 +1,9 @@
 //! Reads a segment file: mapped, checked where it is first touched, never changed.
 //!
 //! Opening reads the footer. A column's index, dictionary and symbol tables are read when the column
-//! is first used, and a page's checksum is compared the first time the page is asked for.
+//! is first used, and a page's checksum is compared the first time the page is asked for. A part of the file that
+//! cannot be read while it is in use reads as zeros ([`crate::mapped`]): what is taken from a [`PageView`] counts only
+//! once [`SegmentFile::check`] said that it is good.
 //!
 //! Memory: the map (given back under pressure), the decoded dictionaries of the columns used, and,
 //! while there is room ([`crate::held`]), those of their pages that are stored as runs, expanded.
@@ -17,19 +19,20 @@ use coload_format::bytes::checksum;
 use coload_format::page::{Page, PageMeta, PageView, decode_text};
 use coload_format::runs::expand_runs;
 use coload_format::{
-    ColumnIndex, Dictionary, Error, Physical, Plain, Result, SegmentFooter, Strings, SymbolDecoder,
-    Values,
+    ColumnIndex, Dictionary, Error, Physical, Plain, Result, SegmentFooter, SegmentId, Strings,
+    SymbolDecoder, Values,
 };
-use memmap2::Mmap;
 
 use crate::held::{ExpandedPages, HELD_BYTES_MAX, HeldBytes, Share, bytes_of};
+use crate::mapped::Mapped;
 
 /// An open segment.
 #[derive(Debug)]
 pub struct SegmentFile {
     path: PathBuf,
-    map: Mmap,
+    map: Mapped,
     footer: SegmentFooter,
+    seal: u64,
     columns: Vec<OnceLock<SegmentColumn>>,
     held: Share,
 }
@@ -69,12 +72,40 @@ impl SegmentFile {
     /// As [`Self::open`]; what it holds is counted in `held`.
     pub(crate) fn open_within(path: &Path, held: Arc<HeldBytes>) -> Result<Self> {
         let file = File::open(path).map_err(|e| Error::io("open", path, &e))?;
-        // SAFETY: segment files are never changed or cut after they are published; a store's owner
-        // who does so by hand gets a checksum error or, for a cut file in use, a signal.
-        let map = unsafe { Mmap::map(&file) }.map_err(|e| Error::io("map", path, &e))?;
-        let footer = SegmentFooter::decode(&map).map_err(|e| name_file(path, e))?;
+        let map = Mapped::map(&file).map_err(|e| Error::io("map", path, &e))?;
+        let decoded = SegmentFooter::decode_sealed(&map);
+        if map.is_damaged() {
+            return Err(unreadable(path));
+        }
+        let (footer, seal) = decoded.map_err(|e| name_file(path, e))?;
         let columns = footer.columns.iter().map(|_| OnceLock::new()).collect();
-        Ok(SegmentFile { path: path.to_owned(), map, footer, columns, held: Share::new(held) })
+        let (path, held) = (path.to_owned(), Share::new(held));
+        Ok(SegmentFile { path, map, footer, seal, columns, held })
+    }
+
+    /// Whether all that was read so far was the file. A part that cannot be read, of a file that was cut or lies on a bad
+    /// sector, reads as zeros: nothing that was made of a page may be used before this was asked.
+    ///
+    /// # Errors
+    /// `Corrupt` that names the file.
+    pub fn check(&self) -> Result<()> {
+        if self.map.is_damaged() { Err(unreadable(&self.path)) } else { Ok(()) }
+    }
+
+    /// What was made of the file, if that could be read; errors name it.
+    fn checked_result<T>(&self, made: Result<T>) -> Result<T> {
+        self.check()?;
+        made.map_err(|e| name_file(&self.path, e))
+    }
+
+    /// Checksum of the footer, which has those of all else: two segments with the same hold the same.
+    pub fn seal(&self) -> u64 {
+        self.seal
+    }
+
+    /// Which segment it was written as; `None` in files of format 1.
+    pub fn id(&self) -> Option<SegmentId> {
+        self.footer.id
     }
 
     /// The file.
@@ -115,7 +146,7 @@ impl SegmentFile {
         if let Some(open) = self.columns[column].get() {
             return Ok(open);
         }
-        let open = self.open_column(column).map_err(|e| name_file(&self.path, e))?;
+        let open = self.checked_result(self.open_column(column))?;
         Ok(self.columns[column].get_or_init(|| open))
     }
 
@@ -149,7 +180,7 @@ impl SegmentFile {
             append_page(&PageView::open(bytes, meta)?, None, open.decoders(), &mut plain)?;
             Dictionary::new(plain.values)
         };
-        let dictionary = decode().map_err(|e| name_file(&self.path, e))?;
+        let dictionary = self.checked_result(decode())?;
         Ok(Some(open.dictionary.get_or_init(|| {
             self.held.add(bytes_of(dictionary.values()));
             dictionary
@@ -182,7 +213,7 @@ impl SegmentFile {
             };
             PageView::open(bytes, meta)
         };
-        view().map_err(|e| name_file(&self.path, e))
+        self.checked_result(view())
     }
 
     /// The encoded bytes of a page, checked; runs are expanded.
@@ -195,7 +226,7 @@ impl SegmentFile {
             Some(_) => self.expand(meta).map(|page| Cow::Owned(page.bytes)),
             None => self.checked(meta).map(Cow::Borrowed),
         };
-        bytes.map_err(|e| name_file(&self.path, e))
+        self.checked_result(bytes)
     }
 
     /// The ordinary page of one stored as runs; kept if there is room, since the next scan wants it too.
@@ -226,17 +257,19 @@ impl SegmentFile {
     /// `Corrupt` when it is not what was written.
     pub fn stored_page(&self, column: usize, page: usize) -> Result<Page> {
         let meta = &self.column(column)?.index.pages[page];
-        self.stored(meta).map_err(|e| name_file(&self.path, e))
+        self.checked_result(self.stored(meta))
     }
 
     fn stored(&self, meta: &PageMeta) -> Result<Page> {
-        Ok(Page {
+        let page = Page {
             detail: meta.detail.clone(),
             rows: meta.rows,
             nulls: meta.nulls,
             bytes: self.checked(meta)?.to_vec(),
             runs: meta.runs,
-        })
+        };
+        self.check()?;
+        Ok(page)
     }
 
     fn expand(&self, meta: &PageMeta) -> Result<Page> {
@@ -251,8 +284,8 @@ impl SegmentFile {
         let expanded = ExpandedPages::default();
         let view = self.page(column, page, &expanded)?;
         let dictionary = self.dictionary(column)?;
-        append_page(&view, dictionary, self.column(column)?.decoders(), out)
-            .map_err(|e| name_file(&self.path, e))
+        let decoders = self.column(column)?.decoders();
+        self.checked_result(append_page(&view, dictionary, decoders, out))
     }
 
     /// Counts bytes that a caller keeps as long as the segment is open.
@@ -276,6 +309,15 @@ impl SegmentFile {
             Err(Error::Corrupt(format!("page at byte {} has another checksum", meta.offset)))
         }
     }
+}
+
+/// The error of a file of which a part could not be read.
+fn unreadable(path: &Path) -> Error {
+    Error::corrupt(
+        path,
+        "a part of it cannot be read: it was cut while it was in use, or lies on a bad sector (`coload verify` says what \
+         is left; a copy of the file in its place is used at once)",
+    )
 }
 
 /// Puts the file's name into an error that has none.

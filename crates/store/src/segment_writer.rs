@@ -7,7 +7,7 @@
 
 use std::fs::File;
 use std::io::{self, IoSlice};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,11 +15,13 @@ use coload_format::bytes::checksum;
 use coload_format::page::{PAGE_ROWS_MAX, Page, PageDetail, PageMeta, encode_plain};
 use coload_format::{
     ColumnEntry, ColumnIndex, Dictionary, Error, Physical, Plain, Result, SEGMENT_MAGIC,
-    SegmentFooter, Value,
+    SegmentFooter, SegmentId, Value,
 };
 
+use crate::directory::{file_access_in, parse_segment_name, segment_name};
 use crate::failpoints;
-use crate::manifest::ColumnStats;
+use crate::load_record::LoadId;
+use crate::manifest::{ColumnStats, SegmentEntry};
 
 /// Pages start at multiples of this.
 const ALIGNMENT: u64 = 8;
@@ -33,6 +35,7 @@ const WRITEBACK_BYTES: u64 = 8 << 20;
 #[derive(Debug)]
 pub struct SegmentWriter {
     path: PathBuf,
+    id: SegmentId,
     /// Where the bytes go; nowhere if there is none.
     file: Option<File>,
     end: AtomicU64,
@@ -47,8 +50,19 @@ pub struct SegmentSummary {
     pub rows: u64,
     /// Bytes of the file.
     pub bytes: u64,
+    /// Checksum of its footer, which stands for all that is read of it.
+    pub seal: u64,
     /// Statistics, one a column.
     pub columns: Vec<ColumnStats>,
+}
+
+impl SegmentSummary {
+    /// The manifest's entry of this segment, which is number `number` of `load`.
+    pub fn entry(self, load: LoadId, number: u32) -> SegmentEntry {
+        let SegmentSummary { rows, bytes, seal, columns } = self;
+        let file = segment_name(load, number);
+        SegmentEntry { file, rows, bytes, load, seal: Some(seal), columns }
+    }
 }
 
 /// A column of a finished segment.
@@ -67,27 +81,35 @@ fn aligned(bytes: u64) -> u64 {
 }
 
 impl SegmentWriter {
-    /// Makes the file.
+    /// Makes the file; the segment is the one that the file is named after.
     ///
     /// # Errors
     /// `Invalid` or `Unavailable` when it cannot be made.
     pub fn create(path: &Path) -> Result<Self> {
         let make = || {
             failpoints::hit("store::segment::create")?;
-            let file = File::options().write(true).create_new(true).open(path)?;
+            let mut options = File::options();
+            options.write(true).create_new(true).mode(file_access_in(path));
+            let file = options.open(path)?;
             file.write_all_at(&SEGMENT_MAGIC, 0)?;
             Ok(file)
         };
         let file = make().map_err(|e| Error::io("create", path, &e))?;
         let end = AtomicU64::new(SEGMENT_MAGIC.len() as u64);
         let waiting = AtomicU64::new(0);
-        Ok(SegmentWriter { path: path.to_owned(), file: Some(file), end, waiting })
+        let name = path.file_name().and_then(|name| name.to_str());
+        let id = name
+            .and_then(parse_segment_name)
+            .map(|(load, number)| SegmentId { load: load.as_u128(), number });
+        let id = id.unwrap_or_default();
+        Ok(SegmentWriter { path: path.to_owned(), id, file: Some(file), end, waiting })
     }
 
     /// A segment that is written nowhere, to know what it would be.
     pub fn to_nowhere() -> Self {
         let end = AtomicU64::new(SEGMENT_MAGIC.len() as u64);
-        SegmentWriter { path: PathBuf::new(), file: None, end, waiting: AtomicU64::new(0) }
+        let (path, id) = (PathBuf::new(), SegmentId::default());
+        SegmentWriter { path, id, file: None, end, waiting: AtomicU64::new(0) }
     }
 
     /// Room for pages that are written one after the other.
@@ -179,7 +201,8 @@ impl SegmentWriter {
                 "a page of {rows} rows, over {PAGE_ROWS_MAX}; lower --chunk-size"
             )));
         }
-        let mut footer = SegmentFooter { page_rows, columns: Vec::with_capacity(columns.len()) };
+        let (id, width) = (Some(self.id), columns.len());
+        let mut footer = SegmentFooter { id, page_rows, columns: Vec::with_capacity(width) };
         let mut stats = Vec::with_capacity(columns.len());
         for column in columns {
             assert_eq!(column.index.pages.len(), footer.page_rows.len());
@@ -194,14 +217,16 @@ impl SegmentWriter {
             tail.extend(index);
             stats.push(column.stats);
         }
-        tail.extend(footer.encode());
+        let (encoded, seal) = footer.encode_sealed();
+        tail.extend(encoded);
         self.write_at(&tail, start)?;
         if let Some(file) = &self.file {
             failpoints::hit("store::segment::sync")
                 .and_then(|()| file.sync_all())
                 .map_err(|e| Error::io("sync", &self.path, &e))?;
         }
-        Ok(SegmentSummary { rows: footer.rows(), bytes: start + tail.len() as u64, columns: stats })
+        let (rows, bytes) = (footer.rows(), start + tail.len() as u64);
+        Ok(SegmentSummary { rows, bytes, seal, columns: stats })
     }
 }
 

@@ -17,11 +17,13 @@ use std::time::Duration;
 use coload_format::{Error, Result};
 
 use crate::change::missing_table;
-use crate::directory::{Layout, is_still_at};
+use crate::directory::{Layout, is_still_at, segment_name};
 use crate::failpoints;
 use crate::held::HeldBytes;
+use crate::load_record::LoadId;
 use crate::lock::{Lock, LockedFile};
 use crate::manifest::{MANIFEST_BYTES_MAX, Manifest, SegmentEntry, TableEntry};
+use crate::older_loads::{RememberedLoad, find};
 use crate::segment::SegmentFile;
 use crate::store::{Store, lock_mutex};
 
@@ -105,6 +107,23 @@ impl Snapshot {
         self.table(name).ok_or_else(|| missing_table(&self.pinned.manifest, name))
     }
 
+    /// The load of this key whose rows the table holds, if it is not older than the store remembers.
+    ///
+    /// # Errors
+    /// `Corrupt` when a file of loads is gone or damaged.
+    pub fn published(&self, table: &str, key: LoadId) -> Result<Option<RememberedLoad>> {
+        let manifest = &self.pinned.manifest;
+        match manifest.table(table) {
+            Some(table) => find(self.store.layout(), manifest, table, key),
+            None => Ok(None),
+        }
+    }
+
+    /// Days after which a load is forgotten that its table still holds.
+    pub fn remember_days(&self) -> u32 {
+        self.pinned.manifest.remember_days
+    }
+
     /// Where a segment of this version lies.
     pub fn segment_path(&self, segment: &SegmentEntry) -> PathBuf {
         self.store.layout().segment(&segment.file)
@@ -116,7 +135,10 @@ impl Snapshot {
     /// `Corrupt` when the file is gone or is not what the manifest says of it.
     pub fn segment(&self, table: &TableEntry, segment: &SegmentEntry) -> Result<Arc<SegmentFile>> {
         self.store.close_idle();
-        if let Some(open) = self.store.open_segments().get(&segment.file) {
+        // One that could not be read is opened again: there may be a good copy in its place.
+        if let Some(open) = self.store.open_segments().get(&segment.file)
+            && open.check().is_ok()
+        {
             return Ok(Arc::clone(open));
         }
         let path = self.segment_path(segment);
@@ -150,6 +172,11 @@ fn open_segment(
         return Err(Error::corrupt(path, what));
     }
     let file = SegmentFile::open_within(path, held)?;
+    if let Some(seal) = segment.seal
+        && seal != file.seal()
+    {
+        return Err(Error::corrupt(path, other_segment(&file)));
+    }
     let shapes = (0..file.column_count()).map(|c| file.physical(c));
     let wanted = table.schema.columns().iter().map(|c| c.data_type.physical());
     if file.rows() != segment.rows || !shapes.eq(wanted) {
@@ -163,6 +190,18 @@ fn open_segment(
         return Err(Error::corrupt(path, what));
     }
     Ok(file)
+}
+
+/// What is wrong with a file that is a whole segment, and not the one that the manifest names.
+fn other_segment(file: &SegmentFile) -> String {
+    let other = "the manifest names another segment, or an earlier one of this name";
+    match file.id() {
+        Some(id) => {
+            let was = segment_name(LoadId::from_u128(id.load), id.number);
+            format!("{other} (this file was written as {was})")
+        }
+        None => other.to_owned(),
+    }
 }
 
 /// Finds the newest version and locks it against removal.

@@ -9,10 +9,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use coload_format::{Error, Result, Schema};
 
 use crate::change::{self, LoadTarget, OnExisting, OnMissing};
-use crate::directory::{FORMAT_NAME, FORMAT_TEXT, Layout, link_new, make_dir, sync_dir, write_new};
+use crate::directory::{
+    FORMAT_NAME, FORMAT_TEXT, Layout, OWNER_ONLY, link_new, make_dir, sync_dir, write_new,
+};
 use crate::gc::{self, Cleaned};
 use crate::held::{HELD_BYTES_MAX, HeldBytes};
-use crate::load_record::LoadId;
 use crate::manifest::{Manifest, SegmentEntry};
 use crate::publish::{LoadDir, MergeDir, check_load_target, publish_change};
 use crate::segment::SegmentFile;
@@ -104,16 +105,7 @@ impl Store {
     pub fn begin_load(&self, target: LoadTarget) -> Result<LoadDir> {
         // As in `open`.
         let _ = self.clean();
-        LoadDir::begin(self, target, None)
-    }
-
-    /// As [`Store::begin_load`], of a load whose id is known: one that arrives from elsewhere.
-    ///
-    /// # Errors
-    /// As [`Store::begin_load`]; `Unavailable` when another writer has this id.
-    pub fn begin_load_as(&self, target: LoadTarget, id: LoadId) -> Result<LoadDir> {
-        let _ = self.clean();
-        LoadDir::begin(self, target, Some(id))
+        LoadDir::begin(self, target)
     }
 
     /// Begins a merge of segments of the table with this id.
@@ -151,6 +143,17 @@ impl Store {
     /// `Invalid` when it does not exist.
     pub fn truncate_table(&self, name: &str) -> Result<Option<u64>> {
         publish_change(self, |m| change::truncate_table(m, name))
+    }
+
+    /// Sets for how many days loads are remembered. Returns the version, `None` when it was so already.
+    ///
+    /// # Errors
+    /// `Unavailable` when the directory cannot be written.
+    pub fn set_remember_days(&self, days: u32) -> Result<Option<u64>> {
+        if self.snapshot()?.remember_days() == days {
+            return Ok(None);
+        }
+        publish_change(self, |m| change::set_remember_days(m, days))
     }
 
     /// Removes leftovers of dead writers, versions that nobody reads, and their segments. Opening a
@@ -236,6 +239,12 @@ fn check_format(layout: &Layout) -> Result<()> {
         Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             Err(not_a_store(layout))
         }
+        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => Err(Error::Invalid(format!(
+            "cannot open store {}: {e}: it is its owner's only (who can open it to others: chmod -R go+rX {}; or run \
+             coload serve on it, and connect)",
+            layout.root.display(),
+            layout.root.display(),
+        ))),
         Err(e) => Err(Error::io("open", &path, &e)),
     }
 }
@@ -260,6 +269,7 @@ fn create(layout: &Layout) -> Result<()> {
     make_dir_unless_there(&layout.root)?;
     check_empty(layout)?;
     for dir in [&layout.manifests, &layout.segments, &layout.tmp] {
+        // For the owner only, however open the directory is that he made for it.
         make_dir_unless_there(dir)?;
     }
     let work = WorkDir::make(layout)?;
@@ -288,7 +298,7 @@ fn check_empty(layout: &Layout) -> Result<()> {
     let fail = |e: io::Error| Error::io("list", &layout.root, &e);
     for entry in fs::read_dir(&layout.root).map_err(fail)? {
         let name = entry.map_err(fail)?.file_name();
-        let known = ["manifest", "segments", "tmp", "loads", FORMAT_NAME, "lost+found"];
+        let known = ["manifest", "segments", "tmp", "loads", "damaged", FORMAT_NAME, "lost+found"];
         if !known.iter().any(|k| name == *k) {
             return Err(Error::Invalid(format!(
                 "{} is not a store and holds other files, such as {} (name an empty or absent \
@@ -302,7 +312,7 @@ fn check_empty(layout: &Layout) -> Result<()> {
 }
 
 fn make_dir_unless_there(dir: &Path) -> Result<()> {
-    match make_dir("store::create::mkdir", dir) {
+    match make_dir("store::create::mkdir", dir, OWNER_ONLY) {
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists && dir.is_dir() => Ok(()),
         Err(e) => Err(Error::io("make the directory", dir, &e)),
         Ok(()) => Ok(()),

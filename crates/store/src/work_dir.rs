@@ -8,13 +8,15 @@
 //!
 //! Dropping it removes everything of the load that was not published. The lock is the last to go.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use coload_format::{Error, Result};
 
-use crate::directory::{LOCK_NAME, Layout, is_still_at, make_dir, remove_file};
+use crate::directory::{
+    LOCK_NAME, Layout, dir_access_of, is_still_at, make_dir, open_or_make, remove_file,
+};
 use crate::failpoints;
 use crate::load_record::LoadId;
 use crate::lock::{Lock, LockedFile};
@@ -38,7 +40,8 @@ impl WorkDir {
         for _ in 0..ATTEMPTS_MAX {
             let id = LoadId::random()?;
             let dir = layout.load(id);
-            make_dir("store::begin::mkdir", &dir).map_err(|e| Error::io("make", &dir, &e))?;
+            make_dir("store::begin::mkdir", &dir, dir_access_of(&layout.tmp))
+                .map_err(|e| Error::io("make", &dir, &e))?;
             match own(&dir) {
                 Ok(Owned::Ours(lock)) => {
                     return Ok(WorkDir { id, dir, installed: Vec::new(), _lock: lock });
@@ -64,7 +67,7 @@ impl WorkDir {
     pub fn make_as(layout: &Layout, id: LoadId) -> Result<Self> {
         let dir = layout.load(id);
         for _ in 0..ATTEMPTS_MAX {
-            match make_dir("store::begin::mkdir", &dir) {
+            match make_dir("store::begin::mkdir", &dir, dir_access_of(&layout.tmp)) {
                 Ok(()) => {}
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
                     match remove_leftover(&dir)? {
@@ -127,8 +130,7 @@ enum Owned {
 fn own(dir: &Path) -> io::Result<Owned> {
     let path = dir.join(LOCK_NAME);
     failpoints::hit("store::begin::lock")?;
-    let opened = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
-    let file = match opened {
+    let file = match open_or_make(&path) {
         Ok(file) => LockedFile::try_exclusive(file),
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Owned::Another),
         Err(e) => return Err(e),

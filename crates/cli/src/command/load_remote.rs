@@ -63,8 +63,9 @@ fn load_into(
     let report = loaded?;
     if report.already {
         say(&format!(
-            "nothing was loaded: load {} is published already (--again loads it once more)",
-            report.id
+            "nothing was loaded: this is load {}, and {} (--again loads it once more)",
+            report.id,
+            if report.held.is_empty() { "it is published already" } else { &report.held },
         ));
     }
     Ok(Some(report))

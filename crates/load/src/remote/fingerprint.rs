@@ -1,11 +1,12 @@
 //! What a load is, so that the server knows it again.
 
 use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use coload_format::bytes::checksum;
+use coload_format::bytes::{checksum, put_bytes};
 use coload_format::{Error, Result};
 use coload_input::{InputFile, InputSource};
 
@@ -23,12 +24,15 @@ const END_BYTES: u64 = 64 << 10;
 /// `Invalid` when an input cannot be opened, `Unavailable` when it cannot be read.
 pub fn describe(options: &LoadOptions, remote: &RemoteOptions) -> Result<LoadDescription> {
     let mut salt = 0;
+    let mut places = machine();
     let mut inputs = Vec::with_capacity(options.inputs.len());
     for input in &options.inputs {
         match &input.source {
-            InputSource::File { path, .. } => inputs.push(print_file(input, path)?),
-            // The name says which member it is.
-            InputSource::Member { archive, .. } => inputs.push(print_file(input, archive)?),
+            // Of a member of an archive the name says which it is.
+            InputSource::File { path, .. } | InputSource::Member { archive: path, .. } => {
+                inputs.push(print_file(input, path)?);
+                put_bytes(&mut places, folder_of(path).as_os_str().as_bytes());
+            }
             // Read once: never the same again.
             _ => {
                 salt = coload_store::LoadId::random()?.as_u128() | 1;
@@ -47,6 +51,7 @@ pub fn describe(options: &LoadOptions, remote: &RemoteOptions) -> Result<LoadDes
             fields: options.fields.clone(),
         },
         began_us: Some(options.began_us),
+        origin: Some(checksum(&places)),
         columns_are: match options.inferred {
             Some(_) => ColumnsAre::Inferred,
             None => ColumnsAre::Given,
@@ -65,6 +70,21 @@ pub fn describe(options: &LoadOptions, remote: &RemoteOptions) -> Result<LoadDes
         salt,
         again: remote.again,
     })
+}
+
+/// What tells this machine from others, as far as it says.
+fn machine() -> Vec<u8> {
+    let mut names = Vec::new();
+    for path in ["/etc/machine-id", "/proc/sys/kernel/hostname"] {
+        put_bytes(&mut names, &std::fs::read(path).unwrap_or_default());
+    }
+    names
+}
+
+/// The folder that a file lies in, however it was named.
+fn folder_of(path: &Path) -> PathBuf {
+    let file = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    file.parent().map_or_else(PathBuf::new, Path::to_owned)
 }
 
 fn print_file(input: &InputFile, path: &Path) -> Result<InputPrint> {

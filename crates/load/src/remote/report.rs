@@ -22,6 +22,8 @@ pub struct RemoteReport {
     pub table: String,
     /// Set when the load was published before: nothing was loaded now.
     pub already: bool,
+    /// Then: when it was published, and what the table holds, in words.
+    pub held: String,
     /// Version of the store that shows the rows.
     pub version: u64,
     /// Rows loaded.

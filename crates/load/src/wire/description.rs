@@ -17,6 +17,8 @@ const INPUTS_MAX: usize = 1 << 20;
 
 /// Flag of a description: the columns are inferred.
 const INFERRED: u8 = 1;
+/// Flag of a description: it tells where its inputs lie.
+const ORIGIN: u8 = 32;
 /// Flag of a description: it tells when the load began.
 const BEGAN: u8 = 16;
 
@@ -57,7 +59,10 @@ pub struct LoadDescription {
     pub rows: RowSource,
     /// When it began, microseconds since the epoch, if its client may want to know; the first attempt's counts.
     pub began_us: Option<i64>,
-    /// Where they come from.
+    /// Hash of the machine and the folders that its inputs lie in, if its client tells: inputs of the same names from
+    /// elsewhere are other inputs, and no change of these.
+    pub origin: Option<u64>,
+    /// Where the columns come from.
     pub columns_are: ColumnsAre,
     /// Inputs in order.
     pub inputs: Vec<InputPrint>,
@@ -111,7 +116,7 @@ pub(super) fn read_began(reader: &mut ByteReader<'_>) -> Result<i64> {
 }
 
 impl LoadDescription {
-    /// The description as bytes; without `again` and `began_us`, which do not tell loads apart.
+    /// The description as bytes; without `again`, `began_us` and `origin`, which do not tell loads apart.
     fn identity(&self) -> Vec<u8> {
         let mut out = vec![match self.mode {
             LoadMode::Append => 0,
@@ -168,9 +173,11 @@ impl LoadDescription {
         out.push(u8::from(self.again == Again::Yes));
         let inferred = if self.columns_are == ColumnsAre::Inferred { INFERRED } else { 0 };
         let began = if self.began_us.is_some() { BEGAN } else { 0 };
-        out.push(inferred | began | self.rows.flags());
+        let origin = if self.origin.is_some() { ORIGIN } else { 0 };
+        out.push(inferred | began | origin | self.rows.flags());
         self.rows.put(&mut out);
         out.extend(self.began_us.iter().flat_map(|time| time.to_le_bytes()));
+        out.extend(self.origin.iter().flat_map(|origin| origin.to_le_bytes()));
         out
     }
 
@@ -229,11 +236,12 @@ impl LoadDescription {
         let salt = reader.i128()? as u128;
         let again = if reader.u8()? == 0 { Again::No } else { Again::Yes };
         let flags = reader.u8()?;
-        let rows = RowSource::read(&mut reader, flags & !(INFERRED | BEGAN), &schema)?;
+        let rows = RowSource::read(&mut reader, flags & !(INFERRED | BEGAN | ORIGIN), &schema)?;
         let began_us = match flags & BEGAN {
             0 => None,
             _ => Some(read_began(&mut reader)?),
         };
+        let origin = if flags & ORIGIN == 0 { None } else { Some(reader.u64()?) };
         reader.finish()?;
         if work != Work::Partitions && rows.program.is_some() {
             return Err(Error::Invalid(PROGRAM_AT_SERVER.into()));
@@ -244,6 +252,7 @@ impl LoadDescription {
             schema,
             rows,
             began_us,
+            origin,
             columns_are: if flags & INFERRED != 0 {
                 ColumnsAre::Inferred
             } else {
@@ -351,6 +360,7 @@ mod tests {
                 fields: Some(FieldMap { count: 3, of_column: vec![2] }),
             },
             began_us: Some(1_700_000_000_000_000),
+            origin: Some(7),
             columns_are: ColumnsAre::Inferred,
             inputs: vec![input],
             dialect: Dialect {

@@ -196,8 +196,9 @@ pub struct Done {
     pub first_rejects: Vec<Reject>,
     /// For `pipe` and `seq`: all rejects, as the file of `--rejects`.
     pub rejects_csv: Vec<u8>,
-    /// What the merge of small segments did, in words; empty if nothing.
-    pub merged: String,
+    /// What else there is to say, in words: what the merge of small segments did, empty if nothing; of a load that was
+    /// published before, when, and what its table holds.
+    pub note: String,
 }
 
 impl Done {
@@ -220,7 +221,7 @@ impl Done {
         put_files(&mut out, &self.files);
         put_rejects(&mut out, &self.first_rejects);
         put_bytes(&mut out, &self.rejects_csv);
-        put_bytes(&mut out, self.merged.as_bytes());
+        put_bytes(&mut out, self.note.as_bytes());
         out
     }
 
@@ -243,7 +244,7 @@ impl Done {
             files: read_files(&mut reader)?,
             first_rejects: read_rejects(&mut reader)?,
             rejects_csv: reader.bytes()?.to_vec(),
-            merged: read_text(&mut reader)?,
+            note: read_text(&mut reader)?,
         };
         reader.finish()?;
         Ok(done)
@@ -374,7 +375,7 @@ mod tests {
         let done = Done {
             already: true,
             version: 4,
-            merged: "no".into(),
+            note: "no".into(),
             files: account.files,
             ..Done::default()
         };

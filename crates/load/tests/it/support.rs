@@ -98,5 +98,16 @@ fn check_bounds(plain: &Plain, stats: &coload_store::ColumnStats) {
 pub fn segment_bytes(store: &Store, table: &str) -> Vec<Vec<u8>> {
     let snapshot = store.snapshot().unwrap();
     let Some(table) = snapshot.table(table) else { return Vec::new() };
-    table.segments.iter().map(|s| std::fs::read(snapshot.segment_path(s)).unwrap()).collect()
+    let read = |s| without_id(std::fs::read(snapshot.segment_path(s)).unwrap());
+    table.segments.iter().map(read).collect()
+}
+
+/// A segment's bytes as if it were of no load: all else depends on the data only.
+fn without_id(mut bytes: Vec<u8>) -> Vec<u8> {
+    let mut footer = coload_format::SegmentFooter::decode(&bytes).unwrap();
+    let end = footer.columns.iter().map(|column| column.offset + column.bytes).max().unwrap();
+    footer.id = Some(Default::default());
+    bytes.truncate(end as usize);
+    bytes.extend(footer.encode());
+    bytes
 }

@@ -1,79 +1,105 @@
-//! Which load it is, and whether it is published.
+//! Which load it is, and whether its table holds it already.
+//!
+//! A load is known by a **key**, the hash of its description; its journal is named after it, so that two attempts find
+//! each other. What is published gets an id of its own, which names its segments and is never used again: the same load
+//! may be published again once its table no longer holds it (TRUNCATE, DROP, `--replace`).
+//!
+//! Source of the rule: docs/decisions/0024-what-a-table-holds.md.
 
-use coload_format::Result;
+use coload_format::display::display_value;
+use coload_format::{DataType, Result, Value};
 use coload_link::Message;
 use coload_load::wire::{Again, ColumnsAre, DONE, Done, LoadDescription, WIDENED, Widen};
-use coload_store::{LoadId, LoadRecord, Snapshot};
+use coload_store::{LoadId, LoadJournal, RememberedLoad, Snapshot};
 
 use super::Inner;
 use crate::active::Active;
-use crate::lock;
+use crate::legs::Legs;
 
 /// Which load it is.
 pub(super) enum Identity {
-    /// One that is not published.
+    /// One that its table does not hold.
     New(LoadId),
-    /// It is: what its client is told.
+    /// It does: what its client is told.
     Published(Message),
 }
 
-fn already(snapshot: &Snapshot, record: &LoadRecord) -> Message {
+fn already(snapshot: &Snapshot, table: &str, load: &RememberedLoad) -> Message {
     let done = Done {
-        id: record.id.as_u128(),
+        id: load.id.as_u128(),
         already: true,
         version: snapshot.version(),
-        rows: record.rows,
-        rejects: record.rejects,
+        rows: load.rows,
+        rejects: load.rejects,
+        note: describe(snapshot, table, load),
         ..Done::default()
     };
     Message::new(DONE, done.encode())
 }
 
-/// The record of a load that is published.
-pub(super) fn published<'a>(
-    snapshot: &'a Snapshot,
-    table: &str,
-    id: LoadId,
-) -> Option<&'a LoadRecord> {
-    snapshot.table(table)?.loads.iter().find(|l| l.id == id)
+/// When a load was published, and what its table holds now.
+fn describe(snapshot: &Snapshot, table: &str, load: &RememberedLoad) -> String {
+    let time = display_value(&Value::Int(load.finished_us), DataType::Timestamp);
+    let time = time.split('.').next().unwrap_or_default();
+    let version = match load.version {
+        0 => String::new(),
+        version => format!(" as version {version}"),
+    };
+    let holds = snapshot.table(table).map_or(0, |table| table.rows());
+    format!(
+        "it was published at {time} UTC{version} with {} rows, and table {table} still holds them ({holds} rows at \
+         version {})",
+        load.rows,
+        snapshot.version()
+    )
+}
+
+/// What the load of a journal is known by when it is published: that of its last types.
+pub(super) fn key_of(description: &LoadDescription, journal: &LoadJournal) -> Result<LoadId> {
+    let legs = Legs::open(description, journal)?;
+    Ok(legs.published_as.unwrap_or_else(|| journal.id()))
 }
 
 impl Inner {
-    /// The id of a load, if it is not published; with inferred columns it may be with the types of the table.
+    /// The key of a load, if its table does not hold it; with inferred columns it may with the types of the table.
     pub(super) fn id_of(&self, description: &LoadDescription) -> Result<Identity> {
         let snapshot = self.store.snapshot()?;
-        let table = snapshot.table(&description.table);
-        let wider = match description.columns_are {
-            ColumnsAre::Inferred => table.map(|table| description.with_types(&table.schema)),
-            ColumnsAre::Given => None,
+        let name = &description.table;
+        let wider = match (description.columns_are, snapshot.table(name)) {
+            (ColumnsAre::Inferred, Some(table)) => Some(description.with_types(&table.schema)),
+            _ => None,
         };
         let mut nth = 0;
         loop {
-            let id = description.id(nth);
-            let found = |id| published(&snapshot, &description.table, id);
-            let record = found(id).or_else(|| found(wider.as_ref()?.id(nth)));
-            match (record, description.again) {
-                (None, _) => return Ok(Identity::New(id)),
-                (Some(record), Again::No) => {
-                    return Ok(Identity::Published(already(&snapshot, record)));
+            let key = description.id(nth);
+            let mut found = snapshot.published(name, key)?;
+            if let (None, Some(wider)) = (&found, &wider) {
+                found = snapshot.published(name, wider.id(nth))?;
+            }
+            match (found, description.again) {
+                (None, _) => return Ok(Identity::New(key)),
+                (Some(load), Again::No) => {
+                    return Ok(Identity::Published(already(&snapshot, name, &load)));
                 }
                 (Some(_), Again::Yes) => nth += 1,
             }
         }
     }
 
-    /// Ends a load that was published with wider types before its journal was removed.
-    pub(super) fn ends_published(&self, load: &Active) -> Result<Option<Message>> {
+    /// What the client of a journal is told if its load was published before the journal was locked: by an attempt that
+    /// ended without removing it, or by one that was publishing while this one looked. Nobody can publish it from now on.
+    pub(super) fn published_meanwhile(
+        &self,
+        description: &LoadDescription,
+        journal: &LoadJournal,
+    ) -> Result<Option<Message>> {
         let snapshot = self.store.snapshot()?;
-        let record = published(&snapshot, &load.description.table, load.published_as());
-        let Some(record) = record else { return Ok(None) };
-        if let Some(journal) = lock(&load.journal).take() {
-            journal.remove()?;
-        }
-        Ok(Some(already(&snapshot, record)))
+        let table = &description.table;
+        let load = snapshot.published(table, key_of(description, journal)?)?;
+        Ok(load.map(|load| already(&snapshot, table, &load)))
     }
 
-    /// Goes on with wider types; or says that the load of these is published.
+    /// Goes on with wider types; or says that the table holds the load of these.
     pub fn widen(&self, load: &Active, attempt: u64, widen: Widen) -> Result<Message> {
         match self.id_of(&load.description.with_types(&widen.schema))? {
             Identity::Published(done) => Ok(done),

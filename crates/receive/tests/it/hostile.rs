@@ -24,6 +24,7 @@ fn description(salt: u128) -> LoadDescription {
     LoadDescription {
         rows: RowSource::default(),
         began_us: None,
+        origin: None,
         table: "t".into(),
         mode: LoadMode::Append,
         schema: parse_columns("a BIGINT NOT NULL, b DATE").unwrap(),

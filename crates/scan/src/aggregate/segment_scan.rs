@@ -129,6 +129,7 @@ impl SegmentScan {
             }
         }
         state.scratch = scan.scratch;
+        segment.check()?;
         Ok(if filter.is_all() { PageWork::Untested } else { PageWork::Tested })
     }
 }

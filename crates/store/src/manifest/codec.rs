@@ -17,20 +17,25 @@ use super::column_codec::{
     corrupt, put_checks, put_column, put_value, read_checks, read_schema, read_text, read_value,
 };
 use super::{
-    BOUND_BYTES_MAX, ColumnStats, MANIFEST_BYTES_MAX, Manifest, SegmentEntry, TableEntry,
-    check_table_name,
+    BOUND_BYTES_MAX, ColumnStats, MANIFEST_BYTES_MAX, Manifest, REMEMBER_DAYS, SegmentEntry,
+    TableEntry, check_table_name,
 };
-use crate::directory::{parse_segment_name, segment_name};
+use crate::directory::{older_name, parse_older_name, parse_segment_name, segment_name};
 use crate::load_record::{
     INPUT_NAME_BYTES_MAX, INPUTS_KEPT_MAX, LOADS_KEPT_MAX, LoadId, LoadKind, LoadRecord,
 };
+use crate::older_loads::OlderLoads;
 
 const MAGIC: &[u8; 8] = b"CLDMANIF";
 /// Tables have no rules.
 const FORMAT_1: u16 = 1;
 /// Rules follow the columns of a table.
 const FORMAT_2: u16 = 2;
+/// Segments have seals, loads have keys and versions and may be in files of their own.
+const FORMAT_3: u16 = 3;
 const CHECKSUM_BYTES: usize = 8;
+/// Flag of a load in format 3: the table holds its rows.
+const IS_HELD: u8 = 1;
 
 const HAS_MIN: u8 = 1;
 const HAS_MAX: u8 = 2;
@@ -43,13 +48,14 @@ impl Manifest {
     pub fn encode(&self) -> Result<Vec<u8>> {
         let mut out = Vec::new();
         out.extend_from_slice(MAGIC);
-        // A catalog without rules is one that older programs read.
-        let has_checks = self.tables.iter().any(|table| !table.schema.checks().is_empty());
-        let format = if has_checks { FORMAT_2 } else { FORMAT_1 };
+        let format = self.format();
         out.extend_from_slice(&format.to_le_bytes());
         out.extend_from_slice(&[0; 2]);
         put_varint(&mut out, self.version);
         put_varint(&mut out, self.next_table_id);
+        if format >= FORMAT_3 {
+            put_varint(&mut out, u64::from(self.remember_days));
+        }
         put_varint(&mut out, self.tables.len() as u64);
         for table in &self.tables {
             put_table(&mut out, table, format)?;
@@ -63,6 +69,18 @@ impl Manifest {
             )));
         }
         Ok(out)
+    }
+
+    /// The least format that holds all of it, so that older programs read what they know.
+    pub fn format(&self) -> u16 {
+        let has_checks = self.tables.iter().any(|table| !table.schema.checks().is_empty());
+        if self.remember_days != REMEMBER_DAYS || !self.tables.iter().all(fits_format_2) {
+            FORMAT_3
+        } else if has_checks {
+            FORMAT_2
+        } else {
+            FORMAT_1
+        }
     }
 
     /// Reads the bytes of the manifest file at `path` (for messages only: nothing is opened).
@@ -94,9 +112,9 @@ fn decode(bytes: &[u8]) -> Result<Manifest> {
         return Err(corrupt("another magic number".into()));
     }
     let format = reader.u16()?;
-    if format > FORMAT_2 {
+    if format > FORMAT_3 {
         return Err(Error::Invalid(format!(
-            "manifest format {format} is newer than the {FORMAT_2} this program reads (update it)"
+            "manifest format {format} is newer than the {FORMAT_3} this program reads (update it)"
         )));
     }
     if format == 0 || reader.u16()? != 0 {
@@ -111,12 +129,13 @@ fn decode(bytes: &[u8]) -> Result<Manifest> {
 fn read_body(reader: &mut ByteReader<'_>, format: u16) -> Result<Manifest> {
     let version = reader.varint()?;
     let next_table_id = reader.varint()?;
+    let remember_days = if format >= FORMAT_3 { reader.varint_u32()? } else { REMEMBER_DAYS };
     let count = reader.count(TABLE_BYTES_MIN)?;
     let mut tables = Vec::with_capacity(count);
     for _ in 0..count {
         tables.push(read_table(reader, format)?);
     }
-    Ok(Manifest { version, next_table_id, tables })
+    Ok(Manifest { version, next_table_id, remember_days, tables })
 }
 
 /// Ids and names that must differ do.
@@ -131,6 +150,26 @@ fn check_references(manifest: &Manifest) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Whether a table has nothing that the older formats cannot say.
+fn fits_format_2(table: &TableEntry) -> bool {
+    let held = held_in_format_2(table);
+    table.older.is_empty()
+        && table.segments.iter().all(|segment| segment.seal.is_none())
+        && table
+            .loads
+            .iter()
+            .zip(held)
+            .all(|(load, held)| load.key == load.id && load.version == 0 && load.held == held)
+}
+
+/// Which loads a table holds as far as the older formats tell: those since it was last replaced, unless it is empty.
+/// A TRUNCATE before other loads is not seen.
+fn held_in_format_2(table: &TableEntry) -> Vec<bool> {
+    let replaced = table.loads.iter().rposition(|load| load.kind == LoadKind::Replace);
+    let first = if table.segments.is_empty() { usize::MAX } else { replaced.unwrap_or(0) };
+    (0..table.loads.len()).map(|index| index >= first).collect()
 }
 
 /// id, name, columns, segments, loads, count of loads.
@@ -148,12 +187,18 @@ fn put_table(out: &mut Vec<u8>, table: &TableEntry, format: u16) -> Result<()> {
     }
     put_varint(out, table.segments.len() as u64);
     for segment in &table.segments {
-        put_segment(out, segment, &table.schema)?;
+        put_segment(out, segment, &table.schema, format)?;
     }
     put_varint(out, table.loads_count);
     put_varint(out, table.loads.len() as u64);
     for load in &table.loads {
-        put_load(out, load);
+        put_load(out, load, format);
+    }
+    if format >= FORMAT_3 {
+        put_varint(out, table.older.len() as u64);
+        for older in &table.older {
+            put_older(out, older)?;
+        }
     }
     Ok(())
 }
@@ -170,7 +215,7 @@ fn read_table(reader: &mut ByteReader<'_>, format: u16) -> Result<TableEntry> {
     let count = reader.count(SEGMENT_BYTES_MIN)?;
     let mut segments = Vec::with_capacity(count);
     for _ in 0..count {
-        segments.push(read_segment(reader, &schema)?);
+        segments.push(read_segment(reader, &schema, format)?);
     }
     let loads_count = reader.varint()?;
     let count = reader.count(LOAD_BYTES_MIN)?;
@@ -179,9 +224,20 @@ fn read_table(reader: &mut ByteReader<'_>, format: u16) -> Result<TableEntry> {
     }
     let mut loads = Vec::with_capacity(count);
     for _ in 0..count {
-        loads.push(read_load(reader)?);
+        loads.push(read_load(reader, format)?);
     }
-    Ok(TableEntry { id, name, schema, segments, loads, loads_count })
+    let mut older = Vec::new();
+    if format >= FORMAT_3 {
+        for _ in 0..reader.count(OLDER_BYTES_MIN)? {
+            older.push(read_older(reader)?);
+        }
+    }
+    let mut table = TableEntry { id, name, schema, segments, loads, older, loads_count };
+    if format < FORMAT_3 {
+        let held = held_in_format_2(&table);
+        table.loads.iter_mut().zip(held).for_each(|(load, held)| load.held = held);
+    }
+    Ok(table)
 }
 
 /// load, number, rows, bytes; statistics come on top.
@@ -189,7 +245,12 @@ const SEGMENT_BYTES_MIN: usize = 19;
 /// flags, NULLs.
 const STATS_BYTES_MIN: usize = 2;
 
-fn put_segment(out: &mut Vec<u8>, segment: &SegmentEntry, schema: &Schema) -> Result<()> {
+fn put_segment(
+    out: &mut Vec<u8>,
+    segment: &SegmentEntry,
+    schema: &Schema,
+    format: u16,
+) -> Result<()> {
     let number = match parse_segment_name(&segment.file) {
         Some((load, number)) if load == segment.load => number,
         _ => {
@@ -211,17 +272,26 @@ fn put_segment(out: &mut Vec<u8>, segment: &SegmentEntry, schema: &Schema) -> Re
     put_varint(out, u64::from(number));
     put_varint(out, segment.rows);
     put_varint(out, segment.bytes);
+    if format >= FORMAT_3 {
+        out.push(u8::from(segment.seal.is_some()));
+        out.extend(segment.seal.iter().flat_map(|seal| seal.to_le_bytes()));
+    }
     for stats in &segment.columns {
         put_stats(out, stats);
     }
     Ok(())
 }
 
-fn read_segment(reader: &mut ByteReader<'_>, schema: &Schema) -> Result<SegmentEntry> {
+fn read_segment(reader: &mut ByteReader<'_>, schema: &Schema, format: u16) -> Result<SegmentEntry> {
     let load = LoadId::from_u128(u128::from_le_bytes(reader.array()?));
     let number = reader.varint_u32()?;
     let rows = reader.varint()?;
     let bytes = reader.varint()?;
+    let seal = match if format >= FORMAT_3 { reader.u8()? } else { 0 } {
+        0 => None,
+        1 => Some(reader.u64()?),
+        other => return Err(corrupt(format!("mark {other} of a seal"))),
+    };
     if reader.remaining() / STATS_BYTES_MIN < schema.len() {
         return Err(corrupt("statistics end early".into()));
     }
@@ -229,7 +299,7 @@ fn read_segment(reader: &mut ByteReader<'_>, schema: &Schema) -> Result<SegmentE
     for column in schema.columns() {
         columns.push(read_stats(reader, column.data_type.physical(), rows)?);
     }
-    Ok(SegmentEntry { file: segment_name(load, number), rows, bytes, load, columns })
+    Ok(SegmentEntry { file: segment_name(load, number), rows, bytes, load, seal, columns })
 }
 
 fn put_stats(out: &mut Vec<u8>, stats: &ColumnStats) {
@@ -261,11 +331,38 @@ fn read_stats(reader: &mut ByteReader<'_>, physical: Physical, rows: u64) -> Res
     Ok(ColumnStats { min, max, nulls })
 }
 
+/// writer, table, count, newest, checksum.
+const OLDER_BYTES_MIN: usize = 27;
+
+fn put_older(out: &mut Vec<u8>, older: &OlderLoads) -> Result<()> {
+    let Some((writer, table)) = parse_older_name(&older.file) else {
+        return Err(Error::Invalid(format!("{:?} is not a file of loads", older.file)));
+    };
+    out.extend_from_slice(&writer.as_u128().to_le_bytes());
+    put_varint(out, table);
+    put_varint(out, u64::from(older.count));
+    put_signed(out, older.newest_us);
+    out.extend_from_slice(&older.seal.to_le_bytes());
+    Ok(())
+}
+
+fn read_older(reader: &mut ByteReader<'_>) -> Result<OlderLoads> {
+    let writer = LoadId::from_u128(u128::from_le_bytes(reader.array()?));
+    let file = older_name(writer, reader.varint()?);
+    let (count, newest_us) = (reader.varint_u32()?, reader.signed()?);
+    Ok(OlderLoads { file, count, newest_us, seal: reader.u64()? })
+}
+
 /// id, kind, two times, inputs, more inputs, rows, rejects, bytes.
 const LOAD_BYTES_MIN: usize = 24;
 
-fn put_load(out: &mut Vec<u8>, load: &LoadRecord) {
+fn put_load(out: &mut Vec<u8>, load: &LoadRecord, format: u16) {
     out.extend_from_slice(&load.id.as_u128().to_le_bytes());
+    if format >= FORMAT_3 {
+        out.extend_from_slice(&load.key.as_u128().to_le_bytes());
+        put_varint(out, load.version);
+        out.push(if load.held { IS_HELD } else { 0 });
+    }
     out.push(match load.kind {
         LoadKind::Append => 0,
         LoadKind::Replace => 1,
@@ -283,8 +380,16 @@ fn put_load(out: &mut Vec<u8>, load: &LoadRecord) {
     }
 }
 
-fn read_load(reader: &mut ByteReader<'_>) -> Result<LoadRecord> {
+fn read_load(reader: &mut ByteReader<'_>, format: u16) -> Result<LoadRecord> {
     let id = LoadId::from_u128(u128::from_le_bytes(reader.array()?));
+    let (mut key, mut version, mut flags) = (id, 0, IS_HELD);
+    if format >= FORMAT_3 {
+        key = LoadId::from_u128(u128::from_le_bytes(reader.array()?));
+        (version, flags) = (reader.varint()?, reader.u8()?);
+    }
+    if flags & !IS_HELD != 0 {
+        return Err(corrupt(format!("flags {flags} of load {id}")));
+    }
     let kind = match reader.u8()? {
         0 => LoadKind::Append,
         1 => LoadKind::Replace,
@@ -293,6 +398,7 @@ fn read_load(reader: &mut ByteReader<'_>) -> Result<LoadRecord> {
         tag => return Err(corrupt(format!("kind of load {tag} is unknown"))),
     };
     let mut record = LoadRecord::new(id, kind);
+    (record.key, record.version, record.held) = (key, version, flags == IS_HELD);
     record.started_us = reader.signed()?;
     record.finished_us = reader.signed()?;
     let count = reader.count(1)?;

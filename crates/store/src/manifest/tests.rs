@@ -7,7 +7,7 @@ use coload_format::{Column, DataType, Error, Physical, Schema, Value};
 use proptest::prelude::*;
 
 use super::*;
-use crate::directory::segment_name;
+use crate::directory::{older_name, segment_name};
 use crate::load_record::LoadKind;
 
 fn path() -> &'static Path {
@@ -61,6 +61,7 @@ fn segment(schema: &Schema, load: LoadId, number: u32, seed: u8) -> SegmentEntry
         rows: u64::from(seed) + 2,
         bytes: 1 << 40,
         load,
+        seal: None,
         columns: schema.columns().iter().map(stats).collect(),
     }
 }
@@ -72,20 +73,18 @@ fn table(id: u64, name: &str, schema: Schema, seeds: &[u8]) -> TableEntry {
     record.set_inputs(&["a.csv", "ä/b.csv"]);
     record.started_us = -5;
     record.rows = u64::MAX;
-    TableEntry {
-        id,
-        name: name.to_owned(),
-        segments: segments.collect(),
-        schema,
-        loads: vec![record],
-        loads_count: 7,
-    }
+    let segments: Vec<SegmentEntry> = segments.collect();
+    // As the older formats tell it.
+    record.held = !segments.is_empty();
+    let (loads, older) = (vec![record], Vec::new());
+    TableEntry { id, name: name.to_owned(), segments, schema, loads, older, loads_count: 7 }
 }
 
 fn example() -> Manifest {
     Manifest {
         version: 42,
         next_table_id: 9,
+        remember_days: REMEMBER_DAYS,
         tables: vec![
             table(3, "Alle Typen", wide_schema(), &[0, 1, 255]),
             table(8, "b", Schema::new(vec![Column::new("x", DataType::Date)]).unwrap(), &[]),
@@ -102,6 +101,23 @@ fn example_2() -> Manifest {
     manifest
 }
 
+/// A manifest of format 3: segments with seals, loads with keys, and loads in files of their own.
+fn example_3() -> Manifest {
+    let mut manifest = example_2();
+    manifest.remember_days = 30;
+    let table = &mut manifest.tables[0];
+    table.segments[0].seal = Some(0x0123_4567_89ab_cdef);
+    table.segments[2].seal = Some(u64::MAX);
+    table.loads[0].key = LoadId::from_u128(77);
+    table.loads[0].version = 41;
+    let mut forgotten = table.loads[0].clone();
+    (forgotten.id, forgotten.held) = (LoadId::from_u128(78), false);
+    table.loads.insert(0, forgotten);
+    let file = older_name(LoadId::from_u128(79), 3);
+    table.older = vec![OlderLoads { file, count: 500, newest_us: -1, seal: 12 }];
+    manifest
+}
+
 /// Bytes with a checksum that fits, so that the decoder sees them.
 fn sealed(content: &[u8]) -> Vec<u8> {
     [content, &checksum(content).to_le_bytes()].concat()
@@ -109,7 +125,7 @@ fn sealed(content: &[u8]) -> Vec<u8> {
 
 #[test]
 fn a_manifest_is_read_back_as_written() {
-    for manifest in [Manifest::first(), example(), example_2()] {
+    for manifest in [Manifest::first(), example(), example_2(), example_3()] {
         let bytes = manifest.encode().unwrap();
         assert_eq!(Manifest::decode(&bytes, path()).unwrap(), manifest);
     }
@@ -117,7 +133,7 @@ fn a_manifest_is_read_back_as_written() {
 
 #[test]
 fn every_flipped_bit_is_noticed() {
-    let mut bytes = example().encode().unwrap();
+    let mut bytes = example_3().encode().unwrap();
     for at in 0..bytes.len() {
         bytes[at] ^= 1 << (at % 8);
         let error = Manifest::decode(&bytes, path()).unwrap_err();
@@ -128,7 +144,7 @@ fn every_flipped_bit_is_noticed() {
 
 #[test]
 fn every_cut_is_noticed_with_a_checksum_that_fits_too() {
-    let bytes = example().encode().unwrap();
+    let bytes = example_3().encode().unwrap();
     let content = &bytes[..bytes.len() - 8];
     for at in 0..content.len() {
         assert!(Manifest::decode(&bytes[..at], path()).is_err());
@@ -142,7 +158,7 @@ fn every_cut_is_noticed_with_a_checksum_that_fits_too() {
 #[test]
 fn a_newer_format_asks_for_a_newer_program() {
     let mut bytes = Manifest::first().encode().unwrap();
-    bytes[8] = 3;
+    bytes[8] = 4;
     let error = Manifest::decode(&sealed(&bytes[..bytes.len() - 8]), path()).unwrap_err();
     assert!(matches!(error, Error::Invalid(_)), "{error:?}");
 }
@@ -177,7 +193,7 @@ fn a_segment_named_after_another_load_is_not_written() {
 /// The files of each format must be readable for ever. `COLOAD_BLESS=1` writes them anew.
 #[test]
 fn the_stored_examples_of_each_format_are_read() {
-    for (format, example) in [(1, example()), (2, example_2())] {
+    for (format, example) in [(1, example()), (2, example_2()), (3, example_3())] {
         let name = format!("tests/examples/manifest-{format}.manifest");
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
         if std::env::var_os("COLOAD_BLESS").is_some() {
@@ -242,7 +258,7 @@ proptest! {
         cut in any::<prop::sample::Index>(),
         cut_it in any::<bool>(),
     ) {
-        let bytes = example_2().encode().unwrap();
+        let bytes = example_3().encode().unwrap();
         let mut content = bytes[..bytes.len() - 8].to_vec();
         for (at, byte) in edits {
             let at = at.index(content.len());

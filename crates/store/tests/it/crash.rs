@@ -7,10 +7,11 @@ use std::process::Child;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use coload_store::failpoints::POINTS;
-use coload_store::{LoadMode, Store};
+use coload_store::failpoints::{POINTS, WRITE_LOADS};
+use coload_store::{LOADS_KEPT_MAX, LoadId, LoadMode, Store};
 
 use crate::child;
+use crate::remembered;
 use crate::support::{Random, check_content, check_no_leftovers, load};
 
 const SIGABRT: i32 = 6;
@@ -115,6 +116,46 @@ fn a_loader_that_dies_at_any_failpoint_loses_nothing() {
                 break;
             }
             assert_eq!(status.signal(), Some(SIGABRT), "{point} {nth}: {status}");
+        }
+    }
+}
+
+/// Copies the files of a store, which nobody writes.
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let place = to.join(entry.file_name());
+        match entry.file_type().unwrap().is_dir() {
+            true => copy(&entry.path(), &place),
+            false => drop(std::fs::copy(entry.path(), place).unwrap()),
+        }
+    }
+}
+
+#[test]
+fn a_loader_that_dies_while_loads_leave_the_manifest_forgets_none() {
+    let dir = tempfile::tempdir().unwrap();
+    let full = dir.path().join("full");
+    let store = Store::create_or_open(&full).unwrap();
+    for key in 0..LOADS_KEPT_MAX as u128 {
+        remembered::load_nothing(&store, key);
+    }
+    drop(store);
+    let points = [WRITE_LOADS, "store::publish::write_manifest", "store::publish::link"];
+    for (round, point) in points.into_iter().enumerate() {
+        let path = dir.path().join(round.to_string());
+        copy(&full, &path);
+        let mut child = child::start(&path, &format!("abort {point} 1"));
+        assert!(child::published(child::lines(&mut child)).is_empty(), "{point} is not passed");
+        assert_eq!(child.wait().unwrap().signal(), Some(SIGABRT), "{point}");
+        let store = Store::open(&path).unwrap();
+        check_no_leftovers(&store);
+        load(&store, "t", LoadMode::Append).unwrap();
+        let snapshot = store.snapshot().unwrap();
+        assert_eq!(snapshot.table("t").unwrap().older.len(), 1, "{point}");
+        for key in [0, 499, 500, LOADS_KEPT_MAX as u128 - 1] {
+            let found = snapshot.published("t", LoadId::from_u128(key)).unwrap();
+            assert!(found.is_some(), "{point}: {key}");
         }
     }
 }

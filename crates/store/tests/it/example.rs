@@ -1,12 +1,12 @@
-//! The stored example of format 1: a small segment with every encoding, and its rows.
+//! The stored examples of each format: a small segment with every encoding, and its rows.
 
 use std::path::{Path, PathBuf};
 
 use coload_format::page::{Page, encode_codes_u16, encode_plain, encode_symbols};
 use coload_format::runs::shrink_to_runs;
 use coload_format::{
-    ColumnIndex, Dictionary, EncodedStrings, Physical, Plain, SOURCE_PADDING, SymbolEncoder, Value,
-    Values,
+    ColumnIndex, Dictionary, EncodedStrings, Physical, Plain, SOURCE_PADDING, SegmentId,
+    SymbolEncoder, Value, Values,
 };
 use coload_store::{FinishedColumn, SegmentFile, SegmentWriter, column_stats};
 
@@ -168,18 +168,26 @@ pub fn read(path: &Path) -> coload_format::Result<Vec<Vec<Rows>>> {
     (0..segment.column_count()).map(column).collect()
 }
 
-pub fn path() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/examples/segment-1.seg")
+/// The example of a format; format 2 says whose the segment is.
+pub fn path(format: u8) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/examples/segment-{format}.seg"))
 }
 
-/// The file of format 1 must be readable for ever. `COLOAD_BLESS=1` writes it anew, which only a
+/// The files of each format must be readable for ever. `COLOAD_BLESS=1` writes that of the newest anew, which only a
 /// format that was never released allows.
 #[test]
-fn the_stored_segment_of_format_1_is_read() {
+fn the_stored_segments_of_each_format_are_read() {
     if std::env::var_os("COLOAD_BLESS").is_some() {
-        let _ = std::fs::remove_file(path());
-        write(&path());
+        let dir = tempfile::tempdir().unwrap();
+        let named = dir.path().join(format!("{:032x}-3.seg", 0x5eed));
+        write(&named);
+        std::fs::copy(&named, path(2)).unwrap();
     }
     let expected: Vec<Vec<Rows>> = examples().iter().map(rows_of).collect();
-    assert!(read(&path()).unwrap() == expected);
+    for format in [1, 2] {
+        assert!(read(&path(format)).unwrap() == expected, "format {format}");
+    }
+    let id = |format| SegmentFile::open(&path(format)).unwrap().id();
+    assert_eq!(id(1), None);
+    assert_eq!(id(2), Some(SegmentId { load: 0x5eed, number: 3 }));
 }

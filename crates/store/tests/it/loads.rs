@@ -1,7 +1,7 @@
 //! One process loads: what is visible when, and what is refused.
 
 use coload_format::{Column, DataType, Error, Result, Schema};
-use coload_store::{LOADS_KEPT_MAX, LoadKind, LoadMode, LoadTarget, OnMissing, Store};
+use coload_store::{LOADS_KEPT_MAX, LoadKind, LoadMode, LoadRecord, LoadTarget, OnMissing, Store};
 
 use crate::support::{check_content, check_no_leftovers, fill, load, schema, target};
 
@@ -29,7 +29,7 @@ fn a_load_is_invisible_until_it_is_published_whole() {
     assert_eq!(snapshot.version(), version);
     let table = snapshot.require_table("T").unwrap();
     assert_eq!(table.segments, segments);
-    assert_eq!(table.loads, [record]);
+    assert_eq!(table.loads, [LoadRecord { version, ..record }]);
     assert_eq!((table.loads_count, table.rows()), (1, 20));
     drop(snapshot);
     check_content(&store);
@@ -182,13 +182,12 @@ fn what_happens_to_the_table_meanwhile_is_noticed() {
 #[test]
 fn segments_and_record_must_agree() {
     let (_dir, store) = store();
-    let publish =
-        |spoil: &dyn Fn(&mut Vec<coload_store::SegmentEntry>, &mut coload_store::LoadRecord)| {
-            let begun = store.begin_load(target("t", LoadMode::Append)).unwrap();
-            let (mut segments, mut record) = fill(&begun);
-            spoil(&mut segments, &mut record);
-            message(begun.publish(segments, record))
-        };
+    let publish = |spoil: &dyn Fn(&mut Vec<coload_store::SegmentEntry>, &mut LoadRecord)| {
+        let begun = store.begin_load(target("t", LoadMode::Append)).unwrap();
+        let (mut segments, mut record) = fill(&begun);
+        spoil(&mut segments, &mut record);
+        message(begun.publish(segments, record))
+    };
     assert!(publish(&|_, r| r.rows += 1).contains("21 rows"));
     assert!(publish(&|s, _| s[1].bytes += 1).contains("bytes, its entry says"));
     assert!(publish(&|s, _| s[1].file = s[0].file.clone()).contains("twice"));
@@ -204,12 +203,12 @@ fn load_records_are_kept_up_to_a_limit_and_counted_beyond() {
     let (_dir, store) = store();
     for _ in 0..LOADS_KEPT_MAX + 3 {
         let begun = store.begin_load(target("t", LoadMode::Append)).unwrap();
-        let record = coload_store::LoadRecord::new(begun.id(), LoadKind::Insert);
+        let record = LoadRecord::new(begun.id(), LoadKind::Insert);
         begun.publish(Vec::new(), record).unwrap();
     }
     let snapshot = store.snapshot().unwrap();
     let table = snapshot.table("t").unwrap();
-    assert_eq!(table.loads.len(), LOADS_KEPT_MAX);
+    assert!((LOADS_KEPT_MAX / 2..=LOADS_KEPT_MAX).contains(&table.loads.len()));
     assert_eq!(table.loads_count, LOADS_KEPT_MAX as u64 + 3);
 }
 

@@ -133,9 +133,23 @@ fn who_may_only_read_can_read() {
     fs::create_dir(&dead).unwrap();
     let program = dir.path().join("program");
     fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    set_mode(&[dir.path().to_owned()], 0o755);
     let mut places = vec![dir.path().to_owned(), path.clone()];
     places.extend(["manifest", "segments", "tmp"].map(|name| path.join(name)));
+    let say_closed = {
+        let path = path.clone();
+        let mut reader = child::command_as_nobody(&program, &path, "read").spawn().unwrap();
+        let said: Vec<String> = child::lines(&mut reader).collect();
+        reader.wait().unwrap();
+        said
+    };
+    assert!(say_closed[0].contains("its owner's only"), "{say_closed:?}");
     set_mode(&places, 0o555);
+    let mut files = vec![path.join("format")];
+    for place in &places[2..] {
+        files.extend(fs::read_dir(place).unwrap().map(|entry| entry.unwrap().path()));
+    }
+    set_mode(&files.into_iter().filter(|file| file.is_file()).collect::<Vec<_>>(), 0o644);
     let say = |task: &str| {
         let mut reader = child::command_as_nobody(&program, &path, task).spawn().unwrap();
         let said: Vec<String> = child::lines(&mut reader).collect();

@@ -9,7 +9,7 @@ use coload_format::page::encode_plain;
 use coload_format::{Column, ColumnIndex, DataType, Physical, Plain, Result, Schema, Value};
 use coload_store::{
     FinishedColumn, LoadDir, LoadId, LoadKind, LoadMode, LoadRecord, LoadTarget, SegmentEntry,
-    SegmentSummary, SegmentWriter, Snapshot, Store, TableEntry, column_stats,
+    SegmentWriter, Snapshot, Store, TableEntry, column_stats,
 };
 
 /// Segments of each load of these tests.
@@ -47,8 +47,7 @@ pub fn write_segment(path: &Path, load: LoadId, number: u32, rows: u64) -> Resul
         let index = ColumnIndex { pages, dictionary: None, symbols: Vec::new() };
         finished.push(FinishedColumn { physical, index, stats });
     }
-    let SegmentSummary { rows, bytes, columns } = writer.finish(finished, vec![rows as u32])?;
-    Ok(SegmentEntry { file: format!("{load}-{number}.seg"), rows, bytes, load, columns })
+    Ok(writer.finish(finished, vec![rows as u32])?.entry(load, number))
 }
 
 /// Writes the segments of a load and makes its record.
@@ -114,7 +113,9 @@ fn check_segment(snapshot: &Snapshot, table: &TableEntry, segment: &SegmentEntry
 pub fn check_no_leftovers(store: &Store) {
     let snapshot = store.snapshot().unwrap();
     let segments = snapshot.tables().iter().flat_map(|t| &t.segments);
-    let named: BTreeSet<String> = segments.map(|s| s.file.clone()).collect();
+    let older = snapshot.tables().iter().flat_map(|t| &t.older);
+    let files = segments.map(|s| s.file.clone()).chain(older.map(|o| o.file.clone()));
+    let named: BTreeSet<String> = files.collect();
     assert_eq!(names(&store.path().join("segments")), named);
     assert_eq!(names(&store.path().join("tmp")), BTreeSet::new());
     assert_eq!(names(&store.path().join("manifest")).len(), 1);
