@@ -151,9 +151,10 @@ fn numbers_and_dates_become_wider_while_the_load_goes_on() {
             let first = load_remote(&again, &remote).unwrap();
             assert!(load_remote(&again, &remote).unwrap().already, "{:?}", first.id);
         }
-        let report = load_remote(&planned(&file, &name, &remote), &remote).unwrap();
-        assert!(report.already);
         assert!(table(&server.store, &name) == expected, "{placement:?}");
+        // The first load was replaced: the table no longer holds it, so that it is none that was done already.
+        let report = load_remote(&planned(&file, &name, &remote), &remote).unwrap();
+        assert!(!report.already);
     }
     assert!(server.store.list_journals().unwrap().is_empty());
 }
