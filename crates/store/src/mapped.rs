@@ -110,7 +110,7 @@ impl Slot {
         let before = self.version.load(Ordering::SeqCst);
         let (start, end) = (self.start.load(Ordering::SeqCst), self.end.load(Ordering::SeqCst));
         // One that changes is not the map of the reader, who holds his.
-        let whole = before % 2 == 0 && self.version.load(Ordering::SeqCst) == before;
+        let whole = before.is_multiple_of(2) && self.version.load(Ordering::SeqCst) == before;
         (whole && (start..end).contains(&address)).then_some(end)
     }
 }
