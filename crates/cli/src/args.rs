@@ -63,6 +63,11 @@ pub enum Command {
     /// Show tables, versions, segments, columns, encodings, sizes and loads of a store.
     #[command(after_help = examples::INSPECT)]
     Inspect(InspectArgs),
+    /// Read everything that a store holds, and say what is wrong; repair it with --repair.
+    ///
+    /// Exit status: 0 nothing is wrong, 1 something was, whether it was repaired or not, 2 wrong usage.
+    #[command(after_help = examples::VERIFY)]
+    Verify(VerifyArgs),
     /// Show the loads of a server, finished or not, or drop one.
     #[command(after_help = examples::LOADS)]
     Loads(LoadsArgs),
@@ -141,6 +146,26 @@ pub struct LoadArgs {
     /// longer [default for --dry-run]
     #[arg(long)]
     pub count_distinct: bool,
+}
+
+/// Flags of `verify`.
+#[derive(Debug, Args)]
+pub struct VerifyArgs {
+    /// Directory of the store
+    #[arg(value_name = "STORE")]
+    pub store: PathBuf,
+    /// Set aside what cannot be read, publish a version without it, and say which rows are lost
+    #[arg(long)]
+    pub repair: bool,
+    /// The version to go back to when the newest cannot be read; what came after it is lost
+    #[arg(long, value_name = "VERSION")]
+    pub to_version: Option<u64>,
+    /// Threads [default: one a core]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    pub threads: Option<usize>,
+    /// Form of the report on standard output
+    #[arg(long, value_name = "FORM", default_value = "text")]
+    pub report: ReportForm,
 }
 
 /// Flags of `loads`.
@@ -369,6 +394,10 @@ pub struct ServeArgs {
     /// Serve other machines without users or TLS
     #[arg(long)]
     pub insecure: bool,
+    /// Days for which a load that its table holds is a no-op when it comes again; kept in the store [default: as it was
+    /// set last, or 90]
+    #[arg(long, value_name = "DAYS")]
+    pub remember_loads: Option<u32>,
     /// Address and port where Prometheus reads /metrics
     #[arg(long, value_name = "ADDR")]
     pub metrics: Option<SocketAddr>,

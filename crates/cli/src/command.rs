@@ -12,3 +12,4 @@ pub mod serve;
 pub mod sniff;
 #[cfg(feature = "sql")]
 pub mod sql;
+pub mod verify;

@@ -72,6 +72,17 @@ Examples:
       For others, encrypted, with the users of a file; coload hash-password makes its lines.
 ";
 
+/// Examples of `verify`.
+pub const VERIFY: &str = "\
+Examples:
+  coload verify store
+      Read all of it: checksums, order, ranges, codes, bounds. Others may load and query meanwhile.
+  coload verify store --repair
+      Set damaged files aside, in store/damaged, and go on without their rows.
+  coload verify store --report json
+      The same for programs.
+";
+
 #[cfg(test)]
 mod tests {
     use clap::Parser;
@@ -98,6 +109,7 @@ mod tests {
             super::EXPORT,
             super::INSPECT,
             super::LOADS,
+            super::VERIFY,
             #[cfg(feature = "sql")]
             super::SQL,
             #[cfg(feature = "sql")]

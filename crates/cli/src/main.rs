@@ -42,6 +42,7 @@ fn main() -> ExitCode {
         #[cfg(feature = "sql")]
         Command::HashPassword => command::serve::hash_password(),
         Command::Inspect(args) => command::inspect::run(&args),
+        Command::Verify(args) => command::verify::run(&args),
         #[cfg(feature = "sql")]
         Command::Demo(args) => command::demo::run(&args),
     };

@@ -12,7 +12,8 @@ const TEMPLATE: &str = "{bar:24} {percent:>3}%  {decimal_bytes}/{decimal_total_b
 /// Standard input.
 const TEMPLATE_STREAM: &str = "{spinner} {decimal_bytes}  {decimal_bytes_per_sec}  {msg}";
 
-/// A bar while a load runs.
+/// A bar while a load runs, or another long work.
+#[derive(Clone)]
 pub struct ProgressBar {
     bar: Option<indicatif::ProgressBar>,
 }
@@ -30,6 +31,17 @@ impl ProgressBar {
         bar.set_style(style(TEMPLATE_STREAM));
         bar.enable_steady_tick(Duration::from_millis(200));
         Some(Arc::new(move |progress: &Progress| show(&bar, progress)))
+    }
+
+    /// Shows how many bytes of all are done.
+    pub fn show_bytes(&self, done: u64, total: u64) {
+        if let Some(bar) = &self.bar {
+            if bar.length() != Some(total) {
+                bar.set_length(total);
+                bar.set_style(style(TEMPLATE));
+            }
+            bar.set_position(done);
+        }
     }
 
     /// Takes the bar off the terminal.

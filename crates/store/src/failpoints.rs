@@ -35,6 +35,15 @@ pub const POINTS: [&str; 21] = [
 /// The point that is passed when a table has more loads than its manifest keeps.
 pub const WRITE_LOADS: &str = "store::publish::write_loads";
 
+/// Points that a repair passes.
+pub const REPAIR_POINTS: [&str; 5] = [
+    "store::repair::mkdir",
+    "store::repair::link",
+    "store::repair::write",
+    "store::repair::rename",
+    "store::repair::sync",
+];
+
 /// Fails if a test told `point` to.
 #[cfg(feature = "failpoints")]
 pub(crate) fn hit(point: &'static str) -> io::Result<()> {

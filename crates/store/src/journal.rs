@@ -36,7 +36,8 @@ use crate::publish::{PublishedLoad, publish_linked};
 use crate::snapshot::pin_newest;
 use crate::store::Store;
 
-const LOAD_NAME: &str = "load";
+/// Name of the file that says what a load is.
+pub(crate) const LOAD_NAME: &str = "load";
 const PART_SUFFIX: &str = ".part";
 const LEG_SUFFIX: &str = ".leg";
 /// Largest file of a journal that is read back whole.
@@ -291,6 +292,22 @@ fn journal_dir(layout: &Layout, id: LoadId) -> PathBuf {
     layout.loads.join(id.to_string())
 }
 
+/// Whether a name is that of a file which ends with the checksum of its bytes.
+pub(crate) fn is_whole_file(name: &str) -> bool {
+    name == LOAD_NAME || name.ends_with(PART_SUFFIX) || name.ends_with(LEG_SUFFIX)
+}
+
+/// The number of the partition that a file acknowledges.
+pub(crate) fn part_number(name: &str) -> Option<u32> {
+    name.strip_suffix(PART_SUFFIX)?.parse().ok()
+}
+
+/// Locks the journal in a directory, so that nobody works on it.
+pub(crate) fn lock_dir(dir: &Path) -> Result<LockedFile> {
+    let name = dir.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    lock_journal(dir, name.parse()?)
+}
+
 fn lock_journal(dir: &Path, id: LoadId) -> Result<LockedFile> {
     let path = dir.join(LOCK_NAME);
     let open = open_or_make(&path);
@@ -328,7 +345,8 @@ fn write_whole(dir: &Path, name: &str, mut bytes: Vec<u8>) -> Result<()> {
     sync_dir("store::publish::sync_segments_dir", dir)
 }
 
-fn read_whole(path: &Path) -> Result<Vec<u8>> {
+/// Reads a file that ends with the checksum of its bytes.
+pub(crate) fn read_whole(path: &Path) -> Result<Vec<u8>> {
     let fail = |e: io::Error| Error::io("read", path, &e);
     let length = fs::metadata(path).map_err(fail)?.len();
     if length > FILE_BYTES_MAX {

@@ -29,6 +29,7 @@ mod segment;
 mod segment_writer;
 mod snapshot;
 mod store;
+mod verify;
 mod work_dir;
 
 pub use change::{LoadMode, LoadTarget, OnExisting, OnMissing};
@@ -50,3 +51,6 @@ pub use segment_writer::{
 };
 pub use snapshot::Snapshot;
 pub use store::Store;
+pub use verify::{
+    Damage, LostRows, Part, Repaired, VerifyOptions, VerifyProgress, VerifyReport, repair, verify,
+};

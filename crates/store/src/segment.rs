@@ -72,6 +72,9 @@ impl SegmentFile {
     /// As [`Self::open`]; what it holds is counted in `held`.
     pub(crate) fn open_within(path: &Path, held: Arc<HeldBytes>) -> Result<Self> {
         let file = File::open(path).map_err(|e| Error::io("open", path, &e))?;
+        if file.metadata().is_ok_and(|metadata| metadata.len() == 0) {
+            return Err(Error::corrupt(path, "it is empty"));
+        }
         let map = Mapped::map(&file).map_err(|e| Error::io("map", path, &e))?;
         let decoded = SegmentFooter::decode_sealed(&map);
         if map.is_damaged() {

@@ -119,6 +119,11 @@ impl Snapshot {
         }
     }
 
+    /// The format that its manifest is written in.
+    pub fn format(&self) -> u16 {
+        self.pinned.manifest.format()
+    }
+
     /// Days after which a load is forgotten that its table still holds.
     pub fn remember_days(&self) -> u32 {
         self.pinned.manifest.remember_days
@@ -154,7 +159,8 @@ impl Snapshot {
     }
 }
 
-fn open_segment(
+/// Opens a segment and checks that it is the one that the manifest names.
+pub(crate) fn open_segment(
     path: &Path,
     table: &TableEntry,
     segment: &SegmentEntry,

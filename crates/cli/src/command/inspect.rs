@@ -37,9 +37,12 @@ fn show_store(snapshot: &Snapshot) -> String {
     // Writing to a String cannot fail.
     let _ = writeln!(
         out,
-        "store {}, version {}\n",
+        "store {}, version {}; manifest format {}, loads are remembered for {} days\n{}\n",
         snapshot.store().path().display(),
-        snapshot.version()
+        snapshot.version(),
+        snapshot.format(),
+        snapshot.remember_days(),
+        seals(snapshot.tables()),
     );
     let head = ["table", "rows", "bytes", "columns", "segments", "loads", "last load (UTC)"];
     let mut lines = vec![head.map(str::to_owned).to_vec()];
@@ -57,6 +60,19 @@ fn show_store(snapshot: &Snapshot) -> String {
     let right = Side::Right;
     out.push_str(&align(&lines, &[Side::Left, right, right, right, right, right, Side::Left]));
     out
+}
+
+/// How many segments can be told from others, and what checks them.
+fn seals(tables: &[TableEntry]) -> String {
+    let segments = || tables.iter().flat_map(|table| &table.segments);
+    let sealed = segments().filter(|segment| segment.seal.is_some()).count();
+    match segments().count() - sealed {
+        0 => format!("{sealed} segments, each known by its seal; coload verify reads them all"),
+        older => format!(
+            "{sealed} segments are known by their seals, {older} were written by an older program and are not; coload verify \
+             reads them all"
+        ),
+    }
 }
 
 fn show_table(snapshot: &Snapshot, table: &TableEntry) -> Result<String> {

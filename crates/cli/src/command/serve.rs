@@ -26,6 +26,9 @@ pub fn run(args: &ServeArgs) -> Done {
     start_log(args.log, args.log_level);
     let users = users(args)?;
     let store = Coload::create_or_open(&args.store)?;
+    if let Some(days) = args.remember_loads {
+        store.store().set_remember_days(days)?;
+    }
     let mut options =
         DatabaseOptions { memory: coload_load::default_memory(), ..Default::default() };
     options.threads = args.threads.unwrap_or(options.threads);

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 
 use coload_format::{Error, Result};
-use coload_store::{LoadMode, OnExisting, OnMissing, Store};
+use coload_store::{LoadMode, OnExisting, OnMissing, Store, VerifyOptions, repair};
 
 use crate::support::{check_content, load, schema};
 
@@ -104,6 +104,11 @@ fn run() {
         ["abort", point, nth] => {
             at_hit(point, nth.parse().unwrap(), || std::process::abort());
             scenario(path)
+        }
+        ["repair", point, nth] => {
+            at_hit(point, nth.parse().unwrap(), || std::process::abort());
+            let options = VerifyOptions { threads: 1, progress: None };
+            repair(path, &options, None).map(drop)
         }
         ["stop", point] => {
             at_hit(point, 1, stand_still);

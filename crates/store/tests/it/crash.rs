@@ -12,7 +12,7 @@ use coload_store::{LOADS_KEPT_MAX, LoadId, LoadMode, Store};
 
 use crate::child;
 use crate::remembered;
-use crate::support::{Random, check_content, check_no_leftovers, load};
+use crate::support::{Random, check_content, check_no_leftovers, load, scratch};
 
 const SIGABRT: i32 = 6;
 const SIGKILL: i32 = 9;
@@ -121,7 +121,7 @@ fn a_loader_that_dies_at_any_failpoint_loses_nothing() {
 }
 
 /// Copies the files of a store, which nobody writes.
-fn copy(from: &Path, to: &Path) {
+pub fn copy(from: &Path, to: &Path) {
     std::fs::create_dir(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
         let place = to.join(entry.file_name());
@@ -134,7 +134,7 @@ fn copy(from: &Path, to: &Path) {
 
 #[test]
 fn a_loader_that_dies_while_loads_leave_the_manifest_forgets_none() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = scratch();
     let full = dir.path().join("full");
     let store = Store::create_or_open(&full).unwrap();
     for key in 0..LOADS_KEPT_MAX as u128 {

@@ -16,3 +16,4 @@ mod remembered;
 mod reseal;
 mod support;
 mod tables;
+mod verify;

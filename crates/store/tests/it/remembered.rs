@@ -7,12 +7,12 @@ use coload_store::{
     LOADS_KEPT_MAX, LoadId, LoadKind, LoadMode, LoadRecord, OnMissing, REMEMBER_DAYS, Store,
 };
 
-use crate::support::{check_no_leftovers, fill, names, target};
+use crate::support::{check_no_leftovers, fill, names, scratch, target};
 
 const DAY_US: i64 = 86_400_000_000;
 
 fn store() -> (tempfile::TempDir, Store) {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = scratch();
     let store = Store::create_or_open(dir.path().join("s")).unwrap();
     (dir, store)
 }

@@ -12,6 +12,13 @@ use coload_store::{
     SegmentWriter, Snapshot, Store, TableEntry, column_stats,
 };
 
+/// A directory, in memory where there is one: for tests of many loads, to which the disk's time adds nothing.
+pub fn scratch() -> tempfile::TempDir {
+    let memory = Path::new("/dev/shm");
+    let made = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
+    made.unwrap()
+}
+
 /// Segments of each load of these tests.
 pub const SEGMENTS: u32 = 2;
 /// Rows of each such segment.

@@ -1,0 +1,174 @@
+//! Segments: each byte that is read, and each claim that a scan believes without looking.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use coload_format::page::{PageRules, verify_dictionary, verify_page};
+use coload_format::{Column, Error, Physical, Result};
+
+use super::{Damage, Part, VerifyOptions, VerifyReport};
+use crate::directory::Layout;
+use crate::held::{HELD_BYTES_MAX, HeldBytes};
+use crate::manifest::{ColumnStats, SegmentEntry, TableEntry};
+use crate::segment::SegmentFile;
+use crate::segment_writer::column_stats;
+use crate::snapshot::open_segment;
+use crate::store::lock_mutex;
+
+/// What the threads share.
+struct Work<'a> {
+    layout: &'a Layout,
+    segments: &'a [(&'a TableEntry, &'a SegmentEntry)],
+    options: &'a VerifyOptions,
+    next: AtomicUsize,
+    bytes_done: AtomicU64,
+    bytes_total: u64,
+    pages: AtomicU64,
+    damages: Mutex<Vec<Damage>>,
+    /// The first error that is no damage.
+    failed: Mutex<Option<Error>>,
+}
+
+/// Verifies segments on several threads.
+pub(super) fn verify_all(
+    layout: &Layout,
+    segments: &[(&TableEntry, &SegmentEntry)],
+    options: &VerifyOptions,
+    report: &mut VerifyReport,
+) -> Result<()> {
+    let work = Work {
+        layout,
+        segments,
+        options,
+        next: AtomicUsize::new(0),
+        bytes_done: AtomicU64::new(0),
+        bytes_total: segments.iter().map(|(_, s)| s.bytes).fold(0, u64::saturating_add),
+        pages: AtomicU64::new(0),
+        damages: Mutex::default(),
+        failed: Mutex::default(),
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..options.threads.min(segments.len()) {
+            // Fewer threads do it too.
+            let _ = std::thread::Builder::new().spawn_scoped(scope, || work.run());
+        }
+        work.run();
+    });
+    if let Some(error) = lock_mutex(&work.failed).take() {
+        return Err(error);
+    }
+    report.segments = segments.len();
+    report.pages = work.pages.into_inner();
+    report.rows = segments.iter().map(|(_, s)| s.rows).fold(0, u64::saturating_add);
+    report.bytes = work.bytes_total;
+    report.damages.append(&mut lock_mutex(&work.damages));
+    Ok(())
+}
+
+impl Work<'_> {
+    fn run(&self) {
+        while let Some((table, entry)) =
+            self.segments.get(self.next.fetch_add(1, Ordering::Relaxed))
+        {
+            let path = self.layout.segment(&entry.file);
+            match self.verify(&path, table, entry) {
+                Ok(()) => {}
+                Err(error @ (Error::Corrupt(_) | Error::Limit(_))) => {
+                    let (part, what) = (Part::Segment, error.to_string());
+                    let (table, rows) = (Some(table.name.clone()), entry.rows);
+                    lock_mutex(&self.damages).push(Damage { part, path, what, table, rows });
+                }
+                Err(error) => {
+                    lock_mutex(&self.failed).get_or_insert(error);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn verify(&self, path: &Path, table: &TableEntry, entry: &SegmentEntry) -> Result<()> {
+        let held = HeldBytes::new(HELD_BYTES_MAX);
+        let width = table.schema.len().max(1) as u64;
+        for (index, column) in table.schema.columns().iter().enumerate() {
+            // Opened for each column: what one keeps goes before the next.
+            let file = open_segment(path, table, entry, Arc::clone(&held))?;
+            let pages = verify_column(&file, index, column, entry.columns.get(index))
+                .map_err(|error| in_column(path, column, error))?;
+            file.check()?;
+            self.pages.fetch_add(pages, Ordering::Relaxed);
+            let share = entry.bytes / width;
+            let done = self.bytes_done.fetch_add(share, Ordering::Relaxed) + share;
+            if let Some(progress) = &self.options.progress {
+                progress(done, self.bytes_total);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The error, with the name of the column.
+fn in_column(path: &Path, column: &Column, error: Error) -> Error {
+    match error {
+        Error::Corrupt(what) => {
+            let file = format!("{}: ", path.display());
+            let what = what.strip_prefix(&file).unwrap_or(&what);
+            Error::corrupt(path, format!("column {}: {what}", column.name))
+        }
+        other => other,
+    }
+}
+
+/// Checks a column and returns how many pages it has, with its dictionary.
+fn verify_column(
+    file: &SegmentFile,
+    index: usize,
+    column: &Column,
+    stats: Option<&ColumnStats>,
+) -> Result<u64> {
+    let open = file.column(index)?;
+    let dictionary = file.dictionary(index)?;
+    if let Some(dictionary) = dictionary {
+        verify_dictionary(dictionary, column.data_type)?;
+    }
+    let rules = PageRules {
+        data_type: column.data_type,
+        nullable: column.nullable,
+        dictionary: dictionary.map(|dictionary| dictionary.len() as u32),
+        decoders: open.decoders(),
+    };
+    let pages = file.page_rows().len();
+    for page in 0..pages {
+        let stored = file.stored_page(index, page)?;
+        verify_page(&stored, &rules)
+            .map_err(|error| Error::Corrupt(format!("page {page}: {error}")))?;
+    }
+    let found = column_stats(&open.index().pages, dictionary);
+    match stats {
+        Some(stats) if hold(stats, &found, column.data_type.physical()) => {}
+        _ => {
+            let what = "the manifest has other bounds or NULLs than its values";
+            return Err(Error::Corrupt(what.to_owned()));
+        }
+    }
+    Ok(pages as u64 + u64::from(dictionary.is_some()))
+}
+
+/// Whether statistics are true of a column: exact for numbers, bounds for text.
+fn hold(stats: &ColumnStats, found: &ColumnStats, physical: Physical) -> bool {
+    if physical != Physical::Bytes {
+        return stats == found;
+    }
+    let low = match (&stats.min, &found.min) {
+        (Some(stats), Some(found)) => stats <= found,
+        (None, found) => found.is_none(),
+        (Some(_), None) => true,
+    };
+    let high = match (&stats.max, &found.max) {
+        (Some(stats), Some(found)) => stats >= found,
+        // Without a largest value there is no bound to be had, or no value at all.
+        (Some(_), None) => found.min.is_none(),
+        (None, _) => true,
+    };
+    low && high && stats.nulls == found.nulls
+}
