@@ -197,7 +197,8 @@ pub struct ModeArgs {
 /// How the text is written; what is not given is found out from the first input.
 #[derive(Debug, Args)]
 pub struct DialectArgs {
-    /// Between two fields: a character, tab, space, \xHH, or several characters
+    /// Between two fields: a character, tab, space, \xHH, or several characters; spaces or wide-spaces (runs of them, of two
+    /// at least), bars or framed-bars (with blanks around)
     #[arg(long, value_name = "C", value_parser = delimiter, help_heading = "Dialect")]
     pub delimiter: Option<Delimiter>,
     /// No delimiter: widths of fields in characters, such as 10,5,8, or positions, such as 1-10,12-16,20-

@@ -4,7 +4,8 @@ use coload::{Dialect, GivenDialect, GivenPolicies, Header, InvalidBytes, LineEnd
 use coload_source::{Escapes, LongDelimiter, NullsAre, describe_byte};
 
 use crate::args::{
-    BytesPolicy, DialectArgs, Encoding, EscapesForm, LineEndForm, QuotesPolicy, RaggedPolicy,
+    BytesPolicy, Delimiter, DialectArgs, Encoding, EscapesForm, LineEndForm, QuotesPolicy,
+    RaggedPolicy,
 };
 use crate::output::{Done, Failure};
 
@@ -16,7 +17,8 @@ pub fn given_dialect(args: &DialectArgs) -> GivenDialect {
         _ => None,
     };
     GivenDialect {
-        delimiter: args.delimiter.clone().map(|d| d.0),
+        delimiter: args.delimiter.as_ref().and_then(|d| d.bytes()).map(<[u8]>::to_vec),
+        aligned: args.delimiter.as_ref().and_then(Delimiter::aligned),
         fixed: args.fixed_width,
         quote: args.quote.map(|q| q.0),
         escape: args.escape.map(|e| e.0),
@@ -86,7 +88,7 @@ fn typed_nulls(args: &DialectArgs) -> Vec<Vec<u8>> {
 
 /// Refuses flags that give a byte two meanings, before anything is opened.
 pub fn check_given(args: &DialectArgs) -> Done {
-    let delimiter = args.delimiter.as_ref().map(|d| d.0.as_slice());
+    let delimiter = args.delimiter.as_ref().and_then(Delimiter::bytes);
     let dialect = given_dialect(args);
     let given = Dialect {
         // No text is cut at a byte that UTF-8 does not have, so it contradicts nothing.
@@ -107,9 +109,13 @@ const QUOTED_NULL: &str = "--quoted-null";
 
 /// The flags that give this dialect, a pair each.
 pub fn flags(dialect: &Dialect) -> Vec<(&'static str, String)> {
-    let mut flags = match &dialect.fixed {
-        Some(fixed) => vec![("--fixed-width", fixed.to_string())],
-        None => vec![
+    let mut flags = match (&dialect.fixed, dialect.aligned) {
+        (Some(fixed), _) => vec![("--fixed-width", fixed.to_string())],
+        (None, Some(aligned)) => vec![
+            ("--delimiter", aligned.to_string()),
+            ("--quote", dialect.quote.map_or("none".to_owned(), byte_text)),
+        ],
+        (None, None) => vec![
             ("--delimiter", delimiter_text(dialect)),
             ("--quote", dialect.quote.map_or("none".to_owned(), byte_text)),
         ],

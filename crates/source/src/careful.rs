@@ -341,6 +341,17 @@ pub fn read_record(
         fixed.split(text, start, out.end, out);
         return Reading::Whole;
     }
+    if let Some(aligned) = rules.aligned {
+        let Some((end, next)) = scan.line(start) else { return Reading::NeedsMore };
+        (out.end, out.next, out.lines) = (end, next, scan.count_line_ends(start, next));
+        strip_return(text, start, rules.line_end, out);
+        let line = &text[start..out.end];
+        out.comment = aligned.is_drawn(line) || line.trim_ascii().is_empty();
+        if !out.comment {
+            aligned.split(text, start, out.end, rules.separators.quote, out);
+        }
+        return Reading::Whole;
+    }
     let lenient = rules.policies.quotes == Quotes::Lenient && rules.separators.quote.is_some();
     let reading =
         if lenient { scan.read_leniently(start, out) } else { scan.read_strictly(start, out) };

@@ -3,6 +3,7 @@
 use coload_format::{Column, Error, Result};
 use coload_input::{Encoding, TextEncoding};
 
+use crate::aligned::Aligned;
 use crate::field::FieldRules;
 use crate::fixed::FixedWidths;
 use crate::formats::{DateFormat, Formats, TimestampFormat};
@@ -145,6 +146,8 @@ pub struct Dialect {
     pub long_delimiter: Option<LongDelimiter>,
     /// Where fields stand, if no delimiter tells; `delimiter` is then one that no text has.
     pub fixed: Option<FixedWidths>,
+    /// What sets columns apart that are drawn with blanks; `delimiter` is then one that no text has.
+    pub aligned: Option<Aligned>,
     /// Around a field that may hold delimiters and newlines; none when no byte is special.
     pub quote: Option<u8>,
     /// Before a quote, or itself, inside a quoted field; `None` when a quote is doubled instead.
@@ -189,6 +192,7 @@ impl Default for Dialect {
             delimiter: b',',
             long_delimiter: None,
             fixed: None,
+            aligned: None,
             quote: Some(b'"'),
             escape: None,
             escapes: Escapes::Quoted,
@@ -294,6 +298,7 @@ impl Dialect {
             comment: self.comment,
             long_delimiter: self.long_delimiter,
             fixed: self.fixed,
+            aligned: self.aligned,
             line_end: self.line_end,
             policies: self.policies,
             padding: Padding::of(&self.nulls),
@@ -345,6 +350,8 @@ pub struct GivenDialect {
     pub delimiter: Option<Vec<u8>>,
     /// `--fixed-width`, without `--delimiter`.
     pub fixed: Option<FixedWidths>,
+    /// `--delimiter spaces` and the like, without another delimiter.
+    pub aligned: Option<Aligned>,
     /// `--quote`; `Some(None)` is no quote.
     pub quote: Option<Option<u8>>,
     /// `--escape`; `Some(None)` is a doubled quote.

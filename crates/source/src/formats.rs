@@ -16,6 +16,11 @@ use coload_format::DataType;
 
 pub use moment::{DateFormat, TimestampFormat};
 
+/// Spaces between thousands that are not ASCII: no-break, narrow no-break, thin, figure.
+const SPACES: [&[u8]; 4] = [b"\xc2\xa0", b"\xe2\x80\xaf", b"\xe2\x80\x89", b"\xe2\x80\x87"];
+/// The curved apostrophe.
+const APOSTROPHES: [&[u8]; 1] = [b"\xe2\x80\x99"];
+
 /// How numbers and dates are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Formats {
@@ -90,7 +95,7 @@ impl Formats {
         let fraction = rest.iter().position(|b| *b == self.decimal);
         let tail = fraction.or_else(|| rest.iter().position(|b| b.eq_ignore_ascii_case(&b'e')));
         let (whole, tail) = rest.split_at(tail.unwrap_or(rest.len()));
-        self.push_whole(whole, &mut out)?;
+        self.push_whole(&self.plain_groups(whole), &mut out)?;
         match tail.split_first() {
             Some((first, digits)) if fraction.is_some() => {
                 debug_assert_eq!(*first, self.decimal);
@@ -104,6 +109,35 @@ impl Formats {
                 Some(Cow::Owned(out))
             }
         }
+    }
+
+    /// Digits with the separator of thousands as one byte: a space stands for those that do not break a line too, an apostrophe
+    /// for the curved one.
+    pub(crate) fn plain_groups<'a>(&self, whole: &'a [u8]) -> Cow<'a, [u8]> {
+        let kin: &[&[u8]] = match self.thousands {
+            Some(b' ') => &SPACES,
+            Some(b'\'') => &APOSTROPHES,
+            _ => &[],
+        };
+        let Some(separator) = self.thousands.filter(|_| !whole.is_ascii() && !kin.is_empty())
+        else {
+            return Cow::Borrowed(whole);
+        };
+        let mut out = Vec::with_capacity(whole.len());
+        let mut rest = whole;
+        while let Some((first, after)) = rest.split_first() {
+            match kin.iter().find(|kin| rest.starts_with(kin)) {
+                Some(kin) => {
+                    out.push(separator);
+                    rest = &rest[kin.len()..];
+                }
+                None => {
+                    out.push(*first);
+                    rest = after;
+                }
+            }
+        }
+        Cow::Owned(out)
     }
 
     /// Digits, in groups of three if they are separated.

@@ -5,11 +5,14 @@ use coload_format::{DataType, Error, Result, Schema, parse_value};
 use crate::dialect::Header;
 use crate::field::FieldRules;
 use crate::infer::{has_form, infer_columns, is_null};
+use crate::names::score_names;
 use crate::sample::{Field, SampleEnd};
 
 /// Longest field, in bytes, that looks like a name.
 const NAME_BYTES_MAX: usize = 64;
 
+/// Odds for names, as a logarithm, below which they are a guess.
+const GUESS: f64 = 2.0;
 /// Years that name columns, and how many at least.
 const YEARS: std::ops::RangeInclusive<i32> = 1500..=2999;
 const YEARS_MIN: usize = 3;
@@ -137,23 +140,27 @@ fn by_rows(
         true => rows.iter().filter(is_row).cloned().collect(),
         false => Vec::new(),
     };
-    let forms = infer_columns(if others.is_empty() { rows } else { &others }, columns, rules);
-    let types: Vec<DataType> = forms.iter().map(|forms| forms.data_type(end)).collect();
-    let (fit, misfit) = count_fits(first, &types, rules);
-    if fit + misfit > 0 {
-        return if misfit >= fit {
+    let score =
+        score_names(first, if others.is_empty() { rows } else { &others }, columns, rules, end);
+    match (score.misfits, score.fits) {
+        // A row that comes again whole is one, unless much says that it is names.
+        (0, 0) if !others.is_empty() && score.total < GUESS + GUESS => {
+            (Header::Absent, "the first record comes again")
+        }
+        (0, 0) if score.total > 0.0 && score.total < GUESS => (
+            Header::Present,
+            "a guess: all columns are text, and the first record looks like names",
+        ),
+        (0, 0) if score.total > 0.0 => {
+            (Header::Present, "the first record is unlike the others, and looks like names")
+        }
+        (0, 0) => (Header::Absent, "the first record looks like the others"),
+        (misfits, fits) if misfits >= fits && score.total > 0.0 => {
             (Header::Present, "the first record does not fit the types of the others")
-        } else {
-            (Header::Absent, "the first record fits the types of the others")
-        };
+        }
+        (0, _) => (Header::Absent, "the first record fits the types of the others"),
+        _ => (Header::Absent, "the first record looks more like the others than like names"),
     }
-    if recurs(first, rows) || !looks_like_names(&first[..columns.min(first.len())]) {
-        return (Header::Absent, "the first record looks like the others");
-    }
-    if columns == 1 && !first.iter().any(|field| field.text.contains(&b'_')) {
-        return (Header::Absent, "the first line does not look like a name");
-    }
-    (Header::Present, "the first record looks like names, and all columns are text")
 }
 
 /// How many fields of the first record fit the types of columns that are not text, and how many

@@ -2,6 +2,7 @@
 //!
 //! Invariant: parsers are handed slices; a bad record is data, not an error.
 
+mod aligned;
 mod careful;
 mod chunk;
 mod column;
@@ -12,6 +13,7 @@ mod formats;
 mod header;
 mod infer;
 mod lexicon;
+mod names;
 mod plan;
 mod reject;
 mod repeats;
@@ -23,6 +25,7 @@ mod sniff;
 mod tokenise;
 mod type_order;
 
+pub use aligned::Aligned;
 pub use careful::{
     CarefulField, CarefulRecord, Reading, count_line_ends, field_text, first_line, read_record,
 };

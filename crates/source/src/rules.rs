@@ -1,5 +1,6 @@
 //! What the parser of records has to know.
 
+use crate::aligned::Aligned;
 use crate::dialect::{Escapes, InvalidBytes, LineEnd, LongDelimiter, Policies, Quotes, Ragged};
 use crate::fixed::FixedWidths;
 use crate::tokenise::Separators;
@@ -19,6 +20,8 @@ pub struct RecordRules {
     pub long_delimiter: Option<LongDelimiter>,
     /// Where fields stand, if no delimiter tells.
     pub fixed: Option<FixedWidths>,
+    /// What sets columns apart that are drawn with blanks, if no delimiter does.
+    pub aligned: Option<Aligned>,
     /// What ends a line.
     pub line_end: LineEnd,
     /// What becomes of dirty records.
@@ -85,7 +88,10 @@ impl Padding {
 impl RecordRules {
     /// Whether the tokeniser does not know the delimiter or the line ends.
     pub fn is_exotic(&self) -> bool {
-        self.fixed.is_some() || self.long_delimiter.is_some() || self.line_end != LineEnd::Newline
+        self.fixed.is_some()
+            || self.aligned.is_some()
+            || self.long_delimiter.is_some()
+            || self.line_end != LineEnd::Newline
     }
 
     /// What the escapes of a text outside quotes hide from the tokeniser.

@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 
+use crate::aligned::Aligned;
 use crate::careful::{
     CarefulRecord, Fault, FieldForm, Reading, count_line_ends, field_text, read_record,
 };
-use crate::dialect::{LineEnd, LongDelimiter};
+use crate::dialect::{Dialect, LineEnd, LongDelimiter};
 use crate::rules::RecordRules;
 
 /// Whether a sample is all of the input.
@@ -24,6 +25,8 @@ pub struct Split {
     pub delimiter: u8,
     /// In its place, if it has several bytes.
     pub long_delimiter: Option<LongDelimiter>,
+    /// In its place, where columns are drawn with blanks.
+    pub aligned: Option<Aligned>,
     /// Around a field.
     pub quote: Option<u8>,
     /// Before a quote inside a quoted field.
@@ -39,6 +42,7 @@ impl Split {
     pub const CSV: Split = Split {
         delimiter: b',',
         long_delimiter: None,
+        aligned: None,
         quote: Some(b'"'),
         escape: None,
         comment: None,
@@ -83,6 +87,12 @@ pub fn split_records<'a>(
     split: Split,
     records_max: usize,
 ) -> Records<'a> {
+    if let Some(aligned) = split.aligned {
+        let Split { quote, comment, line_end, .. } = split;
+        let aligned = Some(aligned);
+        let dialect = Dialect { aligned, quote, comment, line_end, ..Dialect::default() };
+        return split_as_loaded(sample, end, &dialect.record_rules(0));
+    }
     let mut out = Records::default();
     let (mut at, mut line, mut counted) = (0, 0, 0);
     while at < sample.len() && out.records.len() < records_max {
@@ -139,7 +149,9 @@ pub fn split_as_loaded<'a>(sample: &'a [u8], end: SampleEnd, rules: &RecordRules
                     && quote.is_some()
                     && sample[f.start..f.end].first() == quote.as_ref(),
             };
-            out.records.push(record.fields.iter().map(field).collect());
+            let fields: Vec<Field<'_>> = record.fields.iter().map(field).collect();
+            out.quoted += fields.iter().filter(|field| field.quoted).count();
+            out.records.push(fields);
             out.lines.push(line);
             let mended = record.fields.iter().any(|f| f.form != FieldForm::Regular);
             out.faults += usize::from(mended || record.fault != Fault::None);

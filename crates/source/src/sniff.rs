@@ -8,7 +8,9 @@
 //!
 //! Parts that the user gave are never overridden. Whatever is decided is told in `evidence`.
 
+mod amounts;
 mod delimiter;
+mod drawn;
 mod encoding;
 mod foreign;
 mod formats;
@@ -28,13 +30,16 @@ use crate::header::{Names, check_header_order, unique_names};
 use crate::infer::{ColumnForms, infer_columns};
 use crate::rules::Trailing;
 use crate::sample::{Field, Records, SampleEnd, Split, line_len, split_as_loaded, split_records};
+use amounts::say_amounts;
 use delimiter::{choose_split, usual_field_count};
 use encoding::{Converted, convert_sample};
 use foreign::{check_is_delimited, check_is_text};
 use formats::{choose_formats, given_formats};
-use notes::{COMMENT, find_footer, has_comments, with_rules_as_comments};
+use notes::{find_comments, find_footer};
 use nulls::{BACKSLASH_N, choose_nulls, default_nulls, find_typed_nulls, keep_typed_nulls};
-use shape::{Shape, find_shape, fit_header, preamble};
+use shape::{
+    RowNames, Shape, find_shape, fit_header, last_blank, names_the_columns, preamble, shifted,
+};
 
 /// Bytes in which the delimiter is sought: several times over, so less than the whole sample.
 const SPLIT_SAMPLE_BYTES: usize = 128 << 10;
@@ -88,9 +93,22 @@ fn sniff_utf8(
     check_is_delimited(name, sample, given, schema.is_some())?;
     let text = &sample[bom_len(sample)..];
     let mut evidence = Vec::new();
-    let line_end = given.line_end.unwrap_or_else(|| detect_line_end(text, end));
+    let own_line_end = given.line_end.unwrap_or_else(|| detect_line_end(text, end));
+    let said;
+    let given = match separator_line(text, given) {
+        Some(separator) => {
+            evidence.push(format!(
+                "delimiter {}: the first line says so (--delimiter, --skip say otherwise)",
+                describe_byte(separator)
+            ));
+            said =
+                GivenDialect { delimiter: Some(vec![separator]), skip: Some(1), ..given.clone() };
+            &said
+        }
+        None => given,
+    };
+    let line_end = own_line_end;
     let body = after_skipped(text, given.skip.unwrap_or(0), line_end);
-    let given = &with_rules_as_comments(body, given, &mut evidence);
     let mut split = match given.fixed {
         Some(_) => Split {
             delimiter: 0,
@@ -119,16 +137,21 @@ fn sniff_utf8(
         }
         _ => records,
     };
-    let records = match given.fixed.is_none() && has_comments(&records.records, given) {
-        true => {
-            split.comment = Some(COMMENT);
+    let comments = match given.fixed {
+        Some(_) => None,
+        None => Some(find_comments(&records.records, given, &names_the_columns)),
+    };
+    let leading = comments.as_ref().map_or(0, |comments| comments.leading);
+    let records = match comments.and_then(|comments| comments.mark) {
+        Some(mark) => {
+            split.comment = Some(mark);
             evidence.push(format!(
                 "lines that begin with {} are comments (--comment none says otherwise)",
-                describe_byte(COMMENT)
+                describe_byte(mark)
             ));
             split_records(rows, rows_end, split, usize::MAX)
         }
-        false => records,
+        None => records,
     };
     let Some(first) = records.records.first() else {
         return without_records(name, body, end, split, given, schema);
@@ -152,7 +175,13 @@ fn sniff_utf8(
     dialect.formats = given_formats(given);
     dialect.typed_nulls = given.typed_nulls.clone().unwrap_or_default();
     if schema.is_none() {
-        let table = &records[preamble(&records, fields)..];
+        // Lines that are drawn, and comments, leave gaps too.
+        let set_apart = match dialect.aligned.is_none() && dialect.comment.is_none() {
+            true => last_blank(&records, &lines, fields),
+            false => 0,
+        };
+        let before = preamble(&records, fields).max(leading).max(set_apart);
+        let table = &records[before.min(records.len())..];
         let is_told = given.typed_nulls.is_some() || given.nulls.is_some() || given.all_text;
         if !is_told {
             dialect.typed_nulls = find_typed_nulls(table, fields, &dialect.nulls);
@@ -169,13 +198,14 @@ fn sniff_utf8(
         &records,
         &lines[..records.len()],
         fields,
+        leading,
         &dialect,
         given,
         end,
         schema,
         &mut evidence,
     );
-    let Shape { first, header_rows, trailing, columns } = shape;
+    let Shape { first, header_rows, trailing, columns, row_names } = shape;
     let (records, lines) = (&records[first..], &lines[first..records.len()]);
     if first > 0 {
         dialect.skip = lines.first().copied().unwrap_or(0);
@@ -186,6 +216,20 @@ fn sniff_utf8(
     dialect.header = if header_rows > 0 { Header::Present } else { Header::Absent };
     dialect.header_rows = header_rows.max(1) as u64;
     let (header, rows) = records.split_at(header_rows.min(records.len()));
+    let named;
+    let header = match (row_names, header) {
+        (RowNames::Unnamed, [first, others @ ..]) => {
+            evidence.push(
+                "the names are one fewer than the fields: the first column names the rows"
+                    .to_owned(),
+            );
+            let mut all = vec![shifted(first)];
+            all.extend_from_slice(others);
+            named = all;
+            &named[..]
+        }
+        _ => header,
+    };
     if schema.is_none() {
         choose_ragged(header, rows, columns, &mut dialect, given, &mut evidence);
     }
@@ -216,6 +260,7 @@ fn dialect_of(split: Split, given: &GivenDialect) -> Dialect {
     Dialect {
         delimiter: split.delimiter,
         long_delimiter: split.long_delimiter,
+        aligned: split.aligned,
         fixed: given.fixed,
         quote: split.quote,
         escape: split.escape.or(given.own_escape()),
@@ -236,14 +281,39 @@ fn dialect_of(split: Split, given: &GivenDialect) -> Dialect {
     }
 }
 
-/// Line ends: CR alone where there is no newline.
+/// The delimiter that a first line of Excel tells: `sep=;`.
+fn separator_line(text: &[u8], given: &GivenDialect) -> Option<u8> {
+    if given.delimiter.is_some()
+        || given.fixed.is_some()
+        || given.aligned.is_some()
+        || given.skip.is_some()
+    {
+        return None;
+    }
+    let line = &text[..memchr::memchr2(b'\n', b'\r', text)?];
+    let line =
+        line.strip_prefix(b"\"").map_or(line, |inner| inner.strip_suffix(b"\"").unwrap_or(inner));
+    match line.split_at_checked(4) {
+        Some((word, [byte]))
+            if word.eq_ignore_ascii_case(b"sep=") && !byte.is_ascii_alphanumeric() =>
+        {
+            Some(*byte)
+        }
+        _ => None,
+    }
+}
+
+/// Line ends: CR alone where more stand alone than there are newlines.
 fn detect_line_end(text: &[u8], end: SampleEnd) -> LineEnd {
-    let returns = memchr::memchr_iter(b'\r', text).count();
     if has_returns(text) {
         return LineEnd::Returns;
     }
-    let lone = returns > usize::from(end == SampleEnd::Whole && text.ends_with(b"\r"));
-    match lone && memchr::memchr(b'\n', text).is_none() {
+    let returns = memchr::memchr_iter(b'\r', text);
+    let alone = returns.filter(|at| match text.get(at + 1) {
+        Some(next) => *next != b'\n',
+        None => end == SampleEnd::Cut,
+    });
+    match alone.count() > memchr::memchr_iter(b'\n', text).count() {
         true => LineEnd::Any,
         false => LineEnd::Newline,
     }
@@ -477,7 +547,10 @@ fn infer_schema(
         return Ok((Schema::new(columns)?, Vec::new()));
     }
     evidence.push(format!("types: from {} records", rows.len()));
-    let mut forms = infer_columns(rows, columns, rules);
+    // Where all records lack fields that have a name, the others tell types.
+    let usual = usual_field_count(rows).unwrap_or(columns).min(columns);
+    let mut forms = infer_columns(rows, usual, rules);
+    forms.resize(columns, ColumnForms::trying(rules.types));
     let mut columns = Vec::with_capacity(names.len());
     for ((name, forms), typed) in names.into_iter().zip(&mut forms).zip(typed) {
         if let Some(column) = &typed {
@@ -485,6 +558,7 @@ fn infer_schema(
         }
         columns.push(typed.unwrap_or_else(|| Column::new(name, forms.data_type(end))));
     }
+    say_amounts(&columns, rows, rules, evidence);
     Ok((Schema::new(columns)?, forms))
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use coload_source::{byte_from_flag, delimiter_from_flag, optional_byte_from_flag};
+use coload_source::{Aligned, byte_from_flag, delimiter_from_flag, optional_byte_from_flag};
 
 use crate::size::parse_size;
 
@@ -125,16 +125,42 @@ pub enum RejectsTo {
     Table(String),
 }
 
-/// A delimiter of one or several bytes.
+/// What stands between two fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Delimiter(pub Vec<u8>);
+pub enum Delimiter {
+    /// One or several bytes.
+    Bytes(Vec<u8>),
+    /// Blanks, or bars with blanks around.
+    Aligned(Aligned),
+}
+
+impl Delimiter {
+    /// The bytes, if it has any.
+    pub fn bytes(&self) -> Option<&[u8]> {
+        match self {
+            Delimiter::Bytes(bytes) => Some(bytes),
+            Delimiter::Aligned(_) => None,
+        }
+    }
+
+    /// How columns are drawn, if no bytes delimit them.
+    pub fn aligned(&self) -> Option<Aligned> {
+        match self {
+            Delimiter::Bytes(_) => None,
+            Delimiter::Aligned(aligned) => Some(*aligned),
+        }
+    }
+}
 
 /// A byte of a dialect that may be absent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OptionalByte(pub Option<u8>);
 
 pub(super) fn delimiter(text: &str) -> coload::Result<Delimiter> {
-    delimiter_from_flag(text).map(Delimiter)
+    match Aligned::of_name(text) {
+        Some(aligned) => Ok(Delimiter::Aligned(aligned)),
+        None => delimiter_from_flag(text).map(Delimiter::Bytes),
+    }
 }
 
 pub(super) fn given_columns(text: &str) -> coload::Result<GivenColumns> {

@@ -6,22 +6,23 @@
 use coload_format::bytes::{ByteReader, put_bytes, put_varint};
 use coload_format::{Error, Result};
 use coload_source::{
-    DateFormat, Dialect, Encoding, Escapes, FixedWidths, Formats, Header, InvalidBytes, LineEnd,
-    LongDelimiter, NullsAre, Policies, Quotes, Ragged, Said, TextEncoding, TimestampFormat,
-    Trailing, TypeOrder,
+    Aligned, DateFormat, Dialect, Encoding, Escapes, FixedWidths, Formats, Header, InvalidBytes,
+    LineEnd, LongDelimiter, NullsAre, Policies, Quotes, Ragged, Said, TextEncoding,
+    TimestampFormat, Trailing, TypeOrder,
 };
 
-/// Flags of a dialect: a delimiter ends records; where fields stand comes behind the rest; last come the texts that are NULL in
-/// columns that are not text.
+/// Flags of a dialect: a delimiter ends records; where fields stand comes behind the rest; then how columns are drawn; last come the
+/// texts that are NULL in columns that are not text.
 const TRAILING: u8 = 1;
 const FIXED: u8 = 2;
 const TYPED_NULLS: u8 = 4;
-/// Escapes outside quotes; NULLs in quotes; how timestamps are written; the order of types: each behind the rest if it is not
-/// what it is by default, so that a dialect without them is written as ever.
+/// Escapes outside quotes; NULLs in quotes; how timestamps are written; the order of types; how columns are drawn: each behind
+/// the rest if it is not what it is by default, so that a dialect without them is written as ever.
 const ESCAPES: u8 = 8;
 const QUOTED_NULLS: u8 = 16;
 const TIMESTAMP: u8 = 32;
 const TYPE_ORDER: u8 = 64;
+const ALIGNED: u8 = 128;
 /// Most texts that mean NULL.
 const NULLS_MAX: u64 = 4096;
 
@@ -114,6 +115,7 @@ fn pass_dialect(passage: &mut impl Passage, dialect: &mut Dialect) -> Result<()>
         delimiter,
         long_delimiter,
         fixed,
+        aligned,
         quote,
         escape,
         escapes,
@@ -141,6 +143,7 @@ fn pass_dialect(passage: &mut impl Passage, dialect: &mut Dialect) -> Result<()>
     let parts = [
         (TRAILING, *trailing == Trailing::Delimiter),
         (FIXED, fixed.is_some()),
+        (ALIGNED, aligned.is_some()),
         (TYPED_NULLS, !typed_nulls.is_empty()),
         (ESCAPES, *escapes != Escapes::Quoted),
         (QUOTED_NULLS, *nulls_are == NullsAre::AlsoQuoted),
@@ -178,6 +181,12 @@ fn pass_dialect(passage: &mut impl Passage, dialect: &mut Dialect) -> Result<()>
         let mut widths = fixed.as_ref().map_or_else(String::new, FixedWidths::to_string);
         passage.text(&mut widths)?;
         *fixed = Some(FixedWidths::parse(&widths)?);
+    }
+    if flags & ALIGNED != 0 {
+        let mut name = aligned.map_or_else(String::new, |aligned| aligned.to_string());
+        passage.text(&mut name)?;
+        let unknown = || Error::Corrupt(format!("columns set apart by \"{name}\""));
+        *aligned = Some(Aligned::of_name(&name).ok_or_else(unknown)?);
     }
     if flags & TYPED_NULLS != 0 {
         pass_nulls(passage, typed_nulls)?;
@@ -266,7 +275,8 @@ mod tests {
         };
         let fixed = FixedWidths::parse("3,5,2").unwrap();
         let fixed = Dialect { fixed: Some(fixed), quote: None, ..Dialect::default() };
-        for dialect in [dialect, fixed] {
+        let aligned = Dialect { aligned: Some(Aligned::WideSpaces), ..Dialect::default() };
+        for dialect in [dialect, fixed, aligned] {
             let mut bytes = Vec::new();
             put_dialect(&mut bytes, &dialect);
             assert_eq!(read_dialect(&mut ByteReader::new(&bytes)).unwrap(), dialect);

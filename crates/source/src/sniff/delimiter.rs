@@ -1,7 +1,9 @@
 //! Delimiter and quotes: what splits most records alike, into many fields.
 
+use super::drawn::{aligned_candidates, is_laid_out};
 use super::shape::detect_trailing;
 use super::{SCHEMA_SAMPLE_BYTES, SPLIT_SAMPLE_BYTES, describe_delimiter};
+use crate::aligned::Aligned;
 use crate::dialect::{GivenDialect, LineEnd, LongDelimiter, describe_byte};
 use crate::infer::has_form;
 use crate::rules::Trailing;
@@ -20,6 +22,18 @@ const UNUSUAL_FIELDS_MIN: usize = 3;
 const LINES_LOOKED_AT: usize = 64;
 /// Unusual delimiters that are tried, the most frequent first.
 const UNUSUAL_MAX: usize = 6;
+
+/// What encloses text in files of some makers, besides quotes.
+const ODD_QUOTES: [u8; 3] = *b"~|^";
+/// Share of records that agree where quotes close, so that ways to split which leave quotes astray are no rivals.
+const CLOSED_SHARE: f64 = 0.5;
+
+/// What cuts records, as it is tried.
+#[derive(Clone, Copy)]
+enum Cut<'b> {
+    Bytes(&'b [u8]),
+    Aligned(Aligned),
+}
 
 /// A way to split, and what comes of it.
 struct Attempt<'a> {
@@ -42,10 +56,15 @@ pub(super) fn choose_split(
         Some(head) => (head, SampleEnd::Cut),
         None => (body, end),
     };
-    let attempt = |delimiter: &[u8]| {
+    let attempt = |cut: Cut<'_>| {
+        let (delimiter, aligned) = match cut {
+            Cut::Bytes(bytes) => (bytes, None),
+            Cut::Aligned(aligned) => (&[u8::MAX][..], Some(aligned)),
+        };
         let base = Split {
             delimiter: delimiter.first().copied().unwrap_or(b','),
             long_delimiter: LongDelimiter::new(delimiter),
+            aligned,
             comment: given.comment.flatten(),
             line_end,
             ..Split::CSV
@@ -54,20 +73,24 @@ pub(super) fn choose_split(
         let score = score(&records, schema);
         Attempt { split, records, score }
     };
-    let best = match &given.delimiter {
-        Some(delimiter) => attempt(delimiter),
-        None => best_attempt(head, attempt),
+    let best = match (&given.delimiter, given.aligned) {
+        (_, Some(aligned)) => attempt(Cut::Aligned(aligned)),
+        (Some(delimiter), _) => attempt(Cut::Bytes(delimiter)),
+        _ => best_attempt(head, attempt),
     };
     evidence.push(split_evidence(best.split, &best.records));
     best.split
 }
 
-fn best_attempt<'a>(head: &[u8], attempt: impl Fn(&[u8]) -> Attempt<'a>) -> Attempt<'a> {
-    let mut best = attempt(&DELIMITERS[..1]);
+fn best_attempt<'a>(head: &[u8], attempt: impl Fn(Cut<'_>) -> Attempt<'a>) -> Attempt<'a> {
+    let bytes = |delimiter: &[u8]| attempt(Cut::Bytes(delimiter));
+    let mut best = bytes(&DELIMITERS[..1]);
     for delimiter in &DELIMITERS[1..] {
-        let next = attempt(&[*delimiter]);
+        let next = bytes(&[*delimiter]);
         let same = next.score == best.score && next.fields_with_form() > best.fields_with_form();
-        if next.score > best.score || same {
+        if next.closes_where_others_stray(&best)
+            || !best.closes_where_others_stray(&next) && (next.score > best.score || same)
+        {
             best = next;
         }
     }
@@ -75,7 +98,7 @@ fn best_attempt<'a>(head: &[u8], attempt: impl Fn(&[u8]) -> Attempt<'a>) -> Atte
     for delimiter in DELIMITERS {
         for long in [vec![delimiter, b' '], vec![b' ', delimiter, b' ']] {
             if memchr::memmem::find(head, &long).is_some() {
-                let next = attempt(&long);
+                let next = bytes(&long);
                 let splits = usual_field_count(&next.records.records).is_some_and(|f| f > 1);
                 if splits && next.score >= best.score {
                     best = next;
@@ -84,27 +107,87 @@ fn best_attempt<'a>(head: &[u8], attempt: impl Fn(&[u8]) -> Attempt<'a>) -> Atte
         }
     }
     if let Some(doubled) = best.doubled() {
-        return attempt(&doubled);
+        return bytes(&doubled);
+    }
+    for aligned in aligned_candidates(head).into_iter().filter(|aligned| aligned.has_bars()) {
+        let next = attempt(Cut::Aligned(aligned));
+        if share_of_usual(&next.records.records, 2) >= share_of_usual(&best.records.records, 2) {
+            return next;
+        }
     }
     let usual = best.is_usual();
+    for delimiter in delimiters_beside_odd_quotes(head) {
+        let next = bytes(&[delimiter]);
+        if next.has_odd_quotes() && next.fields() > 1 && next.score > best.score {
+            return next;
+        }
+    }
+    for run in runs_of_signs(head) {
+        // Text in tildes between carets: the tildes are quotes.
+        let inner = match run[..] {
+            [quote, delimiter, other] if quote == other => Some(bytes(&[delimiter])),
+            _ => None,
+        };
+        if let Some(inner) = inner.filter(Attempt::has_odd_quotes) {
+            return inner;
+        }
+        let next = bytes(&run);
+        // One that holds the delimiter leaves no fields of signs.
+        let within = run.iter().filter(|byte| **byte == best.split.delimiter).count();
+        let holds = best.split.delimiter_bytes().len() == 1
+            && within > 0
+            && best.fields() == (next.fields().max(1) - 1) * within + 1;
+        if share_of_usual(&next.records.records, 2) >= SURE_SHARE
+            && !next.leaves_strays()
+            && (!usual || holds || next.fields() >= best.fields())
+        {
+            return next;
+        }
+    }
     if usual && !best.leaves_quotes(head) {
         return best;
     }
     for delimiter in unusual_delimiters(head) {
-        let next = attempt(&delimiter);
-        let share = share_of_usual(&next.records.records, UNUSUAL_FIELDS_MIN);
-        if share >= SURE_SHARE
+        let next = bytes(&delimiter);
+        let records = &next.records.records;
+        // Two words are no table, but two numbers are; those that a colon or a space joins may be one value.
+        let numbers = next.fields_with_form() >= 2 * (records.len() - 1)
+            && records.len() > 2
+            && !matches!(delimiter[..], [b':' | b' ']);
+        let least = if numbers { 2 } else { UNUSUAL_FIELDS_MIN };
+        let share = share_of_usual(records, least);
+        let closes =
+            next.fields() > 1 && (next.closes_where_others_stray(&best) || next.has_odd_quotes());
+        let splits_better = share >= SURE_SHARE
             && next.score > best.score
             && (!usual || next.encloses_all())
-            && !is_inside_values(head, &next, &delimiter)
+            && !best.closes_where_others_stray(&next)
+            && !is_inside_values(head, &next, &delimiter);
+        if closes || splits_better {
+            best = next;
+        }
+    }
+    if let Some(doubled) = best.doubled() {
+        return bytes(&doubled);
+    }
+    // Blanks that are one of the other delimiters' values are none.
+    let splits = best.split.delimiter != b' ' && best.is_usual();
+    if !usual && is_laid_out(head) {
+        let next = attempt(Cut::Aligned(Aligned::WideSpaces));
+        if next.is_table_of_blanks() && !best.closes_where_others_stray(&next) {
+            return next;
+        }
+    }
+    for aligned in aligned_candidates(head).into_iter().filter(|a| !a.has_bars() && !splits) {
+        let next = attempt(Cut::Aligned(aligned));
+        if next.is_table_of_blanks()
+            && !best.closes_where_others_stray(&next)
+            && next.rank_of_blanks() > best.rank_of_blanks()
         {
             best = next;
         }
     }
-    match best.doubled() {
-        Some(doubled) => attempt(&doubled),
-        None => best,
-    }
+    best
 }
 
 impl Attempt<'_> {
@@ -120,6 +203,55 @@ impl Attempt<'_> {
         share_of_usual(records, 2) >= SURE_SHARE && first == usual_field_count(records)
     }
 
+    fn fields(&self) -> usize {
+        usual_field_count(&self.records.records).unwrap_or(0)
+    }
+
+    /// Whether fields that are not quoted begin or end with a quote.
+    fn leaves_strays(&self) -> bool {
+        let stray = |field: &Field<'_>| {
+            !field.quoted && (field.text.first() == Some(&b'"') || field.text.last() == Some(&b'"'))
+        };
+        let records = &self.records.records;
+        let strays = records.iter().filter(|record| record.iter().any(stray)).count();
+        strays > 0 && (self.records.quoted == 0 || strays * 10 > records.len())
+            || self.records.faults > self.records.quoted
+    }
+
+    /// Whether the quotes of this way close, and the other leaves them astray.
+    fn closes_where_others_stray(&self, other: &Attempt<'_>) -> bool {
+        self.encloses_all()
+            && !self.leaves_strays()
+            && share_of_usual(&self.records.records, 2) >= CLOSED_SHARE
+            && other.leaves_strays()
+    }
+
+    /// Whether blanks split nearly all records alike, into more than two words.
+    fn is_table_of_blanks(&self) -> bool {
+        let records = &self.records.records;
+        // The first may be names.
+        let typed = self.fields_with_form() + 1 >= records.len();
+        share_of_usual(records, 2) >= SURE_SHARE
+            && records.len() > 1
+            && (self.fields() >= UNUSUAL_FIELDS_MIN || typed)
+            && self.score > ONE_COLUMN_SCORE
+    }
+
+    /// How well a way splits that is compared with others of blanks: as many alike, the first among them.
+    fn rank_of_blanks(&self) -> f64 {
+        let records = &self.records.records;
+        let share = share_of_usual(records, 2);
+        let first = records.first().map(Vec::len) == usual_field_count(records);
+        let empty = records.iter().flatten().filter(|field| field.text.is_empty()).count();
+        let all: usize = records.iter().map(Vec::len).sum();
+        let filled = 1.0 - empty as f64 / all.max(1) as f64;
+        share
+            * share
+            * filled
+            * (1.0 + (self.fields().max(1) as f64).ln())
+            * if first { 1.6 } else { 1.0 }
+    }
+
     /// Whether there are quotes, and none encloses a field.
     fn leaves_quotes(&self, head: &[u8]) -> bool {
         self.records.quoted == 0 && memchr::memchr(b'"', head).is_some()
@@ -128,6 +260,11 @@ impl Attempt<'_> {
     /// Whether there are quotes, and all enclose fields.
     fn encloses_all(&self) -> bool {
         self.records.quoted > 0 && self.records.faults == 0
+    }
+
+    /// Whether all quotes enclose fields, and are none of the usual ones.
+    fn has_odd_quotes(&self) -> bool {
+        self.encloses_all() && self.split.quote.is_some_and(|quote| ODD_QUOTES.contains(&quote))
     }
 
     /// The delimiter twice, if it stands so between all fields: every other field is empty.
@@ -211,9 +348,61 @@ fn unusual_delimiters(head: &[u8]) -> Vec<Vec<u8>> {
     found.into_iter().map(|(c, ..)| c.to_string().into_bytes()).collect()
 }
 
+/// Signs that stand beside odd quotes several times.
+fn delimiters_beside_odd_quotes(head: &[u8]) -> Vec<u8> {
+    let mut counts = [0_usize; 256];
+    for window in head.windows(2) {
+        let &[one, other] = window else { continue };
+        for (quote, delimiter) in [(one, other), (other, one)] {
+            let sign = delimiter.is_ascii_punctuation() || delimiter == b'\t';
+            if sign && delimiter != quote && ODD_QUOTES.contains(&quote) {
+                counts[usize::from(delimiter)] += 1;
+            }
+        }
+    }
+    let mut found: Vec<u8> = (0..=255).filter(|byte| counts[usize::from(*byte)] > 1).collect();
+    found.sort_by_key(|byte| std::cmp::Reverse(counts[usize::from(*byte)]));
+    found.truncate(2);
+    found
+}
+
+/// Runs of two to four signs that stand in nearly all lines: `::`, `~^~`, `<tab>|<tab>`; not what is a usual delimiter
+/// with a space, or twice.
+fn runs_of_signs(head: &[u8]) -> Vec<Vec<u8>> {
+    let lines = head.split(|byte| matches!(byte, b'\n' | b'\r'));
+    let lines: Vec<&[u8]> = lines.filter(|line| !line.is_empty()).take(LINES_LOOKED_AT).collect();
+    let sign = |byte: &u8| {
+        byte.is_ascii_punctuation() && !b"\\\"'._-/()[]{}".contains(byte) || *byte == b'\t'
+    };
+    let mut found: Vec<(Vec<u8>, usize)> = Vec::new();
+    for line in &lines {
+        let mut runs: Vec<&[u8]> = line.split(|byte| !sign(byte)).collect();
+        runs.sort_unstable();
+        runs.dedup();
+        for run in runs.into_iter().filter(|run| (2..=4).contains(&run.len())) {
+            let several = run.iter().any(|byte| *byte != run[0])
+                || matches!(run, b"::" | b"@@" | b"##" | b"~~" | b"&&");
+            match found.iter_mut().find(|(known, _)| known == run) {
+                _ if !several => {}
+                Some((_, count)) => *count += 1,
+                None => found.push((run.to_vec(), 1)),
+            }
+        }
+    }
+    found.retain(|(run, count)| {
+        let quotes = run.iter().any(|byte| matches!(byte, b',' | b';')) || run.starts_with(b"\t\t");
+        *count as f64 >= SURE_SHARE * lines.len() as f64 && lines.len() > 1 && !quotes
+    });
+    found.sort_by_key(|(run, count)| std::cmp::Reverse((*count, run.len())));
+    found.into_iter().map(|(run, _)| run).take(2).collect()
+}
+
 fn may_delimit(c: char) -> bool {
     let in_words = |c: char| "\"'`\\.-_/+()@$%?!".contains(c) || c == char::REPLACEMENT_CHARACTER;
-    !c.is_alphanumeric() && !in_words(c) && !DELIMITERS.iter().any(|d| char::from(*d) == c)
+    !c.is_alphanumeric()
+        && !c.is_control()
+        && !in_words(c)
+        && !DELIMITERS.iter().any(|d| char::from(*d) == c)
 }
 
 fn split_evidence(split: Split, records: &Records<'_>) -> String {
@@ -227,8 +416,11 @@ fn split_evidence(split: Split, records: &Records<'_>) -> String {
         }
     };
     format!(
-        "delimiter {}, {quote}: {same} of the first {} records have {fields} field{}",
-        describe_delimiter(split.delimiter_bytes()),
+        "{}, {quote}: {same} of the first {} records have {fields} field{}",
+        match split.aligned {
+            Some(aligned) => format!("columns set apart by {aligned} (--delimiter)"),
+            None => format!("delimiter {}", describe_delimiter(split.delimiter_bytes())),
+        },
         records.records.len(),
         if fields == 1 { "" } else { "s" },
     )
@@ -242,6 +434,7 @@ fn choose_quote<'a>(
     given: &GivenDialect,
 ) -> (Split, Records<'a>) {
     let given_escape = given.escape.flatten();
+    let base = if base.aligned.is_some() { Split { delimiter: u8::MAX, ..base } } else { base };
     let attempt = |quote: Option<u8>, escape: Option<u8>| {
         let split = Split { quote, escape, ..base };
         (split, split_records(head, end, split, usize::MAX))
@@ -249,7 +442,8 @@ fn choose_quote<'a>(
     if let Some(quote) = given.quote {
         return attempt(quote, given_escape);
     }
-    if base.delimiter_bytes().contains(&b'"') {
+    let bars = base.aligned.is_some_and(Aligned::has_bars);
+    if bars || base.delimiter_bytes().contains(&b'"') {
         return attempt(None, given_escape);
     }
     let double = attempt(Some(b'"'), given_escape);
@@ -272,8 +466,30 @@ fn choose_quote<'a>(
         let single = attempt(Some(b'\''), given_escape);
         let many = single.1.quoted + single.1.faults >= single.1.records.len().max(1);
         let better = share_of_usual(&single.1.records, 2) > share_of_usual(&double.1.records, 2);
-        if many && (single.1.faults == 0 || better) {
+        // A few that enclose delimiters, and make the records agree, are quotes too.
+        let few = single.1.faults == 0 && better && single.1.quoted > 0;
+        if many && (single.1.faults == 0 || better) || few {
             return single;
+        }
+    }
+    if double.1.quoted == 0 && base.aligned.is_none() {
+        for quote in ODD_QUOTES.into_iter().filter(|quote| !base.delimiter_bytes().contains(quote))
+        {
+            if memchr::memchr(quote, head).is_none() {
+                continue;
+            }
+            let odd = attempt(Some(quote), given_escape);
+            let names = odd.1.records.first().is_some_and(|first| first.iter().all(|f| f.quoted));
+            let many = odd.1.quoted > 1 && (names || odd.1.quoted * 2 >= odd.1.records.len());
+            let delimiter = base.delimiter_bytes();
+            let whole = |field: &Field<'_>| {
+                let inside = field.text.starts_with(delimiter) || field.text.ends_with(delimiter);
+                !field.quoted || !inside
+            };
+            let sound = odd.1.faults == 0 && odd.1.records.iter().flatten().all(whole);
+            if many && sound && share_of_usual(&odd.1.records, 2) >= SURE_SHARE {
+                return odd;
+            }
         }
     }
     double
@@ -301,7 +517,7 @@ fn score(records: &Records<'_>, schema: Option<&Schema>) -> f64 {
     agreement * sound + if fits { 100.0 * same } else { 0.0 }
 }
 
-/// The number of fields that most records have; of two, the one that comes first.
+/// The number of fields that most records have; of two, the larger one: lines around a table have fewer.
 pub(super) fn usual_field_count(records: &[Vec<Field<'_>>]) -> Option<usize> {
     let mut counts: Vec<(usize, usize)> = Vec::new();
     for record in records {
@@ -311,5 +527,5 @@ pub(super) fn usual_field_count(records: &[Vec<Field<'_>>]) -> Option<usize> {
         }
     }
     let most = counts.iter().map(|(_, count)| *count).max()?;
-    counts.iter().find(|(_, count)| *count == most).map(|(fields, _)| *fields)
+    counts.iter().filter(|(_, count)| *count == most).map(|(fields, _)| *fields).max()
 }

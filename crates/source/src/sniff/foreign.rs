@@ -169,7 +169,8 @@ pub(super) fn check_is_delimited(
     given: &GivenDialect,
     has_schema: bool,
 ) -> Result<()> {
-    if given.delimiter.is_some() || given.fixed.is_some() || has_schema {
+    let told = given.delimiter.is_some() || given.fixed.is_some() || given.aligned.is_some();
+    if told || has_schema {
         return Ok(());
     }
     let text = text[bom_len(text)..].trim_ascii_start();

@@ -28,13 +28,14 @@ const DATES: [&str; 13] = [
     "%b %d, %Y",
 ];
 /// Numbers that are tried, besides those of SQL: decimal separator and thousands.
-const NUMBERS: [(u8, Option<u8>); 6] = [
+const NUMBERS: [(u8, Option<u8>); 7] = [
     (b',', None),
     (b',', Some(b'.')),
     (b',', Some(b' ')),
     (b'.', Some(b',')),
     (b'.', Some(b' ')),
     (b'.', Some(b'\'')),
+    (b',', Some(b'\'')),
 ];
 
 /// The formats that were given, else those of SQL.
@@ -77,13 +78,14 @@ pub(super) fn choose_formats(
     formats
 }
 
-/// The first form that some column has, and that can only be a number of this form.
+/// The form that most columns have, and that can only be numbers of this form; of two the simpler one.
 fn choose_numbers(
     unread: &[&Vec<&[u8]>],
     points: bool,
     formats: &mut Formats,
     evidence: &mut Vec<String>,
 ) {
+    let mut best: Option<(usize, u8, Option<u8>)> = None;
     for (decimal, thousands) in NUMBERS {
         // Another column has numbers with a point.
         if points && decimal == b',' {
@@ -93,21 +95,22 @@ fn choose_numbers(
         let all = |fields: &&&Vec<&[u8]>| fields.iter().all(|f| is_number(&form, f));
         let sure = |fields: &&&Vec<&[u8]>| fields.iter().any(|f| is_sure(&form, f));
         let count = unread.iter().filter(all).filter(sure).count();
-        if count > 0 {
-            (formats.decimal, formats.thousands) = (decimal, thousands);
-            let grouped = match thousands {
-                Some(thousands) => format!(", {} between thousands", describe_byte(thousands)),
-                None => String::new(),
-            };
-            evidence.push(format!(
-                "numbers: {} before the fraction{grouped} in {count} column{} (--decimal-separator, \
-                 --thousands-separator say otherwise)",
-                describe_byte(decimal),
-                if count == 1 { "" } else { "s" }
-            ));
-            return;
+        if count > best.map_or(0, |(most, ..)| most) {
+            best = Some((count, decimal, thousands));
         }
     }
+    let Some((count, decimal, thousands)) = best else { return };
+    (formats.decimal, formats.thousands) = (decimal, thousands);
+    let grouped = match thousands {
+        Some(thousands) => format!(", {} between thousands", describe_byte(thousands)),
+        None => String::new(),
+    };
+    evidence.push(format!(
+        "numbers: {} before the fraction{grouped} in {count} column{} (--decimal-separator, --thousands-separator say \
+         otherwise)",
+        describe_byte(decimal),
+        if count == 1 { "" } else { "s" }
+    ));
 }
 
 fn is_number(form: &Formats, field: &[u8]) -> bool {
@@ -119,6 +122,7 @@ fn is_number(form: &Formats, field: &[u8]) -> bool {
 
 /// Whether a number cannot be of another form: `1,234` may be, `1,5` and `1.234,5` and `1,234,567` not.
 fn is_sure(form: &Formats, field: &[u8]) -> bool {
+    let field = &*form.plain_groups(field);
     let groups = field.iter().filter(|b| Some(**b) == form.thousands).count();
     match field.iter().position(|b| *b == form.decimal) {
         Some(at) => groups > 0 || form.decimal != b'.' && field.len() - at - 1 != 3,

@@ -1,70 +1,82 @@
 //! Lines that are no records: comments, drawn lines, notes after the table.
 
-use super::SPLIT_SAMPLE_BYTES;
 use super::delimiter::usual_field_count;
-use crate::dialect::{GivenDialect, LineEnd, describe_byte};
+use crate::dialect::{GivenDialect, LineEnd};
 use crate::sample::{Field, line_len};
 
 /// What begins a comment.
-pub(super) const COMMENT: u8 = b'#';
-/// Fewest bytes of a line that is drawn.
-const RULE_BYTES_MIN: usize = 5;
+const MARKS: [&[u8]; 3] = [b"#", b"//", b"%"];
+/// Comments that are one, though they are more than the rows.
+const MARKED_MAX: usize = 64;
 /// Records after a table that are looked for.
 const FOOTER_MAX: usize = 8;
 
-/// Takes the lines that clients of databases draw below the names, and around the table, for comments: all rows begin with
-/// a space or a bar then, so that none is taken for one.
-pub(super) fn with_rules_as_comments(
-    body: &[u8],
+/// Lines that begin with a mark of comments.
+pub(super) struct Comments {
+    /// The mark, if such lines stand among the rows, and none is like a row: they are read over wherever they stand.
+    pub mark: Option<u8>,
+    /// How many such lines the text begins with, if they are no names.
+    pub leading: usize,
+}
+
+/// Finds lines of `#`, `//` or `%` that are no rows. `is_header` tells whether a record names the columns of those below it.
+pub(super) fn find_comments(
+    records: &[Vec<Field<'_>>],
     given: &GivenDialect,
-    evidence: &mut Vec<String>,
-) -> GivenDialect {
-    let mut given = given.clone();
-    if given.comment.is_some() || given.fixed.is_some() {
-        return given;
+    is_header: &dyn Fn(&[Vec<Field<'_>>], usize) -> bool,
+) -> Comments {
+    let none = Comments { mark: None, leading: 0 };
+    if given.comment.is_some() {
+        return none;
     }
-    let head = &body[..body.len().min(SPLIT_SAMPLE_BYTES)];
-    let lines = head.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
-    let is_rule = |line: &[u8]| {
-        let drawn = line.trim_ascii_end();
-        drawn.len() >= RULE_BYTES_MIN
-            && matches!(drawn[0], b'+' | b'-')
-            && drawn.iter().all(|byte| matches!(byte, b'-' | b'+' | b'|'))
-            && drawn.contains(&b'+')
-    };
-    let (rules, others): (Vec<&[u8]>, Vec<&[u8]>) = lines.partition(|line| is_rule(line));
-    let Some(first) = rules.first().map(|rule| rule[0]) else { return given };
-    let rows = others.iter().filter(|line| matches!(line[0], b' ' | b'|')).count();
-    let same = rules.iter().all(|rule| rule[0] == first);
-    if !same || others.iter().any(|line| line[0] == first) || rows + FOOTER_MAX < others.len() {
-        return given;
-    }
-    evidence.push(format!(
-        "lines of {} are drawn: comments (--comment none says otherwise)",
-        describe_byte(first)
-    ));
-    given.comment = Some(Some(first));
-    given
+    let found = MARKS.iter().map(|mark| comments_of(records, mark, is_header));
+    found.into_iter().find(|found| found.mark.is_some() || found.leading > 0).unwrap_or(none)
 }
 
-/// Whether lines among the rows begin with `#`, and none of them is like a row. Those before the table are read over anyway.
-pub(super) fn has_comments(records: &[Vec<Field<'_>>], given: &GivenDialect) -> bool {
-    let Some(fields) = usual_field_count(records).filter(|fields| *fields > 1) else {
-        return false;
+fn comments_of(
+    records: &[Vec<Field<'_>>],
+    mark: &[u8],
+    is_header: &dyn Fn(&[Vec<Field<'_>>], usize) -> bool,
+) -> Comments {
+    let none = Comments { mark: None, leading: 0 };
+    let begins = |record: &Vec<Field<'_>>, mark: &[u8]| {
+        record.first().is_some_and(|field| !field.quoted && field.text.starts_with(mark))
     };
-    let is_comment = |record: &Vec<Field<'_>>| {
-        record.first().is_some_and(|field| !field.quoted && field.text.first() == Some(&COMMENT))
+    let is_comment = |record: &Vec<Field<'_>>| begins(record, mark);
+    if !records.iter().any(is_comment) {
+        return none;
+    }
+    let others: Vec<Vec<Field<'_>>> =
+        records.iter().filter(|record| !is_comment(record)).cloned().collect();
+    let Some(fields) = usual_field_count(&others).filter(|fields| *fields > 1) else {
+        return none;
     };
-    let comments = || records.iter().filter(|record| is_comment(record));
-    let first = records.iter().position(|record| record.len() == fields);
-    let last = records.iter().rposition(is_comment);
-    given.comment.is_none()
-        && last > first
-        && comments().all(|record| record.len() != fields)
-        && comments().count() * 2 < records.len()
+    let leading = records.iter().take_while(|record| is_comment(record)).count();
+    let among = || records[leading..].iter().filter(|record| is_comment(record));
+    // Rows may begin with the mark, and so may names.
+    let strange = others.iter().any(|record| begins(record, &mark[..1]));
+    let like_rows = among().any(|record| record.len() == fields && !has_space(record, mark));
+    if others.len() < 2 || strange || like_rows {
+        return none;
+    }
+    let names_itself =
+        leading > 0 && records[leading - 1].len() == fields && !is_header(&others, fields);
+    if among().count() > 0
+        && !names_itself
+        && among().count() + leading <= others.len().max(MARKED_MAX)
+    {
+        return Comments { mark: Some(mark[0]), leading: 0 };
+    }
+    Comments { mark: None, leading: leading - usize::from(names_itself) }
 }
 
-/// Lines after the table: the last records, if they are one field each and stand after a blank line, or count rows.
+/// Whether a space follows the mark, as in a sentence.
+fn has_space(record: &[Field<'_>], mark: &[u8]) -> bool {
+    let text = record.first().and_then(|field| field.text.strip_prefix(mark));
+    text.is_some_and(|rest| rest.first().is_none_or(|byte| *byte == b' ' || *byte == mark[0]))
+}
+
+/// Lines after the table: the last records, if they have another number of fields and stand after a blank line, or count rows.
 pub(super) fn find_footer(
     body: &[u8],
     line_end: LineEnd,
@@ -72,20 +84,25 @@ pub(super) fn find_footer(
     lines: &[u64],
     fields: usize,
 ) -> Option<(usize, u64)> {
-    let is_note = |record: &Vec<Field<'_>>| {
-        let written = record.iter().filter(|field| !field.text.is_empty());
-        record.len() != fields && written.count() == 1
+    let other = |record: &Vec<Field<'_>>| record.len() < fields;
+    let tail = records.iter().rev().take_while(|record| other(record)).count();
+    let start = records.len() - tail.min(FOOTER_MAX);
+    let one_line = |record: &[Field<'_>]| {
+        record.iter().all(|f| memchr::memchr2(b'\n', b'\r', &f.text).is_none())
     };
-    let table = records.iter().rposition(|record| !is_note(record))? + 1;
-    let first = records.get(table)?;
-    let before = &records[table - 1];
-    let one_line = before.iter().all(|f| memchr::memchr2(b'\n', b'\r', &f.text).is_none());
-    let after_blank = one_line && lines[table] > lines[table - 1] + 1;
-    let text = first[0].text.trim_ascii();
-    let counts = text.starts_with(b"(") && (text.ends_with(b" rows)") || text.ends_with(b" row)"))
-        || memchr::memmem::find(text, b" rows in set").is_some();
-    let few = records.len() - table <= FOOTER_MAX && table > 1;
-    if fields < 3 || !few || !(after_blank || counts) {
+    let after_blank = |at: &usize| one_line(&records[at - 1]) && lines[*at] > lines[at - 1] + 1;
+    let counts = |at: &usize| {
+        let text = records[*at][0].text.trim_ascii();
+        let written = records[*at].iter().filter(|field| !field.text.is_empty()).count();
+        let in_parentheses =
+            text.starts_with(b"(") && (text.ends_with(b" rows)") || text.ends_with(b" row)"));
+        let said = [&b" rows in set"[..], b" row in set", b" rows affected", b" rows selected"];
+        written == 1
+            && (in_parentheses
+                || said.iter().any(|said| memchr::memmem::find(text, said).is_some()))
+    };
+    let table = (start.max(1)..records.len()).find(|at| counts(at) || after_blank(at))?;
+    if fields < 2 || table < 2 {
         return None;
     }
     Some((table, count_lines(body, line_end) - lines[table]))

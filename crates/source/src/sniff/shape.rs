@@ -7,11 +7,14 @@ use coload_format::Schema;
 use crate::dialect::{Dialect, GivenDialect, Header};
 use crate::field::FieldRules;
 use crate::header::{counts_years, detect_header, misfits_all, recurs};
+use crate::names::score_names;
 use crate::rules::Trailing;
 use crate::sample::{Field, SampleEnd};
 
 /// Records before the table that are looked for.
 const PREAMBLE_MAX: usize = 32;
+/// Odds for names, as a logarithm, from which they are sure: 50 to 1.
+const SURE: f64 = 4.0;
 /// Records that may name the columns together.
 const HEADER_ROWS_MAX: usize = 4;
 
@@ -26,6 +29,17 @@ pub(super) struct Shape {
     pub trailing: Trailing,
     /// Columns.
     pub columns: usize,
+    /// Whether the names lack that of a first column, which names the rows.
+    pub row_names: RowNames,
+}
+
+/// Whether a column that names the rows has a name itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RowNames {
+    /// There is none, or it has.
+    Named,
+    /// It has not, as R writes it.
+    Unnamed,
 }
 
 /// Finds the parts of a text whose records usually have `fields` fields.
@@ -34,6 +48,7 @@ pub(super) fn find_shape(
     records: &[Vec<Field<'_>>],
     lines: &[u64],
     fields: usize,
+    leading: usize,
     dialect: &Dialect,
     given: &GivenDialect,
     end: SampleEnd,
@@ -41,9 +56,19 @@ pub(super) fn find_shape(
     evidence: &mut Vec<String>,
 ) -> Shape {
     let mut found = Vec::new();
+    // Lines that are drawn, and comments, leave gaps too.
+    let set_apart_by_blanks = dialect.aligned.is_none() && dialect.comment.is_none();
     let first = match given.skip {
         Some(_) => 0,
-        None => preamble(records, fields),
+        None => preamble(records, fields)
+            .max(above_names(
+                records,
+                if set_apart_by_blanks { lines } else { &[] },
+                fields,
+                &dialect.field_rules(),
+                end,
+            ))
+            .max(leading),
     };
     let table = |first: usize, evidence: &mut Vec<String>| {
         let records = &records[first..];
@@ -60,12 +85,25 @@ pub(super) fn find_shape(
         if trailing == Trailing::Delimiter {
             evidence.push("a delimiter ends each record".to_owned());
         }
-        let header_rows = header_rows(records, columns, dialect, given, end, schema, evidence);
-        Shape { first, header_rows, trailing, columns }
+        let row_names = match given.header.is_none() && schema.is_none() {
+            true => find_row_names(records, columns, &dialect.field_rules(), end),
+            false => RowNames::Named,
+        };
+        let header_rows = match row_names {
+            RowNames::Unnamed => {
+                evidence.push("header: the first record does not fit the types of the others (--no-header says otherwise)".to_owned());
+                1
+            }
+            RowNames::Named => header_rows(records, columns, dialect, given, end, schema, evidence),
+        };
+        let named = records.first().filter(|_| header_rows == 1 && schema.is_none());
+        let columns = named.map_or(columns, |names| columns_named(names, columns));
+        Shape { first, header_rows, trailing, columns, row_names }
     };
     let mut shape = table(first, &mut found);
     // Mostly empty rows are rows, unless names follow them. Lines of another shape are none.
-    let other_shape = records[..first].iter().all(|record| record.len() != fields);
+    let other_shape =
+        first == leading || records[..first].iter().all(|record| record.len() != fields);
     if first > 0 && shape.header_rows == 0 && !other_shape {
         found.clear();
         shape = table(0, &mut found);
@@ -119,6 +157,122 @@ fn names_follow(records: &[Vec<Field<'_>>], fields: usize) -> bool {
     let written: Vec<_> = names.iter().filter(|name| !name.text.is_empty()).collect();
     let recurs = rows.iter().flatten().any(|field| written.iter().any(|n| n.text == field.text));
     !names.iter().any(is_number) && !recurs && (0..fields).any(has_numbers)
+}
+
+/// Whether the first of some records names the columns of the others.
+pub(super) fn names_the_columns(records: &[Vec<Field<'_>>], fields: usize) -> bool {
+    let Some((first, rows)) = records.split_first() else { return false };
+    let score =
+        score_names(first, rows, fields, &Dialect::default().field_rules(), SampleEnd::Whole);
+    score.total > SURE && score.misfits >= score.fits
+}
+
+/// Records above names that are sure to be names: those of another width before the first of the usual one.
+fn above_names(
+    records: &[Vec<Field<'_>>],
+    lines: &[u64],
+    fields: usize,
+    rules: &FieldRules,
+    end: SampleEnd,
+) -> usize {
+    let usual = |record: &Vec<Field<'_>>| record.len() == fields;
+    if let Some(first) = after_blank(records, lines, fields, rules, end) {
+        return first;
+    }
+    let Some(first) = records.iter().take(PREAMBLE_MAX + 1).position(usual) else { return 0 };
+    let rows = &records[first..];
+    let alike = rows.iter().filter(|record| usual(record)).count();
+    if first == 0 || fields < 2 || rows.len() < 3 || alike * 10 < rows.len() * 9 {
+        return 0;
+    }
+    let score = score_names(&rows[0], &rows[1..], fields, rules, end);
+    // Names that are more or fewer than the fields stand right above rows.
+    let above = score_names(&records[first - 1], rows, fields, rules, end);
+    let better = above.misfits < score.misfits || above.misfits == 0 && score.total > above.total;
+    if score.fits == 0 && score.total > SURE && better { first } else { 0 }
+}
+
+/// The first record behind a blank line that is sure to name the columns of all that follow.
+fn after_blank(
+    records: &[Vec<Field<'_>>],
+    lines: &[u64],
+    fields: usize,
+    rules: &FieldRules,
+    end: SampleEnd,
+) -> Option<usize> {
+    let one_line = |record: &[Field<'_>]| record.iter().all(|field| !field.text.contains(&b'\n'));
+    let is_names = |at: &usize| {
+        let rows = &records[*at..];
+        let alike = rows.iter().filter(|record| record.len() == fields).count();
+        let score = || score_names(&rows[0], &rows[1..], fields, rules, end);
+        lines[*at] > lines[at - 1] + 1
+            && one_line(&records[at - 1])
+            && rows[0].len() == fields
+            && rows.len() > 1
+            && alike * 10 >= rows.len() * 9
+            && Some(score()).is_some_and(|score| score.total > SURE && score.fits == 0)
+    };
+    (1..lines.len().min(PREAMBLE_MAX + 1)).filter(|_| fields > 1).find(is_names)
+}
+
+/// The first record behind the last blank line near the start, if nearly all from there on have as many fields: lines before it may be of
+/// another form.
+pub(super) fn last_blank(records: &[Vec<Field<'_>>], lines: &[u64], fields: usize) -> usize {
+    let one_line = |record: &[Field<'_>]| record.iter().all(|field| !field.text.contains(&b'\n'));
+    let starts = |at: &usize| {
+        let rows = &records[*at..];
+        let alike = rows.iter().filter(|record| record.len() == fields).count();
+        lines[*at] > lines[at - 1] + 1
+            && one_line(&records[at - 1])
+            && rows.len() > 2
+            && alike * 10 >= rows.len() * 9
+    };
+    (1..records.len().min(PREAMBLE_MAX + 1)).rev().find(starts).unwrap_or(0)
+}
+
+/// Columns, as many as there are names, if those are more than the fields and none is empty: the records lack the last.
+fn columns_named(names: &[Field<'_>], columns: usize) -> usize {
+    let all_named = names.iter().all(|name| !name.text.trim_ascii().is_empty());
+    if names.len() > columns && all_named && columns > 1 { names.len() } else { columns }
+}
+
+/// The names with an empty one before them.
+pub(super) fn shifted<'a>(names: &[Field<'a>]) -> Vec<Field<'a>> {
+    let unnamed = Field { text: Cow::Borrowed(&b""[..]), quoted: false };
+    std::iter::once(unnamed).chain(names.iter().cloned()).collect()
+}
+
+/// Whether the names are those of all columns but the first, which names the rows: shifted by one they fit better, or the rows are
+/// counted.
+fn find_row_names(
+    records: &[Vec<Field<'_>>],
+    columns: usize,
+    rules: &FieldRules,
+    end: SampleEnd,
+) -> RowNames {
+    let Some((names, rows)) = records
+        .split_first()
+        .filter(|(names, rows)| names.len() + 1 == columns && !rows.is_empty())
+    else {
+        return RowNames::Named;
+    };
+    let own = score_names(names, rows, columns, rules, end);
+    let moved = score_names(&shifted(names), rows, columns, rules, end);
+    let mut labels: Vec<&[u8]> =
+        rows.iter().filter_map(|row| row.first()).map(|f| f.text.as_ref()).collect();
+    let counted =
+        labels.iter().enumerate().all(|(row, label)| **label == *(row + 1).to_string().as_bytes());
+    labels.sort_unstable();
+    let unlike = labels.windows(2).all(|pair| pair[0] != pair[1])
+        && labels.iter().all(|label| !label.is_empty());
+    let last_filled =
+        rows.iter().filter_map(|row| row.get(columns - 1)).any(|field| !field.text.is_empty());
+    let better =
+        moved.misfits > own.misfits || counted && moved.misfits >= own.misfits && rows.len() > 1;
+    match unlike && last_filled && moved.fits == 0 && moved.misfits > 0 && better {
+        true => RowNames::Unnamed,
+        false => RowNames::Named,
+    }
 }
 
 /// How many records name the columns.
@@ -227,9 +381,10 @@ pub(super) fn detect_trailing(
         .iter()
         .filter(usual)
         .all(|record| record.last().is_some_and(|last| last.text.is_empty() && !last.quoted));
-    let named = records
-        .first()
-        .is_some_and(|names| names.len() == fields && looks_like_header(names, &records[1..]));
+    let named = records.first().is_some_and(|names| {
+        names.len() == fields && looks_like_header(names, &records[1..])
+            || names.len() + 1 == fields && fields > 2 && names_the_columns(records, fields - 1)
+    });
     let sure = schema.is_some() || delimiter == b'|' || named;
     if fields > 1 && expected && all_empty && sure {
         Trailing::Delimiter

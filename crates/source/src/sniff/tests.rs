@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use super::delimiter::DELIMITERS;
 use super::*;
+use crate::aligned::Aligned;
 use crate::dialect::{GivenPolicies, InvalidBytes};
 
 fn sniff_whole(text: &str) -> Sniffed {
@@ -394,12 +395,12 @@ fn lines_of_another_width_stand_before_names() {
 fn drawn_tables_of_database_clients_are_read() {
     let psql = " id | name  \n----+-------\n  1 | a\n -2 | b\n(2 rows)\n\n";
     let found = sniff_whole(psql);
-    assert_eq!(found.dialect.comment, Some(b'-'), "{:?}", found.evidence);
+    assert_eq!(found.dialect.aligned, Some(Aligned::Bars), "{:?}", found.evidence);
     let psql = " id | name  | n\n----+-------+---\n  1 | a     | 5\n -2 | b     | 6\n(2 rows)\n\n";
     let found = sniff_whole(psql);
     assert_eq!(
-        (found.dialect.comment, found.dialect.footer),
-        (Some(b'-'), 2),
+        (found.dialect.aligned, found.dialect.footer),
+        (Some(Aligned::Bars), 2),
         "{:?}",
         found.evidence
     );
@@ -407,8 +408,8 @@ fn drawn_tables_of_database_clients_are_read() {
     let mysql = "+----+------+\n| id | name |\n+----+------+\n|  1 | a    |\n|  2 | b    |\n+----+------+\n2 rows in set (0.00 sec)\n";
     let found = sniff_whole(mysql);
     assert_eq!(
-        (found.dialect.comment, found.dialect.footer),
-        (Some(b'+'), 1),
+        (found.dialect.aligned, found.dialect.footer),
+        (Some(Aligned::FramedBars), 1),
         "{:?}",
         found.evidence
     );
