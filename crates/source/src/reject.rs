@@ -119,10 +119,16 @@ fn explain(reason: &BadRecord, columns: &[(String, DataType)]) -> (u32, String, 
                 columns.len(),
                 if columns.len() == 1 { "" } else { "s" },
             );
-            let advice = "--delimiter, --quote or --columns; --by-name or --set if columns are not \
-                          in the input; --skip N if a preamble comes first; \
-                          --ragged pad to mend such records, --max-rejects N to set them aside";
-            (0, reason, advice.to_owned())
+            // What would not make a row of this record is not named.
+            let mends = match *found < columns.len() {
+                true => "--ragged pad to mend such records",
+                false => "--ragged truncate to leave out the fields too many",
+            };
+            let advice = format!(
+                "--delimiter, --quote or --columns; --by-name or --set if columns are not in the input; --skip N if a \
+                 preamble comes first; {mends}, --max-rejects N to set them aside"
+            );
+            (0, reason, advice)
         }
         BadRecord::Told(told) => (0, told.reason.clone(), told.advice.clone()),
         BadRecord::OpenQuote => (
@@ -274,6 +280,14 @@ mod tests {
                  --delimiter, --quote or --columns; --by-name or --set if columns are not in the \
                  input; --skip N if a preamble comes first; \
                  --ragged pad to mend such records, --max-rejects N to set them aside)",
+            ),
+            (
+                BadRecord::FieldCount { found: 3 },
+                b"",
+                "orders.csv:1834 (byte 99): the record has 3 fields and the table 2 columns (try \
+                 --delimiter, --quote or --columns; --by-name or --set if columns are not in the \
+                 input; --skip N if a preamble comes first; --ragged truncate to leave out the fields too many, \
+                 --max-rejects N to set them aside)",
             ),
             (
                 BadRecord::OpenQuote,

@@ -151,7 +151,7 @@ fn best_attempt<'a>(head: &[u8], attempt: impl Fn(Cut<'_>) -> Attempt<'a>) -> At
         let next = bytes(&delimiter);
         let records = &next.records.records;
         // Two words are no table, but two numbers are; those that a colon or a space joins may be one value.
-        let numbers = next.fields_with_form() >= 2 * (records.len() - 1)
+        let numbers = next.fields_with_form() + 2 >= 2 * records.len()
             && records.len() > 2
             && !matches!(delimiter[..], [b':' | b' ']);
         let least = if numbers { 2 } else { UNUSUAL_FIELDS_MIN };

@@ -381,10 +381,9 @@ pub(super) fn detect_trailing(
         .iter()
         .filter(usual)
         .all(|record| record.last().is_some_and(|last| last.text.is_empty() && !last.quoted));
-    let named = records.first().is_some_and(|names| {
-        names.len() == fields && looks_like_header(names, &records[1..])
-            || names.len() + 1 == fields && fields > 2 && names_the_columns(records, fields - 1)
-    });
+    let named = records
+        .first()
+        .is_some_and(|names| names.len() == fields && looks_like_header(names, &records[1..]));
     let sure = schema.is_some() || delimiter == b'|' || named;
     if fields > 1 && expected && all_empty && sure {
         Trailing::Delimiter

@@ -22,8 +22,12 @@ pub struct Table {
 
 /// Reads all of a text.
 pub fn read(bytes: &[u8]) -> Result<Table, String> {
-    let given = GivenDialect::default();
-    let found = sniff("t.csv", bytes, SampleEnd::Whole, &given, None).map_err(|e| e.to_string())?;
+    read_given(bytes, &GivenDialect::default())
+}
+
+/// Reads all of a text of which something is known.
+pub fn read_given(bytes: &[u8], given: &GivenDialect) -> Result<Table, String> {
+    let found = sniff("t.csv", bytes, SampleEnd::Whole, given, None).map_err(|e| e.to_string())?;
     let dialect = found.dialect;
     let said = dialect.encoding.said;
     let (encoding, mark) = dialect.encoding.encoding.of_text(bytes, said);

@@ -382,7 +382,7 @@ fn rows_lack_fields_at_their_end() {
         "a,b,c,d\n1,2\n3,4,5\n6,7,8,9\n1,2,3,4\n",
         "a BIGINT|b BIGINT|c BIGINT|d BIGINT\n1|2|~|~\n3|4|5|~\n6|7|8|9\n1|2|3|4",
     );
-    check_text("a,b\n1,2,\n3,4,\n", "a BIGINT|b BIGINT\n1|2\n3|4");
+    check_text("a,b\n1,2,\n3,4,\n", "a BIGINT|b BIGINT|c3 VARCHAR\n1|2|~\n3|4|~");
     check_text("a,b,c,\n1,2,3\n4,5,6\n", "a BIGINT|b BIGINT|c BIGINT\n1|2|3\n4|5|6");
 }
 
