@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use coload_format::{Error, Result};
-use coload_load::{DryRun, LoadOptions, LoadReport};
+use coload_load::{DryRun, LoadOptions, LoadReport, check_output};
 #[cfg(feature = "sql")]
 use coload_serve::{Database, DatabaseOptions, arrow::record_batch::RecordBatch};
 use coload_store::{Snapshot, Store};
@@ -73,6 +73,10 @@ impl Coload {
     /// `Input` when a record cannot be a row and no reject is left, `Invalid` when the request does
     /// not fit the store, `Unavailable` when the system fails. The store is as it was then.
     pub fn load(&self, options: &LoadOptions) -> Result<LoadReport> {
+        if let Some(path) = &options.rejects_file {
+            let store = [(self.store.path().to_owned(), "the store")];
+            check_output("--rejects", path, &[], &store)?;
+        }
         coload_load::load(&self.store, options)
     }
 

@@ -306,7 +306,10 @@ pub(crate) fn sample(
 ) -> Result<(Vec<u8>, SampleEnd)> {
     match (&input.source, stream) {
         (_, Some(stream)) => stream.sample(bytes_max),
-        (InputSource::File { .. } | InputSource::Member { .. }, None) => {
+        (
+            InputSource::File { .. } | InputSource::Part { .. } | InputSource::Member { .. },
+            None,
+        ) => {
             let (text, state) = sample_input(input, bytes_max)?;
             Ok((text, sample_end(state)))
         }

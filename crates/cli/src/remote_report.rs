@@ -6,7 +6,9 @@ use coload_load::RemoteReport;
 use coload_transform::Placement;
 use serde_json::{Value, json};
 
-use crate::report::{Side, align, rejects_list, show_seconds, widened, widened_json};
+use crate::report::{
+    Side, align, file_json, mended, rejects_list, show_seconds, widened, widened_json,
+};
 use crate::size::{show_bytes, show_count};
 
 /// The report as text.
@@ -35,6 +37,7 @@ pub fn text(report: &RemoteReport) -> String {
     if report.filtered() > 0 {
         let _ = writeln!(out, "filtered out {} records", show_count(report.filtered()));
     }
+    out.push_str(mended(&report.files).trim_start());
     let link = &report.link;
     let _ = writeln!(
         out,
@@ -235,6 +238,7 @@ pub fn json(report: &RemoteReport) -> String {
         "link_bytes_per_s": report.link.bytes_per_second,
         "fragments": report.raw.fragments, "fragments_raw": report.raw.sent,
         "fragments_handed_back": report.raw.handed_back,
+        "files": report.files.iter().map(file_json).collect::<Vec<_>>(),
         "columns": columns, "changes": changes, "merged": report.merged,
         "widened": report.widened.iter().map(widened_json).collect::<Vec<_>>(),
     });

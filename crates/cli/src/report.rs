@@ -152,7 +152,7 @@ pub fn widened(columns: &[Widened]) -> String {
 }
 
 /// Records that were mended: how many, and where the first are.
-fn mended(files: &[FileReport]) -> String {
+pub fn mended(files: &[FileReport]) -> String {
     let mut out = String::new();
     let count = |mending| files.iter().map(|file| file.mended.count(mending)).sum::<u64>();
     for mending in Mending::ALL.into_iter().filter(|m| count(*m) > 0) {
@@ -244,7 +244,8 @@ pub fn widened_json(widened: &Widened) -> Value {
     })
 }
 
-fn file_json(file: &FileReport) -> Value {
+/// What became of one input.
+pub fn file_json(file: &FileReport) -> Value {
     json!({
         "name": file.name, "bytes": file.bytes, "records": file.records, "rows": file.rows,
         "rejects": file.rejects, "filtered": file.filtered, "mended": mended_json(&file.mended),

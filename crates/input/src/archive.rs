@@ -12,7 +12,7 @@ use crate::compression::Compression;
 use crate::decoder::Decoder;
 use crate::inputs::{InputFile, InputSource};
 use crate::open::TextInput;
-use crate::raw::{Raw, RawFile};
+use crate::raw::{FileIdentity, Raw, RawFile};
 
 /// Between the archive and the name of a member.
 pub const SEPARATOR: char = '!';
@@ -124,15 +124,14 @@ pub fn find_members(archive: &Path, shown: &str, pattern: &str) -> Result<Vec<In
             list(&all)
         )));
     }
-    Ok(found.into_iter().map(|m| input(archive, shown, m)).collect())
+    Ok(found.into_iter().map(|m| input(&file, archive, m)).collect())
 }
 
 /// The only member of a file that is an archive; `None` for other files.
 ///
 /// # Errors
 /// `Invalid` when it has none or several.
-pub fn only_member(archive: &Path, shown: &str) -> Result<Option<InputFile>> {
-    let file = Arc::new(RawFile::open(shown, archive)?);
+pub fn only_member(file: &Arc<RawFile>, archive: &Path, shown: &str) -> Result<Option<InputFile>> {
     let mut head = [0; tar::HEADER_BYTES];
     let read = file.read_at(&mut head, 0)?;
     let is_archive = head[..read].starts_with(b"PK\x03\x04") || tar::is_header(&head[..read]);
@@ -140,7 +139,7 @@ pub fn only_member(archive: &Path, shown: &str) -> Result<Option<InputFile>> {
     if !is_archive && !named_as_tar(archive) {
         return Ok(None);
     }
-    let Some(mut all) = members(&file)? else { return Ok(None) };
+    let Some(mut all) = members(file)? else { return Ok(None) };
     if let Some((_, what)) = DOCUMENTS.iter().find(|(part, _)| all.iter().any(|m| m.name == *part))
     {
         return Err(Error::Invalid(format!(
@@ -151,7 +150,7 @@ pub fn only_member(archive: &Path, shown: &str) -> Result<Option<InputFile>> {
         all.retain(|member| !is_leftover(&member.name));
     }
     match &all[..] {
-        [only] => Ok(Some(input(archive, shown, only))),
+        [only] => Ok(Some(input(file, archive, only))),
         all => Err(Error::Invalid(format!(
             "{shown} has {} members: name one, or several, as '{shown}{SEPARATOR}*.csv'; it has {}",
             all.len(),
@@ -182,9 +181,13 @@ fn list(members: &[Member]) -> String {
     }
 }
 
-fn input(archive: &Path, shown: &str, member: &Member) -> InputFile {
-    let name = format!("{shown}{SEPARATOR}{}", member.name);
-    let source = InputSource::Member { archive: archive.to_owned(), member: member.clone() };
+fn input(file: &RawFile, archive: &Path, member: &Member) -> InputFile {
+    let name = format!("{}{SEPARATOR}{}", file.name(), member.name);
+    let source = InputSource::Member {
+        archive: archive.to_owned(),
+        identity: *file.identity(),
+        member: member.clone(),
+    };
     InputFile { name, source }
 }
 
@@ -200,8 +203,13 @@ pub fn split_argument(argument: &str) -> Option<(PathBuf, &str)> {
 ///
 /// # Errors
 /// `Unavailable` when the archive cannot be read, `Input` when it is damaged.
-pub fn open_member(name: &str, archive: &Path, member: &Member) -> Result<TextInput> {
-    let file = RawFile::open(name, archive)?;
+pub fn open_member(
+    name: &str,
+    archive: &Path,
+    identity: &FileIdentity,
+    member: &Member,
+) -> Result<TextInput> {
+    let file = RawFile::open_as(name, archive, identity)?;
     match member.stored {
         Stored::Tar => TextInput::of_file(file.part(member.start, member.bytes)?),
         Stored::Zip { format, check } => {

@@ -1,14 +1,16 @@
 //! The inputs of a load: files, globs and standard input.
 
-use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::sync::Arc;
 
 use coload_format::{Error, Result};
 
 use crate::archive::{Member, find_members, only_member, split_argument};
 use crate::compression::Compression;
+use crate::raw::{FileIdentity, RawFile, check_path};
 
 /// The argument that means standard input.
 pub const STDIN: &str = "-";
@@ -31,15 +33,24 @@ pub enum InputSource {
     File {
         /// Its path.
         path: PathBuf,
-        /// Its size in bytes.
+        /// Which file it was then.
+        identity: FileIdentity,
+    },
+    /// A part of a file, any part of which can be read.
+    Part {
+        /// The file.
+        path: PathBuf,
+        /// First byte.
+        start: u64,
+        /// Its bytes.
         bytes: u64,
-        /// When it was last written.
-        modified: Option<SystemTime>,
     },
     /// A member of an archive.
     Member {
         /// The archive.
         archive: PathBuf,
+        /// Which file it was when its members were listed.
+        identity: FileIdentity,
         /// Where the member lies in it.
         member: Member,
     },
@@ -61,9 +72,34 @@ impl InputFile {
     /// The size in bytes, if known.
     pub fn bytes(&self) -> Option<u64> {
         match self.source {
-            InputSource::File { bytes, .. } => Some(bytes),
+            InputSource::File { identity, .. } => Some(identity.bytes),
+            InputSource::Part { bytes, .. } => Some(bytes),
             InputSource::Member { ref member, .. } => Some(member.bytes),
             _ => None,
+        }
+    }
+
+    /// Which file it is, if it is one that can be told by that.
+    pub fn identity(&self) -> Option<&FileIdentity> {
+        match &self.source {
+            InputSource::File { identity, .. } | InputSource::Member { identity, .. } => {
+                Some(identity)
+            }
+            _ => None,
+        }
+    }
+
+    /// Checks that a file is still as it was when the load was planned.
+    ///
+    /// # Errors
+    /// `Unavailable` when it is another, or somebody wrote to it: a row may be missing or half new.
+    pub fn check_unchanged(&self) -> Result<()> {
+        match &self.source {
+            InputSource::File { path, identity }
+            | InputSource::Member { archive: path, identity, .. } => {
+                check_path(&self.name, path, identity)
+            }
+            _ => Ok(()),
         }
     }
 
@@ -73,7 +109,9 @@ impl InputFile {
         let path = match &self.source {
             InputSource::Stdin => return "stdin".to_owned(),
             InputSource::Member { member, .. } => Path::new(&member.name),
-            InputSource::File { path, .. } | InputSource::Stream { path } => path,
+            InputSource::File { path, .. }
+            | InputSource::Part { path, .. }
+            | InputSource::Stream { path } => path,
         };
         let inner = path.extension().filter(|e| Compression::is_extension(e));
         let stem = match (inner, path.file_stem()) {
@@ -87,32 +125,6 @@ impl InputFile {
             name.insert(0, 't');
         }
         name
-    }
-
-    /// Checks that a file is still as it was when the load was planned.
-    ///
-    /// # Errors
-    /// `Unavailable` when size or time differ: a row may be missing or half new.
-    pub fn check_unchanged(&self) -> Result<()> {
-        let InputSource::File { path, bytes, modified } = &self.source else {
-            return Ok(());
-        };
-        let now = fs::metadata(path).map_err(|error| Error::io("read", path, &error))?;
-        if now.len() != *bytes {
-            return Err(Error::Unavailable(format!(
-                "{} changed while it was read: it had {bytes} bytes and has {} now; load it again once \
-                 it is complete",
-                self.name,
-                now.len()
-            )));
-        }
-        if now.modified().ok() != *modified {
-            return Err(Error::Unavailable(format!(
-                "{} was written to while it was read; load it again once it is complete",
-                self.name
-            )));
-        }
-        Ok(())
     }
 }
 
@@ -129,29 +141,76 @@ pub fn expand_inputs(args: &[String]) -> Result<Vec<InputFile>> {
         ));
     }
     let mut inputs = Vec::new();
-    let mut seen = HashMap::new();
+    let mut seen = Seen::default();
     for arg in args {
         for input in expand_one(arg)? {
-            let key = match &input.source {
-                InputSource::Stdin => PathBuf::from(STDIN),
-                InputSource::File { path, .. } | InputSource::Stream { path } => canonical(path)?,
-                InputSource::Member { archive, member } => {
-                    // No name of a file has a NUL.
-                    let mut key = canonical(archive)?.into_os_string();
-                    key.push(format!("\0{}", member.name));
-                    PathBuf::from(key)
-                }
-            };
-            if let Some(first) = seen.insert(key, arg) {
+            if let Some(first) = seen.add(&input, inputs.len(), &inputs)? {
                 return Err(Error::Invalid(format!(
-                    "{} is named twice, by {first} and by {arg}: its rows would be loaded twice",
-                    input.name
+                    "{} is named twice, as {first} and as {}: its rows would be loaded twice",
+                    input.name, input.name
                 )));
             }
             inputs.push(input);
         }
     }
     Ok(inputs)
+}
+
+/// The inputs so far.
+///
+/// To know a file by its path costs a look at each folder above it, so that is done only for those that have the
+/// same number on the same device: one file, or hard links of it, which may be meant.
+#[derive(Default)]
+struct Seen {
+    files: HashMap<(u64, u64), usize>,
+    links: HashSet<PathBuf>,
+    others: HashMap<PathBuf, usize>,
+}
+
+impl Seen {
+    /// Adds an input; gives the name of the one that it is, if it was named before.
+    fn add(
+        &mut self,
+        input: &InputFile,
+        number: usize,
+        before: &[InputFile],
+    ) -> Result<Option<String>> {
+        let key = match &input.source {
+            InputSource::File { path, identity } => {
+                return self.add_file(path, (identity.device, identity.inode), number, before);
+            }
+            InputSource::Stdin => PathBuf::from(STDIN),
+            InputSource::Stream { path } | InputSource::Part { path, .. } => canonical(path)?,
+            InputSource::Member { archive, member, .. } => {
+                // No name of a file has a NUL.
+                let mut key = canonical(archive)?.into_os_string();
+                key.push(format!("\0{}", member.name));
+                PathBuf::from(key)
+            }
+        };
+        Ok(self.others.insert(key, number).map(|first| before[first].name.clone()))
+    }
+
+    fn add_file(
+        &mut self,
+        path: &Path,
+        key: (u64, u64),
+        number: usize,
+        before: &[InputFile],
+    ) -> Result<Option<String>> {
+        let first = match self.files.entry(key) {
+            Entry::Vacant(entry) => {
+                entry.insert(number);
+                return Ok(None);
+            }
+            Entry::Occupied(entry) => &before[*entry.get()],
+        };
+        if let InputSource::File { path, .. } = &first.source {
+            self.links.insert(canonical(path)?);
+        }
+        let new = self.links.insert(canonical(path)?);
+        Ok((!new).then(|| first.name.clone()))
+    }
 }
 
 fn canonical(path: &Path) -> Result<PathBuf> {
@@ -202,16 +261,11 @@ fn open_file(name: String, path: &Path) -> Result<InputFile> {
     if !metadata.is_file() {
         return Ok(InputFile { name, source: InputSource::Stream { path: path.to_owned() } });
     }
-    let file = fs::File::open(path).map_err(|error| Error::io("open", path, &error))?;
-    let metadata = file.metadata().map_err(|error| Error::io("open", path, &error))?;
-    if let Some(member) = only_member(path, &name)? {
+    let file = Arc::new(RawFile::open(&name, path)?);
+    if let Some(member) = only_member(&file, path, &name)? {
         return Ok(member);
     }
-    let source = InputSource::File {
-        path: path.to_owned(),
-        bytes: metadata.len(),
-        modified: metadata.modified().ok(),
-    };
+    let source = InputSource::File { path: path.to_owned(), identity: *file.identity() };
     Ok(InputFile { name, source })
 }
 

@@ -24,7 +24,7 @@ pub use encoding::{
     detect_encoding,
 };
 pub use inputs::{InputFile, InputSource, STDIN, expand_inputs};
-pub use open::{TextInput, open_stream};
+pub use open::{TextInput, Waiting, open_stream};
 pub use queue::{BLOCK_BYTES, Block, Job, Taken, TextQueue, Who};
-pub use raw::{Raw, RawFile, read_error};
+pub use raw::{FileIdentity, Raw, RawFile, read_error};
 pub use sample::{sample_head, sample_input};

@@ -53,8 +53,15 @@ impl TextInput {
     /// `Invalid` when it cannot be opened, `Unavailable` when it cannot be read.
     pub fn open(input: &InputFile) -> Result<Self> {
         match &input.source {
-            InputSource::File { path, .. } => TextInput::of_file(RawFile::open(&input.name, path)?),
-            InputSource::Member { archive, member } => open_member(&input.name, archive, member),
+            InputSource::File { path, identity } => {
+                TextInput::of_file(RawFile::open_as(&input.name, path, identity)?)
+            }
+            InputSource::Part { path, start, bytes } => {
+                TextInput::of_file(RawFile::open(&input.name, path)?.part(*start, *bytes)?)
+            }
+            InputSource::Member { archive, identity, member } => {
+                open_member(&input.name, archive, identity, member)
+            }
             _ => TextInput::of_stream(&input.name, open_stream(input)?),
         }
     }
@@ -88,6 +95,41 @@ impl TextInput {
     }
 }
 
+/// An input whose turn has not come.
+pub enum Waiting {
+    /// It is open.
+    Open(TextInput),
+    /// It is opened when it is read.
+    Named(InputFile),
+}
+
+impl Waiting {
+    /// Name as given.
+    pub fn name(&self) -> &str {
+        match self {
+            Waiting::Open(input) => &input.name,
+            Waiting::Named(input) => &input.name,
+        }
+    }
+
+    /// The open input.
+    ///
+    /// # Errors
+    /// As [`TextInput::open`].
+    pub fn open(self) -> Result<TextInput> {
+        match self {
+            Waiting::Open(input) => Ok(input),
+            Waiting::Named(input) => TextInput::open(&input),
+        }
+    }
+}
+
+impl From<TextInput> for Waiting {
+    fn from(input: TextInput) -> Self {
+        Waiting::Open(input)
+    }
+}
+
 /// Opens an input to be read in order.
 ///
 /// # Errors
@@ -97,6 +139,7 @@ pub fn open_stream(input: &InputFile) -> Result<Box<dyn Read + Send>> {
         InputSource::Stdin => Ok(Box::new(io::stdin())),
         InputSource::Member { archive: path, .. }
         | InputSource::File { path, .. }
+        | InputSource::Part { path, .. }
         | InputSource::Stream { path } => {
             Ok(Box::new(File::open(path).map_err(|e| Error::io("open", path, &e))?))
         }

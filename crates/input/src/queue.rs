@@ -30,7 +30,7 @@ use std::time::Duration;
 use coload_format::Result;
 
 use crate::decoder::{Decoder, State};
-use crate::open::TextInput;
+use crate::open::Waiting;
 use open::{By, Open, Shared};
 
 /// Bytes of text in a block. Larger ones are out of the cache when they are parsed.
@@ -86,7 +86,7 @@ pub struct TextQueue {
 }
 
 struct Inner {
-    waiting: VecDeque<(usize, TextInput)>,
+    waiting: VecDeque<(usize, Waiting)>,
     open: VecDeque<Open>,
 }
 
@@ -108,8 +108,12 @@ enum Kind {
 
 impl TextQueue {
     /// A queue of inputs, read in their order by `threads` threads.
-    pub fn new(inputs: Vec<TextInput>, ahead_bytes: usize, threads: usize) -> Self {
-        let waiting = inputs.into_iter().enumerate().collect();
+    pub fn new(
+        inputs: impl IntoIterator<Item: Into<Waiting>>,
+        ahead_bytes: usize,
+        threads: usize,
+    ) -> Self {
+        let waiting = inputs.into_iter().map(Into::into).enumerate().collect();
         TextQueue {
             inner: Mutex::new(Inner { waiting, open: VecDeque::new() }),
             changed: Condvar::new(),
@@ -152,7 +156,7 @@ impl TextQueue {
         while at < inputs_max {
             if at == inner.open.len() {
                 let Some((file, input)) = inner.waiting.pop_front() else { break };
-                inner.open.push_back(Open::new(file, input)?);
+                inner.open.push_back(Open::new(file, input.open()?)?);
             }
             let open = &mut inner.open[at];
             // What comes first may always go on, so that what waits is always taken some day.

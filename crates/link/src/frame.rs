@@ -21,8 +21,8 @@ use coload_format::{Error, Result};
 use crate::compress::{Compression, decompress};
 
 /// The newest version of the wire that this program speaks: 2 knows when a load began, and rows that were
-/// filtered out; 3 goes on with wider types, and has fragments as text; 4 tells where inputs lie.
-pub const WIRE_VERSION: u8 = 4;
+/// filtered out; 3 goes on with wider types, and has fragments as text; 4 tells where inputs lie; 5 fetches rejects.
+pub const WIRE_VERSION: u8 = 5;
 /// The oldest version that a server of this program understands.
 pub const WIRE_VERSION_MIN: u8 = 1;
 /// The version of frames; those of all versions of the wire so far are the same.

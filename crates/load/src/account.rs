@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io::BufWriter;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use coload_format::{DataType, Error, Result};
 use coload_source::{Mended, Reject, RejectWriter, RejectedRecord};
@@ -11,6 +11,7 @@ use coload_source::{Mended, Reject, RejectWriter, RejectedRecord};
 use crate::chunks::Source;
 use crate::kinds::{RejectKind, RejectKinds};
 use crate::options::{LoadOptions, RejectLimit};
+use crate::output_file::{OutputFile, check_output};
 use crate::pipeline::column_names;
 use crate::reader::PieceSpan;
 use crate::report::{FileReport, REJECTS_KEPT_MAX};
@@ -40,7 +41,10 @@ pub struct Account {
     /// The first rejects.
     pub kept: Vec<Reject>,
     kinds: RejectKinds,
-    writer: Option<(PathBuf, RejectWriter<BufWriter<File>>)>,
+    writer: Option<RejectWriter<BufWriter<File>>>,
+    /// The file of rejects, until the load is published.
+    output: Option<OutputFile>,
+    output_bytes_max: Option<u64>,
     /// Where types may become wider.
     widening: Option<Widening>,
     /// Whether inputs need not be read to their ends.
@@ -70,16 +74,20 @@ impl Account {
                 .iter()
                 .map(|i| {
                     (
-                        FileReport { bytes: i.bytes, text_bytes: i.bytes, ..file(&i.name) },
+                        FileReport { bytes: i.bytes, text_bytes: i.bytes, ..file(i.name()) },
                         i.data_line,
                     )
                 })
                 .unzip(),
             Source::Stream(stream) => stream.names.iter().map(|name| (file(name), 0)).unzip(),
         };
-        let writer = match &options.rejects_file {
-            None => None,
-            Some(path) => Some((path.clone(), open_rejects(path)?)),
+        let (output, writer) = match &options.rejects_file {
+            None => (None, None),
+            Some(path) => {
+                check_output("--rejects", path, &options.inputs, &options.protected)?;
+                let (output, writer) = open_rejects(path)?;
+                (Some(output), Some(writer))
+            }
         };
         let read = match source {
             Source::Files { inputs, .. } => {
@@ -98,6 +106,8 @@ impl Account {
             kept: Vec::new(),
             kinds: RejectKinds::default(),
             writer,
+            output,
+            output_bytes_max: options.rejects_bytes_max,
             widening: Widening::new(options, way),
             sampled: options.sample_bytes.is_some(),
             record_bytes: 0,
@@ -216,6 +226,11 @@ impl Account {
         self.record_bytes
     }
 
+    /// The file of rejects, to get its name when the load is published.
+    pub fn take_output(&mut self) -> Option<OutputFile> {
+        self.output.take()
+    }
+
     /// Whether no record was rejected so far.
     pub fn is_clean(&self) -> bool {
         self.rejects == 0
@@ -261,8 +276,9 @@ impl Account {
     fn keep_reject(&mut self, reject: Reject) -> Result<()> {
         self.rejects += 1;
         self.kinds.add(&reject);
-        if let Some((path, writer)) = &mut self.writer {
-            writer.write(&reject).map_err(|e| Error::io("write rejects to", path, &e))?;
+        if let (Some(writer), Some(output)) = (&mut self.writer, &self.output) {
+            let written = writer.write(&reject);
+            written.map_err(|e| Error::io("write rejects to", output.written_path(), &e))?;
         }
         if let RejectLimit::Count(limit) = self.limit
             && self.rejects > limit
@@ -304,8 +320,17 @@ impl Account {
             );
             return Err(Error::Input { place, text });
         }
-        if let Some((path, writer)) = self.writer.take() {
-            writer.finish().map_err(|e| Error::io("write rejects to", &path, &e))?;
+        if let (Some(writer), Some(output)) = (self.writer.take(), &self.output) {
+            let path = output.written_path();
+            let fail = |e| Error::io("write rejects to", path, &e);
+            let written = writer.finish().and_then(|out| Ok(out.get_ref().metadata()?.len()));
+            let bytes = written.map_err(fail)?;
+            if let Some(most) = self.output_bytes_max.filter(|most| bytes > *most) {
+                return Err(Error::Limit(format!(
+                    "the records set aside take {bytes} bytes, and the version of the wire that the client speaks \
+                     takes {most} (update the client, or take another --placement)"
+                )));
+            }
         }
         for (file, read) in self.read.iter().enumerate() {
             if read.end != Some(read.to) && !self.sampled {
@@ -356,7 +381,12 @@ fn widens() -> Error {
     Error::Unavailable("a column needs a wider type than was inferred".to_owned())
 }
 
-fn open_rejects(path: &Path) -> Result<RejectWriter<BufWriter<File>>> {
-    let open = || RejectWriter::new(BufWriter::new(File::create(path)?));
-    open().map_err(|e| Error::io("create rejects file", path, &e))
+/// Makes a file of rejects, which has its header.
+///
+/// # Errors
+/// `Invalid` when it cannot be made.
+pub fn open_rejects(path: &Path) -> Result<(OutputFile, RejectWriter<BufWriter<File>>)> {
+    let (output, file) = OutputFile::create(path)?;
+    let writer = RejectWriter::new(BufWriter::new(file));
+    Ok((output, writer.map_err(|e| Error::io("create rejects file", path, &e))?))
 }

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use coload_format::{Error, Result};
-use coload_input::{InputFile, Raw, RawFile, TextInput};
+use coload_input::{InputFile, Raw, RawFile, TextInput, Waiting};
 use coload_source::LineEnd;
 
 use crate::account::Account;
@@ -43,8 +43,6 @@ pub enum Start {
 /// An open file of text.
 #[derive(Debug)]
 pub struct OpenInput {
-    /// Name as given.
-    pub name: String,
     file: Arc<RawFile>,
     /// Bytes when it was opened, without a footer.
     pub bytes: u64,
@@ -57,6 +55,11 @@ pub struct OpenInput {
 }
 
 impl OpenInput {
+    /// Name as given.
+    pub fn name(&self) -> &str {
+        self.file.name()
+    }
+
     /// Fills `buffer` from `offset` on; less only at the end of the input.
     ///
     /// # Errors
@@ -85,26 +88,23 @@ impl Source {
     /// # Errors
     /// `Invalid` when an input cannot be opened.
     pub fn open(options: &LoadOptions, spool: Option<&Arc<Spool>>) -> Result<Self> {
-        let LoadOptions { inputs, chunk_bytes, .. } = options;
         let head = Head::new(options);
-        let mut texts = open_texts(options, spool)?;
-        let encoding = options.dialect.encoding;
-        let is_text = |text: &TextInput| -> Result<bool> {
-            Ok(text.is_plain_file() && encoding.is_utf8(&text.start()?))
+        let waiting = match open_once(options, spool)? {
+            Some(opened) => opened.into_iter().map(Waiting::Open).collect(),
+            None => match open_files(options, &head)? {
+                Some(inputs) => return Ok(Source::of_files(inputs, options)),
+                None => options.inputs.iter().cloned().map(Waiting::Named).collect(),
+            },
         };
-        if !texts.iter().map(is_text).try_fold(true, |all, one| Ok::<_, Error>(one? && all))? {
-            return Ok(Source::Stream(Box::new(StreamSource::new(texts, options))));
-        }
-        let inputs = texts.drain(..).zip(inputs).filter_map(|(text, input)| match text.raw {
-            Raw::File { file, .. } => Some(open_input(input.name.clone(), file, &head)),
-            Raw::Stream(_) => None,
-        });
-        let inputs = inputs.collect::<Result<Vec<_>>>()?;
-        let mut chunks = cut_files(&inputs, *chunk_bytes as u64);
+        Ok(Source::Stream(Box::new(StreamSource::new(waiting, options))))
+    }
+
+    fn of_files(inputs: Vec<OpenInput>, options: &LoadOptions) -> Self {
+        let mut chunks = cut_files(&inputs, options.chunk_bytes as u64);
         if let Some(sample_bytes) = options.sample_bytes {
             keep_first(&mut chunks, sample_bytes);
         }
-        Ok(Source::Files { inputs, chunks })
+        Source::Files { inputs, chunks }
     }
 }
 
@@ -162,22 +162,28 @@ impl Source {
     /// # Errors
     /// `Unavailable` when somebody did.
     pub fn check_unchanged(&self) -> Result<()> {
-        self.files().iter().try_for_each(|file| file.check_unchanged())
+        match self {
+            Source::Files { inputs, .. } => {
+                inputs.iter().try_for_each(|input| input.file.check_unchanged())
+            }
+            Source::Stream(stream) => {
+                stream.inputs.iter().try_for_each(|input| input.check_unchanged())
+            }
+        }
     }
 
-    /// Checks that the inputs are those that were opened before.
+    /// Checks that the inputs are those that were opened before; those of a stream are checked when they are
+    /// opened.
     ///
     /// # Errors
     /// `Unavailable` when one is another.
     pub fn check_same(&self, before: &Source) -> Result<()> {
-        self.files().iter().zip(before.files()).try_for_each(|(now, then)| now.check_same(then))
-    }
-
-    /// The inputs that are files.
-    fn files(&self) -> Vec<&RawFile> {
-        match self {
-            Source::Files { inputs, .. } => inputs.iter().map(|input| &*input.file).collect(),
-            Source::Stream(stream) => stream.files.iter().map(|file| &**file).collect(),
+        match (self, before) {
+            (Source::Files { inputs, .. }, Source::Files { inputs: before, .. }) => {
+                let mut pairs = inputs.iter().zip(before);
+                pairs.try_for_each(|(now, then)| now.file.check_same(&then.file))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -193,10 +199,10 @@ impl Source {
     }
 }
 
-/// Opens the inputs. One that can be read only once may have been opened before.
-fn open_texts(options: &LoadOptions, spool: Option<&Arc<Spool>>) -> Result<Vec<TextInput>> {
+/// Inputs that are read once; `None` when all are files. One may have been opened before.
+fn open_once(options: &LoadOptions, spool: Option<&Arc<Spool>>) -> Result<Option<Vec<TextInput>>> {
     if !options.streams.is_empty() {
-        return options.streams.iter().map(OpenedStream::take).collect();
+        return options.streams.iter().map(OpenedStream::take).collect::<Result<_>>().map(Some);
     }
     let inputs = &options.inputs;
     let once = |i: &InputFile| i.source.is_read_once();
@@ -212,20 +218,34 @@ fn open_texts(options: &LoadOptions, spool: Option<&Arc<Spool>>) -> Result<Vec<T
         {
             opened.raw = Raw::Stream(spool.keep(stream));
         }
-        return Ok(vec![opened]);
+        return Ok(Some(vec![opened]));
     }
-    if let Some(stream) = inputs.iter().find(|i| once(i)) {
-        return Err(Error::Invalid(format!(
+    match inputs.iter().find(|i| once(i)) {
+        Some(stream) => Err(Error::Invalid(format!(
             "{}: standard input or a pipe is loaded alone, not together with other inputs",
             stream.name
-        )));
+        ))),
+        None => Ok(None),
     }
-    inputs.iter().map(TextInput::open).collect()
 }
 
-fn open_input(name: String, file: Arc<RawFile>, head: &Head) -> Result<OpenInput> {
+/// The inputs, if all are text as it is.
+fn open_files(options: &LoadOptions, head: &Head) -> Result<Option<Vec<OpenInput>>> {
+    let mut files = Vec::with_capacity(options.inputs.len());
+    for input in options.inputs.iter() {
+        let text = TextInput::open(input)?;
+        if !(text.is_plain_file() && options.dialect.encoding.is_utf8(&text.start()?)) {
+            return Ok(None);
+        }
+        let Raw::File { file, .. } = text.raw else { return Ok(None) };
+        files.push(open_input(file, head)?);
+    }
+    Ok(Some(files))
+}
+
+fn open_input(file: Arc<RawFile>, head: &Head) -> Result<OpenInput> {
     let (bytes, line_end) = (file.bytes(), head.line_end());
-    let mut open = OpenInput { name, file, bytes, data_start: 0, data_line: 0, line_end };
+    let mut open = OpenInput { file, bytes, data_start: 0, data_line: 0, line_end };
     if head.has_footer() {
         open.bytes = open.footer_start(head)?;
     }
@@ -238,7 +258,7 @@ fn open_input(name: String, file: Arc<RawFile>, head: &Head) -> Result<OpenInput
             let whole = length as u64 == open.bytes;
             let (bytes, lines) = head
                 .data_start(&text[mark..length], whole)
-                .map_err(|text| Error::Invalid(format!("{}: {text}", open.name)))?;
+                .map_err(|text| Error::Invalid(format!("{}: {text}", open.name())))?;
             (open.data_start, open.data_line) = ((mark + bytes) as u64, lines);
         }
     }
@@ -253,7 +273,7 @@ impl OpenInput {
         match head.footer_start(&tail[..read]) {
             Some(start) => Ok(self.bytes - length + start as u64),
             None if length == self.bytes => Ok(0),
-            None => Err(head.footer_too_long(&self.name)),
+            None => Err(head.footer_too_long(self.name())),
         }
     }
 }

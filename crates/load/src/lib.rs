@@ -21,6 +21,7 @@ mod legs;
 mod measure;
 mod opened;
 mod options;
+mod output_file;
 mod partition;
 mod pipeline;
 mod program;
@@ -50,6 +51,7 @@ pub use options::{
     AfterTask, CHUNK_BYTES, CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, Confirm, FRAGMENTS_PER_PARTITION,
     FieldMap, LoadOptions, MERGE_COLUMNS, Progress, ProgressCallback, RejectLimit, default_memory,
 };
+pub use output_file::{OutputFile, check_output};
 pub use program::{RowProgram, RowSql, RowsMade};
 pub use raw::{RawPage, RawParser, RawPartition, RawRows};
 pub use reject_table::check_reject_table;

@@ -128,7 +128,7 @@ pub struct FieldMap {
 #[derive(Clone)]
 pub struct LoadOptions {
     /// Files, in order; one may be standard input.
-    pub inputs: Vec<InputFile>,
+    pub inputs: Arc<[InputFile]>,
     /// The input, if it is a stream that was opened to look at it.
     pub stream: Option<OpenedStream>,
     /// The inputs in order, if they are bytes that come from elsewhere; then all of them are.
@@ -177,6 +177,10 @@ pub struct LoadOptions {
     pub max_rejects: RejectLimit,
     /// File that gets the rejects.
     pub rejects_file: Option<PathBuf>,
+    /// Most bytes of that file, for a client that takes no more.
+    pub rejects_bytes_max: Option<u64>,
+    /// Files and folders that it must not be written over or into, and what they are.
+    pub protected: Vec<(PathBuf, &'static str)>,
     /// Table that gets what the file gets, in the version that shows the rows.
     pub rejects_table: Option<String>,
     /// Told the CPU nanoseconds of each task by the thread that ran it, which goes on when it returns: so a
@@ -209,7 +213,7 @@ impl LoadOptions {
         dialect: Dialect,
     ) -> Self {
         LoadOptions {
-            inputs,
+            inputs: inputs.into(),
             stream: None,
             streams: Vec::new(),
             key: None,
@@ -233,6 +237,8 @@ impl LoadOptions {
             sample_bytes: None,
             max_rejects: RejectLimit::Count(0),
             rejects_file: None,
+            rejects_bytes_max: None,
+            protected: Vec::new(),
             rejects_table: None,
             after_task: None,
             progress: None,

@@ -135,7 +135,7 @@ impl WindowReader {
                     return Err(Error::Limit(format!(
                         "{} (byte {end}): a record is over {RECORD_BYTES_MAX} bytes; is a quote \
                          left open? (try --quote none)",
-                        input.name
+                        input.name()
                     )));
                 }
             }

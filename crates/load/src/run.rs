@@ -176,9 +176,12 @@ fn load_once(
     let Whole { loaded, clock, options, widened } = whole;
     let Loaded { segments, partitions, mut account, distinct, .. } = loaded;
     let reject_kinds = account.take_kinds();
+    let output = account.take_output();
     let (files, rejects) = account.into_files();
-    let rejected = match (&options.rejects_table, &options.rejects_file) {
-        (Some(table), Some(file)) if record.rejects > 0 => Some(ready_rejects(store, file, table)?),
+    let rejected = match (&options.rejects_table, &output) {
+        (Some(table), Some(output)) if record.rejects > 0 => {
+            Some(ready_rejects(store, output.written_path(), table)?)
+        }
         _ => None,
     };
     if let Some(confirm) = &options.confirm {
@@ -187,6 +190,9 @@ fn load_once(
     let id = dir.id();
     let version = clock
         .time(Step::Write, || Written::ready(dir, &segments, record.clone())?.publish(rejected))?;
+    if let Some(output) = output {
+        output.commit().map_err(|error| published_without_rejects(version, &error))?;
+    }
     let (wall, cpu_ns) = (started.wall.elapsed(), process_cpu_ns() - started.cpu_ns);
     // The rows are published: whatever becomes of the merges, the load has not failed.
     let merge = merge_small(store, &options.table);
@@ -212,6 +218,14 @@ fn load_once(
         widened,
         merge,
     })
+}
+
+/// The rows are there, and the file of rejects is not.
+pub fn published_without_rejects(version: u64, error: &Error) -> Error {
+    Error::Unavailable(format!(
+        "the load is published as version {version}, but its file of rejects is not there: {error}; the rows need not \
+         be loaded again"
+    ))
 }
 
 fn kind(mode: LoadMode) -> LoadKind {

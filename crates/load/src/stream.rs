@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use coload_format::{Error, Result};
 use coload_input::{
-    BLOCK_BYTES, Block, End, Job, Raw, RawFile, Taken, TextEncoding, TextInput, TextQueue, ToUtf8,
-    Who,
+    BLOCK_BYTES, Block, End, InputFile, InputSource, Job, Stored, Taken, TextEncoding, TextQueue,
+    ToUtf8, Waiting, Who,
 };
 
 use crate::head::{HEAD_BYTES_MAX, Head};
@@ -34,8 +34,8 @@ pub struct StreamSource {
     pub names: Vec<String>,
     /// Stored bytes of all, 0 if not known.
     pub bytes: u64,
-    /// The inputs that are files.
-    pub files: Vec<Arc<RawFile>>,
+    /// The inputs.
+    pub inputs: Arc<[InputFile]>,
     queue: TextQueue,
     cutter: Mutex<Cutter>,
 }
@@ -80,22 +80,21 @@ pub struct Part {
 
 impl StreamSource {
     /// A source of open inputs.
-    pub fn new(inputs: Vec<TextInput>, options: &LoadOptions) -> Self {
-        let names = inputs.iter().map(|i| i.name.clone()).collect();
-        let file = |input: &TextInput| match &input.raw {
-            Raw::File { file, .. } => Some(Arc::clone(file)),
-            Raw::Stream(_) => None,
-        };
-        let files: Vec<Arc<RawFile>> = inputs.iter().filter_map(file).collect();
-        let mut cutter =
-            Cutter::new(&inputs, Head::new(options), options.dialect.encoding, options.chunk_bytes);
+    pub fn new(inputs: Vec<Waiting>, options: &LoadOptions) -> Self {
+        let names: Vec<String> = inputs.iter().map(|i| i.name().to_owned()).collect();
+        let mut cutter = Cutter::new(
+            names.clone(),
+            Head::new(options),
+            options.dialect.encoding,
+            options.chunk_bytes,
+        );
         cutter.left = options.sample_bytes.unwrap_or(u64::MAX);
         cutter.record_bytes_max =
             (options.memory / RECORD_SHARE).clamp(RECORD_BYTES_MIN, RECORD_BYTES_MAX);
         StreamSource {
             names,
-            bytes: files.iter().map(|f| f.bytes()).sum(),
-            files,
+            bytes: options.inputs.iter().filter_map(stored_bytes).sum(),
+            inputs: Arc::clone(&options.inputs),
             queue: TextQueue::new(inputs, options.memory / AHEAD_SHARE, options.threads),
             cutter: Mutex::new(cutter),
         }
@@ -153,6 +152,14 @@ impl StreamSource {
     }
 }
 
+/// Bytes of an input that are told as its text is read; of a member of a compressed archive they are not known.
+fn stored_bytes(input: &InputFile) -> Option<u64> {
+    match &input.source {
+        InputSource::Member { member, .. } if member.stored == Stored::CompressedTar => None,
+        _ => input.bytes(),
+    }
+}
+
 enum Cut {
     Chunk(StreamChunk),
     Wait,
@@ -202,10 +209,10 @@ struct Cutter {
 }
 
 impl Cutter {
-    fn new(inputs: &[TextInput], head: Head, encoding: TextEncoding, chunk_bytes: usize) -> Self {
+    fn new(names: Vec<String>, head: Head, encoding: TextEncoding, chunk_bytes: usize) -> Self {
         Cutter {
             head,
-            names: inputs.iter().map(|i| i.name.clone()).collect(),
+            names,
             chunk_bytes,
             encoding,
             to_utf8: ToUtf8::new(encoding),

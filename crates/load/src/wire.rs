@@ -23,6 +23,8 @@
 //!   instead of blocks, for `pipe` and `seq`:
 //!   CHUNK bytes of an input       ->
 //!                                 <-      STORED so many bytes are durable
+//!   REJECTS from a byte on        ->      after DONE
+//!                                 <-      REJECTS_PIECE some bytes of the file of rejects
 //! ```
 //!
 //! Numbers are varints unless said otherwise. Decoding takes hostile bytes: counts are checked against the
@@ -74,6 +76,8 @@ pub const RANGE: u8 = 25;
 pub const WIDEN: u8 = 26;
 /// Client: the text of a fragment.
 pub const RAW: u8 = 27;
+/// Client, after `DONE`: the file of rejects, from a byte on?
+pub const REJECTS: u8 = 28;
 /// Server: go on from here.
 pub const WELCOME: u8 = 32;
 /// Server: a partition is durable.
@@ -92,6 +96,9 @@ pub const RANGES: u8 = 38;
 pub const WIDENED: u8 = 39;
 /// Server: what became of a text.
 pub const PARSED: u8 = 40;
+
+/// Server: some bytes of the file of rejects; none at its end.
+pub const REJECTS_PIECE: u8 = 41;
 
 /// Most fragments of a partition.
 pub const FRAGMENTS_MAX: usize = 10_000;

@@ -177,9 +177,17 @@ impl Arrived {
         lock(&self.state).to.clone()
     }
 
-    /// Bytes of each input that were read.
-    pub fn read(&self) -> Vec<u64> {
-        lock(&self.state).read.clone()
+    /// Bytes that were read of all inputs, one after the other, up to the first gap.
+    pub fn read_to(&self) -> u64 {
+        let position = self.read_position(&mut lock(&self.state));
+        position.min(
+            self.starts.last().zip(self.totals.last()).map_or(0, |(s, t)| s.saturating_add(*t)),
+        )
+    }
+
+    /// Where an input begins when they stand one after the other.
+    pub fn start(&self, file: usize) -> u64 {
+        self.starts[file]
     }
 
     /// Bytes of an input in all.
@@ -219,13 +227,13 @@ impl Arrived {
 pub struct ArrivingReader {
     arrived: Arc<Arrived>,
     number: usize,
-    file: File,
+    file: Arc<File>,
     offset: u64,
 }
 
 impl ArrivingReader {
-    /// A reader of an input that arrives in `file`.
-    pub fn new(arrived: Arc<Arrived>, number: usize, file: File) -> Self {
+    /// A reader of an input that arrives in `file`, where it has its place among the others.
+    pub fn new(arrived: Arc<Arrived>, number: usize, file: Arc<File>) -> Self {
         ArrivingReader { arrived, number, file, offset: 0 }
     }
 }
@@ -234,7 +242,8 @@ impl Read for ArrivingReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let to = self.arrived.wait(self.number, self.offset)?;
         let length = buffer.len().min((to - self.offset.min(to)) as usize);
-        let read = self.file.read_at(&mut buffer[..length], self.offset)?;
+        let place = self.arrived.start(self.number) + self.offset;
+        let read = self.file.read_at(&mut buffer[..length], place)?;
         self.offset += read as u64;
         self.arrived.note_read(self.number, self.offset);
         Ok(read)

@@ -7,7 +7,7 @@ use coload_format::{Error, Result};
 use coload_link::{Credit, Handler, Message, Replies, WIRE_VERSION, WIRE_VERSION_MIN};
 use coload_load::wire::{
     ABORT, BLOCK, CHUNK, DESCRIBE, FINISH, Finish, HELLO, JOIN, Join, LIST, LOADS, LoadDescription,
-    RANGE, RANGES, RAW, SEAL, TABLE, WIDEN, Widen, write_statuses,
+    RANGE, RANGES, RAW, REJECTS, SEAL, TABLE, WIDEN, Widen, write_statuses,
 };
 use coload_store::LoadId;
 
@@ -172,6 +172,15 @@ impl Handler for Connection {
                     drop(credit);
                     taken.map(|()| None)
                 });
+            }
+            REJECTS => {
+                let whole = lock(&self.whole).clone();
+                let whole =
+                    whole.ok_or_else(|| Error::Corrupt("rejects before their load".into()))?;
+                let mut reader = ByteReader::new(&message.bytes);
+                let from = reader.varint()?;
+                reader.finish()?;
+                self.answer(replies, move || whole.rejects_piece(from).map(Some));
             }
             LIST => {
                 let (loads, permission) = (Arc::clone(&self.loads), Arc::clone(&self.permission));

@@ -191,7 +191,7 @@ impl Inner {
         }
         let asks_when = description.began_us.is_some();
         if description.work != Work::Partitions {
-            return self.begin_whole(id, description, replies);
+            return self.begin_whole(id, version, description, replies);
         }
         let mut active = lock(&self.active);
         let load = match active.get(&id) {
@@ -224,6 +224,7 @@ impl Inner {
     fn begin_whole(
         &self,
         id: LoadId,
+        version: u8,
         mut description: LoadDescription,
         replies: &Replies,
     ) -> Result<Begun> {
@@ -235,7 +236,7 @@ impl Inner {
             Journalled::Open(journal) => journal,
             Journalled::Published(done) => return Ok(Begun::Done(done)),
         };
-        let whole = Arc::new(Whole::new(description, journal, self.options.spool_bytes)?);
+        let whole = Arc::new(Whole::new(description, journal, self.options.spool_bytes, version)?);
         whole.begin(&self.store, &self.options, replies)?;
         let welcome = Message::new(WELCOME, whole.welcome().encode());
         lock(&self.whole).insert(id, Arc::clone(&whole));

@@ -5,8 +5,9 @@
 //!                                   (seq)  the file, when all of it has arrived         -> pipeline
 //! ```
 //!
-//! The files are what survives a crash: the journal tells up to which byte each is durable, and the client
-//! goes on from there. The pipeline begins anew.
+//! The inputs stand one after the other in one file: a load may have more of them than a process may open files. That
+//! file is what survives a crash: the journal tells up to which byte each input is durable, and the client goes on from
+//! there. The pipeline begins anew.
 //!
 //! Disk: the inputs. Of a `pipe` load that is larger than the server keeps (`ReceiveOptions::spool_bytes`), what
 //! was read is given back while it runs; such a load begins anew after a crash.
@@ -24,7 +25,8 @@ use coload_format::{Error, Result};
 use coload_input::{InputFile, InputSource};
 use coload_link::{Message, Replies, WIRE_VERSION};
 use coload_load::wire::{
-    Chunk, DONE, Done, FilePart, Finish, LoadDescription, STORED, Welcome, Work,
+    Chunk, DONE, Done, FilePart, Finish, InputPrint, LoadDescription, REJECTS_PIECE, STORED,
+    Welcome, Work,
 };
 use coload_load::{LoadOptions, LoadReport, OpenedStream, peak_memory_bytes, process_cpu_ns};
 use coload_store::{LoadId, LoadJournal, Store};
@@ -37,8 +39,14 @@ use crate::options::ReceiveOptions;
 
 /// Bytes of an input after which they are made durable and told so.
 const STORE_BYTES: u64 = 64 << 20;
-/// Largest file of rejects that is sent back.
-const REJECTS_BYTES_MAX: u64 = 64 << 20;
+/// Number in the journal of the file of all inputs, and of the part that tells how much of them is there.
+const SPOOL: u32 = u32::MAX - 1;
+/// The first version of the wire in which clients fetch the file of rejects.
+const WIRE_VERSION_REJECTS: u8 = 5;
+/// Largest file of rejects that is sent to older clients, which get it whole.
+const OLD_REJECTS_BYTES_MAX: u64 = 64 << 20;
+/// Bytes of the file of rejects that are sent at once.
+const REJECTS_PIECE_BYTES: usize = 1 << 20;
 
 /// A load of whole inputs, with a client.
 #[derive(Debug)]
@@ -50,8 +58,12 @@ pub struct Whole {
     /// `None` once it is published or dropped.
     pub journal: Mutex<Option<LoadJournal>>,
     arrived: Arc<Arrived>,
-    spools: Vec<Spool>,
+    spool: Spool,
     rejects: std::path::PathBuf,
+    /// The rejects of the load once it is published, until the client is gone.
+    rejected: Mutex<Option<File>>,
+    /// What the client speaks.
+    wire_version: u8,
     cpu_started_ns: u64,
     /// Bytes written and not yet made durable, over all inputs.
     unstored: AtomicU64,
@@ -61,9 +73,26 @@ pub struct Whole {
     cancel: Arc<AtomicBool>,
 }
 
+/// The file of all inputs, and how much of each is durable in it.
+fn open_spool(journal: &LoadJournal, totals: &[u64]) -> Result<(Spool, Vec<u64>)> {
+    let path = journal.input_path(SPOOL);
+    let file = journal.open_input(SPOOL)?;
+    let mut left = file.metadata().map_err(|e| Error::io("look at", &path, &e))?.len();
+    let mut stored = vec![0; totals.len()];
+    // What a server before version 5 of the wire had of the inputs lies elsewhere, and comes again.
+    if let Some((_, part)) = journal.parts()?.iter().find(|(number, _)| *number == SPOOL) {
+        let mut reader = ByteReader::new(part);
+        for (stored, total) in stored.iter_mut().zip(totals) {
+            *stored = reader.varint()?.min(*total).min(left);
+            left = left.saturating_sub(*total);
+        }
+    }
+    Ok((Spool { file: Arc::new(file), path }, stored))
+}
+
 #[derive(Debug)]
 struct Spool {
-    file: File,
+    file: Arc<File>,
     path: std::path::PathBuf,
 }
 
@@ -76,22 +105,10 @@ impl Whole {
         description: LoadDescription,
         journal: LoadJournal,
         spool_bytes: u64,
+        wire_version: u8,
     ) -> Result<Self> {
-        let mut stored = vec![0; description.inputs.len()];
-        for (number, bytes) in journal.parts()? {
-            if let Some(stored) = stored.get_mut(number as usize) {
-                *stored = ByteReader::new(&bytes).varint()?;
-            }
-        }
-        let mut spools = Vec::with_capacity(stored.len());
-        for (number, stored) in stored.iter_mut().enumerate() {
-            let path = journal.input_path(number as u32);
-            let file = journal.open_input(number as u32)?;
-            let bytes = file.metadata().map_err(|e| Error::io("look at", &path, &e))?.len();
-            *stored = (*stored).min(bytes);
-            spools.push(Spool { file, path });
-        }
         let totals: Vec<u64> = description.inputs.iter().map(|i| i.bytes).collect();
+        let (spool, stored) = open_spool(&journal, &totals)?;
         let reading = match description.work {
             Work::Pipe => Reading::Meanwhile,
             _ => Reading::Afterwards,
@@ -105,7 +122,9 @@ impl Whole {
             journal: Mutex::new(Some(journal)),
             arrived: Arc::new(Arrived::new(totals, stored, reading)),
             keeps,
-            spools,
+            spool,
+            rejected: Mutex::default(),
+            wire_version,
             cpu_started_ns: process_cpu_ns(),
             unstored: AtomicU64::new(0),
             loading: Mutex::default(),
@@ -142,20 +161,12 @@ impl Whole {
         if self.description.work != Work::Pipe {
             return Ok(());
         }
-        let streams = self
-            .description
-            .inputs
-            .iter()
-            .zip(&self.spools)
-            .enumerate()
-            .map(|(number, (input, spool))| {
-                let file =
-                    spool.file.try_clone().map_err(|e| Error::io("open", &spool.path, &e))?;
-                let arrived = Arc::clone(&self.arrived);
-                let reader = ArrivingReader::new(arrived, number, file);
-                Ok(OpenedStream::new(input.name.clone(), Box::new(reader)))
-            })
-            .collect::<Result<Vec<_>>>()?;
+        let stream = |(number, input): (usize, &InputPrint)| {
+            let file = Arc::clone(&self.spool.file);
+            let reader = ArrivingReader::new(Arc::clone(&self.arrived), number, file);
+            OpenedStream::new(input.name.clone(), Box::new(reader))
+        };
+        let streams = self.description.inputs.iter().enumerate().map(stream).collect();
         self.start(store, options, streams, Some(replies.clone()))
     }
 
@@ -199,15 +210,18 @@ impl Whole {
     ) -> Result<LoadOptions> {
         let of = &self.description;
         let piped = !streams.is_empty();
-        let input = |(input, spool): (&coload_load::wire::InputPrint, &Spool)| {
-            let path = spool.path.clone();
+        let input = |(number, input): (usize, &InputPrint)| {
+            let path = self.spool.path.clone();
             let source = match piped {
                 true => InputSource::Stream { path },
-                false => InputSource::File { path, bytes: input.bytes, modified: None },
+                false => {
+                    let start = self.arrived.start(number);
+                    InputSource::Part { path, start, bytes: input.bytes }
+                }
             };
             InputFile { name: input.name.clone(), source }
         };
-        let inputs = of.inputs.iter().zip(&self.spools).map(input).collect();
+        let inputs = of.inputs.iter().enumerate().map(input).collect();
         let mut load =
             LoadOptions::new(inputs, of.table.clone(), of.schema.clone(), of.dialect.clone());
         load.derivation = of.rows.derivation.clone();
@@ -224,6 +238,8 @@ impl Whole {
         load.encoding = of.encoding;
         load.max_rejects = of.max_rejects;
         load.rejects_file = Some(self.rejects.clone());
+        let old = self.wire_version < WIRE_VERSION_REJECTS;
+        load.rejects_bytes_max = old.then_some(OLD_REJECTS_BYTES_MAX);
         load.cancel = Arc::clone(&self.cancel);
         let arrived = Arc::clone(&self.arrived);
         load.confirm = Some(Arc::new(move || arrived.confirm()));
@@ -239,7 +255,7 @@ impl Whole {
         let number = chunk.file as usize;
         let end = chunk.offset.checked_add(chunk.bytes.len() as u64);
         let total = self.description.inputs.get(number).map(|i| i.bytes);
-        let (Some(spool), Some(end), Some(total)) = (self.spools.get(number), end, total) else {
+        let (Some(end), Some(total)) = (end, total) else {
             return Err(Error::Corrupt(format!("bytes of input {number}")));
         };
         if end > total {
@@ -248,8 +264,9 @@ impl Whole {
             )));
         }
         self.arrived.make_room(number, chunk.offset)?;
-        let written = spool.file.write_all_at(chunk.bytes, chunk.offset);
-        written.map_err(|e| Error::io("write", &spool.path, &e))?;
+        let place = self.arrived.start(number) + chunk.offset;
+        let written = self.spool.file.write_all_at(chunk.bytes, place);
+        written.map_err(|e| Error::io("write", &self.spool.path, &e))?;
         self.arrived.add(number, chunk.offset, end)?;
         let unstored = self.unstored.fetch_add(chunk.bytes.len() as u64, Ordering::AcqRel);
         if unstored + chunk.bytes.len() as u64 >= STORE_BYTES {
@@ -265,15 +282,11 @@ impl Whole {
     /// Makes durable what has arrived of all inputs.
     fn store_inputs(&self, replies: &Replies) -> Result<()> {
         let to = self.arrived.to();
-        let mut told = Vec::new();
-        for (number, (spool, to)) in self.spools.iter().zip(&to).enumerate() {
-            spool.file.sync_data().map_err(|e| Error::io("sync", &spool.path, &e))?;
-            let mut part = Vec::new();
-            put_varint(&mut part, *to);
-            told.extend_from_slice(&part);
-            if let Some(journal) = &*lock(&self.journal) {
-                journal.put_part(number as u32, part)?;
-            }
+        self.spool.file.sync_data().map_err(|e| Error::io("sync", &self.spool.path, &e))?;
+        let mut told = Vec::with_capacity(to.len());
+        to.iter().for_each(|to| put_varint(&mut told, *to));
+        if let Some(journal) = &*lock(&self.journal) {
+            journal.put_part(SPOOL, told.clone())?;
         }
         replies.send(&Message::new(STORED, told))
     }
@@ -281,8 +294,9 @@ impl Whole {
     /// Gives the disk back what was read of the inputs. Best effort: not all file systems can.
     fn give_back(&self) {
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        for (spool, read) in self.spools.iter().zip(self.arrived.read()).filter(|(_, r)| *r > 0) {
-            let _ = fallocate(&spool.file, flags, 0, read);
+        let read = self.arrived.read_to();
+        if read > 0 {
+            let _ = fallocate(&self.spool.file, flags, 0, read);
         }
     }
 
@@ -297,7 +311,7 @@ impl Whole {
         options: &ReceiveOptions,
     ) -> Result<Message> {
         // Chunks of other connections may still be under way.
-        for number in 0..self.spools.len() {
+        for number in 0..self.description.inputs.len() {
             let total = self.arrived.total(number);
             let mut to = 0;
             while to < total {
@@ -322,12 +336,12 @@ impl Whole {
             self.arrived.set_finished(false);
         }
         let report = report?;
-        let rejects_csv = self.rejects_csv()?;
+        let told = self.told_rejects()?;
         if let Some(journal) = lock(&self.journal).take() {
             // Published, whatever becomes of the rest.
             let _ = journal.remove();
         }
-        Ok(Message::new(DONE, self.done(&report, rejects_csv).encode()))
+        Ok(Message::new(DONE, self.done(&report, told).encode()))
     }
 
     /// Removes the journal when the same inputs would fail again.
@@ -339,15 +353,38 @@ impl Whole {
         }
     }
 
-    fn rejects_csv(&self) -> Result<Vec<u8>> {
+    /// What the client is told of the file of rejects: its bytes, or how many there are to fetch.
+    fn told_rejects(&self) -> Result<(Vec<u8>, u64)> {
+        let fail = |e| Error::io("read", &self.rejects, &e);
+        let mut file = File::open(&self.rejects).map_err(fail)?;
+        if self.wire_version >= WIRE_VERSION_REJECTS {
+            let bytes = file.metadata().map_err(fail)?.len();
+            *lock(&self.rejected) = Some(file);
+            return Ok((Vec::new(), bytes));
+        }
         let mut csv = Vec::new();
-        let open = File::open(&self.rejects).map_err(|e| Error::io("open", &self.rejects, &e))?;
-        let read = open.take(REJECTS_BYTES_MAX).read_to_end(&mut csv);
-        read.map_err(|e| Error::io("read", &self.rejects, &e))?;
-        Ok(csv)
+        file.read_to_end(&mut csv).map_err(fail)?;
+        Ok((csv, 0))
     }
 
-    fn done(&self, report: &LoadReport, rejects_csv: Vec<u8>) -> Done {
+    /// Some bytes of the file of rejects.
+    ///
+    /// # Errors
+    /// `Corrupt` when the load is not published, or was published by another.
+    pub fn rejects_piece(&self, from: u64) -> Result<Message> {
+        let rejected = lock(&self.rejected);
+        let Some(file) = &*rejected else {
+            return Err(Error::Corrupt("rejects of a load that is not published".into()));
+        };
+        let mut piece = vec![0; REJECTS_PIECE_BYTES];
+        let read = file.read_at(&mut piece, from);
+        piece.truncate(read.map_err(|e| Error::io("read", &self.rejects, &e))?);
+        Ok(Message::new(REJECTS_PIECE, piece))
+    }
+
+    fn done(&self, report: &LoadReport, (rejects_csv, rejects_bytes): (Vec<u8>, u64)) -> Done {
+        let apart = self.wire_version >= WIRE_VERSION_REJECTS;
+        let files = if apart { &report.files[..] } else { &[] };
         let part = |(number, file): (usize, &coload_load::FileReport)| FilePart {
             file: number as u32,
             rows: file.rows,
@@ -370,6 +407,8 @@ impl Whole {
             first_rejects: report.rejects.clone(),
             rejects_csv,
             note: String::new(),
+            rejects_bytes,
+            mended: files.iter().map(|file| file.mended.clone()).collect(),
         }
     }
 

@@ -172,6 +172,7 @@ pub fn set_options(options: &mut LoadOptions, args: &LoadArgs) {
     if let Some(RejectsTo::File(path)) = &args.rejects {
         options.rejects_file = Some(path.clone());
     }
+    options.protected.extend(args.schema.clone().map(|path| (path, "the file of --schema")));
     options.count_distinct = args.count_distinct || args.dry_run;
     set_pipeline(options, &args.pipeline);
     if args.dialect.encoding == Some(Encoding::Dictionary) {

@@ -121,7 +121,9 @@ fn the_library_refuses_a_stream_that_was_loaded() {
     let store = coload::Coload::create_or_open(sandbox.path("store")).unwrap();
     let file = sandbox.write("a.csv", "1\n");
     let mut plan = store.plan(&coload::LoadRequest::new([file.to_string_lossy()])).unwrap();
-    plan.options.inputs[0].source = coload_source::InputSource::Stdin;
+    let mut inputs = plan.options.inputs.to_vec();
+    inputs[0].source = coload_source::InputSource::Stdin;
+    plan.options.inputs = inputs.into();
     plan.options.stream = Some(stream);
     assert_eq!(store.load(&plan.options).unwrap().rows(), 1);
     let again = store.load(&plan.options).unwrap_err().to_string();

@@ -9,6 +9,8 @@ mod faults;
 mod flags;
 mod inputs;
 mod kill;
+mod many_inputs;
+mod rejects_file;
 mod reports;
 mod row_sql;
 mod row_sql_server;

@@ -19,8 +19,22 @@ impl Server {
     pub fn start(sandbox: &Sandbox, flags: &[&str]) -> Self {
         let mut args = vec!["serve", "--store", "store", "--listen", "127.0.0.1:0"];
         args.extend(flags);
-        let mut child = sandbox
-            .command(&args)
+        Self::start_as(sandbox, sandbox.command(&args))
+    }
+
+    /// A server that may have few open files.
+    pub fn start_with_few(sandbox: &Sandbox, descriptors: usize) -> Self {
+        let args = ["serve", "--store", "store", "--listen", "127.0.0.1:0"];
+        let command = sandbox.command(&args);
+        let mut limited = Command::new("sh");
+        limited.args(["-c", &format!("ulimit -n {descriptors}; exec \"$@\""), "sh"]);
+        limited.arg(command.get_program()).args(command.get_args());
+        limited.current_dir(sandbox.path(""));
+        Self::start_as(sandbox, limited)
+    }
+
+    fn start_as(sandbox: &Sandbox, mut command: Command) -> Self {
+        let mut child = command
             .stdout(Stdio::piped())
             .stderr(std::fs::File::create(sandbox.path("log")).unwrap())
             .spawn()

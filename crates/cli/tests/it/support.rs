@@ -98,7 +98,7 @@ impl Sandbox {
 }
 
 impl Run {
-    fn of(output: Output) -> Self {
+    pub fn of(output: Output) -> Self {
         Run {
             status: output.status.code(),
             out: String::from_utf8(output.stdout).unwrap(),

@@ -26,7 +26,7 @@ pub fn describe(options: &LoadOptions, remote: &RemoteOptions) -> Result<LoadDes
     let mut salt = 0;
     let mut places = machine();
     let mut inputs = Vec::with_capacity(options.inputs.len());
-    for input in &options.inputs {
+    for input in options.inputs.iter() {
         match &input.source {
             // Of a member of an archive the name says which it is.
             InputSource::File { path, .. } | InputSource::Member { archive: path, .. } => {

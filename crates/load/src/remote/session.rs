@@ -19,6 +19,7 @@ use crate::clock::{Step, StepClock, epoch_us, peak_memory_bytes};
 use crate::legs::run_legs;
 use crate::options::LoadOptions;
 use crate::pipeline::{Destination, Loaded, Sink, Stop};
+use crate::run::published_without_rejects;
 use crate::wire::{
     ABORT, DESCRIBE, DONE, Done, FINISH, Finish, HELLO, JOIN, Join, LIST, LOADS, PARSED,
     PARTITIONS_MAX, Parsed, PartitionAccount, SEALED, TABLE, TEXTS_FROM, WELCOME, Welcome, Work,
@@ -136,7 +137,7 @@ fn go_on(
     if going.description.work != Work::Partitions {
         let done = send_whole(options, client, welcome, started_us)?;
         totals.partitions += 1;
-        let report = whole::report(options, report(options, done.clone()), done)?;
+        let report = whole::report(options, client, report(options, done.clone()), done)?;
         return Ok(Some(report));
     }
     let known = leading(welcome, 0);
@@ -153,10 +154,11 @@ fn go_on(
         }
         sent => sent?,
     };
-    let Loaded { partitions, account, .. } = loaded;
+    let Loaded { partitions, mut account, .. } = loaded;
     if welcome.text_partitions > 0 {
         send_texts(going, remote, client, welcome, account.is_clean(), totals)?;
     }
+    let output = account.take_output();
     let (files, first_rejects) = account.into_files();
     let finish = Finish {
         partitions: partitions as u32,
@@ -167,7 +169,12 @@ fn go_on(
     };
     client.push(Message::new(FINISH, finish.encode()))?;
     let done = wait_for(client, &[DONE], WORK_TIMEOUT, &options.cancel)?;
-    let mut report = report(options, Done::decode(&done.bytes)?);
+    let done = Done::decode(&done.bytes)?;
+    let version = done.version;
+    let mut report = report(options, done);
+    if let Some(output) = output {
+        output.commit().map_err(|error| published_without_rejects(version, &error))?;
+    }
     report.files = files;
     report.first_rejects = first_rejects;
     report.partitions = [partitions, known.len()];

@@ -2,8 +2,11 @@
 //!
 //! Source: seed 000, section 5.1 (Pipe and Seq).
 
+use std::io::Write;
+use std::path::Path;
 use std::sync::atomic::Ordering;
 
+use coload_format::bytes::put_varint;
 use coload_format::{Error, Result};
 use coload_input::{InputSource, RawFile};
 use coload_link::{Client, Message};
@@ -11,8 +14,10 @@ use coload_link::{Client, Message};
 use super::report::RemoteReport;
 use super::session::{WORK_TIMEOUT, stopped, wait_for};
 use crate::options::LoadOptions;
+use crate::output_file::{OutputFile, check_output};
 use crate::report::FileReport;
-use crate::wire::{CHUNK, Chunk, DONE, Done, FINISH, Finish, Welcome};
+use crate::run::published_without_rejects;
+use crate::wire::{CHUNK, Chunk, DONE, Done, FINISH, Finish, REJECTS, REJECTS_PIECE, Welcome};
 
 /// Bytes of an input sent at once.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -29,11 +34,14 @@ pub fn send_whole(
     welcome: &Welcome,
     started_us: i64,
 ) -> Result<Done> {
+    if let Some(path) = &options.rejects_file {
+        check_output("--rejects", path, &options.inputs, &options.protected)?;
+    }
     let files = options
         .inputs
         .iter()
         .map(|input| match &input.source {
-            InputSource::File { path, .. } => RawFile::open(&input.name, path),
+            InputSource::File { path, identity } => RawFile::open_as(&input.name, path, identity),
             _ => Err(Error::Invalid(format!(
                 "{}: --placement pipe and seq send files as they are, and this is none (try --placement \
                  none)",
@@ -42,14 +50,15 @@ pub fn send_whole(
         })
         .collect::<Result<Vec<_>>>()?;
     let stored = |i: usize| welcome.stored.get(i).copied().unwrap_or(0);
+    let mut sending = Sending { options, client, buffer: vec![0; CHUNK_BYTES] };
     if files.len() > 1 {
         for (i, file) in files.iter().enumerate() {
-            send_part(options, client, i, file, stored(i), HEAD_BYTES.min(file.bytes()))?;
+            sending.send(i, file, stored(i), HEAD_BYTES.min(file.bytes()))?;
         }
     }
     for (i, file) in files.iter().enumerate() {
         let head = if files.len() > 1 { HEAD_BYTES } else { 0 };
-        send_part(options, client, i, file, stored(i).max(head), file.bytes())?;
+        sending.send(i, file, stored(i).max(head), file.bytes())?;
     }
     files.iter().try_for_each(RawFile::check_unchanged)?;
     let bytes = files.iter().map(RawFile::bytes).sum();
@@ -59,38 +68,68 @@ pub fn send_whole(
     Done::decode(&done.bytes)
 }
 
-fn send_part(
-    options: &LoadOptions,
-    client: &Client,
-    number: usize,
-    file: &RawFile,
-    mut from: u64,
-    to: u64,
-) -> Result<()> {
-    let mut buffer = vec![0; CHUNK_BYTES];
-    while from < to {
-        if options.cancel.load(Ordering::Relaxed) {
-            return Err(stopped());
+struct Sending<'a> {
+    options: &'a LoadOptions,
+    client: &'a Client,
+    buffer: Vec<u8>,
+}
+
+impl Sending<'_> {
+    /// Sends a part of an input.
+    fn send(&mut self, number: usize, file: &RawFile, mut from: u64, to: u64) -> Result<()> {
+        while from < to {
+            if self.options.cancel.load(Ordering::Relaxed) {
+                return Err(stopped());
+            }
+            let length = self.buffer.len().min((to - from) as usize);
+            let read = file.read_at(&mut self.buffer[..length], from)?;
+            let chunk = Chunk { file: number as u32, offset: from, bytes: &self.buffer[..read] };
+            self.client.push(Message::new(CHUNK, chunk.encode()))?;
+            from += read as u64;
         }
-        let length = buffer.len().min((to - from) as usize);
-        let read = file.read_at(&mut buffer[..length], from)?;
-        let chunk = Chunk { file: number as u32, offset: from, bytes: &buffer[..read] };
-        client.push(Message::new(CHUNK, chunk.encode()))?;
-        from += read as u64;
+        Ok(())
     }
-    Ok(())
+}
+
+/// Writes the file of rejects, which the server gives piece by piece; an old one gave it with the rest.
+fn fetch_rejects(options: &LoadOptions, client: &Client, path: &Path, done: &Done) -> Result<()> {
+    let (output, mut file) = OutputFile::create(path)?;
+    let fail = |e| Error::io("write rejects to", path, &e);
+    file.write_all(&done.rejects_csv).map_err(fail)?;
+    let mut at = 0;
+    while at < done.rejects_bytes {
+        let mut wanted = Vec::new();
+        put_varint(&mut wanted, at);
+        client.push(Message::new(REJECTS, wanted))?;
+        let piece = wait_for(client, &[REJECTS_PIECE], WORK_TIMEOUT, &options.cancel)?.bytes;
+        if piece.is_empty() {
+            return Err(Error::Corrupt(format!(
+                "the server ended the rejects at byte {at} of {}",
+                done.rejects_bytes
+            )));
+        }
+        file.write_all(&piece).map_err(fail)?;
+        at += piece.len() as u64;
+    }
+    output.commit()
 }
 
 /// What the server says of the inputs, in the client's report; writes the file of rejects.
 ///
 /// # Errors
 /// `Invalid` when the file of rejects cannot be written.
-pub fn report(options: &LoadOptions, base: RemoteReport, done: Done) -> Result<RemoteReport> {
+pub fn report(
+    options: &LoadOptions,
+    client: &Client,
+    base: RemoteReport,
+    done: Done,
+) -> Result<RemoteReport> {
     if let Some(path) = &options.rejects_file {
-        std::fs::write(path, &done.rejects_csv)
-            .map_err(|e| Error::io("write rejects to", path, &e))?;
+        let fetched = fetch_rejects(options, client, path, &done);
+        fetched.map_err(|error| published_without_rejects(done.version, &error))?;
     }
-    let file = |part: &crate::wire::FilePart| {
+    let mut mended = done.mended.iter();
+    let mut file = |part: &crate::wire::FilePart| {
         let input = options.inputs.get(part.file as usize);
         FileReport {
             name: input.map_or_else(String::new, |i| i.name.clone()),
@@ -100,9 +139,9 @@ pub fn report(options: &LoadOptions, base: RemoteReport, done: Done) -> Result<R
             filtered: part.filtered,
             rows: part.rows,
             rejects: part.rejects,
-            mended: coload_source::Mended::default(),
+            mended: mended.next().cloned().unwrap_or_default(),
         }
     };
-    let files = done.files.iter().map(file).collect();
+    let files = done.files.iter().map(&mut file).collect();
     Ok(RemoteReport { files, first_rejects: done.first_rejects, ..base })
 }

@@ -4,7 +4,7 @@ use coload_format::bytes::{ByteReader, put_bytes, put_varint};
 use coload_format::{Error, Result, Schema};
 use coload_store::LoadId;
 
-use coload_source::Reject;
+use coload_source::{Mended, Mending, Reject};
 
 use super::account::{put_files, put_rejects, read_files, read_rejects};
 use super::description::read_began;
@@ -199,6 +199,10 @@ pub struct Done {
     /// What else there is to say, in words: what the merge of small segments did, empty if nothing; of a load that was
     /// published before, when, and what its table holds.
     pub note: String,
+    /// For `pipe` and `seq`, told to clients that ask for them: bytes of the file of rejects, which they fetch.
+    pub rejects_bytes: u64,
+    /// With those: records of each of `files` that were mended.
+    pub mended: Vec<Mended>,
 }
 
 impl Done {
@@ -222,6 +226,12 @@ impl Done {
         put_rejects(&mut out, &self.first_rejects);
         put_bytes(&mut out, &self.rejects_csv);
         put_bytes(&mut out, self.note.as_bytes());
+        // Old clients know of nothing more, and are told of none.
+        if self.rejects_bytes > 0 || !self.mended.is_empty() {
+            put_varint(&mut out, self.rejects_bytes);
+            put_varint(&mut out, self.mended.len() as u64);
+            self.mended.iter().for_each(|mended| put_mended(&mut out, mended));
+        }
         out
     }
 
@@ -231,7 +241,7 @@ impl Done {
     /// `Corrupt` when it is none.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         let mut reader = ByteReader::new(bytes);
-        let done = Done {
+        let mut done = Done {
             id: reader.i128()? as u128,
             already: reader.u8()? != 0,
             version: reader.varint()?,
@@ -245,10 +255,48 @@ impl Done {
             first_rejects: read_rejects(&mut reader)?,
             rejects_csv: reader.bytes()?.to_vec(),
             note: read_text(&mut reader)?,
+            rejects_bytes: 0,
+            mended: Vec::new(),
         };
+        if reader.remaining() > 0 {
+            done.rejects_bytes = reader.varint()?;
+            let count = reader.count(MENDED_BYTES_MIN)?;
+            done.mended = (0..count).map(|_| read_mended(&mut reader)).collect::<Result<_>>()?;
+        }
         reader.finish()?;
         Ok(done)
     }
+}
+
+/// Bytes of what was mended in an input where nothing was: a count for each kind, and no places.
+const MENDED_BYTES_MIN: usize = Mending::ALL.len() + 1;
+
+fn put_mended(out: &mut Vec<u8>, mended: &Mended) {
+    for mending in Mending::ALL {
+        put_varint(out, mended.count(mending));
+    }
+    put_varint(out, mended.first.len() as u64);
+    for (mending, line, offset) in &mended.first {
+        out.push(*mending as u8);
+        put_varint(out, *line);
+        put_varint(out, *offset);
+    }
+}
+
+fn read_mended(reader: &mut ByteReader<'_>) -> Result<Mended> {
+    let mut counts = [0; Mending::ALL.len()];
+    for count in &mut counts {
+        *count = reader.varint()?;
+    }
+    let mut first = Vec::new();
+    for _ in 0..reader.count(3)? {
+        let kind = usize::from(reader.u8()?);
+        let Some(mending) = Mending::ALL.get(kind) else {
+            return Err(Error::Corrupt(format!("a record mended in way {kind}")));
+        };
+        first.push((*mending, reader.varint()?, reader.varint()?));
+    }
+    Ok(Mended::new(counts, first))
 }
 
 /// What the server tells with each acknowledgement.

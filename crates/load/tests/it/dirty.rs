@@ -148,7 +148,7 @@ fn check_all(seed: u64, count: usize) {
     }
     let stream = InputSource::Stream { path };
     let stream = vec![InputFile { name: "-".into(), source: stream }];
-    let stream = LoadOptions { inputs: stream, chunk_bytes: longest, ..options };
+    let stream = LoadOptions { inputs: stream.into(), chunk_bytes: longest, ..options };
     check(&dir, &stream, &expected, "stream");
 }
 

@@ -145,7 +145,7 @@ pub fn rejects(models: &[Model], options: &LoadOptions) -> Vec<Reject> {
             |(line, r): &(u64, RejectedRecord)| Reject::new(r.clone(), &name, *line, &columns);
         model.rejects.iter().map(tell).collect::<Vec<_>>()
     };
-    models.iter().zip(&options.inputs).flat_map(of_input).collect()
+    models.iter().zip(options.inputs.iter()).flat_map(of_input).collect()
 }
 
 /// The file of rejects.

@@ -50,7 +50,7 @@ fn check(dir: &TempDir, options: &LoadOptions, models: &[Model], threads: usize)
         String::from_utf8_lossy(&model::rejects_file(&rejects))
     );
     assert!(written == model::rejects_file(&rejects));
-    for ((file, model), input) in report.files.iter().zip(models).zip(&options.inputs) {
+    for ((file, model), input) in report.files.iter().zip(models).zip(options.inputs.iter()) {
         assert_eq!(
             (file.rows, file.rejects),
             (model.rows.len() as u64, model.rejects.len() as u64)
@@ -101,7 +101,8 @@ fn check_all(seed: u64, counts: &[usize], as_stream: AsStream) {
         options.inputs = vec![InputFile {
             name: "-".into(),
             source: InputSource::Stream { path: paths[0].clone() },
-        }];
+        }]
+        .into();
     }
     let models = models(&texts, &options);
     let first = check(&dir, &options, &models, 1);

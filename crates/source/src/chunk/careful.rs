@@ -55,6 +55,11 @@ pub struct Mended {
 }
 
 impl Mended {
+    /// So many records of each kind, and the places of the first of them.
+    pub fn new(counts: [u64; Mending::ALL.len()], first: Vec<(Mending, u64, u64)>) -> Self {
+        Mended { counts, first }
+    }
+
     /// Records of a kind.
     pub fn count(&self, mending: Mending) -> u64 {
         self.counts[mending as usize]
