@@ -171,7 +171,7 @@ fn a_file_that_was_replaced_is_not_read_again() {
     }));
     let store = Store::create_or_open(dir.path().join("store")).unwrap();
     let error = load(&store, &options).unwrap_err().to_string();
-    assert!(error.contains("written to"), "{error}");
+    assert!(error.contains("taken its place"), "{error}");
     assert!(store.snapshot().unwrap().table("t").is_none());
 }
 
