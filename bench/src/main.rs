@@ -1,5 +1,7 @@
 //! `coload-bench`: makes the data of the laboratory.
 
+#[cfg(feature = "sql")]
+mod answers;
 mod blocks;
 mod cache;
 mod decompress;
@@ -69,6 +71,16 @@ enum Command {
         #[arg(long, default_value_t = 2)]
         threads: usize,
     },
+    /// Answers statements of standard input on a store: a JSON text a line, a JSON object a line
+    #[cfg(feature = "sql")]
+    Answers {
+        /// The store, made if it is not there
+        #[arg(long)]
+        store: PathBuf,
+        /// Threads of a statement
+        #[arg(long, default_value_t = 2)]
+        threads: usize,
+    },
     /// Prints the CREATE TABLE of a table
     Schema {
         /// warehouse or a TPC-H table
@@ -132,6 +144,11 @@ fn main() -> ExitCode {
             queries::run(&store, &queries, repeat, threads)
                 .map_err(io::Error::other)
                 .and_then(|json| print(&json))
+        }
+        #[cfg(feature = "sql")]
+        Command::Answers { store, threads } => {
+            let (input, out) = (io::stdin().lock(), io::stdout().lock());
+            answers::run(&store, threads, input, out).map_err(io::Error::other)
         }
         Command::Schema { table } => schema(&table).and_then(|text| print(&text)),
     };

@@ -11,7 +11,6 @@ use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::memory_pool::{FairSpillPool, MemoryPool};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
-use datafusion::optimizer::{Analyzer, AnalyzerRule};
 use datafusion::prelude::SessionConfig;
 use futures::TryStreamExt;
 use tokio::runtime::{Builder, Runtime};
@@ -20,8 +19,8 @@ use tokio::task::JoinHandle;
 use crate::aggregate::optimizer_rules;
 use crate::catalog::{ArrowSchemas, CATALOG, ExtraTable, SCHEMA, SnapshotCatalog};
 use crate::error::from_datafusion;
-use crate::floats::FloatLiterals;
 use crate::rights::Rights;
+use crate::rules;
 use crate::statement::{self, Parameters, Planned, StatementLimits};
 
 /// Stack of a thread that parses and plans statements: this is done by functions that call themselves for each
@@ -235,13 +234,6 @@ impl Database {
     }
 }
 
-/// DataFusion's rules, after ours that sees types as they are written.
-fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
-    let mut rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> = vec![Arc::new(FloatLiterals)];
-    rules.extend(Analyzer::new().rules);
-    rules
-}
-
 fn session(threads: usize, memory: usize) -> Result<SessionState> {
     let mut config = SessionConfig::new()
         .with_target_partitions(threads)
@@ -259,7 +251,6 @@ fn session(threads: usize, memory: usize) -> Result<SessionState> {
         .with_config(config)
         .with_runtime_env(runtime)
         .with_default_features()
-        .with_analyzer_rules(analyzer_rules())
         .with_physical_optimizer_rules(optimizer_rules());
-    Ok(builder.build())
+    rules::build(builder).map_err(from_datafusion)
 }

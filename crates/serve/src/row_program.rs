@@ -39,6 +39,7 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 use crate::arrays::array_of;
 use crate::error::{from_datafusion, to_datafusion};
 use crate::rows::ColumnRows;
+use crate::rules;
 use crate::types::{arrow_schema, sql_type};
 
 /// A filter and expressions, planned.
@@ -201,7 +202,7 @@ fn physical(
         .with_query_execution_start_time(state.execution_props().query_execution_start_time)
         .build();
     let simplifier = ExprSimplifier::new(context);
-    let expr = simplifier.simplify(simplifier.coerce(expr, schema)?)?;
+    let expr = simplifier.simplify(rules::analyze_expr(state, expr, schema)?)?;
     state.create_physical_expr(expr, schema)
 }
 
@@ -236,7 +237,8 @@ fn session(began_us: i64) -> Result<SessionState> {
     let mut config = SessionConfig::new();
     // 0.05 is a decimal, as in the statements of a store.
     config.options_mut().sql_parser.parse_float_as_decimal = true;
-    let mut state = SessionStateBuilder::new().with_config(config).with_default_features().build();
+    let builder = SessionStateBuilder::new().with_config(config).with_default_features();
+    let mut state = rules::build(builder).map_err(from_datafusion)?;
     state.mark_start_execution();
     // now() is the same for all rows and attempts.
     state.execution_props_mut().query_execution_start_time = Some(began.into());

@@ -15,12 +15,12 @@ use coload_transform::{
 };
 use datafusion::arrow::array::cast::AsArray;
 use datafusion::arrow::array::{Array, ArrayRef, ArrowPrimitiveType, PrimitiveArray};
-use datafusion::arrow::compute::{CastOptions, cast_with_options};
 use datafusion::arrow::datatypes::{
     Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
     Time64MicrosecondType, TimestampMicrosecondType,
 };
 
+use crate::rules::convert;
 use crate::types::arrow_type;
 use crate::write::bad_value;
 
@@ -89,12 +89,11 @@ impl ColumnRows {
             )));
         }
         let wanted = arrow_type(self.column.data_type);
-        let options = CastOptions { safe: false, ..CastOptions::default() };
         let cast;
         let array = if *array.data_type() == wanted {
             array
         } else {
-            cast = cast_with_options(array, &wanted, &options).map_err(|e| {
+            cast = convert(array, &wanted).map_err(|e| {
                 Error::Invalid(format!(
                     "column {} is {}: {e}",
                     self.column.name, self.column.data_type
@@ -124,10 +123,14 @@ impl ColumnRows {
             }
             (Values::Int(out), DataType::BigInt) => numbers::<Int64Type, _>(array, out, Ok)?,
             (Values::Int(out), DataType::Real) => {
-                numbers::<Float32Type, _>(array, out, |v| Ok(ordinal_from_f32(v)))?;
+                numbers::<Float32Type, _>(array, out, |v| {
+                    Ok(ordinal_from_f32(if v.is_nan() { f32::NAN } else { v }))
+                })?;
             }
             (Values::Int(out), DataType::Double) => {
-                numbers::<Float64Type, _>(array, out, |v| Ok(ordinal_from_f64(v)))?;
+                numbers::<Float64Type, _>(array, out, |v| {
+                    Ok(ordinal_from_f64(if v.is_nan() { f64::NAN } else { v }))
+                })?;
             }
             (Values::Int(out), DataType::Date) => {
                 numbers::<Date32Type, _>(array, out, |v| in_calendar(column, v.into(), 1))?;

@@ -12,6 +12,7 @@ use datafusion::scalar::ScalarValue;
 
 use super::lower::{Output, OutputKind};
 use crate::error::to_datafusion;
+use crate::rules::{canonical_f64, divide_rounded};
 use crate::table::scalar;
 use crate::types::arrow_type;
 
@@ -56,7 +57,7 @@ fn value(row: &GroupRow, output: &Output) -> Result<ScalarValue> {
                 OutputKind::FloatAverage => sum / counted as f64,
                 _ => sum,
             };
-            Ok(ScalarValue::Float64(Some(value)))
+            Ok(ScalarValue::Float64(Some(canonical_f64(value))))
         }),
     };
     match found {
@@ -76,8 +77,8 @@ fn exact_value(value: i128, counted: u64, output: &Output) -> StoreResult<Scalar
             Ok(scalar(&stored, *data_type))
         }
         OutputKind::DecimalAverage(factor) => {
-            let average =
-                value.checked_mul(*factor).ok_or_else(overflow)? / i128::from(counted.max(1));
+            let scaled = value.checked_mul(*factor).ok_or_else(overflow)?;
+            let average = divide_rounded(scaled, i128::from(counted.max(1)));
             number(average, &output.arrow).ok_or_else(overflow)
         }
         OutputKind::IntegerAverage => Ok(ScalarValue::Float64(Some(value as f64 / counted as f64))),

@@ -6,14 +6,14 @@
 use coload_format::{DataType, Physical};
 use coload_scan::aggregate::{Aggregate, Expr, FloatExpr, FloatWidth, Query};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Schema as ArrowSchema};
-use datafusion::logical_expr::Operator;
-use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
-use datafusion::physical_expr::expressions::{BinaryExpr, CastExpr, Column, Literal};
+use datafusion::physical_expr::expressions::{CastExpr, Column, Literal};
+use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::scalar::ScalarValue;
 
+use crate::rules::{Arithmetic, Operation};
 use crate::scan::StoreScanExec;
 
 /// What an output column is made of.
@@ -126,13 +126,12 @@ impl<'a> Input<'a> {
             let inner = self.exact(cast.expr().as_ref(), depth).filter(|_| widens)?;
             return rescale(inner, scale);
         }
-        let binary = expr.downcast_ref::<BinaryExpr>()?;
-        let left = self.exact(binary.left().as_ref(), depth)?;
-        let right = self.exact(binary.right().as_ref(), depth)?;
-        let expr = match binary.op() {
-            Operator::Plus => rescale(left, scale)?.expr.plus(rescale(right, scale)?.expr),
-            Operator::Minus => rescale(left, scale)?.expr.minus(rescale(right, scale)?.expr),
-            Operator::Multiply if left.scale.checked_add(right.scale) == Some(scale) => {
+        let (operation, left, right) = arithmetic(expr)?;
+        let (left, right) = (self.exact(left, depth)?, self.exact(right, depth)?);
+        let expr = match operation {
+            Operation::Add => rescale(left, scale)?.expr.plus(rescale(right, scale)?.expr),
+            Operation::Subtract => rescale(left, scale)?.expr.minus(rescale(right, scale)?.expr),
+            Operation::Multiply if left.scale.checked_add(right.scale) == Some(scale) => {
                 left.expr.times(right.expr)
             }
             _ => return None,
@@ -170,13 +169,13 @@ impl<'a> Input<'a> {
                 }
             };
         }
-        let binary = expr.downcast_ref::<BinaryExpr>()?;
-        let left = Box::new(self.float(binary.left().as_ref(), depth)?);
-        let right = Box::new(self.float(binary.right().as_ref(), depth)?);
-        match binary.op() {
-            Operator::Plus => Some(FloatExpr::Add(left, right)),
-            Operator::Minus => Some(FloatExpr::Sub(left, right)),
-            Operator::Multiply => Some(FloatExpr::Mul(left, right)),
+        let (operation, left, right) = arithmetic(expr)?;
+        let left = Box::new(self.float(left, depth)?);
+        let right = Box::new(self.float(right, depth)?);
+        match operation {
+            Operation::Add => Some(FloatExpr::Add(left, right)),
+            Operation::Subtract => Some(FloatExpr::Sub(left, right)),
+            Operation::Multiply => Some(FloatExpr::Mul(left, right)),
             _ => None,
         }
     }
@@ -185,6 +184,16 @@ impl<'a> Input<'a> {
 enum Behind<'a> {
     Column(usize),
     Expr(&'a std::sync::Arc<dyn PhysicalExpr>),
+}
+
+/// An operation and its operands.
+fn arithmetic(
+    expr: &dyn PhysicalExpr,
+) -> Option<(Operation, &dyn PhysicalExpr, &dyn PhysicalExpr)> {
+    let call = expr.downcast_ref::<ScalarFunctionExpr>()?;
+    let operation = call.fun().inner().downcast_ref::<Arithmetic>()?.operation();
+    let [left, right] = call.args() else { return None };
+    Some((operation, left.as_ref(), right.as_ref()))
 }
 
 /// Digits, and digits after the point, that a type's numbers have at most.
@@ -249,7 +258,7 @@ pub fn lower(
             ArrowType::Float64 => {
                 (Aggregate::SumFloat(input.float(argument, 0)?), OutputKind::Float)
             }
-            ArrowType::Int64 | ArrowType::Decimal128(..) => {
+            ArrowType::Decimal128(..) => {
                 (Aggregate::Sum(input.exact(argument, 0)?.expr), OutputKind::Exact)
             }
             _ => return None,
@@ -287,10 +296,8 @@ fn average(
             Some((Aggregate::Sum(sum.expr), kind))
         }
         ArrowType::Float64 => {
-            // AVG of integers casts them; their exact sum is better.
-            let cast = argument.downcast_ref::<CastExpr>();
-            let whole = cast.and_then(|cast| input.exact(cast.expr().as_ref(), 0));
-            match whole.filter(|whole| whole.scale == 0) {
+            let is_whole = argument.data_type(&input.schema(0)).ok()?.is_integer();
+            match input.exact(argument, 0).filter(|_| is_whole) {
                 Some(whole) => Some((Aggregate::Sum(whole.expr), OutputKind::IntegerAverage)),
                 None => {
                     let sum = input.float(argument, 0)?;

@@ -36,7 +36,7 @@ use super::prepared::schema_bytes;
 use super::service::{Rows, Served, Service};
 use super::status::{cancelled, status};
 use super::tickets::{self};
-use super::wire_types::wire_schema;
+use super::wire_types::{parameter_schema, wire_schema};
 use crate::rights::Role;
 use crate::statement::Parameters;
 use crate::statement::bind::insert_rows;
@@ -182,7 +182,7 @@ impl FlightSqlService for Service {
             true => Arc::new(ArrowSchema::empty()),
             false => wire_schema(planned.schema()),
         };
-        let parameters = wire_schema(planned.parameters());
+        let parameters = parameter_schema(planned.parameters());
         Ok(ActionCreatePreparedStatementResult {
             prepared_statement_handle: handle.to_vec().into(),
             dataset_schema: schema_bytes(&dataset).map_err(status)?,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use coload_format::{Error, Result};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
 use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
 
 /// Text of one batch above which it is sent in parts: offsets of text are of 32 bits.
@@ -17,6 +17,22 @@ const PART_BYTES_MAX: usize = 1 << 30;
 pub(crate) fn wire_schema(schema: &Schema) -> SchemaRef {
     let fields: Vec<FieldRef> = schema.fields().iter().map(wire_field).collect();
     Arc::new(Schema::new(fields))
+}
+
+/// The schema in which values of parameters are asked for.
+///
+/// Times are asked for in milliseconds: the JDBC driver of Arrow puts milliseconds into the values whatever unit it is told
+/// (apache/arrow-java #838). A driver that binds values of its own types sends those, and every unit is taken.
+pub(crate) fn parameter_schema(schema: &Schema) -> SchemaRef {
+    let asked = |field: &FieldRef| {
+        let data_type = match wire_type(field.data_type()) {
+            DataType::Timestamp(_, zone) => DataType::Timestamp(TimeUnit::Millisecond, zone),
+            DataType::Time32(_) | DataType::Time64(_) => DataType::Time32(TimeUnit::Millisecond),
+            other => other,
+        };
+        Arc::new(Field::clone(field).with_data_type(data_type))
+    };
+    Arc::new(Schema::new(schema.fields().iter().map(asked).collect::<Vec<_>>()))
 }
 
 fn wire_field(field: &FieldRef) -> FieldRef {
@@ -107,6 +123,24 @@ mod tests {
         wire_batches(&batch, &schema, &mut sent).unwrap();
         let show = |batches: &[RecordBatch]| pretty_format_batches(batches).unwrap().to_string();
         assert_eq!(show(&sent), show(&[batch]));
+    }
+
+    #[test]
+    fn times_of_parameters_are_asked_for_in_milliseconds() {
+        let field = |name: &str, data_type| Field::new(name, data_type, true);
+        let schema = Schema::new(vec![
+            field("$1", DataType::Timestamp(TimeUnit::Microsecond, None)),
+            field("$2", DataType::Time64(TimeUnit::Microsecond)),
+            field("$3", DataType::Utf8View),
+        ]);
+        let asked = parameter_schema(&schema);
+        let types: Vec<_> = asked.fields().iter().map(|f| f.data_type().clone()).collect();
+        let expected = [
+            DataType::Timestamp(TimeUnit::Millisecond, None),
+            DataType::Time32(TimeUnit::Millisecond),
+            DataType::Utf8,
+        ];
+        assert_eq!(types, expected);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use coload_format::{Error, Result};
-use datafusion::arrow::datatypes::{DataType as ArrowType, Field, Schema as ArrowSchema};
+use datafusion::arrow::datatypes::{DataType as ArrowType, Field, Schema as ArrowSchema, TimeUnit};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::ParamValues;
 use datafusion::logical_expr::LogicalPlan;
@@ -29,7 +29,14 @@ impl Parameters {
         }
         let columns = batch.columns().iter();
         let values = columns
-            .map(|array| ScalarValue::try_from_array(array, row).map_err(from_datafusion))
+            .map(|array| {
+                let value = ScalarValue::try_from_array(array, row)?;
+                match in_micros(array.data_type()) {
+                    Some(data_type) => value.cast_to(&data_type),
+                    None => Ok(value),
+                }
+            })
+            .map(|value| value.map_err(from_datafusion))
             .collect::<Result<_>>()?;
         Ok(Parameters { values })
     }
@@ -58,6 +65,19 @@ impl Parameters {
     }
 }
 
+/// The type in which a time is computed with; `None` for what is no time in another unit.
+fn in_micros(data_type: &ArrowType) -> Option<ArrowType> {
+    match data_type {
+        ArrowType::Timestamp(unit, zone) if *unit != TimeUnit::Microsecond => {
+            Some(ArrowType::Timestamp(TimeUnit::Microsecond, zone.clone()))
+        }
+        ArrowType::Time32(_) | ArrowType::Time64(TimeUnit::Nanosecond) => {
+            Some(ArrowType::Time64(TimeUnit::Microsecond))
+        }
+        _ => None,
+    }
+}
+
 /// A field for each parameter of a plan, named `$1` and so on.
 ///
 /// # Errors
@@ -76,4 +96,24 @@ pub(crate) fn fields_of(plan: &LogicalPlan) -> Result<ArrowSchema> {
         Arc::new(Field::new(name, data_type, true))
     };
     Ok(ArrowSchema::new((1..=count).map(field).collect::<Vec<_>>()))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use datafusion::arrow::array::{ArrayRef, Time32MillisecondArray, TimestampMillisecondArray};
+
+    use super::*;
+
+    #[test]
+    fn times_of_any_unit_are_the_same_times() {
+        let time: ArrayRef = Arc::new(Time32MillisecondArray::from(vec![43_200_000]));
+        let instant: ArrayRef = Arc::new(TimestampMillisecondArray::from(vec![1_700_000_000_000]));
+        let batch = RecordBatch::try_from_iter([("$1", time), ("$2", instant)]).unwrap();
+        let expected = vec![
+            ScalarValue::Time64Microsecond(Some(43_200_000_000)),
+            ScalarValue::TimestampMicrosecond(Some(1_700_000_000_000_000), None),
+        ];
+        assert_eq!(Parameters::of_row(&batch, 0).unwrap().values, expected);
+    }
 }

@@ -12,9 +12,9 @@ CREATE TABLE t AS SELECT
     CASE WHEN value % 5 = 0 THEN NULL ELSE CAST(value % 11 AS INT) END AS holes,
     'name ' || (value % 23) AS name,
     CASE WHEN value % 3 = 0 THEN NULL ELSE 'x' || (value % 4) END AS label,
-    CAST(value % 1000 AS DECIMAL(15,2)) / 100 AS ratio,
+    CAST(value % 1000 AS DECIMAL(15,2)) * 0.01 AS ratio,
     CAST(value * 37 % 100000 AS DECIMAL(15,2)) AS price,
-    CAST(value % 10 AS DECIMAL(4,2)) / 100 AS discount,
+    CAST(value % 10 AS DECIMAL(4,2)) * 0.01 AS discount,
     CAST(value AS DECIMAL(30,3)) AS wide,
     CAST(value % 97 AS DOUBLE) / 8 AS number,
     DATE '2024-01-01' + CAST(value % 400 AS INT) AS day,
@@ -117,10 +117,12 @@ fn a_sum_that_does_not_fit_its_type_is_an_error() {
     let scratch = Scratch::new();
     scratch
         .database
-        .query("CREATE TABLE big AS SELECT 9223372036854775000 - value AS v FROM range(1000)")
+        .query(
+            "CREATE TABLE big AS SELECT CAST(15e34 AS DECIMAL(38,0)) - value AS v FROM range(1000)",
+        )
         .unwrap();
     let sql = "SELECT sum(v) FROM big WHERE v > 0";
     assert!(plan(&scratch, sql).contains("AggregateOnCodesExec"));
     let error = scratch.database.query(sql).unwrap_err().to_string();
-    assert!(error.contains("too large for Int64"), "{error}");
+    assert!(error.contains("too large for Decimal128(38, 0)"), "{error}");
 }

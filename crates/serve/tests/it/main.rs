@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod aggregates;
+mod conditions;
 mod flight;
 mod slt;
 mod sql;

@@ -1,0 +1,75 @@
+"""The two engines: statements in, rows or an error out."""
+
+import json
+import subprocess
+
+import duckdb
+
+
+class Failure:
+    """What an engine says instead of rows: a kind and a text."""
+
+    def __init__(self, kind, text):
+        self.kind, self.text = kind, text
+
+    def __repr__(self):
+        return f"{self.kind}: {self.text}"
+
+
+class Rows:
+    """Rows as tuples; `types` are the engine's names of the columns' types, where it tells them."""
+
+    def __init__(self, rows, types=()):
+        self.rows, self.types = rows, types
+
+    def __repr__(self):
+        return "\n".join(str(row) for row in self.rows) or "(no rows)"
+
+
+class Coload:
+    """`coload-bench answers` on a store, started again if it dies."""
+
+    def __init__(self, binary, store, threads):
+        self.command = [binary, "answers", "--store", store, "--threads", str(threads)]
+        self.start()
+
+    def start(self):
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(
+            self.command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True
+        )
+
+    def ask(self, sql):
+        try:
+            self.process.stdin.write(json.dumps(sql) + "\n")
+            self.process.stdin.flush()
+            line = self.process.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        if not line:
+            self.process.wait()
+            code = self.process.returncode
+            self.start()
+            return Failure("panic", f"the process ended with {code}")
+        answer = json.loads(line)
+        if "error" in answer:
+            return Failure(answer["error"], answer["text"])
+        return Rows([tuple(row) for row in answer["rows"]], answer["types"])
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+class Duck:
+    """DuckDB in this process."""
+
+    def __init__(self, threads):
+        self.connection = duckdb.connect(config={"threads": threads})
+
+    def ask(self, sql):
+        try:
+            result = self.connection.execute(sql)
+            return Rows(result.fetchall() if result.description else [])
+        except (duckdb.Error, OverflowError, ValueError) as error:
+            return Failure(type(error).__name__, str(error))

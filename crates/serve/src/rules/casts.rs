@@ -1,0 +1,173 @@
+//! Casts that round.
+//!
+//! A number cast to an integer becomes the nearest one, as it does in PostgreSQL and DuckDB: halves of a DECIMAL go away from
+//! zero, halves of a float to the even neighbour. The engine cuts the digits off. INSERT casts by the same [`convert`].
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::cast::AsArray;
+use datafusion::arrow::array::{Array, ArrayRef};
+use datafusion::arrow::compute::{CastOptions, cast_with_options};
+use datafusion::arrow::datatypes::{
+    DECIMAL128_MAX_PRECISION, DataType as ArrowType, Decimal128Type, Float32Type, Float64Type,
+};
+use datafusion::arrow::error::ArrowError;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ExprSchemable, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
+    Signature, Volatility,
+};
+use datafusion::optimizer::AnalyzerRule;
+
+use super::{call, rewrite_expressions};
+
+/// The rule.
+#[derive(Debug)]
+pub(super) struct RoundedCasts;
+
+impl AnalyzerRule for RoundedCasts {
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+        rewrite_expressions(plan, &rewrite)
+    }
+
+    fn name(&self) -> &str {
+        "rounded_casts"
+    }
+}
+
+fn rewrite(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let (inner, to) = match &mut expr {
+        Expr::Cast(cast) => (&mut cast.expr, &cast.field),
+        Expr::TryCast(cast) => (&mut cast.expr, &cast.field),
+        _ => return Ok(Transformed::no(expr)),
+    };
+    if !drops_digits(&inner.get_type(schema)?, to.data_type()) {
+        return Ok(Transformed::no(expr));
+    }
+    let operand = std::mem::take(inner.as_mut());
+    **inner = call(ScalarUDF::from(Nearest::default()), vec![operand]);
+    Ok(Transformed::yes(expr))
+}
+
+/// Whether a cast would leave digits after the point out.
+fn drops_digits(from: &ArrowType, to: &ArrowType) -> bool {
+    let has_digits = match from {
+        ArrowType::Decimal128(_, scale) => *scale > 0,
+        other => other.is_floating(),
+    };
+    has_digits && to.is_integer()
+}
+
+/// Values in another type, as a CAST gives them.
+///
+/// # Errors
+/// When one does not fit, or is not written as the type wants.
+pub(crate) fn convert(array: &ArrayRef, to: &ArrowType) -> Result<ArrayRef, ArrowError> {
+    let options = CastOptions { safe: false, ..CastOptions::default() };
+    let rounded;
+    let array = if drops_digits(array.data_type(), to) {
+        rounded = nearest(array)?;
+        &rounded
+    } else {
+        array
+    };
+    cast_with_options(array, to, &options)
+}
+
+/// The integers nearest to numbers, in their own type.
+fn nearest(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+    Ok(match array.data_type() {
+        ArrowType::Decimal128(_, scale) => {
+            let unit = 10i128.pow(u32::try_from(*scale).unwrap_or(0));
+            let whole = array.as_primitive::<Decimal128Type>().unary::<_, Decimal128Type>(|v| {
+                let (quotient, rest) = (v / unit, v % unit);
+                // At most 10^38 - 1, whose double fits.
+                if rest.abs() * 2 >= unit { quotient + v.signum() } else { quotient }
+            });
+            Arc::new(whole.with_precision_and_scale(DECIMAL128_MAX_PRECISION, 0)?)
+        }
+        ArrowType::Float64 => Arc::new(
+            array.as_primitive::<Float64Type>().unary::<_, Float64Type>(f64::round_ties_even),
+        ),
+        ArrowType::Float32 => Arc::new(
+            array.as_primitive::<Float32Type>().unary::<_, Float32Type>(f32::round_ties_even),
+        ),
+        _ => Arc::clone(array),
+    })
+}
+
+/// [`nearest`] as a function.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Nearest {
+    signature: Signature,
+}
+
+impl Default for Nearest {
+    fn default() -> Self {
+        Nearest { signature: Signature::any(1, Volatility::Immutable) }
+    }
+}
+
+impl ScalarUDFImpl for Nearest {
+    fn name(&self) -> &str {
+        "nearest_integer"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, types: &[ArrowType]) -> Result<ArrowType> {
+        match types {
+            [ArrowType::Decimal128(..)] => Ok(ArrowType::Decimal128(DECIMAL128_MAX_PRECISION, 0)),
+            [other] => Ok(other.clone()),
+            _ => Err(DataFusionError::Internal("one number is rounded".into())),
+        }
+    }
+
+    fn is_strict(&self) -> bool {
+        true
+    }
+
+    fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        match args.args.pop() {
+            Some(ColumnarValue::Array(array)) => Ok(ColumnarValue::Array(nearest(&array)?)),
+            Some(ColumnarValue::Scalar(scalar)) => {
+                let array = nearest(&scalar.to_array()?)?;
+                Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&array, 0)?))
+            }
+            None => Err(DataFusionError::Internal("one number is rounded".into())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use datafusion::arrow::array::{Decimal128Array, Float64Array, Int64Array};
+
+    #[test]
+    fn halves_of_decimals_go_away_from_zero_and_of_floats_to_even() {
+        let decimals: ArrayRef = Arc::new(
+            Decimal128Array::from(vec![25, -25, 24, 26, -4, 5])
+                .with_precision_and_scale(3, 1)
+                .expect("a type"),
+        );
+        let expected: ArrayRef = Arc::new(Int64Array::from(vec![3, -3, 2, 3, 0, 1]));
+        assert_eq!(&convert(&decimals, &ArrowType::Int64).expect("fits"), &expected);
+        let floats: ArrayRef = Arc::new(Float64Array::from(vec![2.5, -2.5, 3.5, 0.5, 1.6]));
+        let expected: ArrayRef = Arc::new(Int64Array::from(vec![2, -2, 4, 0, 2]));
+        assert_eq!(&convert(&floats, &ArrowType::Int64).expect("fits"), &expected);
+    }
+
+    #[test]
+    fn what_is_no_integer_is_an_error() {
+        for wrong in [f64::NAN, f64::INFINITY, 1e19] {
+            let floats: ArrayRef = Arc::new(Float64Array::from(vec![wrong]));
+            assert!(convert(&floats, &ArrowType::Int64).is_err(), "{wrong}");
+        }
+    }
+}

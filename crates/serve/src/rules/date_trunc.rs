@@ -1,0 +1,141 @@
+//! `date_trunc` of timestamps to weeks and more, in all years.
+//!
+//! The engine's goes by nanoseconds there, which end in the year 2262.
+
+use std::sync::Arc;
+
+use coload_format::calendar::{DAY_MICROS, date_from_days, days_in_month};
+use datafusion::arrow::array::ArrayRef;
+use datafusion::arrow::array::cast::AsArray;
+use datafusion::arrow::datatypes::{
+    DataType as ArrowType, FieldRef, TimeUnit, TimestampMicrosecondType,
+};
+use datafusion::common::ScalarValue;
+use datafusion::error::Result;
+use datafusion::functions::datetime::date_trunc::DateTruncFunc;
+use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
+use datafusion::logical_expr::{
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature,
+};
+
+use crate::types::UTC;
+
+/// The function.
+#[derive(Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct DateTrunc {
+    engine: DateTruncFunc,
+}
+
+/// What starts with a day.
+#[derive(Debug, Clone, Copy)]
+enum Span {
+    Week,
+    Months(u32),
+}
+
+impl Span {
+    fn of(name: &str) -> Option<Self> {
+        Some(match name.to_ascii_lowercase().as_str() {
+            "week" => Span::Week,
+            "month" => Span::Months(1),
+            "quarter" => Span::Months(3),
+            "year" => Span::Months(12),
+            _ => return None,
+        })
+    }
+
+    /// The first day of the span in which a day lies, both since the epoch, which was a Thursday.
+    fn start(self, day: i64) -> i64 {
+        const MONDAY_BEFORE_EPOCH: i64 = 3;
+        const WEEK_DAYS: i64 = 7;
+        match self {
+            Span::Week => day - (day + MONDAY_BEFORE_EPOCH).rem_euclid(WEEK_DAYS),
+            Span::Months(months) => {
+                let (year, month, day_of_month) = date_from_days(day);
+                // The calendar repeats after 400 years.
+                let like = year.rem_euclid(400) as u32 + 400;
+                let first = month - (month - 1) % months;
+                let before: u32 = (first..month).map(|m| days_in_month(like, m)).sum();
+                day - i64::from(day_of_month - 1 + before)
+            }
+        }
+    }
+}
+
+impl ScalarUDFImpl for DateTrunc {
+    fn name(&self) -> &str {
+        self.engine.name()
+    }
+
+    fn aliases(&self) -> &[String] {
+        self.engine.aliases()
+    }
+
+    fn signature(&self) -> &Signature {
+        self.engine.signature()
+    }
+
+    fn return_type(&self, types: &[ArrowType]) -> Result<ArrowType> {
+        self.engine.return_type(types)
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        self.engine.return_field_from_args(args)
+    }
+
+    fn output_ordering(&self, input: &[ExprProperties]) -> Result<SortProperties> {
+        self.engine.output_ordering(input)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let span = match args.args.first() {
+            Some(ColumnarValue::Scalar(name)) => name.try_as_str().flatten().and_then(Span::of),
+            _ => None,
+        };
+        match (span, args.args.get(1)) {
+            (Some(span), Some(ColumnarValue::Array(array))) if is_micros(array.data_type()) => {
+                Ok(ColumnarValue::Array(truncated(array, span)))
+            }
+            (Some(span), Some(ColumnarValue::Scalar(scalar))) if is_micros(&scalar.data_type()) => {
+                let array = truncated(&scalar.to_array()?, span);
+                Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&array, 0)?))
+            }
+            _ => self.engine.invoke_with_args(args),
+        }
+    }
+}
+
+fn is_micros(data_type: &ArrowType) -> bool {
+    match data_type {
+        ArrowType::Timestamp(TimeUnit::Microsecond, zone) => {
+            zone.as_deref().is_none_or(|zone| zone == UTC)
+        }
+        _ => false,
+    }
+}
+
+fn truncated(array: &ArrayRef, span: Span) -> ArrayRef {
+    let starts =
+        array.as_primitive::<TimestampMicrosecondType>().unary::<_, TimestampMicrosecondType>(
+            |v| span.start(v.div_euclid(DAY_MICROS)) * DAY_MICROS,
+        );
+    Arc::new(starts.with_data_type(array.data_type().clone()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use coload_format::calendar::days_from_date;
+
+    #[test]
+    fn spans_start_on_their_first_day() {
+        let day = |y, m, d| days_from_date(y, m, d).expect("a date");
+        assert_eq!(Span::Week.start(0), -3);
+        assert_eq!(Span::Week.start(-3), -3);
+        assert_eq!(Span::Week.start(-4), -10);
+        assert_eq!(Span::Months(1).start(day(2024, 2, 29)), day(2024, 2, 1));
+        assert_eq!(Span::Months(3).start(day(2024, 3, 31)), day(2024, 1, 1));
+        assert_eq!(Span::Months(12).start(day(9999, 12, 31)), day(9999, 1, 1));
+        assert_eq!(Span::Months(12).start(day(1, 12, 31)), day(1, 1, 1));
+    }
+}

@@ -1,0 +1,140 @@
+//! ANY, ALL and IN over subqueries.
+//!
+//! `x > ANY (SELECT y ..)` becomes a search for rows of the subquery in which the comparison is true, and the engine
+//! confuses the columns of the two sides when they have the same name; the subquery gets a name of its own here.
+//!
+//! `x IN (SELECT y ..)` is true, false or NULL. The engine tells NULL from false only where the IN is a condition by itself,
+//! joined to others by AND; else it says false. Where the difference shows (under NOT, IS NULL, CASE, a comparison), IN
+//! becomes `x = ANY`, which has all three.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::error::Result;
+use datafusion::logical_expr::expr::{BinaryExpr, InSubquery, SetComparison, SetQuantifier};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::{
+    Expr, Filter, LogicalPlan, LogicalPlanBuilder, Operator, Subquery, not,
+};
+use datafusion::optimizer::AnalyzerRule;
+
+use super::refused;
+
+/// The rule.
+#[derive(Debug)]
+pub(super) struct Membership;
+
+impl AnalyzerRule for Membership {
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+        let names = Names(Cell::new(0));
+        let plan = plan.transform_up_with_subqueries(|plan| {
+            if let LogicalPlan::Filter(Filter { predicate, input, .. }) = plan {
+                let predicate = condition(predicate, Place::Conjunct)?;
+                let filter = Filter::try_new(name_subqueries(predicate, &names)?, input)?;
+                return Ok(Transformed::yes(LogicalPlan::Filter(filter)));
+            }
+            let saver = NamePreserver::new(&plan);
+            plan.map_expressions(|e| {
+                let name = saver.save(&e);
+                let mapped = name_subqueries(condition(e, Place::Value)?, &names)?;
+                Ok(Transformed::yes(name.restore(mapped)))
+            })
+        })?;
+        Ok(plan.data)
+    }
+
+    fn name(&self) -> &str {
+        "membership"
+    }
+}
+
+/// Where a condition stands, which says what the difference of false and NULL makes there.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Place {
+    /// By itself or joined to others by AND, at the top of a filter.
+    Conjunct,
+    /// Joined to others by OR as well; false and NULL are the same there too.
+    Disjunct,
+    /// Anywhere else.
+    Value,
+}
+
+/// Numbers the names of subqueries.
+struct Names(Cell<usize>);
+
+impl Names {
+    fn next(&self) -> String {
+        let number = self.0.get() + 1;
+        self.0.set(number);
+        format!("\u{1}any{number}")
+    }
+}
+
+/// Replaces IN where the engine would take its NULL for false.
+fn condition(expr: Expr, place: Place) -> Result<Expr> {
+    Ok(match expr {
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => {
+            condition(*left, place)?.and(condition(*right, place)?)
+        }
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Or, right }) => {
+            let inner = if place == Place::Value { place } else { Place::Disjunct };
+            condition(*left, inner)?.or(condition(*right, inner)?)
+        }
+        Expr::Not(inner) => match *inner {
+            Expr::InSubquery(within) => {
+                let negated = !within.negated;
+                in_subquery(InSubquery { negated, ..within }, place)?
+            }
+            other => not(condition(other, Place::Value)?),
+        },
+        Expr::InSubquery(within) => in_subquery(within, place)?,
+        other => other.map_children(|e| Ok(Transformed::yes(condition(e, Place::Value)?)))?.data,
+    })
+}
+
+/// The engine's anti join for NOT IN knows of NULLs, but not where the subquery names columns outside of it.
+fn in_subquery(within: InSubquery, place: Place) -> Result<Expr> {
+    let is_told = match place {
+        Place::Conjunct => !within.negated || within.subquery.outer_ref_columns.is_empty(),
+        Place::Disjunct => !within.negated,
+        Place::Value => false,
+    };
+    if is_told {
+        let InSubquery { expr, subquery, negated } = within;
+        let expr = Box::new(condition(*expr, Place::Value)?);
+        return Ok(Expr::InSubquery(InSubquery { expr, subquery, negated }));
+    }
+    Ok(any_of(within))
+}
+
+/// `x IN (S)` as `x = ANY (S)`, and `x NOT IN (S)` as its opposite.
+fn any_of(within: InSubquery) -> Expr {
+    let InSubquery { expr, subquery, negated } = within;
+    let any = Expr::SetComparison(SetComparison {
+        expr,
+        subquery,
+        op: Operator::Eq,
+        quantifier: SetQuantifier::Any,
+    });
+    if negated { not(any) } else { any }
+}
+
+fn name_subqueries(expr: Expr, names: &Names) -> Result<Expr> {
+    let named = expr.transform_up(|e| {
+        let Expr::SetComparison(mut comparison) = e else { return Ok(Transformed::no(e)) };
+        let Subquery { subquery, outer_ref_columns, spans } = comparison.subquery;
+        let columns = subquery.schema().columns();
+        let [column] = columns.as_slice() else {
+            return Err(refused("a subquery beside ANY, ALL or IN has one column"));
+        };
+        // A projection, since the engine finds what is outside of a subquery through it.
+        let named = Expr::Column(column.clone()).alias(names.next());
+        let plan =
+            LogicalPlanBuilder::from(Arc::unwrap_or_clone(subquery)).project([named])?.build()?;
+        comparison.subquery = Subquery { subquery: Arc::new(plan), outer_ref_columns, spans };
+        Ok(Transformed::yes(Expr::SetComparison(comparison)))
+    })?;
+    Ok(named.data)
+}

@@ -1,0 +1,145 @@
+//! What SQL means here where the engine would give another answer.
+//!
+//! ```text
+//!   text --operators, types--> plan --order_of_rules--> plan --optimizer--> physical plan
+//! ```
+//!
+//! An [`ExprPlanner`] and a [`TypePlanner`] say what types expressions have, from the start; analyzer rules then rewrite
+//! the plan, before and after the engine's own rule that makes operands of one type. All are before the optimizer, so that
+//! constants are folded by the same functions that compute with columns.
+//!
+//! Invariant: each rule keeps the names of the columns of a plan.
+
+mod arithmetic;
+mod average;
+mod casts;
+mod date_trunc;
+mod exact_sum;
+mod extremes;
+mod floats;
+mod intervals;
+mod literals;
+mod membership;
+mod microseconds;
+mod operators;
+mod order;
+mod set_operations;
+mod sliding;
+mod sum;
+
+use std::sync::Arc;
+
+use datafusion::common::DFSchema;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::FunctionRegistry;
+use datafusion::execution::SessionStateDefaults;
+use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{
+    AggregateUDF, EmptyRelation, Expr, LogicalPlan, Projection, ScalarUDF,
+};
+use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
+use datafusion::optimizer::{Analyzer, AnalyzerRule};
+
+pub(crate) use arithmetic::{Arithmetic, Operation};
+pub(crate) use casts::convert;
+pub(crate) use exact_sum::divide_rounded;
+pub(crate) use floats::canonical_f64;
+
+/// Puts the rules into a session that has the engine's defaults.
+pub(crate) fn build(builder: SessionStateBuilder) -> Result<SessionState> {
+    let mut planners = SessionStateDefaults::default_expr_planners();
+    planners.insert(0, Arc::new(operators::Operators));
+    let builder = builder
+        .with_expr_planners(planners)
+        .with_type_planner(Arc::new(microseconds::Types))
+        .with_analyzer_rules(analyzer_rules());
+    let mut state = builder.build();
+    state.register_udaf(Arc::new(AggregateUDF::from(sum::Sum::default())))?;
+    state.register_udaf(Arc::new(AggregateUDF::from(average::Average::default())))?;
+    state.register_udaf(Arc::new(AggregateUDF::from(extremes::Least::default())))?;
+    state.register_udaf(Arc::new(AggregateUDF::from(extremes::Greatest::default())))?;
+    state.register_udf(Arc::new(ScalarUDF::from(date_trunc::DateTrunc::default())))?;
+    Ok(state)
+}
+
+/// The engine's rules with ours around the one that makes operands of one type.
+fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
+    let coercion = TypeCoercion::new();
+    let mut rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> = vec![
+        Arc::new(literals::FloatLiterals),
+        Arc::new(membership::Membership),
+        Arc::new(set_operations::KeepDuplicates),
+        Arc::new(microseconds::BeforeTypes),
+    ];
+    for rule in Analyzer::new().rules {
+        let is_coercion = rule.name() == coercion.name();
+        rules.push(rule);
+        if is_coercion {
+            rules.push(Arc::new(microseconds::AfterTypes));
+            rules.push(Arc::new(casts::RoundedCasts));
+            rules.push(Arc::new(order::Order));
+            rules.push(Arc::new(arithmetic::CheckedArithmetic));
+        }
+    }
+    rules
+}
+
+/// An expression over columns by itself, after the analyzer's rules.
+pub(crate) fn analyze_expr(state: &SessionState, expr: Expr, schema: &DFSchema) -> Result<Expr> {
+    let input = LogicalPlan::EmptyRelation(EmptyRelation {
+        produce_one_row: true,
+        schema: Arc::new(schema.clone()),
+    });
+    let plan = LogicalPlan::Projection(Projection::try_new(vec![expr], Arc::new(input))?);
+    let analyzer = Analyzer::with_rules(analyzer_rules());
+    let plan = analyzer.execute_and_check(plan, state.config_options(), |_, _| {})?;
+    match plan {
+        LogicalPlan::Projection(Projection { mut expr, .. }) if expr.len() == 1 => {
+            Ok(expr.swap_remove(0).unalias())
+        }
+        other => Err(refused(format!("an expression became {}", other.display()))),
+    }
+}
+
+/// Rewrites each expression of a plan and of its subqueries, from the leaves up. `rewrite` gets the columns that an
+/// expression can name.
+fn rewrite_expressions(
+    plan: LogicalPlan,
+    rewrite: &dyn Fn(Expr, &DFSchema) -> Result<Transformed<Expr>>,
+) -> Result<LogicalPlan> {
+    let rewritten = plan.transform_up_with_subqueries(|plan| {
+        let schema = schema_of_inputs(&plan);
+        let names = NamePreserver::new(&plan);
+        plan.map_expressions(|expr| {
+            let name = names.save(&expr);
+            Ok(expr.transform_up(|e| rewrite(e, &schema))?.update_data(|e| name.restore(e)))
+        })?
+        .map_data(LogicalPlan::recompute_schema)
+    });
+    Ok(rewritten?.data)
+}
+
+/// The columns that the expressions of a plan can name.
+fn schema_of_inputs(plan: &LogicalPlan) -> DFSchema {
+    let inputs = plan.inputs();
+    match inputs.as_slice() {
+        [] => plan.schema().as_ref().clone(),
+        [one] => one.schema().as_ref().clone(),
+        several => merge_schema(several),
+    }
+}
+
+/// The error for what has no right answer here.
+fn refused(text: impl Into<String>) -> DataFusionError {
+    DataFusionError::Plan(text.into())
+}
+
+fn call(function: ScalarUDF, arguments: Vec<Expr>) -> Expr {
+    Expr::ScalarFunction(datafusion::logical_expr::expr::ScalarFunction::new_udf(
+        Arc::new(function),
+        arguments,
+    ))
+}
