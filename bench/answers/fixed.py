@@ -4,6 +4,7 @@ import pathlib
 import re
 import subprocess
 
+from engines import Failure
 from expressions import Pair
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -52,9 +53,11 @@ def queries(arguments, folder, coload, duck):
         schema = subprocess.run(
             [program, "schema", table], check=True, capture_output=True, text=True
         ).stdout.strip().rstrip(";")
+        copy = f"COPY {table} FROM '{data / table}.tbl' (DELIMITER '|', HEADER false, AUTO_DETECT false)"
         # Types of Coload that DuckDB has under the same names.
-        duck.ask(schema)
-        duck.ask(f"COPY {table} FROM '{data / table}.tbl' (DELIMITER '|', HEADER false, NULL '\\N')")
+        for answer in (duck.ask(schema), duck.ask(copy)):
+            if isinstance(answer, Failure):
+                raise SystemExit(f"{table}: {answer}")
         subprocess.run(
             [f"{arguments.bin}/coload", "load", str(data / f"{table}.tbl"), "--into",
              str(folder / "store"), "--table", table, "--schema", str(data / f"{table}.sql")],
