@@ -96,8 +96,15 @@ fn condition(expr: Expr, place: Place) -> Result<Expr> {
 
 /// The engine's anti join for NOT IN knows of NULLs, but not where the subquery names columns outside of it.
 fn in_subquery(within: InSubquery, place: Place) -> Result<Expr> {
+    // The anti join needs a column to join by, and looks for NULLs only in columns that may be NULL themselves.
+    let is_column = match within.expr.as_ref() {
+        Expr::Cast(cast) => matches!(cast.expr.as_ref(), Expr::Column(_)),
+        other => matches!(other, Expr::Column(_)),
+    };
     let is_told = match place {
-        Place::Conjunct => !within.negated || within.subquery.outer_ref_columns.is_empty(),
+        Place::Conjunct => {
+            !within.negated || is_column && within.subquery.outer_ref_columns.is_empty()
+        }
         Place::Disjunct => !within.negated,
         Place::Value => false,
     };

@@ -13,11 +13,11 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::{
-    AggregateFunction, Between, BinaryExpr, Cast, InList, WindowFunctionDefinition,
+    AggregateFunction, Between, BinaryExpr, Cast, InList, ScalarFunction, WindowFunctionDefinition,
 };
 use datafusion::logical_expr::{
     Aggregate, Distinct, Expr, ExprSchemable, Join, LogicalPlan, Operator, Projection, Sort, cast,
-    not,
+    not, when,
 };
 use datafusion::optimizer::AnalyzerRule;
 
@@ -196,6 +196,7 @@ fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             map_arguments(&mut aggregate, schema)?;
             Ok(Transformed::yes(Expr::AggregateFunction(aggregate)))
         }
+        Expr::ScalarFunction(f) if f.name() == "nullif" => null_if(f, schema),
         Expr::ScalarFunction(f) if is_nan_maker(&f, schema) => {
             Ok(Transformed::yes(one_nan(Expr::ScalarFunction(f))))
         }
@@ -207,11 +208,23 @@ fn is_distinct(op: Operator) -> bool {
     matches!(op, Operator::IsDistinctFrom | Operator::IsNotDistinctFrom)
 }
 
+/// `nullif` compares too: its first argument, unless the two are equal.
+fn null_if(mut function: ScalarFunction, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let [first, second] = function.args.as_mut_slice() else {
+        return Ok(Transformed::no(Expr::ScalarFunction(function)));
+    };
+    let data_type = first.get_type(schema)?;
+    if !is_float(&data_type) && !is_interval(&data_type) {
+        return Ok(Transformed::no(Expr::ScalarFunction(function)));
+    }
+    let (first, second) = (std::mem::take(first), std::mem::take(second));
+    let are_equal = binary(key(first.clone(), schema)?, Operator::Eq, key(second, schema)?);
+    let null = Expr::Literal(ScalarValue::try_from(&data_type)?, None);
+    Ok(Transformed::yes(when(are_equal, null).otherwise(first)?))
+}
+
 /// A function may make NaNs of either sign, such as the root of -1.
-fn is_nan_maker(
-    function: &datafusion::logical_expr::expr::ScalarFunction,
-    schema: &DFSchema,
-) -> bool {
+fn is_nan_maker(function: &ScalarFunction, schema: &DFSchema) -> bool {
     let expr = Expr::ScalarFunction(function.clone());
     !function.func.short_circuits()
         && !matches!(function.name(), "canonical_float" | "canonical_nan")
