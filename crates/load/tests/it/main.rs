@@ -5,6 +5,7 @@
 
 mod any_bytes;
 mod bad_input;
+mod broken_files;
 mod child;
 mod crash;
 mod dirty;

@@ -5,6 +5,7 @@ mod adversity;
 mod faults;
 mod filters;
 mod hostile;
+mod identity;
 mod placements;
 mod raw;
 mod requests;
