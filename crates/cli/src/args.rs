@@ -11,8 +11,8 @@ use coload::{RejectLimit, SetColumn};
 use coload_source::{DateFormat, FixedWidths, TimestampFormat, TypeOrder};
 
 pub use values::{
-    BytesPolicy, Delimiter, Dictionaries, Encoding, EscapesForm, GivenColumns, LineEndForm,
-    OptionalByte, QuotesPolicy, RaggedPolicy, RejectsTo, ReportForm, SniffForm,
+    BytesPolicy, Delimiter, Dictionaries, Encoding, EscapesForm, ExportQuotes, GivenColumns,
+    LineEndForm, OptionalByte, QuotesPolicy, RaggedPolicy, RejectsTo, ReportForm, SniffForm,
 };
 #[cfg(feature = "sql")]
 pub use values::{LogForm, LogLevel, OutputForm, PriorityName};
@@ -71,7 +71,7 @@ pub enum Command {
     /// Show the loads of a server, finished or not, or drop one.
     #[command(after_help = examples::LOADS)]
     Loads(LoadsArgs),
-    /// Write a table as CSV: commas, doubled quotes, NULL as nothing.
+    /// Write a table as a file that loads as the same table: CSV, or what the ending of --output says.
     #[command(after_help = examples::EXPORT)]
     Export(ExportArgs),
     #[cfg(feature = "sql")]
@@ -472,6 +472,9 @@ pub struct ExportArgs {
     /// Leave out the line of names
     #[arg(long)]
     pub no_header: bool,
+    /// What is in quotes
+    #[arg(long, value_name = "FIELDS", default_value = "texts")]
+    pub quote: ExportQuotes,
 }
 
 #[cfg(feature = "sql")]

@@ -7,6 +7,7 @@ pub mod bytes;
 pub mod calendar;
 mod check;
 pub mod ddl;
+pub mod delimited;
 mod dictionary;
 pub mod display;
 mod error;

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use coload_format::delimited::{names_in_quotes, push_quoted};
 use coload_format::{Error, Result};
 use datafusion::arrow::array::Array;
 use datafusion::arrow::datatypes::{DataType as ArrowType, SchemaRef};
@@ -33,11 +34,28 @@ pub(crate) struct CsvOptions {
     pub quote: u8,
     /// Stands for NULL; text that is the same is quoted, so that both are read back.
     pub null: String,
+    /// Which fields are in quotes.
+    pub texts: Texts,
+}
+
+/// Whether texts are in quotes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Texts {
+    /// All, so that a load tells them from other values.
+    Quoted,
+    /// Those that would be read as something else.
+    AsNeeded,
 }
 
 impl Default for CsvOptions {
     fn default() -> Self {
-        CsvOptions { header: true, delimiter: b',', quote: b'"', null: String::new() }
+        CsvOptions {
+            header: true,
+            delimiter: b',',
+            quote: b'"',
+            null: String::new(),
+            texts: Texts::Quoted,
+        }
     }
 }
 
@@ -172,11 +190,16 @@ impl CsvLines {
     /// The line of names.
     pub fn header(&mut self, schema: &SchemaRef) -> &[u8] {
         self.line.clear();
-        for (index, field) in schema.fields().iter().enumerate() {
+        let fields = || schema.fields().iter();
+        let in_quotes = names_in_quotes(fields().map(|f| (&**f.name(), is_text(f.data_type()))));
+        for (index, (field, in_quotes)) in fields().zip(in_quotes).enumerate() {
             if index > 0 {
                 self.line.push(self.options.delimiter);
             }
-            push_field(&mut self.line, field.name(), &self.options);
+            match in_quotes && self.options.texts == Texts::Quoted {
+                true => push_quoted(&mut self.line, field.name().as_bytes(), self.options.quote),
+                false => push_field(&mut self.line, field.name(), &self.options),
+            }
         }
         self.line.push(b'\n');
         &self.line
@@ -214,7 +237,10 @@ impl CsvLines {
                     .try_to_string()
                     .map_err(|e| Error::Invalid(e.to_string()))?;
                 let text = if is_bytes(column.data_type()) { format!("\\x{text}") } else { text };
-                push_field(&mut self.line, &text, &self.options);
+                match self.options.texts == Texts::Quoted && is_text(column.data_type()) {
+                    true => push_quoted(&mut self.line, text.as_bytes(), self.options.quote),
+                    false => push_field(&mut self.line, &text, &self.options),
+                }
             }
             self.line.push(b'\n');
             sink(&self.line)?;
@@ -228,6 +254,14 @@ pub(crate) fn text_options() -> FormatOptions<'static> {
     FormatOptions::new()
         .with_timestamp_format(Some("%Y-%m-%d %H:%M:%S%.f"))
         .with_timestamp_tz_format(Some("%Y-%m-%d %H:%M:%S%.f%:z"))
+}
+
+/// Whether values may be any text: all but those of types that are written in one way only.
+fn is_text(arrow: &ArrowType) -> bool {
+    !(arrow.is_numeric()
+        || arrow.is_temporal()
+        || is_bytes(arrow)
+        || matches!(arrow, ArrowType::Boolean | ArrowType::Null))
 }
 
 fn is_bytes(arrow: &ArrowType) -> bool {

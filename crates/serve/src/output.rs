@@ -9,7 +9,7 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::json::ArrayWriter;
 use datafusion::arrow::util::pretty::pretty_format_batches_with_options;
 
-use crate::export::{CsvLines, CsvOptions, text_options};
+use crate::export::{CsvLines, CsvOptions, Texts, text_options};
 
 /// Form of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -52,7 +52,8 @@ pub fn write_answer(
     match format {
         OutputFormat::Table => write_table(schema, batches, out),
         OutputFormat::Csv => {
-            let mut lines = CsvLines::new(CsvOptions::default());
+            let mut lines =
+                CsvLines::new(CsvOptions { texts: Texts::AsNeeded, ..CsvOptions::default() });
             out.write_all(lines.header(schema)).map_err(failed)?;
             for batch in batches {
                 lines.rows(batch, |line| out.write_all(line).map_err(failed))?;

@@ -29,13 +29,17 @@ pub enum Names<'a> {
 /// One name for each column, no two alike: what is missing becomes `c` and its number, what comes
 /// again gets a number behind it.
 pub fn unique_names(names: Names<'_>, columns: usize) -> Vec<String> {
+    unique_texts((0..columns).map(|index| match names {
+        Names::Header(fields) => fields.get(index).map(name_text).unwrap_or_default(),
+        Names::None => String::new(),
+    }))
+}
+
+/// The same of names as they are.
+pub fn unique_texts(names: impl Iterator<Item = String>) -> Vec<String> {
     let mut taken = std::collections::HashSet::new();
-    let mut unique = Vec::with_capacity(columns);
-    for index in 0..columns {
-        let written = match names {
-            Names::Header(fields) => fields.get(index).map(name_text).unwrap_or_default(),
-            Names::None => String::new(),
-        };
+    let mut unique = Vec::new();
+    for (index, written) in names.enumerate() {
         let base = if written.is_empty() { format!("c{}", index + 1) } else { written };
         let mut name = base.clone();
         let mut number = 2;

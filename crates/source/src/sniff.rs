@@ -12,6 +12,7 @@ mod amounts;
 mod delimiter;
 mod drawn;
 mod encoding;
+mod exported;
 mod foreign;
 mod formats;
 mod notes;
@@ -33,6 +34,7 @@ use crate::sample::{Field, Records, SampleEnd, Split, line_len, split_as_loaded,
 use amounts::say_amounts;
 use delimiter::{choose_split, usual_field_count};
 use encoding::{Converted, convert_sample};
+use exported::sniff_exported;
 use foreign::{check_is_delimited, check_is_text};
 use formats::{choose_formats, given_formats};
 use notes::{find_comments, find_footer};
@@ -92,6 +94,9 @@ fn sniff_utf8(
     check_has_few_nuls(name, sample)?;
     check_is_delimited(name, sample, given, schema.is_some())?;
     let text = &sample[bom_len(sample)..];
+    if let Some(sniffed) = sniff_exported(name, text, end, given, schema)? {
+        return Ok(sniffed);
+    }
     let mut evidence = Vec::new();
     let own_line_end = given.line_end.unwrap_or_else(|| detect_line_end(text, end));
     let said;

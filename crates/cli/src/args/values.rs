@@ -72,6 +72,15 @@ pub enum LineEndForm {
     Returns,
 }
 
+/// `texts` or `needed`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ExportQuotes {
+    /// Around all texts: the file loads as the same table
+    Texts,
+    /// Around fields that hold delimiters, quotes or line ends: texts may load as numbers
+    Needed,
+}
+
 /// `quoted`, `anywhere` or `letters`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum EscapesForm {

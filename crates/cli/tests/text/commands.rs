@@ -24,7 +24,7 @@ fn what_is_sniffed_loads_the_same_way() {
     let told = [&["load", "a b.csv", "--into", "told", "--table", "t"][..], &flags].concat();
     let run = sandbox.run(&told).ok();
     assert!(!run.err.contains("says otherwise"), "all was given: {run:?}");
-    let rows = |store: &str| sandbox.run(&["export", store, "t"]).ok().out;
+    let rows = |store: &str| sandbox.run(&["export", store, "t", "--quote", "needed"]).ok().out;
     assert_eq!(rows("guessed"), rows("told"));
     assert!(rows("told").contains("1,1.50,2024-12-31"), "{}", rows("told"));
 }
@@ -37,7 +37,10 @@ fn a_sniffed_schema_is_a_schema_file() {
     assert!(sql.lines().next().unwrap().starts_with("-- "), "{sql}");
     sandbox.write("t.sql", &sql);
     sandbox.run(&["load", "a.csv", "--into", "store", "--schema", "t.sql"]).ok();
-    assert_eq!(sandbox.run(&["export", "store", "a"]).ok().out, "Id,\"odd \"\"name\"\n1,x\n2,y\n");
+    assert_eq!(
+        sandbox.run(&["export", "store", "a", "--quote", "needed"]).ok().out,
+        "Id,\"odd \"\"name\"\n1,x\n2,y\n"
+    );
 }
 
 #[test]
@@ -67,16 +70,16 @@ fn an_export_is_what_was_loaded() {
     let columns = "a BIGINT, b VARCHAR, c DECIMAL(5,2), d DATE, e VARCHAR";
     let load = ["load", "a.csv", "--into", "store", "--columns", columns, "--header"];
     sandbox.run(&load).ok();
-    let out = sandbox.run(&["export", "store", "a"]).ok().out;
+    let out = sandbox.run(&["export", "store", "a", "--quote", "needed"]).ok().out;
     sandbox.write("b.csv", &out);
     sandbox.run(&["load", "b.csv", "--into", "store", "--columns", columns, "--header"]).ok();
-    assert_eq!(sandbox.run(&["export", "store", "b"]).ok().out, out);
+    assert_eq!(sandbox.run(&["export", "store", "b", "--quote", "needed"]).ok().out, out);
     assert_eq!(out, text.replace("\" z\"", " z"));
-    sandbox.run(&["export", "store", "a", "--output", "c.csv"]).ok();
+    sandbox.run(&["export", "store", "a", "--output", "c.csv", "--quote", "needed"]).ok();
     assert_eq!(std::fs::read_to_string(sandbox.path("c.csv")).unwrap(), out);
-    let rows = sandbox.run(&["export", "store", "a", "--no-header"]).ok().out;
+    let rows = sandbox.run(&["export", "store", "a", "--no-header", "--quote", "needed"]).ok().out;
     assert_eq!(rows, out.split_once('\n').unwrap().1);
-    sandbox.run(&["export", "store", "nothing"]).fails(1, &["nothing"]);
+    sandbox.run(&["export", "store", "nothing", "--quote", "needed"]).fails(1, &["nothing"]);
     sandbox
         .run(&["export", "store", "a", "--output", "no/such/folder.csv"])
         .fails(1, &["folder.csv"]);
@@ -92,8 +95,8 @@ fn rejects_are_rows_of_a_table() {
     let into =
         |table: &'static str| [&load[..], &["--max-rejects", "9", "--rejects", table]].concat();
     sandbox.run(&into("table:bad")).ok();
-    assert_eq!(sandbox.run(&["export", "store", "t"]).ok().out, "a,b\n1,x\n");
-    let bad = sandbox.run(&["export", "store", "bad"]).ok().out;
+    assert_eq!(sandbox.run(&["export", "store", "t", "--quote", "needed"]).ok().out, "a,b\n1,x\n");
+    let bad = sandbox.run(&["export", "store", "bad", "--quote", "needed"]).ok().out;
     let expected = "file,line,byte,column,value,reason,raw\n\
         a.csv,2,4,a,zwei,is not BIGINT: not a number,\"zwei,\"\"y\nz\"\"\"\n\
         a.csv,4,15,,,the record has 1 field and the table 2 columns,3\n";
@@ -105,12 +108,12 @@ fn rejects_are_rows_of_a_table() {
     // Appended, and only if there are some.
     sandbox.run(&into("table:bad")).ok();
     assert_eq!(
-        sandbox.run(&["export", "store", "bad"]).ok().out.lines().count(),
+        sandbox.run(&["export", "store", "bad", "--quote", "needed"]).ok().out.lines().count(),
         1 + 2 * 5 - 1 - 1
     );
     sandbox.write("a.csv", "1,x\n");
     sandbox.run(&into("table:none")).ok();
-    sandbox.run(&["export", "store", "none"]).fails(1, &["none"]);
+    sandbox.run(&["export", "store", "none", "--quote", "needed"]).fails(1, &["none"]);
     // A table of another kind, the table itself, and a load that fails.
     sandbox.run(&into("table:T")).fails(1, &["is the table that is loaded"]);
     sandbox.write("c.csv", "1\n");
@@ -119,5 +122,5 @@ fn rejects_are_rows_of_a_table() {
     sandbox.write("a.csv", "x,x\nx,x\n");
     let strict = [&load[..], &["--rejects", "table:strict", "--max-rejects", "1"]].concat();
     sandbox.run(&strict).fails(1, &["is not BIGINT"]);
-    sandbox.run(&["export", "store", "strict"]).fails(1, &["strict"]);
+    sandbox.run(&["export", "store", "strict", "--quote", "needed"]).fails(1, &["strict"]);
 }

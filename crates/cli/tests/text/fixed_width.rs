@@ -9,7 +9,7 @@ fn load(sandbox: &Sandbox, flags: &[&str]) -> Run {
 }
 
 fn rows(sandbox: &Sandbox) -> String {
-    sandbox.run(&["export", "store", "t"]).ok().out
+    sandbox.run(&["export", "store", "t", "--quote", "needed"]).ok().out
 }
 
 #[test]

@@ -9,7 +9,7 @@ fn load(sandbox: &Sandbox, inputs: &[&str], flags: &[&str]) -> crate::support::R
 }
 
 fn export(sandbox: &Sandbox) -> String {
-    sandbox.run(&["export", "store", "t"]).ok().out
+    sandbox.run(&["export", "store", "t", "--quote", "needed"]).ok().out
 }
 
 #[test]

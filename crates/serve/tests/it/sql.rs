@@ -62,7 +62,7 @@ fn copied_csv_has_the_rows_as_text() {
     database.query(&format!("COPY (SELECT * FROM t ORDER BY i) TO '{}'", path.display())).unwrap();
     assert_eq!(
         std::fs::read_to_string(&path).unwrap(),
-        "i,t,b,at,r\n1,\"\",\\x0aff,2024-01-02 02:04:05.500+00:00,0.1\n2,,,,\n"
+        "i,\"t\",b,at,r\n1,\"\",\\x0aff,2024-01-02 02:04:05.500+00:00,0.1\n2,,,,\n"
     );
     let files: Vec<_> = std::fs::read_dir(scratch.dir.path()).unwrap().collect();
     assert_eq!(files.len(), 2, "no temporary file is left: {files:?}");

@@ -1,0 +1,59 @@
+//! How tables are written as delimited text, so that it can be read again as it was.
+//!
+//! Texts are in quotes, other values are bare, NULL is nothing. A name is in quotes where its column is text, and where no
+//! column is; among texts only the first name that can be is bare. So quotes tell texts and names apart from all else
+//! (decision 0027).
+
+/// What begins files of other formats that a name could begin with.
+const MAGIC: [&[u8]; 4] = [b"PAR1", b"BZ", b"Obj", b"ORC"];
+
+/// Whether a name needs no quotes: it is a word of ASCII, and no file of another format begins so.
+pub fn is_plain_name(name: &[u8]) -> bool {
+    let word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    name.first().is_some_and(|first| !first.is_ascii_digit())
+        && name.iter().all(word)
+        && !MAGIC.iter().any(|magic| name.starts_with(magic))
+}
+
+/// For each column, given as its name and whether it is text, whether the name is written in quotes.
+pub fn names_in_quotes<'a>(columns: impl Iterator<Item = (&'a str, bool)> + Clone) -> Vec<bool> {
+    let texts = columns.clone().filter(|(_, is_text)| *is_text).count();
+    let all = columns.clone().count();
+    let bare = columns.clone().position(|(name, _)| is_plain_name(name.as_bytes()));
+    let in_quotes = |(index, (name, is_text)): (usize, (&str, bool))| match texts {
+        0 => true,
+        _ if texts == all => Some(index) != bare,
+        _ => is_text || !is_plain_name(name.as_bytes()),
+    };
+    columns.enumerate().map(in_quotes).collect()
+}
+
+/// Appends a text in quotes; those in it are doubled.
+pub fn push_quoted(out: &mut Vec<u8>, text: &[u8], quote: u8) {
+    out.push(quote);
+    for byte in text {
+        if *byte == quote {
+            out.push(quote);
+        }
+        out.push(*byte);
+    }
+    out.push(quote);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_stand_in_quotes_where_that_tells_something() {
+        for (columns, expected) in [
+            (&[("id", false), ("a b", false), ("t", true)][..], &[false, true, true][..]),
+            (&[("id", false), ("n", false)], &[true, true]),
+            (&[("a b", true), ("t", true), ("u", true)], &[true, false, true]),
+            (&[("t", true)], &[false]),
+            (&[("PAR1x", true), ("1", true)], &[true, true]),
+        ] {
+            assert_eq!(names_in_quotes(columns.iter().copied()), expected, "{columns:?}");
+        }
+    }
+}

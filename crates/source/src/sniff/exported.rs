@@ -1,0 +1,251 @@
+//! Files that `coload export` and COPY wrote: their quotes tell texts from other values, and names from rows.
+//!
+//! ```text
+//!   id,"name"          "id","price"       note,"name"
+//!   1,"Ada"            1,9.50             "7","Ada"
+//!   2,                 2,10.00            "x",
+//!   texts and others   no text            texts only: the first name that can be is bare
+//! ```
+//!
+//! Texts are in quotes, NULL is nothing, all else is bare. A name is in quotes where its column is text, or where all
+//! columns are alike; a bare name among quoted ones, or the other way round, is what other programs do not write.
+//! Decision 0027.
+
+use coload_format::delimited::is_plain_name;
+use coload_format::parse_value::{parse_value, parse_wide};
+use coload_format::{Column, DataType, Result, Schema};
+
+use super::{Sniffed, given_types};
+use crate::dialect::{Dialect, GivenDialect, Header};
+use crate::header::{check_header_order, unique_texts};
+use crate::infer::{ColumnForms, infer_columns};
+use crate::sample::{Field, SampleEnd, Split, split_records};
+
+/// Delimiters that are tried.
+const DELIMITERS: [u8; 4] = *b",\t;|";
+
+/// What the fields of a column have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fields {
+    /// All are NULL.
+    None,
+    Quoted,
+    Bare,
+    Mixed,
+}
+
+/// What the quotes of the names say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Heads {
+    /// All are in quotes.
+    Quoted,
+    /// All but the first that can be bare.
+    AllButOne(usize),
+    /// Some are bare.
+    Some,
+}
+
+/// Dialect and columns of a text that Coload wrote; `None` of any other.
+///
+/// # Errors
+/// `Invalid` when `--types` names a column that there is not, or the names are those of `schema` in another order.
+pub(super) fn sniff_exported(
+    name: &str,
+    text: &[u8],
+    end: SampleEnd,
+    given: &GivenDialect,
+    schema: Option<&Schema>,
+) -> Result<Option<Sniffed>> {
+    if !leaves_all_open(given) {
+        return Ok(None);
+    }
+    for delimiter in DELIMITERS {
+        let split = Split { delimiter, ..Split::CSV };
+        if !may_be_exported(text, end, split) {
+            continue;
+        }
+        let records = split_records(text, end, split, usize::MAX);
+        let Some((names, rows)) = records.records.split_first() else { continue };
+        let Some(texts) = text_columns(names, rows).filter(|_| records.faults == 0) else {
+            continue;
+        };
+        let dialect = Dialect {
+            delimiter,
+            header: Header::Present,
+            types: given.types.unwrap_or_default(),
+            nulls_are: given.nulls_are,
+            ..Dialect::default()
+        };
+        dialect.check()?;
+        let evidence = vec![
+            "as Coload exports: what is in quotes is text (--delimiter or --header: look closer)"
+                .to_owned(),
+        ];
+        let (schema, forms) = match schema {
+            Some(schema) => {
+                check_header_order(name, names, schema)?;
+                (schema.clone(), Vec::new())
+            }
+            None => columns_of(names, rows, &texts, &dialect, given, end)?,
+        };
+        return Ok(Some(Sniffed { dialect, schema, forms, evidence }));
+    }
+    Ok(None)
+}
+
+/// Whether nothing is given of how the text is written.
+fn leaves_all_open(given: &GivenDialect) -> bool {
+    let rest = GivenDialect {
+        types: None,
+        columns: Vec::new(),
+        encoding: None,
+        footer: given.footer.filter(|footer| *footer > 0),
+        comment: given.comment.filter(Option::is_some),
+        ..given.clone()
+    };
+    rest == GivenDialect::default()
+}
+
+/// Whether the first two records look like it: most other texts are told by them.
+fn may_be_exported(text: &[u8], end: SampleEnd, split: Split) -> bool {
+    let head = split_records(text, end, split, 2);
+    let Some(names) = head.records.first() else { return false };
+    let of_names = names.iter().all(|name| name.quoted || is_plain_name(&name.text));
+    of_names
+        && match (heads(names), head.records.get(1)) {
+            (None, _) => false,
+            (Some(Heads::Some | Heads::AllButOne(_)), None) => names.len() > 1,
+            (Some(Heads::Quoted), None) => false,
+            (Some(_), Some(row)) => row.len() == names.len(),
+        }
+}
+
+/// What the quotes of the names say; `None` when nothing.
+fn heads(names: &[Field<'_>]) -> Option<Heads> {
+    let bare = names.iter().filter(|name| !name.quoted).count();
+    let first_plain = names.iter().position(|name| is_plain_name(&name.text));
+    match bare {
+        0 => Some(Heads::Quoted),
+        1 if first_plain.is_some_and(|at| !names[at].quoted) => first_plain.map(Heads::AllButOne),
+        _ if bare < names.len() => Some(Heads::Some),
+        _ => None,
+    }
+}
+
+/// For each column whether it is text; `None` when the text is not as Coload writes it.
+fn text_columns(names: &[Field<'_>], rows: &[Vec<Field<'_>>]) -> Option<Vec<bool>> {
+    if rows.iter().any(|row| row.len() != names.len()) {
+        return None;
+    }
+    let fields: Vec<Fields> = (0..names.len()).map(|column| fields_of(rows, column)).collect();
+    let all = |wanted: &[Fields]| fields.iter().all(|fields| wanted.contains(fields));
+    match heads(names)? {
+        Heads::Quoted => {
+            let typed = all(&[Fields::Bare, Fields::None]) && !rows.is_empty();
+            (typed && are_typed(rows, names.len())).then(|| vec![false; names.len()])
+        }
+        Heads::AllButOne(bare) if fields[bare] == Fields::Quoted => {
+            all(&[Fields::Quoted, Fields::None]).then(|| vec![true; names.len()])
+        }
+        Heads::AllButOne(_) if names.len() == 1 => None,
+        Heads::AllButOne(_) | Heads::Some => {
+            let is_text = |(name, fields): (&Field<'_>, &Fields)| match fields {
+                Fields::Mixed => None,
+                Fields::None => Some(name.quoted),
+                Fields::Quoted => name.quoted.then_some(true),
+                Fields::Bare => (!name.quoted || !is_plain_name(&name.text)).then_some(false),
+            };
+            names.iter().zip(&fields).map(is_text).collect()
+        }
+    }
+}
+
+fn fields_of(rows: &[Vec<Field<'_>>], column: usize) -> Fields {
+    let values = rows.iter().map(|row| &row[column]);
+    let mut values = values.filter(|field| field.quoted || !field.text.is_empty());
+    let Some(first) = values.next() else { return Fields::None };
+    match (values.all(|field| field.quoted == first.quoted), first.quoted) {
+        (false, _) => Fields::Mixed,
+        (true, true) => Fields::Quoted,
+        (true, false) => Fields::Bare,
+    }
+}
+
+/// Whether all columns hold values of types other than text.
+fn are_typed(rows: &[Vec<Field<'_>>], columns: usize) -> bool {
+    let dialect = Dialect::default();
+    let forms = infer_columns(rows, columns, &dialect.field_rules());
+    let is_typed = |(column, forms): (usize, &ColumnForms)| {
+        forms.data_type(SampleEnd::Whole) != DataType::Varchar(None)
+            || rows.iter().all(|row| is_word_of_type(&row[column].text))
+    };
+    forms.iter().enumerate().all(is_typed)
+}
+
+/// Whether a value of a type that is not inferred is written so, or NULL.
+fn is_word_of_type(text: &[u8]) -> bool {
+    text.is_empty()
+        || text.starts_with(b"\\x") && parse_value(text, DataType::Binary(None)).is_ok()
+        || text.len() == 36 && parse_wide(text, DataType::Uuid).is_ok()
+        || parse_value(text, DataType::Double).is_ok()
+}
+
+fn columns_of(
+    names: &[Field<'_>],
+    rows: &[Vec<Field<'_>>],
+    texts: &[bool],
+    dialect: &Dialect,
+    given: &GivenDialect,
+    end: SampleEnd,
+) -> Result<(Schema, Vec<ColumnForms>)> {
+    let names = names.iter().map(|name| String::from_utf8_lossy(&name.text).into_owned());
+    let names = unique_texts(names);
+    let mut forms = infer_columns(rows, names.len(), &dialect.field_rules());
+    let typed = given_types(&names, &given.columns)?;
+    let mut columns = Vec::with_capacity(names.len());
+    for (((name, forms), typed), is_text) in names.into_iter().zip(&mut forms).zip(typed).zip(texts)
+    {
+        if let Some(column) = &typed {
+            forms.give(column.data_type);
+        } else if *is_text {
+            forms.make_text();
+        }
+        columns.push(typed.unwrap_or_else(|| Column::new(name, forms.data_type(end))));
+    }
+    Ok((Schema::new(columns)?, forms))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn quotes_tell_texts_and_names() {
+        for (text, expected) in [
+            ("id,\"name\"\n1,\"Ada\"\n2,\n", Some("id BIGINT, \"name\" VARCHAR")),
+            ("id,\"zip\"\n1,\"1.50\"\n2,\"2.5\"\n", Some("id BIGINT, zip VARCHAR")),
+            ("\"a\",\"price\"\n1,9.50\n,10.00\n", Some("a BIGINT, price DECIMAL(18,2)")),
+            ("\"2\",\" x\"\n1,9.50\n", Some("\"2\" BIGINT, \" x\" DECIMAL(18,2)")),
+            ("note,\"n\"\n\"7\",\"true\"\n\"x\",\n", Some("note VARCHAR, n VARCHAR")),
+            ("note\n\"7\"\n\"-\"\n", Some("note VARCHAR")),
+            ("id\t\"name\"\n", Some("id VARCHAR, name VARCHAR")),
+            // What other programs write.
+            ("\"a\",\"b\"\n\"1\",\"2\"\n", None),
+            ("\"a\",\"b\"\n\"x\",2\n", None),
+            ("a,b\n\"x\",2\n", None),
+            ("id,\"name\"\nx,Ada\n", None),
+            ("\"a\",\"b\"\n1,x\n", None),
+        ] {
+            let given = GivenDialect::default();
+            let found =
+                sniff_exported("f", text.as_bytes(), SampleEnd::Whole, &given, None).unwrap();
+            let columns = found.map(|found| {
+                let columns = found.schema.columns().iter().map(coload_format::ddl::column_sql);
+                columns.collect::<Vec<_>>().join(", ")
+            });
+            let plain = |columns: &str| columns.replace('"', "");
+            assert_eq!(columns.as_deref().map(plain), expected.map(plain), "{text}");
+        }
+    }
+}
