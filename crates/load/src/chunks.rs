@@ -11,7 +11,7 @@ use coload_input::{InputFile, Raw, RawFile, TextInput, Waiting};
 use coload_source::LineEnd;
 
 use crate::account::Account;
-use crate::head::{HEAD_BYTES_MAX, Head};
+use crate::head::{END_MARKS_MAX, HEAD_BYTES_MAX, Head, without_end_mark};
 use crate::opened::OpenedStream;
 use crate::options::LoadOptions;
 use crate::pipeline::Position;
@@ -246,6 +246,7 @@ fn open_files(options: &LoadOptions, head: &Head) -> Result<Option<Vec<OpenInput
 fn open_input(file: Arc<RawFile>, head: &Head) -> Result<OpenInput> {
     let (bytes, line_end) = (file.bytes(), head.line_end());
     let mut open = OpenInput { file, bytes, data_start: 0, data_line: 0, line_end };
+    open.bytes = open.text_end()?;
     if head.has_footer() {
         open.bytes = open.footer_start(head)?;
     }
@@ -266,6 +267,14 @@ fn open_input(file: Arc<RawFile>, head: &Head) -> Result<OpenInput> {
 }
 
 impl OpenInput {
+    /// Where the text ends: before the marks of the end that DOS writes.
+    fn text_end(&self) -> Result<u64> {
+        let length = self.bytes.min(END_MARKS_MAX);
+        let mut tail = vec![0; length as usize];
+        let read = self.read_at(&mut tail, self.bytes - length)?;
+        Ok(self.bytes - length + without_end_mark(&tail[..read]).len() as u64)
+    }
+
     fn footer_start(&self, head: &Head) -> Result<u64> {
         let length = self.bytes.min(HEAD_BYTES_MAX as u64);
         let mut tail = vec![0; length as usize];

@@ -14,7 +14,7 @@ use coload_input::{
     ToUtf8, Waiting, Who,
 };
 
-use crate::head::{HEAD_BYTES_MAX, Head};
+use crate::head::{HEAD_BYTES_MAX, Head, without_end_mark};
 use crate::options::LoadOptions;
 use crate::reader::RECORD_BYTES_MAX;
 use crate::segments::lock;
@@ -279,6 +279,9 @@ impl Cutter {
         self.to_utf8.append(&block.text, end, &mut self.rest);
         let (text, source) = ((self.rest.len() - before) as u64, block.source_bytes);
         self.arrived.push_back(Arrived { file: block.file, text, source });
+        if block.last {
+            self.rest.truncate(without_end_mark(&self.rest).len());
+        }
         if self.head.has_footer() {
             self.hold_footer_back()?;
         }

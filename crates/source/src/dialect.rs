@@ -182,6 +182,8 @@ pub struct Dialect {
     pub formats: Formats,
     /// Types that inference takes, in order.
     pub types: TypeOrder,
+    /// Numbers of the columns whose types were given beside inferred ones: what does not fit these is a reject.
+    pub typed: Vec<u32>,
 }
 
 impl Default for Dialect {
@@ -210,6 +212,7 @@ impl Default for Dialect {
             encoding: TextEncoding::default(),
             formats: Formats::default(),
             types: TypeOrder::default(),
+            typed: Vec::new(),
         }
     }
 }

@@ -85,9 +85,10 @@ pub fn detect_header(
 /// # Errors
 /// `Invalid` that names the first such column.
 pub fn check_header_order(name: &str, first: &[Field<'_>], schema: &Schema) -> Result<()> {
-    for (index, (field, column)) in first.iter().zip(schema.columns()).enumerate() {
-        let written = name_text(field);
-        match schema.position(&written) {
+    // As the columns are named where they are found out, so that names which come twice are in order.
+    let names = unique_names(Names::Header(first), first.len());
+    for (index, (written, column)) in names.iter().zip(schema.columns()).enumerate() {
+        match schema.position(written) {
             Some(position) if position != index => {
                 return Err(Error::Invalid(format!(
                     "the header of {name} has {written} as column {}, and the schema has {} there: list \

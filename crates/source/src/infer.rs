@@ -349,6 +349,12 @@ pub fn has_form(field: &[u8]) -> bool {
     written_number(field).is_some() || word_forms(field, &Formats::default()) != 0
 }
 
+/// Numbers of the columns whose types were given.
+pub fn given_columns(forms: &[ColumnForms]) -> Vec<u32> {
+    let given = forms.iter().enumerate().filter(|(_, forms)| forms.is_given());
+    given.map(|(column, _)| column as u32).collect()
+}
+
 /// The forms of each column; records with another number of fields than `columns`, or one more
 /// for a delimiter at the end, are left out.
 pub fn infer_columns(

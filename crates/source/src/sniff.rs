@@ -28,7 +28,7 @@ use crate::dialect::{
 use crate::field::FieldRules;
 use crate::fixed::FixedWidths;
 use crate::header::{Names, check_header_order, unique_names};
-use crate::infer::{ColumnForms, infer_columns};
+use crate::infer::{ColumnForms, given_columns, infer_columns};
 use crate::rules::Trailing;
 use crate::sample::{Field, Records, SampleEnd, Split, line_len, split_as_loaded, split_records};
 use amounts::say_amounts;
@@ -50,6 +50,9 @@ const SCHEMA_SAMPLE_BYTES: usize = 64 << 10;
 /// Of this many records at most one is dirty where policies are chosen by what is seen: with more of
 /// them the number of columns is in doubt, unless something else tells it.
 const CLEAN_FOR_EACH_DIRTY: usize = 10;
+
+/// The Ctrl-Z with which DOS ends a file.
+const END_MARK: u8 = 0x1a;
 
 /// What was found out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,7 +80,10 @@ pub fn sniff(
 ) -> Result<Sniffed> {
     check_is_text(name, sample)?;
     let Converted { encoding, text, evidence } = convert_sample(sample, end, given);
-    let mut sniffed = sniff_utf8(name, &text, end, given, schema)?;
+    let marks = text.iter().rev().take_while(|byte| **byte == END_MARK).count();
+    // The load does not read them.
+    let marks = if end == SampleEnd::Whole { marks } else { 0 };
+    let mut sniffed = sniff_utf8(name, &text[..text.len() - marks], end, given, schema)?;
     sniffed.dialect.encoding = encoding;
     sniffed.evidence.splice(0..0, evidence);
     Ok(sniffed)
@@ -249,6 +255,7 @@ fn sniff_utf8(
             infer_schema(header, rows, columns, &dialect.field_rules(), end, given, &mut evidence)?
         }
     };
+    dialect.typed = given_columns(&forms);
     dialect.check()?;
     Ok(Sniffed { dialect, schema, forms, evidence })
 }

@@ -7,6 +7,7 @@ mod support;
 
 mod checks;
 mod commands;
+mod dos;
 mod exported;
 mod fixed_width;
 #[cfg(not(feature = "sql"))]

@@ -16,13 +16,15 @@ use coload_source::{
 const TRAILING: u8 = 1;
 const FIXED: u8 = 2;
 const TYPED_NULLS: u8 = 4;
-/// Escapes outside quotes; NULLs in quotes; how timestamps are written; the order of types; how columns are drawn: each behind
+/// Escapes outside quotes; NULLs in quotes; how timestamps are written; the order of types, and the columns whose types were given; how columns are drawn: each behind
 /// the rest if it is not what it is by default, so that a dialect without them is written as ever.
 const ESCAPES: u8 = 8;
 const QUOTED_NULLS: u8 = 16;
 const TIMESTAMP: u8 = 32;
 const TYPE_ORDER: u8 = 64;
 const ALIGNED: u8 = 128;
+/// Most columns of a table.
+const TYPED_MAX: u64 = coload_format::COLUMNS_MAX as u64;
 /// Most texts that mean NULL.
 const NULLS_MAX: u64 = 4096;
 
@@ -133,6 +135,7 @@ fn pass_dialect(passage: &mut impl Passage, dialect: &mut Dialect) -> Result<()>
         encoding: TextEncoding { encoding, said },
         formats: Formats { decimal, thousands, date, timestamp },
         types,
+        typed,
     } = dialect;
     passage.byte(delimiter)?;
     pass_long_delimiter(passage, long_delimiter)?;
@@ -148,7 +151,7 @@ fn pass_dialect(passage: &mut impl Passage, dialect: &mut Dialect) -> Result<()>
         (ESCAPES, *escapes != Escapes::Quoted),
         (QUOTED_NULLS, *nulls_are == NullsAre::AlsoQuoted),
         (TIMESTAMP, timestamp.is_some()),
-        (TYPE_ORDER, !types.is_default()),
+        (TYPE_ORDER, !types.is_default() || !typed.is_empty()),
     ];
     let mut flags =
         parts.iter().fold(0, |flags, (flag, on)| if *on { flags | flag } else { flags });
@@ -206,6 +209,23 @@ fn pass_dialect(passage: &mut impl Passage, dialect: &mut Dialect) -> Result<()>
         let mut order = types.to_string();
         passage.text(&mut order)?;
         *types = TypeOrder::parse(&order).map_err(Error::Corrupt)?;
+        pass_typed(passage, typed)?;
+    }
+    Ok(())
+}
+
+fn pass_typed(passage: &mut impl Passage, typed: &mut Vec<u32>) -> Result<()> {
+    let mut count = typed.len() as u64;
+    passage.number(&mut count)?;
+    if count > TYPED_MAX {
+        return Err(Error::Corrupt(format!("{count} columns of given types")));
+    }
+    let mut there = std::mem::take(typed).into_iter();
+    for _ in 0..count {
+        let mut column = u64::from(there.next().unwrap_or_default());
+        passage.number(&mut column)?;
+        let column = u32::try_from(column);
+        typed.push(column.map_err(|_| Error::Corrupt("a column of a dialect".into()))?);
     }
     Ok(())
 }
@@ -253,6 +273,7 @@ mod tests {
             escapes: Escapes::Letters,
             nulls_are: NullsAre::AlsoQuoted,
             types: TypeOrder::parse("DOUBLE,BIGINT").unwrap(),
+            typed: vec![3, 300],
             header: Header::Present,
             nulls: vec![b"NULL".to_vec(), Vec::new()],
             typed_nulls: vec![b"NA".to_vec(), b"-".to_vec()],

@@ -11,6 +11,7 @@
 //! quote does not swallow the lines that follow.
 
 use super::{CarefulField, CarefulRecord, Fault, FieldForm, Mark, Reading, Scan};
+use crate::dialect::LongDelimiter;
 
 /// What the strict reading of a record came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -205,6 +206,9 @@ impl Scan<'_> {
         out: &mut CarefulRecord,
     ) -> Outcome {
         let Some(quote) = self.rules.separators.quote else { return Outcome::Read };
+        if strict == Strict::Broken && self.ends_in_lone_quote(start, quote, out) {
+            return Outcome::Read;
+        }
         let Some(readings) = self.follow(start, quote, end) else { return Outcome::NeedsMore };
         match &readings.best {
             Some(best) if strict == Strict::Broken && self.swallows_record(start, best) => {
@@ -225,6 +229,35 @@ impl Scan<'_> {
             _ if strict == Strict::WrongCount => Outcome::Read,
             _ => Outcome::NothingFits,
         }
+    }
+
+    /// Whether the line is a record, and a delimiter and a quote too many: `"4";"5";"6";"`. They are a field too many, of which
+    /// `--ragged` says what becomes, and no text of the field before.
+    fn ends_in_lone_quote(&self, start: usize, quote: u8, out: &mut CarefulRecord) -> bool {
+        let Some((end, next)) = self.line(start) else { return false };
+        let line = &self.text[start..end];
+        let returns = line.iter().rev().take_while(|byte| **byte == b'\r').count();
+        let Some(before) = line[..line.len() - returns].strip_suffix(&[quote]) else {
+            return false;
+        };
+        let at = start + before.len();
+        let delimiters = (start..at).rev().take(LongDelimiter::BYTES_MAX);
+        let Some(delimiter) =
+            delimiters.into_iter().find(|d| self.mark(*d) == Mark::Delimiter(at - *d))
+        else {
+            return false;
+        };
+        let table = Scan { text: &self.text[..delimiter], last: true, rules: self.rules };
+        let mut record = CarefulRecord::default();
+        table.read_strictly(start, &mut record);
+        if record.fault != Fault::None || record.fields.len() != self.rules.fields {
+            return false;
+        }
+        let lone = CarefulField { start: at, end: at + 1, form: FieldForm::Literal };
+        out.fields = record.fields;
+        out.fields.push(lone);
+        (out.end, out.next, out.fault) = (end, next, Fault::None);
+        true
     }
 
     /// Whether a reading takes a line into a field that is a record by itself.

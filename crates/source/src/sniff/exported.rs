@@ -18,7 +18,7 @@ use coload_format::{Column, DataType, Result, Schema};
 use super::{Sniffed, given_types};
 use crate::dialect::{Dialect, GivenDialect, Header};
 use crate::header::{check_header_order, unique_texts};
-use crate::infer::{ColumnForms, infer_columns};
+use crate::infer::{ColumnForms, given_columns, infer_columns};
 use crate::sample::{Field, SampleEnd, Split, split_records};
 
 /// Delimiters that are tried.
@@ -88,6 +88,7 @@ pub(super) fn sniff_exported(
             }
             None => columns_of(names, rows, &texts, &dialect, given, end)?,
         };
+        let dialect = Dialect { typed: given_columns(&forms), ..dialect };
         return Ok(Some(Sniffed { dialect, schema, forms, evidence }));
     }
     Ok(None)
