@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use coload_format::Value;
 use coload_load::{LoadOptions, LoadReport, load};
 use coload_source::{
-    Dialect, Header, InputFile, InputSource, InvalidBytes, LineEnd, LongDelimiter, Mending,
+    Dialect, Escapes, Header, InputFile, InputSource, InvalidBytes, LineEnd, LongDelimiter, Mending,
     Policies, Quotes, Ragged, Said, TextEncoding, Trailing,
 };
 use coload_store::Store;
@@ -18,6 +18,8 @@ use crate::support::{options, rows, scratch, segment_bytes, write};
 use crate::text::Random;
 
 fn dialect(random: &mut Random) -> Dialect {
+    let escape = random.of(&[None, None, None, Some(b'\\')]);
+    let outside = random.of(&[Escapes::Quoted, Escapes::Anywhere, Escapes::Letters]);
     let long = [None, None, LongDelimiter::new(b", "), LongDelimiter::new(b"::")];
     let long_delimiter = random.of(&long);
     Dialect {
@@ -25,13 +27,14 @@ fn dialect(random: &mut Random) -> Dialect {
         encoding: TextEncoding { said: Said::User, ..TextEncoding::default() },
         long_delimiter,
         quote: random.of(&[Some(b'"'), Some(b'"'), Some(b'"'), None]),
-        escape: random.of(&[None, None, None, Some(b'\\')]),
+        escape,
+        escapes: if escape.is_some() { outside } else { Escapes::Quoted },
         header: random.of(&[Header::Absent, Header::Present]),
         header_rows: 1 + random.below(2) as u64,
         nulls: Vec::new(),
         comment: random.of(&[None, None, Some(b'#')]),
         trailing: random.of(&[Trailing::Newline, Trailing::Newline, Trailing::Delimiter]),
-        line_end: random.of(&[LineEnd::Newline, LineEnd::Any]),
+        line_end: random.of(&[LineEnd::Newline, LineEnd::Any, LineEnd::Returns]),
         policies: Policies {
             ragged: random.of(&[Ragged::Reject, Ragged::Pad, Ragged::Truncate]),
             quotes: random.of(&[Quotes::Strict, Quotes::Lenient, Quotes::Lenient]),
@@ -46,7 +49,7 @@ fn text(random: &mut Random, dialect: &Dialect, columns: usize, count: usize) ->
     let delimiter = dialect.long_delimiter.map_or(vec![dialect.delimiter], |l| l.bytes().to_vec());
     let dirt = random.of(&[2, 5, 20, 1000]);
     let line_ends: &[&[u8]] =
-        random.of::<&[&[u8]]>(&[&[b"\n"], &[b"\r\n"], &[b"\n", b"\r\n", b"\r"]]);
+        random.of::<&[&[u8]]>(&[&[b"\n"], &[b"\r\n"], &[b"\r\r\n"], &[b"\n", b"\r\n", b"\r"]]);
     let mut out = Vec::new();
     for _ in 0..count {
         let surplus = if random.one_in(dirt) { random.below(4) as i64 - 1 } else { 0 };
@@ -67,6 +70,10 @@ fn text(random: &mut Random, dialect: &Dialect, columns: usize, count: usize) ->
                 b"a\rb",
                 b"\"\"\"",
                 b"\\\"",
+                b"a\\",
+                b"\\,",
+                b"\\\nb",
+                b"\\t\\\\",
                 b"#",
                 b"\"a\"\"b\"",
                 b",",

@@ -40,7 +40,7 @@ impl Expected {
                 headers -= 1;
             } else {
                 out.record_bytes_max = out.record_bytes_max.max(record.next - at);
-                out.take(text, &record, &rules, (line, at as u64));
+                out.take(text, &record, (dialect, &rules), (line, at as u64));
             }
             line += record.lines;
             at = record.next;
@@ -48,10 +48,22 @@ impl Expected {
         out
     }
 
-    fn take(&mut self, text: &[u8], record: &CarefulRecord, rules: &RecordRules, at: (u64, u64)) {
+    fn take(
+        &mut self,
+        text: &[u8],
+        record: &CarefulRecord,
+        (dialect, rules): (&Dialect, &RecordRules),
+        at: (u64, u64),
+    ) {
         let Some((fields, mut mendings)) = fields(text, record, rules) else {
             return self.rejects.push(at);
         };
+        // An escape that ends a field has nothing behind it.
+        let of_fields = dialect.field_rules();
+        let kept = record.fields.iter().take(rules.fields).filter(|f| f.is_regular());
+        if kept.map(|f| of_fields.read(&text[f.start..f.end])).any(|read| read.is_err()) {
+            return self.rejects.push(at);
+        }
         let mut row = Row::new();
         for field in fields {
             if field.contains(&0) {
