@@ -6,10 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use coload_store::Snapshot;
 use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::catalog::information_schema::{INFORMATION_SCHEMA, InformationSchemaProvider};
 use datafusion::catalog::{CatalogProvider, CatalogProviderList, SchemaProvider, TableProvider};
 use datafusion::error::Result;
 
 use crate::error::to_datafusion;
+use crate::functions::table_functions;
+use crate::names::{find_table, folded_schema};
 use crate::rights::{Rights, Role};
 use crate::table::StoreTable;
 use crate::types::arrow_schema;
@@ -19,7 +22,7 @@ pub const CATALOG: &str = "coload";
 /// Name of the only schema.
 pub const SCHEMA: &str = "public";
 
-/// Arrow schemas of tables, kept from one statement to the next. A table's columns change only with
+/// Arrow schemas of tables with folded names, kept from one statement to the next. A table's columns change only with
 /// `--replace`, so the stored schema is compared.
 #[derive(Debug, Default)]
 pub(crate) struct ArrowSchemas {
@@ -40,10 +43,19 @@ impl ArrowSchemas {
         if known.len() >= KEPT_MAX {
             known.clear();
         }
-        let arrow = arrow_schema(schema);
+        let arrow = folded_schema(schema);
         known.insert(id, (schema.clone(), Arc::clone(&arrow)));
         arrow
     }
+}
+
+/// How columns are named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ColumnNames {
+    /// For the planner.
+    Folded,
+    /// For the views of the catalog.
+    Stored,
 }
 
 /// A table beside those of the snapshot: rows of parameters, under a name that no statement can say.
@@ -52,6 +64,7 @@ pub(crate) type ExtraTable = (String, Arc<dyn TableProvider>);
 /// The tables of a snapshot that a caller may read, at each of the three levels that DataFusion asks.
 #[derive(Debug, Clone)]
 pub(crate) struct SnapshotCatalog {
+    names: ColumnNames,
     snapshot: Snapshot,
     schemas: Arc<ArrowSchemas>,
     rights: Rights,
@@ -65,15 +78,32 @@ impl SnapshotCatalog {
         rights: Rights,
         extra: Option<ExtraTable>,
     ) -> Self {
-        SnapshotCatalog { snapshot, schemas, rights, extra }
+        SnapshotCatalog { names: ColumnNames::Folded, snapshot, schemas, rights, extra }
     }
 
+    /// The table, if the caller may read it.
     fn find(&self, name: &str) -> Option<StoreTable> {
-        let index =
-            self.snapshot.tables().iter().position(|t| t.name.eq_ignore_ascii_case(name))?;
+        let index = self.visible(name)?;
         let entry = &self.snapshot.tables()[index];
-        let arrow = self.schemas.of(entry.id, &entry.schema);
+        let arrow = match self.names {
+            ColumnNames::Folded => self.schemas.of(entry.id, &entry.schema),
+            ColumnNames::Stored => arrow_schema(&entry.schema),
+        };
         Some(StoreTable::new(self.snapshot.clone(), index, arrow))
+    }
+
+    fn visible(&self, name: &str) -> Option<usize> {
+        let index = find_table(&self.snapshot, name)?;
+        self.rights.may_read(&self.snapshot.tables()[index].name).then_some(index)
+    }
+
+    /// The views that tell what tables and columns there are.
+    fn information_schema(&self) -> Arc<dyn SchemaProvider> {
+        let stored = SnapshotCatalog { names: ColumnNames::Stored, ..self.clone() };
+        Arc::new(
+            InformationSchemaProvider::new(Arc::new(stored))
+                .with_table_functions(table_functions()),
+        )
     }
 }
 
@@ -101,6 +131,9 @@ impl CatalogProvider for SnapshotCatalog {
     }
 
     fn schema(&self, name: &str) -> Option<Arc<dyn SchemaProvider>> {
+        if name.eq_ignore_ascii_case(INFORMATION_SCHEMA) {
+            return Some(self.information_schema());
+        }
         name.eq_ignore_ascii_case(SCHEMA).then(|| Arc::new(self.clone()) as _)
     }
 }
@@ -116,12 +149,15 @@ impl SchemaProvider for SnapshotCatalog {
         if let Some((_, extra)) = self.extra.as_ref().filter(|(known, _)| known == name) {
             return Ok(Some(Arc::clone(extra)));
         }
-        // Said of names that do not exist too, so that the answer does not tell which do.
-        self.rights.require(Role::Read, name).map_err(to_datafusion)?;
-        Ok(self.find(name).map(|t| Arc::new(t) as _))
+        let found = self.find(name);
+        if found.is_none() {
+            // Said of names that do not exist too, so that the answer does not tell which do.
+            self.rights.require(Role::Read, name).map_err(to_datafusion)?;
+        }
+        Ok(found.map(|t| Arc::new(t) as _))
     }
 
     fn table_exist(&self, name: &str) -> bool {
-        self.snapshot.table(name).is_some() && self.rights.may_read(name)
+        self.visible(name).is_some()
     }
 }

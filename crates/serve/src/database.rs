@@ -9,8 +9,9 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::memory_pool::{FairSpillPool, MemoryPool};
+use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
-use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
+use datafusion::execution::session_state::SessionState;
 use datafusion::prelude::SessionConfig;
 use futures::TryStreamExt;
 use tokio::runtime::{Builder, Runtime};
@@ -19,13 +20,14 @@ use tokio::task::JoinHandle;
 use crate::aggregate::optimizer_rules;
 use crate::catalog::{ArrowSchemas, CATALOG, ExtraTable, SCHEMA, SnapshotCatalog};
 use crate::error::from_datafusion;
+use crate::functions::session_builder;
+use crate::planning::Planner;
 use crate::rights::Rights;
 use crate::rules;
 use crate::statement::{self, Parameters, Planned, StatementLimits};
 
-/// Stack of a thread that parses and plans statements: this is done by functions that call themselves for each
-/// level of nesting, such as the terms of a sum, and that the release profile leaves without optimisation. It is enough
-/// for some 3,000 terms; only what is used takes memory.
+/// Stack of a thread that runs statements: expressions and plans are evaluated by functions that call themselves for each
+/// level of nesting, of which there are `StatementLimits::depth`; only what is used takes memory.
 pub const STACK_BYTES: usize = 64 << 20;
 
 /// What a database may use.
@@ -62,6 +64,7 @@ struct Inner {
     /// What all statements have in common.
     session: SessionState,
     schemas: Arc<ArrowSchemas>,
+    planner: Planner,
     /// Only taken away when the database goes.
     runtime: Option<Runtime>,
 }
@@ -141,6 +144,7 @@ impl Database {
             options: DatabaseOptions { threads, ..options },
             session: session(threads, options.memory)?,
             schemas: Arc::default(),
+            planner: Planner::new(&options.statements),
             runtime: Some(runtime),
         };
         Ok(Database { inner: Arc::new(inner) })
@@ -213,6 +217,11 @@ impl Database {
         }
     }
 
+    /// Where statements are planned.
+    pub(crate) fn planner(&self) -> &Planner {
+        &self.inner.planner
+    }
+
     /// What all statements may hold together.
     pub(crate) fn memory_pool(&self) -> Arc<dyn MemoryPool> {
         Arc::clone(&self.inner.session.runtime_env().memory_pool)
@@ -237,7 +246,8 @@ impl Database {
 fn session(threads: usize, memory: usize) -> Result<SessionState> {
     let mut config = SessionConfig::new()
         .with_target_partitions(threads)
-        .with_information_schema(true)
+        // The catalog brings its own, with the names of columns as they are stored.
+        .with_information_schema(false)
         .with_default_catalog_and_schema(CATALOG, SCHEMA)
         .with_create_default_catalog_and_schema(false);
     let options = config.options_mut();
@@ -247,10 +257,12 @@ fn session(threads: usize, memory: usize) -> Result<SessionState> {
         .with_memory_pool(Arc::new(FairSpillPool::new(memory)))
         .build_arc()
         .map_err(from_datafusion)?;
-    let builder = SessionStateBuilder::new()
+    // No plan can reach a file, whatever became of it: the engine's own COPY and scans of files find no place.
+    let files = ObjectStoreUrl::local_filesystem();
+    runtime.deregister_object_store(files.as_ref()).map_err(from_datafusion)?;
+    let builder = session_builder()
         .with_config(config)
         .with_runtime_env(runtime)
-        .with_default_features()
         .with_physical_optimizer_rules(optimizer_rules());
     rules::build(builder).map_err(from_datafusion)
 }

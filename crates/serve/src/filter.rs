@@ -15,6 +15,7 @@ use datafusion::logical_expr::{Expr, Operator};
 use datafusion::scalar::ScalarValue;
 
 use crate::literal::{Place, place};
+use crate::names::planned_column;
 use crate::types::arrow_type;
 
 /// The tests that together are the filter; `None` when it cannot be said exactly.
@@ -78,7 +79,7 @@ fn single(filter: &Expr, schema: &Schema) -> Option<Predicate> {
 /// The column that an operand stands for: itself, or itself in a type that holds each of its values.
 fn column(operand: &Expr, schema: &Schema) -> Option<usize> {
     match operand {
-        Expr::Column(column) => schema.columns().iter().position(|c| c.name == column.name),
+        Expr::Column(column) => planned_column(schema, &column.name),
         Expr::Cast(cast) => {
             let column = column(&cast.expr, schema)?;
             is_widening(schema.columns()[column].data_type, cast.field.data_type())

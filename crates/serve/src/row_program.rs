@@ -10,7 +10,6 @@
 //!
 //! Cost: the columns that are looked at become Arrow arrays; new values are copied out of theirs.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -23,24 +22,27 @@ use datafusion::arrow::datatypes::{DataType as ArrowType, Schema as ArrowSchema}
 use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::common::DFSchema;
 use datafusion::error::Result as DataFusionResult;
-use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
+use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::prelude::SessionConfig;
-use datafusion::sql::sqlparser::ast::{
-    Expr as SqlExpr, ExprWithAlias, Ident, SelectItem, visit_expressions_mut,
-};
-use datafusion::sql::sqlparser::dialect::GenericDialect;
-use datafusion::sql::sqlparser::parser::Parser;
-use datafusion::sql::sqlparser::tokenizer::Token;
+use datafusion::sql::sqlparser::ast::{Expr as SqlExpr, ExprWithAlias, Ident, SelectItem};
 
 use crate::arrays::array_of;
 use crate::error::{from_datafusion, to_datafusion};
+use crate::functions::session_builder;
+use crate::planning::on_large_stack;
 use crate::rows::ColumnRows;
 use crate::rules;
+use crate::statement::StatementLimits;
+use crate::statement::text::{parse_expression, parse_items};
+use crate::statement::tree::check_expression;
 use crate::types::{arrow_schema, sql_type};
+
+/// Levels of an expression that is evaluated on a worker's stack of 2 MiB, at up to some hundred bytes each.
+const LEVELS_MAX: usize = 1_000;
 
 /// A filter and expressions, planned.
 #[derive(Debug)]
@@ -70,7 +72,7 @@ pub fn plan_row_program(
     table: Option<&Schema>,
     began_us: i64,
 ) -> Result<Arc<dyn RowProgram>> {
-    Ok(Arc::new(plan(sql, read, table, began_us)?))
+    Ok(Arc::new(on_large_stack(|| plan(sql, read, table, began_us))?))
 }
 
 fn plan(sql: &RowSql, read: &Schema, table: Option<&Schema>, began_us: i64) -> Result<SqlProgram> {
@@ -81,9 +83,11 @@ fn plan(sql: &RowSql, read: &Schema, table: Option<&Schema>, began_us: i64) -> R
     let in_where = |e: Error| in_flag("--where", &e);
     let filter = match &sql.filter {
         None => None,
-        Some(text) => {
-            Some(parse_expression(text).and_then(|e| planner.logical(e)).map_err(in_where)?)
-        }
+        Some(text) => Some(
+            parse_expression(text, &StatementLimits::default())
+                .and_then(|e| planner.logical(e))
+                .map_err(in_where)?,
+        ),
     };
     let items = select_items(sql, read).and_then(|items| {
         let planned = |item: Item| Ok((item.name, planner.logical(item.expr)?));
@@ -203,7 +207,18 @@ fn physical(
         .build();
     let simplifier = ExprSimplifier::new(context);
     let expr = simplifier.simplify(rules::analyze_expr(state, expr, schema)?)?;
-    state.create_physical_expr(expr, schema)
+    let made = state.create_physical_expr(expr, schema)?;
+    match is_deeper(&made, LEVELS_MAX) {
+        false => Ok(made),
+        true => Err(to_datafusion(Error::Limit(format!(
+            "an expression of more than {LEVELS_MAX} levels or terms of AND and OR"
+        )))),
+    }
+}
+
+/// Whether an expression has more levels than those. Rows are evaluated on threads with stacks of their own.
+fn is_deeper(expr: &Arc<dyn PhysicalExpr>, levels: usize) -> bool {
+    levels == 0 || expr.children().into_iter().any(|child| is_deeper(child, levels - 1))
 }
 
 fn in_table<'a>(name: &str, table: Option<&'a Schema>) -> Result<Option<&'a Column>> {
@@ -237,7 +252,7 @@ fn session(began_us: i64) -> Result<SessionState> {
     let mut config = SessionConfig::new();
     // 0.05 is a decimal, as in the statements of a store.
     config.options_mut().sql_parser.parse_float_as_decimal = true;
-    let builder = SessionStateBuilder::new().with_config(config).with_default_features();
+    let builder = session_builder().with_config(config);
     let mut state = rules::build(builder).map_err(from_datafusion)?;
     state.mark_start_execution();
     // now() is the same for all rows and attempts.
@@ -257,23 +272,8 @@ impl Item {
     }
 }
 
-fn parse_expression(text: &str) -> Result<SqlExpr> {
-    let wrong = |e| Error::Invalid(format!("{e}"));
-    let mut parser = Parser::new(&GenericDialect {}).try_with_sql(text).map_err(wrong)?;
-    let expr = parser.parse_expr().map_err(wrong)?;
-    match parser.peek_token().token {
-        Token::EOF => Ok(expr),
-        other => Err(Error::Invalid(format!("expected one condition, found {other} after it"))),
-    }
-}
-
 fn parse_select(text: &str, read: &Schema) -> Result<Vec<Item>> {
-    let wrong = |e| Error::Invalid(format!("{e}"));
-    let mut parser = Parser::new(&GenericDialect {}).try_with_sql(text).map_err(wrong)?;
-    let parsed = parser.parse_comma_separated(Parser::parse_select_item).map_err(wrong)?;
-    if parser.peek_token().token != Token::EOF {
-        return Err(Error::Invalid(format!("expected a comma, found {}", parser.peek_token())));
-    }
+    let parsed = parse_items(text, &StatementLimits::default())?;
     let mut items = Vec::new();
     for item in parsed {
         match item {
@@ -306,14 +306,7 @@ struct Planner<'a> {
 impl Planner<'_> {
     fn logical(&self, mut expr: SqlExpr) -> Result<Expr> {
         // Names are found without regard to case, quoted or not.
-        let _ = visit_expressions_mut(&mut expr, |part| {
-            if let SqlExpr::Identifier(name) = part
-                && let Some(position) = self.read.position(&name.value)
-            {
-                *name = Ident::with_quote('"', &self.read.columns()[position].name);
-            }
-            ControlFlow::<()>::Continue(())
-        });
+        check_expression(&mut expr, &StatementLimits::default(), self.read)?;
         let expr = ExprWithAlias { expr, alias: None };
         let planned = self.state.create_logical_expr_from_sql_expr(expr, self.schema);
         let planned = planned.map_err(from_datafusion)?;
@@ -342,7 +335,7 @@ impl RowProgram for SqlProgram {
     }
 
     fn for_load(&self, read: &Schema, began_us: i64) -> Result<Arc<dyn RowProgram>> {
-        Ok(Arc::new(plan(&self.sql, read, self.table.as_ref(), began_us)?))
+        Ok(Arc::new(on_large_stack(|| plan(&self.sql, read, self.table.as_ref(), began_us))?))
     }
 
     fn run(&self, columns: &[Option<CheckedColumn<'_>>], rows: usize) -> Result<RowsMade> {

@@ -1,7 +1,7 @@
 //! One statement, from text to answer.
 //!
 //! ```text
-//!   text --parse, plan--> Planned --run--> Answer
+//!   text --parse (text), check and fold names (tree), plan, check again (nodes)--> Planned --run--> Answer
 //!
 //!   query, EXPLAIN, SHOW, DESCRIBE --> DataFusion
 //!   CREATE, DROP, TRUNCATE TABLE   --> store           (ddl)
@@ -13,13 +13,16 @@ pub(crate) mod bind;
 mod columns;
 mod copy;
 pub(crate) mod ddl;
-mod identifiers;
+mod dialect;
+mod hints;
 pub(crate) mod insert;
 mod limits;
-mod numbers;
+mod nodes;
 mod parameters;
-mod placeholders;
+mod spelling;
 mod split;
+pub(crate) mod text;
+pub(crate) mod tree;
 
 use std::fmt;
 use std::sync::Arc;
@@ -32,17 +35,20 @@ use datafusion::arrow::datatypes::{
 };
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::execution::SendableRecordBatchStream;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::sql::parser::Statement;
-use datafusion::sql::sqlparser::ast::{CreateTable, Statement as SqlStatement};
+use datafusion::sql::sqlparser::ast::{Query, ShowStatementFilter, Statement as SqlStatement};
 
 use crate::Answer;
 use crate::database::Database;
 use crate::error::from_datafusion;
+use crate::names::find_table;
 use crate::rights::Rights;
+use tree::Names;
 
 pub use columns::{parse_columns, parse_create_table};
 pub use limits::StatementLimits;
@@ -64,12 +70,9 @@ enum Work {
         plan: Arc<dyn ExecutionPlan>,
     },
     Insert(Box<insert::Insert>),
-    CreateAs {
-        session: Box<SessionState>,
-        table: Box<CreateTable>,
-    },
+    CreateAs(Box<insert::CreateAs>),
     Ddl(Box<SqlStatement>),
-    Copy(copy::Copy),
+    Copy(Box<copy::Export>),
     /// Its parameters have no values yet.
     Open(Opened),
 }
@@ -106,7 +109,7 @@ impl Planned {
     /// Whether its answer is the number of rows it has written.
     pub fn counts_rows(&self) -> bool {
         let open = matches!(self.work, Work::Open(Opened::Insert));
-        open || matches!(self.work, Work::Insert(_) | Work::CreateAs { .. } | Work::Copy(_))
+        open || matches!(self.work, Work::Insert(_) | Work::CreateAs(_) | Work::Copy(_))
     }
 
     /// Starts it. Must be called within a tokio runtime.
@@ -114,16 +117,16 @@ impl Planned {
     /// # Errors
     /// `Invalid` when parameters have no values, and what goes wrong at once.
     pub async fn run(self, database: &Database) -> Result<Answer> {
+        let user = self.rights.user();
         match self.work {
             Work::Query { session, plan } => {
-                execute_stream(plan, session.task_ctx()).map_err(from_datafusion).map(Answer::new)
+                let rows = execute_stream(plan, session.task_ctx()).map_err(from_datafusion)?;
+                Ok(Answer::new(spelling::renamed(rows, &self.schema)))
             }
-            Work::Insert(insert) => insert.run(database).await,
-            Work::CreateAs { session, table } => {
-                insert::create_as(database, &session, &self.rights, *table).await
-            }
+            Work::Insert(insert) => insert.run(database, user).await,
+            Work::CreateAs(table) => table.run(database, user).await,
             Work::Ddl(statement) => ddl::run(database.store(), &self.rights, &statement),
-            Work::Copy(copy) => copy::run(database, &self.rights, copy).await,
+            Work::Copy(copy) => copy.run(database, user).await,
             Work::Open(_) => Err(Error::Invalid(format!(
                 "the statement has {} parameters, and none has a value",
                 self.parameters.fields().len()
@@ -132,8 +135,19 @@ impl Planned {
     }
 }
 
-/// Looks at one statement.
+/// Looks at one statement, on a thread for planning.
 pub(crate) async fn plan(
+    database: &Database,
+    rights: &Rights,
+    text: &str,
+    parameters: Parameters,
+) -> Result<Planned> {
+    let (own, caller, text) = (database.clone(), rights.clone(), text.to_owned());
+    let work = move || async move { plan_here(&own, &caller, &text, parameters).await };
+    database.planner().run(rights.user(), work).await
+}
+
+async fn plan_here(
     database: &Database,
     rights: &Rights,
     text: &str,
@@ -141,103 +155,277 @@ pub(crate) async fn plan(
 ) -> Result<Planned> {
     let planned =
         |work, schema, parameters| Ok(Planned { work, rights: rights.clone(), schema, parameters });
-    if let Some(copy) = copy::parse(text)? {
-        return planned(Work::Copy(copy), count_schema(), ArrowSchema::empty());
+    let _held = hold(database, text)?;
+    let planning = Planning::begin(database, rights)?;
+    if let Some(copy) = copy::parse(text, &planning.limits())? {
+        let copy = planning.copy(copy).await?;
+        return planned(Work::Copy(Box::new(copy)), count_schema(), ArrowSchema::empty());
     }
-    let snapshot = database.store().snapshot()?;
-    let session = database.session_of(&snapshot, rights, None);
     let none = || Arc::new(ArrowSchema::empty());
-    let statement = match parse(&session, text, &snapshot)? {
-        Statement::Statement(sql) => match *sql {
-            SqlStatement::CreateTable(table) if table.query.is_some() => {
-                let work = Work::CreateAs { session: Box::new(session), table: Box::new(table) };
-                return planned(work, count_schema(), ArrowSchema::empty());
+    let (statement, names) = match planning.parse(text)? {
+        SqlStatement::CreateTable(mut table) => {
+            ddl::check_create(&mut table, &planning.limits())?;
+            if table.query.is_none() {
+                let work = Work::Ddl(Box::new(SqlStatement::CreateTable(table)));
+                return planned(work, none(), ArrowSchema::empty());
             }
-            SqlStatement::CreateTable(_)
-            | SqlStatement::Drop { .. }
-            | SqlStatement::Truncate(_) => {
-                return planned(Work::Ddl(sql), none(), ArrowSchema::empty());
-            }
-            SqlStatement::Insert(_) => {
-                let insert = insert::plan(session, &snapshot, rights, sql).await?;
-                let fields = parameters::fields_of(insert.rows())?;
-                let work = match parameters.bind(insert.rows(), &fields)? {
-                    Some(rows) => Work::Insert(Box::new(insert.with_rows(rows))),
-                    None => Work::Open(Opened::Insert),
-                };
-                return planned(work, count_schema(), fields);
-            }
-            _ => {
-                check_supported(&sql)?;
-                Statement::Statement(sql)
-            }
-        },
-        other @ Statement::Explain(_) => other,
-        Statement::CreateExternalTable(_) => {
+            let table = insert::plan_create_as(planning, table).await?;
+            return planned(Work::CreateAs(Box::new(table)), count_schema(), ArrowSchema::empty());
+        }
+        sql @ (SqlStatement::Drop { .. } | SqlStatement::Truncate(_)) => {
+            return planned(Work::Ddl(Box::new(sql)), none(), ArrowSchema::empty());
+        }
+        sql @ SqlStatement::Insert(_) => {
+            let insert = insert::plan(planning, Box::new(sql)).await?;
+            let fields = parameters::fields_of(insert.rows())?;
+            let work = match parameters.bind(insert.rows(), &fields)? {
+                Some(rows) => Work::Insert(Box::new(insert.with_rows(rows))),
+                None => Work::Open(Opened::Insert),
+            };
+            return planned(work, count_schema(), fields);
+        }
+        other => planning.check_reading(other)?,
+    };
+    let mut logical = planning.logical(statement, &names).await?;
+    if let LogicalPlan::DescribeTable(describe) = &mut logical {
+        describe.schema = Arc::new(planning.described(&describe.schema, &names));
+    }
+    let fields = parameters::fields_of(&logical)?;
+    let unspelled = Arc::new(logical.schema().as_arrow().clone());
+    let schema = spelling::spelled_schema(&logical, &names, &unspelled);
+    match parameters.bind(&logical, &fields)? {
+        Some(bound) => {
+            let session = planning.session;
+            let plan = session.create_physical_plan(&bound).await.map_err(from_datafusion)?;
+            let schema = spelling::respelled(&plan.schema(), &schema);
+            planned(Work::Query { session: Box::new(session), plan }, schema, fields)
+        }
+        None => planned(Work::Open(Opened::Query), schema, fields),
+    }
+}
+
+/// Takes the memory that a text needs while it is planned from what statements may hold together.
+pub(crate) fn hold(database: &Database, text: &str) -> Result<Option<MemoryReservation>> {
+    /// Texts that are too short to count.
+    const FREE_BYTES: usize = 16 << 10;
+    /// Tokens, a tree and a plan, as measured with lists of numbers.
+    const BYTES_PER_TERM: usize = 400;
+    let limits = database.options().statements;
+    // Larger ones are refused by their limit.
+    if text.len() < FREE_BYTES || text.len() > limits.text_bytes {
+        return Ok(None);
+    }
+    let held = MemoryConsumer::new("the text of a statement").register(&database.memory_pool());
+    let terms = text::count_terms(text).min(limits.terms);
+    let bytes = terms.saturating_mul(BYTES_PER_TERM);
+    held.try_grow(bytes.saturating_add(3 * text.len())).map_err(from_datafusion)?;
+    Ok(Some(held))
+}
+
+/// What a statement is planned with.
+pub(crate) struct Planning {
+    database: Database,
+    rights: Rights,
+    snapshot: Snapshot,
+    session: SessionState,
+}
+
+impl Planning {
+    /// On the newest version of the store.
+    pub fn begin(database: &Database, rights: &Rights) -> Result<Self> {
+        let snapshot = database.store().snapshot()?;
+        let session = database.session_of(&snapshot, rights, None);
+        Ok(Planning { database: database.clone(), rights: rights.clone(), snapshot, session })
+    }
+
+    fn limits(&self) -> StatementLimits {
+        self.database.options().statements
+    }
+
+    fn parse(&self, text: &str) -> Result<SqlStatement> {
+        // The parser knows other forms of it, and would say what it expects.
+        let mut words = text.split_whitespace().map(str::to_ascii_lowercase);
+        if (words.next().as_deref(), words.next().as_deref()) == (Some("create"), Some("external"))
+        {
             return Err(unsupported(
                 "CREATE EXTERNAL TABLE",
                 "`coload load` brings files into a table",
             ));
         }
-        Statement::Reset(_) => {
-            return Err(unsupported("RESET", "each statement starts with the defaults"));
+        text::parse_statement(text, &self.limits())
+            .map_err(|error| hints::parser_error(error, text, &self.snapshot, &self.rights))
+    }
+
+    fn check_query(&self, query: &mut Query) -> Result<Names> {
+        tree::check_query(query, &self.limits(), &self.snapshot, &self.rights)
+    }
+
+    /// Plans what was checked, and checks the plan.
+    async fn logical(&self, statement: SqlStatement, names: &Names) -> Result<LogicalPlan> {
+        let plan = self.unchecked(statement, names).await?;
+        nodes::check_nodes(&plan)?;
+        Ok(plan)
+    }
+
+    async fn unchecked(&self, statement: SqlStatement, names: &Names) -> Result<LogicalPlan> {
+        let statement = Statement::Statement(Box::new(statement));
+        let planned = self.session.statement_to_plan(statement).await;
+        planned.map_err(|error| hints::planning_error(error, names, &self.snapshot, &self.rights))
+    }
+
+    /// Plans a query. The second is its schema with names as they were written.
+    async fn query(&self, mut query: Box<Query>) -> Result<(LogicalPlan, SchemaRef)> {
+        let names = self.check_query(&mut query)?;
+        let plan = self.logical(SqlStatement::Query(query), &names).await?;
+        let schema = Arc::new(plan.schema().as_arrow().clone());
+        let schema = spelling::spelled_schema(&plan, &names, &schema);
+        Ok((plan, schema))
+    }
+
+    async fn copy(self, copy: copy::Copy) -> Result<copy::Export> {
+        copy::check_right(&self.rights)?;
+        let (rows, schema) = self.query(copy.query.clone()).await?;
+        copy::Export::new(self.session, rows, schema, &copy)
+    }
+
+    /// The columns of a table or query that is described, as they were written.
+    fn described(&self, planned: &ArrowSchema, names: &Names) -> ArrowSchema {
+        let written = |field: &Arc<Field>| {
+            let name = names.stored(field.name()).or_else(|| names.alias(field.name()));
+            let name = name.unwrap_or(field.name()).to_owned();
+            field.as_ref().clone().with_name(name)
+        };
+        ArrowSchema::new(planned.fields().iter().map(written).collect::<Vec<_>>())
+    }
+
+    /// Lets through what reads only, with names folded.
+    fn check_reading(&self, statement: SqlStatement) -> Result<(SqlStatement, Names)> {
+        match statement {
+            SqlStatement::Query(mut query) => {
+                let names = self.check_query(&mut query)?;
+                Ok((SqlStatement::Query(query), names))
+            }
+            SqlStatement::Explain {
+                describe_alias,
+                analyze,
+                verbose,
+                query_plan: false,
+                estimate: false,
+                mut statement,
+                format,
+                options: None,
+            } => {
+                let SqlStatement::Query(query) = &mut *statement else {
+                    return Err(unsupported(
+                        &format!("EXPLAIN {}", first_words(&statement)),
+                        "it shows how a query runs",
+                    ));
+                };
+                let names = self.check_query(query)?;
+                let explain = SqlStatement::Explain {
+                    describe_alias,
+                    analyze,
+                    verbose,
+                    query_plan: false,
+                    estimate: false,
+                    statement,
+                    format,
+                    options: None,
+                };
+                Ok((explain, names))
+            }
+            SqlStatement::ExplainTable {
+                describe_alias,
+                hive_format: None,
+                has_table_keyword,
+                mut table_name,
+            } => {
+                let names = tree::name_of_table(&mut table_name, &self.snapshot, &self.rights)?;
+                let describe = SqlStatement::ExplainTable {
+                    describe_alias,
+                    hive_format: None,
+                    has_table_keyword,
+                    table_name,
+                };
+                Ok((describe, names))
+            }
+            SqlStatement::ShowColumns { extended, full, mut show_options } => {
+                if let Some(within) = &mut show_options.show_in
+                    && let Some(name) = &mut within.parent_name
+                {
+                    self.stored_name(name);
+                    name.0.iter().try_for_each(|part| check_plain(&part.to_string()))?;
+                }
+                let show = SqlStatement::ShowColumns { extended, full, show_options };
+                Ok((show, Names::default()))
+            }
+            show @ SqlStatement::ShowTables { .. } => Ok((show, Names::default())),
+            SqlStatement::ShowVariable { variable } => {
+                variable.iter().try_for_each(|part| check_plain(&part.value))?;
+                Ok((SqlStatement::ShowVariable { variable }, Names::default()))
+            }
+            SqlStatement::ShowFunctions { filter } => {
+                match &filter {
+                    None => {}
+                    Some(ShowStatementFilter::Like(text) | ShowStatementFilter::ILike(text)) => {
+                        check_plain(text)?;
+                    }
+                    Some(other) => {
+                        return Err(unsupported(&format!("SHOW FUNCTIONS {other}"), "write LIKE"));
+                    }
+                }
+                Ok((SqlStatement::ShowFunctions { filter }, Names::default()))
+            }
+            other => Err(refusal(&other)),
         }
-        Statement::CopyTo(_) => return Err(unsupported("COPY here", "it must come first")),
-    };
-    let logical = session.statement_to_plan(statement).await.map_err(from_datafusion)?;
-    let fields = parameters::fields_of(&logical)?;
-    match parameters.bind(&logical, &fields)? {
-        Some(bound) => {
-            let plan = session.create_physical_plan(&bound).await.map_err(from_datafusion)?;
-            let schema = plan.schema();
-            planned(Work::Query { session: Box::new(session), plan }, schema, fields)
+    }
+
+    /// Gives a table its stored name, by which the views of the catalog know it.
+    fn stored_name(&self, name: &mut datafusion::sql::sqlparser::ast::ObjectName) {
+        use datafusion::sql::sqlparser::ast::{Ident, ObjectNamePart};
+        let Some(ObjectNamePart::Identifier(last)) = name.0.last_mut() else { return };
+        let Some(index) = find_table(&self.snapshot, &last.value) else { return };
+        let stored = &self.snapshot.tables()[index].name;
+        if self.rights.may_read(stored) {
+            *last = Ident::with_quote('"', stored);
         }
-        None => planned(
-            Work::Open(Opened::Query),
-            Arc::new(logical.schema().as_arrow().clone()),
-            fields,
-        ),
     }
 }
 
-/// Parses one statement and puts in the stored spelling of names.
-fn parse(session: &SessionState, text: &str, snapshot: &Snapshot) -> Result<Statement> {
-    let dialect = session.config_options().sql_parser.dialect;
-    let text = identifiers::resolve(text, snapshot);
-    let text = numbers::resolve(&text);
-    let text = placeholders::resolve(&text)?;
-    session.sql_to_statement(&text, &dialect).map_err(from_datafusion)
+/// Refuses what would end a text: the planner puts these names and patterns into statements of its own, which nothing
+/// looks at.
+fn check_plain(text: &str) -> Result<()> {
+    /// Longest name or pattern.
+    const BYTES_MAX: usize = 1_000;
+    match text.len() > BYTES_MAX || text.contains(['\'', '\\', ';']) {
+        false => Ok(()),
+        true => Err(unsupported("SHOW with such a name", "query information_schema")),
+    }
 }
 
-/// Lets through what reads only.
-fn check_supported(statement: &SqlStatement) -> Result<()> {
-    match statement {
-        SqlStatement::Query(_)
-        | SqlStatement::Explain { .. }
-        | SqlStatement::ExplainTable { .. }
-        | SqlStatement::ShowTables { .. }
-        | SqlStatement::ShowColumns { .. }
-        | SqlStatement::ShowVariable { .. }
-        | SqlStatement::ShowFunctions { .. } => Ok(()),
+/// Why a statement is not supported, and what to do instead.
+fn refusal(statement: &SqlStatement) -> Error {
+    let words = first_words(statement);
+    let instead = match statement {
         SqlStatement::Update { .. } | SqlStatement::Delete(_) | SqlStatement::Merge { .. } => {
-            Err(unsupported(
-                &first_words(statement),
-                "stored rows are not changed; load the table anew with `coload load --replace`",
-            ))
+            "stored rows are not changed; load the table anew with `coload load --replace`"
         }
         SqlStatement::StartTransaction { .. }
         | SqlStatement::Commit { .. }
-        | SqlStatement::Rollback { .. } => {
-            Err(unsupported(&first_words(statement), "each statement is a transaction of its own"))
+        | SqlStatement::Rollback { .. } => "each statement is a transaction of its own",
+        SqlStatement::Set(_) | SqlStatement::Reset(_) => "each statement starts with the defaults",
+        SqlStatement::Prepare { .. } | SqlStatement::Execute { .. } => {
+            "drivers prepare statements by themselves; write ? for parameters"
         }
-        other => Err(unsupported(
-            &first_words(other),
-            "there is SELECT, EXPLAIN, SHOW, DESCRIBE, CREATE/DROP/TRUNCATE TABLE, INSERT and COPY .. TO",
-        )),
-    }
+        SqlStatement::Copy { .. } => "COPY table or (query) TO 'file' must come first in the text",
+        _ => {
+            "there is SELECT, EXPLAIN, SHOW, DESCRIBE, CREATE/DROP/TRUNCATE TABLE, INSERT and COPY .. TO"
+        }
+    };
+    unsupported(&words, instead)
 }
 
-fn unsupported(what: &str, instead: &str) -> Error {
+pub(crate) fn unsupported(what: &str, instead: &str) -> Error {
     Error::Invalid(format!("{what} is not supported: {instead}"))
 }
 
@@ -251,8 +439,16 @@ fn first_words(statement: &SqlStatement) -> String {
 }
 
 /// Plans and starts a logical plan. The stream holds the snapshot through its scans.
-async fn stream(session: &SessionState, plan: &LogicalPlan) -> Result<SendableRecordBatchStream> {
-    let physical = session.create_physical_plan(plan).await.map_err(from_datafusion)?;
+async fn stream(
+    database: &Database,
+    user: &str,
+    session: &SessionState,
+    plan: &LogicalPlan,
+) -> Result<SendableRecordBatchStream> {
+    let (own, plan) = (session.clone(), plan.clone());
+    let work =
+        move || async move { own.create_physical_plan(&plan).await.map_err(from_datafusion) };
+    let physical = database.planner().run(user, work).await?;
     execute_stream(physical, session.task_ctx()).map_err(from_datafusion)
 }
 

@@ -16,6 +16,7 @@ use datafusion::scalar::ScalarValue;
 
 use crate::error::to_datafusion;
 use crate::filter::{simplify, tests_of};
+use crate::names::planned_column;
 use crate::scan::StoreScanExec;
 use crate::types::{UTC, arrow_type};
 
@@ -55,7 +56,7 @@ impl StoreTable {
         &self.entry().schema
     }
 
-    /// Its columns as Arrow fields.
+    /// Its columns as Arrow fields, under the names that the planner knows.
     pub fn arrow(&self) -> &SchemaRef {
         &self.arrow
     }
@@ -141,7 +142,7 @@ impl TableProvider for StoreTable {
     }
 
     fn get_column_default(&self, column: &str) -> Option<&Expr> {
-        let index = self.columns().columns().iter().position(|c| c.name == column)?;
+        let index = planned_column(self.columns(), column)?;
         self.defaults[index].as_ref()
     }
 

@@ -29,6 +29,7 @@ use super::inbound::Inbound;
 use crate::catalog::{CATALOG, SCHEMA};
 use crate::database::Database;
 use crate::error::to_datafusion;
+use crate::names::missing_table;
 use crate::rights::{Rights, Role};
 use crate::table::scalar;
 use crate::types::{arrow_schema, table_schema};
@@ -100,7 +101,7 @@ fn target(
             (NotExist::Create, Exists::Append) => LoadMode::Append,
             (NotExist::Create, Exists::Replace) => LoadMode::Replace,
             (NotExist::Create, _) => LoadMode::Create,
-            (NotExist::Fail, _) => return Err(missing(&snapshot, &name)),
+            (NotExist::Fail, _) => return Err(missing_table(&snapshot, rights, &name)),
             (NotExist::Unspecified, _) => return Err(unknown()),
         };
         return Ok(LoadTarget { name, schema: table_schema(sent)?, mode });
@@ -116,13 +117,6 @@ fn target(
         }
         Exists::Fail => Err(Error::Invalid(format!("table {name} exists already"))),
         Exists::Unspecified => Err(unknown()),
-    }
-}
-
-fn missing(snapshot: &coload_store::Snapshot, name: &str) -> Error {
-    match snapshot.require_table(name) {
-        Err(error) => error,
-        Ok(table) => Error::Invalid(format!("table {} was just made", table.name)),
     }
 }
 

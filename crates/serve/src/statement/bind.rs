@@ -20,15 +20,14 @@ use datafusion::error::{DataFusionError, Result as DataFusionResult};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
-use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, Insert, SetExpr, Statement as SqlStatement, Value, visit_expressions_mut,
+    Expr, Ident, Insert, SelectItem, SetExpr, Statement as SqlStatement, TableFactor,
+    TableWithJoins, Value, visit_expressions_mut,
 };
-use datafusion::sql::sqlparser::dialect::GenericDialect;
-use datafusion::sql::sqlparser::parser::Parser;
 use futures::{StreamExt, TryStreamExt};
 
-use super::{Parameters, insert, parameters, stream};
+use super::limits::StatementLimits;
+use super::{Parameters, Planning, insert, parameters, stream, text};
 use crate::database::Database;
 use crate::error::{from_datafusion, to_datafusion};
 use crate::rights::Rights;
@@ -47,31 +46,55 @@ pub(crate) async fn insert_rows(
     text: &str,
     rows: SendableRecordBatchStream,
 ) -> Result<u64> {
-    let snapshot = database.store().snapshot()?;
-    let session = database.session_of(&snapshot, rights, None);
-    let Statement::Statement(sql) = super::parse(&session, text, &snapshot)? else {
-        return Err(Error::Invalid("not an INSERT".into()));
-    };
-    let mut bound = sql.clone();
-    let by_row = insert::plan(session, &snapshot, rights, sql).await?;
-    let fields = parameters::fields_of(by_row.rows())?;
+    let (own, caller, text) = (database.clone(), rights.clone(), text.to_owned());
+    let work = move || async move { prepare(&own, &caller, &text).await };
+    let Prepared { by_row, fields, bound } = database.planner().run(rights.user(), work).await?;
     let (wanted, given) = (fields.fields().len(), rows.schema().fields().len());
     if wanted != given {
         return Err(Error::Invalid(format!(
             "the statement has {wanted} parameters, and {given} values were given"
         )));
     }
-    if !read_from_rows(&mut bound) {
-        return insert_each(database, by_row, &fields, rows).await;
-    }
+    let Some(bound) = bound else {
+        return insert_each(database, rights.user(), by_row, &fields, rows).await;
+    };
     let table = rows_table(rows)?;
-    let mut session = database.session_of(&snapshot, rights, Some((ROWS.into(), table)));
-    // Several streams would mix the order of the rows.
-    session.config_mut().options_mut().execution.target_partitions = 1;
-    let (session, target, plan) =
-        insert::plan(session, &snapshot, rights, bound).await?.into_parts();
-    let rows = stream(&session, &plan).await?;
+    let (own, caller) = (database.clone(), rights.clone());
+    let work = move || async move {
+        let mut planning = Planning::begin(&own, &caller)?;
+        let extra = Some((ROWS.into(), table));
+        let mut session = own.session_of(&planning.snapshot, &caller, extra);
+        // Several streams would mix the order of the rows.
+        session.config_mut().options_mut().execution.target_partitions = 1;
+        planning.session = session;
+        insert::plan(planning, bound).await
+    };
+    let insert = database.planner().run(rights.user(), work).await?;
+    let (session, target, plan) = insert.into_parts();
+    let rows = stream(database, rights.user(), &session, &plan).await?;
     write_rows(database, target, LoadKind::Insert, rows).await
+}
+
+/// An INSERT before its rows of parameters.
+struct Prepared {
+    by_row: insert::Insert,
+    fields: ArrowSchema,
+    /// The INSERT that reads its values from the table of parameters, where there is one.
+    bound: Option<Box<SqlStatement>>,
+}
+
+async fn prepare(database: &Database, rights: &Rights, text: &str) -> Result<Prepared> {
+    let _held = super::hold(database, text)?;
+    let planning = Planning::begin(database, rights)?;
+    let sql = Box::new(planning.parse(text)?);
+    if !matches!(*sql, SqlStatement::Insert(_)) {
+        return Err(Error::Invalid("not an INSERT".into()));
+    }
+    let mut bound = sql.clone();
+    let by_row = insert::plan(planning, sql).await?;
+    let fields = parameters::fields_of(by_row.rows())?;
+    let bound = read_from_rows(&mut bound).then_some(bound);
+    Ok(Prepared { by_row, fields, bound })
 }
 
 /// Makes the statement read its values from the table of parameters; `false` when it is not of the
@@ -91,22 +114,33 @@ fn read_from_rows(statement: &mut SqlStatement) -> bool {
             ControlFlow::<()>::Continue(())
         });
     }
-    let list: Vec<String> = exprs.iter().map(ToString::to_string).collect();
-    let query = format!("SELECT {} FROM \"{ROWS}\"", list.join(", "));
-    let parsed =
-        Parser::new(&GenericDialect {}).try_with_sql(&query).and_then(|mut p| p.parse_query());
-    match parsed {
-        Ok(query) => {
-            *source = query;
-            true
-        }
-        Err(_) => false,
-    }
+    let names = TableFactor::Table {
+        name: vec![Ident::with_quote('"', ROWS)].into(),
+        alias: None,
+        args: None,
+        with_hints: Vec::new(),
+        version: None,
+        with_ordinality: false,
+        partitions: Vec::new(),
+        json_path: None,
+        sample: None,
+        index_hints: Vec::new(),
+    };
+    let Ok(mut query) = text::parse_statement("SELECT 1", &StatementLimits::default()) else {
+        return false;
+    };
+    let SqlStatement::Query(query) = &mut query else { return false };
+    let SetExpr::Select(select) = query.body.as_mut() else { return false };
+    select.projection = exprs.into_iter().map(SelectItem::UnnamedExpr).collect();
+    select.from = vec![TableWithJoins { relation: names, joins: Vec::new() }];
+    *source = query.clone();
+    true
 }
 
 /// Plans the INSERT for each row.
 async fn insert_each(
     database: &Database,
+    user: &str,
     insert: insert::Insert,
     fields: &ArrowSchema,
     mut rows: SendableRecordBatchStream,
@@ -118,7 +152,7 @@ async fn insert_each(
             let Some(plan) = Parameters::of_row(&batch, row)?.bind(&plan, fields)? else {
                 continue;
             };
-            let mut made = stream(&session, &plan).await?;
+            let mut made = stream(database, user, &session, &plan).await?;
             while let Some(batch) = made.try_next().await.map_err(from_datafusion)? {
                 writer.append(&batch)?;
             }

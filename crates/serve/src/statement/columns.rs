@@ -6,24 +6,32 @@ use datafusion::sql::sqlparser::ast::{
     ExactNumberInfo, Expr, Ident, ObjectName, Statement, TableConstraint, TimezoneInfo,
     UnaryOperator, Value as SqlValue,
 };
-use datafusion::sql::sqlparser::dialect::GenericDialect;
-use datafusion::sql::sqlparser::parser::Parser;
 
+use super::ddl::check_create;
+use super::limits::StatementLimits;
+use super::text::parse_statement;
 use crate::catalog::{CATALOG, SCHEMA};
+use crate::planning::on_large_stack;
 
 /// Reads a `CREATE TABLE name (columns)`: the table's name and its columns.
 ///
 /// # Errors
 /// `Invalid` when it is not one such statement, or a declaration is not supported.
 pub fn parse_create_table(sql: &str) -> Result<(String, Schema)> {
-    let mut statements = Parser::parse_sql(&GenericDialect {}, sql)
-        .map_err(|e| Error::Invalid(format!("not a CREATE TABLE: {e}")))?;
-    match (statements.pop(), statements.is_empty()) {
-        (Some(Statement::CreateTable(table)), true) => {
-            Ok((table_name(&table.name)?, schema_of(&table)?))
+    on_large_stack(|| {
+        let limits = StatementLimits::default();
+        let statement = parse_statement(sql, &limits).map_err(|e| match e {
+            Error::Invalid(text) => Error::Invalid(format!("not a CREATE TABLE: {text}")),
+            other => other,
+        })?;
+        match statement {
+            Statement::CreateTable(mut table) if table.query.is_none() => {
+                check_create(&mut table, &limits)?;
+                Ok((table_name(&table.name)?, schema_of(&table)?))
+            }
+            _ => Err(Error::Invalid("not a single CREATE TABLE statement".into())),
         }
-        _ => Err(Error::Invalid("not a single CREATE TABLE statement".into())),
-    }
+    })
 }
 
 /// Reads column declarations: `a BIGINT NOT NULL, b DECIMAL(15,2)`.

@@ -9,48 +9,75 @@
 use std::path::PathBuf;
 
 use coload_format::{Error, Result};
-use datafusion::sql::sqlparser::dialect::GenericDialect;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::sql::sqlparser::ast::{Query, Statement};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
 use futures::TryStreamExt;
 
-use super::{count, stream, unsupported};
+use super::limits::StatementLimits;
+use super::spelling::renamed;
+use super::{count, stream, text, unsupported};
 use crate::Answer;
 use crate::database::Database;
 use crate::error::from_datafusion;
-use crate::export::{CsvOptions, Export, ParquetOptions};
+use crate::export::{CsvOptions, Export as Form, ParquetOptions};
 use crate::rights::{Rights, Role};
 
 /// A COPY statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Copy {
     /// The query whose rows are written.
-    query: String,
+    pub query: Box<Query>,
     path: PathBuf,
     options: Vec<(String, String)>,
 }
 
+/// A COPY that was planned.
+pub(crate) struct Export {
+    session: SessionState,
+    rows: LogicalPlan,
+    /// The columns of the rows as they were written.
+    columns: SchemaRef,
+    path: PathBuf,
+    form: Form,
+}
+
 /// Reads a COPY; `None` when the text is another statement.
-pub(crate) fn parse(text: &str) -> Result<Option<Copy>> {
-    let is_copy = text.trim_start().get(..4).is_some_and(|w| w.eq_ignore_ascii_case("copy"));
+pub(crate) fn parse(statement: &str, limits: &StatementLimits) -> Result<Option<Copy>> {
+    let is_copy = statement.trim_start().get(..4).is_some_and(|w| w.eq_ignore_ascii_case("copy"));
     if !is_copy {
         return Ok(None);
     }
-    read(text).map(Some).map_err(|e| match e {
-        ParserError::ParserError(text) | ParserError::TokenizerError(text) => Error::Invalid(text),
-        ParserError::RecursionLimitExceeded => Error::Limit("the query is nested too deep".into()),
-    })
+    let (rows, path, options) = text::parse(statement, limits, read)?;
+    let query = match rows {
+        Rows::Query(query) => query,
+        Rows::Table(select) => match text::parse_statement(&select, limits)? {
+            Statement::Query(query) => query,
+            _ => return Err(Error::Invalid("not a table to copy".into())),
+        },
+    };
+    Ok(Some(Copy { query, path, options }))
 }
 
-fn read(text: &str) -> std::result::Result<Copy, ParserError> {
-    let dialect = GenericDialect {};
-    let mut parser = Parser::new(&dialect).try_with_sql(text)?;
+/// What is copied.
+enum Rows {
+    Query(Box<Query>),
+    /// A SELECT of a table.
+    Table(String),
+}
+
+type Read = (Rows, PathBuf, Vec<(String, String)>);
+
+fn read(parser: &mut Parser<'_>) -> std::result::Result<Read, ParserError> {
     parser.expect_keyword(Keyword::COPY)?;
-    let query = if parser.consume_token(&Token::LParen) {
-        let query = parser.parse_query()?.to_string();
+    let rows = if parser.consume_token(&Token::LParen) {
+        let query = parser.parse_query()?;
         parser.expect_token(&Token::RParen)?;
-        query
+        Rows::Query(query)
     } else {
         let table = parser.parse_object_name(false)?;
         let columns = parser.parse_parenthesized_column_list(
@@ -59,7 +86,7 @@ fn read(text: &str) -> std::result::Result<Copy, ParserError> {
         )?;
         let columns: Vec<String> = columns.iter().map(ToString::to_string).collect();
         let columns = if columns.is_empty() { "*".into() } else { columns.join(", ") };
-        format!("SELECT {columns} FROM {table}")
+        Rows::Table(format!("SELECT {columns} FROM {table}"))
     };
     if parser.parse_keyword(Keyword::FROM) {
         return Err(ParserError::ParserError(
@@ -75,7 +102,7 @@ fn read(text: &str) -> std::result::Result<Copy, ParserError> {
     let _ = parser.parse_one_of_keywords(&[Keyword::WITH, Keyword::OPTIONS]);
     if parser.consume_token(&Token::LParen) {
         loop {
-            options.push(read_option(&mut parser)?);
+            options.push(read_option(parser)?);
             if !parser.consume_token(&Token::Comma) {
                 break;
             }
@@ -84,7 +111,7 @@ fn read(text: &str) -> std::result::Result<Copy, ParserError> {
     }
     let _ = parser.consume_token(&Token::SemiColon);
     parser.expect_token(&Token::EOF)?;
-    Ok(Copy { query, path, options })
+    Ok((rows, path, options))
 }
 
 /// A name and perhaps a value; without one it is `true`.
@@ -104,28 +131,39 @@ fn read_option(parser: &mut Parser<'_>) -> std::result::Result<(String, String),
     Ok((name.to_lowercase(), value))
 }
 
-/// Runs a COPY.
-pub(crate) async fn run(database: &Database, rights: &Rights, copy: Copy) -> Result<Answer> {
-    // It can write wherever the process can.
-    rights.require_everywhere(Role::Admin, "COPY TO a file of the server")?;
-    let export = export(&copy)?;
-    let snapshot = database.store().snapshot()?;
-    let session = database.session_of(&snapshot, rights, None);
-    let statement = super::parse(&session, &copy.query, &snapshot)?;
-    let plan = session.statement_to_plan(statement).await.map_err(from_datafusion)?;
-    let mut rows = stream(&session, &plan).await?;
-    let mut writer = export.create(&copy.path, rows.schema())?;
-    let mut written = 0;
-    while let Some(batch) = rows.try_next().await.map_err(from_datafusion)? {
-        writer.write(&batch)?;
-        written += batch.num_rows() as u64;
+/// Asks for the right to write files: a COPY can write wherever the process can.
+pub(crate) fn check_right(rights: &Rights) -> Result<()> {
+    rights.require_everywhere(Role::Admin, "COPY TO a file of the server")
+}
+
+impl Export {
+    /// Of the rows of a plan, with names as they were written.
+    pub fn new(
+        session: SessionState,
+        rows: LogicalPlan,
+        columns: SchemaRef,
+        copy: &Copy,
+    ) -> Result<Self> {
+        Ok(Export { session, rows, columns, path: copy.path.clone(), form: export(copy)? })
     }
-    writer.finish()?;
-    count(written)
+
+    /// Runs it.
+    pub async fn run(self, database: &Database, user: &str) -> Result<Answer> {
+        let rows = stream(database, user, &self.session, &self.rows).await?;
+        let mut rows = renamed(rows, &self.columns);
+        let mut writer = self.form.create(&self.path, rows.schema())?;
+        let mut written = 0;
+        while let Some(batch) = rows.try_next().await.map_err(from_datafusion)? {
+            writer.write(&batch)?;
+            written += batch.num_rows() as u64;
+        }
+        writer.finish()?;
+        count(written)
+    }
 }
 
 /// How the rows are written, by the options and the file's ending.
-fn export(copy: &Copy) -> Result<Export> {
+fn export(copy: &Copy) -> Result<Form> {
     let ending = copy.path.extension().map(|e| e.to_string_lossy().to_lowercase());
     let named = copy.options.iter().find(|(name, _)| name == "format");
     let format = named.map(|(_, value)| value.to_lowercase()).or_else(|| ending.clone());
@@ -139,7 +177,7 @@ fn export(copy: &Copy) -> Result<Export> {
             for (name, value) in options {
                 set_csv(&mut csv, name, value)?;
             }
-            Ok(Export::Csv(csv))
+            Ok(Form::Csv(csv))
         }
         Some("parquet") => {
             let mut parquet = ParquetOptions::default();
@@ -149,7 +187,7 @@ fn export(copy: &Copy) -> Result<Export> {
                     _ => return Err(no_option(name, "parquet", "COMPRESSION")),
                 }
             }
-            Ok(Export::Parquet(parquet))
+            Ok(Form::Parquet(parquet))
         }
         Some(other) if named.is_some() => {
             Err(unsupported(&format!("FORMAT {other}"), "there is csv and parquet"))

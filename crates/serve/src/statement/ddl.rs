@@ -4,11 +4,17 @@
 
 use coload_format::{Error, Result};
 use coload_store::{OnExisting, OnMissing, Store};
-use datafusion::sql::sqlparser::ast::{CreateTable, ObjectType, Statement, Truncate};
+use datafusion::sql::sqlparser::ast::{
+    ColumnOption, CreateTable, CreateTableOptions, HiveDistributionStyle, HiveFormat, ObjectType,
+    Statement, TableConstraint, Truncate,
+};
 
 use super::columns::{schema_of, table_name};
+use super::limits::StatementLimits;
+use super::tree::check_depth;
 use super::{done, unsupported};
 use crate::Answer;
+use crate::names::missing_table;
 use crate::rights::{Rights, Role};
 
 /// Runs one of them.
@@ -39,23 +45,148 @@ pub(crate) fn on_existing(table: &CreateTable) -> Result<OnExisting> {
     }
 }
 
-/// Refuses kinds of tables that there are not.
-pub(crate) fn check_kind(table: &CreateTable) -> Result<()> {
+/// Refuses what a CREATE TABLE cannot say here. Every field of it is named, so that none is dropped silently.
+pub(crate) fn check_create(table: &mut CreateTable, limits: &StatementLimits) -> Result<()> {
+    let CreateTable {
+        or_replace: _,
+        temporary,
+        external,
+        dynamic,
+        global,
+        if_not_exists: _,
+        transient,
+        volatile,
+        iceberg,
+        snapshot,
+        name: _,
+        columns,
+        constraints,
+        hive_distribution,
+        hive_formats,
+        table_options,
+        file_format,
+        location,
+        query: _,
+        without_rowid,
+        like,
+        clone,
+        version,
+        comment,
+        on_commit,
+        on_cluster,
+        primary_key,
+        order_by,
+        partition_by,
+        cluster_by,
+        clustered_by,
+        inherits,
+        partition_of,
+        for_values,
+        strict,
+        copy_grants,
+        enable_schema_evolution,
+        change_tracking,
+        data_retention_time_in_days,
+        max_data_extension_time_in_days,
+        default_ddl_collation,
+        with_aggregation_policy,
+        with_row_access_policy,
+        with_storage_lifecycle_policy,
+        with_tags,
+        external_volume,
+        base_location,
+        catalog,
+        catalog_sync,
+        storage_serialization_policy,
+        target_lag,
+        warehouse,
+        refresh_mode,
+        initialize,
+        require_user,
+        diststyle,
+        distkey,
+        sortkey,
+        backup,
+    } = table;
+    let has_format = hive_formats.as_ref().is_some_and(|formats| {
+        let HiveFormat { row_format, serde_properties, storage, location } = formats;
+        row_format.is_some()
+            || serde_properties.is_some()
+            || storage.is_some()
+            || location.is_some()
+    });
+    let external = *external || has_format || file_format.is_some() || location.is_some();
     let kinds = [
-        (table.temporary, "CREATE TEMPORARY TABLE"),
-        (table.external, "CREATE EXTERNAL TABLE"),
-        (table.like.is_some(), "CREATE TABLE .. LIKE"),
-        (table.clone.is_some(), "CREATE TABLE .. CLONE"),
+        (external, "CREATE EXTERNAL TABLE"),
+        (*temporary || global.is_some() || *transient || *volatile, "CREATE TEMPORARY TABLE"),
+        (*dynamic || *iceberg || *snapshot, "a kind of CREATE TABLE"),
+        (like.is_some(), "CREATE TABLE .. LIKE"),
+        (clone.is_some(), "CREATE TABLE .. CLONE"),
+        (primary_key.is_some(), "PRIMARY KEY"),
+        (inherits.is_some(), "INHERITS"),
+        (partition_by.is_some() || partition_of.is_some() || for_values.is_some(), "PARTITION BY"),
+        (order_by.is_some() || sortkey.is_some(), "ORDER BY of a table"),
+        (cluster_by.is_some() || clustered_by.is_some() || on_cluster.is_some(), "CLUSTER BY"),
+        (comment.is_some(), "COMMENT of a table"),
+        (on_commit.is_some(), "ON COMMIT"),
+        (*strict || *without_rowid, "STRICT or WITHOUT ROWID"),
+        (*table_options != CreateTableOptions::None, "an option of a table"),
+        (*hive_distribution != HiveDistributionStyle::NONE, "PARTITIONED BY"),
+        (
+            version.is_some()
+                || *copy_grants
+                || enable_schema_evolution.is_some()
+                || change_tracking.is_some()
+                || data_retention_time_in_days.is_some()
+                || max_data_extension_time_in_days.is_some()
+                || default_ddl_collation.is_some()
+                || with_aggregation_policy.is_some()
+                || with_row_access_policy.is_some()
+                || with_storage_lifecycle_policy.is_some()
+                || with_tags.is_some()
+                || external_volume.is_some()
+                || base_location.is_some()
+                || catalog.is_some()
+                || catalog_sync.is_some()
+                || storage_serialization_policy.is_some()
+                || target_lag.is_some()
+                || warehouse.is_some()
+                || refresh_mode.is_some()
+                || initialize.is_some()
+                || *require_user
+                || diststyle.is_some()
+                || distkey.is_some()
+                || backup.is_some(),
+            "a property of a table",
+        ),
     ];
-    match kinds.iter().find(|(is, _)| *is) {
-        Some((_, kind)) => Err(unsupported(kind, "use CREATE TABLE, or CREATE TABLE .. AS SELECT")),
-        None => Ok(()),
+    if let Some((_, kind)) = kinds.iter().find(|(is, _)| *is) {
+        let instead = match external {
+            true => "`coload load` brings files into a table",
+            false => "use CREATE TABLE name (columns), or CREATE TABLE .. AS SELECT",
+        };
+        return Err(unsupported(kind, instead));
     }
+    // Rules are read from their text, by functions that call themselves.
+    for column in columns {
+        for option in &mut column.options {
+            match &mut option.option {
+                ColumnOption::Check(rule) => check_depth(&mut rule.expr, limits)?,
+                ColumnOption::Default(expr) => check_depth(expr, limits)?,
+                _ => {}
+            }
+        }
+    }
+    for constraint in constraints {
+        if let TableConstraint::Check(rule) = constraint {
+            check_depth(&mut rule.expr, limits)?;
+        }
+    }
+    Ok(())
 }
 
 /// CREATE TABLE with columns.
 fn create_table(store: &Store, rights: &Rights, table: &CreateTable) -> Result<Answer> {
-    check_kind(table)?;
     let (name, on_existing) = (table_name(&table.name)?, on_existing(table)?);
     require_create(rights, on_existing, &name)?;
     store.create_table(&name, &schema_of(table)?, on_existing)?;
@@ -64,16 +195,30 @@ fn create_table(store: &Store, rights: &Rights, table: &CreateTable) -> Result<A
 
 /// DROP TABLE.
 fn drop(store: &Store, rights: &Rights, statement: &Statement) -> Result<Answer> {
-    let Statement::Drop { object_type, if_exists, names, .. } = statement else {
+    let Statement::Drop {
+        object_type,
+        if_exists,
+        names,
+        cascade,
+        restrict: _,
+        purge,
+        temporary,
+        table,
+    } = statement
+    else {
         return Err(unsupported("DROP", "use DROP TABLE"));
     };
     if *object_type != ObjectType::Table {
         return Err(unsupported(&format!("DROP {object_type}"), "there are tables only"));
     }
+    if *cascade || *purge || *temporary || table.is_some() {
+        return Err(unsupported("DROP TABLE with options", "nothing depends on a table"));
+    }
     let on_missing = if *if_exists { OnMissing::Ignore } else { OnMissing::Fail };
     let names: Vec<String> = names.iter().map(table_name).collect::<Result<_>>()?;
     names.iter().try_for_each(|name| rights.require(Role::Admin, name))?;
     for name in names {
+        require_there(store, rights, &name, on_missing)?;
         store.drop_table(&name, on_missing)?;
     }
     Ok(done())
@@ -81,16 +226,33 @@ fn drop(store: &Store, rights: &Rights, statement: &Statement) -> Result<Answer>
 
 /// TRUNCATE TABLE.
 fn truncate_tables(store: &Store, rights: &Rights, truncate: &Truncate) -> Result<Answer> {
-    if truncate.partitions.is_some() {
+    let Truncate { table_names, partitions, table: _, if_exists, identity, cascade, on_cluster } =
+        truncate;
+    if partitions.is_some() {
         return Err(unsupported("TRUNCATE of partitions", "tables have none"));
     }
-    for target in &truncate.table_names {
+    if identity.is_some() || cascade.is_some() || on_cluster.is_some() {
+        return Err(unsupported("TRUNCATE with options", "write TRUNCATE TABLE name"));
+    }
+    for target in table_names {
         let name = table_name(&target.name)?;
         rights.require(Role::Admin, &name)?;
-        if truncate.if_exists && store.snapshot()?.table(&name).is_none() {
+        if *if_exists && store.snapshot()?.table(&name).is_none() {
             continue;
         }
+        require_there(store, rights, &name, OnMissing::Fail)?;
         store.truncate_table(&name)?;
     }
     Ok(done())
+}
+
+/// Says that a table is missing without naming those that the caller may not see, as the store would.
+fn require_there(store: &Store, rights: &Rights, name: &str, on_missing: OnMissing) -> Result<()> {
+    let snapshot = store.snapshot()?;
+    match on_missing {
+        OnMissing::Fail if snapshot.table(name).is_none() => {
+            Err(missing_table(&snapshot, rights, name))
+        }
+        _ => Ok(()),
+    }
 }

@@ -1,20 +1,20 @@
 //! INSERT and CREATE TABLE AS: the rows of a plan into new segments.
 
 use coload_format::{Error, Result};
-use coload_store::{LoadKind, LoadMode, LoadTarget, OnExisting, Snapshot};
-use datafusion::arrow::datatypes::Schema as ArrowSchema;
+use coload_store::{LoadKind, LoadMode, LoadTarget, OnExisting};
+use datafusion::arrow::datatypes::{Schema as ArrowSchema, SchemaRef};
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{LogicalPlan, WriteOp, dml::InsertOp};
-use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{CreateTable, Statement as SqlStatement};
 
 use super::columns::table_name;
-use super::ddl::{check_kind, on_existing, require_create};
-use super::{count, stream, unsupported};
+use super::ddl::{on_existing, require_create};
+use super::spelling::renamed;
+use super::{Planning, count, nodes, stream, tree, unsupported};
 use crate::Answer;
 use crate::database::Database;
-use crate::error::from_datafusion;
-use crate::rights::{Rights, Role};
+use crate::names::{find_table, missing_table};
+use crate::rights::Role;
 use crate::types::table_schema;
 use crate::write::write_rows;
 
@@ -27,38 +27,30 @@ pub(crate) struct Insert {
 
 /// Plans an INSERT. The table is that of the snapshot it was planned on: one that changed since is
 /// refused when the load begins.
-pub(crate) async fn plan(
-    session: SessionState,
-    snapshot: &Snapshot,
-    rights: &Rights,
-    statement: Box<SqlStatement>,
-) -> Result<Insert> {
-    if let SqlStatement::Insert(insert) = statement.as_ref() {
-        if insert.on.is_some() || insert.or.is_some() || insert.ignore {
-            return Err(unsupported("ON CONFLICT", "tables have no keys"));
-        }
-        if insert.returning.is_some() {
-            return Err(unsupported("RETURNING", "SELECT from the table afterwards"));
-        }
-    }
-    let plan = session
-        .statement_to_plan(Statement::Statement(statement))
-        .await
-        .map_err(from_datafusion)?;
+pub(crate) async fn plan(planning: Planning, mut statement: Box<SqlStatement>) -> Result<Insert> {
+    let (snapshot, rights) = (&planning.snapshot, &planning.rights);
+    let names = tree::check_insert(&mut statement, &planning.limits(), snapshot, rights)?;
+    let plan = planning.unchecked(*statement, &names).await?;
     let LogicalPlan::Dml(dml) = plan else {
         return Err(Error::Invalid("not an INSERT of rows".into()));
     };
     if dml.op != WriteOp::Insert(InsertOp::Append) {
         return Err(unsupported("INSERT OVERWRITE", "TRUNCATE the table first"));
     }
-    let table = snapshot.require_table(dml.table_name.table())?;
+    nodes::check_nodes(&dml.input)?;
+    let name = dml.table_name.table();
+    let table = match find_table(snapshot, name) {
+        Some(index) => &snapshot.tables()[index],
+        None => return Err(missing_table(snapshot, rights, name)),
+    };
     rights.require(Role::Load, &table.name)?;
     let target = LoadTarget {
         name: table.name.clone(),
         schema: table.schema.clone(),
         mode: LoadMode::Append,
     };
-    Ok(Insert { session, target, rows: dml.input.as_ref().clone() })
+    let rows = dml.input.as_ref().clone();
+    Ok(Insert { session: planning.session, target, rows })
 }
 
 impl Insert {
@@ -79,47 +71,60 @@ impl Insert {
     }
 
     /// Runs it.
-    pub async fn run(self, database: &Database) -> Result<Answer> {
-        let rows = stream(&self.session, &self.rows).await?;
+    pub async fn run(self, database: &Database, user: &str) -> Result<Answer> {
+        let rows = stream(database, user, &self.session, &self.rows).await?;
         count(write_rows(database, self.target, LoadKind::Insert, rows).await?)
     }
 }
 
-/// CREATE TABLE .. AS SELECT.
-pub(crate) async fn create_as(
-    database: &Database,
-    session: &SessionState,
-    rights: &Rights,
-    table: CreateTable,
-) -> Result<Answer> {
-    check_kind(&table)?;
+/// A CREATE TABLE .. AS SELECT that was planned.
+pub(crate) struct CreateAs {
+    session: SessionState,
+    target: LoadTarget,
+    rows: LogicalPlan,
+    /// The columns of the rows by the names that the table gives them.
+    columns: SchemaRef,
+    /// Whether the table is there and is to stay.
+    is_kept: bool,
+}
+
+/// Plans a CREATE TABLE .. AS SELECT.
+pub(crate) async fn plan_create_as(planning: Planning, table: CreateTable) -> Result<CreateAs> {
     if !table.columns.is_empty() || !table.constraints.is_empty() {
         return Err(unsupported(
             "CREATE TABLE with columns and AS",
             "name the columns in the SELECT",
         ));
     }
-    let Some(query) = &table.query else {
+    let on_existing = on_existing(&table)?;
+    let name = table_name(&table.name)?;
+    require_create(&planning.rights, on_existing, &name)?;
+    let Some(query) = table.query else {
         return Err(Error::Invalid("CREATE TABLE without columns".into()));
     };
-    let name = table_name(&table.name)?;
-    let exists = database.store().snapshot()?.table(&name).is_some();
-    require_create(rights, on_existing(&table)?, &name)?;
-    let mode = match on_existing(&table)? {
-        OnExisting::Keep if exists => return count(0),
+    let exists = planning.snapshot.table(&name).is_some();
+    let mode = match on_existing {
         OnExisting::Replace => LoadMode::Replace,
         OnExisting::Keep | OnExisting::Fail => LoadMode::Create,
     };
-    if exists && mode == LoadMode::Create {
+    let is_kept = exists && on_existing == OnExisting::Keep;
+    if exists && mode == LoadMode::Create && !is_kept {
         return Err(Error::Invalid(format!("table {name} exists already")));
     }
-    let query = SqlStatement::Query(query.clone());
-    let plan = session
-        .statement_to_plan(Statement::Statement(Box::new(query)))
-        .await
-        .map_err(from_datafusion)?;
-    let arrow: &ArrowSchema = plan.schema().as_arrow();
+    let (rows, columns) = planning.query(query).await?;
+    let arrow: &ArrowSchema = &columns;
     let target = LoadTarget { name, schema: table_schema(arrow)?, mode };
-    let rows = stream(session, &plan).await?;
-    count(write_rows(database, target, LoadKind::Create, rows).await?)
+    Ok(CreateAs { session: planning.session, target, rows, columns, is_kept })
+}
+
+impl CreateAs {
+    /// Runs it.
+    pub async fn run(self, database: &Database, user: &str) -> Result<Answer> {
+        if self.is_kept {
+            return count(0);
+        }
+        let rows = stream(database, user, &self.session, &self.rows).await?;
+        let rows = renamed(rows, &self.columns);
+        count(write_rows(database, self.target, LoadKind::Create, rows).await?)
+    }
 }

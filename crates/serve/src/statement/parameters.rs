@@ -9,7 +9,7 @@ use datafusion::common::ParamValues;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::scalar::ScalarValue;
 
-use super::placeholders::PARAMETERS_MAX;
+use super::text::PARAMETERS_MAX;
 use crate::error::from_datafusion;
 
 /// One value for each parameter of a statement, in order.

@@ -2,10 +2,14 @@
 #![allow(clippy::unwrap_used)]
 
 mod aggregates;
+mod allowed;
 mod conditions;
 mod flight;
+mod limits;
+mod names;
 mod slt;
 mod sql;
+mod sql_words;
 mod support;
 mod tpch;
 mod tpch_data;

@@ -1,6 +1,8 @@
 //! A database in a temporary directory.
 
-use coload_serve::{Database, DatabaseOptions};
+use std::time::Duration;
+
+use coload_serve::{Database, DatabaseOptions, StatementLimits};
 use coload_store::Store;
 use tempfile::TempDir;
 
@@ -14,7 +16,10 @@ impl Scratch {
     pub fn new() -> Self {
         let dir = TempDir::new().unwrap();
         let store = Store::create_or_open(dir.path().join("store")).unwrap();
-        let options = DatabaseOptions { threads: 2, memory: 256 << 20, ..Default::default() };
+        // Tests run on busy machines, without optimisation.
+        let statements =
+            StatementLimits { planning: Duration::from_secs(300), ..StatementLimits::default() };
+        let options = DatabaseOptions { threads: 2, memory: 256 << 20, statements };
         Scratch { database: Database::open(store, options).unwrap(), dir }
     }
 }

@@ -1,0 +1,147 @@
+//! The functions that statements can call: a list by name of those of the query engine. What a new version of it adds is
+//! not there until it is listed, which a test asks for.
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
+
+use datafusion::catalog::TableFunction;
+use datafusion::execution::SessionStateDefaults;
+use datafusion::execution::session_state::SessionStateBuilder;
+use datafusion::logical_expr::{AggregateUDF, ScalarUDF, WindowUDF};
+
+/// What a function is called with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A row.
+    Scalar,
+    /// Several rows.
+    Rows,
+}
+
+/// Functions of a row.
+const SCALAR: &str = "abs acos acosh ascii asin asinh atan atan2 atanh bit_length btrim cbrt ceil character_length chr \
+    coalesce concat concat_ws contains cos cosh cot current_date current_time date_bin date_part date_trunc degrees \
+    ends_with exp factorial find_in_set floor from_unixtime gcd greatest initcap isnan iszero lcm least left levenshtein \
+    ln log log10 log2 lower lpad ltrim make_date make_time nanvl now nullif nvl nvl2 octet_length overlay pi power \
+    radians random regexp_count regexp_instr regexp_like regexp_replace repeat replace reverse right round rpad rtrim \
+    signum sin sinh split_part sqrt starts_with strpos substr substr_index tan tanh to_char to_date to_hex \
+    to_local_time to_time to_timestamp to_timestamp_micros to_timestamp_millis to_timestamp_nanos \
+    to_timestamp_seconds to_unixtime translate trunc upper uuid";
+
+/// Functions of a group of rows.
+const AGGREGATE: &str = "any_value approx_distinct approx_median approx_percentile_cont \
+    approx_percentile_cont_with_weight array_agg avg bit_and bit_or bit_xor bool_and bool_or corr count covar_pop \
+    covar_samp first_value grouping last_value max median min nth_value percentile_cont regr_avgx regr_avgy regr_count \
+    regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy stddev stddev_pop string_agg sum var var_pop";
+
+/// Functions of a window.
+const WINDOW: &str = "cume_dist dense_rank first_value lag last_value lead nth_value ntile percent_rank rank row_number";
+
+/// Functions that are tables.
+pub(crate) const TABLE_FUNCTIONS: [&str; 2] = ["generate_series", "range"];
+
+/// Functions of the engine that no statement can call, and why.
+#[cfg(test)]
+const REFUSED: [(&str, &str); 4] = [
+    (
+        "arrow_cast arrow_field arrow_metadata arrow_try_cast arrow_typeof with_metadata",
+        "types of the engine",
+    ),
+    (
+        "cast_to_type try_cast_to_type get_field named_struct struct union_extract union_tag",
+        "types that no column has",
+    ),
+    ("input_file_name file_row_index version", "they tell of the server"),
+    ("regexp_match", "it answers a list"),
+];
+
+fn is_in(list: &str, name: &str) -> bool {
+    list.split_whitespace().any(|listed| listed == name)
+}
+
+/// All functions of the lists.
+struct Listed {
+    scalar: Vec<Arc<ScalarUDF>>,
+    aggregate: Vec<Arc<AggregateUDF>>,
+    window: Vec<Arc<WindowUDF>>,
+    /// The kind by name, aliases too.
+    kinds: HashMap<String, Kind>,
+}
+
+static LISTED: LazyLock<Listed> = LazyLock::new(|| {
+    type Defaults = SessionStateDefaults;
+    let scalar = Defaults::default_scalar_functions().into_iter();
+    let scalar: Vec<_> = scalar.filter(|f| is_in(SCALAR, f.name())).collect();
+    let aggregate = Defaults::default_aggregate_functions().into_iter();
+    let aggregate: Vec<_> = aggregate.filter(|f| is_in(AGGREGATE, f.name())).collect();
+    let window = Defaults::default_window_functions().into_iter();
+    let window: Vec<_> = window.filter(|f| is_in(WINDOW, f.name())).collect();
+    let mut kinds = HashMap::new();
+    for f in &scalar {
+        let names = std::iter::once(f.name()).chain(f.aliases().iter().map(String::as_str));
+        kinds.extend(names.map(|name| (name.to_owned(), Kind::Scalar)));
+    }
+    for f in &aggregate {
+        let names = std::iter::once(f.name()).chain(f.aliases().iter().map(String::as_str));
+        kinds.extend(names.map(|name| (name.to_owned(), Kind::Rows)));
+    }
+    for f in &window {
+        let names = std::iter::once(f.name()).chain(f.aliases().iter().map(String::as_str));
+        kinds.extend(names.map(|name| (name.to_owned(), Kind::Rows)));
+    }
+    Listed { scalar, aggregate, window, kinds }
+});
+
+/// The kind of a function by its name in lower case; `None` when there is none of that name.
+pub(crate) fn kind_of(name: &str) -> Option<Kind> {
+    LISTED.kinds.get(name).copied()
+}
+
+/// The functions that are tables, by name.
+pub(crate) fn table_functions() -> HashMap<String, Arc<TableFunction>> {
+    let tables = SessionStateDefaults::default_table_functions().into_iter();
+    tables
+        .filter(|f| TABLE_FUNCTIONS.contains(&f.name()))
+        .map(|f| (f.name().to_owned(), f))
+        .collect()
+}
+
+/// A session with the listed functions, and nothing that reads or writes files.
+pub(crate) fn session_builder() -> SessionStateBuilder {
+    SessionStateBuilder::new()
+        .with_expr_planners(SessionStateDefaults::default_expr_planners())
+        .with_scalar_functions(LISTED.scalar.clone())
+        .with_aggregate_functions(LISTED.aggregate.clone())
+        .with_window_functions(LISTED.window.clone())
+        .with_table_functions(table_functions())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A function that a new version of the engine brings is either listed or refused, never simply there.
+    #[test]
+    fn every_function_of_the_engine_is_listed_or_refused() {
+        type Defaults = SessionStateDefaults;
+        let scalar = Defaults::default_scalar_functions();
+        let aggregate = Defaults::default_aggregate_functions();
+        let window = Defaults::default_window_functions();
+        let tables = Defaults::default_table_functions();
+        let refused = |name: &str| REFUSED.iter().any(|(names, _)| is_in(names, name));
+        let mut new: Vec<String> = Vec::new();
+        for (kind, list, names) in [
+            ("scalar", SCALAR, scalar.iter().map(|f| f.name()).collect::<Vec<_>>()),
+            ("aggregate", AGGREGATE, aggregate.iter().map(|f| f.name()).collect()),
+            ("window", WINDOW, window.iter().map(|f| f.name()).collect()),
+        ] {
+            let unknown = names.iter().filter(|name| !is_in(list, name) && !refused(name));
+            new.extend(unknown.map(|name| format!("{kind} {name} is new")));
+            let gone = list.split_whitespace().filter(|name| !names.contains(name));
+            new.extend(gone.map(|name| format!("{kind} {name} is gone")));
+        }
+        let unknown = tables.iter().map(|f| f.name()).filter(|f| !TABLE_FUNCTIONS.contains(f));
+        new.extend(unknown.map(|name| format!("table {name} is new")));
+        assert!(new.is_empty(), "{new:#?}");
+    }
+}

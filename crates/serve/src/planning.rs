@@ -1,0 +1,169 @@
+//! Planning on threads of its own, where its caller can leave it.
+//!
+//! Parser and planner compute without a pause and call themselves, so each statement is planned on a thread with a large
+//! stack, of which only what is used takes memory. A caller waits for a limited time and then has an error; one that
+//! goes away is not waited for. A thread that was left goes on until its plan is made, which the limits of a statement
+//! bound, and keeps its place until then, so that no more plannings run than are allowed. One user has at most half of
+//! the places: others are planned whatever he sends.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use coload_format::{Error, Result};
+use futures::channel::oneshot;
+use tokio::runtime::Handle;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::statement::StatementLimits;
+
+/// Stack of a planning thread. Trees are as deep as `StatementLimits::depth`, chains of operators that are refused as
+/// long as `statement::text` lets them be.
+pub(crate) const PLANNING_STACK_BYTES: usize = 256 << 20;
+
+/// Runs some planning on a stack that is large enough for every tree, and waits for it.
+///
+/// # Errors
+/// What the work returns; `Unavailable` when there is no thread.
+pub(crate) fn on_large_stack<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(PLANNING_STACK_BYTES);
+        let thread = thread
+            .spawn_scoped(scope, work)
+            .map_err(|e| Error::Unavailable(format!("cannot start a thread to plan: {e}")))?;
+        thread.join().unwrap_or_else(|_| {
+            Err(Error::Refused("internal error: planning ended without a plan".into()))
+        })
+    })
+}
+
+/// Places for plannings.
+pub(crate) struct Planner {
+    places: Arc<Semaphore>,
+    by_user: Mutex<HashMap<String, Arc<Semaphore>>>,
+    of_one_user: usize,
+    time: Duration,
+}
+
+/// A place of a planning, given back when dropped.
+struct Place {
+    _all: OwnedSemaphorePermit,
+    _user: OwnedSemaphorePermit,
+}
+
+impl Planner {
+    pub fn new(limits: &StatementLimits) -> Self {
+        let count = limits.plannings.max(1);
+        Planner {
+            places: Arc::new(Semaphore::new(count)),
+            by_user: Mutex::default(),
+            of_one_user: count.div_ceil(2),
+            time: limits.planning,
+        }
+    }
+
+    /// Runs some planning of a user and waits for it.
+    ///
+    /// # Errors
+    /// What the work returns; `Limit` when it takes too long, `Unavailable` when others have all places for as long.
+    pub async fn run<T, F>(
+        &self,
+        user: &str,
+        work: impl FnOnce() -> F + Send + 'static,
+    ) -> Result<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T>>,
+    {
+        let seconds = self.time.as_secs_f64();
+        let place = tokio::time::timeout(self.time, self.place(user)).await.map_err(|_| {
+            Error::Unavailable(format!(
+                "other statements were being planned for {seconds} s; try again (--planning-time)"
+            ))
+        })??;
+        let (done, planned) = oneshot::channel();
+        let runtime = Handle::current();
+        std::thread::Builder::new()
+            .name("coload-plan".into())
+            .stack_size(PLANNING_STACK_BYTES)
+            .spawn(move || {
+                let made = runtime.block_on(work());
+                // The place is free before the caller goes on.
+                drop(place);
+                let _ = done.send(made);
+            })
+            .map_err(|e| Error::Unavailable(format!("cannot start a thread to plan: {e}")))?;
+        match tokio::time::timeout(self.time, planned).await {
+            Ok(Ok(made)) => made,
+            Ok(Err(_)) => {
+                Err(Error::Refused("internal error: planning ended without a plan".into()))
+            }
+            Err(_) => Err(Error::Limit(format!(
+                "planning the statement took longer than {seconds} s (--planning-time): simplify it"
+            ))),
+        }
+    }
+
+    async fn place(&self, user: &str) -> Result<Place> {
+        let closed = |_| Error::Unavailable("the database is closing".into());
+        let own = self.semaphore_of(user);
+        let user = own.acquire_owned().await.map_err(closed)?;
+        let all = Arc::clone(&self.places).acquire_owned().await.map_err(closed)?;
+        Ok(Place { _all: all, _user: user })
+    }
+
+    fn semaphore_of(&self, user: &str) -> Arc<Semaphore> {
+        /// Users remembered before those without a planning are forgotten.
+        const REMEMBERED: usize = 256;
+        let mut by_user = self.by_user.lock().unwrap_or_else(PoisonError::into_inner);
+        if by_user.len() > REMEMBERED {
+            by_user.retain(|_, places| Arc::strong_count(places) > 1);
+        }
+        let new = || Arc::new(Semaphore::new(self.of_one_user));
+        Arc::clone(by_user.entry(user.to_owned()).or_insert_with(new))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::time::Instant;
+
+    use super::*;
+
+    /// At a1bdeed two statements whose planning took long held up all others.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn planning_that_takes_long_is_left_and_holds_up_nobody_else() {
+        let limits = StatementLimits {
+            planning: Duration::from_millis(300),
+            plannings: 4,
+            ..StatementLimits::default()
+        };
+        let planner = Arc::new(Planner::new(&limits));
+        let slow = || async {
+            std::thread::sleep(Duration::from_secs(3));
+            Ok(())
+        };
+        let mut waiting = Vec::new();
+        for _ in 0..8 {
+            let planner = Arc::clone(&planner);
+            waiting.push(tokio::spawn(async move { planner.run("eve", slow).await }));
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let began = Instant::now();
+        assert_eq!(planner.run("ada", || async { Ok(7) }).await.unwrap(), 7);
+        assert!(began.elapsed() < Duration::from_millis(250), "{:?}", began.elapsed());
+        for one in waiting {
+            let left = one.await.unwrap();
+            assert!(matches!(left, Err(Error::Limit(_) | Error::Unavailable(_))), "{left:?}");
+        }
+        assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_panic_while_planning_is_an_error() {
+        let planner = Planner::new(&StatementLimits::default());
+        let work = || async { if true { panic!("on purpose") } else { Ok(()) } };
+        assert!(matches!(planner.run("", work).await, Err(Error::Refused(_))));
+    }
+}

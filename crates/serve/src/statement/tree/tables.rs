@@ -1,0 +1,181 @@
+//! Tables and joins.
+
+use coload_format::Result;
+use datafusion::sql::sqlparser::ast::{
+    FunctionArg, Join, JoinConstraint, JoinOperator, ObjectName, TableAlias, TableAliasColumnDef,
+    TableFactor, TableFunctionArgs, TableWithJoins,
+};
+
+use super::function::function_name;
+use super::{Walker, refuse};
+use crate::functions::TABLE_FUNCTIONS;
+
+impl Walker<'_> {
+    pub(super) fn table_with_joins(&mut self, table: &mut TableWithJoins) -> Result<()> {
+        self.deeper(|walker| {
+            let TableWithJoins { relation, joins } = table;
+            walker.factor(relation)?;
+            joins.iter_mut().try_for_each(|join| walker.join(join))
+        })
+    }
+
+    fn join(&mut self, join: &mut Join) -> Result<()> {
+        let Join { relation, global, join_operator } = join;
+        if *global {
+            return refuse("GLOBAL JOIN", "leave GLOBAL out");
+        }
+        self.factor(relation)?;
+        match join_operator {
+            JoinOperator::CrossJoin(JoinConstraint::None) => Ok(()),
+            JoinOperator::CrossJoin(_) => refuse("CROSS JOIN with ON", "write JOIN .. ON"),
+            JoinOperator::Join(constraint)
+            | JoinOperator::Inner(constraint)
+            | JoinOperator::Left(constraint)
+            | JoinOperator::LeftOuter(constraint)
+            | JoinOperator::Right(constraint)
+            | JoinOperator::RightOuter(constraint)
+            | JoinOperator::FullOuter(constraint)
+            | JoinOperator::LeftSemi(constraint)
+            | JoinOperator::RightSemi(constraint)
+            | JoinOperator::LeftAnti(constraint)
+            | JoinOperator::RightAnti(constraint) => self.constraint(constraint),
+            JoinOperator::Semi(_) | JoinOperator::Anti(_) => {
+                refuse("SEMI or ANTI JOIN", "write LEFT SEMI JOIN or LEFT ANTI JOIN")
+            }
+            JoinOperator::StraightJoin(_) => refuse("STRAIGHT_JOIN", "write JOIN"),
+            JoinOperator::AsOf { .. } => refuse("ASOF JOIN", "join on a condition"),
+            JoinOperator::CrossApply | JoinOperator::OuterApply => {
+                refuse("APPLY", "write JOIN LATERAL")
+            }
+            JoinOperator::ArrayJoin
+            | JoinOperator::LeftArrayJoin
+            | JoinOperator::InnerArrayJoin => refuse("ARRAY JOIN", "there are no arrays"),
+        }
+    }
+
+    fn constraint(&mut self, constraint: &mut JoinConstraint) -> Result<()> {
+        match constraint {
+            JoinConstraint::On(expr) => self.expr(expr),
+            JoinConstraint::Using(names) => {
+                names.iter_mut().try_for_each(|name| self.object_columns(name))
+            }
+            JoinConstraint::Natural => Ok(()),
+            // The planner would join each row with each.
+            JoinConstraint::None => {
+                refuse("JOIN without ON or USING", "say on what, or write CROSS JOIN")
+            }
+        }
+    }
+
+    fn factor(&mut self, factor: &mut TableFactor) -> Result<()> {
+        self.deeper(|walker| walker.factor_here(factor))
+    }
+
+    fn factor_here(&mut self, factor: &mut TableFactor) -> Result<()> {
+        match factor {
+            TableFactor::Table { .. } => self.table(factor),
+            TableFactor::Derived { lateral: _, subquery, alias, sample } => {
+                if sample.is_some() {
+                    return refuse("TABLESAMPLE", SAMPLE_INSTEAD);
+                }
+                self.optional_alias(alias)?;
+                self.query(subquery)
+            }
+            TableFactor::NestedJoin { table_with_joins, alias } => {
+                self.optional_alias(alias)?;
+                self.table_with_joins(table_with_joins)
+            }
+            TableFactor::Function { lateral: _, name, args, with_ordinality, alias } => {
+                if *with_ordinality {
+                    return refuse("WITH ORDINALITY", "number the rows with row_number()");
+                }
+                self.table_function(name, args)?;
+                self.optional_alias(alias)
+            }
+            TableFactor::TableFunction { .. } => refuse("TABLE(..)", "write the function itself"),
+            TableFactor::UNNEST { .. } => refuse("UNNEST", "there are no arrays"),
+            TableFactor::JsonTable { .. } | TableFactor::OpenJsonTable { .. } => {
+                refuse("JSON_TABLE", "there is no JSON")
+            }
+            TableFactor::Pivot { .. } | TableFactor::Unpivot { .. } => {
+                refuse("PIVOT", "write sum(x) FILTER (WHERE ..), or UNION ALL")
+            }
+            TableFactor::MatchRecognize { .. } => refuse("MATCH_RECOGNIZE", "use lag and lead"),
+            TableFactor::XmlTable { .. } => refuse("XMLTABLE", "there is no XML"),
+            TableFactor::SemanticView { .. } => refuse("SEMANTIC_VIEW", "there are tables only"),
+        }
+    }
+
+    fn table(&mut self, factor: &mut TableFactor) -> Result<()> {
+        let TableFactor::Table {
+            name,
+            alias,
+            args,
+            with_hints,
+            version,
+            with_ordinality,
+            partitions,
+            json_path,
+            sample,
+            index_hints,
+        } = factor
+        else {
+            return Ok(());
+        };
+        if sample.is_some() {
+            return refuse("TABLESAMPLE", SAMPLE_INSTEAD);
+        }
+        let refused = [
+            (!with_hints.is_empty() || !index_hints.is_empty(), "a hint"),
+            (version.is_some(), "a version of a table"),
+            (*with_ordinality, "WITH ORDINALITY"),
+            (!partitions.is_empty(), "PARTITION"),
+            (json_path.is_some(), "a path into JSON"),
+        ];
+        if let Some((_, what)) = refused.iter().find(|(is_there, _)| *is_there) {
+            return refuse(&format!("{what} after {name}"), "leave it out");
+        }
+        self.optional_alias(alias)?;
+        match args {
+            None => self.relation(name),
+            Some(TableFunctionArgs { args, settings }) => {
+                if settings.is_some() {
+                    return refuse("SETTINGS of a function", "leave it out");
+                }
+                self.table_function(name, args)
+            }
+        }
+    }
+
+    fn table_function(&mut self, name: &ObjectName, args: &mut [FunctionArg]) -> Result<()> {
+        let called = function_name(name)?;
+        if !TABLE_FUNCTIONS.contains(&called.as_str()) {
+            return refuse(
+                &format!("the table function {called}"),
+                &format!("there is {}", TABLE_FUNCTIONS.join(" and ")),
+            );
+        }
+        args.iter_mut().try_for_each(|arg| self.argument(arg))
+    }
+
+    fn optional_alias(&mut self, alias: &mut Option<TableAlias>) -> Result<()> {
+        alias.as_mut().map_or(Ok(()), |alias| self.table_alias(alias))
+    }
+
+    pub(super) fn table_alias(&mut self, alias: &mut TableAlias) -> Result<()> {
+        let TableAlias { explicit: _, name, columns, at } = alias;
+        if at.is_some() {
+            return refuse("AT after an alias", "number the rows with row_number()");
+        }
+        self.alias(name);
+        for TableAliasColumnDef { name, data_type } in columns {
+            if data_type.is_some() {
+                return refuse("a type in a list of columns", "write CAST in the SELECT");
+            }
+            self.alias(name);
+        }
+        Ok(())
+    }
+}
+
+const SAMPLE_INSTEAD: &str = "write WHERE random() < 0.01";
