@@ -89,7 +89,7 @@ fn types_of_some_columns_are_given() {
     sandbox.run(&[&load[..], &["note BIGINT"]].concat()).fails(1, &["not BIGINT", "note"]);
     let sql =
         sandbox.run(&["sniff", "a.csv", "--types", "zip VARCHAR", "--output", "sql"]).ok().out;
-    assert!(sql.contains("--types='zip VARCHAR'") && sql.contains("Zip VARCHAR"), "{sql}");
+    assert!(sql.contains("--types='zip VARCHAR'") && sql.contains("\"Zip\" VARCHAR"), "{sql}");
     let ordered =
         sandbox.run(&["sniff", "a.csv", "--type-order", "DOUBLE", "--output", "sql"]).ok().out;
     assert!(
