@@ -15,6 +15,8 @@ use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
 use datafusion::optimizer::analyzer::AnalyzerRule;
 use datafusion::scalar::ScalarValue;
 
+use super::microseconds::CHOOSING;
+
 /// The rule.
 #[derive(Debug, Default)]
 pub(crate) struct FloatLiterals;
@@ -49,6 +51,7 @@ fn rewrite(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         Expr::BinaryExpr(e) if e.op.supports_propagation() => vec![&mut e.left, &mut e.right],
         Expr::Between(e) => vec![&mut e.expr, &mut e.low, &mut e.high],
         Expr::InList(e) => std::iter::once(e.expr.as_mut()).chain(&mut e.list).collect(),
+        Expr::ScalarFunction(f) if CHOOSING.contains(&f.name()) => f.args.iter_mut().collect(),
         _ => return Ok(Transformed::no(expr)),
     };
     let has_decimal = operands.iter().any(|e| float_of(e).is_some());

@@ -168,7 +168,7 @@ impl AnalyzerRule for AfterTypes {
 }
 
 /// Functions that give one of their arguments back.
-const CHOOSING: [&str; 6] = ["coalesce", "nvl", "nvl2", "nullif", "greatest", "least"];
+pub(super) const CHOOSING: [&str; 6] = ["coalesce", "nvl", "nvl2", "nullif", "greatest", "least"];
 
 fn after(expr: Expr) -> Result<Transformed<Expr>> {
     let has_choice = match &expr {
