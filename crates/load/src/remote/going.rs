@@ -12,6 +12,7 @@
 
 use coload_format::{DataType, Error, Result, Schema};
 use coload_link::{Client, Message};
+use coload_store::LoadId;
 
 use super::RemoteOptions;
 use super::fingerprint;
@@ -36,6 +37,8 @@ pub struct Going {
     pub options: LoadOptions,
     /// What it is, to the server.
     pub description: LoadDescription,
+    /// What the server called it when it began, if it is to be loaded again: only that load is this one.
+    pub begun_as: Option<LoadId>,
     /// Passes before this one, each from the first byte on.
     pub pass: usize,
     /// Columns that became wider.
@@ -56,6 +59,7 @@ impl Going {
             description: fingerprint::describe(&options, remote)?,
             begun: options.clone(),
             options,
+            begun_as: None,
             pass,
             widened: Vec::new(),
             next: None,

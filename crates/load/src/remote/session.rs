@@ -21,7 +21,7 @@ use crate::options::LoadOptions;
 use crate::pipeline::{Destination, Loaded, Sink, Stop};
 use crate::run::published_without_rejects;
 use crate::wire::{
-    ABORT, DESCRIBE, DONE, Done, FINISH, Finish, HELLO, JOIN, Join, LIST, LOADS, PARSED,
+    ABORT, Again, DESCRIBE, DONE, Done, FINISH, Finish, HELLO, JOIN, Join, LIST, LOADS, PARSED,
     PARTITIONS_MAX, Parsed, PartitionAccount, SEALED, TABLE, TEXTS_FROM, WELCOME, Welcome, Work,
     read_statuses,
 };
@@ -99,6 +99,15 @@ fn run(
         return Ok(Some(report(&going.options, Done::decode(&answer.bytes)?)));
     }
     let welcome = Welcome::decode(&answer.bytes)?;
+    if going.description.again == Again::Yes
+        && *going.begun_as.get_or_insert(welcome.id) != welcome.id
+    {
+        // The load that this command began was published before the connection was lost; this would be one more.
+        let _ = abort_load(remote, welcome.id);
+        let note = "it was published, and the connection was lost before the server could say so";
+        let done = Done { already: true, note: note.to_owned(), ..Done::default() };
+        return Ok(Some(report(&going.options, done)));
+    }
     going.welcome(&welcome)?;
     let join = Join { id: welcome.id, attempt: welcome.attempt }.encode();
     for _ in 1..remote.connections {
