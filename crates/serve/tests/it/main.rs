@@ -4,6 +4,7 @@
 mod aggregates;
 mod allowed;
 mod conditions;
+mod damage;
 mod flight;
 mod limits;
 mod names;
