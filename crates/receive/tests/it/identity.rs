@@ -1,6 +1,6 @@
 //! When a load is one that was done before.
 
-use coload_load::{PlacementPolicy, load_remote};
+use coload_load::{LoadOptions, PlacementPolicy, load_remote};
 use coload_receive::ReceiveOptions;
 use coload_store::{LoadMode, OnMissing};
 
@@ -59,6 +59,14 @@ fn a_load_is_a_no_op_while_its_table_holds_what_it_brought() {
     assert!(server.store.list_journals().unwrap().is_empty());
 }
 
+/// A load whose one input has this name, as its user wrote it.
+fn named(mut load: LoadOptions, name: &str) -> LoadOptions {
+    let mut inputs = load.inputs.to_vec();
+    inputs[0].name = name.into();
+    load.inputs = inputs.into();
+    load
+}
+
 /// Symptom: a file of the same name in another folder was refused for seven days while the first load was unfinished.
 #[test]
 fn a_file_of_the_same_name_in_another_folder_is_another_load() {
@@ -70,9 +78,7 @@ fn a_file_of_the_same_name_in_another_folder_is_another_load() {
         let file = dir.join("t.csv");
         std::fs::write(&file, records(count)).unwrap();
         // As both users name it.
-        let mut options = options(&file, "t");
-        options.inputs[0].name = "t.csv".into();
-        options
+        named(options(&file, "t"), "t.csv")
     };
     let remote = server.remote();
     let mut first = place("a", 4_000);
@@ -91,8 +97,7 @@ fn a_file_of_the_same_name_in_another_folder_is_another_load() {
     assert_eq!(load_remote(&second, &remote).unwrap().rows, 500);
     // One that was changed where it lies is not: what is there already would be of another file.
     std::fs::write(folder.path().join("a/t.csv"), records(300)).unwrap();
-    let mut changed = options(&folder.path().join("a/t.csv"), "t");
-    changed.inputs[0].name = "t.csv".into();
+    let changed = named(options(&folder.path().join("a/t.csv"), "t"), "t.csv");
     let error = load_remote(&changed, &remote).unwrap_err().to_string();
     assert!(error.contains("is unfinished") && error.contains("--abort"), "{error}");
 }
