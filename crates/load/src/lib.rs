@@ -38,6 +38,7 @@ mod segments;
 mod spool;
 mod stream;
 mod texts;
+mod whole_file;
 mod widen;
 pub mod wire;
 
@@ -57,9 +58,10 @@ pub use raw::{RawPage, RawParser, RawPartition, RawRows};
 pub use reject_table::check_reject_table;
 pub use remote::{
     Address, Change, ColumnChoice, LoadList, PlacementPolicy, RawReport, RemoteOptions,
-    RemoteReport, abort_load, list_loads, load_remote, table_schema,
+    RemoteReport, abort_load, ask_patiently, list_loads, load_remote, table_schema,
 };
 pub use report::{ColumnReport, Distinct, DryRun, FileReport, LoadReport, REJECTS_KEPT_MAX};
 pub use retype::{Texts, convert_segment, converts, text_columns};
 pub use run::{dry_run, load};
+pub use whole_file::WholeFile;
 pub use widen::Widened;

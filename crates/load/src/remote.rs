@@ -22,7 +22,7 @@ mod session;
 mod texts;
 mod whole;
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use coload_format::{Error, Result};
@@ -189,7 +189,10 @@ fn load_pass(
         match session::attempt(going, remote, totals) {
             Ok(Some(report)) => return Ok(report),
             Ok(None) => (pause, got_on) = (PAUSE_FIRST, Instant::now()),
-            Err(Stop::Failed(Error::Unavailable(text))) if going.description.salt == 0 => {
+            // Inputs that are read once are still whole as long as nothing was read.
+            Err(Stop::Failed(Error::Unavailable(text)))
+                if going.description.salt == 0 || !totals.has_begun =>
+            {
                 if going.options.cancel.load(Ordering::Relaxed) {
                     return Err(Error::Unavailable(text).into());
                 }
@@ -215,6 +218,30 @@ fn wait(pause: Duration, options: &LoadOptions) {
     let until = Instant::now() + pause;
     while Instant::now() < until && !options.cancel.load(Ordering::Relaxed) {
         std::thread::sleep(Duration::from_millis(50).min(pause));
+    }
+}
+
+/// Asks a server something until it answers, as long as the patience of a load lasts.
+///
+/// # Errors
+/// `Unavailable` when it did not answer in time, or `cancel` was set; at once what it answers.
+pub fn ask_patiently<T>(
+    remote: &RemoteOptions,
+    cancel: &AtomicBool,
+    mut ask: impl FnMut() -> Result<T>,
+) -> Result<T> {
+    let (started, mut pause) = (Instant::now(), PAUSE_FIRST);
+    loop {
+        match ask() {
+            Err(Error::Unavailable(text)) => {
+                if started.elapsed() + pause > remote.patience || cancel.load(Ordering::Relaxed) {
+                    return Err(Error::Unavailable(text));
+                }
+                std::thread::sleep(pause);
+                pause = (pause * 2).min(PAUSE_MAX);
+            }
+            answered => return answered,
+        }
     }
 }
 

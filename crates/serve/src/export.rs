@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use coload_format::delimited::{names_in_quotes, push_quoted};
 use coload_format::{Error, Result};
+use coload_load::WholeFile;
 use datafusion::arrow::array::Array;
 use datafusion::arrow::datatypes::{DataType as ArrowType, SchemaRef};
 use datafusion::arrow::record_batch::RecordBatch;
@@ -91,8 +92,8 @@ impl ParquetOptions {
 /// A file that is being written. Dropped before [`Self::finish`], it leaves nothing.
 pub(crate) struct ExportWriter {
     path: PathBuf,
-    tmp: PathBuf,
-    format: Option<Format>,
+    whole: WholeFile,
+    format: Format,
 }
 
 enum Format {
@@ -115,12 +116,8 @@ pub(crate) struct CsvLines {
 impl Export {
     /// Begins a file. One that exists is replaced at the end.
     pub fn create(self, path: &Path, schema: SchemaRef) -> Result<ExportWriter> {
-        let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(format!(".{}.tmp", std::process::id()));
-        let tmp = path.with_file_name(name);
-        let file = File::create(&tmp).map_err(|e| Error::io("write", path, &e))?;
-        let mut writer = ExportWriter { path: path.to_owned(), tmp, format: None };
-        writer.format = Some(match self {
+        let (whole, file) = WholeFile::create(path)?;
+        let format = match self {
             Export::Csv(options) => {
                 let has_header = options.header;
                 let mut csv =
@@ -137,8 +134,8 @@ impl Export {
                 let parquet = ArrowWriter::try_new(file, schema, Some(properties));
                 Format::Parquet(Box::new(parquet.map_err(|e| failed(path, e))?))
             }
-        });
-        Ok(writer)
+        };
+        Ok(ExportWriter { path: path.to_owned(), whole, format })
     }
 }
 
@@ -146,35 +143,23 @@ impl ExportWriter {
     /// Writes the rows of a batch.
     pub fn write(&mut self, batch: &RecordBatch) -> Result<()> {
         match &mut self.format {
-            Some(Format::Csv(CsvWriter { lines, out })) => lines.rows(batch, |line| {
+            Format::Csv(CsvWriter { lines, out }) => lines.rows(batch, |line| {
                 out.write_all(line).map_err(|e| Error::io("write", &self.path, &e))
             }),
-            Some(Format::Parquet(parquet)) => {
-                parquet.write(batch).map_err(|e| failed(&self.path, e))
-            }
-            None => Ok(()),
+            Format::Parquet(parquet) => parquet.write(batch).map_err(|e| failed(&self.path, e)),
         }
     }
 
     /// Ends the file and gives it its name.
-    pub fn finish(mut self) -> Result<()> {
-        let io = |e: std::io::Error| Error::io("write", &self.path, &e);
-        let file = match self.format.take() {
-            Some(Format::Csv(csv)) => csv.out.into_inner().map_err(|e| io(e.into_error()))?,
-            Some(Format::Parquet(parquet)) => {
-                parquet.into_inner().map_err(|e| failed(&self.path, e))?
+    pub fn finish(self) -> Result<()> {
+        let ExportWriter { path, whole, format } = self;
+        let file = match format {
+            Format::Csv(csv) => {
+                csv.out.into_inner().map_err(|e| Error::io("write", &path, &e.into_error()))?
             }
-            None => return Ok(()),
+            Format::Parquet(parquet) => parquet.into_inner().map_err(|e| failed(&path, e))?,
         };
-        file.sync_all().map_err(io)?;
-        std::fs::rename(&self.tmp, &self.path).map_err(io)
-    }
-}
-
-impl Drop for ExportWriter {
-    fn drop(&mut self) {
-        // After `finish` the name is free, and there is nothing to remove.
-        let _ = std::fs::remove_file(&self.tmp);
+        whole.finish(&file)
     }
 }
 

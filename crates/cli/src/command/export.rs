@@ -2,18 +2,18 @@
 //!
 //! Memory: one page of each column.
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::path::Path;
 
 use coload::{Coload, DataType, Error, Result, Snapshot};
 use coload_format::Plain;
 use coload_format::delimited::{names_in_quotes, push_quoted};
 use coload_format::display::write_value;
+use coload_load::WholeFile;
 use coload_store::TableEntry;
 
 use crate::args::{ExportArgs, ExportQuotes};
-use crate::output::{Done, Failure};
+use crate::output::{Done, Failure, Visible};
 
 /// Around texts.
 const QUOTE: u8 = b'"';
@@ -29,8 +29,17 @@ pub fn run(args: &ExportArgs) -> Done {
     let snapshot = store.snapshot()?;
     let table = snapshot.require_table(&args.table)?;
     let Some(path) = &args.output else {
-        let mut out = BufWriter::new(io::stdout().lock());
-        let written = write_table(&snapshot, table, delimiter, args, &mut out)?;
+        let stdout = io::stdout().lock();
+        let written = match stdout.is_terminal() {
+            true => {
+                let mut out = BufWriter::new(Visible(stdout));
+                write_table(&snapshot, table, delimiter, args, &mut out)?
+            }
+            false => {
+                let mut out = BufWriter::new(stdout);
+                write_table(&snapshot, table, delimiter, args, &mut out)?
+            }
+        };
         return match written {
             Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Err(Failure::OutputClosed),
             Err(e) => {
@@ -39,14 +48,11 @@ pub fn run(args: &ExportArgs) -> Done {
             Ok(()) => Ok(()),
         };
     };
-    let unfinished = Unfinished::beside(path);
-    let file = File::create(&unfinished.0).map_err(|e| Error::io("write", path, &e))?;
+    let (whole, file) = WholeFile::create(path)?;
     let mut out = BufWriter::new(file);
-    let written = write_table(&snapshot, table, delimiter, args, &mut out)?;
-    let named = written
-        .and_then(|()| out.get_ref().sync_all())
-        .and_then(|()| std::fs::rename(&unfinished.0, path));
-    Ok(named.map_err(|e| Error::io("write", path, &e))?)
+    write_table(&snapshot, table, delimiter, args, &mut out)?
+        .map_err(|e| Error::io("write", path, &e))?;
+    Ok(whole.finish(out.get_ref())?)
 }
 
 /// What a file is written as.
@@ -101,24 +107,6 @@ fn export_parquet(_args: &ExportArgs) -> Done {
         "--output: Parquet is written by the engine of SQL, which this program was built without"
             .to_owned(),
     )))
-}
-
-/// A file that has its name only when it is whole; dropped before, it leaves nothing.
-struct Unfinished(PathBuf);
-
-impl Unfinished {
-    fn beside(path: &Path) -> Self {
-        let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(format!(".{}.tmp", std::process::id()));
-        Unfinished(path.with_file_name(name))
-    }
-}
-
-impl Drop for Unfinished {
-    fn drop(&mut self) {
-        // After the renaming the name is free, and there is nothing to remove.
-        let _ = std::fs::remove_file(&self.0);
-    }
 }
 
 /// The rows in order, page after page. The outer error is that of reading.

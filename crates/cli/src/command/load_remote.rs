@@ -1,9 +1,10 @@
 //! `coload load --into coload://...`.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use coload::{Error, LoadMode, LoadOptions, LoadRequest, Schema, plan_with};
-use coload_load::{Address, RemoteReport, load_remote, table_schema};
+use coload_load::{Address, RemoteReport, ask_patiently, load_remote, table_schema};
 
 use crate::args::{LoadArgs, ReportForm};
 use crate::command::load;
@@ -43,10 +44,14 @@ fn load_into(
 ) -> Done<Option<RemoteReport>> {
     let mut remote = remote_options(server)?;
     args.remote.apply(&mut remote);
-    let plan = plan_with(request, |table| table_schema(&remote, table))?;
+    // The server may be away for some time, at the start as well as later.
+    let described = |table: &str| {
+        ask_patiently(&remote, &AtomicBool::new(false), || table_schema(&remote, table))
+    };
+    let plan = plan_with(request, described)?;
     let Some(mut plan) = plan else { return Ok(None) };
     if request.schema.is_some() && request.mode == LoadMode::Append {
-        match table_schema(&remote, &plan.options.table) {
+        match described(&plan.options.table) {
             Ok(table) => add_rules(&mut plan.options, table.as_ref())?,
             // Who may load into a table need not be allowed to see it; the server asks its rules.
             Err(Error::Refused(_)) => {}

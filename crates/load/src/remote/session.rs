@@ -40,6 +40,8 @@ pub struct Totals {
     pub attempts: usize,
     /// Partitions that became durable.
     pub partitions: usize,
+    /// Whether inputs were read.
+    pub has_begun: bool,
     link: LinkStats,
 }
 
@@ -114,6 +116,7 @@ fn run(
         client.open(Message::new(JOIN, join.clone()))?;
     }
     let client = &*client;
+    totals.has_begun = true;
     let sent = go_on(going, remote, client, &welcome, started_us, totals);
     if let Err(stop) = &sent
         && is_final(stop)
