@@ -190,7 +190,8 @@ impl Handler for Connection {
                 let id = read_id(&message.bytes)?;
                 let (loads, permission) = (Arc::clone(&self.loads), Arc::clone(&self.permission));
                 self.answer(replies, move || {
-                    permission(&loads.table_of(id)?, Need::Add)?;
+                    let (table, need) = loads.needs(id)?;
+                    permission(&table, need)?;
                     loads.abort(id)?;
                     seen_loads(&loads, &permission).map(Some)
                 });

@@ -447,13 +447,14 @@ impl Inner {
         Ok(list)
     }
 
-    /// The table that an unfinished load goes to.
-    pub fn table_of(&self, id: LoadId) -> Result<String> {
+    /// The table that an unfinished load goes to, and what is needed of it: who may drop a load may make it.
+    pub fn needs(&self, id: LoadId) -> Result<(String, Need)> {
         let entry = self.store.list_journals()?.into_iter().find(|e| e.id == id);
         let entry = entry.ok_or_else(|| {
             Error::Invalid(format!("no load {id} is unfinished (coload loads shows them)"))
         })?;
-        Ok(LoadDescription::decode(&entry.description)?.table)
+        let description = LoadDescription::decode(&entry.description)?;
+        Ok((description.table, Need::of(description.mode)))
     }
 
     pub fn abort(&self, id: LoadId) -> Result<()> {

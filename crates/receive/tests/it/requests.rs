@@ -3,9 +3,9 @@
 use coload_format::Error;
 use coload_load::wire::{Again, LoadState};
 use coload_load::{
-    PlacementPolicy, RejectLimit, abort_load, list_loads, load_remote, table_schema,
+    LoadOptions, PlacementPolicy, RejectLimit, abort_load, list_loads, load_remote, table_schema,
 };
-use coload_receive::ReceiveOptions;
+use coload_receive::{Need, ReceiveOptions};
 use coload_store::{LoadId, OnMissing};
 
 use crate::setup::{Server, options, records, rows};
@@ -75,6 +75,47 @@ fn an_unfinished_load_is_listed_and_refuses_changed_inputs_until_it_is_dropped()
     let listed = list_loads(&remote).unwrap();
     assert_eq!((listed.len(), listed[0].state), (1, LoadState::Published));
     assert_eq!(listed[0].rows, 3_001);
+}
+
+/// Options of a load that stops itself before it is published.
+fn stopping(file: &std::path::Path) -> LoadOptions {
+    let mut stopped = options(file, "t");
+    let cancel = std::sync::Arc::clone(&stopped.cancel);
+    stopped.progress = Some(std::sync::Arc::new(move |progress| {
+        if progress.rows() > 500 {
+            cancel.store(true, std::sync::atomic::Ordering::Relaxed);
+        }
+    }));
+    stopped
+}
+
+/// Whoever could add rows to a table dropped a load that would have replaced it.
+#[test]
+fn who_drops_a_load_needs_what_its_kind_needs() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("t.csv");
+    std::fs::write(&file, records(3_000)).unwrap();
+    let is_admin = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(true));
+    let asked = std::sync::Arc::clone(&is_admin);
+    let permission = std::sync::Arc::new(move |_: &str, need| {
+        match need == Need::Replace && !asked.load(std::sync::atomic::Ordering::Relaxed) {
+            true => Err(Error::Refused("lou has no right admin".into())),
+            false => Ok(()),
+        }
+    });
+    let path = folder.path().join("server");
+    let server = Server::start_with(&path, ReceiveOptions::default(), permission);
+    let remote = server.remote();
+    let mut replacing = stopping(&file);
+    replacing.mode = coload_store::LoadMode::Replace;
+    load_remote(&replacing, &remote).unwrap_err();
+    let unfinished = list_loads(&remote).unwrap();
+    is_admin.store(false, std::sync::atomic::Ordering::Relaxed);
+    let refused = abort_load(&remote, unfinished[0].id).unwrap_err();
+    assert!(refused.to_string().contains("no right admin"), "{refused}");
+    assert_eq!(list_loads(&remote).unwrap().len(), 1);
+    is_admin.store(true, std::sync::atomic::Ordering::Relaxed);
+    assert!(abort_load(&remote, unfinished[0].id).unwrap().is_empty());
 }
 
 #[test]

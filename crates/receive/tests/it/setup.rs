@@ -36,7 +36,8 @@ impl Server {
         Server::start_with(path, ReceiveOptions::default(), Arc::new(refuse))
     }
 
-    fn start_with(path: &Path, options: ReceiveOptions, permission: Permission) -> Self {
+    /// Starts a server where somebody says who may do what.
+    pub fn start_with(path: &Path, options: ReceiveOptions, permission: Permission) -> Self {
         let store = Store::create_or_open(path).unwrap();
         let loads = Loads::open(store.clone(), options).unwrap();
         let runtime = tokio::runtime::Runtime::new().unwrap();
