@@ -3,10 +3,82 @@
 //! A page given back to the system costs a fault, and zeroing, when it is needed again. A load frees
 //! and takes the same amounts all the time, so it keeps what it has; `--memory` bounds what that is.
 
+use std::alloc::{GlobalAlloc, Layout};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicI64, Ordering};
+
 use libmimalloc_sys::{mi_option_set, mi_option_t};
+use mimalloc::MiMalloc;
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: Counting = Counting;
+
+/// Bytes that a thread may take or give back before it says so to the process.
+const UNTOLD_BYTES_MAX: i64 = 1 << 20;
+
+/// What all threads have told, bytes.
+static PROCESS: AtomicI64 = AtomicI64::new(0);
+
+thread_local! {
+    /// Bytes that this thread has taken, less those that it gave back; and of these, those it has not told yet.
+    static THREAD: Cell<(i64, i64)> = const { Cell::new((0, 0)) };
+}
+
+/// mimalloc, which counts what it gives out: two additions to numbers of the thread for each call.
+struct Counting;
+
+fn count(bytes: i64) {
+    // A thread that ends frees its last after its numbers are gone.
+    let _ = THREAD.try_with(|thread| {
+        let (taken, untold) = thread.get();
+        let untold = untold + bytes;
+        if untold.abs() < UNTOLD_BYTES_MAX {
+            thread.set((taken + bytes, untold));
+        } else {
+            thread.set((taken + bytes, 0));
+            PROCESS.fetch_add(untold, Ordering::Relaxed);
+        }
+    });
+}
+
+/// Bytes that were given out and not given back, to a MiB for each thread.
+#[cfg(feature = "sql")]
+pub fn process_bytes() -> usize {
+    usize::try_from(PROCESS.load(Ordering::Relaxed)).unwrap_or(0)
+}
+
+/// Bytes that this thread has taken, less those that it gave back.
+#[cfg(feature = "sql")]
+pub fn thread_bytes() -> i64 {
+    THREAD.try_with(|thread| thread.get().0).unwrap_or(0)
+}
+
+// SAFETY: all is done by mimalloc; what is counted beside it allocates nothing.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size() as i64);
+        // SAFETY: as the caller says.
+        unsafe { MiMalloc.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count(layout.size() as i64);
+        // SAFETY: as the caller says.
+        unsafe { MiMalloc.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        count(-(layout.size() as i64));
+        // SAFETY: as the caller says.
+        unsafe { MiMalloc.dealloc(memory, layout) }
+    }
+
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
+        count(bytes as i64 - layout.size() as i64);
+        // SAFETY: as the caller says.
+        unsafe { MiMalloc.realloc(memory, layout, bytes) }
+    }
+}
 
 /// `mi_option_purge_delay` in `mimalloc.h`; the crate does not name it.
 const PURGE_DELAY: mi_option_t = 15;

@@ -1,5 +1,7 @@
 //! The command line.
 
+#[cfg(feature = "sql")]
+mod limits;
 mod values;
 
 #[cfg(feature = "sql")]
@@ -10,6 +12,8 @@ use clap::{Args, Parser, Subcommand};
 use coload::{RejectLimit, SetColumn};
 use coload_source::{DateFormat, FixedWidths, TimestampFormat, TypeOrder};
 
+#[cfg(feature = "sql")]
+pub use limits::{LimitArgs, SpillArgs};
 pub use values::{
     BytesPolicy, Delimiter, Dictionaries, Encoding, EscapesForm, ExportQuotes, GivenColumns,
     LineEndForm, OptionalByte, QuotesPolicy, RaggedPolicy, RejectsTo, ReportForm, SniffForm,
@@ -21,7 +25,7 @@ use values::{
     rejects_to, sample_size, thousands,
 };
 #[cfg(feature = "sql")]
-use values::{cores, scale};
+use values::{cores, no_secret, scale};
 
 use crate::examples;
 use crate::remote_args::RemoteArgs;
@@ -327,6 +331,9 @@ pub struct SqlArgs {
     /// Most memory of a statement, such as 1GiB [default: a quarter of the machine's]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub memory: Option<usize>,
+    /// Where statements go that memory does not hold.
+    #[command(flatten)]
+    pub spill: SpillArgs,
 }
 
 /// Flags of `sniff`.
@@ -350,22 +357,28 @@ pub struct SniffArgs {
 /// Who a client of a server is, and whom it trusts.
 #[derive(Debug, Args)]
 pub struct CredentialArgs {
-    /// Password of the user in the address [default: asked for]
-    #[arg(long, env = "COLOAD_PASSWORD", hide_env_values = true, value_name = "TEXT")]
-    #[arg(help_heading = "Server")]
+    /// File with the password of the user in the address [default: COLOAD_PASSWORD, or asked for]
+    #[arg(long, value_name = "FILE", help_heading = "Server")]
+    pub password_file: Option<PathBuf>,
+    /// File with a token in place of a user and password [default: COLOAD_TOKEN]
+    #[arg(long, value_name = "FILE", help_heading = "Server")]
+    pub token_file: Option<PathBuf>,
+    /// Refused: the list of processes would show it
+    #[arg(long, hide = true, value_name = "TEXT", value_parser = no_secret)]
     pub password: Option<String>,
-    /// Token in place of a user and password
-    #[arg(long, env = "COLOAD_TOKEN", hide_env_values = true, value_name = "TEXT")]
-    #[arg(help_heading = "Server")]
+    /// Refused: the list of processes would show it
+    #[arg(long, hide = true, value_name = "TEXT", value_parser = no_secret)]
     pub token: Option<String>,
     /// Root of the server's certificate, PEM [default: those of the system]
     #[arg(long, env = "COLOAD_TLS_CA", value_name = "FILE", help_heading = "Server")]
     pub tls_ca: Option<PathBuf>,
     /// Certificate of this client, PEM
-    #[arg(long, value_name = "FILE", requires = "tls_key", help_heading = "Server")]
+    #[arg(long, env = "COLOAD_TLS_CERTIFICATE", value_name = "FILE", requires = "tls_key")]
+    #[arg(help_heading = "Server")]
     pub tls_certificate: Option<PathBuf>,
     /// Its key, PEM
-    #[arg(long, value_name = "FILE", requires = "tls_certificate", help_heading = "Server")]
+    #[arg(long, env = "COLOAD_TLS_KEY", value_name = "FILE", requires = "tls_certificate")]
+    #[arg(help_heading = "Server")]
     pub tls_key: Option<PathBuf>,
 }
 
@@ -414,18 +427,12 @@ pub struct ServeArgs {
     /// Most memory of all statements, such as 1GiB [default: a quarter of the machine's]
     #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Limits")]
     pub memory: Option<usize>,
-    /// Most connections; more are closed at once
-    #[arg(long, value_name = "N", default_value = "256", value_parser = at_least_one)]
-    #[arg(help_heading = "Limits")]
-    pub max_connections: usize,
-    /// Most statements at once; more wait
-    #[arg(long, value_name = "N", default_value = "64", value_parser = at_least_one)]
-    #[arg(help_heading = "Limits")]
-    pub max_statements: usize,
-    /// Largest message that a client may send
-    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = parse_size)]
-    #[arg(help_heading = "Limits")]
-    pub max_message: usize,
+    /// What clients may have.
+    #[command(flatten)]
+    pub limits: LimitArgs,
+    /// Where statements go that memory does not hold.
+    #[command(flatten)]
+    pub spill: SpillArgs,
     /// Cores that loads from other machines may use, a part of one too [default: all]
     #[arg(long, value_name = "CORES", value_parser = cores, help_heading = "Loads")]
     pub load_cpu: Option<f64>,

@@ -26,6 +26,11 @@ use crate::output::{Failure, say};
 
 fn main() -> ExitCode {
     allocator::keep_freed_pages();
+    #[cfg(feature = "sql")]
+    coload_serve::measure_memory(coload_serve::MemoryGauge {
+        process: allocator::process_bytes,
+        thread: allocator::thread_bytes,
+    });
     let cli = Cli::parse();
     let done = match cli.command {
         Command::Load(args) => {

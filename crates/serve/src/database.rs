@@ -1,26 +1,29 @@
 //! A store with SQL: each statement runs on the newest version there is when it starts.
 
 use std::fmt;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use coload_format::{Error, Result};
 use coload_store::{Snapshot, Store};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::execution::SendableRecordBatchStream;
-use datafusion::execution::memory_pool::{FairSpillPool, MemoryPool};
+use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::session_state::SessionState;
 use datafusion::prelude::SessionConfig;
 use futures::TryStreamExt;
 use tokio::runtime::{Builder, Runtime};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinError, JoinHandle};
 
 use crate::aggregate::optimizer_rules;
 use crate::catalog::{ArrowSchemas, CATALOG, ExtraTable, SCHEMA, SnapshotCatalog};
 use crate::error::from_datafusion;
 use crate::functions::session_builder;
+use crate::memory::{self, SpillFolder, SpillOptions, Watch};
 use crate::planning::Planner;
 use crate::rights::Rights;
 use crate::rules;
@@ -31,7 +34,7 @@ use crate::statement::{self, Parameters, Planned, StatementLimits};
 pub const STACK_BYTES: usize = 64 << 20;
 
 /// What a database may use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DatabaseOptions {
     /// Threads that a statement is spread over.
     pub threads: usize,
@@ -39,6 +42,8 @@ pub struct DatabaseOptions {
     pub memory: usize,
     /// How large a statement may be, and how long it may be planned.
     pub statements: StatementLimits,
+    /// Where sorts, groups and joins go that memory does not hold.
+    pub spill: SpillOptions,
 }
 
 impl Default for DatabaseOptions {
@@ -48,6 +53,7 @@ impl Default for DatabaseOptions {
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             memory: 1 << 30,
             statements: StatementLimits::default(),
+            spill: SpillOptions::default(),
         }
     }
 }
@@ -65,6 +71,8 @@ struct Inner {
     session: SessionState,
     schemas: Arc<ArrowSchemas>,
     planner: Planner,
+    watch: Arc<Watch>,
+    _spill: SpillFolder,
     /// Only taken away when the database goes.
     runtime: Option<Runtime>,
 }
@@ -125,6 +133,24 @@ impl Answer {
     }
 }
 
+/// What runs until it is done or nobody waits for it any more.
+#[derive(Debug)]
+pub(crate) struct Owned<T>(JoinHandle<T>);
+
+impl<T> Future for Owned<T> {
+    type Output = std::result::Result<T, JoinError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.0).poll(context)
+    }
+}
+
+impl<T> Drop for Owned<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
 impl Database {
     /// Puts SQL on a store.
     ///
@@ -139,10 +165,14 @@ impl Database {
             .enable_all()
             .build()
             .map_err(|e| Error::Unavailable(format!("cannot start {threads} threads: {e}")))?;
+        let spill = SpillFolder::create(&options.spill, store.path())?;
+        let watch = Watch::start(options.memory);
         let inner = Inner {
             store,
+            session: session(&DatabaseOptions { threads, ..options.clone() }, &spill, &watch)?,
             options: DatabaseOptions { threads, ..options },
-            session: session(threads, options.memory)?,
+            watch,
+            _spill: spill,
             schemas: Arc::default(),
             planner: Planner::new(&options.statements),
             runtime: Some(runtime),
@@ -156,8 +186,13 @@ impl Database {
     }
 
     /// What it may use.
-    pub fn options(&self) -> DatabaseOptions {
-        self.inner.options
+    pub fn options(&self) -> &DatabaseOptions {
+        &self.inner.options
+    }
+
+    /// Lets the process be larger by so much, for what is not statements'.
+    pub(crate) fn allow_elsewhere(&self, bytes: usize) {
+        self.inner.watch.allow_elsewhere(bytes);
     }
 
     /// Starts one statement. Must be called within a tokio runtime; [`Self::query`] need not.
@@ -205,6 +240,14 @@ impl Database {
         }
     }
 
+    /// As [`Self::spawn`], for a future that ends with who waits for it.
+    pub(crate) fn spawn_owned<T: Send + 'static>(
+        &self,
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> Owned<T> {
+        Owned(self.spawn(future))
+    }
+
     /// Runs a future, such as one over [`Self::sql`], on the database's own threads.
     ///
     /// # Panics
@@ -243,18 +286,25 @@ impl Database {
     }
 }
 
-fn session(threads: usize, memory: usize) -> Result<SessionState> {
+fn session(
+    options: &DatabaseOptions,
+    spill: &SpillFolder,
+    watch: &Arc<Watch>,
+) -> Result<SessionState> {
+    let DatabaseOptions { threads, memory, .. } = *options;
     let mut config = SessionConfig::new()
-        .with_target_partitions(threads)
+        .with_extension(Arc::clone(watch))
         // The catalog brings its own, with the names of columns as they are stored.
         .with_information_schema(false)
         .with_default_catalog_and_schema(CATALOG, SCHEMA)
         .with_create_default_catalog_and_schema(false);
-    let options = config.options_mut();
+    memory::fit(&mut config, threads, memory);
+    let engine = config.options_mut();
     // 0.05 is a decimal: compared with a DECIMAL column it is exact, and can be tested on codes.
-    options.sql_parser.parse_float_as_decimal = true;
+    engine.sql_parser.parse_float_as_decimal = true;
     let runtime = RuntimeEnvBuilder::new()
-        .with_memory_pool(Arc::new(FairSpillPool::new(memory)))
+        .with_memory_pool(memory::pool(memory))
+        .with_disk_manager_builder(spill.disk_manager(&options.spill))
         .build_arc()
         .map_err(from_datafusion)?;
     // No plan can reach a file, whatever became of it: the engine's own COPY and scans of files find no place.
@@ -264,5 +314,7 @@ fn session(threads: usize, memory: usize) -> Result<SessionState> {
         .with_config(config)
         .with_runtime_env(runtime)
         .with_physical_optimizer_rules(optimizer_rules());
-    rules::build(builder).map_err(from_datafusion)
+    let mut session = rules::build(builder).map_err(from_datafusion)?;
+    memory::bound_results(&mut session, memory).map_err(from_datafusion)?;
+    Ok(session)
 }

@@ -38,14 +38,15 @@ use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{Query, ShowStatementFilter, Statement as SqlStatement};
 
 use crate::Answer;
 use crate::database::Database;
 use crate::error::from_datafusion;
+use crate::memory::execute;
 use crate::names::find_table;
 use crate::rights::Rights;
 use tree::Names;
@@ -67,6 +68,8 @@ pub struct Planned {
 enum Work {
     Query {
         session: Box<SessionState>,
+        /// What the plan was made of; it is planned again where memory is short.
+        logical: Box<LogicalPlan>,
         plan: Arc<dyn ExecutionPlan>,
     },
     Insert(Box<insert::Insert>),
@@ -119,8 +122,8 @@ impl Planned {
     pub async fn run(self, database: &Database) -> Result<Answer> {
         let user = self.rights.user();
         match self.work {
-            Work::Query { session, plan } => {
-                let rows = execute_stream(plan, session.task_ctx()).map_err(from_datafusion)?;
+            Work::Query { session, logical, plan } => {
+                let rows = execute(&session, Some(&logical), plan)?;
                 Ok(Answer::new(spelling::renamed(rows, &self.schema)))
             }
             Work::Insert(insert) => insert.run(database, user).await,
@@ -198,7 +201,8 @@ async fn plan_here(
             let session = planning.session;
             let plan = session.create_physical_plan(&bound).await.map_err(from_datafusion)?;
             let schema = spelling::respelled(&plan.schema(), &schema);
-            planned(Work::Query { session: Box::new(session), plan }, schema, fields)
+            let (session, logical) = (Box::new(session), Box::new(bound));
+            planned(Work::Query { session, logical, plan }, schema, fields)
         }
         None => planned(Work::Open(Opened::Query), schema, fields),
     }
@@ -445,11 +449,11 @@ async fn stream(
     session: &SessionState,
     plan: &LogicalPlan,
 ) -> Result<SendableRecordBatchStream> {
-    let (own, plan) = (session.clone(), plan.clone());
+    let (own, logical) = (session.clone(), plan.clone());
     let work =
-        move || async move { own.create_physical_plan(&plan).await.map_err(from_datafusion) };
+        move || async move { own.create_physical_plan(&logical).await.map_err(from_datafusion) };
     let physical = database.planner().run(user, work).await?;
-    execute_stream(physical, session.task_ctx()).map_err(from_datafusion)
+    execute(session, Some(plan), physical)
 }
 
 /// The answer of a statement that changed something and has nothing to tell.

@@ -285,3 +285,11 @@ pub enum LogLevel {
     /// What libraries tell too
     Debug,
 }
+
+/// Refuses a password or token on the command line.
+#[cfg(feature = "sql")]
+pub fn no_secret(_: &str) -> Result<String, String> {
+    Err("the list of processes would show it to everybody on this machine: give --password-file or \
+         --token-file, or set COLOAD_PASSWORD or COLOAD_TOKEN"
+        .into())
+}

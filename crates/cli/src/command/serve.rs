@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use coload::{Coload, Error};
 use coload_serve::{
-    Database, DatabaseOptions, Keep, LoadPriority, ReceiveOptions, ServeOptions, Server, TlsFiles,
-    Users,
+    Database, DatabaseOptions, Keep, LoadPriority, ReceiveOptions, ServeLimits, ServeOptions,
+    Server, TlsFiles, Users,
 };
 use tracing_subscriber::filter::LevelFilter;
 
-use crate::args::{LogForm, LogLevel, PriorityName, ServeArgs};
+use crate::args::{LimitArgs, LogForm, LogLevel, PriorityName, ServeArgs};
 use crate::interrupt::on_signals;
 use crate::output::{Done, Failure, print, say};
 
@@ -33,6 +33,8 @@ pub fn run(args: &ServeArgs) -> Done {
         DatabaseOptions { memory: coload_load::default_memory(), ..Default::default() };
     options.threads = args.threads.unwrap_or(options.threads);
     options.memory = args.memory.unwrap_or(options.memory);
+    options.spill = args.spill.options();
+    options.statements = args.limits.statements();
     let database = Database::open(store.store().clone(), options)?;
     let open_to_all = users.is_open();
     let tls = args.tls_certificate.clone().zip(args.tls_key.clone());
@@ -49,9 +51,7 @@ pub fn run(args: &ServeArgs) -> Done {
             tls,
             insecure: args.insecure,
             metrics: args.metrics,
-            message_bytes_max: args.max_message,
-            connections_max: args.max_connections,
-            statements_max: args.max_statements,
+            limits: limits(&args.limits),
             loads: loads(args),
             grace: Duration::from_secs(args.grace),
             ..ServeOptions::new(args.listen)
@@ -72,6 +72,27 @@ pub fn run(args: &ServeArgs) -> Done {
     }
     server.run(told_to_stop()?)?;
     Ok(())
+}
+
+fn limits(args: &LimitArgs) -> ServeLimits {
+    let seconds = Duration::from_secs;
+    let unless_zero = |limit: u64| (limit > 0).then_some(limit);
+    ServeLimits {
+        connections: args.max_connections,
+        connections_per_peer: args.max_connections_per_peer,
+        login_time: seconds(args.login_time),
+        idle_time: seconds(args.idle_time),
+        message_bytes: args.max_message,
+        statements: args.max_statements,
+        statements_per_user: args.max_statements_per_user,
+        queue_time: seconds(args.queue_time),
+        stall_time: seconds(args.stall_time),
+        statement_time: unless_zero(args.statement_time).map(seconds),
+        answer_rows: unless_zero(args.max_answer_rows),
+        answer_bytes: args.max_answer.map(|bytes| bytes as u64),
+        prepared_per_user: args.max_prepared,
+        tokens_per_user: args.max_tokens,
+    }
 }
 
 fn loads(args: &ServeArgs) -> ReceiveOptions {

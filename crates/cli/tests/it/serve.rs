@@ -224,3 +224,33 @@ fn the_adbc_driver_works_unchanged() {
     let uri = format!("grpc://{}", server.address);
     passes(Command::new(drivers().join("bin/python")).arg(script).arg(uri));
 }
+
+/// The password stood in the list of processes, for everybody on the machine.
+#[test]
+fn a_password_on_the_command_line_is_refused() {
+    let sandbox = Sandbox::new();
+    for flag in ["--password", "--token"] {
+        let args =
+            ["sql", "--store", "coload://ada@127.0.0.1:1", flag, "open sesame", "-c", "SELECT 1"];
+        let run = sandbox.run(&args);
+        run.fails(2, &["list of processes", "--password-file"]);
+    }
+    let help = sandbox.run(&["sql", "--help"]).ok();
+    assert!(
+        help.out.contains("--password-file") && !help.out.contains("--password <"),
+        "{}",
+        help.out
+    );
+}
+
+/// It read them from flags only, unlike `coload load`.
+#[test]
+fn certificates_of_a_client_are_taken_from_the_environment() {
+    let sandbox = Sandbox::new();
+    let mut command =
+        sandbox.command(&["sql", "--store", "coloads://127.0.0.1:1", "-c", "SELECT 1"]);
+    command.env("COLOAD_TLS_CERTIFICATE", "no-such.pem").env("COLOAD_TLS_KEY", "no-such.key");
+    let output = command.output().unwrap();
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert!(err.contains("no-such.pem"), "{err}");
+}

@@ -29,6 +29,7 @@ use prost::Message;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::cancel::{self, CANCEL_FLIGHT_INFO};
+use super::door::Visit;
 use super::inbound::Inbound;
 use super::ingest::ingest;
 use super::metadata;
@@ -69,10 +70,14 @@ impl FlightSqlService for Service {
         &self,
         request: Request<Streaming<HandshakeRequest>>,
     ) -> Served<Response<Pin<Box<dyn Stream<Item = Served<HandshakeResponse>> + Send>>>> {
+        let visit = request.extensions().get::<Arc<Visit>>().cloned();
+        let visit = visit.ok_or_else(|| Status::internal("a call without a connection"))?;
         let header = request.metadata().get("authorization").and_then(|h| h.to_str().ok());
-        let token = self.shared.users.log_in(header).await.inspect_err(|_| {
+        let token = self.shared.users.log_in(visit.peer(), header).await.inspect_err(|_| {
+            visit.was_refused();
             self.shared.metrics.calls_refused.inc();
         })?;
+        visit.admit()?;
         let answer = HandshakeResponse { protocol_version: 0, payload: token.clone().into() };
         let rows: Pin<Box<dyn Stream<Item = _> + Send>> =
             Box::pin(futures::stream::iter([Ok(answer)]));
@@ -88,7 +93,7 @@ impl FlightSqlService for Service {
         query: CommandStatementQuery,
         request: Request<FlightDescriptor>,
     ) -> Served<Response<FlightInfo>> {
-        let rights = self.caller(request.metadata()).await?;
+        let rights = self.caller(&request)?;
         let planned = self.plan(&rights, &query.query, Parameters::default()).await?;
         let schema = wire_schema(planned.schema());
         let handle = match planned.writes() {
@@ -103,7 +108,7 @@ impl FlightSqlService for Service {
         ticket: TicketStatementQuery,
         request: Request<Ticket>,
     ) -> Served<Response<Rows>> {
-        let rights = self.caller(request.metadata()).await?;
+        let rights = self.caller(&request)?;
         // Before the plan is taken, so that who cancels finds the one or the other.
         let place = self.shared.running.add(ticket.statement_handle.clone(), rights.user());
         match self.shared.plans.take(&rights, &ticket.statement_handle).map_err(status)? {
@@ -148,7 +153,7 @@ impl FlightSqlService for Service {
         command: CommandStatementUpdate,
         request: Request<PeekableFlightDataStream>,
     ) -> Served<i64> {
-        let rights = self.caller(request.metadata()).await?;
+        let rights = self.caller(&request)?;
         let planned = self.plan(&rights, &command.query, Parameters::default()).await?;
         self.update(&rights, &command.query, planned).await
     }
@@ -158,7 +163,7 @@ impl FlightSqlService for Service {
         command: CommandStatementIngest,
         request: Request<PeekableFlightDataStream>,
     ) -> Served<i64> {
-        let rights = self.caller(request.metadata()).await?;
+        let rights = self.caller(&request)?;
         let work = async {
             let inbound = Inbound::open(request.into_inner()).await?;
             ingest(&self.shared.database, &rights, &command, inbound).await
@@ -171,7 +176,7 @@ impl FlightSqlService for Service {
         query: ActionCreatePreparedStatementRequest,
         request: Request<Action>,
     ) -> Served<ActionCreatePreparedStatementResult> {
-        let rights = self.caller(request.metadata()).await?;
+        let rights = self.caller(&request)?;
         if query.transaction_id.is_some() {
             return Err(Status::invalid_argument("transactions are not supported"));
         }
@@ -195,7 +200,7 @@ impl FlightSqlService for Service {
         query: ActionClosePreparedStatementRequest,
         request: Request<Action>,
     ) -> Served<()> {
-        let rights = self.caller(request.metadata()).await?;
+        let rights = self.caller(&request)?;
         self.shared.prepared.close(&rights, &query.prepared_statement_handle);
         Ok(())
     }
@@ -205,7 +210,7 @@ impl FlightSqlService for Service {
         query: CommandPreparedStatementQuery,
         request: Request<PeekableFlightDataStream>,
     ) -> Served<DoPutPreparedStatementResult> {
-        let rights = self.caller(request.metadata()).await?;
+        let rights = self.caller(&request)?;
         let inbound = Inbound::open(request.into_inner()).await.map_err(status)?;
         let handle = query.prepared_statement_handle;
         self.shared.prepared.bind(&rights, &handle, inbound).await.map_err(status)?;
@@ -217,7 +222,7 @@ impl FlightSqlService for Service {
         query: CommandPreparedStatementQuery,
         request: Request<FlightDescriptor>,
     ) -> Served<Response<FlightInfo>> {
-        let rights = self.caller(request.metadata()).await?;
+        let rights = self.caller(&request)?;
         let handle = &query.prepared_statement_handle;
         let bound = self.shared.prepared.get(&rights, handle).map_err(status)?;
         let planned = self.plan_bound(&rights, &bound).await?;
@@ -241,7 +246,7 @@ impl FlightSqlService for Service {
         query: CommandPreparedStatementQuery,
         request: Request<Ticket>,
     ) -> Served<Response<Rows>> {
-        let rights = self.caller(request.metadata()).await?;
+        let rights = self.caller(&request)?;
         let handle = &query.prepared_statement_handle;
         let bound = self.shared.prepared.get(&rights, handle).map_err(status)?;
         let values = bound.parameters().map_err(status)?;
@@ -258,7 +263,7 @@ impl FlightSqlService for Service {
         command: CommandPreparedStatementUpdate,
         request: Request<PeekableFlightDataStream>,
     ) -> Served<i64> {
-        let rights = self.caller(request.metadata()).await?;
+        let rights = self.caller(&request)?;
         let handle = command.prepared_statement_handle;
         let bound = self.shared.prepared.get(&rights, &handle).map_err(status)?;
         let planned = self.plan(&rights, &bound.text, Parameters::default()).await?;
@@ -292,7 +297,7 @@ impl FlightSqlService for Service {
         query: CommandGetCatalogs,
         request: Request<FlightDescriptor>,
     ) -> Served<Response<FlightInfo>> {
-        self.caller(request.metadata()).await?;
+        self.caller(&request)?;
         info(&query, &query.into_builder().schema(), request.into_inner())
     }
 
@@ -301,7 +306,7 @@ impl FlightSqlService for Service {
         query: CommandGetCatalogs,
         request: Request<Ticket>,
     ) -> Served<Response<Rows>> {
-        self.caller(request.metadata()).await?;
+        self.caller(&request)?;
         self.catalog_rows(metadata::catalogs(query))
     }
 
@@ -310,7 +315,7 @@ impl FlightSqlService for Service {
         query: CommandGetDbSchemas,
         request: Request<FlightDescriptor>,
     ) -> Served<Response<FlightInfo>> {
-        self.caller(request.metadata()).await?;
+        self.caller(&request)?;
         info(&query, &query.clone().into_builder().schema(), request.into_inner())
     }
 
@@ -319,7 +324,7 @@ impl FlightSqlService for Service {
         query: CommandGetDbSchemas,
         request: Request<Ticket>,
     ) -> Served<Response<Rows>> {
-        self.caller(request.metadata()).await?;
+        self.caller(&request)?;
         self.catalog_rows(metadata::schemas(query))
     }
 
@@ -328,7 +333,7 @@ impl FlightSqlService for Service {
         query: CommandGetTables,
         request: Request<FlightDescriptor>,
     ) -> Served<Response<FlightInfo>> {
-        self.caller(request.metadata()).await?;
+        self.caller(&request)?;
         info(&query, &query.clone().into_builder().schema(), request.into_inner())
     }
 
@@ -337,7 +342,7 @@ impl FlightSqlService for Service {
         query: CommandGetTables,
         request: Request<Ticket>,
     ) -> Served<Response<Rows>> {
-        let rights = self.caller(request.metadata()).await?;
+        let rights = self.caller(&request)?;
         let snapshot = self.shared.database.store().snapshot().map_err(status)?;
         self.catalog_rows(metadata::tables(query, &snapshot, &rights))
     }
@@ -347,7 +352,7 @@ impl FlightSqlService for Service {
         query: CommandGetTableTypes,
         request: Request<FlightDescriptor>,
     ) -> Served<Response<FlightInfo>> {
-        self.caller(request.metadata()).await?;
+        self.caller(&request)?;
         info(&query, &query.into_builder().schema(), request.into_inner())
     }
 
@@ -356,7 +361,7 @@ impl FlightSqlService for Service {
         query: CommandGetTableTypes,
         request: Request<Ticket>,
     ) -> Served<Response<Rows>> {
-        self.caller(request.metadata()).await?;
+        self.caller(&request)?;
         let mut builder = query.into_builder();
         builder.append(metadata::TABLE_TYPE);
         self.catalog_rows(builder.build().map_err(|e| metadata::broken(&e)))
@@ -367,7 +372,7 @@ impl FlightSqlService for Service {
         query: CommandGetSqlInfo,
         request: Request<FlightDescriptor>,
     ) -> Served<Response<FlightInfo>> {
-        self.caller(request.metadata()).await?;
+        self.caller(&request)?;
         let schema: SchemaRef = built(&metadata::SQL_INFO)?.schema();
         info(&query, &schema, request.into_inner())
     }
@@ -377,7 +382,7 @@ impl FlightSqlService for Service {
         query: CommandGetSqlInfo,
         request: Request<Ticket>,
     ) -> Served<Response<Rows>> {
-        self.caller(request.metadata()).await?;
+        self.caller(&request)?;
         let rows = query.into_builder(built(&metadata::SQL_INFO)?).build();
         self.catalog_rows(rows.map_err(|e| metadata::broken(&e)))
     }
@@ -387,7 +392,7 @@ impl FlightSqlService for Service {
         query: CommandGetXdbcTypeInfo,
         request: Request<FlightDescriptor>,
     ) -> Served<Response<FlightInfo>> {
-        self.caller(request.metadata()).await?;
+        self.caller(&request)?;
         let schema = built(&metadata::TYPE_INFO)?.schema();
         info(&query, &schema, request.into_inner())
     }
@@ -397,7 +402,7 @@ impl FlightSqlService for Service {
         query: CommandGetXdbcTypeInfo,
         request: Request<Ticket>,
     ) -> Served<Response<Rows>> {
-        self.caller(request.metadata()).await?;
+        self.caller(&request)?;
         let rows = query.into_builder(built(&metadata::TYPE_INFO)?).build();
         self.catalog_rows(rows.map_err(|e| metadata::broken(&e)))
     }
@@ -407,7 +412,7 @@ impl FlightSqlService for Service {
         query: CommandGetPrimaryKeys,
         request: Request<FlightDescriptor>,
     ) -> Served<Response<FlightInfo>> {
-        self.caller(request.metadata()).await?;
+        self.caller(&request)?;
         info(&query, &metadata::PRIMARY_KEYS, request.into_inner())
     }
 
@@ -416,7 +421,7 @@ impl FlightSqlService for Service {
         _: CommandGetPrimaryKeys,
         request: Request<Ticket>,
     ) -> Served<Response<Rows>> {
-        self.caller(request.metadata()).await?;
+        self.caller(&request)?;
         self.catalog_rows(Ok(RecordBatch::new_empty(Arc::clone(&metadata::PRIMARY_KEYS))))
     }
 
@@ -425,7 +430,7 @@ impl FlightSqlService for Service {
         query: CommandGetExportedKeys,
         request: Request<FlightDescriptor>,
     ) -> Served<Response<FlightInfo>> {
-        self.caller(request.metadata()).await?;
+        self.caller(&request)?;
         info(&query, &metadata::FOREIGN_KEYS, request.into_inner())
     }
 
@@ -434,7 +439,7 @@ impl FlightSqlService for Service {
         _: CommandGetExportedKeys,
         request: Request<Ticket>,
     ) -> Served<Response<Rows>> {
-        self.caller(request.metadata()).await?;
+        self.caller(&request)?;
         self.catalog_rows(Ok(RecordBatch::new_empty(Arc::clone(&metadata::FOREIGN_KEYS))))
     }
 
@@ -443,7 +448,7 @@ impl FlightSqlService for Service {
         query: CommandGetImportedKeys,
         request: Request<FlightDescriptor>,
     ) -> Served<Response<FlightInfo>> {
-        self.caller(request.metadata()).await?;
+        self.caller(&request)?;
         info(&query, &metadata::FOREIGN_KEYS, request.into_inner())
     }
 
@@ -452,7 +457,7 @@ impl FlightSqlService for Service {
         _: CommandGetImportedKeys,
         request: Request<Ticket>,
     ) -> Served<Response<Rows>> {
-        self.caller(request.metadata()).await?;
+        self.caller(&request)?;
         self.catalog_rows(Ok(RecordBatch::new_empty(Arc::clone(&metadata::FOREIGN_KEYS))))
     }
 
@@ -461,7 +466,7 @@ impl FlightSqlService for Service {
         query: CommandGetCrossReference,
         request: Request<FlightDescriptor>,
     ) -> Served<Response<FlightInfo>> {
-        self.caller(request.metadata()).await?;
+        self.caller(&request)?;
         info(&query, &metadata::FOREIGN_KEYS, request.into_inner())
     }
 
@@ -470,7 +475,7 @@ impl FlightSqlService for Service {
         _: CommandGetCrossReference,
         request: Request<Ticket>,
     ) -> Served<Response<Rows>> {
-        self.caller(request.metadata()).await?;
+        self.caller(&request)?;
         self.catalog_rows(Ok(RecordBatch::new_empty(Arc::clone(&metadata::FOREIGN_KEYS))))
     }
 
@@ -479,7 +484,7 @@ impl FlightSqlService for Service {
         &self,
         request: Request<Streaming<FlightData>>,
     ) -> Served<Response<Rows>> {
-        let rights = self.caller(request.metadata()).await?;
+        let rights = self.caller(&request)?;
         let mut messages = request.into_inner().peekable();
         let command = match Pin::new(&mut messages).peek().await {
             Some(Ok(first)) => first.flight_descriptor.as_ref().map(|d| d.cmd.clone()),
@@ -507,7 +512,7 @@ impl FlightSqlService for Service {
         query: ActionCancelQueryRequest,
         request: Request<Action>,
     ) -> Served<ActionCancelQueryResult> {
-        let rights = self.caller(request.metadata()).await?;
+        let rights = self.caller(&request)?;
         self.cancel_query(&rights, &query).await
     }
 
@@ -515,7 +520,7 @@ impl FlightSqlService for Service {
         &self,
         request: Request<Action>,
     ) -> Served<Response<BoxStream<'static, Served<ActionResult>>>> {
-        let rights = self.caller(request.metadata()).await?;
+        let rights = self.caller(&request)?;
         let action = request.get_ref();
         if action.r#type != CANCEL_FLIGHT_INFO {
             let text = format!("no action {:?}; ListActions tells which there are", action.r#type);

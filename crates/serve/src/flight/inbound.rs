@@ -14,16 +14,17 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::error::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::{FutureExt, StreamExt, TryStreamExt};
 use tokio::sync::mpsc;
 
 use super::status;
 use crate::database::Database;
-use crate::error::to_datafusion;
+use crate::error::{from_datafusion, to_datafusion};
 
-/// Batches between the network and what uses them.
-const BATCHES_WAITING_MAX: usize = 4;
+/// Batches between the network and what uses them: one is made while the other is used.
+const BATCHES_WAITING_MAX: usize = 1;
 
 /// The batches of a `DoPut`.
 pub(crate) struct Inbound {
@@ -88,9 +89,16 @@ impl Inbound {
     {
         let (sender, receiver) = mpsc::channel(BATCHES_WAITING_MAX);
         let rows = until_end(Arc::clone(&self.schema), receiver);
-        let done = database.spawn(work(database.clone(), rows));
+        let done = database.spawn_owned(work(database.clone(), rows));
+        let pool = database.memory_pool();
         loop {
-            let item = self.next().await.transpose();
+            let item = self.next().await.and_then(|batch| {
+                let reservation = MemoryConsumer::new("rows that a client sends").register(&pool);
+                let bytes = batch.as_ref().map_or(0, RecordBatch::get_array_memory_size);
+                reservation.try_grow(bytes).map_err(from_datafusion)?;
+                Ok(batch.map(|batch| Held { batch, _reservation: reservation }))
+            });
+            let item = item.transpose();
             let is_last = !matches!(item, Some(Ok(_)));
             // One who does not take it any more has an error to tell.
             if sender.send(item).await.is_err() || is_last {
@@ -101,17 +109,27 @@ impl Inbound {
     }
 }
 
-/// A stream that ends with the `None` that was sent; a channel that closes before is an error.
+/// A batch and its bytes.
+struct Held {
+    batch: RecordBatch,
+    _reservation: MemoryReservation,
+}
+
+/// A stream that ends with the `None` that was sent; a channel that closes before is an error. The bytes of a
+/// batch are held until the next is asked for.
 fn until_end(
     schema: SchemaRef,
-    receiver: mpsc::Receiver<Option<Result<RecordBatch>>>,
+    receiver: mpsc::Receiver<Option<Result<Held>>>,
 ) -> SendableRecordBatchStream {
-    let rows = futures::stream::unfold(Some(receiver), |receiver| async move {
-        let mut receiver = receiver?;
+    let rows = futures::stream::unfold(Some((receiver, None)), |state| async move {
+        let (mut receiver, before) = state?;
+        drop::<Option<MemoryReservation>>(before);
         let failed =
             |error| Some((Err::<RecordBatch, DataFusionError>(to_datafusion(error)), None));
         match receiver.recv().await {
-            Some(Some(Ok(batch))) => Some((Ok(batch), Some(receiver))),
+            Some(Some(Ok(Held { batch, _reservation: held }))) => {
+                Some((Ok(batch), Some((receiver, Some(held)))))
+            }
             Some(Some(Err(error))) => failed(error),
             Some(None) => None,
             None => failed(Error::Unavailable("the client went away before the last row".into())),

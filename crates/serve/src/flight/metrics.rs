@@ -70,9 +70,8 @@ pub struct Metrics {
     statement_seconds: Histogram,
     rows_sent: Counter,
     rows_written: Counter,
-    /// Connections open now.
-    pub(crate) connections: Gauge,
-    /// Connections refused because there were too many.
+    connections: Gauge,
+    /// Connections closed because there were too many.
     pub(crate) connections_refused: Counter,
     statements_running: Gauge,
     loads: Gauge,
@@ -122,7 +121,7 @@ impl Metrics {
         registry.register("connections", "Connections open", self.connections.clone());
         registry.register(
             "connections_refused",
-            "Connections over --max-connections",
+            "Connections closed because there were too many",
             self.connections_refused.clone(),
         );
         let running = self.statements_running.clone();
@@ -154,6 +153,11 @@ impl Metrics {
     /// Counts a statement as running until what this gives is dropped.
     pub(crate) fn statement_started(&self) -> Counted {
         Counted::new(&self.statements_running)
+    }
+
+    /// Counts a connection as open until what this gives is dropped.
+    pub(crate) fn connection_opened(&self) -> Counted {
+        Counted::new(&self.connections)
     }
 
     /// Counts a connection of a load as open until what this gives is dropped.

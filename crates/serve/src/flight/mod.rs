@@ -14,14 +14,22 @@
 //! Deliberately not here: transactions (each statement is one), Substrait plans.
 
 mod answer;
+mod body;
 mod calls;
 mod cancel;
 mod connections;
+mod door;
+mod gate;
+mod held;
 mod inbound;
 mod ingest;
 mod kept;
+mod limits;
+mod logins;
 mod metadata;
 mod metrics;
+mod metrics_port;
+mod outgoing;
 mod prepared;
 mod running;
 mod schemas;
@@ -29,10 +37,11 @@ mod server;
 mod service;
 pub(crate) mod status;
 mod tickets;
+mod turns;
 mod users;
-mod whole;
 mod wire_types;
 
+pub use limits::ServeLimits;
 pub use metrics::Metrics;
 pub(crate) use server::read_pem;
 pub use server::{ServeOptions, Server, TlsFiles};

@@ -12,8 +12,9 @@ use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 
+use super::held::{Held, HeldBytes};
 use super::inbound::Inbound;
-use super::kept::{Handle, Kept};
+use super::kept::{Handle, Kept, KeptLimits, WhenFull};
 use super::metadata::broken;
 use crate::rights::Rights;
 use crate::statement::Parameters;
@@ -24,31 +25,43 @@ const PREPARED_MAX: usize = 16_384;
 const PREPARED_IDLE_MAX: Duration = Duration::from_secs(3600);
 /// Bytes of values that wait to be used by one statement. Batches of an INSERT do not wait.
 const BOUND_BYTES_MAX: usize = 16 << 20;
+/// Bytes that a statement holds beside its text.
+const STATEMENT_BYTES: usize = 512;
 
 #[derive(Debug)]
 struct Prepared {
-    user: Arc<str>,
     text: Arc<str>,
-    bound: Arc<[RecordBatch]>,
+    bound: Arc<BoundRows>,
+    /// The text's.
+    _held: HeldBytes,
+}
+
+/// Values, as long as the statement has them or a run of it reads them.
+#[derive(Debug, Default)]
+struct BoundRows {
+    batches: Vec<RecordBatch>,
+    _held: Option<HeldBytes>,
 }
 
 /// Prepared statements by handle.
 #[derive(Debug)]
 pub(crate) struct PreparedStatements {
     kept: Kept<Prepared>,
+    held: Held,
+    per_user: usize,
 }
 
 /// A statement ready to be run.
 #[derive(Debug, Clone)]
 pub(crate) struct Bound {
     pub text: Arc<str>,
-    batches: Arc<[RecordBatch]>,
+    rows: Arc<BoundRows>,
 }
 
 impl Bound {
     /// How many rows of values there are.
     pub fn rows(&self) -> usize {
-        self.batches.iter().map(RecordBatch::num_rows).sum()
+        self.rows.batches.iter().map(RecordBatch::num_rows).sum()
     }
 
     /// The values of a statement that takes one row of them.
@@ -56,7 +69,7 @@ impl Bound {
     /// # Errors
     /// `Invalid` when there are several rows.
     pub fn parameters(&self) -> Result<Parameters> {
-        match (self.rows(), self.batches.iter().find(|b| b.num_rows() > 0)) {
+        match (self.rows(), self.rows.batches.iter().find(|b| b.num_rows() > 0)) {
             (0, _) | (_, None) => Ok(Parameters::default()),
             (1, Some(batch)) => Parameters::of_row(batch, 0),
             (rows, _) => Err(Error::Invalid(format!(
@@ -68,15 +81,22 @@ impl Bound {
     /// All values, for an INSERT.
     pub fn stream(&self) -> SendableRecordBatchStream {
         let schema =
-            self.batches.first().map_or_else(|| ArrowSchema::empty().into(), |b| b.schema());
-        let batches: Vec<_> = self.batches.iter().cloned().map(Ok).collect();
+            self.rows.batches.first().map_or_else(|| ArrowSchema::empty().into(), |b| b.schema());
+        let rows = Arc::clone(&self.rows);
+        let batches = (0..rows.batches.len()).map(move |index| Ok(rows.batches[index].clone()));
         Box::pin(RecordBatchStreamAdapter::new(schema, futures::stream::iter(batches)))
     }
 }
 
 impl PreparedStatements {
-    pub fn new() -> Self {
-        PreparedStatements { kept: Kept::new(PREPARED_MAX, PREPARED_IDLE_MAX) }
+    pub fn new(held: Held, per_user: usize) -> Self {
+        let limits = KeptLimits {
+            total: PREPARED_MAX,
+            per_user,
+            idle_max: PREPARED_IDLE_MAX,
+            full: WhenFull::Refuse,
+        };
+        PreparedStatements { kept: Kept::new(limits), held, per_user }
     }
 
     /// Keeps a statement.
@@ -84,10 +104,14 @@ impl PreparedStatements {
     /// # Errors
     /// `Limit` when there are too many.
     pub fn put(&self, rights: &Rights, text: &str) -> Result<Handle> {
-        let bound = Vec::new().into();
-        let prepared = Prepared { user: rights.user().into(), text: text.into(), bound };
-        self.kept.put(prepared)?.map_err(|_| {
-            Error::Limit(format!("over {PREPARED_MAX} prepared statements; close some"))
+        let mut held = self.held.of(rights.user());
+        held.add(text.len() + STATEMENT_BYTES)?;
+        let prepared = Prepared { text: text.into(), bound: Arc::default(), _held: held };
+        self.kept.put(rights.user(), prepared)?.map_err(|_| {
+            Error::Limit(format!(
+                "{} prepared statements of this user (--max-prepared), or {PREPARED_MAX} of all; close some",
+                self.per_user
+            ))
         })
     }
 
@@ -97,10 +121,7 @@ impl PreparedStatements {
         handle: &[u8],
         work: impl FnOnce(&mut Prepared) -> R,
     ) -> Result<R> {
-        let found = self
-            .kept
-            .with(handle, |prepared| (*prepared.user == *rights.user()).then(|| work(prepared)));
-        found.flatten().ok_or_else(|| {
+        self.kept.with_of(rights.user(), handle, work).ok_or_else(|| {
             Error::Invalid("the prepared statement was closed, or not used for an hour".into())
         })
     }
@@ -112,7 +133,7 @@ impl PreparedStatements {
     pub fn get(&self, rights: &Rights, handle: &[u8]) -> Result<Bound> {
         self.find(rights, handle, |p| Bound {
             text: Arc::clone(&p.text),
-            batches: Arc::clone(&p.bound),
+            rows: Arc::clone(&p.bound),
         })
     }
 
@@ -123,22 +144,27 @@ impl PreparedStatements {
     pub async fn bind(&self, rights: &Rights, handle: &[u8], mut inbound: Inbound) -> Result<()> {
         self.get(rights, handle)?;
         let (mut batches, mut bytes) = (Vec::new(), 0);
+        let mut held = self.held.of(rights.user());
         while let Some(batch) = inbound.next().await? {
-            bytes += batch.get_array_memory_size();
+            // A batch without bytes takes room in the list.
+            let of_batch = batch.get_array_memory_size() + STATEMENT_BYTES;
+            bytes += of_batch;
             if bytes > BOUND_BYTES_MAX {
                 return Err(Error::Limit(format!(
                     "parameters of over {BOUND_BYTES_MAX} bytes; send rows of an INSERT as an update \
                      (executemany), or with adbc_ingest"
                 )));
             }
+            held.add(of_batch)?;
             batches.push(batch);
         }
-        self.find(rights, handle, |p| p.bound = batches.into())
+        let rows = Arc::new(BoundRows { batches, _held: Some(held) });
+        self.find(rights, handle, |p| p.bound = rows)
     }
 
     /// Forgets a statement; one that is gone already is no error.
     pub fn close(&self, rights: &Rights, handle: &[u8]) {
-        drop(self.kept.take(handle, |p| *p.user == *rights.user()));
+        drop(self.kept.take(rights.user(), handle, |_| true));
     }
 
     /// Forgets what nobody uses.

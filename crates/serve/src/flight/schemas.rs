@@ -11,7 +11,7 @@ use arrow_flight::{
 };
 use futures::stream::BoxStream;
 use prost::Message;
-use tonic::{Request, Response, Status, Streaming};
+use tonic::{Code, Request, Response, Status, Streaming};
 
 use super::prepared::schema_bytes;
 use super::service::{Served, Service};
@@ -32,11 +32,11 @@ impl WithSchemas {
             Command::try_from(any).map_err(|e| Status::invalid_argument(e.to_string()))?;
         let planned = match command {
             Command::CommandStatementQuery(query) => {
-                let rights = self.0.caller(request.metadata()).await?;
+                let rights = self.0.caller(&request)?;
                 self.0.plan(&rights, &query.query, Parameters::default()).await?
             }
             Command::CommandPreparedStatementQuery(query) => {
-                let rights = self.0.caller(request.metadata()).await?;
+                let rights = self.0.caller(&request)?;
                 let handle = &query.prepared_statement_handle;
                 let bound = self.0.shared.prepared.get(&rights, handle).map_err(status)?;
                 self.0.plan_bound(&rights, &bound).await?
@@ -54,6 +54,14 @@ impl WithSchemas {
 fn schema_result(planned: &Planned) -> Served<SchemaResult> {
     let schema = schema_bytes(&wire_schema(planned.schema())).map_err(status)?;
     Ok(SchemaResult { schema })
+}
+
+/// The status of a call that the library of Flight SQL could not read: it says `Internal`, which is for faults of ours.
+fn refused(status: Status) -> Status {
+    match status.code() == Code::Internal && !status.message().starts_with("internal error") {
+        true => Status::invalid_argument(status.message()),
+        false => status,
+    }
 }
 
 type Stream<T> = BoxStream<'static, Served<T>>;
@@ -79,7 +87,7 @@ impl FlightService for WithSchemas {
         &self,
         request: Request<Streaming<HandshakeRequest>>,
     ) -> Served<Response<Stream<HandshakeResponse>>> {
-        self.0.handshake(request).await
+        self.0.handshake(request).await.map_err(refused)
     }
 
     async fn list_flights(
@@ -93,7 +101,7 @@ impl FlightService for WithSchemas {
         &self,
         request: Request<FlightDescriptor>,
     ) -> Served<Response<FlightInfo>> {
-        self.0.get_flight_info(request).await
+        self.0.get_flight_info(request).await.map_err(refused)
     }
 
     async fn poll_flight_info(
@@ -104,14 +112,14 @@ impl FlightService for WithSchemas {
     }
 
     async fn do_get(&self, request: Request<Ticket>) -> Served<Response<Stream<FlightData>>> {
-        self.0.do_get(request).await
+        self.0.do_get(request).await.map_err(refused)
     }
 
     async fn do_put(
         &self,
         request: Request<Streaming<FlightData>>,
     ) -> Served<Response<Stream<PutResult>>> {
-        self.0.do_put(request).await
+        self.0.do_put(request).await.map_err(refused)
     }
 
     async fn do_exchange(
@@ -122,7 +130,7 @@ impl FlightService for WithSchemas {
     }
 
     async fn do_action(&self, request: Request<Action>) -> Served<Response<Stream<ActionResult>>> {
-        self.0.do_action(request).await
+        self.0.do_action(request).await.map_err(refused)
     }
 
     async fn list_actions(&self, request: Request<Empty>) -> Served<Response<Stream<ActionType>>> {

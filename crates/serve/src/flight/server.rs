@@ -6,8 +6,6 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use arrow_flight::flight_service_server::FlightServiceServer;
-use axum::http::header::CONTENT_TYPE;
-use axum::routing::get;
 use coload_format::{Error, Result};
 use coload_receive::{Loads, QueryGauge, ReceiveOptions};
 use tokio::net::TcpListener;
@@ -16,13 +14,16 @@ use tokio::sync::watch;
 use tonic::transport::server::{Router, ServerTlsConfig};
 use tonic::transport::{Certificate, Identity, Server as Grpc};
 
-use super::MESSAGE_BYTES_DEFAULT;
+use super::body::Room;
 use super::connections::accept;
+use super::door::{Door, DoorLimits};
+use super::gate::Gate;
+use super::limits::ServeLimits;
 use super::metrics::Metrics;
+use super::metrics_port::serve_metrics;
 use super::schemas::WithSchemas;
 use super::service::Service;
 use super::users::Users;
-use super::whole::WholeRequests;
 use crate::database::Database;
 
 /// Threads of the network. They encode and decode; statements run elsewhere.
@@ -33,11 +34,15 @@ const KEEP_ALIVE: Duration = Duration::from_secs(20);
 const STREAMS_MAX: u32 = 128;
 /// HTTP/2 windows: what a client may send before it is read. The largest lets one connection fill
 /// 10 Gbit/s over 50 ms.
-const WINDOW_BYTES: std::ops::RangeInclusive<usize> = 1 << 20..=64 << 20;
-/// Largest HTTP/2 frame.
-const FRAME_BYTES: u32 = 1 << 20;
+const WINDOW_BYTES: std::ops::RangeInclusive<usize> = 256 << 10..=64 << 20;
+/// Largest HTTP/2 frame; no larger than a window.
+const FRAME_BYTES: u32 = 256 << 10;
 /// Bytes of the headers of a call.
-const HEADER_BYTES_MAX: u32 = 16 << 10;
+const HEADER_BYTES_MAX: u32 = 8 << 10;
+/// Share of the memory for messages that clients are sending.
+const MESSAGES_SHARE: usize = 4;
+/// Descriptors for files of the store, the spill folder and the like: what connections leave.
+const DESCRIPTORS_KEPT: u64 = 256;
 /// How often what nobody uses is looked for.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
 
@@ -54,12 +59,8 @@ pub struct ServeOptions {
     pub insecure: bool,
     /// Where Prometheus reads; nowhere if `None`.
     pub metrics: Option<SocketAddr>,
-    /// Bytes of a message that is taken.
-    pub message_bytes_max: usize,
-    /// Connections at once.
-    pub connections_max: usize,
-    /// Statements at once; more wait.
-    pub statements_max: usize,
+    /// What clients may have.
+    pub limits: ServeLimits,
     /// What loads of our own client get. How queries do is told them by the server.
     pub loads: ReceiveOptions,
     /// How long running statements may take after the server was asked to stop.
@@ -75,9 +76,7 @@ impl ServeOptions {
             tls: None,
             insecure: false,
             metrics: None,
-            message_bytes_max: MESSAGE_BYTES_DEFAULT,
-            connections_max: 256,
-            statements_max: 64,
+            limits: ServeLimits::default(),
             loads: ReceiveOptions::default(),
             grace: Duration::from_secs(30),
         }
@@ -104,7 +103,7 @@ pub struct Server {
     metrics_listener: Option<TcpListener>,
     metrics: Arc<Metrics>,
     health: tonic_health::server::HealthReporter,
-    connections_max: usize,
+    door: Arc<Door>,
     grace: Duration,
 }
 
@@ -122,6 +121,7 @@ impl Server {
     /// read; `Unavailable` when the address is taken.
     pub fn bind(database: Database, options: ServeOptions) -> Result<Self> {
         check_open(&options)?;
+        let limits = within_descriptors(options.limits);
         let runtime = Builder::new_multi_thread()
             .worker_threads(NETWORK_THREADS)
             .thread_name("coload-net")
@@ -144,26 +144,38 @@ impl Server {
         let gauge = Arc::clone(&metrics);
         let queries: QueryGauge = Arc::new(move || gauge.query_load());
         let loads = ReceiveOptions { queries: Some(queries), ..options.loads };
+        // Loads have a budget of their own, and are not ended for what statements take.
+        database.allow_elsewhere(loads.load_memory);
         let loads = Loads::open(database.store().clone(), loads)?;
-        let users = options.users;
-        let service =
-            Service::new(database, users, Arc::clone(&metrics), options.statements_max, loads);
+        let mut users = options.users;
+        users.limit_tokens(limits.tokens_per_user);
+        let service = Service::new(database, users, Arc::clone(&metrics), limits, loads);
         let flight = FlightServiceServer::new(WithSchemas(service.clone()))
-            .max_decoding_message_size(options.message_bytes_max)
+            .max_decoding_message_size(limits.message_bytes)
             .max_encoding_message_size(usize::MAX);
+        let room = Room::new(memory / MESSAGES_SHARE);
+        let flight = Gate::new(flight, service.clone(), limits.message_bytes, room);
         let (health, health_service) = {
             let _entered = runtime.enter();
             tonic_health::server::health_reporter()
         };
         runtime.block_on(health.set_serving::<FlightServiceServer<WithSchemas>>());
-        let mut grpc = grpc(memory / 2 / options.connections_max.max(1));
+        let mut grpc = grpc(memory / MESSAGES_SHARE / limits.connections.max(1));
         if let Some(tls) = &options.tls {
             grpc = grpc
                 .tls_config(tls_config(tls)?)
                 .map_err(|e| Error::Invalid(format!("the certificate or key is wrong: {e}")))?;
         }
-        let router = grpc.add_service(WholeRequests(flight)).add_service(health_service);
-        let (connections_max, grace) = (options.connections_max, options.grace);
+        let router = grpc.add_service(flight).add_service(health_service);
+        let door = Door::new(
+            DoorLimits {
+                inside_max: limits.connections,
+                per_peer_max: limits.of_peer(),
+                login_time: limits.login_time,
+                idle_time: limits.idle_time,
+            },
+            Arc::clone(&metrics),
+        );
         Ok(Server {
             runtime,
             router,
@@ -172,8 +184,8 @@ impl Server {
             metrics_listener,
             metrics,
             health,
-            connections_max,
-            grace,
+            door,
+            grace: options.grace,
         })
     }
 
@@ -202,10 +214,10 @@ impl Server {
     /// # Panics
     /// When called within a tokio runtime.
     pub fn run(self, stop: impl Future<Output = ()> + Send + 'static) -> Result<()> {
-        let Server { runtime, router, service, listener, metrics, health, grace, .. } = self;
+        let Server { runtime, router, service, listener, metrics, health, door, grace, .. } = self;
         let (told, mut asked) = watch::channel(false);
         if let Some(listener) = self.metrics_listener {
-            runtime.spawn(serve_metrics(listener, Arc::clone(&metrics)));
+            runtime.spawn(serve_metrics(listener, metrics));
         }
         runtime.spawn(async move {
             let mut interval = tokio::time::interval(SWEEP_INTERVAL);
@@ -214,7 +226,7 @@ impl Server {
                 service.sweep();
             }
         });
-        let incoming = accept(listener, metrics, self.connections_max);
+        let incoming = accept(listener, door);
         let served = runtime.block_on(async move {
             let stopping = async move {
                 stop.await;
@@ -303,14 +315,28 @@ fn local_address(listener: &TcpListener) -> Result<SocketAddr> {
     listener.local_addr().map_err(|e| Error::Unavailable(format!("no address: {e}")))
 }
 
-async fn serve_metrics(listener: TcpListener, metrics: Arc<Metrics>) {
-    const FORM: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    let page = get(move || {
-        let page = metrics.page();
-        async move { ([(CONTENT_TYPE, FORM)], page) }
-    });
-    let served = axum::serve(listener, axum::Router::new().route("/metrics", page)).await;
-    if let Err(error) = served {
-        tracing::warn!(%error, "metrics are not served any more");
+/// Takes as many descriptors as the system gives, and lowers the connections to what these are enough for.
+fn within_descriptors(mut limits: ServeLimits) -> ServeLimits {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let given = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: given.maximum, ..given };
+    let current = match setrlimit(Resource::Nofile, raised) {
+        Ok(()) => given.maximum,
+        Err(_) => given.current,
+    };
+    // None is no limit.
+    let Some(descriptors) = current else { return limits };
+    let connections = descriptors.saturating_sub(DESCRIPTORS_KEPT).max(descriptors / 2);
+    // Those outside are as many as a quarter of those inside, at most.
+    let inside = usize::try_from(connections).unwrap_or(usize::MAX) / 5 * 4;
+    if inside < limits.connections {
+        tracing::warn!(
+            descriptors,
+            connections = inside,
+            "fewer connections than --max-connections are served: more would leave no descriptors for files \
+             (raise ulimit -n)"
+        );
+        limits.connections = inside.max(1);
     }
+    limits
 }

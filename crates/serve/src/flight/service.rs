@@ -12,21 +12,25 @@ use datafusion::arrow::array::AsArray;
 use datafusion::arrow::datatypes::UInt64Type;
 use datafusion::arrow::record_batch::RecordBatch;
 use futures::stream::BoxStream;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tonic::metadata::MetadataMap;
-use tonic::{Response, Status};
+use tonic::{Request, Response, Status};
 
-use super::answer::{self, Running};
+use super::answer::{self, Running, out_of_time};
+use super::held::Held;
+use super::limits::ServeLimits;
 use super::metrics::{Ended, Metrics};
 use super::prepared::{Bound, PreparedStatements};
 use super::running::{Place, RunningStatements};
-use super::status::{cancelled, status};
+use super::status::{cancelled, shown, status};
 use super::tickets::{self, Plans};
+use super::turns::{Turn, TurnLimits, Turns};
 use super::users::Users;
 use crate::database::Database;
 use crate::rights::Rights;
 use crate::statement::bind::insert_rows;
 use crate::statement::{Parameters, Planned};
+
+/// Share of the memory for what sessions hold while no statement runs.
+const SESSIONS_SHARE: usize = 8;
 
 pub(super) type Served<T> = std::result::Result<T, Status>;
 pub(super) type Rows = BoxStream<'static, Served<FlightData>>;
@@ -44,7 +48,9 @@ pub(super) struct Shared {
     pub(super) metrics: Arc<Metrics>,
     pub(super) plans: Plans,
     pub(super) prepared: PreparedStatements,
-    pub(super) statements: Arc<Semaphore>,
+    pub(super) limits: ServeLimits,
+    /// Turns to run; planning has its own.
+    statements: Turns,
     pub(super) running: Arc<RunningStatements>,
     pub(super) loads: Loads,
 }
@@ -54,18 +60,25 @@ impl Service {
         database: Database,
         users: Users,
         metrics: Arc<Metrics>,
-        statements_max: usize,
+        limits: ServeLimits,
         loads: Loads,
     ) -> Self {
+        let held = Held::new(database.options().memory / SESSIONS_SHARE);
+        let statements = TurnLimits {
+            total: limits.statements,
+            per_user: limits.of_user(users.count()),
+            wait_max: limits.queue_time,
+        };
         let shared = Shared {
-            database,
             users,
             metrics,
-            plans: Plans::new(),
-            prepared: PreparedStatements::new(),
-            statements: Arc::new(Semaphore::new(statements_max)),
+            plans: Plans::new(held.clone()),
+            prepared: PreparedStatements::new(held, limits.prepared_per_user),
+            statements: Turns::new(statements),
             running: Arc::default(),
             loads,
+            limits,
+            database,
         };
         Service { shared: Arc::new(shared) }
     }
@@ -78,18 +91,15 @@ impl Service {
         self.shared.metrics.prepared.set(self.shared.prepared.len() as i64);
     }
 
-    pub(super) async fn caller(&self, headers: &MetadataMap) -> Served<Rights> {
-        let caller = self.shared.users.caller(headers).await;
-        if caller.is_err() {
-            self.shared.metrics.calls_refused.inc();
-        }
-        caller
+    /// Who calls, as the gate has found out.
+    pub(super) fn caller<T>(&self, request: &Request<T>) -> Served<Rights> {
+        let rights = request.extensions().get::<Rights>().cloned();
+        rights.ok_or_else(|| Status::unauthenticated("nobody knows who calls"))
     }
 
-    /// Waits until a statement may run.
-    pub(super) async fn permit(&self) -> Served<OwnedSemaphorePermit> {
-        let permits = Arc::clone(&self.shared.statements);
-        permits.acquire_owned().await.map_err(|_| Status::unavailable("the server stops"))
+    /// Waits until a statement of a user may run.
+    pub(super) async fn turn(&self, rights: &Rights) -> Served<Turn> {
+        self.shared.statements.take(rights.user()).await.map_err(status)
     }
 
     /// Plans on the database's threads.
@@ -99,11 +109,11 @@ impl Service {
         text: &str,
         values: Parameters,
     ) -> Served<Planned> {
+        let (user, statement) = (rights.user().to_owned(), shown(text).into_owned());
         let (database, rights, text) =
             (self.shared.database.clone(), rights.clone(), text.to_owned());
-        let (user, statement) = (rights.user().to_owned(), text.clone());
-        let planned =
-            self.shared.database.spawn(async move { database.plan(&rights, &text, values).await });
+        let plan = async move { database.plan(&rights, &text, values).await };
+        let planned = self.shared.database.spawn_owned(plan);
         planned.await.map_err(broken)?.map_err(|error| {
             tracing::warn!(user, statement, %error, "statement refused");
             status(error)
@@ -126,13 +136,14 @@ impl Service {
         planned: Planned,
         mut place: Place,
     ) -> Served<Response<Rows>> {
-        let permit = tokio::select! {
-            permit = self.permit() => permit?,
+        let turn = tokio::select! {
+            turn = self.turn(rights) => turn?,
             () = place.cancelled() => return Err(cancelled()),
         };
         let user = rights.user().to_owned();
-        let running = Running { planned, text, user, permit, place };
-        Ok(Response::new(answer::run(&self.shared.database, &self.shared.metrics, running)))
+        let running = Running { planned, text, user, turn, place };
+        let Shared { database, metrics, limits, .. } = &*self.shared;
+        Ok(Response::new(answer::run(database, metrics, limits, running)))
     }
 
     /// Runs a statement to its end and tells how many rows it wrote, or -1 when it read.
@@ -158,7 +169,7 @@ impl Service {
         let database = self.shared.database.clone();
         let written = self
             .write(rights, text, async move {
-                database.clone().spawn(work(database)).await.map_err(joined)?
+                database.spawn_owned(work(database.clone())).await.map_err(joined)?
             })
             .await?;
         Ok(if writes { written } else { -1 })
@@ -182,7 +193,7 @@ impl Service {
         let database = self.shared.database.clone();
         let insert =
             async move { insert_rows(&database, &rights, &bound.text, bound.stream()).await };
-        self.shared.database.spawn(insert).await.map_err(joined)?
+        self.shared.database.spawn_owned(insert).await.map_err(joined)?
     }
 
     /// Counts and logs what writes.
@@ -192,11 +203,15 @@ impl Service {
         what: &str,
         work: impl Future<Output = Result<u64>>,
     ) -> Served<i64> {
-        let _permit = self.permit().await?;
+        let _turn = self.turn(rights).await?;
+        let what = &*shown(what);
         let started = Instant::now();
         let metrics = &self.shared.metrics;
         let running = metrics.statement_started();
-        let done = work.await;
+        let done = tokio::select! {
+            done = work => done,
+            error = out_of_time(self.shared.limits.statement_time) => Err(error),
+        };
         drop(running);
         metrics.statement_ended(done.as_ref().map(|_| Ended::Done), started.elapsed(), 0);
         let (user, ms) = (rights.user(), started.elapsed().as_millis() as u64);

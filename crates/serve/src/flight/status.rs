@@ -32,6 +32,16 @@ fn cut(mut text: String) -> String {
     text
 }
 
+/// The text of a statement in a line of the log: its start.
+pub(crate) fn shown(statement: &str) -> std::borrow::Cow<'_, str> {
+    const SHOWN_BYTES_MAX: usize = 1 << 10;
+    if statement.len() <= SHOWN_BYTES_MAX {
+        return statement.into();
+    }
+    let end = statement.floor_char_boundary(SHOWN_BYTES_MAX);
+    format!("{}... ({} bytes)", &statement[..end], statement.len()).into()
+}
+
 /// What a statement ends with that was cancelled.
 pub(crate) fn cancelled() -> Status {
     Status::cancelled("the statement was cancelled")

@@ -11,18 +11,22 @@
 //! that writes is done in the first call: some drivers do not fetch what they take for empty, and none
 //! may do it twice.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use coload_format::{Error, Result};
 
-use super::kept::{Handle, Kept, new_handle};
+use super::held::{Held, HeldBytes};
+use super::kept::{Handle, Kept, KeptLimits, WhenFull, new_handle};
 use crate::rights::Rights;
 use crate::statement::Planned;
 
 /// Most plans that wait.
 const PLANS_MAX: usize = 256;
+/// Of these, those of one user; an older one makes room, and is made again should it be fetched.
+const PLANS_OF_USER_MAX: usize = 64;
+/// Bytes that a plan is taken to hold beside its text, for each byte of it.
+const PLAN_BYTES_PER_BYTE: usize = 16;
 /// How long a plan waits; it holds a version of the store.
 const PLAN_IDLE_MAX: Duration = Duration::from_secs(30);
 const HANDLE_BYTES: usize = size_of::<Handle>();
@@ -43,7 +47,7 @@ pub(crate) enum Ticket {
 /// What is kept for a ticket.
 #[derive(Debug)]
 enum Waiting {
-    Plan(Box<Planned>),
+    Plan(Box<Planned>, #[allow(dead_code)] HeldBytes),
     Cancelled,
 }
 
@@ -73,19 +77,32 @@ fn no_ticket() -> Error {
 /// Plans whose answers were not asked for yet.
 #[derive(Debug)]
 pub(crate) struct Plans {
-    kept: Kept<(Arc<str>, Waiting)>,
+    kept: Kept<Waiting>,
+    held: Held,
 }
 
 impl Plans {
-    pub fn new() -> Self {
-        Plans { kept: Kept::new(PLANS_MAX, PLAN_IDLE_MAX) }
+    pub fn new(held: Held) -> Self {
+        let limits = KeptLimits {
+            total: PLANS_MAX,
+            per_user: PLANS_OF_USER_MAX,
+            idle_max: PLAN_IDLE_MAX,
+            full: WhenFull::DropOldest,
+        };
+        Plans { kept: Kept::new(limits), held }
     }
 
     /// Keeps the plan of a query and makes its ticket.
     pub fn put(&self, rights: &Rights, text: &str, planned: Planned) -> Result<Bytes> {
-        let waiting = Waiting::Plan(Box::new(planned));
+        let mut held = self.held.of(rights.user());
         // A plan that finds no room has a handle too, by which the query can be cancelled once it runs.
-        let handle = self.kept.put((rights.user().into(), waiting))?.or_else(|_| new_handle())?;
+        let handle = match held.add(text.len().saturating_mul(PLAN_BYTES_PER_BYTE)) {
+            Ok(()) => {
+                let waiting = Waiting::Plan(Box::new(planned), held);
+                self.kept.put(rights.user(), waiting)?.or_else(|_| new_handle())?
+            }
+            Err(_) => new_handle()?,
+        };
         Ok([&[QUERY], &handle[..], text.as_bytes()].concat().into())
     }
 
@@ -102,11 +119,9 @@ impl Plans {
             }
             Some((&QUERY, _)) => {
                 let (handle, text) = query(ticket)?;
-                let taken = self.kept.take(handle, |(user, waiting)| {
-                    **user == *rights.user() && matches!(waiting, Waiting::Plan(_))
-                });
-                match taken {
-                    Some((_, Waiting::Plan(planned))) => {
+                let is_plan = |waiting: &Waiting| matches!(waiting, Waiting::Plan(..));
+                match self.kept.take(rights.user(), handle, is_plan) {
+                    Some(Waiting::Plan(planned, _)) => {
                         Ok(Ticket::Query(Some(planned), text.to_owned()))
                     }
                     _ if self.of(rights, handle, |_| ()).is_some() => Ok(Ticket::Cancelled),
@@ -134,10 +149,7 @@ impl Plans {
         handle: &[u8],
         work: impl FnOnce(&mut Waiting) -> R,
     ) -> Option<R> {
-        let of_user = |(user, waiting): &mut (Arc<str>, Waiting)| {
-            (**user == *rights.user()).then(|| work(waiting))
-        };
-        self.kept.with(handle, of_user).flatten()
+        self.kept.with_of(rights.user(), handle, work)
     }
 
     /// Drops plans that nobody came for.

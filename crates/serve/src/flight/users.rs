@@ -9,35 +9,37 @@
 //! A client says its name and password once, in a handshake, and gets a token for the calls after it. A
 //! program that cannot do so sends them with each call, as `Basic` or as `Bearer NAME.PASSWORD`.
 //!
-//! Cost: a password takes some 20 ms and 19 MiB to check, at most two at a time, so that guessing does
-//! not starve queries. A checked header is remembered by its digest.
+//! Cost: a password takes some 20 ms and 19 MiB to check, see [`super::logins`]. What was right is remembered by the
+//! digest of its header: who has logged in once is not held up by others who guess.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use argon2::Argon2;
+use argon2::password_hash::PasswordHasher;
 use argon2::password_hash::phc::PasswordHash;
-use argon2::password_hash::{PasswordHasher, PasswordVerifier};
 use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
 use blake2::{Blake2s256, Digest};
 use coload_format::{Error, Result};
-use tokio::sync::Semaphore;
 use tonic::Status;
 use tonic::metadata::MetadataMap;
 
-use super::kept::Kept;
+use super::door::Peer;
+use super::kept::{Kept, KeptLimits, WhenFull};
+use super::limits::UserCount;
+use super::logins::Logins;
 use crate::rights::{Grant, Rights};
 
-/// Most tokens given out; the next client waits until one is old.
-const SESSIONS_MAX: usize = 65_536;
+/// Most tokens given out.
+const SESSIONS_MAX: usize = 16_384;
 /// A token that nobody uses for so long is forgotten.
 const SESSION_IDLE_MAX: Duration = Duration::from_secs(24 * 3600);
 /// Most checked passwords remembered.
 const CHECKED_MAX: usize = 4_096;
-/// Passwords checked at once.
-const CHECKS_MAX: usize = 2;
+/// The token of a server that asks nobody who he is.
+const TOKEN_OF_ANYBODY: &str = "anybody";
 /// What a client without token or with a wrong one is told.
 const WHO_ARE_YOU: &str = "log in with a user and password, or send a token";
 
@@ -48,7 +50,7 @@ pub struct Users {
     by_name: Option<HashMap<String, User>>,
     sessions: Kept<Rights>,
     checked: Mutex<HashMap<[u8; 32], Rights>>,
-    checks: Semaphore,
+    logins: Logins,
 }
 
 #[derive(Debug, Clone)]
@@ -66,9 +68,22 @@ impl Users {
     fn of(by_name: Option<HashMap<String, User>>) -> Self {
         Users {
             by_name,
-            sessions: Kept::new(SESSIONS_MAX, SESSION_IDLE_MAX),
+            sessions: sessions(SESSIONS_MAX),
             checked: Mutex::default(),
-            checks: Semaphore::new(CHECKS_MAX),
+            logins: Logins::new(),
+        }
+    }
+
+    /// Gives each user so many tokens.
+    pub(crate) fn limit_tokens(&mut self, per_user: usize) {
+        self.sessions = sessions(per_user);
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> UserCount {
+        match &self.by_name {
+            Some(by_name) if by_name.len() > 1 => UserCount::Several,
+            _ => UserCount::One,
         }
     }
 
@@ -104,19 +119,23 @@ impl Users {
     }
 
     /// Checks the name and password of a handshake and gives out a token.
-    pub(crate) async fn log_in(&self, header: Option<&str>) -> std::result::Result<String, Status> {
+    pub(crate) async fn log_in(
+        &self,
+        peer: Peer,
+        header: Option<&str>,
+    ) -> std::result::Result<String, Status> {
         if self.is_open() {
-            return self.new_token(Rights::all());
+            return Ok(TOKEN_OF_ANYBODY.into());
         }
-        let (name, password) = header
-            .and_then(name_and_password)
-            .ok_or_else(|| Status::unauthenticated(WHO_ARE_YOU))?;
-        let rights = self.check(&name, &password).await?;
+        let unknown = || Status::unauthenticated(WHO_ARE_YOU);
+        let header = header.ok_or_else(unknown)?;
+        let (name, password) = name_and_password(header).ok_or_else(unknown)?;
+        let rights = self.remember(peer, header, name, password).await?;
         self.new_token(rights)
     }
 
     fn new_token(&self, rights: Rights) -> std::result::Result<String, Status> {
-        match self.sessions.put(rights) {
+        match self.sessions.put(&rights.user().to_owned(), rights) {
             Ok(Ok(handle)) => Ok(BASE64_URL_SAFE_NO_PAD.encode(handle)),
             Ok(Err(_)) => Err(Status::resource_exhausted("too many clients are logged in")),
             Err(e) => Err(super::status::status(e)),
@@ -126,6 +145,7 @@ impl Users {
     /// Who calls, by the headers of a call.
     pub(crate) async fn caller(
         &self,
+        peer: Peer,
         headers: &MetadataMap,
     ) -> std::result::Result<Rights, Status> {
         if self.is_open() {
@@ -151,12 +171,23 @@ impl Users {
                 name_and_password(header).ok_or_else(|| Status::unauthenticated(WHO_ARE_YOU))?
             }
         };
+        self.remember(peer, header, name, password).await
+    }
+
+    /// Checks a name and password, unless the same header was right before.
+    async fn remember(
+        &self,
+        peer: Peer,
+        header: &str,
+        name: String,
+        password: String,
+    ) -> std::result::Result<Rights, Status> {
         let digest: [u8; 32] = Blake2s256::digest(header.as_bytes()).into();
         let checked = || self.checked.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(rights) = checked().get(&digest) {
             return Ok(rights.clone());
         }
-        let rights = self.check(&name, &password).await?;
+        let rights = self.check(peer, &name, password).await?;
         let mut checked = checked();
         if checked.len() >= CHECKED_MAX {
             checked.clear();
@@ -166,32 +197,57 @@ impl Users {
     }
 
     /// Compares a password with its hash; an unknown name takes as long as a wrong password.
-    async fn check(&self, name: &str, password: &str) -> std::result::Result<Rights, Status> {
+    async fn check(
+        &self,
+        peer: Peer,
+        name: &str,
+        password: String,
+    ) -> std::result::Result<Rights, Status> {
         let wrong = || Status::unauthenticated("wrong user or password");
         let by_name = self.by_name.as_ref().ok_or_else(wrong)?;
         let known = by_name.get(name);
         // The hash of any other user serves for the time it takes.
         let Some(user) = known.or_else(|| by_name.values().next()) else { return Err(wrong()) };
-        let (hash, password) = (user.hash.clone(), password.to_owned());
-        let _permit = self.checks.acquire().await.map_err(|_| wrong())?;
-        let fits = tokio::task::spawn_blocking(move || {
-            PasswordHash::new(&hash).is_ok_and(|hash| {
-                Argon2::default().verify_password(password.as_bytes(), &hash).is_ok()
-            })
-        });
-        match (fits.await, known) {
-            (Ok(true), Some(user)) => Ok(user.rights.clone()),
+        let password = match known {
+            Some(_) => password,
+            // Nor may the other user's password count as right.
+            None => format!("{password}\0"),
+        };
+        match (self.logins.check(peer, user.hash.clone(), password).await?, known) {
+            (true, Some(user)) => Ok(user.rights.clone()),
             _ => {
-                tracing::warn!(user = name, "wrong user or password");
+                tracing::warn!(user = cut(name), "wrong user or password");
                 Err(wrong())
             }
         }
     }
 
+    /// Whether a header says a password that was right before.
+    #[cfg(test)]
+    fn remembers(&self) -> usize {
+        self.checked.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
     /// Forgets tokens that nobody uses.
     pub(crate) fn sweep(&self) {
         self.sessions.sweep();
+        self.logins.sweep();
     }
+}
+
+fn sessions(per_user: usize) -> Kept<Rights> {
+    Kept::new(KeptLimits {
+        total: SESSIONS_MAX,
+        per_user,
+        idle_max: SESSION_IDLE_MAX,
+        full: WhenFull::DropOldest,
+    })
+}
+
+/// The start of a name that anybody may have made up, for the log.
+fn cut(name: &str) -> String {
+    const SHOWN_MAX: usize = 64;
+    name.chars().take(SHOWN_MAX).collect()
 }
 
 /// What a header of the kind Basic says.
@@ -262,6 +318,10 @@ mod tests {
         Users::parse(&text, "users").unwrap()
     }
 
+    fn here() -> Peer {
+        std::net::IpAddr::from([127, 0, 0, 1]).into()
+    }
+
     fn bearer(token: &str) -> MetadataMap {
         let mut headers = MetadataMap::new();
         headers.insert("authorization", format!("Bearer {token}").parse().unwrap());
@@ -275,8 +335,8 @@ mod tests {
     #[tokio::test]
     async fn a_token_of_a_handshake_stands_for_its_user() {
         let users = users();
-        let token = users.log_in(Some(&basic("ci:robot"))).await.unwrap();
-        let rights = users.caller(&bearer(&token)).await.unwrap();
+        let token = users.log_in(here(), Some(&basic("ci:robot"))).await.unwrap();
+        let rights = users.caller(here(), &bearer(&token)).await.unwrap();
         assert_eq!(rights.user(), "ci");
         assert_eq!(rights.on("stage_1"), Some(Role::Load));
         assert_eq!(rights.on("t"), Some(Role::Read));
@@ -286,27 +346,27 @@ mod tests {
     async fn a_name_and_password_are_a_token_too() {
         let users = users();
         for _ in 0..2 {
-            let rights = users.caller(&bearer("ada.loves engines")).await.unwrap();
+            let rights = users.caller(here(), &bearer("ada.loves engines")).await.unwrap();
             assert_eq!(rights.on("t"), Some(Role::Admin));
         }
-        assert_eq!(users.checked.lock().unwrap().len(), 1);
+        assert_eq!(users.remembers(), 1);
     }
 
     #[tokio::test]
     async fn who_is_unknown_is_told_nothing() {
         let users = users();
         for text in ["ada:robot", "eve:robot", "ada:", ":", "ada"] {
-            let refused = users.log_in(Some(&basic(text))).await.unwrap_err();
+            let refused = users.log_in(here(), Some(&basic(text))).await.unwrap_err();
             assert_eq!(refused.code(), Code::Unauthenticated, "{text}");
         }
-        assert!(users.log_in(None).await.is_err());
-        assert!(users.log_in(Some("Basic \u{1}")).await.is_err());
+        assert!(users.log_in(here(), None).await.is_err());
+        assert!(users.log_in(here(), Some("Basic \u{1}")).await.is_err());
         for token in ["", "x", "ada.robot", "eve.robot", "AAAAAAAAAAAAAAAAAAAAAA"] {
-            let refused = users.caller(&bearer(token)).await.unwrap_err();
+            let refused = users.caller(here(), &bearer(token)).await.unwrap_err();
             assert_eq!(refused.code(), Code::Unauthenticated, "{token}");
         }
-        assert!(users.caller(&MetadataMap::new()).await.is_err());
-        assert_eq!(Users::anybody().caller(&MetadataMap::new()).await.unwrap().user(), "");
+        assert!(users.caller(here(), &MetadataMap::new()).await.is_err());
+        assert_eq!(Users::anybody().caller(here(), &MetadataMap::new()).await.unwrap().user(), "");
     }
 
     #[test]

@@ -10,8 +10,9 @@ use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
 use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
 
-/// Text of one batch above which it is sent in parts: offsets of text are of 32 bits.
-const PART_BYTES_MAX: usize = 1 << 30;
+/// Text of one batch above which it is sent in parts, one after the other: views of one value may stand in many rows,
+/// and each becomes a copy of it.
+const PART_BYTES_MAX: usize = 2 << 20;
 
 /// The schema in which an answer is sent.
 pub(crate) fn wire_schema(schema: &Schema) -> SchemaRef {
@@ -55,20 +56,35 @@ fn wire_type(data_type: &DataType) -> DataType {
     }
 }
 
-/// Puts a batch into the schema in which it is sent; into several when it holds much text.
+/// A batch in the schema in which it is sent, in parts of few bytes of text, each made when it is asked for.
+pub(crate) struct WireParts<'a> {
+    /// What is left, the next last.
+    rest: Vec<RecordBatch>,
+    schema: &'a SchemaRef,
+}
+
+/// Puts a batch into the schema in which it is sent.
 ///
-/// # Errors
-/// `Limit` when a single value is over 2 GiB.
-pub(crate) fn wire_batches(
-    batch: &RecordBatch,
-    schema: &SchemaRef,
-    out: &mut Vec<RecordBatch>,
-) -> Result<()> {
-    let rows = batch.num_rows();
-    if rows > 1 && views_bytes(batch) > PART_BYTES_MAX {
-        wire_batches(&batch.slice(0, rows / 2), schema, out)?;
-        return wire_batches(&batch.slice(rows / 2, rows - rows / 2), schema, out);
+/// An item is `Limit` when a single value is over 2 GiB.
+pub(crate) fn wire_parts(batch: RecordBatch, schema: &SchemaRef) -> WireParts<'_> {
+    WireParts { rest: vec![batch], schema }
+}
+
+impl Iterator for WireParts<'_> {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Result<RecordBatch>> {
+        let mut batch = self.rest.pop()?;
+        while batch.num_rows() > 1 && views_bytes(&batch) > PART_BYTES_MAX {
+            let half = batch.num_rows() / 2;
+            self.rest.push(batch.slice(half, batch.num_rows() - half));
+            batch = batch.slice(0, half);
+        }
+        Some(wire_batch(&batch, self.schema))
     }
+}
+
+fn wire_batch(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
     let columns = batch
         .columns()
         .iter()
@@ -79,11 +95,9 @@ pub(crate) fn wire_batches(
         })
         .collect::<std::result::Result<_, _>>()
         .map_err(|e| Error::Limit(format!("a value is too large to be sent: {e}")))?;
-    let options = RecordBatchOptions::new().with_row_count(Some(rows));
-    let sent = RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)
-        .map_err(|e| Error::Refused(format!("internal error: {e}")))?;
-    out.push(sent);
-    Ok(())
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)
+        .map_err(|e| Error::Refused(format!("internal error: {e}")))
 }
 
 /// Bytes of the values of views; those of other arrays are not counted, as they are not copied.
@@ -96,8 +110,7 @@ fn views_bytes(batch: &RecordBatch) -> usize {
             DataType::BinaryView => array.as_binary_view().total_bytes_len(),
             _ => 0,
         })
-        .max()
-        .unwrap_or(0)
+        .sum()
 }
 
 #[cfg(test)]
@@ -119,8 +132,7 @@ mod tests {
         let batch = RecordBatch::try_from_iter([("t", text), ("n", numbers)]).unwrap();
         let schema = wire_schema(&batch.schema());
         assert_eq!(*schema.field(0).data_type(), DataType::Utf8);
-        let mut sent = Vec::new();
-        wire_batches(&batch, &schema, &mut sent).unwrap();
+        let sent: Vec<_> = wire_parts(batch.clone(), &schema).map(Result::unwrap).collect();
         let show = |batches: &[RecordBatch]| pretty_format_batches(batches).unwrap().to_string();
         assert_eq!(show(&sent), show(&[batch]));
     }
@@ -149,8 +161,18 @@ mod tests {
         let schema = Arc::new(Schema::empty());
         let batch =
             RecordBatch::try_new_with_options(Arc::clone(&schema), vec![], &options).unwrap();
-        let mut sent = Vec::new();
-        wire_batches(&batch, &wire_schema(&schema), &mut sent).unwrap();
-        assert_eq!(sent[0].num_rows(), 3);
+        let sent = wire_parts(batch, &wire_schema(&schema)).next().unwrap().unwrap();
+        assert_eq!(sent.num_rows(), 3);
+    }
+
+    #[test]
+    fn a_long_value_in_many_rows_is_copied_part_by_part() {
+        let long = "x".repeat(PART_BYTES_MAX / 2);
+        let text: ArrayRef = Arc::new(StringViewArray::from(vec![long.as_str(); 5]));
+        let batch = RecordBatch::try_from_iter([("t", text)]).unwrap();
+        let schema = wire_schema(&batch.schema());
+        let rows: Vec<_> =
+            wire_parts(batch, &schema).map(|part| part.unwrap().num_rows()).collect();
+        assert_eq!(rows, [2, 1, 2]);
     }
 }

@@ -3,13 +3,19 @@
 mod cancel;
 mod certificates;
 mod faults;
+mod hostile;
+mod limits;
+mod logins;
+mod requests;
 mod rights;
 mod statements;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::thread::JoinHandle;
 
-use coload_serve::{Address, Credentials, Remote, ServeOptions, Server, hash_password};
+use coload_serve::{
+    Address, Credentials, Remote, ServeLimits, ServeOptions, Server, hash_password,
+};
 use tokio::sync::oneshot;
 use tonic::transport::{Channel, Endpoint};
 
@@ -23,6 +29,11 @@ pub fn here() -> SocketAddr {
 /// A connection for hand-made calls.
 pub async fn channel(address: SocketAddr) -> Channel {
     Endpoint::from_shared(format!("http://{address}")).unwrap().connect().await.unwrap()
+}
+
+/// A connection that the server may close at once.
+pub async fn try_channel(address: SocketAddr) -> Result<Channel, tonic::transport::Error> {
+    Endpoint::from_shared(format!("http://{address}")).unwrap().connect().await
 }
 
 /// A server on a scratch database.
@@ -86,6 +97,18 @@ impl Drop for Running {
             self.wait();
         }
     }
+}
+
+/// A server with limits, without users, with metrics.
+pub fn limited(limits: ServeLimits) -> Running {
+    let options = ServeOptions { limits, metrics: Some(here()), ..ServeOptions::new(here()) };
+    Running::start_with(options)
+}
+
+/// A server with limits and the users of [`users`].
+pub fn limited_users(limits: ServeLimits) -> Running {
+    let options = ServeOptions { limits, metrics: Some(here()), ..ServeOptions::new(here()) };
+    Running::start_with(ServeOptions { users: users(), ..options })
 }
 
 /// Users `ada`, who may do everything, `rob`, who may read, and `lou`, who may load `stage_*`; their

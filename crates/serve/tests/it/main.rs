@@ -7,6 +7,7 @@ mod conditions;
 mod damage;
 mod flight;
 mod limits;
+mod memory;
 mod names;
 mod slt;
 mod sql;

@@ -1,6 +1,7 @@
 //! What statements run on: a store here, or a server.
 
 use std::io::IsTerminal;
+use std::path::Path;
 
 use coload::{Coload, Error};
 use coload_format::ddl::{create_table_sql, quote_name};
@@ -37,6 +38,7 @@ impl Target {
             DatabaseOptions { memory: coload_load::default_memory(), ..Default::default() };
         options.threads = args.threads.unwrap_or(options.threads);
         options.memory = args.memory.unwrap_or(options.memory);
+        options.spill = args.spill.options();
         Ok(Target::Store(store.database(options)?.clone()))
     }
 
@@ -121,8 +123,9 @@ impl Target {
 }
 
 fn credentials(args: &CredentialArgs, address: &Address) -> Done<Credentials> {
-    let mut password = args.password.clone();
-    if address.user.is_some() && password.is_none() && args.token.is_none() {
+    let mut password = secret(args.password_file.as_deref(), "COLOAD_PASSWORD")?;
+    let token = secret(args.token_file.as_deref(), "COLOAD_TOKEN")?;
+    if address.user.is_some() && password.is_none() && token.is_none() {
         let is_person = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
         if is_person {
             say("password:");
@@ -134,8 +137,20 @@ fn credentials(args: &CredentialArgs, address: &Address) -> Done<Credentials> {
     }
     Ok(Credentials {
         password,
-        token: args.token.clone(),
+        token,
         ca: args.tls_ca.clone(),
         certificate: args.tls_certificate.clone().zip(args.tls_key.clone()),
     })
+}
+
+/// The first line of a file, or else what the environment says.
+fn secret(file: Option<&Path>, variable: &str) -> Done<Option<String>> {
+    let Some(path) = file else {
+        return Ok(std::env::var(variable).ok().filter(|text| !text.is_empty()));
+    };
+    let text = std::fs::read_to_string(path).map_err(|e| Error::io("read", path, &e))?;
+    match text.lines().next() {
+        Some(line) if !line.is_empty() => Ok(Some(line.to_owned())),
+        _ => Err(Error::Invalid(format!("{} has no first line", path.display())).into()),
+    }
 }

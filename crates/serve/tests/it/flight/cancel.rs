@@ -12,7 +12,7 @@ use arrow_flight::sql::{
 use arrow_flight::{
     Action, CancelFlightInfoRequest, CancelStatus, FlightClient, FlightDescriptor, FlightInfo,
 };
-use coload_serve::ServeOptions;
+use coload_serve::{ServeLimits, ServeOptions};
 use futures::TryStreamExt;
 use prost::Message;
 use tokio::runtime::Runtime;
@@ -78,7 +78,7 @@ async fn cancel_query(client: &mut FlightClient, info: &FlightInfo) -> Result<i3
 }
 
 /// Waits until a statement runs.
-fn until_running(running: &Running, count: usize) {
+pub fn until_running(running: &Running, count: usize) {
     let until = Instant::now() + Duration::from_secs(20);
     let line = format!("coload_statements_running {count}");
     while Instant::now() < until {
@@ -227,8 +227,11 @@ fn a_query_can_be_cancelled_before_it_is_fetched() {
 
 #[test]
 fn what_waits_for_its_turn_is_cancelled_there() {
-    let options =
-        ServeOptions { statements_max: 1, metrics: Some(here()), ..ServeOptions::new(here()) };
+    let options = ServeOptions {
+        limits: ServeLimits { statements: 1, ..ServeLimits::default() },
+        metrics: Some(here()),
+        ..ServeOptions::new(here())
+    };
     let running = Running::start_with(options);
     let runtime = Runtime::new().unwrap();
     let mut client = runtime.block_on(flight(&running));

@@ -1,0 +1,51 @@
+//! Memory of statements: what they may hold, what goes to disk, and what ends one that takes too much.
+//!
+//! ```text
+//!   reservations   sorts, groups, joins, answers  --full--> spill folder, sort-merge joins   (pool, spill, joins)
+//!   results        of functions, before they are made --too large--> an error               (results)
+//!   the rest       what a statement really takes  --process over its budget--> it is ended  (watch)
+//! ```
+//!
+//! The query engine counts what it expects to hold for long. What it does not count, and what grows while it is made,
+//! is seen by the watch, which asks the allocator.
+
+mod joins;
+mod pool;
+mod results;
+mod spill;
+mod watch;
+
+use std::sync::Arc;
+
+use datafusion::execution::memory_pool::MemoryPool;
+use datafusion::prelude::SessionConfig;
+
+pub(crate) use joins::execute;
+pub(crate) use results::bound_results;
+pub(crate) use spill::SpillFolder;
+pub use spill::SpillOptions;
+pub(crate) use watch::Watch;
+pub use watch::{MemoryGauge, measure_memory};
+
+/// Share of the budget that reservations may take, in parts of 8: the rest is for what nobody reserves.
+const RESERVED_EIGHTHS: usize = 6;
+/// Memory for each partition of a plan, at least: sorts and groups of several would have too little else.
+const PARTITION_BYTES_MIN: usize = 16 << 20;
+/// Share of a partition's memory that a sort keeps for merging what it has written.
+const MERGE_SHARE: usize = 8;
+/// The most that it keeps, which is the engine's default.
+const MERGE_BYTES_MAX: usize = 10 << 20;
+
+/// What the reservations of all statements come from.
+pub(crate) fn pool(memory: usize) -> Arc<dyn MemoryPool> {
+    Arc::new(pool::StatementPool::new(memory / 8 * RESERVED_EIGHTHS))
+}
+
+/// Fits partitions and sorts into the memory.
+pub(crate) fn fit(config: &mut SessionConfig, threads: usize, memory: usize) {
+    let partitions = threads.min(memory / PARTITION_BYTES_MIN).max(1);
+    let options = config.options_mut();
+    options.execution.target_partitions = partitions;
+    let merge = memory / partitions / MERGE_SHARE;
+    options.execution.sort_spill_reservation_bytes = merge.min(MERGE_BYTES_MAX);
+}

@@ -1,0 +1,87 @@
+//! Statements keep to their memory: what goes to disk, and what is refused.
+
+use coload_format::Error;
+use coload_serve::arrow::array::AsArray;
+use coload_serve::arrow::datatypes::Int64Type;
+use coload_serve::{Database, DatabaseOptions, SpillOptions};
+use coload_store::Store;
+use tempfile::TempDir;
+
+/// A database with so much memory.
+fn with_memory(memory: usize) -> (Database, TempDir) {
+    let dir = TempDir::new().unwrap();
+    let store = Store::create_or_open(dir.path().join("store")).unwrap();
+    let spill = SpillOptions { folder: Some(dir.path().join("spill")), ..SpillOptions::default() };
+    let options = DatabaseOptions { threads: 2, memory, spill, ..DatabaseOptions::default() };
+    (Database::open(store, options).unwrap(), dir)
+}
+
+#[track_caller]
+fn number(database: &Database, text: &str) -> i64 {
+    let batches = database.query(text).unwrap();
+    batches[0].column(0).as_primitive::<Int64Type>().value(0)
+}
+
+/// A join failed when its table did not fit: `Failed to allocate .. HashJoinInput`.
+#[test]
+fn a_join_larger_than_memory_runs_on_sorted_inputs() {
+    let (database, _dir) = with_memory(24 << 20);
+    let series = "generate_series(1, 1000000)";
+    let join = format!("SELECT count(*) FROM {series} a JOIN {series} b ON a.value = b.value");
+    assert_eq!(number(&database, &join), 1_000_000);
+    let outer = format!(
+        "SELECT count(*) FROM {series} a LEFT JOIN {series} b ON a.value = b.value + 10 \
+         WHERE b.value IS NULL"
+    );
+    assert_eq!(number(&database, &outer), 10);
+}
+
+#[test]
+fn a_sort_and_groups_larger_than_memory_go_to_disk() {
+    let (database, _dir) = with_memory(24 << 20);
+    let series = "generate_series(1, 3000000)";
+    let sort = format!(
+        "SELECT max(cast(r AS BIGINT)) FROM (SELECT row_number() OVER (ORDER BY value % 1000, value) AS r \
+         FROM {series})"
+    );
+    assert_eq!(number(&database, &sort), 3_000_000);
+    let groups =
+        format!("SELECT count(*) FROM (SELECT value % 1000000 AS g FROM {series} GROUP BY 1)");
+    assert_eq!(number(&database, &groups), 1_000_000);
+}
+
+/// `repeat('x', 2000000000)` took 2 GB of a server with 256 MiB.
+#[test]
+fn functions_make_no_more_than_memory_allows() {
+    let (database, _dir) = with_memory(64 << 20);
+    for text in [
+        "SELECT length(repeat('x', 2000000000))",
+        "SELECT length(lpad('x', 2000000000))",
+        "SELECT length(rpad(cast(value AS VARCHAR), 2000000000, 'y')) FROM generate_series(1, 2)",
+        "SELECT sum(length(repeat('x', value))) FROM generate_series(900000, 900009)",
+        "SELECT length(replace(repeat('a', 1000000), 'a', repeat('b', 1000)))",
+        "SELECT length(regexp_replace(repeat('a', 1000000), 'a', repeat('b', 1000), 'g'))",
+        "SELECT length(concat(a, a, a, a, a)) FROM (SELECT repeat('x', 1000000) AS a)",
+    ] {
+        let error = database.query(text).unwrap_err();
+        assert!(matches!(&error, Error::Limit(t) if t.contains("--memory")), "{text}: {error}");
+    }
+    // What fits is as before, also where the worst case would not.
+    for (text, length) in [
+        ("SELECT cast(length(repeat('x', 1000000)) AS BIGINT)", 1_000_000),
+        ("SELECT cast(length(replace(repeat('a', 1000), 'a', 'bb')) AS BIGINT)", 2_000),
+        ("SELECT cast(length(concat('a', 'b', NULL)) AS BIGINT)", 2),
+        (
+            "SELECT cast(sum(length(replace(repeat('a', 3000), 'b', repeat('c', 100)))) AS BIGINT) \
+             FROM generate_series(1, 1000)",
+            3_000_000,
+        ),
+        (
+            "SELECT cast(sum(length(replace(concat(repeat('a', 3000), value), 'b', repeat('c', 100)))) AS BIGINT) \
+             FROM generate_series(10, 99)",
+            90 * 3_002,
+        ),
+    ] {
+        assert_eq!(number(&database, text), length, "{text}");
+    }
+}
