@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use coload_format::{Error, Result};
 use coload_input::{InputFile, Raw, RawFile, TextInput, Waiting};
-use coload_source::LineEnd;
+use coload_source::{END_MARKS_MAX, LineEnd, without_end_mark};
 
 use crate::account::Account;
-use crate::head::{END_MARKS_MAX, HEAD_BYTES_MAX, Head, without_end_mark};
+use crate::head::{HEAD_BYTES_MAX, Head};
 use crate::opened::OpenedStream;
 use crate::options::LoadOptions;
 use crate::pipeline::Position;
@@ -269,7 +269,7 @@ fn open_input(file: Arc<RawFile>, head: &Head) -> Result<OpenInput> {
 impl OpenInput {
     /// Where the text ends: before the marks of the end that DOS writes.
     fn text_end(&self) -> Result<u64> {
-        let length = self.bytes.min(END_MARKS_MAX);
+        let length = self.bytes.min(END_MARKS_MAX as u64);
         let mut tail = vec![0; length as usize];
         let read = self.read_at(&mut tail, self.bytes - length)?;
         Ok(self.bytes - length + without_end_mark(&tail[..read]).len() as u64)

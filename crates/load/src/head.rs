@@ -11,11 +11,6 @@ use crate::options::LoadOptions;
 /// Bytes in which skipped lines and header must end, and a footer must start.
 pub const HEAD_BYTES_MAX: usize = 4 << 20;
 
-/// Ctrl-Z.
-const END_MARK: u8 = 0x1a;
-/// Bytes at the end of a file in which the marks of its end stand.
-pub const END_MARKS_MAX: u64 = 4096;
-
 /// What stands before the first record, and after the last.
 #[derive(Debug, Clone, Copy)]
 pub struct Head {
@@ -138,12 +133,6 @@ impl Head {
         }
         at
     }
-}
-
-/// The text without the Ctrl-Z (0x1A) with which DOS, and CP/M before it, ended files: it is no text, and no row.
-pub fn without_end_mark(text: &[u8]) -> &[u8] {
-    let marks = text.iter().rev().take_while(|byte| **byte == END_MARK).count();
-    &text[..text.len() - marks]
 }
 
 fn strip_line_end(text: &[u8], line_end: LineEnd) -> &[u8] {

@@ -13,8 +13,9 @@ use coload_input::{
     BLOCK_BYTES, Block, End, InputFile, InputSource, Job, Stored, Taken, TextEncoding, TextQueue,
     ToUtf8, Waiting, Who,
 };
+use coload_source::without_end_mark;
 
-use crate::head::{HEAD_BYTES_MAX, Head, without_end_mark};
+use crate::head::{HEAD_BYTES_MAX, Head};
 use crate::options::LoadOptions;
 use crate::reader::RECORD_BYTES_MAX;
 use crate::segments::lock;

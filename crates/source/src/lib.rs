@@ -7,6 +7,7 @@ mod careful;
 mod chunk;
 mod column;
 mod dialect;
+mod end_mark;
 mod field;
 mod fixed;
 mod formats;
@@ -42,6 +43,7 @@ pub use dialect::{
     NullsAre, Policies, Quotes, Ragged, byte_from_flag, delimiter_from_flag, describe_byte,
     describe_delimiter, optional_byte_from_flag,
 };
+pub use end_mark::{END_MARKS_MAX, without_end_mark};
 pub use field::{FieldError, FieldRules};
 pub use fixed::FixedWidths;
 pub use formats::{DateFormat, Formats, TimestampFormat};

@@ -25,6 +25,7 @@ use crate::dialect::{
     Dialect, GivenDialect, Header, LineEnd, Policies, Quotes, Ragged, describe_byte,
     describe_delimiter,
 };
+use crate::end_mark::without_end_mark;
 use crate::field::FieldRules;
 use crate::fixed::FixedWidths;
 use crate::header::{Names, check_header_order, unique_names};
@@ -50,9 +51,6 @@ const SCHEMA_SAMPLE_BYTES: usize = 64 << 10;
 /// Of this many records at most one is dirty where policies are chosen by what is seen: with more of
 /// them the number of columns is in doubt, unless something else tells it.
 const CLEAN_FOR_EACH_DIRTY: usize = 10;
-
-/// The Ctrl-Z with which DOS ends a file.
-const END_MARK: u8 = 0x1a;
 
 /// What was found out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,10 +78,9 @@ pub fn sniff(
 ) -> Result<Sniffed> {
     check_is_text(name, sample)?;
     let Converted { encoding, text, evidence } = convert_sample(sample, end, given);
-    let marks = text.iter().rev().take_while(|byte| **byte == END_MARK).count();
-    // The load does not read them.
-    let marks = if end == SampleEnd::Whole { marks } else { 0 };
-    let mut sniffed = sniff_utf8(name, &text[..text.len() - marks], end, given, schema)?;
+    // The load does not read the marks of the end.
+    let text = if end == SampleEnd::Whole { without_end_mark(&text) } else { &text };
+    let mut sniffed = sniff_utf8(name, text, end, given, schema)?;
     sniffed.dialect.encoding = encoding;
     sniffed.evidence.splice(0..0, evidence);
     Ok(sniffed)

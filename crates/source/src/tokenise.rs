@@ -172,8 +172,12 @@ mod x86 {
             high = _mm512_or_si512(high, bytes);
             nul |= _mm512_testn_epi8_mask(bytes, bytes) & valid;
             let newlines = _mm512_cmpeq_epi8_mask(bytes, newline);
-            let mut ends = _mm512_cmpeq_epi8_mask(bytes, delimiter);
-            let quotes = if s.quote.is_some() { _mm512_cmpeq_epi8_mask(bytes, quote) } else { 0 };
+            // What is not text is NUL in `bytes`, and would be found where that is looked for.
+            let mut ends = _mm512_mask_cmpeq_epi8_mask(valid, bytes, delimiter);
+            let quotes = match s.quote {
+                Some(_) => _mm512_mask_cmpeq_epi8_mask(valid, bytes, quote),
+                None => 0,
+            };
             let mut ended = newlines;
             if quotes | carry.inside | carry.closed != 0 {
                 let masks = Masks {

@@ -18,7 +18,12 @@ fn loaded(text: &[u8], flags: &[&str]) -> String {
 
 #[test]
 fn ctrl_z_at_the_end_is_no_row_and_no_text() {
-    for text in ["a,b\n1,x\n2,y\n\x1a", "a,b\r\n1,x\r\n2,y\x1a\x1a\x1a"] {
+    for text in [
+        "a,b\n1,x\n2,y\n\x1a",
+        "a,b\r\n1,x\r\n2,y\x1a\x1a\x1a",
+        "a,b\n1,x\n2,y\n\x1a\n",
+        "a,b\r\n1,x\r\n2,y\r\n\x1a\r\n",
+    ] {
         assert_eq!(loaded(text.as_bytes(), &[]), "a,b\n1,x\n2,y\n", "{text:?}");
     }
     // Elsewhere it is text.
