@@ -33,7 +33,7 @@ static SERVED: LazyLock<Served> = LazyLock::new(|| {
         planning: Duration::from_secs(60),
         ..StatementLimits::default()
     };
-    let options = DatabaseOptions { threads: 1, memory: 64 << 20, statements };
+    let options = DatabaseOptions { threads: 1, memory: 64 << 20, statements, ..Default::default() };
     let database = Database::open(store, options).expect("a database");
     for text in [
         "CREATE TABLE pub (a INT, \"From\" TEXT, d DATE)",

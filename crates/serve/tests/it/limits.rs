@@ -29,7 +29,7 @@ fn doubled(levels: usize) -> String {
 fn long_and_deep_statements_answer_or_name_the_limit() {
     let scratch = Scratch::new();
     let (store, defaults) = (scratch.database.store().clone(), scratch.database.options());
-    let options = DatabaseOptions { statements: StatementLimits::default(), ..defaults };
+    let options = DatabaseOptions { statements: StatementLimits::default(), ..defaults.clone() };
     let database = &Database::open(store, options).unwrap();
     database.query("CREATE TABLE t AS SELECT value AS a FROM range(10)").unwrap();
     let many = |text: &str, count: usize| text.repeat(count);
@@ -104,7 +104,8 @@ fn each_limit_is_named() {
         planning: Duration::from_secs(20),
         plannings: 2,
     };
-    let options = DatabaseOptions { threads: 1, memory: 64 << 20, statements };
+    let options =
+        DatabaseOptions { threads: 1, memory: 64 << 20, statements, ..DatabaseOptions::default() };
     let database = Database::open(store, options).unwrap();
     for (sql, flag) in [
         (format!("SELECT '{}'", "x".repeat(2_000)), "--max-statement-bytes"),

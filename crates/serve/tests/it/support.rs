@@ -19,7 +19,12 @@ impl Scratch {
         // Tests run on busy machines, without optimisation.
         let statements =
             StatementLimits { planning: Duration::from_secs(300), ..StatementLimits::default() };
-        let options = DatabaseOptions { threads: 2, memory: 256 << 20, statements };
+        let options = DatabaseOptions {
+            threads: 2,
+            memory: 256 << 20,
+            statements,
+            ..DatabaseOptions::default()
+        };
         Scratch { database: Database::open(store, options).unwrap(), dir }
     }
 }
