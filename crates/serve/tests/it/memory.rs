@@ -38,7 +38,7 @@ fn a_join_larger_than_memory_runs_on_sorted_inputs() {
 
 #[test]
 fn a_sort_and_groups_larger_than_memory_go_to_disk() {
-    let (database, _dir) = with_memory(24 << 20);
+    let (database, _dir) = with_memory(32 << 20);
     let series = "generate_series(1, 3000000)";
     let sort = format!(
         "SELECT max(cast(r AS BIGINT)) FROM (SELECT row_number() OVER (ORDER BY value % 1000, value) AS r \

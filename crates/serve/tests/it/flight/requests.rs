@@ -37,11 +37,6 @@ impl Bytes<'_> {
         some.to_vec()
     }
 
-    /// Whether there are more.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     fn text(&mut self) -> String {
         String::from_utf8_lossy(&self.some(40)).into_owned()
     }
