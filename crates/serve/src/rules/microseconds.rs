@@ -98,6 +98,15 @@ fn before(mut expr: Expr, schema: &DFSchema, config: &ConfigOptions) -> Result<T
     if let Expr::ScalarFunction(function) = expr {
         return function_in_micros(function, schema, config);
     }
+    if let Expr::WindowFunction(window) = &mut expr {
+        // The engine has no frames over times of day.
+        for key in &mut window.params.order_by {
+            if let Ok(ArrowType::Time64(_)) = key.expr.get_type(schema) {
+                key.expr = cast(std::mem::take(&mut key.expr), ArrowType::Int64);
+            }
+        }
+        return Ok(Transformed::yes(expr));
+    }
     let mut operands: Vec<&mut Expr> = match &mut expr {
         Expr::BinaryExpr(e) if e.op.supports_propagation() => vec![&mut e.left, &mut e.right],
         Expr::Between(e) => vec![&mut e.expr, &mut e.low, &mut e.high],

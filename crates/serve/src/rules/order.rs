@@ -7,7 +7,6 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue};
@@ -16,8 +15,8 @@ use datafusion::logical_expr::expr::{
     AggregateFunction, Between, BinaryExpr, Cast, InList, ScalarFunction, WindowFunctionDefinition,
 };
 use datafusion::logical_expr::{
-    Aggregate, Distinct, Expr, ExprSchemable, Join, LogicalPlan, Operator, Projection, Sort, cast,
-    not, when,
+    Aggregate, Distinct, Expr, ExprSchemable, Join, LogicalPlan, Operator, Projection, Sort, not,
+    when,
 };
 use datafusion::optimizer::AnalyzerRule;
 
@@ -179,12 +178,7 @@ fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
                 *part = key(std::mem::take(part), schema)?;
             }
             for part in &mut params.order_by {
-                let expr = std::mem::take(&mut part.expr);
-                // The engine has no frames over times of day.
-                part.expr = match expr.get_type(schema)? {
-                    ArrowType::Time64(_) => cast(expr, ArrowType::Int64),
-                    _ => key(expr, schema)?,
-                };
+                part.expr = key(std::mem::take(&mut part.expr), schema)?;
             }
             Ok(Transformed::yes(Expr::WindowFunction(window)))
         }
