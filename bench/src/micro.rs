@@ -99,7 +99,8 @@ impl<'a> Lab<'a> {
             .iter()
             .enumerate()
             .map(|(field, c)| ColumnRules {
-                field,
+                field: Some(field),
+                absent: None,
                 origin: TypeOrigin::Declared,
                 data_type: c.data_type,
                 nullable: c.nullable,

@@ -167,11 +167,12 @@ impl Load<'_> {
             nullable: false,
             fields: self.dialect.field_rules(),
             origin: TypeOrigin::Declared,
-            field: 0,
+            field: Some(0),
+            absent: None,
         };
         let column = |field| {
             let lexicon = Lexicon::new(Physical::Bytes);
-            let rules = ColumnRules { field, ..rules.clone() };
+            let rules = ColumnRules { field: Some(field), ..rules.clone() };
             ColumnParser::new(rules, ColumnPlan::PlainText, lexicon)
         };
         let columns = (0..self.columns).map(column).collect();

@@ -111,6 +111,10 @@ pub struct LoadArgs {
     /// Columns are the fields of their names, in any order; other fields are not read
     #[arg(long)]
     pub by_name: bool,
+    /// Fields of the same name are a column, in inputs with different fields; what an input lacks is NULL or the
+    /// column's DEFAULT
+    #[arg(long)]
+    pub union_by_name: bool,
     /// Load only the rows for which this condition in SQL is true, such as 'price > 0 AND day IS NOT NULL'
     #[arg(long = "where", value_name = "EXPR")]
     pub filter: Option<String>,

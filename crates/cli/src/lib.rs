@@ -32,6 +32,7 @@ mod heads;
 mod mapping;
 mod plan;
 mod set_columns;
+mod union;
 
 pub use coload_format::{
     Column, DataType, Error, Result, Schema, parse_columns, parse_create_table,
@@ -52,3 +53,4 @@ pub use database::Coload;
 pub use mapping::Mapping;
 pub use plan::{LoadPlan, LoadRequest, SAMPLE_BYTES, SchemaOrigin, plan_with, sniff_input};
 pub use set_columns::{SetColumn, SetValue};
+pub use union::Joined;

@@ -19,6 +19,7 @@ use coload_store::{LoadMode, Store};
 use crate::heads::{check_heads, for_several};
 use crate::mapping::{Mapping, map_columns};
 use crate::set_columns::{SetColumn, SetColumns, names_of};
+use crate::union::{Inputs, Joined, join_by_name};
 
 /// Bytes of the first input that are looked at, if nothing else is asked for.
 pub const SAMPLE_BYTES: usize = 1 << 20;
@@ -39,6 +40,8 @@ pub struct LoadRequest {
     pub dialect: GivenDialect,
     /// Columns by name; by position if `None`.
     pub mapping: Option<Mapping>,
+    /// How the inputs belong together.
+    pub joined: Joined,
     /// Columns that are not read from the input.
     pub set: Vec<SetColumn>,
     /// A condition in SQL: rows for which it is true are loaded.
@@ -60,6 +63,7 @@ impl LoadRequest {
             schema: None,
             dialect: GivenDialect::default(),
             mapping: None,
+            joined: Joined::ByPosition,
             set: Vec::new(),
             filter: None,
             select: None,
@@ -150,12 +154,30 @@ pub fn plan_with(
         return Ok(None);
     }
     let by_position = to_read.as_ref().filter(|_| request.mapping.is_none());
+    let by_position = by_position.filter(|_| request.joined == Joined::ByPosition);
     let given = for_several(&inputs, &request.dialect);
-    let mut sniffed = sniff(name, &sample, end, &given, by_position)?;
-    check_heads(&inputs, (name, &sample), &sniffed, &given)?;
-    let fields = match &request.mapping {
-        None => None,
-        Some(mapping) => {
+    // What is given of columns that another input has is no matter of the first.
+    let of_first = match request.joined {
+        Joined::ByPosition => given.clone(),
+        Joined::ByName => GivenDialect { columns: Vec::new(), ..given.clone() },
+    };
+    let mut sniffed = sniff(name, &sample, end, &of_first, by_position)?;
+    let mut fields_by_input = None;
+    let fields = match (&request.mapping, request.joined) {
+        (mapping, Joined::ByName) => {
+            let first = (name, &sample[..], end);
+            let sample_bytes = request.sample_bytes;
+            let all = Inputs { all: &inputs, first, given: &given, sample_bytes };
+            let joined = join_by_name(all, mapping.as_ref(), to_read, &mut sniffed)?;
+            fields_by_input = Some(Arc::new(joined));
+            None
+        }
+        (None, Joined::ByPosition) => {
+            check_heads(&inputs, (name, &sample), &sniffed, &given)?;
+            None
+        }
+        (Some(mapping), Joined::ByPosition) => {
+            check_heads(&inputs, (name, &sample), &sniffed, &given)?;
             check_fields(&inputs, name, &sniffed, &given)?;
             map_columns(name, mapping, to_read, &mut sniffed)?
         }
@@ -173,6 +195,7 @@ pub fn plan_with(
     options.program = program;
     options.began_us = began_us;
     options.fields = fields;
+    options.fields_by_input = fields_by_input;
     options.mode = request.mode;
     options.stream = stream;
     let inferred = schema_from == SchemaOrigin::Inferred || request.select.is_some();

@@ -239,7 +239,7 @@ impl Account {
     /// Whether a record needs wider types.
     fn widens(&mut self, file: usize, line: u64, record: &RejectedRecord) -> bool {
         let Some(widening) = &mut self.widening else { return false };
-        widening.note(record, || {
+        widening.note(file, record, || {
             let name = &self.files[file].name;
             Reject::new(record.clone(), name, line, &self.columns).place
         })

@@ -12,6 +12,7 @@ use coload_source::{END_MARKS_MAX, LineEnd, without_end_mark};
 
 use crate::account::Account;
 use crate::head::{HEAD_BYTES_MAX, Head};
+use crate::input_fields::FieldsByInput;
 use crate::opened::OpenedStream;
 use crate::options::LoadOptions;
 use crate::pipeline::Position;
@@ -232,13 +233,14 @@ fn open_once(options: &LoadOptions, spool: Option<&Arc<Spool>>) -> Result<Option
 /// The inputs, if all are text as it is.
 fn open_files(options: &LoadOptions, head: &Head) -> Result<Option<Vec<OpenInput>>> {
     let mut files = Vec::with_capacity(options.inputs.len());
-    for input in options.inputs.iter() {
+    let fields = FieldsByInput::of_load(options);
+    for (number, input) in options.inputs.iter().enumerate() {
         let text = TextInput::open(input)?;
         if !(text.is_plain_file() && options.dialect.encoding.is_utf8(&text.start()?)) {
             return Ok(None);
         }
         let Raw::File { file, .. } = text.raw else { return Ok(None) };
-        files.push(open_input(file, head)?);
+        files.push(open_input(file, &head.with_fields(fields.of(number).count))?);
     }
     Ok(Some(files))
 }

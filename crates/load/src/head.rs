@@ -33,6 +33,13 @@ impl Head {
         }
     }
 
+    /// The same for records of so many fields.
+    #[must_use]
+    pub fn with_fields(mut self, fields: usize) -> Self {
+        self.rules.fields = fields;
+        self
+    }
+
     /// What ends a line.
     pub fn line_end(&self) -> LineEnd {
         self.rules.line_end

@@ -15,6 +15,7 @@ mod clock;
 mod derive;
 mod fragment_values;
 mod head;
+mod input_fields;
 mod join;
 mod kinds;
 mod legs;
@@ -46,6 +47,7 @@ pub use background::{MergeReport, merge_small};
 pub use clock::{Step, peak_memory_bytes, process_cpu_ns, thread_cpu_ns, thread_run_and_wait_ns};
 pub use coload_link::{ClientTls, WireCompression};
 pub use derive::{ColumnFrom, Derivation, load_time};
+pub use input_fields::FieldsByInput;
 pub use kinds::RejectKind;
 pub use opened::{OpenedStream, sample_end};
 pub use options::{

@@ -103,6 +103,7 @@ fn measure_column(
     partition_rows: f64,
 ) -> Option<ColumnCost> {
     let (count, timed) = (rows.count.min(ROWS_MAX), rows.count.min(ROWS_TIMED));
+    let field = rules.field?;
     if count == 0 {
         return None;
     }
@@ -116,9 +117,9 @@ fn measure_column(
         let mut bad = Vec::new();
         for first in (0..count).step_by(BLOCK_ROWS) {
             let part = rows.part(first, BLOCK_ROWS.min(count - first));
-            if parser.parse(&part, rules.field, seen, &mut bad).is_err() {
+            if parser.parse(&part, field, seen, &mut bad).is_err() {
                 parser.leave_codes();
-                parser.parse(&part, rules.field, seen, &mut bad).ok()?;
+                parser.parse(&part, field, seen, &mut bad).ok()?;
             }
         }
         parser.finish(0).ok()

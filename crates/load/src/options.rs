@@ -11,6 +11,7 @@ use coload_transform::EncodingPolicy;
 
 use crate::clock::epoch_us;
 use crate::derive::{ColumnFrom, Derivation};
+use crate::input_fields::FieldsByInput;
 use crate::opened::OpenedStream;
 use crate::program::RowProgram;
 
@@ -150,6 +151,8 @@ pub struct LoadOptions {
     pub began_us: i64,
     /// Which fields the columns are that are read.
     pub fields: Option<FieldMap>,
+    /// The same where inputs have different fields; `fields` then says nothing.
+    pub fields_by_input: Option<Arc<FieldsByInput>>,
     /// What the sample's fields have in common, if the types were inferred from it: then fields that
     /// do not fit make the types wider, and no record is rejected for them. A declared column rejects.
     pub inferred: Option<Vec<ColumnForms>>,
@@ -224,6 +227,7 @@ impl LoadOptions {
             program: None,
             began_us: epoch_us(),
             fields: None,
+            fields_by_input: None,
             inferred: None,
             dialect,
             mode: LoadMode::Append,
@@ -312,14 +316,12 @@ impl LoadOptions {
         self.set_read_schema(read)
     }
 
-    /// Fields of a record.
+    /// Fields of a record; of the longest where inputs have different ones.
     pub fn field_count(&self) -> usize {
+        if let Some(fields) = &self.fields_by_input {
+            return fields.ways.iter().map(|way| way.count).max().unwrap_or(0);
+        }
         self.fields.as_ref().map_or(self.read_schema().len(), |fields| fields.count)
-    }
-
-    /// The field of a column that is read.
-    pub fn field_of(&self, column: usize) -> usize {
-        self.fields.as_ref().map_or(column, |fields| fields.of_column[column])
     }
 
     /// Checks what does not depend on the inputs.
@@ -341,6 +343,9 @@ impl LoadOptions {
                 "{} columns are read from {of_column:?} of {count} fields",
                 self.read_schema().len()
             )));
+        }
+        if let Some(fields) = &self.fields_by_input {
+            fields.check(self.inputs.len(), self.read_schema().len())?;
         }
         let at_least_one = [
             ("--threads", self.threads),

@@ -22,6 +22,7 @@ use crate::checks::Checks;
 use crate::chunks::Source;
 use crate::clock::{StepClock, thread_cpu_ns};
 use crate::derive::Deriver;
+use crate::input_fields::FieldsByInput;
 use crate::measure::Measured;
 use crate::options::{LoadOptions, Progress};
 use crate::raw::takes_raw;
@@ -66,8 +67,10 @@ pub struct Pipeline<'a> {
     /// Whether a chunk that the types are too narrow for ends the leg.
     way: Way,
     rules: RecordRules,
-    /// Of the columns that are read.
+    /// Of the columns that are read, as the first inputs have them.
     columns: Vec<ColumnRules>,
+    /// Which fields the columns are.
+    fields: FieldsByInput,
     deriver: Option<Arc<Deriver>>,
     checks: Option<Checks>,
     /// Of the columns of the table.
@@ -238,6 +241,7 @@ impl<'a> Pipeline<'a> {
             way,
             rules: options.dialect.record_rules(options.field_count()),
             columns: column_rules(options),
+            fields: FieldsByInput::of_load(options),
             deriver: Deriver::new(options)?.map(Arc::new),
             checks: Checks::new(&options.schema),
             physicals,
@@ -482,6 +486,8 @@ fn sketches(
 /// How the columns that are read are read.
 pub fn column_rules(options: &LoadOptions) -> Vec<ColumnRules> {
     let fields = options.dialect.field_rules();
+    let by_input = FieldsByInput::of_load(options);
+    let of_column = &by_input.of(0).of_column;
     let origin = |column: usize| match &options.inferred {
         Some(forms) if forms.get(column).is_some_and(|forms| !forms.is_given()) => {
             TypeOrigin::Inferred
@@ -494,7 +500,8 @@ pub fn column_rules(options: &LoadOptions) -> Vec<ColumnRules> {
         .iter()
         .enumerate()
         .map(|(column, c)| ColumnRules {
-            field: options.field_of(column),
+            field: of_column[column],
+            absent: c.default.clone(),
             data_type: c.data_type,
             nullable: c.nullable,
             fields: fields.of(c.data_type),
@@ -505,7 +512,11 @@ pub fn column_rules(options: &LoadOptions) -> Vec<ColumnRules> {
 
 /// Plans the columns from a sample's records.
 pub fn plan_columns(rows: &coload_source::Rows<'_>, columns: &[ColumnRules]) -> Vec<ColumnPlan> {
-    columns.iter().map(|c| plan_column(rows, c.field, c.data_type)).collect()
+    let plan = |column: &ColumnRules| match column.field {
+        Some(field) => plan_column(rows, field, column.data_type),
+        None => ColumnPlan::Codes,
+    };
+    columns.iter().map(plan).collect()
 }
 
 /// Names and types of the columns that are read, for messages about rejects.

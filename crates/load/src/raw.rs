@@ -44,6 +44,7 @@ pub struct RawParser {
 /// Whether fragments of a load may go as text: nothing but its types makes rows of records, and these are given.
 pub fn takes_raw(options: &LoadOptions) -> bool {
     options.inferred.is_none()
+        && options.fields_by_input.is_none()
         && options.derivation.is_none()
         && options.program.is_none()
         && options.schema.checks().is_empty()

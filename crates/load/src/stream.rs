@@ -16,6 +16,7 @@ use coload_input::{
 use coload_source::without_end_mark;
 
 use crate::head::{HEAD_BYTES_MAX, Head};
+use crate::input_fields::FieldsByInput;
 use crate::options::LoadOptions;
 use crate::reader::RECORD_BYTES_MAX;
 use crate::segments::lock;
@@ -86,6 +87,7 @@ impl StreamSource {
         let mut cutter = Cutter::new(
             names.clone(),
             Head::new(options),
+            FieldsByInput::of_load(options),
             options.dialect.encoding,
             options.chunk_bytes,
         );
@@ -177,7 +179,9 @@ struct Arrived {
 
 /// Cuts text into chunks.
 struct Cutter {
+    /// Of the input that `rest` is of.
     head: Head,
+    fields: FieldsByInput,
     names: Vec<String>,
     chunk_bytes: usize,
     encoding: TextEncoding,
@@ -210,9 +214,16 @@ struct Cutter {
 }
 
 impl Cutter {
-    fn new(names: Vec<String>, head: Head, encoding: TextEncoding, chunk_bytes: usize) -> Self {
+    fn new(
+        names: Vec<String>,
+        head: Head,
+        fields: FieldsByInput,
+        encoding: TextEncoding,
+        chunk_bytes: usize,
+    ) -> Self {
         Cutter {
-            head,
+            head: head.with_fields(fields.of(0).count),
+            fields,
             names,
             chunk_bytes,
             encoding,
@@ -322,6 +333,7 @@ impl Cutter {
         self.ends.push((self.file, end));
         self.hand_out_to(self.file);
         self.file += 1;
+        self.head = self.head.with_fields(self.fields.of(self.file).count);
         self.to_utf8 = ToUtf8::new(self.encoding);
         (self.offset, self.ended, self.started) = (0, false, false);
         self.data_line = None;

@@ -1,8 +1,12 @@
 //! Columns that became text are read again: what to read, and nothing else.
 
+use std::sync::Arc;
+
 use coload_format::{Result, Schema};
+use coload_source::InputFields;
 
 use crate::derive::{ColumnFrom, Derivation};
+use crate::input_fields::FieldsByInput;
 use crate::options::{FieldMap, LoadOptions, RejectLimit};
 
 /// A load of columns of the table as text. `clean` says that no record was rejected.
@@ -31,12 +35,22 @@ pub fn text_options(options: &LoadOptions, texts: &[usize], clean: bool) -> Resu
         ..options.clone()
     };
     let read = from.iter().map(|from| match from {
-        ColumnFrom::Read(read) => Some(options.field_of(*read)),
+        ColumnFrom::Read(read) => Some(*read),
         ColumnFrom::Constant(_) | ColumnFrom::InputName | ColumnFrom::LoadTime => None,
     });
-    match read.collect() {
-        Some(of_column) if clean && options.program.is_none() => {
-            again.fields = Some(FieldMap { count: options.field_count(), of_column });
+    match read.collect::<Option<Vec<usize>>>() {
+        Some(read) if clean && options.program.is_none() => {
+            let mut fields = FieldsByInput::of_load(options).of_columns(&read);
+            match (&options.fields_by_input, fields.ways.pop()) {
+                (None, Some(InputFields { count, of_column })) => {
+                    let of_column = of_column.into_iter().flatten().collect();
+                    again.fields = Some(FieldMap { count, of_column });
+                }
+                (_, last) => {
+                    fields.ways.extend(last);
+                    again.fields_by_input = Some(Arc::new(fields));
+                }
+            }
         }
         // A record is left out for any of its fields, so all are looked at again.
         _ => {

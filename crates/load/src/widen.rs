@@ -14,6 +14,7 @@ use coload_source::{
     SampleEnd, field_text, read_record,
 };
 
+use crate::input_fields::FieldsByInput;
 use crate::options::LoadOptions;
 
 /// Passes that stop at the first field that does not fit.
@@ -71,8 +72,8 @@ pub struct Widening {
     schema: Schema,
     rules: RecordRules,
     fields: FieldRules,
-    /// The field that each column is.
-    of_column: Vec<usize>,
+    /// The fields that the columns are.
+    by_input: FieldsByInput,
     way: Way,
     /// The first field of each column that did not fit.
     noted: Vec<(usize, Place, Vec<u8>)>,
@@ -91,7 +92,7 @@ impl Widening {
             schema: options.read_schema().clone(),
             rules: options.dialect.record_rules(options.field_count()),
             fields: options.dialect.field_rules(),
-            of_column: (0..options.read_schema().len()).map(|c| options.field_of(c)).collect(),
+            by_input: FieldsByInput::of_load(options),
             way,
             noted: Vec::new(),
             told: Vec::new(),
@@ -103,9 +104,14 @@ impl Widening {
         Widening { told, ..self }
     }
 
-    /// Notes a record that is no row because a field does not fit its column's type; else it is a
+    /// Notes a record of an input that is no row because a field does not fit its column's type; else it is a
     /// reject.
-    pub fn note(&mut self, record: &RejectedRecord, place: impl Fn() -> Place) -> bool {
+    pub fn note(
+        &mut self,
+        file: usize,
+        record: &RejectedRecord,
+        place: impl Fn() -> Place,
+    ) -> bool {
         let columns = self.schema.columns();
         let forms = &self.forms;
         let inferred =
@@ -114,7 +120,7 @@ impl Widening {
             return false;
         };
         self.add(column, &record.value, &place);
-        self.add_others(record, column, &place);
+        self.add_others(file, record, column, &place);
         true
     }
 
@@ -128,19 +134,27 @@ impl Widening {
     }
 
     /// Only one field of a record is told; another may not fit either.
-    fn add_others(&mut self, record: &RejectedRecord, told: usize, place: &impl Fn() -> Place) {
+    fn add_others(
+        &mut self,
+        file: usize,
+        record: &RejectedRecord,
+        told: usize,
+        place: &impl Fn() -> Place,
+    ) {
+        let rules = RecordRules { fields: self.by_input.of(file).count, ..self.rules };
         let mut fields = CarefulRecord::default();
-        read_record(&record.raw, 0, true, &self.rules, &mut fields);
+        read_record(&record.raw, 0, true, &rules, &mut fields);
         for column in 0..self.forms.len() {
             if column == told || self.forms[column].is_given() {
                 continue;
             }
-            let Some(field) = fields.fields.get(self.of_column[column]) else { continue };
+            let Some(field) = self.by_input.of(file).of_column[column] else { continue };
+            let Some(field) = fields.fields.get(field) else { continue };
             let raw = &record.raw[field.start..field.end];
             let text = match self.fields.read(raw) {
                 Ok(None) => continue,
                 Ok(Some(text)) => text,
-                Err(_) => field_text(&record.raw, *field, &self.rules),
+                Err(_) => field_text(&record.raw, *field, &rules),
             };
             let data_type = self.schema.columns()[column].data_type;
             if data_type.physical() != Physical::Bytes && self.fields.is_typed_null(&text) {

@@ -70,6 +70,15 @@ pub struct RejectedRecord {
     pub raw: Vec<u8>,
 }
 
+/// Which fields of the records of an input the columns are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InputFields {
+    /// Fields of a record.
+    pub count: usize,
+    /// For each column its field, from 0; `None` where the input lacks it.
+    pub of_column: Vec<Option<usize>>,
+}
+
 /// Time spent, in units of the caller's clock.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ParseTime {
@@ -123,6 +132,18 @@ impl ChunkParser {
     /// The column parsers, to change their plans or take their lexicons.
     pub fn columns_mut(&mut self) -> &mut Vec<ColumnParser> {
         &mut self.columns
+    }
+
+    /// Says which fields of the next records the columns are; called between pieces.
+    ///
+    /// # Panics
+    /// When there are not as many as columns.
+    pub fn read_fields(&mut self, fields: &InputFields) {
+        assert_eq!(fields.of_column.len(), self.columns.len());
+        self.rules.fields = fields.count;
+        for (parser, field) in self.columns.iter_mut().zip(&fields.of_column) {
+            parser.set_field(*field);
+        }
     }
 
     /// The values that the codes of a column stand for.
@@ -313,22 +334,29 @@ impl ChunkParser {
             let block = rows.part(first, BLOCK_ROWS.min(rows.count - first));
             let bad_before = bad.len();
             let columns = self.columns.iter().enumerate();
-            let changing = columns.filter(|(_, p)| p.reads_changes()).map(|(_, p)| p.field());
+            let changing =
+                columns.filter(|(_, p)| p.reads_changes()).filter_map(|(_, p)| p.field());
             self.changes.collect(&block, changing);
             let mut slot = 0;
             for (column, parser) in self.columns.iter_mut().enumerate() {
                 let (field, bad_before) = (parser.field(), bad.len());
-                let parsed = if parser.reads_changes() {
-                    slot += 1;
-                    let changes = self.changes.of(slot - 1);
-                    parser.parse_changes(&block, field, seen, changes, &mut self.look_up, &mut bad)
-                } else {
-                    parser.parse(&block, field, seen, &mut bad)
+                let parsed = match field {
+                    Some(field) if parser.reads_changes() => {
+                        slot += 1;
+                        let changes = self.changes.of(slot - 1);
+                        let look_up = &mut self.look_up;
+                        parser.parse_changes(&block, field, seen, changes, look_up, &mut bad)
+                    }
+                    Some(field) => parser.parse(&block, field, seen, &mut bad),
+                    None => parser.push_absent(block.count),
                 };
                 if parsed == Err(TooManyValues) {
                     parser.leave_codes();
                     self.plain_now.push(column);
-                    let again = parser.parse(&block, field, seen, &mut bad);
+                    let again = match field {
+                        Some(field) => parser.parse(&block, field, seen, &mut bad),
+                        None => parser.push_absent(block.count),
+                    };
                     debug_assert_eq!(again, Ok(()));
                 }
                 bad[bad_before..].iter_mut().for_each(|b| b.column = column);
@@ -357,7 +385,10 @@ impl ChunkParser {
                     reason: BadRecord::Field { column: b.column, error: b.error },
                     line: self.lines + line,
                     offset,
-                    value: parser.shown(rows.field(b.row, parser.field())),
+                    value: match parser.field() {
+                        Some(field) => parser.shown(rows.field(b.row, field)),
+                        None => Vec::new(),
+                    },
                     raw: raw_record(rows, b.row).to_vec(),
                 });
             }

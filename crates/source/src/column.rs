@@ -9,6 +9,7 @@ use coload_format::{
 use coload_transform::{DistinctSketch, FragmentColumn, NULL_CODE, TemporaryDictionary};
 use std::sync::Arc;
 
+mod absent;
 #[cfg(test)]
 mod tests;
 
@@ -185,8 +186,8 @@ impl ColumnParser {
         self.lexicon.mark_stale();
     }
 
-    /// Which field of a record it is.
-    pub fn field(&self) -> usize {
+    /// Which field of a record it is; `None` where the input lacks it.
+    pub fn field(&self) -> Option<usize> {
         self.rules.field
     }
 

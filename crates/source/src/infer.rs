@@ -174,6 +174,21 @@ impl ColumnForms {
         self.has_sure_numbers |= scale > 0 || unscaled < 0;
     }
 
+    /// Takes the fields of another sample of the column into account.
+    pub fn add_sample(&mut self, other: &ColumnForms) {
+        self.forms &= other.forms;
+        self.values += other.values;
+        self.numbers += other.numbers;
+        self.whole_digits_max = self.whole_digits_max.max(other.whole_digits_max);
+        self.scale_min = self.scale_min.min(other.scale_min);
+        self.scale_max = self.scale_max.max(other.scale_max);
+        self.fits_bigint &= other.fits_bigint;
+        self.fits_double &= other.fits_double;
+        self.has_exponents |= other.has_exponents;
+        self.has_bare_exponents |= other.has_bare_exponents;
+        self.has_sure_numbers |= other.has_sure_numbers;
+    }
+
     /// Makes the column text, whatever its fields are.
     pub fn make_text(&mut self) {
         (self.forms, self.values) = (0, self.values.max(1));

@@ -99,8 +99,10 @@ pub struct ColumnRules {
     pub fields: FieldRules,
     /// Who chose the type.
     pub origin: TypeOrigin,
-    /// Which field of a record it is.
-    pub field: usize,
+    /// Which field of a record it is; `None` where the inputs lack it.
+    pub field: Option<usize>,
+    /// What stands in it where an input lacks it; NULL if `None`.
+    pub absent: Option<Value>,
 }
 
 impl ColumnRules {
@@ -285,6 +287,21 @@ impl Lexicon {
     /// Whether a NULL was met.
     pub fn has_nulls(&self) -> bool {
         self.nulls
+    }
+
+    /// The code of what stands in rows whose input lacks the column.
+    ///
+    /// # Errors
+    /// `TooManyValues` when the column has more than the dictionary may hold.
+    pub(crate) fn code_of_absent(&mut self, value: Option<Value>) -> Result<u16, TooManyValues> {
+        match value {
+            None => {
+                self.nulls = true;
+                Ok(NULL_CODE)
+            }
+            // A field may be the same text.
+            Some(value) => self.code_of(value, true).ok_or(TooManyValues),
+        }
     }
 
     /// Appends the provisional codes of a block's fields to `out`; a field that is no value gets the

@@ -31,8 +31,8 @@ pub use careful::{
     CarefulField, CarefulRecord, Reading, count_line_ends, field_text, first_line, read_record,
 };
 pub use chunk::{
-    BadRecord, ChunkParser, Consumed, LastWindow, LeftOut, MENDED_TOLD_MAX, Mended, Mending,
-    ParseTime, RejectedRecord, Sample, Told, Window,
+    BadRecord, ChunkParser, Consumed, InputFields, LastWindow, LeftOut, MENDED_TOLD_MAX, Mended,
+    Mending, ParseTime, RejectedRecord, Sample, Told, Window,
 };
 pub use coload_input::{
     Encoding, InputFile, InputSource, STDIN, Said, TextEncoding, expand_inputs,

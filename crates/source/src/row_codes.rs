@@ -45,6 +45,22 @@ impl RowCodes {
         Block { to: self, first, row, runs: first }
     }
 
+    /// Appends rows of one code.
+    pub(crate) fn push_run(&mut self, code: u16, rows: usize) {
+        if self.rows == 0 {
+            self.is_runs = rows > ROWS_PER_RUN;
+        }
+        match self.is_runs {
+            true if self.codes.last() == Some(&code) => {}
+            true => {
+                self.codes.push(code);
+                self.starts.push(self.rows as u32);
+            }
+            false => self.codes.resize(self.rows + rows, code),
+        }
+        self.rows += rows;
+    }
+
     /// Goes back to `rows` rows.
     pub(crate) fn truncate(&mut self, rows: usize) {
         let kept = match self.is_runs {

@@ -5,7 +5,7 @@ mod rejects;
 use std::sync::Arc;
 
 use coload::{
-    Coload, Dialect, EncodingPolicy, Error, LoadMode, LoadOptions, LoadPlan, LoadReport,
+    Coload, Dialect, EncodingPolicy, Error, Joined, LoadMode, LoadOptions, LoadPlan, LoadReport,
     LoadRequest, Mapping, SAMPLE_BYTES, Schema, SchemaOrigin, parse_columns, parse_create_table,
 };
 use coload_format::ddl::column_sql;
@@ -40,6 +40,13 @@ pub fn run(args: &LoadArgs) -> Done {
         if args.dry_run {
             return Err(Failure::Usage(Error::Invalid(
                 "--dry-run: name a directory in --into; what a server would do is not known".into(),
+            )));
+        }
+        if args.union_by_name {
+            return Err(Failure::Usage(Error::Invalid(
+                "--union-by-name: name a directory in --into; into a server load the inputs of each header by \
+                 themselves, with --by-name"
+                    .into(),
             )));
         }
         return load_remote::run(args, &server, request);
@@ -126,6 +133,7 @@ fn request(args: &LoadArgs) -> Done<LoadRequest> {
         schema: schema(args)?,
         dialect: given_dialect(&args.dialect),
         mapping: mapping(args)?,
+        joined: if args.union_by_name { Joined::ByName } else { Joined::ByPosition },
         set: args.set.clone(),
         filter: args.filter.clone(),
         select: args.select.clone(),

@@ -13,3 +13,4 @@ mod fixed_width;
 #[cfg(not(feature = "sql"))]
 mod no_sql;
 mod set_columns;
+mod union;

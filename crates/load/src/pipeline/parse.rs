@@ -1,12 +1,14 @@
 //! Chunks to fragments, delivered in any order and told in that of the input.
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use coload_format::Result;
 use coload_source::{
-    ChunkParser, ColumnForm, ColumnParser, LeftOut, Lexicon, RejectedRecord, TypeOrigin,
+    ChunkParser, ColumnForm, ColumnParser, ColumnRules, InputFields, LeftOut, Lexicon, RecordRules,
+    RejectedRecord, TypeOrigin,
 };
 use coload_transform::Placement;
 
@@ -19,7 +21,7 @@ use crate::reader::{PieceSpan, WindowReader};
 use crate::sample::{Measure, sample_bytes, sample_partition};
 use crate::schedule::{Counted, ParsedChunk, State, Verified};
 use crate::segments::lock;
-use crate::stream::{StreamChunk, Turn};
+use crate::stream::{Part, StreamChunk, Turn};
 use crate::widen::{Way, unfit_column};
 use crate::wire::FilePart;
 
@@ -48,8 +50,11 @@ impl Pipeline<'_> {
         }
         let plan = self.plan(chunk, || {
             let first = self.first_chunk_of_partition(chunk);
-            let first = Source::pieces(chunks, self.from, first);
-            sample_partition(inputs, &first, self.rules, &self.columns, self.measure())
+            let mut first = Source::pieces(chunks, self.from, first);
+            let file = first.first().map_or(0, |piece| piece.file);
+            first.retain(|piece| self.fields.way(piece.file) == self.fields.way(file));
+            let (rules, columns) = self.rules_of(file);
+            sample_partition(inputs, &first, rules, &columns, self.measure())
         })?;
         // A chunk that is parsed again had quotes, or was no row.
         if start.is_none() && self.leave_chunk(chunk, &pieces, &plan, reader)? {
@@ -57,8 +62,10 @@ impl Pipeline<'_> {
         }
         let speculated = pieces.iter().any(|p| p.start_is == Start::Speculated);
         self.parse(Unparsed { chunk, speculated, text: None }, &plan, |parser, tick| {
-            let parse =
-                |p: &Piece| reader.parse_piece(&inputs[p.file], p, parser, &self.clock, tick);
+            let parse = |p: &Piece| {
+                self.choose_fields(parser, p.file);
+                reader.parse_piece(&inputs[p.file], p, parser, &self.clock, tick)
+            };
             pieces.iter().map(parse).collect()
         })
     }
@@ -79,8 +86,10 @@ impl Pipeline<'_> {
                 planned = Some((
                     number,
                     self.plan(number, || {
-                        let text = chunk.parts.first().map_or(&[][..], |part| &part.text);
-                        Ok(sample_bytes(text, self.rules, &self.columns, self.measure()))
+                        let first = chunk.parts.first();
+                        let (rules, columns) = self.rules_of(first.map_or(0, |part| part.file));
+                        let text = first.map_or(&[][..], |part| &part.text);
+                        Ok(sample_bytes(text, rules, &columns, self.measure()))
                     }),
                 ));
             })
@@ -123,7 +132,11 @@ impl Pipeline<'_> {
         self.parse(Unparsed { chunk: number, speculated: false, text }, plan, |parser, tick| {
             // Progress counts stored bytes, not those of the text.
             let rows = |_, rows| tick(0, rows);
-            Ok(chunk.parts.iter().map(|p| reader.parse_bytes(p, parser, &rows)).collect())
+            let parse = |part: &Part| {
+                self.choose_fields(parser, part.file);
+                reader.parse_bytes(part, parser, &rows)
+            };
+            Ok(chunk.parts.iter().map(parse).collect())
         })?;
         let bytes = chunk.source_bytes.iter().map(|(_, bytes)| bytes).sum();
         self.progress.bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -145,6 +158,25 @@ impl Pipeline<'_> {
         let plan = cell.get_or_init(|| make().map(derived).map(Arc::new));
         self.clock.add(Step::Sort, thread_cpu_ns() - started);
         plan.clone()
+    }
+
+    /// How the records of an input are read.
+    fn rules_of(&self, file: usize) -> (RecordRules, Cow<'_, [ColumnRules]>) {
+        let InputFields { count, of_column } = self.fields.of(file);
+        let rules = RecordRules { fields: *count, ..self.rules };
+        if !self.fields.differ() {
+            return (rules, Cow::Borrowed(&self.columns));
+        }
+        let columns = self.columns.iter().zip(of_column);
+        let columns = columns.map(|(rules, field)| ColumnRules { field: *field, ..rules.clone() });
+        (rules, columns.collect())
+    }
+
+    /// Tells the parser which input comes.
+    fn choose_fields(&self, parser: &mut ChunkParser, file: usize) {
+        if self.fields.differ() {
+            parser.read_fields(self.fields.of(file));
+        }
     }
 
     fn measure(&self) -> Measure<'_> {

@@ -158,10 +158,11 @@ pub fn rejects_file(rejects: &[Reject]) -> Vec<u8> {
 }
 
 fn rules(dialect: &Dialect, schema: &Schema, column: usize) -> ColumnRules {
-    let field = column;
+    let field = Some(column);
     let column = &schema.columns()[column];
     ColumnRules {
         field,
+        absent: None,
         origin: TypeOrigin::Declared,
         data_type: column.data_type,
         nullable: column.nullable,

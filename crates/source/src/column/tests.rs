@@ -19,7 +19,8 @@ fn read(
 ) -> (Page, Vec<BadField>) {
     let rules = ColumnRules {
         origin: TypeOrigin::Declared,
-        field: 0,
+        field: Some(0),
+        absent: None,
         data_type,
         nullable: true,
         fields: FieldRules {

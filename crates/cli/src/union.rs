@@ -1,0 +1,331 @@
+//! Inputs with different fields, joined by name.
+//!
+//! The columns are those of all inputs in the order in which they first appear. The header of each input is read;
+//! of the first input of each header, and of some others, a sample tells the types.
+
+use std::collections::HashMap;
+
+use coload_format::{Column, Error, Result, Schema};
+use coload_load::FieldsByInput;
+use coload_source::{
+    ColumnForms, Dialect, GivenDialect, Header, InputFields, InputFile, SampleEnd, Sniffed,
+    read_names, sniff,
+};
+
+use crate::mapping::{Mapping, map_columns};
+use crate::plan::{is_blank, sample};
+use crate::set_columns::{lacking, names_of};
+
+/// Bytes of an input in which its header is looked for first, and those in which a longer one must end.
+const HEAD_BYTES: usize = 64 << 10;
+const HEAD_BYTES_MAX: usize = 4 << 20;
+/// Inputs whose samples tell types even if others have the same header.
+const SAMPLED_MAX: usize = 32;
+/// Different headers that inputs may have.
+const HEADERS_MAX: usize = 1024;
+
+/// How the inputs of a load belong together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Joined {
+    /// All have the fields of the first, in its order.
+    #[default]
+    ByPosition,
+    /// Fields of the same name are a column; inputs may lack some.
+    ByName,
+}
+
+/// The inputs of a load, and what is known of the first.
+#[derive(Debug, Clone, Copy)]
+pub struct Inputs<'a> {
+    /// All of them.
+    pub all: &'a [InputFile],
+    /// The one that was looked at, and its first bytes.
+    pub first: (&'a str, &'a [u8], SampleEnd),
+    /// What was given.
+    pub given: &'a GivenDialect,
+    /// Bytes of a sample.
+    pub sample_bytes: usize,
+}
+
+/// The columns of all inputs.
+#[derive(Default)]
+struct Union {
+    columns: Vec<Column>,
+    /// Their numbers, by their names in small letters.
+    by_name: HashMap<String, usize>,
+    /// What their fields have in common; nothing where no types are looked for.
+    forms: Vec<ColumnForms>,
+    /// The columns that the fields of each header are, and the first input that has it.
+    headers: Vec<(Vec<usize>, String)>,
+    /// Inputs that were sampled, and whether all was seen of each.
+    sampled: usize,
+    is_cut: bool,
+    /// Inputs that hold nothing.
+    blank: usize,
+}
+
+/// Finds the fields of all inputs; `sniffed`, which is of the first, then has the columns that are read.
+///
+/// # Errors
+/// `Invalid` when an input has no header or is written in another way, or when a column is missing that must be
+/// there.
+pub fn join_by_name(
+    inputs: Inputs<'_>,
+    mapping: Option<&Mapping>,
+    table: Option<Schema>,
+    sniffed: &mut Sniffed,
+) -> Result<FieldsByInput> {
+    let (first, text, end) = inputs.first;
+    check_header(first, &sniffed.dialect)?;
+    let mut union = Union::default();
+    let mut known = HashMap::new();
+    union.add_header(sniffed, first)?;
+    union.add_sample(0, sniffed, end);
+    known.insert(names(text, end, sniffed), 0);
+    let mut of_input = Vec::with_capacity(inputs.all.len());
+    for input in inputs.all {
+        let header = match input.name == first {
+            true => 0,
+            false => union.header_of(input, &inputs, sniffed, &mut known)?,
+        };
+        of_input.push(header as u32);
+    }
+    let all_sampled = of_input.len() == union.sampled + union.blank;
+    sniffed.schema = union.schema(inputs.given, all_sampled)?;
+    sniffed.forms = std::mem::take(&mut union.forms);
+    let given = sniffed.forms.iter().enumerate().filter(|(_, forms)| forms.is_given());
+    sniffed.dialect.typed = given.map(|(column, _)| column as u32).collect();
+    let mapping = mapping.cloned().unwrap_or_default();
+    let map = map_columns(first, &mapping, table, sniffed)?;
+    let of_column = map.map_or_else(|| (0..union.columns.len()).collect(), |map| map.of_column);
+    let ways = union.ways(&of_column);
+    union.check_lacking(&ways, sniffed)?;
+    Ok(FieldsByInput { ways, of_input })
+}
+
+impl Union {
+    /// The number of an input's header, which is new or known.
+    fn header_of(
+        &mut self,
+        input: &InputFile,
+        inputs: &Inputs<'_>,
+        first: &Sniffed,
+        known: &mut HashMap<Vec<Vec<String>>, usize>,
+    ) -> Result<usize> {
+        let (mut text, mut end) = sample(input, None, HEAD_BYTES)?;
+        if is_blank(&text) && end == SampleEnd::Whole {
+            self.blank += 1;
+            return Ok(0);
+        }
+        let mut found = names(&text, end, first);
+        if found.is_empty() {
+            (text, end) = sample(input, None, HEAD_BYTES_MAX)?;
+            found = names(&text, end, first);
+        }
+        let header = known.get(&found).copied();
+        if let Some(header) = header
+            && self.sampled >= SAMPLED_MAX
+        {
+            return Ok(header);
+        }
+        if header.is_none() && inputs.sample_bytes > text.len() && self.sampled < SAMPLED_MAX {
+            (text, end) = sample(input, None, inputs.sample_bytes)?;
+        }
+        let own = sniff_alike(input, (&text, end), inputs, first)?;
+        let header = match header {
+            Some(header) => header,
+            None => {
+                if self.headers.len() == HEADERS_MAX {
+                    return Err(Error::Limit(format!(
+                        "{} has one header more than the {HEADERS_MAX} different ones that --union-by-name joins: \
+                         load inputs in several loads into one table, with --by-name",
+                        input.name
+                    )));
+                }
+                self.add_header(&own, &input.name)?
+            }
+        };
+        known.insert(found, header);
+        self.add_sample(header, &own, end);
+        Ok(header)
+    }
+
+    /// Adds the columns of a header, and gives its number.
+    fn add_header(&mut self, own: &Sniffed, input: &str) -> Result<usize> {
+        let mut of_field = Vec::with_capacity(own.schema.len());
+        for column in own.schema.columns() {
+            let next = self.columns.len();
+            let position = *self.by_name.entry(column.name.to_ascii_lowercase()).or_insert(next);
+            if position == next {
+                self.columns.push(column.clone());
+            }
+            of_field.push(position);
+        }
+        self.headers.push((of_field, input.to_owned()));
+        Ok(self.headers.len() - 1)
+    }
+
+    /// Takes what a sample tells of types into account.
+    fn add_sample(&mut self, header: usize, own: &Sniffed, end: SampleEnd) {
+        self.sampled += 1;
+        self.is_cut |= end == SampleEnd::Cut;
+        for (column, forms) in self.headers[header].0.iter().zip(&own.forms) {
+            match self.forms.get_mut(*column) {
+                Some(known) => known.add_sample(forms),
+                // New columns come in order.
+                None => self.forms.push(*forms),
+            }
+        }
+    }
+
+    /// The columns with the types that hold all samples, or that were given.
+    fn schema(&mut self, given: &GivenDialect, all_sampled: bool) -> Result<Schema> {
+        let end = if all_sampled && !self.is_cut { SampleEnd::Whole } else { SampleEnd::Cut };
+        for typed in &given.columns {
+            let Some(at) = self.by_name.get(&typed.name.to_ascii_lowercase()).copied() else {
+                let schema = Schema::new(self.columns.clone())?;
+                return Err(Error::Invalid(format!(
+                    "--types: no input has a field {}; they have {}",
+                    typed.name,
+                    names_of(&schema)
+                )));
+            };
+            self.columns[at].data_type = typed.data_type;
+            if let Some(forms) = self.forms.get_mut(at) {
+                forms.give(typed.data_type);
+            }
+        }
+        for (column, forms) in self.columns.iter_mut().zip(&self.forms) {
+            column.data_type = forms.data_type(end);
+        }
+        Schema::new(self.columns.clone())
+    }
+
+    /// The fields of each header that are columns which are read: those of the union with these numbers.
+    fn ways(&self, of_column: &[usize]) -> Vec<InputFields> {
+        let way = |(of_field, _): &(Vec<usize>, String)| {
+            let mut fields = vec![None; self.columns.len()];
+            for (field, column) in of_field.iter().enumerate() {
+                fields[*column] = Some(field);
+            }
+            let of_column = of_column.iter().map(|column| fields[*column]).collect();
+            InputFields { count: of_field.len(), of_column }
+        };
+        self.headers.iter().map(way).collect()
+    }
+
+    /// Tells the columns that some inputs lack.
+    ///
+    /// # Errors
+    /// `Invalid` when one is NOT NULL and has no default, or when an input has none of them.
+    fn check_lacking(&self, ways: &[InputFields], sniffed: &mut Sniffed) -> Result<()> {
+        let mut told = vec![None; sniffed.schema.len()];
+        for (way, (of_field, input)) in ways.iter().zip(&self.headers) {
+            let own = of_field.iter().map(|column| self.columns[*column].clone()).collect();
+            let own = Schema::new(own)?;
+            if way.of_column.iter().all(Option::is_none) {
+                return Err(Error::Invalid(format!(
+                    "{input} has no field of the name of a column; it has {}, and the columns are {} (try --map \
+                     FIELD=COLUMN)",
+                    names_of(&own),
+                    names_of(&sniffed.schema)
+                )));
+            }
+            let columns = sniffed.schema.columns().iter().zip(&way.of_column).zip(&mut told);
+            for ((column, field), told) in columns {
+                if field.is_none() && told.is_none() {
+                    *told = Some(format!("{} in {input}", lacking(input, &own, column)?));
+                }
+            }
+        }
+        let told: Vec<String> = told.into_iter().flatten().collect();
+        if !told.is_empty() {
+            sniffed.evidence.push(format!(
+                "{} headers are joined by name; columns that inputs lack: {}",
+                self.headers.len(),
+                told.join(", ")
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// The header of an input, in small letters.
+fn names(text: &[u8], end: SampleEnd, first: &Sniffed) -> Vec<Vec<String>> {
+    read_names(text, end, &first.dialect, first.schema.len())
+}
+
+fn check_header(input: &str, dialect: &Dialect) -> Result<()> {
+    match dialect.header {
+        Header::Present => Ok(()),
+        Header::Absent => Err(Error::Invalid(format!(
+            "{input} does not begin with names of its fields, by which --union-by-name joins inputs (--header says \
+             that each input does)"
+        ))),
+    }
+}
+
+/// What is found out of an input that is to be read as the first is.
+fn sniff_alike(
+    input: &InputFile,
+    (text, end): (&[u8], SampleEnd),
+    inputs: &Inputs<'_>,
+    first: &Sniffed,
+) -> Result<Sniffed> {
+    let name = &input.name;
+    let dialect = &first.dialect;
+    let free = sniff(
+        name,
+        text,
+        end,
+        &GivenDialect { columns: Vec::new(), ..inputs.given.clone() },
+        None,
+    )?;
+    check_header(name, &free.dialect)?;
+    let own = &free.dialect;
+    let parts = [
+        ("--delimiter", free.schema.len() < 2 || own.delimiter == dialect.delimiter),
+        ("--delimiter", free.schema.len() < 2 || own.long_delimiter == dialect.long_delimiter),
+        ("--delimiter", own.aligned == dialect.aligned),
+        ("--fixed-width", own.fixed == dialect.fixed),
+        (
+            "--quote",
+            own.quote == dialect.quote || own.quote.is_none_or(|quote| !text.contains(&quote)),
+        ),
+        ("--skip", own.skip == dialect.skip),
+        ("--header-rows", own.header_records() == dialect.header_records()),
+        ("--encoding", own.encoding.encoding == dialect.encoding.encoding || text.is_ascii()),
+    ];
+    if let Some((flag, _)) = parts.iter().find(|(_, same)| !same) {
+        return Err(Error::Invalid(format!(
+            "{name} is written otherwise than {}, as far as {flag} says, and inputs of one load are read alike: load \
+             it by itself, or give {flag}",
+            inputs.first.0
+        )));
+    }
+    let given = GivenDialect {
+        delimiter: match (&dialect.long_delimiter, dialect.fixed, dialect.aligned) {
+            (Some(long), ..) => Some(long.bytes().to_vec()),
+            (None, None, None) => Some(vec![dialect.delimiter]),
+            _ => None,
+        },
+        fixed: dialect.fixed,
+        aligned: dialect.aligned,
+        quote: Some(dialect.quote),
+        escape: Some(dialect.escape),
+        escapes: Some(dialect.escapes),
+        header: Some(Header::Present),
+        header_rows: Some(dialect.header_records()),
+        skip: Some(dialect.skip),
+        trailing: Some(dialect.trailing),
+        line_end: Some(dialect.line_end),
+        nulls: Some(dialect.nulls.clone()),
+        encoding: Some(dialect.encoding.encoding),
+        decimal: Some(dialect.formats.decimal),
+        date: dialect.formats.date.or(inputs.given.date),
+        timestamp: dialect.formats.timestamp.or(inputs.given.timestamp),
+        columns: Vec::new(),
+        ..inputs.given.clone()
+    };
+    sniff(name, text, end, &given, None)
+}
