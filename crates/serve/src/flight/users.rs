@@ -135,7 +135,8 @@ impl Users {
     }
 
     fn new_token(&self, rights: Rights) -> std::result::Result<String, Status> {
-        match self.sessions.put(&rights.user().to_owned(), rights) {
+        let user = rights.user().to_owned();
+        match self.sessions.put(&user, rights) {
             Ok(Ok(handle)) => Ok(BASE64_URL_SAFE_NO_PAD.encode(handle)),
             Ok(Err(_)) => Err(Status::resource_exhausted("too many clients are logged in")),
             Err(e) => Err(super::status::status(e)),

@@ -91,7 +91,7 @@ impl Drop for SpillFolder {
 
 fn default_folder(store: &Path) -> PathBuf {
     let system = std::env::temp_dir();
-    let in_memory = rustix::fs::statfs(&system).is_ok_and(|fs| fs.f_type as i64 == TMPFS);
+    let in_memory = rustix::fs::statfs(&system).is_ok_and(|fs| fs.f_type == TMPFS);
     if in_memory { store.to_owned() } else { system }
 }
 

@@ -129,9 +129,8 @@ pub(super) fn count_terms(text: &str) -> usize {
             continue;
         }
         let is_word = byte.is_ascii_alphanumeric() || byte == b'_' || !byte.is_ascii();
-        if !byte.is_ascii_whitespace() && !(is_word && in_word) {
-            count += 1;
-        }
+        let goes_on = byte.is_ascii_whitespace() || (is_word && in_word);
+        count += usize::from(!goes_on);
         if matches!(byte, b'\'' | b'"' | b'`') {
             quote = Some(byte);
         }
