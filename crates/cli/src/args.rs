@@ -51,7 +51,7 @@ pub enum Command {
     #[cfg(feature = "sql")]
     /// Query a store or a server: statements, a script on standard input, or a shell.
     #[command(after_help = examples::SQL)]
-    Sql(SqlArgs),
+    Sql(Box<SqlArgs>),
     #[cfg(feature = "sql")]
     /// Serve a store to other programs: Arrow Flight SQL, for ADBC, JDBC and `coload sql`.
     ///
