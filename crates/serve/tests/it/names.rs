@@ -40,7 +40,7 @@ fn cases(name: &str, draw: &mut impl FnMut() -> u64) -> Vec<String> {
     let mixed = name.chars().map(|c| {
         let (upper, lower) = (c.to_uppercase().to_string(), c.to_lowercase().to_string());
         let same = upper.to_lowercase() == lower && upper.chars().count() == 1;
-        if same && draw() % 2 == 0 { upper } else { c.to_string() }
+        if same && draw().is_multiple_of(2) { upper } else { c.to_string() }
     });
     vec![name.to_owned(), mixed.collect()]
 }
@@ -136,7 +136,7 @@ fn odd_names_are_names_of_columns() {
             ] {
                 let (names, rows) = ask(database, &sql);
                 assert_eq!(rows, [index.to_string()], "{sql}");
-                assert_eq!(names, [column.clone()], "{sql}");
+                assert_eq!(names, std::slice::from_ref(column), "{sql}");
             }
         }
     }

@@ -1,4 +1,6 @@
 //! Any request of a user who may read ends in an answer or an error, and changes nothing.
+// The seed of a run is told, so that a failure can be repeated.
+#![allow(clippy::print_stdout)]
 
 use std::sync::Arc;
 use std::time::Duration;
