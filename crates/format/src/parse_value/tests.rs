@@ -179,7 +179,8 @@ fn times_are_of_a_day() {
             ("12", Err(Rule::NotATime)),
             ("12:3", Err(Rule::NotATime)),
             ("12:30:00.", Err(Rule::NotATime)),
-            ("12:30 PM", Err(Rule::NotATime)),
+            ("12:30 PM", Ok("12:30:00")),
+            ("12:30 XM", Err(Rule::NotATime)),
         ],
     );
 }

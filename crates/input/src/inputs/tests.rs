@@ -51,7 +51,7 @@ fn what_cannot_be_read_is_told() {
         (&["*.json"], "no file matches"),
         (&["sub.csv"], "is a directory: name its files"),
         (&["a.csv", "*.csv"], "is named twice"),
-        (&["-", "-"], "- is named twice, by - and by -"),
+        (&["-", "-"], "- is named twice, as - and as -"),
         (&["[.csv"], "is no glob"),
     ] {
         let error = expand(&folder, args).unwrap_err();
