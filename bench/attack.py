@@ -58,15 +58,16 @@ def statement(sql):
 class Client:
     """A user of the server; every call says who it is."""
 
-    def __init__(self, server, user):
+    def __init__(self, server, user, timeout=60):
+        self.timeout = timeout
         self.flight = flight.connect(f"grpc://{server.address}", generic_options=[("grpc.max_receive_message_length", -1)])
-        self.options = flight.FlightCallOptions(timeout=60)
+        self.options = flight.FlightCallOptions(timeout=timeout)
         if user:
             self.log_in(user, user)
 
     def log_in(self, user, password):
         token = self.flight.authenticate_basic_token(user, password)
-        self.options = flight.FlightCallOptions(headers=[token], timeout=60)
+        self.options = flight.FlightCallOptions(headers=[token], timeout=self.timeout)
 
     def begin(self, sql):
         info = self.flight.get_flight_info(flight.FlightDescriptor.for_command(statement(sql)), self.options)
@@ -98,8 +99,8 @@ def ingest(table):
 class Server:
     """A server with users `ada`, who may do everything, `eve`, who may read, and `lou`, who may load."""
 
-    def __init__(self, binary, folder, memory):
-        self.folder = Path(folder)
+    def __init__(self, binary, folder, memory, seconds):
+        self.folder, self.seconds = Path(folder), seconds
         table = self.folder / "t.csv"
         table.write_text("id,name\n" + "".join(f"{i},name {i % 1000}\n" for i in range(ROWS)))
         subprocess.run([binary, "load", table, "--into", self.folder / "store", "--table", "t"], check=True, stdout=subprocess.DEVNULL)
@@ -167,7 +168,8 @@ def at_once(server, told, ended, count, work, user="eve"):
     """Has several clients do something until the time is over."""
     def run(number):
         try:
-            client = Client(server, user)
+            # What still runs when the attack is over must not count for the next one.
+            client = Client(server, user, timeout=server.seconds)
         except (flight.FlightError, pa.ArrowException) as error:
             told.add(f"no login: {type(error).__name__}")
             return
@@ -378,6 +380,7 @@ def run_attack(server, name, seconds, client):
     ended.set()
     threads[0].join(30)
     threads[1].join(30)
+    time.sleep(seconds)
     times.sort()
     at = lambda share: times[min(len(times) - 1, int(len(times) * share))] if times else float("inf")
     return {"attack": name, "p50_ms": round(at(0.5) * 1e3, 1), "p99_ms": round(at(0.99) * 1e3, 1), "calls": len(times),
@@ -397,7 +400,7 @@ def main():
     names = [name for name in ATTACKS if not words or any(word in name for word in words)]
     results = []
     with tempfile.TemporaryDirectory() as folder:
-        server = Server(arguments.coload, folder, arguments.memory)
+        server = Server(arguments.coload, folder, arguments.memory, arguments.seconds)
         try:
             client = Client(server, "ada")
             print("| attack | p50 ms | p99 ms | calls | failed | peak MiB | alive | what attackers were told |\n|---|---|---|---|---|---|---|---|")

@@ -1,8 +1,8 @@
 //! Passwords are checked here, and guessing them is made slow.
 //!
 //! ```text
-//!   peer --too many failures of late--> wait, at most a minute
-//!        --two of its checks wait-----> refused
+//!   peer --too many failures of late--> refused for some time, at most a minute
+//!        --two of its checks run------> waits for them; a pool of connections logs in all at once
 //!        --else--> queue (bounded) --> threads of their own --> right, wrong
 //! ```
 //!
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use argon2::Argon2;
 use argon2::password_hash::PasswordVerifier;
 use argon2::password_hash::phc::PasswordHash;
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tonic::Status;
 
 use super::door::Peer;
@@ -26,8 +26,10 @@ use super::door::Peer;
 const THREADS: usize = 2;
 /// Checks that wait, of all peers.
 const QUEUE_MAX: usize = 64;
-/// Checks of one peer that wait or run.
+/// Checks of one peer that run or are in the queue.
 const OF_PEER_MAX: usize = 2;
+/// Logins of one peer that wait for these.
+const WAITING_MAX: usize = 256;
 /// Wrong passwords of a peer before it has to wait.
 const FREE_FAILURES: u32 = 5;
 /// The first wait; each further failure doubles it.
@@ -47,12 +49,13 @@ pub(crate) struct Logins {
 }
 
 /// What is known of a peer.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 struct Failures {
     count: u32,
     last: Instant,
-    /// Checks that wait or run.
-    checks: usize,
+    /// Logins that wait or are checked.
+    logins: usize,
+    checks: Arc<Semaphore>,
 }
 
 struct Check {
@@ -61,16 +64,17 @@ struct Check {
     fits: oneshot::Sender<bool>,
 }
 
-/// A place of a peer in the queue, until it is dropped.
-struct Place {
+/// Leave of a peer to have a password checked, until it is dropped.
+pub(crate) struct Place {
     peer: Peer,
     peers: Arc<Mutex<HashMap<Peer, Failures>>>,
+    check: Option<OwnedSemaphorePermit>,
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
         if let Some(known) = lock(&self.peers).get_mut(&self.peer) {
-            known.checks = known.checks.saturating_sub(1);
+            known.logins = known.logins.saturating_sub(1);
         }
     }
 }
@@ -84,6 +88,23 @@ fn wait_after(failures: u32) -> Duration {
     match failures.checked_sub(FREE_FAILURES) {
         None => Duration::ZERO,
         Some(over) => WAIT_FIRST.saturating_mul(1 << over.min(16)).min(WAIT_MAX),
+    }
+}
+
+impl Failures {
+    /// Refuses a peer that has to wait.
+    fn may_try(&mut self, now: Instant) -> Result<(), Status> {
+        if now.duration_since(self.last) >= FORGET_AFTER {
+            self.count = 0;
+        }
+        let waits = (self.last + wait_after(self.count)).saturating_duration_since(now);
+        match self.count >= FREE_FAILURES && !waits.is_zero() {
+            false => Ok(()),
+            true => Err(Status::resource_exhausted(format!(
+                "too many wrong passwords from your address; try again in {} s",
+                waits.as_secs() + 1
+            ))),
+        }
     }
 }
 
@@ -104,48 +125,61 @@ impl Logins {
         Logins { queue, peers: Arc::default() }
     }
 
-    /// Compares a password of a peer with a hash. `false` counts as a failure of the peer.
+    /// Waits until a password of a peer may be checked. What was found out meanwhile should be looked at then.
     ///
     /// # Errors
-    /// `ResourceExhausted` when the peer failed too often of late, or too many checks wait.
-    pub async fn check(&self, peer: Peer, hash: String, password: String) -> Result<bool, Status> {
-        let _place = self.place(peer)?;
+    /// `ResourceExhausted` when the peer failed too often of late, or has too many logins that wait.
+    pub async fn place(&self, peer: Peer) -> Result<Place, Status> {
+        let checks = self.enter(peer)?;
+        let mut place = Place { peer, peers: Arc::clone(&self.peers), check: None };
+        place.check = checks.acquire_owned().await.ok();
+        // Those before it may have been wrong.
+        lock(&self.peers).get_mut(&peer).map_or(Ok(()), |known| known.may_try(Instant::now()))?;
+        Ok(place)
+    }
+
+    /// Compares a password with a hash. `false` counts as a failure of the peer.
+    ///
+    /// # Errors
+    /// `ResourceExhausted` when too many checks wait.
+    pub async fn check(
+        &self,
+        place: &Place,
+        hash: String,
+        password: String,
+    ) -> Result<bool, Status> {
         let (fits, answer) = oneshot::channel();
         self.queue.try_send(Check { hash, password, fits }).map_err(|_| {
             Status::resource_exhausted("too many logins at once; try again in a second")
         })?;
         let fits = answer.await.unwrap_or(false);
-        if !fits && let Some(known) = lock(&self.peers).get_mut(&peer) {
+        if !fits && let Some(known) = lock(&self.peers).get_mut(&place.peer) {
             known.count = known.count.saturating_add(1);
             known.last = Instant::now();
         }
         Ok(fits)
     }
 
-    fn place(&self, peer: Peer) -> Result<Place, Status> {
+    fn enter(&self, peer: Peer) -> Result<Arc<Semaphore>, Status> {
         let now = Instant::now();
         let mut peers = lock(&self.peers);
         if peers.len() >= PEERS_MAX && !peers.contains_key(&peer) {
             forget(&mut peers, now);
         }
-        let known = peers.entry(peer).or_insert(Failures { count: 0, last: now, checks: 0 });
-        if now.duration_since(known.last) >= FORGET_AFTER {
-            known.count = 0;
-        }
-        let waits = (known.last + wait_after(known.count)).saturating_duration_since(now);
-        if known.count >= FREE_FAILURES && !waits.is_zero() {
-            return Err(Status::resource_exhausted(format!(
-                "too many wrong passwords from your address; try again in {} s",
-                waits.as_secs() + 1
-            )));
-        }
-        if known.checks >= OF_PEER_MAX {
+        let known = peers.entry(peer).or_insert_with(|| Failures {
+            count: 0,
+            last: now,
+            logins: 0,
+            checks: Arc::new(Semaphore::new(OF_PEER_MAX)),
+        });
+        known.may_try(now)?;
+        if known.logins >= WAITING_MAX {
             return Err(Status::resource_exhausted(
                 "too many logins at once from your address; try again in a second",
             ));
         }
-        known.checks += 1;
-        Ok(Place { peer, peers: Arc::clone(&self.peers) })
+        known.logins += 1;
+        Ok(Arc::clone(&known.checks))
     }
 
     /// Forgets peers that have not failed for long.
@@ -153,16 +187,16 @@ impl Logins {
         let now = Instant::now();
         lock(&self.peers).retain(|_, known| {
             let is_old = known.count == 0 || now.duration_since(known.last) >= FORGET_AFTER;
-            known.checks > 0 || !is_old
+            known.logins > 0 || !is_old
         });
     }
 }
 
 /// Makes room among the peers.
 fn forget(peers: &mut HashMap<Peer, Failures>, now: Instant) {
-    peers.retain(|_, known| known.checks > 0 || known.count > 0);
+    peers.retain(|_, known| known.logins > 0 || known.count > 0);
     if peers.len() >= PEERS_MAX {
-        let idle = peers.iter().filter(|(_, known)| known.checks == 0);
+        let idle = peers.iter().filter(|(_, known)| known.logins == 0);
         let oldest = idle.max_by_key(|(_, known)| now.duration_since(known.last));
         if let Some(peer) = oldest.map(|(peer, _)| *peer) {
             peers.remove(&peer);
@@ -203,31 +237,49 @@ mod tests {
         assert_eq!(seconds, [0.0, 0.0, 0.5, 1.0, 4.0, 60.0, 60.0, 60.0]);
     }
 
+    async fn check(
+        logins: &Logins,
+        from: &str,
+        hash: &str,
+        password: &str,
+    ) -> Result<bool, Status> {
+        let place = logins.place(peer(from)).await?;
+        logins.check(&place, hash.into(), password.into()).await
+    }
+
     #[tokio::test]
     async fn a_peer_that_fails_too_often_waits_and_others_do_not() {
         let logins = Logins::new();
         let hash = hash_password("right").unwrap();
-        let check = |from, password: &str| logins.check(peer(from), hash.clone(), password.into());
         for _ in 0..FREE_FAILURES {
-            assert!(!check("10.0.0.1", "wrong").await.unwrap());
+            assert!(!check(&logins, "10.0.0.1", &hash, "wrong").await.unwrap());
         }
-        let refused = check("10.0.0.1", "right").await.unwrap_err();
+        let refused = check(&logins, "10.0.0.1", &hash, "right").await.unwrap_err();
         assert!(refused.message().contains("wrong passwords"), "{refused}");
-        assert!(check("10.0.0.2", "right").await.unwrap());
+        assert!(check(&logins, "10.0.0.2", &hash, "right").await.unwrap());
         tokio::time::sleep(WAIT_FIRST).await;
-        assert!(check("10.0.0.1", "right").await.unwrap());
+        assert!(check(&logins, "10.0.0.1", &hash, "right").await.unwrap());
     }
 
     #[tokio::test]
-    async fn a_peer_has_few_places_in_the_queue() {
+    async fn guesses_of_a_peer_are_checked_until_it_has_failed_too_often() {
         let logins = Logins::new();
         let hash = hash_password("right").unwrap();
-        let many = (0..200).map(|_| logins.check(peer("10.0.0.1"), hash.clone(), "wrong".into()));
-        let other = logins.check(peer("10.0.0.2"), hash.clone(), "right".into());
+        let many = (0..200).map(|_| check(&logins, "10.0.0.1", &hash, "wrong"));
+        let other = check(&logins, "10.0.0.2", &hash, "right");
         let (answers, other) = tokio::join!(futures::future::join_all(many), other);
-        assert_eq!(answers.iter().filter(|a| a.is_ok()).count(), OF_PEER_MAX);
+        let checked = answers.iter().filter(|a| a.is_ok()).count();
+        assert!(checked < FREE_FAILURES as usize + OF_PEER_MAX, "{checked}");
         assert!(other.unwrap());
         logins.sweep();
         assert_eq!(lock(&logins.peers).len(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_pool_that_logs_in_all_at_once_is_let_in() {
+        let logins = Logins::new();
+        let hash = hash_password("right").unwrap();
+        let many = (0..20).map(|_| check(&logins, "10.0.0.1", &hash, "right"));
+        assert!(futures::future::join_all(many).await.into_iter().all(|fits| fits.unwrap()));
     }
 }

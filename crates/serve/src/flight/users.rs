@@ -29,7 +29,7 @@ use tonic::metadata::MetadataMap;
 use super::door::Peer;
 use super::kept::{Kept, KeptLimits, WhenFull};
 use super::limits::UserCount;
-use super::logins::Logins;
+use super::logins::{Logins, Place};
 use crate::rights::{Grant, Rights};
 
 /// Most tokens given out.
@@ -188,7 +188,12 @@ impl Users {
         if let Some(rights) = checked().get(&digest) {
             return Ok(rights.clone());
         }
-        let rights = self.check(peer, &name, password).await?;
+        let place = self.logins.place(peer).await?;
+        // Another connection of the same client may have been checked meanwhile.
+        if let Some(rights) = checked().get(&digest) {
+            return Ok(rights.clone());
+        }
+        let rights = self.check(&place, &name, password).await?;
         let mut checked = checked();
         if checked.len() >= CHECKED_MAX {
             checked.clear();
@@ -200,7 +205,7 @@ impl Users {
     /// Compares a password with its hash; an unknown name takes as long as a wrong password.
     async fn check(
         &self,
-        peer: Peer,
+        place: &Place,
         name: &str,
         password: String,
     ) -> std::result::Result<Rights, Status> {
@@ -214,7 +219,7 @@ impl Users {
             // Nor may the other user's password count as right.
             None => format!("{password}\0"),
         };
-        match (self.logins.check(peer, user.hash.clone(), password).await?, known) {
+        match (self.logins.check(place, user.hash.clone(), password).await?, known) {
             (true, Some(user)) => Ok(user.rights.clone()),
             _ => {
                 tracing::warn!(user = cut(name), "wrong user or password");
