@@ -20,8 +20,8 @@ pub(crate) enum Kind {
 
 /// Functions of a row.
 const SCALAR: &str = "abs acos acosh ascii asin asinh atan atan2 atanh bit_length btrim cbrt ceil character_length chr \
-    coalesce concat concat_ws contains cos cosh cot current_date current_time date_bin date_part date_trunc degrees \
-    ends_with exp factorial find_in_set floor from_unixtime gcd greatest initcap isnan iszero lcm least left levenshtein \
+    coalesce concat concat_ws contains cos cosh cot current_date current_time date_bin date_part date_trunc decode degrees \
+    encode ends_with exp factorial find_in_set floor from_unixtime gcd greatest initcap isnan iszero lcm least left levenshtein \
     ln log log10 log2 lower lpad ltrim make_date make_time nanvl now nullif nvl nvl2 octet_length overlay pi power \
     radians random regexp_count regexp_instr regexp_like regexp_replace repeat replace reverse right round rpad rtrim \
     signum sin sinh split_part sqrt starts_with strpos substr substr_index tan tanh to_char to_date to_hex \

@@ -367,6 +367,8 @@ mod tests {
         }
         assert!(users.log_in(here(), None).await.is_err());
         assert!(users.log_in(here(), Some("Basic \u{1}")).await.is_err());
+        // Five wrong passwords make a peer wait: these come to a server that has not seen them.
+        let users = self::users();
         for token in ["", "x", "ada.robot", "eve.robot", "AAAAAAAAAAAAAAAAAAAAAA"] {
             let refused = users.caller(here(), &bearer(token)).await.unwrap_err();
             assert_eq!(refused.code(), Code::Unauthenticated, "{token}");
