@@ -424,11 +424,16 @@ impl<'a> Pipeline<'a> {
         }
     }
 
+    /// Whether the load goes on. A chunk may take seconds where the machine is busy, so this is asked after each window too.
+    fn go_on(&self) -> Result<()> {
+        if self.options.cancel.load(Ordering::Relaxed) { Err(cancelled()) } else { Ok(()) }
+    }
+
     fn next_task(&self) -> Option<Task> {
         let mut state = lock(&self.state);
         loop {
-            if self.options.cancel.load(Ordering::Relaxed) {
-                state.error.get_or_insert_with(cancelled);
+            if let Err(error) = self.go_on() {
+                state.error.get_or_insert(error);
             }
             if state.error.is_some() || state.is_finished() {
                 self.wake.notify_all();

@@ -140,7 +140,7 @@ impl RawPartition {
     pub fn parse(&self, by: &RawParser, raw: &Raw<'_>) -> Result<RawRows> {
         let (plan, number, mut parser) = self.begin(by, raw)?;
         let part = TextPart { file: 0, text: raw.text, end: raw.text.len(), offset: 0 };
-        let span = WindowReader::default().parse_text(&part, &mut parser, &|_, _| {});
+        let span = WindowReader::default().parse_text(&part, &mut parser, &|_, _| Ok(()))?;
         let mut fragment = parser.finish(number)?;
         let whole = span.rows == u64::from(raw.rows) && span.end == raw.text.len() as u64;
         let as_it_stands = span.rejects.is_empty() && span.mended == Mended::default();

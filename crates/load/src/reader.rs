@@ -16,6 +16,9 @@ const WINDOW_BYTES: usize = 384 << 10;
 /// Longest record: positions in a window are 32 bits.
 pub const RECORD_BYTES_MAX: usize = 1 << 30;
 
+/// Is told the bytes and the rows of each window that was parsed; its error ends the task.
+pub type Tick<'a> = dyn Fn(u64, u64) -> Result<()> + 'a;
+
 /// What became of a piece: where its records really started and ended, and how many there were.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PieceSpan {
@@ -77,14 +80,14 @@ impl WindowReader {
     /// Parses the records of a piece.
     ///
     /// # Errors
-    /// `Unavailable` when the input cannot be read, `Limit` when a record is too long.
+    /// `Unavailable` when the input cannot be read, `Limit` when a record is too long; those of `tick`.
     pub fn parse_piece(
         &mut self,
         input: &OpenInput,
         piece: &Piece,
         parser: &mut ChunkParser,
         clock: &StepClock,
-        tick: &dyn Fn(u64, u64),
+        tick: &Tick<'_>,
     ) -> Result<PieceSpan> {
         let start = match piece.start_is {
             Start::Record => piece.start,
@@ -120,7 +123,7 @@ impl WindowReader {
                 last: if last { LastWindow::Yes } else { LastWindow::No },
             });
             let used = consumed.end - 1;
-            tick(used as u64, parser.rows() as u64 - before);
+            tick(used as u64, parser.rows() as u64 - before)?;
             end = (offset + used as u64).min(input.bytes);
             if consumed.done {
                 break;
@@ -177,24 +180,30 @@ impl WindowReader {
     }
 
     /// Parses a part of a stream, which holds whole records.
+    ///
+    /// # Errors
+    /// Those of `tick`.
     pub fn parse_bytes(
         &mut self,
         part: &Part,
         parser: &mut ChunkParser,
-        tick: &dyn Fn(u64, u64),
-    ) -> PieceSpan {
+        tick: &Tick<'_>,
+    ) -> Result<PieceSpan> {
         let Part { file, text, end, offset, .. } = part;
         let part = TextPart { file: *file, text, end: *end, offset: *offset };
         self.parse_text(&part, parser, tick)
     }
 
     /// Parses text that holds whole records.
+    ///
+    /// # Errors
+    /// Those of `tick`.
     pub fn parse_text(
         &mut self,
         part: &TextPart<'_>,
         parser: &mut ChunkParser,
-        tick: &dyn Fn(u64, u64),
-    ) -> PieceSpan {
+        tick: &Tick<'_>,
+    ) -> Result<PieceSpan> {
         let TextPart { file, text: bytes, end, offset } = *part;
         let rows = parser.rows() as u64;
         let mut window = WINDOW_BYTES;
@@ -219,7 +228,7 @@ impl WindowReader {
                 last: if last { LastWindow::Yes } else { LastWindow::No },
             });
             let used = consumed.end - 1;
-            tick(used as u64, parser.rows() as u64 - before);
+            tick(used as u64, parser.rows() as u64 - before)?;
             at += used;
             if consumed.done {
                 break;
@@ -230,7 +239,7 @@ impl WindowReader {
                 short = all;
             }
         }
-        end_piece(parser, rows, file, offset..offset + end as u64, Whole::Yes)
+        Ok(end_piece(parser, rows, file, offset..offset + end as u64, Whole::Yes))
     }
 }
 

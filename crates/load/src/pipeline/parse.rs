@@ -17,7 +17,7 @@ use crate::chunks::{Piece, Source, Start};
 use crate::clock::{Step, thread_cpu_ns};
 use crate::partition::PartitionPlan;
 use crate::program::{Made, run_program};
-use crate::reader::{PieceSpan, WindowReader};
+use crate::reader::{PieceSpan, Tick, WindowReader};
 use crate::sample::{Measure, sample_bytes, sample_partition};
 use crate::schedule::{Counted, ParsedChunk, State, Verified};
 use crate::segments::lock;
@@ -136,7 +136,7 @@ impl Pipeline<'_> {
                 self.choose_fields(parser, part.file);
                 reader.parse_bytes(part, parser, &rows)
             };
-            Ok(chunk.parts.iter().map(parse).collect())
+            chunk.parts.iter().map(parse).collect()
         })?;
         let bytes = chunk.source_bytes.iter().map(|(_, bytes)| bytes).sum();
         self.progress.bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -195,7 +195,7 @@ impl Pipeline<'_> {
         &self,
         Unparsed { chunk, speculated, text }: Unparsed,
         plan: &Arc<PartitionPlan>,
-        mut read: impl FnMut(&mut ChunkParser, &dyn Fn(u64, u64)) -> Result<Vec<PieceSpan>>,
+        mut read: impl FnMut(&mut ChunkParser, &Tick<'_>) -> Result<Vec<PieceSpan>>,
     ) -> Result<()> {
         let (number, parser, plain) = {
             let mut state = lock(&self.state);
@@ -226,6 +226,7 @@ impl Pipeline<'_> {
             self.progress.add(bytes, rows);
             counted[0].set(counted[0].get() + bytes);
             counted[1].set(counted[1].get() + rows);
+            self.go_on()
         };
         let mut spans = read(&mut parser, &tick)?;
         let mut left_out = Vec::new();
@@ -236,7 +237,7 @@ impl Pipeline<'_> {
             }
             parser.leave_out(left_out.clone());
             // What was counted is not counted again.
-            spans = read(&mut parser, &|_, _| {})?;
+            spans = read(&mut parser, &|_, _| self.go_on())?;
         };
         let time = parser.take_time();
         self.clock.add(Step::Tokenise, time.tokenise);

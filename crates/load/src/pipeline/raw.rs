@@ -124,7 +124,7 @@ impl Pipeline<'_> {
         let mut parser = self.new_parser(&back.plan);
         parser.columns_mut().iter_mut().for_each(|column| column.read_as(ColumnForm::Plain));
         let parse = |p: &Piece| {
-            reader.parse_piece(&inputs[p.file], p, &mut parser, &self.clock, &|_, _| {})
+            reader.parse_piece(&inputs[p.file], p, &mut parser, &self.clock, &|_, _| self.go_on())
         };
         let spans = pieces.iter().map(parse).collect::<Result<Vec<_>>>()?;
         let fragment = parser.finish(0)?;
@@ -267,7 +267,7 @@ fn cut_records(
 ) -> Result<Option<PieceSpan>> {
     let mut parser = ChunkParser::new(rules, Vec::new(), || 0);
     let clock = StepClock::default();
-    let span = reader.parse_piece(input, piece, &mut parser, &clock, &|_, _| {})?;
+    let span = reader.parse_piece(input, piece, &mut parser, &clock, &|_, _| Ok(()))?;
     if span.whole != Whole::Yes || !span.rejects.is_empty() || span.mended != Mended::default() {
         return Ok(None);
     }
