@@ -23,6 +23,7 @@ mod membership;
 mod microseconds;
 mod operators;
 mod order;
+mod round;
 mod set_operations;
 mod sliding;
 mod sum;
@@ -69,6 +70,7 @@ pub(crate) fn build(builder: SessionStateBuilder) -> Result<SessionState> {
 fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let coercion = TypeCoercion::new();
     let mut rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> = vec![
+        Arc::new(round::FixedRound),
         Arc::new(literals::FloatLiterals),
         Arc::new(membership::Membership),
         Arc::new(set_operations::KeepDuplicates),
