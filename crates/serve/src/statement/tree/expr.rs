@@ -7,7 +7,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::chain::has_subscript;
-use super::types::check_type;
+use super::types::{check_type, take_length};
 use super::{CUBE_MAX, WORK_MAX, Walker, refuse};
 
 impl Walker<'_> {
@@ -129,6 +129,9 @@ impl Walker<'_> {
             Expr::Cast { .. } => self.cast(expr),
             Expr::TypedString(TypedString { data_type, value, uses_odbc_syntax: _ }) => {
                 check_type(data_type)?;
+                if take_length(data_type)?.is_some() {
+                    return refuse("a literal with a length", "write CAST('..' AS VARCHAR(n))");
+                }
                 check_text(value)
             }
             Expr::AtTimeZone { timestamp, time_zone } => {
@@ -183,7 +186,19 @@ impl Walker<'_> {
             CastKind::Cast | CastKind::DoubleColon | CastKind::TryCast | CastKind::SafeCast => {}
         }
         self.expr(inner)?;
-        check_type(data_type)
+        check_type(data_type)?;
+        if let Some(length) = take_length(data_type)? {
+            // As the standard's CAST: the first characters of a longer text.
+            let number = |n: u64| Some(Box::new(Expr::value(Value::Number(n.to_string(), false))));
+            *expr = Expr::Substring {
+                expr: Box::new(expr.clone()),
+                substring_from: number(1),
+                substring_for: number(length),
+                special: true,
+                shorthand: false,
+            };
+        }
+        Ok(())
     }
 
     fn pattern(

@@ -1,7 +1,9 @@
 //! Types of casts and literals.
 
 use coload_format::Result;
-use datafusion::sql::sqlparser::ast::{DataType, ExactNumberInfo};
+use datafusion::sql::sqlparser::ast::{
+    CharLengthUnits, CharacterLength, DataType, ExactNumberInfo,
+};
 
 use super::refuse;
 
@@ -33,6 +35,28 @@ pub(super) fn check_type(data_type: &mut DataType) -> Result<()> {
     };
     *data_type = replaced;
     check_plain(data_type)
+}
+
+/// Takes the length out of a type of text, as the planner does not look at it.
+///
+/// # Errors
+/// When the length is not in characters, or is none or zero where one is needed.
+pub(super) fn take_length(data_type: &mut DataType) -> Result<Option<u64>> {
+    use DataType as D;
+    let length = match data_type {
+        D::Varchar(None) => return Ok(None),
+        D::Char(None) => 1,
+        D::Varchar(Some(length)) | D::Char(Some(length)) => match length {
+            CharacterLength::IntegerLength { length, unit } if *length > 0 => match unit {
+                None | Some(CharLengthUnits::Characters) => *length,
+                Some(_) => return refuse(&format!("the type {data_type}"), "write characters"),
+            },
+            _ => return refuse(&format!("the type {data_type}"), "write VARCHAR, or a length"),
+        },
+        _ => return Ok(None),
+    };
+    *data_type = D::Varchar(None);
+    Ok(Some(length))
 }
 
 fn check_plain(data_type: &DataType) -> Result<()> {
