@@ -27,6 +27,7 @@ mod round;
 mod set_operations;
 mod sliding;
 mod sum;
+mod truth;
 
 use std::sync::Arc;
 
@@ -80,6 +81,7 @@ fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
         let is_coercion = rule.name() == coercion.name();
         rules.push(rule);
         if is_coercion {
+            rules.push(Arc::new(truth::Truth));
             rules.push(Arc::new(microseconds::AfterTypes));
             rules.push(Arc::new(casts::RoundedCasts));
             rules.push(Arc::new(order::Order));
