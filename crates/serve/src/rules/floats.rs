@@ -11,6 +11,7 @@ use datafusion::arrow::array::{Array, ArrayRef};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Float32Type, Float64Type};
 use datafusion::common::ScalarValue;
 use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
@@ -71,9 +72,17 @@ pub(super) fn canonical_of(expr: Expr) -> Expr {
         Expr::Literal(ScalarValue::Float32(Some(v)), metadata) => {
             Expr::Literal(ScalarValue::Float32(Some(canonical_f32(v))), metadata)
         }
-        Expr::ScalarFunction(f) if f.func.inner().is::<Canonical>() => Expr::ScalarFunction(f),
+        // One zero includes one NaN, not the other way round.
+        Expr::ScalarFunction(mut f) if is_canonical(&f) => {
+            f.func = Arc::new(ScalarUDF::from(Canonical::new(Zeros::One)));
+            Expr::ScalarFunction(f)
+        }
         other => call(ScalarUDF::from(Canonical::new(Zeros::One)), vec![other]),
     }
+}
+
+fn is_canonical(function: &ScalarFunction) -> bool {
+    function.func.inner().is::<Canonical>()
 }
 
 /// The result of a function with one NaN.
