@@ -7,7 +7,8 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef};
+use datafusion::arrow::array::cast::AsArray;
+use datafusion::arrow::datatypes::{DataType as ArrowType, Decimal128Type, Field, FieldRef};
 use datafusion::common::ScalarValue;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
@@ -136,6 +137,17 @@ impl ScalarUDFImpl for Round {
             args.args.push(ColumnarValue::Scalar(constant));
             args.arg_fields.push(Arc::new(Field::new("places", ArrowType::Int32, false)));
         }
-        self.engine.invoke_with_args(args)
+        let rounded = self.engine.invoke_with_args(args)?;
+        if self.places.is_none() {
+            check_digits(&rounded)?;
+        }
+        Ok(rounded)
     }
+}
+
+/// What keeps its digits after the point may need one more before it, which the engine does not look at.
+fn check_digits(rounded: &ColumnarValue) -> Result<()> {
+    let ArrowType::Decimal128(precision, _) = rounded.data_type() else { return Ok(()) };
+    let array = rounded.to_array(1)?;
+    Ok(array.as_primitive::<Decimal128Type>().validate_decimal_precision(precision)?)
 }

@@ -43,7 +43,7 @@ pub(super) fn check_type(data_type: &mut DataType) -> Result<()> {
 /// When the length is not in characters, or is none or zero where one is needed.
 pub(super) fn take_length(data_type: &mut DataType) -> Result<Option<u64>> {
     use DataType as D;
-    let length = match data_type {
+    let length = match &*data_type {
         D::Varchar(None) => return Ok(None),
         D::Char(None) => 1,
         D::Varchar(Some(length)) | D::Char(Some(length)) => match length {
