@@ -86,7 +86,9 @@ pub(crate) fn parse<T>(
 
 /// The error for a statement that is nested too deep.
 pub(crate) fn too_deep(max: usize) -> Error {
-    Error::Limit(format!("the statement is nested deeper than {max} levels (--max-depth)"))
+    Error::Limit(format!(
+        "the statement is nested deeper than {max} levels (--max-statement-depth)"
+    ))
 }
 
 /// The tokens of a text, with parameters numbered.
@@ -94,13 +96,13 @@ fn tokens(text: &str, limits: &StatementLimits) -> Result<Vec<TokenWithSpan>> {
     if text.len() > limits.text_bytes {
         let (length, max) = (text.len(), limits.text_bytes);
         return Err(Error::Limit(format!(
-            "a statement of {length} bytes, over {max} (--max-statement-bytes)"
+            "a statement of {length} bytes, over {max} (--max-statement-text)"
         )));
     }
     // Before there are tokens, which are some hundred bytes each.
     if count_terms(text) > limits.terms {
         return Err(Error::Limit(format!(
-            "a statement of more than {} terms (--max-terms): many values load faster with `coload load`, \
+            "a statement of more than {} terms (--max-statement-terms): many values load faster with `coload load`, \
              or bind them as parameters",
             limits.terms
         )));

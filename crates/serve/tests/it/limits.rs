@@ -108,11 +108,11 @@ fn each_limit_is_named() {
         DatabaseOptions { threads: 1, memory: 64 << 20, statements, ..DatabaseOptions::default() };
     let database = Database::open(store, options).unwrap();
     for (sql, flag) in [
-        (format!("SELECT '{}'", "x".repeat(2_000)), "--max-statement-bytes"),
-        (format!("SELECT 1{}", ",1".repeat(200)), "--max-terms"),
-        (format!("SELECT {}1{}", "(".repeat(30), ")".repeat(30)), "--max-depth"),
-        (format!("SELECT 1{}", "+1".repeat(30)), "--max-depth"),
-        (format!("SELECT 1{}", " UNION SELECT 1".repeat(30)), "--max-depth"),
+        (format!("SELECT '{}'", "x".repeat(2_000)), "--max-statement-text"),
+        (format!("SELECT 1{}", ",1".repeat(200)), "--max-statement-terms"),
+        (format!("SELECT {}1{}", "(".repeat(30), ")".repeat(30)), "--max-statement-depth"),
+        (format!("SELECT 1{}", "+1".repeat(30)), "--max-statement-depth"),
+        (format!("SELECT 1{}", " UNION SELECT 1".repeat(30)), "--max-statement-depth"),
     ] {
         match database.query(&sql) {
             Err(Error::Limit(text)) => assert!(text.contains(flag), "{text}"),
