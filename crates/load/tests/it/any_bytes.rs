@@ -1,7 +1,8 @@
 //! Any bytes, read by any dialect that flags can give: loaded or refused, never a panic.
 //!
 //! Symptom: `--delimiter '\x00'`, and files with NULs of which the encoding was found out, ended in a panic of the reader.
-//! Cause: a delimiter, or the byte that stood for none, was one that the text has.
+//! Cause: the widest tokeniser set the bytes behind a text to zero and then took them for delimiters; its own test is in
+//! `coload_source`'s `tokenise/tests.rs`. NUL is no delimiter any more either.
 
 use coload_load::load;
 use coload_source::{
@@ -89,8 +90,8 @@ fn a_nul_is_no_delimiter_and_bytes_that_look_like_it_are_read() {
     let nul = GivenDialect { delimiter: Some(vec![0]), ..GivenDialect::default() };
     let told = load_bytes(&dir, &store, b"a\0b\n1\x002\n", &nul).unwrap_err();
     assert!(told.contains("--delimiter cannot be NUL"), "{told}");
-    let found = load_bytes(&dir, &store, b"\x80\x89\0\0\xff\x89", &GivenDialect::default());
-    println!("{found:?}");
+    // The bytes of the report: loaded or refused, and not a panic.
+    let _ = load_bytes(&dir, &store, b"\x80\x89\0\0\xff\x89", &GivenDialect::default());
 }
 
 proptest! {
