@@ -22,7 +22,8 @@ pub(super) fn candidates() -> [(Encoding, f64); 5] {
         .map(|encoding| (Encoding::Standard(encoding), -3.0))
 }
 
-/// The score of a sample in an encoding, as that of one byte a character; `None` where a byte in fifty is malformed.
+/// The score of a sample in an encoding, as that of one byte a character; `None` where one byte in
+/// four hundred is malformed.
 pub(super) fn score(sample: &[u8], encoding: Encoding) -> Option<f64> {
     let Encoding::Standard(standard) = encoding else { return None };
     let mut decoder = standard.new_decoder_without_bom_handling();
@@ -50,7 +51,18 @@ pub(super) fn score(sample: &[u8], encoding: Encoding) -> Option<f64> {
             break;
         }
     }
-    (malformed * 50 <= high).then_some(score)
+    (malformed * 400 <= high).then_some(score)
+}
+
+/// Whether a text is whole in an encoding of two bytes a character: nothing in it is malformed, but for what the end cuts.
+pub(super) fn is_whole(sample: &[u8], encoding: Encoding) -> bool {
+    let Encoding::Standard(standard) = encoding else { return false };
+    let of_two = candidates().iter().any(|(candidate, _)| *candidate == encoding);
+    let head = &sample[..sample.len().min(EVIDENCE_BYTES_MAX)];
+    let mut decoder = standard.new_decoder_without_bom_handling();
+    let mut text = String::with_capacity(head.len() * 3);
+    let (result, _) = decoder.decode_to_string_without_replacement(head, &mut text, false);
+    of_two && result == DecoderResult::InputEmpty
 }
 
 fn score_of(before: char, this: char, encoding: Encoding) -> f64 {

@@ -8,6 +8,8 @@
 //!    Firefox has, is one vote. What nothing speaks for is windows-1252, which is the most usual, and it is said that little spoke for it.
 //! 6. What is text in none of them is UTF-8 with bytes that are wrong.
 
+use std::collections::HashSet;
+
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 
 use super::letters::{Contexts, upper_half};
@@ -21,6 +23,8 @@ const THIN_LEAD: f64 = 4.0;
 const FEW_PLACES: usize = 3;
 /// A mean score of a byte below which it is no text of the encoding.
 const NO_TEXT_MEAN: f64 = -9.0;
+/// One wrong place among so many characters of UTF-8 is dirt.
+const DIRTY_SHARE: usize = 10;
 /// Words that are shown as evidence.
 const WORDS_SHOWN: usize = 3;
 /// Words by which it is told whether two encodings read a sample alike.
@@ -51,10 +55,17 @@ pub fn detect_encoding(sample: &[u8]) -> (Encoding, Option<String>) {
     if wrong == 0 {
         return by_escapes(sample).unwrap_or((Encoding::Utf8, None));
     }
-    if characters >= wrong {
+    let distinct = distinct_words(sample);
+    // Characters of two bytes may look like those of UTF-8 by chance, but not as many as are whole in their own encoding.
+    let ranked = match characters >= wrong {
+        true if wrong * DIRTY_SHARE < characters => Vec::new(),
+        true => rank(&distinct).into_iter().filter(|(e, ..)| asian::is_whole(sample, *e)).collect(),
+        false => rank(&distinct),
+    };
+    if characters >= wrong && ranked.is_empty() {
         return (Encoding::Utf8, Some(dirty_utf8(characters + wrong, wrong)));
     }
-    let ranked = rank(sample);
+    let sample = &distinct[..];
     let Some(((best, score, _), others)) = ranked.split_first() else {
         return (Encoding::Utf8, Some(dirty_utf8(characters + wrong, wrong)));
     };
@@ -124,6 +135,21 @@ fn reason(
     }
 }
 
+/// Words with bytes over 127, each once, a line each: what is repeated in each row tells no more than once. No word ends at a byte that is
+/// the second of a character in some encoding.
+fn distinct_words(sample: &[u8]) -> Vec<u8> {
+    let ends = |byte: &u8| byte.is_ascii_whitespace() || b",;\"".contains(byte);
+    let mut known = HashSet::new();
+    let mut distinct = Vec::new();
+    for word in sample.split(ends).filter(|word| !word.is_ascii()) {
+        if known.insert(word) {
+            distinct.extend_from_slice(word);
+            distinct.push(b'\n');
+        }
+    }
+    distinct
+}
+
 /// Words with bytes over 127, each once.
 fn high_words(sample: &[u8], most: usize) -> Vec<&[u8]> {
     let parts = |byte: &u8| byte.is_ascii_whitespace() || b",;|\"".contains(byte);
@@ -189,17 +215,18 @@ fn by_zeros(sample: &[u8]) -> Option<Encoding> {
     let [a, b, c, d] = [0, 1, 2, 3].map(share);
     // Delimiters, digits and newlines are ASCII whatever the language, and no text has NULs.
     let (many, few) = (0.05, 0.01);
+    // The low byte of a character of another script may be zero too, but seldom.
+    let mostly = |high: [f64; 2], low: [f64; 2]| {
+        high.iter().all(|share| *share > many)
+            && low.iter().sum::<f64>() * 4.0 < high.iter().sum::<f64>()
+    };
     match () {
         () if a < few && b > many && c > 0.98 && d > 0.98 => {
             Some(Encoding::Utf32(ByteOrder::Little))
         }
         () if d < few && c > many && b > 0.98 && a > 0.98 => Some(Encoding::Utf32(ByteOrder::Big)),
-        () if a < few && c < few && b > many && d > many => {
-            Some(Encoding::Standard(encoding_rs::UTF_16LE))
-        }
-        () if b < few && d < few && a > many && c > many => {
-            Some(Encoding::Standard(encoding_rs::UTF_16BE))
-        }
+        () if mostly([b, d], [a, c]) => Some(Encoding::Standard(encoding_rs::UTF_16LE)),
+        () if mostly([a, c], [b, d]) => Some(Encoding::Standard(encoding_rs::UTF_16BE)),
         () => None,
     }
 }

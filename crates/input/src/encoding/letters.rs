@@ -84,13 +84,14 @@ const ARABIC: [Language; 1] = [other("اليمنوترهبفعدسةكقحجشص
 const THAI: [Language; 1] = [other("านรอกเงยลมวตสทด่ี้ัิบปคะชแขใุพห์จไึซูถณโผธภฟฉญศษฐฎฏฝฆฒฌฬฮๆ")];
 
 /// Encodings of one byte a character that are tried: how much less usual each is than the first, and its languages.
-pub(super) fn candidates() -> [(Encoding, f64, &'static [&'static [Language]]); 17] {
+pub(super) fn candidates() -> [(Encoding, f64, &'static [&'static [Language]]); 18] {
     use super::DosPage::{Cp437, Cp850, Cp852};
     use encoding_rs as rs;
     let standard = Encoding::Standard;
     [
         (standard(rs::WINDOWS_1252), 0.0, &[&WESTERN]),
-        (standard(rs::WINDOWS_1250), -3.0, &[&CENTRAL]),
+        (standard(rs::ISO_8859_15), -2.0, &[&WESTERN]),
+        (standard(rs::WINDOWS_1250), -3.5, &[&CENTRAL]),
         (standard(rs::WINDOWS_1251), -3.0, &[&CYRILLIC]),
         (standard(rs::WINDOWS_1253), -3.5, &[&GREEK]),
         (standard(rs::WINDOWS_1254), -4.0, &[&TURKISH]),
@@ -233,7 +234,22 @@ fn letter_score(
         let inside = before.is_alphabetic() || after.is_alphabetic();
         score -= if inside { 0.0 } else { 2.5 };
     }
-    score + case_score([before, this, after])
+    score + case_score([before, this, after]) + followed_score(small, after)
+}
+
+/// A letter before one that it hardly ever stands before: `São` is Portuguese, and `Săo` nothing; `Gdańsk` is Polish, and `Gdañsk` nothing.
+fn followed_score(small: char, after: char) -> f64 {
+    let after = after.to_lowercase().next().unwrap_or(after);
+    let vowel = "aeiou".contains(after);
+    let consonant = after.is_ascii_alphabetic() && !vowel;
+    let hardly = match small {
+        'ă' => "aoe".contains(after),
+        'ã' => consonant && after != 's',
+        'ń' => vowel,
+        'ñ' => !vowel && !"áéíóú".contains(after),
+        _ => false,
+    };
+    if hardly { -3.0 } else { 0.0 }
 }
 
 /// A capital after a small letter, and a small letter before a capital, are hardly ever written.
