@@ -7,12 +7,19 @@
 /// What begins files of other formats that a name could begin with.
 const MAGIC: [&[u8]; 4] = [b"PAR1", b"BZ", b"Obj", b"ORC"];
 
-/// Whether a name needs no quotes: it is a word of ASCII, and no file of another format begins so.
+/// Words that other programs write bare for truth values, NULL and numbers, in small letters: bare, they are values and no names.
+const WORDS_OF_VALUES: [&str; 15] = [
+    "true", "false", "t", "f", "yes", "no", "y", "n", "null", "none", "na", "nan", "inf",
+    "infinity", "nil",
+];
+
+/// Whether a name needs no quotes: it is a word of ASCII, no value, and no file of another format begins so.
 pub fn is_plain_name(name: &[u8]) -> bool {
     let word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
     name.first().is_some_and(|first| !first.is_ascii_digit())
         && name.iter().all(word)
         && !MAGIC.iter().any(|magic| name.starts_with(magic))
+        && !WORDS_OF_VALUES.iter().any(|word| name.eq_ignore_ascii_case(word.as_bytes()))
 }
 
 /// For each column, given as its name and whether it is text, whether the name is written in quotes.
