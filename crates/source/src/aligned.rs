@@ -62,12 +62,16 @@ impl Aligned {
         let line = line.trim_ascii();
         let line = line.strip_prefix(b"|").unwrap_or(line);
         let line = line.strip_suffix(b"|").unwrap_or(line);
+        // Under a name of one or two letters stand as many dashes, if the line has longer ones.
+        let narrow =
+            [&b"---"[..], b"==="].iter().any(|dashes| memchr::memmem::find(line, dashes).is_some());
         let drawn = |cell: &[u8]| {
             let cell = cell.trim_ascii();
             let bare = cell.strip_prefix(b":").unwrap_or(cell);
             let bare = bare.strip_suffix(b":").unwrap_or(bare);
             let long = bare.len() >= DASHES_MIN || bare.len() < cell.len() && !bare.is_empty();
-            cell.is_empty() || long && bare.iter().all(|byte| matches!(byte, b'-' | b'='))
+            cell.is_empty()
+                || (long || narrow) && bare.iter().all(|byte| matches!(byte, b'-' | b'='))
         };
         line.contains(&b'-') | line.contains(&b'=')
             && line.split(|byte| matches!(byte, b'|' | b'+')).all(drawn)

@@ -13,9 +13,16 @@ const NAME_BYTES_MAX: usize = 64;
 
 /// Odds for names, as a logarithm, below which they are a guess.
 const GUESS: f64 = 2.0;
+/// Fewer rows than this tell little.
+const FEW_ROWS: usize = 6;
 /// Years that name columns, and how many at least.
 const YEARS: std::ops::RangeInclusive<i32> = 1500..=2999;
 const YEARS_MIN: usize = 3;
+/// Columns that are numbered, at least: fewer numbers may be a row.
+const COUNTED_MIN: usize = 3;
+
+/// What may enclose names alone.
+const QUOTES_OF_NAMES: [char; 3] = ['\'', '`', '"'];
 
 /// Where names come from.
 #[derive(Debug, Clone, Copy)]
@@ -29,27 +36,52 @@ pub enum Names<'a> {
 /// One name for each column, no two alike: what is missing becomes `c` and its number, what comes
 /// again gets a number behind it.
 pub fn unique_names(names: Names<'_>, columns: usize) -> Vec<String> {
+    let own_quote = match names {
+        Names::Header(fields) => quote_of_names(fields),
+        Names::None => None,
+    };
     unique_texts((0..columns).map(|index| match names {
-        Names::Header(fields) => fields.get(index).map(name_text).unwrap_or_default(),
+        Names::Header(fields) => {
+            let name = fields.get(index).map(name_text).unwrap_or_default();
+            match own_quote {
+                Some(quote) => name.trim_matches(quote).to_owned(),
+                None => name,
+            }
+        }
         Names::None => String::new(),
     }))
 }
 
-/// The same of names as they are.
+/// The same of names as they are. A name that is written keeps the place where it is written first: what is made up gives way.
 pub fn unique_texts(names: impl Iterator<Item = String>) -> Vec<String> {
+    let written: Vec<String> = names.collect();
     let mut taken = std::collections::HashSet::new();
-    let mut unique = Vec::new();
-    for (index, written) in names.enumerate() {
+    let first: Vec<bool> =
+        written.iter().map(|name| !name.is_empty() && taken.insert(name.to_lowercase())).collect();
+    let mut unique = Vec::with_capacity(written.len());
+    for (index, (written, first)) in written.into_iter().zip(first).enumerate() {
         let base = if written.is_empty() { format!("c{}", index + 1) } else { written };
         let mut name = base.clone();
         let mut number = 2;
-        while !taken.insert(name.to_lowercase()) {
+        while !first && !taken.insert(name.to_lowercase()) {
             name = format!("{base}_{number}");
             number += 1;
         }
         unique.push(name);
     }
     unique
+}
+
+/// What encloses each name that is written, as some programs enclose names and nothing else.
+fn quote_of_names(fields: &[Field<'_>]) -> Option<char> {
+    let enclosed = |field: &Field<'_>, quote: char| {
+        let name = name_text(field);
+        let inner = name.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote));
+        inner.is_some_and(|inner| !inner.is_empty() && !inner.contains(quote))
+    };
+    let written = || fields.iter().filter(|field| !field.text.trim_ascii().is_empty());
+    let enclose = |quote: &char| written().all(|field| enclosed(field, *quote));
+    QUOTES_OF_NAMES.into_iter().find(enclose).filter(|_| written().count() > 0)
 }
 
 fn name_text(field: &Field<'_>) -> String {
@@ -137,6 +169,9 @@ fn by_rows(
     if counts_years(first, rows) {
         return (Header::Present, "the first record counts years, and the others do not");
     }
+    if counts_columns(first, rows) {
+        return (Header::Present, "the first record counts the columns, and the others do not");
+    }
     // Names that come again whole are those of another table behind the first.
     let is_row = |row: &&Vec<Field<'_>>| {
         row.len() != first.len() || row.iter().zip(first).any(|(a, b)| a.text != b.text)
@@ -145,6 +180,7 @@ fn by_rows(
         true => rows.iter().filter(is_row).cloned().collect(),
         false => Vec::new(),
     };
+    let sure = if rows.len() < FEW_ROWS { GUESS + GUESS } else { GUESS };
     let score =
         score_names(first, if others.is_empty() { rows } else { &others }, columns, rules, end);
     match (score.misfits, score.fits) {
@@ -152,13 +188,17 @@ fn by_rows(
         (0, 0) if !others.is_empty() && score.total < GUESS + GUESS => {
             (Header::Absent, "the first record comes again")
         }
-        (0, 0) if score.total > 0.0 && score.total < GUESS => (
+        (0, 0) if score.total > 0.0 && score.total < sure => (
             Header::Present,
             "a guess: all columns are text, and the first record looks like names",
         ),
         (0, 0) if score.total > 0.0 => {
             (Header::Present, "the first record is unlike the others, and looks like names")
         }
+        (0, 0) if score.total > -sure => (
+            Header::Absent,
+            "a guess: all columns are text, and the first record looks like the others",
+        ),
         (0, 0) => (Header::Absent, "the first record looks like the others"),
         (misfits, fits) if misfits >= fits && score.total > 0.0 => {
             (Header::Present, "the first record does not fit the types of the others")
@@ -255,4 +295,31 @@ pub fn counts_years(record: &[Field<'_>], rows: &[Vec<Field<'_>>]) -> bool {
     let named = |field: &Field<'_>| field.text.is_empty() || starts_like_a_name(field);
     let like_it = rows.iter().filter(|row| years(row).len() >= own.len().div_ceil(2)).count();
     steady && others.clone().all(named) && others.count() > 0 && like_it * 2 < rows.len()
+}
+
+/// Whether a record numbers the columns from 0 or 1, all of them or all but the first, as programs name columns that have no names,
+/// and no record below it does.
+fn counts_columns(record: &[Field<'_>], rows: &[Vec<Field<'_>>]) -> bool {
+    let counts = |record: &[Field<'_>]| {
+        let number = |field: &Field<'_>| -> Option<u64> {
+            let text = std::str::from_utf8(field.text.trim_ascii()).ok()?;
+            text.parse().ok().filter(|number: &u64| number.to_string() == text)
+        };
+        let counted = |fields: &[Field<'_>]| {
+            let from = fields.first().and_then(number).filter(|from| *from < 2);
+            // Behind an index without a name two say enough; without any name, 1, 2, 3 may be a row.
+            let behind_index = record[0].text.is_empty() && fields.len() < record.len();
+            let least = match (from, fields.len() == record.len()) {
+                (Some(0), false) if behind_index => COUNTED_MIN - 1,
+                (Some(1), true) => COUNTED_MIN + 1,
+                _ => COUNTED_MIN,
+            };
+            fields.len() >= least
+                && from.is_some_and(|from| (from..).zip(fields).all(|(n, f)| number(f) == Some(n)))
+        };
+        let named = |first: &Field<'_>| first.text.is_empty() || !has_form(&first.text);
+        counted(record)
+            || record.split_first().is_some_and(|(first, rest)| named(first) && counted(rest))
+    };
+    !rows.is_empty() && counts(record) && !rows.iter().any(|row| counts(row))
 }

@@ -16,6 +16,7 @@ use coload_format::{DataType, parse_value};
 use crate::field::FieldRules;
 use crate::infer::{ColumnForms, has_form, is_null};
 use crate::sample::{Field, SampleEnd};
+use crate::sniff::is_marker;
 
 /// Records below the names that are looked at.
 const ROWS_LOOKED_AT: usize = 1000;
@@ -116,6 +117,12 @@ impl NameScore {
             self.add_typed(name, column, data_type, rules, years);
             return;
         }
+        // An address above addresses is one of them.
+        let addresses = column.iter().filter(|field| is_address(&field.text)).count();
+        if is_address(&name.text) && addresses * 2 > column.len() {
+            self.total -= TYPE;
+            return;
+        }
         self.recurs |= column.iter().any(|field| field.text == name.text);
         let quotes = quote_evidence(name, column);
         let sum = recurrence(name, column) + shapes(text, column) + lengths(text, column) + quotes;
@@ -134,8 +141,9 @@ impl NameScore {
         // 1.5 in a column of integers is no name, though it does not fit.
         let plain = rules.formats.rewrite(&name.text, data_type);
         let fits = plain.is_some_and(|plain| parse_value(&plain, data_type).is_ok())
-            || has_form(&name.text);
-        if !fits {
+            || has_form(&name.text)
+            || is_marker(&name.text);
+        if !fits || is_quoted_for_itself(name, column) {
             self.misfits += 1;
             self.total += TYPE;
             return;
@@ -149,6 +157,22 @@ impl NameScore {
         self.fits += 1;
         self.total -= TYPE;
     }
+}
+
+/// Whether a number is in quotes that it does not need, and those below it are not: who quotes texts alone says that it is one.
+fn is_quoted_for_itself(name: &Field<'_>, column: &[&Field<'_>]) -> bool {
+    let inner = |byte: &u8| byte.is_ascii_alphanumeric() || b".-+".contains(byte);
+    name.quoted
+        && name.text.iter().all(inner)
+        && column.len() > 1
+        && column.iter().all(|field| !field.quoted)
+}
+
+/// Whether a text is an address of mail or of a page.
+fn is_address(text: &[u8]) -> bool {
+    let text = text.trim_ascii();
+    let inside = |mark: &[u8]| memchr::memmem::find(text, mark).is_some_and(|at| at > 0);
+    !text.contains(&b' ') && (inside(b"@") && inside(b".") || inside(b"://"))
 }
 
 fn year(text: &[u8]) -> Option<i64> {

@@ -15,9 +15,14 @@ mod encoding;
 mod exported;
 mod foreign;
 mod formats;
+mod head;
 mod notes;
 mod nulls;
 mod shape;
+mod signs;
+mod underlined;
+
+use std::borrow::Cow;
 
 use coload_format::{Column, DataType, Error, Result, Schema};
 
@@ -39,10 +44,12 @@ use exported::sniff_exported;
 use foreign::{check_is_delimited, check_is_text};
 use formats::{choose_formats, given_formats};
 use notes::{find_comments, find_footer};
+pub(crate) use nulls::is_marker;
 use nulls::{BACKSLASH_N, choose_nulls, default_nulls, find_typed_nulls, keep_typed_nulls};
 use shape::{
     RowNames, Shape, find_shape, fit_header, last_blank, names_the_columns, preamble, shifted,
 };
+use underlined::sniff_underlined;
 
 /// Bytes in which the delimiter is sought: several times over, so less than the whole sample.
 const SPLIT_SAMPLE_BYTES: usize = 128 << 10;
@@ -100,6 +107,11 @@ fn sniff_utf8(
     if let Some(sniffed) = sniff_exported(name, text, end, given, schema)? {
         return Ok(sniffed);
     }
+    if schema.is_none()
+        && let Some(sniffed) = sniff_underlined(name, text, end, given)?
+    {
+        return Ok(sniffed);
+    }
     let mut evidence = Vec::new();
     let own_line_end = given.line_end.unwrap_or_else(|| detect_line_end(text, end));
     let said;
@@ -117,6 +129,11 @@ fn sniff_utf8(
     };
     let line_end = own_line_end;
     let body = after_skipped(text, given.skip.unwrap_or(0), line_end);
+    // What is not loaded tells no types.
+    let body = match (given.footer, end) {
+        (Some(footer @ 1..), SampleEnd::Whole) => without_last(body, footer, line_end),
+        _ => body,
+    };
     let mut split = match given.fixed {
         Some(_) => Split {
             delimiter: 0,
@@ -164,7 +181,7 @@ fn sniff_utf8(
     let Some(first) = records.records.first() else {
         return without_records(name, body, end, split, given, schema);
     };
-    let usual = usual_field_count(&records.records).unwrap_or(first.len());
+    let usual = usual_field_count(&records.records[leading..]).unwrap_or(first.len());
     let fields = given.fixed.as_ref().map_or(usual, FixedWidths::fields);
     let mut dialect = dialect_of(split, given);
     let records =
@@ -236,6 +253,18 @@ fn sniff_utf8(
             named = all;
             &named[..]
         }
+        (_, []) if schema.is_none() && given.header.is_none() => {
+            match named_in_comments(text, columns) {
+                Some(names) => {
+                    evidence.push(
+                        "the columns are named in the comment that begins with #Fields:".to_owned(),
+                    );
+                    named = vec![names];
+                    &named[..]
+                }
+                None => header,
+            }
+        }
         _ => header,
     };
     if schema.is_none() {
@@ -255,6 +284,16 @@ fn sniff_utf8(
     dialect.typed = given_columns(&forms);
     dialect.check()?;
     Ok(Sniffed { dialect, schema, forms, evidence })
+}
+
+/// The names in a comment of web servers' logs before the rows, if there is one for each column: `#Fields: date time cs-uri`.
+fn named_in_comments(text: &[u8], columns: usize) -> Option<Vec<Field<'_>>> {
+    let lines = text.split(|byte| *byte == b'\n').take_while(|line| line.starts_with(b"#"));
+    let names = lines.filter_map(|line| line.strip_prefix(b"#Fields:")).last()?;
+    let words = names.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    let fields: Vec<Field<'_>> =
+        words.map(|word| Field { text: Cow::Borrowed(word), quoted: false }).collect();
+    (fields.len() == columns).then_some(fields)
 }
 
 fn lines_stand(which: &str, count: u64) -> String {
@@ -485,6 +524,18 @@ fn after_skipped(mut text: &[u8], skip: u64, line_end: LineEnd) -> &[u8] {
         text = &text[line_len(text, line_end)..];
     }
     text
+}
+
+/// The text without its last `lines` lines, the very last of which needs no end.
+fn without_last(text: &[u8], lines: u64, line_end: LineEnd) -> &[u8] {
+    let mut starts = Vec::new();
+    let mut at = 0;
+    while at < text.len() {
+        starts.push(at);
+        at += line_len(&text[at..], line_end);
+    }
+    let kept = starts.len().saturating_sub(usize::try_from(lines).unwrap_or(usize::MAX));
+    &text[..starts.get(kept).copied().unwrap_or(text.len())]
 }
 
 /// The names that a text begins with if it is written as `dialect` says: for each record of its header the fields, without

@@ -1,30 +1,30 @@
 //! Delimiter and quotes: what splits most records alike, into many fields.
 
 use super::drawn::{aligned_candidates, is_laid_out};
+use super::head::without_titles;
 use super::shape::detect_trailing;
+use super::signs::{delimiters_beside_odd_quotes, runs_of_signs, unusual_delimiters};
 use super::{SCHEMA_SAMPLE_BYTES, SPLIT_SAMPLE_BYTES, describe_delimiter};
 use crate::aligned::Aligned;
 use crate::dialect::{GivenDialect, LineEnd, LongDelimiter, describe_byte};
 use crate::infer::has_form;
 use crate::rules::Trailing;
 use crate::sample::{Field, Records, SampleEnd, Split, split_records};
-use coload_format::Schema;
+use coload_format::{DataType, Schema, parse_value};
 
 /// Delimiters that are tried, the likelier first.
 pub(super) const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
 /// What a text that no delimiter splits scores; two columns in nearly half of the records beat it.
 const ONE_COLUMN_SCORE: f64 = 0.35;
 /// Share of records that agree, from which a usual delimiter needs no rival.
-const SURE_SHARE: f64 = 0.9;
+pub(super) const SURE_SHARE: f64 = 0.9;
 /// Unusual delimiters split each record into this many fields at least: two words are no table.
 const UNUSUAL_FIELDS_MIN: usize = 3;
-/// Lines in which unusual delimiters are sought.
-const LINES_LOOKED_AT: usize = 64;
-/// Unusual delimiters that are tried, the most frequent first.
-const UNUSUAL_MAX: usize = 6;
+/// Rows of a name and a number, at least, that a colon or a space may set apart.
+const NAMED_MIN: usize = 3;
 
 /// What encloses text in files of some makers, besides quotes.
-const ODD_QUOTES: [u8; 3] = *b"~|^";
+pub(super) const ODD_QUOTES: [u8; 3] = *b"~|^";
 /// Share of records that agree where quotes close, so that ways to split which leave quotes astray are no rivals.
 const CLOSED_SHARE: f64 = 0.5;
 
@@ -56,6 +56,15 @@ pub(super) fn choose_split(
         Some(head) => (head, SampleEnd::Cut),
         None => (body, end),
     };
+    // Comments and titles are no lines of the table.
+    let titleless;
+    let head = match given.comment {
+        None => {
+            titleless = without_titles(head, line_end);
+            &titleless[..]
+        }
+        Some(_) => head,
+    };
     let attempt = |cut: Cut<'_>| {
         let (delimiter, aligned) = match cut {
             Cut::Bytes(bytes) => (bytes, None),
@@ -76,7 +85,19 @@ pub(super) fn choose_split(
     let best = match (&given.delimiter, given.aligned) {
         (_, Some(aligned)) => attempt(Cut::Aligned(aligned)),
         (Some(delimiter), _) => attempt(Cut::Bytes(delimiter)),
-        _ => best_attempt(head, attempt),
+        _ => {
+            let best = best_attempt(head, attempt);
+            match one_column_delimiter(head, &best).filter(|_| schema.is_none()) {
+                Some(delimiter) => {
+                    evidence.push(
+                        "one column, a guess: no delimiter splits the lines alike (--delimiter says otherwise)"
+                            .to_owned(),
+                    );
+                    attempt(Cut::Bytes(&[delimiter]))
+                }
+                None => best,
+            }
+        }
     };
     evidence.push(split_evidence(best.split, &best.records));
     best.split
@@ -94,13 +115,30 @@ fn best_attempt<'a>(head: &[u8], attempt: impl Fn(Cut<'_>) -> Attempt<'a>) -> At
             best = next;
         }
     }
+    if best.split.delimiter == b',' && best.fields() > 1 && commas_are_of_numbers(head) {
+        let others = DELIMITERS[1..].iter().map(|delimiter| vec![*delimiter]);
+        let others = others.chain(unusual_delimiters(head).into_iter().filter(|d| d != b" "));
+        let others = others.filter_map(|delimiter| {
+            let next = bytes(&delimiter);
+            let splits = share_of_usual(&next.records.records, 2) >= SURE_SHARE
+                && next.holds_numbers_with_commas()
+                && !is_inside_values(head, &next, &delimiter);
+            splits.then_some(next)
+        });
+        if let Some(next) = others.max_by(|a, b| a.score.total_cmp(&b.score)) {
+            best = next;
+        }
+    }
     // With a space around it, if that splits the records as well.
     for delimiter in DELIMITERS {
         for long in [vec![delimiter, b' '], vec![b' ', delimiter, b' ']] {
             if memchr::memmem::find(head, &long).is_some() {
                 let next = bytes(&long);
-                let splits = usual_field_count(&next.records.records).is_some_and(|f| f > 1);
-                if splits && next.score >= best.score {
+                // Beside another delimiter, or within quotes, it is part of the text.
+                let own = best.split.delimiter_bytes().contains(&delimiter)
+                    && next.records.quoted >= best.records.quoted
+                    && next.score >= best.score;
+                if next.fields() > 1 && (own || !best.is_usual() && next.score > best.score) {
                     best = next;
                 }
             }
@@ -111,7 +149,8 @@ fn best_attempt<'a>(head: &[u8], attempt: impl Fn(Cut<'_>) -> Attempt<'a>) -> At
     }
     for aligned in aligned_candidates(head).into_iter().filter(|aligned| aligned.has_bars()) {
         let next = attempt(Cut::Aligned(aligned));
-        if share_of_usual(&next.records.records, 2) >= share_of_usual(&best.records.records, 2) {
+        // Lines that are drawn are no records here, and may look like one there.
+        if next.fields() > 1 && next.others() <= best.others() {
             return next;
         }
     }
@@ -137,8 +176,19 @@ fn best_attempt<'a>(head: &[u8], attempt: impl Fn(Cut<'_>) -> Attempt<'a>) -> At
         let holds = best.split.delimiter_bytes().len() == 1
             && within > 0
             && best.fields() == (next.fields().max(1) - 1) * within + 1;
+        // A sign that values end with, as in 5%^6%, is none of the delimiter's.
+        let is_finer = |byte: &u8| {
+            if run.iter().all(|other| other == byte) {
+                return false;
+            }
+            let one = bytes(&[*byte]);
+            let within = run.iter().filter(|other| *other == byte).count();
+            share_of_usual(&one.records.records, 2) >= SURE_SHARE
+                && one.fields() > (next.fields().max(1) - 1) * within + 1
+        };
         if share_of_usual(&next.records.records, 2) >= SURE_SHARE
             && !next.leaves_strays()
+            && !run.iter().any(is_finer)
             && (!usual || holds || next.fields() >= best.fields())
         {
             return next;
@@ -154,10 +204,11 @@ fn best_attempt<'a>(head: &[u8], attempt: impl Fn(Cut<'_>) -> Attempt<'a>) -> At
         let numbers = next.fields_with_form() + 2 >= 2 * records.len()
             && records.len() > 2
             && !matches!(delimiter[..], [b':' | b' ']);
-        let least = if numbers { 2 } else { UNUSUAL_FIELDS_MIN };
+        let least = if numbers || next.names_numbers() { 2 } else { UNUSUAL_FIELDS_MIN };
         let share = share_of_usual(records, least);
-        let closes =
-            next.fields() > 1 && (next.closes_where_others_stray(&best) || next.has_odd_quotes());
+        let closes = next.fields() > 1
+            && (next.closes_where_others_stray(&best) || next.has_odd_quotes())
+            && (!usual || share >= share_of_usual(&best.records.records, 2));
         let splits_better = share >= SURE_SHARE
             && next.score > best.score
             && (!usual || next.encloses_all())
@@ -190,7 +241,30 @@ fn best_attempt<'a>(head: &[u8], attempt: impl Fn(Cut<'_>) -> Attempt<'a>) -> At
     best
 }
 
+/// For a text of one column in which the delimiter stands here and there, one that it has not.
+fn one_column_delimiter(head: &[u8], best: &Attempt<'_>) -> Option<u8> {
+    let stands = |delimiter: &u8| memchr::memchr(*delimiter, head).is_some();
+    let one_column = best.fields() == 1 && best.split.aligned.is_none();
+    let is_cut = best.split.delimiter_bytes().iter().any(stands);
+    let mut absent = DELIMITERS.into_iter().chain([0x1f]).filter(|delimiter| !stands(delimiter));
+    absent.next().filter(|_| one_column && is_cut)
+}
+
 impl Attempt<'_> {
+    /// Whether all records have two fields, of which the second is a number in all but the first.
+    fn names_numbers(&self) -> bool {
+        let second =
+            |record: &Vec<Field<'_>>| record.len() == 2 && has_form(record[1].text.trim_ascii());
+        let is_number =
+            |record: &Vec<Field<'_>>| second(record) && !record[1].text.starts_with(b" ");
+        self.records.records.split_first().is_some_and(|(names, rows)| {
+            names.len() == 2
+                && !second(names)
+                && rows.len() >= NAMED_MIN
+                && rows.iter().all(is_number)
+        })
+    }
+
     /// Fields that have the form of a number, a date or a truth value.
     fn fields_with_form(&self) -> usize {
         self.records.records.iter().flatten().filter(|f| has_form(f.text.trim_ascii())).count()
@@ -205,6 +279,12 @@ impl Attempt<'_> {
 
     fn fields(&self) -> usize {
         usual_field_count(&self.records.records).unwrap_or(0)
+    }
+
+    /// Records that have not as many fields as most.
+    fn others(&self) -> usize {
+        let fields = self.fields();
+        self.records.records.iter().filter(|record| record.len() != fields).count()
     }
 
     /// Whether fields that are not quoted begin or end with a quote.
@@ -252,6 +332,24 @@ impl Attempt<'_> {
             * if first { 1.6 } else { 1.0 }
     }
 
+    /// Whether each field with a comma is one number, whose fraction it sets apart, and no column is empty.
+    fn holds_numbers_with_commas(&self) -> bool {
+        let records = &self.records.records;
+        let usual = records.iter().filter(|record| record.len() == self.fields());
+        let mut filled = vec![false; self.fields()];
+        let (mut numbers, mut others) = (0, 0);
+        for (column, field) in usual.flat_map(|record| record.iter().enumerate()) {
+            filled[column] |= !field.text.is_empty();
+            if field.text.contains(&b',') {
+                let plain: Vec<u8> =
+                    field.text.iter().map(|b| if *b == b',' { b'.' } else { *b }).collect();
+                let is_number = parse_value(plain.trim_ascii(), DataType::Double).is_ok();
+                *if is_number { &mut numbers } else { &mut others } += 1;
+            }
+        }
+        numbers > 0 && others == 0 && filled.iter().all(|filled| *filled)
+    }
+
     /// Whether there are quotes, and none encloses a field.
     fn leaves_quotes(&self, head: &[u8]) -> bool {
         self.records.quoted == 0 && memchr::memchr(b'"', head).is_some()
@@ -278,13 +376,21 @@ impl Attempt<'_> {
             record.iter().skip(1).step_by(2).all(is_empty)
                 && !record.iter().step_by(2).all(is_empty)
         };
+        // Two blanks are columns that are laid out with blanks, where a wide field leaves two.
         let doubled = delimiter.len() == 1
+            && delimiter != b" "
             && fields >= 3
             && fields % 2 == 1
             && usual().count() > 1
             && usual().all(every_other);
         doubled.then(|| [delimiter, delimiter].concat())
     }
+}
+
+/// Whether each comma stands between two digits.
+fn commas_are_of_numbers(head: &[u8]) -> bool {
+    let digit = |at: Option<usize>| at.and_then(|at| head.get(at)).is_some_and(u8::is_ascii_digit);
+    memchr::memchr_iter(b',', head).all(|at| digit(at.checked_sub(1)) && digit(Some(at + 1)))
 }
 
 /// Share of records with the usual number of fields, or 0 if that is under `fields_min`.
@@ -319,90 +425,6 @@ fn is_inside_values(head: &[u8], attempt: &Attempt<'_>, delimiter: &[u8]) -> boo
         inside += usize::from(in_time || head[at + 1..].starts_with(b"//"));
     }
     inside * 2 > all
-}
-
-/// Characters that stand in most lines and are no part of words and numbers, the most frequent
-/// first.
-fn unusual_delimiters(head: &[u8]) -> Vec<Vec<u8>> {
-    let lines = head.split(|byte| matches!(byte, b'\n' | b'\r'));
-    let lines: Vec<_> = lines.filter(|line| !line.is_empty()).take(LINES_LOOKED_AT).collect();
-    // Character, lines that have it, how often it stands.
-    let mut found: Vec<(char, usize, usize)> = Vec::new();
-    for line in &lines {
-        let mut seen: Vec<char> = Vec::new();
-        for c in String::from_utf8_lossy(line).chars().filter(|c| may_delimit(*c)) {
-            let index = found.iter().position(|(known, ..)| *known == c).unwrap_or_else(|| {
-                found.push((c, 0, 0));
-                found.len() - 1
-            });
-            found[index].2 += 1;
-            if !seen.contains(&c) {
-                seen.push(c);
-                found[index].1 += 1;
-            }
-        }
-    }
-    found.retain(|(_, count, _)| *count as f64 >= SURE_SHARE * lines.len() as f64);
-    found.sort_by_key(|(.., count)| std::cmp::Reverse(*count));
-    found.truncate(UNUSUAL_MAX);
-    found.into_iter().map(|(c, ..)| c.to_string().into_bytes()).collect()
-}
-
-/// Signs that stand beside odd quotes several times.
-fn delimiters_beside_odd_quotes(head: &[u8]) -> Vec<u8> {
-    let mut counts = [0_usize; 256];
-    for window in head.windows(2) {
-        let &[one, other] = window else { continue };
-        for (quote, delimiter) in [(one, other), (other, one)] {
-            let sign = delimiter.is_ascii_punctuation() || delimiter == b'\t';
-            if sign && delimiter != quote && ODD_QUOTES.contains(&quote) {
-                counts[usize::from(delimiter)] += 1;
-            }
-        }
-    }
-    let mut found: Vec<u8> = (0..=255).filter(|byte| counts[usize::from(*byte)] > 1).collect();
-    found.sort_by_key(|byte| std::cmp::Reverse(counts[usize::from(*byte)]));
-    found.truncate(2);
-    found
-}
-
-/// Runs of two to four signs that stand in nearly all lines: `::`, `~^~`, `<tab>|<tab>`; not what is a usual delimiter
-/// with a space, or twice.
-fn runs_of_signs(head: &[u8]) -> Vec<Vec<u8>> {
-    let lines = head.split(|byte| matches!(byte, b'\n' | b'\r'));
-    let lines: Vec<&[u8]> = lines.filter(|line| !line.is_empty()).take(LINES_LOOKED_AT).collect();
-    let sign = |byte: &u8| {
-        byte.is_ascii_punctuation() && !b"\\\"'._-/()[]{}".contains(byte) || *byte == b'\t'
-    };
-    let mut found: Vec<(Vec<u8>, usize)> = Vec::new();
-    for line in &lines {
-        let mut runs: Vec<&[u8]> = line.split(|byte| !sign(byte)).collect();
-        runs.sort_unstable();
-        runs.dedup();
-        for run in runs.into_iter().filter(|run| (2..=4).contains(&run.len())) {
-            let several = run.iter().any(|byte| *byte != run[0])
-                || matches!(run, b"::" | b"@@" | b"##" | b"~~" | b"&&");
-            match found.iter_mut().find(|(known, _)| known == run) {
-                _ if !several => {}
-                Some((_, count)) => *count += 1,
-                None => found.push((run.to_vec(), 1)),
-            }
-        }
-    }
-    found.retain(|(run, count)| {
-        let quotes = run.iter().any(|byte| matches!(byte, b',' | b';')) || run.starts_with(b"\t\t");
-        *count as f64 >= SURE_SHARE * lines.len() as f64 && lines.len() > 1 && !quotes
-    });
-    found.sort_by_key(|(run, count)| std::cmp::Reverse((*count, run.len())));
-    found.into_iter().map(|(run, _)| run).take(2).collect()
-}
-
-fn may_delimit(c: char) -> bool {
-    let in_words = |c: char| "\"'`\\.-_/+()@$%?!".contains(c) || c == char::REPLACEMENT_CHARACTER;
-    !c.is_alphanumeric()
-        && !c.is_control()
-        && !in_words(c)
-        && !DELIMITERS.iter().any(|d| char::from(*d) == c)
 }
 
 fn split_evidence(split: Split, records: &Records<'_>) -> String {
@@ -447,6 +469,26 @@ fn choose_quote<'a>(
         return attempt(None, given_escape);
     }
     let double = attempt(Some(b'"'), given_escape);
+    let may_be_single = double.1.quoted == 0 && !base.delimiter_bytes().contains(&b'\'');
+    if may_be_single && memchr::memchr(b'\'', head).is_some() {
+        let mut single = attempt(Some(b'\''), given_escape);
+        if single.1.faults > 0
+            && given.escape.is_none()
+            && memchr::memmem::find(head, b"\\'").is_some()
+        {
+            let escaped = attempt(Some(b'\''), Some(b'\\'));
+            if escaped.1.faults == 0 {
+                single = escaped;
+            }
+        }
+        let many = single.1.quoted + single.1.faults >= single.1.records.len().max(1);
+        let better = share_of_usual(&single.1.records, 2) > share_of_usual(&double.1.records, 2);
+        // A few that enclose delimiters, and make the records agree, are quotes too.
+        let few = single.1.faults == 0 && better && single.1.quoted > 0;
+        if many && (single.1.faults == 0 || better) || few {
+            return single;
+        }
+    }
     if double.1.faults > 0 {
         if given.escape.is_none() && memchr::memmem::find(head, b"\\\"").is_some() {
             let escaped = attempt(Some(b'"'), Some(b'\\'));
@@ -460,17 +502,6 @@ fn choose_quote<'a>(
         } else {
             double
         };
-    }
-    let may_be_single = double.1.quoted == 0 && !base.delimiter_bytes().contains(&b'\'');
-    if may_be_single && memchr::memchr(b'\'', head).is_some() {
-        let single = attempt(Some(b'\''), given_escape);
-        let many = single.1.quoted + single.1.faults >= single.1.records.len().max(1);
-        let better = share_of_usual(&single.1.records, 2) > share_of_usual(&double.1.records, 2);
-        // A few that enclose delimiters, and make the records agree, are quotes too.
-        let few = single.1.faults == 0 && better && single.1.quoted > 0;
-        if many && (single.1.faults == 0 || better) || few {
-            return single;
-        }
     }
     if double.1.quoted == 0 && base.aligned.is_none() {
         for quote in ODD_QUOTES.into_iter().filter(|quote| !base.delimiter_bytes().contains(quote))

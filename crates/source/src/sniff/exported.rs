@@ -95,7 +95,7 @@ pub(super) fn sniff_exported(
 }
 
 /// Whether nothing is given of how the text is written.
-fn leaves_all_open(given: &GivenDialect) -> bool {
+pub(super) fn leaves_all_open(given: &GivenDialect) -> bool {
     let rest = GivenDialect {
         types: None,
         columns: Vec::new(),
@@ -140,6 +140,13 @@ fn text_columns(names: &[Field<'_>], rows: &[Vec<Field<'_>>]) -> Option<Vec<bool
     }
     let fields: Vec<Fields> = (0..names.len()).map(|column| fields_of(rows, column)).collect();
     let all = |wanted: &[Fields]| fields.iter().all(|fields| wanted.contains(fields));
+    // Quotes that a delimiter needs say nothing.
+    let needless = |field: &Field<'_>| {
+        field.quoted && !field.text.iter().any(|byte| b",;|\t\"\r\n".contains(byte))
+    };
+    if !names.iter().chain(rows.iter().flatten()).any(needless) {
+        return None;
+    }
     match heads(names)? {
         Heads::Quoted => {
             let typed = all(&[Fields::Bare, Fields::None]) && !rows.is_empty();

@@ -5,7 +5,7 @@ use crate::dialect::{GivenDialect, LineEnd};
 use crate::sample::{Field, line_len};
 
 /// What begins a comment.
-const MARKS: [&[u8]; 3] = [b"#", b"//", b"%"];
+const MARKS: [&[u8]; 4] = [b"#", b"//", b"%", b"--"];
 /// Comments that are one, though they are more than the rows.
 const MARKED_MAX: usize = 64;
 /// Records after a table that are looked for.
@@ -61,7 +61,9 @@ fn comments_of(
     }
     let names_itself =
         leading > 0 && records[leading - 1].len() == fields && !is_header(&others, fields);
+    // A dash begins numbers too, and no comment of the dialect has two characters.
     if among().count() > 0
+        && mark != b"--"
         && !names_itself
         && among().count() + leading <= others.len().max(MARKED_MAX)
     {
@@ -76,7 +78,7 @@ fn has_space(record: &[Field<'_>], mark: &[u8]) -> bool {
     text.is_some_and(|rest| rest.first().is_none_or(|byte| *byte == b' ' || *byte == mark[0]))
 }
 
-/// Lines after the table: the last records, if they have another number of fields and stand after a blank line, or count rows.
+/// Lines after the table: the last records, if they have another number of fields and stand after a blank line, or are notes.
 pub(super) fn find_footer(
     body: &[u8],
     line_end: LineEnd,
@@ -101,11 +103,37 @@ pub(super) fn find_footer(
             && (in_parentheses
                 || said.iter().any(|said| memchr::memmem::find(text, said).is_some()))
     };
-    let table = (start.max(1)..records.len()).find(|at| counts(at) || after_blank(at))?;
+    let notes = |at: &usize| {
+        let are_notes = records[*at..]
+            .iter()
+            .all(|record| record.len() * 2 <= fields && is_note(&record[0].text));
+        are_notes && records[..*at].iter().rev().take(2).all(|record| record.len() == fields)
+    };
+    // What a cut file ends with has no end of its line.
+    let ends = matches!(body.last(), Some(b'\n' | b'\r'));
+    let is_first = |at: &usize| counts(at) || after_blank(at) || ends && notes(at);
+    let table = (start.max(1)..records.len()).find(is_first)?;
     if fields < 2 || table < 2 {
         return None;
     }
     Some((table, count_lines(body, line_end) - lines[table]))
+}
+
+/// Whether a line is a note about a table and none of its rows: `Source: ...`, `* estimated`, `--- end of report ---`, `10 rows`.
+fn is_note(text: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(text);
+    let text = text.trim();
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let counted = words.len() > 1
+        && words[0].chars().all(|c| c.is_ascii_digit())
+        && words[1..]
+            .iter()
+            .all(|word| word.trim_end_matches('.').chars().all(char::is_alphabetic));
+    let labelled = text.split_once([':', '：']).is_some_and(|(label, rest)| {
+        label.chars().any(char::is_alphabetic) && (rest.starts_with(' ') || text.contains('：'))
+    });
+    let signs = ["--", "==", "**", "* ", "© ", "† ", "(c) "];
+    counted || labelled || words.len() > 1 && signs.iter().any(|sign| text.starts_with(sign))
 }
 
 /// Lines, the last of which need no end.

@@ -17,6 +17,11 @@ const MARKERS: [&str; 18] = [
     ".", "..", ":", "*",
 ];
 
+/// Whether a text is one that often stands for NULL.
+pub(crate) fn is_marker(text: &[u8]) -> bool {
+    !text.is_empty() && MARKERS.iter().any(|marker| marker.as_bytes() == text.trim_ascii())
+}
+
 /// The given NULLs; else the empty field, or none where all is text.
 pub(super) fn default_nulls(given: &GivenDialect) -> Vec<Vec<u8>> {
     match &given.nulls {

@@ -15,6 +15,9 @@ use crate::sample::{Field, SampleEnd};
 const PREAMBLE_MAX: usize = 32;
 /// Odds for names, as a logarithm, from which they are sure: 50 to 1.
 const SURE: f64 = 4.0;
+/// Names of a column that counts the rows.
+const NAMES_OF_COUNTS: [&str; 10] =
+    ["id", "nr", "nr.", "no", "no.", "num", "row", "index", "#", "number"];
 /// Records that may name the columns together.
 const HEADER_ROWS_MAX: usize = 4;
 
@@ -102,8 +105,11 @@ pub(super) fn find_shape(
     };
     let mut shape = table(first, &mut found);
     // Mostly empty rows are rows, unless names follow them. Lines of another shape are none.
-    let other_shape =
-        first == leading || records[..first].iter().all(|record| record.len() != fields);
+    // A blank line may be written with its delimiters.
+    let is_blank = |record: &Vec<Field<'_>>| record.iter().all(|field| field.text.is_empty());
+    let other_shape = first == leading
+        || records[..first].iter().all(|record| record.len() != fields)
+        || records[..first].last().is_some_and(is_blank);
     if first > 0 && shape.header_rows == 0 && !other_shape {
         found.clear();
         shape = table(0, &mut found);
@@ -178,6 +184,13 @@ fn above_names(
     let usual = |record: &Vec<Field<'_>>| record.len() == fields;
     if let Some(first) = after_blank(records, lines, fields, rules, end) {
         return first;
+    }
+    // What a blank line sets apart is no part of the table if none of it has its width.
+    if !lines.is_empty() {
+        let apart = last_blank(records, lines, fields);
+        if apart > 0 && !records[..apart].iter().any(usual) && records[apart..].iter().all(usual) {
+            return apart;
+        }
     }
     let Some(first) = records.iter().take(PREAMBLE_MAX + 1).position(usual) else { return 0 };
     let rows = &records[first..];
@@ -268,8 +281,16 @@ fn find_row_names(
     let last_filled =
         rows.iter().filter_map(|row| row.get(columns - 1)).any(|field| !field.text.is_empty());
     let better =
-        moved.misfits > own.misfits || counted && moved.misfits >= own.misfits && rows.len() > 1;
-    match unlike && last_filled && moved.fits == 0 && moved.misfits > 0 && better {
+        // The count fits no name either: a column of numbers more speaks for names that are not moved.
+        moved.misfits > own.misfits || counted && moved.misfits + 1 >= own.misfits && rows.len() > 1;
+    // Who counts rows in a column of their own has quotes for the count, or a name that is none of a count.
+    let quoted = rows.iter().filter_map(|row| row.first()).all(|field| field.quoted);
+    let count_is_named = names.first().is_some_and(|name| {
+        let name = String::from_utf8_lossy(name.text.trim_ascii()).to_lowercase();
+        NAMES_OF_COUNTS.contains(&name.as_str())
+    });
+    let told = moved.misfits > 0 || counted && (quoted || !count_is_named);
+    match unlike && last_filled && moved.fits == 0 && told && better {
         true => RowNames::Unnamed,
         false => RowNames::Named,
     }

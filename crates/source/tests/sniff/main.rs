@@ -7,4 +7,5 @@ mod made;
 mod many;
 mod random;
 mod read;
+mod strange;
 mod wild;

@@ -31,7 +31,7 @@ fn check(bytes: &[u8], expected: &str) {
     assert_eq!(table.rejects, 0, "{shown}\n  {evidence}");
 }
 
-fn check_text(text: &str, expected: &str) {
+pub fn check_text(text: &str, expected: &str) {
     check(text.as_bytes(), expected);
 }
 
@@ -391,5 +391,34 @@ fn a_footer_of_totals_and_sources_is_left_out() {
     check_text(
         "region,n,v\nNorth,1,2.5\nSouth,2,3.5\n\nSource: Office of Statistics, 2024\nTotals may not add up\n",
         "region VARCHAR|n BIGINT|v DECIMAL(18,1)\nNorth|1|2.5\nSouth|2|3.5",
+    );
+}
+
+#[test]
+fn names_that_are_numbers_in_quotes_stand_above_numbers_without() {
+    check_text(
+        "\"\",\"142.24\",\"144.78\",\"147.32\"\n\"9.4\",0,0,0\n\"9.5\",0,0,1\n\"9.6\",2,0,0\n",
+        "c1 DECIMAL(18,1)|142.24 BIGINT|144.78 BIGINT|147.32 BIGINT\n9.4|0|0|0\n9.5|0|0|1\n9.6|2|0|0",
+    );
+}
+
+#[test]
+fn names_are_quoted_otherwise_than_values() {
+    check_text("'year'\t'votes'\n1996\t7\n1997\t8\n", "year BIGINT|votes BIGINT\n1996|7\n1997|8");
+    check_text("`a`|`b`\n1|2\n3|4\n", "a BIGINT|b BIGINT\n1|2\n3|4");
+    // An apostrophe that only some have is theirs.
+    check_text("'t,n\n1,2\n3,4\n", "'t BIGINT|n BIGINT\n1|2\n3|4");
+}
+
+#[test]
+fn names_that_are_written_keep_their_place() {
+    check_text("\"\",C1,C2\nR1,1,2\nR2,3,4\n", "c1_2 VARCHAR|C1 BIGINT|C2 BIGINT\nR1|1|2\nR2|3|4");
+}
+
+#[test]
+fn truth_values_among_quoted_texts_are_no_names() {
+    check_text(
+        "\"blue sea\",true,\"Ann\"\n\"old oak\",false,\"Bob\"\n\"dry sand\",true,\"Eve\"\n\"red hat\",true,\"Léa\"\n",
+        "c1 VARCHAR|c2 BOOLEAN|c3 VARCHAR\nblue sea|true|Ann\nold oak|false|Bob\ndry sand|true|Eve\nred hat|true|Léa",
     );
 }

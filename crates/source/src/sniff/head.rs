@@ -1,0 +1,76 @@
+//! Where the table begins for those who look for its delimiter: comments and titles are none of its lines.
+
+use std::borrow::Cow;
+
+use crate::dialect::LineEnd;
+use crate::sample::line_len;
+
+/// What comments before a table begin with.
+const COMMENTS: [&[u8]; 4] = [b"#", b"//", b"--", b"%"];
+/// Lines before a table that may be titles.
+const TITLES_MAX: usize = 10;
+
+/// The part of a text in which the delimiter is sought.
+pub(super) fn without_titles(head: &[u8], line_end: LineEnd) -> Cow<'_, [u8]> {
+    let head = &head[leading_comments(head, line_end)..];
+    without_comments(&head[title_block(head, line_end)..], line_end)
+}
+
+/// Bytes of the lines of comments that a text begins with, if others follow them. A line without a word is drawn.
+fn leading_comments(head: &[u8], line_end: LineEnd) -> usize {
+    let mut at = 0;
+    while COMMENTS.iter().any(|mark| head[at..].starts_with(mark)) {
+        let line = line_len(&head[at..], line_end);
+        if head[at..].starts_with(b"--")
+            && !head[at..at + line].iter().any(u8::is_ascii_alphanumeric)
+        {
+            break;
+        }
+        at += line;
+    }
+    if head[at..].trim_ascii().is_empty() { 0 } else { at }
+}
+
+/// Bytes of lines before the table that a blank line sets apart from it.
+fn title_block(head: &[u8], line_end: LineEnd) -> usize {
+    let (mut at, mut lines) = (0, 0);
+    let blank = |line: &[u8]| line.trim_ascii().is_empty();
+    while at < head.len() && lines < TITLES_MAX {
+        let line = &head[at..at + line_len(&head[at..], line_end)];
+        at += line.len();
+        if blank(line) {
+            let rest = &head[at..];
+            let ends = |byte: &u8| matches!(byte, b'\n' | b'\r');
+            let others = rest.split(ends).filter(|line| !blank(line)).count();
+            let quotes = memchr::memchr_iter(b'"', &head[..at]).count();
+            // A field of several lines may have a blank one.
+            return if lines > 0 && others > lines && quotes.is_multiple_of(2) { at } else { 0 };
+        }
+        lines += 1;
+    }
+    0
+}
+
+/// The text without lines of `#`, if few lines begin so.
+fn without_comments(head: &[u8], line_end: LineEnd) -> Cow<'_, [u8]> {
+    let mut rest = head;
+    let (mut kept, mut comments, mut lines) = (Vec::new(), 0, 0);
+    if memchr::memmem::find(head, b"\n#").is_none() && memchr::memmem::find(head, b"\r#").is_none()
+    {
+        return Cow::Borrowed(head);
+    }
+    while !rest.is_empty() {
+        let (line, after) = rest.split_at(line_len(rest, line_end));
+        let is_comment = line.starts_with(b"# ") || line.trim_ascii() == b"#";
+        if !is_comment {
+            kept.extend_from_slice(line);
+        }
+        comments += usize::from(is_comment);
+        lines += 1;
+        rest = after;
+    }
+    match comments > 0 && comments * 2 < lines {
+        true => Cow::Owned(kept),
+        false => Cow::Borrowed(head),
+    }
+}
