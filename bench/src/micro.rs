@@ -10,7 +10,8 @@ use coload_source::{
     Sample, TEXT_PADDING, Trailing, TypeOrigin, Window, plan_column, tokenise,
 };
 use coload_transform::{
-    EncodingPolicy, Fragment, TemporaryDictionary, compress_column, merge_column, sort_temporaries,
+    DictionaryLimit, EncodingPolicy, Fragment, TemporaryDictionary, compress_column, merge_column,
+    sort_temporaries,
 };
 
 /// CPU time of this thread: other work on the machine takes turns with it.
@@ -222,7 +223,15 @@ impl<'a> Lab<'a> {
         for (i, column) in parsed.0.columns.iter().enumerate() {
             let dictionaries = std::slice::from_ref(&parsed.1[i]);
             let columns = std::slice::from_ref(column);
-            assert!(sort_temporaries(columns, dictionaries, self.physicals[i]).is_ok());
+            assert!(
+                sort_temporaries(
+                    columns,
+                    dictionaries,
+                    self.physicals[i],
+                    DictionaryLimit::default()
+                )
+                .is_ok()
+            );
         }
     }
 
@@ -238,8 +247,12 @@ impl<'a> Lab<'a> {
                     ColumnPlan::Text { encoder, .. } => Some(&**encoder),
                     _ => None,
                 };
-                let sorted =
-                    sort_temporaries(std::slice::from_ref(column), dictionaries, self.physicals[i]);
+                let sorted = sort_temporaries(
+                    std::slice::from_ref(column),
+                    dictionaries,
+                    self.physicals[i],
+                    DictionaryLimit::default(),
+                );
                 let compressed = sorted.and_then(|sorted| {
                     compress_column(
                         vec![column.clone()],

@@ -1,7 +1,8 @@
-//! Memory: mimalloc, which keeps pages that were freed.
+//! Memory: mimalloc, which keeps pages that were freed where there is memory enough.
 //!
 //! A page given back to the system costs a fault, and zeroing, when it is needed again. A load frees
-//! and takes the same amounts all the time, so it keeps what it has; `--memory` bounds what that is.
+//! and takes the same amounts all the time, so it keeps what it has. What it keeps are the sizes of the past, which need not
+//! be those of the next: where `--memory` is small, pages go back at once.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
@@ -85,10 +86,16 @@ const PURGE_DELAY: mi_option_t = 15;
 /// The value that means never.
 const NEVER: std::ffi::c_long = -1;
 
-/// Keeps pages that are freed from now on.
-pub fn keep_freed_pages() {
+/// The value that means when they are freed.
+const AT_ONCE: std::ffi::c_long = 0;
+/// From this budget on pages are kept.
+const KEEP_FROM: usize = 1 << 30;
+
+/// Keeps pages that are freed from now on, or gives them back if the memory that may be used is small.
+pub fn keep_freed_pages(memory: usize) {
+    let delay = if memory < KEEP_FROM { AT_ONCE } else { NEVER };
     // SAFETY: sets a number in a table of the allocator; the index is one of its options.
-    unsafe { mi_option_set(PURGE_DELAY, NEVER) }
+    unsafe { mi_option_set(PURGE_DELAY, delay) }
 }
 
 /// Has a load take memory in small pages. A virtual machine may have to get a huge page from its host

@@ -20,12 +20,13 @@ use std::process::ExitCode;
 use clap::Parser;
 #[cfg(feature = "sql")]
 use coload_format::Error;
+use coload_load::default_memory;
 
 use crate::args::{Cli, Command};
 use crate::output::{Failure, say};
 
 fn main() -> ExitCode {
-    allocator::keep_freed_pages();
+    allocator::keep_freed_pages(usize::MAX);
     #[cfg(feature = "sql")]
     coload_serve::measure_memory(coload_serve::MemoryGauge {
         process: allocator::process_bytes,
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
     let done = match cli.command {
         Command::Load(args) => {
             allocator::use_small_pages();
+            allocator::keep_freed_pages(args.pipeline.memory.unwrap_or_else(default_memory));
             command::load::run(&args)
         }
         #[cfg(feature = "sql")]
@@ -43,7 +45,11 @@ fn main() -> ExitCode {
         Command::Export(args) => command::export::run(&args),
         Command::Loads(args) => command::loads::run(&args),
         #[cfg(feature = "sql")]
-        Command::Serve(args) => command::serve::run(&args),
+        Command::Serve(args) => {
+            let given = [args.memory, args.load_memory].into_iter().flatten();
+            allocator::keep_freed_pages(given.min().unwrap_or_else(default_memory));
+            command::serve::run(&args)
+        }
         #[cfg(feature = "sql")]
         Command::HashPassword => command::serve::hash_password(),
         Command::Inspect(args) => command::inspect::run(&args),

@@ -153,6 +153,8 @@ pub fn plan_with(
     if schema.is_none() && end == SampleEnd::Whole && is_blank(&sample) {
         return Ok(None);
     }
+    let lines = sample.iter().filter(|byte| **byte == b'\n').count();
+    let row_bytes = sample.len() / lines.max(1);
     let by_position = to_read.as_ref().filter(|_| request.mapping.is_none());
     let by_position = by_position.filter(|_| request.joined == Joined::ByPosition);
     let given = for_several(&inputs, &request.dialect);
@@ -196,6 +198,7 @@ pub fn plan_with(
     options.began_us = began_us;
     options.fields = fields;
     options.fields_by_input = fields_by_input;
+    options.row_bytes = Some(row_bytes);
     options.mode = request.mode;
     options.stream = stream;
     let inferred = schema_from == SchemaOrigin::Inferred || request.select.is_some();

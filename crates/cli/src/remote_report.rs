@@ -7,7 +7,7 @@ use coload_transform::Placement;
 use serde_json::{Value, json};
 
 use crate::report::{
-    Side, align, file_json, mended, rejects_list, show_seconds, widened, widened_json,
+    Side, align, mended, rejects_list, show_seconds, widened, widened_json, with_files,
 };
 use crate::size::{show_bytes, show_count};
 
@@ -221,7 +221,7 @@ pub fn json(report: &RemoteReport) -> String {
         .iter()
         .map(|(step, time)| (step.name().to_owned(), time.as_secs_f64().into()))
         .collect();
-    let report = json!({
+    let json = json!({
         "load_id": report.id.to_string(), "table": report.table, "already": report.already,
         "version": report.version, "records": report.records(), "rows": report.rows,
         "rejects": report.rejects, "filtered": report.filtered(),
@@ -238,11 +238,8 @@ pub fn json(report: &RemoteReport) -> String {
         "link_bytes_per_s": report.link.bytes_per_second,
         "fragments": report.raw.fragments, "fragments_raw": report.raw.sent,
         "fragments_handed_back": report.raw.handed_back,
-        "files": report.files.iter().map(file_json).collect::<Vec<_>>(),
         "columns": columns, "changes": changes, "merged": report.merged,
         "widened": report.widened.iter().map(widened_json).collect::<Vec<_>>(),
     });
-    let mut text = serde_json::to_string_pretty(&report).unwrap_or_default();
-    text.push('\n');
-    text
+    with_files(json, &report.files)
 }

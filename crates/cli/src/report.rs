@@ -91,9 +91,27 @@ fn merge(report: &LoadReport) -> String {
 pub fn json(report: &LoadReport, dialect: &Dialect) -> String {
     let mut json = to_json(report);
     json["dialect"] = dialect_json(dialect);
+    with_files(json, &report.files)
+}
+
+/// A report as text, with its inputs, a line each. There may be a million of them, and a tree of values takes a
+/// kilobyte for each.
+pub fn with_files(mut json: Value, files: &[FileReport]) -> String {
+    const EMPTY: &str = "\"files\": []";
+    json["files"] = json!([]);
     let mut text = serde_json::to_string_pretty(&json).unwrap_or_default();
     text.push('\n');
-    text
+    // Quotes within a text are escaped, so this is the place and no value.
+    let Some((before, after)) = text.split_once(EMPTY) else { return text };
+    if files.is_empty() {
+        return text;
+    }
+    let mut out = before.to_owned();
+    for (number, file) in files.iter().enumerate() {
+        out.push_str(if number == 0 { "\"files\": [\n    " } else { ",\n    " });
+        out.push_str(&file_json(file).to_string());
+    }
+    out + "\n  ]" + after
 }
 
 /// The report of a load whose inputs are empty, and do not tell any columns.
@@ -200,7 +218,6 @@ fn to_json(report: &LoadReport) -> Value {
         "cpu_s": report.cpu.as_secs_f64(),
         "cpu_by_step_s": steps_json(&report.steps),
         "peak_memory_bytes": report.peak_memory,
-        "files": report.files.iter().map(file_json).collect::<Vec<_>>(),
         "columns": report.columns.iter().map(column_json).collect::<Vec<_>>(),
         "first_rejects": report.rejects.iter().map(reject_json).collect::<Vec<_>>(),
         "reject_kinds": report.reject_kinds.iter().map(kind_json).collect::<Vec<_>>(),

@@ -46,6 +46,15 @@ impl Dictionary {
         Dictionary { values: Values::empty(physical) }
     }
 
+    /// Bytes of the values in memory.
+    pub fn bytes(&self) -> usize {
+        match &self.values {
+            Values::Int(values) => values.len() * 8,
+            Values::Wide(values) => values.len() * 16,
+            Values::Bytes(strings) => strings.bytes.len() + strings.ends.len() * 4,
+        }
+    }
+
     /// Number of values.
     pub fn len(&self) -> usize {
         self.values.len()

@@ -28,6 +28,7 @@ use coload_store::{
     Store, TableEntry,
 };
 
+use crate::grain::MEMORY_MIN;
 use crate::join::{group_pages, join_column};
 
 /// Adjacent segments of a level that are worth a merge.
@@ -38,6 +39,8 @@ const SEGMENTS_MAX: usize = 64;
 const SMALL_BYTES_MAX: u64 = 64 << 20;
 /// Most bytes of segments that one merge reads.
 const RUN_BYTES_MAX: u64 = 256 << 20;
+/// Share of a load's memory that one merge may read: the files are mapped, and a column of them is there decoded.
+const RUN_SHARE: usize = 8;
 /// Segments up to this size are of the lowest level.
 const LEVEL_BYTES: u64 = 1 << 10;
 /// Bits of the factor between levels.
@@ -67,6 +70,15 @@ pub struct MergeReport {
 /// `Corrupt` when a segment is not what was written, `Unavailable` when the disk fails. The table has
 /// the same rows all the same.
 pub fn merge_small(store: &Store, table: &str) -> Result<MergeReport> {
+    merge_small_within(store, table, usize::MAX)
+}
+
+/// Merges as [`merge_small`] does, with runs that fit into so much memory.
+///
+/// # Errors
+/// As [`merge_small`].
+pub fn merge_small_within(store: &Store, table: &str, memory: usize) -> Result<MergeReport> {
+    let run_bytes_max = RUN_BYTES_MAX.min((memory.max(MEMORY_MIN) / RUN_SHARE) as u64);
     let mut report = MergeReport::default();
     loop {
         let snapshot = store.snapshot()?;
@@ -75,7 +87,7 @@ pub fn merge_small(store: &Store, table: &str) -> Result<MergeReport> {
             report.segments_before = entry.segments.len();
         }
         report.segments_after = entry.segments.len();
-        let Some(run) = choose_run(&entry.segments) else { return Ok(report) };
+        let Some(run) = choose_run(&entry.segments, run_bytes_max) else { return Ok(report) };
         let (outcome, merged) = merge_run(&snapshot, entry, run)?;
         if outcome == MergeOutcome::Superseded {
             // Another process changed these segments; what is left to merge is its business.
@@ -93,14 +105,14 @@ fn level_of(bytes: u64) -> Option<u32> {
 }
 
 /// The first run worth a merge, of the lowest level that has one.
-fn choose_run(segments: &[SegmentEntry]) -> Option<Range<usize>> {
+fn choose_run(segments: &[SegmentEntry], run_bytes_max: u64) -> Option<Range<usize>> {
     let top = level_of(SMALL_BYTES_MAX - 1)?;
     (0..=top).find_map(|level| {
         let is_in = |s: &SegmentEntry| level_of(s.bytes).is_some_and(|l| l <= level);
         let mut start = 0;
         while start < segments.len() {
             let length = segments[start..].iter().take_while(|s| is_in(s)).count();
-            if let Some(run) = cut_run(&segments[start..start + length]) {
+            if let Some(run) = cut_run(&segments[start..start + length], run_bytes_max) {
                 return Some(start..start + run);
             }
             start += length + 1;
@@ -111,10 +123,10 @@ fn choose_run(segments: &[SegmentEntry]) -> Option<Range<usize>> {
 
 /// How many segments from the first on to merge, if the run is long enough and not one large segment
 /// that would be rewritten for the sake of a few small ones.
-fn cut_run(run: &[SegmentEntry]) -> Option<usize> {
+fn cut_run(run: &[SegmentEntry], run_bytes_max: u64) -> Option<usize> {
     let (mut bytes, mut largest, mut count) = (0, 0, 0);
     for segment in run.iter().take(SEGMENTS_MAX) {
-        if bytes + segment.bytes > RUN_BYTES_MAX {
+        if bytes + segment.bytes > run_bytes_max {
             break;
         }
         bytes += segment.bytes;
@@ -191,7 +203,7 @@ mod tests {
     fn eight_of_a_level_are_merged_and_large_ones_left() {
         const K: u64 = 1 << 10;
         const M: u64 = 1 << 20;
-        let choose = |bytes: &[u64]| choose_run(&segments(bytes));
+        let choose = |bytes: &[u64]| choose_run(&segments(bytes), RUN_BYTES_MAX);
         assert_eq!(choose(&[K; 7]), None);
         assert_eq!(choose(&[K; 9]), Some(0..9));
         assert_eq!(choose(&[&[9 * K; 7][..], &[K; 8]].concat()), Some(7..15));
@@ -209,7 +221,7 @@ mod tests {
         let (mut table, mut written) = (Vec::new(), 0);
         for _ in 0..1_000 {
             table.extend(segments(&[3_000]));
-            while let Some(run) = choose_run(&table) {
+            while let Some(run) = choose_run(&table, RUN_BYTES_MAX) {
                 let bytes = table[run.clone()].iter().map(|s| s.bytes).sum();
                 written += bytes;
                 table.splice(run, segments(&[bytes]));

@@ -11,6 +11,7 @@ use coload_input::{InputFile, Raw, RawFile, TextInput, Waiting};
 use coload_source::{END_MARKS_MAX, LineEnd, without_end_mark};
 
 use crate::account::Account;
+use crate::grain::Grain;
 use crate::head::{HEAD_BYTES_MAX, Head};
 use crate::input_fields::FieldsByInput;
 use crate::opened::OpenedStream;
@@ -101,7 +102,7 @@ impl Source {
     }
 
     fn of_files(inputs: Vec<OpenInput>, options: &LoadOptions) -> Self {
-        let mut chunks = cut_files(&inputs, options.chunk_bytes as u64);
+        let mut chunks = cut_files(&inputs, Grain::of(options).chunk_bytes as u64);
         if let Some(sample_bytes) = options.sample_bytes {
             keep_first(&mut chunks, sample_bytes);
         }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use coload_format::{Physical, Result, SymbolEncoder};
 use coload_source::{ChunkParser, ColumnPlan, Lexicon};
 use coload_transform::{
-    ColumnCost, DistinctSketch, EncodingPolicy, FragmentColumn, PartitionColumn, PlainSorter,
-    TemporaryDictionary, compress_column, restore_codes, sort_temporaries,
+    ColumnCost, DictionaryLimit, DistinctSketch, EncodingPolicy, FragmentColumn, PartitionColumn,
+    PlainSorter, TemporaryDictionary, compress_column, restore_codes, sort_temporaries,
 };
 
 use crate::clock::{Step, StepClock};
@@ -178,17 +178,20 @@ impl SealedPartition {
         column: usize,
         physical: Physical,
         policy: EncodingPolicy,
+        limit: DictionaryLimit,
         clock: &StepClock,
         distinct: Option<&DistinctSketch>,
     ) -> Result<PartitionColumn> {
         let input = self.columns[column].lock().ok().and_then(|mut c| c.take());
         let (mut fragments, mut temporaries) = input.unwrap_or_default();
         if self.plan.is_unsorted(column) {
-            return clock.time(Step::Compress, || sort_plain(fragments, physical, policy));
+            return clock.time(Step::Compress, || sort_plain(fragments, physical, policy, limit));
         }
-        clock.time(Step::Sort, || restore_codes(&mut fragments, &mut temporaries, physical))?;
-        let sorted =
-            clock.time(Step::Sort, || sort_temporaries(&fragments, &temporaries, physical))?;
+        clock.time(Step::Sort, || {
+            restore_codes(&mut fragments, &mut temporaries, physical, limit)
+        })?;
+        let sorted = clock
+            .time(Step::Sort, || sort_temporaries(&fragments, &temporaries, physical, limit))?;
         clock.time(Step::Compress, || {
             let encoder = self.plan.encoder(column);
             match (distinct, &sorted) {
@@ -206,8 +209,9 @@ fn sort_plain(
     fragments: Vec<FragmentColumn>,
     physical: Physical,
     policy: EncodingPolicy,
+    limit: DictionaryLimit,
 ) -> Result<PartitionColumn> {
-    let mut sorter = PlainSorter::new(physical, policy);
+    let mut sorter = PlainSorter::new(physical, policy).with_limit(limit);
     let sort = |fragment| match fragment {
         FragmentColumn::Plain(plain) => sorter.push(plain),
         other => Ok(other),

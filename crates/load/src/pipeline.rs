@@ -22,11 +22,12 @@ use crate::checks::Checks;
 use crate::chunks::Source;
 use crate::clock::{StepClock, thread_cpu_ns};
 use crate::derive::Deriver;
+use crate::grain::Grain;
 use crate::input_fields::FieldsByInput;
 use crate::measure::Measured;
 use crate::options::{LoadOptions, Progress};
 use crate::raw::takes_raw;
-use crate::reader::WindowReader;
+use crate::reader::{Gate, WindowReader};
 use crate::schedule::{DoneSegment, Output, Shape, State, Task};
 use crate::segments::lock;
 use crate::widen::{Way, Widening};
@@ -75,6 +76,8 @@ pub struct Pipeline<'a> {
     checks: Option<Checks>,
     /// Of the columns of the table.
     physicals: Vec<Physical>,
+    grain: Grain,
+    gate: Gate,
     /// Of the columns that are read, where their values are those that are loaded.
     distinct: Vec<Arc<DistinctSketch>>,
     state: Mutex<State>,
@@ -104,12 +107,6 @@ pub struct Pipeline<'a> {
     rows_before: u64,
     /// For a sink: rows sealed.
     rows_sealed: AtomicU64,
-}
-
-/// The fragments of a partition of this load.
-pub fn fragments_per_partition(options: &LoadOptions) -> usize {
-    // Two partitions are in memory at once, and hold about as many bytes as their text.
-    options.fragments_per_partition.min(options.memory / (2 * options.chunk_bytes)).max(1)
 }
 
 /// A place between two chunks.
@@ -204,6 +201,7 @@ impl<'a> Pipeline<'a> {
         let Begun { from, segments, partitions, rows, mut account, clock, progress } = begun;
         let table = options.schema.columns();
         let physicals: Vec<Physical> = table.iter().map(|c| c.data_type.physical()).collect();
+        let grain = Grain::of(options);
         let chunks = source.chunks().map(|chunks| chunks - from.chunks);
         let mut state = State::new(Shape {
             output: match output {
@@ -214,12 +212,13 @@ impl<'a> Pipeline<'a> {
             end_before: from.end,
             ahead_max: match way {
                 // The text of chunks is kept until they are verified.
-                Way::GoOn => 2 * options.threads + 2,
+                Way::GoOn => 2 * grain.parsers + 2,
                 Way::StartAgain { .. } => usize::MAX,
             },
-            fragments_per_partition: fragments_per_partition(options),
+            fragments_per_partition: grain.fragments_per_partition,
+            parsers: grain.parsers,
             merge_columns: options.merge_columns,
-            segment_bytes: options.memory / 4,
+            segment_bytes: grain.segment_bytes,
             segments_before: segments,
             width: physicals.len(),
         });
@@ -245,6 +244,8 @@ impl<'a> Pipeline<'a> {
             deriver: Deriver::new(options)?.map(Arc::new),
             checks: Checks::new(&options.schema),
             physicals,
+            grain,
+            gate: Gate::default(),
             distinct: sketches(options, output, from),
             state: Mutex::new(state),
             wake: Condvar::new(),
@@ -396,13 +397,14 @@ impl<'a> Pipeline<'a> {
     }
 
     fn work(&self) {
-        let mut reader = WindowReader::default();
+        let mut reader = WindowReader::new(&self.gate, &self.grain);
         while let Some(task) = self.next_task() {
             let after = self.options.after_task.as_ref().map(|after| (after, thread_cpu_ns()));
             if let Err(error) = self.run_task(task, &mut reader) {
                 self.fail(error);
                 return;
             }
+            reader.end_task();
             self.wake_idle();
             if let Some((after, began)) = after {
                 after(thread_cpu_ns() - began);
@@ -410,7 +412,7 @@ impl<'a> Pipeline<'a> {
         }
     }
 
-    fn run_task(&self, task: Task, reader: &mut WindowReader) -> Result<()> {
+    fn run_task(&self, task: Task, reader: &mut WindowReader<'_>) -> Result<()> {
         match task {
             Task::Parse { chunk, start } => self.parse_files(chunk, start, reader),
             Task::ParseStream => self.parse_stream(reader),
@@ -515,11 +517,22 @@ pub fn column_rules(options: &LoadOptions) -> Vec<ColumnRules> {
         .collect()
 }
 
-/// Plans the columns from a sample's records.
-pub fn plan_columns(rows: &coload_source::Rows<'_>, columns: &[ColumnRules]) -> Vec<ColumnPlan> {
-    let plan = |column: &ColumnRules| match column.field {
-        Some(field) => plan_column(rows, field, column.data_type),
-        None => ColumnPlan::Codes,
+/// Plans the columns from a sample's records; only the first `encoders` columns of text have symbols.
+pub fn plan_columns(
+    rows: &coload_source::Rows<'_>,
+    columns: &[ColumnRules],
+    mut encoders: usize,
+) -> Vec<ColumnPlan> {
+    let plan = |column: &ColumnRules| {
+        let Some(field) = column.field else { return ColumnPlan::Codes };
+        match plan_column(rows, field, column.data_type) {
+            ColumnPlan::Text { .. } if encoders == 0 => ColumnPlan::PlainText,
+            plan @ ColumnPlan::Text { .. } => {
+                encoders -= 1;
+                plan
+            }
+            plan => plan,
+        }
     };
     columns.iter().map(plan).collect()
 }

@@ -18,13 +18,16 @@ use coload_format::page::Page;
 use coload_format::runs::shrink_to_runs;
 use coload_format::{Error, Physical, Plain, Result};
 use coload_source::{ChunkParser, ColumnParser, ColumnRules, Lexicon, Mended, RecordRules};
-use coload_transform::{EncodingPolicy, Fragment, FragmentColumn, PartitionColumn};
+use coload_transform::{
+    DictionaryLimit, EncodingPolicy, Fragment, FragmentColumn, PartitionColumn,
+};
 
 use crate::clock::{StepClock, thread_cpu_ns};
+use crate::grain::{dictionary_limit, encoders};
 use crate::options::LoadOptions;
 use crate::partition::{PartitionPlan, SealedPartition};
 use crate::pipeline::{column_rules, early_page};
-use crate::reader::{TextPart, WindowReader};
+use crate::reader::{Gate, TextPart, WindowReader};
 use crate::sample::{Measure, sample_bytes};
 use crate::segments::lock;
 use crate::wire::{ColumnsAre, LoadDescription, Raw};
@@ -39,6 +42,8 @@ pub struct RawParser {
     columns: Vec<ColumnRules>,
     physicals: Vec<Physical>,
     policy: EncodingPolicy,
+    limit: DictionaryLimit,
+    encoders: usize,
 }
 
 /// Whether fragments of a load may go as text: nothing but its types makes rows of records, and these are given.
@@ -68,7 +73,15 @@ impl RawParser {
             columns: column_rules(&options),
             physicals: schema.columns().iter().map(|c| c.data_type.physical()).collect(),
             policy: description.encoding,
+            limit: DictionaryLimit::default(),
+            encoders: usize::MAX,
         })
+    }
+
+    /// The parser with dictionaries that share so much memory.
+    pub fn with_memory(self, memory: usize) -> Self {
+        let limit = dictionary_limit(memory, self.physicals.len());
+        RawParser { limit, encoders: encoders(memory), ..self }
     }
 
     /// Bytes that the values of a text may take at most.
@@ -79,7 +92,7 @@ impl RawParser {
 
     fn new_parser(&self, plan: &PartitionPlan) -> ChunkParser {
         let column = |(rules, plan): (&ColumnRules, &coload_source::ColumnPlan)| {
-            let lexicon = Lexicon::new(rules.data_type.physical());
+            let lexicon = Lexicon::new(rules.data_type.physical()).with_limit(self.limit);
             ColumnParser::new(rules.clone(), plan.clone(), lexicon)
         };
         let columns = self.columns.iter().zip(&plan.read).map(column).collect();
@@ -140,7 +153,8 @@ impl RawPartition {
     pub fn parse(&self, by: &RawParser, raw: &Raw<'_>) -> Result<RawRows> {
         let (plan, number, mut parser) = self.begin(by, raw)?;
         let part = TextPart { file: 0, text: raw.text, end: raw.text.len(), offset: 0 };
-        let span = WindowReader::default().parse_text(&part, &mut parser, &|_, _| Ok(()))?;
+        let gate = Gate::default();
+        let span = WindowReader::of_frame(&gate).parse_text(&part, &mut parser, &|_, _| Ok(()))?;
         let mut fragment = parser.finish(number)?;
         let whole = span.rows == u64::from(raw.rows) && span.end == raw.text.len() as u64;
         let as_it_stands = span.rejects.is_empty() && span.mended == Mended::default();
@@ -189,7 +203,7 @@ impl RawPartition {
             )));
         }
         let plan = state.plan.get_or_insert_with(|| {
-            Arc::new(sample_bytes(raw.text, by.rules, &by.columns, Measure::No))
+            Arc::new(sample_bytes(raw.text, by.rules, &by.columns, by.encoders, Measure::No))
         });
         let plan = Arc::clone(plan);
         let free = state.parsers.iter().position(Option::is_some);
@@ -222,7 +236,8 @@ impl RawPartition {
         let numbers = waiting.iter().map(|index| sealed.numbers[*index as usize]).collect();
         let clock = StepClock::default();
         let physical = by.physicals[column];
-        let compressed = sealed.partition.compress(column, physical, by.policy, &clock, None)?;
+        let compressed =
+            sealed.partition.compress(column, physical, by.policy, by.limit, &clock, None)?;
         Ok(Some((numbers, compressed)))
     }
 

@@ -1,6 +1,7 @@
 //! Reads a piece of an input window by window and hands the windows to the parser.
 
 use std::ops::Range;
+use std::sync::{Condvar, Mutex, PoisonError};
 
 use coload_format::{Error, Result};
 use coload_source::{
@@ -9,12 +10,12 @@ use coload_source::{
 
 use crate::chunks::{OpenInput, Piece, Start};
 use crate::clock::{Step, StepClock};
+use crate::grain::{Grain, RECORD_BYTES_MAX};
+use crate::segments::lock;
 use crate::stream::Part;
 
 /// Bytes of a window: it stays in the second-level cache while its columns are read.
 const WINDOW_BYTES: usize = 384 << 10;
-/// Longest record: positions in a window are 32 bits.
-pub const RECORD_BYTES_MAX: usize = 1 << 30;
 
 /// Is told the bytes and the rows of each window that was parsed; its error ends the task.
 pub type Tick<'a> = dyn Fn(u64, u64) -> Result<()> + 'a;
@@ -64,19 +65,108 @@ pub struct TextPart<'a> {
     pub offset: u64,
 }
 
-/// A worker's window.
-#[derive(Debug)]
-pub struct WindowReader {
-    buffer: Vec<u8>,
+/// Lets one worker at a time read records that take a large share of the memory.
+#[derive(Debug, Default)]
+pub struct Gate {
+    taken: Mutex<bool>,
+    changed: Condvar,
 }
 
-impl Default for WindowReader {
-    fn default() -> Self {
-        WindowReader { buffer: vec![b'\n'; 1 + WINDOW_BYTES + TEXT_PADDING] }
+/// A worker's window.
+#[derive(Debug)]
+pub struct WindowReader<'a> {
+    buffer: Vec<u8>,
+    gate: &'a Gate,
+    /// Whether this worker went through the gate.
+    inside: bool,
+    large_bytes: usize,
+    record_bytes_max: usize,
+}
+
+impl Drop for WindowReader<'_> {
+    fn drop(&mut self) {
+        self.end_task();
     }
 }
 
-impl WindowReader {
+impl<'a> WindowReader<'a> {
+    /// A small window. Workers that read large records wait for each other at `gate`.
+    pub fn new(gate: &'a Gate, grain: &Grain) -> Self {
+        WindowReader {
+            buffer: vec![b'\n'; 1 + WINDOW_BYTES + TEXT_PADDING],
+            gate,
+            inside: false,
+            large_bytes: grain.large_bytes.max(WINDOW_BYTES),
+            record_bytes_max: grain.record_bytes_max,
+        }
+    }
+
+    /// A small window for text that is there, in a frame of the wire.
+    pub fn of_frame(gate: &'a Gate) -> Self {
+        WindowReader {
+            buffer: vec![b'\n'; 1 + WINDOW_BYTES + TEXT_PADDING],
+            gate,
+            inside: false,
+            large_bytes: usize::MAX,
+            record_bytes_max: RECORD_BYTES_MAX,
+        }
+    }
+
+    /// Gives back what a large record took, when nothing of it is needed any more.
+    pub fn end_task(&mut self) {
+        if self.inside {
+            self.shrink();
+            *lock(&self.gate.taken) = false;
+            self.inside = false;
+            self.gate.changed.notify_one();
+        }
+    }
+
+    /// Waits until no other worker reads a large record, if this window is large.
+    fn enter_if_large(&mut self, bytes: usize) {
+        if bytes <= self.large_bytes || self.inside {
+            return;
+        }
+        let mut taken = lock(&self.gate.taken);
+        while *taken {
+            taken = self.gate.changed.wait(taken).unwrap_or_else(PoisonError::into_inner);
+        }
+        *taken = true;
+        self.inside = true;
+    }
+
+    /// Makes room for a window of so many bytes. What is there of a large one is lost.
+    fn make_room(&mut self, bytes: usize) {
+        self.enter_if_large(bytes);
+        let needed = 2 + bytes + TEXT_PADDING;
+        if self.buffer.len() >= needed {
+            return;
+        }
+        if bytes > self.large_bytes {
+            // Not both at once.
+            self.buffer = Vec::new();
+            self.buffer = vec![0; needed];
+            self.buffer[0] = b'\n';
+        } else {
+            self.buffer.resize(needed, 0);
+        }
+    }
+
+    fn shrink(&mut self) {
+        if self.buffer.len() > self.large_bytes {
+            self.buffer = vec![b'\n'; 1 + WINDOW_BYTES + TEXT_PADDING];
+        }
+    }
+
+    fn too_long(&self, name: &str, byte: u64, bytes: usize) -> Error {
+        Error::Limit(format!(
+            "{name} (byte {byte}): a record is over {bytes} bytes, and one may take {} of what --memory gives; \
+             is a quote left open? (try --quote none, or --memory {})",
+            self.record_bytes_max,
+            show_mib(bytes.saturating_mul(8))
+        ))
+    }
+
     /// Parses the records of a piece.
     ///
     /// # Errors
@@ -103,7 +193,7 @@ impl WindowReader {
         let (mut offset, mut have) = (start, 0);
         let mut end = start;
         while end < piece.end {
-            self.buffer.resize((1 + window + TEXT_PADDING).max(self.buffer.len()), 0);
+            self.make_room(window);
             let target = &mut self.buffer[1 + have..1 + window];
             let read = clock.time(Step::Read, || input.read_at(target, offset + have as u64))?;
             have += read;
@@ -129,23 +219,28 @@ impl WindowReader {
                 break;
             }
             if consumed.short {
-                window *= 2;
+                let rest = usize::try_from(input.bytes - offset).unwrap_or(usize::MAX);
+                let needed = window + 1;
+                window = (window * 2).min(rest.saturating_add(1)).max(needed);
                 if piece.start_is == Start::Speculated && window / 2 > piece_bytes {
                     whole = Whole::InDoubt;
                     break;
                 }
-                if window > RECORD_BYTES_MAX {
-                    return Err(Error::Limit(format!(
-                        "{} (byte {end}): a record is over {RECORD_BYTES_MAX} bytes; is a quote \
-                         left open? (try --quote none)",
-                        input.name()
-                    )));
+                if needed > self.record_bytes_max {
+                    return Err(self.too_long(input.name(), end, needed - 1));
+                }
+                window = window.min(self.record_bytes_max.max(needed));
+                if window > self.large_bytes {
+                    // It is read again, into a window that is not there beside this one.
+                    have = 0;
+                    continue;
                 }
             }
             self.buffer.copy_within(consumed.end..1 + have, 1);
             have -= used;
             offset += used as u64;
         }
+        self.shrink();
         Ok(end_piece(parser, rows, piece.file, start..end, whole))
     }
 
@@ -212,7 +307,7 @@ impl WindowReader {
             let mut have = window.min(bytes.len() - at);
             let all = at + have == bytes.len();
             let last = all && (end == bytes.len() || short);
-            self.buffer.resize((2 + have + TEXT_PADDING).max(self.buffer.len()), 0);
+            self.make_room(have);
             self.buffer[1..1 + have].copy_from_slice(&bytes[at..at + have]);
             if last && self.buffer[have] != b'\n' {
                 self.buffer[1 + have] = b'\n';
@@ -234,13 +329,20 @@ impl WindowReader {
                 break;
             }
             if consumed.short {
-                window *= 2;
+                // Whole records are there, so one of them is as long as this at most.
+                window = bytes.len() - at;
                 // As the chunk was cut after whole records, this does not happen.
                 short = all;
             }
         }
+        self.shrink();
         Ok(end_piece(parser, rows, file, offset..offset + end as u64, Whole::Yes))
     }
+}
+
+/// So many bytes as `--memory` takes them.
+fn show_mib(bytes: usize) -> String {
+    format!("{}MiB", bytes.div_ceil(1 << 20))
 }
 
 /// What became of the piece of these bytes, before which the parser had `rows_before` rows.

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use coload_format::{ColumnIndex, Error, Result};
 use coload_store::{LoadDir, LoadKind, LoadMode, LoadRecord, LoadTarget, ReadyLoad, Store};
 
-use crate::background::merge_small;
+use crate::background::merge_small_within;
 use crate::clock::{Started, Step, StepClock, epoch_us, peak_memory_bytes, process_cpu_ns};
 use crate::legs::{Whole, run_legs};
 use crate::options::{CHUNK_BYTES_MIN, LoadOptions, RejectLimit};
@@ -195,9 +195,9 @@ fn load_once(
     }
     let (wall, cpu_ns) = (started.wall.elapsed(), process_cpu_ns() - started.cpu_ns);
     // The rows are published: whatever becomes of the merges, the load has not failed.
-    let merge = merge_small(store, &options.table);
+    let merge = merge_small_within(store, &options.table, options.memory);
     if let Some(table) = &options.rejects_table {
-        let _ = merge_small(store, table);
+        let _ = merge_small_within(store, table, options.memory);
     }
     Ok(LoadReport {
         id,

@@ -22,6 +22,7 @@ pub fn sample_partition(
     chunk: &[Piece],
     rules: RecordRules,
     columns: &[ColumnRules],
+    encoders: usize,
     measure: Measure<'_>,
 ) -> Result<PartitionPlan> {
     let mut text = Vec::new();
@@ -45,7 +46,7 @@ pub fn sample_partition(
             text.push(b'\n');
         }
     }
-    Ok(sample_bytes(&text, rules, columns, measure))
+    Ok(sample_bytes(&text, rules, columns, encoders, measure))
 }
 
 /// Plans the columns from text that starts with a record.
@@ -53,6 +54,7 @@ pub fn sample_bytes(
     bytes: &[u8],
     rules: RecordRules,
     columns: &[ColumnRules],
+    encoders: usize,
     measure: Measure<'_>,
 ) -> PartitionPlan {
     let bytes = &bytes[..bytes.len().min(SAMPLE_BYTES)];
@@ -70,7 +72,7 @@ pub fn sample_bytes(
     };
     let sample = Sample::new(&window, rules);
     let rows = sample.rows();
-    let plans = plan_columns(&rows, columns);
+    let plans = plan_columns(&rows, columns, encoders);
     let costs = match measure {
         Measure::No => Vec::new(),
         Measure::Partition { bytes: partition_bytes, measured } => {

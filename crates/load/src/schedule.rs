@@ -124,6 +124,8 @@ pub struct Shape {
     pub ahead_max: usize,
     /// Fragments of a partition.
     pub fragments_per_partition: usize,
+    /// Chunks that are parsed at once.
+    pub parsers: usize,
     /// Columns merged at once.
     pub merge_columns: usize,
     /// A segment is closed when so many bytes wait for its merge.
@@ -147,6 +149,7 @@ impl DoneSegment {
 pub struct State {
     output: Output,
     fragments_per_partition: usize,
+    parsers: usize,
     merge_columns: usize,
     segment_bytes: usize,
     width: usize,
@@ -210,6 +213,7 @@ impl State {
             end_before,
             ahead_max,
             fragments_per_partition,
+            parsers,
             merge_columns,
             segment_bytes,
             segments_before,
@@ -218,6 +222,7 @@ impl State {
         State {
             output,
             fragments_per_partition,
+            parsers,
             merge_columns,
             segment_bytes,
             width,
@@ -277,6 +282,9 @@ impl State {
                 self.merges_running += 1;
             }
             return task;
+        }
+        if self.parsing >= self.parsers {
+            return None;
         }
         if let Some((chunk, start)) = self.redo.pop() {
             self.parsing += 1;

@@ -174,7 +174,8 @@ impl OpenSegment {
         for (index, column) in columns.into_iter().enumerate() {
             let Some(column) = column else { continue };
             let open = &mut self.columns[index];
-            if column.dictionary.is_some() {
+            if let Some(dictionary) = &column.dictionary {
+                self.waiting_bytes += dictionary.bytes();
                 self.waiting_bytes += column.pages.iter().map(|p| p.bytes.len()).sum::<usize>();
                 open.parts.push(Part::Coded(column));
                 continue;

@@ -5,6 +5,7 @@
 //! depends on the text only. Offsets and lines are those of the text, not of the stored bytes.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -15,18 +16,14 @@ use coload_input::{
 };
 use coload_source::without_end_mark;
 
+use crate::grain::{Grain, RECORD_BYTES_MAX};
 use crate::head::{HEAD_BYTES_MAX, Head};
 use crate::input_fields::FieldsByInput;
 use crate::options::LoadOptions;
-use crate::reader::RECORD_BYTES_MAX;
 use crate::segments::lock;
 
 /// Share of the memory that text waiting to be parsed may take.
 const AHEAD_SHARE: usize = 8;
-/// Share of the memory that one record may take, and what is always enough: compressed text may have one
-/// without end.
-const RECORD_SHARE: usize = 8;
-const RECORD_BYTES_MIN: usize = 64 << 20;
 /// How long a worker waits for text before it looks for other work.
 const WAIT: Duration = Duration::from_millis(5);
 
@@ -40,6 +37,9 @@ pub struct StreamSource {
     pub inputs: Arc<[InputFile]>,
     queue: TextQueue,
     cutter: Mutex<Cutter>,
+    /// Bytes of chunks that were handed out and are still held, and how many these may be.
+    text_bytes: Arc<AtomicUsize>,
+    text_bytes_max: usize,
 }
 
 /// What a worker can do for a stream.
@@ -63,6 +63,29 @@ pub struct StreamChunk {
     pub source_bytes: Vec<(usize, u64)>,
     /// Inputs that have ended since, and where in their text.
     pub ends: Vec<(usize, u64)>,
+    /// Counts its bytes as long as it is there.
+    held: Option<Arc<Held>>,
+}
+
+/// Bytes of text that are counted until it is dropped.
+#[derive(Debug)]
+struct Held {
+    bytes: usize,
+    of: Arc<AtomicUsize>,
+}
+
+impl Held {
+    fn new(chunk: &StreamChunk, of: &Arc<AtomicUsize>) -> Arc<Self> {
+        let bytes = chunk.parts.iter().map(|part| part.text.len()).sum();
+        of.fetch_add(bytes, Ordering::AcqRel);
+        Arc::new(Held { bytes, of: Arc::clone(of) })
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.of.fetch_sub(self.bytes, Ordering::AcqRel);
+    }
 }
 
 /// Whole records of one input.
@@ -83,23 +106,26 @@ pub struct Part {
 impl StreamSource {
     /// A source of open inputs.
     pub fn new(inputs: Vec<Waiting>, options: &LoadOptions) -> Self {
+        let grain = Grain::of(options);
         let names: Vec<String> = inputs.iter().map(|i| i.name().to_owned()).collect();
         let mut cutter = Cutter::new(
             names.clone(),
             Head::new(options),
             FieldsByInput::of_load(options),
             options.dialect.encoding,
-            options.chunk_bytes,
+            grain.chunk_bytes,
         );
         cutter.left = options.sample_bytes.unwrap_or(u64::MAX);
-        cutter.record_bytes_max =
-            (options.memory / RECORD_SHARE).clamp(RECORD_BYTES_MIN, RECORD_BYTES_MAX);
+        cutter.record_bytes_max = grain.record_bytes_max;
+        cutter.fragments_per_partition = grain.fragments_per_partition;
         StreamSource {
             names,
             bytes: options.inputs.iter().filter_map(stored_bytes).sum(),
             inputs: Arc::clone(&options.inputs),
             queue: TextQueue::new(inputs, options.memory / AHEAD_SHARE, options.threads),
             cutter: Mutex::new(cutter),
+            text_bytes_max: grain.text_bytes,
+            text_bytes: Arc::default(),
         }
     }
 
@@ -116,8 +142,14 @@ impl StreamSource {
     pub fn turn(&self, number: impl FnOnce(&StreamChunk)) -> Result<Turn> {
         {
             let mut cutter = lock(&self.cutter);
-            match cutter.next_chunk(&self.queue)? {
-                Cut::Chunk(chunk) => {
+            let held = self.text_bytes.load(Ordering::Acquire);
+            let cut = match held == 0 || held < self.text_bytes_max {
+                true => cutter.next_chunk(&self.queue)?,
+                false => Cut::Wait,
+            };
+            match cut {
+                Cut::Chunk(mut chunk) => {
+                    chunk.held = Some(Held::new(&chunk, &self.text_bytes));
                     number(&chunk);
                     return Ok(Turn::Parse(Arc::new(chunk)));
                 }
@@ -151,6 +183,7 @@ impl StreamSource {
             parts: Vec::new(),
             source_bytes: cutter.take_last(),
             ends: std::mem::take(&mut cutter.ends),
+            held: None,
         }
     }
 }
@@ -211,6 +244,7 @@ struct Cutter {
     /// Text to be handed out still.
     left: u64,
     record_bytes_max: usize,
+    fragments_per_partition: usize,
 }
 
 impl Cutter {
@@ -243,6 +277,7 @@ impl Cutter {
             ends: Vec::new(),
             left: u64::MAX,
             record_bytes_max: RECORD_BYTES_MAX,
+            fragments_per_partition: 1,
         }
     }
 
@@ -371,14 +406,14 @@ impl Cutter {
             // The next record starts a chunk of its own.
             return Ok(Some(self.emit()));
         }
-        if self.target * 2 > self.record_bytes_max {
+        if self.target >= self.record_bytes_max {
             return Err(Error::Limit(format!(
-                "{} (byte {}): a record is over {} bytes; is a quote left open? (try --quote none, or a \
-                 larger --memory)",
+                "{} (byte {}): a record is over {} bytes, which is what one may take of --memory; is a quote \
+                 left open? (try --quote none, or a larger --memory)",
                 self.names[self.file], self.offset, self.target
             )));
         }
-        self.target *= 2;
+        self.target = (self.target * 2).min(self.record_bytes_max);
         Ok(None)
     }
 
@@ -426,10 +461,15 @@ impl Cutter {
 
     fn emit(&mut self) -> Cut {
         self.target = self.chunk_bytes;
+        let bytes: usize = self.parts.iter().map(|part| part.end).sum();
+        // A chunk that is as long as several counts as so many of its partition, which is bounded in bytes.
+        let more = (bytes / self.chunk_bytes).saturating_sub(1).min(self.fragments_per_partition);
+        self.returned.extend((0..more).map(|_| StreamChunk::default()));
         Cut::Chunk(StreamChunk {
             parts: std::mem::take(&mut self.parts),
             source_bytes: std::mem::take(&mut self.source_bytes),
             ends: std::mem::take(&mut self.ends),
+            held: None,
         })
     }
 }

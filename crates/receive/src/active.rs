@@ -92,14 +92,15 @@ impl Active {
     ) -> Result<Self> {
         let mut parts = BTreeMap::new();
         for (number, bytes) in journal.parts()? {
-            parts.insert(number, Part::decode(&bytes)?);
+            parts.insert(number, Part::decode(&bytes)?.without_rejects());
         }
         let legs = Legs::open(&description, &journal)?;
         Ok(Active {
             id: journal.id(),
             publish_id: LoadId::random()?,
             types: Mutex::new(Types::new(&legs)),
-            raw_parser: RawParser::new(&description).map(Arc::new),
+            raw_parser: RawParser::new(&description)
+                .map(|parser| Arc::new(parser.with_memory(memory_max as usize))),
             description,
             rules: Rules::new(&target),
             target,
@@ -123,7 +124,10 @@ impl Active {
     }
 
     /// Begins an attempt: what an earlier one had under way is dropped, and its connections end.
-    pub fn begin_attempt(&self, replies: &Replies) -> (u64, Welcome) {
+    ///
+    /// # Errors
+    /// `Corrupt` when the journal is damaged.
+    pub fn begin_attempt(&self, replies: &Replies) -> Result<(u64, Welcome)> {
         let mut state = lock(&self.state);
         let attempt = self.attempt.fetch_add(1, Ordering::AcqRel) + 1;
         let taken_over = Error::Refused(format!("another client goes on with load {}", self.id));
@@ -133,7 +137,13 @@ impl Active {
         state.under_way.clear();
         state.failed = None;
         state.replies.push(replies.clone());
-        let parts = state.parts.iter().map(|(n, p)| (*n, p.account.clone())).collect();
+        let journal = lock(&self.journal);
+        let journal = journal.as_ref().ok_or_else(|| self.is_over())?;
+        let account = |(number, bytes): (u32, Vec<u8>)| Ok((number, Part::decode(&bytes)?.account));
+        let parts = match self.keep {
+            Keep::All => journal.parts()?.into_iter().map(account).collect::<Result<_>>()?,
+            Keep::Nothing => state.parts.iter().map(|(n, p)| (*n, p.account.clone())).collect(),
+        };
         let welcome = Welcome {
             id: self.id,
             attempt,
@@ -144,7 +154,7 @@ impl Active {
             columns: state.legs.is_wider().then(|| state.legs.last().clone()),
             text_partitions: state.legs.text_partitions(),
         };
-        (attempt, welcome)
+        Ok((attempt, welcome))
     }
 
     /// Adds a connection of the current attempt.
@@ -200,7 +210,7 @@ impl Active {
     /// Rows and rejects that are durable.
     pub fn counts(&self) -> (u64, u64) {
         let state = lock(&self.state);
-        let rejects = state.parts().map(|(_, p)| p.account.rejects.len() as u64).sum();
+        let rejects = state.parts().map(|(_, p)| p.rejects).sum();
         (state.parts().map(|(_, p)| p.rows).sum(), rejects)
     }
 
@@ -351,7 +361,8 @@ impl Active {
         // It reads the types that the load began with.
         let parser = self.raw_parser.clone();
         let parser = parser.filter(|_| *types == *self.description.schema.columns());
-        let receiving = Arc::new(Receiving::new(number, path, types, policy, parser));
+        let memory = self.memory_max as usize;
+        let receiving = Arc::new(Receiving::new(number, path, types, policy, memory, parser));
         state.under_way.insert(number, Arc::clone(&receiving));
         Ok(Some(receiving))
     }
@@ -406,8 +417,9 @@ impl Active {
         let journal = lock(&self.journal);
         let journal = journal.as_ref().ok_or_else(|| self.is_over())?;
         let rows = seal.account.rows();
+        let rejects = seal.account.rejects.len() as u64;
         let account = seal.account.clone();
-        let mut part = Part { account, rows, bytes: 0, seal: None, entry: None };
+        let mut part = Part { account, rejects, rows, bytes: 0, seal: None, entry: None };
         if let Some(summary) = summary {
             part.bytes = summary.bytes;
             part.seal = Some(summary.seal);
@@ -418,7 +430,7 @@ impl Active {
             journal.put_part(number, part.encode())?;
         }
         state.under_way.remove(&number);
-        state.parts.insert(number, part);
+        state.parts.insert(number, part.without_rejects());
         let first = state.replies.first().cloned();
         drop(state);
         first.map_or(Ok(()), |replies| replies.send(&sealed(number)))
@@ -453,7 +465,7 @@ impl Active {
         let state = lock(&self.state);
         let whole = state.parts().map(|(number, _)| *number).eq(0..finish.partitions);
         let rows: u64 = state.parts().map(|(_, p)| p.rows).sum();
-        let rejects: u64 = state.parts().map(|(_, p)| p.account.rejects.len() as u64).sum();
+        let rejects: u64 = state.parts().map(|(_, p)| p.rejects).sum();
         let filtered =
             state.parts().fold(0, |sum, (_, p)| p.account.filtered().saturating_add(sum));
         let records = rows.saturating_add(rejects).saturating_add(filtered);

@@ -13,7 +13,7 @@ use coload_link::{Exchange, Message, Replies, exchange};
 use coload_load::wire::{
     DONE, Done, Finish, LoadDescription, LoadState, LoadStatus, ServerLoad, WELCOME, Work,
 };
-use coload_load::{merge_small, peak_memory_bytes, process_cpu_ns};
+use coload_load::{merge_small_within, peak_memory_bytes, process_cpu_ns};
 use coload_store::{
     JournalEntry, LoadId, LoadJournal, LoadKind, LoadMode, LoadRecord, LoadTarget, Store,
 };
@@ -216,7 +216,7 @@ impl Inner {
             )));
         }
         load.client_knows_raw.store(version >= WIRE_VERSION_RAW, Ordering::Release);
-        let (attempt, mut welcome) = load.begin_attempt(replies);
+        let (attempt, mut welcome) = load.begin_attempt(replies)?;
         welcome.began_us = welcome.began_us.filter(|_| asks_when);
         Ok(Begun::Load(load, attempt, Message::new(WELCOME, welcome.encode())))
     }
@@ -382,7 +382,8 @@ impl Inner {
         let _ = of_load.remove();
         drop(journal);
         if self.options.keep == Keep::All {
-            done.note = match merge_small(&self.store, &target.name) {
+            let memory = self.options.load_memory;
+            done.note = match merge_small_within(&self.store, &target.name, memory) {
                 Ok(merge) if merge.merges == 0 => String::new(),
                 Ok(merge) => format!(
                     "{} small segments became {}",

@@ -8,8 +8,10 @@ use coload_store::{ColumnStats, LoadJournal, SegmentEntry, SegmentFile, column_s
 /// A partition that is durable.
 #[derive(Debug, Clone)]
 pub struct Part {
-    /// What became of its records.
+    /// What became of its records; its rejects are in the journal only.
     pub account: PartitionAccount,
+    /// Records rejected.
+    pub rejects: u64,
     /// Rows and bytes of its segment; no rows, no segment.
     pub rows: u64,
     /// Bytes of its segment.
@@ -41,7 +43,14 @@ impl Part {
         let account = PartitionAccount::read(&mut reader)?;
         let seal = if reader.remaining() == 0 { None } else { Some(reader.u64()?) };
         reader.finish()?;
-        Ok(Part { account, rows, bytes, seal, entry: None })
+        let rejects = account.rejects.len() as u64;
+        Ok(Part { account, rejects, rows, bytes, seal, entry: None })
+    }
+
+    /// The part without its rejects: a load may have many.
+    pub fn without_rejects(mut self) -> Self {
+        self.account.rejects = Vec::new();
+        self
     }
 
     /// The entry of its segment.

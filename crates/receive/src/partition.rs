@@ -26,9 +26,12 @@ use coload_format::{
     Column, ColumnIndex, Dictionary, Error, Physical, Plain, Result, SymbolDecoder,
 };
 use coload_load::wire::{Block, BlockContent, Raw, RawIs, Seal};
-use coload_load::{RawPage, RawParser, RawPartition, RawRows};
+use coload_load::{RawPage, RawParser, RawPartition, RawRows, dictionary_limit, encoders};
 use coload_store::{FinishedColumn, SegmentSummary, SegmentWriter, append_page, column_stats};
-use coload_transform::{EncodingPolicy, FragmentColumn, PartitionColumn, PlainSorter, join_parts};
+use coload_transform::{
+    DictionaryLimit, EncodingPolicy, FragmentColumn, PartitionColumn, PlainSorter, Symbols,
+    join_parts,
+};
 
 use crate::lock;
 use crate::options::Keep;
@@ -44,6 +47,9 @@ pub struct Receiving {
     /// Its segment.
     pub path: PathBuf,
     policy: EncodingPolicy,
+    limit: DictionaryLimit,
+    /// The first so many columns may have symbols.
+    encoders: usize,
     types: Arc<[Column]>,
     columns: Vec<Mutex<ReceivedColumn>>,
     /// Fragments that came as text, and how they are read.
@@ -100,6 +106,7 @@ impl Receiving {
         path: PathBuf,
         types: Arc<[Column]>,
         policy: EncodingPolicy,
+        memory: usize,
         parser: Option<Arc<RawParser>>,
     ) -> Self {
         let columns = types.iter().map(|_| Mutex::default()).collect();
@@ -107,6 +114,8 @@ impl Receiving {
             number,
             path,
             policy,
+            limit: dictionary_limit(memory, types.len()),
+            encoders: encoders(memory),
             unfinished: AtomicUsize::new(types.len()),
             types,
             columns,
@@ -224,7 +233,11 @@ impl Receiving {
         let mut state = lock(&self.columns[column]);
         state.check_new(fragment)?;
         let physical = self.types[column].data_type.physical();
-        let sorter = state.sorter.get_or_insert_with(|| PlainSorter::new(physical, self.policy));
+        let new = || {
+            let symbols = if column < self.encoders { Symbols::Train } else { Symbols::Omit };
+            PlainSorter::new(physical, self.policy).with_limit(self.limit).with_symbols(symbols)
+        };
+        let sorter = state.sorter.get_or_insert_with(new);
         let sorted = sorter.push(values)?;
         let symbols = sorter.symbols();
         match sorted {

@@ -14,7 +14,7 @@ use coload_store::{
     column_stats,
 };
 use coload_transform::{
-    EncodingPolicy, Fragment, PartitionColumn, compress_column, sort_temporaries,
+    DictionaryLimit, EncodingPolicy, Fragment, PartitionColumn, compress_column, sort_temporaries,
 };
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::error::DataFusionError;
@@ -216,7 +216,8 @@ impl RowWriter {
         for (index, parts) in by_column.into_iter().enumerate() {
             let physical = self.schema.columns()[index].data_type.physical();
             let dictionaries = self.columns[index].take_dictionaries();
-            let sorted = sort_temporaries(&parts, &dictionaries, physical)?;
+            let sorted =
+                sort_temporaries(&parts, &dictionaries, physical, DictionaryLimit::default())?;
             let policy = EncodingPolicy::Auto;
             let column = compress_column(parts, &dictionaries, sorted, None, physical, policy)?;
             finished.push(write_column(&writer, column, physical)?);

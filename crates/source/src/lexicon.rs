@@ -26,7 +26,7 @@ use foldhash::fast::RandomState;
 
 use coload_format::parse_value::{Rule, is_double_as_written, parse_value};
 use coload_format::{DataType, Physical, Value, Values, check_bytes};
-use coload_transform::{CODES_PROVISIONAL_MAX, NULL_CODE, TemporaryDictionary};
+use coload_transform::{DictionaryLimit, NULL_CODE, TemporaryDictionary};
 
 use crate::field::{FieldError, FieldRules};
 use crate::infer::tells_time;
@@ -219,6 +219,7 @@ pub struct Lexicon {
     hash: Hash,
     by_value: ByValue,
     dictionary: TemporaryDictionary,
+    limit: DictionaryLimit,
     nulls: bool,
 }
 
@@ -265,8 +266,24 @@ impl Lexicon {
                 Physical::Bytes => ByValue::TextOnly,
             },
             dictionary: TemporaryDictionary::empty(physical),
+            limit: DictionaryLimit::default(),
             nulls: false,
         }
+    }
+
+    /// The lexicon with a dictionary that may hold less.
+    pub fn with_limit(self, limit: DictionaryLimit) -> Self {
+        Lexicon { limit, ..self }
+    }
+
+    /// Whether one more value, of text with so many bytes, is too much.
+    fn is_full(&self, bytes: usize) -> bool {
+        let values = &self.dictionary.values;
+        let held = match values {
+            Values::Bytes(strings) => strings.bytes.len(),
+            Values::Int(_) | Values::Wide(_) => 0,
+        };
+        !self.limit.holds(values.len() + 1, held + bytes)
     }
 
     /// The values found, in order of first appearance.
@@ -509,7 +526,8 @@ impl Lexicon {
             },
         };
         let number = self.keys.len();
-        if number == TEXTS_MAX {
+        // Many texts of few values are not worth their bytes; they are parsed each time.
+        if number == TEXTS_MAX || !self.limit.holds(0, (self.arena.len() + raw.len()) / 2) {
             return Ok(Some(code));
         }
         if number * INDEX_PER_TEXT > self.index.len() {
@@ -536,9 +554,10 @@ impl Lexicon {
         rules: &ColumnRules,
     ) -> Result<Option<u16>, FieldError> {
         let next = self.dictionary.values.len();
+        let full = self.is_full(raw.len());
         let Values::Bytes(strings) = &mut self.dictionary.values else { return Ok(None) };
         let known = !shared && matches!(self.by_value, ByValue::TextOnly);
-        if !known || next >= CODES_PROVISIONAL_MAX || rules.fields.nulls.iter().any(|n| n == raw) {
+        if !known || full || rules.fields.nulls.iter().any(|n| n == raw) {
             return Ok(None);
         }
         strings.push(&check_bytes(raw, rules.data_type).map_err(FieldError::Rule)?);
@@ -570,7 +589,7 @@ impl Lexicon {
             let known = (0..next).map(|i| (self.dictionary.values.get(i), i as u16));
             self.by_value = ByValue::Others(known.collect());
         }
-        let full = next >= CODES_PROVISIONAL_MAX;
+        let full = self.is_full(if let Value::Bytes(text) = &value { text.len() } else { 0 });
         let known = match (&mut self.by_value, &value) {
             (ByValue::Ints(map), Value::Int(v)) => match map.entry(*v) {
                 Entry::Occupied(e) => Some(*e.get()),

@@ -30,7 +30,7 @@ use coload_format::{
 
 use crate::sort::push_from;
 use crate::{
-    CODES_PROVISIONAL_MAX, FragmentColumn, NULL_CODE, TemporaryDictionary, merge_dictionaries,
+    DictionaryLimit, FragmentColumn, NULL_CODE, TemporaryDictionary, merge_dictionaries,
     sort_column, sort_dictionary,
 };
 
@@ -67,11 +67,12 @@ pub fn sort_temporaries(
     columns: &[FragmentColumn],
     temporaries: &[TemporaryDictionary],
     physical: Physical,
+    limit: DictionaryLimit,
 ) -> Result<Option<JoinedDictionary>> {
     if columns.iter().all(|c| matches!(c, FragmentColumn::Codes { .. })) {
         // Over the limit of one worker's dictionary the column is plain, whoever saw what.
         let joined = join_temporaries(columns, temporaries, physical)?;
-        Ok((joined.dictionary.len() <= CODES_PROVISIONAL_MAX).then_some(joined))
+        Ok(limit.holds_all(joined.dictionary.values()).then_some(joined))
     } else {
         Ok(None)
     }

@@ -17,6 +17,57 @@ pub const NULL_CODE: u16 = u16::MAX;
 /// Most values in a temporary dictionary that the parse step fills; a column with more is plain.
 pub const CODES_PROVISIONAL_MAX: usize = 1 << 15;
 
+/// Bytes of a value in a temporary dictionary, besides those of text: the value, its code, and what finds it.
+const VALUE_BYTES: usize = 96;
+
+/// Most that a temporary dictionary may hold. A column with more is plain, whichever workers saw its values: a
+/// partition's dictionary has the limit that each of theirs has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DictionaryLimit {
+    /// Values.
+    pub values: usize,
+    /// Bytes, with what finds the values.
+    pub bytes: usize,
+}
+
+impl Default for DictionaryLimit {
+    fn default() -> Self {
+        DictionaryLimit { values: CODES_PROVISIONAL_MAX, bytes: usize::MAX }
+    }
+}
+
+impl DictionaryLimit {
+    /// The limit of a dictionary of so many bytes.
+    pub fn of_bytes(bytes: usize) -> Self {
+        DictionaryLimit { bytes, ..Self::default() }
+    }
+
+    /// Most values that there can be.
+    pub fn values_max(&self) -> usize {
+        self.values.min(self.bytes / VALUE_BYTES).max(1)
+    }
+
+    /// Whether so many values, of text so many bytes in all, are not more than may be held.
+    pub fn holds(&self, values: usize, text_bytes: usize) -> bool {
+        // A text stands in the dictionary, and as it was written in what finds it.
+        let bytes = values.saturating_mul(VALUE_BYTES).saturating_add(text_bytes.saturating_mul(2));
+        values <= self.values && bytes <= self.bytes
+    }
+
+    /// Whether the values are not more than may be held.
+    pub fn holds_all(&self, values: &Values) -> bool {
+        self.holds(values.len(), text_bytes(values))
+    }
+}
+
+/// Bytes of texts; 0 of numbers.
+pub fn text_bytes(values: &Values) -> usize {
+    match values {
+        Values::Bytes(strings) => strings.bytes.len(),
+        Values::Int(_) | Values::Wide(_) => 0,
+    }
+}
+
 /// The distinct values of one column in the fragments of one worker, in order of first appearance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TemporaryDictionary {

@@ -21,7 +21,7 @@ pub use compress::{
 };
 pub use distinct::DistinctSketch;
 pub use fragment::{
-    CODES_PROVISIONAL_MAX, Fragment, FragmentColumn, NULL_CODE, ProvisionalCodes,
+    CODES_PROVISIONAL_MAX, DictionaryLimit, Fragment, FragmentColumn, NULL_CODE, ProvisionalCodes,
     TemporaryDictionary,
 };
 pub use merge::{merge_column, merge_dictionaries};
@@ -32,4 +32,4 @@ pub use placement::{
 pub use raw_share::{Mix, RawCost, choose_share, mix_adaptively, times_of_mix};
 pub use restore::restore_codes;
 pub use sort::{SortedColumn, SortedDictionary, sort_column, sort_dictionary};
-pub use sort_plain::{PlainSorter, join_parts};
+pub use sort_plain::{PlainSorter, Symbols, join_parts};

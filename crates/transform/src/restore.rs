@@ -14,9 +14,7 @@ use std::collections::hash_map::Entry;
 use coload_format::{Physical, Plain, Result, Value};
 
 use crate::compress::decode_page;
-use crate::{
-    CODES_PROVISIONAL_MAX, FragmentColumn, NULL_CODE, ProvisionalCodes, TemporaryDictionary,
-};
+use crate::{DictionaryLimit, FragmentColumn, NULL_CODE, ProvisionalCodes, TemporaryDictionary};
 
 /// Turns the plain fragments of a column into codes of one more temporary dictionary if they left
 /// codes for values that no row has.
@@ -27,6 +25,7 @@ pub fn restore_codes(
     columns: &mut [FragmentColumn],
     temporaries: &mut Vec<TemporaryDictionary>,
     physical: Physical,
+    limit: DictionaryLimit,
 ) -> Result<()> {
     let is_codes = |c: &FragmentColumn| matches!(c, FragmentColumn::Codes { .. });
     // Without a value in any dictionary the column was never meant to have codes.
@@ -48,7 +47,7 @@ pub fn restore_codes(
                 &decoded
             }
         };
-        match encode(plain, &mut values, &mut codes, &mut restored) {
+        match encode(plain, &mut values, &mut codes, &mut restored, limit) {
             Some(encoded) => plains.push((index, encoded)),
             None => return Ok(()),
         }
@@ -93,7 +92,10 @@ fn encode(
     values: &mut HashMap<Value, ()>,
     codes: &mut HashMap<Value, u16>,
     restored: &mut TemporaryDictionary,
+    limit: DictionaryLimit,
 ) -> Option<Vec<u16>> {
+    let text_of = |value: &Value| if let Value::Bytes(text) = value { text.len() } else { 0 };
+    let mut text_bytes: usize = values.keys().map(text_of).sum();
     let mut out = Vec::with_capacity(plain.len());
     for row in 0..plain.len() {
         let Some(value) = plain.get(row) else {
@@ -104,8 +106,10 @@ fn encode(
         match codes.entry(value) {
             Entry::Occupied(e) => out.push(*e.get()),
             Entry::Vacant(e) => {
-                values.insert(e.key().clone(), ());
-                if values.len() > CODES_PROVISIONAL_MAX {
+                if values.insert(e.key().clone(), ()).is_none() {
+                    text_bytes += text_of(e.key());
+                }
+                if !limit.holds(values.len(), text_bytes) {
                     return None;
                 }
                 restored.values.push(e.key());
@@ -123,6 +127,8 @@ mod tests {
     use super::*;
     use coload_format::Values;
 
+    use crate::CODES_PROVISIONAL_MAX;
+
     fn plain(values: impl Iterator<Item = i64>) -> FragmentColumn {
         let values = Values::Int(values.collect());
         FragmentColumn::Plain(Plain { values, nulls: None })
@@ -136,7 +142,8 @@ mod tests {
         let coded = FragmentColumn::Codes { codes: codes(&[3, 7, 3]), dictionary: 0, nulls: false };
         let mut temporaries = vec![full.clone()];
         let mut columns = vec![coded.clone(), plain([limit, 7, limit].into_iter())];
-        restore_codes(&mut columns, &mut temporaries, Physical::Int).unwrap();
+        restore_codes(&mut columns, &mut temporaries, Physical::Int, DictionaryLimit::default())
+            .unwrap();
         assert_eq!(temporaries[1].values, Values::Int(vec![limit, 7]));
         let expected =
             FragmentColumn::Codes { codes: codes(&[0, 1, 0]), dictionary: 1, nulls: false };
@@ -147,12 +154,19 @@ mod tests {
             let mut columns = vec![coded.clone(), plain(4..=last + 2)];
             columns.push(plain([7].into_iter()));
             let mut temporaries = vec![full.clone()];
-            restore_codes(&mut columns, &mut temporaries, Physical::Int).unwrap();
+            restore_codes(
+                &mut columns,
+                &mut temporaries,
+                Physical::Int,
+                DictionaryLimit::default(),
+            )
+            .unwrap();
             assert_eq!(temporaries.len() == 2, restored, "{last}");
         }
         let fresh = TemporaryDictionary { stale: false, ..full };
         let mut columns = vec![coded, plain([1].into_iter())];
-        restore_codes(&mut columns, &mut vec![fresh], Physical::Int).unwrap();
+        restore_codes(&mut columns, &mut vec![fresh], Physical::Int, DictionaryLimit::default())
+            .unwrap();
         assert!(matches!(columns[1], FragmentColumn::Plain(_)));
     }
 }

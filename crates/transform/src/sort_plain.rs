@@ -22,20 +22,31 @@ use crate::compress::encode_column;
 use crate::merge::merge_column;
 use crate::sort::push_from;
 use crate::{
-    CODES_PROVISIONAL_MAX, EncodingPolicy, FragmentColumn, HyperLogLog, NULL_CODE, PartitionColumn,
-    ProvisionalCodes, TemporaryDictionary, compress_column, sort_temporaries,
+    CODES_PROVISIONAL_MAX, DictionaryLimit, EncodingPolicy, FragmentColumn, HyperLogLog, NULL_CODE,
+    PartitionColumn, ProvisionalCodes, TemporaryDictionary, compress_column, sort_temporaries,
 };
 
 /// Rows of the first fragment that are looked at.
 const SAMPLE_ROWS: usize = 1 << 16;
-/// Slots of the table: twice the most values, so that a free one is near.
-const SLOTS: usize = CODES_PROVISIONAL_MAX * 2;
+/// Slots of a table for each value that it may hold, so that a free one is near.
+const SLOTS_PER_VALUE: usize = 2;
+
+/// Whether text that is plain is shortened by symbols.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Symbols {
+    /// By those of the first fragment, which take memory until the partition is complete.
+    Train,
+    /// It stays as it is.
+    Omit,
+}
 
 /// Sorts the plain fragments of one column of one partition.
 #[derive(Debug)]
 pub struct PlainSorter {
     physical: Physical,
     policy: EncodingPolicy,
+    limit: DictionaryLimit,
+    trains: Symbols,
     form: Form,
     temporary: TemporaryDictionary,
     /// Code plus 1 of the value in each slot.
@@ -56,11 +67,23 @@ impl PlainSorter {
         PlainSorter {
             physical,
             policy,
+            limit: DictionaryLimit::default(),
+            trains: Symbols::Train,
             form: Form::Undecided,
             temporary: TemporaryDictionary::empty(physical),
             slots: Vec::new(),
             encoder: None,
         }
+    }
+
+    /// The sorter with a dictionary that may hold less.
+    pub fn with_limit(self, limit: DictionaryLimit) -> Self {
+        PlainSorter { limit, ..self }
+    }
+
+    /// The sorter, with symbols for text or without.
+    pub fn with_symbols(self, trains: Symbols) -> Self {
+        PlainSorter { trains, ..self }
     }
 
     /// Takes a fragment's column.
@@ -84,7 +107,9 @@ impl PlainSorter {
         if self.policy == EncodingPolicy::Dictionary {
             return Ok(FragmentColumn::Plain(plain));
         }
-        if let (Values::Bytes(strings), None) = (&plain.values, &self.encoder) {
+        if let (Values::Bytes(strings), None) = (&plain.values, &self.encoder)
+            && self.trains == Symbols::Train
+        {
             self.encoder = Some(Arc::new(SymbolEncoder::train(strings.iter())));
         }
         Ok(FragmentColumn::Page(encode_column(&plain, self.encoder.as_deref())?))
@@ -98,7 +123,8 @@ impl PlainSorter {
     /// Codes of a fragment; `None` when there are too many values.
     fn encode(&mut self, plain: &Plain) -> Option<FragmentColumn> {
         if self.slots.is_empty() {
-            self.slots = vec![0; SLOTS];
+            let slots = self.limit.values_max() * SLOTS_PER_VALUE;
+            self.slots = vec![0; slots.next_power_of_two()];
         }
         let mut codes = Vec::with_capacity(plain.len());
         for row in 0..plain.len() {
@@ -110,15 +136,21 @@ impl PlainSorter {
     }
 
     fn code(&mut self, values: &Values, row: usize) -> Option<u16> {
-        let mut slot = hash(values, row) as usize & (SLOTS - 1);
+        let mask = self.slots.len() - 1;
+        let mut slot = hash(values, row) as usize & mask;
         while let Some(code) = self.slots[slot].checked_sub(1) {
             if same(&self.temporary.values, code as usize, values, row) {
                 return Some(code);
             }
-            slot = (slot + 1) & (SLOTS - 1);
+            slot = (slot + 1) & mask;
         }
         let code = self.temporary.values.len();
-        if code >= CODES_PROVISIONAL_MAX {
+        let bytes = match (&self.temporary.values, values) {
+            (Values::Bytes(known), Values::Bytes(new)) => known.bytes.len() + new.get(row).len(),
+            _ => 0,
+        };
+        if !self.limit.holds(code + 1, bytes) {
+            self.temporary.stale = true;
             return None;
         }
         push_from(&mut self.temporary.values, values, row);
@@ -134,7 +166,7 @@ impl PlainSorter {
     /// `Limit` when a dictionary has too many values.
     pub fn finish(self, columns: Vec<FragmentColumn>) -> Result<PartitionColumn> {
         let temporaries = [self.temporary];
-        let sorted = sort_temporaries(&columns, &temporaries, self.physical)?;
+        let sorted = sort_temporaries(&columns, &temporaries, self.physical, self.limit)?;
         let encoder = self.encoder.as_deref();
         compress_column(columns, &temporaries, sorted, encoder, self.physical, self.policy)
     }

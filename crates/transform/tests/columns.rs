@@ -9,7 +9,7 @@ use coload_format::page::{PageDetail, PageView, decode_text, encode_plain};
 use coload_format::runs::expand_runs;
 use coload_format::{Code, Physical, Plain, SymbolDecoder, Value, Values};
 use coload_transform::{
-    EncodingPolicy, FragmentColumn, NULL_CODE, PartitionColumn, ProvisionalCodes,
+    DictionaryLimit, EncodingPolicy, FragmentColumn, NULL_CODE, PartitionColumn, ProvisionalCodes,
     TemporaryDictionary, compress_column, merge_column, restore_codes, sort_temporaries,
 };
 use proptest::prelude::*;
@@ -85,8 +85,9 @@ fn compress(
             }
         })
         .collect();
-    restore_codes(&mut columns, &mut temporaries, physical).unwrap();
-    let sorted = sort_temporaries(&columns, &temporaries, physical).unwrap();
+    restore_codes(&mut columns, &mut temporaries, physical, DictionaryLimit::default()).unwrap();
+    let sorted =
+        sort_temporaries(&columns, &temporaries, physical, DictionaryLimit::default()).unwrap();
     compress_column(columns, &temporaries, sorted, None, physical, policy).unwrap()
 }
 
@@ -282,7 +283,7 @@ proptest! {
             let nulls = rows.contains(&NULL_CODE);
             let columns = vec![FragmentColumn::Codes { codes, dictionary: 0, nulls }];
             let temporaries = [temporary.clone()];
-            let sorted = sort_temporaries(&columns, &temporaries, Physical::Int).unwrap();
+            let sorted = sort_temporaries(&columns, &temporaries, Physical::Int, DictionaryLimit::default()).unwrap();
             let policy = EncodingPolicy::Auto;
             compress_column(columns, &temporaries, sorted, None, Physical::Int, policy).unwrap()
         };

@@ -10,6 +10,7 @@ mod flags;
 mod inputs;
 mod kill;
 mod many_inputs;
+mod memory;
 mod rejects_file;
 mod reports;
 mod row_sql;

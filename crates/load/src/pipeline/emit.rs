@@ -140,8 +140,10 @@ impl Pipeline<'_> {
     pub(super) fn compress(&self, partition: &SealedPartition, column: usize) -> Result<()> {
         let physical = self.physicals[column];
         let policy = self.options.encoding;
+        let limit = self.grain.dictionary_limit();
+        let distinct = self.distinct(column);
         let mut result =
-            partition.compress(column, physical, policy, &self.clock, self.distinct(column))?;
+            partition.compress(column, physical, policy, limit, &self.clock, distinct)?;
         if let Destination::Sink(sink, _) = self.output {
             let PartitionColumn { dictionary, symbols, pages } = result;
             let dictionary = dictionary.map(|d| encode_dictionary(&d)).transpose()?;

@@ -12,9 +12,10 @@ use coload_source::{
 };
 use coload_transform::Placement;
 
-use super::{Destination, Pipeline, fragments_per_partition};
+use super::{Destination, Pipeline};
 use crate::chunks::{Piece, Source, Start};
 use crate::clock::{Step, thread_cpu_ns};
+use crate::grain::Grain;
 use crate::partition::PartitionPlan;
 use crate::program::{Made, run_program};
 use crate::reader::{PieceSpan, Tick, WindowReader};
@@ -40,7 +41,7 @@ impl Pipeline<'_> {
         &self,
         chunk: usize,
         start: Option<u64>,
-        reader: &mut WindowReader,
+        reader: &mut WindowReader<'_>,
     ) -> Result<()> {
         let Source::Files { inputs, chunks } = self.source else { return Ok(()) };
         let mut pieces = Source::pieces(chunks, self.from, chunk);
@@ -54,7 +55,8 @@ impl Pipeline<'_> {
             let file = first.first().map_or(0, |piece| piece.file);
             first.retain(|piece| self.fields.way(piece.file) == self.fields.way(file));
             let (rules, columns) = self.rules_of(file);
-            sample_partition(inputs, &first, rules, &columns, self.measure())
+            let encoders = self.grain.encoders;
+            sample_partition(inputs, &first, rules, &columns, encoders, self.measure())
         })?;
         // A chunk that is parsed again had quotes, or was no row.
         if start.is_none() && self.leave_chunk(chunk, &pieces, &plan, reader)? {
@@ -75,7 +77,7 @@ impl Pipeline<'_> {
     }
 
     /// Parses the next chunk of a stream, or decompresses some of it.
-    pub(super) fn parse_stream(&self, reader: &mut WindowReader) -> Result<()> {
+    pub(super) fn parse_stream(&self, reader: &mut WindowReader<'_>) -> Result<()> {
         let Source::Stream(stream) = self.source else { return Ok(()) };
         // Under the lock of the stream, so that the first chunk of a partition plans it.
         let mut planned = None;
@@ -89,7 +91,8 @@ impl Pipeline<'_> {
                         let first = chunk.parts.first();
                         let (rules, columns) = self.rules_of(first.map_or(0, |part| part.file));
                         let text = first.map_or(&[][..], |part| &part.text);
-                        Ok(sample_bytes(text, rules, &columns, self.measure()))
+                        let encoders = self.grain.encoders;
+                        Ok(sample_bytes(text, rules, &columns, encoders, self.measure()))
                     }),
                 ));
             })
@@ -126,7 +129,7 @@ impl Pipeline<'_> {
         number: usize,
         plan: &Arc<PartitionPlan>,
         chunk: &Arc<StreamChunk>,
-        reader: &mut WindowReader,
+        reader: &mut WindowReader<'_>,
     ) -> Result<()> {
         let text = (self.way == Way::GoOn).then(|| Arc::clone(chunk));
         self.parse(Unparsed { chunk: number, speculated: false, text }, plan, |parser, tick| {
@@ -183,8 +186,8 @@ impl Pipeline<'_> {
         match self.output {
             Destination::Store(_) | Destination::Nowhere => Measure::No,
             Destination::Sink(..) => {
-                let fragments = fragments_per_partition(self.options);
-                let bytes = (fragments * self.options.chunk_bytes) as f64;
+                let Grain { fragments_per_partition, chunk_bytes, .. } = self.grain;
+                let bytes = (fragments_per_partition * chunk_bytes) as f64;
                 Measure::Partition { bytes, measured: &self.measured }
             }
         }
@@ -381,7 +384,8 @@ impl Pipeline<'_> {
             .zip(&plan.read)
             .enumerate()
             .map(|(column, (rules, plan))| {
-                let lexicon = Lexicon::new(rules.data_type.physical());
+                let lexicon = Lexicon::new(rules.data_type.physical())
+                    .with_limit(self.grain.dictionary_limit());
                 ColumnParser::new(rules.clone(), plan.clone(), lexicon)
                     .counting(self.distinct.get(column).cloned())
             })

@@ -53,7 +53,7 @@ impl Pipeline<'_> {
         chunk: usize,
         pieces: &[Piece],
         plan: &Arc<PartitionPlan>,
-        reader: &mut WindowReader,
+        reader: &mut WindowReader<'_>,
     ) -> Result<bool> {
         let (Some(sink), Source::Files { inputs, .. }) = (self.raw_sink(), self.source) else {
             return Ok(false);
@@ -115,7 +115,7 @@ impl Pipeline<'_> {
     }
 
     /// Parses a chunk that the server handed back, and sends it plain: its partition may be complete but for it.
-    pub(super) fn parse_back(&self, back: HandedBack, reader: &mut WindowReader) -> Result<()> {
+    pub(super) fn parse_back(&self, back: HandedBack, reader: &mut WindowReader<'_>) -> Result<()> {
         let Source::Files { inputs, chunks } = self.source else { return Ok(()) };
         let mut pieces = Source::pieces(chunks, self.from, back.chunk);
         if let Some(first) = pieces.first_mut() {
@@ -164,7 +164,7 @@ fn cut_chunk(
     inputs: &[OpenInput],
     pieces: &[Piece],
     rules: RecordRules,
-    reader: &mut WindowReader,
+    reader: &mut WindowReader<'_>,
 ) -> Result<Option<Cut>> {
     let mut cut = Cut { message: vec![0; RAW_HEAD_BYTES], spans: Vec::new() };
     for piece in pieces {
@@ -191,7 +191,7 @@ fn cut_lines(
     input: &OpenInput,
     piece: &Piece,
     rules: RecordRules,
-    reader: &mut WindowReader,
+    reader: &mut WindowReader<'_>,
     out: &mut Vec<u8>,
 ) -> Result<Option<PieceSpan>> {
     if rules.is_exotic() || rules.comment.is_some() {
@@ -262,7 +262,7 @@ fn cut_records(
     input: &OpenInput,
     piece: &Piece,
     rules: RecordRules,
-    reader: &mut WindowReader,
+    reader: &mut WindowReader<'_>,
     out: &mut Vec<u8>,
 ) -> Result<Option<PieceSpan>> {
     let mut parser = ChunkParser::new(rules, Vec::new(), || 0);

@@ -33,7 +33,8 @@ fn run(file: &Path) -> (u64, Vec<(u64, u64)>, u64) {
     let source = Source::open(&options, None).unwrap();
     let begun = Begun::new(&options, &source, way).unwrap();
     let pipeline = Pipeline::new(&options, &source, Destination::Nowhere, way, begun).unwrap();
-    let (mut reader, mut seen) = (WindowReader::default(), Vec::new());
+    let gate = Gate::default();
+    let (mut reader, mut seen) = (WindowReader::of_frame(&gate), Vec::new());
     let mut redone = 0;
     while let Some(task) = pipeline.next_task() {
         redone += u64::from(matches!(task, Task::Parse { start: Some(_), .. }));

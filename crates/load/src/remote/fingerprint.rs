@@ -11,8 +11,8 @@ use coload_format::{Error, Result};
 use coload_input::{InputFile, InputSource};
 
 use super::{PlacementPolicy, RemoteOptions};
+use crate::grain::Grain;
 use crate::options::LoadOptions;
-use crate::pipeline::fragments_per_partition;
 use crate::wire::{ColumnsAre, InputPrint, LoadDescription, RowSource, Work};
 
 /// Bytes at either end of an input that its fingerprint covers.
@@ -23,8 +23,8 @@ const END_BYTES: u64 = 64 << 10;
 /// # Errors
 /// `Invalid` when an input cannot be opened, `Unavailable` when it cannot be read.
 pub fn describe(options: &LoadOptions, remote: &RemoteOptions) -> Result<LoadDescription> {
-    let mut salt = 0;
     let mut places = machine();
+    let (mut salt, grain) = (0, Grain::of(options));
     let mut inputs = Vec::with_capacity(options.inputs.len());
     for input in options.inputs.iter() {
         match &input.source {
@@ -58,8 +58,8 @@ pub fn describe(options: &LoadOptions, remote: &RemoteOptions) -> Result<LoadDes
         },
         inputs,
         dialect: options.dialect.clone(),
-        chunk_bytes: options.chunk_bytes,
-        fragments_per_partition: fragments_per_partition(options),
+        chunk_bytes: grain.chunk_bytes,
+        fragments_per_partition: grain.fragments_per_partition,
         encoding: options.encoding,
         max_rejects: options.max_rejects,
         work: match remote.placement {

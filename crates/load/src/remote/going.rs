@@ -19,9 +19,10 @@ use super::fingerprint;
 use super::sender::Sender;
 use super::session::{WORK_TIMEOUT, wait_for};
 use crate::chunks::Source;
+use crate::grain::Grain;
 use crate::legs::table_column;
 use crate::options::LoadOptions;
-use crate::pipeline::{Position, Stop, fragments_per_partition};
+use crate::pipeline::{Position, Stop};
 use crate::retype::{converts, text_columns};
 use crate::texts::text_options;
 use crate::widen::{HASTY_PASSES, Widened, Widening};
@@ -116,7 +117,8 @@ impl Going {
         }
         let mut options = text_options(&self.options, &columns, clean)?;
         let source = Source::open(&options, None)?;
-        let chunks = fragments_per_partition(&options).saturating_mul(partitions as usize);
+        let grain = Grain::of(&options);
+        let chunks = grain.fragments_per_partition.saturating_mul(partitions as usize);
         let chunks = chunks.min(source.chunks().unwrap_or(0));
         let bytes = source.bytes_before(Position { chunks, end: 0 }, u64::MAX);
         options.sample_bytes = Some(bytes);

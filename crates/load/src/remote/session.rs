@@ -16,6 +16,7 @@ use super::texts::RawReport;
 use super::whole::{self, send_whole};
 use super::{LoadList, RemoteOptions};
 use crate::clock::{Step, StepClock, epoch_us, peak_memory_bytes};
+use crate::grain::MEMORY_MIN;
 use crate::legs::run_legs;
 use crate::options::LoadOptions;
 use crate::pipeline::{Destination, Loaded, Sink, Stop};
@@ -68,7 +69,7 @@ pub fn attempt(
     totals: &mut Totals,
 ) -> std::result::Result<Option<RemoteReport>, Stop> {
     totals.attempts += 1;
-    let mut client = Client::new(client_options(remote))?;
+    let mut client = Client::new(client_options(remote, going.options.memory))?;
     let tried = run(going, remote, &mut client, totals);
     let link = totals.add(client.stats());
     tried.map(|report| {
@@ -76,10 +77,13 @@ pub fn attempt(
     })
 }
 
-fn client_options(remote: &RemoteOptions) -> ClientOptions {
+/// Share of the memory that waits to be sent.
+const OUTBOX_SHARE: usize = 8;
+
+fn client_options(remote: &RemoteOptions, memory: usize) -> ClientOptions {
     ClientOptions {
         address: remote.address.clone(),
-        outbox_bytes: remote.outbox_bytes,
+        outbox_bytes: remote.outbox_bytes.min(memory.max(MEMORY_MIN) / OUTBOX_SHARE),
         compression: remote.compression,
         authorization: remote.authorization.clone(),
         tls: remote.tls.clone(),
@@ -369,7 +373,8 @@ pub(super) fn report(options: &LoadOptions, done: Done) -> RemoteReport {
 
 /// Asks one question.
 fn ask(remote: &RemoteOptions, question: Message, answer: u8) -> Result<Message> {
-    let options = ClientOptions { compression: WireCompression::None, ..client_options(remote) };
+    let options =
+        ClientOptions { compression: WireCompression::None, ..client_options(remote, usize::MAX) };
     let mut client = Client::new(options)?;
     client.open(question)?;
     wait_for(&client, &[answer], ANSWER_TIMEOUT, &AtomicBool::new(false))

@@ -1,0 +1,114 @@
+//! `--memory` bounds what a load holds: the small sister of `bench/run memory`.
+
+use std::fmt::Write;
+
+use crate::support::Sandbox;
+
+/// What `--memory` is given.
+const MEMORY: &str = "64MiB";
+/// Most KiB that the process may have held: the budget, what the program takes by itself, and a quarter more.
+const PEAK_KIB_MAX: u64 = (64 + 64) << 10;
+
+/// Runs a load under a shell that reads how much the child held at most.
+fn load(sandbox: &Sandbox, file: &str, flags: &[&str]) -> u64 {
+    let mut args = vec!["load", file, "--into", "store", "--table", "t", "--memory", MEMORY];
+    args.extend(["--replace", "--report", "json", "--no-header"]);
+    args.extend(flags);
+    let run = sandbox.run(&args).ok();
+    let report: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+    report["peak_memory_bytes"].as_u64().unwrap() >> 10
+}
+
+/// A number that no other row of its column has.
+fn mix(row: usize, column: usize) -> u64 {
+    let x = (row as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (column as u64) << 17;
+    (x ^ x >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 20
+}
+
+/// 1,500 columns of many numbers took 3.7 GB of a budget of 512 MiB: a dictionary for each column, each worker and each
+/// partition, which nothing counted. Two and three partitions of fragments came on top.
+#[test]
+fn wide_tables_stay_within_the_budget() {
+    let sandbox = Sandbox::new();
+    for (columns, rows, text) in [(700, 3_000, false), (700, 1_500, true), (4_000, 400, false)] {
+        let mut file = String::new();
+        for row in 0..rows {
+            for column in 0..columns {
+                let comma = if column == 0 { "" } else { "," };
+                let value = mix(row, column);
+                let _ = if text {
+                    write!(file, "{comma}x{value:x}")
+                } else {
+                    write!(file, "{comma}{value}")
+                };
+            }
+            file.push('\n');
+        }
+        sandbox.write("t.csv", file);
+        for threads in ["1", "2", "4"] {
+            let peak = load(&sandbox, "t.csv", &["--threads", threads]);
+            assert!(peak < PEAK_KIB_MAX, "{columns} columns, {threads} threads: {peak} KiB");
+            assert_eq!(sandbox.query("SELECT count(*) FROM t"), [rows.to_string()]);
+        }
+    }
+}
+
+/// 300 texts of 1 MB took 1.96 GB of 256 MiB: few values, so they went into dictionaries, and twice.
+#[test]
+fn long_values_stay_within_the_budget() {
+    let sandbox = Sandbox::new();
+    for (count, bytes) in [(60, 1 << 20), (3, 12 << 20)] {
+        let mut file = String::new();
+        for row in 0..count {
+            let start = file.len();
+            let _ = write!(file, "{row},");
+            while file.len() < start + bytes {
+                let _ = write!(file, "{:x} ", mix(row, file.len()));
+            }
+            file.push('\n');
+        }
+        sandbox.write("t.csv", file);
+        for threads in ["1", "2"] {
+            let peak = load(&sandbox, "t.csv", &["--threads", threads]);
+            assert!(peak < PEAK_KIB_MAX, "{count} texts of {bytes}: {peak} KiB");
+            assert_eq!(sandbox.query("SELECT count(*) FROM t"), [count.to_string()]);
+        }
+    }
+}
+
+#[test]
+fn a_record_that_does_not_fit_is_refused_with_its_place_and_the_flag() {
+    let sandbox = Sandbox::new();
+    sandbox.write("t.csv", format!("1,a\n2,{}\n3,c\n", "x".repeat(40 << 20)));
+    let args =
+        ["load", "t.csv", "--into", "store", "--memory", MEMORY, "--columns", "a INT, b VARCHAR"];
+    sandbox.run(&args).fails(1, &["t.csv (byte 4)", "a record is over", "--memory"]);
+    let mut child =
+        sandbox.command(&["load", "-", "--into", "store", "--table", "t", "--memory", MEMORY]);
+    child.stdin(std::fs::File::open(sandbox.path("t.csv")).unwrap());
+    let output = child.args(["--columns", "a INT, b VARCHAR"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("--memory"), "{output:?}");
+}
+
+/// What is stored follows from the input and the options, the memory among them, and not from the threads.
+#[test]
+fn a_small_budget_gives_the_same_segments_for_any_number_of_threads() {
+    let sandbox = Sandbox::new();
+    let mut file = String::new();
+    for row in 0..30_000usize {
+        let _ = writeln!(file, "{row},{},x{:x},{}", row % 7, mix(row, 1), mix(row / 3, 2) % 1_000);
+    }
+    sandbox.write("t.csv", file);
+    let stored = |threads: &str| {
+        let store = format!("store{threads}");
+        let args = ["load", "t.csv", "--into", &store, "--memory", "16MiB", "--threads", threads];
+        sandbox.run(&[&args[..], &["--no-header"]].concat()).ok();
+        let export = sandbox.run(&["export", &store, "t"]).ok();
+        let inspect = sandbox.run(&["inspect", &store, "t"]).ok();
+        let shown: String = inspect.out.lines().filter(|line| line.contains('%')).collect();
+        (export.out, shown)
+    };
+    let one = stored("1");
+    assert!(stored("2") == one && stored("5") == one);
+}

@@ -1,0 +1,148 @@
+//! How much of a load is in memory at once, derived from `--memory` before the load begins.
+//!
+//! ```text
+//!   memory     = partitions held (2) + segment that waits + segment that is merged
+//!              + parsers: dictionaries and the fragment of each + text ahead
+//! ```
+//!
+//! What is stored must depend on the input and the options only, so nothing here looks at what the process holds at a
+//! moment: chunks, partitions, dictionaries and segments have their sizes from the columns, the width of the sample's
+//! records and the memory. Only how many workers parse at once depends on the threads, and changes nothing that is
+//! stored.
+//!
+//! A column takes more bytes in memory than as text: an empty field is a separator in the file, and a number of 8 or 16
+//! bytes here. [`Grain::expansion`] is that factor.
+//!
+//! See decision 0029.
+
+use coload_format::Physical;
+use coload_transform::DictionaryLimit;
+
+use crate::options::{CHUNK_BYTES_MIN, LoadOptions};
+
+/// Least memory that a load can do with.
+pub const MEMORY_MIN: usize = 16 << 20;
+/// Share of the memory that one partition may hold; two are in flight.
+const PARTITION_SHARE: usize = 6;
+/// Share of the memory that waits for the merge of a segment, while the segment before may still be merged.
+const SEGMENT_SHARE: usize = 6;
+/// Share of the memory that the fragment of one worker may take.
+const CHUNK_SHARE: usize = 64;
+/// Share that it may take where records are long.
+const CHUNK_SHARE_MOST: usize = 20;
+/// Records of a fragment below which its pages cost more than they hold.
+const ROWS_WANTED: usize = 1024;
+/// Share of the memory that all dictionaries of one worker may take.
+const DICTIONARY_SHARE: usize = 10;
+/// Share of the memory that all workers that parse may take.
+const PARSERS_SHARE: usize = 3;
+/// Bytes of a dictionary that is full, with what finds its values.
+const DICTIONARY_BYTES_FULL: usize = 4 << 20;
+/// A dictionary of fewer bytes is not worth having.
+const DICTIONARY_BYTES_MIN: usize = 8 << 10;
+/// Share of the memory that one record may take: its text, its values and their page are there at once.
+const RECORD_SHARE: usize = 3;
+/// Share of the memory from which on records are read one by one.
+const LARGE_SHARE: usize = 32;
+/// Share of the memory that text which came in order may take until it is verified.
+const TEXT_SHARE: usize = 10;
+/// Longest record: positions in a window are 32 bits.
+pub const RECORD_BYTES_MAX: usize = 1 << 30;
+/// Share of the memory that the symbols of the partitions in flight may take.
+const ENCODERS_SHARE: usize = 24;
+/// Bytes of the symbols of a column, with what finds them.
+const ENCODER_BYTES: usize = 160 << 10;
+/// Bytes of a column in a worker, whatever it holds.
+const COLUMN_BYTES: usize = 4 << 10;
+/// Bytes of a field and its separator where no sample tells.
+const FIELD_BYTES: usize = 6;
+/// Smallest chunk that a small memory leads to.
+const CHUNK_BYTES_LEAST: usize = 64 << 10;
+
+/// Sizes of a load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Grain {
+    /// Bytes of a chunk.
+    pub chunk_bytes: usize,
+    /// Fragments of a partition.
+    pub fragments_per_partition: usize,
+    /// Bytes of a temporary dictionary: a column with more is plain.
+    pub dictionary_bytes: usize,
+    /// Bytes that wait for the merge of a segment.
+    pub segment_bytes: usize,
+    /// Workers that parse at once.
+    pub parsers: usize,
+    /// Columns of a partition that have symbols of their own while it is parsed. Others keep their text until
+    /// the partition is compressed, column by column.
+    pub encoders: usize,
+    /// Bytes of the longest record.
+    pub record_bytes_max: usize,
+    /// A record of more bytes is read while no other of that kind is.
+    pub large_bytes: usize,
+    /// Bytes of text that came in order and is not verified.
+    pub text_bytes: usize,
+}
+
+impl Grain {
+    /// What a dictionary may hold.
+    pub fn dictionary_limit(&self) -> DictionaryLimit {
+        DictionaryLimit::of_bytes(self.dictionary_bytes)
+    }
+
+    /// The grain of a load.
+    pub fn of(options: &LoadOptions) -> Self {
+        let memory = options.memory.max(MEMORY_MIN);
+        let columns = options.read_schema().columns();
+        let width = columns.len().max(options.schema.len()).max(1);
+        let percent = expansion_percent(options);
+        let of_text = |bytes: usize| bytes / percent * 100;
+        let least = CHUNK_BYTES_LEAST.min(options.chunk_bytes).max(CHUNK_BYTES_MIN);
+        let row = options.row_bytes.unwrap_or(options.field_count() * FIELD_BYTES);
+        // A page of few rows is mostly its head.
+        let wanted = row.saturating_mul(ROWS_WANTED).min(of_text(memory / CHUNK_SHARE_MOST));
+        let chunk_bytes =
+            options.chunk_bytes.min(of_text(memory / CHUNK_SHARE).max(wanted).max(least));
+        let fragments = of_text(memory / PARTITION_SHARE) / chunk_bytes;
+        let dictionary_bytes = dictionary_limit(memory, width).bytes;
+        let parser_bytes = width * (dictionary_bytes.min(DICTIONARY_BYTES_FULL) + COLUMN_BYTES)
+            + chunk_bytes / 100 * (100 + percent);
+        Grain {
+            chunk_bytes,
+            fragments_per_partition: options.fragments_per_partition.min(fragments).max(1),
+            dictionary_bytes,
+            segment_bytes: options.memory / SEGMENT_SHARE,
+            encoders: encoders(memory),
+            record_bytes_max: (memory / RECORD_SHARE).min(RECORD_BYTES_MAX),
+            large_bytes: memory / LARGE_SHARE,
+            text_bytes: memory / TEXT_SHARE,
+            parsers: (memory / PARSERS_SHARE / parser_bytes).clamp(1, options.threads.max(1)),
+        }
+    }
+}
+
+/// What each dictionary may hold if those of all columns of one worker share the memory with what else there is.
+pub fn dictionary_limit(memory: usize, columns: usize) -> DictionaryLimit {
+    let bytes = memory.max(MEMORY_MIN) / DICTIONARY_SHARE / columns.max(1);
+    DictionaryLimit::of_bytes(bytes.max(DICTIONARY_BYTES_MIN))
+}
+
+/// Columns that have symbols of their own while a partition is parsed.
+pub fn encoders(memory: usize) -> usize {
+    memory.max(MEMORY_MIN) / ENCODERS_SHARE / ENCODER_BYTES
+}
+
+/// Bytes in memory of 100 bytes of text.
+fn expansion_percent(options: &LoadOptions) -> usize {
+    let columns = options.read_schema().columns();
+    let held = |physical| match physical {
+        Physical::Int => 8,
+        Physical::Wide => 16,
+        // Its end, besides its bytes.
+        Physical::Bytes => 4,
+    };
+    let fixed: usize = columns.iter().map(|column| held(column.data_type.physical())).sum();
+    let fields = options.field_count().max(1);
+    // Each field has its separator at least.
+    let row = options.row_bytes.unwrap_or(fields * FIELD_BYTES).max(fields);
+    100 + fixed.saturating_mul(100) / row
+}
