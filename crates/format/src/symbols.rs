@@ -111,8 +111,10 @@ impl SymbolEncoder {
             if bytes >= SAMPLE_BYTES {
                 break;
             }
-            bytes += s.len();
-            text.push(s);
+            // Of a text of megabytes too only so much is looked at.
+            let part = &s[..s.len().min(SAMPLE_BYTES)];
+            bytes += part.len();
+            text.push(part);
         }
         let mut encoder = SymbolEncoder::new(Vec::new());
         for _ in 0..ROUNDS {

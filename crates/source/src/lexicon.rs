@@ -512,6 +512,11 @@ impl Lexicon {
         let quoted = rules.fields.quote.is_some() && raw.first() == rules.fields.quote.as_ref();
         let rewritten = quoted || rules.fields.has_escape(raw);
         let shared = rewritten || matches!(rules.data_type, DataType::Binary(_));
+        if !self.limit.holds(1, raw.len() / 2) {
+            // A text of megabytes is not copied to find that no dictionary holds it; a value is half of its text at
+            // least.
+            return Ok(None);
+        }
         let code = match self.push_text(raw, shared, rules)? {
             Some(code) => code,
             None => match rules.value(raw)? {

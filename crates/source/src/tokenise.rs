@@ -63,7 +63,7 @@ pub fn tokenise(
     assert!(start <= end && end + TEXT_PADDING <= text.len() && text.len() < u32::MAX as usize);
     let before = out.len();
     // Worst case: every byte is a separator; AVX-512 stores 16 positions whatever it keeps.
-    out.reserve(end - start + 80);
+    make_room(out, end - start + 80);
     let mut seen = Seen::default();
     if separators.escape.is_none() {
         let strays = find(text, start, end, separators, out, &mut seen);
@@ -74,6 +74,16 @@ pub fn tokenise(
     }
     let seen = tokenise_slowly(text, start, end, separators, out);
     Seen { strays: true, ..seen }
+}
+
+/// Room for so many more. A vector that grows copies all that it had room for, and so touches it; what nothing touches is
+/// not in memory.
+fn make_room(out: &mut Vec<u32>, more: usize) {
+    if out.capacity() - out.len() < more {
+        let mut roomy = Vec::with_capacity(out.len() + more);
+        roomy.extend_from_slice(out);
+        *out = roomy;
+    }
 }
 
 /// The masks of 64 bytes.

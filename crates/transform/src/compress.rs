@@ -24,7 +24,7 @@ use coload_format::page::{
 };
 use coload_format::runs::{RowRuns, expand_runs, shrink_to_runs};
 use coload_format::{
-    Bitmap, Dictionary, EncodedStrings, Error, Physical, Plain, Result, SOURCE_PADDING,
+    Bitmap, Dictionary, EncodedStrings, Error, Physical, Plain, Result, SOURCE_PADDING, Strings,
     SymbolDecoder, SymbolEncoder, Values,
 };
 
@@ -272,7 +272,7 @@ fn compress_plain(
             }
             (_, given) => given,
         };
-        pages.push(encode_column(&plain, encoder)?);
+        pages.push(encode_owned(plain, encoder)?);
     }
     let symbols = match encoder.or(trained.as_ref()) {
         Some(e) if physical == Physical::Bytes => vec![e.table()],
@@ -289,18 +289,73 @@ pub fn encode_column(plain: &Plain, encoder: Option<&SymbolEncoder>) -> Result<P
     let (Values::Bytes(strings), Some(encoder)) = (&plain.values, encoder) else {
         return encode_plain(plain);
     };
-    let mut source = strings.bytes.clone();
-    source.extend([0; SOURCE_PADDING]);
-    let (mut starts, mut lengths) = (Vec::new(), Vec::new());
-    let mut start = 0;
-    for end in &strings.ends {
-        starts.push(start);
-        lengths.push(end - start);
-        start = *end;
-    }
     let mut encoded = EncodedStrings::default();
-    encoder.encode(&source, &starts, &lengths, &mut encoded);
+    encode_strings(strings, encoder, &mut encoded);
     encode_symbols(&encoded, plain.nulls.as_ref(), 1)
+}
+
+/// Encodes as [`encode_column`] does; the text is gone before its page is made.
+fn encode_owned(mut plain: Plain, encoder: Option<&SymbolEncoder>) -> Result<Page> {
+    let (Values::Bytes(strings), Some(encoder)) = (&mut plain.values, encoder) else {
+        return encode_column(&plain, encoder);
+    };
+    let mut encoded = EncodedStrings::default();
+    encode_strings(&std::mem::take(strings), encoder, &mut encoded);
+    encode_symbols(&encoded, plain.nulls.as_ref(), 1)
+}
+
+/// Bytes of strings that are encoded at once, each of them copied so that a NUL follows it.
+const ENCODED_AT_ONCE: usize = 1 << 20;
+
+/// Encodes strings, some at a time, and one that is longer in parts.
+fn encode_strings(strings: &Strings, encoder: &SymbolEncoder, out: &mut EncodedStrings) {
+    let mut batch = Batch::default();
+    // Room for the worst case, which is not touched if it does not come.
+    out.bytes.reserve_exact(2 * strings.bytes.len() + 64);
+    for string in strings.iter() {
+        if string.len() > ENCODED_AT_ONCE {
+            batch.encode(encoder, out);
+            let parts = out.lengths.len();
+            for part in string.chunks(ENCODED_AT_ONCE) {
+                batch.push(part);
+                batch.encode(encoder, out);
+            }
+            let length = out.lengths.drain(parts..).sum();
+            out.lengths.push(length);
+            continue;
+        }
+        if batch.source.len() + string.len() > ENCODED_AT_ONCE {
+            batch.encode(encoder, out);
+        }
+        batch.push(string);
+    }
+    batch.encode(encoder, out);
+}
+
+/// Strings with a NUL after each.
+#[derive(Default)]
+struct Batch {
+    source: Vec<u8>,
+    starts: Vec<u32>,
+    lengths: Vec<u32>,
+}
+
+impl Batch {
+    fn push(&mut self, string: &[u8]) {
+        self.starts.push(self.source.len() as u32);
+        self.lengths.push(string.len() as u32);
+        self.source.extend_from_slice(string);
+        self.source.push(0);
+    }
+
+    /// Encodes what is there, and begins anew.
+    fn encode(&mut self, encoder: &SymbolEncoder, out: &mut EncodedStrings) {
+        self.source.extend([0; SOURCE_PADDING]);
+        encoder.encode(&self.source, &self.starts, &self.lengths, out);
+        self.source.clear();
+        self.starts.clear();
+        self.lengths.clear();
+    }
 }
 
 /// Provisional codes to values.

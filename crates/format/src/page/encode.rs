@@ -204,7 +204,8 @@ pub fn encode_text(
     nulls: Option<&Bitmap>,
     symbols: u32,
 ) -> Result<Page> {
-    let mut bytes = Vec::with_capacity(text.len() + lengths.len() * 2 + 64);
+    // The text comes last, when it is known how long what stands before it is: a long one is not moved.
+    let mut bytes = Vec::new();
     let null_count = put_nulls(nulls, lengths.len(), &mut bytes);
     let blocks = lengths.len().div_ceil(BLOCK);
     let ends_at = bytes.len();
@@ -229,8 +230,8 @@ pub fn encode_text(
         pack_block(&offsets[..block.len()], width, &mut bytes);
     }
     assert_eq!(end, text.len() as u64);
+    bytes.reserve_exact(text.len());
     bytes.extend_from_slice(text);
-    bytes.shrink_to_fit();
     Ok(Page {
         detail: PageDetail::Text { symbols },
         rows: lengths.len() as u32,
