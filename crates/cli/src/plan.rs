@@ -8,11 +8,12 @@ use coload_format::{Column, Error, Result, Schema};
 use coload_input::sample_input;
 #[cfg(feature = "sql")]
 use coload_load::RowSql;
-use coload_load::{LoadOptions, OpenedStream, RowProgram, sample_end};
+use coload_load::{LoadOptions, OpenedStream, RecordSize, RowProgram, sample_end};
 #[cfg(feature = "sql")]
 use coload_serve::plan_row_program;
 use coload_source::{
-    GivenDialect, InputFile, InputSource, SampleEnd, Sniffed, expand_inputs, sniff,
+    Dialect, GivenDialect, InputFile, InputSource, LineEnd, SampleEnd, Sniffed, expand_inputs,
+    sniff,
 };
 use coload_store::{LoadMode, Store};
 
@@ -153,8 +154,6 @@ pub fn plan_with(
     if schema.is_none() && end == SampleEnd::Whole && is_blank(&sample) {
         return Ok(None);
     }
-    let lines = sample.iter().filter(|byte| **byte == b'\n').count();
-    let row_bytes = sample.len() / lines.max(1);
     let by_position = to_read.as_ref().filter(|_| request.mapping.is_none());
     let by_position = by_position.filter(|_| request.joined == Joined::ByPosition);
     let given = for_several(&inputs, &request.dialect);
@@ -198,12 +197,22 @@ pub fn plan_with(
     options.began_us = began_us;
     options.fields = fields;
     options.fields_by_input = fields_by_input;
-    options.row_bytes = Some(row_bytes);
+    options.record = Some(RecordSize::new(&options, Some(mean_record(&sample, &options.dialect))));
     options.mode = request.mode;
     options.stream = stream;
     let inferred = schema_from == SchemaOrigin::Inferred || request.select.is_some();
     options.inferred = (inferred && !sniffed.forms.is_empty()).then_some(sniffed.forms);
     Ok(Some(LoadPlan { options, schema_from, evidence: sniffed.evidence }))
+}
+
+/// Bytes of a record of the sample on average; too few where quoted fields go over lines.
+fn mean_record(sample: &[u8], dialect: &Dialect) -> usize {
+    let count = |end: u8| sample.iter().filter(|byte| **byte == end).count();
+    let lines = match dialect.line_end {
+        LineEnd::Newline | LineEnd::Returns => count(b'\n'),
+        LineEnd::Any => count(b'\n').max(count(b'\r')),
+    };
+    sample.len() / lines.max(1)
 }
 
 /// The filter and expressions of a request.

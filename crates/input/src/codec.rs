@@ -10,6 +10,12 @@ use crate::lz4::Lz4;
 const XZ_MEMORY_BYTES_MAX: u64 = 256 << 20;
 /// Largest window of a Zstandard frame, 128 MiB as the tool's own limit.
 const ZSTD_WINDOW_LOG_MAX: u32 = 27;
+/// What the library says of a window over the limit.
+const ZSTD_WINDOW_ERROR: &str = "Frame requires too much memory for decoding";
+/// A window that is always allowed: every decoder has to take frames of 8 MiB (RFC 8878, 3.1.1.1.2).
+const ZSTD_WINDOW_BYTES_MIN: usize = 8 << 20;
+/// What a decoder of xz may always have: `xz -6`, as it is by default, asks for 9 MiB.
+const XZ_MEMORY_BYTES_MIN: u64 = 10 << 20;
 /// Bytes of a gzip member after its text: checksum and length.
 const TRAILER_BYTES: usize = 8;
 /// Longest header of a gzip member; name and comment may have any length.
@@ -49,6 +55,24 @@ pub trait Codec: Send {
         false
     }
 
+    /// Refuses members that need a window or dictionary of more bytes.
+    ///
+    /// # Errors
+    /// When the library cannot.
+    fn limit_window(&mut self, _bytes: usize) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Bytes of the window or dictionary that it has.
+    fn window_bytes(&self) -> usize {
+        0
+    }
+
+    /// Whether the last step failed because a window is over the limit: the data are not damaged.
+    fn lacks_window(&self) -> bool {
+        false
+    }
+
     /// Gets ready for the next member.
     ///
     /// # Errors
@@ -65,7 +89,7 @@ pub fn codec(format: Compression) -> Result<Option<Box<dyn Codec>>, String> {
         Compression::Gzip => Some(Box::new(Gzip::new())),
         Compression::Zstd => Some(Box::new(Zstd::new()?)),
         Compression::Bzip2 => Some(Box::new(Bzip2(bzip2::Decompress::new(false)))),
-        Compression::Xz => Some(Box::new(Xz(new_xz()?))),
+        Compression::Xz => Some(Box::new(Xz::new(XZ_MEMORY_BYTES_MAX)?)),
         Compression::Deflate => Some(Box::new(Deflate(Inflate::new()))),
         Compression::Lz4 => Some(Box::new(Lz4::new())),
         Compression::Snappy => None,
@@ -203,14 +227,25 @@ impl Codec for Deflate {
 }
 
 /// Zstandard: RFC 8878.
-struct Zstd(zstd_safe::DCtx<'static>);
+struct Zstd {
+    context: zstd_safe::DCtx<'static>,
+    window_log_max: u32,
+    lacks_window: bool,
+}
 
 impl Zstd {
     fn new() -> Result<Self, String> {
-        let mut context = zstd_safe::DCtx::try_create().ok_or("no memory for a decoder")?;
-        let limit = zstd_safe::DParameter::WindowLogMax(ZSTD_WINDOW_LOG_MAX);
-        context.set_parameter(limit).map_err(zstd_error)?;
-        Ok(Zstd(context))
+        let context = zstd_safe::DCtx::try_create().ok_or("no memory for a decoder")?;
+        let mut zstd = Zstd { context, window_log_max: 0, lacks_window: false };
+        zstd.set_window_log(ZSTD_WINDOW_LOG_MAX)?;
+        Ok(zstd)
+    }
+
+    fn set_window_log(&mut self, log: u32) -> Result<(), String> {
+        let limit = zstd_safe::DParameter::WindowLogMax(log);
+        self.context.set_parameter(limit).map_err(zstd_error)?;
+        self.window_log_max = log;
+        Ok(())
     }
 }
 
@@ -222,7 +257,18 @@ impl Codec for Zstd {
     fn step(&mut self, input: &[u8], out: &mut [u8]) -> Result<Step, String> {
         let mut from = zstd_safe::InBuffer::around(input);
         let mut to = zstd_safe::OutBuffer::around(out);
-        let left = self.0.decompress_stream(&mut to, &mut from).map_err(zstd_error)?;
+        let left = self.context.decompress_stream(&mut to, &mut from).map_err(|code| {
+            let text = zstd_error(code);
+            self.lacks_window = text == ZSTD_WINDOW_ERROR;
+            match self.lacks_window {
+                true => format!(
+                    "its window is over {} bytes (try a larger --memory, or decompress it into a pipe: zstd \
+                     -dc --long=31 FILE | coload load -)",
+                    1_u64 << self.window_log_max
+                ),
+                false => text,
+            }
+        })?;
         let next = if left == 0 { Next::MemberEnd } else { Next::More };
         Ok(Step { consumed: from.pos(), produced: to.pos(), next })
     }
@@ -233,9 +279,22 @@ impl Codec for Zstd {
             && zstd_safe::find_frame_compressed_size(input).is_err()
     }
 
+    fn limit_window(&mut self, bytes: usize) -> Result<(), String> {
+        let log = bytes.max(ZSTD_WINDOW_BYTES_MIN).ilog2();
+        self.set_window_log(log.min(ZSTD_WINDOW_LOG_MAX))
+    }
+
+    fn window_bytes(&self) -> usize {
+        self.context.sizeof()
+    }
+
+    fn lacks_window(&self) -> bool {
+        self.lacks_window
+    }
+
     fn restart(&mut self) -> Result<(), String> {
         let only_session = zstd_safe::ResetDirective::SessionOnly;
-        self.0.reset(only_session).map(|_| ()).map_err(zstd_error)
+        self.context.reset(only_session).map(|_| ()).map_err(zstd_error)
     }
 }
 
@@ -262,36 +321,78 @@ impl Codec for Bzip2 {
     }
 }
 
-/// xz.
-struct Xz(liblzma::stream::Stream);
+/// xz. How much its dictionary takes is found by raising what it may take.
+struct Xz {
+    stream: liblzma::stream::Stream,
+    memory: u64,
+    memory_max: u64,
+    lacks_window: bool,
+}
 
-fn new_xz() -> Result<liblzma::stream::Stream, String> {
-    liblzma::stream::Stream::new_stream_decoder(XZ_MEMORY_BYTES_MAX, 0).map_err(|e| e.to_string())
+impl Xz {
+    fn new(memory_max: u64) -> Result<Self, String> {
+        let stream = new_xz(XZ_MEMORY_BYTES_MIN)?;
+        Ok(Xz { stream, memory: XZ_MEMORY_BYTES_MIN, memory_max, lacks_window: false })
+    }
+
+    /// Lets it take as much as it needs, if it may: twice as much again and again.
+    fn raise(&mut self) -> Result<(), String> {
+        use liblzma::stream::Error;
+        while self.memory < self.memory_max {
+            self.memory = (self.memory * 2).min(self.memory_max);
+            match self.stream.set_memlimit(self.memory) {
+                Err(Error::MemLimit) => {}
+                other => return other.map_err(|e| e.to_string()),
+            }
+        }
+        self.lacks_window = true;
+        Err(format!(
+            "its dictionary needs over {} bytes of memory (try a larger --memory, or decompress it into a pipe: \
+             xz -dc FILE | coload load -)",
+            self.memory_max
+        ))
+    }
+}
+
+fn new_xz(memory: u64) -> Result<liblzma::stream::Stream, String> {
+    liblzma::stream::Stream::new_stream_decoder(memory, 0).map_err(|e| e.to_string())
 }
 
 impl Codec for Xz {
     fn step(&mut self, input: &[u8], out: &mut [u8]) -> Result<Step, String> {
         use liblzma::stream::{Action, Error, Status};
-        let (read, written) = (self.0.total_in(), self.0.total_out());
-        let status = match self.0.process(input, out, Action::Run) {
+        let (read, written) = (self.stream.total_in(), self.stream.total_out());
+        let status = match self.stream.process(input, out, Action::Run) {
             Ok(status) => status,
             Err(Error::MemLimit) => {
-                return Err(format!(
-                    "its dictionary needs over {XZ_MEMORY_BYTES_MAX} bytes of memory; decompress it \
-                     into a pipe: xz -dc FILE | coload load -"
-                ));
+                self.raise()?;
+                // What it took of the input is taken; the rest comes again.
+                Status::Ok
             }
             Err(e) => return Err(format!("damaged ({e})")),
         };
         Ok(Step {
-            consumed: (self.0.total_in() - read) as usize,
-            produced: (self.0.total_out() - written) as usize,
+            consumed: (self.stream.total_in() - read) as usize,
+            produced: (self.stream.total_out() - written) as usize,
             next: if status == Status::StreamEnd { Next::MemberEnd } else { Next::More },
         })
     }
 
+    fn limit_window(&mut self, bytes: usize) -> Result<(), String> {
+        self.memory_max = (bytes as u64).clamp(XZ_MEMORY_BYTES_MIN, XZ_MEMORY_BYTES_MAX);
+        Ok(())
+    }
+
+    fn window_bytes(&self) -> usize {
+        self.memory as usize
+    }
+
+    fn lacks_window(&self) -> bool {
+        self.lacks_window
+    }
+
     fn restart(&mut self) -> Result<(), String> {
-        self.0 = new_xz()?;
+        self.stream = new_xz(self.memory)?;
         Ok(())
     }
 }

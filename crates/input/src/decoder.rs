@@ -12,6 +12,7 @@ use coload_format::{Error, Place, Result};
 use crate::codec::{Codec, Next, codec};
 use crate::compression::Compression;
 use crate::raw::{Raw, read_error};
+use crate::windows::{HeldWindow, Windows};
 
 /// Stored bytes read at once.
 const BUFFER_BYTES: usize = 256 << 10;
@@ -47,6 +48,7 @@ pub enum Start {
 pub struct Decoder {
     name: String,
     inner: Inner,
+    window: Option<HeldWindow>,
 }
 
 enum Inner {
@@ -80,7 +82,21 @@ impl Decoder {
                 None => snappy(raw, at),
             },
         };
-        Ok(Decoder { name: name.to_owned(), inner })
+        Ok(Decoder { name: name.to_owned(), inner, window: None })
+    }
+
+    /// The decoder with a window that is counted among others.
+    ///
+    /// # Errors
+    /// `Unavailable` when the library has no memory.
+    pub fn counted_in(mut self, windows: &Arc<Windows>) -> Result<Self> {
+        if let Inner::Members(members) = &mut self.inner {
+            let limited = members.codec.limit_window(windows.bytes_max());
+            limited.map_err(|text| Error::Unavailable(format!("{}: {text}", self.name)))?;
+            let looks_back = matches!(members.format, Compression::Xz | Compression::Zstd);
+            self.window = looks_back.then(|| HeldWindow::expected(windows));
+        }
+        Ok(self)
     }
 
     /// Appends up to `bytes` of text; less only when it says `Done`.
@@ -106,6 +122,9 @@ impl Decoder {
             Inner::Reader { reader, .. } => fill_from(reader, out),
             Inner::Members(members) => members.fill(out),
         };
+        if let (Some(window), Inner::Members(members)) = (&mut self.window, &self.inner) {
+            window.count(members.codec.window_bytes());
+        }
         result.map_err(|error| self.error(error))
     }
 
@@ -173,6 +192,9 @@ impl Decoder {
                 format!(
                     "not valid {format} data at this compressed byte: {error}; nothing was loaded"
                 )
+            }
+            io::ErrorKind::OutOfMemory => {
+                return Error::Limit(format!("{} ({format}): {error}", self.name));
             }
             _ => return read_error(&self.name, error),
         };
@@ -311,7 +333,12 @@ impl Members {
                 return Ok((filled, State::Done));
             }
             let input = &self.buffer[self.start..self.end];
-            let step = self.codec.step(input, &mut out[filled..]).map_err(invalid)?;
+            let step = match self.codec.step(input, &mut out[filled..]) {
+                Err(text) if self.codec.lacks_window() => {
+                    return Err(io::Error::new(io::ErrorKind::OutOfMemory, text));
+                }
+                step => step.map_err(invalid)?,
+            };
             self.take(step.consumed);
             filled += step.produced;
             match step.next {

@@ -15,6 +15,7 @@ mod open;
 mod queue;
 mod raw;
 mod sample;
+mod windows;
 
 pub use archive::{Check, Member, Stored};
 pub use compression::Compression;
@@ -28,3 +29,4 @@ pub use open::{TextInput, Waiting, open_stream};
 pub use queue::{BLOCK_BYTES, Block, Job, Taken, TextQueue, Who};
 pub use raw::{FileIdentity, Raw, RawFile, read_error};
 pub use sample::{sample_head, sample_input};
+pub use windows::Windows;

@@ -16,7 +16,7 @@
 //! buffers go back to the thread that had them last, in whose cache they are: with those of others, two threads
 //! lost 8 to 12 % to each other.
 //!
-//! Memory: blocks that wait are at most `ahead_bytes`, but for one block a job.
+//! Memory: blocks that wait are at most `ahead_bytes`, but for one block a job; and the windows of decoders.
 
 mod open;
 mod unit;
@@ -31,6 +31,7 @@ use coload_format::Result;
 
 use crate::decoder::{Decoder, State};
 use crate::open::Waiting;
+use crate::windows::Windows;
 use open::{By, Open, Shared};
 
 /// Bytes of text in a block. Larger ones are out of the cache when they are parsed.
@@ -81,6 +82,7 @@ pub struct TextQueue {
     changed: Condvar,
     ahead_bytes: usize,
     threads: usize,
+    windows: Arc<Windows>,
     /// Buffers of blocks that were read, of `BLOCK_BYTES` or more: a new one would have to be zeroed.
     buffers: Mutex<Vec<(Vec<u8>, Option<ThreadId>)>>,
 }
@@ -119,8 +121,15 @@ impl TextQueue {
             changed: Condvar::new(),
             ahead_bytes: ahead_bytes.max(2 * BLOCK_BYTES),
             threads,
+            windows: Arc::new(Windows::new(usize::MAX)),
             buffers: Mutex::default(),
         }
+    }
+
+    /// The queue with decoders whose windows take so many bytes in all. An input that needs more is refused; while there
+    /// is no room for another decoder, those that are there go on.
+    pub fn with_windows(self, bytes: usize) -> Self {
+        TextQueue { windows: Arc::new(Windows::new(bytes)), ..self }
     }
 
     /// The next text in the order of the inputs.
@@ -155,8 +164,11 @@ impl TextQueue {
         let mut at = 0;
         while at < inputs_max {
             if at == inner.open.len() {
+                if at > 0 && !self.windows.have_room() {
+                    break;
+                }
                 let Some((file, input)) = inner.waiting.pop_front() else { break };
-                inner.open.push_back(Open::new(file, input.open()?)?);
+                inner.open.push_back(Open::new(file, input.open()?, &self.windows)?);
             }
             let open = &mut inner.open[at];
             // What comes first may always go on, so that what waits is always taken some day.
@@ -183,7 +195,7 @@ impl TextQueue {
                 return Some(job);
             }
         }
-        units.then(|| open.new_unit_job()).flatten()
+        (units && self.windows.have_room()).then(|| open.new_unit_job()).flatten()
     }
 
     /// Does the work and puts what comes of it in its place.

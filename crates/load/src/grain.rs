@@ -11,19 +11,21 @@
 //! stored.
 //!
 //! A column takes more bytes in memory than as text: an empty field is a separator in the file, and a number of 8 or 16
-//! bytes here. [`Grain::expansion`] is that factor.
+//! bytes here: [`RecordSize`].
 //!
 //! See decision 0029.
 
-use coload_format::Physical;
+use coload_format::{Physical, Schema};
 use coload_transform::DictionaryLimit;
 
-use crate::options::{CHUNK_BYTES_MIN, LoadOptions};
+use crate::options::{CHUNK_BYTES_MIN, LoadOptions, RejectLimit};
 
 /// Least memory that a load can do with.
 pub const MEMORY_MIN: usize = 16 << 20;
 /// Share of the memory that one partition may hold; two are in flight.
 const PARTITION_SHARE: usize = 6;
+/// Share of the memory from which on a partition is large: it has a record that is longer than partitions are.
+const LARGE_PARTITION_SHARE: usize = 5;
 /// Share of the memory that waits for the merge of a segment, while the segment before may still be merged.
 const SEGMENT_SHARE: usize = 6;
 /// Share of the memory that the fragment of one worker may take.
@@ -46,6 +48,8 @@ const RECORD_SHARE: usize = 3;
 const LARGE_SHARE: usize = 32;
 /// Share of the memory that text which came in order may take until it is verified.
 const TEXT_SHARE: usize = 10;
+/// Tenths of the memory that the windows of decoders may take: `xz -9` needs 65 MiB, and is to load in 256 MiB.
+const WINDOWS_TENTHS: usize = 3;
 /// Longest record: positions in a window are 32 bits.
 pub const RECORD_BYTES_MAX: usize = 1 << 30;
 /// Share of the memory that the symbols of the partitions in flight may take.
@@ -56,6 +60,10 @@ const ENCODER_BYTES: usize = 160 << 10;
 const COLUMN_BYTES: usize = 4 << 10;
 /// Bytes of a field and its separator where no sample tells.
 const FIELD_BYTES: usize = 6;
+/// Bytes of a rejected record besides its text: where it is, what is wrong and what helps, and the same as a message.
+const REJECT_BYTES: usize = 400;
+/// Share of the memory that the rejects of a load may take without making its partitions smaller.
+const REJECTS_SHARE: usize = 24;
 /// Smallest chunk that a small memory leads to.
 const CHUNK_BYTES_LEAST: usize = 64 << 10;
 
@@ -79,8 +87,12 @@ pub struct Grain {
     pub record_bytes_max: usize,
     /// A record of more bytes is read while no other of that kind is.
     pub large_bytes: usize,
+    /// While a partition of more bytes is compressed, nothing else is parsed.
+    pub large_partition_bytes: usize,
     /// Bytes of text that came in order and is not verified.
     pub text_bytes: usize,
+    /// Bytes that the windows of decoders may take.
+    pub windows_bytes: usize,
 }
 
 impl Grain {
@@ -92,14 +104,13 @@ impl Grain {
     /// The grain of a load.
     pub fn of(options: &LoadOptions) -> Self {
         let memory = options.memory.max(MEMORY_MIN);
-        let columns = options.read_schema().columns();
-        let width = columns.len().max(options.schema.len()).max(1);
-        let percent = expansion_percent(options);
+        let record = options.record.unwrap_or_else(|| RecordSize::new(options, None));
+        let (width, percent) = (record.columns, record.expansion_percent());
         let of_text = |bytes: usize| bytes / percent * 100;
         let least = CHUNK_BYTES_LEAST.min(options.chunk_bytes).max(CHUNK_BYTES_MIN);
-        let row = options.row_bytes.unwrap_or(options.field_count() * FIELD_BYTES);
         // A page of few rows is mostly its head.
-        let wanted = row.saturating_mul(ROWS_WANTED).min(of_text(memory / CHUNK_SHARE_MOST));
+        let wanted =
+            record.text_bytes.saturating_mul(ROWS_WANTED).min(of_text(memory / CHUNK_SHARE_MOST));
         let chunk_bytes =
             options.chunk_bytes.min(of_text(memory / CHUNK_SHARE).max(wanted).max(least));
         let fragments = of_text(memory / PARTITION_SHARE) / chunk_bytes;
@@ -114,7 +125,9 @@ impl Grain {
             encoders: encoders(memory),
             record_bytes_max: (memory / RECORD_SHARE).min(RECORD_BYTES_MAX),
             large_bytes: memory / LARGE_SHARE,
+            large_partition_bytes: memory / LARGE_PARTITION_SHARE,
             text_bytes: memory / TEXT_SHARE,
+            windows_bytes: memory / 10 * WINDOWS_TENTHS,
             parsers: (memory / PARSERS_SHARE / parser_bytes).clamp(1, options.threads.max(1)),
         }
     }
@@ -131,18 +144,113 @@ pub fn encoders(memory: usize) -> usize {
     memory.max(MEMORY_MIN) / ENCODERS_SHARE / ENCODER_BYTES
 }
 
-/// Bytes in memory of 100 bytes of text.
-fn expansion_percent(options: &LoadOptions) -> usize {
-    let columns = options.read_schema().columns();
-    let held = |physical| match physical {
+/// How large a record is. It is found when a load is planned and stays what it was when types become wider, for chunks
+/// and partitions are then those that they were.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecordSize {
+    /// Columns that are read, or those of the table if these are more.
+    columns: usize,
+    /// Bytes of its text, with separators.
+    text_bytes: usize,
+    /// Bytes of its values besides those of texts.
+    value_bytes: usize,
+    /// Bytes of it as a reject, if many may be.
+    reject_bytes: usize,
+}
+
+impl RecordSize {
+    /// The size of a record of which there is a sample, with so many bytes of text on average; without one it is taken
+    /// to have short fields.
+    pub fn new(options: &LoadOptions, text_bytes: Option<usize>) -> Self {
+        let held = |schema: &Schema| -> usize {
+            schema.columns().iter().map(|column| held_bytes(column.data_type.physical())).sum()
+        };
+        let (read, table) = (options.read_schema(), &options.schema);
+        let fields = options.field_count().max(1);
+        RecordSize {
+            columns: read.len().max(table.len()).max(1),
+            // Each field has its separator at least.
+            text_bytes: text_bytes.unwrap_or(fields * FIELD_BYTES).max(fields),
+            value_bytes: held(read).max(held(table)),
+            reject_bytes: 0,
+        }
+    }
+
+    /// The size if any record may be rejected, and its account is kept until its partition is sent.
+    pub fn with_rejects(self, options: &LoadOptions) -> Self {
+        let kept = match options.max_rejects {
+            RejectLimit::Count(count) => count.saturating_mul(REJECT_BYTES as u64),
+            RejectLimit::Percent(share) if share > 0.0 => u64::MAX,
+            RejectLimit::Percent(_) => 0,
+        };
+        if kept <= (options.memory.max(MEMORY_MIN) / REJECTS_SHARE) as u64 {
+            return self;
+        }
+        RecordSize { reject_bytes: REJECT_BYTES, ..self }
+    }
+
+    /// Bytes in memory of 100 bytes of text.
+    fn expansion_percent(&self) -> usize {
+        100 + (self.value_bytes + self.reject_bytes).saturating_mul(100) / self.text_bytes
+    }
+}
+
+/// Bytes that a value takes besides those of its text.
+fn held_bytes(physical: Physical) -> usize {
+    match physical {
         Physical::Int => 8,
         Physical::Wide => 16,
-        // Its end, besides its bytes.
+        // Its end.
         Physical::Bytes => 4,
-    };
-    let fixed: usize = columns.iter().map(|column| held(column.data_type.physical())).sum();
-    let fields = options.field_count().max(1);
-    // Each field has its separator at least.
-    let row = options.row_bytes.unwrap_or(fields * FIELD_BYTES).max(fields);
-    100 + fixed.saturating_mul(100) / row
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use coload_format::{Column, DataType};
+    use coload_source::Dialect;
+
+    use super::*;
+
+    fn options(columns: usize, data_type: DataType, memory: usize) -> LoadOptions {
+        let column = |n| Column::new(format!("c{n}"), data_type);
+        let schema = Schema::new((0..columns).map(column).collect()).unwrap();
+        LoadOptions {
+            memory,
+            threads: 8,
+            ..LoadOptions::new(Vec::new(), "t", schema, Dialect::default())
+        }
+    }
+
+    /// What is held at most by what the grain says, less what each column takes whatever the memory is.
+    fn held(grain: &Grain, options: &LoadOptions) -> usize {
+        let record = RecordSize::new(options, None);
+        let values = |text: usize| text / 100 * record.expansion_percent();
+        let partition = values(grain.chunk_bytes * grain.fragments_per_partition);
+        let dictionaries = (grain.dictionary_bytes.min(DICTIONARY_BYTES_FULL)) * record.columns;
+        let parser = dictionaries + values(grain.chunk_bytes) + grain.chunk_bytes;
+        2 * partition + 2 * grain.segment_bytes + grain.parsers * parser
+    }
+
+    #[test]
+    fn shares_are_the_memory_at_most() {
+        for memory in [64 << 20, 256 << 20, 1 << 30, 16 << 30] {
+            for columns in [1, 16, 155, 1024, 4096] {
+                for data_type in [DataType::BigInt, DataType::Varchar(None)] {
+                    let options = options(columns, data_type, memory);
+                    let grain = Grain::of(&options);
+                    let held = held(&grain, &options);
+                    assert!(held <= memory, "{columns} {data_type} {memory}: {held}, {grain:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_large_memory_leaves_what_the_options_say() {
+        let options = options(155, DataType::Varchar(None), 16 << 30);
+        let grain = Grain::of(&options);
+        let cut = (grain.chunk_bytes, grain.fragments_per_partition, grain.parsers);
+        assert_eq!(cut, (options.chunk_bytes, options.fragments_per_partition, options.threads));
+    }
 }

@@ -48,7 +48,7 @@ pub use background::{MergeReport, merge_small, merge_small_within};
 pub use clock::{Step, peak_memory_bytes, process_cpu_ns, thread_cpu_ns, thread_run_and_wait_ns};
 pub use coload_link::{ClientTls, WireCompression};
 pub use derive::{ColumnFrom, Derivation, load_time};
-pub use grain::{dictionary_limit, encoders};
+pub use grain::{RecordSize, dictionary_limit, encoders};
 pub use input_fields::FieldsByInput;
 pub use kinds::RejectKind;
 pub use opened::{OpenedStream, sample_end};

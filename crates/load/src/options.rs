@@ -11,6 +11,7 @@ use coload_transform::EncodingPolicy;
 
 use crate::clock::epoch_us;
 use crate::derive::{ColumnFrom, Derivation};
+use crate::grain::RecordSize;
 use crate::input_fields::FieldsByInput;
 use crate::opened::OpenedStream;
 use crate::program::RowProgram;
@@ -156,8 +157,8 @@ pub struct LoadOptions {
     /// What the sample's fields have in common, if the types were inferred from it: then fields that
     /// do not fit make the types wider, and no record is rejected for them. A declared column rejects.
     pub inferred: Option<Vec<ColumnForms>>,
-    /// Bytes of a record of the sample, on average, if there is one: how much it takes in memory depends on it.
-    pub row_bytes: Option<usize>,
+    /// How large a record is, if there was a sample that tells it: chunks and partitions follow from it.
+    pub record: Option<RecordSize>,
     /// How the text is written.
     pub dialect: Dialect,
     /// What happens to rows that are there.
@@ -231,7 +232,7 @@ impl LoadOptions {
             fields: None,
             fields_by_input: None,
             inferred: None,
-            row_bytes: None,
+            record: None,
             dialect,
             mode: LoadMode::Append,
             threads: std::thread::available_parallelism().map_or(1, usize::from),

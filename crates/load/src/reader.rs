@@ -221,7 +221,9 @@ impl<'a> WindowReader<'a> {
             if consumed.short {
                 let rest = usize::try_from(input.bytes - offset).unwrap_or(usize::MAX);
                 let needed = window + 1;
-                window = (window * 2).min(rest.saturating_add(1)).max(needed);
+                // What a large window has too much is missing elsewhere.
+                let more = if window > self.large_bytes { window / 4 } else { window };
+                window = (window + more).min(rest.saturating_add(1)).max(needed);
                 if piece.start_is == Start::Speculated && window / 2 > piece_bytes {
                     whole = Whole::InDoubt;
                     break;

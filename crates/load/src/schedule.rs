@@ -96,6 +96,8 @@ struct Compressing {
     blocks: u64,
     columns: Vec<Option<PartitionColumn>>,
     remaining: usize,
+    /// What its fragments took.
+    bytes: usize,
     /// Pages that go before the columns.
     early: Vec<EarlyPages>,
 }
@@ -126,6 +128,8 @@ pub struct Shape {
     pub fragments_per_partition: usize,
     /// Chunks that are parsed at once.
     pub parsers: usize,
+    /// While a partition of more bytes is compressed, nothing else is parsed.
+    pub large_bytes: usize,
     /// Columns merged at once.
     pub merge_columns: usize,
     /// A segment is closed when so many bytes wait for its merge.
@@ -150,6 +154,7 @@ pub struct State {
     output: Output,
     fragments_per_partition: usize,
     parsers: usize,
+    large_bytes: usize,
     merge_columns: usize,
     segment_bytes: usize,
     width: usize,
@@ -214,6 +219,7 @@ impl State {
             ahead_max,
             fragments_per_partition,
             parsers,
+            large_bytes,
             merge_columns,
             segment_bytes,
             segments_before,
@@ -223,6 +229,7 @@ impl State {
             output,
             fragments_per_partition,
             parsers,
+            large_bytes,
             merge_columns,
             segment_bytes,
             width,
@@ -283,7 +290,9 @@ impl State {
             }
             return task;
         }
-        if self.parsing >= self.parsers {
+        let large =
+            |partition: &Compressing| partition.remaining > 0 && partition.bytes > self.large_bytes;
+        if self.parsing >= self.parsers || self.compressing.values().any(large) {
             return None;
         }
         if let Some((chunk, start)) = self.redo.pop() {
@@ -452,6 +461,8 @@ impl State {
                 column.mark_stale();
             }
         }
+        let columns = fragments.iter().flat_map(|(fragment, _)| &fragment.columns);
+        let bytes = columns.map(FragmentColumn::bytes).sum();
         let early = std::mem::take(&mut arriving.early);
         let plan = match arriving.plan.get() {
             Some(Ok(plan)) if !fragments.is_empty() => Arc::clone(plan),
@@ -467,6 +478,7 @@ impl State {
                 blocks: arriving.flown + columns.len() as u64,
                 columns: (0..width).map(|_| None).collect(),
                 remaining: columns.len(),
+                bytes,
                 early,
             },
         );

@@ -122,7 +122,8 @@ impl StreamSource {
             names,
             bytes: options.inputs.iter().filter_map(stored_bytes).sum(),
             inputs: Arc::clone(&options.inputs),
-            queue: TextQueue::new(inputs, options.memory / AHEAD_SHARE, options.threads),
+            queue: TextQueue::new(inputs, options.memory / AHEAD_SHARE, options.threads)
+                .with_windows(grain.windows_bytes),
             cutter: Mutex::new(cutter),
             text_bytes_max: grain.text_bytes,
             text_bytes: Arc::default(),

@@ -42,6 +42,9 @@ const WIRE_VERSION_RAW: u8 = 3;
 /// Window when memory is short: a frame with its header fits at least.
 const WINDOW_BYTES_MIN: u64 = 2 << 20;
 
+/// Tenths of the memory of loads that one message may take: a client may have a record of a third of as much.
+const MESSAGE_TENTHS: u64 = 3;
+
 /// What a client wants of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need {
@@ -548,7 +551,7 @@ impl Inner {
 
     /// Bytes of the largest message of a connection.
     pub fn message_bytes_max(&self) -> u64 {
-        (self.options.load_memory as u64 / 4).max(4 << 20)
+        (self.options.load_memory as u64 / 10 * MESSAGE_TENTHS).max(4 << 20)
     }
 }
 

@@ -13,6 +13,7 @@ use crate::compression::Compression;
 use crate::decoder::{Decoder, Start, State};
 use crate::open::TextInput;
 use crate::raw::{Raw, RawFile};
+use crate::windows::Windows;
 
 /// An input that is being read.
 pub struct Open {
@@ -46,6 +47,7 @@ pub struct Shared {
     /// Decoders that are not needed any more, and who ran them last: a new one has to get memory and touch it,
     /// and one of another thread has its window in the wrong cache.
     spare: Mutex<Vec<(Box<Decoder>, ThreadId)>>,
+    windows: Arc<Windows>,
 }
 
 /// A decoder, or why there is none.
@@ -101,14 +103,20 @@ impl Shared {
         };
         let mut decoder = match spare {
             Some((decoder, _)) => decoder,
-            None => Box::new(Decoder::new(&self.name, Raw::empty(), self.format, at, stop)?),
+            None => {
+                let new = Decoder::new(&self.name, Raw::empty(), self.format, at, stop)?;
+                Box::new(new.counted_in(&self.windows)?)
+            }
         };
         decoder.go_to(raw, at, stop, start);
         Ok(decoder)
     }
 
-    /// Keeps a decoder that this thread ran, and that has ended or not begun.
+    /// Keeps a decoder that this thread ran, and that has ended or not begun, unless its window is wanted elsewhere.
     pub fn keep(&self, decoder: Box<Decoder>) {
+        if !self.windows.have_room() {
+            return;
+        }
         let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
         spare.push((decoder, thread::current().id()));
     }
@@ -127,7 +135,7 @@ impl Shared {
 }
 
 impl Open {
-    pub fn new(file: usize, input: TextInput) -> Result<Self> {
+    pub fn new(file: usize, input: TextInput, windows: &Arc<Windows>) -> Result<Self> {
         let TextInput { name, format, raw, check } = input;
         let stored = match &raw {
             Raw::File { file, at: 0 } if format.is_some_and(Compression::has_members) => {
@@ -137,10 +145,16 @@ impl Open {
         };
         let segments = stored.as_ref().map_or(0, |f| f.bytes().div_ceil(SEGMENT_BYTES));
         let stop = if segments > 1 { SEGMENT_BYTES } else { u64::MAX };
-        let decoder = Decoder::new(&name, raw, format, 0, stop)?;
+        let decoder = Decoder::new(&name, raw, format, 0, stop)?.counted_in(windows)?;
         Ok(Open {
             file,
-            input: Arc::new(Shared { name, format, file: stored, spare: Mutex::default() }),
+            input: Arc::new(Shared {
+                name,
+                format,
+                file: stored,
+                spare: Mutex::default(),
+                windows: Arc::clone(windows),
+            }),
             decoder: Slot::idle(Box::new(decoder)),
             next_segment: 1,
             segments,

@@ -19,7 +19,7 @@ use super::fingerprint;
 use super::sender::Sender;
 use super::session::{WORK_TIMEOUT, wait_for};
 use crate::chunks::Source;
-use crate::grain::Grain;
+use crate::grain::{Grain, RecordSize};
 use crate::legs::table_column;
 use crate::options::LoadOptions;
 use crate::pipeline::{Position, Stop};
@@ -55,7 +55,10 @@ impl Going {
     ///
     /// # Errors
     /// `Invalid` when an input cannot be opened, `Unavailable` when it cannot be read.
-    pub fn new(options: LoadOptions, remote: &RemoteOptions, pass: usize) -> Result<Self> {
+    pub fn new(mut options: LoadOptions, remote: &RemoteOptions, pass: usize) -> Result<Self> {
+        // Partitions are counted over all attempts, whatever the types become.
+        let record = options.record.unwrap_or_else(|| RecordSize::new(&options, None));
+        options.record = Some(record.with_rejects(&options));
         Ok(Going {
             description: fingerprint::describe(&options, remote)?,
             begun: options.clone(),

@@ -207,6 +207,25 @@ fn of_columns_that_become_text_the_text_is_sent() {
     }
 }
 
+/// With a small memory chunks are as long as the types let them be. They were cut anew for the wider types of the next
+/// attempt, which went on in the middle of one, and for the columns that are read again as text.
+#[test]
+fn a_small_memory_cuts_the_same_chunks_whatever_the_types_become() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("server"), ReceiveOptions::default());
+    for (number, (file, expected)) in both(folder.path()).into_iter().enumerate() {
+        for placement in [PlacementPolicy::All, PlacementPolicy::None] {
+            let name = format!("t{number}{placement:?}");
+            let mut options = inferred(&file, &name);
+            (options.chunk_bytes, options.memory) = (10 << 20, 16 << 20);
+            let report = load_remote(&options, &RemoteOptions { placement, ..server.remote() });
+            let report = report.unwrap();
+            assert!(report.partitions[0] > 1 && report.attempts > 3, "{:?}", report.partitions);
+            assert!(table(&server.store, &name) == expected, "{name}");
+        }
+    }
+}
+
 #[test]
 fn compressed_input_whose_types_become_wider_is_read_from_the_start() {
     let folder = tempfile::tempdir().unwrap();
