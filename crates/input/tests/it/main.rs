@@ -5,3 +5,4 @@ mod archives;
 mod damage;
 mod formats;
 mod support;
+mod windows;

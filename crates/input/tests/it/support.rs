@@ -104,8 +104,17 @@ pub fn read_files(files: &[&[u8]], threads: usize, ahead: usize) -> Result<Vec<V
 }
 
 pub fn read_inputs(inputs: Vec<TextInput>, threads: usize, ahead: usize) -> Result<Vec<Vec<u8>>> {
-    let mut texts = vec![Vec::new(); inputs.len()];
-    let queue = TextQueue::new(inputs, ahead, threads);
+    let texts = vec![Vec::new(); inputs.len()];
+    read_queue(TextQueue::new(inputs, ahead, threads), texts, threads, ahead)
+}
+
+/// The texts of the inputs of a queue; `texts` has an empty one for each.
+pub fn read_queue(
+    queue: TextQueue,
+    mut texts: Vec<Vec<u8>>,
+    threads: usize,
+    ahead: usize,
+) -> Result<Vec<Vec<u8>>> {
     let ended = AtomicBool::new(false);
     let help = || {
         while !ended.load(Ordering::Relaxed) {
