@@ -214,7 +214,7 @@ mod tests {
 
     fn options(columns: usize, data_type: DataType, memory: usize) -> LoadOptions {
         let column = |n| Column::new(format!("c{n}"), data_type);
-        let schema = Schema::new((0..columns).map(column).collect()).unwrap();
+        let schema = Schema::new((0..columns).map(column).collect()).expect("distinct names");
         LoadOptions {
             memory,
             threads: 8,
