@@ -49,6 +49,7 @@ use crate::error::from_datafusion;
 use crate::memory::execute;
 use crate::names::find_table;
 use crate::rights::Rights;
+use crate::rules::physical_plan;
 use tree::Names;
 
 pub use columns::{parse_columns, parse_create_table};
@@ -199,7 +200,7 @@ async fn plan_here(
     match parameters.bind(&logical, &fields)? {
         Some(bound) => {
             let session = planning.session;
-            let plan = session.create_physical_plan(&bound).await.map_err(from_datafusion)?;
+            let plan = physical_plan(&session, &bound).await.map_err(from_datafusion)?;
             let schema = spelling::respelled(&plan.schema(), &schema);
             let (session, logical) = (Box::new(session), Box::new(bound));
             planned(Work::Query { session, logical, plan }, schema, fields)
@@ -450,8 +451,7 @@ async fn stream(
     plan: &LogicalPlan,
 ) -> Result<SendableRecordBatchStream> {
     let (own, logical) = (session.clone(), plan.clone());
-    let work =
-        move || async move { own.create_physical_plan(&logical).await.map_err(from_datafusion) };
+    let work = move || async move { physical_plan(&own, &logical).await.map_err(from_datafusion) };
     let physical = database.planner().run(user, work).await?;
     execute(session, Some(plan), physical)
 }

@@ -20,6 +20,7 @@ use futures::{StreamExt, TryStreamExt};
 
 use super::Watch;
 use crate::error::from_datafusion;
+use crate::rules::physical_plan;
 
 /// By how much more sorts there are in a plan of sorted joins.
 const SORTS_MORE: usize = 4;
@@ -82,7 +83,7 @@ async fn sorted(
     tracing::info!(
         "joins run on sorted inputs, as they have too little memory for a table in memory"
     );
-    let plan = session.create_physical_plan(logical).await?;
+    let plan = physical_plan(&session, logical).await?;
     execute_stream(plan, session.task_ctx())
 }
 

@@ -2,6 +2,9 @@
 //!
 //! A number cast to an integer becomes the nearest one, as it does in PostgreSQL and DuckDB: halves of a DECIMAL go away from
 //! zero, halves of a float to the even neighbour. The engine cuts the digits off. INSERT casts by the same [`convert`].
+//!
+//! A DECIMAL cast to one of fewer digits after the point is rounded by a function as well: the engine takes a cast beside a
+//! literal away (`CAST(x AS DECIMAL(9,1)) = 0` becomes `x = 0`) as if nothing were lost by it.
 
 use std::sync::Arc;
 
@@ -12,9 +15,9 @@ use datafusion::arrow::datatypes::{
     DECIMAL128_MAX_PRECISION, DataType as ArrowType, Decimal128Type, Float32Type, Float64Type,
 };
 use datafusion::arrow::error::ArrowError;
+use datafusion::common::DFSchema;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ExprSchemable, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
@@ -22,7 +25,8 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
-use super::{call, rewrite_expressions};
+use super::moments::{read_texts, write_texts};
+use super::{call, map_values, only, rewrite_expressions};
 
 /// The rule.
 #[derive(Debug)]
@@ -44,21 +48,26 @@ fn rewrite(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         Expr::TryCast(cast) => (&mut cast.expr, &cast.field),
         _ => return Ok(Transformed::no(expr)),
     };
-    if !drops_digits(&inner.get_type(schema)?, to.data_type()) {
+    let Some(places) = places_left(&inner.get_type(schema)?, to.data_type()) else {
         return Ok(Transformed::no(expr));
-    }
+    };
     let operand = std::mem::take(inner.as_mut());
-    **inner = call(ScalarUDF::from(Nearest::default()), vec![operand]);
+    **inner = call(ScalarUDF::from(Nearest::new(places)), vec![operand]);
     Ok(Transformed::yes(expr))
 }
 
-/// Whether a cast would leave digits after the point out.
-fn drops_digits(from: &ArrowType, to: &ArrowType) -> bool {
-    let has_digits = match from {
-        ArrowType::Decimal128(_, scale) => *scale > 0,
-        other => other.is_floating(),
+/// The digits after the point that a cast leaves, if it takes any away.
+fn places_left(from: &ArrowType, to: &ArrowType) -> Option<i8> {
+    let left = match to {
+        ArrowType::Decimal128(_, scale) => *scale,
+        other if other.is_integer() => 0,
+        _ => return None,
     };
-    has_digits && to.is_integer()
+    match from {
+        ArrowType::Decimal128(_, scale) => (*scale > left).then_some(left),
+        // The engine rounds floats to a DECIMAL.
+        other => (other.is_floating() && to.is_integer()).then_some(0),
+    }
 }
 
 /// Values in another type, as a CAST gives them.
@@ -66,28 +75,32 @@ fn drops_digits(from: &ArrowType, to: &ArrowType) -> bool {
 /// # Errors
 /// When one does not fit, or is not written as the type wants.
 pub(crate) fn convert(array: &ArrayRef, to: &ArrowType) -> Result<ArrayRef, ArrowError> {
+    if let Some(converted) = read_texts(array, to).or_else(|| write_texts(array, to)) {
+        return converted;
+    }
     let options = CastOptions { safe: false, ..CastOptions::default() };
     let rounded;
-    let array = if drops_digits(array.data_type(), to) {
-        rounded = nearest(array)?;
-        &rounded
-    } else {
-        array
+    let array = match places_left(array.data_type(), to) {
+        Some(places) => {
+            rounded = nearest(array, places)?;
+            &rounded
+        }
+        None => array,
     };
     cast_with_options(array, to, &options)
 }
 
-/// The integers nearest to numbers, in their own type.
-fn nearest(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+/// The nearest numbers of so many digits after the point, of which floats have none.
+fn nearest(array: &ArrayRef, places: i8) -> Result<ArrayRef, ArrowError> {
     Ok(match array.data_type() {
         ArrowType::Decimal128(_, scale) => {
-            let unit = 10i128.pow(u32::try_from(*scale).unwrap_or(0));
+            let unit = 10i128.pow(u32::try_from(*scale - places).unwrap_or(0));
             let whole = array.as_primitive::<Decimal128Type>().unary::<_, Decimal128Type>(|v| {
                 let (quotient, rest) = (v / unit, v % unit);
                 // At most 10^38 - 1, whose double fits.
                 if rest.abs() * 2 >= unit { quotient + v.signum() } else { quotient }
             });
-            Arc::new(whole.with_precision_and_scale(DECIMAL128_MAX_PRECISION, 0)?)
+            Arc::new(whole.with_precision_and_scale(DECIMAL128_MAX_PRECISION, places)?)
         }
         ArrowType::Float64 => Arc::new(
             array.as_primitive::<Float64Type>().unary::<_, Float64Type>(f64::round_ties_even),
@@ -102,18 +115,19 @@ fn nearest(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
 /// [`nearest`] as a function.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Nearest {
+    places: i8,
     signature: Signature,
 }
 
-impl Default for Nearest {
-    fn default() -> Self {
-        Nearest { signature: Signature::any(1, Volatility::Immutable) }
+impl Nearest {
+    fn new(places: i8) -> Self {
+        Nearest { places, signature: Signature::any(1, Volatility::Immutable) }
     }
 }
 
 impl ScalarUDFImpl for Nearest {
     fn name(&self) -> &str {
-        "nearest_integer"
+        "nearest"
     }
 
     fn signature(&self) -> &Signature {
@@ -122,7 +136,9 @@ impl ScalarUDFImpl for Nearest {
 
     fn return_type(&self, types: &[ArrowType]) -> Result<ArrowType> {
         match types {
-            [ArrowType::Decimal128(..)] => Ok(ArrowType::Decimal128(DECIMAL128_MAX_PRECISION, 0)),
+            [ArrowType::Decimal128(..)] => {
+                Ok(ArrowType::Decimal128(DECIMAL128_MAX_PRECISION, self.places))
+            }
             [other] => Ok(other.clone()),
             _ => Err(DataFusionError::Internal("one number is rounded".into())),
         }
@@ -132,15 +148,8 @@ impl ScalarUDFImpl for Nearest {
         true
     }
 
-    fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        match args.args.pop() {
-            Some(ColumnarValue::Array(array)) => Ok(ColumnarValue::Array(nearest(&array)?)),
-            Some(ColumnarValue::Scalar(scalar)) => {
-                let array = nearest(&scalar.to_array()?)?;
-                Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&array, 0)?))
-            }
-            None => Err(DataFusionError::Internal("one number is rounded".into())),
-        }
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        map_values(only(&args.args)?, |array| Ok(nearest(array, self.places)?))
     }
 }
 

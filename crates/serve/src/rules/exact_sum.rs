@@ -61,7 +61,7 @@ impl Finish {
         let number = match self {
             Finish::ExactAverage(_, factor) => {
                 let scaled =
-                    sum.checked_mul(*factor).ok_or_else(|| too_large("average", output))?;
+                    sum.checked_mul(*factor).ok_or_else(|| too_large("an average", output))?;
                 divide_rounded(scaled, i128::from(count))
             }
             _ => sum,
@@ -72,7 +72,7 @@ impl Finish {
             }
             _ => i64::try_from(number).is_ok(),
         };
-        if fits { Ok(number) } else { Err(too_large("sum", output)) }
+        if fits { Ok(number) } else { Err(too_large("a sum", output)) }
     }
 }
 
@@ -109,7 +109,7 @@ fn wide(array: &ArrayRef) -> Result<PrimitiveArray<Decimal128Type>> {
 }
 
 fn beyond() -> DataFusionError {
-    too_large("sum", &STATE)
+    too_large("a sum", &STATE)
 }
 
 /// One exact sum.

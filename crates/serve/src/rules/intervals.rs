@@ -11,7 +11,7 @@ use datafusion::arrow::datatypes::{
     DECIMAL128_MAX_PRECISION, DataType as ArrowType, Decimal128Type, DurationMicrosecondType,
     IntervalMonthDayNanoType, TimeUnit,
 };
-use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::common::DFSchema;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ExprSchemable, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
@@ -19,7 +19,7 @@ use datafusion::logical_expr::{
 };
 
 use super::arithmetic::INTERVAL;
-use super::call;
+use super::{call, map_values, only};
 
 const DAY_NANOS: i128 = 86_400_000_000_000;
 const MONTH_DAYS: i128 = 30;
@@ -81,15 +81,8 @@ impl ScalarUDFImpl for Length {
         true
     }
 
-    fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        match args.args.pop() {
-            Some(ColumnarValue::Array(array)) => Ok(ColumnarValue::Array(lengths(&array)?)),
-            Some(ColumnarValue::Scalar(scalar)) => {
-                let array = lengths(&scalar.to_array()?)?;
-                Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&array, 0)?))
-            }
-            None => Err(DataFusionError::Internal("an interval has one length".into())),
-        }
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        map_values(only(&args.args)?, lengths)
     }
 }
 

@@ -6,23 +6,32 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef, TimeUnit};
+use datafusion::arrow::array::cast::AsArray;
+use datafusion::arrow::datatypes::{
+    DECIMAL128_MAX_PRECISION, DataType as ArrowType, Field, FieldRef, Float64Type, TimeUnit,
+    TimestampMicrosecondType,
+};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, ScalarValue};
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::functions::datetime::to_timestamp_seconds;
 use datafusion::logical_expr::expr::{BinaryExpr, Cast, ScalarFunction};
 use datafusion::logical_expr::planner::TypePlanner;
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, cast};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ExprSchemable, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
+    Signature, Volatility, WindowFrame, WindowFrameBound, WindowFrameUnits, cast,
+};
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::sql::sqlparser::ast::{DataType as SqlType, ExactNumberInfo, TimezoneInfo};
 
-use super::{refused, rewrite_expressions};
+use super::{call, map_values, only, refused, rewrite_expressions};
 use crate::types::UTC;
 
 /// TIMESTAMP.
 pub(super) const TIMESTAMP: ArrowType = ArrowType::Timestamp(TimeUnit::Microsecond, None);
+
+const SECOND_MICROS: f64 = 1e6;
 
 /// Digits of a second that are held.
 const DIGITS: u64 = 6;
@@ -99,11 +108,16 @@ fn before(mut expr: Expr, schema: &DFSchema, config: &ConfigOptions) -> Result<T
         return function_in_micros(function, schema, config);
     }
     if let Expr::WindowFunction(window) = &mut expr {
-        // The engine has no frames over times of day.
+        let has_distances = has_distances(&window.params.window_frame);
         for key in &mut window.params.order_by {
-            if let Ok(ArrowType::Time64(_)) = key.expr.get_type(schema) {
-                key.expr = cast(std::mem::take(&mut key.expr), ArrowType::Int64);
-            }
+            let wider = match key.expr.get_type(schema) {
+                // The engine has no frames over times of day.
+                Ok(ArrowType::Time64(_)) => ArrowType::Int64,
+                // The ends of a frame are numbers of this type, and may not fit the key's.
+                Ok(t) if has_distances && t.is_integer() => WIDEST,
+                _ => continue,
+            };
+            key.expr = cast(std::mem::take(&mut key.expr), wider);
         }
         return Ok(Transformed::yes(expr));
     }
@@ -132,6 +146,19 @@ fn before(mut expr: Expr, schema: &DFSchema, config: &ConfigOptions) -> Result<T
     Ok(if changed { Transformed::yes(expr) } else { Transformed::no(expr) })
 }
 
+/// All integers, and what is before and after them.
+const WIDEST: ArrowType = ArrowType::Decimal128(DECIMAL128_MAX_PRECISION, 0);
+
+/// Whether a frame goes by distances from the key of a row.
+fn has_distances(frame: &WindowFrame) -> bool {
+    let is_distance = |bound: &WindowFrameBound| match bound {
+        WindowFrameBound::Preceding(value) | WindowFrameBound::Following(value) => !value.is_null(),
+        WindowFrameBound::CurrentRow => false,
+    };
+    frame.units == WindowFrameUnits::Range
+        && (is_distance(&frame.start_bound) || is_distance(&frame.end_bound))
+}
+
 fn function_in_micros(
     function: ScalarFunction,
     schema: &DFSchema,
@@ -144,10 +171,23 @@ fn function_in_micros(
             }
             // The function reads nanoseconds.
             Ok(ArrowType::Utf8 | ArrowType::LargeUtf8 | ArrowType::Utf8View) => {
-                return Ok(Transformed::yes(cast(argument.clone(), TIMESTAMP)));
+                let instant = ArrowType::Timestamp(TimeUnit::Microsecond, Some(UTC.into()));
+                let read = cast(argument.clone(), instant);
+                return Ok(Transformed::yes(cast(read, TIMESTAMP)));
+            }
+            Ok(t) if t.is_floating() || matches!(t, ArrowType::Decimal128(..)) => {
+                let seconds = cast(argument.clone(), ArrowType::Float64);
+                let instant = call(ScalarUDF::from(OfSeconds::default()), vec![seconds]);
+                return Ok(Transformed::yes(instant));
             }
             _ => function,
         },
+        ("date_trunc", [_, time]) if matches!(time.get_type(schema), Ok(ArrowType::Date32)) => {
+            let mut function = function;
+            let date = std::mem::take(&mut function.args[1]);
+            function.args[1] = cast(date, TIMESTAMP);
+            function
+        }
         _ => function,
     };
     let expr = Expr::ScalarFunction(function);
@@ -168,6 +208,7 @@ pub(super) struct AfterTypes;
 
 impl AnalyzerRule for AfterTypes {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+        let plan = plan.transform_up_with_subqueries(|plan| Ok(keys_in_micros(plan)))?.data;
         rewrite_expressions(plan, &|expr, _| after(expr))
     }
 
@@ -178,6 +219,17 @@ impl AnalyzerRule for AfterTypes {
 
 /// Functions that give one of their arguments back.
 pub(super) const CHOOSING: [&str; 6] = ["coalesce", "nvl", "nvl2", "nullif", "greatest", "least"];
+
+/// A date and a timestamp that are one row of EXCEPT or INTERSECT, or one key of USING.
+fn keys_in_micros(plan: LogicalPlan) -> Transformed<LogicalPlan> {
+    let LogicalPlan::Join(mut join) = plan else { return Transformed::no(plan) };
+    for (left, right) in &mut join.on {
+        for key in [left, right] {
+            *key = in_micros(std::mem::take(key)).data;
+        }
+    }
+    Transformed::yes(LogicalPlan::Join(join))
+}
 
 fn after(expr: Expr) -> Result<Transformed<Expr>> {
     let has_choice = match &expr {
@@ -192,22 +244,74 @@ fn after(expr: Expr) -> Result<Transformed<Expr>> {
     if !has_choice {
         return Ok(Transformed::no(expr));
     }
-    expr.map_children(|child| {
-        Ok(match child {
-            Expr::Cast(Cast { expr, field }) => match field.data_type() {
-                ArrowType::Timestamp(TimeUnit::Nanosecond, zone) => Transformed::yes(cast(
-                    *expr,
-                    ArrowType::Timestamp(TimeUnit::Microsecond, zone.clone()),
-                )),
-                _ => Transformed::no(Expr::Cast(Cast { expr, field })),
-            },
-            Expr::Literal(ScalarValue::TimestampNanosecond(Some(nanos), zone), metadata)
-                if nanos % 1_000 == 0 =>
-            {
-                let micros = ScalarValue::TimestampMicrosecond(Some(nanos / 1_000), zone);
-                Transformed::yes(Expr::Literal(micros, metadata))
-            }
-            other => Transformed::no(other),
+    expr.map_children(|child| Ok(in_micros(child)))
+}
+
+/// What the engine brought to nanoseconds.
+fn in_micros(expr: Expr) -> Transformed<Expr> {
+    match expr {
+        Expr::Cast(Cast { expr, field }) => match field.data_type() {
+            ArrowType::Timestamp(TimeUnit::Nanosecond, zone) => Transformed::yes(cast(
+                *expr,
+                ArrowType::Timestamp(TimeUnit::Microsecond, zone.clone()),
+            )),
+            _ => Transformed::no(Expr::Cast(Cast { expr, field })),
+        },
+        Expr::Literal(ScalarValue::TimestampNanosecond(Some(nanos), zone), metadata)
+            if nanos % 1_000 == 0 =>
+        {
+            let micros = ScalarValue::TimestampMicrosecond(Some(nanos / 1_000), zone);
+            Transformed::yes(Expr::Literal(micros, metadata))
+        }
+        other => Transformed::no(other),
+    }
+}
+
+/// Seconds since 1970 as a TIMESTAMP. The engine's gives the last time it knows for all that are too many.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct OfSeconds {
+    signature: Signature,
+}
+
+impl Default for OfSeconds {
+    fn default() -> Self {
+        OfSeconds { signature: Signature::any(1, Volatility::Immutable) }
+    }
+}
+
+impl ScalarUDFImpl for OfSeconds {
+    fn name(&self) -> &str {
+        "to_timestamp"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[ArrowType]) -> Result<ArrowType> {
+        Ok(TIMESTAMP)
+    }
+
+    fn is_strict(&self) -> bool {
+        true
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        map_values(only(&args.args)?, |array| {
+            let seconds = array.as_primitive::<Float64Type>();
+            let instants =
+                seconds.try_unary::<_, TimestampMicrosecondType, DataFusionError>(|v| {
+                    let micros = (v * SECOND_MICROS).round_ties_even();
+                    // The first float that is no 64-bit integer; a NaN is not below it either.
+                    if micros.abs() < 2f64.powi(63) {
+                        Ok(micros as i64)
+                    } else {
+                        Err(DataFusionError::Execution(format!(
+                            "no time is {v} seconds after 1970"
+                        )))
+                    }
+                })?;
+            Ok(Arc::new(instants))
         })
-    })
+    }
 }

@@ -11,28 +11,35 @@
 //! Invariant: each rule keeps the names of the columns of a plan.
 
 mod arithmetic;
-mod average;
 mod casts;
+mod date_bin;
 mod date_trunc;
+mod days;
 mod exact_sum;
 mod extremes;
 mod floats;
+mod guard;
 mod intervals;
 mod literals;
 mod membership;
 mod microseconds;
+mod moments;
+mod null_keys;
+mod one_nan;
 mod operators;
 mod order;
 mod round;
 mod set_operations;
+mod shifts;
 mod sliding;
 mod sum;
 mod truth;
 
 use std::sync::Arc;
 
-use datafusion::common::DFSchema;
+use datafusion::arrow::array::ArrayRef;
 use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::FunctionRegistry;
 use datafusion::execution::SessionStateDefaults;
@@ -40,7 +47,7 @@ use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
-    AggregateUDF, EmptyRelation, Expr, LogicalPlan, Projection, ScalarUDF,
+    AggregateUDF, ColumnarValue, EmptyRelation, Expr, LogicalPlan, Projection, ScalarUDF, Union,
 };
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
 use datafusion::optimizer::{Analyzer, AnalyzerRule};
@@ -49,6 +56,7 @@ pub(crate) use arithmetic::{Arithmetic, Operation};
 pub(crate) use casts::convert;
 pub(crate) use exact_sum::divide_rounded;
 pub(crate) use floats::canonical_f64;
+pub(crate) use guard::physical_plan;
 
 /// Puts the rules into a session that has the engine's defaults.
 pub(crate) fn build(builder: SessionStateBuilder) -> Result<SessionState> {
@@ -57,13 +65,19 @@ pub(crate) fn build(builder: SessionStateBuilder) -> Result<SessionState> {
     let builder = builder
         .with_expr_planners(planners)
         .with_type_planner(Arc::new(microseconds::Types))
-        .with_analyzer_rules(analyzer_rules());
+        .with_analyzer_rules(analyzer_rules())
+        .with_optimizer_rules(null_keys::optimizer_rules());
     let mut state = builder.build();
-    state.register_udaf(Arc::new(AggregateUDF::from(sum::Sum::default())))?;
-    state.register_udaf(Arc::new(AggregateUDF::from(average::Average::default())))?;
+    state.register_udaf(Arc::new(AggregateUDF::from(sum::Total::sum())))?;
+    state.register_udaf(Arc::new(AggregateUDF::from(sum::Total::average())))?;
+    for name in one_nan::STATISTICS {
+        let engine = state.udaf(name)?;
+        state.register_udaf(Arc::new(AggregateUDF::from(one_nan::Statistic::new(engine))))?;
+    }
     state.register_udaf(Arc::new(AggregateUDF::from(extremes::Least::default())))?;
     state.register_udaf(Arc::new(AggregateUDF::from(extremes::Greatest::default())))?;
     state.register_udf(Arc::new(ScalarUDF::from(date_trunc::DateTrunc::default())))?;
+    state.register_udf(Arc::new(ScalarUDF::from(date_bin::DateBin::default())))?;
     Ok(state)
 }
 
@@ -83,9 +97,11 @@ fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
         if is_coercion {
             rules.push(Arc::new(truth::Truth));
             rules.push(Arc::new(microseconds::AfterTypes));
+            rules.push(Arc::new(moments::Moments));
             rules.push(Arc::new(casts::RoundedCasts));
             rules.push(Arc::new(order::Order));
             rules.push(Arc::new(arithmetic::CheckedArithmetic));
+            rules.push(Arc::new(shifts::CheckedShifts));
         }
     }
     rules
@@ -121,9 +137,23 @@ fn rewrite_expressions(
             let name = names.save(&expr);
             Ok(expr.transform_up(|e| rewrite(e, &schema))?.update_data(|e| name.restore(e)))
         })?
-        .map_data(LogicalPlan::recompute_schema)
+        .map_data(fresh)
     });
     Ok(rewritten?.data)
+}
+
+/// A plan with the schema that its inputs and expressions give it. The engine leaves that of a UNION as it was, so that
+/// it would tell of types and of NULLs what a rewritten side no longer has.
+fn fresh(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let LogicalPlan::Union(union) = plan else { return plan.recompute_schema() };
+    let fields = union.schema.iter().enumerate().map(|(at, (qualifier, field))| {
+        let sides = || union.inputs.iter().map(|input| input.schema().field(at));
+        let data_type = sides().next().map_or(field.data_type(), |side| side.data_type());
+        let field = field.as_ref().clone().with_data_type(data_type.clone());
+        (qualifier.cloned(), Arc::new(field.with_nullable(sides().any(|side| side.is_nullable()))))
+    });
+    let schema = DFSchema::new_with_metadata(fields.collect(), union.schema.metadata().clone())?;
+    Ok(LogicalPlan::Union(Union { inputs: union.inputs, schema: Arc::new(schema) }))
 }
 
 /// The columns that the expressions of a plan can name.
@@ -139,6 +169,28 @@ fn schema_of_inputs(plan: &LogicalPlan) -> DFSchema {
 /// The error for what has no right answer here.
 fn refused(text: impl Into<String>) -> DataFusionError {
     DataFusionError::Plan(text.into())
+}
+
+/// A function of arrays as one of values; a constant is computed once.
+fn map_values(
+    value: &ColumnarValue,
+    map: impl FnOnce(&ArrayRef) -> Result<ArrayRef>,
+) -> Result<ColumnarValue> {
+    match value {
+        ColumnarValue::Array(array) => Ok(ColumnarValue::Array(map(array)?)),
+        ColumnarValue::Scalar(scalar) => {
+            let array = map(&scalar.to_array()?)?;
+            Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&array, 0)?))
+        }
+    }
+}
+
+/// The only argument of a function.
+fn only(args: &[ColumnarValue]) -> Result<&ColumnarValue> {
+    match args {
+        [value] => Ok(value),
+        _ => Err(DataFusionError::Internal(format!("{} arguments, not one", args.len()))),
+    }
 }
 
 fn call(function: ScalarUDF, arguments: Vec<Expr>) -> Expr {

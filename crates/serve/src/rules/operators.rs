@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | DECIMAL / DECIMAL or integer | DOUBLE | DECIMAL cut to four more digits |
 //! | DATE + or - INTERVAL | TIMESTAMP | DATE without the interval's hours |
+//! | DATE + or - integer | days, all years | 106,751 days |
 //! | DATE + TIME, DATE - TIMESTAMP | in microseconds, all years | nanoseconds, years 1677 to 2262 |
 //! | unsigned numbers, such as `row_number()` | as BIGINT | wrap below 0 |
 
@@ -23,6 +24,7 @@ use datafusion::sql::sqlparser::ast::BinaryOperator;
 use std::sync::Arc;
 
 use super::call;
+use super::days::{Sign, shifted};
 use super::microseconds::TIMESTAMP;
 
 /// Gives operators their types.
@@ -65,6 +67,15 @@ impl ExprPlanner for Operators {
             }
             (B::Plus | B::Minus, Some(T::Date32), Some(T::Interval(_) | T::Duration(_))) => {
                 original(cast_expr(left, TIMESTAMP), right)
+            }
+            (B::Plus, Some(T::Date32), Some(days)) if days.is_integer() => {
+                Ok(PlannerResult::Planned(shifted(left, right, Sign::Plus)))
+            }
+            (B::Minus, Some(T::Date32), Some(days)) if days.is_integer() => {
+                Ok(PlannerResult::Planned(shifted(left, right, Sign::Minus)))
+            }
+            (B::Plus, Some(days), Some(T::Date32)) if days.is_integer() => {
+                Ok(PlannerResult::Planned(shifted(right, left, Sign::Plus)))
             }
             (B::Plus, Some(T::Interval(_) | T::Duration(_)), Some(T::Date32)) => {
                 original(left, cast_expr(right, TIMESTAMP))

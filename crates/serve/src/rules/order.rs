@@ -194,6 +194,16 @@ fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         Expr::ScalarFunction(f) if is_nan_maker(&f, schema) => {
             Ok(Transformed::yes(one_nan(Expr::ScalarFunction(f))))
         }
+        // A NaN would get the other sign.
+        Expr::Negative(inner) if is_float(&inner.get_type(schema)?) => {
+            Ok(Transformed::yes(match folded(Expr::Negative(inner))? {
+                Expr::Literal(ScalarValue::Float64(Some(v)), m) if v.is_nan() => {
+                    Expr::Literal(ScalarValue::Float64(Some(f64::NAN)), m)
+                }
+                Expr::Literal(value, metadata) => Expr::Literal(value, metadata),
+                other => one_nan(other),
+            }))
+        }
         other => Ok(Transformed::no(other)),
     }
 }

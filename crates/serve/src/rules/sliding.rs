@@ -19,7 +19,7 @@ use datafusion::logical_expr::Accumulator;
 use super::floats::canonical_f64;
 
 /// What is made of the sum.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Made {
     Sum,
     Average,

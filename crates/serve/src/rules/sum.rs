@@ -1,89 +1,123 @@
-//! `sum`, which is exact for exact numbers.
+//! `sum` and `avg`, which are exact for exact numbers.
 //!
-//! | of | is |
-//! |---|---|
-//! | integers | DECIMAL(38, 0) |
-//! | DECIMAL(p, s) | DECIMAL(p + 10, s), at most 38 digits |
-//! | REAL, DOUBLE | DOUBLE |
+//! | of | `sum` is | `avg` is |
+//! |---|---|---|
+//! | integers | DECIMAL(38, 0) | DOUBLE, the exact sum divided by the count |
+//! | DECIMAL(p, s) | DECIMAL(p + 10, s), at most 38 digits | DECIMAL(p + 4, s + 4), halves away from zero |
+//! | REAL, DOUBLE | DOUBLE | DOUBLE |
 //!
-//! A sum that does not fit is an error. The engine's is of 64 bits and wraps around.
+//! What does not fit is an error. The engine's sum is of 64 bits and wraps around.
+
+use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{
-    DECIMAL128_MAX_PRECISION, DataType as ArrowType, FieldRef, TimeUnit,
+    DECIMAL128_MAX_PRECISION, DECIMAL128_MAX_SCALE, DataType as ArrowType, FieldRef, TimeUnit,
 };
 use datafusion::error::{DataFusionError, Result};
-use datafusion::functions_aggregate::sum::Sum as EngineSum;
+use datafusion::functions_aggregate::average::Avg;
+use datafusion::functions_aggregate::sum::Sum;
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::{
-    Accumulator, AggregateUDFImpl, GroupsAccumulator, Signature, Volatility,
+    Accumulator, AggregateUDF, AggregateUDFImpl, GroupsAccumulator, Signature, Volatility,
 };
 
 use super::exact_sum::{DistinctSum, ExactSum, ExactSums, Finish, state_fields};
+use super::one_nan::{one_nan, one_nan_of_groups};
 use super::refused;
 use super::sliding::{Made, SlidingFloats};
 
 /// Digits that a sum of decimals has more than they have.
-const MORE_DIGITS: u8 = 10;
+const SUM_DIGITS: u8 = 10;
 
-/// The function.
+/// Digits, and digits after the point, that an average of decimals has more than they have.
+const AVERAGE_DIGITS: u8 = 4;
+
+/// One of the two functions.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub(super) struct Sum {
+pub(super) struct Total {
+    made: Made,
     /// For floats.
-    engine: EngineSum,
+    engine: Arc<AggregateUDF>,
     signature: Signature,
+    aliases: Vec<String>,
 }
 
-impl Default for Sum {
-    fn default() -> Self {
-        Sum { engine: EngineSum::new(), signature: Signature::user_defined(Volatility::Immutable) }
+impl Total {
+    pub(super) fn sum() -> Self {
+        Total::new(Made::Sum, Sum::new().into(), Vec::new())
     }
+
+    pub(super) fn average() -> Self {
+        Total::new(Made::Average, Avg::new().into(), vec!["mean".into()])
+    }
+
+    fn new(made: Made, engine: AggregateUDF, aliases: Vec<String>) -> Self {
+        let signature = Signature::user_defined(Volatility::Immutable);
+        Total { made, engine: Arc::new(engine), signature, aliases }
+    }
+
+    fn finish(&self, args: &AccumulatorArgs) -> Finish {
+        let output = args.return_field.data_type().clone();
+        match (self.made, args.expr_fields[0].data_type(), &output) {
+            (Made::Sum, ..) => Finish::Sum(output),
+            (Made::Average, _, ArrowType::Float64) => Finish::FloatAverage,
+            (Made::Average, ArrowType::Decimal128(_, from), ArrowType::Decimal128(_, to)) => {
+                let more = u32::try_from(to.saturating_sub(*from)).unwrap_or(0);
+                Finish::ExactAverage(output, 10i128.pow(more))
+            }
+            (Made::Average, ..) => Finish::ExactAverage(output, 1),
+        }
+    }
+
+    /// The type in which an argument is summed.
+    fn summed_type(&self, types: &[ArrowType]) -> Result<ArrowType> {
+        let name = self.name();
+        let [argument] = types else {
+            return Err(refused(format!("{name} takes one argument, not {}", types.len())));
+        };
+        Ok(match argument {
+            ArrowType::Null => ArrowType::Int64,
+            ArrowType::UInt64 => ArrowType::Decimal128(20, 0),
+            t if t.is_integer() => ArrowType::Int64,
+            t if t.is_floating() => ArrowType::Float64,
+            t @ ArrowType::Decimal128(..) => t.clone(),
+            ArrowType::Duration(_) => ArrowType::Duration(TimeUnit::Microsecond),
+            ArrowType::Interval(_) => {
+                return Err(refused(format!(
+                    "{name} of an INTERVAL is not supported: use extract(epoch from ..)"
+                )));
+            }
+            other => return Err(refused(format!("{name} takes numbers, not {other} (use CAST)"))),
+        })
+    }
+}
+
+fn is_float(data_type: &ArrowType) -> bool {
+    *data_type == ArrowType::Float64
+}
+
+fn sums_floats(args: &AccumulatorArgs) -> bool {
+    is_float(args.expr_fields[0].data_type())
 }
 
 pub(super) fn too_large(what: &str, data_type: &ArrowType) -> DataFusionError {
-    DataFusionError::Execution(format!("a {what} is too large for {}", sql_name(data_type)))
-}
-
-fn sql_name(data_type: &ArrowType) -> String {
-    match data_type {
+    let name = match data_type {
         ArrowType::Decimal128(precision, scale) => format!("DECIMAL({precision},{scale})"),
         other => other.to_string(),
-    }
-}
-
-/// The type in which an argument is summed.
-pub(super) fn summed_type(function: &str, types: &[ArrowType]) -> Result<Vec<ArrowType>> {
-    let [argument] = types else {
-        return Err(refused(format!("{function} takes one argument, not {}", types.len())));
     };
-    Ok(vec![match argument {
-        ArrowType::Null => ArrowType::Int64,
-        ArrowType::UInt64 => ArrowType::Decimal128(20, 0),
-        t if t.is_integer() => ArrowType::Int64,
-        t if t.is_floating() => ArrowType::Float64,
-        t @ ArrowType::Decimal128(..) => t.clone(),
-        ArrowType::Duration(_) => ArrowType::Duration(TimeUnit::Microsecond),
-        ArrowType::Interval(_) => {
-            return Err(refused(format!(
-                "{function} of an INTERVAL is not supported: use extract(epoch from ..)"
-            )));
-        }
-        other => {
-            return Err(refused(format!("{function} takes numbers, not {other} (use CAST)")));
-        }
-    }])
+    DataFusionError::Execution(format!("{what} is too large for {name}"))
 }
 
-fn finish(args: &AccumulatorArgs) -> Finish {
-    Finish::Sum(args.return_field.data_type().clone())
-}
-
-fn is_float(args: &AccumulatorArgs) -> bool {
-    *args.return_field.data_type() == ArrowType::Float64
-}
-
-impl AggregateUDFImpl for Sum {
+impl AggregateUDFImpl for Total {
     fn name(&self) -> &str {
-        "sum"
+        match self.made {
+            Made::Sum => "sum",
+            Made::Average => "avg",
+        }
+    }
+
+    fn aliases(&self) -> &[String] {
+        &self.aliases
     }
 
     fn signature(&self) -> &Signature {
@@ -91,41 +125,47 @@ impl AggregateUDFImpl for Sum {
     }
 
     fn coerce_types(&self, types: &[ArrowType]) -> Result<Vec<ArrowType>> {
-        summed_type("sum", types)
+        Ok(vec![self.summed_type(types)?])
     }
 
     fn return_type(&self, types: &[ArrowType]) -> Result<ArrowType> {
-        Ok(match summed_type("sum", types)?.swap_remove(0) {
-            ArrowType::Int64 => ArrowType::Decimal128(DECIMAL128_MAX_PRECISION, 0),
-            ArrowType::Decimal128(precision, scale) => {
-                let precision = precision.saturating_add(MORE_DIGITS);
-                ArrowType::Decimal128(precision.min(DECIMAL128_MAX_PRECISION), scale)
-            }
-            other => other,
+        let (more, more_scale) = match self.made {
+            Made::Sum => (SUM_DIGITS, 0),
+            Made::Average => (AVERAGE_DIGITS, AVERAGE_DIGITS as i8),
+        };
+        Ok(match (self.made, self.summed_type(types)?) {
+            (Made::Sum, ArrowType::Int64) => ArrowType::Decimal128(DECIMAL128_MAX_PRECISION, 0),
+            (Made::Average, ArrowType::Int64) => ArrowType::Float64,
+            (_, ArrowType::Decimal128(precision, scale)) => ArrowType::Decimal128(
+                precision.saturating_add(more).min(DECIMAL128_MAX_PRECISION),
+                scale.saturating_add(more_scale).min(DECIMAL128_MAX_SCALE),
+            ),
+            (_, other) => other,
         })
     }
 
     fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>> {
-        if *args.return_type() == ArrowType::Float64 {
+        if is_float(args.input_fields[0].data_type()) {
             return self.engine.state_fields(args);
         }
         Ok(state_fields(args.name, args.is_distinct))
     }
 
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        Ok(match (is_float(&args), args.is_distinct) {
-            (true, _) => return self.engine.accumulator(args),
-            (false, true) => Box::new(DistinctSum::new(finish(&args))),
-            (false, false) => Box::new(ExactSum::new(finish(&args))),
+        Ok(match (sums_floats(&args), args.is_distinct) {
+            (true, _) => one_nan(self.engine.accumulator(args)?),
+            (false, true) => Box::new(DistinctSum::new(self.finish(&args))),
+            (false, false) => Box::new(ExactSum::new(self.finish(&args))),
         })
     }
 
     fn create_sliding_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        match (is_float(&args), args.is_distinct) {
-            (true, true) => {
-                Err(refused("sum(DISTINCT ..) of floats over a moving frame is not supported"))
-            }
-            (true, false) => Ok(Box::new(SlidingFloats::new(Made::Sum))),
+        match (sums_floats(&args), args.is_distinct) {
+            (true, true) => Err(refused(format!(
+                "{}(DISTINCT ..) of floats over a moving frame is not supported",
+                self.name()
+            ))),
+            (true, false) => Ok(Box::new(SlidingFloats::new(self.made))),
             _ => self.accumulator(args),
         }
     }
@@ -138,9 +178,9 @@ impl AggregateUDFImpl for Sum {
         &self,
         args: AccumulatorArgs,
     ) -> Result<Box<dyn GroupsAccumulator>> {
-        if is_float(&args) {
-            return self.engine.create_groups_accumulator(args);
+        if sums_floats(&args) {
+            return Ok(one_nan_of_groups(self.engine.create_groups_accumulator(args)?));
         }
-        Ok(Box::new(ExactSums::new(finish(&args))))
+        Ok(Box::new(ExactSums::new(self.finish(&args))))
     }
 }

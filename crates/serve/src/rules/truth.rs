@@ -10,6 +10,8 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, LogicalPlan, Operator, binary_expr, lit};
 use datafusion::optimizer::AnalyzerRule;
 
+use super::fresh;
+
 /// The rule.
 #[derive(Debug)]
 pub(super) struct Truth;
@@ -34,7 +36,7 @@ fn rewrite_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         let name = names.save(&expr);
         Ok(expr.transform_up(|e| Ok(rewrite(e)))?.update_data(|e| name.restore(e)))
     })?
-    .map_data(LogicalPlan::recompute_schema)
+    .map_data(fresh)
 }
 
 fn rewrite(expr: Expr) -> Transformed<Expr> {

@@ -135,6 +135,8 @@ struct Walker<'a> {
     /// Levels within the expression that is looked at.
     inner: usize,
     work: usize,
+    /// VALUES seen in an INSERT.
+    values: usize,
     /// Tables of common table expressions of the queries around, by folded name.
     ctes: Vec<HashMap<String, usize>>,
     relations: usize,
@@ -231,6 +233,7 @@ impl<'a> Walker<'a> {
             window_copies: 0,
             inner: 0,
             work: 0,
+            values: 0,
             ctes: Vec::new(),
             relations: 0,
             wildcards: 0,

@@ -53,6 +53,7 @@ impl Walker<'_> {
             | Expr::IsNotUnknown(inner)
             | Expr::Nested(inner) => self.expr(inner),
             Expr::IsDistinctFrom(left, right) | Expr::IsNotDistinctFrom(left, right) => {
+                check_right_side(right)?;
                 self.expr(left)?;
                 self.expr(right)
             }
@@ -246,7 +247,7 @@ impl Walker<'_> {
                 }
                 digits.retain(|c| c != '_');
                 if !digits.contains(['e', 'E']) {
-                    return Ok(());
+                    return check_digits(digits);
                 }
                 let text = Value::SingleQuotedString(std::mem::take(digits));
                 *expr = Expr::Cast {
@@ -265,6 +266,47 @@ impl Walker<'_> {
             _ => check_text(literal),
         }
     }
+}
+
+/// The parser takes all that follows IS DISTINCT FROM for its right side: `a IS DISTINCT FROM b AND c` too.
+fn check_right_side(right: &Expr) -> Result<()> {
+    let is_more = match right {
+        Expr::BinaryOp { op, .. } => {
+            matches!(op, BinaryOperator::And | BinaryOperator::Or | BinaryOperator::Xor)
+        }
+        Expr::IsDistinctFrom(..)
+        | Expr::IsNotDistinctFrom(..)
+        | Expr::IsNull(_)
+        | Expr::IsNotNull(_)
+        | Expr::IsTrue(_)
+        | Expr::IsNotTrue(_)
+        | Expr::IsFalse(_)
+        | Expr::IsNotFalse(_)
+        | Expr::IsUnknown(_)
+        | Expr::IsNotUnknown(_) => true,
+        _ => false,
+    };
+    if is_more {
+        return refuse(
+            "AND, OR or IS behind IS DISTINCT FROM",
+            "write (a IS DISTINCT FROM b) AND c, with the parentheses",
+        );
+    }
+    Ok(())
+}
+
+/// A DECIMAL has at most this many digits.
+const DIGITS_MAX: usize = 38;
+
+fn check_digits(number: &str) -> Result<()> {
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    if whole.trim_start_matches('0').len() + fraction.len() <= DIGITS_MAX {
+        return Ok(());
+    }
+    refuse(
+        &format!("a number of more than {DIGITS_MAX} digits"),
+        "write it with an exponent (1e40), which makes it a DOUBLE",
+    )
 }
 
 /// Lets through the forms of text that the planner reads as they are written.

@@ -182,6 +182,7 @@ impl Walker<'_> {
                 if *value_keyword {
                     return refuse("VALUE", "write VALUES");
                 }
+                walker.values += 1;
                 rows.iter_mut().try_for_each(|row| walker.exprs(&mut row.content))
             }
             SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_) => {
@@ -420,9 +421,25 @@ impl Walker<'_> {
         }
         columns.iter_mut().try_for_each(|name| self.object_columns(name))?;
         match source {
-            Some(query) => self.query(query),
+            Some(query) => self.rows_of_insert(query),
             None => refuse("INSERT without rows", "write VALUES or SELECT"),
         }
+    }
+}
+
+impl Walker<'_> {
+    /// The planner casts every VALUES within an INSERT to the columns of the table, also one that a SELECT reads.
+    fn rows_of_insert(&mut self, query: &mut Query) -> Result<()> {
+        let its_own = usize::from(matches!(*query.body, SetExpr::Values(_)));
+        self.values = 0;
+        self.query(query)?;
+        if self.values > its_own {
+            return refuse(
+                "VALUES within the SELECT of an INSERT",
+                "write SELECT .. UNION ALL SELECT ..",
+            );
+        }
+        Ok(())
     }
 }
 

@@ -28,6 +28,15 @@ impl Walker<'_> {
         match join_operator {
             JoinOperator::CrossJoin(JoinConstraint::None) => Ok(()),
             JoinOperator::CrossJoin(_) => refuse("CROSS JOIN with ON", "write JOIN .. ON"),
+            // The planner takes the column of the left side, which is NULL where only the right has a row.
+            JoinOperator::Right(JoinConstraint::Using(_) | JoinConstraint::Natural)
+            | JoinOperator::RightOuter(JoinConstraint::Using(_) | JoinConstraint::Natural)
+            | JoinOperator::FullOuter(JoinConstraint::Using(_) | JoinConstraint::Natural) => {
+                refuse(
+                    "a RIGHT or FULL JOIN with USING or NATURAL",
+                    "write ON a.x = b.x, and coalesce(a.x, b.x) for its column",
+                )
+            }
             JoinOperator::Join(constraint)
             | JoinOperator::Inner(constraint)
             | JoinOperator::Left(constraint)
