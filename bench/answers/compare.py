@@ -1,105 +1,159 @@
-"""Whether two answers are the same rows, in whatever order."""
+"""Whether two answers are the same: rows, types and, where a statement says so, the order.
+
+What may differ is listed here, and nothing else: names of types of one class, the average of decimals, the last digits of
+floats, the form in which a time is printed.
+"""
 
 import datetime
 import decimal
 import math
 import struct
 
-# Digits that floats must agree in: sums are added in different orders.
-SIGNIFICANT = 9
+from pairs import Ordered
+
+# Sorting must not round numbers of 38 digits.
+decimal.getcontext().prec = 100
+
+# Digits of floats that must agree: they are added in different orders.
+FLOAT_RELATIVE = 1e-9
+# What may be left where large floats cancel each other out.
+FLOAT_ABSOLUTE = 1e-9
+SORTED_DIGITS = 9
+
+ARROW_CLASSES = (
+    ("Int", "int"), ("UInt", "int"), ("Decimal", "decimal"), ("Float", "float"), ("Boolean", "bool"), ("Date", "date"),
+    ("Timestamp", "timestamp"), ("Time", "time"), ("Utf8", "text"), ("LargeUtf8", "text"), ("Null", "null"),
+)
+DUCK_CLASSES = {
+    "TINYINT": "int", "SMALLINT": "int", "INTEGER": "int", "BIGINT": "int", "HUGEINT": "int", "UTINYINT": "int",
+    "USMALLINT": "int", "UINTEGER": "int", "UBIGINT": "int", "UHUGEINT": "int", "FLOAT": "float", "DOUBLE": "float",
+    "BOOLEAN": "bool", "DATE": "date", "TIMESTAMP": "timestamp", "TIME": "time", "VARCHAR": "text", '"NULL"': "null",
+}
 
 
-def same(coload, duck):
-    """Whether rows as texts are the rows that DuckDB gave."""
+def difference(coload, duck, statement):
+    """What differs between rows as texts and the rows that DuckDB gave; None if nothing does."""
     if len(coload.rows) != len(duck.rows):
-        return False
-    ours = [tuple(map(read, row, other_types(duck, coload), coload.types)) for row in coload.rows]
-    theirs = [tuple(map(plain, row, coload.types)) for row in duck.rows]
-    if sorted(map(key, ours)) == sorted(map(key, theirs)):
-        return True
-    pairs = zip(sorted(ours, key=key), sorted(theirs, key=key))
-    return all(all(map(near, a, b)) for a, b in pairs)
-
-
-def same_rows(one, other):
-    """Whether two answers of one engine are the same."""
-    if len(one.rows) != len(other.rows):
-        return False
-    rows = []
-    for answer in (one, other):
-        kinds = [type(None)] * len(answer.types)
-        rows.append(sorted((tuple(map(read, r, kinds, answer.types)) for r in answer.rows), key=key))
-    return all(all(map(near, a, b)) for a, b in zip(*rows))
-
-
-def other_types(duck, coload):
-    """The Python type of each column, of the first value that has one."""
-    width = len(coload.types)
-    types = [type(None)] * width
-    for row in duck.rows:
-        for at, value in enumerate(row[:width]):
-            if types[at] is type(None) and value is not None:
-                types[at] = type(value)
-    return types
-
-
-def read(text, kind, arrow):
-    """A text as the value that it stands for."""
-    if text is None:
+        return "the number of rows"
+    if not coload.rows:
         return None
-    if arrow.startswith("Float"):
-        return real(float(text), arrow)
-    if arrow.startswith(("Int", "UInt", "Decimal")):
-        return float(text) if kind is float else decimal.Decimal(text)
-    if arrow == "Boolean":
-        return text == "true"
-    if arrow.startswith(("Timestamp", "Time64", "Date")):
-        return instant(text)
-    return text
+    classes = list(zip(map(arrow_class, coload.types), map(duck_class, duck.types)))
+    for (ours, theirs), arrow, values in zip(classes, coload.types, zip(*duck.rows)):
+        same = same_class(ours, theirs, arrow, statement[0])
+        if not same and any(value is not None for value in values):
+            return f"a type: {arrow}, {theirs}"
+    kinds = [Kind(arrow, theirs) for arrow, (_, theirs) in zip(coload.types, classes)]
+    ours = [tuple(kind.ours(v) for kind, v in zip(kinds, row)) for row in coload.rows]
+    theirs = [tuple(kind.theirs(v) for kind, v in zip(kinds, row)) for row in duck.rows]
+    return None if equal(ours, theirs, kinds, isinstance(statement, Ordered)) else "a value"
 
 
-def plain(value, arrow):
-    """A value of DuckDB as `read` would give it."""
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, float):
-        return real(value, arrow)
-    if isinstance(value, (int, decimal.Decimal)):
-        if arrow.startswith("Float"):
-            return real(float(value), arrow)
-        return decimal.Decimal(value)
-    if isinstance(value, (datetime.datetime, datetime.date, datetime.time)):
-        return instant(value.isoformat())
-    if arrow.startswith(("Timestamp", "Date")):
+def difference_of_rows(one, other):
+    """As `difference`, of two answers of Coload."""
+    if len(one.rows) != len(other.rows):
+        return "the number of rows"
+    if not one.rows:
+        return None
+    kinds = [Kind(arrow, arrow_class(arrow)) for arrow in one.types]
+    others = [Kind(arrow, arrow_class(arrow)) for arrow in other.types]
+    if [k.name for k in kinds] != [k.name for k in others]:
+        return "a type"
+    read = lambda answer: [tuple(kind.ours(v) for kind, v in zip(kinds, row)) for row in answer.rows]
+    return None if equal(read(one), read(other), kinds, False) else "a value"
+
+
+def equal(ours, theirs, kinds, ordered):
+    if not ordered:
+        ours, theirs = sorted(ours, key=key), sorted(theirs, key=key)
+    near = lambda a, b: all(kind.same(x, y) for kind, x, y in zip(kinds, a, b))
+    return all(map(near, ours, theirs))
+
+
+def arrow_class(arrow):
+    return next((name for start, name in ARROW_CLASSES if arrow.startswith(start)), arrow)
+
+
+def duck_class(name):
+    return "decimal" if name.startswith("DECIMAL") else DUCK_CLASSES.get(name, name)
+
+
+def same_class(ours, theirs, arrow, sql):
+    """A sum of integers is a DECIMAL without digits after the point here, an average of decimals one with more digits."""
+    if ours == theirs or "null" in (ours, theirs):
+        return True
+    if ours != "decimal":
+        return False
+    return theirs == "float" and "avg(" in sql or theirs == "int" and arrow.endswith(", 0)") and "sum(" in sql
+
+
+class Kind:
+    """How values of a column are read and compared."""
+
+    def __init__(self, arrow, theirs):
+        self.arrow, self.name = arrow, arrow_class(arrow)
+        # The average of decimals: as a DOUBLE in DuckDB, and with four digits more than they have here.
+        self.is_average = self.name == "decimal" and theirs == "float"
+        scale = int(arrow.rstrip(")").split(",")[1]) if self.name == "decimal" else 0
+        self.half_unit = 0.5 * 10.0**-scale
+
+    def ours(self, text):
+        """A text as the value that it stands for."""
+        if text is None:
+            return None
+        if self.name == "float":
+            return self.real(float(text))
+        if self.name in ("int", "decimal"):
+            return float(text) if self.is_average else decimal.Decimal(text)
+        if self.name == "bool":
+            return text == "true"
+        return instant(text) if self.name in ("timestamp", "time", "date") else text
+
+    def theirs(self, value):
+        """A value of DuckDB as `ours` would give it."""
+        if value is None or isinstance(value, bool):
+            return value
+        if isinstance(value, float):
+            return value if self.is_average else self.real(value)
+        if isinstance(value, (int, decimal.Decimal)):
+            return decimal.Decimal(value)
+        if isinstance(value, (datetime.datetime, datetime.date, datetime.time)):
+            return instant(value.isoformat())
         # Of years that Python does not have.
-        return instant(value)
-    return value
+        return instant(value) if self.name in ("timestamp", "date") else value
+
+    def real(self, value):
+        if self.arrow == "Float32" and not math.isinf(value):
+            try:
+                value = struct.unpack("f", struct.pack("f", value))[0]
+            except OverflowError:
+                value = math.copysign(math.inf, value)
+        return value + 0.0
+
+    def same(self, a, b):
+        if isinstance(a, float) and isinstance(b, float):
+            if math.isnan(a) or math.isnan(b):
+                return math.isnan(a) and math.isnan(b)
+            absolute = self.half_unit * 1.001 if self.is_average else FLOAT_ABSOLUTE
+            return a == b or math.isclose(a, b, rel_tol=FLOAT_RELATIVE, abs_tol=absolute)
+        return a == b
 
 
 def instant(text):
-    """One form for dates, times and timestamps: midnight is the date, and zeros at the end go."""
+    """One form for times: midnight is the date, and zeros at the end go."""
     text = text.replace("T", " ").removesuffix(" 00:00:00")
     # Rust writes a year of five digits with its sign.
     text = text.removeprefix("+")
     if "(BC)" in text:
         # DuckDB has no year 0.
         year, rest = text.replace(" (BC)", "").split("-", 1)
-        text = f"{1 - int(year):04d}-{rest}".removesuffix(" 00:00:00")
+        year = 1 - int(year)
+        text = f"{year:0{4 if year >= 0 else 5}d}-{rest}".removesuffix(" 00:00:00")
     return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def real(value, arrow):
-    if arrow == "Float32" and not math.isinf(value):
-        try:
-            value = struct.unpack("f", struct.pack("f", value))[0]
-        except OverflowError:
-            value = math.copysign(math.inf, value)
-    return value + 0.0
 
 
 def key(row):
     return tuple(
-        (1, "") if v is None else (0, f"{v:.{SIGNIFICANT}g}" if isinstance(v, float) else text(v))
+        (1, "") if v is None else (0, f"{v:.{SORTED_DIGITS}g}" if isinstance(v, float) else text(v))
         for v in row
     )
 
@@ -108,13 +162,3 @@ def text(value):
     if isinstance(value, decimal.Decimal):
         return f"{value.normalize():f}"
     return str(value)
-
-
-def near(a, b):
-    if isinstance(a, float) and isinstance(b, float):
-        both = (a, b)
-        if any(map(math.isnan, both)):
-            return all(map(math.isnan, both))
-        # An average of decimals has four more digits than they have.
-        return a == b or math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-4)
-    return a == b

@@ -6,6 +6,13 @@ import subprocess
 import duckdb
 
 
+# Types in which arithmetic goes further.
+WIDER = {
+    "SMALLINT": "HUGEINT", "INTEGER": "HUGEINT", "BIGINT": "HUGEINT", "DECIMAL(9,2)": "DECIMAL(30,2)",
+    "DECIMAL(18,4)": "DECIMAL(30,4)",
+}
+
+
 class Failure:
     """What an engine says instead of rows: a kind and a text."""
 
@@ -40,12 +47,20 @@ class Coload:
         )
 
     def ask(self, sql):
+        self.send(sql)
+        return self.receive()
+
+    def send(self, sql):
+        """Begins a statement; the other engine can have its turn meanwhile."""
         try:
             self.process.stdin.write(json.dumps(sql) + "\n")
             self.process.stdin.flush()
-            line = self.process.stdout.readline()
         except BrokenPipeError:
-            line = ""
+            # The answer says so.
+            pass
+
+    def receive(self):
+        line = self.process.stdout.readline()
         if not line:
             self.process.wait()
             code = self.process.returncode
@@ -70,6 +85,23 @@ class Duck:
     def ask(self, sql):
         try:
             result = self.connection.execute(sql)
-            return Rows(result.fetchall() if result.description else [])
+            types = [str(column[1]) for column in result.description or []]
+            return Rows(result.fetchall() if types else [], types)
         except (duckdb.Error, OverflowError, ValueError) as error:
             return Failure(type(error).__name__, str(error))
+
+    def drop(self, table):
+        self.ask(f"DROP TABLE IF EXISTS {table.name}")
+        self.ask("CREATE SCHEMA IF NOT EXISTS wide")
+        self.ask(f"DROP TABLE IF EXISTS wide.{table.name}")
+
+    def widen(self, table):
+        """The same rows in types that hold more: literals are BIGINT in Coload and INTEGER here, decimals grow there."""
+        columns = ", ".join(f"CAST({name} AS {WIDER.get(kind, kind)}) AS {name}" for name, kind in table.columns)
+        self.ask(f"CREATE TABLE wide.{table.name} AS SELECT {columns} FROM {table.name}")
+
+    def ask_wide(self, sql):
+        self.ask("USE wide")
+        answer = self.ask(sql)
+        self.ask("USE main")
+        return answer

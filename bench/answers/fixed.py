@@ -5,7 +5,7 @@ import re
 import subprocess
 
 from engines import Failure
-from expressions import Pair
+from pairs import Ordered
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TPCH = ROOT / "crates/serve/tests/tpch"
@@ -64,6 +64,6 @@ def queries(arguments, folder, coload, duck):
             check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )
     for path in sorted(TPCH.glob("q*.sql")):
-        yield f"tpch {path.stem}", Pair(path.read_text().strip().rstrip(";"))
+        yield f"tpch {path.stem}", Ordered(path.read_text().strip().rstrip(";"))
     for number, query in enumerate(CLICKS):
-        yield f"clicks {number}", Pair(query)
+        yield f"clicks {number}", Ordered(query)
