@@ -19,9 +19,15 @@ use crate::yielding::JoinsYield;
 /// decide on distribution and order come later, so they see the new operator as any other.
 const AFTER: &str = "aggregate_statistics";
 
+/// Start of the names of the rules that move filters below joins once more. They find columns by name, and so move a filter on
+/// one side of an outer join to the other side, where a column has the same name. Filters were moved before, by the logical
+/// rules; and a scan takes none from these.
+const FILTERS: &str = "FilterPushdown";
+
 /// DataFusion's physical rules, with ours among them.
 pub(crate) fn optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let mut rules = PhysicalOptimizer::new().rules;
+    rules.retain(|rule| !rule.name().starts_with(FILTERS));
     let at = rules.iter().position(|rule| rule.name() == AFTER).map_or(0, |at| at + 1);
     rules.insert(at, Arc::new(AggregateOnCodes));
     // The last: other rules look for the joins themselves.

@@ -59,7 +59,16 @@ fn rewrite(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         **inner = call(ScalarUDF::from(Written::default()), vec![operand]);
         return Ok(Transformed::yes(expr));
     }
+    if matches!(from, ArrowType::Timestamp(..)) && is_part(&to) {
+        let operand = std::mem::take(inner.as_mut());
+        return Ok(Transformed::yes(call(ScalarUDF::from(Part::new(to)), vec![operand])));
+    }
     Ok(Transformed::no(expr))
+}
+
+/// What a timestamp holds with more.
+fn is_part(data_type: &ArrowType) -> bool {
+    matches!(data_type, ArrowType::Date32 | ArrowType::Time64(TimeUnit::Microsecond))
 }
 
 /// What has text of its own here.
@@ -262,6 +271,47 @@ impl ScalarUDFImpl for Written {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         map_values(only(&args.args)?, |array| Ok(written(array)?))
+    }
+}
+
+/// The date or the time of a timestamp. The engine estimates how many rows a condition lets through by casts back and
+/// forth, and fails where one loses something.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Part {
+    to: ArrowType,
+    signature: Signature,
+}
+
+impl Part {
+    fn new(to: ArrowType) -> Self {
+        Part { to, signature: Signature::any(1, Volatility::Immutable) }
+    }
+}
+
+impl ScalarUDFImpl for Part {
+    fn name(&self) -> &str {
+        "part_of_timestamp"
+    }
+
+    fn display_name(&self, args: &[Expr]) -> Result<String> {
+        let argument = args.first().map_or_else(String::new, ToString::to_string);
+        Ok(format!("CAST({argument} AS {})", name(&self.to)))
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[ArrowType]) -> Result<ArrowType> {
+        Ok(self.to.clone())
+    }
+
+    fn is_strict(&self) -> bool {
+        true
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        map_values(only(&args.args)?, |array| Ok(cast(array, &self.to)?))
     }
 }
 
