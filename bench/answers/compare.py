@@ -7,6 +7,7 @@ floats, the form in which a time is printed.
 import datetime
 import decimal
 import math
+import re
 import struct
 
 from pairs import Ordered
@@ -19,6 +20,10 @@ FLOAT_RELATIVE = 1e-9
 # What may be left where large floats cancel each other out.
 FLOAT_ABSOLUTE = 1e-9
 SORTED_DIGITS = 9
+
+BEFORE_CHRIST = re.compile(r"\d{4}-\d\d-\d\d( \(BC\)| \(BC\) .*| .* \(BC\))")
+
+YEAR_ZERO = re.compile(r"(0000|-\d{4})-\d\d-\d\d")
 
 ARROW_CLASSES = (
     ("Int", "int"), ("UInt", "int"), ("Decimal", "decimal"), ("Float", "float"), ("Boolean", "bool"), ("Date", "date"),
@@ -106,7 +111,9 @@ class Kind:
             return float(text) if self.is_average else decimal.Decimal(text)
         if self.name == "bool":
             return text == "true"
-        return instant(text) if self.name in ("timestamp", "time", "date") else text
+        if self.name in ("timestamp", "time", "date") or YEAR_ZERO.match(text):
+            return instant(text)
+        return text
 
     def theirs(self, value):
         """A value of DuckDB as `ours` would give it."""
@@ -118,8 +125,9 @@ class Kind:
             return decimal.Decimal(value)
         if isinstance(value, (datetime.datetime, datetime.date, datetime.time)):
             return instant(value.isoformat())
-        # Of years that Python does not have.
-        return instant(value) if self.name in ("timestamp", "date") else value
+        # Of years that Python does not have, and as text of years before the first.
+        is_moment = self.name in ("timestamp", "date") or BEFORE_CHRIST.fullmatch(value)
+        return instant(value) if is_moment else value
 
     def real(self, value):
         if self.arrow == "Float32" and not math.isinf(value):

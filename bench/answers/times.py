@@ -4,8 +4,8 @@ from pairs import Pair, both
 
 DAYS = ["year", "month", "day", "quarter", "doy", "dow", "week", "isodow"]
 # Texts that Coload reads; braces are doubled for `format`.
-CLOCK_FORM = r"\d\d:\d\d(:\d\d(\.\d{{1,6}})?)?"
-DATE_FORM = r"\d{{4}}-\d\d-\d\d"
+CLOCK_FORM = r"\d{{1,2}}:\d\d(:\d\d(\.\d{{1,6}})?)?"
+DATE_FORM = r"\d{{4}}-\d{{1,2}}-\d{{1,2}}"
 FORMS = {"DATE": f"^{DATE_FORM}$", "TIME": f"^{CLOCK_FORM}$", "TIMESTAMP": f"^{DATE_FORM}( {CLOCK_FORM})?$"}
 CLOCK = ["hour", "minute", "second", "millisecond", "microsecond"]
 INTERVALS = [
