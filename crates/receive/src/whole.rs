@@ -231,7 +231,8 @@ impl Whole {
         load.key = Some(self.id);
         load.mode = of.mode;
         load.threads = options.load_threads();
-        load.memory = options.load_memory;
+        // The rest is for the frames in which it comes.
+        load.memory = options.load_memory / 8 * 7;
         load.chunk_bytes = of.chunk_bytes;
         load.fragments_per_partition = of.fragments_per_partition;
         load.merge_columns = options.merge_columns;
