@@ -8,6 +8,8 @@ use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+#[cfg(feature = "sql")]
+use libmimalloc_sys::mi_collect;
 use libmimalloc_sys::{mi_option_set, mi_option_t};
 use mimalloc::MiMalloc;
 
@@ -85,10 +87,9 @@ unsafe impl GlobalAlloc for Counting {
 const PURGE_DELAY: mi_option_t = 15;
 /// The value that means never.
 const NEVER: std::ffi::c_long = -1;
-
 /// The value that means when they are freed.
 const AT_ONCE: std::ffi::c_long = 0;
-/// From this budget on pages are kept.
+/// From this budget on pages are kept: with less, the sizes of the past take what is needed for those of the next.
 const KEEP_FROM: usize = 1 << 30;
 
 /// Keeps pages that are freed from now on, or gives them back if the memory that may be used is small.
@@ -96,6 +97,36 @@ pub fn keep_freed_pages(memory: usize) {
     let delay = if memory < KEEP_FROM { AT_ONCE } else { NEVER };
     // SAFETY: sets a number in a table of the allocator; the index is one of its options.
     unsafe { mi_option_set(PURGE_DELAY, delay) }
+}
+
+/// Longer than a process runs, milliseconds.
+#[cfg(feature = "sql")]
+const UNTIL_TOLD: std::ffi::c_long = 1 << 40;
+
+/// Keeps pages that are freed from now on until [`give_back_freed_pages`]; where there is little memory, they are given
+/// back when they are freed.
+#[cfg(feature = "sql")]
+pub fn keep_freed_pages_until_told(memory: usize) {
+    let delay = if memory < KEEP_FROM { AT_ONCE } else { UNTIL_TOLD };
+    // SAFETY: as above.
+    unsafe { mi_option_set(PURGE_DELAY, delay) }
+}
+
+/// Gives the pages that all threads have freed back to the system.
+#[cfg(feature = "sql")]
+pub fn give_back_freed_pages() {
+    // SAFETY: looks at the heap of this thread and at pages that belong to none, which takes no lock that this thread
+    // may hold.
+    unsafe { mi_collect(true) }
+}
+
+/// Bytes that the process has from the system, those of mapped files left out.
+#[cfg(feature = "sql")]
+pub fn resident_bytes() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let kib = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+    let kib = kib.and_then(|kib| kib.trim().trim_end_matches(" kB").parse::<usize>().ok());
+    kib.unwrap_or(0) << 10
 }
 
 /// Has a load take memory in small pages. A virtual machine may have to get a huge page from its host

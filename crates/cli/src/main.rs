@@ -31,6 +31,8 @@ fn main() -> ExitCode {
     coload_serve::measure_memory(coload_serve::MemoryGauge {
         process: allocator::process_bytes,
         thread: allocator::thread_bytes,
+        resident: allocator::resident_bytes,
+        trim: allocator::give_back_freed_pages,
     });
     let cli = Cli::parse();
     let done = match cli.command {
@@ -40,14 +42,17 @@ fn main() -> ExitCode {
             command::load::run(&args)
         }
         #[cfg(feature = "sql")]
-        Command::Sql(args) => on_large_stack(|| command::sql::run(&args)),
+        Command::Sql(args) => {
+            allocator::keep_freed_pages_until_told(args.memory.unwrap_or(usize::MAX));
+            on_large_stack(|| command::sql::run(&args))
+        }
         Command::Sniff(args) => command::sniff::run(&args),
         Command::Export(args) => command::export::run(&args),
         Command::Loads(args) => command::loads::run(&args),
         #[cfg(feature = "sql")]
         Command::Serve(args) => {
             let given = [args.memory, args.load_memory].into_iter().flatten();
-            allocator::keep_freed_pages(given.min().unwrap_or_else(default_memory));
+            allocator::keep_freed_pages_until_told(given.min().unwrap_or_else(default_memory));
             command::serve::run(&args)
         }
         #[cfg(feature = "sql")]

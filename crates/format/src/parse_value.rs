@@ -108,6 +108,38 @@ impl Rule {
             Rule::NotHex => "\\x is not followed by pairs of hexadecimal digits",
         }
     }
+
+    /// What helps: a flag of `coload load`, to follow "try ".
+    pub fn advice(self) -> &'static str {
+        match self {
+            Rule::Empty => "a column without NOT NULL, or --null TEXT for what stands for NULL",
+            Rule::NotAsInferred => "its type in --columns, VARCHAR to keep it as written",
+            Rule::NotANumber
+            | Rule::NotADate
+            | Rule::NotATime
+            | Rule::NotATimestamp
+            | Rule::NotABoolean
+            | Rule::NotAUuid => "--null TEXT if it stands for NULL, or another type in --columns",
+            Rule::NotAnInteger => "DECIMAL or DOUBLE in --columns",
+            Rule::OutOfRange | Rule::TooManyDigits => "a wider type in --columns",
+            Rule::TooManyFractionDigits => "a larger scale, or DOUBLE, in --columns",
+            Rule::NoSuchDate | Rule::NoSuchTime | Rule::NoSuchZone => {
+                "--max-rejects N to set such records aside, or VARCHAR in --columns"
+            }
+            Rule::NotOfTheForm => {
+                "another --decimal-separator, --thousands-separator or --date-format"
+            }
+            Rule::TooFine => "VARCHAR in --columns",
+            Rule::HasZone => "TIMESTAMP WITH TIME ZONE in --columns",
+            Rule::NotUtf8 => {
+                "--encoding, --invalid-bytes replace, BINARY in --columns, or --max-rejects N to set such \
+                 records aside"
+            }
+            Rule::NulByte => "BINARY in --columns, or --max-rejects N to set such records aside",
+            Rule::TooLong => "a longer type in --columns",
+            Rule::NotHex => "VARCHAR in --columns",
+        }
+    }
 }
 
 impl fmt::Display for Rule {

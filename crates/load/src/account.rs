@@ -1,15 +1,12 @@
 //! The account of a load: records read = rows loaded + rejects + those that a filter left out, for each
 //! input.
 
-use std::collections::HashMap;
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
 
 use coload_format::{DataType, Error, Result};
-use coload_source::{
-    BadRecord, HEAD_BYTES, Mended, Reject, RejectWriter, RejectedRecord, SET_ASIDE, Trial,
-};
+use coload_source::{Mended, Reject, RejectWriter, RejectedRecord};
 
 use crate::chunks::Source;
 use crate::kinds::{RejectKind, RejectKinds};
@@ -21,9 +18,6 @@ use crate::report::{FileReport, REJECTS_KEPT_MAX};
 use crate::stream::StreamChunk;
 use crate::widen::{Way, Widening};
 use crate::wire::PartitionAccount;
-
-/// Kinds of rejects whose advice is kept.
-const ADVICE_MAX: usize = 100;
 
 /// How far the text of an input was read, and where its records end; `None` when not known yet.
 #[derive(Debug, Clone, Copy, Default)]
@@ -57,10 +51,6 @@ pub struct Account {
     sampled: bool,
     /// Bytes of the records so far.
     record_bytes: u64,
-    /// What cures of rejects are tried on.
-    trial: Option<Trial>,
-    /// The advice for each kind of rejects.
-    advice: HashMap<(Option<usize>, String), String>,
 }
 
 impl Account {
@@ -121,8 +111,6 @@ impl Account {
             widening: Widening::new(options, way),
             sampled: options.sample_bytes.is_some(),
             record_bytes: 0,
-            trial: trial_of(options, source)?,
-            advice: HashMap::new(),
         })
     }
 
@@ -253,7 +241,7 @@ impl Account {
         let Some(widening) = &mut self.widening else { return false };
         widening.note(file, record, || {
             let name = &self.files[file].name;
-            Reject::new(record.clone(), name, line, &self.columns, String::new()).place
+            Reject::new(record.clone(), name, line, &self.columns).place
         })
     }
 
@@ -278,33 +266,11 @@ impl Account {
     }
 
     fn reject(&mut self, file: usize, line: u64, record: RejectedRecord) -> Result<()> {
-        let advice = self.advice(&record);
-        let reject = Reject::new(record, &self.files[file].name, line, &self.columns, advice);
+        let reject = Reject::new(record, &self.files[file].name, line, &self.columns);
         if let Some(taken) = &mut self.taken {
             taken.push(reject.clone());
         }
         self.keep_reject(reject)
-    }
-
-    /// What helps with a record: what was told with it, or what helped the first of its kind.
-    fn advice(&mut self, record: &RejectedRecord) -> String {
-        let kind = match &record.reason {
-            BadRecord::Told(told) => return told.advice.clone(),
-            BadRecord::Field { column, error } => (Some(*column), error.text().to_owned()),
-            BadRecord::FieldCount { found } => (None, format!("{found} fields")),
-            BadRecord::OpenQuote => (None, "an open quote".to_owned()),
-        };
-        if let Some(known) = self.advice.get(&kind) {
-            return known.clone();
-        }
-        let advice = match &self.trial {
-            Some(trial) => trial.advice(record),
-            None => SET_ASIDE.to_owned(),
-        };
-        if self.advice.len() < ADVICE_MAX {
-            self.advice.insert(kind, advice.clone());
-        }
-        advice
     }
 
     fn keep_reject(&mut self, reject: Reject) -> Result<()> {
@@ -423,28 +389,4 @@ pub fn open_rejects(path: &Path) -> Result<(OutputFile, RejectWriter<BufWriter<F
     let (output, file) = OutputFile::create(path)?;
     let writer = RejectWriter::new(BufWriter::new(file));
     Ok((output, writer.map_err(|e| Error::io("create rejects file", path, &e))?))
-}
-
-/// What cures are tried on: the head of the first input, where it is a file and fields are columns as they stand.
-///
-/// # Errors
-/// `Unavailable` when the input cannot be read.
-fn trial_of(options: &LoadOptions, source: &Source) -> Result<Option<Trial>> {
-    if options.fields.is_some() || options.fields_by_input.is_some() {
-        return Ok(None);
-    }
-    let (mut heading, mut head) = (Vec::new(), Vec::new());
-    if let Source::Files { inputs, .. } = source
-        && let Some(input) = inputs.first()
-    {
-        let start = input.data_start as usize;
-        heading.resize(start.min(HEAD_BYTES), 0);
-        let read = input.read_at(&mut heading, 0)?;
-        heading.truncate(read);
-        head.resize(HEAD_BYTES, 0);
-        let read = input.read_at(&mut head, input.data_start)?;
-        head.truncate(read);
-    }
-    let columns = options.read_schema().columns().to_vec();
-    Ok(Some(Trial { dialect: options.dialect.clone(), columns, heading, head }))
 }

@@ -124,6 +124,12 @@ impl Loads {
         exchange(stream, Arc::new(Connection::new(Arc::clone(&self.inner), permission)))
     }
 
+    /// Bytes that loads may hold now: nothing while none is under way.
+    pub fn memory(&self) -> usize {
+        let is_idle = lock(&self.inner.active).is_empty() && lock(&self.inner.whole).is_empty();
+        if is_idle { 0 } else { self.inner.options.load_memory }
+    }
+
     /// Loads that arrive or wait, and those published of late.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use coload_format::{Error, Result};
+use coload_format::Result;
 use coload_store::{Snapshot, Store};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
@@ -16,14 +16,15 @@ use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::session_state::SessionState;
 use datafusion::prelude::SessionConfig;
 use futures::TryStreamExt;
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Runtime;
 use tokio::task::{JoinError, JoinHandle};
 
 use crate::aggregate::optimizer_rules;
 use crate::catalog::{ArrowSchemas, CATALOG, ExtraTable, SCHEMA, SnapshotCatalog};
 use crate::error::from_datafusion;
 use crate::functions::session_builder;
-use crate::memory::{self, SpillFolder, SpillOptions, Watch};
+use crate::lanes::{Lanes, start_threads};
+use crate::memory::{self, Elsewhere, SpillFolder, SpillOptions, Watch};
 use crate::planning::Planner;
 use crate::rights::Rights;
 use crate::rules;
@@ -73,6 +74,7 @@ struct Inner {
     planner: Planner,
     watch: Arc<Watch>,
     _spill: SpillFolder,
+    lanes: Lanes,
     /// Only taken away when the database goes.
     runtime: Option<Runtime>,
 }
@@ -158,13 +160,7 @@ impl Database {
     /// `Unavailable` when threads cannot be started.
     pub fn open(store: Store, options: DatabaseOptions) -> Result<Self> {
         let threads = options.threads.max(1);
-        let runtime = Builder::new_multi_thread()
-            .worker_threads(threads)
-            .thread_name("coload-sql")
-            .thread_stack_size(STACK_BYTES)
-            .enable_all()
-            .build()
-            .map_err(|e| Error::Unavailable(format!("cannot start {threads} threads: {e}")))?;
+        let runtime = start_threads(threads, "coload-sql")?;
         let spill = SpillFolder::create(&options.spill, store.path())?;
         let watch = Watch::start(options.memory);
         let inner = Inner {
@@ -175,6 +171,7 @@ impl Database {
             _spill: spill,
             schemas: Arc::default(),
             planner: Planner::new(&options.statements),
+            lanes: Lanes::new(threads),
             runtime: Some(runtime),
         };
         Ok(Database { inner: Arc::new(inner) })
@@ -190,8 +187,8 @@ impl Database {
         &self.inner.options
     }
 
-    /// Lets the process be larger by so much, for what is not statements'.
-    pub(crate) fn allow_elsewhere(&self, bytes: usize) {
+    /// Lets the process be larger by so much as is told, for what is not statements'.
+    pub(crate) fn allow_elsewhere(&self, bytes: Elsewhere) {
         self.inner.watch.allow_elsewhere(bytes);
     }
 
@@ -248,6 +245,35 @@ impl Database {
         Owned(self.spawn(future))
     }
 
+    /// Starts a statement of a user, on threads of his own.
+    ///
+    /// # Errors
+    /// `Unavailable` when there are no threads for it.
+    pub(crate) fn spawn_of<T: Send + 'static>(
+        &self,
+        user: &str,
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> Result<JoinHandle<T>> {
+        self.inner.lanes.spawn(user, future)
+    }
+
+    /// As [`Self::spawn_of`], for a future that ends with who waits for it.
+    ///
+    /// # Errors
+    /// As [`Self::spawn_of`].
+    pub(crate) fn spawn_owned_of<T: Send + 'static>(
+        &self,
+        user: &str,
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> Result<Owned<T>> {
+        self.spawn_of(user, future).map(Owned)
+    }
+
+    /// Ends what nobody has used for a while.
+    pub(crate) fn sweep(&self) {
+        self.inner.lanes.sweep();
+    }
+
     /// Runs a future, such as one over [`Self::sql`], on the database's own threads.
     ///
     /// # Panics
@@ -263,6 +289,11 @@ impl Database {
     /// Where statements are planned.
     pub(crate) fn planner(&self) -> &Planner {
         &self.inner.planner
+    }
+
+    /// What ends statements for their memory.
+    pub(crate) fn watch(&self) -> &Watch {
+        &self.inner.watch
     }
 
     /// What all statements may hold together.

@@ -21,6 +21,7 @@ mod export;
 mod filter;
 mod flight;
 mod functions;
+mod lanes;
 mod literal;
 mod memory;
 mod names;

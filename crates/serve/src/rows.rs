@@ -38,7 +38,11 @@ pub(crate) struct ColumnRows {
 enum Codes {
     Int(HashMap<i64, u16>),
     Wide(HashMap<i128, u16>),
-    Bytes(HashMap<Box<[u8]>, u16>),
+    Bytes {
+        map: HashMap<Box<[u8]>, u16>,
+        /// Of all keys.
+        bytes: usize,
+    },
     /// Too many values: the rest of the partition is plain. Some fragments may have codes.
     Full(TemporaryDictionary),
 }
@@ -68,13 +72,14 @@ impl ColumnRows {
         self.plain.len()
     }
 
-    /// Bytes that the fragment's rows take.
+    /// Bytes that the fragment's rows take, and the dictionary of those before.
     pub fn bytes(&self) -> usize {
-        match &self.plain.values {
-            Values::Int(v) => v.len() * 8,
-            Values::Wide(v) => v.len() * 16,
-            Values::Bytes(v) => v.bytes.len() + v.ends.len() * 4,
-        }
+        let rows = match &self.plain.values {
+            Values::Int(v) => v.capacity() * size_of::<i64>(),
+            Values::Wide(v) => v.capacity() * size_of::<i128>(),
+            Values::Bytes(v) => v.bytes.capacity() + v.ends.capacity() * size_of::<u32>(),
+        };
+        rows + self.codes.bytes()
     }
 
     /// Adds the rows of an array.
@@ -266,11 +271,31 @@ fn append_nulls(plain: &mut Plain, count: usize, is_null: impl Fn(usize) -> bool
 }
 
 impl Codes {
+    /// Bytes of the values and of what finds them.
+    fn bytes(&self) -> usize {
+        /// What a map keeps of a place, besides its pair.
+        const PLACE: usize = 1;
+        /// What the allocator and the map have of a text, besides its bytes.
+        const TEXT: usize = 16;
+        match self {
+            Codes::Int(map) => map.capacity() * (size_of::<(i64, u16)>() + PLACE),
+            Codes::Wide(map) => map.capacity() * (size_of::<(i128, u16)>() + PLACE),
+            Codes::Bytes { map, bytes } => {
+                map.capacity() * (size_of::<(Box<[u8]>, u16)>() + PLACE) + bytes + map.len() * TEXT
+            }
+            Codes::Full(dictionary) => match &dictionary.values {
+                Values::Int(v) => v.len() * size_of::<i64>(),
+                Values::Wide(v) => v.len() * size_of::<i128>(),
+                Values::Bytes(v) => v.bytes.len() + v.ends.len() * size_of::<u32>(),
+            },
+        }
+    }
+
     fn empty(of: &Values) -> Self {
         match of {
             Values::Int(_) => Codes::Int(HashMap::new()),
             Values::Wide(_) => Codes::Wide(HashMap::new()),
-            Values::Bytes(_) => Codes::Bytes(HashMap::new()),
+            Values::Bytes(_) => Codes::Bytes { map: HashMap::new(), bytes: 0 },
         }
     }
 
@@ -279,8 +304,12 @@ impl Codes {
         let codes = match (&mut *self, &plain.values) {
             (Codes::Int(map), Values::Int(v)) => code_rows(map, plain, |i| &v[i], |v| *v),
             (Codes::Wide(map), Values::Wide(v)) => code_rows(map, plain, |i| &v[i], |v| *v),
-            (Codes::Bytes(map), Values::Bytes(v)) => {
-                code_rows(map, plain, |i| v.get(i), |v: &[u8]| v.into())
+            (Codes::Bytes { map, bytes }, Values::Bytes(v)) => {
+                let own = |v: &[u8]| {
+                    *bytes += v.len();
+                    v.into()
+                };
+                code_rows(map, plain, |i| v.get(i), own)
             }
             _ => return None,
         };
@@ -298,7 +327,7 @@ impl Codes {
         let values = match self {
             Codes::Int(map) => Values::Int(in_code_order(map)),
             Codes::Wide(map) => Values::Wide(in_code_order(map)),
-            Codes::Bytes(map) => {
+            Codes::Bytes { map, .. } => {
                 let mut strings = coload_format::Strings::default();
                 in_code_order(map).iter().for_each(|s| strings.push(s));
                 Values::Bytes(strings)
@@ -314,7 +343,7 @@ fn code_rows<'a, K, Q>(
     map: &mut HashMap<K, u16>,
     plain: &Plain,
     value: impl Fn(usize) -> &'a Q,
-    own: impl Fn(&Q) -> K,
+    mut own: impl FnMut(&Q) -> K,
 ) -> Option<Vec<u16>>
 where
     K: Hash + Eq + Borrow<Q>,

@@ -34,6 +34,7 @@ use datafusion::arrow::datatypes::{
     DataType as ArrowType, Field, Schema as ArrowSchema, SchemaRef,
 };
 use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::session_state::SessionState;
@@ -46,10 +47,10 @@ use datafusion::sql::sqlparser::ast::{Query, ShowStatementFilter, Statement as S
 use crate::Answer;
 use crate::database::Database;
 use crate::error::from_datafusion;
-use crate::memory::execute;
+use crate::memory::{batch_rows, execute};
 use crate::names::find_table;
 use crate::rights::Rights;
-use crate::rules::physical_plan;
+use crate::rules::physical_plan_fitted;
 use tree::Names;
 
 pub use columns::{parse_columns, parse_create_table};
@@ -199,8 +200,9 @@ async fn plan_here(
     let schema = spelling::spelled_schema(&logical, &names, &unspelled);
     match parameters.bind(&logical, &fields)? {
         Some(bound) => {
-            let session = planning.session;
-            let plan = physical_plan(&session, &bound).await.map_err(from_datafusion)?;
+            let memory = database.options().memory;
+            let made = plan_rows(planning.session, &bound, memory).await;
+            let (session, plan) = made.map_err(from_datafusion)?;
             let schema = spelling::respelled(&plan.schema(), &schema);
             let (session, logical) = (Box::new(session), Box::new(bound));
             planned(Work::Query { session, logical, plan }, schema, fields)
@@ -451,9 +453,25 @@ async fn stream(
     plan: &LogicalPlan,
 ) -> Result<SendableRecordBatchStream> {
     let (own, logical) = (session.clone(), plan.clone());
-    let work = move || async move { physical_plan(&own, &logical).await.map_err(from_datafusion) };
-    let physical = database.planner().run(user, work).await?;
-    execute(session, Some(plan), physical)
+    let memory = database.options().memory;
+    let work =
+        move || async move { plan_rows(own, &logical, memory).await.map_err(from_datafusion) };
+    let (session, physical) = database.planner().run(user, work).await?;
+    execute(&session, Some(plan), physical)
+}
+
+/// Plans a statement, and has its batches so small that functions of its literals do not become large.
+async fn plan_rows(
+    session: SessionState,
+    logical: &LogicalPlan,
+    memory: usize,
+) -> DataFusionResult<(SessionState, Arc<dyn ExecutionPlan>)> {
+    let fit = |optimized: &LogicalPlan, session: &mut SessionState| {
+        let rows = batch_rows(optimized, session.config().batch_size(), memory)?;
+        *session.config_mut() = session.config().clone().with_batch_size(rows);
+        Ok(())
+    };
+    physical_plan_fitted(session, logical, fit).await
 }
 
 /// The answer of a statement that changed something and has nothing to tell.

@@ -1,14 +1,14 @@
 //! Rows of SQL statements into segments: batches are checked, cut into fragments and compressed, as
 //! those of a load are.
 //!
-//! Memory: a partition's fragments, at most a share of the budget, and their pages while they are
-//! written. It is taken from what statements may hold together; where that is used up, segments become
+//! Memory: a partition's fragments and dictionaries, at most a share of the budget, and what is made of them while they
+//! are written. It is taken from what statements may hold together; where that is used up, segments become
 //! smaller.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use coload_format::{CheckedColumn, Column, ColumnIndex, Error, Physical, Result, Schema};
-use coload_load::merge_small;
+use coload_load::merge_small_within;
 use coload_store::{
     FinishedColumn, LoadDir, LoadKind, LoadRecord, LoadTarget, SegmentEntry, SegmentWriter,
     column_stats,
@@ -24,6 +24,7 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 
 use crate::database::Database;
 use crate::error::from_datafusion;
+use crate::memory::sliced_bytes;
 use crate::rows::ColumnRows;
 
 /// Rows of a fragment.
@@ -33,9 +34,18 @@ const FRAGMENTS_MAX: usize = 50;
 
 /// Share of a database's memory that one writing statement may hold.
 const WRITER_SHARE: usize = 4;
+/// Parts of what a writer may hold in which it takes the rows of a batch: there has to be room for the next.
+const PARTS: usize = 4;
+/// What is taken of the memory for what is held: itself and what it grows into, its dictionary, this sorted, and the pages.
+const TIMES_HELD: usize = 6;
 
 /// Held even when other statements leave no memory, so that segments do not become tiny.
 const HELD_ALWAYS_BYTES: usize = 4 << 20;
+/// Share of the memory that this is at most.
+const HELD_ALWAYS_SHARE: usize = 256;
+
+/// Share of the memory for merging small segments: a column of them, and what becomes of it.
+const MERGE_SHARE: usize = 4;
 
 /// Writes a stream of rows whose columns are the target's, publishes them, and merges small segments.
 ///
@@ -72,6 +82,7 @@ pub(crate) struct RowWriter {
     fragments: Vec<Fragment>,
     fragment_bytes: usize,
     bytes_max: usize,
+    held_always: usize,
     reservation: MemoryReservation,
     segments: Vec<SegmentEntry>,
     started_us: i64,
@@ -83,7 +94,7 @@ impl RowWriter {
     /// # Errors
     /// `Invalid` when the table does not fit the target.
     pub fn begin(database: &Database, target: LoadTarget) -> Result<Self> {
-        let schema = target.schema.clone();
+        let (schema, memory) = (target.schema.clone(), database.options().memory);
         Ok(RowWriter {
             table: target.name.clone(),
             load: database.store().begin_load(target)?,
@@ -91,8 +102,8 @@ impl RowWriter {
             schema,
             fragments: Vec::new(),
             fragment_bytes: 0,
-            // Fragments, and as much again for pages being made and the batches that come.
-            bytes_max: database.options().memory / WRITER_SHARE / 3,
+            bytes_max: memory / WRITER_SHARE / TIMES_HELD,
+            held_always: HELD_ALWAYS_BYTES.min(memory / HELD_ALWAYS_SHARE),
             reservation: MemoryConsumer::new("rows to write").register(&database.memory_pool()),
             segments: Vec::new(),
             started_us: now_us(),
@@ -105,16 +116,18 @@ impl RowWriter {
     /// `Invalid` when a value does not fit its column.
     pub fn append(&mut self, batch: &RecordBatch) -> Result<()> {
         let mut start = 0;
+        let row_bytes = sliced_bytes(batch) / batch.num_rows().max(1);
+        let rows_max = (self.bytes_max / PARTS / row_bytes.max(1)).max(1);
         while start < batch.num_rows() {
             let room = FRAGMENT_ROWS - self.columns.first().map_or(0, ColumnRows::len);
-            let count = room.min(batch.num_rows() - start);
+            let count = room.min(batch.num_rows() - start).min(rows_max);
             let rows = batch.slice(start, count);
+            self.make_room(sliced_bytes(&rows))?;
             for (column, array) in self.columns.iter_mut().zip(rows.columns()) {
                 column.append(array)?;
             }
             start += count;
-            let held: usize = self.columns.iter().map(ColumnRows::bytes).sum();
-            let is_full = !self.reserve(held + self.fragment_bytes);
+            let is_full = !self.reserve(self.held());
             if count == room || is_full {
                 self.end_fragment()?;
             }
@@ -149,18 +162,38 @@ impl RowWriter {
     pub fn publish_and_merge(self, database: &Database, kind: LoadKind) -> Result<u64> {
         let table = self.table.clone();
         let rows = self.publish(kind)?;
-        // The rows are published: whatever becomes of the merge, the statement has not failed. What
-        // it could not read or write, the next statement that needs it says.
-        let _ = merge_small(database.store(), &table);
+        merge_within(database, &table);
         Ok(rows)
+    }
+
+    /// Sees to it that rows of so many bytes fit, if need be by writing what is held.
+    ///
+    /// # Errors
+    /// `Limit` when there is not even memory for these rows.
+    fn make_room(&mut self, bytes: usize) -> Result<()> {
+        if self.reserve(self.held() + bytes) {
+            return Ok(());
+        }
+        self.end_fragment()?;
+        self.end_segment()?;
+        self.reservation.free();
+        let needed = TIMES_HELD.saturating_mul(bytes);
+        match bytes <= self.held_always {
+            true => Ok(()),
+            false => self.reservation.try_resize(needed).map_err(from_datafusion),
+        }
+    }
+
+    /// Bytes of all rows that are not written yet.
+    fn held(&self) -> usize {
+        self.columns.iter().map(ColumnRows::bytes).sum::<usize>() + self.fragment_bytes
     }
 
     /// Takes so much of what statements may hold together; `false` when that is too much, and what is
     /// held should be written.
     fn reserve(&mut self, bytes: usize) -> bool {
-        // As much again for pages that are made of them.
-        let is_granted = self.reservation.try_resize(2 * bytes).is_ok();
-        bytes <= HELD_ALWAYS_BYTES || (is_granted && bytes <= self.bytes_max)
+        let is_granted = self.reservation.try_resize(TIMES_HELD * bytes).is_ok();
+        bytes <= self.held_always || (is_granted && bytes <= self.bytes_max)
     }
 
     fn end_fragment(&mut self) -> Result<()> {
@@ -225,6 +258,17 @@ impl RowWriter {
         let summary = writer.finish(finished, page_rows)?;
         self.segments.push(summary.entry(self.load.id(), number));
         Ok(())
+    }
+}
+
+/// Merges small segments of a table with what memory there is. Where there is none, the next statement does.
+fn merge_within(database: &Database, table: &str) {
+    let bytes = database.options().memory / MERGE_SHARE;
+    let held = MemoryConsumer::new("segments to merge").register(&database.memory_pool());
+    if held.try_grow(bytes).is_ok() {
+        // The rows are published: whatever becomes of the merge, the statement has not failed. What
+        // it could not read or write, the next statement that needs it says.
+        let _ = merge_small_within(database.store(), table, bytes);
     }
 }
 

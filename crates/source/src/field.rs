@@ -44,13 +44,21 @@ pub enum FieldError {
 }
 
 impl FieldError {
-    /// What is wrong.
-    pub fn text(self) -> &'static str {
+    /// What is wrong, and what helps.
+    pub fn texts(self) -> (&'static str, &'static str) {
         match self {
-            FieldError::Null => "NULL in a NOT NULL column",
-            FieldError::Quote => "its quotes do not enclose it",
-            FieldError::Escape => "its escape has nothing behind it",
-            FieldError::Rule(rule) => rule.text(),
+            FieldError::Null => {
+                ("NULL in a NOT NULL column", "no NOT NULL in --columns, or another --null")
+            }
+            FieldError::Quote => (
+                "its quotes do not enclose it",
+                "--quotes lenient, --quote with another character or none, or --escape",
+            ),
+            FieldError::Escape => (
+                "its escape has nothing behind it",
+                "--escapes quoted if it is text outside quotes, or another --escape",
+            ),
+            FieldError::Rule(rule) => (rule.text(), rule.advice()),
         }
     }
 }

@@ -2,7 +2,6 @@
 //!
 //! Invariant: parsers are handed slices; a bad record is data, not an error.
 
-mod advice;
 mod aligned;
 mod careful;
 mod chunk;
@@ -27,7 +26,6 @@ mod sniff;
 mod tokenise;
 mod type_order;
 
-pub use advice::{HEAD_BYTES, SET_ASIDE, Trial};
 pub use aligned::Aligned;
 pub use careful::{
     CarefulField, CarefulRecord, Reading, count_line_ends, field_text, first_line, read_record,

@@ -24,22 +24,25 @@ pub struct Reject {
     pub value: Vec<u8>,
     /// What is wrong, to follow the value: `is not DATE: no such date`.
     pub reason: String,
-    /// What helps: flags of `coload load` that were tried.
+    /// What helps: a flag of `coload load`.
     pub advice: String,
     /// The record without its newline.
     pub raw: Vec<u8>,
 }
 
 impl Reject {
-    /// Tells a rejected record with the name of its input, the 1-based line it starts on, the table's columns, and what helps.
+    /// Tells a rejected record with the name of its input, the 1-based line it starts on, and the
+    /// table's columns.
     pub fn new(
         record: RejectedRecord,
         file: &str,
         line: u64,
         columns: &[(String, DataType)],
-        advice: String,
     ) -> Self {
-        let (field, reason) = explain(&record.reason, columns);
+        let (field, reason, mut advice) = explain(&record.reason, columns);
+        if let Some(better) = advice_of_value(&record, columns) {
+            advice = better.to_owned();
+        }
         let told = match &record.reason {
             BadRecord::Told(told) => told.column.clone(),
             _ => None,
@@ -77,30 +80,62 @@ impl Reject {
     }
 }
 
-/// The 1-based field at fault or 0, and what is wrong.
-fn explain(reason: &BadRecord, columns: &[(String, DataType)]) -> (u32, String) {
+/// What helps with a value that is written in another way than its type is by default.
+fn advice_of_value(
+    record: &RejectedRecord,
+    columns: &[(String, DataType)],
+) -> Option<&'static str> {
+    let BadRecord::Field { column, error: FieldError::Rule(_) } = &record.reason else {
+        return None;
+    };
+    let (value, data_type) = (record.value.trim_ascii(), columns[*column].1);
+    let digit = |byte: &u8| byte.is_ascii_digit();
+    if data_type.is_number() && value.contains(&b',') && value.iter().any(digit) {
+        return Some("--decimal-separator , or --thousands-separator ,");
+    }
+    let date = matches!(data_type, DataType::Date | DataType::Timestamp | DataType::TimestampTz);
+    let separated = value.iter().any(|byte| matches!(byte, b'.' | b'/' | b'-' | b' '));
+    (date && separated && value.len() >= 8 && value.iter().filter(|b| digit(b)).count() >= 3)
+        .then_some("--date-format such as %d.%m.%Y, or --null TEXT if it stands for NULL")
+}
+
+/// The 1-based field at fault or 0, what is wrong, and what helps.
+fn explain(reason: &BadRecord, columns: &[(String, DataType)]) -> (u32, String, String) {
     match reason {
         BadRecord::Field { column, error } => {
-            let text = error.text();
+            let (text, advice) = error.texts();
+            let data_type = columns[*column].1;
             let reason = match error {
-                FieldError::Rule(_) => format!("is not {}: {text}", columns[*column].1),
+                FieldError::Rule(_) => format!("is not {data_type}: {text}"),
                 FieldError::Null => format!("is {text}"),
                 FieldError::Quote | FieldError::Escape => text.to_owned(),
             };
-            (*column as u32 + 1, reason)
+            (*column as u32 + 1, reason, advice.to_owned())
         }
         BadRecord::FieldCount { found } => {
-            let plural = |count: usize| if count == 1 { "" } else { "s" };
             let reason = format!(
                 "the record has {found} field{} and the table {} column{}",
-                plural(*found),
+                if *found == 1 { "" } else { "s" },
                 columns.len(),
-                plural(columns.len()),
+                if columns.len() == 1 { "" } else { "s" },
             );
-            (0, reason)
+            // What would not make a row of this record is not named.
+            let mends = match *found < columns.len() {
+                true => "--ragged pad to mend such records",
+                false => "--ragged truncate to leave out the fields too many",
+            };
+            let advice = format!(
+                "--delimiter, --quote or --columns; --by-name or --set if columns are not in the input; --skip N if a \
+                 preamble comes first; {mends}, --max-rejects N to set them aside"
+            );
+            (0, reason, advice)
         }
-        BadRecord::Told(told) => (0, told.reason.clone()),
-        BadRecord::OpenQuote => (0, "a quote is opened in the record and not closed".to_owned()),
+        BadRecord::Told(told) => (0, told.reason.clone(), told.advice.clone()),
+        BadRecord::OpenQuote => (
+            0,
+            "a quote is opened in the record and not closed".to_owned(),
+            "--quote none or --quotes lenient if quotes are text, or --escape".to_owned(),
+        ),
     }
 }
 
@@ -219,34 +254,46 @@ mod tests {
             value: value.into(),
             raw: b"7;x".into(),
         };
-        Reject::new(record, "orders.csv", 1834, &columns, "--flag".to_owned())
+        Reject::new(record, "orders.csv", 1834, &columns)
     }
 
     #[test]
-    fn errors_name_place_value_rule_and_advice() {
+    fn errors_name_place_value_rule_and_flag() {
         let rule = |rule| BadRecord::Field { column: 1, error: FieldError::Rule(rule) };
         for (reason, value, expected) in [
             (
                 rule(Rule::NotANumber),
                 &b"12,50"[..],
                 "orders.csv:1834:2 (byte 99): \"12,50\" is not DECIMAL(15,2): not a number (column \
-                 o_totalprice; try --flag)",
+                 o_totalprice; try --decimal-separator , or --thousands-separator ,)",
             ),
             (
                 BadRecord::Field { column: 0, error: FieldError::Null },
                 b"",
                 "orders.csv:1834:1 (byte 99): \"\" is NULL in a NOT NULL column (column o_orderkey; \
-                 try --flag)",
+                 try no NOT NULL in --columns, or another --null)",
             ),
             (
                 BadRecord::FieldCount { found: 1 },
                 b"",
-                "orders.csv:1834 (byte 99): the record has 1 field and the table 2 columns (try --flag)",
+                "orders.csv:1834 (byte 99): the record has 1 field and the table 2 columns (try \
+                 --delimiter, --quote or --columns; --by-name or --set if columns are not in the \
+                 input; --skip N if a preamble comes first; \
+                 --ragged pad to mend such records, --max-rejects N to set them aside)",
+            ),
+            (
+                BadRecord::FieldCount { found: 3 },
+                b"",
+                "orders.csv:1834 (byte 99): the record has 3 fields and the table 2 columns (try \
+                 --delimiter, --quote or --columns; --by-name or --set if columns are not in the \
+                 input; --skip N if a preamble comes first; --ragged truncate to leave out the fields too many, \
+                 --max-rejects N to set them aside)",
             ),
             (
                 BadRecord::OpenQuote,
                 b"",
-                "orders.csv:1834 (byte 99): a quote is opened in the record and not closed (try --flag)",
+                "orders.csv:1834 (byte 99): a quote is opened in the record and not closed (try \
+                 --quote none or --quotes lenient if quotes are text, or --escape)",
             ),
         ] {
             assert_eq!(reject(reason, value).to_error().to_string(), expected);

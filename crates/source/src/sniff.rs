@@ -42,7 +42,6 @@ use delimiter::{choose_split, usual_field_count};
 use encoding::{Converted, convert_sample};
 use exported::sniff_exported;
 use foreign::{check_is_delimited, check_is_text};
-pub(crate) use formats::{DATES, NUMBERS};
 use formats::{choose_formats, given_formats};
 use notes::{find_comments, find_footer};
 pub(crate) use nulls::is_marker;

@@ -38,7 +38,7 @@ fn messages_name_place_value_rule_and_flag() {
     for (record, place, says) in [
         ("x,y", ":41:1 (byte 200)", "\"x\" is not INTEGER: not a number (column a; try"),
         ("99999999999,y", ":41:1 (byte 200)", "is not INTEGER: out of range"),
-        ("1", ":41 (byte 200)", "the record has 1 field and the table 2 columns (try --ragged pad"),
+        ("1", ":41 (byte 200)", "the record has 1 field and the table 2 columns (try --delimiter"),
         ("1,2,3", ":41 (byte 200)", "the record has 3 fields and the table 2 columns"),
         (",y", ":41:1 (byte 200)", "NULL in a NOT NULL column"),
         ("1,\u{1}0123456789", ":41:2 (byte 200)", "is not VARCHAR(9): too long"),

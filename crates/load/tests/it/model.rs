@@ -141,23 +141,11 @@ pub fn rejects(models: &[Model], options: &LoadOptions) -> Vec<Reject> {
         options.read_schema().columns().iter().map(|c| (c.name.clone(), c.data_type)).collect();
     let of_input = |(model, input): (&Model, &coload_source::InputFile)| {
         let name = input.name.clone();
-        let tell = |(line, r): &(u64, RejectedRecord)| {
-            Reject::new(r.clone(), &name, *line, &columns, String::new())
-        };
+        let tell =
+            |(line, r): &(u64, RejectedRecord)| Reject::new(r.clone(), &name, *line, &columns);
         model.rejects.iter().map(tell).collect::<Vec<_>>()
     };
     models.iter().zip(options.inputs.iter()).flat_map(of_input).collect()
-}
-
-/// Rejects without what helps with them, which the model does not try.
-pub fn plain(rejects: &[Reject]) -> Vec<Reject> {
-    rejects.iter().map(|r| Reject { advice: String::new(), ..r.clone() }).collect()
-}
-
-/// What an error says, up to what helps.
-pub fn without_advice(error: &coload_format::Error) -> String {
-    let text = error.to_string();
-    text.split("try ").next().unwrap_or_default().to_owned()
 }
 
 /// The file of rejects.

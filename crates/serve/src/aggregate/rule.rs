@@ -13,6 +13,7 @@ use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 
 use super::exec::AggregateOnCodesExec;
 use super::lower::{Input, lower};
+use crate::memory::NarrowInputs;
 use crate::yielding::JoinsYield;
 
 /// The rule after which this one stands: what the manifest answers needs no scan. The rules that
@@ -32,6 +33,7 @@ pub(crate) fn optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sy
     rules.insert(at, Arc::new(AggregateOnCodes));
     // The last: other rules look for the joins themselves.
     rules.push(Arc::new(JoinsYield));
+    rules.push(Arc::new(NarrowInputs));
     rules
 }
 

@@ -46,12 +46,15 @@ pub(crate) struct Running {
 }
 
 /// Runs a statement; its rows come as Flight messages.
+///
+/// # Errors
+/// `Unavailable` when there are no threads for it.
 pub(crate) fn run(
     database: &Database,
     metrics: &Arc<Metrics>,
     limits: &ServeLimits,
     running: Running,
-) -> BoxStream<'static, std::result::Result<FlightData, Status>> {
+) -> Result<BoxStream<'static, std::result::Result<FlightData, Status>>> {
     let schema = wire_schema(running.planned.schema());
     let memory = database.options().memory;
     let share = |of: usize, bounds: std::ops::RangeInclusive<usize>| {
@@ -62,7 +65,8 @@ pub(crate) fn run(
     let (database_there, metrics, wire) =
         (database.clone(), Arc::clone(metrics), Arc::clone(&schema));
     let limits = *limits;
-    drop(database.spawn(async move {
+    let user = running.user.clone();
+    drop(database.spawn_of(&user, async move {
         let started = Instant::now();
         let counted = metrics.statement_started();
         let Running { planned, text, user, turn, mut place } = running;
@@ -85,10 +89,10 @@ pub(crate) fn run(
             Err(error) => Outgoing::Failed(status(error)),
         };
         sender.end(end).await;
-    }));
+    })?);
     let encoder = FlightDataEncoderBuilder::new()
         .with_max_flight_data_size(share(MESSAGE_SHARE, MESSAGE_BYTES));
-    encode_with(encoder, schema, until_end(receiver))
+    Ok(encode_with(encoder, schema, until_end(receiver)))
 }
 
 /// Done when a statement has run for too long.

@@ -278,7 +278,7 @@ impl FlightSqlService for Service {
             match inbound {
                 Ok(inbound) if !inbound.schema().fields().is_empty() => {
                     inbound
-                        .feed(&self.shared.database, |database, rows| async move {
+                        .feed(&self.shared.database, rights.user(), |database, rows| async move {
                             insert_rows(&database, &caller, &bound.text, rows).await
                         })
                         .await

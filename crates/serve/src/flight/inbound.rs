@@ -22,6 +22,7 @@ use tokio::sync::mpsc;
 use super::status;
 use crate::database::Database;
 use crate::error::{from_datafusion, to_datafusion};
+use crate::memory::{held_bytes, taken_over};
 
 /// Batches between the network and what uses them: one is made while the other is used.
 const BATCHES_WAITING_MAX: usize = 1;
@@ -74,13 +75,14 @@ impl Inbound {
         }
     }
 
-    /// Hands the batches to `work` on the database's threads, and waits for what comes of it.
+    /// Hands the batches to `work` on the threads of a user, and waits for what comes of it.
     ///
     /// # Errors
     /// Those of `work` and of [`Self::next`].
     pub async fn feed<T, F>(
         mut self,
         database: &Database,
+        user: &str,
         work: impl FnOnce(Database, SendableRecordBatchStream) -> F,
     ) -> Result<T>
     where
@@ -89,14 +91,17 @@ impl Inbound {
     {
         let (sender, receiver) = mpsc::channel(BATCHES_WAITING_MAX);
         let rows = until_end(Arc::clone(&self.schema), receiver);
-        let done = database.spawn_owned(work(database.clone(), rows));
+        let work = work(database.clone(), rows);
+        let watched = database.clone();
+        let done =
+            database.spawn_owned_of(user, async move { watched.watch().work(work).await })?;
         let pool = database.memory_pool();
         loop {
             let item = self.next().await.and_then(|batch| {
                 let reservation = MemoryConsumer::new("rows that a client sends").register(&pool);
-                let bytes = batch.as_ref().map_or(0, RecordBatch::get_array_memory_size);
+                let bytes = batch.as_ref().map_or(0, held_bytes);
                 reservation.try_grow(bytes).map_err(from_datafusion)?;
-                Ok(batch.map(|batch| Held { batch, _reservation: reservation }))
+                Ok(batch.map(|batch| Held { batch, bytes, _reservation: reservation }))
             });
             let item = item.transpose();
             let is_last = !matches!(item, Some(Ok(_)));
@@ -112,6 +117,7 @@ impl Inbound {
 /// A batch and its bytes.
 struct Held {
     batch: RecordBatch,
+    bytes: usize,
     _reservation: MemoryReservation,
 }
 
@@ -127,7 +133,9 @@ fn until_end(
         let failed =
             |error| Some((Err::<RecordBatch, DataFusionError>(to_datafusion(error)), None));
         match receiver.recv().await {
-            Some(Some(Ok(Held { batch, _reservation: held }))) => {
+            Some(Some(Ok(Held { batch, bytes, _reservation: held }))) => {
+                // The network's threads have taken it, and it is freed here.
+                taken_over(bytes);
                 Some((Ok(batch), Some((receiver, Some(held)))))
             }
             Some(Some(Err(error))) => failed(error),

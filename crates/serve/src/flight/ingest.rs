@@ -54,7 +54,7 @@ pub(crate) async fn ingest(
         LoadMode::Create => LoadKind::Create,
     };
     inbound
-        .feed(database, move |database, rows| async move {
+        .feed(database, rights.user(), move |database, rows| async move {
             let schema = Arc::new(arrange_schema(&target.schema));
             let rows = rows.map(move |batch| {
                 let batch = batch?;

@@ -144,9 +144,10 @@ impl Server {
         let gauge = Arc::clone(&metrics);
         let queries: QueryGauge = Arc::new(move || gauge.query_load());
         let loads = ReceiveOptions { queries: Some(queries), ..options.loads };
-        // Loads have a budget of their own, and are not ended for what statements take.
-        database.allow_elsewhere(loads.load_memory);
         let loads = Loads::open(database.store().clone(), loads)?;
+        // Loads have a budget of their own, and statements are not ended for what they take.
+        let taken = loads.clone();
+        database.allow_elsewhere(Box::new(move || taken.memory()));
         let mut users = options.users;
         users.limit_tokens(limits.tokens_per_user);
         let service = Service::new(database, users, Arc::clone(&metrics), limits, loads);

@@ -88,6 +88,7 @@ impl Service {
         self.shared.plans.sweep();
         self.shared.prepared.sweep();
         self.shared.users.sweep();
+        self.shared.database.sweep();
         self.shared.metrics.prepared.set(self.shared.prepared.len() as i64);
     }
 
@@ -143,7 +144,7 @@ impl Service {
         let user = rights.user().to_owned();
         let running = Running { planned, text, user, turn, place };
         let Shared { database, metrics, limits, .. } = &*self.shared;
-        Ok(Response::new(answer::run(database, metrics, limits, running)))
+        answer::run(database, metrics, limits, running).map(Response::new).map_err(status)
     }
 
     /// Runs a statement to its end and tells how many rows it wrote, or -1 when it read.
@@ -166,10 +167,10 @@ impl Service {
             }
             Ok(written)
         };
-        let database = self.shared.database.clone();
+        let (database, user) = (self.shared.database.clone(), rights.user());
         let written = self
             .write(rights, text, async move {
-                database.spawn_owned(work(database.clone())).await.map_err(joined)?
+                database.spawn_owned_of(user, work(database.clone()))?.await.map_err(joined)?
             })
             .await?;
         Ok(if writes { written } else { -1 })
@@ -189,11 +190,11 @@ impl Service {
 
     /// Runs an INSERT for each row bound to it.
     pub(super) async fn insert_bound(&self, rights: &Rights, bound: &Bound) -> Result<u64> {
-        let (rights, bound) = (rights.clone(), bound.clone());
+        let (caller, bound) = (rights.clone(), bound.clone());
         let database = self.shared.database.clone();
         let insert =
-            async move { insert_rows(&database, &rights, &bound.text, bound.stream()).await };
-        self.shared.database.spawn_owned(insert).await.map_err(joined)?
+            async move { insert_rows(&database, &caller, &bound.text, bound.stream()).await };
+        self.shared.database.spawn_owned_of(rights.user(), insert)?.await.map_err(joined)?
     }
 
     /// Counts and logs what writes.

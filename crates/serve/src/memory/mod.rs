@@ -3,13 +3,17 @@
 //! ```text
 //!   reservations   sorts, groups, joins, answers  --full--> spill folder, sort-merge joins   (pool, spill, joins)
 //!   results        of functions, before they are made --too large--> an error               (results)
+//!   long texts     few rows at once                                                         (narrow, concat)
 //!   the rest       what a statement really takes  --process over its budget--> it is ended  (watch)
 //! ```
 //!
 //! The query engine counts what it expects to hold for long. What it does not count, and what grows while it is made,
 //! is seen by the watch, which asks the allocator.
 
+mod concat;
+mod held;
 mod joins;
+mod narrow;
 mod pool;
 mod results;
 mod spill;
@@ -20,11 +24,14 @@ use std::sync::Arc;
 use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::prelude::SessionConfig;
 
+pub(crate) use concat::batch_rows;
+pub(crate) use held::{held_bytes, sliced_bytes};
 pub(crate) use joins::execute;
+pub(crate) use narrow::NarrowInputs;
 pub(crate) use results::bound_results;
 pub(crate) use spill::SpillFolder;
 pub use spill::SpillOptions;
-pub(crate) use watch::Watch;
+pub(crate) use watch::{Elsewhere, Watch, taken_over};
 pub use watch::{MemoryGauge, measure_memory};
 
 /// Share of the budget that reservations may take, in parts of 8: the rest is for what nobody reserves.
@@ -35,6 +42,16 @@ const PARTITION_BYTES_MIN: usize = 16 << 20;
 const MERGE_SHARE: usize = 8;
 /// The most that it keeps, which is the engine's default.
 const MERGE_BYTES_MAX: usize = 10 << 20;
+
+/// Share of the memory for the texts of rows that functions work on at once.
+const ROWS_SHARE: usize = 64;
+/// Bytes of these, at least.
+const ROWS_BYTES_MIN: usize = 64 << 10;
+
+/// Bytes of the texts of rows that functions work on at once.
+pub(crate) fn rows_share(memory: usize) -> usize {
+    (memory / ROWS_SHARE).max(ROWS_BYTES_MIN)
+}
 
 /// What the reservations of all statements come from.
 pub(crate) fn pool(memory: usize) -> Arc<dyn MemoryPool> {

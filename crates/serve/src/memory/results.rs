@@ -7,7 +7,11 @@
 //!   concat(..)            sum of the lengths       exact
 //!   replace(s, a, b)      each byte a match        at most
 //!   regexp_replace        each byte a match        at most
+//!   a || b                sum of the lengths       exact
+//!   upper, substr, ..     a few times the length   at most
 //! ```
+//!
+//! Their texts are views: where a row stands in many, as those of one side of a join do, its text is not copied for each.
 //!
 //! Rows of which the sizes are at most so large together are made at once; of others, one after the other, until they
 //! really are too large.
@@ -27,12 +31,13 @@ use datafusion::logical_expr::{
 };
 use datafusion::scalar::ScalarValue;
 
+use super::concat::{Join, Joining};
 use crate::error::to_datafusion;
 
 /// Share of the memory that one result of a batch may take.
 const RESULT_SHARE: usize = 16;
 /// The functions.
-const BOUNDED: [(&str, Grows); 8] = [
+const BOUNDED: [(&str, Grows); 24] = [
     ("repeat", Grows::Repeat),
     ("lpad", Grows::Pad),
     ("rpad", Grows::Pad),
@@ -40,7 +45,24 @@ const BOUNDED: [(&str, Grows); 8] = [
     ("concat_ws", Grows::Concat),
     ("replace", Grows::Replace),
     ("regexp_replace", Grows::Replace),
-    ("translate", Grows::Translate),
+    ("translate", Grows::Times(4)),
+    // A letter may become three, and of two bytes three.
+    ("lower", Grows::Times(3)),
+    ("upper", Grows::Times(3)),
+    ("initcap", Grows::Times(3)),
+    ("encode", Grows::Times(2)),
+    ("decode", Grows::Times(1)),
+    ("reverse", Grows::Times(1)),
+    ("btrim", Grows::Times(1)),
+    ("ltrim", Grows::Times(1)),
+    ("rtrim", Grows::Times(1)),
+    ("substr", Grows::Times(1)),
+    ("left", Grows::Times(1)),
+    ("right", Grows::Times(1)),
+    ("split_part", Grows::Times(1)),
+    ("substr_index", Grows::Times(1)),
+    ("overlay", Grows::Concat),
+    ("to_char", Grows::Format),
 ];
 
 /// How a result grows.
@@ -50,7 +72,10 @@ enum Grows {
     Pad,
     Concat,
     Replace,
-    Translate,
+    /// At most so many times the first argument.
+    Times(u64),
+    /// By its second argument, in which a letter may stand for a word.
+    Format,
 }
 
 /// Puts functions that know how large their results become in place of those that do not.
@@ -63,7 +88,13 @@ pub(crate) fn bound_results(session: &mut SessionState, memory: usize) -> Result
         let bounded = Bounded { inner, grows, bytes_max: memory / RESULT_SHARE };
         session.register_udf(Arc::new(ScalarUDF::new_from_impl(bounded)))?;
     }
-    Ok(())
+    let bounded = Bounded {
+        inner: Arc::new(ScalarUDF::new_from_impl(Join::default())),
+        grows: Grows::Concat,
+        bytes_max: memory / RESULT_SHARE,
+    };
+    let function = Arc::new(ScalarUDF::new_from_impl(bounded));
+    session.register_function_rewrite(Arc::new(Joining { function }))
 }
 
 /// A function whose results have so many bytes.
@@ -137,6 +168,8 @@ impl Bounded {
     fn sizes(&self, args: &[ColumnarValue], rows: usize) -> Result<Vec<u64>> {
         /// Bytes of a character.
         const CHARACTER: u64 = 4;
+        /// What two letters of a format may become, for each of them.
+        const WORD: u64 = 32;
         let first = args.first().map_or(Numbers::Same(0), lengths);
         let size: Box<dyn Fn(usize) -> u64> = match (self.grows, args) {
             (Grows::Repeat, [_, count, ..]) => {
@@ -164,7 +197,11 @@ impl Bounded {
                     (first.at(row) + 1).saturating_mul(by.at(row).saturating_add(1))
                 })
             }
-            (Grows::Translate, _) => Box::new(move |row| first.at(row).saturating_mul(CHARACTER)),
+            (Grows::Times(times), _) => Box::new(move |row| first.at(row).saturating_mul(times)),
+            (Grows::Format, [_, format, ..]) => {
+                let format = lengths(format);
+                Box::new(move |row| format.at(row).saturating_mul(WORD))
+            }
             // Other numbers of arguments are refused by the function.
             _ => Box::new(|_| 0),
         };
@@ -177,6 +214,17 @@ impl Bounded {
             self.inner.name(),
             self.bytes_max
         )))
+    }
+
+    /// Calls the function, which expects the type that it tells itself.
+    fn invoke(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let types = args.arg_fields.iter().map(|f| f.data_type().clone()).collect::<Vec<_>>();
+        let own = match args.return_field.data_type() {
+            DataType::Utf8View => self.inner.return_type(&types).unwrap_or(DataType::Utf8View),
+            other => other.clone(),
+        };
+        let field = args.return_field.as_ref().clone().with_data_type(own);
+        self.inner.invoke_with_args(ScalarFunctionArgs { return_field: Arc::new(field), ..args })
     }
 
     /// Makes the rows in parts.
@@ -192,7 +240,7 @@ impl Bounded {
             if bytes > bytes_max {
                 return Err(self.too_large(bytes));
             }
-            let part = self.inner.invoke_with_args(slice(args, start, end - start))?;
+            let part = self.invoke(slice(args, start, end - start))?;
             let part = part.into_array(end - start)?;
             made += part.get_array_memory_size() as u64;
             if made > bytes_max {
@@ -203,6 +251,15 @@ impl Bounded {
         }
         let parts: Vec<&dyn Array> = parts.iter().map(AsRef::as_ref).collect();
         Ok(ColumnarValue::Array(concat(&parts)?))
+    }
+}
+
+/// Texts as views.
+fn view(data_type: DataType) -> DataType {
+    match data_type {
+        DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
+        DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
+        other => other,
     }
 }
 
@@ -233,11 +290,13 @@ impl ScalarUDFImpl for Bounded {
     }
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        self.inner.return_type(types)
+        self.inner.return_type(types).map(view)
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
-        self.inner.return_field_from_args(args)
+        let field = self.inner.return_field_from_args(args)?;
+        let data_type = view(field.data_type().clone());
+        Ok(Arc::new(Arc::unwrap_or_clone(field).with_data_type(data_type)))
     }
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
@@ -255,13 +314,16 @@ impl ScalarUDFImpl for Bounded {
         let rows = if is_array { args.number_rows } else { 1 };
         let sizes = self.sizes(&args.args, rows)?;
         let bytes = sizes.iter().fold(0, |sum: u64, size| sum.saturating_add(*size));
-        if bytes <= self.bytes_max as u64 {
-            return self.inner.invoke_with_args(args);
-        }
-        match self.grows {
-            Grows::Repeat | Grows::Concat => Err(self.too_large(bytes)),
-            _ if rows == 1 => Err(self.too_large(bytes)),
-            _ => self.in_parts(&args, &sizes),
-        }
+        let made = if bytes <= self.bytes_max as u64 {
+            self.invoke(args)?
+        } else {
+            match self.grows {
+                Grows::Repeat | Grows::Concat => return Err(self.too_large(bytes)),
+                _ if rows == 1 => return Err(self.too_large(bytes)),
+                _ => self.in_parts(&args, &sizes)?,
+            }
+        };
+        let data_type = view(made.data_type());
+        if data_type == made.data_type() { Ok(made) } else { made.cast_to(&data_type, None) }
     }
 }

@@ -31,16 +31,31 @@ pub(crate) async fn physical_plan(
     session: &SessionState,
     logical: &LogicalPlan,
 ) -> Result<Arc<dyn ExecutionPlan>> {
+    let (_, plan) = physical_plan_fitted(session.clone(), logical, |_, _| Ok(())).await?;
+    Ok(plan)
+}
+
+/// As [`physical_plan`], in a session that `fit` may change once the plan is optimized; gives that session too.
+///
+/// # Errors
+/// As [`physical_plan`].
+pub(crate) async fn physical_plan_fitted(
+    mut session: SessionState,
+    logical: &LogicalPlan,
+    fit: impl FnOnce(&LogicalPlan, &mut SessionState) -> Result<()>,
+) -> Result<(SessionState, Arc<dyn ExecutionPlan>)> {
     if matches!(logical, LogicalPlan::Explain(_)) {
-        return session.create_physical_plan(logical).await;
+        let plan = session.create_physical_plan(logical).await?;
+        return Ok((session, plan));
     }
     let options = session.config_options();
     let analyzed = session.analyzer().execute_and_check(logical.clone(), options, |_, _| {})?;
     let schema = Arc::clone(analyzed.schema());
-    let optimized = session.optimizer().optimize(analyzed, session, |_, _| {})?;
+    let optimized = session.optimizer().optimize(analyzed, &session, |_, _| {})?;
     refuse_subqueries(&optimized)?;
-    let plan = match session.query_planner().create_physical_plan(&optimized, session).await {
-        Err(error) if is_internal(&error) => plan_without_pushdown(session, &optimized).await?,
+    fit(&optimized, &mut session)?;
+    let plan = match session.query_planner().create_physical_plan(&optimized, &session).await {
+        Err(error) if is_internal(&error) => plan_without_pushdown(&session, &optimized).await?,
         planned => planned?,
     };
     same_types(schema.as_arrow(), &plan.schema(), "the statement")?;
@@ -48,7 +63,7 @@ pub(crate) async fn physical_plan(
         check_node(node)?;
         Ok(TreeNodeRecursion::Continue)
     })?;
-    Ok(plan)
+    Ok((session, plan))
 }
 
 fn is_internal(error: &DataFusionError) -> bool {

@@ -56,7 +56,7 @@ pub(crate) use arithmetic::{Arithmetic, Operation};
 pub(crate) use casts::convert;
 pub(crate) use exact_sum::divide_rounded;
 pub(crate) use floats::canonical_f64;
-pub(crate) use guard::physical_plan;
+pub(crate) use guard::{physical_plan, physical_plan_fitted};
 
 /// Puts the rules into a session that has the engine's defaults.
 pub(crate) fn build(builder: SessionStateBuilder) -> Result<SessionState> {

@@ -85,3 +85,58 @@ fn functions_make_no_more_than_memory_allows() {
         assert_eq!(number(&database, text), length, "{text}");
     }
 }
+
+/// A literal was copied for each of 8,192 rows: 500 KB became 4 GB, which was a panic, and 100 KB became 800 MB.
+#[test]
+fn long_texts_in_many_rows_take_few_at_once() {
+    let (database, _dir) = with_memory(64 << 20);
+    let long = "x".repeat(500_000);
+    let joined = format!(
+        "SELECT cast(sum(length('{long}' || (value + 1000))) AS BIGINT) FROM generate_series(1, 300)"
+    );
+    assert_eq!(number(&database, &joined), 300 * 500_004);
+    let upper = format!(
+        "SELECT cast(sum(length(upper(concat('{long}', value + 1000)))) AS BIGINT) FROM generate_series(1, 100)"
+    );
+    assert_eq!(number(&database, &upper), 100 * 500_004);
+    let one = "(SELECT repeat(cast(value AS VARCHAR), 100000) AS s FROM generate_series(1, 1))";
+    let crossed = format!(
+        "SELECT cast(sum(length(a.s || (b.value + 10000))) AS BIGINT) FROM {one} a, generate_series(1, 5000) b"
+    );
+    assert_eq!(number(&database, &crossed), 5_000 * 100_005);
+    let null = "SELECT count(*) FROM (SELECT 'a' || NULL AS s) WHERE s IS NULL";
+    assert_eq!(number(&database, null), 1);
+}
+
+/// 20,000 columns of 8,192 rows are 1.3 GB.
+#[test]
+fn many_columns_come_in_few_rows() {
+    let (database, _dir) = with_memory(64 << 20);
+    let columns: Vec<String> = (0..500).map(|i| format!("value + {i} AS c{i}")).collect();
+    let wide = format!("SELECT {} FROM generate_series(1, 3000)", columns.join(", "));
+    let batches = database.query(&wide).unwrap();
+    assert_eq!(batches.iter().map(|b| b.num_rows()).sum::<usize>(), 3_000);
+    let most = batches.iter().map(|b| b.num_rows()).max().unwrap();
+    assert!(most * 500 * 8 <= 1 << 20, "{most} rows at once");
+}
+
+/// A list of 8 MB was copied for each of 8,192 rows that it was joined with.
+#[test]
+fn lists_that_are_joined_are_copied_into_few_rows_or_refused() {
+    let (database, _dir) = with_memory(64 << 20);
+    let joined = |aggregate: &str, count: usize| {
+        format!(
+            "SELECT l.a, s.value FROM (SELECT {aggregate} AS a FROM generate_series(1, {count})) l, \
+             generate_series(1, 600) s"
+        )
+    };
+    for aggregate in ["array_agg(value)", "string_agg(cast(value AS VARCHAR), ',')"] {
+        let batches = database.query(&joined(aggregate, 1_000)).unwrap();
+        assert_eq!(batches.iter().map(|b| b.num_rows()).sum::<usize>(), 600);
+        let error = database.query(&joined(aggregate, 1_000_000)).unwrap_err();
+        assert!(
+            matches!(&error, Error::Limit(t) if t.contains("--memory")),
+            "{aggregate}: {error}"
+        );
+    }
+}

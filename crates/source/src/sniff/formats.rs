@@ -12,7 +12,7 @@ use crate::infer::{has_form, is_null};
 use crate::sample::Field;
 
 /// Dates that are tried, besides those of SQL.
-pub(crate) const DATES: [&str; 13] = [
+const DATES: [&str; 13] = [
     "%d.%m.%Y",
     "%d/%m/%Y",
     "%m/%d/%Y",
@@ -28,7 +28,7 @@ pub(crate) const DATES: [&str; 13] = [
     "%b %d, %Y",
 ];
 /// Numbers that are tried, besides those of SQL: decimal separator and thousands.
-pub(crate) const NUMBERS: [(u8, Option<u8>); 7] = [
+const NUMBERS: [(u8, Option<u8>); 7] = [
     (b',', None),
     (b',', Some(b'.')),
     (b',', Some(b' ')),
