@@ -394,8 +394,6 @@ ATTACKS = {
     "headers without end": lambda s, t, e: sockets(
         s, t, e, 4, flood(lambda n: frame(HEADERS, 0, 1, b"\x82") if n == 1 else frame(CONTINUATION, 0, 1, b"\0\1x\1x" * 99))),
     "large calls of strangers": stranger_large,
-    "guessing passwords": guess,
-    "guessing in calls": guess_in_calls,
     "page of metrics": lambda s, t, e: sockets(s, t, e, 200, idle, s.metrics),
     # Who may read.
     "rows that nobody reads": lambda s, t, e: at_once(s, t, e, 64, unread),
@@ -452,4 +450,7 @@ ATTACKS = {
     "long names": lambda s, t, e: at_once(s, t, e, 2, long_names, "lou"),
     "half an ingest": lambda s, t, e: at_once(s, t, e, 4, half_an_ingest, "lou"),
     "loads": loads,
+    # The last: a peer that has guessed waits for a minute, and all of these are one peer.
+    "guessing passwords": guess,
+    "guessing in calls": guess_in_calls,
 }

@@ -34,10 +34,16 @@ pub use spill::SpillOptions;
 pub(crate) use watch::{Elsewhere, Watch, taken_over};
 pub use watch::{MemoryGauge, measure_memory};
 
-/// Share of the budget that reservations may take, in parts of 8: the rest is for what nobody reserves.
-const RESERVED_EIGHTHS: usize = 6;
+/// Less memory is tiny: too little for an operator to leave any.
+const TINY: usize = 64 << 20;
+/// Share of the budget that reservations may take, in parts of 8: the rest is for what nobody reserves. The second is that of a
+/// tiny one.
+const RESERVED_EIGHTHS: (usize, usize) = (5, 6);
 /// Memory for each partition of a plan, at least: sorts and groups of several would have too little else.
-const PARTITION_BYTES_MIN: usize = 16 << 20;
+/// The second is that of a tiny one.
+const PARTITION_BYTES_MIN: (usize, usize) = (40 << 20, 16 << 20);
+/// Share of the memory for each row of a batch: a sort that has written many parts merges a batch of each.
+const BATCH_ROWS_SHARE: usize = 32 << 10;
 /// Share of a partition's memory that a sort keeps for merging what it has written.
 const MERGE_SHARE: usize = 8;
 /// The most that it keeps, which is the engine's default.
@@ -55,12 +61,20 @@ pub(crate) fn rows_share(memory: usize) -> usize {
 
 /// What the reservations of all statements come from.
 pub(crate) fn pool(memory: usize) -> Arc<dyn MemoryPool> {
-    Arc::new(pool::StatementPool::new(memory / 8 * RESERVED_EIGHTHS))
+    let eighths = if memory < TINY { RESERVED_EIGHTHS.1 } else { RESERVED_EIGHTHS.0 };
+    Arc::new(pool::StatementPool::new(memory / 8 * eighths))
 }
 
 /// Fits partitions and sorts into the memory.
 pub(crate) fn fit(config: &mut SessionConfig, threads: usize, memory: usize) {
-    let partitions = threads.min(memory / PARTITION_BYTES_MIN).max(1);
+    let is_tiny = memory < TINY;
+    let least = if is_tiny { PARTITION_BYTES_MIN.1 } else { PARTITION_BYTES_MIN.0 };
+    let partitions = threads.min(memory / least).max(1);
+    if !is_tiny {
+        let usual = config.batch_size();
+        let rows = (memory / BATCH_ROWS_SHARE).clamp(1, usual);
+        *config = std::mem::take(config).with_batch_size(rows);
+    }
     let options = config.options_mut();
     options.execution.target_partitions = partitions;
     let merge = memory / partitions / MERGE_SHARE;
