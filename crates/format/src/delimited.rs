@@ -8,10 +8,8 @@
 const MAGIC: [&[u8]; 4] = [b"PAR1", b"BZ", b"Obj", b"ORC"];
 
 /// Words that other programs write bare for truth values, NULL and numbers, in small letters: bare, they are values and no names.
-const WORDS_OF_VALUES: [&str; 15] = [
-    "true", "false", "t", "f", "yes", "no", "y", "n", "null", "none", "na", "nan", "inf",
-    "infinity", "nil",
-];
+const WORDS_OF_VALUES: [&str; 9] =
+    ["true", "false", "null", "none", "na", "nan", "inf", "infinity", "nil"];
 
 /// Whether a name needs no quotes: it is a word of ASCII, no value, and no file of another format begins so.
 pub fn is_plain_name(name: &[u8]) -> bool {

@@ -362,14 +362,19 @@ pub fn read_record(
     reading
 }
 
-/// Leaves the carriage return of CRLF out of the record and its last field.
-fn strip_return(text: &[u8], start: usize, line_end: LineEnd, out: &mut CarefulRecord) {
-    let returns = text[start..out.end].iter().rev().take_while(|byte| **byte == b'\r').count();
-    let stripped = match line_end {
+/// Carriage returns at the end of a line that belong to its end.
+fn returns_of_end(line: &[u8], line_end: LineEnd) -> usize {
+    let returns = line.iter().rev().take_while(|byte| **byte == b'\r').count();
+    match line_end {
         LineEnd::Newline => returns.min(1),
         LineEnd::Returns => returns,
         LineEnd::Any => 0,
-    };
+    }
+}
+
+/// Leaves the carriage return of CRLF out of the record and its last field.
+fn strip_return(text: &[u8], start: usize, line_end: LineEnd, out: &mut CarefulRecord) {
+    let stripped = returns_of_end(&text[start..out.end], line_end);
     if stripped > 0 {
         out.end -= stripped;
         if let Some(last) = out.fields.last_mut() {

@@ -236,7 +236,7 @@ impl Scan<'_> {
     fn ends_in_lone_quote(&self, start: usize, quote: u8, out: &mut CarefulRecord) -> bool {
         let Some((end, next)) = self.line(start) else { return false };
         let line = &self.text[start..end];
-        let returns = line.iter().rev().take_while(|byte| **byte == b'\r').count();
+        let returns = super::returns_of_end(line, self.rules.line_end);
         let Some(before) = line[..line.len() - returns].strip_suffix(&[quote]) else {
             return false;
         };
