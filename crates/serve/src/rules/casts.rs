@@ -4,7 +4,8 @@
 //! zero, halves of a float to the even neighbour. The engine cuts the digits off. INSERT casts by the same [`convert`].
 //!
 //! A DECIMAL cast to one of fewer digits after the point is rounded by a function as well: the engine takes a cast beside a
-//! literal away (`CAST(x AS DECIMAL(9,1)) = 0` becomes `x = 0`) as if nothing were lost by it.
+//! literal away (`CAST(x AS DECIMAL(9,1)) = 0` becomes `x = 0`) as if nothing were lost by it. A TRY_CAST, which may make NULL of
+//! a value, is kept from it by a function that does nothing.
 
 use std::sync::Arc;
 
@@ -48,12 +49,16 @@ fn rewrite(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         Expr::TryCast(cast) => (&mut cast.expr, &cast.field),
         _ => return Ok(Transformed::no(expr)),
     };
-    let Some(places) = places_left(&inner.get_type(schema)?, to.data_type()) else {
-        return Ok(Transformed::no(expr));
-    };
-    let operand = std::mem::take(inner.as_mut());
-    **inner = call(ScalarUDF::from(Nearest::new(places)), vec![operand]);
-    Ok(Transformed::yes(expr))
+    let places = places_left(&inner.get_type(schema)?, to.data_type());
+    if let Some(places) = places {
+        let operand = std::mem::take(inner.as_mut());
+        **inner = call(ScalarUDF::from(Nearest::new(places)), vec![operand]);
+    }
+    Ok(match expr {
+        Expr::TryCast(_) => Transformed::yes(call(ScalarUDF::from(Kept::default()), vec![expr])),
+        expr if places.is_some() => Transformed::yes(expr),
+        expr => Transformed::no(expr),
+    })
 }
 
 /// The digits after the point that a cast leaves, if it takes any away.
@@ -110,6 +115,43 @@ fn nearest(array: &ArrayRef, places: i8) -> Result<ArrayRef, ArrowError> {
         ),
         _ => Arc::clone(array),
     })
+}
+
+/// Its argument, in which the engine does not look for a cast.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Kept {
+    signature: Signature,
+}
+
+impl Default for Kept {
+    fn default() -> Self {
+        Kept { signature: Signature::any(1, Volatility::Immutable) }
+    }
+}
+
+impl ScalarUDFImpl for Kept {
+    fn name(&self) -> &str {
+        "kept"
+    }
+
+    fn display_name(&self, args: &[Expr]) -> Result<String> {
+        Ok(args.first().map_or_else(|| self.name().to_owned(), ToString::to_string))
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, types: &[ArrowType]) -> Result<ArrowType> {
+        types
+            .first()
+            .cloned()
+            .ok_or_else(|| DataFusionError::Internal("kept: no argument".to_owned()))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        Ok(only(&args.args)?.clone())
+    }
 }
 
 /// [`nearest`] as a function.
