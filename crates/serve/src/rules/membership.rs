@@ -6,6 +6,9 @@
 //! `x IN (SELECT y ..)` is true, false or NULL. The engine tells NULL from false only where the IN is a condition by itself,
 //! joined to others by AND; else it says false. Where the difference shows (under NOT, IS NULL, CASE, a comparison), IN
 //! becomes `x = ANY`, which has all three.
+//!
+//! `x IN (a, y)` with columns in the list becomes `x = a OR x = y`: the engine joins two lists by what they have in common, as if
+//! expressions that are written differently had different values.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -13,10 +16,12 @@ use std::sync::Arc;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result;
-use datafusion::logical_expr::expr::{BinaryExpr, InSubquery, SetComparison, SetQuantifier};
+use datafusion::logical_expr::expr::{
+    BinaryExpr, InList, InSubquery, SetComparison, SetQuantifier,
+};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
-    Expr, Filter, LogicalPlan, LogicalPlanBuilder, Operator, Subquery, not,
+    Expr, Filter, LogicalPlan, LogicalPlanBuilder, Operator, Subquery, lit, not,
 };
 use datafusion::optimizer::AnalyzerRule;
 
@@ -90,8 +95,39 @@ fn condition(expr: Expr, place: Place) -> Result<Expr> {
             other => not(condition(other, Place::Value)?),
         },
         Expr::InSubquery(within) => in_subquery(within, place)?,
+        Expr::InList(list) if list.list.iter().any(has_columns) => {
+            let InList { expr, list, negated } = list;
+            let expr = condition(*expr, Place::Value)?;
+            let mut equal = Vec::with_capacity(list.len());
+            for value in list {
+                equal.push(expr.clone().eq(condition(value, Place::Value)?));
+            }
+            let found = one_of(equal);
+            if negated { not(found) } else { found }
+        }
         other => other.map_children(|e| Ok(Transformed::yes(condition(e, Place::Value)?)))?.data,
     })
+}
+
+/// Whether an expression names columns.
+fn has_columns(expr: &Expr) -> bool {
+    !expr.column_refs().is_empty() || expr.contains_outer()
+}
+
+/// Whether one of some conditions is true, as a tree that is no deeper than it must be.
+fn one_of(mut conditions: Vec<Expr>) -> Expr {
+    while conditions.len() > 1 {
+        let mut pairs = conditions.into_iter();
+        let mut joined = Vec::new();
+        while let Some(left) = pairs.next() {
+            joined.push(match pairs.next() {
+                Some(right) => left.or(right),
+                None => left,
+            });
+        }
+        conditions = joined;
+    }
+    conditions.pop().unwrap_or_else(|| lit(false))
 }
 
 /// The engine's anti join for NOT IN knows of NULLs, but not where the subquery names columns outside of it.
