@@ -8,11 +8,13 @@
 //! becomes `x = ANY`, which has all three.
 //!
 //! `x IN (a, y)` with columns in the list becomes `x = a OR x = y`: the engine joins two lists by what they have in common, as if
-//! expressions that are written differently had different values.
+//! expressions that are written differently had different values. `x IN (a, NULL)` becomes `x IN (a) OR NULL`, as it takes NULL for
+//! a value there.
 
 use std::cell::Cell;
 use std::sync::Arc;
 
+use datafusion::common::ScalarValue;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result;
@@ -95,6 +97,16 @@ fn condition(expr: Expr, place: Place) -> Result<Expr> {
             other => not(condition(other, Place::Value)?),
         },
         Expr::InSubquery(within) => in_subquery(within, place)?,
+        Expr::InList(list) if list.list.iter().any(is_null) => {
+            let InList { expr, list, negated } = list;
+            let rest: Vec<Expr> = list.into_iter().filter(|value| !is_null(value)).collect();
+            let unknown = Expr::Literal(ScalarValue::Boolean(None), None);
+            let found = match rest.is_empty() {
+                true => unknown,
+                false => condition(expr.in_list(rest, false), Place::Value)?.or(unknown),
+            };
+            if negated { not(found) } else { found }
+        }
         Expr::InList(list) if list.list.iter().any(has_columns) => {
             let InList { expr, list, negated } = list;
             let expr = condition(*expr, Place::Value)?;
@@ -107,6 +119,16 @@ fn condition(expr: Expr, place: Place) -> Result<Expr> {
         }
         other => other.map_children(|e| Ok(Transformed::yes(condition(e, Place::Value)?)))?.data,
     })
+}
+
+/// Whether an expression is NULL as it is written.
+fn is_null(expr: &Expr) -> bool {
+    match expr {
+        Expr::Literal(value, _) => value.is_null(),
+        Expr::Cast(cast) => is_null(&cast.expr),
+        Expr::TryCast(cast) => is_null(&cast.expr),
+        _ => false,
+    }
 }
 
 /// Whether an expression names columns.
