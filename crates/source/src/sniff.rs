@@ -22,8 +22,6 @@ mod shape;
 mod signs;
 mod underlined;
 
-use std::borrow::Cow;
-
 use coload_format::{Column, DataType, Error, Result, Schema};
 
 use crate::dialect::{
@@ -36,14 +34,15 @@ use crate::fixed::FixedWidths;
 use crate::header::{Names, check_header_order, unique_names};
 use crate::infer::{ColumnForms, given_columns, infer_columns};
 use crate::rules::Trailing;
-use crate::sample::{Field, Records, SampleEnd, Split, line_len, split_as_loaded, split_records};
+use crate::sample::{Field, Records, SampleEnd, Split, split_as_loaded, split_records};
 use amounts::say_amounts;
 use delimiter::{choose_split, usual_field_count};
 use encoding::{Converted, convert_sample};
 use exported::sniff_exported;
 use foreign::{check_is_delimited, check_is_text};
 use formats::{choose_formats, given_formats};
-use notes::{find_comments, find_footer};
+use head::{after_skipped, separator_line, without_last};
+use notes::{find_comments, find_footer, named_in_comments};
 pub(crate) use nulls::is_marker;
 use nulls::{BACKSLASH_N, choose_nulls, default_nulls, find_typed_nulls, keep_typed_nulls};
 use shape::{
@@ -286,16 +285,6 @@ fn sniff_utf8(
     Ok(Sniffed { dialect, schema, forms, evidence })
 }
 
-/// The names in a comment of web servers' logs before the rows, if there is one for each column: `#Fields: date time cs-uri`.
-fn named_in_comments(text: &[u8], columns: usize) -> Option<Vec<Field<'_>>> {
-    let lines = text.split(|byte| *byte == b'\n').take_while(|line| line.starts_with(b"#"));
-    let names = lines.filter_map(|line| line.strip_prefix(b"#Fields:")).last()?;
-    let words = names.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
-    let fields: Vec<Field<'_>> =
-        words.map(|word| Field { text: Cow::Borrowed(word), quoted: false }).collect();
-    (fields.len() == columns).then_some(fields)
-}
-
 fn lines_stand(which: &str, count: u64) -> String {
     match count {
         1 => format!("the {which} line stands"),
@@ -326,28 +315,6 @@ fn dialect_of(split: Split, given: &GivenDialect) -> Dialect {
             invalid_bytes: given.policies.invalid_bytes.unwrap_or_default(),
         },
         ..Dialect::default()
-    }
-}
-
-/// The delimiter that a first line of Excel tells: `sep=;`.
-fn separator_line(text: &[u8], given: &GivenDialect) -> Option<u8> {
-    if given.delimiter.is_some()
-        || given.fixed.is_some()
-        || given.aligned.is_some()
-        || given.skip.is_some()
-    {
-        return None;
-    }
-    let line = &text[..memchr::memchr2(b'\n', b'\r', text)?];
-    let line =
-        line.strip_prefix(b"\"").map_or(line, |inner| inner.strip_suffix(b"\"").unwrap_or(inner));
-    match line.split_at_checked(4) {
-        Some((word, [byte]))
-            if word.eq_ignore_ascii_case(b"sep=") && !byte.is_ascii_alphanumeric() =>
-        {
-            Some(*byte)
-        }
-        _ => None,
     }
 }
 
@@ -513,29 +480,6 @@ fn check_has_few_nuls(name: &str, sample: &[u8]) -> Result<()> {
         )));
     }
     Ok(())
-}
-
-/// The text after `skip` lines.
-fn after_skipped(mut text: &[u8], skip: u64, line_end: LineEnd) -> &[u8] {
-    for _ in 0..skip {
-        if text.is_empty() {
-            break;
-        }
-        text = &text[line_len(text, line_end)..];
-    }
-    text
-}
-
-/// The text without its last `lines` lines, the very last of which needs no end.
-fn without_last(text: &[u8], lines: u64, line_end: LineEnd) -> &[u8] {
-    let mut starts = Vec::new();
-    let mut at = 0;
-    while at < text.len() {
-        starts.push(at);
-        at += line_len(&text[at..], line_end);
-    }
-    let kept = starts.len().saturating_sub(usize::try_from(lines).unwrap_or(usize::MAX));
-    &text[..starts.get(kept).copied().unwrap_or(text.len())]
 }
 
 /// The names that a text begins with if it is written as `dialect` says: for each record of its header the fields, without

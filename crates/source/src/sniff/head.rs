@@ -1,8 +1,8 @@
-//! Where the table begins for those who look for its delimiter: comments and titles are none of its lines.
+//! Which lines of a text are looked at: what is skipped is none, and comments and titles tell no delimiter.
 
 use std::borrow::Cow;
 
-use crate::dialect::LineEnd;
+use crate::dialect::{GivenDialect, LineEnd};
 use crate::sample::line_len;
 
 /// What comments before a table begin with.
@@ -72,5 +72,50 @@ fn without_comments(head: &[u8], line_end: LineEnd) -> Cow<'_, [u8]> {
     match comments > 0 && comments * 2 < lines {
         true => Cow::Owned(kept),
         false => Cow::Borrowed(head),
+    }
+}
+
+/// The text after `skip` lines.
+pub(super) fn after_skipped(mut text: &[u8], skip: u64, line_end: LineEnd) -> &[u8] {
+    for _ in 0..skip {
+        if text.is_empty() {
+            break;
+        }
+        text = &text[line_len(text, line_end)..];
+    }
+    text
+}
+
+/// The text without its last `lines` lines, the very last of which needs no end.
+pub(super) fn without_last(text: &[u8], lines: u64, line_end: LineEnd) -> &[u8] {
+    let mut starts = Vec::new();
+    let mut at = 0;
+    while at < text.len() {
+        starts.push(at);
+        at += line_len(&text[at..], line_end);
+    }
+    let kept = starts.len().saturating_sub(usize::try_from(lines).unwrap_or(usize::MAX));
+    &text[..starts.get(kept).copied().unwrap_or(text.len())]
+}
+
+/// The delimiter that a first line of Excel tells: `sep=;`.
+pub(super) fn separator_line(text: &[u8], given: &GivenDialect) -> Option<u8> {
+    if given.delimiter.is_some()
+        || given.fixed.is_some()
+        || given.aligned.is_some()
+        || given.skip.is_some()
+    {
+        return None;
+    }
+    let line = &text[..memchr::memchr2(b'\n', b'\r', text)?];
+    let line =
+        line.strip_prefix(b"\"").map_or(line, |inner| inner.strip_suffix(b"\"").unwrap_or(inner));
+    match line.split_at_checked(4) {
+        Some((word, [byte]))
+            if word.eq_ignore_ascii_case(b"sep=") && !byte.is_ascii_alphanumeric() =>
+        {
+            Some(*byte)
+        }
+        _ => None,
     }
 }

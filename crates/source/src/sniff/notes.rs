@@ -1,5 +1,7 @@
 //! Lines that are no records: comments, drawn lines, notes after the table.
 
+use std::borrow::Cow;
+
 use super::delimiter::usual_field_count;
 use crate::dialect::{GivenDialect, LineEnd};
 use crate::sample::{Field, line_len};
@@ -144,4 +146,14 @@ fn count_lines(mut text: &[u8], line_end: LineEnd) -> u64 {
         lines += 1;
     }
     lines
+}
+
+/// The names in a comment of web servers' logs before the rows, if there is one for each column: `#Fields: date time cs-uri`.
+pub(super) fn named_in_comments(text: &[u8], columns: usize) -> Option<Vec<Field<'_>>> {
+    let lines = text.split(|byte| *byte == b'\n').take_while(|line| line.starts_with(b"#"));
+    let names = lines.filter_map(|line| line.strip_prefix(b"#Fields:")).last()?;
+    let words = names.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    let fields: Vec<Field<'_>> =
+        words.map(|word| Field { text: Cow::Borrowed(word), quoted: false }).collect();
+    (fields.len() == columns).then_some(fields)
 }
