@@ -177,9 +177,10 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--scale", type=float, default=0.01, help="of TPC-H; 0 leaves it out")
-    parser.add_argument("--out", default="bench/results/answers.sql", help="what was wrong")
+    parser.add_argument("--out", help="what was wrong [default: bench/results/answers-SEED.sql]")
     arguments = parser.parse_args()
-    out = pathlib.Path(arguments.out)
+    # One file for each seed: two processes at once keep what each found.
+    out = pathlib.Path(arguments.out or f"bench/results/answers-{arguments.seed}.sql")
     out.parent.mkdir(parents=True, exist_ok=True)
     folder = pathlib.Path(tempfile.mkdtemp(prefix="coload-answers-"))
     start = time.monotonic()
