@@ -195,6 +195,8 @@ fn sniff_utf8(
             records.truncate(table);
         }
     }
+    // Reread by other rules, or cut before a footer, a sample may have fewer records than comments were counted in.
+    let leading = leading.min(records.len());
     dialect.nulls = choose_nulls(&records, given, &mut evidence);
     dialect.formats = given_formats(given);
     dialect.typed_nulls = given.typed_nulls.clone().unwrap_or_default();
