@@ -2,9 +2,14 @@
 
 import json
 import subprocess
+import threading
 
 import duckdb
 
+# What DuckDB may take for a statement.
+SECONDS_MAX = 60
+MEMORY = "2GB"
+ROWS_MAX = 1_000_000
 
 # Types in which arithmetic goes further.
 WIDER = {
@@ -77,18 +82,23 @@ class Coload:
 
 
 class Duck:
-    """DuckDB in this process."""
+    """DuckDB in this process. A statement that takes too long, or answers too many rows, is one that it refuses."""
 
     def __init__(self, threads):
-        self.connection = duckdb.connect(config={"threads": threads})
+        self.connection = duckdb.connect(config={"threads": threads, "memory_limit": MEMORY})
 
     def ask(self, sql):
+        end = threading.Timer(SECONDS_MAX, self.connection.interrupt)
+        end.start()
         try:
             result = self.connection.execute(sql)
             types = [str(column[1]) for column in result.description or []]
-            return Rows(result.fetchall() if types else [], types)
+            rows = result.fetchmany(ROWS_MAX + 1) if types else []
+            return Failure("limit", f"more than {ROWS_MAX} rows") if len(rows) > ROWS_MAX else Rows(rows, types)
         except (duckdb.Error, OverflowError, ValueError) as error:
             return Failure(type(error).__name__, str(error))
+        finally:
+            end.cancel()
 
     def drop(self, table):
         self.ask(f"DROP TABLE IF EXISTS {table.name}")
@@ -99,6 +109,13 @@ class Duck:
         """The same rows in types that hold more: literals are BIGINT in Coload and INTEGER here, decimals grow there."""
         columns = ", ".join(f"CAST({name} AS {WIDER.get(kind, kind)}) AS {name}" for name, kind in table.columns)
         self.ask(f"CREATE TABLE wide.{table.name} AS SELECT {columns} FROM {table.name}")
+
+    def ask_plainly(self, sql):
+        """Without the optimizer: it gives some statements another answer than the engine without it does."""
+        self.ask("PRAGMA disable_optimizer")
+        answer = self.ask(sql)
+        self.ask("PRAGMA enable_optimizer")
+        return answer
 
     def ask_wide(self, sql):
         self.ask("USE wide")

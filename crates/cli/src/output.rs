@@ -1,9 +1,13 @@
 //! Standard output and standard error, and how a command can fail.
 
 use std::borrow::Cow;
-use std::io::{self, IsTerminal, Write};
+use std::cell::Cell;
+use std::io::{self, BufWriter, IsTerminal, Write};
 
 use coload::Error;
+
+/// Bytes that wait to be written to standard output together.
+const OUTPUT_BYTES: usize = 64 << 10;
 
 /// Why a command did not do what was asked.
 #[derive(Debug)]
@@ -76,28 +80,63 @@ impl<W: Write> Write for Visible<W> {
     }
 }
 
-/// Writes text to standard output.
+/// Standard output for much that comes bit by bit: what is written goes out as it is to a file or another program, and
+/// without what commands it to a terminal.
+pub struct Printed<'a> {
+    out: Box<dyn Write>,
+    closed: &'a Cell<bool>,
+}
+
+impl<'a> Printed<'a> {
+    /// `closed` is set when nobody reads the output any more.
+    pub fn new(closed: &'a Cell<bool>) -> Self {
+        let out = BufWriter::with_capacity(OUTPUT_BYTES, io::stdout());
+        let out: Box<dyn Write> = match io::stdout().is_terminal() {
+            true => Box::new(Visible(out)),
+            false => Box::new(out),
+        };
+        Printed { out, closed }
+    }
+
+    fn look<T>(&self, result: io::Result<T>) -> io::Result<T> {
+        result.inspect_err(|e| {
+            self.closed.set(self.closed.get() || e.kind() == io::ErrorKind::BrokenPipe);
+        })
+    }
+}
+
+impl Write for Printed<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(bytes);
+        self.look(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let flushed = self.out.flush();
+        self.look(flushed)
+    }
+}
+
+/// Writes to standard output.
+///
+/// # Errors
+/// What `write` fails with; `OutputClosed` when nobody reads the output, `Failed` when it cannot be written.
+pub fn print_with(write: impl FnOnce(&mut Printed<'_>) -> Done<io::Result<()>>) -> Done {
+    let closed = Cell::new(false);
+    let mut out = Printed::new(&closed);
+    match write(&mut out)?.and_then(|()| out.flush()) {
+        Ok(()) => Ok(()),
+        Err(_) if closed.get() => Err(Failure::OutputClosed),
+        Err(e) => Err(Failure::Failed(Error::Unavailable(format!("cannot write the output: {e}")))),
+    }
+}
+
+/// Writes text to standard output, without what commands a terminal to one.
 ///
 /// # Errors
 /// `OutputClosed` when nobody reads it, `Failed` when it cannot be written.
 pub fn print(text: &str) -> Done {
-    print_bytes(text.as_bytes())
-}
-
-/// Writes bytes to standard output: as they are to a file or another program, and without what commands it to a
-/// terminal.
-///
-/// # Errors
-/// As [`print`].
-pub fn print_bytes(bytes: &[u8]) -> Done {
-    let mut out = io::stdout().lock();
-    let shown = if out.is_terminal() { visible_bytes(bytes) } else { Cow::Borrowed(bytes) };
-    let bytes = &*shown;
-    match out.write_all(bytes).and_then(|()| out.flush()) {
-        Ok(()) => Ok(()),
-        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Err(Failure::OutputClosed),
-        Err(e) => Err(Failure::Failed(Error::Unavailable(format!("cannot write the output: {e}")))),
-    }
+    print_with(|out| Ok(out.write_all(text.as_bytes())))
 }
 
 /// Writes a line to standard error, without what commands a terminal. If that fails there is nobody left to tell.

@@ -347,7 +347,7 @@ fn session(
     let builder = session_builder()
         .with_config(config)
         .with_runtime_env(runtime)
-        .with_physical_optimizer_rules(optimizer_rules());
+        .with_physical_optimizer_rules(optimizer_rules(options.memory));
     let mut session = rules::build(builder).map_err(from_datafusion)?;
     memory::bound_results(&mut session, memory).map_err(from_datafusion)?;
     Ok(session)

@@ -37,6 +37,7 @@ mod scan_stream;
 mod selectivity;
 mod statement;
 mod table;
+mod through;
 mod types;
 mod views;
 mod write;

@@ -36,39 +36,91 @@ impl std::str::FromStr for OutputFormat {
     }
 }
 
-/// Writes the rows of an answer. An answer without columns writes nothing.
+/// Writes the rows of an answer as they come; those of a table when all are there, as its columns are as wide as the widest
+/// value. An answer without columns writes nothing.
+pub struct AnswerWriter<W: Write> {
+    schema: SchemaRef,
+    form: Form<W>,
+}
+
+enum Form<W: Write> {
+    Table(Vec<RecordBatch>, W),
+    Csv(CsvLines, W),
+    Json(ArrayWriter<W>),
+    Nothing,
+}
+
+impl<W: Write> AnswerWriter<W> {
+    /// Begins an answer of these columns.
+    ///
+    /// # Errors
+    /// `Unavailable` when `out` does not take it.
+    pub fn new(schema: SchemaRef, format: OutputFormat, mut out: W) -> Result<Self> {
+        let form = match format {
+            _ if schema.fields().is_empty() => Form::Nothing,
+            OutputFormat::Table => Form::Table(Vec::new(), out),
+            OutputFormat::Csv => {
+                let options = CsvOptions { texts: Texts::AsNeeded, ..CsvOptions::default() };
+                let mut lines = CsvLines::new(options);
+                out.write_all(lines.header(&schema)).map_err(failed)?;
+                Form::Csv(lines, out)
+            }
+            OutputFormat::Json => Form::Json(ArrayWriter::new(out)),
+        };
+        Ok(AnswerWriter { schema, form })
+    }
+
+    /// Writes rows.
+    ///
+    /// # Errors
+    /// `Unavailable` when they are not taken, `Invalid` when a column has no text form.
+    pub fn write(&mut self, rows: RecordBatch) -> Result<()> {
+        match &mut self.form {
+            Form::Table(all, _) => all.push(rows),
+            Form::Csv(lines, out) => {
+                lines.rows(&rows, |line| out.write_all(line).map_err(failed))?;
+            }
+            Form::Json(json) => json.write(&rows).map_err(|e| Error::Invalid(e.to_string()))?,
+            Form::Nothing => {}
+        }
+        Ok(())
+    }
+
+    /// Ends the answer.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    pub fn finish(self) -> Result<()> {
+        let flushed = match self.form {
+            Form::Table(rows, mut out) => {
+                write_table(&self.schema, &rows, &mut out)?;
+                out.flush()
+            }
+            Form::Csv(_, mut out) => out.flush(),
+            Form::Json(mut json) => {
+                json.finish().map_err(|e| Error::Invalid(e.to_string()))?;
+                let mut out = json.into_inner();
+                out.write_all(b"\n").and_then(|()| out.flush())
+            }
+            Form::Nothing => Ok(()),
+        };
+        flushed.map_err(failed)
+    }
+}
+
+/// Writes all rows of an answer, see [`AnswerWriter`].
 ///
 /// # Errors
-/// `Unavailable` when `out` does not take it, `Invalid` when a column has no text form.
+/// As [`AnswerWriter::write`].
 pub fn write_answer(
     schema: &SchemaRef,
     batches: &[RecordBatch],
     format: OutputFormat,
     out: &mut dyn Write,
 ) -> Result<()> {
-    if schema.fields().is_empty() {
-        return Ok(());
-    }
-    match format {
-        OutputFormat::Table => write_table(schema, batches, out),
-        OutputFormat::Csv => {
-            let mut lines =
-                CsvLines::new(CsvOptions { texts: Texts::AsNeeded, ..CsvOptions::default() });
-            out.write_all(lines.header(schema)).map_err(failed)?;
-            for batch in batches {
-                lines.rows(batch, |line| out.write_all(line).map_err(failed))?;
-            }
-            Ok(())
-        }
-        OutputFormat::Json => {
-            let mut json = ArrayWriter::new(&mut *out);
-            for batch in batches {
-                json.write(batch).map_err(|e| Error::Invalid(e.to_string()))?;
-            }
-            json.finish().map_err(|e| Error::Invalid(e.to_string()))?;
-            out.write_all(b"\n").map_err(failed)
-        }
-    }
+    let mut writer = AnswerWriter::new(Arc::clone(schema), format, out)?;
+    batches.iter().try_for_each(|batch| writer.write(batch.clone()))?;
+    writer.finish()
 }
 
 fn write_table(schema: &SchemaRef, batches: &[RecordBatch], out: &mut dyn Write) -> Result<()> {

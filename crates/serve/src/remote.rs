@@ -87,8 +87,28 @@ impl Remote {
     /// # Panics
     /// When called within a tokio runtime.
     pub fn query(&mut self, text: &str) -> Result<(SchemaRef, Vec<RecordBatch>)> {
+        let mut batches = Vec::new();
+        let schema = self.stream(text, |_, batch| {
+            batches.push(batch);
+            Ok(())
+        })?;
+        Ok((schema, batches))
+    }
+
+    /// Runs one statement and hands its rows over as they come, with their columns, which it gives back.
+    ///
+    /// # Errors
+    /// As [`Self::query`], and those of `each`.
+    ///
+    /// # Panics
+    /// When called within a tokio runtime.
+    pub fn stream(
+        &mut self,
+        text: &str,
+        each: impl FnMut(&SchemaRef, RecordBatch) -> Result<()>,
+    ) -> Result<SchemaRef> {
         let Remote { runtime, client, .. } = self;
-        runtime.block_on(query(client, text))
+        runtime.block_on(stream(client, text, each))
     }
 
     /// The names of a column of text that a statement answers.
@@ -173,28 +193,27 @@ fn endpoint(address: &Address, credentials: &Credentials) -> Result<Endpoint> {
     Ok(endpoint)
 }
 
-async fn query(
+async fn stream(
     client: &mut FlightSqlServiceClient<Channel>,
     text: &str,
-) -> Result<(SchemaRef, Vec<RecordBatch>)> {
+    mut each: impl FnMut(&SchemaRef, RecordBatch) -> Result<()>,
+) -> Result<SchemaRef> {
     let info = client.execute(text.to_owned(), None).await.map_err(from_flight)?;
     let mut schema = None;
-    let mut batches = Vec::new();
     for endpoint in info.endpoint.clone() {
         let Some(ticket) = endpoint.ticket else {
             return Err(Error::Refused("the server gave an answer without a ticket".into()));
         };
         let mut rows = client.do_get(ticket).await.map_err(from_flight)?;
         while let Some(batch) = rows.try_next().await.map_err(from_flight)? {
-            batches.push(batch);
+            each(schema.get_or_insert_with(|| batch.schema()), batch)?;
         }
         schema = schema.or_else(|| rows.schema().cloned());
     }
-    let schema = match schema {
-        Some(schema) => schema,
-        None => info.try_decode_schema().map_err(|e| from_flight(e.into()))?.into(),
-    };
-    Ok((schema, batches))
+    match schema {
+        Some(schema) => Ok(schema),
+        None => Ok(info.try_decode_schema().map_err(|e| from_flight(e.into()))?.into()),
+    }
 }
 
 fn from_flight(failed: FlightError) -> Error {

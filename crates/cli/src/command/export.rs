@@ -2,7 +2,7 @@
 //!
 //! Memory: one page of each column.
 
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use coload::{Coload, DataType, Error, Result, Snapshot};
@@ -13,7 +13,7 @@ use coload_load::WholeFile;
 use coload_store::TableEntry;
 
 use crate::args::{ExportArgs, ExportQuotes};
-use crate::output::{Done, Failure, Visible};
+use crate::output::{Done, Failure, print_with};
 
 /// Around texts.
 const QUOTE: u8 = b'"';
@@ -29,24 +29,7 @@ pub fn run(args: &ExportArgs) -> Done {
     let snapshot = store.snapshot()?;
     let table = snapshot.require_table(&args.table)?;
     let Some(path) = &args.output else {
-        let stdout = io::stdout().lock();
-        let written = match stdout.is_terminal() {
-            true => {
-                let mut out = BufWriter::new(Visible(stdout));
-                write_table(&snapshot, table, delimiter, args, &mut out)?
-            }
-            false => {
-                let mut out = BufWriter::new(stdout);
-                write_table(&snapshot, table, delimiter, args, &mut out)?
-            }
-        };
-        return match written {
-            Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Err(Failure::OutputClosed),
-            Err(e) => {
-                Err(Failure::Failed(Error::Unavailable(format!("cannot write the output: {e}"))))
-            }
-            Ok(()) => Ok(()),
-        };
+        return print_with(|out| Ok(write_table(&snapshot, table, delimiter, args, out)?));
     };
     let (whole, file) = WholeFile::create(path)?;
     let mut out = BufWriter::new(file);

@@ -1,13 +1,14 @@
 //! `coload sql`: statements from flags, a script or a person.
 
+use std::cell::Cell;
 use std::io::{IsTerminal, Read};
 
 use coload::Error;
-use coload_serve::output::{OutputFormat, write_answer};
+use coload_serve::output::OutputFormat;
 use coload_serve::split_statements;
 
 use crate::args::{OutputForm, SqlArgs};
-use crate::output::{Done, print_bytes};
+use crate::output::{Done, Failure, Printed};
 
 mod editor;
 mod shell;
@@ -58,8 +59,9 @@ pub fn run_all(target: &mut Target, text: &str, format: OutputFormat) -> Done {
 /// # Errors
 /// `Failed` when it fails.
 pub fn run_one(target: &mut Target, statement: &str, format: OutputFormat) -> Done {
-    let (schema, batches) = target.query(statement)?;
-    let mut bytes = Vec::new();
-    write_answer(&schema, &batches, format, &mut bytes)?;
-    print_bytes(&bytes)
+    let closed = Cell::new(false);
+    target.answer(statement, format, Printed::new(&closed)).map_err(|error| match closed.get() {
+        true => Failure::OutputClosed,
+        false => Failure::Failed(error),
+    })
 }

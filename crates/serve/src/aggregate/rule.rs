@@ -13,7 +13,7 @@ use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 
 use super::exec::AggregateOnCodesExec;
 use super::lower::{Input, lower};
-use crate::memory::NarrowInputs;
+use crate::memory::{FitSorts, NarrowInputs};
 use crate::yielding::JoinsYield;
 
 /// The rule after which this one stands: what the manifest answers needs no scan. The rules that
@@ -25,14 +25,15 @@ const AFTER: &str = "aggregate_statistics";
 /// rules; and a scan takes none from these.
 const FILTERS: &str = "FilterPushdown";
 
-/// DataFusion's physical rules, with ours among them.
-pub(crate) fn optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
+/// DataFusion's physical rules, with ours among them, for statements with so many bytes of memory.
+pub(crate) fn optimizer_rules(memory: usize) -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let mut rules = PhysicalOptimizer::new().rules;
     rules.retain(|rule| !rule.name().starts_with(FILTERS));
     let at = rules.iter().position(|rule| rule.name() == AFTER).map_or(0, |at| at + 1);
     rules.insert(at, Arc::new(AggregateOnCodes));
     // The last: other rules look for the joins themselves.
     rules.push(Arc::new(JoinsYield));
+    rules.push(Arc::new(FitSorts { memory }));
     rules.push(Arc::new(NarrowInputs));
     rules
 }

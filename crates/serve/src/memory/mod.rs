@@ -4,6 +4,7 @@
 //!   reservations   sorts, groups, joins, answers  --full--> spill folder, sort-merge joins   (pool, spill, joins)
 //!   results        of functions, before they are made --too large--> an error               (results)
 //!   long texts     few rows at once                                                         (narrow, concat)
+//!   sorted rows    their texts copied together; many first rows  --all sorted--> spill folder   (sorts)
 //!   the rest       what a statement really takes  --process over its budget--> it is ended  (watch)
 //! ```
 //!
@@ -16,6 +17,7 @@ mod joins;
 mod narrow;
 mod pool;
 mod results;
+mod sorts;
 mod spill;
 mod watch;
 
@@ -29,19 +31,16 @@ pub(crate) use held::{held_bytes, sliced_bytes};
 pub(crate) use joins::execute;
 pub(crate) use narrow::NarrowInputs;
 pub(crate) use results::bound_results;
+pub(crate) use sorts::FitSorts;
 pub(crate) use spill::SpillFolder;
 pub use spill::SpillOptions;
 pub(crate) use watch::{Elsewhere, Watch, taken_over};
 pub use watch::{MemoryGauge, measure_memory};
 
-/// Less memory is tiny: too little for an operator to leave any.
-const TINY: usize = 64 << 20;
-/// Share of the budget that reservations may take, in parts of 8: the rest is for what nobody reserves. The second is that of a
-/// tiny one.
-const RESERVED_EIGHTHS: (usize, usize) = (5, 6);
+/// Share of the budget that reservations may take, in parts of 8: the rest is for what nobody reserves.
+const RESERVED_EIGHTHS: usize = 5;
 /// Memory for each partition of a plan, at least: sorts and groups of several would have too little else.
-/// The second is that of a tiny one.
-const PARTITION_BYTES_MIN: (usize, usize) = (40 << 20, 16 << 20);
+const PARTITION_BYTES_MIN: usize = 40 << 20;
 /// Share of the memory for each row of a batch: a sort that has written many parts merges a batch of each.
 const BATCH_ROWS_SHARE: usize = 32 << 10;
 /// Share of a partition's memory that a sort keeps for merging what it has written.
@@ -61,20 +60,14 @@ pub(crate) fn rows_share(memory: usize) -> usize {
 
 /// What the reservations of all statements come from.
 pub(crate) fn pool(memory: usize) -> Arc<dyn MemoryPool> {
-    let eighths = if memory < TINY { RESERVED_EIGHTHS.1 } else { RESERVED_EIGHTHS.0 };
-    Arc::new(pool::StatementPool::new(memory / 8 * eighths))
+    Arc::new(pool::StatementPool::new(memory / 8 * RESERVED_EIGHTHS))
 }
 
 /// Fits partitions and sorts into the memory.
 pub(crate) fn fit(config: &mut SessionConfig, threads: usize, memory: usize) {
-    let is_tiny = memory < TINY;
-    let least = if is_tiny { PARTITION_BYTES_MIN.1 } else { PARTITION_BYTES_MIN.0 };
-    let partitions = threads.min(memory / least).max(1);
-    if !is_tiny {
-        let usual = config.batch_size();
-        let rows = (memory / BATCH_ROWS_SHARE).clamp(1, usual);
-        *config = std::mem::take(config).with_batch_size(rows);
-    }
+    let partitions = threads.min(memory / PARTITION_BYTES_MIN).max(1);
+    let rows = (memory / BATCH_ROWS_SHARE).clamp(1, config.batch_size());
+    *config = std::mem::take(config).with_batch_size(rows);
     let options = config.options_mut();
     options.execution.target_partitions = partitions;
     let merge = memory / partitions / MERGE_SHARE;

@@ -9,7 +9,6 @@
 //!
 //! A window whose frame has no end holds all of its rows, which the engine does not count.
 
-use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -25,17 +24,18 @@ use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
 use datafusion::physical_plan::joins::{
     CrossJoinExec, HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec,
 };
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::windows::WindowAggExec;
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::{Stream, StreamExt};
 
 use super::{Watch, rows_share, sliced_bytes};
 use crate::error::to_datafusion;
+use crate::through::{Through, ThroughExec};
 
 /// What a window over all rows takes of the memory for each of their bytes: it holds them, puts them into one batch, and adds
 /// its columns.
@@ -108,7 +108,7 @@ fn has_texts(schema: &Schema) -> bool {
     })
 }
 
-/// Puts [`NarrowExec`] below what calls functions, and below joins.
+/// Puts [`Does`] below what calls functions, and below joins.
 #[derive(Debug)]
 pub(crate) struct NarrowInputs;
 
@@ -140,9 +140,7 @@ impl PhysicalOptimizerRule for NarrowInputs {
                 return Ok(Transformed::no(plan));
             }
             let children = children.into_iter().map(|child| match wide(&child) {
-                true => {
-                    Arc::new(NarrowExec::new(Arc::clone(child), does)) as Arc<dyn ExecutionPlan>
-                }
+                true => ThroughExec::above(Arc::clone(child), Arc::new(does)),
                 false => Arc::clone(child),
             });
             let children = children.collect();
@@ -183,99 +181,32 @@ enum Does {
     Reserve,
 }
 
-/// Keeps batches from having too many bytes of text.
-#[derive(Debug)]
-struct NarrowExec {
-    input: Arc<dyn ExecutionPlan>,
-    does: Does,
-    properties: Arc<PlanProperties>,
-}
-
-impl NarrowExec {
-    fn new(input: Arc<dyn ExecutionPlan>, does: Does) -> Self {
-        let properties = Arc::clone(input.properties());
-        NarrowExec { input, does, properties }
-    }
-}
-
-impl DisplayAs for NarrowExec {
-    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "NarrowExec")
-    }
-}
-
-impl ExecutionPlan for NarrowExec {
+impl Through for Does {
     fn name(&self) -> &'static str {
         "NarrowExec"
     }
 
-    fn schema(&self) -> SchemaRef {
-        self.input.schema()
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
-    fn apply_expressions(
+    fn pass(
         &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-        _: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        match children.pop() {
-            Some(input) if children.is_empty() => Ok(Arc::new(NarrowExec::new(input, self.does))),
-            _ => datafusion::common::internal_err!("NarrowExec has one input"),
-        }
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        self.replace_children(
-            children,
-            ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute),
-        )
-    }
-
-    fn execute(
-        &self,
-        partition: usize,
-        context: Arc<TaskContext>,
+        input: SendableRecordBatchStream,
+        context: &TaskContext,
     ) -> Result<SendableRecordBatchStream> {
         let watch = context.session_config().get_extension::<Watch>();
         let memory = watch.map_or(usize::MAX, |watch| watch.memory());
-        let rows = context.session_config().batch_size();
-        let pool = Arc::clone(context.memory_pool());
-        let input = self.input.execute(partition, context)?;
-        Ok(match self.does {
+        let schema = input.schema();
+        Ok(match self {
             Does::Cut => {
                 Box::pin(Narrow { input, rest: Vec::new(), bytes_max: rows_share(memory) })
             }
             Does::Check => {
+                let rows = context.session_config().batch_size();
                 let bytes_max = memory / JOINED_SHARE / rows.max(1);
-                let schema = input.schema();
                 let checked = input.map(move |batch| check_longest(batch?, bytes_max));
                 Box::pin(RecordBatchStreamAdapter::new(schema, checked))
             }
             Does::Reserve => {
-                let held = MemoryConsumer::new("the rows of a window").register(&pool);
-                let schema = input.schema();
+                let held =
+                    MemoryConsumer::new("the rows of a window").register(context.memory_pool());
                 let reserved = input.map(move |batch| {
                     let batch = batch?;
                     held.try_grow(TIMES_IN_WINDOW * sliced_bytes(&batch))?;

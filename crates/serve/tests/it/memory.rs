@@ -50,6 +50,29 @@ fn a_sort_and_groups_larger_than_memory_go_to_disk() {
     assert_eq!(number(&database, &groups), 1_000_000);
 }
 
+/// What a window or a second merge kept of the sorted rows had views into the texts of every part of the sort, which was not
+/// reserved: 270 MB of 64. And the first half of the rows is no work for a heap.
+#[test]
+fn sorted_texts_are_together_and_many_first_rows_go_to_disk() {
+    let (database, _dir) = with_memory(32 << 20);
+    let texts = "(SELECT value AS v, CAST(100000 + value * 7919 % 400009 AS VARCHAR) || repeat('-', 94) AS t FROM range(400000))";
+    let rows = database.query(&format!("SELECT v, t FROM {texts} ORDER BY t")).unwrap();
+    let sizes = rows.iter().map(|batch| batch.column(1).as_string_view());
+    let (mut held, mut used) = (0, 0);
+    for texts in sizes {
+        held += texts.data_buffers().iter().map(|buffer| buffer.capacity()).sum::<usize>();
+        used += texts.total_bytes_len();
+    }
+    assert_eq!(used, 400_000 * 100);
+    assert!(held <= 3 * used, "{used} bytes of texts hold {held}");
+    let middle =
+        format!("SELECT v FROM (SELECT v, t FROM {texts} ORDER BY t, v LIMIT 1 OFFSET 200000)");
+    let all = format!(
+        "SELECT v FROM (SELECT v, row_number() OVER (ORDER BY t, v) AS n FROM {texts}) WHERE n = 200001"
+    );
+    assert_eq!(number(&database, &middle), number(&database, &all));
+}
+
 /// `repeat('x', 2000000000)` took 2 GB of a server with 256 MiB.
 #[test]
 fn functions_make_no_more_than_memory_allows() {

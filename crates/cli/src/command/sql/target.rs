@@ -1,12 +1,12 @@
 //! What statements run on: a store here, or a server.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::path::Path;
+use std::sync::Arc;
 
 use coload::{Coload, Error};
 use coload_format::ddl::{create_table_sql, quote_name};
-use coload_serve::arrow::datatypes::SchemaRef;
-use coload_serve::arrow::record_batch::RecordBatch;
+use coload_serve::output::{AnswerWriter, OutputFormat};
 use coload_serve::{Address, Credentials, Database, DatabaseOptions, Remote};
 
 use crate::args::{CredentialArgs, SqlArgs};
@@ -50,18 +50,39 @@ impl Target {
         }
     }
 
-    /// Runs one statement and waits for all rows.
+    /// Runs one statement and writes its rows as they come.
     ///
     /// # Errors
-    /// `Failed` when it fails.
-    pub fn query(&mut self, statement: &str) -> Done<(SchemaRef, Vec<RecordBatch>)> {
+    /// When it fails, or `out` does not take them.
+    pub fn answer(
+        &mut self,
+        statement: &str,
+        format: OutputFormat,
+        out: impl Write,
+    ) -> Result<(), Error> {
         match self {
-            Target::Store(database) => Ok(database.block_on(async {
-                let answer = database.sql(statement).await?;
-                let schema = answer.schema();
-                Ok::<_, Error>((schema, answer.collect().await?))
-            })?),
-            Target::Server(server) => Ok(server.query(statement)?),
+            Target::Store(database) => database.block_on(async {
+                let mut answer = database.sql(statement).await?;
+                let mut writer = AnswerWriter::new(answer.schema(), format, out)?;
+                while let Some(rows) = answer.next().await? {
+                    writer.write(rows)?;
+                }
+                writer.finish()
+            }),
+            Target::Server(server) => {
+                let mut out = Some(out);
+                let mut writer = None;
+                let schema = server.stream(statement, |schema, rows| {
+                    if let Some(out) = out.take() {
+                        writer = Some(AnswerWriter::new(Arc::clone(schema), format, out)?);
+                    }
+                    writer.as_mut().map_or(Ok(()), |writer| writer.write(rows))
+                })?;
+                if let Some(out) = out {
+                    writer = Some(AnswerWriter::new(schema, format, out)?);
+                }
+                writer.map_or(Ok(()), AnswerWriter::finish)
+            }
         }
     }
 
