@@ -338,7 +338,7 @@ fn session(
     engine.execution.skip_physical_aggregate_schema_check = true;
     let runtime = RuntimeEnvBuilder::new()
         .with_memory_pool(memory::pool(memory))
-        .with_disk_manager_builder(spill.disk_manager(&options.spill))
+        .with_disk_manager_builder(spill.disk_manager(&options.spill, memory))
         .build_arc()
         .map_err(from_datafusion)?;
     // No plan can reach a file, whatever became of it: the engine's own COPY and scans of files find no place.

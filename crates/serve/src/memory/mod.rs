@@ -41,8 +41,12 @@ pub use watch::{MemoryGauge, measure_memory};
 const RESERVED_EIGHTHS: usize = 5;
 /// Memory for each partition of a plan, at least: sorts and groups of several would have too little else.
 const PARTITION_BYTES_MIN: usize = 40 << 20;
-/// Share of the memory for each row of a batch: a sort that has written many parts merges a batch of each.
-const BATCH_ROWS_SHARE: usize = 32 << 10;
+/// Share of the memory for each row of a batch: a sort that has written many parts has several batches of each that it merges.
+const BATCH_ROWS_SHARE: usize = 128 << 10;
+/// Memory for each part of what a sort has written, while they are merged: what is not merged at once is merged in turns.
+const MERGED_PART_BYTES: usize = 64 << 20;
+/// Parts that are merged at once, at least; with small batches they fit into little memory.
+const MERGED_PARTS_MIN: usize = 16;
 /// Share of a partition's memory that a sort keeps for merging what it has written.
 const MERGE_SHARE: usize = 8;
 /// The most that it keeps, which is the engine's default.
@@ -61,6 +65,11 @@ pub(crate) fn rows_share(memory: usize) -> usize {
 /// What the reservations of all statements come from.
 pub(crate) fn pool(memory: usize) -> Arc<dyn MemoryPool> {
     Arc::new(pool::StatementPool::new(memory / 8 * RESERVED_EIGHTHS))
+}
+
+/// Parts that a sort merges at once.
+pub(crate) fn merged_parts(memory: usize) -> usize {
+    (memory / MERGED_PART_BYTES).max(MERGED_PARTS_MIN)
 }
 
 /// Fits partitions and sorts into the memory.

@@ -10,7 +10,9 @@
 //! statement would fail for some kB. So a half is kept for what cannot.
 //!
 //! A sort needs more of that half than others. It reserves twice the bytes of its rows; and while it brings them into order it
-//! has, beside each row, its keys in a form that can be compared as bytes, which takes five times a short row.
+//! has, beside each row, its keys in a form that can be compared as bytes, which takes four times a short row. When it merges
+//! what it wrote it reserves four batches of each part, and takes ten: five, in buffers that grew by doubling, and the keys
+//! of two.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -23,8 +25,12 @@ use datafusion::execution::memory_pool::{
 const KEPT_SHARE: usize = 2;
 /// How the engine calls a sort.
 const SORT: &str = "ExternalSorter[";
-/// What a sort may have of the share of one that can go to disk, in parts of 8.
-const SORT_EIGHTHS: usize = 5;
+/// Part of the share of one that can go to disk that a sort may have.
+const SORT_SHARE: usize = 2;
+/// How the engine calls what brings the rows of a sort into order.
+const MERGE: &str = "ExternalSorterMerge[";
+/// What each may have of the pool, in parts of 8.
+const MERGE_EIGHTHS: usize = 5;
 
 /// A pool in which what can go to disk does so in time.
 #[derive(Debug)]
@@ -54,7 +60,7 @@ impl StatementPool {
     fn share(&self, state: &State, consumer: &MemoryConsumer) -> usize {
         let kept = state.fixed.max(self.bytes_max / KEPT_SHARE);
         let share = self.bytes_max.saturating_sub(kept) / state.spilling.max(1);
-        if consumer.name().starts_with(SORT) { share / 8 * SORT_EIGHTHS } else { share }
+        if consumer.name().starts_with(SORT) { share / SORT_SHARE } else { share }
     }
 
     fn refused(&self, reservation: &MemoryReservation, more: usize) -> DataFusionError {
@@ -118,7 +124,9 @@ impl MemoryPool for StatementPool {
             state.spillable += more;
         } else {
             let used = state.spillable.saturating_add(state.fixed);
-            if used.saturating_add(more) > self.bytes_max {
+            let too_large = reservation.consumer().name().starts_with(MERGE)
+                && reservation.size().saturating_add(more) > self.bytes_max / 8 * MERGE_EIGHTHS;
+            if too_large || used.saturating_add(more) > self.bytes_max {
                 return Err(self.refused(reservation, more));
             }
             state.fixed += more;
@@ -165,7 +173,11 @@ mod tests {
         sort.try_grow(25).unwrap();
         drop(sort);
         let sort = MemoryConsumer::new("ExternalSorter[0]").with_can_spill(true).register(&pool);
-        assert!(sort.try_grow(31).is_err());
-        sort.try_grow(30).unwrap();
+        assert!(sort.try_grow(26).is_err());
+        sort.try_grow(25).unwrap();
+        drop(sort);
+        let merge = MemoryConsumer::new("ExternalSorterMerge[0]").register(&pool);
+        assert!(merge.try_grow(61).is_err());
+        merge.try_grow(60).unwrap();
     }
 }

@@ -11,6 +11,8 @@ use coload_format::{Error, Result};
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use rustix::fs::{FlockOperation, flock};
 
+use super::merged_parts;
+
 /// Default bound of what is in the folder.
 const BYTES_MAX: u64 = 100 << 30;
 /// How the folders of processes begin.
@@ -75,11 +77,12 @@ impl SpillFolder {
         Ok(SpillFolder { path, _lock: lock })
     }
 
-    /// What the engine writes its files with.
-    pub fn disk_manager(&self, options: &SpillOptions) -> DiskManagerBuilder {
+    /// What the engine writes its files with, for statements with so much memory.
+    pub fn disk_manager(&self, options: &SpillOptions, memory: usize) -> DiskManagerBuilder {
         DiskManagerBuilder::default()
             .with_mode(DiskManagerMode::Directories(vec![self.path.clone()]))
             .with_max_temp_directory_size(options.bytes_max)
+            .with_max_spill_merge_fan_in(merged_parts(memory))
     }
 }
 
