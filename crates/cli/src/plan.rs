@@ -33,6 +33,8 @@ const HEADER_BYTES: usize = 64 << 10;
 pub struct LoadRequest {
     /// Files, globs, or `-` for standard input.
     pub inputs: Vec<String>,
+    /// What `inputs` name, if somebody has looked already.
+    pub found: Option<Arc<[InputFile]>>,
     /// Table; the stem of the first file if not given.
     pub table: Option<String>,
     /// Columns; those of the table if it exists and is appended to, else inferred.
@@ -60,6 +62,7 @@ impl LoadRequest {
     pub fn new<S: Into<String>>(inputs: impl IntoIterator<Item = S>) -> Self {
         LoadRequest {
             inputs: inputs.into_iter().map(Into::into).collect(),
+            found: None,
             table: None,
             schema: None,
             dialect: GivenDialect::default(),
@@ -128,7 +131,10 @@ pub fn plan_with(
     request: &LoadRequest,
     known: impl FnOnce(&str) -> Result<Option<Schema>>,
 ) -> Result<Option<LoadPlan>> {
-    let inputs = expand_inputs(&request.inputs)?;
+    let inputs: Arc<[InputFile]> = match &request.found {
+        Some(found) => Arc::clone(found),
+        None => expand_inputs(&request.inputs)?.into(),
+    };
     let Some(first) = inputs.first() else {
         return Err(Error::Invalid("no input: name a file, a glob, or -".to_owned()));
     };
@@ -191,7 +197,7 @@ pub fn plan_with(
         sniffed.evidence.extend(lacks);
     }
     let (schema, derivation) = set.derive(schema, made, read, program.is_some())?;
-    let mut options = LoadOptions::new(inputs, table, schema, sniffed.dialect);
+    let mut options = LoadOptions::new(Arc::clone(&inputs), table, schema, sniffed.dialect);
     options.derivation = derivation;
     options.program = program;
     options.began_us = began_us;

@@ -66,6 +66,19 @@ impl TextInput {
         }
     }
 
+    /// Opens the file of an input that is one, as it is stored; `None` if it is none.
+    ///
+    /// # Errors
+    /// As [`TextInput::open`].
+    pub fn open_file(input: &InputFile) -> Result<Option<RawFile>> {
+        match &input.source {
+            InputSource::File { path, identity } => {
+                RawFile::open_as(&input.name, path, identity).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
     /// A file that is open.
     ///
     /// # Errors
@@ -101,17 +114,16 @@ pub enum Waiting {
     Open(TextInput),
     /// It is opened when it is read.
     Named(InputFile),
+    /// Bytes that come from elsewhere; they are looked at when their turn comes.
+    Stream {
+        /// Name as given.
+        name: String,
+        /// The bytes.
+        reader: Box<dyn Read + Send>,
+    },
 }
 
 impl Waiting {
-    /// Name as given.
-    pub fn name(&self) -> &str {
-        match self {
-            Waiting::Open(input) => &input.name,
-            Waiting::Named(input) => &input.name,
-        }
-    }
-
     /// The open input.
     ///
     /// # Errors
@@ -120,6 +132,7 @@ impl Waiting {
         match self {
             Waiting::Open(input) => Ok(input),
             Waiting::Named(input) => TextInput::open(&input),
+            Waiting::Stream { name, reader } => TextInput::of_stream(&name, reader),
         }
     }
 }

@@ -36,6 +36,8 @@ use open::{By, Open, Shared};
 
 /// Bytes of text in a block. Larger ones are out of the cache when they are parsed.
 pub const BLOCK_BYTES: usize = 1 << 20;
+/// A block of less text gets a buffer of its size.
+const SMALL_BYTES: usize = BLOCK_BYTES / 16;
 /// Compressed bytes of a segment.
 const SEGMENT_BYTES: u64 = 1 << 20;
 /// Inputs that are decompressed at once, beside one a thread.
@@ -88,7 +90,8 @@ pub struct TextQueue {
 }
 
 struct Inner {
-    waiting: VecDeque<(usize, Waiting)>,
+    /// What is not open yet. Each is made when its turn comes: there may be a million.
+    waiting: Box<dyn ExactSizeIterator<Item = (usize, Waiting)> + Send>,
     open: VecDeque<Open>,
 }
 
@@ -111,11 +114,14 @@ enum Kind {
 impl TextQueue {
     /// A queue of inputs, read in their order by `threads` threads.
     pub fn new(
-        inputs: impl IntoIterator<Item: Into<Waiting>>,
+        inputs: impl IntoIterator<
+            Item: Into<Waiting> + 'static,
+            IntoIter: ExactSizeIterator + Send + 'static,
+        >,
         ahead_bytes: usize,
         threads: usize,
     ) -> Self {
-        let waiting = inputs.into_iter().map(Into::into).enumerate().collect();
+        let waiting = Box::new(inputs.into_iter().map(Into::into).enumerate());
         TextQueue {
             inner: Mutex::new(Inner { waiting, open: VecDeque::new() }),
             changed: Condvar::new(),
@@ -139,7 +145,7 @@ impl TextQueue {
     pub fn take(&self) -> Result<Taken> {
         let mut inner = self.lock();
         let Some(first) = inner.open.front_mut() else {
-            return Ok(if inner.waiting.is_empty() { Taken::End } else { Taken::Wait });
+            return Ok(if inner.waiting.len() == 0 { Taken::End } else { Taken::Wait });
         };
         let Some(block) = first.ready.pop_front() else { return Ok(Taken::Wait) };
         let block = block.inspect(|b| first.held -= b.text.len());
@@ -167,7 +173,7 @@ impl TextQueue {
                 if at > 0 && !self.windows.have_room() {
                     break;
                 }
-                let Some((file, input)) = inner.waiting.pop_front() else { break };
+                let Some((file, input)) = inner.waiting.next() else { break };
                 inner.open.push_back(Open::new(file, input.open()?, &self.windows)?);
             }
             let open = &mut inner.open[at];
@@ -221,6 +227,11 @@ impl TextQueue {
         decoder.read_member(BLOCK_BYTES)?;
         let mut text = self.buffer();
         let (filled, state) = decoder.fill_slice(&mut text[..BLOCK_BYTES])?;
+        if filled < SMALL_BYTES {
+            // The buffer is as good as new: many small inputs would each zero another.
+            let small = text[..filled].to_vec();
+            self.give_back(std::mem::replace(&mut text, small));
+        }
         text.truncate(filled);
         let (source_bytes, maker) = (decoder.at(), Some(thread::current().id()));
         Ok((Block { file: 0, text, source_bytes, last: false, maker }, state))
@@ -229,11 +240,22 @@ impl TextQueue {
     /// Gives the buffer of a block back.
     pub fn recycle(&self, block: Block) {
         let Block { mut text, maker, .. } = block;
+        if text.capacity() >= BLOCK_BYTES {
+            text.resize(text.capacity(), 0);
+            self.give_back_of(text, maker);
+        }
+    }
+
+    /// Gives back a buffer of this thread, all of which has been written.
+    fn give_back(&self, buffer: Vec<u8>) {
+        self.give_back_of(buffer, Some(thread::current().id()));
+    }
+
+    fn give_back_of(&self, buffer: Vec<u8>, maker: Option<ThreadId>) {
         let mut buffers = self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
         let held: usize = buffers.iter().map(|(buffer, _)| buffer.len()).sum();
-        if text.capacity() >= BLOCK_BYTES && held + text.capacity() <= self.ahead_bytes {
-            text.resize(text.capacity(), 0);
-            buffers.push((text, maker));
+        if held + buffer.len() <= self.ahead_bytes {
+            buffers.push((buffer, maker));
         }
     }
 
@@ -264,7 +286,7 @@ impl TextQueue {
         while !ended.load(Ordering::Acquire) {
             {
                 let inner = self.lock();
-                if inner.open.is_empty() && inner.waiting.is_empty() {
+                if inner.open.is_empty() && inner.waiting.len() == 0 {
                     return;
                 }
             }

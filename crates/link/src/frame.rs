@@ -21,8 +21,9 @@ use coload_format::{Error, Result};
 use crate::compress::{Compression, decompress};
 
 /// The newest version of the wire that this program speaks: 2 knows when a load began, and rows that were
-/// filtered out; 3 goes on with wider types, and has fragments as text; 4 tells where inputs lie; 5 fetches rejects.
-pub const WIRE_VERSION: u8 = 5;
+/// filtered out; 3 goes on with wider types, and has fragments as text; 4 tells where inputs lie; 5 fetches rejects;
+/// 6 tells once what many rejects say alike.
+pub const WIRE_VERSION: u8 = 6;
 /// The oldest version that a server of this program understands.
 pub const WIRE_VERSION_MIN: u8 = 1;
 /// The version of frames; those of all versions of the wire so far are the same.
@@ -204,6 +205,12 @@ impl Assembler {
         self.wire_bytes += frame.wire_bytes();
         if self.bytes.len() + frame.frame_bytes as usize > total as usize {
             return Err(Error::Corrupt("a message longer than it says".into()));
+        }
+        if self.bytes.is_empty() && frame.more {
+            // Room that is not written takes no memory. To grow step by step takes that of both at each step.
+            self.bytes
+                .try_reserve_exact(total as usize)
+                .map_err(|_| Error::Limit(format!("no room for a message of {total} bytes")))?;
         }
         decompress(frame.compression, &frame.body, frame.frame_bytes as usize, &mut self.bytes)?;
         if frame.more {

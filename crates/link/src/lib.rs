@@ -32,7 +32,7 @@ pub use frame::{
     WIRE_VERSION_MIN, cut_message, decode_frame,
 };
 pub use outbox::Outbox;
-pub use server::{Credit, Exchange, Handler, Replies, exchange};
+pub use server::{Credit, Exchange, Handler, LargeMessages, Replies, exchange};
 pub use status::{error_from_bytes, error_from_status, error_to_bytes, status_from_error};
 
 pub use arrow_flight;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use arrow_flight::FlightData;
 use coload_format::{Error, Result};
 use futures::{Stream, StreamExt};
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tonic::Status;
 
 use crate::compress::Compression;
@@ -43,11 +43,40 @@ pub trait Handler: Send + Sync + 'static {
     /// Bytes of messages that wait, of all connections.
     fn waiting_bytes(&self) -> u64;
 
+    /// Who may have a large message at once; `None` before it is known.
+    fn large_messages(&self) -> Option<LargeMessages>;
+
     /// What acknowledgements tell of the load of this side.
     fn load(&self) -> Vec<u8>;
 
     /// The connection ended.
     fn closed(&self);
+}
+
+/// Lets one large message at a time be in memory, of those connections that share this.
+///
+/// A message that is larger than the window of its connection is let through beyond it, or it would never pass. Each of
+/// several connections would have one.
+#[derive(Debug, Clone)]
+pub struct LargeMessages {
+    bytes: u64,
+    turn: Arc<Semaphore>,
+}
+
+impl LargeMessages {
+    /// Messages of more than `bytes` are large.
+    pub fn new(bytes: u64) -> Self {
+        LargeMessages { bytes, turn: Arc::new(Semaphore::new(1)) }
+    }
+
+    /// Waits for the turn of a message, if it is large.
+    async fn turn_of(&self, bytes: u64) -> Option<OwnedSemaphorePermit> {
+        if bytes <= self.bytes {
+            return None;
+        }
+        // It is never closed.
+        Arc::clone(&self.turn).acquire_owned().await.ok()
+    }
 }
 
 /// The answers of one exchange.
@@ -119,6 +148,8 @@ pub struct Credit {
     wire_bytes: u64,
     replies: Replies,
     handler: Arc<dyn Handler>,
+    /// The turn of a large message.
+    _turn: Option<OwnedSemaphorePermit>,
 }
 
 impl std::fmt::Debug for Credit {
@@ -185,11 +216,15 @@ where
 {
     let mut inbound = Box::pin(inbound);
     let mut assembler = Assembler::default();
+    let mut turn = None;
     while let Some(data) = inbound.next().await {
         let data = data.map_err(|s| error_from_status("client", &s))?;
         let frame = decode_frame(&data.app_metadata, data.data_body)?;
         let partial = if frame.more { u64::from(frame.message_bytes) } else { 0 };
-        if replies.shared.partial_bytes.swap(partial, Ordering::Relaxed) != partial && partial > 0 {
+        let told = &replies.shared.partial_bytes;
+        if partial == 0 {
+            told.store(0, Ordering::Relaxed);
+        } else if told.load(Ordering::Relaxed) != partial {
             if partial > handler.message_bytes_max() {
                 return Err(Error::Limit(format!(
                     "a message of {partial} bytes; the server takes {} (lower --chunk-size, or raise \
@@ -197,6 +232,10 @@ where
                     handler.message_bytes_max()
                 )));
             }
+            if let Some(large) = handler.large_messages() {
+                turn = large.turn_of(partial).await;
+            }
+            told.store(partial, Ordering::Relaxed);
             replies.look(&**handler);
             replies.acknowledge(handler.load());
         }
@@ -204,7 +243,9 @@ where
         if message.kind < 16 {
             return Err(Error::Corrupt(format!("a message of kind {}", message.kind)));
         }
-        let credit = Credit { wire_bytes, replies: replies.clone(), handler: Arc::clone(handler) };
+        let (handler_of, turn) = (Arc::clone(handler), turn.take());
+        let credit =
+            Credit { wire_bytes, replies: replies.clone(), handler: handler_of, _turn: turn };
         handler.message(message, credit, replies)?;
     }
     Ok(())
@@ -244,6 +285,10 @@ mod tests {
             0
         }
 
+        fn large_messages(&self) -> Option<LargeMessages> {
+            None
+        }
+
         fn load(&self) -> Vec<u8> {
             Vec::new()
         }
@@ -251,6 +296,23 @@ mod tests {
         fn closed(&self) {
             self.ended.store(true, Ordering::Release);
         }
+    }
+
+    /// Each of four connections had a message of 64 MiB in memory at a server that has 256.
+    #[test]
+    fn a_large_message_waits_for_the_one_before_and_a_small_one_does_not() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let large = LargeMessages::new(100);
+            let (again, small) = (large.clone(), large.turn_of(100).await);
+            assert!(small.is_none());
+            let first = large.turn_of(101).await;
+            let next = tokio::spawn(async move { again.turn_of(500).await });
+            tokio::task::yield_now().await;
+            assert!(first.is_some() && !next.is_finished());
+            drop(first);
+            assert!(next.await.unwrap().is_some());
+        });
     }
 
     #[test]

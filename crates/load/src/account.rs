@@ -4,8 +4,10 @@
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
+use std::sync::Arc;
 
 use coload_format::{DataType, Error, Result};
+use coload_input::InputFile;
 use coload_source::{Mended, Reject, RejectWriter, RejectedRecord};
 
 use crate::chunks::Source;
@@ -17,7 +19,10 @@ use crate::reader::PieceSpan;
 use crate::report::{FileReport, REJECTS_KEPT_MAX};
 use crate::stream::StreamChunk;
 use crate::widen::{Way, Widening};
-use crate::wire::PartitionAccount;
+use crate::wire::{PartitionAccount, Rejects};
+
+/// Bytes of a value or record that a report keeps.
+const SHOWN_BYTES_MAX: usize = 64 << 10;
 
 /// How far the text of an input was read, and where its records end; `None` when not known yet.
 #[derive(Debug, Clone, Copy, Default)]
@@ -26,9 +31,28 @@ struct Coverage {
     end: Option<u64>,
 }
 
+/// What was counted of an input: what its report has beside its name. There may be a million of them.
+#[derive(Debug, Default)]
+pub struct FileCounts {
+    /// Stored bytes read.
+    pub bytes: u64,
+    text_bytes: u64,
+    /// Records read.
+    pub records: u64,
+    /// Rows loaded.
+    pub rows: u64,
+    /// Records rejected.
+    pub rejects: u64,
+    /// Records left out by a filter.
+    pub filtered: u64,
+    /// Most inputs have nothing to mend.
+    mended: Option<Box<Mended>>,
+}
+
 /// Counts rows and rejects in the order of the input.
 pub struct Account {
-    files: Vec<FileReport>,
+    inputs: Arc<[InputFile]>,
+    files: Vec<FileCounts>,
     /// Lines of each input before the piece that comes next.
     lines: Vec<u64>,
     columns: Vec<(String, DataType)>,
@@ -36,8 +60,6 @@ pub struct Account {
     read: Vec<Coverage>,
     limit: RejectLimit,
     rejects: u64,
-    /// For a sink: rejects since they were last taken.
-    taken: Option<Vec<Reject>>,
     /// The first rejects.
     pub kept: Vec<Reject>,
     kinds: RejectKinds,
@@ -59,27 +81,12 @@ impl Account {
     /// # Errors
     /// `Invalid` when the rejects file cannot be made.
     pub fn new(options: &LoadOptions, source: &Source, way: Way) -> Result<Self> {
-        let file = |name: &str| FileReport {
-            name: name.to_owned(),
-            bytes: 0,
-            text_bytes: 0,
-            records: 0,
-            rows: 0,
-            rejects: 0,
-            filtered: 0,
-            mended: Mended::default(),
-        };
+        let whole = |bytes| FileCounts { bytes, text_bytes: bytes, ..FileCounts::default() };
         let (files, lines) = match source {
-            Source::Files { inputs, .. } => inputs
-                .iter()
-                .map(|i| {
-                    (
-                        FileReport { bytes: i.bytes, text_bytes: i.bytes, ..file(i.name()) },
-                        i.data_line,
-                    )
-                })
-                .unzip(),
-            Source::Stream(stream) => stream.names.iter().map(|name| (file(name), 0)).unzip(),
+            Source::Files { inputs, .. } => {
+                inputs.iter().map(|i| (whole(i.bytes), i.data_line)).unzip()
+            }
+            Source::Stream(stream) => stream.inputs.iter().map(|_| (whole(0), 0)).unzip(),
         };
         let (output, writer) = match &options.rejects_file {
             None => (None, None),
@@ -93,16 +100,16 @@ impl Account {
             Source::Files { inputs, .. } => {
                 inputs.iter().map(|i| Coverage { to: i.data_start, end: Some(i.bytes) }).collect()
             }
-            Source::Stream(stream) => vec![Coverage::default(); stream.names.len()],
+            Source::Stream(stream) => vec![Coverage::default(); stream.inputs.len()],
         };
         Ok(Account {
             read,
+            inputs: Arc::clone(&options.inputs),
             files,
             lines,
             columns: column_names(options),
             limit: options.max_rejects,
             rejects: 0,
-            taken: None,
             kept: Vec::new(),
             kinds: RejectKinds::default(),
             writer,
@@ -118,16 +125,6 @@ impl Account {
     pub fn begin_leg(&mut self, options: &LoadOptions) {
         self.columns = column_names(options);
         self.widening = Widening::new(options, Way::GoOn);
-    }
-
-    /// Keeps all rejects until [`Self::take_rejects`].
-    pub fn keep_all(&mut self) {
-        self.taken = Some(Vec::new());
-    }
-
-    /// Rejects since this was last called.
-    pub fn take_rejects(&mut self) -> Vec<Reject> {
-        self.taken.replace(Vec::new()).unwrap_or_default()
     }
 
     /// Adds a partition that an earlier attempt counted.
@@ -148,7 +145,7 @@ impl Account {
             self.lines[index] += part.lines;
             self.read[index].to = part.end;
         }
-        known.rejects.iter().try_for_each(|r| self.keep_reject(r.clone()))
+        known.rejects.iter().try_for_each(|reject| self.keep_reject(reject?))
     }
 
     /// Notes a chunk of a stream before it is parsed: lines before the first records of inputs, and
@@ -178,12 +175,12 @@ impl Account {
         }
     }
 
-    /// Adds a piece; pieces come in order.
+    /// Adds a piece; pieces come in order. Its rejects are added to those that are sent, if they are.
     ///
     /// # Errors
     /// `Input` when a reject is over the limit, `Unavailable` when it cannot be written, `Corrupt` when
     /// it does not follow the piece before.
-    pub fn add(&mut self, span: PieceSpan) -> Result<()> {
+    pub fn add(&mut self, span: PieceSpan, mut sent: Option<&mut Rejects>) -> Result<()> {
         let to = std::mem::replace(&mut self.read[span.file].to, span.end);
         if span.start != to {
             return Err(self.gap(span.file, to, span.start));
@@ -192,14 +189,17 @@ impl Account {
         for reject in span.rejects {
             let line = self.lines[span.file] + reject.line + 1;
             if !self.widens(span.file, line, &reject) {
-                self.reject(span.file, line, reject)?;
+                self.reject(span.file, line, reject, sent.as_deref_mut())?;
             }
         }
         if self.widening.as_ref().is_some_and(Widening::stops) {
             return Err(widens());
         }
         let lines = self.lines[span.file];
-        self.files[span.file].mended.append(&span.mended, lines + 1);
+        if span.mended != Mended::default() {
+            let mended = self.files[span.file].mended.get_or_insert_default();
+            mended.append(&span.mended, lines + 1);
+        }
         self.lines[span.file] += span.lines;
         self.record_bytes += span.end - span.start;
         let file = &mut self.files[span.file];
@@ -240,13 +240,13 @@ impl Account {
     fn widens(&mut self, file: usize, line: u64, record: &RejectedRecord) -> bool {
         let Some(widening) = &mut self.widening else { return false };
         widening.note(file, record, || {
-            let name = &self.files[file].name;
+            let name = &self.inputs[file].name;
             Reject::new(record.clone(), name, line, &self.columns).place
         })
     }
 
     /// What became of each input so far.
-    pub fn files(&self) -> &[FileReport] {
+    pub fn files(&self) -> &[FileCounts] {
         &self.files
     }
 
@@ -265,10 +265,16 @@ impl Account {
         self.widening.take().filter(Widening::has_noted)
     }
 
-    fn reject(&mut self, file: usize, line: u64, record: RejectedRecord) -> Result<()> {
-        let reject = Reject::new(record, &self.files[file].name, line, &self.columns);
-        if let Some(taken) = &mut self.taken {
-            taken.push(reject.clone());
+    fn reject(
+        &mut self,
+        file: usize,
+        line: u64,
+        record: RejectedRecord,
+        sent: Option<&mut Rejects>,
+    ) -> Result<()> {
+        let reject = Reject::new(record, &self.inputs[file].name, line, &self.columns);
+        if let Some(sent) = sent {
+            sent.push(&reject);
         }
         self.keep_reject(reject)
     }
@@ -293,7 +299,7 @@ impl Account {
             });
         }
         if self.kept.len() < REJECTS_KEPT_MAX {
-            self.kept.push(reject);
+            self.kept.push(shown(reject));
         }
         Ok(())
     }
@@ -351,7 +357,7 @@ impl Account {
         Error::Corrupt(format!(
             "the account does not agree: {} was read to byte {read_to}, and byte {next} is next; nothing \
              was loaded",
-            self.files[file].name
+            self.inputs[file].name
         ))
     }
 
@@ -372,8 +378,28 @@ impl Account {
                 file.bytes = file.bytes.min(read.to);
             }
         }
-        (self.files, self.kept)
+        let report = |(input, counts): (&InputFile, FileCounts)| FileReport {
+            name: input.name.clone(),
+            bytes: counts.bytes,
+            text_bytes: counts.text_bytes,
+            records: counts.records,
+            rows: counts.rows,
+            rejects: counts.rejects,
+            filtered: counts.filtered,
+            mended: counts.mended.map_or_else(Mended::default, |mended| *mended),
+        };
+        (self.inputs.iter().zip(self.files).map(report).collect(), self.kept)
     }
+}
+
+/// A reject as a report has it: of a long record no more than anybody reads. The file of rejects has all of it.
+fn shown(mut reject: Reject) -> Reject {
+    for text in [&mut reject.value, &mut reject.raw] {
+        if text.len() > SHOWN_BYTES_MAX {
+            *text = text[..SHOWN_BYTES_MAX].to_vec();
+        }
+    }
+    reject
 }
 
 /// Ends a pass; the next has wider types.

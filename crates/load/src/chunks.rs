@@ -7,18 +7,20 @@
 use std::sync::Arc;
 
 use coload_format::{Error, Result};
-use coload_input::{InputFile, Raw, RawFile, TextInput, Waiting};
+use coload_input::{InputFile, InputSource, Raw, RawFile, TextInput, Waiting};
 use coload_source::{END_MARKS_MAX, LineEnd, without_end_mark};
 
 use crate::account::Account;
 use crate::grain::Grain;
 use crate::head::{HEAD_BYTES_MAX, Head};
 use crate::input_fields::FieldsByInput;
-use crate::opened::OpenedStream;
 use crate::options::LoadOptions;
 use crate::pipeline::Position;
 use crate::spool::Spool;
 use crate::stream::StreamSource;
+
+/// Bytes that a piece takes in a chunk, with what became of it, however little text it is.
+pub const PIECE_BYTES: u64 = 512;
 
 /// A part of one input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,10 +44,15 @@ pub enum Start {
     Speculated,
 }
 
+/// Inputs of which each is kept that was opened.
+const INPUTS_KEPT_MAX: usize = 1024;
+/// Bytes of a file that is read with one call.
+const BYTES_READ_ONCE: u64 = 64 << 10;
+
 /// An open file of text.
 #[derive(Debug)]
 pub struct OpenInput {
-    file: Arc<RawFile>,
+    file: InputAt,
     /// Bytes when it was opened, without a footer.
     pub bytes: u64,
     /// Where the first record starts, after skipped lines and header.
@@ -56,10 +63,22 @@ pub struct OpenInput {
     pub line_end: LineEnd,
 }
 
+/// Where the bytes of an input are. Of a million small ones each would have a name, a path and a lock of its own.
+#[derive(Debug)]
+enum InputAt {
+    /// In a file that is known.
+    File(Arc<RawFile>),
+    /// In a file that is opened to be read, which is done once.
+    Named(Arc<[InputFile]>, usize),
+}
+
 impl OpenInput {
     /// Name as given.
     pub fn name(&self) -> &str {
-        self.file.name()
+        match &self.file {
+            InputAt::File(file) => file.name(),
+            InputAt::Named(inputs, number) => &inputs[*number].name,
+        }
     }
 
     /// Fills `buffer` from `offset` on; less only at the end of the input.
@@ -67,7 +86,30 @@ impl OpenInput {
     /// # Errors
     /// `Unavailable` when the file cannot be read, or got shorter since it was opened.
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
-        self.file.read_at(buffer, offset)
+        match &self.file {
+            InputAt::File(file) => file.read_at(buffer, offset),
+            InputAt::Named(inputs, number) => match TextInput::open_file(&inputs[*number])? {
+                Some(file) => file.read_at(buffer, offset),
+                None => Ok(0),
+            },
+        }
+    }
+
+    /// Forgets the file of a small one of many inputs until it is read.
+    fn named(mut self, inputs: &Arc<[InputFile]>, number: usize) -> Self {
+        let is_file = matches!(inputs[number].source, InputSource::File { .. });
+        if inputs.len() > INPUTS_KEPT_MAX && self.bytes <= BYTES_READ_ONCE && is_file {
+            self.file = InputAt::Named(Arc::clone(inputs), number);
+        }
+        self
+    }
+
+    /// As [`RawFile::check_unchanged`].
+    fn check_unchanged(&self) -> Result<()> {
+        match &self.file {
+            InputAt::File(file) => file.check_unchanged(),
+            InputAt::Named(inputs, number) => inputs[*number].check_unchanged(),
+        }
     }
 }
 
@@ -91,14 +133,23 @@ impl Source {
     /// `Invalid` when an input cannot be opened.
     pub fn open(options: &LoadOptions, spool: Option<&Arc<Spool>>) -> Result<Self> {
         let head = Head::new(options);
-        let waiting = match open_once(options, spool)? {
-            Some(opened) => opened.into_iter().map(Waiting::Open).collect(),
-            None => match open_files(options, &head)? {
-                Some(inputs) => return Ok(Source::of_files(inputs, options)),
-                None => options.inputs.iter().cloned().map(Waiting::Named).collect(),
-            },
+        let inputs = Arc::clone(&options.inputs);
+        let numbers = 0..inputs.len();
+        let stream = if let Some(open) = options.streams.clone() {
+            let stream = move |number: usize| {
+                let name = inputs[number].name.clone();
+                Waiting::Stream { name, reader: open(number) }
+            };
+            StreamSource::new(numbers.map(stream), options)
+        } else if let Some(opened) = open_once(options, spool)? {
+            StreamSource::new([opened], options)
+        } else if let Some(inputs) = open_files(options, &head)? {
+            return Ok(Source::of_files(inputs, options));
+        } else {
+            let named = move |number: usize| Waiting::Named(inputs[number].clone());
+            StreamSource::new(numbers.map(named), options)
         };
-        Ok(Source::Stream(Box::new(StreamSource::new(waiting, options))))
+        Ok(Source::Stream(Box::new(stream)))
     }
 
     fn of_files(inputs: Vec<OpenInput>, options: &LoadOptions) -> Self {
@@ -165,9 +216,7 @@ impl Source {
     /// `Unavailable` when somebody did.
     pub fn check_unchanged(&self) -> Result<()> {
         match self {
-            Source::Files { inputs, .. } => {
-                inputs.iter().try_for_each(|input| input.file.check_unchanged())
-            }
+            Source::Files { inputs, .. } => inputs.iter().try_for_each(OpenInput::check_unchanged),
             Source::Stream(stream) => {
                 stream.inputs.iter().try_for_each(|input| input.check_unchanged())
             }
@@ -183,7 +232,11 @@ impl Source {
         match (self, before) {
             (Source::Files { inputs, .. }, Source::Files { inputs: before, .. }) => {
                 let mut pairs = inputs.iter().zip(before);
-                pairs.try_for_each(|(now, then)| now.file.check_same(&then.file))
+                pairs.try_for_each(|(now, then)| match (&now.file, &then.file) {
+                    (InputAt::File(now), InputAt::File(then)) => now.check_same(then),
+                    // Each is what it was when the load was planned whenever it is opened.
+                    _ => Ok(()),
+                })
             }
             _ => Ok(()),
         }
@@ -201,11 +254,8 @@ impl Source {
     }
 }
 
-/// Inputs that are read once; `None` when all are files. One may have been opened before.
-fn open_once(options: &LoadOptions, spool: Option<&Arc<Spool>>) -> Result<Option<Vec<TextInput>>> {
-    if !options.streams.is_empty() {
-        return options.streams.iter().map(OpenedStream::take).collect::<Result<_>>().map(Some);
-    }
+/// An input that is read once; `None` when all are files. It may have been opened before.
+fn open_once(options: &LoadOptions, spool: Option<&Arc<Spool>>) -> Result<Option<TextInput>> {
     let inputs = &options.inputs;
     let once = |i: &InputFile| i.source.is_read_once();
     if let [only] = &inputs[..]
@@ -220,7 +270,7 @@ fn open_once(options: &LoadOptions, spool: Option<&Arc<Spool>>) -> Result<Option
         {
             opened.raw = Raw::Stream(spool.keep(stream));
         }
-        return Ok(Some(vec![opened]));
+        return Ok(Some(opened));
     }
     match inputs.iter().find(|i| once(i)) {
         Some(stream) => Err(Error::Invalid(format!(
@@ -241,13 +291,15 @@ fn open_files(options: &LoadOptions, head: &Head) -> Result<Option<Vec<OpenInput
             return Ok(None);
         }
         let Raw::File { file, .. } = text.raw else { return Ok(None) };
-        files.push(open_input(file, &head.with_fields(fields.of(number).count))?);
+        let open = open_input(file, &head.with_fields(fields.of(number).count))?;
+        files.push(open.named(&options.inputs, number));
     }
     Ok(Some(files))
 }
 
 fn open_input(file: Arc<RawFile>, head: &Head) -> Result<OpenInput> {
     let (bytes, line_end) = (file.bytes(), head.line_end());
+    let file = InputAt::File(file);
     let mut open = OpenInput { file, bytes, data_start: 0, data_line: 0, line_end };
     open.bytes = open.text_end()?;
     if head.has_footer() {
@@ -310,16 +362,17 @@ fn cut_files(inputs: &[OpenInput], chunk_bytes: u64) -> Vec<Vec<Piece>> {
         let bytes = input.bytes - input.data_start;
         let whole =
             Piece { file, start: input.data_start, end: input.bytes, start_is: Start::Record };
-        if bytes <= room
+        let held = bytes.max(PIECE_BYTES);
+        if held <= room
             && let Some(last) = chunks.last_mut()
         {
             last.push(whole);
-            room -= bytes;
+            room -= held;
             continue;
         }
         if bytes <= chunk_bytes {
             chunks.push(vec![whole]);
-            room = chunk_bytes - bytes;
+            room = chunk_bytes.saturating_sub(held);
             continue;
         }
         let mut start = input.data_start;

@@ -60,8 +60,9 @@ const ENCODER_BYTES: usize = 160 << 10;
 const COLUMN_BYTES: usize = 4 << 10;
 /// Bytes of a field and its separator where no sample tells.
 const FIELD_BYTES: usize = 6;
-/// Bytes of a rejected record besides its text: where it is, what is wrong and what helps, and the same as a message.
-const REJECT_BYTES: usize = 400;
+/// Bytes of a rejected record besides its text: as the chunk has it that it stands in, and as the seal of its partition
+/// has it, in which what many of them say alike is there once.
+const REJECT_BYTES: usize = 200;
 /// Share of the memory that the rejects of a load may take without making its partitions smaller.
 const REJECTS_SHARE: usize = 24;
 /// Smallest chunk that a small memory leads to.

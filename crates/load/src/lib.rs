@@ -54,7 +54,8 @@ pub use kinds::RejectKind;
 pub use opened::{OpenedStream, sample_end};
 pub use options::{
     AfterTask, CHUNK_BYTES, CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, Confirm, FRAGMENTS_PER_PARTITION,
-    FieldMap, LoadOptions, MERGE_COLUMNS, Progress, ProgressCallback, RejectLimit, default_memory,
+    FieldMap, LoadOptions, MERGE_COLUMNS, OpenStream, Progress, ProgressCallback, RejectLimit,
+    default_memory,
 };
 pub use output_file::{OutputFile, check_output};
 pub use program::{RowProgram, RowSql, RowsMade};

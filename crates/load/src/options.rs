@@ -114,6 +114,9 @@ pub type AfterTask = Arc<dyn Fn(u64) + Send + Sync>;
 /// Called every tenth of a second while a load runs, and once at its end.
 pub type ProgressCallback = Arc<dyn Fn(&Progress) + Send + Sync>;
 
+/// Opens an input by its number.
+pub type OpenStream = Arc<dyn Fn(usize) -> Box<dyn std::io::Read + Send> + Send + Sync>;
+
 /// Says whether a load may be published; may wait for what decides that.
 pub type Confirm = Arc<dyn Fn() -> Result<()> + Send + Sync>;
 
@@ -134,7 +137,7 @@ pub struct LoadOptions {
     /// The input, if it is a stream that was opened to look at it.
     pub stream: Option<OpenedStream>,
     /// The inputs in order, if they are bytes that come from elsewhere; then all of them are.
-    pub streams: Vec<OpenedStream>,
+    pub streams: Option<OpenStream>,
     /// What the load is known by when it comes again; its own id if there is none.
     pub key: Option<LoadId>,
     /// Asked when all is durable, before it becomes visible.
@@ -213,7 +216,7 @@ impl std::fmt::Debug for LoadOptions {
 impl LoadOptions {
     /// Defaults for everything but inputs, table, columns and dialect.
     pub fn new(
-        inputs: Vec<InputFile>,
+        inputs: impl Into<Arc<[InputFile]>>,
         table: impl Into<String>,
         schema: Schema,
         dialect: Dialect,
@@ -221,7 +224,7 @@ impl LoadOptions {
         LoadOptions {
             inputs: inputs.into(),
             stream: None,
-            streams: Vec::new(),
+            streams: None,
             key: None,
             confirm: None,
             table: table.into(),

@@ -225,7 +225,6 @@ impl<'a> Pipeline<'a> {
         });
         let mut rows_before = rows;
         if let Destination::Sink(_, known) = output {
-            account.keep_all();
             if chunks.is_some() {
                 known.iter().try_for_each(|k| account.add_known(k))?;
                 let end = known.iter().rev().find_map(|k| k.files.last()).map_or(0, |f| f.end);

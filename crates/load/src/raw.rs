@@ -152,7 +152,8 @@ impl RawPartition {
     /// `Corrupt` when its fragment came before, `Limit` when a page is too large.
     pub fn parse(&self, by: &RawParser, raw: &Raw<'_>) -> Result<RawRows> {
         let (plan, number, mut parser) = self.begin(by, raw)?;
-        let part = TextPart { file: 0, text: raw.text, end: raw.text.len(), offset: 0 };
+        let part =
+            TextPart { file: 0, text: raw.text, end: raw.text.len(), offset: 0, frame: None };
         let gate = Gate::default();
         let span = WindowReader::of_frame(&gate).parse_text(&part, &mut parser, &|_, _| Ok(()))?;
         let mut fragment = parser.finish(number)?;

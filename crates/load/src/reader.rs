@@ -63,6 +63,8 @@ pub struct TextPart<'a> {
     pub end: usize,
     /// Where it stands in the text of the input.
     pub offset: u64,
+    /// The text with a byte before it, and a newline and padding behind it, if it stands so.
+    pub frame: Option<&'a [u8]>,
 }
 
 /// Lets one worker at a time read records that take a large share of the memory.
@@ -287,7 +289,9 @@ impl<'a> WindowReader<'a> {
         tick: &Tick<'_>,
     ) -> Result<PieceSpan> {
         let Part { file, text, end, offset, .. } = part;
-        let part = TextPart { file: *file, text, end: *end, offset: *offset };
+        let frame = text.frame();
+        let text = text.as_slice();
+        let part = TextPart { file: *file, text, end: *end, offset: *offset, frame };
         self.parse_text(&part, parser, tick)
     }
 
@@ -301,7 +305,7 @@ impl<'a> WindowReader<'a> {
         parser: &mut ChunkParser,
         tick: &Tick<'_>,
     ) -> Result<PieceSpan> {
-        let TextPart { file, text: bytes, end, offset } = *part;
+        let TextPart { file, text: bytes, end, offset, frame } = *part;
         let rows = parser.rows() as u64;
         let mut window = WINDOW_BYTES;
         let (mut at, mut short) = (0, false);
@@ -309,22 +313,35 @@ impl<'a> WindowReader<'a> {
             let mut have = window.min(bytes.len() - at);
             let all = at + have == bytes.len();
             let last = all && (end == bytes.len() || short);
-            self.make_room(have);
-            self.buffer[1..1 + have].copy_from_slice(&bytes[at..at + have]);
-            if last && self.buffer[have] != b'\n' {
-                self.buffer[1 + have] = b'\n';
-                have += 1;
-            }
+            let begins = at == 0 || bytes[at - 1] == b'\n';
+            // A large window is where its text is, if it can be.
+            let framed = frame.filter(|_| all && begins && have > self.large_bytes);
+            let (text, start) = match framed {
+                Some(frame) => {
+                    self.enter_if_large(have);
+                    have += usize::from(last && bytes.last() != Some(&b'\n'));
+                    (frame, 1 + at)
+                }
+                None => {
+                    self.make_room(have);
+                    self.buffer[1..1 + have].copy_from_slice(&bytes[at..at + have]);
+                    if last && self.buffer[have] != b'\n' {
+                        self.buffer[1 + have] = b'\n';
+                        have += 1;
+                    }
+                    (&self.buffer[..], 1)
+                }
+            };
             let before = parser.rows() as u64;
             let consumed = parser.parse_window(&Window {
-                text: &self.buffer[..1 + have + TEXT_PADDING],
-                start: 1,
-                end: 1 + have,
+                text: &text[..start + have + TEXT_PADDING],
+                start,
+                end: start + have,
                 offset: offset + at as u64,
                 limit: if end == bytes.len() { usize::MAX } else { end - at + 1 },
                 last: if last { LastWindow::Yes } else { LastWindow::No },
             });
-            let used = consumed.end - 1;
+            let used = consumed.end - start;
             tick(used as u64, parser.rows() as u64 - before)?;
             at += used;
             if consumed.done {

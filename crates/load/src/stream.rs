@@ -14,8 +14,9 @@ use coload_input::{
     BLOCK_BYTES, Block, End, InputFile, InputSource, Job, Stored, Taken, TextEncoding, TextQueue,
     ToUtf8, Waiting, Who,
 };
-use coload_source::without_end_mark;
+use coload_source::{TEXT_PADDING, without_end_mark};
 
+use crate::chunks::PIECE_BYTES;
 use crate::grain::{Grain, RECORD_BYTES_MAX};
 use crate::head::{HEAD_BYTES_MAX, Head};
 use crate::input_fields::FieldsByInput;
@@ -24,13 +25,17 @@ use crate::segments::lock;
 
 /// Share of the memory that text waiting to be parsed may take.
 const AHEAD_SHARE: usize = 8;
+/// Bytes of a frame of text: a newline on either side, and padding.
+const FRAME_BYTES: usize = 2 + TEXT_PADDING;
+/// Share of a buffer from which on text keeps it.
+const SMALL_SHARE: usize = 4;
+/// Bytes that the part of an input takes beside its text.
+const PART_BYTES: usize = PIECE_BYTES as usize;
 /// How long a worker waits for text before it looks for other work.
 const WAIT: Duration = Duration::from_millis(5);
 
 /// The inputs of a load that come in order.
 pub struct StreamSource {
-    /// Names as given.
-    pub names: Vec<String>,
     /// Stored bytes of all, 0 if not known.
     pub bytes: u64,
     /// The inputs.
@@ -76,7 +81,7 @@ struct Held {
 
 impl Held {
     fn new(chunk: &StreamChunk, of: &Arc<AtomicUsize>) -> Arc<Self> {
-        let bytes = chunk.parts.iter().map(|part| part.text.len()).sum();
+        let bytes = chunk.parts.iter().map(|part| part.text.as_slice().len()).sum();
         of.fetch_add(bytes, Ordering::AcqRel);
         Arc::new(Held { bytes, of: Arc::clone(of) })
     }
@@ -88,13 +93,57 @@ impl Drop for Held {
     }
 }
 
+/// Text of a part. A long one stands as a window has it, so that it is parsed where it is: a copy of a record that takes a
+/// quarter of the memory would take another.
+#[derive(Debug, Clone)]
+pub struct PartText {
+    bytes: Vec<u8>,
+    form: TextForm,
+}
+
+/// How text stands in its bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TextForm {
+    /// Alone.
+    Alone,
+    /// Behind a newline, and with a newline and padding behind it.
+    Framed,
+}
+
+impl PartText {
+    fn alone(bytes: Vec<u8>) -> Self {
+        PartText { bytes, form: TextForm::Alone }
+    }
+
+    fn framed(mut bytes: Vec<u8>) -> Self {
+        bytes.reserve_exact(FRAME_BYTES);
+        bytes.insert(0, b'\n');
+        bytes.push(b'\n');
+        bytes.resize(bytes.len() + TEXT_PADDING, 0);
+        PartText { bytes, form: TextForm::Framed }
+    }
+
+    /// The text.
+    pub fn as_slice(&self) -> &[u8] {
+        match self.form {
+            TextForm::Alone => &self.bytes,
+            TextForm::Framed => &self.bytes[1..self.bytes.len() - (FRAME_BYTES - 1)],
+        }
+    }
+
+    /// The text with a byte before it, and a newline and padding behind it, if it stands so.
+    pub fn frame(&self) -> Option<&[u8]> {
+        (self.form == TextForm::Framed).then_some(&self.bytes)
+    }
+}
+
 /// Whole records of one input.
 #[derive(Debug, Clone)]
 pub struct Part {
     /// Number of the input.
     pub file: usize,
     /// The text; the last record of an input may lack its newline.
-    pub text: Vec<u8>,
+    pub text: PartText,
     /// Where its records end. What follows tells how the last of them are read, and comes again.
     pub end: usize,
     /// Where it stands in the text of the input.
@@ -105,11 +154,16 @@ pub struct Part {
 
 impl StreamSource {
     /// A source of open inputs.
-    pub fn new(inputs: Vec<Waiting>, options: &LoadOptions) -> Self {
+    pub fn new(
+        inputs: impl IntoIterator<
+            Item: Into<Waiting> + 'static,
+            IntoIter: ExactSizeIterator + Send + 'static,
+        >,
+        options: &LoadOptions,
+    ) -> Self {
         let grain = Grain::of(options);
-        let names: Vec<String> = inputs.iter().map(|i| i.name().to_owned()).collect();
         let mut cutter = Cutter::new(
-            names.clone(),
+            Arc::clone(&options.inputs),
             Head::new(options),
             FieldsByInput::of_load(options),
             options.dialect.encoding,
@@ -117,9 +171,9 @@ impl StreamSource {
         );
         cutter.left = options.sample_bytes.unwrap_or(u64::MAX);
         cutter.record_bytes_max = grain.record_bytes_max;
+        cutter.framed_bytes = grain.large_bytes;
         cutter.fragments_per_partition = grain.fragments_per_partition;
         StreamSource {
-            names,
             bytes: options.inputs.iter().filter_map(stored_bytes).sum(),
             inputs: Arc::clone(&options.inputs),
             queue: TextQueue::new(inputs, options.memory / AHEAD_SHARE, options.threads)
@@ -216,7 +270,7 @@ struct Cutter {
     /// Of the input that `rest` is of.
     head: Head,
     fields: FieldsByInput,
-    names: Vec<String>,
+    inputs: Arc<[InputFile]>,
     chunk_bytes: usize,
     encoding: TextEncoding,
     to_utf8: ToUtf8,
@@ -245,12 +299,14 @@ struct Cutter {
     /// Text to be handed out still.
     left: u64,
     record_bytes_max: usize,
+    /// Parts of more bytes of text stand as windows have it.
+    framed_bytes: usize,
     fragments_per_partition: usize,
 }
 
 impl Cutter {
     fn new(
-        names: Vec<String>,
+        inputs: Arc<[InputFile]>,
         head: Head,
         fields: FieldsByInput,
         encoding: TextEncoding,
@@ -259,7 +315,7 @@ impl Cutter {
         Cutter {
             head: head.with_fields(fields.of(0).count),
             fields,
-            names,
+            inputs,
             chunk_bytes,
             encoding,
             to_utf8: ToUtf8::new(encoding),
@@ -278,6 +334,7 @@ impl Cutter {
             ends: Vec::new(),
             left: u64::MAX,
             record_bytes_max: RECORD_BYTES_MAX,
+            framed_bytes: usize::MAX,
             fragments_per_partition: 1,
         }
     }
@@ -288,7 +345,7 @@ impl Cutter {
             return Ok(Cut::Chunk(chunk));
         }
         loop {
-            if self.file == self.names.len() || self.left == 0 {
+            if self.file == self.inputs.len() || self.left == 0 {
                 return Ok(if self.parts.is_empty() { Cut::End } else { self.emit() });
             }
             // One byte more than the target tells whether the input ends there.
@@ -318,7 +375,7 @@ impl Cutter {
     /// Takes the text of a block, and gives the block back.
     fn push(&mut self, block: Block) -> Result<Block> {
         self.ended = block.last;
-        if self.rest.is_empty() {
+        if self.rest.is_empty() && block.text.len() >= BLOCK_BYTES {
             self.rest.reserve(self.chunk_bytes.min(16 * BLOCK_BYTES) + BLOCK_BYTES);
         }
         self.rest.append(&mut self.held);
@@ -343,7 +400,7 @@ impl Cutter {
         if self.ended {
             self.held.clear();
         } else if self.held.len() > HEAD_BYTES_MAX {
-            return Err(self.head.footer_too_long(&self.names[self.file]));
+            return Err(self.head.footer_too_long(&self.inputs[self.file].name));
         }
         Ok(())
     }
@@ -355,7 +412,7 @@ impl Cutter {
         let (bytes, lines) = self
             .head
             .data_start(&self.rest[mark..], whole)
-            .map_err(|text| Error::Invalid(format!("{}: {text}", self.names[self.file])))?;
+            .map_err(|text| Error::Invalid(format!("{}: {text}", self.inputs[self.file].name)))?;
         self.rest.drain(..mark + bytes);
         self.hand_out((mark + bytes) as u64);
         self.offset = (mark + bytes) as u64;
@@ -386,20 +443,12 @@ impl Cutter {
             }
         };
         if end > 0 {
-            let mut tail = Vec::new();
-            if end < self.rest.len() {
-                tail.reserve(self.chunk_bytes.min(16 * BLOCK_BYTES) + BLOCK_BYTES);
-                tail.extend_from_slice(&self.rest[end..]);
-            }
-            if !self.head.looks_ahead() {
-                self.rest.truncate(end);
-            }
-            let text = std::mem::replace(&mut self.rest, tail);
+            let text = self.take_text(end);
             self.hand_out(end as u64);
             let (file, offset) = (self.file, self.offset);
             self.offset += end as u64;
             self.left = self.left.saturating_sub(end as u64);
-            self.target = self.target.saturating_sub(end);
+            self.target = self.target.saturating_sub(end.max(PART_BYTES));
             self.parts.push(Part { file, text, end, offset, data_line: self.data_line.take() });
             return Ok((!whole || self.target == 0).then(|| self.emit()));
         }
@@ -411,11 +460,40 @@ impl Cutter {
             return Err(Error::Limit(format!(
                 "{} (byte {}): a record is over {} bytes, which is what one may take of --memory; is a quote \
                  left open? (try --quote none, or a larger --memory)",
-                self.names[self.file], self.offset, self.target
+                self.inputs[self.file].name, self.offset, self.target
             )));
         }
         self.target = (self.target * 2).min(self.record_bytes_max);
+        if self.target > self.framed_bytes {
+            // Room that is not written takes no memory; to grow step by step takes that of both at each step.
+            let room =
+                (self.record_bytes_max + BLOCK_BYTES + FRAME_BYTES).saturating_sub(self.rest.len());
+            // Where there is none it grows as it must.
+            let _ = self.rest.try_reserve_exact(room);
+        }
         Ok(None)
+    }
+
+    /// Takes records off `rest` that end at a place, with what follows if that is looked at. Of little text the room that
+    /// there is for a chunk stays: each of many small inputs would have as much.
+    fn take_text(&mut self, end: usize) -> PartText {
+        let taken = if self.head.looks_ahead() { self.rest.len() } else { end };
+        if taken <= self.rest.capacity() / SMALL_SHARE {
+            let text = self.rest[..taken].to_vec();
+            self.rest.drain(..end);
+            return PartText::alone(text);
+        }
+        let mut tail = Vec::new();
+        if end < self.rest.len() {
+            tail.reserve(self.chunk_bytes.min(16 * BLOCK_BYTES) + BLOCK_BYTES);
+            tail.extend_from_slice(&self.rest[end..]);
+        }
+        self.rest.truncate(taken);
+        let text = std::mem::replace(&mut self.rest, tail);
+        match taken == end && end > self.framed_bytes {
+            true => PartText::framed(text),
+            false => PartText::alone(text),
+        }
     }
 
     /// Counts the stored bytes of text that is handed out: of a block that goes with several chunks, a

@@ -22,6 +22,7 @@
 //!
 //!   instead of blocks, for `pipe` and `seq`:
 //!   CHUNK bytes of an input       ->
+//!   CHUNKS of several small ones  ->
 //!                                 <-      STORED so many bytes are durable
 //!   REJECTS from a byte on        ->      after DONE
 //!                                 <-      REJECTS_PIECE some bytes of the file of rejects
@@ -38,6 +39,7 @@ mod done;
 mod legs;
 mod lists;
 mod raw;
+mod rejects;
 mod rows;
 
 pub use account::{FilePart, PartitionAccount, Seal};
@@ -47,9 +49,10 @@ pub use done::{Done, Finish, Join, ServerLoad, Welcome};
 pub use legs::{Ranges, Widen};
 pub use lists::{LoadState, LoadStatus, read_statuses, write_statuses};
 pub use raw::{Parsed, RAW_HEAD_BYTES, Raw, RawIs, put_raw_head};
+pub use rejects::Rejects;
 pub use rows::RowSource;
 
-use coload_format::bytes::{ByteReader, put_varint};
+use coload_format::bytes::{ByteReader, put_bytes, put_varint};
 use coload_format::{Error, Result};
 
 /// Client: begins a load.
@@ -78,6 +81,8 @@ pub const WIDEN: u8 = 26;
 pub const RAW: u8 = 27;
 /// Client, after `DONE`: the file of rejects, from a byte on?
 pub const REJECTS: u8 = 28;
+/// Client: bytes of several inputs.
+pub const CHUNKS: u8 = 29;
 /// Server: go on from here.
 pub const WELCOME: u8 = 32;
 /// Server: a partition is durable.
@@ -136,6 +141,22 @@ impl<'a> Chunk<'a> {
         let mut reader = ByteReader::new(bytes);
         let (file, offset) = (reader.varint_u32()?, reader.varint()?);
         Ok(Chunk { file, offset, bytes: reader.take(reader.remaining())? })
+    }
+
+    /// Appends file, offset, length and bytes: one of several in a message.
+    pub fn put(&self, out: &mut Vec<u8>) {
+        put_varint(out, u64::from(self.file));
+        put_varint(out, self.offset);
+        put_bytes(out, self.bytes);
+    }
+
+    /// Reads what [`Self::put`] wrote.
+    ///
+    /// # Errors
+    /// `Corrupt` when it is cut.
+    pub fn read(reader: &mut ByteReader<'a>) -> Result<Self> {
+        let (file, offset) = (reader.varint_u32()?, reader.varint()?);
+        Ok(Chunk { file, offset, bytes: reader.bytes()? })
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use coload_format::bytes::{ByteReader, put_varint};
 use coload_format::{Column, Error, Physical, Result};
-use coload_link::{Credit, Message, Replies};
+use coload_link::{Credit, LargeMessages, Message, Replies};
 use coload_load::wire::{
     Block, BlockContent, Finish, LoadDescription, PARTITIONS_MAX, SEALED, Seal, TEXTS_FROM, Welcome,
 };
@@ -20,7 +20,7 @@ use crate::guard::Guard;
 use crate::legs::Legs;
 use crate::lock;
 use crate::options::Keep;
-use crate::part::Part;
+use crate::part::{Part, WELCOME_REJECTS_BYTES_MAX, told_parts};
 use crate::partition::{Next, Receiving, verify_block, verify_plain};
 use crate::pool::{Class, Pool};
 use crate::rules::Rules;
@@ -28,6 +28,9 @@ use wider::{Types, convert_all};
 
 /// Most partitions of a load under way; a client has two, and those that wait in its outbox.
 const PARTITIONS_UNDER_WAY_MAX: usize = 16;
+
+/// Share of the memory of loads from which on a message is large.
+const LARGE_MESSAGE_SHARE: u64 = 16;
 
 /// A load with a client.
 #[derive(Debug)]
@@ -52,6 +55,8 @@ pub struct Active {
     pub publishing: AtomicBool,
     /// Bytes of messages that wait for a thread.
     pub waiting_bytes: AtomicU64,
+    /// Lets one large message at a time come.
+    pub large_messages: LargeMessages,
     /// CPU nanoseconds of the process when the load began.
     pub cpu_started_ns: u64,
     costs: Mutex<Costs>,
@@ -91,8 +96,8 @@ impl Active {
         memory_max: u64,
     ) -> Result<Self> {
         let mut parts = BTreeMap::new();
-        for (number, bytes) in journal.parts()? {
-            parts.insert(number, Part::decode(&bytes)?.without_rejects());
+        for number in journal.part_numbers()? {
+            parts.insert(number, Part::decode(&journal.part(number)?)?.0);
         }
         let legs = Legs::open(&description, &journal)?;
         Ok(Active {
@@ -117,6 +122,7 @@ impl Active {
             attempt: AtomicU64::new(0),
             publishing: AtomicBool::new(false),
             waiting_bytes: AtomicU64::new(0),
+            large_messages: LargeMessages::new(memory_max / LARGE_MESSAGE_SHARE),
             cpu_started_ns: coload_load::process_cpu_ns(),
             costs: Mutex::default(),
             client_knows_raw: AtomicBool::new(false),
@@ -127,7 +133,7 @@ impl Active {
     ///
     /// # Errors
     /// `Corrupt` when the journal is damaged.
-    pub fn begin_attempt(&self, replies: &Replies) -> Result<(u64, Welcome)> {
+    pub fn begin_attempt(&self, version: u8, replies: &Replies) -> Result<(u64, Welcome)> {
         let mut state = lock(&self.state);
         let attempt = self.attempt.fetch_add(1, Ordering::AcqRel) + 1;
         let taken_over = Error::Refused(format!("another client goes on with load {}", self.id));
@@ -139,10 +145,11 @@ impl Active {
         state.replies.push(replies.clone());
         let journal = lock(&self.journal);
         let journal = journal.as_ref().ok_or_else(|| self.is_over())?;
-        let account = |(number, bytes): (u32, Vec<u8>)| Ok((number, Part::decode(&bytes)?.account));
         let parts = match self.keep {
-            Keep::All => journal.parts()?.into_iter().map(account).collect::<Result<_>>()?,
-            Keep::Nothing => state.parts.iter().map(|(n, p)| (*n, p.account.clone())).collect(),
+            Keep::All => told_parts(&state.parts, journal, version, WELCOME_REJECTS_BYTES_MAX)?,
+            Keep::Nothing => {
+                state.parts.iter().map(|(n, p)| (*n, p.account_without_rejects())).collect()
+            }
         };
         let welcome = Welcome {
             id: self.id,
@@ -246,15 +253,14 @@ impl Active {
         bytes: Vec<u8>,
         credit: Credit,
         pool: &Arc<Pool>,
-        work: impl FnOnce(&Arc<Self>, &[u8], &Arc<Pool>) -> Result<()> + Send + 'static,
+        work: impl FnOnce(&Arc<Self>, Vec<u8>, &Arc<Pool>) -> Result<()> + Send + 'static,
     ) {
         self.waiting_bytes.fetch_add(credit.wire_bytes(), Ordering::Relaxed);
         pool.received(credit.wire_bytes());
         let (active, again) = (Arc::clone(self), Arc::clone(pool));
         pool.submit(Class::Block, move || {
             let done = Guard::new(|| active.fail(attempt, &panicked()));
-            let taken = work(&active, &bytes, &again);
-            drop(bytes);
+            let taken = work(&active, bytes, &again);
             active.waiting_bytes.fetch_sub(credit.wire_bytes(), Ordering::Relaxed);
             drop(credit);
             if let Err(error) = taken {
@@ -267,16 +273,18 @@ impl Active {
     fn block(
         self: &Arc<Self>,
         attempt: u64,
-        bytes: &[u8],
+        bytes: Vec<u8>,
         wire_bytes: u64,
         pool: &Arc<Pool>,
     ) -> Result<()> {
         let started = thread_cpu_ns();
-        let partition = ByteReader::new(bytes).varint_u32()?;
+        let partition = ByteReader::new(&bytes).varint_u32()?;
         let types = lock(&self.types).of(partition);
         let physical =
             |c: u32| -> Option<Physical> { types.get(c as usize).map(|c| c.data_type.physical()) };
-        let block = Block::decode(bytes, physical)?;
+        let block = Block::decode(&bytes, physical)?;
+        // What is made of the block takes as much again.
+        drop(bytes);
         let column = block.column;
         let plain_rows = match &block.content {
             BlockContent::Plain { values, .. } => Some(values.len() as u64),
@@ -297,20 +305,22 @@ impl Active {
         self.go_on(attempt, &receiving, next, pool)
     }
 
-    /// Takes a seal, on a thread of the pool.
-    pub fn take_seal(self: &Arc<Self>, attempt: u64, bytes: Vec<u8>, pool: &Arc<Pool>) {
-        let (active, again) = (Arc::clone(self), Arc::clone(pool));
-        pool.submit(Class::Block, move || {
-            let done = Guard::new(|| active.fail(attempt, &panicked()));
-            if let Err(error) = active.seal(attempt, &bytes, &again) {
-                active.fail(attempt, &error);
-            }
-            done.disarm();
+    /// Takes a seal, on a thread of the pool. It has the rejects of its partition, so it takes room as blocks do.
+    pub fn take_seal(
+        self: &Arc<Self>,
+        attempt: u64,
+        bytes: Vec<u8>,
+        credit: Credit,
+        pool: &Arc<Pool>,
+    ) {
+        self.on_pool(attempt, bytes, credit, pool, move |active, bytes, pool| {
+            active.seal(attempt, bytes, pool)
         });
     }
 
-    fn seal(self: &Arc<Self>, attempt: u64, bytes: &[u8], pool: &Arc<Pool>) -> Result<()> {
-        let seal = Seal::decode(bytes)?;
+    fn seal(self: &Arc<Self>, attempt: u64, bytes: Vec<u8>, pool: &Arc<Pool>) -> Result<()> {
+        let seal = Seal::decode(&bytes)?;
+        drop(bytes);
         let inputs = self.description.inputs.len();
         if seal.account.files.iter().any(|f| f.file as usize >= inputs) {
             return Err(Error::Corrupt(format!("records of an input that is none of {inputs}")));
@@ -416,10 +426,7 @@ impl Active {
         }
         let journal = lock(&self.journal);
         let journal = journal.as_ref().ok_or_else(|| self.is_over())?;
-        let rows = seal.account.rows();
-        let rejects = seal.account.rejects.len() as u64;
-        let account = seal.account.clone();
-        let mut part = Part { account, rejects, rows, bytes: 0, seal: None, entry: None };
+        let mut part = Part::new(&seal.account);
         if let Some(summary) = summary {
             part.bytes = summary.bytes;
             part.seal = Some(summary.seal);
@@ -427,10 +434,10 @@ impl Active {
         }
         if self.keep == Keep::All {
             // Under the lock: nobody may begin an attempt between the check and the journal.
-            journal.put_part(number, part.encode())?;
+            journal.put_part(number, part.encode(&seal.account))?;
         }
         state.under_way.remove(&number);
-        state.parts.insert(number, part.without_rejects());
+        state.parts.insert(number, part);
         let first = state.replies.first().cloned();
         drop(state);
         first.map_or(Ok(()), |replies| replies.send(&sealed(number)))
@@ -466,8 +473,7 @@ impl Active {
         let whole = state.parts().map(|(number, _)| *number).eq(0..finish.partitions);
         let rows: u64 = state.parts().map(|(_, p)| p.rows).sum();
         let rejects: u64 = state.parts().map(|(_, p)| p.rejects).sum();
-        let filtered =
-            state.parts().fold(0, |sum, (_, p)| p.account.filtered().saturating_add(sum));
+        let filtered = state.parts().fold(0, |sum, (_, p)| p.filtered().saturating_add(sum));
         let records = rows.saturating_add(rejects).saturating_add(filtered);
         if !whole || rows != finish.rows || records != finish.records {
             return Err(Error::Corrupt(format!(

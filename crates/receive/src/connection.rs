@@ -4,10 +4,12 @@ use std::sync::{Arc, Mutex};
 
 use coload_format::bytes::ByteReader;
 use coload_format::{Error, Result};
-use coload_link::{Credit, Handler, Message, Replies, WIRE_VERSION, WIRE_VERSION_MIN};
+use coload_link::{
+    Credit, Handler, LargeMessages, Message, Replies, WIRE_VERSION, WIRE_VERSION_MIN,
+};
 use coload_load::wire::{
-    ABORT, BLOCK, CHUNK, DESCRIBE, FINISH, Finish, HELLO, JOIN, Join, LIST, LOADS, LoadDescription,
-    RANGE, RANGES, RAW, REJECTS, SEAL, TABLE, WIDEN, Widen, write_statuses,
+    ABORT, BLOCK, CHUNK, CHUNKS, DESCRIBE, FINISH, Finish, HELLO, JOIN, Join, LIST, LOADS,
+    LoadDescription, RANGE, RANGES, RAW, REJECTS, SEAL, TABLE, WIDEN, Widen, write_statuses,
 };
 use coload_store::LoadId;
 
@@ -136,7 +138,7 @@ impl Handler for Connection {
             }
             SEAL => {
                 let (load, attempt) = self.load()?;
-                load.take_seal(attempt, message.bytes, &self.loads.pool);
+                load.take_seal(attempt, message.bytes, credit, &self.loads.pool);
             }
             FINISH => {
                 let finish = Finish::decode(&message.bytes)?;
@@ -162,13 +164,16 @@ impl Handler for Connection {
                 let loads = Arc::clone(&self.loads);
                 self.answer(replies, move || loads.widen(&load, attempt, widen).map(Some));
             }
-            CHUNK => {
+            CHUNK | CHUNKS => {
                 let whole = lock(&self.whole).clone();
                 let whole =
                     whole.ok_or_else(|| Error::Corrupt("bytes before their load".into()))?;
                 let to = replies.clone();
                 self.answer(replies, move || {
-                    let taken = whole.take_chunk(&message.bytes, &to);
+                    let taken = match message.kind {
+                        CHUNK => whole.take_chunk(&message.bytes, &to),
+                        _ => whole.take_chunks(&message.bytes, &to),
+                    };
                     drop(credit);
                     taken.map(|()| None)
                 });
@@ -221,6 +226,10 @@ impl Handler for Connection {
     fn waiting_bytes(&self) -> u64 {
         use std::sync::atomic::Ordering::Relaxed;
         lock(&self.load).as_ref().map_or(0, |(load, _)| load.waiting_bytes.load(Relaxed))
+    }
+
+    fn large_messages(&self) -> Option<LargeMessages> {
+        lock(&self.load).as_ref().map(|(load, _)| load.large_messages.clone())
     }
 
     fn load(&self) -> Vec<u8> {

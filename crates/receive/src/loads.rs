@@ -225,7 +225,7 @@ impl Inner {
             )));
         }
         load.client_knows_raw.store(version >= WIRE_VERSION_RAW, Ordering::Release);
-        let (attempt, mut welcome) = load.begin_attempt(replies)?;
+        let (attempt, mut welcome) = load.begin_attempt(version, replies)?;
         welcome.began_us = welcome.began_us.filter(|_| asks_when);
         Ok(Begun::Load(load, attempt, Message::new(WELCOME, welcome.encode())))
     }

@@ -23,7 +23,7 @@ impl Active {
     ) {
         let arrived = Instant::now();
         self.on_pool(attempt, bytes, credit, pool, move |active, bytes, pool| {
-            active.raw(attempt, bytes, arrived, pool)
+            active.raw(attempt, &bytes, arrived, pool)
         });
     }
 

@@ -28,7 +28,7 @@ use coload_load::wire::{
     Chunk, DONE, Done, FilePart, Finish, InputPrint, LoadDescription, REJECTS_PIECE, STORED,
     Welcome, Work,
 };
-use coload_load::{LoadOptions, LoadReport, OpenedStream, peak_memory_bytes, process_cpu_ns};
+use coload_load::{LoadOptions, LoadReport, OpenStream, peak_memory_bytes, process_cpu_ns};
 use coload_store::{LoadId, LoadJournal, Store};
 use rustix::fs::{FallocateFlags, fallocate};
 
@@ -161,20 +161,18 @@ impl Whole {
         if self.description.work != Work::Pipe {
             return Ok(());
         }
-        let stream = |(number, input): (usize, &InputPrint)| {
-            let file = Arc::clone(&self.spool.file);
-            let reader = ArrivingReader::new(Arc::clone(&self.arrived), number, file);
-            OpenedStream::new(input.name.clone(), Box::new(reader))
-        };
-        let streams = self.description.inputs.iter().enumerate().map(stream).collect();
-        self.start(store, options, streams, Some(replies.clone()))
+        let (arrived, file) = (Arc::clone(&self.arrived), Arc::clone(&self.spool.file));
+        let open: OpenStream = Arc::new(move |number| {
+            Box::new(ArrivingReader::new(Arc::clone(&arrived), number, Arc::clone(&file)))
+        });
+        self.start(store, options, Some(open), Some(replies.clone()))
     }
 
     fn start(
         self: &Arc<Self>,
         store: &Store,
         options: &ReceiveOptions,
-        streams: Vec<OpenedStream>,
+        streams: Option<OpenStream>,
         replies: Option<Replies>,
     ) -> Result<()> {
         let duty = Duty::new(options);
@@ -206,10 +204,10 @@ impl Whole {
     fn load_options(
         &self,
         options: &ReceiveOptions,
-        streams: Vec<OpenedStream>,
+        streams: Option<OpenStream>,
     ) -> Result<LoadOptions> {
         let of = &self.description;
-        let piped = !streams.is_empty();
+        let piped = streams.is_some();
         let input = |(number, input): (usize, &InputPrint)| {
             let path = self.spool.path.clone();
             let source = match piped {
@@ -221,7 +219,7 @@ impl Whole {
             };
             InputFile { name: input.name.clone(), source }
         };
-        let inputs = of.inputs.iter().enumerate().map(input).collect();
+        let inputs: Vec<InputFile> = of.inputs.iter().enumerate().map(input).collect();
         let mut load =
             LoadOptions::new(inputs, of.table.clone(), of.schema.clone(), of.dialect.clone());
         load.derivation = of.rows.derivation.clone();
@@ -252,7 +250,22 @@ impl Whole {
     /// # Errors
     /// `Corrupt` when they are of no input, `Unavailable` when the disk fails.
     pub fn take_chunk(&self, bytes: &[u8], replies: &Replies) -> Result<()> {
-        let chunk = Chunk::decode(bytes)?;
+        self.take(Chunk::decode(bytes)?, replies)
+    }
+
+    /// Takes several.
+    ///
+    /// # Errors
+    /// As [`Self::take_chunk`].
+    pub fn take_chunks(&self, bytes: &[u8], replies: &Replies) -> Result<()> {
+        let mut reader = ByteReader::new(bytes);
+        while reader.remaining() > 0 {
+            self.take(Chunk::read(&mut reader)?, replies)?;
+        }
+        Ok(())
+    }
+
+    fn take(&self, chunk: Chunk<'_>, replies: &Replies) -> Result<()> {
         let number = chunk.file as usize;
         let end = chunk.offset.checked_add(chunk.bytes.len() as u64);
         let total = self.description.inputs.get(number).map(|i| i.bytes);
@@ -323,7 +336,7 @@ impl Whole {
         }
         self.arrived.set_finished(true);
         if lock(&self.loading).is_none() {
-            self.start(store, options, Vec::new(), None)?;
+            self.start(store, options, None, None)?;
         }
         let thread = lock(&self.loading).take();
         let Some(thread) = thread else {

@@ -222,6 +222,24 @@ impl LoadJournal {
         self.numbered(PART_SUFFIX)
     }
 
+    /// The numbers of the acknowledged partitions, in order.
+    ///
+    /// # Errors
+    /// `Unavailable` when the journal cannot be read.
+    pub fn part_numbers(&self) -> Result<Vec<u32>> {
+        let mut numbers = numbers(&self.dir, PART_SUFFIX)?;
+        numbers.sort_unstable();
+        Ok(numbers)
+    }
+
+    /// What was put for an acknowledged partition.
+    ///
+    /// # Errors
+    /// `Corrupt` when it is damaged.
+    pub fn part(&self, number: u32) -> Result<Vec<u8>> {
+        read_whole(&self.dir.join(format!("{number}{PART_SUFFIX}")))
+    }
+
     /// Notes that partitions from `number` on have other columns; durable when this returns.
     ///
     /// # Errors

@@ -54,7 +54,7 @@ pub fn run(args: &LoadArgs) -> Done {
     if args.dry_run {
         return dry_run(args, &request);
     }
-    let Some((report, dialect)) = load(args, &request)? else { return tell_nothing(args) };
+    let Some((report, dialect)) = load(args, request)? else { return tell_nothing(args) };
     print(&match args.report {
         ReportForm::Text => report::text(&report),
         ReportForm::Json => report::json(&report, &dialect),
@@ -98,11 +98,11 @@ fn dry_run(args: &LoadArgs, request: &LoadRequest) -> Done {
     }
 }
 
-fn load(args: &LoadArgs, request: &LoadRequest) -> Done<Option<(LoadReport, Dialect)>> {
+fn load(args: &LoadArgs, mut request: LoadRequest) -> Done<Option<(LoadReport, Dialect)>> {
     // Looked at first, so that a name that is wrong makes no store.
-    expand_inputs(&args.inputs)?;
+    request.found = Some(expand_inputs(&args.inputs)?.into());
     let store = Coload::create_or_open(&args.into)?;
-    let Some(mut plan) = store.plan_unless_empty(request)? else { return Ok(None) };
+    let Some(mut plan) = store.plan_unless_empty(&request)? else { return Ok(None) };
     let bar = prepare(args, &mut plan)?;
     let table = plan.options.table.clone();
     let rejects = Rejects::prepare(args.rejects.as_ref(), store.store(), &table)?;
@@ -129,6 +129,7 @@ fn request(args: &LoadArgs) -> Done<LoadRequest> {
     check_given(&args.dialect)?;
     Ok(LoadRequest {
         inputs: args.inputs.clone(),
+        found: None,
         table: args.table.clone(),
         schema: schema(args)?,
         dialect: given_dialect(&args.dialect),

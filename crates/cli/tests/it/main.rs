@@ -11,6 +11,7 @@ mod inputs;
 mod kill;
 mod many_inputs;
 mod memory;
+mod memory_served;
 mod rejects_file;
 mod reports;
 mod row_sql;

@@ -5,9 +5,9 @@ use std::fmt::Write;
 use crate::support::Sandbox;
 
 /// What `--memory` is given.
-const MEMORY: &str = "64MiB";
+pub const MEMORY: &str = "64MiB";
 /// Most KiB that the process may have held: the budget, what the program takes by itself, and a quarter more.
-const PEAK_KIB_MAX: u64 = (64 + 64) << 10;
+pub const PEAK_KIB_MAX: u64 = (64 + 64) << 10;
 
 /// Runs a load under a shell that reads how much the child held at most.
 fn load(sandbox: &Sandbox, file: &str, flags: &[&str]) -> u64 {
@@ -20,7 +20,7 @@ fn load(sandbox: &Sandbox, file: &str, flags: &[&str]) -> u64 {
 }
 
 /// A number that no other row of its column has.
-fn mix(row: usize, column: usize) -> u64 {
+pub fn mix(row: usize, column: usize) -> u64 {
     let x = (row as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (column as u64) << 17;
     (x ^ x >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 20
 }

@@ -49,6 +49,13 @@ impl Server {
         format!("coload://{}", self.address)
     }
 
+    /// The most KiB that it held.
+    pub fn peak_kib(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    }
+
     /// Asks it to stop and gives its exit status.
     fn stop(mut self) -> Option<i32> {
         let pid = Pid::from_raw(self.child.id().cast_signed()).unwrap();

@@ -90,7 +90,7 @@ impl Pipeline<'_> {
                     self.plan(number, || {
                         let first = chunk.parts.first();
                         let (rules, columns) = self.rules_of(first.map_or(0, |part| part.file));
-                        let text = first.map_or(&[][..], |part| &part.text);
+                        let text = first.map_or(&[][..], |part| part.text.as_slice());
                         let encoders = self.grain.encoders;
                         Ok(sample_bytes(text, rules, &columns, encoders, self.measure()))
                     }),
@@ -358,18 +358,25 @@ impl Pipeline<'_> {
                 lines: span.lines,
                 end: span.end,
             };
-            if let Err(error) = account.add(span) {
+            let mut receipts = lock(&self.receipts);
+            let receipt = match self.output {
+                Destination::Sink(..) => Some(receipts.entry(partition).or_default()),
+                _ => None,
+            };
+            let added = match receipt {
+                None => account.add(span, None),
+                Some(receipt) => {
+                    let before = receipt.rejects.len();
+                    account.add(span, Some(&mut receipt.rejects)).map(|()| {
+                        part.rejects = receipt.rejects.len() - before;
+                        receipt.add(part);
+                    })
+                }
+            };
+            if let Err(error) = added {
                 // Kept under the lock too, so that no later chunk's error comes first.
                 state.error.get_or_insert(error);
                 return Ok(());
-            }
-            if matches!(self.output, Destination::Sink(..)) {
-                let mut taken = account.take_rejects();
-                let mut receipts = lock(&self.receipts);
-                let receipt = receipts.entry(partition).or_default();
-                part.rejects = taken.len() as u64;
-                receipt.add(part);
-                receipt.rejects.append(&mut taken);
             }
         }
         account.note_unfit(&verified.unfit);

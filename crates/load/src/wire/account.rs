@@ -1,15 +1,18 @@
 //! What became of the records of a partition.
 
-use coload_format::bytes::{ByteReader, put_bytes, put_varint};
-use coload_format::{Error, Place, Result};
-use coload_source::Reject;
+use coload_format::bytes::{ByteReader, put_varint};
+use coload_format::{Error, Result};
 
+use super::FRAGMENTS_MAX;
 use super::block::FRAGMENT_ROWS_MAX;
-use super::{FRAGMENTS_MAX, read_text};
+use super::rejects::Rejects;
 
 /// Set in the number of an input whose records were filtered: their count follows. No load has so many
 /// inputs.
 const WITH_FILTERED: u32 = 1 << 31;
+
+/// Most bytes of a [`FilePart`].
+const FILE_PART_BYTES: usize = 55;
 
 /// What one partition has of one input.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -34,7 +37,7 @@ pub struct PartitionAccount {
     /// Inputs it has records of, in order.
     pub files: Vec<FilePart>,
     /// Records that could not become rows.
-    pub rejects: Vec<Reject>,
+    pub rejects: Rejects,
 }
 
 impl PartitionAccount {
@@ -62,10 +65,15 @@ impl PartitionAccount {
         }
     }
 
+    /// At least as many bytes as it has when it is encoded, so that a buffer for it need not grow.
+    pub fn bytes_at_most(&self) -> usize {
+        self.rejects.bytes() + FILE_PART_BYTES * self.files.len() + 20
+    }
+
     /// Appends the account.
     pub fn put(&self, out: &mut Vec<u8>) {
         put_files(out, &self.files);
-        put_rejects(out, &self.rejects);
+        self.rejects.put(out);
     }
 
     /// Reads what [`Self::put`] wrote.
@@ -74,9 +82,9 @@ impl PartitionAccount {
     /// `Corrupt` when it is none, or its rejects do not add up.
     pub fn read(reader: &mut ByteReader<'_>) -> Result<Self> {
         let files = read_files(reader)?;
-        let rejects = read_rejects(reader)?;
+        let rejects = Rejects::read(reader)?;
         let told: u64 = files.iter().fold(0, |sum, f| sum.saturating_add(f.rejects));
-        if told != rejects.len() as u64 {
+        if told != rejects.len() {
             return Err(Error::Corrupt("rejects of a partition do not add up".into()));
         }
         Ok(PartitionAccount { files, rejects })
@@ -119,44 +127,6 @@ pub(super) fn read_files(reader: &mut ByteReader<'_>) -> Result<Vec<FilePart>> {
     Ok(files)
 }
 
-pub(super) fn put_rejects(out: &mut Vec<u8>, rejects: &[Reject]) {
-    put_varint(out, rejects.len() as u64);
-    for reject in rejects {
-        put_reject(out, reject);
-    }
-}
-
-pub(super) fn read_rejects(reader: &mut ByteReader<'_>) -> Result<Vec<Reject>> {
-    let count = reader.count(8)?;
-    (0..count).map(|_| read_reject(reader)).collect()
-}
-
-fn put_reject(out: &mut Vec<u8>, reject: &Reject) {
-    put_bytes(out, reject.place.file.as_bytes());
-    put_varint(out, reject.place.line);
-    put_varint(out, reject.place.byte);
-    put_varint(out, u64::from(reject.place.field));
-    put_bytes(out, reject.column.as_deref().unwrap_or_default().as_bytes());
-    put_bytes(out, &reject.value);
-    put_bytes(out, reject.reason.as_bytes());
-    put_bytes(out, reject.advice.as_bytes());
-    put_bytes(out, &reject.raw);
-}
-
-fn read_reject(reader: &mut ByteReader<'_>) -> Result<Reject> {
-    let file = read_text(reader)?;
-    let (line, byte, field) = (reader.varint()?, reader.varint()?, reader.varint_u32()?);
-    let column = read_text(reader)?;
-    Ok(Reject {
-        place: Place { file, line, byte, field },
-        column: (!column.is_empty()).then_some(column),
-        value: reader.bytes()?.to_vec(),
-        reason: read_text(reader)?,
-        advice: read_text(reader)?,
-        raw: reader.bytes()?.to_vec(),
-    })
-}
-
 /// Ends a partition.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Seal {
@@ -173,7 +143,8 @@ pub struct Seal {
 impl Seal {
     /// The seal as bytes.
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::new();
+        let mut out =
+            Vec::with_capacity(self.account.bytes_at_most() + 5 * self.page_rows.len() + 30);
         put_varint(&mut out, u64::from(self.partition));
         put_varint(&mut out, self.blocks);
         put_varint(&mut out, self.page_rows.len() as u64);
@@ -213,6 +184,8 @@ impl Seal {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use coload_format::Place;
+    use coload_source::Reject;
 
     fn seal() -> Seal {
         let reject = Reject {
@@ -228,7 +201,7 @@ mod tests {
         account.add(part);
         account.add(FilePart { rejects: 0, ..part });
         account.add(FilePart { file: 2, rejects: 0, filtered: 0, ..part });
-        account.rejects.push(reject);
+        account.rejects.push(&reject);
         Seal { partition: 7, blocks: 3, page_rows: vec![40, 20], account }
     }
 
@@ -239,7 +212,7 @@ mod tests {
         wrong.page_rows[0] = 41;
         assert!(Seal::decode(&wrong.encode()).is_err());
         let mut wrong = seal();
-        wrong.account.rejects.clear();
+        wrong.account.rejects = Rejects::default();
         assert!(Seal::decode(&wrong.encode()).is_err());
         let bytes = seal().encode();
         for cut in 0..bytes.len() {

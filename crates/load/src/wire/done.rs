@@ -6,9 +6,10 @@ use coload_store::LoadId;
 
 use coload_source::{Mended, Mending, Reject};
 
-use super::account::{put_files, put_rejects, read_files, read_rejects};
+use super::account::{put_files, read_files};
 use super::description::read_began;
 use super::legs::{put_columns, read_columns};
+use super::rejects::{put_some, read_some};
 use super::{FilePart, PartitionAccount, read_text};
 
 fn put_id(out: &mut Vec<u8>, id: LoadId) {
@@ -223,7 +224,7 @@ impl Done {
             put_varint(&mut out, number);
         }
         put_files(&mut out, &self.files);
-        put_rejects(&mut out, &self.first_rejects);
+        put_some(&mut out, &self.first_rejects);
         put_bytes(&mut out, &self.rejects_csv);
         put_bytes(&mut out, self.note.as_bytes());
         // Old clients know of nothing more, and are told of none.
@@ -252,7 +253,7 @@ impl Done {
             cpu_ns: reader.varint()?,
             peak_memory: reader.varint()?,
             files: read_files(&mut reader)?,
-            first_rejects: read_rejects(&mut reader)?,
+            first_rejects: read_some(&mut reader)?,
             rejects_csv: reader.bytes()?.to_vec(),
             note: read_text(&mut reader)?,
             rejects_bytes: 0,
@@ -386,14 +387,14 @@ impl ServerLoad {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::wire::FilePart;
+    use crate::wire::{FilePart, Rejects};
     use coload_format::parse_columns;
 
     #[test]
     fn messages_come_back_and_cut_ones_are_refused() {
         let account = PartitionAccount {
             files: vec![FilePart { file: 0, rows: 3, lines: 3, end: 30, ..FilePart::default() }],
-            rejects: Vec::new(),
+            rejects: Rejects::default(),
         };
         let id = LoadId::from_u128(9 << 70);
         let join = Join { id, attempt: 4 };

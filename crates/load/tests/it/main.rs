@@ -13,6 +13,7 @@ mod dirty_model;
 mod drawn;
 mod dry_run;
 mod encodings;
+mod large_text;
 mod mapping;
 mod merge;
 mod model;

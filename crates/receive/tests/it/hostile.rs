@@ -115,7 +115,7 @@ fn seal(rows: u32, blocks: u64) -> Vec<u8> {
 
 fn seal_of(partition: u32, rows: u32, blocks: u64) -> Vec<u8> {
     let part = FilePart { file: 0, rows: u64::from(rows), end: 9, ..FilePart::default() };
-    let account = PartitionAccount { files: vec![part], rejects: Vec::new() };
+    let account = PartitionAccount { files: vec![part], ..PartitionAccount::default() };
     Seal { partition, blocks, page_rows: vec![rows], account }.encode()
 }
 
