@@ -36,6 +36,13 @@ pub struct FileReport {
     pub mended: Mended,
 }
 
+impl FileReport {
+    /// Whether a row was mended.
+    pub fn has_mended(&self) -> bool {
+        self.mended != Mended::default()
+    }
+}
+
 /// What is known of the number of distinct values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Distinct {

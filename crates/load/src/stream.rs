@@ -25,6 +25,8 @@ use crate::segments::lock;
 
 /// Share of the memory that text waiting to be parsed may take.
 const AHEAD_SHARE: usize = 8;
+/// Share of it where the inputs come from elsewhere, and wait there: they are mostly text as it is.
+const AHEAD_SHARE_ARRIVING: usize = 32;
 /// Bytes of a frame of text: a newline on either side, and padding.
 const FRAME_BYTES: usize = 2 + TEXT_PADDING;
 /// Share of a buffer from which on text keeps it.
@@ -162,6 +164,10 @@ impl StreamSource {
         options: &LoadOptions,
     ) -> Self {
         let grain = Grain::of(options);
+        let ahead_share = match &options.streams {
+            Some(_) => AHEAD_SHARE_ARRIVING,
+            None => AHEAD_SHARE,
+        };
         let mut cutter = Cutter::new(
             Arc::clone(&options.inputs),
             Head::new(options),
@@ -176,7 +182,7 @@ impl StreamSource {
         StreamSource {
             bytes: options.inputs.iter().filter_map(stored_bytes).sum(),
             inputs: Arc::clone(&options.inputs),
-            queue: TextQueue::new(inputs, options.memory / AHEAD_SHARE, options.threads)
+            queue: TextQueue::new(inputs, options.memory / ahead_share, options.threads)
                 .with_windows(grain.windows_bytes),
             cutter: Mutex::new(cutter),
             text_bytes_max: grain.text_bytes,

@@ -39,6 +39,8 @@ const WINDOW_BYTES: u64 = 8 << 20;
 const WIRE_VERSION_WIDENS: u8 = 3;
 /// The first version of the wire that has fragments as text.
 const WIRE_VERSION_RAW: u8 = 3;
+/// Share of the memory of loads that is the window of a connection on which inputs come as they are.
+const WINDOW_WHOLE_SHARE: u64 = 64;
 /// Window when memory is short: a frame with its header fits at least.
 const WINDOW_BYTES_MIN: u64 = 2 << 20;
 
@@ -528,7 +530,12 @@ impl Inner {
 
     /// Bytes that a connection of a load may have under way.
     pub fn window_bytes(&self, load: Option<&Active>) -> u64 {
-        let held = load.map_or(0, |l| l.held_bytes() + l.waiting_bytes.load(Ordering::Relaxed));
+        let Some(load) = load else {
+            // What comes is written to a file at once.
+            let room = self.options.load_memory as u64 / WINDOW_WHOLE_SHARE;
+            return room.clamp(WINDOW_BYTES_MIN, WINDOW_BYTES);
+        };
+        let held = load.held_bytes() + load.waiting_bytes.load(Ordering::Relaxed);
         let room = (self.options.load_memory as u64 / 2).saturating_sub(held) / 4;
         room.clamp(WINDOW_BYTES_MIN, WINDOW_BYTES)
     }

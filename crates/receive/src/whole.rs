@@ -37,6 +37,9 @@ use crate::duty::Duty;
 use crate::lock;
 use crate::options::ReceiveOptions;
 
+/// Sixteenths of the memory of loads that the pipeline may take: the rest is for the messages in which the inputs come. A
+/// record of a quarter of the memory must fit into a third of this.
+const MEMORY_SIXTEENTHS: usize = 13;
 /// Bytes of an input after which they are made durable and told so.
 const STORE_BYTES: u64 = 64 << 20;
 /// Number in the journal of the file of all inputs, and of the part that tells how much of them is there.
@@ -229,8 +232,7 @@ impl Whole {
         load.key = Some(self.id);
         load.mode = of.mode;
         load.threads = options.load_threads();
-        // The rest is for the frames in which it comes.
-        load.memory = options.load_memory / 8 * 7;
+        load.memory = options.load_memory / 16 * MEMORY_SIXTEENTHS;
         load.chunk_bytes = of.chunk_bytes;
         load.fragments_per_partition = of.fragments_per_partition;
         load.merge_columns = options.merge_columns;
@@ -398,7 +400,9 @@ impl Whole {
 
     fn done(&self, report: &LoadReport, (rejects_csv, rejects_bytes): (Vec<u8>, u64)) -> Done {
         let apart = self.wire_version >= WIRE_VERSION_REJECTS;
-        let files = if apart { &report.files[..] } else { &[] };
+        // Who is told of fewer inputs knows that nothing was mended in the others, which are mostly all.
+        let last = report.files.iter().rposition(coload_load::FileReport::has_mended);
+        let mended = last.filter(|_| apart).map_or(&[][..], |last| &report.files[..=last]);
         let part = |(number, file): (usize, &coload_load::FileReport)| FilePart {
             file: number as u32,
             rows: file.rows,
@@ -422,7 +426,7 @@ impl Whole {
             rejects_csv,
             note: String::new(),
             rejects_bytes,
-            mended: files.iter().map(|file| file.mended.clone()).collect(),
+            mended: mended.iter().map(|file| file.mended.clone()).collect(),
         }
     }
 
