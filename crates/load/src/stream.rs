@@ -26,7 +26,7 @@ use crate::segments::lock;
 /// Share of the memory that text waiting to be parsed may take.
 const AHEAD_SHARE: usize = 8;
 /// Share of it where the inputs come from elsewhere, and wait there: they are mostly text as it is.
-const AHEAD_SHARE_ARRIVING: usize = 32;
+const AHEAD_SHARE_ARRIVING: usize = 64;
 /// Bytes of a frame of text: a newline on either side, and padding.
 const FRAME_BYTES: usize = 2 + TEXT_PADDING;
 /// Share of a buffer from which on text keeps it.

@@ -40,7 +40,7 @@ const WIRE_VERSION_WIDENS: u8 = 3;
 /// The first version of the wire that has fragments as text.
 const WIRE_VERSION_RAW: u8 = 3;
 /// Share of the memory of loads that is the window of a connection on which inputs come as they are.
-const WINDOW_WHOLE_SHARE: u64 = 64;
+const WINDOW_WHOLE_SHARE: u64 = 128;
 /// Window when memory is short: a frame with its header fits at least.
 const WINDOW_BYTES_MIN: u64 = 2 << 20;
 

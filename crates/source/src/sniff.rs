@@ -408,6 +408,11 @@ fn reread<'a>(
     if given.policies.quotes == Some(Quotes::Lenient) {
         return mended;
     }
+    if mended.faults == 0 && end == SampleEnd::Cut {
+        // Only the quote is open in which the sample ends: of a text that is longer than the sample.
+        dialect.policies.quotes = Quotes::Strict;
+        return records;
+    }
     let few = records.faults * CLEAN_FOR_EACH_DIRTY <= count;
     let agree = mended.records.iter().filter(|record| record.len() == fields).count();
     let dirty = mended.records.len() - agree;

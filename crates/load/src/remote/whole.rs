@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use coload_format::bytes::put_varint;
 use coload_format::{Error, Result};
-use coload_input::{InputSource, RawFile};
+use coload_input::{InputFile, InputSource, RawFile};
 use coload_link::{Client, Message};
 
 use super::report::RemoteReport;
@@ -41,36 +41,42 @@ pub fn send_whole(
     if let Some(path) = &options.rejects_file {
         check_output("--rejects", path, &options.inputs, &options.protected)?;
     }
-    let files = options
-        .inputs
-        .iter()
-        .map(|input| match &input.source {
-            InputSource::File { path, identity } => RawFile::open_as(&input.name, path, identity),
-            _ => Err(Error::Invalid(format!(
-                "{}: --placement pipe and seq send files as they are, and this is none (try --placement \
-                 none)",
-                input.name
-            ))),
-        })
-        .collect::<Result<Vec<_>>>()?;
+    let inputs = &options.inputs;
+    // Each is open while it is sent: there may be a million. Nothing is sent if one is no file.
+    inputs.iter().filter(|input| input.identity().is_none()).try_for_each(|i| open(i).map(drop))?;
+    let bytes = |input: &InputFile| input.bytes().unwrap_or(0);
     let stored = |i: usize| welcome.stored.get(i).copied().unwrap_or(0);
     let mut sending = Sending { options, client, buffer: vec![0; CHUNK_BYTES], heads: Vec::new() };
-    if files.len() > 1 {
-        for (i, file) in files.iter().enumerate() {
-            sending.send_head(i, file, stored(i))?;
+    let head = if inputs.len() > 1 { HEAD_BYTES } else { 0 };
+    if head > 0 {
+        for (i, input) in inputs.iter().enumerate() {
+            sending.send_head(i, &open(input)?, stored(i))?;
         }
         sending.flush_heads()?;
     }
-    for (i, file) in files.iter().enumerate() {
-        let head = if files.len() > 1 { HEAD_BYTES } else { 0 };
-        sending.send(i, file, stored(i).max(head), file.bytes())?;
+    for (i, input) in inputs.iter().enumerate() {
+        let from = stored(i).max(head);
+        if from < bytes(input) {
+            sending.send(i, &open(input)?, from, bytes(input))?;
+        }
     }
-    files.iter().try_for_each(RawFile::check_unchanged)?;
-    let bytes = files.iter().map(RawFile::bytes).sum();
+    inputs.iter().try_for_each(InputFile::check_unchanged)?;
+    let bytes = inputs.iter().map(bytes).sum();
     let finish = Finish { partitions: 0, records: 0, rows: 0, bytes, started_us };
     client.push(Message::new(FINISH, finish.encode()))?;
     let done = wait_for(client, &[DONE], WORK_TIMEOUT, &options.cancel)?;
     Done::decode(&done.bytes)
+}
+
+/// Opens an input, which must be what it was when the load was planned.
+fn open(input: &InputFile) -> Result<RawFile> {
+    match &input.source {
+        InputSource::File { path, identity } => RawFile::open_as(&input.name, path, identity),
+        _ => Err(Error::Invalid(format!(
+            "{}: --placement pipe and seq send files as they are, and this is none (try --placement none)",
+            input.name
+        ))),
+    }
 }
 
 struct Sending<'a> {

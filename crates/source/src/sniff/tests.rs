@@ -517,3 +517,21 @@ fn comments_among_rows_are_found_where_none_is_like_a_row() {
     let found = sniff("t", text.as_bytes(), SampleEnd::Whole, &given, None).unwrap();
     assert_eq!(found.dialect.comment, None);
 }
+
+/// A text that is longer than the sample left a quote open at its end. Quotes were taken for text then, and the file was
+/// refused where the text had its first newline.
+#[test]
+fn a_quote_that_the_end_of_the_sample_leaves_open_is_no_stray_one() {
+    let given = GivenDialect::default();
+    let long = "word ".repeat(20_000);
+    for text in
+        [format!("1,short,end\n2,\"{long}"), format!("1,\"a\"\n2,\"b\"\n3,\"{long}\n{long}")]
+    {
+        let found = sniff("t", text.as_bytes(), SampleEnd::Cut, &given, None).unwrap();
+        assert_eq!(found.dialect.policies.quotes, Quotes::Strict, "{:?}", found.evidence);
+    }
+    // One that is open for long at the end of the whole file encloses nothing.
+    let whole = format!("1,a\n2,b\n3,\"{long}\n4,d\n").replacen("word", "5\" disk", 1);
+    let found = sniff("t", whole.as_bytes(), SampleEnd::Whole, &given, None).unwrap();
+    assert_eq!(found.dialect.policies.quotes, Quotes::Lenient, "{:?}", found.evidence);
+}
