@@ -38,8 +38,8 @@ use crate::lock;
 use crate::options::ReceiveOptions;
 
 /// Sixteenths of the memory of loads that the pipeline may take: the rest is for the messages in which the inputs come. A
-/// record of a quarter of the memory must fit into a third of this.
-const MEMORY_SIXTEENTHS: usize = 13;
+/// record of a quarter of the memory must fit into a third of this, and what xz -9 needs into three tenths.
+const MEMORY_SIXTEENTHS: usize = 14;
 /// Bytes of an input after which they are made durable and told so.
 const STORE_BYTES: u64 = 64 << 20;
 /// Number in the journal of the file of all inputs, and of the part that tells how much of them is there.
