@@ -1,8 +1,8 @@
 //! How tables are written as delimited text, so that it can be read again as it was.
 //!
-//! Texts are in quotes, other values are bare, NULL is nothing. A name is in quotes where its column is text, and where no
-//! column is; among texts only the first name that can be is bare. So quotes tell texts and names apart from all else
-//! (decision 0027).
+//! Texts are in quotes, other values are bare, NULL is nothing. A name is in quotes where its column is text; where that
+//! would leave all names alike, all but one are in quotes. So quotes tell texts and names apart from all else (decision
+//! 0027).
 
 /// What begins files of other formats that a name could begin with.
 const MAGIC: [&[u8]; 4] = [b"PAR1", b"BZ", b"Obj", b"ORC"];
@@ -20,16 +20,35 @@ pub fn is_plain_name(name: &[u8]) -> bool {
         && !WORDS_OF_VALUES.iter().any(|word| name.eq_ignore_ascii_case(word.as_bytes()))
 }
 
+/// Whether a name can stand without quotes among names of which none is plain: it is a letter and what is neither a
+/// delimiter nor a quote, as `max-temp`, `größe` or `Unit price`.
+fn is_odd_name(name: &[u8]) -> bool {
+    let Ok(name) = std::str::from_utf8(name) else { return false };
+    let special = |c: char| c.is_control() || ",;|:\"'`^~".contains(c);
+    name.starts_with(char::is_alphabetic)
+        && !name.ends_with(char::is_whitespace)
+        && !name.contains(special)
+        && !is_plain_name(name.as_bytes())
+        && !MAGIC.iter().any(|magic| name.as_bytes().starts_with(magic))
+        && !WORDS_OF_VALUES.iter().any(|word| name.eq_ignore_ascii_case(word))
+}
+
+/// The one name that is bare where all others are in quotes: the first that is plain, or else that may be.
+pub fn bare_name<'a>(names: impl Iterator<Item = &'a [u8]> + Clone) -> Option<usize> {
+    names.clone().position(is_plain_name).or_else(|| names.clone().position(is_odd_name))
+}
+
 /// For each column, given as its name and whether it is text, whether the name is written in quotes.
 pub fn names_in_quotes<'a>(columns: impl Iterator<Item = (&'a str, bool)> + Clone) -> Vec<bool> {
+    let bare = bare_name(columns.clone().map(|(name, _)| name.as_bytes()));
     let texts = columns.clone().filter(|(_, is_text)| *is_text).count();
-    let all = columns.clone().count();
-    let bare = columns.clone().position(|(name, _)| is_plain_name(name.as_bytes()));
-    let in_quotes = |(index, (name, is_text)): (usize, (&str, bool))| match texts {
-        0 => true,
-        _ if texts == all => Some(index) != bare,
-        _ => is_text || !is_plain_name(name.as_bytes()),
-    };
+    let count = columns.clone().count();
+    let bare_value = |(name, is_text): (&str, bool)| !is_text && is_plain_name(name.as_bytes());
+    if texts == 0 && count == 1 {
+        return vec![true];
+    }
+    let one = texts == 0 || !columns.clone().any(bare_value);
+    let in_quotes = |(index, column)| if one { Some(index) != bare } else { !bare_value(column) };
     columns.enumerate().map(in_quotes).collect()
 }
 
@@ -53,7 +72,13 @@ mod tests {
     fn names_stand_in_quotes_where_that_tells_something() {
         for (columns, expected) in [
             (&[("id", false), ("a b", false), ("t", true)][..], &[false, true, true][..]),
-            (&[("id", false), ("n", false)], &[true, true]),
+            (&[("id", false), ("n", false)], &[false, true]),
+            (&[("id", false)], &[true]),
+            (&[("1", false), ("n", true)], &[true, false]),
+            (&[("1", false), ("max-temp", true)], &[true, false]),
+            (&[("größe", false), ("max-temp", true)], &[false, true]),
+            (&[("größe", true), ("x y", true)], &[false, true]),
+            (&[("a,b", true), ("'", true), ("2", true)], &[true, true, true]),
             (&[("a b", true), ("t", true), ("u", true)], &[true, false, true]),
             (&[("t", true)], &[false]),
             (&[("PAR1x", true), ("1", true)], &[true, true]),

@@ -1,11 +1,12 @@
 //! A file that was exported loads again as the same table: same names, same values, with nothing given.
 
+use coload_format::delimited::{is_plain_name, names_in_quotes};
 use proptest::prelude::*;
 
 use crate::support::Sandbox;
 
 /// Names of columns: of all kinds but those that no table has.
-const NAMES: [&str; 14] = [
+const NAMES: [&str; 17] = [
     "id",
     "name",
     "1",
@@ -20,6 +21,9 @@ const NAMES: [&str; 14] = [
     "PAR1",
     "-",
     "BZh9",
+    "max temp",
+    "größe",
+    "a'b",
 ];
 /// Types, and values of them as they are exported.
 const TYPED: [(&str, &[&str]); 13] = [
@@ -94,23 +98,27 @@ fn table() -> impl Strategy<Value = Table> {
     )
 }
 
-/// All but tables of texts of which no name can be without quotes, and those without rows or values where names
-/// and types could be told only by them.
+/// All but tables in which no name can be bare, or no quote says anything, and those without rows or values that have
+/// nothing else to tell names by.
 fn tells_itself((columns, rows): &Table) -> bool {
-    let texts = columns.iter().filter(|(_, data_type)| *data_type == "VARCHAR").count();
-    let plain = |name: &str| coload_format::delimited::is_plain_name(name.as_bytes());
-    let some_plain = columns.iter().any(|(name, _)| plain(name));
-    let contrast = match texts {
-        0 => true,
-        _ if texts == columns.len() => some_plain,
-        _ => {
-            let bare = columns.iter().any(|(name, kind)| *kind != "VARCHAR" && plain(name));
-            let quoted = columns.iter().any(|(_, kind)| *kind == "VARCHAR");
-            bare && quoted
-        }
-    };
-    let first = |column: usize| rows.iter().any(|row| row[column].is_some());
-    contrast && (0..columns.len()).all(first)
+    let is_text = |kind: &str| kind == "VARCHAR";
+    let has_text = columns.iter().any(|(_, kind)| is_text(kind));
+    let any_plain = columns.iter().any(|(name, _)| is_plain_name(name.as_bytes()));
+    let has_values = (0..columns.len()).all(|column| rows.iter().any(|row| row[column].is_some()));
+    let in_quotes = names_in_quotes(columns.iter().map(|(name, kind)| (&**name, is_text(kind))));
+    let is_needless = |text: &str| !text.contains([',', ';', '|', '\t', '"', '\r', '\n']);
+    let names = columns.iter().zip(&in_quotes);
+    let needless_name =
+        names.filter(|(_, quoted)| **quoted).any(|((name, _), _)| is_needless(name));
+    let values = rows.iter().flat_map(|row| row.iter().zip(columns));
+    let mut texts = values.filter(|(_, (_, kind))| is_text(kind)).filter_map(|(value, _)| *value);
+    let needless = needless_name || texts.any(is_needless);
+    let some_bare = in_quotes.contains(&false);
+    match (columns.len(), rows.is_empty()) {
+        (1, _) => has_values && (some_bare || !has_text),
+        (_, true) => any_plain && needless,
+        (_, false) => some_bare && needless || has_values && !has_text,
+    }
 }
 
 fn quoted(text: &str) -> String {

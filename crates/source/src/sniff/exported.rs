@@ -1,17 +1,17 @@
 //! Files that `coload export` and COPY wrote: their quotes tell texts from other values, and names from rows.
 //!
 //! ```text
-//!   id,"name"          "id","price"       note,"name"
-//!   1,"Ada"            1,9.50             "7","Ada"
-//!   2,                 2,10.00            "x",
-//!   texts and others   no text            texts only: the first name that can be is bare
+//!   id,"name"          id,"price"        note,"name"       "7",note
+//!   1,"Ada"            1,9.50            "7","Ada"         1,"x"
+//!   2,                 2,10.00           "x",              2,
+//!   texts and others   no text           texts only        no plain name but that of a text
 //! ```
 //!
-//! Texts are in quotes, NULL is nothing, all else is bare. A name is in quotes where its column is text, or where all
-//! columns are alike; a bare name among quoted ones, or the other way round, is what other programs do not write.
-//! Decision 0027.
+//! Texts are in quotes, NULL is nothing, all else is bare. A name is in quotes where its column is text; where that leaves
+//! all names alike, the first that can be is bare. A bare name among quoted ones is what other programs do not write.
+//! Where no name can be bare, all are in quotes. Decision 0027.
 
-use coload_format::delimited::is_plain_name;
+use coload_format::delimited::{bare_name, is_plain_name};
 use coload_format::parse_value::{parse_value, parse_wide};
 use coload_format::{Column, DataType, Result, Schema};
 
@@ -39,7 +39,7 @@ enum Fields {
 enum Heads {
     /// All are in quotes.
     Quoted,
-    /// All but the first that can be bare.
+    /// All but the one that is bare then.
     AllButOne(usize),
     /// Some are bare.
     Some,
@@ -111,23 +111,22 @@ pub(super) fn leaves_all_open(given: &GivenDialect) -> bool {
 fn may_be_exported(text: &[u8], end: SampleEnd, split: Split) -> bool {
     let head = split_records(text, end, split, 2);
     let Some(names) = head.records.first() else { return false };
-    let of_names = names.iter().all(|name| name.quoted || is_plain_name(&name.text));
-    of_names
-        && match (heads(names), head.records.get(1)) {
-            (None, _) => false,
-            (Some(Heads::Some | Heads::AllButOne(_)), None) => names.len() > 1,
-            (Some(Heads::Quoted), None) => false,
-            (Some(_), Some(row)) => row.len() == names.len(),
-        }
+    let are_plain = names.iter().all(|name| name.quoted || is_plain_name(&name.text));
+    match (heads(names), head.records.get(1)) {
+        (None, _) | (Some(Heads::Quoted), None) => false,
+        (Some(Heads::Some | Heads::AllButOne(_)), None) => are_plain && names.len() > 1,
+        (Some(Heads::AllButOne(_)), Some(row)) => row.len() == names.len(),
+        (Some(_), Some(row)) => are_plain && row.len() == names.len(),
+    }
 }
 
 /// What the quotes of the names say; `None` when nothing.
 fn heads(names: &[Field<'_>]) -> Option<Heads> {
     let bare = names.iter().filter(|name| !name.quoted).count();
-    let first_plain = names.iter().position(|name| is_plain_name(&name.text));
+    let one = bare_name(names.iter().map(|name| &*name.text));
     match bare {
         0 => Some(Heads::Quoted),
-        1 if first_plain.is_some_and(|at| !names[at].quoted) => first_plain.map(Heads::AllButOne),
+        1 if one.is_some_and(|at| !names[at].quoted) => one.map(Heads::AllButOne),
         _ if bare < names.len() => Some(Heads::Some),
         _ => None,
     }
@@ -147,25 +146,24 @@ fn text_columns(names: &[Field<'_>], rows: &[Vec<Field<'_>>]) -> Option<Vec<bool
     if !names.iter().chain(rows.iter().flatten()).any(needless) {
         return None;
     }
-    match heads(names)? {
-        Heads::Quoted => {
-            let typed = all(&[Fields::Bare, Fields::None]) && !rows.is_empty();
-            (typed && are_typed(rows, names.len())).then(|| vec![false; names.len()])
+    let heads = heads(names)?;
+    let texts: Option<Vec<bool>> = match heads {
+        Heads::Quoted | Heads::AllButOne(_) if all(&[Fields::Bare, Fields::None]) => {
+            let says = if heads == Heads::Quoted { !rows.is_empty() } else { names.len() > 1 };
+            says.then(|| vec![false; names.len()])
         }
-        Heads::AllButOne(bare) if fields[bare] == Fields::Quoted => {
-            all(&[Fields::Quoted, Fields::None]).then(|| vec![true; names.len()])
-        }
-        Heads::AllButOne(_) if names.len() == 1 => None,
+        Heads::Quoted => None,
         Heads::AllButOne(_) | Heads::Some => {
-            let is_text = |(name, fields): (&Field<'_>, &Fields)| match fields {
+            let is_text = |(at, (name, fields)): (usize, (&Field<'_>, &Fields))| match fields {
                 Fields::Mixed => None,
                 Fields::None => Some(name.quoted),
-                Fields::Quoted => name.quoted.then_some(true),
+                Fields::Quoted => (name.quoted || heads == Heads::AllButOne(at)).then_some(true),
                 Fields::Bare => (!name.quoted || !is_plain_name(&name.text)).then_some(false),
             };
-            names.iter().zip(&fields).map(is_text).collect()
+            names.iter().zip(&fields).enumerate().map(is_text).collect()
         }
-    }
+    };
+    texts.filter(|texts| are_typed(rows, texts))
 }
 
 fn fields_of(rows: &[Vec<Field<'_>>], column: usize) -> Fields {
@@ -179,12 +177,13 @@ fn fields_of(rows: &[Vec<Field<'_>>], column: usize) -> Fields {
     }
 }
 
-/// Whether all columns hold values of types other than text.
-fn are_typed(rows: &[Vec<Field<'_>>], columns: usize) -> bool {
+/// Whether the columns that are no text hold values of other types: a first row of bare and quoted words looks like names.
+fn are_typed(rows: &[Vec<Field<'_>>], texts: &[bool]) -> bool {
     let dialect = Dialect::default();
-    let forms = infer_columns(rows, columns, &dialect.field_rules());
+    let forms = infer_columns(rows, texts.len(), &dialect.field_rules());
     let is_typed = |(column, forms): (usize, &ColumnForms)| {
-        forms.data_type(SampleEnd::Whole) != DataType::Varchar(None)
+        texts[column]
+            || forms.data_type(SampleEnd::Whole) != DataType::Varchar(None)
             || rows.iter().all(|row| is_word_of_type(&row[column].text))
     };
     forms.iter().enumerate().all(is_typed)
@@ -238,12 +237,24 @@ mod tests {
             ("note,\"n\"\n\"7\",\"true\"\n\"x\",\n", Some("note VARCHAR, n VARCHAR")),
             ("note\n\"7\"\n\"-\"\n", Some("note VARCHAR")),
             ("id\t\"name\"\n", Some("id VARCHAR, name VARCHAR")),
+            ("a,\"price\"\n1,9.50\n,10.00\n", Some("a BIGINT, price DECIMAL(18,2)")),
+            ("a,b,\"note\"\n1,2,\n", Some("a BIGINT, b BIGINT, note VARCHAR")),
+            ("a,\"price\"\n,\n", Some("a VARCHAR, price VARCHAR")),
+            ("\"7\",note\n1,\"2\"\n", Some("\"7\" BIGINT, note VARCHAR")),
+            ("\"7\",größe\n1,\"2\"\n", Some("\"7\" BIGINT, größe VARCHAR")),
+            ("größe,\"x y\"\n1,\"2\"\n", Some("größe BIGINT, x y VARCHAR")),
+            ("x y,\"größe\"\n\"1\",\"2\"\n", Some("x y VARCHAR, größe VARCHAR")),
             // What other programs write.
             ("\"a\",\"b\"\n\"1\",\"2\"\n", None),
             ("\"a\",\"b\"\n\"x\",2\n", None),
             ("a,b\n\"x\",2\n", None),
             ("id,\"name\"\nx,Ada\n", None),
             ("\"a\",\"b\"\n1,x\n", None),
+            ("Ann,\"x\"\nBob,\"y\"\n", None),
+            ("Ann Lee,\"x\"\nBob,\"y\"\n", None),
+            ("größe,\"x\"\n", None),
+            ("5,\"x\"\n6,\"y\"\n", None),
+            ("\"x y\",\"2\"\n1,\"2\"\n", None),
         ] {
             let given = GivenDialect::default();
             let found =
