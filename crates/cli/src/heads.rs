@@ -13,9 +13,31 @@ pub fn for_several(inputs: &[InputFile], given: &GivenDialect) -> GivenDialect {
     let mut given = given.clone();
     if inputs.len() > 1 {
         given.footer.get_or_insert(0);
-        given.comment.get_or_insert(None);
     }
     given
+}
+
+/// Checks that no line of another input is read over because the first has comments.
+///
+/// # Errors
+/// `Invalid` that says which flag tells.
+pub fn check_comments(
+    inputs: &[InputFile],
+    first: &str,
+    sniffed: &Sniffed,
+    given: &GivenDialect,
+) -> Result<()> {
+    match sniffed.dialect.comment {
+        Some(comment) if inputs.len() > 1 && given.comment.is_none() => {
+            let comment = char::from(comment);
+            Err(Error::Invalid(format!(
+                "{first} has lines that begin with {comment} and look like comments, and such lines of the other inputs would \
+                 be read over too: say what they are (--comment '{comment}' if they are none of the table, --comment none \
+                 if they are rows)"
+            )))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Checks that no record of another input is taken for names, or for lines before the table, since the first has some.

@@ -17,7 +17,7 @@ use coload_source::{
 };
 use coload_store::{LoadMode, Store};
 
-use crate::heads::{check_heads, for_several};
+use crate::heads::{check_comments, check_heads, for_several};
 use crate::mapping::{Mapping, map_columns};
 use crate::set_columns::{SetColumn, SetColumns, names_of};
 use crate::union::{Inputs, Joined, join_by_name};
@@ -169,6 +169,7 @@ pub fn plan_with(
         Joined::ByName => GivenDialect { columns: Vec::new(), ..given.clone() },
     };
     let mut sniffed = sniff(name, &sample, end, &of_first, by_position)?;
+    check_comments(&inputs, name, &sniffed, &given)?;
     let mut fields_by_input = None;
     let fields = match (&request.mapping, request.joined) {
         (mapping, Joined::ByName) => {

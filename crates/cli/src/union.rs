@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use coload_format::{Column, Error, Result, Schema};
 use coload_load::FieldsByInput;
 use coload_source::{
-    ColumnForms, Dialect, GivenDialect, Header, InputFields, InputFile, SampleEnd, Sniffed,
-    read_names, sniff,
+    ColumnForms, DateFormat, Dialect, Formats, GivenDialect, Header, InputFields, InputFile,
+    LineEnd, SampleEnd, Sniffed, read_names, sniff,
 };
 
 use crate::mapping::{Mapping, map_columns};
@@ -265,6 +265,14 @@ fn check_header(input: &str, dialect: &Dialect) -> Result<()> {
     }
 }
 
+/// Whether two inputs write dates in one way, as far as they have any.
+fn is_same_or_none(own: Option<DateFormat>, first: Option<DateFormat>) -> bool {
+    match (own, first) {
+        (Some(own), Some(first)) => own == first,
+        _ => true,
+    }
+}
+
 /// What is found out of an input that is to be read as the first is.
 fn sniff_alike(
     input: &InputFile,
@@ -283,6 +291,7 @@ fn sniff_alike(
     )?;
     check_header(name, &free.dialect)?;
     let own = &free.dialect;
+    let has_own_decimals = own.formats.decimal != Formats::default().decimal;
     let parts = [
         ("--delimiter", free.schema.len() < 2 || own.delimiter == dialect.delimiter),
         ("--delimiter", free.schema.len() < 2 || own.long_delimiter == dialect.long_delimiter),
@@ -292,6 +301,14 @@ fn sniff_alike(
             "--quote",
             own.quote == dialect.quote || own.quote.is_none_or(|quote| !text.contains(&quote)),
         ),
+        ("--escape", own.escape.is_none_or(|own| dialect.escape == Some(own))),
+        ("--comment", own.comment.is_none_or(|own| dialect.comment == Some(own))),
+        ("--line-end", own.line_end == LineEnd::Newline || own.line_end == dialect.line_end),
+        (
+            "--decimal-separator",
+            !has_own_decimals || own.formats.decimal == dialect.formats.decimal,
+        ),
+        ("--date-format", is_same_or_none(own.formats.date, dialect.formats.date)),
         ("--skip", own.skip == dialect.skip),
         ("--header-rows", own.header_records() == dialect.header_records()),
         ("--encoding", own.encoding.encoding == dialect.encoding.encoding || text.is_ascii()),

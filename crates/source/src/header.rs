@@ -117,6 +117,9 @@ pub fn detect_header(
 /// # Errors
 /// `Invalid` that names the first such column.
 pub fn check_header_order(name: &str, first: &[Field<'_>], schema: &Schema) -> Result<()> {
+    if repeats_names(first, schema) {
+        return Ok(());
+    }
     // As the columns are named where they are found out, so that names which come twice are in order.
     let names = unique_names(Names::Header(first), first.len());
     for (index, (written, column)) in names.iter().zip(schema.columns()).enumerate() {
@@ -136,12 +139,18 @@ pub fn check_header_order(name: &str, first: &[Field<'_>], schema: &Schema) -> R
     Ok(())
 }
 
+/// Whether a record has the names of all columns as they are, with the spaces and quotes that are part of them.
+fn repeats_names(first: &[Field<'_>], schema: &Schema) -> bool {
+    let names = schema.columns().iter().map(|column| column.name.as_bytes());
+    first.len() == schema.len() && first.iter().zip(names).all(|(field, name)| *field.text == *name)
+}
+
 /// With a schema: a header repeats its names, or does not fit its types.
 fn by_schema(first: &[Field<'_>], rules: &FieldRules, schema: &Schema) -> (Header, &'static str) {
     let columns = schema.columns();
     // In whatever order: see check_header_order.
     let named = first.iter().filter(|field| schema.position(&name_text(field)).is_some()).count();
-    if named * 2 >= columns.len() {
+    if named * 2 >= columns.len() || repeats_names(first, schema) {
         return (Header::Present, "the first record repeats the names of the columns");
     }
     let types: Vec<DataType> = columns.iter().map(|column| column.data_type).collect();

@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use crate::support::{COLUMNS, Sandbox, rows};
+use crate::support::{COLUMNS, Run, Sandbox, rows};
 
 #[test]
 fn globs_and_many_files_go_into_one_table() {
@@ -167,6 +167,22 @@ fn no_record_of_another_input_is_taken_for_names() {
     let flags = ["--no-header", "--columns", "id BIGINT, name VARCHAR, v BIGINT"];
     sandbox.write("titled.csv", "A report\n\n6,f,1\n7,f,1\n");
     load(&["titled.csv", "long.csv"], &flags).fails(1, &["has lines before its table", "--skip N"]);
+    // Comments before the names, alike or not, are no names; among the rows, somebody has to say what they are.
+    let (july, june) = ("# july\n# two\nid,name,v\n1,a,1\n", "# june\n# three\nid,name,v\n2,b,2\n");
+    sandbox.write("july.csv", july);
+    sandbox.write("june.csv", june);
+    let out = |run: Run| {
+        run.ok();
+        sandbox.run(&["export", "store", "t", "--quote", "needed"]).ok().out
+    };
+    assert_eq!(out(load(&["july.csv", "june.csv"], &[])), "id,name,v\n1,a,1\n2,b,2\n");
+    let hashes = "id,name,v\n1,a,1\n# note\n2,b,2\n3,c,3\n";
+    sandbox.write("hashes.csv", hashes);
+    sandbox.write("rows.csv", "id,name,v\n#1,a,4\n");
+    load(&["hashes.csv", "rows.csv"], &[])
+        .fails(1, &["hashes.csv has lines that begin with #", "--comment '#'", "--comment none"]);
+    let rows = out(load(&["hashes.csv", "rows.csv"], &["--comment", "#"]));
+    assert_eq!(rows, "id,name,v\n1,a,1\n2,b,2\n3,c,3\n");
     // A note after the table of one is not looked for in several.
     sandbox.write("noted.csv", "id,name,v\n1,a,1\n2,b,2\n3,c,3\n\nSource: somebody\n");
     sandbox.write("plain.csv", "id,name,v\n7,a,1\n8,b,2\n");

@@ -171,6 +171,10 @@ fn inputs_without_names_or_written_otherwise_are_refused() {
             "id;name;n\n1;2;3\n4;5;6\n",
             "b.csv is written otherwise than a.csv, as far as --delimiter says",
         ),
+        ("# a note\nid,name,n\n1,x,3\n", "as far as --skip says"),
+        ("id,name,n\n1,x,3\n# a note\n4,y,6\n5,z,7\n", "as far as --comment says"),
+        ("id,name,n\n1,\"x\\\"y\",3\n4,\"z\",6\n", "as far as --escape says"),
+        ("id,name,n\r\r\n1,x,3\r\r\n4,y,6\r\r\n", "as far as --line-end says"),
     ] {
         let sandbox = three();
         sandbox.write("b.csv", text);
