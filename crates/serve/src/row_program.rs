@@ -19,6 +19,7 @@ use datafusion::arrow::array::cast::AsArray;
 use datafusion::arrow::array::{ArrayRef, UInt32Array};
 use datafusion::arrow::compute::take_record_batch;
 use datafusion::arrow::datatypes::{DataType as ArrowType, Schema as ArrowSchema};
+use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::common::DFSchema;
 use datafusion::error::Result as DataFusionResult;
@@ -39,7 +40,7 @@ use crate::rules;
 use crate::statement::StatementLimits;
 use crate::statement::text::{parse_expression, parse_items};
 use crate::statement::tree::check_expression;
-use crate::types::{arrow_schema, sql_type};
+use crate::types::{arrow_schema, check_name, sql_type};
 
 /// Levels of an expression that is evaluated on a worker's stack of 2 MiB, at up to some hundred bytes each.
 const LEVELS_MAX: usize = 1_000;
@@ -95,6 +96,7 @@ fn plan(sql: &RowSql, read: &Schema, table: Option<&Schema>, began_us: i64) -> R
     });
     let mut made = Vec::new();
     for (name, expr) in items.map_err(|e| in_flag("--select", &e))? {
+        check_name(&name).map_err(|e| in_flag("--select", &e))?;
         let in_table = in_table(&name, table)?;
         let same = same_column(&expr, in_table, read);
         made.push(MadeColumn { name, expr, in_table, same });
@@ -354,8 +356,7 @@ impl RowProgram for SqlProgram {
                 Ok(())
             });
             if failed.is_empty() && keep.len() < rows {
-                batch = take_record_batch(&batch, &UInt32Array::from(keep.clone()))
-                    .map_err(|e| Error::Corrupt(e.to_string()))?;
+                batch = kept_rows(&batch, &keep).map_err(|e| Error::Corrupt(e.to_string()))?;
                 kept = Some(keep);
             }
         }
@@ -410,8 +411,17 @@ fn append(to: &mut Plain, more: Plain) {
     (0..more.len()).for_each(|row| to.push(more.get(row).as_ref()));
 }
 
+/// The rows of these numbers. A batch without columns, of a condition that looks at none, has a count of rows only.
+fn kept_rows(batch: &RecordBatch, keep: &[u32]) -> std::result::Result<RecordBatch, ArrowError> {
+    if batch.num_columns() > 0 {
+        return take_record_batch(batch, &UInt32Array::from(keep.to_vec()));
+    }
+    let options = RecordBatchOptions::new().with_row_count(Some(keep.len()));
+    RecordBatch::try_new_with_options(batch.schema(), Vec::new(), &options)
+}
+
 /// Does something for rows, for halves of them where it fails, and notes the rows for which it fails by
-/// themselves.
+/// themselves. Of no rows none can fail: `1 / 0` would, and be left out for ever.
 fn each_row(
     rows: &RecordBatch,
     first: u32,
@@ -419,6 +429,9 @@ fn each_row(
     work: &mut impl FnMut(&RecordBatch, u32) -> DataFusionResult<()>,
 ) {
     let count = rows.num_rows();
+    if count == 0 {
+        return;
+    }
     let Err(error) = work(rows, first) else { return };
     if count <= 1 {
         failed.push((first, from_datafusion(error).to_string()));
