@@ -141,7 +141,7 @@ impl ColumnRows {
                 numbers::<Date32Type, _>(array, out, |v| in_calendar(column, v.into(), 1))?;
             }
             (Values::Int(out), DataType::Time) => {
-                numbers::<Time64MicrosecondType, _>(array, out, Ok)?;
+                numbers::<Time64MicrosecondType, _>(array, out, |v| in_day(column, v))?;
             }
             (Values::Int(out), DataType::Timestamp | DataType::TimestampTz) => {
                 numbers::<TimestampMicrosecondType, _>(array, out, |v| {
@@ -241,6 +241,14 @@ fn in_calendar(column: &Column, value: i64, units_per_day: i64) -> Result<i64> {
     }
     let text = Value::Int(value).display(column.data_type);
     Err(bad_value(column, &text, "years are 0001 to 9999"))
+}
+
+fn in_day(column: &Column, value: i64) -> Result<i64> {
+    if (0..DAY_MICROS).contains(&value) {
+        return Ok(value);
+    }
+    let text = format!("{value} microseconds");
+    Err(bad_value(column, &text, "a time of day is less than 24 hours"))
 }
 
 fn in_precision(column: &Column, value: i128) -> Result<i128> {

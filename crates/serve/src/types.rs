@@ -91,12 +91,13 @@ pub fn sql_type(arrow: &ArrowType) -> Option<DataType> {
 /// The columns of a table made from a query's answer.
 ///
 /// # Errors
-/// `Invalid` when a column has a type that a table cannot hold, or two have one name.
+/// `Invalid` when a column has a type that a table cannot hold, or no name, or two have one name.
 pub(crate) fn table_schema(arrow: &ArrowSchema) -> coload_format::Result<Schema> {
     let columns = arrow
         .fields()
         .iter()
         .map(|field| {
+            check_name(field.name())?;
             let data_type = sql_type(field.data_type()).ok_or_else(|| {
                 coload_format::Error::Invalid(format!(
                     "column {} of the query is {}, which a table cannot hold (use CAST)",
@@ -108,4 +109,17 @@ pub(crate) fn table_schema(arrow: &ArrowSchema) -> coload_format::Result<Schema>
         })
         .collect::<coload_format::Result<Vec<_>>>()?;
     Schema::new(columns)
+}
+
+/// Checks that a column of a table that is made has a name.
+///
+/// # Errors
+/// `Invalid` when it has none.
+pub(crate) fn check_name(name: &str) -> coload_format::Result<()> {
+    match name {
+        "" => Err(coload_format::Error::Invalid(
+            "a column has no name: give it one, as in SELECT 1 AS name".to_owned(),
+        )),
+        _ => Ok(()),
+    }
 }

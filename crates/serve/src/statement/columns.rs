@@ -12,6 +12,7 @@ use super::limits::StatementLimits;
 use super::text::parse_statement;
 use crate::catalog::{CATALOG, SCHEMA};
 use crate::planning::on_large_stack;
+use crate::types::check_name;
 
 /// Reads a `CREATE TABLE name (columns)`: the table's name and its columns.
 ///
@@ -95,6 +96,7 @@ fn unchecked(constraint: &str, on: &str) -> Error {
 
 fn column(definition: &ColumnDef) -> Result<Column> {
     let name = &definition.name.value;
+    check_name(name)?;
     let mut column = Column::new(name, data_type(&definition.data_type, name)?);
     for option in &definition.options {
         match &option.option {
