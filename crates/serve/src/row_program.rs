@@ -22,6 +22,7 @@ use datafusion::arrow::datatypes::{DataType as ArrowType, Schema as ArrowSchema}
 use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::common::DFSchema;
+use datafusion::common::tree_node::TreeNode;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::Expr;
@@ -38,6 +39,7 @@ use crate::planning::on_large_stack;
 use crate::rows::ColumnRows;
 use crate::rules;
 use crate::statement::StatementLimits;
+use crate::statement::hints::expression_error;
 use crate::statement::text::{parse_expression, parse_items};
 use crate::statement::tree::check_expression;
 use crate::types::{arrow_schema, check_name, sql_type};
@@ -309,14 +311,35 @@ impl Planner<'_> {
     fn logical(&self, mut expr: SqlExpr) -> Result<Expr> {
         // Names are found without regard to case, quoted or not.
         check_expression(&mut expr, &StatementLimits::default(), self.read)?;
+        let written = expr.to_string();
         let expr = ExprWithAlias { expr, alias: None };
         let planned = self.state.create_logical_expr_from_sql_expr(expr, self.schema);
-        let planned = planned.map_err(from_datafusion)?;
+        let planned = planned.map_err(expression_error)?;
+        if planned.exists(|part| Ok(looks_beyond_its_row(part))).map_err(from_datafusion)? {
+            return Err(Error::Invalid(format!(
+                "{} looks beyond its row: aggregates, windows, subqueries and parameters are for queries, after the load",
+                written
+            )));
+        }
         if planned.is_volatile() {
             return Err(Error::Invalid(format!("{planned} differs each time it is asked")));
         }
         Ok(planned)
     }
+}
+
+/// Whether a part of an expression cannot be told from one row.
+fn looks_beyond_its_row(part: &Expr) -> bool {
+    matches!(
+        part,
+        Expr::AggregateFunction(_)
+            | Expr::WindowFunction(_)
+            | Expr::ScalarSubquery(_)
+            | Expr::Exists(_)
+            | Expr::InSubquery(_)
+            | Expr::SetComparison(_)
+            | Expr::Placeholder(_)
+    )
 }
 
 impl RowProgram for SqlProgram {

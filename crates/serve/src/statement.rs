@@ -14,7 +14,7 @@ mod columns;
 mod copy;
 pub(crate) mod ddl;
 mod dialect;
-mod hints;
+pub(crate) mod hints;
 pub(crate) mod insert;
 mod limits;
 mod nodes;

@@ -214,17 +214,23 @@ fn a_stream_whose_filter_looked_at_what_became_wider_fails_and_says_why() {
 fn what_is_wrong_is_told_with_the_flag() {
     let sandbox = Sandbox::new();
     write_input(&sandbox);
-    let cases: [(&[&str], &str); 10] = [
+    let cases: [(&[&str], &str); 13] = [
         (&["--where", "id >"], "--where"),
         (&["--where", "id"], "--where"),
-        (&["--where", "nothing > 1"], "nothing"),
+        (&["--where", "nothing > 1"], "--where: no field named nothing; there is "),
+        (&["--where", "prize > 1"], "did you mean price?"),
+        (
+            &["--select", "\"Unit price\" AS x"],
+            "--select: no field named \"Unit price\"; there is ",
+        ),
         (&["--where", "id > 1; DROP TABLE t"], "expected one condition"),
         (&["--where", "random() < 0.5"], "differs each time"),
-        (&["--where", "count(*) > 1"], "--where"),
+        (&["--where", "count(*) > 1"], "--where: count(*) > 1 looks beyond its row"),
+        (&["--where", "id = ?"], "looks beyond its row"),
         (&["--select", "id + 1"], "AS name"),
         (&["--select", "id, id"], "named twice"),
         (&["--select", "id FROM t"], "expected a comma"),
-        (&["--select", "(SELECT 1) AS a"], "--select"),
+        (&["--select", "(SELECT 1) AS a"], "--select: (SELECT 1) looks beyond its row"),
     ];
     for (flags, part) in cases {
         load(&sandbox, flags).fails(1, &[part]);

@@ -33,6 +33,14 @@ pub(super) fn planning_error(
     }
 }
 
+/// An error of the planner of an expression of a load, whose columns have the names that they are written with.
+pub(crate) fn expression_error(error: DataFusionError) -> Error {
+    match missing_field(&error) {
+        Some((field, valid)) => unknown_column(field, valid, &Names::default()),
+        None => from_datafusion(error),
+    }
+}
+
 fn missing_field(error: &DataFusionError) -> Option<(&Column, &[Column])> {
     match error {
         DataFusionError::SchemaError(inner, _) => match &**inner {

@@ -11,6 +11,7 @@ use datafusion::scalar::ScalarValue;
 
 use super::text::PARAMETERS_MAX;
 use crate::error::from_datafusion;
+use crate::rules::convert;
 
 /// One value for each parameter of a statement, in order.
 #[derive(Debug, Clone, Default)]
@@ -22,19 +23,18 @@ impl Parameters {
     /// A row of a batch: a column for each parameter.
     ///
     /// # Errors
-    /// `Invalid` when there is no such row, or a column has a type without values.
+    /// `Invalid` when there is no such row, a column has a type without values, or a time has digits beyond microseconds.
     pub fn of_row(batch: &RecordBatch, row: usize) -> Result<Self> {
         if row >= batch.num_rows() {
             return Err(Error::Invalid("parameters without a row of values".into()));
         }
         let columns = batch.columns().iter();
         let values = columns
-            .map(|array| {
-                let value = ScalarValue::try_from_array(array, row)?;
-                match in_micros(array.data_type()) {
-                    Some(data_type) => value.cast_to(&data_type),
-                    None => Ok(value),
+            .map(|array| match in_micros(array.data_type()) {
+                Some(micros) => {
+                    ScalarValue::try_from_array(&convert(&array.slice(row, 1), &micros)?, 0)
                 }
+                None => ScalarValue::try_from_array(array, row),
             })
             .map(|value| value.map_err(from_datafusion))
             .collect::<Result<_>>()?;
@@ -101,7 +101,9 @@ pub(crate) fn fields_of(plan: &LogicalPlan) -> Result<ArrowSchema> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use datafusion::arrow::array::{ArrayRef, Time32MillisecondArray, TimestampMillisecondArray};
+    use datafusion::arrow::array::{
+        ArrayRef, Time32MillisecondArray, TimestampMillisecondArray, TimestampNanosecondArray,
+    };
 
     use super::*;
 
@@ -115,5 +117,15 @@ mod tests {
             ScalarValue::TimestampMicrosecond(Some(1_700_000_000_000_000), None),
         ];
         assert_eq!(Parameters::of_row(&batch, 0).unwrap().values, expected);
+    }
+
+    /// Symptom: `ts = ?` with 1,500 nanoseconds found the row of 1 microsecond.
+    #[test]
+    fn nothing_is_cut_off_a_time() {
+        let instant: ArrayRef = Arc::new(TimestampNanosecondArray::from(vec![1_000, 1_500]));
+        let batch = RecordBatch::try_from_iter([("$1", instant)]).unwrap();
+        let expected = vec![ScalarValue::TimestampMicrosecond(Some(1), None)];
+        assert_eq!(Parameters::of_row(&batch, 0).unwrap().values, expected);
+        assert!(Parameters::of_row(&batch, 1).is_err());
     }
 }
