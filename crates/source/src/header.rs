@@ -317,7 +317,8 @@ fn counts_columns(record: &[Field<'_>], rows: &[Vec<Field<'_>>]) -> bool {
         let counted = |fields: &[Field<'_>]| {
             let from = fields.first().and_then(number).filter(|from| *from < 2);
             // Behind an index without a name two say enough; without any name, 1, 2, 3 may be a row.
-            let behind_index = record[0].text.is_empty() && fields.len() < record.len();
+            let behind_index = record.first().is_some_and(|index| index.text.is_empty())
+                && fields.len() < record.len();
             let least = match (from, fields.len() == record.len()) {
                 (Some(0), false) if behind_index => COUNTED_MIN - 1,
                 (Some(1), true) => COUNTED_MIN + 1,

@@ -80,6 +80,20 @@ pub struct Records<'a> {
     pub faults: usize,
 }
 
+impl Records<'_> {
+    /// The first record that starts on this line, or behind it. What one reading of a text tells of its lines holds for another
+    /// reading of it too: a count of records does not.
+    pub fn at_line(&self, line: u64) -> usize {
+        self.lines.partition_point(|start| *start < line).min(self.records.len())
+    }
+
+    /// Leaves out the records from `count` on.
+    pub fn truncate(&mut self, count: usize) {
+        self.records.truncate(count);
+        self.lines.truncate(count);
+    }
+}
+
 /// Splits the sample into at most `records_max` records.
 pub fn split_records<'a>(
     sample: &'a [u8],

@@ -165,7 +165,12 @@ fn sniff_utf8(
         Some(_) => None,
         None => Some(find_comments(&records.records, given, &names_the_columns)),
     };
+    // Where comments end is told as a line, as other rules find other records.
     let leading = comments.as_ref().map_or(0, |comments| comments.leading);
+    let after_comments = match leading {
+        0 => 0,
+        _ => records.lines.get(leading).copied().unwrap_or(u64::MAX),
+    };
     let records = match comments.and_then(|comments| comments.mark) {
         Some(mark) => {
             split.comment = Some(mark);
@@ -180,23 +185,24 @@ fn sniff_utf8(
     let Some(first) = records.records.first() else {
         return without_records(name, body, end, split, given, schema);
     };
-    let usual = usual_field_count(&records.records[leading..]).unwrap_or(first.len());
+    let below = records.records.get(records.at_line(after_comments)..).unwrap_or_default();
+    let usual = usual_field_count(below).unwrap_or(first.len());
     let fields = given.fixed.as_ref().map_or(usual, FixedWidths::fields);
     let mut dialect = dialect_of(split, given);
-    let records =
+    let mut records =
         reread(rows, rows_end, records, fields, &mut dialect, given, schema, &mut evidence);
-    let Records { mut records, lines, .. } = records;
-    if given.footer.is_none() && end == SampleEnd::Whole && rows.len() == body.len() {
-        let found = find_footer(body, dialect.line_end, &records, &lines, fields);
-        if let Some((table, footer)) = found.filter(|_| given.fixed.is_none()) {
+    let is_whole = end == SampleEnd::Whole && rows.len() == body.len();
+    if is_whole && given.footer.is_none() && given.fixed.is_none() {
+        let found = find_footer(body, dialect.line_end, &records, fields);
+        if let Some((table, footer)) = found {
             dialect.footer = footer;
             let lines = lines_stand("last", footer);
             evidence.push(format!("{lines} after the table (--footer 0 says otherwise)"));
             records.truncate(table);
         }
     }
-    // Reread by other rules, or cut before a footer, a sample may have fewer records than comments were counted in.
-    let leading = leading.min(records.len());
+    let leading = records.at_line(after_comments);
+    let Records { records, lines, .. } = records;
     dialect.nulls = choose_nulls(&records, given, &mut evidence);
     dialect.formats = given_formats(given);
     dialect.typed_nulls = given.typed_nulls.clone().unwrap_or_default();
@@ -207,7 +213,7 @@ fn sniff_utf8(
             false => 0,
         };
         let before = preamble(&records, fields).max(leading).max(set_apart);
-        let table = &records[before.min(records.len())..];
+        let table = records.get(before..).unwrap_or_default();
         let is_told = given.typed_nulls.is_some() || given.nulls.is_some() || given.all_text;
         if !is_told {
             dialect.typed_nulls = find_typed_nulls(table, fields, &dialect.nulls);
@@ -220,21 +226,12 @@ fn sniff_utf8(
                 keep_typed_nulls(rows, fields, &dialect.field_rules(), &mut evidence);
         }
     }
-    let shape = find_shape(
-        &records,
-        &lines[..records.len()],
-        fields,
-        leading,
-        &dialect,
-        given,
-        end,
-        schema,
-        &mut evidence,
-    );
+    let shape =
+        find_shape(&records, &lines, fields, leading, &dialect, given, end, schema, &mut evidence);
     let Shape { first, header_rows, trailing, columns, row_names } = shape;
-    let (records, lines) = (&records[first..], &lines[first..records.len()]);
+    let records = records.get(first..).unwrap_or_default();
     if first > 0 {
-        dialect.skip = lines.first().copied().unwrap_or(0);
+        dialect.skip = lines.get(first).copied().unwrap_or(0);
         let lines = lines_stand("first", dialect.skip);
         evidence.push(format!("{lines} before the table (--skip 0 says otherwise)"));
     }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::delimiter::usual_field_count;
 use crate::dialect::{GivenDialect, LineEnd};
-use crate::sample::{Field, line_len};
+use crate::sample::{Field, Records, line_len};
 
 /// What begins a comment.
 const MARKS: [&[u8]; 4] = [b"#", b"//", b"%", b"--"];
@@ -84,10 +84,10 @@ fn has_space(record: &[Field<'_>], mark: &[u8]) -> bool {
 pub(super) fn find_footer(
     body: &[u8],
     line_end: LineEnd,
-    records: &[Vec<Field<'_>>],
-    lines: &[u64],
+    reading: &Records<'_>,
     fields: usize,
 ) -> Option<(usize, u64)> {
+    let Records { records, lines, .. } = reading;
     let other = |record: &Vec<Field<'_>>| record.len() < fields;
     let tail = records.iter().rev().take_while(|record| other(record)).count();
     let start = records.len() - tail.min(FOOTER_MAX);
@@ -96,7 +96,8 @@ pub(super) fn find_footer(
     };
     let after_blank = |at: &usize| one_line(&records[at - 1]) && lines[*at] > lines[at - 1] + 1;
     let counts = |at: &usize| {
-        let text = records[*at][0].text.trim_ascii();
+        let Some(first) = records[*at].first() else { return false };
+        let text = first.text.trim_ascii();
         let written = records[*at].iter().filter(|field| !field.text.is_empty()).count();
         let in_parentheses =
             text.starts_with(b"(") && (text.ends_with(b" rows)") || text.ends_with(b" row)"));
@@ -108,7 +109,7 @@ pub(super) fn find_footer(
     let notes = |at: &usize| {
         let are_notes = records[*at..]
             .iter()
-            .all(|record| record.len() * 2 <= fields && is_note(&record[0].text));
+            .all(|record| record.len() * 2 <= fields && record.first().is_some_and(is_note));
         are_notes && records[..*at].iter().rev().take(2).all(|record| record.len() == fields)
     };
     // What a cut file ends with has no end of its line.
@@ -118,12 +119,12 @@ pub(super) fn find_footer(
     if fields < 2 || table < 2 {
         return None;
     }
-    Some((table, count_lines(body, line_end) - lines[table]))
+    Some((table, count_lines(body, line_end).saturating_sub(lines[table])))
 }
 
 /// Whether a line is a note about a table and none of its rows: `Source: ...`, `* estimated`, `--- end of report ---`, `10 rows`.
-fn is_note(text: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(text);
+fn is_note(field: &Field<'_>) -> bool {
+    let text = String::from_utf8_lossy(&field.text);
     let text = text.trim();
     let words: Vec<&str> = text.split_whitespace().collect();
     let counted = words.len() > 1
