@@ -248,15 +248,18 @@ pub fn misfits_all(
     rules: &FieldRules,
     end: SampleEnd,
 ) -> Option<usize> {
+    let may_name = |record: &Vec<Field<'_>>| {
+        record.len() == columns && record.iter().all(starts_like_a_name) && are_unlike(record)
+    };
+    // Types are what costs.
+    if !names.iter().all(may_name) {
+        return None;
+    }
     let forms = infer_columns(rows, columns, rules);
     let types: Vec<DataType> = forms.iter().map(|forms| forms.data_type(end)).collect();
     let told = types.iter().filter(|t| !matches!(t, DataType::Varchar(_))).count();
-    let misfits = |record: &Vec<Field<'_>>| {
-        let (fit, misfit) = count_fits(record, &types, rules);
-        fit == 0 && misfit == told && are_unlike(record) && record.iter().all(starts_like_a_name)
-    };
-    let joined = |record: &Vec<Field<'_>>| record.len() == columns && misfits(record);
-    (told > 0 && names.iter().all(joined)).then_some(told)
+    let misfits = |record: &Vec<Field<'_>>| count_fits(record, &types, rules) == (0, told);
+    (told > 0 && names.iter().all(misfits)).then_some(told)
 }
 
 /// Whether a field of the first record comes again below it.
@@ -302,8 +305,8 @@ pub fn counts_years(record: &[Field<'_>], rows: &[Vec<Field<'_>>]) -> bool {
         && own.windows(2).all(|pair| step(pair) == step(&own) && step(pair) != 0);
     let others = record.iter().filter(|field| year(field).is_none());
     let named = |field: &Field<'_>| field.text.is_empty() || starts_like_a_name(field);
-    let like_it = rows.iter().filter(|row| years(row).len() >= own.len().div_ceil(2)).count();
-    steady && others.clone().all(named) && others.count() > 0 && like_it * 2 < rows.len()
+    let like_it = || rows.iter().filter(|row| years(row).len() >= own.len().div_ceil(2)).count();
+    steady && others.clone().all(named) && others.count() > 0 && like_it() * 2 < rows.len()
 }
 
 /// Whether a record numbers the columns from 0 or 1, all of them or all but the first, as programs name columns that have no names,

@@ -118,14 +118,17 @@ impl NameScore {
             return;
         }
         // An address above addresses is one of them.
-        let addresses = column.iter().filter(|field| is_address(&field.text)).count();
-        if is_address(&name.text) && addresses * 2 > column.len() {
+        let addresses = || column.iter().filter(|field| is_address(&field.text)).count();
+        if is_address(&name.text) && addresses() * 2 > column.len() {
             self.total -= TYPE;
             return;
         }
         self.recurs |= column.iter().any(|field| field.text == name.text);
         let quotes = quote_evidence(name, column);
-        let sum = recurrence(name, column) + shapes(text, column) + lengths(text, column) + quotes;
+        let texts: Vec<_> =
+            column.iter().map(|field| String::from_utf8_lossy(&field.text)).collect();
+        let texts: Vec<&str> = texts.iter().map(|text| text.trim()).collect();
+        let sum = recurrence(name, column) + shapes(text, &texts) + lengths(text, &texts) + quotes;
         self.total += sum.clamp(-COLUMN_MAX, COLUMN_MAX);
     }
 
@@ -266,14 +269,10 @@ fn recurrence(name: &Field<'_>, column: &[&Field<'_>]) -> f64 {
 }
 
 /// Whether the name is made of the kinds of characters that the column's fields are made of.
-fn shapes(name: &str, column: &[&Field<'_>]) -> f64 {
+fn shapes(name: &str, column: &[&str]) -> f64 {
     let own = shape(name);
-    let same = column
-        .iter()
-        .filter(|field| shape(String::from_utf8_lossy(&field.text).trim()) == own)
-        .count();
-    let mut kinds: Vec<String> =
-        column.iter().map(|field| shape(String::from_utf8_lossy(&field.text).trim())).collect();
+    let mut kinds: Vec<String> = column.iter().map(|text| shape(text)).collect();
+    let same = kinds.iter().filter(|kind| **kind == own).count();
     kinds.sort_unstable();
     kinds.dedup();
     // Where each field has a shape of its own, another one tells nothing.
@@ -283,41 +282,46 @@ fn shapes(name: &str, column: &[&Field<'_>]) -> f64 {
     (told * (1.0 - varied)).clamp(-1.2, 2.5)
 }
 
-/// The kinds of characters of a text, each run once: `Aa` for a word with a capital, `9-9` for digits and a dash.
+/// The kinds of characters of a text, each run once: `W` for a word with a capital, `w` for one without, `A` for capitals, `9` for
+/// digits. Several words of a kind are as one.
 fn shape(text: &str) -> String {
     let mut shape = String::new();
-    for c in text.chars() {
+    // Where the word begins that is read, and the last kind of it.
+    let (mut word, mut last) = (0, ' ');
+    for c in text.chars().chain([' ']) {
         let kind = match c {
             c if c.is_numeric() => '9',
             c if c.is_uppercase() => 'A',
             c if c.is_alphabetic() => 'a',
             c if c.is_whitespace() => ' ',
-            '_' => '_',
             c => c,
         };
-        if !shape.ends_with(kind) {
-            shape.push(kind);
+        match kind {
+            ' ' => {
+                let (before, of_word) = shape.split_at(word);
+                if before.ends_with(of_word) {
+                    shape.truncate(word);
+                }
+                word = shape.len();
+            }
+            kind if kind == last => {}
+            'a' if last == 'A' => {
+                shape.pop();
+                shape.push('W');
+            }
+            'a' => shape.push('w'),
+            kind => shape.push(kind),
         }
+        last = kind;
     }
-    // Several words are as one.
-    let words = shape.replace("Aa", "W").replace('a', "w");
-    let mut short = String::new();
-    for part in words.split(' ') {
-        if !short.ends_with(part) || part.is_empty() {
-            short.push_str(part);
-        }
-    }
-    short
+    shape
 }
 
 /// Whether the name is shorter or longer than the column's fields are.
-fn lengths(name: &str, column: &[&Field<'_>]) -> f64 {
+fn lengths(name: &str, column: &[&str]) -> f64 {
     let own = name.chars().count();
-    let lengths: Vec<usize> = column
-        .iter()
-        .map(|field| String::from_utf8_lossy(&field.text).trim().chars().count())
-        .collect();
-    let (least, most) = (lengths.iter().min().copied(), lengths.iter().max().copied());
+    let lengths = || column.iter().map(|text| text.chars().count());
+    let (least, most) = (lengths().min(), lengths().max());
     let (Some(least), Some(most)) = (least, most) else { return 0.0 };
     let outside = own < least || own > most;
     let far = own * 2 < least || own > most * 2;
@@ -354,6 +358,12 @@ mod tests {
             ("2018", "9"),
             ("two words", "w"),
             ("A1b", "A9w"),
+            ("ABc De", "W"),
+            ("AbC", "WA"),
+            ("Anna 7  8", "W9"),
+            ("a_b, c", "w_w,w"),
+            ("12 12 x", "9w"),
+            ("", ""),
         ] {
             assert_eq!(shape(text), expected, "{text}");
         }

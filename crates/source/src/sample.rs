@@ -105,7 +105,7 @@ pub fn split_records<'a>(
         let Split { quote, comment, line_end, .. } = split;
         let aligned = Some(aligned);
         let dialect = Dialect { aligned, quote, comment, line_end, ..Dialect::default() };
-        return split_as_loaded(sample, end, &dialect.record_rules(0));
+        return split_as_loaded(sample, end, &dialect.record_rules(0), records_max);
     }
     let mut out = Records::default();
     let (mut at, mut line, mut counted) = (0, 0, 0);
@@ -146,13 +146,20 @@ pub fn split_records<'a>(
     out
 }
 
-/// Splits the sample as the load will, dirty records too. Blank lines and comments are left out.
-pub fn split_as_loaded<'a>(sample: &'a [u8], end: SampleEnd, rules: &RecordRules) -> Records<'a> {
+/// Splits the sample as the load will, dirty records too, into at most `records_max` records. Blank lines and comments are left out.
+pub fn split_as_loaded<'a>(
+    sample: &'a [u8],
+    end: SampleEnd,
+    rules: &RecordRules,
+    records_max: usize,
+) -> Records<'a> {
     let mut out = Records::default();
     let mut record = CarefulRecord::default();
     let (mut at, mut line) = (0, 0);
     let whole = end == SampleEnd::Whole;
-    while at < sample.len() && read_record(sample, at, whole, rules, &mut record) == Reading::Whole
+    while at < sample.len()
+        && out.records.len() < records_max
+        && read_record(sample, at, whole, rules, &mut record) == Reading::Whole
     {
         let blank = record.comment || record.end == at;
         if !blank {

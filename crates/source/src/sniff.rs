@@ -150,14 +150,15 @@ fn sniff_utf8(
     let records = match &given.fixed {
         Some(fixed) => {
             let rules = dialect_of(split, given).record_rules(fixed.fields());
-            split_as_loaded(rows, rows_end, &rules)
+            split_as_loaded(rows, rows_end, &rules, usize::MAX)
         }
         None => split_records(rows, rows_end, split, usize::MAX),
     };
     let records = match given.own_escape() {
         Some(_) if given.fixed.is_none() => {
             let usual = usual_field_count(&records.records).unwrap_or(1);
-            split_as_loaded(rows, rows_end, &dialect_of(split, given).record_rules(usual))
+            let rules = dialect_of(split, given).record_rules(usual);
+            split_as_loaded(rows, rows_end, &rules, usize::MAX)
         }
         _ => records,
     };
@@ -401,7 +402,7 @@ fn reread<'a>(
         None if schema.is_some() => return records,
         None => dialect.policies.quotes = Quotes::Lenient,
     }
-    let mended = split_as_loaded(rows, end, &dialect.record_rules(fields));
+    let mended = split_as_loaded(rows, end, &dialect.record_rules(fields), usize::MAX);
     if given.policies.quotes == Some(Quotes::Lenient) {
         return mended;
     }
@@ -499,9 +500,9 @@ pub fn read_names(
         convert_sample(sample, end, &GivenDialect { encoding, ..GivenDialect::default() });
     let body = after_skipped(&text[bom_len(&text)..], dialect.skip, dialect.line_end);
     let rows = dialect.header_records() as usize;
-    let records = split_as_loaded(body, end, &dialect.record_rules(fields)).records;
+    let records = split_as_loaded(body, end, &dialect.record_rules(fields), rows).records;
     let name = |field: &Field<'_>| String::from_utf8_lossy(&field.text).trim().to_lowercase();
-    records.iter().take(rows).map(|record| record.iter().map(name).collect()).collect()
+    records.iter().map(|record| record.iter().map(name).collect()).collect()
 }
 
 /// An input of which no record is known.
