@@ -32,6 +32,8 @@ const PRIOR_OF_ONE: f64 = -2.0;
 const KNOWN_WORD: f64 = 2.0;
 /// Longest name, in characters; longer ones are sentences.
 const NAME_MAX: usize = 64;
+/// Share of names that are shorter or longer than all values of their column.
+const OUTSIDE: f64 = 0.6;
 /// Years that may name columns.
 const YEARS: std::ops::RangeInclusive<i64> = 1900..=2100;
 
@@ -248,9 +250,9 @@ fn camel_words(text: &str) -> Vec<String> {
 }
 
 /// How much the odds change by a trait that `same` of `all` values have: by as much as it is seldom among them, if names have it
-/// with the probability `in_names`.
+/// with the probability `in_names`. What few values do not have may yet come.
 fn seldom(same: usize, all: usize, in_names: f64) -> f64 {
-    let among = (same as f64 + 0.5) / (all as f64 + 1.0);
+    let among = (same as f64 + 1.0) / (all as f64 + 2.0);
     (in_names / among).ln()
 }
 
@@ -330,7 +332,8 @@ fn lengths(name: &str, column: &[&str]) -> f64 {
     match () {
         () if codes => -0.7,
         () if far => seldom(0, column.len(), 0.4).clamp(0.0, 2.0),
-        () if outside => seldom(0, column.len(), 0.4).clamp(0.0, 1.0),
+        // One more value lies outside the range of the others with 2 of their number and one.
+        () if outside => (OUTSIDE * (column.len() + 1) as f64 / 2.0).ln().clamp(0.0, 1.0),
         () => -0.3,
     }
 }

@@ -112,7 +112,7 @@ fn sniff_utf8(
         return Ok(sniffed);
     }
     let mut evidence = Vec::new();
-    let own_line_end = given.line_end.unwrap_or_else(|| detect_line_end(text, end));
+    let own_line_end = given.line_end.unwrap_or_else(|| detect_line_end(text));
     let said;
     let given = match separator_line(text, given) {
         Some(separator) => {
@@ -318,16 +318,13 @@ fn dialect_of(split: Split, given: &GivenDialect) -> Dialect {
     }
 }
 
-/// Line ends: CR alone where more stand alone than there are newlines.
-fn detect_line_end(text: &[u8], end: SampleEnd) -> LineEnd {
+/// Line ends: CR alone where more stand alone than there are newlines. The last may end the only line.
+fn detect_line_end(text: &[u8]) -> LineEnd {
     if has_returns(text) {
         return LineEnd::Returns;
     }
     let returns = memchr::memchr_iter(b'\r', text);
-    let alone = returns.filter(|at| match text.get(at + 1) {
-        Some(next) => *next != b'\n',
-        None => end == SampleEnd::Cut,
-    });
+    let alone = returns.filter(|at| text.get(at + 1) != Some(&b'\n'));
     match alone.count() > memchr::memchr_iter(b'\n', text).count() {
         true => LineEnd::Any,
         false => LineEnd::Newline,

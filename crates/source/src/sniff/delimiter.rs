@@ -20,8 +20,11 @@ const ONE_COLUMN_SCORE: f64 = 0.35;
 pub(super) const SURE_SHARE: f64 = 0.9;
 /// Unusual delimiters split each record into this many fields at least: two words are no table.
 const UNUSUAL_FIELDS_MIN: usize = 3;
-/// Rows of a name and a number, at least, that a colon or a space may set apart.
-const NAMED_MIN: usize = 3;
+/// Rows of a name and a number, at least, that a space may set apart, and other signs.
+const NAMED_BY_SPACE_MIN: usize = 3;
+const NAMED_MIN: usize = 2;
+/// Signs that two of another delimiter may enclose, to be one with them: `|~|`.
+const INNER_SIGNS: &[u8] = b"~^|@#%&=:";
 
 /// What encloses text in files of some makers, besides quotes.
 pub(super) const ODD_QUOTES: [u8; 3] = *b"~|^";
@@ -108,7 +111,10 @@ fn best_attempt<'a>(head: &[u8], attempt: impl Fn(Cut<'_>) -> Attempt<'a>) -> At
     let mut best = bytes(&DELIMITERS[..1]);
     for delimiter in &DELIMITERS[1..] {
         let next = bytes(&[*delimiter]);
-        let same = next.score == best.score && next.fields_with_form() > best.fields_with_form();
+        // Between words a comma has a blank behind it, and cuts the text as often as a delimiter may.
+        let same = next.score == best.score
+            && (next.fields_with_form() > best.fields_with_form()
+                || best.cuts_before_blanks() && !next.cuts_before_blanks());
         if next.closes_where_others_stray(&best)
             || !best.closes_where_others_stray(&next) && (next.score > best.score || same)
         {
@@ -251,16 +257,26 @@ fn one_column_delimiter(head: &[u8], best: &Attempt<'_>) -> Option<u8> {
 }
 
 impl Attempt<'_> {
-    /// Whether all records have two fields, of which the second is a number in all but the first.
+    /// Whether all records have two fields, of which the second is a number in all but the first. A key and `=` need no names above.
     fn names_numbers(&self) -> bool {
         let second =
             |record: &Vec<Field<'_>>| record.len() == 2 && has_form(record[1].text.trim_ascii());
+        let (delimiter, keys) = (self.split.delimiter, || {
+            let first = self.records.records.iter().filter_map(|record| record.first());
+            first.map(|field| field.text.trim_ascii())
+        });
+        let assigns = delimiter == b'=' && keys().all(|key| !key.is_empty() && !has_form(key));
+        let (least, least_assigned) = match delimiter {
+            b' ' => (NAMED_BY_SPACE_MIN, usize::MAX),
+            b'=' => (NAMED_MIN, NAMED_MIN - 1),
+            _ => (NAMED_MIN, usize::MAX),
+        };
         let is_number =
             |record: &Vec<Field<'_>>| second(record) && !record[1].text.starts_with(b" ");
         self.records.records.split_first().is_some_and(|(names, rows)| {
             names.len() == 2
-                && !second(names)
-                && rows.len() >= NAMED_MIN
+                && (!second(names) && rows.len() >= least
+                    || assigns && rows.len() >= least_assigned)
                 && rows.iter().all(is_number)
         })
     }
@@ -273,8 +289,16 @@ impl Attempt<'_> {
     /// Whether it splits nearly all records alike, with the first among them, which may be names.
     fn is_usual(&self) -> bool {
         let records = &self.records.records;
-        let first = records.first().map(Vec::len);
-        share_of_usual(records, 2) >= SURE_SHARE && first == usual_field_count(records)
+        let usual = usual_field_count(records);
+        let is_first = |first: &Vec<Field<'_>>| {
+            // Names may end with one delimiter more.
+            let named = match first.split_last() {
+                Some((last, names)) if last.text.is_empty() => Some(names.len()),
+                _ => None,
+            };
+            usual == Some(first.len()) || usual == named
+        };
+        share_of_usual(records, 2) >= SURE_SHARE && records.first().is_some_and(is_first)
     }
 
     fn fields(&self) -> usize {
@@ -285,6 +309,13 @@ impl Attempt<'_> {
     fn others(&self) -> usize {
         let fields = self.fields();
         self.records.records.iter().filter(|record| record.len() != fields).count()
+    }
+
+    /// Whether a blank stands behind each delimiter.
+    fn cuts_before_blanks(&self) -> bool {
+        let mut cut =
+            self.records.records.iter().flat_map(|record| record.iter().skip(1)).peekable();
+        cut.peek().is_some() && cut.all(|field| !field.quoted && field.text.starts_with(b" "))
     }
 
     /// Whether fields that are not quoted begin or end with a quote.
@@ -365,25 +396,32 @@ impl Attempt<'_> {
         self.encloses_all() && self.split.quote.is_some_and(|quote| ODD_QUOTES.contains(&quote))
     }
 
-    /// The delimiter twice, if it stands so between all fields: every other field is empty.
+    /// The delimiter twice, if it stands so between all fields: every other field is empty, or one sign.
     fn doubled(&self) -> Option<Vec<u8>> {
         let records = &self.records.records;
         let delimiter = self.split.delimiter_bytes();
         let fields = usual_field_count(records)?;
         let usual = || records.iter().filter(|record| record.len() == fields);
-        let is_empty = |field: &Field<'_>| field.text.is_empty() && !field.quoted;
+        let inner = usual().next()?.get(1)?.text.to_vec();
+        let is_inner = |field: &Field<'_>| *field.text == *inner && !field.quoted;
         let every_other = |record: &Vec<Field<'_>>| {
-            record.iter().skip(1).step_by(2).all(is_empty)
-                && !record.iter().step_by(2).all(is_empty)
+            record.iter().skip(1).step_by(2).all(is_inner)
+                && !record.iter().step_by(2).all(|field| field.text.is_empty() || is_inner(field))
+        };
+        // In the only record it may be a value that stands once, and an empty one several times where others than bars are seldom doubled.
+        let enough = match inner.as_slice() {
+            [] => usual().count() > 1 || delimiter == b"|" && fields > 3,
+            [sign] => INNER_SIGNS.contains(sign) && (usual().count() > 1 || fields > 3),
+            _ => false,
         };
         // Two blanks are columns that are laid out with blanks, where a wide field leaves two.
         let doubled = delimiter.len() == 1
             && delimiter != b" "
             && fields >= 3
             && fields % 2 == 1
-            && usual().count() > 1
+            && enough
             && usual().all(every_other);
-        doubled.then(|| [delimiter, delimiter].concat())
+        doubled.then(|| [delimiter, &inner, delimiter].concat())
     }
 }
 
@@ -419,8 +457,12 @@ fn is_inside_values(head: &[u8], attempt: &Attempt<'_>, delimiter: &[u8]) -> boo
     }
     let (mut all, mut inside) = (0, 0);
     for at in memchr::memchr_iter(b':', head) {
-        let digit = |at: usize| head.get(at).is_some_and(u8::is_ascii_digit);
-        let in_time = at > 1 && digit(at - 1) && digit(at + 1) && digit(at + 2);
+        // Hours have one digit or two, minutes two.
+        let digits = |bytes: &mut dyn Iterator<Item = &u8>| {
+            bytes.take(3).take_while(|byte| byte.is_ascii_digit()).count()
+        };
+        let in_time = matches!(digits(&mut head[..at].iter().rev()), 1 | 2)
+            && digits(&mut head[at + 1..].iter()) == 2;
         all += 1;
         inside += usize::from(in_time || head[at + 1..].starts_with(b"//"));
     }
@@ -489,13 +531,15 @@ fn choose_quote<'a>(
             return single;
         }
     }
-    if double.1.faults > 0 {
-        if given.escape.is_none() && memchr::memmem::find(head, b"\\\"").is_some() {
-            let escaped = attempt(Some(b'"'), Some(b'\\'));
-            if escaped.1.faults == 0 {
-                return escaped;
-            }
+    if given.escape.is_none() && memchr::memmem::find(head, b"\\\"").is_some() {
+        let escaped = attempt(Some(b'"'), Some(b'\\'));
+        // A quote inside that a delimiter follows ends the field, and no fault tells.
+        let alike = |way: &(Split, Records<'_>)| share_of_usual(&way.1.records, 2);
+        if escaped.1.faults == 0 && (double.1.faults > 0 || alike(&escaped) > alike(&double)) {
+            return escaped;
         }
+    }
+    if double.1.faults > 0 {
         // Quotes that enclose nothing, as in inches, are text.
         return if double.1.faults > double.1.quoted {
             attempt(None, given_escape)

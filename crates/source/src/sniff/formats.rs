@@ -1,6 +1,7 @@
 //! How numbers and dates are written: what the fields of whole columns can only mean.
 
 use std::borrow::Cow;
+use std::net::Ipv4Addr;
 
 use coload_format::{DataType, parse_int};
 
@@ -126,8 +127,14 @@ fn is_sure(form: &Formats, field: &[u8]) -> bool {
     let groups = field.iter().filter(|b| Some(**b) == form.thousands).count();
     match field.iter().position(|b| *b == form.decimal) {
         Some(at) => groups > 0 || form.decimal != b'.' && field.len() - at - 1 != 3,
+        None if is_network_address(field) => false,
         None => groups > 1 || groups == 1 && !matches!(form.thousands, Some(b'.' | b',')),
     }
+}
+
+/// Whether a field is an address of IPv4: its groups may have three digits each.
+fn is_network_address(field: &[u8]) -> bool {
+    std::str::from_utf8(field).is_ok_and(|text| text.parse::<Ipv4Addr>().is_ok())
 }
 
 /// The only form that some column's dates can have.

@@ -13,6 +13,8 @@ use crate::sample::{Field, SampleEnd};
 
 /// Records before the table that are looked for.
 const PREAMBLE_MAX: usize = 32;
+/// Rows alike, at least, below lines that are none of the table and above no names.
+const ROWS_BELOW_MIN: usize = 4;
 /// Odds for names, as a logarithm, from which they are sure: 50 to 1.
 const SURE: f64 = 4.0;
 /// Names of a column that counts the rows.
@@ -136,8 +138,19 @@ pub(super) fn preamble(records: &[Vec<Field<'_>>], fields: usize) -> usize {
     };
     match first_but(&is_other) {
         Some(first) if names_follow(&records[first..], fields) => first,
+        Some(first) if only_rows_follow(records, first, fields) => first,
         _ => first_but(&is_title).unwrap_or(0),
     }
+}
+
+/// Whether all records from `first` on have as many fields, and those before it half of them at most: too few for names.
+fn only_rows_follow(records: &[Vec<Field<'_>>], first: usize, fields: usize) -> bool {
+    let (before, rows) = records.split_at(first);
+    let is_short = |record: &Vec<Field<'_>>| record.len() * 2 <= fields;
+    rows.len() >= ROWS_BELOW_MIN
+        && rows.len() > before.len()
+        && rows.iter().all(|record| record.len() == fields)
+        && before.iter().all(is_short)
 }
 
 /// Whether the first record names the columns of all others: nothing in it is a number, and some column has numbers

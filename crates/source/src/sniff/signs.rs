@@ -6,6 +6,8 @@ use super::delimiter::{DELIMITERS, ODD_QUOTES, SURE_SHARE};
 const SEPARATORS: [char; 5] = ['\x01', '\x02', '\x1e', '\x1f', '\x07'];
 /// Lines in which unusual delimiters are sought.
 const LINES_LOOKED_AT: usize = 64;
+/// How often a run of signs delimits the only line of a text, at least.
+const SINGLE_LINE_MIN: usize = 3;
 /// Unusual delimiters that are tried, the most frequent first.
 const UNUSUAL_MAX: usize = 6;
 
@@ -82,7 +84,12 @@ pub(super) fn runs_of_signs(head: &[u8]) -> Vec<Vec<u8>> {
     }
     found.retain(|(run, count)| {
         let quotes = run.iter().any(|byte| matches!(byte, b',' | b';')) || run.starts_with(b"\t\t");
-        *count as f64 >= SURE_SHARE * lines.len() as f64 && lines.len() > 1 && !quotes
+        // In a single line it stands several times.
+        let several = match lines[..] {
+            [line] => memchr::memmem::find_iter(line, run).count() >= SINGLE_LINE_MIN,
+            _ => true,
+        };
+        *count as f64 >= SURE_SHARE * lines.len() as f64 && several && !quotes
     });
     found.sort_by_key(|(run, count)| std::cmp::Reverse((*count, run.len())));
     found.into_iter().map(|(run, _)| run).take(2).collect()

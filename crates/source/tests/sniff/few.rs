@@ -1,0 +1,115 @@
+//! Files of a row or two, and lines above tables that have no names: what little there is must tell.
+
+use crate::read::{read, read_given};
+use crate::wild::check_text;
+use coload_source::{FixedWidths, GivenDialect};
+
+#[test]
+fn a_comma_between_words_is_no_delimiter_beside_another() {
+    for delimiter in ['\t', ';', '|'] {
+        check_text(
+            &format!(
+                "01:25{delimiter}Lee, Ann\n08:25{delimiter}Kim, Bob\n09:53{delimiter}Wong, Eve\n"
+            ),
+            "c1 VARCHAR|c2 VARCHAR\n01:25|Lee, Ann\n08:25|Kim, Bob\n09:53|Wong, Eve",
+        );
+    }
+    check_text("a, b\n1, 2\n3, 4\n", "a BIGINT|b BIGINT\n1|2\n3|4");
+}
+
+#[test]
+fn addresses_of_hosts_are_no_numbers() {
+    check_text(
+        "ip\tn\n214.245.177.191\t1\n9.152.181.121\t2\n216.201.219.104\t3\n",
+        "ip VARCHAR|n BIGINT\n214.245.177.191|1\n9.152.181.121|2\n216.201.219.104|3",
+    );
+    check_text("n;m\n1.234.567.890;1\n2.000.000;2\n", "n BIGINT|m BIGINT\n1234567890|1\n2000000|2");
+}
+
+#[test]
+fn delimiters_of_several_signs_are_told_by_one_line() {
+    check_text(
+        "1@@Ann Lee@@2.5@@x, y\n",
+        "c1 BIGINT|c2 VARCHAR|c3 DECIMAL(18,1)|c4 VARCHAR\n1|Ann Lee|2.5|x, y",
+    );
+    check_text("1|~|Ann Lee|~|2.5\n", "c1 BIGINT|c2 VARCHAR|c3 DECIMAL(18,1)\n1|Ann Lee|2.5");
+    check_text(
+        "\"a\"|~|\"b\"\n1|~|\"x\ny\"\n2|~|\"z\nu\"\n3|~|\"v\"\n",
+        "a BIGINT|b VARCHAR\n1|x\\ny\n2|z\\nu\n3|v",
+    );
+    check_text("1||'it''s'||2.5\n", "c1 BIGINT|c2 VARCHAR|c3 DECIMAL(18,1)\n1|it's|2.5");
+    // Values, not signs between delimiters.
+    check_text("1,-,2\n3,-,4\n", "c1 BIGINT|c2 VARCHAR|c3 BIGINT\n1|-|2\n3|-|4");
+}
+
+#[test]
+fn keys_and_numbers_are_two_columns() {
+    check_text("ON=5.36\nFR=22.77\n", "c1 VARCHAR|c2 DECIMAL(18,2)\nON|5.36\nFR|22.77");
+    check_text(
+        "city:price\nRome:138.39\nOslo:91.94\n",
+        "city VARCHAR|price DECIMAL(18,2)\nRome|138.39\nOslo|91.94",
+    );
+    check_text(
+        "48213:-70,18745\n48214:183,12335\n48215:243,74194\n",
+        "c1 BIGINT|c2 DECIMAL(18,5)\n48213|-70.18745\n48214|183.12335\n48215|243.74194",
+    );
+    check_text("12:30\n12:31\n12:32\n", "c1 VARCHAR\n12:30\n12:31\n12:32");
+}
+
+#[test]
+fn lines_above_a_table_without_names() {
+    check_text(
+        "VERSION 1.2\nEXPORT;2021\n1;Ann;2.5;x\n2;Bob;3.5;y\n3;Eve;4.5;z\n4;Kim;5.5;x\n",
+        "c1 BIGINT|c2 VARCHAR|c3 DECIMAL(18,1)|c4 VARCHAR\n1|Ann|2.5|x\n2|Bob|3.5|y\n3|Eve|4.5|z\n4|Kim|5.5|x",
+    );
+    check_text(
+        "Date: 2021-03-04\nName: Ann, of Rome\n\n1,2.5,x\n2,3.5,y\n3,4.5,z\n4,5.5,x\n",
+        "c1 BIGINT|c2 DECIMAL(18,1)|c3 VARCHAR\n1|2.5|x\n2|3.5|y\n3|4.5|z\n4|5.5|x",
+    );
+    for banner in [
+        "/*\n * Stations, of Rome\n */\n",
+        "/* Stations, of Rome */\n",
+        "*****\n*** Stations, of Rome ***\n*****\n",
+    ] {
+        check_text(
+            &format!("{banner}id,name,day\n1,Ann,2021-03-04\n2,Bob,2021-03-05\n3,Eve,2021-03-06\n"),
+            "id BIGINT|name VARCHAR|day DATE\n1|Ann|2021-03-04\n2|Bob|2021-03-05\n3|Eve|2021-03-06",
+        );
+    }
+}
+
+#[test]
+fn names_may_end_with_a_delimiter_that_rows_have_not() {
+    check_text(
+        "n\tname\tphone\t\n8\tAnn Lee\t+46 948 26\n9\tBob Lee\t+40 197 21\n7\tEve Lee\t+41 197 21\n8\tKim Lee\t+42 197 21\n\
+         1\tA Lee\t+46 948 26\n2\tB Lee\t+40 197 21\n3\tC Lee\t+41 197 21\n4\tD Lee\t+42 197 21\n5\tE Lee\t+40 197 21\n6\tF Lee\t+40 197 21\n",
+        "n BIGINT|name VARCHAR|phone VARCHAR\n8|Ann Lee|+46 948 26\n9|Bob Lee|+40 197 21\n7|Eve Lee|+41 197 21\n8|Kim Lee|+42 197 21\n\
+         1|A Lee|+46 948 26\n2|B Lee|+40 197 21\n3|C Lee|+41 197 21\n4|D Lee|+42 197 21\n5|E Lee|+40 197 21\n6|F Lee|+40 197 21",
+    );
+}
+
+#[test]
+fn a_carriage_return_ends_the_only_line() {
+    check_text("1,\"a; b\",\"c\"\r", "c1 BIGINT|c2 VARCHAR|c3 VARCHAR\n1|a; b|c");
+}
+
+#[test]
+fn an_escaped_quote_before_a_delimiter_is_escaped() {
+    let mut text = "\"\" \"id\" \"size\"\n".to_owned();
+    for row in 1..=12 {
+        let size = if row == 7 { "5\\\" pipe" } else { "pipe" };
+        text.push_str(&format!("\"{row}\" {} \"{size}\"\n", 700 + row));
+    }
+    let table = read(text.as_bytes()).unwrap();
+    assert_eq!((table.rejects, table.rows.len()), (0, 12), "{:?}", table.evidence);
+    assert_eq!(table.rows[6][2].as_deref(), Some("5\" pipe"), "{:?}", table.evidence);
+}
+
+#[test]
+fn a_record_of_fixed_widths_may_have_no_field() {
+    let fixed = Some(FixedWidths::parse("5-6").unwrap());
+    let given = GivenDialect { fixed, ..GivenDialect::default() };
+    for text in ["abcdefgh\nabcdefgh\n\nabc\n", "abcd12\nabcd13\nabc\n", "abc\nabc\n\nx\n"] {
+        read_given(text.as_bytes(), &given).unwrap();
+    }
+}
