@@ -4,7 +4,7 @@ use coload_format::{DataType, Error, Result, Schema, parse_value};
 
 use crate::dialect::Header;
 use crate::field::FieldRules;
-use crate::infer::{has_form, infer_columns, is_null};
+use crate::infer::{has_form, has_form_in, infer_columns, is_null};
 use crate::names::score_names;
 use crate::sample::{Field, SampleEnd};
 
@@ -230,7 +230,7 @@ fn count_fits(first: &[Field<'_>], types: &[DataType], rules: &FieldRules) -> (u
         // 1.5 in a column of integers is no name, though it does not fit.
         let plain = rules.formats.rewrite(&field.text, *data_type);
         if plain.is_some_and(|plain| parse_value(&plain, *data_type).is_ok())
-            || has_form(&field.text)
+            || has_form_in(&field.text, &rules.formats)
         {
             fit += 1;
         } else {

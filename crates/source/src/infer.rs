@@ -364,6 +364,14 @@ pub fn has_form(field: &[u8]) -> bool {
     written_number(field).is_some() || word_forms(field, &Formats::default()) != 0
 }
 
+/// The same of a field whose numbers and dates are written as `formats` say, or as SQL writes them.
+pub fn has_form_in(field: &[u8], formats: &Formats) -> bool {
+    let plain = formats.rewrite(field, DataType::Double);
+    plain.is_some_and(|plain| written_number(&plain).is_some())
+        || word_forms(field, formats) != 0
+        || has_form(field)
+}
+
 /// Numbers of the columns whose types were given.
 pub fn given_columns(forms: &[ColumnForms]) -> Vec<u32> {
     let given = forms.iter().enumerate().filter(|(_, forms)| forms.is_given());

@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use coload_format::{DataType, parse_value};
 
 use crate::field::FieldRules;
-use crate::infer::{ColumnForms, has_form, is_null};
+use crate::infer::{ColumnForms, has_form, has_form_in, is_null};
 use crate::sample::{Field, SampleEnd};
 use crate::sniff::is_marker;
 
@@ -146,7 +146,7 @@ impl NameScore {
         // 1.5 in a column of integers is no name, though it does not fit.
         let plain = rules.formats.rewrite(&name.text, data_type);
         let fits = plain.is_some_and(|plain| parse_value(&plain, data_type).is_ok())
-            || has_form(&name.text)
+            || has_form_in(&name.text, &rules.formats)
             || is_marker(&name.text);
         if !fits || is_quoted_for_itself(name, column) {
             self.misfits += 1;

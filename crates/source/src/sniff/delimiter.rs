@@ -63,7 +63,7 @@ pub(super) fn choose_split(
     let titleless;
     let head = match given.comment {
         None => {
-            titleless = without_titles(head, line_end);
+            titleless = without_titles(head, end, line_end);
             &titleless[..]
         }
         Some(_) => head,
@@ -195,7 +195,8 @@ fn best_attempt<'a>(head: &[u8], attempt: impl Fn(Cut<'_>) -> Attempt<'a>) -> At
         if share_of_usual(&next.records.records, 2) >= SURE_SHARE
             && !next.leaves_strays()
             && !run.iter().any(is_finer)
-            && (!usual || holds || next.fields() >= best.fields())
+            && (!usual
+                || (holds || next.fields() >= best.fields()) && next.others() <= best.others())
         {
             return next;
         }
@@ -208,16 +209,19 @@ fn best_attempt<'a>(head: &[u8], attempt: impl Fn(Cut<'_>) -> Attempt<'a>) -> At
         let records = &next.records.records;
         // Two words are no table, but two numbers are; those that a colon or a space joins may be one value.
         let numbers = next.fields_with_form() + 2 >= 2 * records.len()
-            && records.len() > 2
+            && records.len() > if delimiter == b"=" { 1 } else { 2 }
             && !matches!(delimiter[..], [b':' | b' ']);
         let least = if numbers || next.names_numbers() { 2 } else { UNUSUAL_FIELDS_MIN };
         let share = share_of_usual(records, least);
+        let usual_share = share_of_usual(&best.records.records, 2);
+        // A few quotes are of the text.
+        let encloses_most = next.records.quoted * 2 >= records.len();
         let closes = next.fields() > 1
             && (next.closes_where_others_stray(&best) || next.has_odd_quotes())
-            && (!usual || share >= share_of_usual(&best.records.records, 2));
+            && (!usual || share >= usual_share);
         let splits_better = share >= SURE_SHARE
             && next.score > best.score
-            && (!usual || next.encloses_all())
+            && (!usual || next.encloses_all() && (share > usual_share || encloses_most))
             && !best.closes_where_others_stray(&next)
             && !is_inside_values(head, &next, &delimiter);
         if closes || splits_better {

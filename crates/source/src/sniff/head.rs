@@ -3,17 +3,47 @@
 use std::borrow::Cow;
 
 use crate::dialect::{GivenDialect, LineEnd};
-use crate::sample::line_len;
+use crate::sample::{SampleEnd, line_len};
 
 /// What comments before a table begin with.
 const COMMENTS: [&[u8]; 4] = [b"#", b"//", b"--", b"%"];
+/// Lines, at least, of a table whose notes are set apart.
+const NOTES_BEHIND_MIN: usize = 2;
 /// Lines before a table that may be titles.
 const TITLES_MAX: usize = 10;
 
 /// The part of a text in which the delimiter is sought.
-pub(super) fn without_titles(head: &[u8], line_end: LineEnd) -> Cow<'_, [u8]> {
+pub(super) fn without_titles(head: &[u8], end: SampleEnd, line_end: LineEnd) -> Cow<'_, [u8]> {
     let head = &head[leading_comments(head, line_end)..];
-    without_comments(&head[title_block(head, line_end)..], line_end)
+    let head = &head[title_block(head, line_end)..];
+    let head = match end {
+        SampleEnd::Whole => without_notes(head, line_end),
+        SampleEnd::Cut => head,
+    };
+    without_comments(head, line_end)
+}
+
+/// The text without the line behind a table that a blank line sets apart from it, as in `3 rows`, if the table is longer.
+fn without_notes(head: &[u8], line_end: LineEnd) -> &[u8] {
+    let (mut at, mut lines) = (0, 0);
+    // Where the last line with words begins, and whether the one before it has none.
+    let (mut last, mut is_apart, mut blank_before) = (0, false, false);
+    while at < head.len() {
+        let line = &head[at..at + line_len(&head[at..], line_end)];
+        let blank = line.trim_ascii().is_empty();
+        if !blank {
+            (last, is_apart) = (at, blank_before);
+            lines += 1;
+        }
+        blank_before = blank;
+        at += line.len();
+    }
+    let table = &head[..last];
+    let quotes = memchr::memchr_iter(b'"', table).count();
+    match is_apart && lines > NOTES_BEHIND_MIN && quotes.is_multiple_of(2) {
+        true => table,
+        false => head,
+    }
 }
 
 /// Bytes of the lines of comments that a text begins with, if others follow them. A line without a word is drawn.

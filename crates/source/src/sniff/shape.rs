@@ -7,6 +7,7 @@ use coload_format::Schema;
 use crate::dialect::{Dialect, GivenDialect, Header};
 use crate::field::FieldRules;
 use crate::header::{counts_years, detect_header, misfits_all, recurs};
+use crate::infer::has_form;
 use crate::names::score_names;
 use crate::rules::Trailing;
 use crate::sample::{Field, SampleEnd};
@@ -134,7 +135,9 @@ pub(super) fn preamble(records: &[Vec<Field<'_>>], fields: usize) -> usize {
         (first <= PREAMBLE_MAX && filled(&records[first]) * 2 > fields).then_some(first)
     };
     let is_other = |record: &Vec<Field<'_>>| {
-        is_title(record) || record.len() != fields && filled(record) * 2 <= fields
+        is_title(record)
+            || record.len() != fields && filled(record) * 2 <= fields
+            || is_short(record, fields)
     };
     match first_but(&is_other) {
         Some(first) if names_follow(&records[first..], fields) => first,
@@ -143,14 +146,19 @@ pub(super) fn preamble(records: &[Vec<Field<'_>>], fields: usize) -> usize {
     }
 }
 
-/// Whether all records from `first` on have as many fields, and those before it half of them at most: too few for names.
+/// Whether all records from `first` on have as many fields, and none before it is names.
 fn only_rows_follow(records: &[Vec<Field<'_>>], first: usize, fields: usize) -> bool {
     let (before, rows) = records.split_at(first);
-    let is_short = |record: &Vec<Field<'_>>| record.len() * 2 <= fields;
     rows.len() >= ROWS_BELOW_MIN
         && rows.len() > before.len()
         && rows.iter().all(|record| record.len() == fields)
-        && before.iter().all(is_short)
+        && before.iter().all(|record| is_short(record, fields))
+}
+
+/// Whether a record lacks fields, and is no names: it has half of the fields at most, or a number or a date.
+fn is_short(record: &[Field<'_>], fields: usize) -> bool {
+    let has_value = || record.iter().any(|field| has_form(field.text.trim_ascii()));
+    record.len() * 2 <= fields || record.len() < fields && has_value()
 }
 
 /// Whether the first record names the columns of all others: nothing in it is a number, and some column has numbers

@@ -113,3 +113,42 @@ fn a_record_of_fixed_widths_may_have_no_field() {
         read_given(text.as_bytes(), &given).unwrap();
     }
 }
+
+#[test]
+fn a_long_fraction_above_shorter_ones_is_no_name() {
+    check_text(
+        "Rome|21,995673344132783\nOslo|-37,2391066000075\n",
+        "c1 VARCHAR|c2 DOUBLE\nRome|21.995673344132783\nOslo|-37.2391066000075",
+    );
+}
+
+#[test]
+fn a_line_behind_a_short_table_tells_no_delimiter() {
+    check_text(
+        "1::Ann Lee::13:02:43::260,76::x, y\n2::Bob Lee::15:29:00::515,04::y, z\n3::Eve Lee::20:16:33::646,71::z, u\n\n3 rows\n",
+        "c1 BIGINT|c2 VARCHAR|c3 TIME|c4 DECIMAL(18,2)|c5 VARCHAR\n\
+         1|Ann Lee|13:02:43|260.76|x, y\n2|Bob Lee|15:29:00|515.04|y, z\n3|Eve Lee|20:16:33|646.71|z, u",
+    );
+}
+
+#[test]
+fn signs_beside_a_delimiter_are_of_the_values() {
+    check_text(
+        "name|sum\nAnn|+731,58\nBob|+128,64\nEve|+496,48\nKim|+318,84\nLee|+1,5\nAda|+1,5\nUma|+2,5\nIda|+3,5\nZoe|+4,5\nPia|+5,5\n",
+        "name VARCHAR|sum VARCHAR\nAnn|+731,58\nBob|+128,64\nEve|+496,48\nKim|+318,84\nLee|+1,5\nAda|+1,5\nUma|+2,5\nIda|+3,5\nZoe|+4,5\nPia|+5,5",
+    );
+    check_text(
+        "2025-06-14 20:38:40 | WARN | com.example.Main | user \"x\" came in\n2020-10-28 01:02:18 | WARN | com.example.Db | came after 30 s\n\
+         2022-10-27 02:01:24 | ERROR | com.example.Db | came after 30 s\n",
+        "c1 TIMESTAMP|c2 VARCHAR|c3 VARCHAR|c4 VARCHAR\n2025-06-14 20:38:40|WARN|com.example.Main|user \"x\" came in\n\
+         2020-10-28 01:02:18|WARN|com.example.Db|came after 30 s\n2022-10-27 02:01:24|ERROR|com.example.Db|came after 30 s",
+    );
+}
+
+#[test]
+fn a_line_of_values_above_names_is_none() {
+    check_text(
+        "VERSION 1.2\nEXPORT,2021-03-04,10:00\nid,a,b,c,d\n1,x,2,y,z\n2,y,3,z,u\n3,z,4,u,v\n",
+        "id BIGINT|a VARCHAR|b BIGINT|c VARCHAR|d VARCHAR\n1|x|2|y|z\n2|y|3|z|u\n3|z|4|u|v",
+    );
+}
