@@ -30,6 +30,8 @@ const PRIOR: f64 = 1.0;
 const PRIOR_OF_ONE: f64 = -2.0;
 /// A word that names columns everywhere.
 const KNOWN_WORD: f64 = 2.0;
+/// A code has as many bytes at least: `Q1` may name the column of `A3`.
+const CODE_BYTES_MIN: usize = 4;
 /// Longest name, in characters; longer ones are sentences.
 const NAME_MAX: usize = 64;
 /// Share of names that are shorter or longer than all values of their column.
@@ -125,6 +127,10 @@ impl NameScore {
             self.total -= TYPE;
             return;
         }
+        if is_code_among(&name.text, column) {
+            self.total -= TYPE;
+            return;
+        }
         self.recurs |= column.iter().any(|field| field.text == name.text);
         let quotes = quote_evidence(name, column);
         let texts: Vec<_> =
@@ -178,6 +184,23 @@ fn is_address(text: &[u8]) -> bool {
     let text = text.trim_ascii();
     let inside = |mark: &[u8]| memchr::memmem::find(text, mark).is_some_and(|at| at > 0);
     !text.contains(&b' ') && (inside(b"@") && inside(b".") || inside(b"://"))
+}
+
+/// Whether a text has digits and letters at the same places as all those below it: it is a code as they are.
+fn is_code_among(text: &[u8], column: &[&Field<'_>]) -> bool {
+    let kind = |byte: &u8| match byte {
+        b'0'..=b'9' => b'9',
+        b'A'..=b'Z' => b'A',
+        b'a'..=b'z' => b'a',
+        other => *other,
+    };
+    let same = |field: &&Field<'_>| {
+        field.text.len() == text.len() && field.text.iter().map(kind).eq(text.iter().map(kind))
+    };
+    text.len() >= CODE_BYTES_MIN
+        && text.iter().any(u8::is_ascii_digit)
+        && column.len() > 1
+        && column.iter().all(same)
 }
 
 fn year(text: &[u8]) -> Option<i64> {

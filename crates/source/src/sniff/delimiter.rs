@@ -261,7 +261,7 @@ fn one_column_delimiter(head: &[u8], best: &Attempt<'_>) -> Option<u8> {
 }
 
 impl Attempt<'_> {
-    /// Whether all records have two fields, of which the second is a number in all but the first. A key and `=` need no names above.
+    /// Whether all records have two fields, of which the second is a number in all but the first. Behind keys, `=` and a colon need no names above.
     fn names_numbers(&self) -> bool {
         let second =
             |record: &Vec<Field<'_>>| record.len() == 2 && has_form(record[1].text.trim_ascii());
@@ -269,11 +269,16 @@ impl Attempt<'_> {
             let first = self.records.records.iter().filter_map(|record| record.first());
             first.map(|field| field.text.trim_ascii())
         });
-        let assigns = delimiter == b'=' && keys().all(|key| !key.is_empty() && !has_form(key));
+        // Behind hosts and paths a colon is of the value.
+        let is_key = |key: &[u8]| {
+            let is_host = delimiter == b':' && key.iter().any(|byte| b"./@-".contains(byte));
+            !key.is_empty() && !has_form(key) && !is_host
+        };
+        let assigns = matches!(delimiter, b'=' | b':') && keys().all(is_key);
         let (least, least_assigned) = match delimiter {
             b' ' => (NAMED_BY_SPACE_MIN, usize::MAX),
             b'=' => (NAMED_MIN, NAMED_MIN - 1),
-            _ => (NAMED_MIN, usize::MAX),
+            _ => (NAMED_MIN, NAMED_MIN),
         };
         let is_number =
             |record: &Vec<Field<'_>>| second(record) && !record[1].text.starts_with(b" ");
@@ -412,9 +417,12 @@ impl Attempt<'_> {
             record.iter().skip(1).step_by(2).all(is_inner)
                 && !record.iter().step_by(2).all(|field| field.text.is_empty() || is_inner(field))
         };
+        let all_quoted = |record: &Vec<Field<'_>>| record.iter().step_by(2).all(|f| f.quoted);
         // In the only record it may be a value that stands once, and an empty one several times where others than bars are seldom doubled.
         let enough = match inner.as_slice() {
-            [] => usual().count() > 1 || delimiter == b"|" && fields > 3,
+            [] => {
+                usual().count() > 1 || fields > 3 && (delimiter == b"|" || usual().all(all_quoted))
+            }
             [sign] => INNER_SIGNS.contains(sign) && (usual().count() > 1 || fields > 3),
             _ => false,
         };

@@ -38,6 +38,7 @@ fn delimiters_of_several_signs_are_told_by_one_line() {
         "a BIGINT|b VARCHAR\n1|x\\ny\n2|z\\nu\n3|v",
     );
     check_text("1||'it''s'||2.5\n", "c1 BIGINT|c2 VARCHAR|c3 DECIMAL(18,1)\n1|it's|2.5");
+    check_text("'70';;'Ann';;'x, y'\n", "c1 BIGINT|c2 VARCHAR|c3 VARCHAR\n70|Ann|x, y");
     // Values, not signs between delimiters.
     check_text("1,-,2\n3,-,4\n", "c1 BIGINT|c2 VARCHAR|c3 BIGINT\n1|-|2\n3|-|4");
 }
@@ -53,6 +54,8 @@ fn keys_and_numbers_are_two_columns() {
         "48213:-70,18745\n48214:183,12335\n48215:243,74194\n",
         "c1 BIGINT|c2 DECIMAL(18,5)\n48213|-70.18745\n48214|183.12335\n48215|243.74194",
     );
+    check_text("pen:789\nmug:68\ncup:31\n", "c1 VARCHAR|c2 BIGINT\npen|789\nmug|68\ncup|31");
+    check_text("a.org:80\nb.org:81\nc.org:82\n", "c1 VARCHAR\na.org:80\nb.org:81\nc.org:82");
     check_text("12:30\n12:31\n12:32\n", "c1 VARCHAR\n12:30\n12:31\n12:32");
 }
 
@@ -150,5 +153,13 @@ fn a_line_of_values_above_names_is_none() {
     check_text(
         "VERSION 1.2\nEXPORT,2021-03-04,10:00\nid,a,b,c,d\n1,x,2,y,z\n2,y,3,z,u\n3,z,4,u,v\n",
         "id BIGINT|a VARCHAR|b BIGINT|c VARCHAR|d VARCHAR\n1|x|2|y|z\n2|y|3|z|u\n3|z|4|u|v",
+    );
+}
+
+#[test]
+fn codes_above_codes_are_no_names() {
+    check_text(
+        "Coffee Cup 50%\tDE51942247768961294982\nhose\tDE17727665148481498609\nplate 3/4\tDE13736770355867633609\nplate\tDE42843966280797338836\n",
+        "c1 VARCHAR|c2 VARCHAR\nCoffee Cup 50%|DE51942247768961294982\nhose|DE17727665148481498609\nplate 3/4|DE13736770355867633609\nplate|DE42843966280797338836",
     );
 }
