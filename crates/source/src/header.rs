@@ -20,6 +20,8 @@ const YEARS: std::ops::RangeInclusive<i32> = 1500..=2999;
 const YEARS_MIN: usize = 3;
 /// Columns that are numbered, at least: fewer numbers may be a row.
 const COUNTED_MIN: usize = 3;
+/// Numbers of a scale, at least: a row of as many is in order once in 720 times.
+const SCALE_MIN: usize = 6;
 
 /// What may enclose names alone.
 const QUOTES_OF_NAMES: [char; 3] = ['\'', '`', '"'];
@@ -178,6 +180,9 @@ fn by_rows(
     if counts_years(first, rows) {
         return (Header::Present, "the first record counts years, and the others do not");
     }
+    if names_a_scale(first, rows) {
+        return (Header::Present, "the first record is a scale of numbers, and the others are not");
+    }
     if counts_columns(first, rows) {
         return (Header::Present, "the first record counts the columns, and the others do not");
     }
@@ -309,9 +314,30 @@ pub fn counts_years(record: &[Field<'_>], rows: &[Vec<Field<'_>>]) -> bool {
     steady && others.clone().all(named) && others.count() > 0 && like_it() * 2 < rows.len()
 }
 
+/// Whether a name and numbers stand in a record, each larger than the one before, as they name the steps of a scale, and in no record
+/// below it.
+fn names_a_scale(record: &[Field<'_>], rows: &[Vec<Field<'_>>]) -> bool {
+    let number = |field: &Field<'_>| -> Option<f64> {
+        std::str::from_utf8(field.text.trim_ascii()).ok()?.parse().ok()
+    };
+    let rises = |record: &[Field<'_>]| {
+        let steps: Option<Vec<f64>> =
+            record.get(1..).unwrap_or_default().iter().map(number).collect();
+        steps.is_some_and(|steps| {
+            steps.len() >= SCALE_MIN && steps.windows(2).all(|pair| pair[0] < pair[1])
+        })
+    };
+    record.first().is_some_and(starts_like_a_name)
+        && rises(record)
+        && rows.len() > 1
+        && !rows.iter().any(|row| rises(row))
+}
+
 /// Whether a record numbers the columns from 0 or 1, all of them or all but the first, as programs name columns that have no names,
 /// and no record below it does.
 fn counts_columns(record: &[Field<'_>], rows: &[Vec<Field<'_>>]) -> bool {
+    let filled = |row: &Vec<Field<'_>>| row.first().is_some_and(|index| !index.text.is_empty());
+    let indexed = rows.len() > 1 && rows.iter().all(filled);
     let counts = |record: &[Field<'_>]| {
         let number = |field: &Field<'_>| -> Option<u64> {
             let text = std::str::from_utf8(field.text.trim_ascii()).ok()?;
@@ -323,6 +349,8 @@ fn counts_columns(record: &[Field<'_>], rows: &[Vec<Field<'_>>]) -> bool {
             let behind_index = record.first().is_some_and(|index| index.text.is_empty())
                 && fields.len() < record.len();
             let least = match (from, fields.len() == record.len()) {
+                // One is enough where each row has an index.
+                (Some(0), false) if behind_index && indexed => 1,
                 (Some(0), false) if behind_index => COUNTED_MIN - 1,
                 (Some(1), true) => COUNTED_MIN + 1,
                 _ => COUNTED_MIN,

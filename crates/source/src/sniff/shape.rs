@@ -301,9 +301,14 @@ fn find_row_names(
         && labels.iter().all(|label| !label.is_empty());
     let last_filled =
         rows.iter().filter_map(|row| row.get(columns - 1)).any(|field| !field.text.is_empty());
+    // R encloses texts only: what names its rows is in quotes, and numbers behind it are not.
+    let bare = |field: &Field<'_>| !field.quoted && !field.text.is_empty();
+    let labelled = names.iter().all(|name| name.quoted)
+        && rows.iter().filter_map(|row| row.first()).all(|field| field.quoted)
+        && rows.iter().any(|row| row.iter().skip(1).any(bare));
     let better =
         // The count fits no name either: a column of numbers more speaks for names that are not moved.
-        moved.misfits > own.misfits || counted && moved.misfits + 1 >= own.misfits && rows.len() > 1;
+        moved.misfits > own.misfits || (counted || labelled) && moved.misfits + 1 >= own.misfits && rows.len() > 1;
     // Who counts rows in a column of their own has quotes for the count, or a name that is none of a count.
     let quoted = rows.iter().filter_map(|row| row.first()).all(|field| field.quoted);
     let count_is_named = names.first().is_some_and(|name| {

@@ -163,3 +163,25 @@ fn codes_above_codes_are_no_names() {
         "c1 VARCHAR|c2 VARCHAR\nCoffee Cup 50%|DE51942247768961294982\nhose|DE17727665148481498609\nplate 3/4|DE13736770355867633609\nplate|DE42843966280797338836",
     );
 }
+
+#[test]
+fn names_of_numbers() {
+    check_text(
+        ",0\n1821,269\n1822,321\n1823,585\n",
+        "c1 BIGINT|0 BIGINT\n1821|269\n1822|321\n1823|585",
+    );
+    check_text(",0\n,269\n1822,321\n", "c1 BIGINT|c2 BIGINT\n~|0\n~|269\n1822|321");
+    check_text(
+        "type,0.0,0.5,1.0,1.5,2.0,2.5\nA,0.0,0.0,5.0,7.5,7.5,7.5\nB,0.0,0.0,4.0,6.5,7.5,7.5\n",
+        "type VARCHAR|0.0 DECIMAL(18,1)|0.5 DECIMAL(18,1)|1.0 DECIMAL(18,1)|1.5 DECIMAL(18,1)|2.0 DECIMAL(18,1)|2.5 DECIMAL(18,1)\n\
+         A|0.0|0.0|5.0|7.5|7.5|7.5\nB|0.0|0.0|4.0|6.5|7.5|7.5",
+    );
+}
+
+#[test]
+fn rows_that_r_names_by_numbers_of_its_own() {
+    check_text(
+        "\"x\",\"y\"\n\"18\",-0.5,1.5\n\"15\",-1.5,0.5\n\"24\",-1.5,2.5\n",
+        "c1 BIGINT|x DECIMAL(18,1)|y DECIMAL(18,1)\n18|-0.5|1.5\n15|-1.5|0.5\n24|-1.5|2.5",
+    );
+}
