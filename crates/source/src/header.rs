@@ -14,7 +14,7 @@ const NAME_BYTES_MAX: usize = 64;
 /// Odds for names, as a logarithm, below which they are a guess.
 const GUESS: f64 = 2.0;
 /// Fewer rows than this tell little.
-const FEW_ROWS: usize = 6;
+const FEW_ROWS: usize = 12;
 /// Years that name columns, and how many at least.
 const YEARS: std::ops::RangeInclusive<i32> = 1500..=2999;
 const YEARS_MIN: usize = 3;

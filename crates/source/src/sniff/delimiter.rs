@@ -223,6 +223,7 @@ fn best_attempt<'a>(head: &[u8], attempt: impl Fn(Cut<'_>) -> Attempt<'a>) -> At
             && next.score > best.score
             && (!usual || next.encloses_all() && (share > usual_share || encloses_most))
             && !best.closes_where_others_stray(&next)
+            && !(delimiter == b" " && best.fields() > next.fields() && best.ends_alike())
             && !is_inside_values(head, &next, &delimiter);
         if closes || splits_better {
             best = next;
@@ -312,6 +313,14 @@ impl Attempt<'_> {
 
     fn fields(&self) -> usize {
         usual_field_count(&self.records.records).unwrap_or(0)
+    }
+
+    /// Whether most records, up to the last, have as many fields: a table below lines of another form.
+    fn ends_alike(&self) -> bool {
+        let records = &self.records.records;
+        let fields = self.fields();
+        let alike = records.iter().rev().take_while(|record| record.len() == fields).count();
+        fields >= UNUSUAL_FIELDS_MIN && alike > UNUSUAL_FIELDS_MIN && alike * 2 > records.len()
     }
 
     /// Records that have not as many fields as most.

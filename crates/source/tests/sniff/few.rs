@@ -185,3 +185,15 @@ fn rows_that_r_names_by_numbers_of_its_own() {
         "c1 BIGINT|x DECIMAL(18,1)|y DECIMAL(18,1)\n18|-0.5|1.5\n15|-1.5|0.5\n24|-1.5|2.5",
     );
 }
+
+#[test]
+fn words_that_are_as_many_by_chance_are_no_columns() {
+    check_text(
+        "Name: Bank AG\nDate: 2021-04-01 08:15\nday;day 2;note;note 2;sum\n2021-01-02;2021-01-03;wrong address;call back;16,95\n\
+         2021-01-04;2021-01-05;call back;call soon;42,55\n2021-01-06;2021-01-07;call soon;call back;47,07\n\
+         2021-01-08;2021-01-09;sent back;call soon;13,27\n",
+        "day DATE|day 2 DATE|note VARCHAR|note 2 VARCHAR|sum DECIMAL(18,2)\n\
+         2021-01-02|2021-01-03|wrong address|call back|16.95\n2021-01-04|2021-01-05|call back|call soon|42.55\n\
+         2021-01-06|2021-01-07|call soon|call back|47.07\n2021-01-08|2021-01-09|sent back|call soon|13.27",
+    );
+}
