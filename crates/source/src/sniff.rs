@@ -9,6 +9,7 @@
 //! Parts that the user gave are never overridden. Whatever is decided is told in `evidence`.
 
 mod amounts;
+mod attempt;
 mod delimiter;
 mod drawn;
 mod encoding;
@@ -18,6 +19,7 @@ mod formats;
 mod head;
 mod notes;
 mod nulls;
+mod quotes;
 mod shape;
 mod signs;
 mod underlined;
@@ -36,7 +38,8 @@ use crate::infer::{ColumnForms, given_columns, infer_columns};
 use crate::rules::Trailing;
 use crate::sample::{Field, Records, SampleEnd, Split, split_as_loaded, split_records};
 use amounts::say_amounts;
-use delimiter::{choose_split, usual_field_count};
+use attempt::usual_field_count;
+use delimiter::choose_split;
 use encoding::{Converted, convert_sample};
 use exported::sniff_exported;
 use foreign::{check_is_delimited, check_is_text};

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::delimiter::usual_field_count;
+use super::attempt::usual_field_count;
 use crate::dialect::{GivenDialect, LineEnd};
 use crate::sample::{Field, Records, line_len};
 

@@ -1,6 +1,8 @@
 //! Signs that may delimit fields besides the usual ones.
 
-use super::delimiter::{DELIMITERS, ODD_QUOTES, SURE_SHARE};
+use super::attempt::SURE_SHARE;
+use super::delimiter::DELIMITERS;
+use super::quotes::ODD_QUOTES;
 
 /// Control characters that set fields apart in exports of Hive and others.
 const SEPARATORS: [char; 5] = ['\x01', '\x02', '\x1e', '\x1f', '\x07'];
