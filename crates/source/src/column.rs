@@ -12,15 +12,16 @@ use std::sync::Arc;
 mod absent;
 #[cfg(test)]
 mod tests;
+mod text;
 
+use crate::column_rules::{ColumnRules, is_doubtful};
 use crate::field::FieldError;
-use crate::lexicon::{
-    Changes, ColumnRules, FieldChanges, Lexicon, LookUp, TooManyValues, is_doubtful,
-};
+use crate::lexicon::{Changes, FieldChanges, Lexicon, LookUp, TooManyValues};
 use crate::repeats::Repeats;
 use crate::row_codes::RowCodes;
 use crate::rows::Rows;
 use crate::tokenise::Seen;
+use text::{TextScratch, count_text, keep_text};
 
 /// How a column is read; chosen for each partition from a sample of it.
 #[derive(Debug, Clone)]
@@ -100,14 +101,6 @@ pub struct ColumnParser {
     scratch: TextScratch,
     /// Counts distinct values that are not codes.
     distinct: Option<Arc<DistinctSketch>>,
-}
-
-/// Where the strings of a window stand, and a copy of those that had to be changed.
-#[derive(Debug, Default)]
-struct TextScratch {
-    starts: Vec<u32>,
-    lengths: Vec<u32>,
-    copy: Vec<u8>,
 }
 
 /// How far a column has come, to go back there.
@@ -567,36 +560,6 @@ impl Fields<'_> {
             let row = self.changed.map_or(i, |changed| usize::from(changed[i]));
             let (start, end) = self.rows.span(row, self.column);
             each(row, start, end);
-        }
-    }
-}
-
-/// Counts the strings of a window that are gone once they are encoded.
-fn count_text(
-    distinct: Option<&DistinctSketch>,
-    source: &[u8],
-    scratch: &TextScratch,
-    encoder: Option<&SymbolEncoder>,
-) {
-    if let (Some(distinct), Some(_)) = (distinct, encoder) {
-        distinct.add_texts(source, &scratch.starts, &scratch.lengths);
-    }
-}
-
-/// Appends the strings of a window, encoded if there are symbols.
-fn keep_text(
-    source: &[u8],
-    scratch: &TextScratch,
-    encoder: Option<&SymbolEncoder>,
-    text: &mut EncodedStrings,
-    strings: &mut Strings,
-) {
-    match encoder {
-        Some(encoder) => encoder.encode(source, &scratch.starts, &scratch.lengths, text),
-        None => {
-            for (start, length) in scratch.starts.iter().zip(&scratch.lengths) {
-                strings.push(&source[*start as usize..][..*length as usize]);
-            }
         }
     }
 }

@@ -6,6 +6,7 @@ mod aligned;
 mod careful;
 mod chunk;
 mod column;
+mod column_rules;
 mod dialect;
 mod end_mark;
 mod field;
@@ -38,6 +39,7 @@ pub use coload_input::{
     Encoding, InputFile, InputSource, STDIN, Said, TextEncoding, expand_inputs,
 };
 pub use column::{ColumnForm, ColumnParser, ColumnPlan, PlanKind};
+pub use column_rules::{ColumnRules, TypeOrigin};
 pub use dialect::{
     Dialect, Escapes, GivenDialect, GivenPolicies, Header, InvalidBytes, LineEnd, LongDelimiter,
     NullsAre, Policies, Quotes, Ragged, byte_from_flag, delimiter_from_flag, describe_byte,
@@ -48,7 +50,7 @@ pub use field::{FieldError, FieldRules};
 pub use fixed::FixedWidths;
 pub use formats::{DateFormat, Formats, TimestampFormat};
 pub use infer::ColumnForms;
-pub use lexicon::{ColumnRules, Lexicon, TypeOrigin};
+pub use lexicon::Lexicon;
 pub use plan::{SAMPLE_ROWS, plan_column};
 pub use reject::{Reject, RejectWriter, shorten};
 pub use rows::Rows;

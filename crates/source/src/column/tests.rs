@@ -6,8 +6,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::TEXT_PADDING;
+use crate::column_rules::TypeOrigin;
 use crate::field::FieldRules;
-use crate::lexicon::TypeOrigin;
 use crate::tokenise::{Separators, tokenise};
 
 /// Reads one column of a file, in blocks of `block` records: its page and the bad fields.
