@@ -13,6 +13,7 @@ mod attempt;
 mod delimiter;
 mod drawn;
 mod encoding;
+mod escapes;
 mod exported;
 mod foreign;
 mod formats;
@@ -41,6 +42,7 @@ use amounts::say_amounts;
 use attempt::usual_field_count;
 use delimiter::choose_split;
 use encoding::{Converted, convert_sample};
+use escapes::find_escapes;
 use exported::sniff_exported;
 use foreign::{check_is_delimited, check_is_text};
 use formats::{choose_formats, given_formats};
@@ -156,6 +158,18 @@ fn sniff_utf8(
             split_as_loaded(rows, rows_end, &rules, usize::MAX)
         }
         None => split_records(rows, rows_end, split, usize::MAX),
+    };
+    let escaped;
+    let given = match find_escapes(rows, rows_end, split, &records, given) {
+        Some(escapes) => {
+            evidence.push(
+                "a backslash escapes delimiters outside quotes too: all records have as many fields then (--escapes quoted says otherwise)"
+                    .to_owned(),
+            );
+            escaped = GivenDialect { escapes: Some(escapes), ..given.clone() };
+            &escaped
+        }
+        None => given,
     };
     let records = match given.own_escape() {
         Some(_) if given.fixed.is_none() => {

@@ -197,3 +197,22 @@ fn words_that_are_as_many_by_chance_are_no_columns() {
          2021-01-06|2021-01-07|call soon|call back|47.07\n2021-01-08|2021-01-09|sent back|call soon|13.27",
     );
 }
+
+#[test]
+fn a_backslash_before_a_delimiter_escapes_it_where_records_agree_then() {
+    check_text(
+        "id,place,n\n1,Rome\\, Italy,5\n2,Oslo,7\n3,Lima,9\n",
+        "id BIGINT|place VARCHAR|n BIGINT\n1|Rome, Italy|5\n2|Oslo|7\n3|Lima|9",
+    );
+    check_text(
+        "1,Rome\\, Italy,a\\nb\n2,\\N,c\\\\d\n3,Lima\\, Peru,e\n",
+        "c1 BIGINT|c2 VARCHAR|c3 VARCHAR\n1|Rome, Italy|a\\nb\n2|~|c\\d\n3|Lima, Peru|e",
+    );
+    // Backslashes of paths are text, whether or not a delimiter follows.
+    check_text(
+        "id,path,n\n1,C:\\temp\\,5\n2,D:\\old\\,7\n",
+        "id BIGINT|path VARCHAR|n BIGINT\n1|C:\\temp\\|5\n2|D:\\old\\|7",
+    );
+    let table = read(b"id,path,n\n1,C:\\Users\\,x,5\n2,D:\\Users\\a,7\n3,b,8\n4,c,9\n").unwrap();
+    assert_eq!(table.dialect.escapes, coload_source::Escapes::Quoted, "{:?}", table.evidence);
+}

@@ -195,7 +195,7 @@ fn any_given() -> impl Strategy<Value = GivenDialect> {
             seldom(one_of(&[InvalidBytes::Reject, InvalidBytes::Replace])),
         ),
         (
-            seldom(one_of(&[b',', b'.'])),
+            seldom(one_of(b",.")),
             seldom(one_of(b"., '")),
             seldom(one_of(&["%d.%m.%Y", "%Y"])),
             seldom(one_of(&["%d.%m.%Y %H:%M", "%s"])),
