@@ -224,13 +224,13 @@ impl<'a> Pipeline<'a> {
             width: physicals.len(),
         });
         let mut rows_before = rows;
-        if let Destination::Sink(_, known) = output {
-            if chunks.is_some() {
-                known.iter().try_for_each(|k| account.add_known(k))?;
-                let end = known.iter().rev().find_map(|k| k.files.last()).map_or(0, |f| f.end);
-                state.skip(known.len(), end);
-                rows_before = known.iter().map(PartitionAccount::rows).sum();
-            }
+        if let Destination::Sink(_, known) = output
+            && chunks.is_some()
+        {
+            known.iter().try_for_each(|k| account.add_known(k))?;
+            let end = known.iter().rev().find_map(|k| k.files.last()).map_or(0, |f| f.end);
+            state.skip(known.len(), end);
+            rows_before = known.iter().map(PartitionAccount::rows).sum();
         }
         Ok(Pipeline {
             options,
