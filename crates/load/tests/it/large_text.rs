@@ -16,7 +16,7 @@ fn loaded(name: &str, bytes: &[u8], threads: usize) -> (Vec<Row>, LoadReport) {
     let dir = scratch();
     let path = write(&dir, name, bytes);
     let mut options =
-        options(&[path.clone()], "a BIGINT, b VARCHAR, c VARCHAR", Dialect::default());
+        options(std::slice::from_ref(&path), "a BIGINT, b VARCHAR, c VARCHAR", Dialect::default());
     options.inputs = inputs(&[path]).into();
     (options.memory, options.threads) = (MEMORY, threads);
     let store = Store::create_or_open(dir.path().join("store")).unwrap();
