@@ -42,7 +42,7 @@ use amounts::say_amounts;
 use attempt::usual_field_count;
 use delimiter::choose_split;
 use encoding::{Converted, convert_sample};
-use escapes::find_escapes;
+use escapes::{ESCAPES_FOUND, find_escapes};
 use exported::sniff_exported;
 use foreign::{check_is_delimited, check_is_text};
 use formats::{choose_formats, given_formats};
@@ -162,10 +162,7 @@ fn sniff_utf8(
     let escaped;
     let given = match find_escapes(rows, rows_end, split, &records, given) {
         Some(escapes) => {
-            evidence.push(
-                "a backslash escapes delimiters outside quotes too: all records have as many fields then (--escapes quoted says otherwise)"
-                    .to_owned(),
-            );
+            evidence.push(ESCAPES_FOUND.to_owned());
             escaped = GivenDialect { escapes: Some(escapes), ..given.clone() };
             &escaped
         }

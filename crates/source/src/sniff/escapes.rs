@@ -12,6 +12,9 @@ use super::dialect_of;
 use crate::dialect::{Escapes, GivenDialect};
 use crate::sample::{Records, SampleEnd, Split, split_as_loaded};
 
+/// What is said where they are found.
+pub(super) const ESCAPES_FOUND: &str = "a backslash escapes delimiters outside quotes too: all records have as many fields then (--escapes quoted says otherwise)";
+
 const ESCAPE: u8 = b'\\';
 /// What is a letter behind the escape in dumps of MySQL and PostgreSQL.
 const LETTERS: &[u8] = b"NtnrbfvZ0";
