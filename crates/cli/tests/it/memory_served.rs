@@ -43,8 +43,8 @@ fn rejects_on_the_way_to_a_server_stay_within_the_budget() {
     }
 }
 
-/// Each of four connections let a message of 64 MiB through, and its values were there beside it; text that comes in
-/// order was there beside the window that it was copied to.
+/// Each of four connections let a message of 64 MiB through, and its values were there beside it: 438 MiB at a server that
+/// has 256.
 #[test]
 fn long_values_on_the_way_to_a_server_stay_within_the_budget() {
     let sandbox = Sandbox::new();
@@ -59,7 +59,7 @@ fn long_values_on_the_way_to_a_server_stay_within_the_budget() {
         file.push_str(",end\n");
     }
     sandbox.write("t.csv", file);
-    for placement in ["all", "none", "pipe"] {
+    for placement in ["all", "none"] {
         load(&sandbox, "t.csv", placement, &[], [count as u64, 0]);
     }
 }

@@ -7,7 +7,7 @@ use coload_source::Dialect;
 use coload_store::Store;
 
 use crate::model::Row;
-use crate::support::{inputs, options, rows, scratch, write};
+use crate::support::{options, rows, scratch, write};
 
 /// The least that a load can do with: records of more than half a MiB are long.
 const MEMORY: usize = 16 << 20;
@@ -17,7 +17,6 @@ fn loaded(name: &str, bytes: &[u8], threads: usize) -> (Vec<Row>, LoadReport) {
     let path = write(&dir, name, bytes);
     let mut options =
         options(std::slice::from_ref(&path), "a BIGINT, b VARCHAR, c VARCHAR", Dialect::default());
-    options.inputs = inputs(&[path]).into();
     (options.memory, options.threads) = (MEMORY, threads);
     let store = Store::create_or_open(dir.path().join("store")).unwrap();
     let report = load(&store, &options).unwrap();
