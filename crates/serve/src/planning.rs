@@ -1,13 +1,13 @@
 //! Planning on threads of its own, where its caller can leave it.
 //!
 //! Parser and planner compute without a pause and call themselves, so each statement is planned on a thread with a large
-//! stack, of which only what is used takes memory. A caller waits for a limited time and then has an error; one that
+//! stack, of which only what is used takes memory; threads that are done wait a while for the next. A caller waits for a limited time and then has an error; one that
 //! goes away is not waited for. A thread that was left goes on until its plan is made, which the limits of a statement
 //! bound, and keeps its place until then, so that no more plannings run than are allowed. One user has at most half of
 //! the places: others are planned whatever he sends. What takes longer than most goes on at a lower priority.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use coload_format::{Error, Result};
@@ -15,7 +15,10 @@ use futures::channel::oneshot;
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use self::threads::{Tell, Threads};
 use crate::statement::StatementLimits;
+
+mod threads;
 
 /// Stack of a planning thread. Trees are as deep as `StatementLimits::depth`, chains of operators that are refused as
 /// long as `statement::text` lets them be.
@@ -23,8 +26,6 @@ pub(crate) const PLANNING_STACK_BYTES: usize = 256 << 20;
 
 /// What is not planned by then goes on behind what runs: nearly all statements take less.
 const USUAL_TIME: Duration = Duration::from_millis(50);
-/// Added to the nice value of its thread: the scheduler gives one at 10 about a tenth of what it gives one at 0.
-const NICE: i32 = 10;
 
 /// Runs some planning on a stack that is large enough for every tree, and waits for it.
 ///
@@ -48,6 +49,7 @@ pub(crate) struct Planner {
     by_user: Mutex<HashMap<String, Arc<Semaphore>>>,
     of_one_user: usize,
     time: Duration,
+    threads: Arc<Threads>,
 }
 
 /// A place of a planning, given back when dropped.
@@ -64,6 +66,7 @@ impl Planner {
             by_user: Mutex::default(),
             of_one_user: count.div_ceil(2),
             time: limits.planning,
+            threads: Threads::new("coload-plan", PLANNING_STACK_BYTES),
         }
     }
 
@@ -87,26 +90,21 @@ impl Planner {
             ))
         })??;
         let (done, mut planned) = oneshot::channel();
-        let (runtime, thread) = (Handle::current(), Arc::new(OnceLock::new()));
-        let its_thread = Arc::clone(&thread);
-        std::thread::Builder::new()
-            .name("coload-plan".into())
-            .stack_size(PLANNING_STACK_BYTES)
-            .spawn(move || {
-                let _ = its_thread.set(rustix::thread::gettid());
-                let made = runtime.block_on(work());
-                // The place is free before the caller goes on.
-                drop(place);
-                let _ = done.send(made);
-            })
+        let runtime = Handle::current();
+        let work = move || {
+            let made = runtime.block_on(work());
+            // The place is free before the caller goes on.
+            drop(place);
+            Box::new(move || drop(done.send(made))) as Tell
+        };
+        let progress = self
+            .threads
+            .run(work)
             .map_err(|e| Error::Unavailable(format!("cannot start a thread to plan: {e}")))?;
         let usual = USUAL_TIME.min(self.time);
         let mut answer = tokio::time::timeout(usual, &mut planned).await;
         if answer.is_err() {
-            if let Some(thread) = thread.get() {
-                // Best effort. The thread is there, as it has not answered.
-                let _ = rustix::process::setpriority_process(Some(*thread), NICE);
-            }
+            progress.slow();
             answer = tokio::time::timeout(self.time - usual, planned).await;
         }
         match answer {
