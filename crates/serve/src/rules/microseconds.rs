@@ -25,7 +25,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::sql::sqlparser::ast::{DataType as SqlType, ExactNumberInfo, TimezoneInfo};
 
-use super::{call, map_values, only, refused, rewrite_expressions};
+use super::{call, map_values, only, refused, rewrite_expressions, with_fresh_schemas};
 use crate::types::UTC;
 
 /// TIMESTAMP.
@@ -209,6 +209,8 @@ pub(super) struct AfterTypes;
 impl AnalyzerRule for AfterTypes {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
         let plan = plan.transform_up_with_subqueries(|plan| Ok(keys_in_micros(plan)))?.data;
+        // What makes operands of one type leaves the schemas of some plans as they were.
+        let plan = with_fresh_schemas(plan)?;
         rewrite_expressions(plan, &|expr, _| after(expr))
     }
 

@@ -35,11 +35,12 @@ mod sliding;
 mod sum;
 mod truth;
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use datafusion::arrow::array::ArrayRef;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::common::{DFSchema, DFSchemaRef, ScalarValue};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::FunctionRegistry;
 use datafusion::execution::SessionStateDefaults;
@@ -125,21 +126,34 @@ pub(crate) fn analyze_expr(state: &SessionState, expr: Expr, schema: &DFSchema) 
 }
 
 /// Rewrites each expression of a plan and of its subqueries, from the leaves up. `rewrite` gets the columns that an
-/// expression can name.
+/// expression can name, and tells whether it changed it.
 fn rewrite_expressions(
     plan: LogicalPlan,
     rewrite: &dyn Fn(Expr, &DFSchema) -> Result<Transformed<Expr>>,
 ) -> Result<LogicalPlan> {
+    // Names and schemas cost more than most rules: they are made where something has changed, here or below.
+    let changed = Cell::new(false);
     let rewritten = plan.transform_up_with_subqueries(|plan| {
         let schema = schema_of_inputs(&plan);
         let names = NamePreserver::new(&plan);
-        plan.map_expressions(|expr| {
-            let name = names.save(&expr);
-            Ok(expr.transform_up(|e| rewrite(e, &schema))?.update_data(|e| name.restore(e)))
-        })?
-        .map_data(fresh)
+        let has_names = !matches!(plan, LogicalPlan::Filter(_) | LogicalPlan::Join(_));
+        let plan = plan.map_expressions(|expr| {
+            let before = has_names.then(|| expr.clone());
+            let after = expr.transform_up(|e| rewrite(e, &schema))?;
+            Ok(match before.filter(|_| after.transformed) {
+                Some(before) => after.update_data(|e| names.save(&before).restore(e)),
+                None => after,
+            })
+        })?;
+        changed.set(changed.get() || plan.transformed);
+        if changed.get() { plan.map_data(fresh) } else { Ok(plan) }
     });
     Ok(rewritten?.data)
+}
+
+/// A plan whose nodes have the schemas that their inputs and expressions give them, see [`fresh`].
+fn with_fresh_schemas(plan: LogicalPlan) -> Result<LogicalPlan> {
+    Ok(plan.transform_up_with_subqueries(|plan| fresh(plan).map(Transformed::yes))?.data)
 }
 
 /// A plan with the schema that its inputs and expressions give it. The engine leaves that of a UNION as it was, so that
@@ -157,12 +171,12 @@ fn fresh(plan: LogicalPlan) -> Result<LogicalPlan> {
 }
 
 /// The columns that the expressions of a plan can name.
-fn schema_of_inputs(plan: &LogicalPlan) -> DFSchema {
+fn schema_of_inputs(plan: &LogicalPlan) -> DFSchemaRef {
     let inputs = plan.inputs();
     match inputs.as_slice() {
-        [] => plan.schema().as_ref().clone(),
-        [one] => one.schema().as_ref().clone(),
-        several => merge_schema(several),
+        [] => Arc::clone(plan.schema()),
+        [one] => Arc::clone(one.schema()),
+        several => Arc::new(merge_schema(several)),
     }
 }
 

@@ -22,7 +22,7 @@ use datafusion::optimizer::AnalyzerRule;
 
 use super::floats::{canonical_of, is_float, one_nan};
 use super::intervals::{is_interval, key_of};
-use super::{refused, rewrite_expressions};
+use super::{refused, rewrite_expressions, with_fresh_schemas};
 
 /// The rule.
 #[derive(Debug)]
@@ -30,7 +30,8 @@ pub(super) struct Order;
 
 impl AnalyzerRule for Order {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        let plan = plan.transform_up_with_subqueries(map_keys)?.data;
+        let plan = plan.transform_up_with_subqueries(map_keys)?;
+        let plan = if plan.transformed { with_fresh_schemas(plan.data)? } else { plan.data };
         rewrite_expressions(plan, &rewrite)
     }
 
@@ -317,7 +318,7 @@ fn float_literal(expr: &Expr) -> Option<f64> {
 fn beside_literal(operand: Expr, op: Operator, literal: Expr) -> Result<Transformed<Expr>> {
     if float_literal(&literal) != Some(0.0) {
         // Columns are stored with one NaN, and functions give one.
-        return Ok(Transformed::no(binary(operand, op, canonical_of(literal))));
+        return Ok(Transformed::yes(binary(operand, op, canonical_of(literal))));
     }
     let (below, above) = zeros(&literal);
     let is_zero = |operand, negated| {
