@@ -99,12 +99,17 @@ fn table() -> impl Strategy<Value = Table> {
 }
 
 /// All but tables in which no name can be bare, or no quote says anything, and those without rows or values that have
-/// nothing else to tell names by.
+/// nothing else to tell names by. Floats that have an exponent and no point may be codes, such as `1e16`.
 fn tells_itself((columns, rows): &Table) -> bool {
     let is_text = |kind: &str| kind == "VARCHAR";
     let has_text = columns.iter().any(|(_, kind)| is_text(kind));
     let any_plain = columns.iter().any(|(name, _)| is_plain_name(name.as_bytes()));
-    let has_values = (0..columns.len()).all(|column| rows.iter().any(|row| row[column].is_some()));
+    let is_code = |text: &str| text.contains('e') && !text.contains('.');
+    let tells_type = |column: usize| {
+        let may_be_code = matches!(columns[column].1, "DOUBLE" | "REAL");
+        rows.iter().any(|row| row[column].is_some_and(|text| !(may_be_code && is_code(text))))
+    };
+    let has_values = (0..columns.len()).all(tells_type);
     let in_quotes = names_in_quotes(columns.iter().map(|(name, kind)| (&**name, is_text(kind))));
     let is_needless = |text: &str| !text.contains([',', ';', '|', '\t', '"', '\r', '\n']);
     let names = columns.iter().zip(&in_quotes);
@@ -115,7 +120,7 @@ fn tells_itself((columns, rows): &Table) -> bool {
     let needless = needless_name || texts.any(is_needless);
     let some_bare = in_quotes.contains(&false);
     match (columns.len(), rows.is_empty()) {
-        (1, _) => has_values && (some_bare || !has_text),
+        (1, _) => has_values && (some_bare && needless || !has_text),
         (_, true) => any_plain && needless,
         (_, false) => some_bare && needless || has_values && !has_text,
     }
