@@ -19,12 +19,12 @@ use futures::TryStreamExt;
 use tokio::runtime::Runtime;
 use tokio::task::{JoinError, JoinHandle};
 
-use crate::aggregate::optimizer_rules;
 use crate::catalog::{ArrowSchemas, CATALOG, ExtraTable, SCHEMA, SnapshotCatalog};
 use crate::error::from_datafusion;
 use crate::functions::session_builder;
 use crate::lanes::{Lanes, start_threads};
 use crate::memory::{self, Elsewhere, SpillFolder, SpillOptions, Watch};
+use crate::physical_rules::physical_rules;
 use crate::planning::Planner;
 use crate::rights::Rights;
 use crate::rules;
@@ -347,7 +347,7 @@ fn session(
     let builder = session_builder()
         .with_config(config)
         .with_runtime_env(runtime)
-        .with_physical_optimizer_rules(optimizer_rules(options.memory));
+        .with_physical_optimizer_rules(physical_rules(options.memory));
     let mut session = rules::build(builder).map_err(from_datafusion)?;
     memory::bound_results(&mut session, memory).map_err(from_datafusion)?;
     Ok(session)

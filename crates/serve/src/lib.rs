@@ -26,6 +26,7 @@ mod literal;
 mod memory;
 mod names;
 pub mod output;
+mod physical_rules;
 mod planning;
 mod remote;
 mod rights;

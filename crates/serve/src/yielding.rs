@@ -5,44 +5,12 @@
 
 use std::sync::Arc;
 
-use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
-use datafusion::error::Result;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::coop::CooperativeExec;
-use datafusion::physical_plan::joins::{
-    CrossJoinExec, HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec,
-};
 
-/// Has joins count what they make as work that was done.
-#[derive(Debug)]
-pub(crate) struct JoinsYield;
+use crate::physical_rules::{Replaced, is_join};
 
-impl PhysicalOptimizerRule for JoinsYield {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        plan.transform_up(|plan| {
-            let multiplies = plan.downcast_ref::<NestedLoopJoinExec>().is_some()
-                || plan.downcast_ref::<CrossJoinExec>().is_some()
-                || plan.downcast_ref::<HashJoinExec>().is_some()
-                || plan.downcast_ref::<SortMergeJoinExec>().is_some();
-            Ok(match multiplies {
-                true => Transformed::yes(Arc::new(CooperativeExec::new(plan)) as _),
-                false => Transformed::no(plan),
-            })
-        })
-        .data()
-    }
-
-    fn name(&self) -> &str {
-        "joins_yield"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
+/// A join that counts what it makes as work that was done.
+pub(crate) fn yielding(node: &Arc<dyn ExecutionPlan>) -> Replaced {
+    is_join(node).then(|| Arc::new(CooperativeExec::new(Arc::clone(node))) as _)
 }

@@ -53,22 +53,27 @@ fn wide_tables_stay_within_the_budget() {
     }
 }
 
+/// Records of a number and a text of so many bytes, which end in `end`. The first is short: types are told by whole records of
+/// the sample.
+pub fn long_values(count: usize, bytes: usize, end: &str) -> String {
+    let mut file = String::new();
+    for row in 0..count {
+        let start = file.len();
+        let _ = write!(file, "{row},");
+        while row > 0 && file.len() < start + bytes {
+            let _ = write!(file, "{:x} ", mix(row, file.len()));
+        }
+        file.push_str(end);
+    }
+    file
+}
+
 /// 300 texts of 1 MB took 1.96 GB of 256 MiB: few values, so they went into dictionaries, and twice.
 #[test]
 fn long_values_stay_within_the_budget() {
     let sandbox = Sandbox::new();
     for (count, bytes) in [(60, 1 << 20), (3, 12 << 20)] {
-        let mut file = String::new();
-        for row in 0..count {
-            let start = file.len();
-            let _ = write!(file, "{row},");
-            // Types are told by whole records of the sample.
-            while row > 0 && file.len() < start + bytes {
-                let _ = write!(file, "{:x} ", mix(row, file.len()));
-            }
-            file.push('\n');
-        }
-        sandbox.write("t.csv", file);
+        sandbox.write("t.csv", long_values(count, bytes, "\n"));
         for threads in ["1", "2"] {
             let peak = load(&sandbox, "t.csv", &["--threads", threads]);
             assert!(peak < PEAK_KIB_MAX, "{count} texts of {bytes}: {peak} KiB");

@@ -1,8 +1,6 @@
 //! `--memory` and `--load-memory` bound what both sides of a load into a server hold, and many small inputs.
 
-use std::fmt::Write;
-
-use crate::memory::{MEMORY, PEAK_KIB_MAX, mix};
+use crate::memory::{MEMORY, PEAK_KIB_MAX, long_values};
 use crate::serve::Server;
 use crate::support::Sandbox;
 
@@ -48,17 +46,8 @@ fn rejects_on_the_way_to_a_server_stay_within_the_budget() {
 #[test]
 fn long_values_on_the_way_to_a_server_stay_within_the_budget() {
     let sandbox = Sandbox::new();
-    let (count, bytes) = (5, 14 << 20);
-    let mut file = String::new();
-    for row in 0..count {
-        let start = file.len();
-        let _ = write!(file, "{row},");
-        while row > 0 && file.len() < start + bytes {
-            let _ = write!(file, "{:x} ", mix(row, file.len()));
-        }
-        file.push_str(",end\n");
-    }
-    sandbox.write("t.csv", file);
+    let count = 5;
+    sandbox.write("t.csv", long_values(count, 14 << 20, ",end\n"));
     for placement in ["all", "none"] {
         load(&sandbox, "t.csv", placement, &[], [count as u64, 0]);
     }

@@ -18,4 +18,4 @@ mod lower;
 mod rule;
 
 pub use exec::AggregateOnCodesExec;
-pub(crate) use rule::optimizer_rules;
+pub(crate) use rule::aggregate_on_codes;

@@ -3,70 +3,15 @@
 use std::sync::Arc;
 
 use coload_scan::aggregate::{Program, Query, supports};
-use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
-use datafusion::error::Result;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
-use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 
 use super::exec::AggregateOnCodesExec;
 use super::lower::{Input, lower};
-use crate::memory::{FitSorts, NarrowInputs};
-use crate::yielding::JoinsYield;
+use crate::physical_rules::Replaced;
 
-/// The rule after which this one stands: what the manifest answers needs no scan. The rules that
-/// decide on distribution and order come later, so they see the new operator as any other.
-const AFTER: &str = "aggregate_statistics";
-
-/// Start of the names of the rules that move filters below joins once more. They find columns by name, and so move a filter on
-/// one side of an outer join to the other side, where a column has the same name. Filters were moved before, by the logical
-/// rules; and a scan takes none from these.
-const FILTERS: &str = "FilterPushdown";
-
-/// DataFusion's physical rules, with ours among them, for statements with so many bytes of memory.
-pub(crate) fn optimizer_rules(memory: usize) -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
-    let mut rules = PhysicalOptimizer::new().rules;
-    rules.retain(|rule| !rule.name().starts_with(FILTERS));
-    let at = rules.iter().position(|rule| rule.name() == AFTER).map_or(0, |at| at + 1);
-    rules.insert(at, Arc::new(AggregateOnCodes));
-    // The last: other rules look for the joins themselves.
-    rules.push(Arc::new(JoinsYield));
-    rules.push(Arc::new(FitSorts { memory }));
-    rules.push(Arc::new(NarrowInputs));
-    rules
-}
-
-/// Puts [`AggregateOnCodesExec`] in the place of aggregates that it can run.
-#[derive(Debug)]
-struct AggregateOnCodes;
-
-impl PhysicalOptimizerRule for AggregateOnCodes {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        plan.transform_down(|plan| {
-            Ok(match replace(&plan) {
-                Some(replaced) => Transformed::yes(replaced),
-                None => Transformed::no(plan),
-            })
-        })
-        .data()
-    }
-
-    fn name(&self) -> &str {
-        "aggregate_on_codes"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
-}
-
-fn replace(plan: &Arc<dyn ExecutionPlan>) -> Option<Arc<dyn ExecutionPlan>> {
+/// An aggregate that runs on codes, in the place of one that can.
+pub(crate) fn aggregate_on_codes(plan: &Arc<dyn ExecutionPlan>) -> Replaced {
     let last = plan.downcast_ref::<AggregateExec>()?;
     let first = match last.mode() {
         AggregateMode::Single | AggregateMode::SinglePartitioned => last,

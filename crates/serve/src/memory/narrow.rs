@@ -17,24 +17,20 @@ use coload_format::Error;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
 use datafusion::arrow::record_batch::RecordBatch;
-use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
-use datafusion::physical_plan::joins::{
-    CrossJoinExec, HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec,
-};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::windows::WindowAggExec;
 use futures::{Stream, StreamExt};
 
 use super::{Watch, rows_share, sliced_bytes};
 use crate::error::to_datafusion;
+use crate::physical_rules::{Replaced, is_join};
 use crate::through::{Through, ThroughExec};
 
 /// What a window over all rows takes of the memory for each of their bytes: it holds them, puts them into one batch, and adds
@@ -108,55 +104,31 @@ fn has_texts(schema: &Schema) -> bool {
     })
 }
 
-/// Puts [`Does`] below what calls functions, and below joins.
-#[derive(Debug)]
-pub(crate) struct NarrowInputs;
-
-impl PhysicalOptimizerRule for NarrowInputs {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        plan.transform_up(|plan| {
-            let is_join = plan.downcast_ref::<NestedLoopJoinExec>().is_some()
-                || plan.downcast_ref::<CrossJoinExec>().is_some()
-                || plan.downcast_ref::<HashJoinExec>().is_some()
-                || plan.downcast_ref::<SortMergeJoinExec>().is_some();
-            let is_window = plan.downcast_ref::<WindowAggExec>().is_some();
-            let does = match (is_join, is_window) {
-                (true, _) => Does::Check,
-                (_, true) => Does::Reserve,
-                _ => Does::Cut,
-            };
-            let children = plan.children();
-            let wide = |child: &&Arc<dyn ExecutionPlan>| match does {
-                Does::Cut => has_texts(&child.schema()),
-                Does::Check => child.schema().fields().iter().any(|f| is_copied(f.data_type())),
-                Does::Reserve => true,
-            };
-            let is_of_use = is_join || is_window || calls_functions(&plan)?;
-            if !is_of_use || !children.iter().any(wide) {
-                return Ok(Transformed::no(plan));
-            }
-            let children = children.into_iter().map(|child| match wide(&child) {
-                true => ThroughExec::above(Arc::clone(child), Arc::new(does)),
-                false => Arc::clone(child),
-            });
-            let children = children.collect();
-            let recompute = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-            Ok(Transformed::yes(plan.replace_children(children, recompute)?))
-        })
-        .data()
+/// A node that calls functions, or a join, or a window, with [`Does`] below it.
+pub(crate) fn narrow_inputs(node: &Arc<dyn ExecutionPlan>) -> Result<Replaced> {
+    let is_window = node.downcast_ref::<WindowAggExec>().is_some();
+    let does = match (is_join(node), is_window) {
+        (true, _) => Does::Check,
+        (_, true) => Does::Reserve,
+        _ => Does::Cut,
+    };
+    let wide = |child: &&Arc<dyn ExecutionPlan>| match does {
+        Does::Cut => has_texts(&child.schema()),
+        Does::Check => child.schema().fields().iter().any(|f| is_copied(f.data_type())),
+        Does::Reserve => true,
+    };
+    let children = node.children();
+    let is_of_use = !matches!(does, Does::Cut) || calls_functions(node)?;
+    if !is_of_use || !children.iter().any(wide) {
+        return Ok(None);
     }
-
-    fn name(&self) -> &str {
-        "narrow_inputs"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
+    let children = children.into_iter().map(|child| match wide(&child) {
+        true => ThroughExec::above(Arc::clone(child), Arc::new(does)),
+        false => Arc::clone(child),
+    });
+    let children = children.collect();
+    let recompute = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+    Arc::clone(node).replace_children(children, recompute).map(Some)
 }
 
 fn calls_functions(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {

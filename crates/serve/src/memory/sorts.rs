@@ -12,11 +12,8 @@ use std::sync::Arc;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::arrow::record_batch::RecordBatch;
-use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::limit::LocalLimitExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
@@ -25,6 +22,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::StreamExt;
 
 use super::narrow::text_bytes;
+use crate::physical_rules::Replaced;
 use crate::through::{Through, ThroughExec};
 
 /// Buffers may have so many times the bytes that the views of an array point to before these are copied.
@@ -38,60 +36,31 @@ const TEXT_BYTES: usize = 128;
 /// Bytes for a row of its keys as they are compared, and what points to it.
 const ROW_BYTES: usize = 128;
 
-/// Has sorts keep to their memory.
-#[derive(Debug)]
-pub(crate) struct FitSorts {
-    /// Memory of a statement, bytes.
-    pub memory: usize,
-}
-
-impl PhysicalOptimizerRule for FitSorts {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        plan.transform_up(|plan| {
-            let sort = plan.downcast_ref::<SortExec>();
-            let merges = plan.downcast_ref::<SortPreservingMergeExec>().is_some();
-            let has_views = has_views(&plan.schema());
-            Ok(match sort.map(|sort| (sort, sort.fetch())) {
-                Some((sort, Some(rows))) if self.are_many(rows, &plan.schema()) => {
-                    let all = Arc::new(sort.with_fetch(None)) as Arc<dyn ExecutionPlan>;
-                    let all =
-                        if has_views { ThroughExec::above(all, Arc::new(Compact)) } else { all };
-                    Transformed::yes(Arc::new(LocalLimitExec::new(all, rows)) as _)
-                }
-                // The first rows are copied from what they stand in as it comes.
-                Some((_, Some(_))) => Transformed::no(plan),
-                Some((_, None)) if has_views => {
-                    Transformed::yes(ThroughExec::above(plan, Arc::new(Compact)))
-                }
-                None if merges && has_views => {
-                    Transformed::yes(ThroughExec::above(plan, Arc::new(Compact)))
-                }
-                _ => Transformed::no(plan),
-            })
-        })
-        .data()
-    }
-
-    fn name(&self) -> &str {
-        "fit_sorts"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
+/// A sort that keeps to its memory, in a statement that has so many bytes.
+pub(crate) fn fit_sort(node: &Arc<dyn ExecutionPlan>, memory: usize) -> Replaced {
+    let has_views = has_views(&node.schema());
+    let compact = |node| ThroughExec::above(node, Arc::new(Compact));
+    let Some(sort) = node.downcast_ref::<SortExec>() else {
+        let merges = node.downcast_ref::<SortPreservingMergeExec>().is_some();
+        return (merges && has_views).then(|| compact(Arc::clone(node)));
+    };
+    match sort.fetch() {
+        None => has_views.then(|| compact(Arc::clone(node))),
+        Some(rows) if are_many(rows, &node.schema(), memory) => {
+            let all = Arc::new(sort.with_fetch(None)) as Arc<dyn ExecutionPlan>;
+            let all = if has_views { compact(all) } else { all };
+            Some(Arc::new(LocalLimitExec::new(all, rows)))
+        }
+        // The first rows are copied from what they stand in as it comes.
+        Some(_) => None,
     }
 }
 
-impl FitSorts {
-    /// Whether the first rows of a sort take too much to be held.
-    fn are_many(&self, rows: usize, schema: &Schema) -> bool {
-        let bytes = |data_type: &DataType| data_type.primitive_width().unwrap_or(TEXT_BYTES);
-        let row: usize = schema.fields().iter().map(|field| bytes(field.data_type())).sum();
-        rows.saturating_mul(row + ROW_BYTES) > self.memory / FIRST_ROWS_SHARE
-    }
+/// Whether the first rows of a sort take too much to be held.
+fn are_many(rows: usize, schema: &Schema, memory: usize) -> bool {
+    let bytes = |data_type: &DataType| data_type.primitive_width().unwrap_or(TEXT_BYTES);
+    let row: usize = schema.fields().iter().map(|field| bytes(field.data_type())).sum();
+    rows.saturating_mul(row + ROW_BYTES) > memory / FIRST_ROWS_SHARE
 }
 
 fn has_views(schema: &Schema) -> bool {

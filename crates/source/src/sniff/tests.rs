@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::delimiter::DELIMITERS;
 use super::*;
 use crate::aligned::Aligned;
-use crate::dialect::{GivenPolicies, InvalidBytes};
+use crate::dialect::{GivenPolicies, InvalidBytes, LineEnd};
 
 fn sniff_whole(text: &str) -> Sniffed {
     sniff("t.csv", text.as_bytes(), SampleEnd::Whole, &GivenDialect::default(), None).unwrap()
