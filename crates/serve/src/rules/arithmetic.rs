@@ -16,21 +16,19 @@ use datafusion::arrow::datatypes::{
     DECIMAL128_MAX_PRECISION, DataType as ArrowType, Decimal128Type, IntervalUnit,
 };
 use datafusion::arrow::error::ArrowError;
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::binary::BinaryTypeCoercer;
 use datafusion::logical_expr::expr::BinaryExpr;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator, ScalarFunctionArgs, ScalarUDF,
-    ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr, ExprSchemable, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
+    Signature, Volatility,
 };
-use datafusion::optimizer::AnalyzerRule;
 use datafusion::physical_expr_common::datum::apply;
 
+use super::call;
 use super::floats::canonical_nans;
-use super::{call, rewrite_expressions};
 
 /// One of the five operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -83,21 +81,7 @@ impl Arithmetic {
     }
 }
 
-/// The rule.
-#[derive(Debug)]
-pub(super) struct CheckedArithmetic;
-
-impl AnalyzerRule for CheckedArithmetic {
-    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        rewrite_expressions(plan, &rewrite)
-    }
-
-    fn name(&self) -> &str {
-        "checked_arithmetic"
-    }
-}
-
-fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+pub(super) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     match expr {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
             let operation = match Operation::of(op) {

@@ -20,36 +20,20 @@ use datafusion::arrow::datatypes::{
 };
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::DFSchema;
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ExprSchemable, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
-    Signature, Volatility,
+    ColumnarValue, Expr, ExprSchemable, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility,
 };
-use datafusion::optimizer::AnalyzerRule;
 
 use super::moments::{read_texts, write_texts};
-use super::{call, map_values, only, rewrite_expressions};
+use super::{call, map_values, only};
 
 const MICRO_NANOS: i64 = 1_000;
 const DAY_MILLIS: i64 = 24 * 60 * 60 * 1_000;
 
-/// The rule.
-#[derive(Debug)]
-pub(super) struct RoundedCasts;
-
-impl AnalyzerRule for RoundedCasts {
-    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        rewrite_expressions(plan, &rewrite)
-    }
-
-    fn name(&self) -> &str {
-        "rounded_casts"
-    }
-}
-
-fn rewrite(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+pub(super) fn rewrite(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let is_tried = matches!(expr, Expr::TryCast(_));
     let (inner, to) = match &mut expr {
         Expr::Cast(cast) => (&mut cast.expr, &cast.field),

@@ -22,7 +22,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 
-use super::refused;
+use super::{analyze, refused};
 
 /// Plans how a statement runs.
 ///
@@ -49,8 +49,7 @@ pub(crate) async fn physical_plan_fitted(
         let plan = session.create_physical_plan(logical).await?;
         return Ok((session, plan));
     }
-    let options = session.config_options();
-    let analyzed = session.analyzer().execute_and_check(logical.clone(), options, |_, _| {})?;
+    let analyzed = analyze(&session, logical.clone())?;
     let schema = Arc::clone(analyzed.schema());
     let optimized = session.optimizer().optimize(analyzed, &session, |_, _| {})?;
     refuse_subqueries(&optimized)?;

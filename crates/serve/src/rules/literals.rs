@@ -5,48 +5,16 @@
 //! float. This rule does so before types are coerced.
 
 use datafusion::arrow::datatypes::DataType as ArrowType;
-use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{DFSchema, DFSchemaRef};
+use datafusion::common::DFSchema;
+use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
-use datafusion::optimizer::analyzer::AnalyzerRule;
+use datafusion::logical_expr::{Expr, ExprSchemable};
 use datafusion::scalar::ScalarValue;
 
 use super::microseconds::CHOOSING;
 
-/// The rule.
-#[derive(Debug, Default)]
-pub(crate) struct FloatLiterals;
-
-impl AnalyzerRule for FloatLiterals {
-    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        Ok(plan.transform_up_with_subqueries(rewrite_plan)?.data)
-    }
-
-    fn name(&self) -> &str {
-        "float_literals"
-    }
-}
-
-fn rewrite_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
-    let inputs = plan.inputs();
-    let Some(first) = inputs.first() else { return Ok(Transformed::no(plan)) };
-    let schema: DFSchemaRef = match inputs.len() {
-        1 => first.schema().clone(),
-        _ => merge_schema(&inputs).into(),
-    };
-    let names = NamePreserver::new(&plan);
-    plan.map_expressions(|expr| {
-        let name = names.save(&expr);
-        Ok(expr.transform_up(|e| rewrite(e, &schema))?.update_data(|e| name.restore(e)))
-    })
-}
-
 /// Makes floats of the decimal literals of a comparison that has a float.
-fn rewrite(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+pub(super) fn rewrite(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let mut operands: Vec<&mut Expr> = match &mut expr {
         Expr::BinaryExpr(e) if e.op.supports_propagation() => vec![&mut e.left, &mut e.right],
         Expr::Between(e) => vec![&mut e.expr, &mut e.low, &mut e.high],

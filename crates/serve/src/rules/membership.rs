@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use datafusion::common::ScalarValue;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::{
     BinaryExpr, InList, InSubquery, SetComparison, SetQuantifier,
@@ -35,6 +35,10 @@ pub(super) struct Membership;
 
 impl AnalyzerRule for Membership {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+        // Names cost more than looking.
+        if !has_membership(&plan)? {
+            return Ok(plan);
+        }
         let names = Names(Cell::new(0));
         let plan = plan.transform_up_with_subqueries(|plan| {
             if let LogicalPlan::Filter(Filter { predicate, input, .. }) = plan {
@@ -55,6 +59,19 @@ impl AnalyzerRule for Membership {
     fn name(&self) -> &str {
         "membership"
     }
+}
+
+fn has_membership(plan: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            found |= expr.exists(|part| {
+                Ok(matches!(part, Expr::InSubquery(_) | Expr::InList(_) | Expr::SetComparison(_)))
+            })?;
+            Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        })
+    })?;
+    Ok(found)
 }
 
 /// Where a condition stands, which says what the difference of false and NULL makes there.

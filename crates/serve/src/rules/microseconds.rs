@@ -22,10 +22,9 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ExprSchemable, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
     Signature, Volatility, WindowFrame, WindowFrameBound, WindowFrameUnits, cast,
 };
-use datafusion::optimizer::AnalyzerRule;
 use datafusion::sql::sqlparser::ast::{DataType as SqlType, ExactNumberInfo, TimezoneInfo};
 
-use super::{call, map_values, only, refused, rewrite_expressions, with_fresh_schemas};
+use super::{call, map_values, only, refused};
 use crate::types::UTC;
 
 /// TIMESTAMP.
@@ -90,20 +89,11 @@ fn check_digits(sql_type: &SqlType, digits: Option<u64>) -> Result<()> {
 }
 
 /// Functions and comparisons, before operands are made of one type.
-#[derive(Debug)]
-pub(super) struct BeforeTypes;
-
-impl AnalyzerRule for BeforeTypes {
-    fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
-        rewrite_expressions(plan, &|expr, schema| before(expr, schema, config))
-    }
-
-    fn name(&self) -> &str {
-        "functions_in_microseconds"
-    }
-}
-
-fn before(mut expr: Expr, schema: &DFSchema, config: &ConfigOptions) -> Result<Transformed<Expr>> {
+pub(super) fn before(
+    mut expr: Expr,
+    schema: &DFSchema,
+    config: &ConfigOptions,
+) -> Result<Transformed<Expr>> {
     if let Expr::ScalarFunction(function) = expr {
         return function_in_micros(function, schema, config);
     }
@@ -202,28 +192,11 @@ fn function_in_micros(
     }
 }
 
-/// The types to which operands were brought.
-#[derive(Debug)]
-pub(super) struct AfterTypes;
-
-impl AnalyzerRule for AfterTypes {
-    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        let plan = plan.transform_up_with_subqueries(|plan| Ok(keys_in_micros(plan)))?.data;
-        // What makes operands of one type leaves the schemas of some plans as they were.
-        let plan = with_fresh_schemas(plan)?;
-        rewrite_expressions(plan, &|expr, _| after(expr))
-    }
-
-    fn name(&self) -> &str {
-        "types_in_microseconds"
-    }
-}
-
 /// Functions that give one of their arguments back.
 pub(super) const CHOOSING: [&str; 6] = ["coalesce", "nvl", "nvl2", "nullif", "greatest", "least"];
 
 /// A date and a timestamp that are one row of EXCEPT or INTERSECT, or one key of USING.
-fn keys_in_micros(plan: LogicalPlan) -> Transformed<LogicalPlan> {
+pub(super) fn keys_in_micros(plan: LogicalPlan) -> Transformed<LogicalPlan> {
     let LogicalPlan::Join(mut join) = plan else { return Transformed::no(plan) };
     for (left, right) in &mut join.on {
         for key in [left, right] {
@@ -233,7 +206,8 @@ fn keys_in_micros(plan: LogicalPlan) -> Transformed<LogicalPlan> {
     Transformed::yes(LogicalPlan::Join(join))
 }
 
-fn after(expr: Expr) -> Result<Transformed<Expr>> {
+/// The types to which operands were brought.
+pub(super) fn after(expr: Expr) -> Result<Transformed<Expr>> {
     let has_choice = match &expr {
         Expr::BinaryExpr(BinaryExpr { .. })
         | Expr::Between(_)

@@ -28,6 +28,7 @@ mod null_keys;
 mod one_nan;
 mod operators;
 mod order;
+mod pass;
 mod round;
 mod set_operations;
 mod shifts;
@@ -35,20 +36,16 @@ mod sliding;
 mod sum;
 mod truth;
 
-use std::cell::Cell;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use datafusion::arrow::array::ArrayRef;
-use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{DFSchema, DFSchemaRef, ScalarValue};
+use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::FunctionRegistry;
 use datafusion::execution::SessionStateDefaults;
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
-    AggregateUDF, ColumnarValue, EmptyRelation, Expr, LogicalPlan, Projection, ScalarUDF, Union,
+    AggregateUDF, ColumnarValue, EmptyRelation, Expr, LogicalPlan, Projection, ScalarUDF,
 };
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
 use datafusion::optimizer::{Analyzer, AnalyzerRule};
@@ -58,6 +55,7 @@ pub(crate) use casts::convert;
 pub(crate) use exact_sum::divide_rounded;
 pub(crate) use floats::canonical_f64;
 pub(crate) use guard::{physical_plan, physical_plan_fitted};
+use pass::{Pass, Schemas, Step};
 
 /// Puts the rules into a session that has the engine's defaults.
 pub(crate) fn build(builder: SessionStateBuilder) -> Result<SessionState> {
@@ -66,7 +64,7 @@ pub(crate) fn build(builder: SessionStateBuilder) -> Result<SessionState> {
     let builder = builder
         .with_expr_planners(planners)
         .with_type_planner(Arc::new(microseconds::Types))
-        .with_analyzer_rules(analyzer_rules())
+        .with_analyzer_rules(ANALYZER.rules.clone())
         .with_optimizer_rules(null_keys::optimizer_rules());
     let mut state = builder.build();
     state.register_udaf(Arc::new(AggregateUDF::from(sum::Total::sum())))?;
@@ -83,29 +81,46 @@ pub(crate) fn build(builder: SessionStateBuilder) -> Result<SessionState> {
 }
 
 /// The engine's rules with ours around the one that makes operands of one type.
-fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
+static ANALYZER: LazyLock<Analyzer> = LazyLock::new(|| {
+    use Step::{Expressions, Node};
     let coercion = TypeCoercion::new();
-    let mut rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> = vec![
-        Arc::new(round::FixedRound),
-        Arc::new(literals::FloatLiterals),
-        Arc::new(membership::Membership),
-        Arc::new(set_operations::KeepDuplicates),
-        Arc::new(microseconds::BeforeTypes),
-    ];
-    for rule in Analyzer::new().rules {
-        let is_coercion = rule.name() == coercion.name();
-        rules.push(rule);
-        if is_coercion {
-            rules.push(Arc::new(truth::Truth));
-            rules.push(Arc::new(microseconds::AfterTypes));
-            rules.push(Arc::new(moments::Moments));
-            rules.push(Arc::new(casts::RoundedCasts));
-            rules.push(Arc::new(order::Order));
-            rules.push(Arc::new(arithmetic::CheckedArithmetic));
-            rules.push(Arc::new(shifts::CheckedShifts));
-        }
-    }
-    rules
+    let before = Pass {
+        name: "before_types",
+        schemas: Schemas::Changed,
+        steps: vec![
+            Node(set_operations::number_rows),
+            Expressions(|expr, _, _| round::rewrite(expr)),
+            Expressions(|expr, schema, _| literals::rewrite(expr, schema)),
+            Expressions(microseconds::before),
+        ],
+    };
+    let after = Pass {
+        name: "after_types",
+        // What makes operands of one type leaves the schemas of some plans as they were.
+        schemas: Schemas::All,
+        steps: vec![
+            Node(truth::rewrite_node),
+            Node(|node| Ok(microseconds::keys_in_micros(node))),
+            Expressions(|expr, _, _| microseconds::after(expr)),
+            Expressions(|expr, schema, _| moments::rewrite(expr, schema)),
+            Expressions(|expr, schema, _| casts::rewrite(expr, schema)),
+            Node(order::map_keys),
+            Expressions(|expr, schema, _| order::rewrite(expr, schema)),
+            Expressions(|expr, schema, _| arithmetic::rewrite(expr, schema)),
+            Expressions(|expr, schema, _| shifts::rewrite(expr, schema)),
+        ],
+    };
+    let mut rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> = Analyzer::new().rules;
+    let at = rules.iter().position(|rule| rule.name() == coercion.name());
+    rules.insert(at.map_or(rules.len(), |at| at + 1), Arc::new(after));
+    rules.splice(0..0, [Arc::new(membership::Membership) as _, Arc::new(before) as _]);
+    Analyzer::with_rules(rules)
+});
+
+/// A plan after the analyzer's rules: with the types that its statement has, and functions of ours where the engine would
+/// give another answer.
+fn analyze(state: &SessionState, plan: LogicalPlan) -> Result<LogicalPlan> {
+    ANALYZER.execute_and_check(plan, state.config_options(), |_, _| {})
 }
 
 /// An expression over columns by itself, after the analyzer's rules.
@@ -115,68 +130,11 @@ pub(crate) fn analyze_expr(state: &SessionState, expr: Expr, schema: &DFSchema) 
         schema: Arc::new(schema.clone()),
     });
     let plan = LogicalPlan::Projection(Projection::try_new(vec![expr], Arc::new(input))?);
-    let analyzer = Analyzer::with_rules(analyzer_rules());
-    let plan = analyzer.execute_and_check(plan, state.config_options(), |_, _| {})?;
-    match plan {
+    match analyze(state, plan)? {
         LogicalPlan::Projection(Projection { mut expr, .. }) if expr.len() == 1 => {
             Ok(expr.swap_remove(0).unalias())
         }
         other => Err(refused(format!("an expression became {}", other.display()))),
-    }
-}
-
-/// Rewrites each expression of a plan and of its subqueries, from the leaves up. `rewrite` gets the columns that an
-/// expression can name, and tells whether it changed it.
-fn rewrite_expressions(
-    plan: LogicalPlan,
-    rewrite: &dyn Fn(Expr, &DFSchema) -> Result<Transformed<Expr>>,
-) -> Result<LogicalPlan> {
-    // Names and schemas cost more than most rules: they are made where something has changed, here or below.
-    let changed = Cell::new(false);
-    let rewritten = plan.transform_up_with_subqueries(|plan| {
-        let schema = schema_of_inputs(&plan);
-        let names = NamePreserver::new(&plan);
-        let has_names = !matches!(plan, LogicalPlan::Filter(_) | LogicalPlan::Join(_));
-        let plan = plan.map_expressions(|expr| {
-            let before = has_names.then(|| expr.clone());
-            let after = expr.transform_up(|e| rewrite(e, &schema))?;
-            Ok(match before.filter(|_| after.transformed) {
-                Some(before) => after.update_data(|e| names.save(&before).restore(e)),
-                None => after,
-            })
-        })?;
-        changed.set(changed.get() || plan.transformed);
-        if changed.get() { plan.map_data(fresh) } else { Ok(plan) }
-    });
-    Ok(rewritten?.data)
-}
-
-/// A plan whose nodes have the schemas that their inputs and expressions give them, see [`fresh`].
-fn with_fresh_schemas(plan: LogicalPlan) -> Result<LogicalPlan> {
-    Ok(plan.transform_up_with_subqueries(|plan| fresh(plan).map(Transformed::yes))?.data)
-}
-
-/// A plan with the schema that its inputs and expressions give it. The engine leaves that of a UNION as it was, so that
-/// it would tell of types and of NULLs what a rewritten side no longer has.
-fn fresh(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let LogicalPlan::Union(union) = plan else { return plan.recompute_schema() };
-    let fields = union.schema.iter().enumerate().map(|(at, (qualifier, field))| {
-        let sides = || union.inputs.iter().map(|input| input.schema().field(at));
-        let data_type = sides().next().map_or(field.data_type(), |side| side.data_type());
-        let field = field.as_ref().clone().with_data_type(data_type.clone());
-        (qualifier.cloned(), Arc::new(field.with_nullable(sides().any(|side| side.is_nullable()))))
-    });
-    let schema = DFSchema::new_with_metadata(fields.collect(), union.schema.metadata().clone())?;
-    Ok(LogicalPlan::Union(Union { inputs: union.inputs, schema: Arc::new(schema) }))
-}
-
-/// The columns that the expressions of a plan can name.
-fn schema_of_inputs(plan: &LogicalPlan) -> DFSchemaRef {
-    let inputs = plan.inputs();
-    match inputs.as_slice() {
-        [] => Arc::clone(plan.schema()),
-        [one] => Arc::clone(one.schema()),
-        several => Arc::new(merge_schema(several)),
     }
 }
 

@@ -16,33 +16,17 @@ use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType as ArrowType, Int64Type, TimeUnit};
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::DFSchema;
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ExprSchemable, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
-    Signature, Volatility,
+    ColumnarValue, Expr, ExprSchemable, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility,
 };
-use datafusion::optimizer::AnalyzerRule;
 
-use super::{call, map_values, only, refused, rewrite_expressions};
+use super::{call, map_values, only, refused};
 use crate::types::UTC;
 
-/// The rule.
-#[derive(Debug)]
-pub(super) struct Moments;
-
-impl AnalyzerRule for Moments {
-    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        rewrite_expressions(plan, &rewrite)
-    }
-
-    fn name(&self) -> &str {
-        "moments"
-    }
-}
-
-fn rewrite(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+pub(super) fn rewrite(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let (inner, to, wrong) = match &mut expr {
         Expr::Cast(cast) => (&mut cast.expr, cast.field.data_type().clone(), Wrong::Error),
         Expr::TryCast(cast) => (&mut cast.expr, cast.field.data_type().clone(), Wrong::Null),

@@ -7,7 +7,6 @@
 
 use std::sync::Arc;
 
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
@@ -18,27 +17,10 @@ use datafusion::logical_expr::{
     Aggregate, Distinct, Expr, ExprSchemable, Join, LogicalPlan, Operator, Projection, Sort, not,
     when,
 };
-use datafusion::optimizer::AnalyzerRule;
 
 use super::floats::{canonical_of, is_float, one_nan};
 use super::intervals::{is_interval, key_of};
-use super::{refused, rewrite_expressions, with_fresh_schemas};
-
-/// The rule.
-#[derive(Debug)]
-pub(super) struct Order;
-
-impl AnalyzerRule for Order {
-    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        let plan = plan.transform_up_with_subqueries(map_keys)?;
-        let plan = if plan.transformed { with_fresh_schemas(plan.data)? } else { plan.data };
-        rewrite_expressions(plan, &rewrite)
-    }
-
-    fn name(&self) -> &str {
-        "order"
-    }
-}
+use super::refused;
 
 const NO_GROUPS: &str = "intervals are not grouped, since some are equal that are written differently ('24 hours' and '1 day'); \
      use extract(epoch from ..)";
@@ -67,7 +49,7 @@ fn group_key(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     }
 }
 
-fn map_keys(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+pub(super) fn map_keys(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     Ok(match plan {
         LogicalPlan::Join(join) if has_mapped_keys(&join)? => {
             let (left, right) = (join.left.schema(), join.right.schema());
@@ -150,7 +132,7 @@ fn map_sort(sort: &mut Sort) -> Result<()> {
     Ok(())
 }
 
-fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+pub(super) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     match expr {
         Expr::BinaryExpr(e) if e.op.supports_propagation() || is_distinct(e.op) => {
             comparison(e, schema)

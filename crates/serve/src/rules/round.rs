@@ -10,34 +10,17 @@ use std::sync::Arc;
 use datafusion::arrow::array::cast::AsArray;
 use datafusion::arrow::datatypes::{DataType as ArrowType, Decimal128Type, Field, FieldRef};
 use datafusion::common::ScalarValue;
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::functions::math::round::RoundFunc;
 use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
-    ScalarUDFImpl, Signature,
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
 };
-use datafusion::optimizer::AnalyzerRule;
 
-use super::{call, rewrite_expressions};
+use super::call;
 
-/// The rule.
-#[derive(Debug)]
-pub(super) struct FixedRound;
-
-impl AnalyzerRule for FixedRound {
-    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        rewrite_expressions(plan, &|expr, _| rewrite(expr))
-    }
-
-    fn name(&self) -> &str {
-        "fixed_round"
-    }
-}
-
-fn rewrite(expr: Expr) -> Result<Transformed<Expr>> {
+pub(super) fn rewrite(expr: Expr) -> Result<Transformed<Expr>> {
     let Expr::ScalarFunction(function) = &expr else { return Ok(Transformed::no(expr)) };
     if !function.func.inner().is::<RoundFunc>() {
         return Ok(Transformed::no(expr));

@@ -6,7 +6,6 @@
 
 use std::sync::Arc;
 
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, NullEquality};
 use datafusion::error::Result;
@@ -15,27 +14,12 @@ use datafusion::logical_expr::expr::{WindowFunction, WindowFunctionDefinition};
 use datafusion::logical_expr::{
     Distinct, Expr, ExprFunctionExt, JoinType, LogicalPlan, LogicalPlanBuilder,
 };
-use datafusion::optimizer::AnalyzerRule;
-
-/// The rule.
-#[derive(Debug)]
-pub(super) struct KeepDuplicates;
-
-impl AnalyzerRule for KeepDuplicates {
-    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        Ok(plan.transform_up_with_subqueries(number_rows)?.data)
-    }
-
-    fn name(&self) -> &str {
-        "keep_duplicates"
-    }
-}
 
 /// Name of the column of numbers, which no SQL can say.
 const NUMBER: &str = "\u{1}row";
 
 /// Before other rules have run, a join in which NULL equals NULL and one side only is answered is one of a set operation.
-fn number_rows(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+pub(super) fn number_rows(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let LogicalPlan::Join(join) = &plan else { return Ok(Transformed::no(plan)) };
     let is_all = matches!(join.join_type, JoinType::LeftSemi | JoinType::LeftAnti)
         && join.null_equality == NullEquality::NullEqualsNull

@@ -8,37 +8,21 @@ use datafusion::arrow::array::cast::AsArray;
 use datafusion::arrow::array::{ArrayRef, Int64Array};
 use datafusion::arrow::compute::{CastOptions, cast_with_options};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Int64Type};
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::expr::BinaryExpr;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator, ScalarFunctionArgs, ScalarUDF,
-    ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr, ExprSchemable, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
+    Signature, Volatility,
 };
-use datafusion::optimizer::AnalyzerRule;
 
-use super::{call, rewrite_expressions};
+use super::call;
 
 /// Counts of bits are below this.
 const BITS: i64 = 64;
 
-/// The rule.
-#[derive(Debug)]
-pub(super) struct CheckedShifts;
-
-impl AnalyzerRule for CheckedShifts {
-    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        rewrite_expressions(plan, &rewrite)
-    }
-
-    fn name(&self) -> &str {
-        "checked_shifts"
-    }
-}
-
-fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+pub(super) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let Expr::BinaryExpr(BinaryExpr { left, op, right }) = expr else {
         return Ok(Transformed::no(expr));
     };

@@ -3,40 +3,43 @@
 //! The engine's plans say that `x IS TRUE` is never NULL, and then compute `x IS NOT DISTINCT FROM true`, of which they say that
 //! it may be: an aggregate over it is an internal error. Here it is that comparison from the start.
 
-use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, LogicalPlan, Operator, binary_expr, lit};
-use datafusion::optimizer::AnalyzerRule;
-
-use super::fresh;
-
-/// The rule.
-#[derive(Debug)]
-pub(super) struct Truth;
-
-impl AnalyzerRule for Truth {
-    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        Ok(plan.transform_up_with_subqueries(rewrite_plan)?.data)
-    }
-
-    fn name(&self) -> &str {
-        "truth"
-    }
-}
 
 /// Conditions of WHERE stay: scans know them, and whether they may be NULL shows nowhere.
-fn rewrite_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
-    if matches!(plan, LogicalPlan::Filter(_)) {
-        return Ok(Transformed::no(plan));
+pub(super) fn rewrite_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    if matches!(node, LogicalPlan::Filter(_)) || !has_truth(&node)? {
+        return Ok(Transformed::no(node));
     }
-    let names = NamePreserver::new(&plan);
-    plan.map_expressions(|expr| {
+    let names = NamePreserver::new(&node);
+    node.map_expressions(|expr| {
         let name = names.save(&expr);
         Ok(expr.transform_up(|e| Ok(rewrite(e)))?.update_data(|e| name.restore(e)))
-    })?
-    .map_data(fresh)
+    })
+}
+
+/// Whether there is something to do: names cost more than looking.
+fn has_truth(node: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    node.apply_expressions(|expr| {
+        found |= expr.exists(|part| Ok(is_truth(part)))?;
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
+}
+
+fn is_truth(expr: &Expr) -> bool {
+    matches!(
+        expr,
+        Expr::IsTrue(_)
+            | Expr::IsNotTrue(_)
+            | Expr::IsFalse(_)
+            | Expr::IsNotFalse(_)
+            | Expr::IsUnknown(_)
+            | Expr::IsNotUnknown(_)
+    )
 }
 
 fn rewrite(expr: Expr) -> Transformed<Expr> {
