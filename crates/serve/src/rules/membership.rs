@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use datafusion::common::ScalarValue;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::{
     BinaryExpr, InList, InSubquery, SetComparison, SetQuantifier,
@@ -27,7 +27,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
-use super::refused;
+use super::{has_expression, has_node, refused};
 
 /// The rule.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ pub(super) struct Membership;
 impl AnalyzerRule for Membership {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
         // Names cost more than looking.
-        if !has_membership(&plan)? {
+        if !has_node(&plan, |node| has_expression(node, is_membership))? {
             return Ok(plan);
         }
         let names = Names(Cell::new(0));
@@ -61,17 +61,8 @@ impl AnalyzerRule for Membership {
     }
 }
 
-fn has_membership(plan: &LogicalPlan) -> Result<bool> {
-    let mut found = false;
-    plan.apply_with_subqueries(|node| {
-        node.apply_expressions(|expr| {
-            found |= expr.exists(|part| {
-                Ok(matches!(part, Expr::InSubquery(_) | Expr::InList(_) | Expr::SetComparison(_)))
-            })?;
-            Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-        })
-    })?;
-    Ok(found)
+fn is_membership(expr: &Expr) -> bool {
+    matches!(expr, Expr::InSubquery(_) | Expr::InList(_) | Expr::SetComparison(_))
 }
 
 /// Where a condition stands, which says what the difference of false and NULL makes there.

@@ -19,6 +19,7 @@ mod exact_sum;
 mod extremes;
 mod floats;
 mod guard;
+mod idle;
 mod intervals;
 mod literals;
 mod membership;
@@ -39,6 +40,7 @@ mod truth;
 use std::sync::{Arc, LazyLock};
 
 use datafusion::arrow::array::ArrayRef;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::FunctionRegistry;
@@ -48,7 +50,7 @@ use datafusion::logical_expr::{
     AggregateUDF, ColumnarValue, EmptyRelation, Expr, LogicalPlan, Projection, ScalarUDF,
 };
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
-use datafusion::optimizer::{Analyzer, AnalyzerRule};
+use datafusion::optimizer::{Analyzer, AnalyzerRule, Optimizer, OptimizerRule};
 
 pub(crate) use arithmetic::{Arithmetic, Operation};
 pub(crate) use casts::convert;
@@ -65,7 +67,7 @@ pub(crate) fn build(builder: SessionStateBuilder) -> Result<SessionState> {
         .with_expr_planners(planners)
         .with_type_planner(Arc::new(microseconds::Types))
         .with_analyzer_rules(ANALYZER.rules.clone())
-        .with_optimizer_rules(null_keys::optimizer_rules());
+        .with_optimizer_rules(optimizer_rules());
     let mut state = builder.build();
     state.register_udaf(Arc::new(AggregateUDF::from(sum::Total::sum())))?;
     state.register_udaf(Arc::new(AggregateUDF::from(sum::Total::average())))?;
@@ -117,6 +119,19 @@ static ANALYZER: LazyLock<Analyzer> = LazyLock::new(|| {
     Analyzer::with_rules(rules)
 });
 
+/// The engine's rules of the optimizer, with ours in the place of the one that finds keys of joins.
+fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
+    let keys = null_keys::KeysOfJoins::default();
+    let mut rules = Optimizer::new().rules;
+    for rule in &mut rules {
+        *rule = idle::where_needed(Arc::clone(rule));
+    }
+    if let Some(rule) = rules.iter_mut().find(|rule| rule.name() == keys.name()) {
+        *rule = Arc::new(keys);
+    }
+    rules
+}
+
 /// A plan after the analyzer's rules: with the types that its statement has, and functions of ours where the engine would
 /// give another answer.
 fn analyze(state: &SessionState, plan: LogicalPlan) -> Result<LogicalPlan> {
@@ -136,6 +151,26 @@ pub(crate) fn analyze_expr(state: &SessionState, expr: Expr, schema: &DFSchema) 
         }
         other => Err(refused(format!("an expression became {}", other.display()))),
     }
+}
+
+/// Whether a node of a plan or of its subqueries is as wanted.
+fn has_node(plan: &LogicalPlan, wanted: impl Fn(&LogicalPlan) -> Result<bool>) -> Result<bool> {
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        found = wanted(node)?;
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
+}
+
+/// Whether a part of an expression of a node is as wanted.
+fn has_expression(node: &LogicalPlan, wanted: impl Fn(&Expr) -> bool) -> Result<bool> {
+    let mut found = false;
+    node.apply_expressions(|expr| {
+        found = expr.exists(|part| Ok(wanted(part)))?;
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
 }
 
 /// The error for what has no right answer here.

@@ -4,8 +4,6 @@
 //! one with it, whose `=` would find NULLs equal as well. Here both sides are compared by two equalities that know no NULL:
 //! whether they are NULL, and their values with one in the place of NULL.
 
-use std::sync::Arc;
-
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{NullEquality, ScalarValue};
 use datafusion::error::Result;
@@ -15,22 +13,11 @@ use datafusion::logical_expr::utils::{
 };
 use datafusion::logical_expr::{Expr, ExprSchemable, Join, LogicalPlan, Operator, lit, when};
 use datafusion::optimizer::extract_equijoin_predicate::ExtractEquijoinPredicate;
-use datafusion::optimizer::{ApplyOrder, Optimizer, OptimizerConfig, OptimizerRule};
-
-/// The engine's rules with ours in the place of the one that finds keys of joins.
-pub(super) fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
-    let engine = ExtractEquijoinPredicate::new();
-    let rules = Optimizer::new().rules.into_iter();
-    let own = |rule: Arc<dyn OptimizerRule + Send + Sync>| match rule.name() == engine.name() {
-        true => Arc::new(KeysOfJoins::default()),
-        false => rule,
-    };
-    rules.map(own).collect()
-}
+use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
 /// The rule.
 #[derive(Debug, Default)]
-struct KeysOfJoins {
+pub(super) struct KeysOfJoins {
     engine: ExtractEquijoinPredicate,
 }
 

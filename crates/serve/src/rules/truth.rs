@@ -3,14 +3,17 @@
 //! The engine's plans say that `x IS TRUE` is never NULL, and then compute `x IS NOT DISTINCT FROM true`, of which they say that
 //! it may be: an aggregate over it is an internal error. Here it is that comparison from the start.
 
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, LogicalPlan, Operator, binary_expr, lit};
 
+use super::has_expression;
+
 /// Conditions of WHERE stay: scans know them, and whether they may be NULL shows nowhere.
 pub(super) fn rewrite_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
-    if matches!(node, LogicalPlan::Filter(_)) || !has_truth(&node)? {
+    // Names cost more than looking.
+    if matches!(node, LogicalPlan::Filter(_)) || !has_expression(&node, is_truth)? {
         return Ok(Transformed::no(node));
     }
     let names = NamePreserver::new(&node);
@@ -18,16 +21,6 @@ pub(super) fn rewrite_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>
         let name = names.save(&expr);
         Ok(expr.transform_up(|e| Ok(rewrite(e)))?.update_data(|e| name.restore(e)))
     })
-}
-
-/// Whether there is something to do: names cost more than looking.
-fn has_truth(node: &LogicalPlan) -> Result<bool> {
-    let mut found = false;
-    node.apply_expressions(|expr| {
-        found |= expr.exists(|part| Ok(is_truth(part)))?;
-        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    Ok(found)
 }
 
 fn is_truth(expr: &Expr) -> bool {
