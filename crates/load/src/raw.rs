@@ -63,6 +63,7 @@ impl RawParser {
             LoadOptions::new(Vec::new(), table.clone(), schema.clone(), dialect.clone());
         options.derivation.clone_from(&description.rows.derivation);
         options.fields.clone_from(&description.rows.fields);
+        options.fields_by_input.clone_from(&description.rows.by_input);
         let other =
             description.rows.program.is_some() || description.columns_are == ColumnsAre::Inferred;
         if other || !takes_raw(&options) {

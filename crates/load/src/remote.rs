@@ -106,17 +106,6 @@ impl RemoteOptions {
     }
 }
 
-/// Refuses inputs with different fields, of which a server does not know how a load of them goes on.
-fn check_fields(options: &LoadOptions) -> Result<()> {
-    match &options.fields_by_input {
-        None => Ok(()),
-        Some(_) => Err(Error::Invalid(
-            "inputs with different fields are not loaded into a server: load those of each header by themselves"
-                .to_owned(),
-        )),
-    }
-}
-
 /// Loads the inputs into a table of a server: all of it or nothing.
 ///
 /// When the server or the network goes away, tries again, and goes on where the server's journal ends, as
@@ -127,7 +116,6 @@ fn check_fields(options: &LoadOptions) -> Result<()> {
 /// reached for too long. The table is as it was then, and the same load goes on later.
 pub fn load_remote(options: &LoadOptions, remote: &RemoteOptions) -> Result<RemoteReport> {
     options.check()?;
-    check_fields(options)?;
     let whole = matches!(remote.placement, PlacementPolicy::Pipe | PlacementPolicy::Seq);
     if whole && options.program.is_some() {
         return Err(Error::Invalid(PROGRAM_AT_SERVER.into()));

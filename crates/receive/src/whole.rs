@@ -227,6 +227,7 @@ impl Whole {
             LoadOptions::new(inputs, of.table.clone(), of.schema.clone(), of.dialect.clone());
         load.derivation = of.rows.derivation.clone();
         load.fields = of.rows.fields.clone();
+        load.fields_by_input = of.rows.by_input.clone();
         load.began_us = of.began_us.unwrap_or(load.began_us);
         load.streams = streams;
         load.key = Some(self.id);

@@ -42,13 +42,6 @@ pub fn run(args: &LoadArgs) -> Done {
                 "--dry-run: name a directory in --into; what a server would do is not known".into(),
             )));
         }
-        if args.union_by_name {
-            return Err(Failure::Usage(Error::Invalid(
-                "--union-by-name: name a directory in --into; into a server load the inputs of each header by \
-                 themselves, with --by-name"
-                    .into(),
-            )));
-        }
         return load_remote::run(args, &server, request);
     }
     if args.dry_run {

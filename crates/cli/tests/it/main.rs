@@ -19,6 +19,7 @@ mod row_sql_server;
 mod serve;
 mod sql;
 mod support;
+mod union_served;
 
 #[test]
 fn the_example_of_the_library_runs() {

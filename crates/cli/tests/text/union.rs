@@ -181,17 +181,4 @@ fn inputs_without_names_or_written_otherwise_are_refused() {
         let run = sandbox.run(&LOAD);
         assert!(run.err.contains(expected), "{run:?}");
     }
-    let sandbox = three();
-    let load = [
-        "load",
-        "a.csv",
-        "b.csv",
-        "--into",
-        "coload://127.0.0.1:1",
-        "--union-by-name",
-        "--columns",
-        "id BIGINT",
-    ];
-    let run = sandbox.run(&load);
-    assert!(run.err.contains("--union-by-name: name a directory in --into"), "{run:?}");
 }

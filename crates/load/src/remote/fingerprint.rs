@@ -49,6 +49,7 @@ pub fn describe(options: &LoadOptions, remote: &RemoteOptions) -> Result<LoadDes
             program: options.program.as_ref().map(|program| program.sql().clone()),
             derivation: options.derivation.clone(),
             fields: options.fields.clone(),
+            by_input: options.fields_by_input.clone(),
         },
         began_us: Some(options.began_us),
         origin: Some(checksum(&places)),

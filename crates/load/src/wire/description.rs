@@ -236,7 +236,12 @@ impl LoadDescription {
         let salt = reader.i128()? as u128;
         let again = if reader.u8()? == 0 { Again::No } else { Again::Yes };
         let flags = reader.u8()?;
-        let rows = RowSource::read(&mut reader, flags & !(INFERRED | BEGAN | ORIGIN), &schema)?;
+        let rows = RowSource::read(
+            &mut reader,
+            flags & !(INFERRED | BEGAN | ORIGIN),
+            &schema,
+            inputs.len(),
+        )?;
         let began_us = match flags & BEGAN {
             0 => None,
             _ => Some(read_began(&mut reader)?),
@@ -318,6 +323,7 @@ impl LoadDescription {
         differ("the columns", self.schema == begun.schema);
         let rows = self.rows.derivation == begun.rows.derivation;
         differ("--map, --by-name or --set", rows && self.rows.fields == begun.rows.fields);
+        differ("--union-by-name", self.rows.by_input == begun.rows.by_input);
         differ("the dialect", self.dialect == begun.dialect);
         differ("--chunk-size", self.chunk_bytes == begun.chunk_bytes);
         let fragments = self.fragments_per_partition == begun.fragments_per_partition;
@@ -334,10 +340,12 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::derive::{ColumnFrom, Derivation};
+    use crate::input_fields::FieldsByInput;
     use crate::options::FieldMap;
     use crate::program::RowSql;
     use coload_format::{Value, parse_columns};
-    use coload_source::FixedWidths;
+    use coload_source::{FixedWidths, InputFields};
+    use std::sync::Arc;
 
     fn description() -> LoadDescription {
         let input = InputPrint { name: "a".into(), bytes: 9, modified_us: -1, ends: 3 };
@@ -358,6 +366,7 @@ mod tests {
                     ],
                 }),
                 fields: Some(FieldMap { count: 3, of_column: vec![2] }),
+                by_input: None,
             },
             began_us: Some(1_700_000_000_000_000),
             origin: Some(7),
@@ -420,6 +429,40 @@ mod tests {
         let piped = LoadDescription { work: Work::Pipe, ..both };
         let error = LoadDescription::decode(&piped.encode()).unwrap_err();
         assert!(error.to_string().contains("--placement adaptive"), "{error}");
+    }
+
+    #[test]
+    fn the_fields_of_each_input_come_back() {
+        let mut of = description();
+        let way = |count, field| InputFields { count, of_column: vec![field] };
+        let fields = FieldsByInput {
+            ways: vec![way(3, Some(2)), way(1, None), way(2, Some(0))],
+            of_input: vec![2, 0, 1, 0],
+        };
+        of.inputs = vec![of.inputs[0].clone(); 4];
+        of.rows.fields = None;
+        of.rows.by_input = Some(Arc::new(fields.clone()));
+        let bytes = of.encode();
+        assert_eq!(LoadDescription::decode(&bytes).unwrap(), of);
+        for cut in 0..bytes.len() {
+            assert!(LoadDescription::decode(&bytes[..cut]).is_err());
+        }
+        let mut other = of.clone();
+        let of_input = vec![2, 0, 1, 1];
+        other.rows.by_input = Some(Arc::new(FieldsByInput { of_input, ..fields.clone() }));
+        assert_ne!(other.id(0), of.id(0));
+        assert_eq!(other.differences(&of), ["--union-by-name differs"]);
+        for wrong in [
+            FieldsByInput { of_input: vec![2, 0, 1], ..fields.clone() },
+            FieldsByInput { of_input: vec![2, 0, 1, 3], ..fields.clone() },
+            FieldsByInput { ways: Vec::new(), of_input: Vec::new() },
+            FieldsByInput { ways: vec![way(2, Some(2))], of_input: Vec::new() },
+            FieldsByInput { ways: vec![way(usize::MAX, Some(2))], of_input: Vec::new() },
+        ] {
+            other.rows.by_input = Some(Arc::new(wrong));
+            let error = LoadDescription::decode(&other.encode()).unwrap_err();
+            assert!(matches!(error, Error::Corrupt(_)), "{error}");
+        }
     }
 
     #[test]

@@ -5,14 +5,20 @@
 //!   columns that are read as they stand in CREATE TABLE, then a source for each column of the table:
 //!     u8 kind  0 column read (varint), 1 NULL, 2 value (bytes), 3 name of the input, 4 when the load began
 //!   varint fields of a record, varint field of each column that is read
+//!   where inputs have different fields, in its place: u8 64, varint ways, for each of them varint fields of a record and for each
+//!     column that is read varint 0 if it is absent, else 1 + its field; then varint inputs, varint way of each
 //! ```
+
+use std::sync::Arc;
 
 use coload_format::bytes::{ByteReader, put_bytes, put_varint};
 use coload_format::{Column, DataType, Error, Physical, Result, Schema, Value};
+use coload_source::InputFields;
 
 use super::legs::{put_columns, read_columns};
 use super::read_text;
 use crate::derive::{ColumnFrom, Derivation};
+use crate::input_fields::FieldsByInput;
 use crate::options::FieldMap;
 use crate::program::RowSql;
 
@@ -23,6 +29,8 @@ const MAPPED: u8 = 4;
 
 /// Flag of a description: there is a filter, or expressions.
 const PROGRAM: u8 = 8;
+/// Flag of a description: inputs have different fields.
+const BY_INPUT: u8 = 64;
 /// Flags of both.
 const FILTER: u8 = 1;
 const SELECT: u8 = 2;
@@ -39,6 +47,8 @@ pub struct RowSource {
     pub derivation: Option<Derivation>,
     /// Which fields the columns are that are read, if not one after the other.
     pub fields: Option<FieldMap>,
+    /// The same of each input, where they have different fields.
+    pub by_input: Option<Arc<FieldsByInput>>,
 }
 
 impl RowSource {
@@ -63,6 +73,7 @@ impl RowSource {
         let flag = |there: bool, flag| if there { flag } else { 0 };
         flag(self.derivation.is_some(), DERIVED)
             | flag(self.fields.is_some(), MAPPED)
+            | flag(self.by_input.is_some(), BY_INPUT)
             | flag(self.program.is_some(), PROGRAM)
     }
 
@@ -79,14 +90,22 @@ impl RowSource {
             put_varint(out, *count as u64);
             of_column.iter().for_each(|field| put_varint(out, *field as u64));
         }
+        if let Some(fields) = &self.by_input {
+            put_by_input(out, fields);
+        }
     }
 
-    /// Reads what [`Self::put`] wrote, for a table; `flags` are those of [`Self::flags`].
+    /// Reads what [`Self::put`] wrote, for a table and so many inputs; `flags` are those of [`Self::flags`].
     ///
     /// # Errors
     /// `Corrupt` when it is none, `Invalid` when it does not fit the table.
-    pub(super) fn read(reader: &mut ByteReader<'_>, flags: u8, table: &Schema) -> Result<Self> {
-        if flags & !(DERIVED | MAPPED | PROGRAM) != 0 {
+    pub(super) fn read(
+        reader: &mut ByteReader<'_>,
+        flags: u8,
+        table: &Schema,
+        inputs: usize,
+    ) -> Result<Self> {
+        if flags & !(DERIVED | MAPPED | PROGRAM | BY_INPUT) != 0 {
             return Err(Error::Corrupt(format!("flags {flags} of the rows of a load")));
         }
         let mut rows = RowSource::default();
@@ -101,9 +120,12 @@ impl RowSource {
             }
             rows.derivation = Some(derivation);
         }
+        let read = rows.derivation.as_ref().map_or(table.len(), |d| d.read.len());
         if flags & MAPPED != 0 {
-            let read = rows.derivation.as_ref().map_or(table.len(), |d| d.read.len());
             rows.fields = Some(read_fields(reader, read)?);
+        }
+        if flags & BY_INPUT != 0 {
+            rows.by_input = Some(Arc::new(read_by_input(reader, inputs, read)?));
         }
         Ok(rows)
     }
@@ -183,4 +205,48 @@ fn read_fields(reader: &mut ByteReader<'_>, columns: usize) -> Result<FieldMap> 
         return Err(Error::Corrupt(format!("columns of {count} fields")));
     }
     Ok(FieldMap { count, of_column })
+}
+
+fn put_by_input(out: &mut Vec<u8>, FieldsByInput { ways, of_input }: &FieldsByInput) {
+    // What tells a load from others has no flags: this byte stands for one.
+    out.push(BY_INPUT);
+    put_varint(out, ways.len() as u64);
+    for way in ways {
+        put_varint(out, way.count as u64);
+        let fields = way.of_column.iter().map(|field| field.map_or(0, |field| field as u64 + 1));
+        fields.for_each(|field| put_varint(out, field));
+    }
+    put_varint(out, of_input.len() as u64);
+    of_input.iter().for_each(|way| put_varint(out, u64::from(*way)));
+}
+
+fn read_by_input(
+    reader: &mut ByteReader<'_>,
+    inputs: usize,
+    columns: usize,
+) -> Result<FieldsByInput> {
+    let wrong = |what: String| Error::Corrupt(format!("{what} of inputs with different fields"));
+    let mark = reader.u8()?;
+    if mark != BY_INPUT {
+        return Err(wrong(format!("mark {mark}")));
+    }
+    // A way has its count, and a field for each column.
+    let ways = reader.count(1 + columns)?;
+    let way = |_| {
+        let count = reader.varint_u32()? as usize;
+        let field = |_| Ok((reader.varint_u32()? as usize).checked_sub(1));
+        let of_column = (0..columns).map(field).collect::<Result<_>>()?;
+        match count <= FIELDS_MAX {
+            true => Ok(InputFields { count, of_column }),
+            false => Err(wrong(format!("{count} fields"))),
+        }
+    };
+    let ways = (0..ways).map(way).collect::<Result<_>>()?;
+    let count = reader.count(1)?;
+    let of_input = (0..count).map(|_| reader.varint_u32()).collect::<Result<_>>()?;
+    let fields = FieldsByInput { ways, of_input };
+    match fields.check(inputs, columns) {
+        Ok(()) => Ok(fields),
+        Err(_) => Err(wrong(format!("fields of {columns} columns and {inputs} inputs"))),
+    }
 }
