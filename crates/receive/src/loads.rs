@@ -470,28 +470,29 @@ impl Inner {
     }
 
     pub fn abort(&self, id: LoadId) -> Result<()> {
-        if let Some(whole) = lock(&self.whole).remove(&id) {
+        let unknown =
+            || Error::Invalid(format!("no load {id} is unfinished (coload loads shows them)"));
+        let ended = Error::Refused(format!("load {id} was aborted"));
+        // The journal is taken before the connections are told: each gives it free for the next attempt when it ends, and then
+        // it would stay.
+        let mut wholes = lock(&self.whole);
+        if let Some(whole) = wholes.remove(&id) {
             whole.leave();
-            return match lock(&whole.journal).take() {
-                Some(journal) => journal.remove(),
-                None => Ok(()),
-            };
+            // Where the load fails by itself, the journal is removed with this lock held.
+            let mut journal = lock(&whole.journal);
+            drop(wholes);
+            return journal.take().map_or(Ok(()), LoadJournal::remove);
         }
-        let load = lock(&self.active).remove(&id);
-        let journal = match load {
-            Some(load) => {
-                let attempt = load.attempt.load(Ordering::Acquire);
-                load.fail(attempt, &Error::Refused(format!("load {id} was aborted")));
-                lock(&load.journal).take()
-            }
-            None => self.store.open_journal(id)?,
+        drop(wholes);
+        let mut active = lock(&self.active);
+        let Some(load) = active.remove(&id) else {
+            drop(active);
+            return self.store.open_journal(id)?.ok_or_else(unknown)?.remove();
         };
-        match journal {
-            Some(journal) => journal.remove(),
-            None => {
-                Err(Error::Invalid(format!("no load {id} is unfinished (coload loads shows them)")))
-            }
-        }
+        let journal = lock(&load.journal).take();
+        drop(active);
+        load.fail(load.attempt.load(Ordering::Acquire), &ended);
+        journal.ok_or_else(unknown)?.remove()
     }
 
     fn expire_at_times(&self) -> Result<()> {

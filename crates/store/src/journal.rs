@@ -398,7 +398,11 @@ fn look_at(layout: &Layout, id: LoadId) -> Result<JournalEntry> {
     let mut modified = SystemTime::UNIX_EPOCH;
     let mut bytes = 0;
     for entry in fs::read_dir(&dir).map_err(fail)? {
-        let meta = entry.and_then(|e| e.metadata()).map_err(fail)?;
+        let meta = match entry.and_then(|e| e.metadata()) {
+            // Who works on it gave a file its name meanwhile: the journal is there all the same.
+            Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+            meta => meta.map_err(fail)?,
+        };
         modified = modified.max(meta.modified().map_err(fail)?);
         bytes += meta.len();
     }

@@ -77,6 +77,50 @@ fn an_unfinished_load_is_listed_and_refuses_changed_inputs_until_it_is_dropped()
     assert_eq!(listed[0].rows, 3_001);
 }
 
+/// Symptom: a load whose client was told that it failed was unfinished for the next one, which was refused. Cause: a connection that
+/// ended gave the journal free for the next attempt, after the load was dropped and before the journal was taken.
+#[test]
+fn a_load_that_failed_is_gone_when_its_client_is_told() {
+    const CLIENTS: usize = 8;
+    const ROUNDS: usize = 12;
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("server"), ReceiveOptions::default());
+    let text = format!("x,Rom,1.00,2001-01-01,n,1.0,true,\n{}", records(50));
+    let fail_again_and_again = |client: usize| {
+        let table = format!("t{client}");
+        let file = folder.path().join(format!("{table}.csv"));
+        std::fs::write(&file, &text).unwrap();
+        for round in 0..ROUNDS {
+            let mut remote = server.remote();
+            remote.placement = match round % 3 {
+                0 => PlacementPolicy::Pipe,
+                1 => PlacementPolicy::All,
+                _ => PlacementPolicy::Seq,
+            };
+            let mut load = options(&file, &table);
+            if round % 2 == 1 {
+                // What the client finds out by itself, when the server has begun.
+                load.rejects_file = Some(folder.path().join("none/rejects.csv"));
+                load.max_rejects = RejectLimit::Count(9);
+            }
+            let error = load_remote(&load, &remote).unwrap_err();
+            assert!(!error.to_string().contains("unfinished"), "round {round}: {error}");
+            let journals = server.store.list_journals().unwrap();
+            let name = table.as_bytes();
+            let mine = journals
+                .iter()
+                .filter(|entry| entry.description.windows(name.len()).any(|part| part == name));
+            assert_eq!(mine.count(), 0, "round {round}: {error}");
+        }
+    };
+    std::thread::scope(|scope| {
+        for client in 0..CLIENTS {
+            let fail_again_and_again = &fail_again_and_again;
+            scope.spawn(move || fail_again_and_again(client));
+        }
+    });
+}
+
 /// Options of a load that stops itself before it is published.
 fn stopping(file: &std::path::Path) -> LoadOptions {
     let mut stopped = options(file, "t");
