@@ -223,7 +223,8 @@ fn load_once(
 
 /// The rows are there, and the file of rejects is not.
 pub fn published_without_rejects(version: u64, error: &Error) -> Error {
-    Error::Unavailable(format!(
+    // No attempt more helps: that would find the load published, and say nothing of the file.
+    Error::Invalid(format!(
         "the load is published as version {version}, but its file of rejects is not there: {error}; the rows need not \
          be loaded again"
     ))

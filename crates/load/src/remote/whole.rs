@@ -40,6 +40,10 @@ pub fn send_whole(
 ) -> Result<Done> {
     if let Some(path) = &options.rejects_file {
         check_output("--rejects", path, &options.inputs, &options.protected)?;
+        // Only then is the load published. What opens a pipe is who writes to it.
+        if !std::fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
+            drop(OutputFile::create(path)?);
+        }
     }
     let inputs = &options.inputs;
     // Each is open while it is sent: there may be a million. Nothing is sent if one is no file.
