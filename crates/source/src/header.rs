@@ -7,6 +7,7 @@ use crate::field::FieldRules;
 use crate::infer::{has_form, has_form_in, infer_columns, is_null};
 use crate::names::score_names;
 use crate::sample::{Field, SampleEnd};
+use crate::units::is_units;
 
 /// Longest field, in bytes, that looks like a name.
 const NAME_BYTES_MAX: usize = 64;
@@ -87,7 +88,9 @@ fn quote_of_names(fields: &[Field<'_>]) -> Option<char> {
 }
 
 fn name_text(field: &Field<'_>) -> String {
-    String::from_utf8_lossy(&field.text).trim().to_owned()
+    // A mark of UTF-8 that stands twice is none of a name.
+    let text = String::from_utf8_lossy(&field.text);
+    text.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}').to_owned()
 }
 
 /// Decides whether the first record is a header; says why.
@@ -245,7 +248,8 @@ fn count_fits(first: &[Field<'_>], types: &[DataType], rules: &FieldRules) -> (u
     (fit, misfit)
 }
 
-/// How many columns of `rows` are not text, if each of the records in `names` fits none of them.
+/// How many columns of `rows` are not text, if each of the records in `names` fits none of them. Units below the names may be
+/// alike, and some may be absent.
 pub fn misfits_all(
     names: &[Vec<Field<'_>>],
     rows: &[Vec<Field<'_>>],
@@ -256,15 +260,21 @@ pub fn misfits_all(
     let may_name = |record: &Vec<Field<'_>>| {
         record.len() == columns && record.iter().all(starts_like_a_name) && are_unlike(record)
     };
+    let has_units = |(at, record): (usize, &Vec<Field<'_>>)| {
+        at > 0 && record.len() == columns && is_units(record)
+    };
     // Types are what costs.
-    if !names.iter().all(may_name) {
+    if !names.iter().enumerate().all(|named| may_name(named.1) || has_units(named)) {
         return None;
     }
     let forms = infer_columns(rows, columns, rules);
     let types: Vec<DataType> = forms.iter().map(|forms| forms.data_type(end)).collect();
     let told = types.iter().filter(|t| !matches!(t, DataType::Varchar(_))).count();
-    let misfits = |record: &Vec<Field<'_>>| count_fits(record, &types, rules) == (0, told);
-    (told > 0 && names.iter().all(misfits)).then_some(told)
+    let misfits = |named: (usize, &Vec<Field<'_>>)| match count_fits(named.1, &types, rules) {
+        (0, misfits) => misfits == told || misfits > 0 && has_units(named),
+        _ => false,
+    };
+    (told > 0 && names.iter().enumerate().all(misfits)).then_some(told)
 }
 
 /// Whether a field of the first record comes again below it.

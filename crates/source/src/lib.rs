@@ -26,6 +26,7 @@ mod sample;
 mod sniff;
 mod tokenise;
 mod type_order;
+mod units;
 
 pub use aligned::Aligned;
 pub use careful::{

@@ -11,6 +11,7 @@ use crate::field::FieldRules;
 use crate::formats::{DateFormat, Formats};
 use crate::infer::{has_form, is_null};
 use crate::sample::Field;
+use crate::units::{UNIT_RECORDS_MAX, is_units};
 
 /// Dates that are tried, besides those of SQL.
 const DATES: [&str; 13] = [
@@ -46,7 +47,7 @@ pub(super) fn given_formats(given: &GivenDialect) -> Formats {
 }
 
 /// The formats that were given, else those that the columns tell. Names do not count: the first record
-/// may have them.
+/// may have them, and units may stand below.
 pub(super) fn choose_formats(
     records: &[Vec<Field<'_>>],
     columns: usize,
@@ -59,6 +60,8 @@ pub(super) fn choose_formats(
         return formats;
     }
     let rows = records.get(1..).unwrap_or_default();
+    let units = rows.iter().take(UNIT_RECORDS_MAX).take_while(|record| is_units(record)).count();
+    let rows = &rows[units..];
     let column = |index: usize| -> Vec<&[u8]> {
         let usual = rows.iter().filter(|row| row.len() == columns);
         let fields = usual.map(|row| &row[index]).filter(|field| !is_null(field, rules));
@@ -70,8 +73,11 @@ pub(super) fn choose_formats(
         |fields: &&Vec<&[u8]>| !fields.is_empty() && !fields.iter().all(|f| has_form(f));
     let unread: Vec<_> = texts.iter().filter(is_unread).collect();
     if given.decimal.is_none() && given.thousands.is_none() {
-        let points = texts.iter().filter(|f| !is_unread(f)).flatten().any(|f| f.contains(&b'.'));
-        choose_numbers(&unread, points, &mut formats, evidence);
+        let read: Vec<_> = texts.iter().filter(|fields| !is_unread(fields)).collect();
+        choose_numbers(&unread, Points::of(&read), &mut formats, evidence);
+        if formats.decimal == b'.' {
+            say_may_be_grouped(&read, evidence);
+        }
     }
     if given.date.is_none() && given.timestamp.is_none() {
         choose_dates(&unread, &mut formats, evidence);
@@ -79,17 +85,71 @@ pub(super) fn choose_formats(
     formats
 }
 
+/// The points of numbers that SQL can read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Points {
+    None,
+    /// All may set thousands apart, as in `1.234`.
+    OfThousands,
+    /// Some stand before a fraction.
+    OfFractions,
+}
+
+impl Points {
+    fn of(read: &[&Vec<&[u8]>]) -> Self {
+        let is_number = |f: &&&[u8]| f.contains(&b'.') && parse_int(f, DataType::Double).is_ok();
+        let mut numbers = read.iter().flat_map(|fields| fields.iter()).filter(is_number).peekable();
+        match numbers.peek().is_some() {
+            false => Points::None,
+            true if numbers.all(|f| may_be_grouped(f)) => Points::OfThousands,
+            true => Points::OfFractions,
+        }
+    }
+}
+
+/// Whether the points of a number may set thousands apart: one to three digits, of which the first is not 0, and three behind the point.
+fn may_be_grouped(field: &[u8]) -> bool {
+    let field = field.strip_prefix(b"-").unwrap_or(field);
+    let Some(at) = memchr::memchr(b'.', field) else { return false };
+    let (whole, rest) = (&field[..at], &field[at + 1..]);
+    let digits = |text: &[u8]| text.iter().all(u8::is_ascii_digit);
+    (1..=3).contains(&whole.len())
+        && whole[0] != b'0'
+        && rest.len() == 3
+        && digits(whole)
+        && digits(rest)
+}
+
+/// Says that the points of a column may set thousands apart, where all of its numbers are as they would be then, and some are less than 1000.
+fn say_may_be_grouped(read: &[&Vec<&[u8]>], evidence: &mut Vec<String>) {
+    let is_small = |f: &&[u8]| {
+        let digits = f.strip_prefix(b"-").unwrap_or(f);
+        digits.len() <= 3 && digits.iter().all(u8::is_ascii_digit)
+    };
+    let may_be = |fields: &&&Vec<&[u8]>| {
+        fields.iter().any(|f| may_be_grouped(f))
+            && fields.iter().any(is_small)
+            && fields.iter().all(|f| may_be_grouped(f) || is_small(f))
+    };
+    let Some(fields) = read.iter().find(may_be) else { return };
+    let shown = fields.iter().find(|f| may_be_grouped(f)).copied().unwrap_or_default();
+    evidence.push(format!(
+        "numbers: {} is read as a fraction, and may be thousands (--decimal-separator , --thousands-separator . say so)",
+        String::from_utf8_lossy(shown)
+    ));
+}
+
 /// The form that most columns have, and that can only be numbers of this form; of two the simpler one.
 fn choose_numbers(
     unread: &[&Vec<&[u8]>],
-    points: bool,
+    points: Points,
     formats: &mut Formats,
     evidence: &mut Vec<String>,
 ) {
     let mut best: Option<(usize, u8, Option<u8>)> = None;
     for (decimal, thousands) in NUMBERS {
-        // Another column has numbers with a point.
-        if points && decimal == b',' {
+        // Another column has numbers with a point before a fraction.
+        if points == Points::OfFractions && decimal == b',' {
             continue;
         }
         let form = Formats { decimal, thousands, ..Formats::default() };
@@ -101,6 +161,11 @@ fn choose_numbers(
         }
     }
     let Some((count, decimal, thousands)) = best else { return };
+    // The numbers of a file are written in one way: `1.234` beside `12,50` is a thousand.
+    let thousands = match thousands {
+        None if points == Points::OfThousands && decimal == b',' => Some(b'.'),
+        thousands => thousands,
+    };
     (formats.decimal, formats.thousands) = (decimal, thousands);
     let grouped = match thousands {
         Some(thousands) => format!(", {} between thousands", describe_byte(thousands)),

@@ -57,7 +57,8 @@ fn comments_of(
     let among = || records[leading..].iter().filter(|record| is_comment(record));
     // Rows may begin with the mark, and so may names.
     let strange = others.iter().any(|record| begins(record, &mark[..1]));
-    let like_rows = among().any(|record| record.len() == fields && !has_space(record, mark));
+    let like_rows = among()
+        .any(|record| record.len() == fields && (!has_space(record, mark) || is_overflow(record)));
     if others.len() < 2 || strange || like_rows {
         return none;
     }
@@ -72,6 +73,14 @@ fn comments_of(
         return Comments { mark: Some(mark[0]), leading: 0 };
     }
     Comments { mark: None, leading: leading - usize::from(names_itself) }
+}
+
+/// Whether a record begins with `####`, as spreadsheets show what is wider than its column, and has other values.
+fn is_overflow(record: &[Field<'_>]) -> bool {
+    let Some((first, others)) = record.split_first() else { return false };
+    first.text.len() > 3
+        && first.text.iter().all(|byte| *byte == b'#')
+        && others.iter().any(|field| !field.text.is_empty())
 }
 
 /// Whether a space follows the mark, as in a sentence.

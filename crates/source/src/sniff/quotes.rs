@@ -8,6 +8,19 @@ use crate::sample::{Field, Records, SampleEnd, Split, split_records};
 /// What encloses text in files of some makers, besides quotes.
 pub(super) const ODD_QUOTES: [u8; 3] = *b"~|^";
 
+/// Whether what quotes enclose is nothing but parts of several records, as where two titles begin and end with one in text with tabs:
+/// a text has newlines, but hardly tabs too.
+fn is_strayed(records: &Records<'_>, base: Split) -> bool {
+    let mut quoted = records.records.iter().flatten().filter(|field| field.quoted).peekable();
+    let is_part = |field: &Field<'_>| {
+        field.text.contains(&b'\t') && memchr::memchr(b'\n', &field.text).is_some()
+    };
+    base.delimiter_bytes() == b"\t"
+        && records.faults == 0
+        && quoted.peek().is_some()
+        && quoted.all(is_part)
+}
+
 /// The quotes that enclose fields if they are cut as `base` says.
 pub(super) fn choose_quote<'a>(
     head: &'a [u8],
@@ -55,6 +68,12 @@ pub(super) fn choose_quote<'a>(
         let alike = |way: &(Split, Records<'_>)| share_of_usual(&way.1.records, 2);
         if escaped.1.faults == 0 && (double.1.faults > 0 || alike(&escaped) > alike(&double)) {
             return escaped;
+        }
+    }
+    if is_strayed(&double.1, base) {
+        let bare = attempt(None, given_escape);
+        if share_of_usual(&bare.1.records, 2) >= 1.0 {
+            return bare;
         }
     }
     if double.1.faults > 0 {

@@ -113,7 +113,13 @@ pub(super) fn find_shape(
     let other_shape = first == leading
         || records[..first].iter().all(|record| record.len() != fields)
         || records[..first].last().is_some_and(is_blank);
-    if first > 0 && shape.header_rows == 0 && !other_shape {
+    // Who says that there is no header says that it begins with a row: one of NULL.
+    let is_row = |record: &Vec<Field<'_>>| is_blank(record) && record.len() == fields;
+    let are_rows = given.header == Some(Header::Absent)
+        && first > leading
+        && fields > 1
+        && records[..first].iter().all(is_row);
+    if are_rows || first > 0 && shape.header_rows == 0 && !other_shape {
         found.clear();
         shape = table(0, &mut found);
     }

@@ -422,3 +422,95 @@ fn truth_values_among_quoted_texts_are_no_names() {
         "c1 VARCHAR|c2 BOOLEAN|c3 VARCHAR\nblue sea|true|Ann\nold oak|false|Bob\ndry sand|true|Eve\nred hat|true|Léa",
     );
 }
+
+/// Symptom: 1000 pieces were 1, and the prices text. Cause: `1.000` was taken for a fraction, so that no column might have decimal commas.
+#[test]
+fn points_beside_decimal_commas_are_those_of_thousands() {
+    check_text(
+        "Datum;Menge;Preis;Summe\n01.02.2024;1.000;12,50;12.500,00\n15.02.2024;20;3,99;79,80\n",
+        "Datum DATE|Menge BIGINT|Preis DECIMAL(18,2)|Summe DECIMAL(18,2)\n\
+         2024-02-01|1000|12.50|12500.00\n2024-02-15|20|3.99|79.80",
+    );
+    check_text(
+        "Ort;Einwohner;Fläche\nA;1.234;10,5\nB;12.345;20,25\nC;999;3,0\n",
+        "Ort VARCHAR|Einwohner BIGINT|Fläche DECIMAL(18,2)\nA|1234|10.5\nB|12345|20.25\nC|999|3.0",
+    );
+    // Fractions of seconds are none of numbers.
+    check_text(
+        "t;v\n2024-01-01 00:00:00.500;12,5\n2024-01-01 00:00:01.250;3,25\n",
+        "t TIMESTAMP|v DECIMAL(18,2)\n2024-01-01 00:00:00.500|12.5\n2024-01-01 00:00:01.250|3.25",
+    );
+    // A point before a fraction.
+    check_text(
+        "lat;v\n48.1351;12,5\n48.123;3,25\n",
+        "lat DECIMAL(18,4)|v VARCHAR\n48.1351|12,5\n48.123|3,25",
+    );
+}
+
+#[test]
+fn a_point_that_may_be_one_of_thousands_is_said() {
+    let said =
+        |text: &str| read(text.as_bytes()).unwrap().evidence.join(" ").contains("may be thousands");
+    assert!(said("Ort;Einwohner\nA;1.234\nB;12.345\nC;999\n"));
+    assert!(!said("Ort;v\nA;1.234\nB;12.345\nC;9.75\n"));
+    assert!(!said("Ort;v\nA;0.234\nB;12.345\nC;9\n"));
+}
+
+/// Symptom: a row was a comment. Spreadsheets show `########` for dates before 1900.
+#[test]
+fn what_is_too_wide_for_its_column_is_no_comment() {
+    check_text(
+        "d,v\n2024-01-01,1\n########,2\n2024-01-03,3\n",
+        "d VARCHAR|v BIGINT\n2024-01-01|1\n########|2\n2024-01-03|3",
+    );
+}
+
+/// Symptom: with `--no-header` a first record of NULL was no row.
+#[test]
+fn a_first_record_of_null_is_a_row_where_there_is_no_header() {
+    let given = coload_source::GivenDialect {
+        header: Some(coload_source::Header::Absent),
+        ..coload_source::GivenDialect::default()
+    };
+    let table = crate::read::read_given(b",,\na,1,x\nb,2,y\n,,\n", &given).unwrap();
+    assert_eq!(table.rows.len(), 4, "{:?}", table.evidence);
+    assert!(table.rows[0].iter().all(Option::is_none));
+}
+
+/// Symptom: units were a row, and all columns text.
+#[test]
+fn units_below_the_names_are_no_row() {
+    check_text(
+        "Date,Temp,Rain\n,°C,mm\n2024-01-01,5.5,0.0\n2024-01-02,6.5,1.2\n",
+        "Date DATE|Temp °C DECIMAL(18,1)|Rain mm DECIMAL(18,1)\n2024-01-01|5.5|0.0\n2024-01-02|6.5|1.2",
+    );
+    check_text(
+        "Zeit;Regen;Schnee\n;[mm];[mm]\n01.02.2024;1,5;0,0\n28.02.2024;2,25;1,5\n",
+        "Zeit DATE|Regen [mm] DECIMAL(18,2)|Schnee [mm] DECIMAL(18,1)\n2024-02-01|1.5|0.0\n2024-02-28|2.25|1.5",
+    );
+    check_text(
+        "\"TOA5\",\"Station\",\"CR1000\",\"12345\",\"CR1000.Std.28\",\"CPU:prog.CR1\",\"4321\",\"Table1\"\n\
+         \"TIMESTAMP\",\"RECORD\",\"AirTC_Avg\",\"RH\"\n\"TS\",\"RN\",\"Deg C\",\"%\"\n\"\",\"\",\"Avg\",\"Smp\"\n\
+         \"2024-01-01 00:00:00\",0,21.5,45.2\n\"2024-01-01 00:10:00\",1,21.6,45.3\n\"2024-01-01 00:20:00\",2,21.7,45.4\n",
+        "TIMESTAMP TS TIMESTAMP|RECORD RN BIGINT|AirTC_Avg Deg C Avg DECIMAL(18,1)|RH % Smp DECIMAL(18,1)\n\
+         2024-01-01 00:00:00|0|21.5|45.2\n2024-01-01 00:10:00|1|21.6|45.3\n2024-01-01 00:20:00|2|21.7|45.4",
+    );
+    // A row with words where others have numbers is one.
+    let table = read(b"id,temp,hum\nS1,missing,missing\nS2,20.5,45\nS3,21.5,46\n").unwrap();
+    assert_eq!(table.rows.len(), 3, "{:?}", table.evidence);
+}
+
+/// Symptom: three records with tabs were one, as two titles have a quote each.
+#[test]
+fn quotes_that_begin_one_title_and_end_another_are_text() {
+    check_text(
+        "Author\tTitle\nSmith\t\"Quoted title\nLee\tPlain\nKim\tEnd\"\nPark\tx\n",
+        "Author VARCHAR|Title VARCHAR\nSmith|\"Quoted title\nLee|Plain\nKim|End\"\nPark|x",
+    );
+    check_text("id\tnote\n1\t\"two\nlines\"\n2\tx\n", "id BIGINT|note VARCHAR\n1|two\\nlines\n2|x");
+}
+
+#[test]
+fn a_mark_that_stands_twice_is_no_part_of_a_name() {
+    check_text("\u{feff}\u{feff}id,name\n1,Ada\n", "id BIGINT|name VARCHAR\n1|Ada");
+}
