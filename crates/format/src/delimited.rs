@@ -1,8 +1,12 @@
 //! How tables are written as delimited text, so that it can be read again as it was.
 //!
 //! Texts are in quotes, other values are bare, NULL is nothing. A name is in quotes where its column is text; where that
-//! would leave all names alike, all but one are in quotes. So quotes tell texts and names apart from all else (decision
-//! 0027).
+//! would leave all names alike, all but one are in quotes. So quotes tell texts and names apart from all else. Where they
+//! cannot, the line of names alone ends with CRLF, and all names are in quotes (decision 0027).
+
+mod names;
+
+pub use names::{NamesLine, tells_nothing};
 
 /// What begins files of other formats that a name could begin with.
 const MAGIC: [&[u8]; 4] = [b"PAR1", b"BZ", b"Obj", b"ORC"];

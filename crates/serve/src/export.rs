@@ -4,11 +4,11 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use coload_format::delimited::{names_in_quotes, push_quoted};
+use coload_format::delimited::{NamesLine, names_in_quotes, push_quoted};
 use coload_format::{Error, Result};
 use coload_load::WholeFile;
 use datafusion::arrow::array::Array;
-use datafusion::arrow::datatypes::{DataType as ArrowType, SchemaRef};
+use datafusion::arrow::datatypes::{DataType as ArrowType, FieldRef, SchemaRef};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use parquet::arrow::ArrowWriter;
@@ -57,6 +57,16 @@ impl Default for CsvOptions {
             null: String::new(),
             texts: Texts::Quoted,
         }
+    }
+}
+
+impl CsvOptions {
+    /// Whether the line of names tells them from rows, so that a load finds all out: of files as they are written where
+    /// nothing else is asked for, but for the delimiters that a load finds out.
+    fn names_tell(&self) -> bool {
+        let CsvOptions { header, delimiter, quote, ref null, texts } = *self;
+        let is_usual = b",\t;|".contains(&delimiter) && quote == b'"' && null.is_empty();
+        header && is_usual && texts == Texts::Quoted
     }
 }
 
@@ -111,6 +121,8 @@ struct CsvWriter {
 pub(crate) struct CsvLines {
     options: CsvOptions,
     line: Vec<u8>,
+    /// The line of names, while it waits for rows that decide how it is written.
+    names: Option<NamesLine>,
 }
 
 impl Export {
@@ -119,13 +131,9 @@ impl Export {
         let (whole, file) = WholeFile::create(path)?;
         let format = match self {
             Export::Csv(options) => {
-                let has_header = options.header;
                 let mut csv =
-                    CsvWriter { lines: CsvLines::new(options), out: BufWriter::new(file) };
-                if has_header {
-                    let header = csv.lines.header(&schema);
-                    csv.out.write_all(header).map_err(|e| Error::io("write", path, &e))?;
-                }
+                    CsvWriter { lines: CsvLines::new(options, &schema), out: BufWriter::new(file) };
+                csv.lines.start(|line| write_to(&mut csv.out, path, line))?;
                 Format::Csv(csv)
             }
             Export::Parquet(options) => {
@@ -143,9 +151,9 @@ impl ExportWriter {
     /// Writes the rows of a batch.
     pub fn write(&mut self, batch: &RecordBatch) -> Result<()> {
         match &mut self.format {
-            Format::Csv(CsvWriter { lines, out }) => lines.rows(batch, |line| {
-                out.write_all(line).map_err(|e| Error::io("write", &self.path, &e))
-            }),
+            Format::Csv(CsvWriter { lines, out }) => {
+                lines.rows(batch, |line| write_to(out, &self.path, line))
+            }
             Format::Parquet(parquet) => parquet.write(batch).map_err(|e| failed(&self.path, e)),
         }
     }
@@ -154,7 +162,8 @@ impl ExportWriter {
     pub fn finish(self) -> Result<()> {
         let ExportWriter { path, whole, format } = self;
         let file = match format {
-            Format::Csv(csv) => {
+            Format::Csv(mut csv) => {
+                csv.lines.finish(|line| write_to(&mut csv.out, &path, line))?;
                 csv.out.into_inner().map_err(|e| Error::io("write", &path, &e.into_error()))?
             }
             Format::Parquet(parquet) => parquet.into_inner().map_err(|e| failed(&path, e))?,
@@ -163,31 +172,54 @@ impl ExportWriter {
     }
 }
 
+fn write_to(out: &mut impl Write, path: &Path, text: &[u8]) -> Result<()> {
+    out.write_all(text).map_err(|e| Error::io("write", path, &e))
+}
+
 fn failed(path: &Path, error: impl std::fmt::Display) -> Error {
     Error::Unavailable(format!("cannot write {}: {error}", path.display()))
 }
 
 impl CsvLines {
-    pub fn new(options: CsvOptions) -> Self {
-        CsvLines { options, line: Vec::new() }
+    /// Of rows with these columns.
+    pub fn new(options: CsvOptions, schema: &SchemaRef) -> Self {
+        let names = options.names_tell().then(|| {
+            let column = |f: &FieldRef| (f.name().clone(), is_text(f.data_type()));
+            NamesLine::new(schema.fields().iter().map(column).collect(), options.delimiter)
+        });
+        let mut line = Vec::new();
+        if options.header && names.is_none() {
+            let fields = || schema.fields().iter();
+            let in_quotes =
+                names_in_quotes(fields().map(|f| (&**f.name(), is_text(f.data_type()))));
+            for (index, (field, in_quotes)) in fields().zip(in_quotes).enumerate() {
+                if index > 0 {
+                    line.push(options.delimiter);
+                }
+                match options.texts == Texts::Quoted && in_quotes {
+                    true => push_quoted(&mut line, field.name().as_bytes(), options.quote),
+                    false => push_field(&mut line, field.name(), &options),
+                }
+            }
+            line.push(b'\n');
+        }
+        CsvLines { options, line, names }
     }
 
-    /// The line of names.
-    pub fn header(&mut self, schema: &SchemaRef) -> &[u8] {
-        self.line.clear();
-        let fields = || schema.fields().iter();
-        let in_quotes = names_in_quotes(fields().map(|f| (&**f.name(), is_text(f.data_type()))));
-        for (index, (field, in_quotes)) in fields().zip(in_quotes).enumerate() {
-            if index > 0 {
-                self.line.push(self.options.delimiter);
-            }
-            match in_quotes && self.options.texts == Texts::Quoted {
-                true => push_quoted(&mut self.line, field.name().as_bytes(), self.options.quote),
-                false => push_field(&mut self.line, field.name(), &self.options),
-            }
-        }
-        self.line.push(b'\n');
-        &self.line
+    /// Hands the line of names to `sink`, unless it waits for rows.
+    ///
+    /// # Errors
+    /// What `sink` returns.
+    pub fn start(&mut self, mut sink: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        sink(&self.line)
+    }
+
+    /// Hands what waits to `sink`.
+    ///
+    /// # Errors
+    /// What `sink` returns.
+    pub fn finish(&mut self, mut sink: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        self.names.take().map_or(Ok(()), |mut names| sink(&names.take()))
     }
 
     /// Hands a line for each row to `sink`.
@@ -222,13 +254,24 @@ impl CsvLines {
                     .try_to_string()
                     .map_err(|e| Error::Invalid(e.to_string()))?;
                 let text = if is_bytes(column.data_type()) { format!("\\x{text}") } else { text };
+                if let Some(names) = &mut self.names {
+                    names.note_value(index, text.as_bytes());
+                }
                 match self.options.texts == Texts::Quoted && is_text(column.data_type()) {
                     true => push_quoted(&mut self.line, text.as_bytes(), self.options.quote),
                     false => push_field(&mut self.line, &text, &self.options),
                 }
             }
             self.line.push(b'\n');
-            sink(&self.line)?;
+            match &mut self.names {
+                None => sink(&self.line)?,
+                Some(names) => {
+                    if let Some(head) = names.push_row(&self.line) {
+                        self.names = None;
+                        sink(&head)?;
+                    }
+                }
+            }
         }
         Ok(())
     }
@@ -241,10 +284,11 @@ pub(crate) fn text_options() -> FormatOptions<'static> {
         .with_timestamp_tz_format(Some("%Y-%m-%d %H:%M:%S%.f%:z"))
 }
 
-/// Whether values may be any text: all but those of types that are written in one way only.
+/// Whether values may be any text: all but those of types that a load finds out. Lengths of time are none of them.
 fn is_text(arrow: &ArrowType) -> bool {
+    let is_length = matches!(arrow, ArrowType::Interval(_) | ArrowType::Duration(_));
     !(arrow.is_numeric()
-        || arrow.is_temporal()
+        || arrow.is_temporal() && !is_length
         || is_bytes(arrow)
         || matches!(arrow, ArrowType::Boolean | ArrowType::Null))
 }

@@ -61,8 +61,8 @@ impl<W: Write> AnswerWriter<W> {
             OutputFormat::Table => Form::Table(Vec::new(), out),
             OutputFormat::Csv => {
                 let options = CsvOptions { texts: Texts::AsNeeded, ..CsvOptions::default() };
-                let mut lines = CsvLines::new(options);
-                out.write_all(lines.header(&schema)).map_err(failed)?;
+                let mut lines = CsvLines::new(options, &schema);
+                lines.start(|line| out.write_all(line).map_err(failed))?;
                 Form::Csv(lines, out)
             }
             OutputFormat::Json => Form::Json(ArrayWriter::new(out)),

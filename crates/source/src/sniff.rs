@@ -43,7 +43,7 @@ use attempt::usual_field_count;
 use delimiter::choose_split;
 use encoding::{Converted, convert_sample};
 use escapes::{ESCAPES_FOUND, find_escapes};
-use exported::sniff_exported;
+use exported::{sniff_exported, sniff_exported_bytes};
 use foreign::{check_is_delimited, check_is_text};
 use formats::{choose_formats, given_formats};
 use head::{after_skipped, separator_line, without_last};
@@ -88,6 +88,9 @@ pub fn sniff(
     given: &GivenDialect,
     schema: Option<&Schema>,
 ) -> Result<Sniffed> {
+    if let Some(sniffed) = sniff_exported_bytes(name, sample, end, given, schema)? {
+        return Ok(sniffed);
+    }
     check_is_text(name, sample)?;
     let Converted { encoding, text, evidence } = convert_sample(sample, end, given);
     // The load does not read the marks of the end.

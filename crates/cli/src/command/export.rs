@@ -7,13 +7,13 @@ use std::path::Path;
 
 use coload::{Coload, DataType, Error, Result, Snapshot};
 use coload_format::Plain;
-use coload_format::delimited::{names_in_quotes, push_quoted};
+use coload_format::delimited::{NamesLine, push_quoted};
 use coload_format::display::write_value;
 use coload_load::WholeFile;
 use coload_store::TableEntry;
 
 use crate::args::{ExportArgs, ExportQuotes};
-use crate::output::{Done, Failure, print_with};
+use crate::output::{Done, Failure, print_with, say};
 
 /// Around texts.
 const QUOTE: u8 = b'"';
@@ -104,20 +104,25 @@ fn write_table(
     let types: Vec<DataType> = columns.iter().map(|c| c.data_type).collect();
     let mut line = Vec::new();
     let style = Style { delimiter, quotes: args.quote };
-    if !args.no_header {
-        let in_quotes = names_in_quotes(columns.iter().map(|c| (&*c.name, c.data_type.is_text())));
-        for (index, (column, in_quotes)) in columns.iter().zip(in_quotes).enumerate() {
-            style.separate(&mut line, index);
-            match in_quotes && args.quote == ExportQuotes::Texts {
-                true => push_quoted(&mut line, column.name.as_bytes(), QUOTE),
-                false => style.push_as_needed(&mut line, column.name.as_bytes()),
+    let mut names = None;
+    match args.quote {
+        _ if args.no_header => {}
+        ExportQuotes::Texts => {
+            let named = columns.iter().map(|c| (c.name.clone(), c.data_type.is_text()));
+            names = Some(NamesLine::new(named.collect(), delimiter));
+        }
+        ExportQuotes::Needed => {
+            for (index, column) in columns.iter().enumerate() {
+                style.separate(&mut line, index);
+                style.push_as_needed(&mut line, column.name.as_bytes());
+            }
+            line.push(b'\n');
+            if let Err(error) = out.write_all(&line) {
+                return Ok(Err(error));
             }
         }
-        line.push(b'\n');
-        if let Err(error) = out.write_all(&line) {
-            return Ok(Err(error));
-        }
     }
+    let mut rows_out = Rows { types: &types, style, names, line };
     for entry in &table.segments {
         let segment = snapshot.segment(table, entry)?;
         for (page, rows) in segment.page_rows().iter().enumerate() {
@@ -127,39 +132,76 @@ fn write_table(
                 segment.decode_page(column, page, &mut values)?;
                 pages.push(values);
             }
-            if let Err(error) = write_rows(&pages, &types, style, *rows as usize, &mut line, out) {
+            if let Err(error) = rows_out.write(&pages, *rows as usize, out) {
                 return Ok(Err(error));
             }
         }
     }
-    Ok(out.flush())
+    Ok(rows_out.finish(out))
 }
 
-fn write_rows(
-    pages: &[Plain],
-    types: &[DataType],
+/// Rows on their way to a file.
+struct Rows<'a> {
+    types: &'a [DataType],
     style: Style,
-    rows: usize,
-    line: &mut Vec<u8>,
-    out: &mut impl Write,
-) -> io::Result<()> {
-    let mut text = Vec::new();
-    for row in 0..rows {
-        line.clear();
-        for (index, (page, data_type)) in pages.iter().zip(types).enumerate() {
-            style.separate(line, index);
-            let Some(value) = page.get(row) else { continue };
-            text.clear();
-            write_value(&value, *data_type, &mut text);
-            match data_type.is_text() && style.quotes == ExportQuotes::Texts {
-                true => push_quoted(line, &text, QUOTE),
-                false => style.push_as_needed(line, &text),
+    /// The line of names, until it is written.
+    names: Option<NamesLine>,
+    line: Vec<u8>,
+}
+
+impl Rows<'_> {
+    /// Writes the rows of a page of each column.
+    fn write(&mut self, pages: &[Plain], rows: usize, out: &mut impl Write) -> io::Result<()> {
+        let Rows { types, style, names, line } = self;
+        let mut text = Vec::new();
+        for row in 0..rows {
+            line.clear();
+            for (index, (page, data_type)) in pages.iter().zip(*types).enumerate() {
+                style.separate(line, index);
+                let Some(value) = page.get(row) else { continue };
+                text.clear();
+                write_value(&value, *data_type, &mut text);
+                if let Some(names) = names {
+                    names.note_value(index, &text);
+                }
+                match data_type.is_text() && style.quotes == ExportQuotes::Texts {
+                    true => push_quoted(line, &text, QUOTE),
+                    false => style.push_as_needed(line, &text),
+                }
+            }
+            line.push(b'\n');
+            match names {
+                None => out.write_all(line)?,
+                Some(waiting) => {
+                    if let Some(head) = waiting.push_row(line) {
+                        say_how_told(waiting);
+                        *names = None;
+                        out.write_all(&head)?;
+                    }
+                }
             }
         }
-        line.push(b'\n');
-        out.write_all(line)?;
+        Ok(())
     }
-    Ok(())
+
+    /// Writes what waits.
+    fn finish(&mut self, out: &mut impl Write) -> io::Result<()> {
+        if let Some(mut names) = self.names.take() {
+            say_how_told(&names);
+            out.write_all(&names.take())?;
+        }
+        out.flush()
+    }
+}
+
+/// Says that some programs refuse the file, where that is so.
+fn say_how_told(names: &NamesLine) {
+    if names.is_told_by_its_end() {
+        say(
+            "the line of names ends with CRLF and the others with LF, as quotes cannot tell names and texts of this table; a program that \
+             refuses both takes what --quote needed writes (DuckDB: strict_mode=false)",
+        );
+    }
 }
 
 /// How fields are written.

@@ -5,6 +5,8 @@
 mod load_and_query;
 
 mod bad_input;
+mod exported;
+mod exported_tables;
 mod faults;
 mod flags;
 mod inputs;

@@ -5,6 +5,9 @@
 #[allow(dead_code)]
 mod support;
 
+#[path = "../it/exported_tables.rs"]
+mod exported_tables;
+
 mod checks;
 mod commands;
 mod dos;

@@ -9,13 +9,16 @@
 //!
 //! Texts are in quotes, NULL is nothing, all else is bare. A name is in quotes where its column is text; where that leaves
 //! all names alike, the first that can be is bare. A bare name among quoted ones is what other programs do not write.
-//! Where no name can be bare, all are in quotes. Decision 0027.
+//! Where quotes cannot tell, all names are in quotes, and their line alone ends with CRLF; where there are no rows, an empty
+//! line behind it does. Decision 0027.
 
-use coload_format::delimited::{bare_name, is_plain_name};
-use coload_format::parse_value::{parse_value, parse_wide};
+use coload_format::delimited::{bare_name, is_plain_name, tells_nothing};
+use coload_format::parse_value::{is_double_as_written, parse_int, parse_value, parse_wide};
 use coload_format::{Column, DataType, Result, Schema};
+use coload_input::{Encoding, Said, TextEncoding};
 
-use super::{Sniffed, given_types};
+use super::{Sniffed, bom_len, given_types};
+use crate::careful::{CarefulRecord, Reading, read_record};
 use crate::dialect::{Dialect, GivenDialect, Header};
 use crate::header::{check_header_order, unique_texts};
 use crate::infer::{ColumnForms, given_columns, infer_columns};
@@ -34,6 +37,17 @@ enum Fields {
     Mixed,
 }
 
+/// What tells the names from rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Told {
+    /// Quotes.
+    ByQuotes,
+    /// The end of their line.
+    ByLineEnd,
+    /// The end of the empty line behind them: there are no rows.
+    WithoutRows,
+}
+
 /// What the quotes of the names say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Heads {
@@ -43,6 +57,41 @@ enum Heads {
     AllButOne(usize),
     /// Some are bare.
     Some,
+}
+
+/// Dialect and columns of an input that Coload wrote; `None` of any other. Coload writes UTF-8, so that nothing else of the bytes
+/// is looked at: control characters in texts are texts.
+///
+/// # Errors
+/// As [`sniff_exported`].
+pub(super) fn sniff_exported_bytes(
+    name: &str,
+    sample: &[u8],
+    end: SampleEnd,
+    given: &GivenDialect,
+    schema: Option<&Schema>,
+) -> Result<Option<Sniffed>> {
+    let is_utf8 = given.encoding.is_none_or(|encoding| encoding == Encoding::Utf8);
+    let text = &sample[bom_len(sample)..];
+    // Coload begins with a quote or a letter.
+    let is_start = |byte: &u8| *byte == b'"' || byte.is_ascii_alphabetic() || !byte.is_ascii();
+    if !is_utf8 || !text.first().is_some_and(is_start) {
+        return Ok(None);
+    }
+    let found = sniff_exported(name, text, end, given, schema)?;
+    Ok(found.filter(|_| is_valid(text, end)).map(|mut sniffed| {
+        let said = given.encoding.map_or(Said::Nobody, |_| Said::User);
+        sniffed.dialect.encoding = TextEncoding { encoding: Encoding::Utf8, said };
+        sniffed
+    }))
+}
+
+/// Whether a text is UTF-8 up to a character that the end of the sample cuts.
+fn is_valid(text: &[u8], end: SampleEnd) -> bool {
+    match std::str::from_utf8(text) {
+        Ok(_) => true,
+        Err(error) => error.error_len().is_none() && end == SampleEnd::Cut,
+    }
 }
 
 /// Dialect and columns of a text that Coload wrote; `None` of any other.
@@ -61,17 +110,15 @@ pub(super) fn sniff_exported(
     }
     for delimiter in DELIMITERS {
         let split = Split { delimiter, ..Split::CSV };
-        if !may_be_exported(text, end, split) {
-            continue;
-        }
+        let Some(told) = may_be_exported(text, end, split) else { continue };
         let records = split_records(text, end, split, usize::MAX);
         let Some((names, rows)) = records.records.split_first() else { continue };
-        let Some(texts) = text_columns(names, rows).filter(|_| records.faults == 0) else {
-            continue;
-        };
+        let texts = text_columns(names, rows, told).filter(|_| records.faults == 0);
+        let Some(texts) = texts else { continue };
         let dialect = Dialect {
             delimiter,
             header: Header::Present,
+            footer: u64::from(told == Told::WithoutRows),
             types: given.types.unwrap_or_default(),
             nulls_are: given.nulls_are,
             ..Dialect::default()
@@ -107,16 +154,45 @@ pub(super) fn leaves_all_open(given: &GivenDialect) -> bool {
     rest == GivenDialect::default()
 }
 
-/// Whether the first two records look like it: most other texts are told by them.
-fn may_be_exported(text: &[u8], end: SampleEnd, split: Split) -> bool {
+/// What may tell the names, by the first two records: most other texts are told by them.
+fn may_be_exported(text: &[u8], end: SampleEnd, split: Split) -> Option<Told> {
     let head = split_records(text, end, split, 2);
-    let Some(names) = head.records.first() else { return false };
+    let (names, row) = (head.records.first()?, head.records.get(1));
+    if names.iter().all(|name| name.quoted) && head.faults == 0 {
+        let marked = told_by_line_end(text, end, split);
+        if marked.is_some() {
+            return marked;
+        }
+    }
     let are_plain = names.iter().all(|name| name.quoted || is_plain_name(&name.text));
-    match (heads(names), head.records.get(1)) {
-        (None, _) | (Some(Heads::Quoted), None) => false,
-        (Some(Heads::Some | Heads::AllButOne(_)), None) => are_plain && names.len() > 1,
-        (Some(Heads::AllButOne(_)), Some(row)) => row.len() == names.len(),
-        (Some(_), Some(row)) => are_plain && row.len() == names.len(),
+    let may_be = match (heads(names)?, row) {
+        (Heads::Quoted, None) => false,
+        (Heads::Some | Heads::AllButOne(_), None) => are_plain && names.len() > 1,
+        (Heads::AllButOne(_), Some(row)) => row.len() == names.len(),
+        (_, Some(row)) => are_plain && row.len() == names.len(),
+    };
+    may_be.then_some(Told::ByQuotes)
+}
+
+/// Whether the first line ends with CRLF, and the next does not; or it does not, and all that follows is one CRLF.
+fn told_by_line_end(text: &[u8], end: SampleEnd, split: Split) -> Option<Told> {
+    let rules = Dialect { delimiter: split.delimiter, ..Dialect::default() }.record_rules(0);
+    let mut record = CarefulRecord::default();
+    let whole = end == SampleEnd::Whole;
+    let mut next = |at: usize| {
+        let read = read_record(text, at, whole, &rules, &mut record) == Reading::Whole;
+        (read && !record.is_faulty()).then(|| (record.next, text[record.end..record.next].to_vec()))
+    };
+    let (first, first_end) = next(0)?;
+    match (&*first_end, &text[first..]) {
+        (b"\n", b"\r\n") if whole => Some(Told::WithoutRows),
+        (b"\r\n", []) => None,
+        (b"\r\n", _) => match next(first) {
+            Some((_, second_end)) => (second_end == b"\n").then_some(Told::ByLineEnd),
+            // The first row is longer than the sample.
+            None => (!whole).then_some(Told::ByLineEnd),
+        },
+        _ => None,
     }
 }
 
@@ -133,37 +209,54 @@ fn heads(names: &[Field<'_>]) -> Option<Heads> {
 }
 
 /// For each column whether it is text; `None` when the text is not as Coload writes it.
-fn text_columns(names: &[Field<'_>], rows: &[Vec<Field<'_>>]) -> Option<Vec<bool>> {
+fn text_columns(names: &[Field<'_>], rows: &[Vec<Field<'_>>], told: Told) -> Option<Vec<bool>> {
     if rows.iter().any(|row| row.len() != names.len()) {
         return None;
     }
     let fields: Vec<Fields> = (0..names.len()).map(|column| fields_of(rows, column)).collect();
-    let all = |wanted: &[Fields]| fields.iter().all(|fields| wanted.contains(fields));
-    // Quotes that a delimiter needs say nothing.
-    let needless = |field: &Field<'_>| {
-        field.quoted && !field.text.iter().any(|byte| b",;|\t\"\r\n".contains(byte))
+    let texts = match told {
+        Told::ByQuotes => told_by_quotes(names, rows, &fields)?,
+        Told::ByLineEnd | Told::WithoutRows => {
+            let is_text = |fields: &Fields| match fields {
+                Fields::Mixed => None,
+                Fields::None | Fields::Quoted => Some(true),
+                Fields::Bare => Some(false),
+            };
+            fields.iter().map(is_text).collect::<Option<Vec<bool>>>()?
+        }
     };
+    are_typed(rows, &texts).then_some(texts)
+}
+
+/// For each column whether it is text, where quotes tell names from rows. A column without values in the sample is text, unless
+/// its name is bare where that says that it is not: what comes later may be in quotes.
+fn told_by_quotes(
+    names: &[Field<'_>],
+    rows: &[Vec<Field<'_>>],
+    fields: &[Fields],
+) -> Option<Vec<bool>> {
+    let all = |wanted: &[Fields]| fields.iter().all(|fields| wanted.contains(fields));
+    let needless = |field: &Field<'_>| field.quoted && !tells_nothing(&field.text);
     if !names.iter().chain(rows.iter().flatten()).any(needless) {
         return None;
     }
     let heads = heads(names)?;
-    let texts: Option<Vec<bool>> = match heads {
+    let is_text = |(at, (name, fields)): (usize, (&Field<'_>, &Fields))| match fields {
+        Fields::Mixed => None,
+        Fields::None => Some(name.quoted || heads == Heads::AllButOne(at)),
+        Fields::Quoted => (name.quoted || heads == Heads::AllButOne(at)).then_some(true),
+        Fields::Bare => (!name.quoted || !is_plain_name(&name.text)).then_some(false),
+    };
+    match heads {
         Heads::Quoted | Heads::AllButOne(_) if all(&[Fields::Bare, Fields::None]) => {
             let says = if heads == Heads::Quoted { !rows.is_empty() } else { names.len() > 1 };
-            says.then(|| vec![false; names.len()])
+            says.then(|| fields.iter().map(|fields| *fields == Fields::None).collect())
         }
         Heads::Quoted => None,
         Heads::AllButOne(_) | Heads::Some => {
-            let is_text = |(at, (name, fields)): (usize, (&Field<'_>, &Fields))| match fields {
-                Fields::Mixed => None,
-                Fields::None => Some(name.quoted),
-                Fields::Quoted => (name.quoted || heads == Heads::AllButOne(at)).then_some(true),
-                Fields::Bare => (!name.quoted || !is_plain_name(&name.text)).then_some(false),
-            };
-            names.iter().zip(&fields).enumerate().map(is_text).collect()
+            names.iter().zip(fields).enumerate().map(is_text).collect()
         }
-    };
-    texts.filter(|texts| are_typed(rows, texts))
+    }
 }
 
 fn fields_of(rows: &[Vec<Field<'_>>], column: usize) -> Fields {
@@ -191,10 +284,26 @@ fn are_typed(rows: &[Vec<Field<'_>>], texts: &[bool]) -> bool {
 
 /// Whether a value of a type that is not inferred is written so, or NULL.
 fn is_word_of_type(text: &[u8]) -> bool {
-    text.is_empty()
-        || text.starts_with(b"\\x") && parse_value(text, DataType::Binary(None)).is_ok()
-        || text.len() == 36 && parse_wide(text, DataType::Uuid).is_ok()
-        || parse_value(text, DataType::Double).is_ok()
+    text.is_empty() || TOLD_TYPES.iter().any(|data_type| is_value(text, *data_type))
+}
+
+/// Types of bare values that are not inferred, as other programs write texts so.
+const TOLD_TYPES: [DataType; 3] = [DataType::Double, DataType::Uuid, DataType::Binary(None)];
+
+/// Whether a text is a value of one of these types as it is written.
+fn is_value(text: &[u8], data_type: DataType) -> bool {
+    match data_type {
+        DataType::Uuid => text.len() == 36 && parse_wide(text, data_type).is_ok(),
+        DataType::Binary(_) => text.starts_with(b"\\x") && parse_value(text, data_type).is_ok(),
+        _ => parse_int(text, data_type).is_ok_and(|value| is_double_as_written(text, value)),
+    }
+}
+
+/// The type that all bare values of a column have, if it is one of those that are not inferred.
+fn told_type(rows: &[Vec<Field<'_>>], column: usize) -> Option<DataType> {
+    let values = || rows.iter().map(|row| &row[column].text).filter(|text| !text.is_empty());
+    let is_of = |data_type: &&DataType| values().all(|text| is_value(text, **data_type));
+    values().next().and_then(|_| TOLD_TYPES.iter().find(is_of)).copied()
 }
 
 fn columns_of(
@@ -210,12 +319,16 @@ fn columns_of(
     let mut forms = infer_columns(rows, names.len(), &dialect.field_rules());
     let typed = given_types(&names, &given.columns)?;
     let mut columns = Vec::with_capacity(names.len());
-    for (((name, forms), typed), is_text) in names.into_iter().zip(&mut forms).zip(typed).zip(texts)
-    {
+    let each = names.into_iter().zip(&mut forms).zip(typed).zip(texts).enumerate();
+    for (at, (((name, forms), typed), is_text)) in each {
         if let Some(column) = &typed {
             forms.give(column.data_type);
         } else if *is_text {
             forms.make_text();
+        } else if forms.data_type(end) == DataType::Varchar(None)
+            && let Some(data_type) = told_type(rows, at)
+        {
+            forms.give(data_type);
         }
         columns.push(typed.unwrap_or_else(|| Column::new(name, forms.data_type(end))));
     }
@@ -244,6 +357,17 @@ mod tests {
             ("\"7\",größe\n1,\"2\"\n", Some("\"7\" BIGINT, größe VARCHAR")),
             ("größe,\"x y\"\n1,\"2\"\n", Some("größe BIGINT, x y VARCHAR")),
             ("x y,\"größe\"\n\"1\",\"2\"\n", Some("x y VARCHAR, größe VARCHAR")),
+            // The end of a line tells.
+            ("\"a,b\"\r\n\"7\"\n", Some("a,b VARCHAR")),
+            ("\"a,b\"\r\n\n7\n", Some("a,b BIGINT")),
+            ("\"1\",\"2\"\r\n\"7\",1e16\n,NaN\n", Some("1 VARCHAR, 2 DOUBLE")),
+            ("\"1\"\t\"2\"\r\n\t\n", Some("1 VARCHAR, 2 VARCHAR")),
+            ("\"a,b\"\n\r\n", Some("a,b VARCHAR")),
+            ("\"a\",\"b\"\r\n\"1\",\"2\"\r\n", None),
+            ("\"a\"\r\n", None),
+            ("\"a\"\r\n\r\n", None),
+            ("\"a\"\n\n", None),
+            ("\"a\",\"b\"\r\nx,\"2\"\n", None),
             // What other programs write.
             ("\"a\",\"b\"\n\"1\",\"2\"\n", None),
             ("\"a\",\"b\"\n\"x\",2\n", None),
