@@ -43,7 +43,7 @@ use attempt::usual_field_count;
 use delimiter::choose_split;
 use encoding::{Converted, convert_sample};
 use escapes::{ESCAPES_FOUND, find_escapes};
-use exported::{sniff_exported, sniff_exported_bytes};
+use exported::{looks_exported, sniff_exported};
 use foreign::{check_is_delimited, check_is_text};
 use formats::{choose_formats, given_formats};
 use head::{after_skipped, separator_line, without_last};
@@ -88,14 +88,31 @@ pub fn sniff(
     given: &GivenDialect,
     schema: Option<&Schema>,
 ) -> Result<Sniffed> {
-    if let Some(sniffed) = sniff_exported_bytes(name, sample, end, given, schema)? {
+    let may_be_exported = looks_exported(sample, end, given);
+    if may_be_exported
+        && let Some(mut sniffed) =
+            sniff_exported(name, &sample[bom_len(sample)..], end, given, schema)?
+    {
+        // UTF-8, whoever says so.
+        sniffed.dialect.encoding.said = match given.encoding {
+            Some(_) => coload_input::Said::User,
+            None => coload_input::Said::Nobody,
+        };
         return Ok(sniffed);
     }
     check_is_text(name, sample)?;
     let Converted { encoding, text, evidence } = convert_sample(sample, end, given);
     // The load does not read the marks of the end.
     let text = if end == SampleEnd::Whole { without_end_mark(&text) } else { &text };
-    let mut sniffed = sniff_utf8(name, text, end, given, schema)?;
+    // Somebody may have written it in another encoding since.
+    let exported = match may_be_exported {
+        true => None,
+        false => sniff_exported(name, &text[bom_len(text)..], end, given, schema)?,
+    };
+    let mut sniffed = match exported {
+        Some(sniffed) => sniffed,
+        None => sniff_utf8(name, text, end, given, schema)?,
+    };
     sniffed.dialect.encoding = encoding;
     sniffed.evidence.splice(0..0, evidence);
     Ok(sniffed)
@@ -112,9 +129,6 @@ fn sniff_utf8(
     check_has_few_nuls(name, sample)?;
     check_is_delimited(name, sample, given, schema.is_some())?;
     let text = &sample[bom_len(sample)..];
-    if let Some(sniffed) = sniff_exported(name, text, end, given, schema)? {
-        return Ok(sniffed);
-    }
     if schema.is_none()
         && let Some(sniffed) = sniff_underlined(name, text, end, given)?
     {

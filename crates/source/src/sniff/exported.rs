@@ -15,7 +15,7 @@
 use coload_format::delimited::{bare_name, is_plain_name, tells_nothing};
 use coload_format::parse_value::{is_double_as_written, parse_int, parse_value, parse_wide};
 use coload_format::{Column, DataType, Result, Schema};
-use coload_input::{Encoding, Said, TextEncoding};
+use coload_input::Encoding;
 
 use super::{Sniffed, bom_len, given_types};
 use crate::careful::{CarefulRecord, Reading, read_record};
@@ -59,31 +59,21 @@ enum Heads {
     Some,
 }
 
-/// Dialect and columns of an input that Coload wrote; `None` of any other. Coload writes UTF-8, so that nothing else of the bytes
-/// is looked at: control characters in texts are texts.
-///
-/// # Errors
-/// As [`sniff_exported`].
-pub(super) fn sniff_exported_bytes(
-    name: &str,
-    sample: &[u8],
-    end: SampleEnd,
-    given: &GivenDialect,
-    schema: Option<&Schema>,
-) -> Result<Option<Sniffed>> {
+/// Whether an input may be what Coload wrote, as far as its bytes and first records tell. Coload writes UTF-8, so that nothing else
+/// of the bytes is looked at then: control characters in texts are texts.
+pub(super) fn looks_exported(sample: &[u8], end: SampleEnd, given: &GivenDialect) -> bool {
     let is_utf8 = given.encoding.is_none_or(|encoding| encoding == Encoding::Utf8);
     let text = &sample[bom_len(sample)..];
     // Coload begins with a quote or a letter.
     let is_start = |byte: &u8| *byte == b'"' || byte.is_ascii_alphabetic() || !byte.is_ascii();
-    if !is_utf8 || !text.first().is_some_and(is_start) {
-        return Ok(None);
-    }
-    let found = sniff_exported(name, text, end, given, schema)?;
-    Ok(found.filter(|_| is_valid(text, end)).map(|mut sniffed| {
-        let said = given.encoding.map_or(Said::Nobody, |_| Said::User);
-        sniffed.dialect.encoding = TextEncoding { encoding: Encoding::Utf8, said };
-        sniffed
-    }))
+    let may_be = |delimiter: &u8| {
+        may_be_exported(text, end, Split { delimiter: *delimiter, ..Split::CSV }).is_some()
+    };
+    is_utf8
+        && text.first().is_some_and(is_start)
+        && leaves_all_open(given)
+        && DELIMITERS.iter().any(may_be)
+        && is_valid(text, end)
 }
 
 /// Whether a text is UTF-8 up to a character that the end of the sample cuts.
