@@ -26,11 +26,11 @@ const OF_LOGGERS: [&str; 9] = ["ts", "rn", "avg", "smp", "max", "min", "tot", "s
 /// Records of units below names, at most.
 pub const UNIT_RECORDS_MAX: usize = 3;
 
-/// Whether a record has units: at least half of what is written in it, and no number or date.
+/// Whether a record has units: two thirds of what is written in it at least, and no number or date.
 pub fn is_units(record: &[Field<'_>]) -> bool {
     let written = || record.iter().map(|field| field.text.trim_ascii()).filter(|f| !f.is_empty());
     let units = written().filter(|field| is_unit(field)).count();
-    units > 0 && units * 2 >= written().count() && !written().any(has_form)
+    units > 0 && units * 3 >= written().count() * 2 && !written().any(has_form)
 }
 
 fn is_unit(field: &[u8]) -> bool {

@@ -234,10 +234,38 @@ fn best_attempt<'a>(head: &[u8], attempt: impl Fn(Cut<'_>) -> Attempt<'a>) -> At
 /// For a text of one column in which the delimiter stands here and there, one that it has not.
 fn one_column_delimiter(head: &[u8], best: &Attempt<'_>) -> Option<u8> {
     let stands = |delimiter: &u8| memchr::memchr(*delimiter, head).is_some();
-    let one_column = best.fields() == 1 && best.split.aligned.is_none();
+    let one_column = best.fields() == 1 && best.split.aligned.is_none()
+        || is_column_of_decimals(&best.records.records, best.split);
     let is_cut = best.split.delimiter_bytes().iter().any(stands);
     let mut absent = DELIMITERS.into_iter().chain([0x1f]).filter(|delimiter| !stands(delimiter));
     absent.next().filter(|_| one_column && is_cut)
+}
+
+/// Whether one name stands above numbers with decimal commas: `Preis` above `12,50` and `3,99`. Rows that are counted are those that R
+/// names so.
+fn is_column_of_decimals(records: &[Vec<Field<'_>>], split: Split) -> bool {
+    let Some(([name], rows)) = records.split_first().map(|(first, rows)| (&first[..], rows)) else {
+        return false;
+    };
+    let digits = |field: &Field<'_>| {
+        let text = field.text.strip_prefix(b"-").unwrap_or(&field.text);
+        !field.quoted && !text.is_empty() && text.iter().all(u8::is_ascii_digit)
+    };
+    let is_number = |row: &Vec<Field<'_>>| matches!(row.len(), 1 | 2) && row.iter().all(digits);
+    let fractions = rows.iter().filter(|row| row.len() == 2).count();
+    let whole = |row: &Vec<Field<'_>>| -> Option<i64> {
+        std::str::from_utf8(&row.first()?.text).ok()?.parse().ok()
+    };
+    let counts = |pair: &[Vec<Field<'_>>]| match (whole(&pair[0]), whole(&pair[1])) {
+        (Some(a), Some(b)) => b.checked_sub(a) == Some(1),
+        _ => false,
+    };
+    split.delimiter_bytes() == b","
+        && split.aligned.is_none()
+        && !has_form(name.text.trim_ascii())
+        && fractions > 1
+        && rows.iter().all(is_number)
+        && !rows.windows(2).all(counts)
 }
 
 /// Whether each comma stands between two digits.

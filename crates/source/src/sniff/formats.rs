@@ -89,7 +89,9 @@ pub(super) fn choose_formats(
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Points {
     None,
-    /// All may set thousands apart, as in `1.234`.
+    /// All may set thousands apart, as in `1.234`, and may be fractions.
+    Ambiguous,
+    /// The same, and a column has numbers below 1000 too, which have none.
     OfThousands,
     /// Some stand before a fraction.
     OfFractions,
@@ -101,8 +103,9 @@ impl Points {
         let mut numbers = read.iter().flat_map(|fields| fields.iter()).filter(is_number).peekable();
         match numbers.peek().is_some() {
             false => Points::None,
-            true if numbers.all(|f| may_be_grouped(f)) => Points::OfThousands,
-            true => Points::OfFractions,
+            true if !numbers.all(|f| may_be_grouped(f)) => Points::OfFractions,
+            true if read.iter().any(|fields| may_be_thousands(fields)) => Points::OfThousands,
+            true => Points::Ambiguous,
         }
     }
 }
@@ -120,18 +123,20 @@ fn may_be_grouped(field: &[u8]) -> bool {
         && digits(rest)
 }
 
-/// Says that the points of a column may set thousands apart, where all of its numbers are as they would be then, and some are less than 1000.
-fn say_may_be_grouped(read: &[&Vec<&[u8]>], evidence: &mut Vec<String>) {
+/// Whether the numbers of a column are as they would be if points set thousands apart, and some are below 1000.
+fn may_be_thousands(fields: &[&[u8]]) -> bool {
     let is_small = |f: &&[u8]| {
         let digits = f.strip_prefix(b"-").unwrap_or(f);
         digits.len() <= 3 && digits.iter().all(u8::is_ascii_digit)
     };
-    let may_be = |fields: &&&Vec<&[u8]>| {
-        fields.iter().any(|f| may_be_grouped(f))
-            && fields.iter().any(is_small)
-            && fields.iter().all(|f| may_be_grouped(f) || is_small(f))
-    };
-    let Some(fields) = read.iter().find(may_be) else { return };
+    fields.iter().any(|f| may_be_grouped(f))
+        && fields.iter().any(is_small)
+        && fields.iter().all(|f| may_be_grouped(f) || is_small(f))
+}
+
+/// Says that the points of a column may set thousands apart.
+fn say_may_be_grouped(read: &[&Vec<&[u8]>], evidence: &mut Vec<String>) {
+    let Some(fields) = read.iter().find(|fields| may_be_thousands(fields)) else { return };
     let shown = fields.iter().find(|f| may_be_grouped(f)).copied().unwrap_or_default();
     evidence.push(format!(
         "numbers: {} is read as a fraction, and may be thousands (--decimal-separator , --thousands-separator . say so)",
@@ -161,7 +166,8 @@ fn choose_numbers(
         }
     }
     let Some((count, decimal, thousands)) = best else { return };
-    // The numbers of a file are written in one way: `1.234` beside `12,50` is a thousand.
+    // The numbers of a file are written in one way: `1.234` and `999` beside `12,50` are thousands. Without numbers below 1000 they may
+    // be codes or come from elsewhere, and stay text.
     let thousands = match thousands {
         None if points == Points::OfThousands && decimal == b',' => Some(b'.'),
         thousands => thousands,

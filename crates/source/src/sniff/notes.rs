@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::attempt::usual_field_count;
 use crate::dialect::{GivenDialect, LineEnd};
+use crate::infer::has_form;
 use crate::sample::{Field, Records, line_len};
 
 /// What begins a comment.
@@ -57,8 +58,11 @@ fn comments_of(
     let among = || records[leading..].iter().filter(|record| is_comment(record));
     // Rows may begin with the mark, and so may names.
     let strange = others.iter().any(|record| begins(record, &mark[..1]));
-    let like_rows = among()
-        .any(|record| record.len() == fields && (!has_space(record, mark) || is_overflow(record)));
+    let below = others.get(1..).unwrap_or_default();
+    let like_rows = among().any(|record| {
+        let is_row = || is_overflow(record) || is_beside_values(record, below);
+        record.len() == fields && (!has_space(record, mark) || is_row())
+    });
     if others.len() < 2 || strange || like_rows {
         return none;
     }
@@ -81,6 +85,19 @@ fn is_overflow(record: &[Field<'_>]) -> bool {
     first.text.len() > 3
         && first.text.iter().all(|byte| *byte == b'#')
         && others.iter().any(|field| !field.text.is_empty())
+}
+
+/// Whether a value stands behind the first field where all rows have one, and the first column is text: `# 1 Main St,5`.
+fn is_beside_values(record: &[Field<'_>], rows: &[Vec<Field<'_>>]) -> bool {
+    let is_value = |field: &Field<'_>| has_form(field.text.trim_ascii());
+    let all = |column: usize| {
+        let fields = rows.iter().filter_map(|row| row.get(column));
+        let mut written = fields.filter(|field| !field.text.is_empty()).peekable();
+        written.peek().is_some() && written.all(is_value)
+    };
+    !rows.is_empty()
+        && !all(0)
+        && (1..record.len()).any(|column| is_value(&record[column]) && all(column))
 }
 
 /// Whether a space follows the mark, as in a sentence.

@@ -435,6 +435,11 @@ fn points_beside_decimal_commas_are_those_of_thousands() {
         "Ort;Einwohner;Fläche\nA;1.234;10,5\nB;12.345;20,25\nC;999;3,0\n",
         "Ort VARCHAR|Einwohner BIGINT|Fläche DECIMAL(18,2)\nA|1234|10.5\nB|12345|20.25\nC|999|3.0",
     );
+    // They may be codes, or come from elsewhere.
+    check_text(
+        "name;lat;preis\na;48.135;12,50\nb;52.520;3,99\n",
+        "name VARCHAR|lat VARCHAR|preis DECIMAL(18,2)\na|48.135|12.50\nb|52.520|3.99",
+    );
     // Fractions of seconds are none of numbers.
     check_text(
         "t;v\n2024-01-01 00:00:00.500;12,5\n2024-01-01 00:00:01.250;3,25\n",
@@ -495,6 +500,8 @@ fn units_below_the_names_are_no_row() {
         "TIMESTAMP TS TIMESTAMP|RECORD RN BIGINT|AirTC_Avg Deg C Avg DECIMAL(18,1)|RH % Smp DECIMAL(18,1)\n\
          2024-01-01 00:00:00|0|21.5|45.2\n2024-01-01 00:10:00|1|21.6|45.3\n2024-01-01 00:20:00|2|21.7|45.4",
     );
+    let table = read(b"stat,a,b\nmax,x,\nmin,1,2\navg,3,4\n").unwrap();
+    assert_eq!(table.rows.len(), 3, "{:?}", table.evidence);
     // A row with words where others have numbers is one.
     let table = read(b"id,temp,hum\nS1,missing,missing\nS2,20.5,45\nS3,21.5,46\n").unwrap();
     assert_eq!(table.rows.len(), 3, "{:?}", table.evidence);
@@ -513,4 +520,24 @@ fn quotes_that_begin_one_title_and_end_another_are_text() {
 #[test]
 fn a_mark_that_stands_twice_is_no_part_of_a_name() {
     check_text("\u{feff}\u{feff}id,name\n1,Ada\n", "id BIGINT|name VARCHAR\n1|Ada");
+}
+
+/// Symptom: rows that begin with a number sign and a space were comments.
+#[test]
+fn a_row_that_begins_as_a_comment_does_is_one_where_its_values_fit() {
+    check_text(
+        "name,n\n# 1 Main St,5\nElm St,6\nOak St,7\n",
+        "name VARCHAR|n BIGINT\n# 1 Main St|5\nElm St|6\nOak St|7",
+    );
+    check_text("a,b\n% of total,5\nsum,6\nx,7\n", "a VARCHAR|b BIGINT\n% of total|5\nsum|6\nx|7");
+    check_text("id,v\n1,2\n# 3, 4\n5,6\n7,8\n", "id BIGINT|v BIGINT\n1|2\n5|6\n7|8");
+    check_text("id,v\n1,2\n# a, b\n5,6\n7,8\n", "id BIGINT|v BIGINT\n1|2\n5|6\n7|8");
+}
+
+/// Symptom: prices of one column were two columns, whose header had one name.
+#[test]
+fn one_name_above_decimal_commas_is_one_column() {
+    check_text("Preis\n12,50\n3,99\n7\n", "Preis DECIMAL(18,2)\n12.50\n3.99\n7");
+    let table = read(b"x\n1,5\n2,7\n3,9\n").unwrap();
+    assert_eq!(table.types.len(), 2, "R names rows so: {:?}", table.evidence);
 }
