@@ -58,11 +58,13 @@ fn comments_of(
     let among = || records[leading..].iter().filter(|record| is_comment(record));
     // Rows may begin with the mark, and so may names.
     let strange = others.iter().any(|record| begins(record, &mark[..1]));
+    let like_rows = among()
+        .any(|record| record.len() == fields && (!has_space(record, mark) || is_overflow(record)));
+    // Beside lines that are sure to be comments it is one that was a row.
     let below = others.get(1..).unwrap_or_default();
-    let like_rows = among().any(|record| {
-        let is_row = || is_overflow(record) || is_beside_values(record, below);
-        record.len() == fields && (!has_space(record, mark) || is_row())
-    });
+    let all_like_rows = leading == 0
+        && among().all(|record| record.len() == fields && is_beside_values(record, below));
+    let like_rows = like_rows || all_like_rows;
     if others.len() < 2 || strange || like_rows {
         return none;
     }

@@ -532,6 +532,8 @@ fn a_row_that_begins_as_a_comment_does_is_one_where_its_values_fit() {
     check_text("a,b\n% of total,5\nsum,6\nx,7\n", "a VARCHAR|b BIGINT\n% of total|5\nsum|6\nx|7");
     check_text("id,v\n1,2\n# 3, 4\n5,6\n7,8\n", "id BIGINT|v BIGINT\n1|2\n5|6\n7|8");
     check_text("id,v\n1,2\n# a, b\n5,6\n7,8\n", "id BIGINT|v BIGINT\n1|2\n5|6\n7|8");
+    // Other lines are comments, and so is a row behind a mark.
+    check_text("name,n\nAnn,5\n# left\n# Bob,6\nCarl,7\n", "name VARCHAR|n BIGINT\nAnn|5\nCarl|7");
 }
 
 /// Symptom: prices of one column were two columns, whose header had one name.
