@@ -125,7 +125,7 @@ fn a_killed_load_goes_on_with_its_inputs() {
     write_inputs(&sandbox);
     let server = Server::start(&sandbox, &[]);
     let url = server.url();
-    let base = ["--into", &url, "--table", "t", "--union-by-name", "--chunk-size", "4000"];
+    let base = ["--into", &url, "--table", "t", "--union-by-name", "--chunk-size", "1500"];
     let grain = ["--fragments-per-partition", "1", "--columns", COLUMNS];
     let args = [&INPUTS[..], &base, &grain].concat();
     let mut child =
