@@ -14,7 +14,7 @@ use datafusion::physical_plan::joins::{
 };
 
 use crate::aggregate::aggregate_on_codes;
-use crate::memory::{fit_sort, narrow_inputs};
+use crate::memory::{fit_sort, fit_window, narrow_inputs};
 use crate::yielding::yielding;
 
 /// The rule after which aggregates are put on codes: what the manifest answers needs no scan. The rules that
@@ -37,6 +37,7 @@ pub(crate) fn physical_rules(memory: usize) -> Vec<Arc<dyn PhysicalOptimizerRule
     rules.insert(at, each_node("aggregate_on_codes", |node| Ok(aggregate_on_codes(node))));
     // The last: other rules look for the nodes themselves.
     rules.push(each_node("joins_yield", |node| Ok(yielding(node))));
+    rules.push(each_node("fit_windows", fit_window));
     rules.push(each_node("fit_sorts", move |node| Ok(fit_sort(node, memory))));
     rules.push(each_node("narrow_inputs", narrow_inputs));
     rules

@@ -16,7 +16,7 @@ pub(crate) trait Through: fmt::Debug + Send + Sync + 'static {
     /// Name of the node in a plan.
     fn name(&self) -> &'static str;
 
-    /// The rows of a partition, of the input's columns.
+    /// The rows of a partition, of the input's columns, in the types of the node.
     ///
     /// # Errors
     /// When it cannot begin.
@@ -32,7 +32,8 @@ pub(crate) trait Through: fmt::Debug + Send + Sync + 'static {
 pub(crate) struct ThroughExec {
     input: Arc<dyn ExecutionPlan>,
     through: Arc<dyn Through>,
-    properties: Arc<PlanProperties>,
+    /// Where its rows have other types than those of the input.
+    retyped: Option<Arc<PlanProperties>>,
 }
 
 impl ThroughExec {
@@ -41,8 +42,16 @@ impl ThroughExec {
         input: Arc<dyn ExecutionPlan>,
         through: Arc<dyn Through>,
     ) -> Arc<dyn ExecutionPlan> {
-        let properties = Arc::clone(input.properties());
-        Arc::new(ThroughExec { input, through, properties })
+        Arc::new(ThroughExec { input, through, retyped: None })
+    }
+
+    /// Puts `through` above a node whose rows it gives in other types, with these properties.
+    pub(crate) fn between(
+        input: Arc<dyn ExecutionPlan>,
+        through: Arc<dyn Through>,
+        properties: Arc<PlanProperties>,
+    ) -> Arc<dyn ExecutionPlan> {
+        Arc::new(ThroughExec { input, through, retyped: Some(properties) })
     }
 }
 
@@ -58,11 +67,14 @@ impl ExecutionPlan for ThroughExec {
     }
 
     fn schema(&self) -> SchemaRef {
-        self.input.schema()
+        match &self.retyped {
+            Some(properties) => Arc::clone(properties.equivalence_properties().schema()),
+            None => self.input.schema(),
+        }
     }
 
     fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
+        self.retyped.as_ref().unwrap_or_else(|| self.input.properties())
     }
 
     fn maintains_input_order(&self) -> Vec<bool> {
@@ -87,7 +99,8 @@ impl ExecutionPlan for ThroughExec {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         match children.pop() {
             Some(input) if children.is_empty() => {
-                Ok(ThroughExec::above(input, Arc::clone(&self.through)))
+                let (through, retyped) = (Arc::clone(&self.through), self.retyped.clone());
+                Ok(Arc::new(ThroughExec { input, through, retyped }))
             }
             _ => datafusion::common::internal_err!("{} has one input", self.through.name()),
         }

@@ -4,6 +4,7 @@
 //!   reservations   sorts, groups, joins, answers  --full--> spill folder, sort-merge joins   (pool, spill, joins)
 //!   results        of functions, before they are made --too large--> an error               (results)
 //!   long texts     few rows at once                                                         (narrow, concat)
+//!   windows        no texts of rows that are gone                                         (windows)
 //!   sorted rows    their texts copied together; many first rows  --all sorted--> spill folder   (sorts)
 //!   the rest       what a statement really takes  --process over its budget--> it is ended  (watch)
 //! ```
@@ -20,6 +21,7 @@ mod results;
 mod sorts;
 mod spill;
 mod watch;
+mod windows;
 
 use std::sync::Arc;
 
@@ -36,6 +38,7 @@ pub(crate) use spill::SpillFolder;
 pub use spill::SpillOptions;
 pub(crate) use watch::{Elsewhere, Watch, taken_over};
 pub use watch::{MemoryGauge, measure_memory};
+pub(crate) use windows::fit_window;
 
 /// Share of the budget that reservations may take, in parts of 8: the rest is for what nobody reserves.
 const RESERVED_EIGHTHS: usize = 5;

@@ -73,6 +73,33 @@ fn sorted_texts_are_together_and_many_first_rows_go_to_disk() {
     assert_eq!(number(&database, &middle), number(&database, &all));
 }
 
+/// A window kept views into the texts of all rows that it had seen: 300 MB of 32 MiB, and an error.
+#[test]
+fn windows_keep_no_texts_of_rows_that_are_gone() {
+    let (database, _dir) = with_memory(32 << 20);
+    let rows = 200_000;
+    let texts = format!(
+        "(SELECT value AS v, value % 1000 AS g, \
+         CAST(100000 + value * 7919 % 400009 AS VARCHAR) || repeat('-', 294) AS t FROM range({rows}))"
+    );
+    for (columns, expected) in [
+        ("t, row_number() OVER (ORDER BY t) AS n", rows),
+        ("t, lag(t) OVER (ORDER BY t) AS p, row_number() OVER (ORDER BY t) AS n", rows),
+        ("t, rank() OVER (PARTITION BY g ORDER BY t) AS n", 200),
+        ("t, count(*) OVER (ORDER BY t ROWS BETWEEN 3 PRECEDING AND 3 FOLLOWING) AS n", 7),
+        ("t, count(t) OVER (PARTITION BY g ORDER BY t) AS n, min(t) OVER (ORDER BY t) AS m", 200),
+    ] {
+        let sql = format!(
+            "SELECT CAST(max(n) AS BIGINT) FROM (SELECT {columns} FROM {texts}) q WHERE length(t) = 300"
+        );
+        assert_eq!(number(&database, &sql), expected, "{columns}");
+    }
+    let right = format!(
+        "SELECT count(*) FROM (SELECT t, lag(t) OVER (ORDER BY t) AS p FROM {texts}) q WHERE p < t"
+    );
+    assert_eq!(number(&database, &right), rows - 1);
+}
+
 /// `repeat('x', 2000000000)` took 2 GB of a server with 256 MiB.
 #[test]
 fn functions_make_no_more_than_memory_allows() {
