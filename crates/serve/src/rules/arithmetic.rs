@@ -5,6 +5,7 @@
 //! the behaviour at the ends of types changes:
 //!
 //! - what does not fit its type is an error, for DECIMAL too, whose digits are counted;
+//! - a time that would be in another year than 0001 to 9999 is an error ([`super::calendar`]);
 //! - the rest of a division by -1 is 0 also for the smallest integer;
 //! - a NaN is the one NaN that [`super::floats`] knows.
 
@@ -27,6 +28,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::physical_expr_common::datum::apply;
 
+use super::calendar::check_years;
 use super::call;
 use super::floats::canonical_nans;
 
@@ -214,16 +216,18 @@ fn remainder(left: &dyn Datum, right: &dyn Datum) -> Result<ArrayRef, ArrowError
     }
 }
 
-/// Counts the digits of a DECIMAL that can have too many, and makes all NaNs one.
+/// Counts the digits of a DECIMAL that can have too many, looks at the years of times, and makes all NaNs one.
 fn checked(value: ColumnarValue) -> Result<ColumnarValue> {
     match value {
         ColumnarValue::Scalar(scalar) => {
             let array = scalar.to_array()?;
             check_digits(&array)?;
+            check_years(&array)?;
             Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&canonical_nans(array), 0)?))
         }
         ColumnarValue::Array(array) => {
             check_digits(&array)?;
+            check_years(&array)?;
             Ok(ColumnarValue::Array(canonical_nans(array)))
         }
     }

@@ -19,6 +19,7 @@ use datafusion::logical_expr::{
 };
 
 use super::arithmetic::INTERVAL;
+use super::calendar::check_years;
 use super::microseconds::TIMESTAMP;
 use super::refused;
 
@@ -162,6 +163,7 @@ impl ScalarUDFImpl for DateBin {
         let (widths, values) = (widths.to_array(rows)?, counts(values)?);
         let starts = starts(&widths, &values, &origins, &output)?;
         let starts = cast(&starts, &output)?;
+        check_years(starts.as_ref())?;
         if is_scalar {
             return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&starts, 0)?));
         }

@@ -1,6 +1,6 @@
 //! A date and a number of days.
 //!
-//! The engine makes an interval of nanoseconds of the number, in which 106,751 days fit; here all that a DATE can be do.
+//! The engine makes an interval of nanoseconds of the number, in which 106,751 days fit; here all that a DATE can be do, and no others ([`super::calendar`]).
 
 use datafusion::arrow::compute::kernels::numeric::{add, sub};
 use datafusion::arrow::compute::{CastOptions, cast, cast_with_options};
@@ -12,6 +12,7 @@ use datafusion::logical_expr::{
     cast as cast_expr,
 };
 
+use super::calendar::check_years;
 use super::{call, refused};
 
 /// `date + days` or `date - days`.
@@ -88,6 +89,7 @@ impl ScalarUDFImpl for Shifted {
         let shifted = cast_with_options(&sums, &ArrowType::Int32, &strict)
             .map_err(|_| refused("a date and so many days are no date"))?;
         let shifted = cast(&shifted, &ArrowType::Date32)?;
+        check_years(shifted.as_ref())?;
         if is_scalar {
             return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&shifted, 0)?));
         }

@@ -24,7 +24,9 @@ use datafusion::logical_expr::{
 };
 use datafusion::sql::sqlparser::ast::{DataType as SqlType, ExactNumberInfo, TimezoneInfo};
 
+use super::calendar::{check_years, makes_times, within_years};
 use super::{call, map_values, only, refused};
+
 use crate::types::UTC;
 
 /// TIMESTAMP.
@@ -96,6 +98,13 @@ pub(super) fn before(
 ) -> Result<Transformed<Expr>> {
     if let Expr::ScalarFunction(function) = expr {
         return function_in_micros(function, schema, config);
+    }
+    // AT TIME ZONE: no type that SQL names has nanoseconds.
+    if let Expr::Cast(Cast { expr: inner, field }) = &mut expr
+        && let ArrowType::Timestamp(TimeUnit::Nanosecond, zone) = field.data_type()
+    {
+        let micros = ArrowType::Timestamp(TimeUnit::Microsecond, zone.clone());
+        return Ok(Transformed::yes(within_years(cast(std::mem::take(inner.as_mut()), micros))));
     }
     if let Expr::WindowFunction(window) = &mut expr {
         let has_distances = has_distances(&window.params.window_frame);
@@ -180,10 +189,15 @@ fn function_in_micros(
         }
         _ => function,
     };
+    let is_made = makes_times(function.name());
     let expr = Expr::ScalarFunction(function);
     match expr.get_type(schema) {
         Ok(ArrowType::Timestamp(unit, zone)) if unit != TimeUnit::Microsecond => {
-            Ok(Transformed::yes(cast(expr, ArrowType::Timestamp(TimeUnit::Microsecond, zone))))
+            let micros = cast(expr, ArrowType::Timestamp(TimeUnit::Microsecond, zone));
+            Ok(Transformed::yes(within_years(micros)))
+        }
+        Ok(ArrowType::Timestamp(..) | ArrowType::Date32) if is_made => {
+            Ok(Transformed::yes(within_years(expr)))
         }
         Ok(ArrowType::Time64(TimeUnit::Nanosecond)) => {
             Ok(Transformed::yes(cast(expr, ArrowType::Time64(TimeUnit::Microsecond))))
@@ -287,6 +301,7 @@ impl ScalarUDFImpl for OfSeconds {
                         )))
                     }
                 })?;
+            check_years(&instants)?;
             Ok(Arc::new(instants))
         })
     }

@@ -11,6 +11,7 @@
 //! Invariant: each rule keeps the names of the columns of a plan.
 
 mod arithmetic;
+mod calendar;
 mod casts;
 mod date_bin;
 mod date_trunc;
@@ -53,6 +54,7 @@ use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
 use datafusion::optimizer::{Analyzer, AnalyzerRule, Optimizer, OptimizerRule};
 
 pub(crate) use arithmetic::{Arithmetic, Operation};
+pub(crate) use calendar::check_years;
 pub(crate) use casts::convert;
 pub(crate) use exact_sum::divide_rounded;
 pub(crate) use floats::canonical_f64;

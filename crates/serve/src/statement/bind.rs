@@ -31,6 +31,7 @@ use super::{Parameters, Planning, insert, parameters, stream, text};
 use crate::database::Database;
 use crate::error::{from_datafusion, to_datafusion};
 use crate::rights::Rights;
+use crate::rules::check_years;
 use crate::write::{RowWriter, write_rows};
 
 /// Name of the table of parameters: a control character, so that no statement can mean it.
@@ -172,6 +173,7 @@ fn rows_table(rows: SendableRecordBatchStream) -> Result<Arc<dyn TableProvider>>
     let renamed = Arc::clone(&schema);
     let rows = rows.map(move |batch| {
         let batch = batch?;
+        batch.columns().iter().try_for_each(|array| check_years(array.as_ref()))?;
         RecordBatch::try_new(Arc::clone(&renamed), batch.columns().to_vec())
             .map_err(DataFusionError::from)
     });

@@ -11,7 +11,7 @@ use datafusion::scalar::ScalarValue;
 
 use super::text::PARAMETERS_MAX;
 use crate::error::from_datafusion;
-use crate::rules::convert;
+use crate::rules::{check_years, convert};
 
 /// One value for each parameter of a statement, in order.
 #[derive(Debug, Clone, Default)]
@@ -23,18 +23,22 @@ impl Parameters {
     /// A row of a batch: a column for each parameter.
     ///
     /// # Errors
-    /// `Invalid` when there is no such row, a column has a type without values, or a time has digits beyond microseconds.
+    /// `Invalid` when there is no such row, a column has a type without values, or a time has digits beyond microseconds or is of a year
+    /// beyond 0001 to 9999.
     pub fn of_row(batch: &RecordBatch, row: usize) -> Result<Self> {
         if row >= batch.num_rows() {
             return Err(Error::Invalid("parameters without a row of values".into()));
         }
         let columns = batch.columns().iter();
         let values = columns
-            .map(|array| match in_micros(array.data_type()) {
-                Some(micros) => {
-                    ScalarValue::try_from_array(&convert(&array.slice(row, 1), &micros)?, 0)
-                }
-                None => ScalarValue::try_from_array(array, row),
+            .map(|array| {
+                let value = array.slice(row, 1);
+                let value = match in_micros(array.data_type()) {
+                    Some(micros) => convert(&value, &micros)?,
+                    None => value,
+                };
+                check_years(value.as_ref())?;
+                ScalarValue::try_from_array(&value, 0)
             })
             .map(|value| value.map_err(from_datafusion))
             .collect::<Result<_>>()?;
@@ -102,7 +106,8 @@ pub(crate) fn fields_of(plan: &LogicalPlan) -> Result<ArrowSchema> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use datafusion::arrow::array::{
-        ArrayRef, Time32MillisecondArray, TimestampMillisecondArray, TimestampNanosecondArray,
+        ArrayRef, Date32Array, Time32MillisecondArray, TimestampMillisecondArray,
+        TimestampNanosecondArray,
     };
 
     use super::*;
@@ -117,6 +122,16 @@ mod tests {
             ScalarValue::TimestampMicrosecond(Some(1_700_000_000_000_000), None),
         ];
         assert_eq!(Parameters::of_row(&batch, 0).unwrap().values, expected);
+    }
+
+    /// Symptom: a client's day of the year 10000 was computed with and exported.
+    #[test]
+    fn times_are_in_the_years_that_tables_hold() {
+        let days: ArrayRef = Arc::new(Date32Array::from(vec![2_932_896, 2_932_897]));
+        let batch = RecordBatch::try_from_iter([("$1", days)]).unwrap();
+        assert!(Parameters::of_row(&batch, 0).is_ok());
+        let text = Parameters::of_row(&batch, 1).unwrap_err().to_string();
+        assert!(text.contains("the year 10000"), "{text}");
     }
 
     /// Symptom: `ts = ?` with 1,500 nanoseconds found the row of 1 microsecond.
