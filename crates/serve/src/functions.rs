@@ -9,6 +9,8 @@ use datafusion::execution::SessionStateDefaults;
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::logical_expr::{AggregateUDF, ScalarUDF, WindowUDF};
 
+use crate::formats::with_checked_formats;
+
 /// What a function is called with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -71,7 +73,8 @@ struct Listed {
 static LISTED: LazyLock<Listed> = LazyLock::new(|| {
     type Defaults = SessionStateDefaults;
     let scalar = Defaults::default_scalar_functions().into_iter();
-    let scalar: Vec<_> = scalar.filter(|f| is_in(SCALAR, f.name())).collect();
+    let scalar: Vec<_> =
+        scalar.filter(|f| is_in(SCALAR, f.name())).map(with_checked_formats).collect();
     let aggregate = Defaults::default_aggregate_functions().into_iter();
     let aggregate: Vec<_> = aggregate.filter(|f| is_in(AGGREGATE, f.name())).collect();
     let window = Defaults::default_window_functions().into_iter();

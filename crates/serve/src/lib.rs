@@ -20,6 +20,7 @@ mod error;
 mod export;
 mod filter;
 mod flight;
+mod formats;
 mod functions;
 mod lanes;
 mod literal;

@@ -12,6 +12,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType as ArrowType, Schema as ArrowSchema};
+use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
@@ -52,7 +53,7 @@ pub(crate) async fn physical_plan_fitted(
     let analyzed = analyze(&session, logical.clone())?;
     let schema = Arc::clone(analyzed.schema());
     let optimized = session.optimizer().optimize(analyzed, &session, |_, _| {})?;
-    refuse_subqueries(&optimized)?;
+    refuse_unplanned(&optimized)?;
     fit(&optimized, &mut session)?;
     let plan = match session.query_planner().create_physical_plan(&optimized, &session).await {
         Err(error) if is_internal(&error) => plan_without_pushdown(&session, &optimized).await?,
@@ -91,25 +92,59 @@ async fn plan_without_pushdown(
     session.query_planner().create_physical_plan(optimized, &session).await
 }
 
-/// Subqueries that the optimizer has not made joins of have no plan.
-fn refuse_subqueries(plan: &LogicalPlan) -> Result<()> {
+/// What has no plan although it has a tree: subqueries that the optimizer has not made joins of, a place before the first.
+fn refuse_unplanned(plan: &LogicalPlan) -> Result<()> {
     plan.apply(|node| {
         node.apply_expressions(|expr| {
             expr.apply(|part| match part {
                 Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_) => Err(refused(
-                    "EXISTS, IN, ANY and ALL over a subquery have no plan here: they stand in WHERE, and name columns from \
-                     outside of the subquery in conditions joined by AND; elsewhere write (SELECT count(*) FROM ..) > 0, \
+                    "EXISTS, IN, ANY and ALL over a subquery have no plan here: they stand in WHERE, HAVING and lists of SELECT, \
+                     and name columns from outside of the subquery in conditions joined by AND; elsewhere write (SELECT count(*) FROM ..) > 0, \
                      or a LEFT JOIN",
                 )),
                 Expr::ScalarSubquery(query) if !query.outer_ref_columns.is_empty() => {
                     Err(refused(CORRELATED))
                 }
                 Expr::OuterReferenceColumn(..) => Err(refused(CORRELATED)),
+                Expr::WindowFunction(window) if window.fun.name() == NTH => {
+                    check_place(window.params.args.get(1))
+                }
+                Expr::WindowFunction(window) if SHIFTS.contains(&window.fun.name()) => {
+                    check_distance(window.fun.name(), &window.params.args)
+                }
+                Expr::AggregateFunction(aggregate) if aggregate.func.name() == NTH => {
+                    check_place(aggregate.params.args.get(1))
+                }
                 _ => Ok(TreeNodeRecursion::Continue),
             })
         })
     })?;
     Ok(())
+}
+
+/// A function of the place of a row, which the engine also counts from the end, and takes 0 for no row.
+const NTH: &str = "nth_value";
+
+fn check_place(place: Option<&Expr>) -> Result<TreeNodeRecursion> {
+    let Some(Expr::Literal(place, _)) = place else {
+        return Err(refused("nth_value(x, n) takes a number for n, the same for all rows"));
+    };
+    match place.cast_to(&ArrowType::Int64) {
+        Ok(ScalarValue::Int64(Some(place))) if place >= 1 => Ok(TreeNodeRecursion::Continue),
+        _ => Err(refused(format!("nth_value(x, n) counts from 1, and n is {place}"))),
+    }
+}
+
+/// Functions of a row at a distance, for which the engine takes 0 where it is NULL.
+const SHIFTS: [&str; 2] = ["lag", "lead"];
+
+fn check_distance(name: &str, args: &[Expr]) -> Result<TreeNodeRecursion> {
+    match args.get(1) {
+        Some(Expr::Literal(distance, _)) if distance.is_null() => {
+            Err(refused(format!("{name}(x, n) takes a number of rows for n, and it is NULL")))
+        }
+        _ => Ok(TreeNodeRecursion::Continue),
+    }
 }
 
 const CORRELATED: &str = "a subquery names columns from outside of it where that has no plan: it may do so in conditions \
@@ -203,7 +238,6 @@ mod tests {
     use datafusion::arrow::datatypes::Field;
     use datafusion::logical_expr::Operator;
     use datafusion::physical_expr::expressions::{binary, case, col, lit};
-    use datafusion::scalar::ScalarValue;
 
     fn decimal(scale: i8) -> ArrowType {
         ArrowType::Decimal128(9, scale)

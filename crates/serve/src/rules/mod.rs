@@ -32,6 +32,7 @@ mod operators;
 mod order;
 mod pass;
 mod round;
+mod round_floats;
 mod set_operations;
 mod shifts;
 mod sliding;

@@ -1,4 +1,4 @@
-//! `round` of decimals, whose type is decided once.
+//! `round`, whose type is decided once; of floats it is [`round_floats`].
 //!
 //! The engine's result has as many digits after the point as the second argument says, if that is a literal where the type is
 //! asked for. What is a literal changes: its cast is none until constants are folded, and a column of constants becomes one
@@ -18,7 +18,7 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
 };
 
-use super::call;
+use super::{call, round_floats};
 
 pub(super) fn rewrite(expr: Expr) -> Result<Transformed<Expr>> {
     let Expr::ScalarFunction(function) = &expr else { return Ok(Transformed::no(expr)) };
@@ -119,6 +119,11 @@ impl ScalarUDFImpl for Round {
         if let Some(constant) = self.constant() {
             args.args.push(ColumnarValue::Scalar(constant));
             args.arg_fields.push(Arc::new(Field::new("places", ArrowType::Int32, false)));
+        }
+        if let [values, places] = args.args.as_slice()
+            && let Some(rounded) = round_floats::round(values, places, args.number_rows)
+        {
+            return rounded;
         }
         let rounded = self.engine.invoke_with_args(args)?;
         if self.places.is_none() {
