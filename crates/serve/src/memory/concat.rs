@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringViewArray, StringViewBuilder};
+use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::common::config::ConfigOptions;
@@ -44,8 +46,15 @@ impl FunctionRewrite for Joining {
     fn rewrite(&self, expr: Expr, _: &DFSchema, _: &ConfigOptions) -> Result<Transformed<Expr>> {
         Ok(match expr {
             Expr::BinaryExpr(BinaryExpr { left, op: Operator::StringConcat, right }) => {
-                let function = Arc::clone(&self.function);
-                let call = ScalarFunction::new_udf(function, vec![*left, *right]);
+                // One call for a chain: each level would be typed again at all levels above it.
+                let mut parts = match *left {
+                    Expr::ScalarFunction(call) if Arc::ptr_eq(&call.func, &self.function) => {
+                        call.args
+                    }
+                    other => vec![other],
+                };
+                parts.push(*right);
+                let call = ScalarFunction::new_udf(Arc::clone(&self.function), parts);
                 Transformed::yes(Expr::ScalarFunction(call))
             }
             Expr::Literal(ScalarValue::Utf8(Some(text)), metadata)
@@ -58,7 +67,7 @@ impl FunctionRewrite for Joining {
     }
 }
 
-/// `||` of the engine.
+/// `||` of the engine, of two values or of a chain of them.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Join {
     signature: Signature,
@@ -80,42 +89,114 @@ impl ScalarUDFImpl for Join {
     }
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        let (left, right) = sides(types)?;
-        let coercer = BinaryTypeCoercer::new(left, &Operator::StringConcat, right);
-        let (left, right) = coercer.get_input_types()?;
-        Ok(vec![left, right])
+        Ok(chained(types)?.0)
     }
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        let (left, right) = sides(types)?;
-        BinaryTypeCoercer::new(left, &Operator::StringConcat, right).get_result_type()
+        Ok(chained(types)?.1)
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let is_scalar = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
         let rows = if is_scalar { 1 } else { args.number_rows };
-        let arrays = ColumnarValue::values_to_arrays(&args.args)?;
-        let fields = arrays.iter().enumerate();
-        let fields = fields.map(|(i, a)| Field::new(i.to_string(), a.data_type().clone(), true));
-        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        let batch = RecordBatch::try_new_with_options(schema, arrays, &options)?;
-        let side = |at: usize| Arc::new(Column::new(&at.to_string(), at)) as Arc<dyn PhysicalExpr>;
-        let joined = Physical::new(side(0), Operator::StringConcat, side(1)).evaluate(&batch)?;
-        match (is_scalar, joined) {
-            (true, ColumnarValue::Array(array)) => {
-                Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&array, 0)?))
+        let joined = match args.return_field.data_type() {
+            text @ (DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View) => {
+                let parts = args.args.iter().map(Part::of).collect::<Result<Vec<_>>>()?;
+                cast(&join_texts(&parts, rows), text)?
             }
-            (_, joined) => Ok(joined),
+            _ => join_in_turn(&args.args, rows)?,
+        };
+        Ok(match is_scalar {
+            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&joined, 0)?),
+            false => ColumnarValue::Array(joined),
+        })
+    }
+}
+
+/// The types that the values of a chain are brought to, and that of their join: those that the engine gives when they are
+/// joined one after the other.
+fn chained(types: &[DataType]) -> Result<(Vec<DataType>, DataType)> {
+    let [first, second, ..] = types else {
+        return datafusion::common::plan_err!("|| stands between two texts");
+    };
+    let (first, _) =
+        BinaryTypeCoercer::new(first, &Operator::StringConcat, second).get_input_types()?;
+    let (mut inputs, mut joined) = (vec![first.clone()], first);
+    for right in &types[1..] {
+        let coercer = BinaryTypeCoercer::new(&joined, &Operator::StringConcat, right);
+        let (_, right) = coercer.get_input_types()?;
+        let next = coercer.get_result_type()?;
+        inputs.push(right);
+        joined = next;
+    }
+    Ok((inputs, joined))
+}
+
+/// A value of a chain: of all rows, or of each.
+enum Part {
+    Same(Option<String>),
+    Each(StringViewArray),
+}
+
+impl Part {
+    fn of(value: &ColumnarValue) -> Result<Self> {
+        let text = value.cast_to(&DataType::Utf8View, None)?;
+        Ok(match text {
+            ColumnarValue::Scalar(text) => {
+                Part::Same(text.try_as_str().flatten().map(str::to_owned))
+            }
+            ColumnarValue::Array(texts) => Part::Each(texts.as_string_view().clone()),
+        })
+    }
+
+    fn at(&self, row: usize) -> Option<&str> {
+        match self {
+            Part::Same(text) => text.as_deref(),
+            Part::Each(texts) => texts.is_valid(row).then(|| texts.value(row)),
         }
     }
 }
 
-fn sides(types: &[DataType]) -> Result<(&DataType, &DataType)> {
-    match types {
-        [left, right] => Ok((left, right)),
-        _ => datafusion::common::plan_err!("|| stands between two texts"),
+/// Texts one behind the other in each row; NULL where one is.
+fn join_texts(parts: &[Part], rows: usize) -> ArrayRef {
+    let mut out = StringViewBuilder::with_capacity(rows);
+    let mut text = String::new();
+    for row in 0..rows {
+        text.clear();
+        let is_whole = parts.iter().all(|part| match part.at(row) {
+            Some(part) => {
+                text.push_str(part);
+                true
+            }
+            None => false,
+        });
+        match is_whole {
+            true => out.append_value(&text),
+            false => out.append_null(),
+        }
     }
+    Arc::new(out.finish())
+}
+
+/// Other values by the engine's operator.
+fn join_in_turn(values: &[ColumnarValue], rows: usize) -> Result<ArrayRef> {
+    let mut arrays = values.iter().map(|value| value.to_array(rows));
+    let Some(first) = arrays.next() else {
+        return datafusion::common::internal_err!("|| of nothing");
+    };
+    let side = |at: usize| Arc::new(Column::new(&at.to_string(), at)) as Arc<dyn PhysicalExpr>;
+    let joining = Physical::new(side(0), Operator::StringConcat, side(1));
+    let mut joined = first?;
+    for right in arrays {
+        let pair = vec![joined, right?];
+        let fields = pair.iter().enumerate();
+        let fields = fields.map(|(i, a)| Field::new(i.to_string(), a.data_type().clone(), true));
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        let batch = RecordBatch::try_new_with_options(schema, pair, &options)?;
+        joined = joining.evaluate(&batch)?.into_array(rows)?;
+    }
+    Ok(joined)
 }
 
 /// Rows of a batch of a statement: fewer than usual where it has so many columns, or literals so long, that functions of

@@ -27,6 +27,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
+use super::correlated::{check_lateral, right_subqueries};
 use super::{has_expression, has_node, refused};
 
 /// The rule.
@@ -36,21 +37,31 @@ pub(super) struct Membership;
 impl AnalyzerRule for Membership {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
         // Names cost more than looking.
-        if !has_node(&plan, |node| has_expression(node, is_membership))? {
+        if !has_node(&plan, has_work)? {
             return Ok(plan);
         }
         let names = Names(Cell::new(0));
         let plan = plan.transform_up_with_subqueries(|plan| {
+            check_lateral(&plan)?;
             if let LogicalPlan::Filter(Filter { predicate, input, .. }) = plan {
-                let predicate = condition(predicate, Place::Conjunct)?;
+                let predicate = condition(right_subqueries(predicate)?, Place::Conjunct)?;
                 let filter = Filter::try_new(name_subqueries(predicate, &names)?, input)?;
                 return Ok(Transformed::yes(LogicalPlan::Filter(filter)));
             }
             let saver = NamePreserver::new(&plan);
             plan.map_expressions(|e| {
-                let name = saver.save(&e);
-                let mapped = name_subqueries(condition(e, Place::Value)?, &names)?;
-                Ok(Transformed::yes(name.restore(mapped)))
+                let (name, (relation, text)) = (saver.save(&e), e.qualified_name());
+                let mapped = name.restore(name_subqueries(
+                    condition(right_subqueries(e)?, Place::Value)?,
+                    &names,
+                )?);
+                // The optimizer makes another expression of ANY, and keeps no name.
+                let is_any = |part: &Expr| Ok(matches!(part, Expr::SetComparison(_)));
+                let is_named = matches!(mapped, Expr::Alias(_)) || !mapped.exists(is_any)?;
+                Ok(Transformed::yes(match is_named {
+                    true => mapped,
+                    false => mapped.alias_qualified(relation, text),
+                }))
             })
         })?;
         Ok(plan.data)
@@ -61,8 +72,19 @@ impl AnalyzerRule for Membership {
     }
 }
 
-fn is_membership(expr: &Expr) -> bool {
-    matches!(expr, Expr::InSubquery(_) | Expr::InList(_) | Expr::SetComparison(_))
+/// Whether a node has subqueries or lists.
+fn has_work(node: &LogicalPlan) -> Result<bool> {
+    let has_work = |expr: &Expr| {
+        matches!(
+            expr,
+            Expr::Exists(_)
+                | Expr::InSubquery(_)
+                | Expr::InList(_)
+                | Expr::ScalarSubquery(_)
+                | Expr::SetComparison(_)
+        )
+    };
+    Ok(matches!(node, LogicalPlan::Subquery(_)) || has_expression(node, has_work)?)
 }
 
 /// Where a condition stands, which says what the difference of false and NULL makes there.

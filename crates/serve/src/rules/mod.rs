@@ -13,6 +13,7 @@
 mod arithmetic;
 mod calendar;
 mod casts;
+mod correlated;
 mod date_bin;
 mod date_trunc;
 mod days;
@@ -23,6 +24,7 @@ mod guard;
 mod idle;
 mod intervals;
 mod literals;
+mod marks;
 mod membership;
 mod microseconds;
 mod moments;
@@ -122,15 +124,14 @@ static ANALYZER: LazyLock<Analyzer> = LazyLock::new(|| {
     Analyzer::with_rules(rules)
 });
 
-/// The engine's rules of the optimizer, with ours in the place of the one that finds keys of joins.
+/// The engine's rules of the optimizer, with ours in the place of those that find keys of joins and make joins of EXISTS.
 fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
-    let keys = null_keys::KeysOfJoins::default();
+    let ours: [Arc<dyn OptimizerRule + Send + Sync>; 2] =
+        [Arc::new(null_keys::KeysOfJoins::default()), Arc::new(marks::Marks::default())];
     let mut rules = Optimizer::new().rules;
     for rule in &mut rules {
-        *rule = idle::where_needed(Arc::clone(rule));
-    }
-    if let Some(rule) = rules.iter_mut().find(|rule| rule.name() == keys.name()) {
-        *rule = Arc::new(keys);
+        let own = ours.iter().find(|own| own.name() == rule.name());
+        *rule = own.map_or_else(|| idle::where_needed(Arc::clone(rule)), Arc::clone);
     }
     rules
 }

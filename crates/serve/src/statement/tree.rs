@@ -14,9 +14,11 @@
 mod chain;
 mod expr;
 mod function;
+mod like;
 mod query;
 mod tables;
 mod types;
+mod using;
 mod window;
 
 use std::collections::HashMap;

@@ -102,3 +102,29 @@ fn a_thousand_inserts_leave_few_segments_and_every_row() {
     let ids = text(&scratch, "SELECT id FROM t WHERE id >= 0", OutputFormat::Csv);
     assert!(ids.lines().skip(1).eq((0..INSERTS).map(|id| id.to_string())), "{ids}");
 }
+
+/// Symptom: `SELECT ? || ?` was refused, as nothing said what its parameters are.
+#[test]
+fn parameters_that_are_joined_are_texts() {
+    use coload_serve::arrow::array::{ArrayRef, AsArray, RecordBatch, StringArray};
+    use coload_serve::arrow::datatypes::DataType;
+    use coload_serve::{Parameters, Rights};
+
+    const TEXTS: [DataType; 2] = [DataType::Utf8, DataType::Utf8View];
+    let scratch = Scratch::new();
+    let database = &scratch.database;
+    let text = |text: &str| -> ArrayRef { std::sync::Arc::new(StringArray::from(vec![text])) };
+    let columns = ["$1", "$2", "$3"].into_iter().zip([text("a"), text("é"), text("")]);
+    let values = RecordBatch::try_from_iter(columns).unwrap();
+    let sql = "SELECT ? || ? || 'x' || ?";
+    database.block_on(async {
+        let open = database.plan(&Rights::all(), sql, Parameters::default()).await.unwrap();
+        let fields = open.parameters().fields();
+        assert_eq!(fields.len(), 3);
+        assert!(fields.iter().all(|f| TEXTS.contains(f.data_type())), "{fields:?}");
+        let parameters = Parameters::of_row(&values, 0).unwrap();
+        let planned = database.plan(&Rights::all(), sql, parameters).await.unwrap();
+        let rows = planned.run(database).await.unwrap().collect().await.unwrap();
+        assert_eq!(rows[0].column(0).as_string_view().value(0), "aéx");
+    });
+}

@@ -7,6 +7,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::chain::has_subscript;
+use super::like::escape_by_backslash;
 use super::types::{check_type, take_length};
 use super::{CUBE_MAX, WORK_MAX, Walker, refuse};
 
@@ -72,6 +73,9 @@ impl Walker<'_> {
             }
             Expr::BinaryOp { left, op, right } => {
                 check_operator(op)?;
+                if *op == BinaryOperator::StringConcat {
+                    untyped_as_text(left, right);
+                }
                 self.expr(left)?;
                 self.expr(right)
             }
@@ -94,6 +98,7 @@ impl Walker<'_> {
                 if *any {
                     return refuse("LIKE ANY", "join several LIKE with OR");
                 }
+                escape_by_backslash(pattern, escape_char)?;
                 self.pattern(expr, pattern, escape_char.as_ref())
             }
             Expr::SimilarTo { negated: _, expr, pattern, escape_char } => {
@@ -293,6 +298,27 @@ fn check_right_side(right: &Expr) -> Result<()> {
         );
     }
     Ok(())
+}
+
+/// `? || ?` is of texts, as nothing else says what the parameters are.
+fn untyped_as_text(left: &mut Expr, right: &mut Expr) {
+    let is_untyped = |expr: &Expr| match expr {
+        Expr::Value(value) => matches!(value.value, Value::Placeholder(_) | Value::Null),
+        _ => false,
+    };
+    if !(is_untyped(left) && is_untyped(right)) {
+        return;
+    }
+    for side in [left, right] {
+        let inner = std::mem::replace(side, Expr::value(Value::Null));
+        *side = Expr::Cast {
+            kind: CastKind::Cast,
+            expr: Box::new(inner),
+            data_type: DataType::Varchar(None),
+            array: false,
+            format: None,
+        };
+    }
 }
 
 /// A DECIMAL has at most this many digits.

@@ -1,17 +1,18 @@
 //! Queries.
 
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 
 use coload_format::{Error, Result};
 use datafusion::sql::sqlparser::ast::{
-    Cte, Distinct, ExceptSelectItem, ExcludeSelectItem, Expr, Fetch, GroupByExpr, Insert,
+    Cte, Distinct, ExceptSelectItem, ExcludeSelectItem, Expr, Fetch, GroupByExpr, Ident, Insert,
     LimitClause, Offset, OrderBy, OrderByExpr, OrderByKind, Query, ReplaceSelectElement, Select,
     SelectFlavor, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, SetOperator, SetQuantifier,
-    Statement, TableObject, Values, WildcardAdditionalOptions, With,
+    Statement, TableObject, Values, WildcardAdditionalOptions, With, visit_expressions,
 };
 
 use super::super::text::too_deep;
-use super::{JOINED_MAX, WILDCARDS_MAX, Walker, refuse};
+use super::{JOINED_MAX, WILDCARDS_MAX, Walk, Walker, refuse};
 use crate::names::fold;
 
 impl Walker<'_> {
@@ -204,6 +205,9 @@ impl Walker<'_> {
     }
 
     fn select_here(&mut self, select: &mut Select) -> Result<()> {
+        if self.walk == Walk::Fold {
+            self.outer_using(select);
+        }
         let Select {
             select_token: _,
             optimizer_hints: _,
@@ -294,7 +298,15 @@ impl Walker<'_> {
 
     fn item(&mut self, item: &mut SelectItem) -> Result<()> {
         match item {
-            SelectItem::UnnamedExpr(expr) => self.expr(expr),
+            SelectItem::UnnamedExpr(expr) => {
+                if self.walk == Walk::Look && asks_subquery(expr) {
+                    // The planner calls all of them EXISTS, and wants different names.
+                    let alias = Ident::with_quote('"', short_text(expr));
+                    *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
+                    return self.item(item);
+                }
+                self.expr(expr)
+            }
             SelectItem::ExprWithAlias { expr, alias } => {
                 self.alias(alias);
                 self.expr(expr)
@@ -441,6 +453,24 @@ impl Walker<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether EXISTS, IN, ANY or ALL over a subquery is in an expression.
+fn asks_subquery(expr: &Expr) -> bool {
+    let found = visit_expressions(expr, |part| match part {
+        Expr::Exists { .. } | Expr::InSubquery { .. } | Expr::AnyOp { .. } | Expr::AllOp { .. } => {
+            ControlFlow::Break(())
+        }
+        _ => ControlFlow::Continue(()),
+    });
+    found.is_break()
+}
+
+/// An expression as it is written, or its start.
+fn short_text(expr: &Expr) -> String {
+    /// Characters of a name of a column.
+    const CHARS_MAX: usize = 200;
+    expr.to_string().chars().take(CHARS_MAX).collect()
 }
 
 /// Refuses what the planner drops of a recursive common table expression.

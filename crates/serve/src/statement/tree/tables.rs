@@ -7,7 +7,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::function::function_name;
-use super::{Walker, refuse};
+use super::{Walk, Walker, refuse};
 use crate::functions::TABLE_FUNCTIONS;
 
 impl Walker<'_> {
@@ -28,12 +28,15 @@ impl Walker<'_> {
         match join_operator {
             JoinOperator::CrossJoin(JoinConstraint::None) => Ok(()),
             JoinOperator::CrossJoin(_) => refuse("CROSS JOIN with ON", "write JOIN .. ON"),
-            // The planner takes the column of the left side, which is NULL where only the right has a row.
+            // What `outer_using` has left: the planner takes the column of the left side, which is NULL where only the right
+            // has a row.
             JoinOperator::Right(JoinConstraint::Using(_) | JoinConstraint::Natural)
             | JoinOperator::RightOuter(JoinConstraint::Using(_) | JoinConstraint::Natural)
-            | JoinOperator::FullOuter(JoinConstraint::Using(_) | JoinConstraint::Natural) => {
+            | JoinOperator::FullOuter(JoinConstraint::Using(_) | JoinConstraint::Natural)
+                if self.walk == Walk::Fold =>
+            {
                 refuse(
-                    "a RIGHT or FULL JOIN with USING or NATURAL",
+                    "this RIGHT or FULL JOIN with USING or NATURAL (it may be of two tables, its columns not named in subqueries)",
                     "write ON a.x = b.x, and coalesce(a.x, b.x) for its column",
                 )
             }
