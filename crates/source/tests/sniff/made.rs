@@ -1,7 +1,11 @@
 //! Tables with known names and values, written as programs write them.
 
+// The paths are written out, as the fuzz target reads this file from elsewhere.
+#[path = "made/kinds.rs"]
 mod kinds;
+#[path = "made/values.rs"]
 mod values;
+#[path = "made/writers.rs"]
 mod writers;
 
 use crate::random::Random;
