@@ -16,7 +16,7 @@ use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
-use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{BinaryExpr, CaseExpr, InListExpr};
 use datafusion::physical_plan::ExecutionPlan;
@@ -110,7 +110,7 @@ fn refuse_unplanned(plan: &LogicalPlan) -> Result<()> {
                     check_place(window.params.args.get(1))
                 }
                 Expr::WindowFunction(window) if SHIFTS.contains(&window.fun.name()) => {
-                    check_distance(window.fun.name(), &window.params.args)
+                    check_distance(window.fun.name(), &window.params.args, node)
                 }
                 Expr::AggregateFunction(aggregate) if aggregate.func.name() == NTH => {
                     check_place(aggregate.params.args.get(1))
@@ -138,13 +138,26 @@ fn check_place(place: Option<&Expr>) -> Result<TreeNodeRecursion> {
 /// Functions of a row at a distance, for which the engine takes 0 where it is NULL.
 const SHIFTS: [&str; 2] = ["lag", "lead"];
 
-fn check_distance(name: &str, args: &[Expr]) -> Result<TreeNodeRecursion> {
-    match args.get(1) {
-        Some(Expr::Literal(distance, _)) if distance.is_null() => {
-            Err(refused(format!("{name}(x, n) takes a number of rows for n, and it is NULL")))
-        }
-        _ => Ok(TreeNodeRecursion::Continue),
+fn check_distance(name: &str, args: &[Expr], node: &LogicalPlan) -> Result<TreeNodeRecursion> {
+    if let Some(Expr::Literal(distance, _)) = args.get(1)
+        && distance.is_null()
+    {
+        return Err(refused(format!("{name}(x, n) takes a number of rows for n, and it is NULL")));
     }
+    // The engine cuts digits off a default that the column cannot hold.
+    let inputs = node.inputs();
+    if let ([value, _, Expr::Literal(default, _)], [input]) = (args, inputs.as_slice())
+        && !default.is_null()
+    {
+        let (own, wanted) = (default.data_type(), value.get_type(input.schema())?);
+        let back = default.cast_to(&wanted).and_then(|held| held.cast_to(&own));
+        if back.ok().as_ref() != Some(default) {
+            return Err(refused(format!(
+                "{name}: the default {default} is no value of the type of its column"
+            )));
+        }
+    }
+    Ok(TreeNodeRecursion::Continue)
 }
 
 const CORRELATED: &str = "a subquery names columns from outside of it where that has no plan: it may do so in conditions \

@@ -114,6 +114,12 @@ fn with_mark(input: &LogicalPlan, exists: &Exists, alias: &str) -> Result<Option
             })
             .data()?,
     };
+    // A column of a plan further out is in neither side.
+    let is_known =
+        |column: &Column| input.schema().has_column(column) || subquery.schema().has_column(column);
+    if !condition.column_refs().into_iter().all(is_known) {
+        return Ok(None);
+    }
     let subquery = match needed(&condition, &subquery) {
         columns if columns.is_empty() => subquery,
         columns => LogicalPlanBuilder::from(subquery).project(columns)?.build()?,
