@@ -102,7 +102,7 @@ CASES = [
     ("all rejected, 155 columns", rows_of(rejects("", "," * 150, 100), 150), [*given(155), *ALL_REJECTS], SOME_SERVED),
     ("where", rows_of(ints(3), 200), ["--where", "c1 % 2 = 0"], STORE),
     ("select", rows_of(ints(3), 200), ["--select", "c1 * 2 as a, c3 || 'x' as b"], STORE),
-    ("a million files", files(1_000_000), [], ["store", "all", "pipe"]),
+    ("a million files", files(1_000_000), [], ["store", "all", "adaptive", "pipe"]),
 ]
 
 
@@ -148,11 +148,11 @@ def run_case(args, folder, name, make, flags, places):
     return results
 
 
-def apart(make, folder, scale):
-    """Makes a file in a process of its own: what this one held at most, the system would count for those that it starts."""
+def apart(work, *given):
+    """Works in a process of its own: what this one held at most, the system would count for those that it starts."""
     context = multiprocessing.get_context("fork")
     results = context.Queue()
-    process = context.Process(target=lambda: results.put(make(folder, scale)))
+    process = context.Process(target=lambda: results.put(work(*given)))
     process.start()
     made = results.get(timeout=3600)
     process.join()
@@ -174,29 +174,33 @@ def run(args, folder, name, path, rows, flags, where, threads):
         server = Served(args, store, threads)
         load += ["--into", f"coload://{server.address}/t", "--placement", where]
     started = time.monotonic()
-    status, out, err, peak = run_and_measure(load, folder)
+    status, err, peak = run_and_measure(load, folder)
     seconds, peaks, note = time.monotonic() - started, [peak], ""
     if server:
         peaks.append(server.stop())
     if status != 0:
         note = f": status {status}, " + (err.strip().splitlines() or ["nothing said"])[-1][:300]
     else:
-        report = json.loads(out)
-        got = report["rows"] + report["rejects"] + report["filtered"]
+        got = apart(records_of, folder / "out")
         if got != rows:
             note = f": {got} records instead of {rows}"
     holds = status == 0 and not note and max(peaks) <= args.bound
     return {"case": name, "records": rows, "peak_mib": peaks, "seconds": seconds, "holds": holds, "note": note}
 
 
+def records_of(path):
+    """Records that a report has. That of a million files has a line for each."""
+    report = json.loads(path.read_text())
+    return report["rows"] + report["rejects"] + report["filtered"]
+
+
 def run_and_measure(command, folder):
-    """Status, output, errors and the most MiB that the process held."""
+    """Status, errors and the most MiB that the process held; its output is in the folder."""
     with open(folder / "out", "wb") as out, open(folder / "err", "wb") as err:
         process = subprocess.Popen(command, stdout=out, stderr=err, cwd=folder)
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
-    read = lambda name: (folder / name).read_text(errors="replace")
-    return process.returncode, read("out"), read("err"), usage.ru_maxrss / 1024
+    return process.returncode, (folder / "err").read_text(errors="replace"), usage.ru_maxrss / 1024
 
 
 class Served:

@@ -71,9 +71,9 @@ fuzz_target!(|input: &[u8]| {
         (options.schema, options.inferred) = (schema, Some(forms));
         if bit(3) {
             let text = Cursor::new(text.to_vec());
-            options.inputs[0] =
-                InputFile { name: options.inputs[0].name.clone(), source: InputSource::Stdin };
-            options.stream = Some(OpenedStream::new(&*options.inputs[0].name, Box::new(text)));
+            let name = options.inputs.name(0);
+            options.stream = Some(OpenedStream::new(&*name, Box::new(text)));
+            options.inputs = vec![InputFile { name, source: InputSource::Stdin }].into();
         }
         options.mode = coload_store::LoadMode::Replace;
         options.threads = 1 + usize::from(*c) % 3;

@@ -61,7 +61,7 @@ fn parse(raw: &Raw<'_>) {
             began_us: None,
             origin: None,
             columns_are: ColumnsAre::Given,
-            inputs: Vec::new(),
+            inputs: Default::default(),
             dialect: Dialect::default(),
             chunk_bytes: 1 << 20,
             fragments_per_partition: 5,

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use coload_format::{Error, Result};
+use coload_input::Inputs;
 use coload_load::{DryRun, LoadOptions, LoadReport, check_output};
 #[cfg(feature = "sql")]
 use coload_serve::{Database, DatabaseOptions, arrow::record_batch::RecordBatch};
@@ -75,7 +76,7 @@ impl Coload {
     pub fn load(&self, options: &LoadOptions) -> Result<LoadReport> {
         if let Some(path) = &options.rejects_file {
             let store = [(self.store.path().to_owned(), "the store")];
-            check_output("--rejects", path, &[], &store)?;
+            check_output("--rejects", path, &Inputs::default(), &store)?;
         }
         coload_load::load(&self.store, options)
     }

@@ -1,7 +1,7 @@
 //! Whether all inputs begin as the first: what was found out of it, lines to read over and names, holds for all.
 
 use coload_format::{Error, Result};
-use coload_source::{GivenDialect, Header, InputFile, SampleEnd, Sniffed, read_names, shorten};
+use coload_source::{GivenDialect, Header, Inputs, SampleEnd, Sniffed, read_names, shorten};
 
 use crate::plan::{is_blank, sample};
 
@@ -9,7 +9,7 @@ use crate::plan::{is_blank, sample};
 const HEAD_BYTES: usize = 64 << 10;
 
 /// What is not found out where there are several inputs, as it would be read over in all of them.
-pub fn for_several(inputs: &[InputFile], given: &GivenDialect) -> GivenDialect {
+pub fn for_several(inputs: &Inputs, given: &GivenDialect) -> GivenDialect {
     let mut given = given.clone();
     if inputs.len() > 1 {
         given.footer.get_or_insert(0);
@@ -22,7 +22,7 @@ pub fn for_several(inputs: &[InputFile], given: &GivenDialect) -> GivenDialect {
 /// # Errors
 /// `Invalid` that says which flag tells.
 pub fn check_comments(
-    inputs: &[InputFile],
+    inputs: &Inputs,
     first: &str,
     sniffed: &Sniffed,
     given: &GivenDialect,
@@ -45,7 +45,7 @@ pub fn check_comments(
 /// # Errors
 /// `Invalid` that names the input which begins otherwise.
 pub fn check_heads(
-    inputs: &[InputFile],
+    inputs: &Inputs,
     (first, text): (&str, &[u8]),
     sniffed: &Sniffed,
     given: &GivenDialect,
@@ -60,7 +60,7 @@ pub fn check_heads(
     let names_of = |text: &[u8], end| read_names(text, end, dialect, sniffed.schema.len());
     let names = names_of(&text[..text.len().min(HEAD_BYTES)], SampleEnd::Cut);
     for input in inputs.iter().filter(|input| input.name != first) {
-        let (text, end) = sample(input, None, HEAD_BYTES)?;
+        let (text, end) = sample(&input, None, HEAD_BYTES)?;
         if is_blank(&text) || has_names && names_of(&text, end) == names {
             continue;
         }

@@ -38,8 +38,9 @@ pub use coload_format::{
     Column, DataType, Error, Result, Schema, parse_columns, parse_create_table,
 };
 pub use coload_load::{
-    ColumnReport, Distinct, DryRun, FileReport, LoadOptions, LoadReport, MergeReport, Progress,
-    ProgressCallback, RejectKind, RejectLimit, Step, Widened, check_reject_table,
+    ColumnReport, Distinct, DryRun, FileCounts, FileReport, FileReports, LoadOptions, LoadReport,
+    MergeReport, Progress, ProgressCallback, RejectKind, RejectLimit, Step, Widened,
+    check_reject_table,
 };
 #[cfg(feature = "sql")]
 pub use coload_serve::{Database, DatabaseOptions, arrow};

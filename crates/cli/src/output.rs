@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::cell::Cell;
+use std::fmt::Display;
 use std::io::{self, BufWriter, IsTerminal, Write};
 
 use coload::Error;
@@ -135,8 +136,8 @@ pub fn print_with(write: impl FnOnce(&mut Printed<'_>) -> Done<io::Result<()>>) 
 ///
 /// # Errors
 /// `OutputClosed` when nobody reads it, `Failed` when it cannot be written.
-pub fn print(text: &str) -> Done {
-    print_with(|out| Ok(out.write_all(text.as_bytes())))
+pub fn print<T: Display + ?Sized>(text: &T) -> Done {
+    print_with(|out| Ok(write!(out, "{text}")))
 }
 
 /// Writes a line to standard error, without what commands a terminal. If that fails there is nobody left to tell.

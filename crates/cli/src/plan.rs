@@ -12,15 +12,15 @@ use coload_load::{LoadOptions, OpenedStream, RecordSize, RowProgram, sample_end}
 #[cfg(feature = "sql")]
 use coload_serve::plan_row_program;
 use coload_source::{
-    Dialect, GivenDialect, InputFile, InputSource, LineEnd, SampleEnd, Sniffed, expand_inputs,
-    sniff,
+    Dialect, GivenDialect, InputFile, InputSource, Inputs, LineEnd, SampleEnd, Sniffed,
+    expand_inputs, sniff,
 };
 use coload_store::{LoadMode, Store};
 
 use crate::heads::{check_comments, check_heads, for_several};
 use crate::mapping::{Mapping, map_columns};
 use crate::set_columns::{SetColumn, SetColumns, names_of};
-use crate::union::{Inputs, Joined, join_by_name};
+use crate::union::{Joined, KnownInputs, join_by_name};
 
 /// Bytes of the first input that are looked at, if nothing else is asked for.
 pub const SAMPLE_BYTES: usize = 1 << 20;
@@ -34,7 +34,7 @@ pub struct LoadRequest {
     /// Files, globs, or `-` for standard input.
     pub inputs: Vec<String>,
     /// What `inputs` name, if somebody has looked already.
-    pub found: Option<Arc<[InputFile]>>,
+    pub found: Option<Inputs>,
     /// Table; the stem of the first file if not given.
     pub table: Option<String>,
     /// Columns; those of the table if it exists and is appended to, else inferred.
@@ -105,11 +105,11 @@ pub struct LoadPlan {
 /// As [`Coload::plan`](crate::Coload::plan).
 pub fn sniff_input(name: &str, given: &GivenDialect, sample_bytes: usize) -> Result<Sniffed> {
     let inputs = expand_inputs(&[name.to_owned()])?;
-    let [input] = &inputs[..] else {
+    let Some(input) = inputs.first().filter(|_| inputs.len() == 1) else {
         return Err(Error::Invalid(format!("{name} names {} inputs: give one", inputs.len())));
     };
-    let stream = OpenedStream::open(input)?;
-    let (sample, end) = sample(input, stream.as_ref(), sample_bytes)?;
+    let stream = OpenedStream::open(&input)?;
+    let (sample, end) = sample(&input, stream.as_ref(), sample_bytes)?;
     sniff(&input.name, &sample, end, given, None)
 }
 
@@ -131,9 +131,9 @@ pub fn plan_with(
     request: &LoadRequest,
     known: impl FnOnce(&str) -> Result<Option<Schema>>,
 ) -> Result<Option<LoadPlan>> {
-    let inputs: Arc<[InputFile]> = match &request.found {
-        Some(found) => Arc::clone(found),
-        None => expand_inputs(&request.inputs)?.into(),
+    let inputs = match &request.found {
+        Some(found) => found.clone(),
+        None => expand_inputs(&request.inputs)?,
     };
     let Some(first) = inputs.first() else {
         return Err(Error::Invalid("no input: name a file, a glob, or -".to_owned()));
@@ -143,16 +143,15 @@ pub fn plan_with(
     if let Some(schema) = &schema {
         check_types(&request.dialect.columns, schema, &table)?;
     }
-    let names: Vec<&str> = inputs.iter().map(|input| input.name.as_str()).collect();
     let began_us = now_us();
-    let set = SetColumns::find(&request.set, schema.as_ref(), &names, began_us)?;
+    let set = SetColumns::find(&request.set, schema.as_ref(), inputs.names(), began_us)?;
     let to_read = match &request.select {
         None => schema.as_ref().map(|schema| set.left(schema)).transpose()?,
         // They are made of what the input has.
         Some(_) => None,
     };
     let stream = match inputs.len() {
-        1 => OpenedStream::open(first)?,
+        1 => OpenedStream::open(&first)?,
         // The load refuses a stream among other inputs, and says so.
         _ => None,
     };
@@ -168,6 +167,7 @@ pub fn plan_with(
         Joined::ByPosition => given.clone(),
         Joined::ByName => GivenDialect { columns: Vec::new(), ..given.clone() },
     };
+    let name = name.as_str();
     let mut sniffed = sniff(name, &sample, end, &of_first, by_position)?;
     check_comments(&inputs, name, &sniffed, &given)?;
     let mut fields_by_input = None;
@@ -175,7 +175,7 @@ pub fn plan_with(
         (mapping, Joined::ByName) => {
             let first = (name, &sample[..], end);
             let sample_bytes = request.sample_bytes;
-            let all = Inputs { all: &inputs, first, given: &given, sample_bytes };
+            let all = KnownInputs { all: &inputs, first, given: &given, sample_bytes };
             let joined = join_by_name(all, mapping.as_ref(), to_read, &mut sniffed)?;
             fields_by_input = Some(Arc::new(joined));
             None
@@ -198,7 +198,7 @@ pub fn plan_with(
         sniffed.evidence.extend(lacks);
     }
     let (schema, derivation) = set.derive(schema, made, read, program.is_some())?;
-    let mut options = LoadOptions::new(Arc::clone(&inputs), table, schema, sniffed.dialect);
+    let mut options = LoadOptions::new(inputs.clone(), table, schema, sniffed.dialect);
     options.derivation = derivation;
     options.program = program;
     options.began_us = began_us;
@@ -259,13 +259,13 @@ fn now_us() -> i64 {
 
 /// Checks that the other inputs have the fields of the first, in its order: they are read alike.
 fn check_fields(
-    inputs: &[InputFile],
+    inputs: &Inputs,
     first: &str,
     sniffed: &Sniffed,
     given: &GivenDialect,
 ) -> Result<()> {
     for input in inputs.iter().filter(|input| input.name != first) {
-        let (text, end) = sample(input, None, HEADER_BYTES)?;
+        let (text, end) = sample(&input, None, HEADER_BYTES)?;
         if is_blank(&text) {
             continue;
         }
@@ -304,18 +304,18 @@ fn check_types(given: &[Column], schema: &Schema, table: &str) -> Result<()> {
 }
 
 /// The first bytes of the first input that has any but line ends.
-fn first_text<'a>(
-    inputs: &'a [InputFile],
+fn first_text(
+    inputs: &Inputs,
     stream: Option<&OpenedStream>,
     bytes_max: usize,
-) -> Result<(&'a str, Vec<u8>, SampleEnd)> {
+) -> Result<(String, Vec<u8>, SampleEnd)> {
     let mut first = None;
-    for input in inputs {
-        let (text, end) = sample(input, stream, bytes_max)?;
+    for input in inputs.iter() {
+        let (text, end) = sample(&input, stream, bytes_max)?;
         if end == SampleEnd::Cut || !is_blank(&text) {
-            return Ok((&input.name, text, end));
+            return Ok((input.name, text, end));
         }
-        first.get_or_insert((input.name.as_str(), text, end));
+        first.get_or_insert((input.name, text, end));
     }
     first.ok_or_else(|| Error::Invalid("no input: name a file, a glob, or -".to_owned()))
 }

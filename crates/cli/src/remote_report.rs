@@ -7,7 +7,7 @@ use coload_transform::Placement;
 use serde_json::{Value, json};
 
 use crate::report::{
-    Side, align, mended, rejects_list, show_seconds, widened, widened_json, with_files,
+    JsonReport, Side, align, mended, rejects_list, show_seconds, widened, widened_json,
 };
 use crate::size::{show_bytes, show_count};
 
@@ -186,7 +186,7 @@ fn placed(placement: Placement) -> &'static str {
 }
 
 /// The report as JSON; README.md lists the fields.
-pub fn json(report: &RemoteReport) -> String {
+pub fn json(report: &RemoteReport) -> JsonReport<'_> {
     let seconds = report.wall.as_secs_f64().max(1e-9);
     let columns: Vec<Value> = report
         .columns
@@ -241,5 +241,5 @@ pub fn json(report: &RemoteReport) -> String {
         "columns": columns, "changes": changes, "merged": report.merged,
         "widened": report.widened.iter().map(widened_json).collect::<Vec<_>>(),
     });
-    with_files(json, &report.files)
+    JsonReport::new(json, &report.files)
 }

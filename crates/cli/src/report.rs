@@ -2,12 +2,12 @@
 
 mod dry_run;
 
-use std::fmt::Write;
+use std::fmt::{self, Display, Formatter, Write};
 use std::time::Duration;
 
 use coload::{
-    ColumnReport, Dialect, Distinct, FileReport, LoadReport, Mending, Reject, RejectKind, Step,
-    Widened,
+    ColumnReport, Dialect, Distinct, FileReport, FileReports, LoadReport, Mending, Reject,
+    RejectKind, Step, Widened,
 };
 use coload_source::{MENDED_TOLD_MAX, Mended, shorten};
 use serde_json::{Value, json};
@@ -88,30 +88,46 @@ fn merge(report: &LoadReport) -> String {
 }
 
 /// The report as JSON; README.md lists the fields.
-pub fn json(report: &LoadReport, dialect: &Dialect) -> String {
+pub fn json<'a>(report: &'a LoadReport, dialect: &Dialect) -> JsonReport<'a> {
     let mut json = to_json(report);
     json["dialect"] = dialect_json(dialect);
-    with_files(json, &report.files)
+    JsonReport::new(json, &report.files)
 }
 
-/// A report as text, with its inputs, a line each. There may be a million of them, and a tree of values takes a
-/// kilobyte for each.
-pub fn with_files(mut json: Value, files: &[FileReport]) -> String {
-    const EMPTY: &str = "\"files\": []";
-    json["files"] = json!([]);
-    let mut text = serde_json::to_string_pretty(&json).unwrap_or_default();
-    text.push('\n');
-    // Quotes within a text are escaped, so this is the place and no value.
-    let Some((before, after)) = text.split_once(EMPTY) else { return text };
-    if files.is_empty() {
-        return text;
+/// A report as JSON, with its inputs, a line each. There may be a million of them: a tree of values takes a kilobyte for
+/// each, and their lines a quarter of that, so each is made when it is written.
+pub struct JsonReport<'a> {
+    before: String,
+    files: &'a FileReports,
+    after: String,
+}
+
+impl<'a> JsonReport<'a> {
+    /// The report of these inputs; `json` has what else there is to say.
+    pub fn new(mut json: Value, files: &'a FileReports) -> Self {
+        const EMPTY: &str = "\"files\": []";
+        json["files"] = json!([]);
+        let mut text = serde_json::to_string_pretty(&json).unwrap_or_default();
+        text.push('\n');
+        // Quotes within a text are escaped, so this is the place and no value.
+        let (before, after) = match text.split_once(EMPTY) {
+            Some((before, after)) => (format!("{before}\"files\": ["), format!("]{after}")),
+            None => (text, String::new()),
+        };
+        JsonReport { before, files, after }
     }
-    let mut out = before.to_owned();
-    for (number, file) in files.iter().enumerate() {
-        out.push_str(if number == 0 { "\"files\": [\n    " } else { ",\n    " });
-        out.push_str(&file_json(file).to_string());
+}
+
+impl Display for JsonReport<'_> {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.before)?;
+        for (number, file) in self.files.iter().enumerate() {
+            out.write_str(if number == 0 { "\n    " } else { ",\n    " })?;
+            out.write_str(&file_json(&file).to_string())?;
+        }
+        out.write_str(if self.files.is_empty() { "" } else { "\n  " })?;
+        out.write_str(&self.after)
     }
-    out + "\n  ]" + after
 }
 
 /// The report of a load whose inputs are empty, and do not tell any columns.
@@ -170,13 +186,13 @@ pub fn widened(columns: &[Widened]) -> String {
 }
 
 /// Records that were mended: how many, and where the first are.
-pub fn mended(files: &[FileReport]) -> String {
+pub fn mended(files: &FileReports) -> String {
     let mut out = String::new();
-    let count = |mending| files.iter().map(|file| file.mended.count(mending)).sum::<u64>();
+    let count = |mending| files.mended(mending);
     for mending in Mending::ALL.into_iter().filter(|m| count(*m) > 0) {
-        let first = files.iter().flat_map(|file| {
-            let of_kind = file.mended.first.iter().filter(move |(kind, ..)| *kind == mending);
-            of_kind.map(|(_, line, _)| format!("{}:{line}", file.name))
+        let first = files.with_mended().flat_map(|(name, mended)| {
+            let of_kind = mended.first.iter().filter(move |(kind, ..)| *kind == mending);
+            of_kind.map(move |(_, line, _)| format!("{name}:{line}"))
         });
         let first: Vec<String> = first.take(MENDED_TOLD_MAX).collect();
         let _ = writeln!(
@@ -269,8 +285,8 @@ pub fn file_json(file: &FileReport) -> Value {
     })
 }
 
-fn files_table(files: &[FileReport]) -> String {
-    let filtered = files.iter().any(|file| file.filtered > 0);
+fn files_table(files: &FileReports) -> String {
+    let filtered = files.filtered() > 0;
     let line = |name: &str, bytes, counts: [u64; 4]| {
         let [records, rows, rejects, left_out] = counts.map(show_count);
         let mut line = vec![name.to_owned(), bytes, records, rows, rejects];
@@ -280,7 +296,6 @@ fn files_table(files: &[FileReport]) -> String {
     let mut head = ["file", "bytes", "records", "loaded", "rejected"].map(str::to_owned).to_vec();
     head.extend(filtered.then(|| "filtered out".to_owned()));
     let mut lines = vec![head];
-    let sum = |of: fn(&FileReport) -> u64| files.iter().map(of).sum::<u64>();
     let all = files.len() <= FILES_SHOWN_MAX;
     for file in files.iter().filter(|f| all || f.rejects > 0).take(FILES_SHOWN_MAX) {
         let counts = [file.records, file.rows, file.rejects, file.filtered];
@@ -288,8 +303,8 @@ fn files_table(files: &[FileReport]) -> String {
     }
     if files.len() > 1 {
         let name = format!("{} files", files.len());
-        let counts = [sum(|f| f.records), sum(|f| f.rows), sum(|f| f.rejects), sum(|f| f.filtered)];
-        lines.push(line(&name, show_bytes(sum(|f| f.bytes)), counts));
+        let counts = [files.records(), files.rows(), files.rejects(), files.filtered()];
+        lines.push(line(&name, show_bytes(files.bytes()), counts));
     }
     let right = Side::Right;
     align(&lines, &[Side::Left, right, right, right, right, right])

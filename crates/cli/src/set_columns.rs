@@ -2,6 +2,7 @@
 
 use coload_format::ddl::literal_sql;
 use coload_format::{Column, DataType, Error, Result, Schema, parse_value};
+use coload_input::Names;
 use coload_load::{ColumnFrom, Derivation, load_time};
 use coload_source::{ColumnForms, Formats, SampleEnd};
 
@@ -68,7 +69,7 @@ impl SetColumn {
         Column::new(&self.column, data_type)
     }
 
-    fn resolve(&self, column: &Column, names: &[&str], began_us: i64) -> Result<ColumnFrom> {
+    fn resolve(&self, column: &Column, names: &Names, began_us: i64) -> Result<ColumnFrom> {
         let data_type = column.data_type;
         let refuse = |what: &str, why: &str| {
             let name = &column.name;
@@ -87,7 +88,7 @@ impl SetColumn {
                 if !data_type.is_text() {
                     return refuse("a name of a file", "only text holds it");
                 }
-                for name in names {
+                for name in names.iter() {
                     if let Err(rule) = parse_value(name.as_bytes(), data_type) {
                         return refuse(&format!("\"{name}\""), rule.text());
                     }
@@ -120,7 +121,7 @@ impl SetColumns {
     pub fn find(
         set: &[SetColumn],
         table: Option<&Schema>,
-        names: &[&str],
+        names: &Names,
         began_us: i64,
     ) -> Result<Self> {
         let mut found =

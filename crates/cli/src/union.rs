@@ -9,7 +9,7 @@ use coload_format::{Column, Error, Result, Schema};
 use coload_load::FieldsByInput;
 use coload_source::{
     ColumnForms, DateFormat, Dialect, Formats, GivenDialect, Header, InputFields, InputFile,
-    LineEnd, SampleEnd, Sniffed, read_names, sniff,
+    Inputs, LineEnd, SampleEnd, Sniffed, read_names, sniff,
 };
 
 use crate::mapping::{Mapping, map_columns};
@@ -36,9 +36,9 @@ pub enum Joined {
 
 /// The inputs of a load, and what is known of the first.
 #[derive(Debug, Clone, Copy)]
-pub struct Inputs<'a> {
+pub struct KnownInputs<'a> {
     /// All of them.
-    pub all: &'a [InputFile],
+    pub all: &'a Inputs,
     /// The one that was looked at, and its first bytes.
     pub first: (&'a str, &'a [u8], SampleEnd),
     /// What was given.
@@ -70,7 +70,7 @@ struct Union {
 /// `Invalid` when an input has no header or is written in another way, or when a column is missing that must be
 /// there.
 pub fn join_by_name(
-    inputs: Inputs<'_>,
+    inputs: KnownInputs<'_>,
     mapping: Option<&Mapping>,
     table: Option<Schema>,
     sniffed: &mut Sniffed,
@@ -83,10 +83,10 @@ pub fn join_by_name(
     union.add_sample(0, sniffed, end);
     known.insert(names(text, end, sniffed), 0);
     let mut of_input = Vec::with_capacity(inputs.all.len());
-    for input in inputs.all {
+    for input in inputs.all.iter() {
         let header = match input.name == first {
             true => 0,
-            false => union.header_of(input, &inputs, sniffed, &mut known)?,
+            false => union.header_of(&input, &inputs, sniffed, &mut known)?,
         };
         of_input.push(header as u32);
     }
@@ -108,7 +108,7 @@ impl Union {
     fn header_of(
         &mut self,
         input: &InputFile,
-        inputs: &Inputs<'_>,
+        inputs: &KnownInputs<'_>,
         first: &Sniffed,
         known: &mut HashMap<Vec<Vec<String>>, usize>,
     ) -> Result<usize> {
@@ -277,7 +277,7 @@ fn is_same_or_none(own: Option<DateFormat>, first: Option<DateFormat>) -> bool {
 fn sniff_alike(
     input: &InputFile,
     (text, end): (&[u8], SampleEnd),
-    inputs: &Inputs<'_>,
+    inputs: &KnownInputs<'_>,
     first: &Sniffed,
 ) -> Result<Sniffed> {
     let name = &input.name;

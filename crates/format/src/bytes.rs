@@ -141,10 +141,43 @@ pub fn checksum(bytes: &[u8]) -> u64 {
     twox_hash::XxHash3_64::oneshot(bytes)
 }
 
+/// [`checksum`] of bytes that come one after the other.
+pub struct Checksum(twox_hash::XxHash3_64);
+
+impl Default for Checksum {
+    fn default() -> Self {
+        Checksum(twox_hash::XxHash3_64::new())
+    }
+}
+
+impl Checksum {
+    /// Adds bytes.
+    pub fn add(&mut self, bytes: &[u8]) {
+        std::hash::Hasher::write(&mut self.0, bytes);
+    }
+
+    /// The checksum of what was added so far.
+    pub fn value(&self) -> u64 {
+        std::hash::Hasher::finish(&self.0)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn a_checksum_is_the_same_however_its_bytes_come() {
+        let bytes: Vec<u8> = (0..5000_u32).map(|n| (n * n >> 3) as u8).collect();
+        for length in [0, 1, 16, 17, 240, 241, 1024, 5000] {
+            for step in [1, 7, 256, 5000] {
+                let mut sum = Checksum::default();
+                bytes[..length].chunks(step).for_each(|part| sum.add(part));
+                assert_eq!(sum.value(), checksum(&bytes[..length]), "{length} by {step}");
+            }
+        }
+    }
 
     #[test]
     fn numbers_come_back() {

@@ -11,6 +11,7 @@ mod encoding;
 mod inflate;
 mod inputs;
 mod lz4;
+mod names;
 mod open;
 mod queue;
 mod raw;
@@ -24,7 +25,8 @@ pub use encoding::{
     ByteOrder, DosPage, Encoding, End, MARK_BYTES_MAX, Said, TextEncoding, ToUtf8, convert_all,
     detect_encoding,
 };
-pub use inputs::{InputFile, InputSource, STDIN, expand_inputs};
+pub use inputs::{InputFile, InputSource, Inputs, STDIN, expand_inputs};
+pub use names::Names;
 pub use open::{TextInput, Waiting, open_stream};
 pub use queue::{BLOCK_BYTES, Block, Job, Taken, TextQueue, Who};
 pub use raw::{FileIdentity, Raw, RawFile, read_error};

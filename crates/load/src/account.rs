@@ -1,22 +1,24 @@
 //! The account of a load: records read = rows loaded + rejects + those that a filter left out, for each
 //! input.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
-use std::sync::Arc;
 
 use coload_format::{DataType, Error, Result};
-use coload_input::InputFile;
+use coload_input::Inputs;
 use coload_source::{Mended, Reject, RejectWriter, RejectedRecord};
 
 use crate::chunks::Source;
+use crate::file_report::{FileCounts, FileReports};
 use crate::kinds::{RejectKind, RejectKinds};
+use crate::open_inputs::OpenInput;
 use crate::options::{LoadOptions, RejectLimit};
 use crate::output_file::{OutputFile, check_output};
 use crate::pipeline::column_names;
 use crate::reader::PieceSpan;
-use crate::report::{FileReport, REJECTS_KEPT_MAX};
+use crate::report::REJECTS_KEPT_MAX;
 use crate::stream::StreamChunk;
 use crate::widen::{Way, Widening};
 use crate::wire::{PartitionAccount, Rejects};
@@ -24,37 +26,27 @@ use crate::wire::{PartitionAccount, Rejects};
 /// Bytes of a value or record that a report keeps.
 const SHOWN_BYTES_MAX: usize = 64 << 10;
 
-/// How far the text of an input was read, and where its records end; `None` when not known yet.
-#[derive(Debug, Clone, Copy, Default)]
+/// Where the text of an input ends when that is not known yet.
+const END_UNKNOWN: u64 = u64::MAX;
+
+/// How far the text of an input was read, and where its records end.
+#[derive(Debug, Clone, Copy)]
 struct Coverage {
     to: u64,
-    end: Option<u64>,
+    end: u64,
+    /// Lines before the piece that comes next.
+    lines: u64,
 }
 
-/// What was counted of an input: what its report has beside its name. There may be a million of them.
-#[derive(Debug, Default)]
-pub struct FileCounts {
-    /// Stored bytes read.
-    pub bytes: u64,
-    text_bytes: u64,
-    /// Records read.
-    pub records: u64,
-    /// Rows loaded.
-    pub rows: u64,
-    /// Records rejected.
-    pub rejects: u64,
-    /// Records left out by a filter.
-    pub filtered: u64,
-    /// Most inputs have nothing to mend.
-    mended: Option<Box<Mended>>,
-}
+/// Bytes of an input in an account.
+pub const COUNTED_BYTES: usize = size_of::<Coverage>() + size_of::<FileCounts>();
 
 /// Counts rows and rejects in the order of the input.
 pub struct Account {
-    inputs: Arc<[InputFile]>,
+    inputs: Inputs,
     files: Vec<FileCounts>,
-    /// Lines of each input before the piece that comes next.
-    lines: Vec<u64>,
+    /// What was mended, in inputs where something was: mostly in none.
+    mended: BTreeMap<usize, Mended>,
     columns: Vec<(String, DataType)>,
     /// What was read of each input so far, without a gap.
     read: Vec<Coverage>,
@@ -82,11 +74,19 @@ impl Account {
     /// `Invalid` when the rejects file cannot be made.
     pub fn new(options: &LoadOptions, source: &Source, way: Way) -> Result<Self> {
         let whole = |bytes| FileCounts { bytes, text_bytes: bytes, ..FileCounts::default() };
-        let (files, lines) = match source {
+        let (files, read) = match source {
             Source::Files { inputs, .. } => {
-                inputs.iter().map(|i| (whole(i.bytes), i.data_line)).unzip()
+                let covered =
+                    |i: OpenInput| Coverage { to: i.data_start, end: i.bytes, lines: i.data_line };
+                (
+                    inputs.iter().map(|i| whole(i.bytes)).collect(),
+                    inputs.iter().map(covered).collect(),
+                )
             }
-            Source::Stream(stream) => stream.inputs.iter().map(|_| (whole(0), 0)).unzip(),
+            Source::Stream(stream) => {
+                let none = Coverage { to: 0, end: END_UNKNOWN, lines: 0 };
+                (vec![whole(0); stream.inputs.len()], vec![none; stream.inputs.len()])
+            }
         };
         let (output, writer) = match &options.rejects_file {
             None => (None, None),
@@ -96,17 +96,11 @@ impl Account {
                 (Some(output), Some(writer))
             }
         };
-        let read = match source {
-            Source::Files { inputs, .. } => {
-                inputs.iter().map(|i| Coverage { to: i.data_start, end: Some(i.bytes) }).collect()
-            }
-            Source::Stream(stream) => vec![Coverage::default(); stream.inputs.len()],
-        };
         Ok(Account {
             read,
-            inputs: Arc::clone(&options.inputs),
+            inputs: options.inputs.clone(),
             files,
-            lines,
+            mended: BTreeMap::new(),
             columns: column_names(options),
             limit: options.max_rejects,
             rejects: 0,
@@ -140,9 +134,8 @@ impl Account {
             file.rows += part.rows;
             file.rejects += part.rejects;
             file.filtered += part.filtered;
-            file.records += part.rows + part.rejects + part.filtered;
             file.text_bytes = file.text_bytes.max(part.end);
-            self.lines[index] += part.lines;
+            self.read[index].lines += part.lines;
             self.read[index].to = part.end;
         }
         known.rejects.iter().try_for_each(|reject| self.keep_reject(reject?))
@@ -153,8 +146,8 @@ impl Account {
     pub fn start_chunk(&mut self, chunk: &StreamChunk) {
         for part in &chunk.parts {
             if let Some(line) = part.data_line {
-                self.lines[part.file] = line;
-                self.read[part.file].to = part.offset;
+                let read = &mut self.read[part.file];
+                (read.lines, read.to) = (line, part.offset);
             }
         }
         self.end_inputs(&chunk.ends);
@@ -164,7 +157,7 @@ impl Account {
     /// Notes where inputs of a stream end.
     fn end_inputs(&mut self, ends: &[(usize, u64)]) {
         for (file, end) in ends {
-            self.read[*file].end = Some(*end);
+            self.read[*file].end = *end;
         }
     }
 
@@ -187,7 +180,7 @@ impl Account {
         }
         let rejects = span.rejects.len() as u64;
         for reject in span.rejects {
-            let line = self.lines[span.file] + reject.line + 1;
+            let line = self.read[span.file].lines + reject.line + 1;
             if !self.widens(span.file, line, &reject) {
                 self.reject(span.file, line, reject, sent.as_deref_mut())?;
             }
@@ -195,18 +188,16 @@ impl Account {
         if self.widening.as_ref().is_some_and(Widening::stops) {
             return Err(widens());
         }
-        let lines = self.lines[span.file];
+        let lines = &mut self.read[span.file].lines;
         if span.mended != Mended::default() {
-            let mended = self.files[span.file].mended.get_or_insert_default();
-            mended.append(&span.mended, lines + 1);
+            self.mended.entry(span.file).or_default().append(&span.mended, *lines + 1);
         }
-        self.lines[span.file] += span.lines;
+        *lines += span.lines;
         self.record_bytes += span.end - span.start;
         let file = &mut self.files[span.file];
         file.rows += span.rows;
         file.rejects += rejects;
         file.filtered += span.filtered;
-        file.records += span.rows + rejects + span.filtered;
         // With what stands before the first record.
         file.text_bytes = file.text_bytes.max(span.end);
         Ok(())
@@ -216,7 +207,7 @@ impl Account {
     pub fn note_unfit(&mut self, spans: &[PieceSpan]) {
         for span in spans {
             for reject in &span.rejects {
-                self.widens(span.file, self.lines[span.file] + reject.line + 1, reject);
+                self.widens(span.file, self.read[span.file].lines + reject.line + 1, reject);
             }
         }
     }
@@ -240,8 +231,8 @@ impl Account {
     fn widens(&mut self, file: usize, line: u64, record: &RejectedRecord) -> bool {
         let Some(widening) = &mut self.widening else { return false };
         widening.note(file, record, || {
-            let name = &self.inputs[file].name;
-            Reject::new(record.clone(), name, line, &self.columns).place
+            let name = self.inputs.name(file);
+            Reject::new(record.clone(), &name, line, &self.columns).place
         })
     }
 
@@ -272,7 +263,7 @@ impl Account {
         record: RejectedRecord,
         sent: Option<&mut Rejects>,
     ) -> Result<()> {
-        let reject = Reject::new(record, &self.inputs[file].name, line, &self.columns);
+        let reject = Reject::new(record, &self.inputs.name(file), line, &self.columns);
         if let Some(sent) = sent {
             sent.push(&reject);
         }
@@ -313,7 +304,7 @@ impl Account {
             return Err(widens());
         }
         let rows: u64 = self.files.iter().map(|f| f.rows).sum();
-        let records: u64 = self.files.iter().map(|f| f.records).sum();
+        let records: u64 = self.files.iter().map(FileCounts::records).sum();
         let filtered: u64 = self.files.iter().map(|f| f.filtered).sum();
         if let RejectLimit::Percent(share) = self.limit
             && self.rejects as f64 > records as f64 * share / 100.0
@@ -339,8 +330,8 @@ impl Account {
             }
         }
         for (file, read) in self.read.iter().enumerate() {
-            if read.end != Some(read.to) && !self.sampled {
-                return Err(self.gap(file, read.to, read.end.unwrap_or(u64::MAX)));
+            if read.end != read.to && !self.sampled {
+                return Err(self.gap(file, read.to, read.end));
             }
         }
         if rows != stored || records != rows + self.rejects + filtered {
@@ -357,7 +348,7 @@ impl Account {
         Error::Corrupt(format!(
             "the account does not agree: {} was read to byte {read_to}, and byte {next} is next; nothing \
              was loaded",
-            self.inputs[file].name
+            self.inputs.name(file)
         ))
     }
 
@@ -371,24 +362,14 @@ impl Account {
         self.read.iter().map(|read| read.to).sum()
     }
 
-    /// What became of each input.
-    pub fn into_files(mut self) -> (Vec<FileReport>, Vec<Reject>) {
+    /// What became of each input, and the first rejects.
+    pub fn into_files(mut self) -> (FileReports, Vec<Reject>) {
         if self.sampled {
             for (file, read) in self.files.iter_mut().zip(&self.read) {
                 file.bytes = file.bytes.min(read.to);
             }
         }
-        let report = |(input, counts): (&InputFile, FileCounts)| FileReport {
-            name: input.name.clone(),
-            bytes: counts.bytes,
-            text_bytes: counts.text_bytes,
-            records: counts.records,
-            rows: counts.rows,
-            rejects: counts.rejects,
-            filtered: counts.filtered,
-            mended: counts.mended.map_or_else(Mended::default, |mended| *mended),
-        };
-        (self.inputs.iter().zip(self.files).map(report).collect(), self.kept)
+        (FileReports::new(self.inputs, self.files, self.mended), self.kept)
     }
 }
 

@@ -4,16 +4,18 @@
 //! starts is speculated on (after the first newline) and verified against the end of the chunk before
 //! it; see `schedule`.
 
+use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use coload_format::{Error, Result};
-use coload_input::{InputFile, InputSource, Raw, RawFile, TextInput, Waiting};
-use coload_source::{END_MARKS_MAX, LineEnd, without_end_mark};
+use coload_input::{Raw, TextInput, Waiting};
 
 use crate::account::Account;
 use crate::grain::Grain;
-use crate::head::{HEAD_BYTES_MAX, Head};
+use crate::head::Head;
 use crate::input_fields::FieldsByInput;
+use crate::open_inputs::OpenInputs;
 use crate::options::LoadOptions;
 use crate::pipeline::Position;
 use crate::spool::Spool;
@@ -44,73 +46,13 @@ pub enum Start {
     Speculated,
 }
 
-/// Inputs of which each is kept that was opened.
-const INPUTS_KEPT_MAX: usize = 1024;
-/// Bytes of a file that is read with one call.
-const BYTES_READ_ONCE: u64 = 64 << 10;
-
-/// An open file of text.
-#[derive(Debug)]
-pub struct OpenInput {
-    file: InputAt,
-    /// Bytes when it was opened, without a footer.
-    pub bytes: u64,
-    /// Where the first record starts, after skipped lines and header.
-    pub data_start: u64,
-    /// Lines before that.
-    pub data_line: u64,
-    /// What ends its lines.
-    pub line_end: LineEnd,
-}
-
-/// Where the bytes of an input are. Of a million small ones each would have a name, a path and a lock of its own.
-#[derive(Debug)]
-enum InputAt {
-    /// In a file that is known.
-    File(Arc<RawFile>),
-    /// In a file that is opened to be read, which is done once.
-    Named(Arc<[InputFile]>, usize),
-}
-
-impl OpenInput {
-    /// Name as given.
-    pub fn name(&self) -> &str {
-        match &self.file {
-            InputAt::File(file) => file.name(),
-            InputAt::Named(inputs, number) => &inputs[*number].name,
-        }
-    }
-
-    /// Fills `buffer` from `offset` on; less only at the end of the input.
-    ///
-    /// # Errors
-    /// `Unavailable` when the file cannot be read, or got shorter since it was opened.
-    pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
-        match &self.file {
-            InputAt::File(file) => file.read_at(buffer, offset),
-            InputAt::Named(inputs, number) => match TextInput::open_file(&inputs[*number])? {
-                Some(file) => file.read_at(buffer, offset),
-                None => Ok(0),
-            },
-        }
-    }
-
-    /// Forgets the file of a small one of many inputs until it is read.
-    fn named(mut self, inputs: &Arc<[InputFile]>, number: usize) -> Self {
-        let is_file = matches!(inputs[number].source, InputSource::File { .. });
-        if inputs.len() > INPUTS_KEPT_MAX && self.bytes <= BYTES_READ_ONCE && is_file {
-            self.file = InputAt::Named(Arc::clone(inputs), number);
-        }
-        self
-    }
-
-    /// As [`RawFile::check_unchanged`].
-    fn check_unchanged(&self) -> Result<()> {
-        match &self.file {
-            InputAt::File(file) => file.check_unchanged(),
-            InputAt::Named(inputs, number) => inputs[*number].check_unchanged(),
-        }
-    }
+/// The pieces of a chunk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ChunkPieces {
+    /// A part of an input.
+    One(Piece),
+    /// Inputs that follow each other, whole: of a million, none has a piece of its own until it is read.
+    Whole(Range<usize>),
 }
 
 /// Where chunks come from.
@@ -118,9 +60,9 @@ pub enum Source {
     /// Files of known length, cut beforehand.
     Files {
         /// The files.
-        inputs: Vec<OpenInput>,
+        inputs: OpenInputs,
         /// Their pieces, some together.
-        chunks: Vec<Vec<Piece>>,
+        chunks: Vec<ChunkPieces>,
     },
     /// Text that comes in order: streams, and what must be decompressed.
     Stream(Box<StreamSource>),
@@ -133,11 +75,11 @@ impl Source {
     /// `Invalid` when an input cannot be opened.
     pub fn open(options: &LoadOptions, spool: Option<&Arc<Spool>>) -> Result<Self> {
         let head = Head::new(options);
-        let inputs = Arc::clone(&options.inputs);
+        let inputs = options.inputs.clone();
         let numbers = 0..inputs.len();
         let stream = if let Some(open) = options.streams.clone() {
             let stream = move |number: usize| {
-                let name = inputs[number].name.clone();
+                let name = inputs.name(number);
                 Waiting::Stream { name, reader: open(number) }
             };
             StreamSource::new(numbers.map(stream), options)
@@ -146,16 +88,16 @@ impl Source {
         } else if let Some(inputs) = open_files(options, &head)? {
             return Ok(Source::of_files(inputs, options));
         } else {
-            let named = move |number: usize| Waiting::Named(inputs[number].clone());
+            let named = move |number: usize| Waiting::Named(inputs.at(number));
             StreamSource::new(numbers.map(named), options)
         };
         Ok(Source::Stream(Box::new(stream)))
     }
 
-    fn of_files(inputs: Vec<OpenInput>, options: &LoadOptions) -> Self {
+    fn of_files(inputs: OpenInputs, options: &LoadOptions) -> Self {
         let mut chunks = cut_files(&inputs, Grain::of(options).chunk_bytes as u64);
         if let Some(sample_bytes) = options.sample_bytes {
-            keep_first(&mut chunks, sample_bytes);
+            keep_first(&inputs, &mut chunks, sample_bytes);
         }
         Source::Files { inputs, chunks }
     }
@@ -171,8 +113,13 @@ impl Source {
     }
 
     /// The pieces of a chunk after `from`, by its number from there on.
-    pub fn pieces(chunks: &[Vec<Piece>], from: Position, chunk: usize) -> Vec<Piece> {
-        let mut pieces = chunks[from.chunks + chunk].clone();
+    pub fn pieces(
+        inputs: &OpenInputs,
+        chunks: &[ChunkPieces],
+        from: Position,
+        chunk: usize,
+    ) -> Vec<Piece> {
+        let mut pieces = inputs.pieces(&chunks[from.chunks + chunk]);
         // Where the first leg ended is known.
         if chunk == 0
             && from.chunks > 0
@@ -184,11 +131,19 @@ impl Source {
         pieces
     }
 
+    /// Set as long as a large partition is compressed: a stream then gathers no more text.
+    pub fn compresses_large(&self) -> Arc<AtomicBool> {
+        match self {
+            Source::Files { .. } => Arc::default(),
+            Source::Stream(stream) => Arc::clone(&stream.compresses_large),
+        }
+    }
+
     /// What `sample_bytes` must be to read what comes before a place; `records` are the bytes of its records.
     pub fn bytes_before(&self, place: Position, records: u64) -> u64 {
         match self {
-            Source::Files { chunks, .. } => {
-                chunks[..place.chunks].iter().flatten().map(|piece| piece.end - piece.start).sum()
+            Source::Files { inputs, chunks } => {
+                chunks[..place.chunks].iter().map(|chunk| inputs.chunk_bytes(chunk)).sum()
             }
             Source::Stream(_) => records,
         }
@@ -197,7 +152,7 @@ impl Source {
     /// Stored bytes of all inputs; 0 where they are not known.
     pub fn stored_bytes(&self) -> u64 {
         match self {
-            Source::Files { inputs, .. } => inputs.iter().map(|i| i.bytes).sum(),
+            Source::Files { inputs, .. } => inputs.bytes(),
             Source::Stream(stream) => stream.bytes,
         }
     }
@@ -216,7 +171,9 @@ impl Source {
     /// `Unavailable` when somebody did.
     pub fn check_unchanged(&self) -> Result<()> {
         match self {
-            Source::Files { inputs, .. } => inputs.iter().try_for_each(OpenInput::check_unchanged),
+            Source::Files { inputs, .. } => {
+                inputs.iter().try_for_each(|input| input.check_unchanged())
+            }
             Source::Stream(stream) => {
                 stream.inputs.iter().try_for_each(|input| input.check_unchanged())
             }
@@ -231,12 +188,7 @@ impl Source {
     pub fn check_same(&self, before: &Source) -> Result<()> {
         match (self, before) {
             (Source::Files { inputs, .. }, Source::Files { inputs: before, .. }) => {
-                let mut pairs = inputs.iter().zip(before);
-                pairs.try_for_each(|(now, then)| match (&now.file, &then.file) {
-                    (InputAt::File(now), InputAt::File(then)) => now.check_same(then),
-                    // Each is what it was when the load was planned whenever it is opened.
-                    _ => Ok(()),
-                })
+                inputs.check_same(before)
             }
             _ => Ok(()),
         }
@@ -245,9 +197,7 @@ impl Source {
     /// Share of the inputs that was read; 1 where the whole is not known.
     pub fn share(&self, account: &Account) -> f64 {
         let (read, all) = match self {
-            Source::Files { inputs, .. } => {
-                (account.text_bytes() as f64, inputs.iter().map(|i| i.bytes).sum::<u64>())
-            }
+            Source::Files { inputs, .. } => (account.text_bytes() as f64, inputs.bytes()),
             Source::Stream(stream) => (account.stored_bytes() as f64, stream.bytes),
         };
         if all == 0 { 1.0 } else { (read / all as f64).min(1.0) }
@@ -257,13 +207,11 @@ impl Source {
 /// An input that is read once; `None` when all are files. It may have been opened before.
 fn open_once(options: &LoadOptions, spool: Option<&Arc<Spool>>) -> Result<Option<TextInput>> {
     let inputs = &options.inputs;
-    let once = |i: &InputFile| i.source.is_read_once();
-    if let [only] = &inputs[..]
-        && once(only)
-    {
+    let Some(once) = inputs.read_once() else { return Ok(None) };
+    if inputs.len() == 1 {
         let mut opened = match &options.stream {
             Some(stream) => stream.take()?,
-            None => TextInput::open(only)?,
+            None => TextInput::open(&once)?,
         };
         if let Some(spool) = spool
             && let Raw::Stream(stream) = opened.raw
@@ -272,82 +220,33 @@ fn open_once(options: &LoadOptions, spool: Option<&Arc<Spool>>) -> Result<Option
         }
         return Ok(Some(opened));
     }
-    match inputs.iter().find(|i| once(i)) {
-        Some(stream) => Err(Error::Invalid(format!(
-            "{}: standard input or a pipe is loaded alone, not together with other inputs",
-            stream.name
-        ))),
-        None => Ok(None),
-    }
+    Err(Error::Invalid(format!(
+        "{}: standard input or a pipe is loaded alone, not together with other inputs",
+        once.name
+    )))
 }
 
 /// The inputs, if all are text as it is.
-fn open_files(options: &LoadOptions, head: &Head) -> Result<Option<Vec<OpenInput>>> {
-    let mut files = Vec::with_capacity(options.inputs.len());
+fn open_files(options: &LoadOptions, head: &Head) -> Result<Option<OpenInputs>> {
+    let mut files = OpenInputs::new(&options.inputs, head.line_end());
     let fields = FieldsByInput::of_load(options);
     for (number, input) in options.inputs.iter().enumerate() {
-        let text = TextInput::open(input)?;
+        let text = TextInput::open(&input)?;
         if !(text.is_plain_file() && options.dialect.encoding.is_utf8(&text.start()?)) {
             return Ok(None);
         }
         let Raw::File { file, .. } = text.raw else { return Ok(None) };
-        let open = open_input(file, &head.with_fields(fields.of(number).count))?;
-        files.push(open.named(&options.inputs, number));
+        files.push(file, &head.with_fields(fields.of(number).count))?;
     }
     Ok(Some(files))
 }
 
-fn open_input(file: Arc<RawFile>, head: &Head) -> Result<OpenInput> {
-    let (bytes, line_end) = (file.bytes(), head.line_end());
-    let file = InputAt::File(file);
-    let mut open = OpenInput { file, bytes, data_start: 0, data_line: 0, line_end };
-    open.bytes = open.text_end()?;
-    if head.has_footer() {
-        open.bytes = open.footer_start(head)?;
-    }
-    if head.has_lines() || open.bytes >= 3 {
-        let mut text = vec![0; HEAD_BYTES_MAX.min(open.bytes as usize)];
-        let first = open.read_at(&mut text[..3.min(open.bytes as usize)], 0)?;
-        let mark = coload_source::bom_len(&text[..first]);
-        if mark > 0 || head.has_lines() {
-            let length = open.read_at(&mut text, 0)?;
-            let whole = length as u64 == open.bytes;
-            let (bytes, lines) = head
-                .data_start(&text[mark..length], whole)
-                .map_err(|text| Error::Invalid(format!("{}: {text}", open.name())))?;
-            (open.data_start, open.data_line) = ((mark + bytes) as u64, lines);
-        }
-    }
-    Ok(open)
-}
-
-impl OpenInput {
-    /// Where the text ends: before the marks of the end that DOS writes.
-    fn text_end(&self) -> Result<u64> {
-        let length = self.bytes.min(END_MARKS_MAX as u64);
-        let mut tail = vec![0; length as usize];
-        let read = self.read_at(&mut tail, self.bytes - length)?;
-        Ok(self.bytes - length + without_end_mark(&tail[..read]).len() as u64)
-    }
-
-    fn footer_start(&self, head: &Head) -> Result<u64> {
-        let length = self.bytes.min(HEAD_BYTES_MAX as u64);
-        let mut tail = vec![0; length as usize];
-        let read = self.read_at(&mut tail, self.bytes - length)?;
-        match head.footer_start(&tail[..read]) {
-            Some(start) => Ok(self.bytes - length + start as u64),
-            None if length == self.bytes => Ok(0),
-            None => Err(head.footer_too_long(self.name())),
-        }
-    }
-}
-
 /// Leaves out chunks after the first so many bytes.
-fn keep_first(chunks: &mut Vec<Vec<Piece>>, sample_bytes: u64) {
+fn keep_first(inputs: &OpenInputs, chunks: &mut Vec<ChunkPieces>, sample_bytes: u64) {
     let mut bytes = 0;
     let count = chunks.iter().take_while(|pieces| {
         let before = bytes;
-        bytes += pieces.iter().map(|piece| piece.end - piece.start).sum::<u64>();
+        bytes += inputs.chunk_bytes(pieces);
         before < sample_bytes
     });
     let count = count.count();
@@ -355,23 +254,21 @@ fn keep_first(chunks: &mut Vec<Vec<Piece>>, sample_bytes: u64) {
 }
 
 /// Pieces of big files, and small files together until a chunk is full.
-fn cut_files(inputs: &[OpenInput], chunk_bytes: u64) -> Vec<Vec<Piece>> {
-    let mut chunks: Vec<Vec<Piece>> = Vec::new();
+fn cut_files(inputs: &OpenInputs, chunk_bytes: u64) -> Vec<ChunkPieces> {
+    let mut chunks: Vec<ChunkPieces> = Vec::new();
     let mut room = 0;
     for (file, input) in inputs.iter().enumerate() {
         let bytes = input.bytes - input.data_start;
-        let whole =
-            Piece { file, start: input.data_start, end: input.bytes, start_is: Start::Record };
         let held = bytes.max(PIECE_BYTES);
         if held <= room
-            && let Some(last) = chunks.last_mut()
+            && let Some(ChunkPieces::Whole(files)) = chunks.last_mut()
         {
-            last.push(whole);
+            files.end = file + 1;
             room -= held;
             continue;
         }
         if bytes <= chunk_bytes {
-            chunks.push(vec![whole]);
+            chunks.push(ChunkPieces::Whole(file..file + 1));
             room = chunk_bytes.saturating_sub(held);
             continue;
         }
@@ -380,7 +277,7 @@ fn cut_files(inputs: &[OpenInput], chunk_bytes: u64) -> Vec<Vec<Piece>> {
             let end = (start + chunk_bytes).min(input.bytes);
             let start_is =
                 if start == input.data_start { Start::Record } else { Start::Speculated };
-            chunks.push(vec![Piece { file, start, end, start_is }]);
+            chunks.push(ChunkPieces::One(Piece { file, start, end, start_is }));
             start = end;
         }
         room = 0;

@@ -14,6 +14,7 @@ use coload_format::calendar::DAY_MICROS;
 use coload_format::{
     Column, DataType, Error, Plain, Result, Schema, Strings, Value, Values, parse_value,
 };
+use coload_input::Inputs;
 use coload_transform::{
     CODES_PROVISIONAL_MAX, Fragment, FragmentColumn, NULL_CODE, ProvisionalCodes,
     TemporaryDictionary,
@@ -164,8 +165,8 @@ impl Deriver {
         let columns = options.schema.columns().iter().zip(&derivation.columns);
         let made = columns.map(|(column, from)| Made::new(column, from, options.began_us));
         let made = made.collect::<Result<Vec<_>>>()?;
-        let names = options.inputs.iter().map(|input| input.name.as_str());
-        let names = InputNames::new(names);
+        let asked = made.iter().any(|made| matches!(made, Made::InputName));
+        let names = InputNames::new(if asked { options.inputs.clone() } else { Inputs::default() });
         let dictionary = |(column, made): (&Column, &Made)| match made {
             Made::OfRead(_) => None,
             Made::InputName => names.dictionary(),
@@ -224,27 +225,32 @@ fn constant(value: Option<&Value>, rows: u32) -> FragmentColumn {
 /// The names of a load's inputs, each once.
 #[derive(Debug)]
 struct InputNames {
+    inputs: Inputs,
+    /// Empty if they are too many to have codes.
     names: Strings,
     /// The name of each input.
     of_input: Vec<u32>,
 }
 
 impl InputNames {
-    fn new<'a>(inputs: impl Iterator<Item = &'a str>) -> Self {
-        let mut numbers: HashMap<&str, u32> = HashMap::new();
+    fn new(inputs: Inputs) -> Self {
         let mut names = Strings::default();
-        let number = |name| {
+        if inputs.len() > CODES_PROVISIONAL_MAX {
+            return InputNames { inputs, names, of_input: Vec::new() };
+        }
+        let mut numbers: HashMap<String, u32> = HashMap::new();
+        let number = |name: String| {
             let next = numbers.len() as u32;
             match numbers.entry(name) {
                 Entry::Occupied(entry) => *entry.get(),
                 Entry::Vacant(entry) => {
-                    names.push(name.as_bytes());
+                    names.push(entry.key().as_bytes());
                     *entry.insert(next)
                 }
             }
         };
-        let of_input = inputs.map(number).collect();
-        InputNames { names, of_input }
+        let of_input = inputs.names().iter().map(number).collect();
+        InputNames { inputs, names, of_input }
     }
 
     fn dictionary(&self) -> Option<TemporaryDictionary> {
@@ -254,19 +260,20 @@ impl InputNames {
     }
 
     fn are_few(&self) -> bool {
-        self.names.len() <= CODES_PROVISIONAL_MAX
+        self.inputs.len() <= CODES_PROVISIONAL_MAX
     }
 
     fn column(&self, spans: &[PieceSpan], rows: u32) -> FragmentColumn {
         let spans = spans.iter().filter(|span| span.rows > 0);
-        let runs = spans.map(|span| (self.of_input[span.file], span.rows as usize));
         if !self.are_few() {
             let mut strings = Strings::default();
-            for (name, rows) in runs {
-                (0..rows).for_each(|_| strings.push(self.names.get(name as usize)));
+            for span in spans {
+                let name = self.inputs.name(span.file);
+                (0..span.rows).for_each(|_| strings.push(name.as_bytes()));
             }
             return FragmentColumn::Plain(Plain { values: Values::Bytes(strings), nulls: None });
         }
+        let runs = spans.map(|span| (self.of_input[span.file], span.rows as usize));
         let (mut codes, mut starts, mut start) = (Vec::new(), Vec::new(), 0);
         for (name, rows) in runs {
             if codes.last() != Some(&(name as u16)) {

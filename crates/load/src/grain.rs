@@ -18,6 +18,8 @@
 use coload_format::{Physical, Schema};
 use coload_transform::DictionaryLimit;
 
+use crate::account::COUNTED_BYTES;
+use crate::open_inputs::OPEN_FILE_BYTES;
 use crate::options::{CHUNK_BYTES_MIN, LoadOptions, RejectLimit};
 
 /// Least memory that a load can do with.
@@ -65,6 +67,11 @@ const FIELD_BYTES: usize = 6;
 const REJECT_BYTES: usize = 200;
 /// Share of the memory that the rejects of a load may take without making its partitions smaller.
 const REJECTS_SHARE: usize = 24;
+/// Bytes of an input beside what the list of inputs has of it: where its records begin and end, how far it was read, what
+/// became of them.
+const INPUT_BYTES: usize = OPEN_FILE_BYTES + COUNTED_BYTES;
+/// Share of the memory from which on that of inputs counts: a load of few has the sizes that its memory gives.
+const INPUTS_SHARE: usize = 64;
 /// Smallest chunk that a small memory leads to.
 const CHUNK_BYTES_LEAST: usize = 64 << 10;
 
@@ -104,7 +111,8 @@ impl Grain {
 
     /// The grain of a load.
     pub fn of(options: &LoadOptions) -> Self {
-        let memory = options.memory.max(MEMORY_MIN);
+        let given = options.memory - inputs_bytes(options);
+        let memory = given.max(MEMORY_MIN);
         let record = options.record.unwrap_or_else(|| RecordSize::new(options, None));
         let (width, percent) = (record.columns, record.expansion_percent());
         let of_text = |bytes: usize| bytes / percent * 100;
@@ -122,7 +130,7 @@ impl Grain {
             chunk_bytes,
             fragments_per_partition: options.fragments_per_partition.min(fragments).max(1),
             dictionary_bytes,
-            segment_bytes: options.memory / SEGMENT_SHARE,
+            segment_bytes: given / SEGMENT_SHARE,
             encoders: encoders(memory),
             record_bytes_max: (memory / RECORD_SHARE).min(RECORD_BYTES_MAX),
             large_bytes: memory / LARGE_SHARE,
@@ -131,6 +139,17 @@ impl Grain {
             windows_bytes: memory / 10 * WINDOWS_TENTHS,
             parsers: (memory / PARSERS_SHARE / parser_bytes).clamp(1, options.threads.max(1)),
         }
+    }
+}
+
+/// Bytes that the inputs of a load take where these are so many that it matters: what is left is for the rows. At least
+/// half of the memory is.
+fn inputs_bytes(options: &LoadOptions) -> usize {
+    let inputs = &options.inputs;
+    let bytes = inputs.held_bytes() + inputs.len() * INPUT_BYTES;
+    match bytes < options.memory / INPUTS_SHARE {
+        true => 0,
+        false => bytes.min(options.memory / 2),
     }
 }
 
@@ -209,6 +228,7 @@ fn held_bytes(physical: Physical) -> usize {
 #[cfg(test)]
 mod tests {
     use coload_format::{Column, DataType};
+    use coload_input::{FileIdentity, InputFile, InputSource, Inputs};
     use coload_source::Dialect;
 
     use super::*;
@@ -231,6 +251,33 @@ mod tests {
         let dictionaries = (grain.dictionary_bytes.min(DICTIONARY_BYTES_FULL)) * record.columns;
         let parser = dictionaries + values(grain.chunk_bytes) + grain.chunk_bytes;
         2 * partition + 2 * grain.segment_bytes + grain.parsers * parser
+    }
+
+    /// Many small files in one folder.
+    fn inputs(count: u64) -> Inputs {
+        let file = |n: u64| {
+            let name = format!("warehouse-export-2026-11-23/lineitem/part-{n:07}.csv");
+            let modified = Some(std::time::SystemTime::UNIX_EPOCH);
+            let identity = FileIdentity { device: 1, inode: n, bytes: 40, modified };
+            let source = InputSource::File { path: name.clone().into(), identity };
+            InputFile { name, source }
+        };
+        (0..count).map(file).collect()
+    }
+
+    /// Symptom: a million files of one line held 613 MiB of 256, some 550 bytes for each.
+    #[test]
+    fn an_input_takes_few_bytes_and_they_count() {
+        let mut many = options(3, DataType::BigInt, 32 << 20);
+        let few = Grain::of(&many);
+        many.inputs = inputs(100_000);
+        let bytes = inputs_bytes(&many);
+        assert!((104 * 100_000..130 * 100_000).contains(&bytes), "{bytes}");
+        let grain = Grain::of(&many);
+        assert!(held(&grain, &many) + bytes <= many.memory, "{grain:?} and {bytes}");
+        assert!(grain.segment_bytes < few.segment_bytes, "{grain:?}");
+        many.inputs = inputs(1000);
+        assert_eq!(Grain::of(&many), few);
     }
 
     #[test]

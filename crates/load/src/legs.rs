@@ -94,7 +94,7 @@ fn start_again(
     told: Vec<Widened>,
     now: &[Widened],
 ) -> Stop {
-    let once = options.inputs.iter().any(|input| input.source.is_read_once());
+    let once = options.inputs.read_once().is_some();
     match now.first() {
         Some(Widened { column, from, place, value, .. }) if once => Stop::Failed(Error::Input {
             place: Box::new(place.clone()),
@@ -163,7 +163,7 @@ fn make_spool(
     output: Destination<'_>,
     way: Way,
 ) -> Result<Option<Arc<Spool>>> {
-    let once = options.inputs.iter().any(|input| input.source.is_read_once());
+    let once = options.inputs.read_once().is_some();
     let typed = options.read_schema().columns().iter().any(|c| !c.data_type.is_text());
     match output {
         Destination::Store(dir) if way == Way::GoOn && once && typed => {
@@ -289,7 +289,7 @@ impl Rewrite<'_> {
     fn kept_stream(&self) -> Result<Option<OpenedStream>> {
         let Some(spool) = &self.spool else { return Ok(None) };
         if let Some(reader) = spool.reader() {
-            return Ok(Some(OpenedStream::new(self.options.inputs[0].name.clone(), reader)));
+            return Ok(Some(OpenedStream::new(self.options.inputs.name(0), reader)));
         }
         let text = |widened: &&Widened| widened.to == DataType::Varchar(None);
         Err(match self.widened.iter().find(text) {

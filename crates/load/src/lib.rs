@@ -13,6 +13,7 @@ mod checks;
 mod chunks;
 mod clock;
 mod derive;
+mod file_report;
 mod fragment_values;
 mod grain;
 mod head;
@@ -21,6 +22,7 @@ mod join;
 mod kinds;
 mod legs;
 mod measure;
+mod open_inputs;
 mod opened;
 mod options;
 mod output_file;
@@ -48,6 +50,7 @@ pub use background::{MergeReport, merge_small, merge_small_within};
 pub use clock::{Step, peak_memory_bytes, process_cpu_ns, thread_cpu_ns, thread_run_and_wait_ns};
 pub use coload_link::{ClientTls, WireCompression};
 pub use derive::{ColumnFrom, Derivation, load_time};
+pub use file_report::{FileCounts, FileReport, FileReports};
 pub use grain::{RecordSize, dictionary_limit, encoders};
 pub use input_fields::FieldsByInput;
 pub use kinds::RejectKind;
@@ -65,7 +68,7 @@ pub use remote::{
     Address, Change, ColumnChoice, LoadList, PlacementPolicy, RawReport, RemoteOptions,
     RemoteReport, abort_load, ask_patiently, list_loads, load_remote, table_schema,
 };
-pub use report::{ColumnReport, Distinct, DryRun, FileReport, LoadReport, REJECTS_KEPT_MAX};
+pub use report::{ColumnReport, Distinct, DryRun, LoadReport, REJECTS_KEPT_MAX};
 pub use retype::{Texts, convert_segment, converts, text_columns};
 pub use run::{dry_run, load};
 pub use whole_file::WholeFile;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use coload_format::{Column, Error, Result, Schema};
-use coload_source::{ColumnForms, Dialect, InputFile};
+use coload_source::{ColumnForms, Dialect, Inputs};
 use coload_store::{LoadId, LoadMode};
 use coload_transform::EncodingPolicy;
 
@@ -133,7 +133,7 @@ pub struct FieldMap {
 #[derive(Clone)]
 pub struct LoadOptions {
     /// Files, in order; one may be standard input.
-    pub inputs: Arc<[InputFile]>,
+    pub inputs: Inputs,
     /// The input, if it is a stream that was opened to look at it.
     pub stream: Option<OpenedStream>,
     /// The inputs in order, if they are bytes that come from elsewhere; then all of them are.
@@ -216,7 +216,7 @@ impl std::fmt::Debug for LoadOptions {
 impl LoadOptions {
     /// Defaults for everything but inputs, table, columns and dialect.
     pub fn new(
-        inputs: impl Into<Arc<[InputFile]>>,
+        inputs: impl Into<Inputs>,
         table: impl Into<String>,
         schema: Schema,
         dialect: Dialect,

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use coload_format::{Error, Result};
-use coload_input::{FileIdentity, InputFile, InputSource};
+use coload_input::{FileIdentity, InputSource, Inputs};
 
 /// Tells the unfinished files of a process apart.
 static NUMBER: AtomicU64 = AtomicU64::new(0);
@@ -91,7 +91,7 @@ impl Drop for OutputFile {
 pub fn check_output(
     flag: &str,
     path: &Path,
-    inputs: &[InputFile],
+    inputs: &Inputs,
     others: &[(PathBuf, &str)],
 ) -> Result<()> {
     let refuse = |what: &str| {
@@ -118,7 +118,7 @@ pub fn check_output(
     let is = |other: &FileIdentity| FileIdentity::of(&meta).is_same_file(other);
     let is_path =
         |path: &Path| std::fs::metadata(path).is_ok_and(|meta| is(&FileIdentity::of(&meta)));
-    for input in inputs {
+    for input in inputs.iter() {
         let same = match (&input.source, input.identity()) {
             (_, Some(identity)) => is(identity),
             (InputSource::Stdin, _) => is_path(Path::new("/proc/self/fd/0")),

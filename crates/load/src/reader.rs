@@ -8,9 +8,10 @@ use coload_source::{
     ChunkParser, LastWindow, LineEnd, Mended, RejectedRecord, TEXT_PADDING, Window,
 };
 
-use crate::chunks::{OpenInput, Piece, Start};
+use crate::chunks::{Piece, Start};
 use crate::clock::{Step, StepClock};
 use crate::grain::{Grain, RECORD_BYTES_MAX};
+use crate::open_inputs::OpenInput;
 use crate::segments::lock;
 use crate::stream::Part;
 
@@ -175,7 +176,7 @@ impl<'a> WindowReader<'a> {
     /// `Unavailable` when the input cannot be read, `Limit` when a record is too long; those of `tick`.
     pub fn parse_piece(
         &mut self,
-        input: &OpenInput,
+        input: &OpenInput<'_>,
         piece: &Piece,
         parser: &mut ChunkParser,
         clock: &StepClock,
@@ -231,7 +232,7 @@ impl<'a> WindowReader<'a> {
                     break;
                 }
                 if needed > self.record_bytes_max {
-                    return Err(self.too_long(input.name(), end, needed - 1));
+                    return Err(self.too_long(&input.name(), end, needed - 1));
                 }
                 window = window.min(self.record_bytes_max.max(needed));
                 if window > self.large_bytes {
@@ -254,7 +255,7 @@ impl<'a> WindowReader<'a> {
     /// `Unavailable` when the input cannot be read.
     pub fn first_record(
         &mut self,
-        input: &OpenInput,
+        input: &OpenInput<'_>,
         piece: &Piece,
         clock: &StepClock,
     ) -> Result<u64> {

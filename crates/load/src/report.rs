@@ -4,44 +4,17 @@ use std::time::Duration;
 
 use coload_format::page::{PageDetail, PageMeta};
 use coload_format::{Column, ColumnIndex, DataType};
-use coload_source::{Mended, Mending, Reject};
+use coload_source::{Mending, Reject};
 use coload_store::{LoadId, LoadRecord};
 
 use crate::background::MergeReport;
 use crate::clock::Step;
+use crate::file_report::FileReports;
 use crate::kinds::RejectKind;
 use crate::widen::Widened;
 
 /// Rejects that a report keeps; all are counted, and all go to the rejects file.
 pub const REJECTS_KEPT_MAX: usize = 10;
-
-/// What became of one input.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FileReport {
-    /// Name as given.
-    pub name: String,
-    /// Bytes read, as they are stored.
-    pub bytes: u64,
-    /// Bytes of text up to the last record; other than `bytes` where the input is compressed.
-    pub text_bytes: u64,
-    /// Records read: loaded, rejected and left out by a filter.
-    pub records: u64,
-    /// Rows loaded.
-    pub rows: u64,
-    /// Records rejected.
-    pub rejects: u64,
-    /// Records left out by a filter.
-    pub filtered: u64,
-    /// Rows that were mended, by kind; their lines are those of the input, the first being 1.
-    pub mended: Mended,
-}
-
-impl FileReport {
-    /// Whether a row was mended.
-    pub fn has_mended(&self) -> bool {
-        self.mended != Mended::default()
-    }
-}
 
 /// What is known of the number of distinct values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -152,7 +125,7 @@ pub struct LoadReport {
     /// As the store remembers it.
     pub record: LoadRecord,
     /// Each input.
-    pub files: Vec<FileReport>,
+    pub files: FileReports,
     /// Each column.
     pub columns: Vec<ColumnReport>,
     /// Segments written.
@@ -186,7 +159,7 @@ pub struct DryRun {
     /// Table.
     pub table: String,
     /// Each input.
-    pub files: Vec<FileReport>,
+    pub files: FileReports,
     /// Each column of what was read.
     pub columns: Vec<ColumnReport>,
     /// Bytes of the segments of what was read.
@@ -216,43 +189,43 @@ impl DryRun {
 
     /// Rows that would be loaded.
     pub fn rows(&self) -> u64 {
-        self.files.iter().map(|f| f.rows).sum()
+        self.files.rows()
     }
 
     /// Records left out by a filter.
     pub fn filtered(&self) -> u64 {
-        self.files.iter().map(|f| f.filtered).sum()
+        self.files.filtered()
     }
 
     /// Records that would be rejected.
     pub fn reject_count(&self) -> u64 {
-        self.files.iter().map(|f| f.rejects).sum()
+        self.files.rejects()
     }
 }
 
 impl LoadReport {
     /// Rows loaded.
     pub fn rows(&self) -> u64 {
-        self.files.iter().map(|f| f.rows).sum()
+        self.files.rows()
     }
 
     /// Records left out by a filter.
     pub fn filtered(&self) -> u64 {
-        self.files.iter().map(|f| f.filtered).sum()
+        self.files.filtered()
     }
 
     /// Records rejected.
     pub fn reject_count(&self) -> u64 {
-        self.files.iter().map(|f| f.rejects).sum()
+        self.files.rejects()
     }
 
     /// Rows that were mended in one way.
     pub fn mended(&self, mending: Mending) -> u64 {
-        self.files.iter().map(|f| f.mended.count(mending)).sum()
+        self.files.mended(mending)
     }
 
     /// Input bytes read.
     pub fn bytes_read(&self) -> u64 {
-        self.files.iter().map(|f| f.bytes).sum()
+        self.files.bytes()
     }
 }

@@ -137,8 +137,7 @@ fn write_once<'a>(
     let files = whole.loaded.account.files();
     record.started_us = started.epoch_us;
     record.finished_us = epoch_us();
-    let names: Vec<&str> = options.inputs.iter().map(|input| input.name.as_str()).collect();
-    record.set_inputs(&names);
+    record.set_inputs(options.inputs.names().iter());
     record.rows = files.iter().map(|f| f.rows).sum();
     record.rejects = files.iter().map(|f| f.rejects).sum();
     record.bytes = files.iter().map(|f| f.bytes).sum();

@@ -5,8 +5,9 @@ use coload_source::{
     ColumnRules, LastWindow, RecordRules, Sample, TEXT_PADDING, Window, first_line,
 };
 
-use crate::chunks::{OpenInput, Piece, Start};
+use crate::chunks::{Piece, Start};
 use crate::measure::Measured;
+use crate::open_inputs::OpenInputs;
 use crate::partition::PartitionPlan;
 use crate::pipeline::plan_columns;
 
@@ -18,7 +19,7 @@ const SAMPLE_BYTES: usize = 2 << 20;
 /// # Errors
 /// `Unavailable` when the input cannot be read.
 pub fn sample_partition(
-    inputs: &[OpenInput],
+    inputs: &OpenInputs,
     chunk: &[Piece],
     rules: RecordRules,
     columns: &[ColumnRules],
@@ -35,14 +36,15 @@ pub fn sample_partition(
         }
         let start = text.len();
         text.resize(start + length, 0);
-        let read = inputs[piece.file].read_at(&mut text[start..], piece.start)?;
+        let input = inputs.at(piece.file);
+        let read = input.read_at(&mut text[start..], piece.start)?;
         text.truncate(start + read);
         if piece.start_is == Start::Speculated
             && let Some(first) = first_line(&text, false, &rules)
         {
             text.drain(..first);
         }
-        if text.last() != Some(&b'\n') && piece.start + read as u64 == inputs[piece.file].bytes {
+        if text.last() != Some(&b'\n') && piece.start + read as u64 == input.bytes {
             text.push(b'\n');
         }
     }

@@ -5,13 +5,13 @@
 //! depends on the text only. Offsets and lines are those of the text, not of the stored bytes.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use coload_format::{Error, Result};
 use coload_input::{
-    BLOCK_BYTES, Block, End, InputFile, InputSource, Job, Stored, Taken, TextEncoding, TextQueue,
+    BLOCK_BYTES, Block, End, InputSource, Inputs, Job, Stored, Taken, TextEncoding, TextQueue,
     ToUtf8, Waiting, Who,
 };
 use coload_source::{TEXT_PADDING, without_end_mark};
@@ -41,7 +41,9 @@ pub struct StreamSource {
     /// Stored bytes of all, 0 if not known.
     pub bytes: u64,
     /// The inputs.
-    pub inputs: Arc<[InputFile]>,
+    pub inputs: Inputs,
+    /// Set as long as a large partition is compressed: the next record waits, or it would be there as well.
+    pub compresses_large: Arc<AtomicBool>,
     queue: TextQueue,
     cutter: Mutex<Cutter>,
     /// Bytes of chunks that were handed out and are still held, and how many these may be.
@@ -92,6 +94,17 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         self.of.fetch_sub(self.bytes, Ordering::AcqRel);
+    }
+}
+
+/// Counts text as held until all copies of this are dropped.
+#[derive(Debug, Clone)]
+pub struct HeldText(#[expect(dead_code, reason = "it is there to be dropped")] Arc<Held>);
+
+impl StreamChunk {
+    /// What counts its text, if that is longer.
+    pub fn held_if_over(&self, bytes: usize) -> Option<HeldText> {
+        self.held.as_ref().filter(|held| held.bytes > bytes).cloned().map(HeldText)
     }
 }
 
@@ -169,7 +182,7 @@ impl StreamSource {
             None => AHEAD_SHARE,
         };
         let mut cutter = Cutter::new(
-            Arc::clone(&options.inputs),
+            options.inputs.clone(),
             Head::new(options),
             FieldsByInput::of_load(options),
             options.dialect.encoding,
@@ -180,10 +193,11 @@ impl StreamSource {
         cutter.framed_bytes = grain.large_bytes;
         cutter.fragments_per_partition = grain.fragments_per_partition;
         StreamSource {
-            bytes: options.inputs.iter().filter_map(stored_bytes).sum(),
-            inputs: Arc::clone(&options.inputs),
+            bytes: stored_bytes(&options.inputs),
+            inputs: options.inputs.clone(),
             queue: TextQueue::new(inputs, options.memory / ahead_share, options.threads)
                 .with_windows(grain.windows_bytes),
+            compresses_large: Arc::default(),
             cutter: Mutex::new(cutter),
             text_bytes_max: grain.text_bytes,
             text_bytes: Arc::default(),
@@ -205,7 +219,7 @@ impl StreamSource {
             let mut cutter = lock(&self.cutter);
             let held = self.text_bytes.load(Ordering::Acquire);
             let cut = match held == 0 || held < self.text_bytes_max {
-                true => cutter.next_chunk(&self.queue)?,
+                true => cutter.next_chunk(&self.queue, &self.compresses_large)?,
                 false => Cut::Wait,
             };
             match cut {
@@ -249,12 +263,19 @@ impl StreamSource {
     }
 }
 
-/// Bytes of an input that are told as its text is read; of a member of a compressed archive they are not known.
-fn stored_bytes(input: &InputFile) -> Option<u64> {
-    match &input.source {
-        InputSource::Member { member, .. } if member.stored == Stored::CompressedTar => None,
-        _ => input.bytes(),
-    }
+/// Bytes of inputs that are told as their text is read; of a member of a compressed archive they are not known.
+fn stored_bytes(inputs: &Inputs) -> u64 {
+    let of = |number| {
+        if inputs.is_file(number) {
+            return inputs.bytes(number);
+        }
+        let input = inputs.at(number);
+        match &input.source {
+            InputSource::Member { member, .. } if member.stored == Stored::CompressedTar => None,
+            _ => input.bytes(),
+        }
+    };
+    (0..inputs.len()).filter_map(of).sum()
 }
 
 enum Cut {
@@ -276,7 +297,7 @@ struct Cutter {
     /// Of the input that `rest` is of.
     head: Head,
     fields: FieldsByInput,
-    inputs: Arc<[InputFile]>,
+    inputs: Inputs,
     chunk_bytes: usize,
     encoding: TextEncoding,
     to_utf8: ToUtf8,
@@ -312,7 +333,7 @@ struct Cutter {
 
 impl Cutter {
     fn new(
-        inputs: Arc<[InputFile]>,
+        inputs: Inputs,
         head: Head,
         fields: FieldsByInput,
         encoding: TextEncoding,
@@ -346,7 +367,7 @@ impl Cutter {
     }
 
     /// The next whole records, about a chunk of them.
-    fn next_chunk(&mut self, queue: &TextQueue) -> Result<Cut> {
+    fn next_chunk(&mut self, queue: &TextQueue, waits: &AtomicBool) -> Result<Cut> {
         if let Some(chunk) = self.returned.pop_front() {
             return Ok(Cut::Chunk(chunk));
         }
@@ -357,6 +378,9 @@ impl Cutter {
             // One byte more than the target tells whether the input ends there.
             let wanted = if self.started { self.target } else { HEAD_BYTES_MAX.max(self.target) };
             if self.rest.len() <= wanted && !self.ended {
+                if waits.load(Ordering::Acquire) {
+                    return Ok(Cut::Wait);
+                }
                 match queue.take()? {
                     Taken::Block(block) => queue.recycle(self.push(block)?),
                     Taken::Wait => return Ok(Cut::Wait),
@@ -406,7 +430,7 @@ impl Cutter {
         if self.ended {
             self.held.clear();
         } else if self.held.len() > HEAD_BYTES_MAX {
-            return Err(self.head.footer_too_long(&self.inputs[self.file].name));
+            return Err(self.head.footer_too_long(&self.inputs.name(self.file)));
         }
         Ok(())
     }
@@ -418,7 +442,7 @@ impl Cutter {
         let (bytes, lines) = self
             .head
             .data_start(&self.rest[mark..], whole)
-            .map_err(|text| Error::Invalid(format!("{}: {text}", self.inputs[self.file].name)))?;
+            .map_err(|text| Error::Invalid(format!("{}: {text}", self.inputs.name(self.file))))?;
         self.rest.drain(..mark + bytes);
         self.hand_out((mark + bytes) as u64);
         self.offset = (mark + bytes) as u64;
@@ -466,7 +490,9 @@ impl Cutter {
             return Err(Error::Limit(format!(
                 "{} (byte {}): a record is over {} bytes, which is what one may take of --memory; is a quote \
                  left open? (try --quote none, or a larger --memory)",
-                self.inputs[self.file].name, self.offset, self.target
+                self.inputs.name(self.file),
+                self.offset,
+                self.target
             )));
         }
         self.target = (self.target * 2).min(self.record_bytes_max);

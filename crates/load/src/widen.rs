@@ -84,7 +84,7 @@ pub struct Widening {
 impl Widening {
     /// For a load whose columns were inferred, and whose inputs can be read again if that is needed.
     pub fn new(options: &LoadOptions, way: Way) -> Option<Self> {
-        if way != Way::GoOn && options.inputs.iter().any(|input| input.source.is_read_once()) {
+        if way != Way::GoOn && options.inputs.read_once().is_some() {
             return None;
         }
         Some(Widening {

@@ -26,9 +26,8 @@ const POLL: Duration = Duration::from_millis(100);
 pub struct Arrived {
     state: Mutex<State>,
     changed: Condvar,
-    totals: Vec<u64>,
-    /// Where each input begins when they stand one after the other.
-    starts: Vec<u64>,
+    /// Where each input ends when they stand one after the other.
+    ends: Vec<u64>,
     reading: Reading,
 }
 
@@ -45,8 +44,8 @@ pub enum Reading {
 struct State {
     /// Bytes of each input that are there from its start on.
     to: Vec<u64>,
-    /// Parts behind a gap: start to end.
-    parts: Vec<BTreeMap<u64, u64>>,
+    /// Parts behind a gap: input and start, to the end. Of many inputs few are on their way at once.
+    parts: BTreeMap<(usize, u64), u64>,
     /// Bytes of each input that were read.
     read: Vec<u64>,
     /// The first input that is not wholly read.
@@ -57,27 +56,20 @@ struct State {
 
 impl Arrived {
     /// Inputs of `totals` bytes, of which the first `to` are there.
-    pub fn new(totals: Vec<u64>, to: Vec<u64>, reading: Reading) -> Self {
-        let starts = totals.iter().scan(0u64, |sum, total| {
-            let start = *sum;
+    pub fn new(totals: &[u64], to: Vec<u64>, reading: Reading) -> Self {
+        let ends = totals.iter().scan(0u64, |sum, total| {
             *sum = sum.saturating_add(*total);
-            Some(start)
+            Some(*sum)
         });
         let state = State {
-            parts: vec![BTreeMap::new(); to.len()],
+            parts: BTreeMap::new(),
             read: vec![0; to.len()],
             to,
             reads: 0,
             finished: false,
             ended: false,
         };
-        Arrived {
-            starts: starts.collect(),
-            state: Mutex::new(state),
-            changed: Condvar::new(),
-            totals,
-            reading,
-        }
+        Arrived { ends: ends.collect(), state: Mutex::new(state), changed: Condvar::new(), reading }
     }
 
     /// Waits until bytes that begin at `offset` may be taken.
@@ -85,7 +77,7 @@ impl Arrived {
     /// # Errors
     /// `Unavailable` when the client is gone.
     pub fn make_room(&self, file: usize, offset: u64) -> Result<()> {
-        let position = self.starts[file].saturating_add(offset);
+        let position = self.start(file).saturating_add(offset);
         let mut state = lock(&self.state);
         // The first bytes of each input are read before the others: they tell how it is compressed.
         while self.reading == Reading::Meanwhile
@@ -101,12 +93,11 @@ impl Arrived {
     }
 
     fn read_position(&self, state: &mut State) -> u64 {
-        while state.reads < self.totals.len() && state.read[state.reads] >= self.totals[state.reads]
-        {
+        while state.reads < self.ends.len() && state.read[state.reads] >= self.total(state.reads) {
             state.reads += 1;
         }
-        match self.starts.get(state.reads) {
-            Some(start) => start + state.read[state.reads],
+        match state.read.get(state.reads) {
+            Some(read) => self.start(state.reads) + read,
             None => u64::MAX,
         }
     }
@@ -122,16 +113,17 @@ impl Arrived {
     pub fn add(&self, file: usize, start: u64, end: u64) -> Result<()> {
         let mut state = lock(&self.state);
         let state = &mut *state;
-        let part = state.parts[file].entry(start).or_insert(end);
+        let part = state.parts.entry((file, start)).or_insert(end);
         *part = end.max(*part);
-        while let Some(part) = state.parts[file].first_entry() {
-            if *part.key() > state.to[file] {
+        let of_file = (file, 0)..=(file, u64::MAX);
+        while let Some((&key, &end)) = state.parts.range(of_file.clone()).next() {
+            if key.1 > state.to[file] {
                 break;
             }
-            let end = part.remove();
+            state.parts.remove(&key);
             state.to[file] = state.to[file].max(end);
         }
-        if state.parts[file].len() > PARTS_MAX {
+        if state.parts.len() > PARTS_MAX && state.parts.range(of_file).count() > PARTS_MAX {
             return Err(Error::Limit(format!(
                 "input {file} comes in more than {PARTS_MAX} parts with gaps between them"
             )));
@@ -147,7 +139,7 @@ impl Arrived {
     pub fn wait(&self, file: usize, offset: u64) -> io::Result<u64> {
         let mut state = lock(&self.state);
         loop {
-            if state.to[file] > offset || state.to[file] == self.totals[file] {
+            if state.to[file] > offset || state.to[file] == self.total(file) {
                 return Ok(state.to[file]);
             }
             if state.ended {
@@ -180,19 +172,22 @@ impl Arrived {
     /// Bytes that were read of all inputs, one after the other, up to the first gap.
     pub fn read_to(&self) -> u64 {
         let position = self.read_position(&mut lock(&self.state));
-        position.min(
-            self.starts.last().zip(self.totals.last()).map_or(0, |(s, t)| s.saturating_add(*t)),
-        )
+        position.min(self.ends.last().copied().unwrap_or(0))
     }
 
     /// Where an input begins when they stand one after the other.
     pub fn start(&self, file: usize) -> u64 {
-        self.starts[file]
+        file.checked_sub(1).map_or(0, |before| self.ends[before])
+    }
+
+    /// Where each input ends when they stand one after the other.
+    pub fn ends(&self) -> Vec<u64> {
+        self.ends.clone()
     }
 
     /// Bytes of an input in all.
     pub fn total(&self, file: usize) -> u64 {
-        self.totals[file]
+        self.ends[file] - self.start(file)
     }
 
     fn note_read(&self, file: usize, to: u64) {
@@ -257,7 +252,7 @@ mod tests {
 
     #[test]
     fn parts_in_any_order_come_together_and_a_shorter_repetition_changes_nothing() {
-        let arrived = Arrived::new(vec![100], vec![0], Reading::Meanwhile);
+        let arrived = Arrived::new(&[100], vec![0], Reading::Meanwhile);
         arrived.add(0, 50, 100).unwrap();
         arrived.add(0, 50, 60).unwrap();
         assert_eq!(arrived.to(), [0]);
@@ -268,7 +263,7 @@ mod tests {
 
     #[test]
     fn too_many_gaps_are_refused() {
-        let arrived = Arrived::new(vec![1 << 20], vec![0], Reading::Meanwhile);
+        let arrived = Arrived::new(&[1 << 20], vec![0], Reading::Meanwhile);
         let mut parts = (0..=PARTS_MAX as u64).map(|n| arrived.add(0, 2 * n + 1, 2 * n + 2));
         assert!(matches!(parts.find(Result::is_err).unwrap(), Err(Error::Limit(_))));
     }
@@ -276,7 +271,7 @@ mod tests {
     #[test]
     fn a_client_far_before_the_reader_waits_for_it_or_for_the_end() {
         let totals = vec![10, 4 * AHEAD_BYTES];
-        let arrived = Arrived::new(totals, vec![0, 0], Reading::Meanwhile);
+        let arrived = Arrived::new(&totals, vec![0, 0], Reading::Meanwhile);
         arrived.make_room(1, 0).unwrap();
         arrived.make_room(1, AHEAD_BYTES - 10).unwrap();
         std::thread::scope(|scope| {
@@ -288,7 +283,7 @@ mod tests {
             arrived.end();
             assert!(waits.join().unwrap().is_err());
         });
-        let afterwards = Arrived::new(vec![4 * AHEAD_BYTES], vec![0], Reading::Afterwards);
+        let afterwards = Arrived::new(&[4 * AHEAD_BYTES], vec![0], Reading::Afterwards);
         afterwards.make_room(0, 3 * AHEAD_BYTES).unwrap();
     }
 }

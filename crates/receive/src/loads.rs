@@ -257,19 +257,21 @@ impl Inner {
     /// The journal of a load, unless the load was published while we came to it: only who has the journal may say so.
     /// The load began when its first attempt did.
     fn journal(&self, id: LoadId, description: &mut LoadDescription) -> Result<Journalled> {
-        let journal = match self.store.open_journal(id)? {
-            Some(journal) => journal,
+        let (journal, begun) = match self.store.open_journal(id)? {
+            Some(journal) => (journal, true),
             None => {
                 let target = target_of(description);
-                self.store.begin_journal(id, &target, &description.encode())?
+                (self.store.begin_journal(id, &target, description.encode())?, false)
             }
         };
         if let Some(done) = self.published_meanwhile(description, &journal)? {
             journal.remove()?;
             return Ok(Journalled::Published(done));
         }
-        let first = LoadDescription::decode(journal.description())?;
-        description.began_us = first.began_us.or(description.began_us);
+        if begun {
+            let first = LoadDescription::decode(&journal.description()?)?;
+            description.began_us = first.began_us.or(description.began_us);
+        }
         Ok(Journalled::Open(journal))
     }
 
@@ -292,15 +294,12 @@ impl Inner {
         if description.salt != 0 {
             return Ok(());
         }
-        let names = |d: &LoadDescription| -> Vec<String> {
-            d.inputs.iter().map(|i| i.name.clone()).collect()
-        };
         for entry in begun {
             let Ok(begun) = LoadDescription::decode(&entry.description) else { continue };
             if begun.table.eq_ignore_ascii_case(&description.table)
                 && begun.salt == 0
                 && begun.origin == description.origin
-                && names(&begun) == names(description)
+                && begun.inputs.names() == description.inputs.names()
             {
                 if description.widens(&begun) || begun.widens(description) {
                     // Nobody goes on with it: the types of this one are what the inputs need.
@@ -377,9 +376,7 @@ impl Inner {
             record.key = load.published_as();
             record.started_us = finish.started_us;
             record.finished_us = now_us();
-            let names: Vec<&str> =
-                load.description.inputs.iter().map(|i| i.name.as_str()).collect();
-            record.set_inputs(&names);
+            record.set_inputs(load.description.inputs.names().iter());
             (record.rows, record.rejects, record.bytes) = (finish.rows, rejects, finish.bytes);
             match of_load.publish(&target, &segments, &record) {
                 Ok(version) => done.version = version,
@@ -439,7 +436,7 @@ impl Inner {
                 rejects,
                 bytes: entry.bytes,
                 idle_s: entry.modified.elapsed().map_or(0, |d| d.as_secs()),
-                inputs: description.inputs.iter().take(4).map(|i| i.name.clone()).collect(),
+                inputs: description.inputs.names().iter().take(4).collect(),
             });
         }
         for table in self.store.snapshot()?.tables() {

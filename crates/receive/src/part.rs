@@ -165,7 +165,7 @@ mod tests {
         let store = Store::create_or_open(folder.path().join("s")).unwrap();
         let schema = parse_columns("a BIGINT").unwrap();
         let target = LoadTarget { name: "t".into(), schema, mode: LoadMode::Append };
-        let journal = store.begin_journal(LoadId::from_u128(5), &target, b"what").unwrap();
+        let journal = store.begin_journal(LoadId::from_u128(5), &target, b"what".to_vec()).unwrap();
         let accounts = [account(10), account(0), account(1_000), account(0), account(1)];
         let mut parts = BTreeMap::new();
         for (number, account) in (0..).zip(&accounts) {

@@ -22,13 +22,14 @@ use std::sync::{Arc, Mutex};
 
 use coload_format::bytes::{ByteReader, put_varint};
 use coload_format::{Error, Result};
-use coload_input::{InputFile, InputSource};
+use coload_input::Inputs;
 use coload_link::{Message, Replies, WIRE_VERSION};
 use coload_load::wire::{
-    Chunk, DONE, Done, FilePart, Finish, InputPrint, LoadDescription, REJECTS_PIECE, STORED,
-    Welcome, Work,
+    Chunk, DONE, Done, FilePart, Finish, LoadDescription, REJECTS_PIECE, STORED, Welcome, Work,
 };
-use coload_load::{LoadOptions, LoadReport, OpenStream, peak_memory_bytes, process_cpu_ns};
+use coload_load::{
+    FileCounts, LoadOptions, LoadReport, OpenStream, peak_memory_bytes, process_cpu_ns,
+};
 use coload_store::{LoadId, LoadJournal, Store};
 use rustix::fs::{FallocateFlags, fallocate};
 
@@ -110,7 +111,8 @@ impl Whole {
         spool_bytes: u64,
         wire_version: u8,
     ) -> Result<Self> {
-        let totals: Vec<u64> = description.inputs.iter().map(|i| i.bytes).collect();
+        let totals: Vec<u64> =
+            (0..description.inputs.len()).filter_map(|n| description.inputs.bytes(n)).collect();
         let (spool, stored) = open_spool(&journal, &totals)?;
         let reading = match description.work {
             Work::Pipe => Reading::Meanwhile,
@@ -123,7 +125,7 @@ impl Whole {
             description,
             rejects: journal.input_path(u32::MAX),
             journal: Mutex::new(Some(journal)),
-            arrived: Arc::new(Arrived::new(totals, stored, reading)),
+            arrived: Arc::new(Arrived::new(&totals, stored, reading)),
             keeps,
             spool,
             rejected: Mutex::default(),
@@ -211,18 +213,11 @@ impl Whole {
     ) -> Result<LoadOptions> {
         let of = &self.description;
         let piped = streams.is_some();
-        let input = |(number, input): (usize, &InputPrint)| {
-            let path = self.spool.path.clone();
-            let source = match piped {
-                true => InputSource::Stream { path },
-                false => {
-                    let start = self.arrived.start(number);
-                    InputSource::Part { path, start, bytes: input.bytes }
-                }
-            };
-            InputFile { name: input.name.clone(), source }
+        let (names, path) = (Arc::clone(of.inputs.names()), self.spool.path.clone());
+        let inputs = match piped {
+            true => Inputs::streams(names, path),
+            false => Inputs::parts(names, path, self.arrived.ends()),
         };
-        let inputs: Vec<InputFile> = of.inputs.iter().enumerate().map(input).collect();
         let mut load =
             LoadOptions::new(inputs, of.table.clone(), of.schema.clone(), of.dialect.clone());
         load.derivation = of.rows.derivation.clone();
@@ -271,7 +266,7 @@ impl Whole {
     fn take(&self, chunk: Chunk<'_>, replies: &Replies) -> Result<()> {
         let number = chunk.file as usize;
         let end = chunk.offset.checked_add(chunk.bytes.len() as u64);
-        let total = self.description.inputs.get(number).map(|i| i.bytes);
+        let total = self.description.inputs.bytes(number);
         let (Some(end), Some(total)) = (end, total) else {
             return Err(Error::Corrupt(format!("bytes of input {number}")));
         };
@@ -281,7 +276,7 @@ impl Whole {
             )));
         }
         self.arrived.make_room(number, chunk.offset)?;
-        let place = self.arrived.start(number) + chunk.offset;
+        let place = self.arrived.start(number).saturating_add(chunk.offset);
         let written = self.spool.file.write_all_at(chunk.bytes, place);
         written.map_err(|e| Error::io("write", &self.spool.path, &e))?;
         self.arrived.add(number, chunk.offset, end)?;
@@ -402,9 +397,8 @@ impl Whole {
     fn done(&self, report: &LoadReport, (rejects_csv, rejects_bytes): (Vec<u8>, u64)) -> Done {
         let apart = self.wire_version >= WIRE_VERSION_REJECTS;
         // Who is told of fewer inputs knows that nothing was mended in the others, which are mostly all.
-        let last = report.files.iter().rposition(coload_load::FileReport::has_mended);
-        let mended = last.filter(|_| apart).map_or(&[][..], |last| &report.files[..=last]);
-        let part = |(number, file): (usize, &coload_load::FileReport)| FilePart {
+        let mended = if apart { report.files.mended_in_order() } else { Vec::new() };
+        let part = |(number, file): (usize, &FileCounts)| FilePart {
             file: number as u32,
             rows: file.rows,
             rejects: file.rejects,
@@ -422,12 +416,12 @@ impl Whole {
             segments: report.segments as u64,
             cpu_ns: process_cpu_ns() - self.cpu_started_ns,
             peak_memory: peak_memory_bytes(),
-            files: report.files.iter().enumerate().map(part).collect(),
+            files: report.files.counts().iter().enumerate().map(part).collect(),
             first_rejects: report.rejects.clone(),
             rejects_csv,
             note: String::new(),
             rejects_bytes,
-            mended: mended.iter().map(|file| file.mended.clone()).collect(),
+            mended,
         }
     }
 

@@ -37,7 +37,7 @@ pub use chunk::{
     Mending, ParseTime, RejectedRecord, Sample, Told, Window,
 };
 pub use coload_input::{
-    Encoding, InputFile, InputSource, STDIN, Said, TextEncoding, expand_inputs,
+    Encoding, InputFile, InputSource, Inputs, STDIN, Said, TextEncoding, expand_inputs,
 };
 pub use column::{ColumnForm, ColumnParser, ColumnPlan, PlanKind};
 pub use column_rules::{ColumnRules, TypeOrigin};

@@ -21,7 +21,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use coload_format::bytes::{ByteReader, checksum, put_bytes, put_varint};
+use coload_format::bytes::{ByteReader, checksum, put_varint};
 use coload_format::{Error, Result};
 
 use crate::change::{LoadTarget, check_target};
@@ -40,6 +40,8 @@ use crate::store::Store;
 pub(crate) const LOAD_NAME: &str = "load";
 const PART_SUFFIX: &str = ".part";
 const LEG_SUFFIX: &str = ".leg";
+/// Bytes of the checksum that a file ends with.
+const SUM_BYTES: usize = 8;
 /// Largest file of a journal that is read back whole.
 const FILE_BYTES_MAX: u64 = 1 << 30;
 
@@ -50,7 +52,6 @@ pub struct LoadJournal {
     id: LoadId,
     dir: PathBuf,
     begun_on: Option<u64>,
-    description: Vec<u8>,
     _lock: LockedFile,
 }
 
@@ -79,7 +80,7 @@ impl Store {
         &self,
         id: LoadId,
         target: &LoadTarget,
-        description: &[u8],
+        description: Vec<u8>,
     ) -> Result<LoadJournal> {
         let base = pin_newest(self)?;
         let begun_on = base.manifest.table(&target.name).map(|t| t.id);
@@ -96,13 +97,16 @@ impl Store {
         }
         let lock = lock_journal(&dir, id)?;
         clear(&dir)?;
-        let mut bytes = Vec::with_capacity(description.len() + 16);
-        put_varint(&mut bytes, begun_on.unwrap_or(0));
-        put_bytes(&mut bytes, description);
+        // It may name a million inputs, so it is not copied to stand behind what comes first.
+        let mut head = Vec::new();
+        put_varint(&mut head, begun_on.unwrap_or(0));
+        put_varint(&mut head, description.len() as u64);
+        let mut bytes = description;
+        bytes.reserve_exact(head.len() + SUM_BYTES);
+        bytes.splice(..0, head);
         write_whole(&dir, LOAD_NAME, bytes)?;
         sync_dir("store::begin::mkdir", &layout.loads)?;
-        let description = description.to_vec();
-        Ok(LoadJournal { store: self.clone(), id, dir, begun_on, description, _lock: lock })
+        Ok(LoadJournal { store: self.clone(), id, dir, begun_on, _lock: lock })
     }
 
     /// The journal of a load that was begun before; `None` when there is none.
@@ -115,8 +119,8 @@ impl Store {
             return Ok(None);
         }
         let lock = lock_journal(&dir, id)?;
-        let (begun_on, description) = read_load(&dir)?;
-        Ok(Some(LoadJournal { store: self.clone(), id, dir, begun_on, description, _lock: lock }))
+        let (begun_on, _) = read_load(&dir)?;
+        Ok(Some(LoadJournal { store: self.clone(), id, dir, begun_on, _lock: lock }))
     }
 
     /// The journals in the store, whoever works on them.
@@ -140,9 +144,12 @@ impl LoadJournal {
         self.id
     }
 
-    /// What its writer said that it is.
-    pub fn description(&self) -> &[u8] {
-        &self.description
+    /// What its writer said that it is. It is read when it is asked for: it may name a million inputs.
+    ///
+    /// # Errors
+    /// `Corrupt` when it is damaged.
+    pub fn description(&self) -> Result<Vec<u8>> {
+        Ok(read_load(&self.dir)?.1)
     }
 
     /// The name of the segment of partition `number`.
@@ -356,6 +363,7 @@ fn clear(dir: &Path) -> Result<()> {
 
 fn write_whole(dir: &Path, name: &str, mut bytes: Vec<u8>) -> Result<()> {
     let sum = checksum(&bytes);
+    bytes.reserve_exact(SUM_BYTES);
     bytes.extend(sum.to_le_bytes());
     let tmp = dir.join(format!("{name}.tmp"));
     write_new("store::publish::write_manifest", &tmp, &bytes)?;
@@ -371,7 +379,8 @@ pub(crate) fn read_whole(path: &Path) -> Result<Vec<u8>> {
         return Err(Error::corrupt(path, format!("{length} bytes are too many")));
     }
     let mut bytes = fs::read(path).map_err(fail)?;
-    let split = bytes.len().checked_sub(8).ok_or_else(|| Error::corrupt(path, "too short"))?;
+    let split =
+        bytes.len().checked_sub(SUM_BYTES).ok_or_else(|| Error::corrupt(path, "too short"))?;
     let sum = bytes.split_off(split);
     if checksum(&bytes).to_le_bytes() != sum[..] {
         return Err(Error::corrupt(path, "another checksum"));
@@ -381,10 +390,15 @@ pub(crate) fn read_whole(path: &Path) -> Result<Vec<u8>> {
 
 fn read_load(dir: &Path) -> Result<(Option<u64>, Vec<u8>)> {
     let path = dir.join(LOAD_NAME);
-    let bytes = read_whole(&path)?;
+    let mut bytes = read_whole(&path)?;
     let mut reader = ByteReader::new(&bytes);
     let begun_on = reader.varint()?;
-    Ok(((begun_on > 0).then_some(begun_on), reader.bytes()?.to_vec()))
+    let length = reader.bytes()?.len();
+    // What stands before it goes, so that it is there once.
+    let end = bytes.len() - reader.remaining();
+    bytes.truncate(end);
+    bytes.drain(..end - length);
+    Ok(((begun_on > 0).then_some(begun_on), bytes))
 }
 
 fn numbers(dir: &Path, suffix: &str) -> Result<Vec<u32>> {
@@ -427,7 +441,7 @@ mod tests {
         let store = Store::create_or_open(folder.path().join("s")).unwrap();
         let id = LoadId::from_u128(5);
         assert!(store.open_journal(id).unwrap().is_none());
-        let journal = store.begin_journal(id, &target(), b"what").unwrap();
+        let journal = store.begin_journal(id, &target(), b"what".to_vec()).unwrap();
         journal.put_part(1, b"one".to_vec()).unwrap();
         journal.put_part(0, b"zero".to_vec()).unwrap();
         journal.put_leg(2, b"wider".to_vec()).unwrap();
@@ -435,7 +449,7 @@ mod tests {
         drop(journal);
         store.clean().unwrap();
         let journal = store.open_journal(id).unwrap().unwrap();
-        assert_eq!(journal.description(), b"what");
+        assert_eq!(journal.description().unwrap(), b"what");
         let parts = journal.parts().unwrap();
         assert_eq!(parts, [(0, b"zero".to_vec()), (1, b"one".to_vec())]);
         assert_eq!(journal.legs().unwrap(), [(2, b"wider".to_vec())]);
@@ -450,13 +464,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::create_or_open(folder.path().join("s")).unwrap();
         let id = LoadId::from_u128(7);
-        let journal = store.begin_journal(id, &target(), b"what").unwrap();
+        let journal = store.begin_journal(id, &target(), b"what".to_vec()).unwrap();
         journal.put_part(0, b"zero".to_vec()).unwrap();
         journal.put_leg(1, b"wider".to_vec()).unwrap();
         // A removal that ended early.
         fs::remove_file(journal.dir.join(LOAD_NAME)).unwrap();
         drop(journal);
-        let journal = store.begin_journal(id, &target(), b"what").unwrap();
+        let journal = store.begin_journal(id, &target(), b"what".to_vec()).unwrap();
         assert!(journal.parts().unwrap().is_empty() && journal.legs().unwrap().is_empty());
     }
 
@@ -464,7 +478,7 @@ mod tests {
     fn a_damaged_part_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::create_or_open(folder.path().join("s")).unwrap();
-        let journal = store.begin_journal(LoadId::from_u128(6), &target(), b"").unwrap();
+        let journal = store.begin_journal(LoadId::from_u128(6), &target(), Vec::new()).unwrap();
         journal.put_part(0, b"zero".to_vec()).unwrap();
         fs::write(journal.dir.join("0.part"), b"zerO12345678").unwrap();
         assert!(matches!(journal.parts(), Err(Error::Corrupt(_))));

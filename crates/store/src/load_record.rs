@@ -144,10 +144,10 @@ impl LoadRecord {
 
     /// Keeps the first names, each cut to [`INPUT_NAME_BYTES_MAX`] (the end of a path says more
     /// than its start, so the start is cut), and counts the rest.
-    pub fn set_inputs<S: AsRef<str>>(&mut self, names: &[S]) {
-        self.inputs =
-            names.iter().take(INPUTS_KEPT_MAX).map(|n| shorten_name(n.as_ref())).collect();
-        self.inputs_more = (names.len() - self.inputs.len()) as u64;
+    pub fn set_inputs<S: AsRef<str>>(&mut self, names: impl ExactSizeIterator<Item = S>) {
+        let count = names.len();
+        self.inputs = names.take(INPUTS_KEPT_MAX).map(|n| shorten_name(n.as_ref())).collect();
+        self.inputs_more = (count - self.inputs.len()) as u64;
     }
 }
 
@@ -186,7 +186,7 @@ mod tests {
         let mut record = LoadRecord::new(LoadId::from_u128(1), LoadKind::Append);
         let mut names = vec![String::from("a.csv"); INPUTS_KEPT_MAX + 5];
         names[1] = "é".repeat(INPUT_NAME_BYTES_MAX);
-        record.set_inputs(&names);
+        record.set_inputs(names.iter());
         assert_eq!(record.inputs.len(), INPUTS_KEPT_MAX);
         assert_eq!(record.inputs_more, 5);
         assert!(record.inputs[1].len() <= INPUT_NAME_BYTES_MAX);

@@ -48,10 +48,10 @@ pub fn run(args: &LoadArgs) -> Done {
         return dry_run(args, &request);
     }
     let Some((report, dialect)) = load(args, request)? else { return tell_nothing(args) };
-    print(&match args.report {
-        ReportForm::Text => report::text(&report),
-        ReportForm::Json => report::json(&report, &dialect),
-    })
+    match args.report {
+        ReportForm::Text => print(&report::text(&report)),
+        ReportForm::Json => print(&report::json(&report, &dialect)),
+    }
 }
 
 /// Says that the inputs hold nothing that could be loaded.
@@ -78,10 +78,10 @@ fn dry_run(args: &LoadArgs, request: &LoadRequest) -> Done {
     let run = Coload::dry_run(&args.into, &plan.options);
     bar.clear();
     let run = run?;
-    print(&match args.report {
-        ReportForm::Text => report::dry_run_text(&run),
-        ReportForm::Json => report::dry_run_json(&run, &plan.options.dialect),
-    })?;
+    match args.report {
+        ReportForm::Text => print(&report::dry_run_text(&run)),
+        ReportForm::Json => print(&report::dry_run_json(&run, &plan.options.dialect)),
+    }?;
     match args.max_rejects.is_over(run.reject_count(), run.rows() + run.reject_count()) {
         false => Ok(()),
         true => Err(Failure::Failed(Error::Invalid(format!(
@@ -93,7 +93,7 @@ fn dry_run(args: &LoadArgs, request: &LoadRequest) -> Done {
 
 fn load(args: &LoadArgs, mut request: LoadRequest) -> Done<Option<(LoadReport, Dialect)>> {
     // Looked at first, so that a name that is wrong makes no store.
-    request.found = Some(expand_inputs(&args.inputs)?.into());
+    request.found = Some(expand_inputs(&args.inputs)?);
     let store = Coload::create_or_open(&args.into)?;
     let Some(mut plan) = store.plan_unless_empty(&request)? else { return Ok(None) };
     let bar = prepare(args, &mut plan)?;
@@ -197,7 +197,7 @@ fn set_pipeline(options: &mut LoadOptions, args: &PipelineArgs) {
 
 /// Says on standard error what was guessed, and how to say otherwise.
 pub fn tell_inferred(plan: &LoadPlan) {
-    let name = plan.options.inputs.first().map_or("-", |i| i.name.as_str());
+    let name = plan.options.inputs.first().map_or_else(|| "-".to_owned(), |first| first.name);
     for line in &plan.evidence {
         say(&format!("{name}: {line}"));
     }

@@ -28,13 +28,13 @@ pub fn run(args: &LoadArgs, server: &Address, mut request: LoadRequest) -> Done 
     let Some(report) = load_into(args, server, &request)? else {
         return load::tell_nothing(args);
     };
-    print(&match args.report {
+    match args.report {
         ReportForm::Text if args.remote.explain => {
-            remote_report::explanation(&report) + "\n" + &remote_report::text(&report)
+            print(&(remote_report::explanation(&report) + "\n" + &remote_report::text(&report)))
         }
-        ReportForm::Text => remote_report::text(&report),
-        ReportForm::Json => remote_report::json(&report),
-    })
+        ReportForm::Text => print(&remote_report::text(&report)),
+        ReportForm::Json => print(&remote_report::json(&report)),
+    }
 }
 
 fn load_into(

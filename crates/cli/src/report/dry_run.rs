@@ -6,7 +6,7 @@ use coload::{Dialect, DryRun};
 use serde_json::{Value, json};
 
 use super::{
-    column_json, columns_table, dialect_json, file_json, files_table, mended, reject_json,
+    JsonReport, column_json, columns_table, dialect_json, files_table, mended, reject_json,
     rejects_list, show_seconds, steps_json, widened, widened_json,
 };
 use crate::size::{show_bytes, show_count};
@@ -52,7 +52,7 @@ pub fn dry_run_text(run: &DryRun) -> String {
 }
 
 /// As JSON; README.md lists the fields.
-pub fn dry_run_json(run: &DryRun, dialect: &Dialect) -> String {
+pub fn dry_run_json<'a>(run: &'a DryRun, dialect: &Dialect) -> JsonReport<'a> {
     let columns: Vec<Value> = run
         .columns
         .iter()
@@ -69,7 +69,7 @@ pub fn dry_run_json(run: &DryRun, dialect: &Dialect) -> String {
         "rows": run.rows(),
         "rejects": run.reject_count(),
         "filtered": run.filtered(),
-        "bytes_read": run.files.iter().map(|f| f.bytes).sum::<u64>(),
+        "bytes_read": run.files.bytes(),
         "bytes_stored": run.bytes_stored,
         "share_read": run.share,
         "estimated_rows": run.of_all(run.rows() as f64).round(),
@@ -79,13 +79,10 @@ pub fn dry_run_json(run: &DryRun, dialect: &Dialect) -> String {
         "cpu_s": run.cpu.as_secs_f64(),
         "cpu_by_step_s": steps_json(&run.steps),
         "peak_memory_bytes": run.peak_memory,
-        "files": run.files.iter().map(file_json).collect::<Vec<_>>(),
         "columns": columns,
         "first_rejects": run.rejects.iter().map(reject_json).collect::<Vec<_>>(),
         "widened": run.widened.iter().map(widened_json).collect::<Vec<_>>(),
         "dialect": dialect_json(dialect),
     });
-    let mut text = serde_json::to_string_pretty(&json).unwrap_or_default();
-    text.push('\n');
-    text
+    JsonReport::new(json, &run.files)
 }

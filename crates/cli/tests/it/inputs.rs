@@ -121,7 +121,7 @@ fn the_library_refuses_a_stream_that_was_loaded() {
     let store = coload::Coload::create_or_open(sandbox.path("store")).unwrap();
     let file = sandbox.write("a.csv", "1\n");
     let mut plan = store.plan(&coload::LoadRequest::new([file.to_string_lossy()])).unwrap();
-    let mut inputs = plan.options.inputs.to_vec();
+    let mut inputs = plan.options.inputs.iter().collect::<Vec<_>>();
     inputs[0].source = coload_source::InputSource::Stdin;
     plan.options.inputs = inputs.into();
     plan.options.stream = Some(stream);

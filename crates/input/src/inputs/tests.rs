@@ -14,7 +14,7 @@ fn folder() -> tempfile::TempDir {
     folder
 }
 
-fn expand(folder: &tempfile::TempDir, args: &[&str]) -> Result<Vec<InputFile>> {
+fn expand(folder: &tempfile::TempDir, args: &[&str]) -> Result<Inputs> {
     let path = |arg: &&str| match *arg {
         "-" => "-".to_owned(),
         arg => folder.path().join(arg).to_string_lossy().into_owned(),
@@ -22,7 +22,7 @@ fn expand(folder: &tempfile::TempDir, args: &[&str]) -> Result<Vec<InputFile>> {
     expand_inputs(&args.iter().map(path).collect::<Vec<_>>())
 }
 
-fn names(inputs: &[InputFile]) -> Vec<String> {
+fn names(inputs: &Inputs) -> Vec<String> {
     inputs.iter().map(|input| input.name.rsplit('/').next().unwrap().to_owned()).collect()
 }
 
@@ -31,7 +31,7 @@ fn files_globs_and_standard_input_keep_their_order() {
     let folder = folder();
     let inputs = expand(&folder, &["c d.txt", "-", "?.csv"]).unwrap();
     assert_eq!(names(&inputs), ["c d.txt", "-", "a.csv", "b.csv"]);
-    let bytes: Vec<Option<u64>> = inputs.iter().map(InputFile::bytes).collect();
+    let bytes: Vec<Option<u64>> = inputs.iter().map(|input| input.bytes()).collect();
     assert_eq!(bytes, [Some(0), None, Some(2), Some(3)]);
 }
 
@@ -87,7 +87,7 @@ fn links_to_one_file_are_one_input() {
 #[test]
 fn a_file_that_changes_is_told() {
     let folder = folder();
-    let input = expand(&folder, &["a.csv"]).unwrap().remove(0);
+    let input = expand(&folder, &["a.csv"]).unwrap().at(0);
     input.check_unchanged().unwrap();
     let path = folder.path().join("a.csv");
     fs::OpenOptions::new().append(true).open(&path).unwrap().write_all(b"2\n").unwrap();

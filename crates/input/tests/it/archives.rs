@@ -77,7 +77,10 @@ fn tar(members: &[(&str, u8, &[u8])]) -> Vec<u8> {
 fn read(folder: &Path, argument: &str) -> coload_format::Result<Vec<(String, Vec<u8>)>> {
     let inputs = expand_inputs(&[format!("{}/{argument}", folder.display())])?;
     let names: Vec<String> = inputs.iter().map(|input| input.table_name()).collect();
-    let opened = inputs.iter().map(TextInput::open).collect::<coload_format::Result<Vec<_>>>()?;
+    let opened = inputs
+        .iter()
+        .map(|input| TextInput::open(&input))
+        .collect::<coload_format::Result<Vec<_>>>()?;
     Ok(names.into_iter().zip(read_inputs(opened, 2, 8 << 20)?).collect())
 }
 

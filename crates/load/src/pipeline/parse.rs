@@ -22,7 +22,7 @@ use crate::reader::{PieceSpan, Tick, WindowReader};
 use crate::sample::{Measure, sample_bytes, sample_partition};
 use crate::schedule::{Counted, ParsedChunk, State, Verified};
 use crate::segments::lock;
-use crate::stream::{Part, StreamChunk, Turn};
+use crate::stream::{HeldText, Part, StreamChunk, Turn};
 use crate::widen::{Way, unfit_column};
 use crate::wire::FilePart;
 
@@ -33,6 +33,8 @@ struct Unparsed {
     speculated: bool,
     /// Its text, if it may be needed again.
     text: Option<Arc<StreamChunk>>,
+    /// Counts it as text until its pages are written, if it is a long one.
+    held: Option<HeldText>,
 }
 
 impl Pipeline<'_> {
@@ -44,14 +46,14 @@ impl Pipeline<'_> {
         reader: &mut WindowReader<'_>,
     ) -> Result<()> {
         let Source::Files { inputs, chunks } = self.source else { return Ok(()) };
-        let mut pieces = Source::pieces(chunks, self.from, chunk);
+        let mut pieces = Source::pieces(inputs, chunks, self.from, chunk);
         // Only the first of a chunk was speculated on.
         if let (Some(start), Some(first)) = (start, pieces.first_mut()) {
             *first = Piece { start, start_is: Start::Record, ..*first };
         }
         let plan = self.plan(chunk, || {
             let first = self.first_chunk_of_partition(chunk);
-            let mut first = Source::pieces(chunks, self.from, first);
+            let mut first = Source::pieces(inputs, chunks, self.from, first);
             let file = first.first().map_or(0, |piece| piece.file);
             first.retain(|piece| self.fields.way(piece.file) == self.fields.way(file));
             let (rules, columns) = self.rules_of(file);
@@ -63,10 +65,10 @@ impl Pipeline<'_> {
             return Ok(());
         }
         let speculated = pieces.iter().any(|p| p.start_is == Start::Speculated);
-        self.parse(Unparsed { chunk, speculated, text: None }, &plan, |parser, tick| {
+        self.parse(Unparsed { chunk, speculated, text: None, held: None }, &plan, |parser, tick| {
             let parse = |p: &Piece| {
                 self.choose_fields(parser, p.file);
-                reader.parse_piece(&inputs[p.file], p, parser, &self.clock, tick)
+                reader.parse_piece(&inputs.at(p.file), p, parser, &self.clock, tick)
             };
             pieces.iter().map(parse).collect()
         })
@@ -101,7 +103,7 @@ impl Pipeline<'_> {
             Turn::Parse(chunk) => match planned {
                 Some((number, plan)) => {
                     let plan = plan?;
-                    self.parse_chunk(number, &plan, &chunk, reader)
+                    self.parse_chunk(number, &plan, chunk, reader)
                 }
                 None => Ok(()),
             },
@@ -128,11 +130,16 @@ impl Pipeline<'_> {
         &self,
         number: usize,
         plan: &Arc<PartitionPlan>,
-        chunk: &Arc<StreamChunk>,
+        chunk: Arc<StreamChunk>,
         reader: &mut WindowReader<'_>,
     ) -> Result<()> {
-        let text = (self.way == Way::GoOn).then(|| Arc::clone(chunk));
-        self.parse(Unparsed { chunk: number, speculated: false, text }, plan, |parser, tick| {
+        let bytes: u64 = chunk.source_bytes.iter().map(|(_, bytes)| bytes).sum();
+        // Types that were given stay: no text is read again for wider ones.
+        let inferred = self.columns.iter().any(|rules| rules.origin == TypeOrigin::Inferred);
+        let text = (self.way == Way::GoOn && inferred).then(|| Arc::clone(&chunk));
+        let held = chunk.held_if_over(self.grain.large_bytes);
+        let unparsed = Unparsed { chunk: number, speculated: false, text, held };
+        self.parse(unparsed, plan, move |parser, tick| {
             // Progress counts stored bytes, not those of the text.
             let rows = |_, rows| tick(0, rows);
             let parse = |part: &Part| {
@@ -141,7 +148,6 @@ impl Pipeline<'_> {
             };
             chunk.parts.iter().map(parse).collect()
         })?;
-        let bytes = chunk.source_bytes.iter().map(|(_, bytes)| bytes).sum();
         self.progress.bytes.fetch_add(bytes, Ordering::Relaxed);
         Ok(())
     }
@@ -196,7 +202,7 @@ impl Pipeline<'_> {
     /// Parses a chunk with a parser of its partition and delivers its fragment.
     fn parse(
         &self,
-        Unparsed { chunk, speculated, text }: Unparsed,
+        Unparsed { chunk, speculated, text, held }: Unparsed,
         plan: &Arc<PartitionPlan>,
         mut read: impl FnMut(&mut ChunkParser, &Tick<'_>) -> Result<Vec<PieceSpan>>,
     ) -> Result<()> {
@@ -242,6 +248,8 @@ impl Pipeline<'_> {
             // What was counted is not counted again.
             spans = read(&mut parser, &|_, _| self.go_on())?;
         };
+        // The text goes before pages are made of the values, if nobody else has it.
+        drop(read);
         let time = parser.take_time();
         self.clock.add(Step::Tokenise, time.tokenise);
         self.clock.add(Step::Convert, time.convert);
@@ -255,7 +263,9 @@ impl Pipeline<'_> {
         self.progress.rejects.fetch_add(rejects, Ordering::Relaxed);
         let counted = Counted { bytes: counted[0].get(), rows, rejects };
         let (flows, early) = match placements {
-            None => self.clock.time(Step::Compress, || self.take_early(plan, &mut fragment))?,
+            None => self
+                .clock
+                .time(Step::Compress, || self.take_early(plan, &mut fragment, held.clone()))?,
             Some(placements) => (
                 self.clock.time(Step::Compress, || self.flows(&placements, plan, &mut fragment))?,
                 None,

@@ -8,8 +8,9 @@ use coload_source::{ChunkParser, ColumnForm, Mended, RecordRules};
 use coload_transform::Fragment;
 
 use super::Pipeline;
-use crate::chunks::{OpenInput, Piece, Source, Start};
+use crate::chunks::{Piece, Source, Start};
 use crate::clock::{Step, StepClock, thread_cpu_ns};
+use crate::open_inputs::{OpenInput, OpenInputs};
 use crate::partition::PartitionPlan;
 use crate::reader::{PieceSpan, Whole, WindowReader};
 use crate::schedule::{Counted, HandedBack, ParsedChunk, RawFlow, RawText};
@@ -117,14 +118,15 @@ impl Pipeline<'_> {
     /// Parses a chunk that the server handed back, and sends it plain: its partition may be complete but for it.
     pub(super) fn parse_back(&self, back: HandedBack, reader: &mut WindowReader<'_>) -> Result<()> {
         let Source::Files { inputs, chunks } = self.source else { return Ok(()) };
-        let mut pieces = Source::pieces(chunks, self.from, back.chunk);
+        let mut pieces = Source::pieces(inputs, chunks, self.from, back.chunk);
         if let Some(first) = pieces.first_mut() {
             *first = Piece { start: back.start, start_is: Start::Record, ..*first };
         }
         let mut parser = self.new_parser(&back.plan);
         parser.columns_mut().iter_mut().for_each(|column| column.read_as(ColumnForm::Plain));
         let parse = |p: &Piece| {
-            reader.parse_piece(&inputs[p.file], p, &mut parser, &self.clock, &|_, _| self.go_on())
+            let input = inputs.at(p.file);
+            reader.parse_piece(&input, p, &mut parser, &self.clock, &|_, _| self.go_on())
         };
         let spans = pieces.iter().map(parse).collect::<Result<Vec<_>>>()?;
         let fragment = parser.finish(0)?;
@@ -161,14 +163,14 @@ impl Pipeline<'_> {
 
 /// Cuts the records of a chunk out of its inputs, and counts them; `None` when some are none, or too many.
 fn cut_chunk(
-    inputs: &[OpenInput],
+    inputs: &OpenInputs,
     pieces: &[Piece],
     rules: RecordRules,
     reader: &mut WindowReader<'_>,
 ) -> Result<Option<Cut>> {
     let mut cut = Cut { message: vec![0; RAW_HEAD_BYTES], spans: Vec::new() };
     for piece in pieces {
-        let input = &inputs[piece.file];
+        let input = &inputs.at(piece.file);
         let at = cut.message.len();
         let span = match cut_lines(input, piece, rules, reader, &mut cut.message)? {
             Some(span) => span,
@@ -188,7 +190,7 @@ fn cut_chunk(
 
 /// Cuts a piece in which every line is a record; `None` when it may be otherwise.
 fn cut_lines(
-    input: &OpenInput,
+    input: &OpenInput<'_>,
     piece: &Piece,
     rules: RecordRules,
     reader: &mut WindowReader<'_>,
@@ -216,7 +218,7 @@ struct Lines {
 /// Appends the lines that start from `start` to before `limit`; `None` when there is a quote, or the last of them is
 /// long. Each part is looked at while it is in the cache.
 fn read_lines(
-    input: &OpenInput,
+    input: &OpenInput<'_>,
     start: u64,
     limit: u64,
     quote: Option<u8>,
@@ -259,7 +261,7 @@ fn read_lines(
 
 /// Cuts a piece where its records end; `None` when there are some that are none.
 fn cut_records(
-    input: &OpenInput,
+    input: &OpenInput<'_>,
     piece: &Piece,
     rules: RecordRules,
     reader: &mut WindowReader<'_>,

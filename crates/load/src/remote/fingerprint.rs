@@ -6,14 +6,14 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use coload_format::bytes::{checksum, put_bytes};
+use coload_format::bytes::{Checksum, checksum, put_bytes};
 use coload_format::{Error, Result};
 use coload_input::{InputFile, InputSource};
 
 use super::{PlacementPolicy, RemoteOptions};
 use crate::grain::Grain;
 use crate::options::LoadOptions;
-use crate::wire::{ColumnsAre, InputPrint, LoadDescription, RowSource, Work};
+use crate::wire::{ColumnsAre, InputPrint, LoadDescription, PrintList, RowSource, Work};
 
 /// Bytes at either end of an input that its fingerprint covers.
 const END_BYTES: u64 = 64 << 10;
@@ -23,21 +23,24 @@ const END_BYTES: u64 = 64 << 10;
 /// # Errors
 /// `Invalid` when an input cannot be opened, `Unavailable` when it cannot be read.
 pub fn describe(options: &LoadOptions, remote: &RemoteOptions) -> Result<LoadDescription> {
-    let mut places = machine();
+    let mut places = Checksum::default();
+    places.add(&machine());
     let (mut salt, grain) = (0, Grain::of(options));
-    let mut inputs = Vec::with_capacity(options.inputs.len());
+    let mut inputs = PrintList::default();
     for input in options.inputs.iter() {
         match &input.source {
             // Of a member of an archive the name says which it is.
             InputSource::File { path, .. } | InputSource::Member { archive: path, .. } => {
-                inputs.push(print_file(input, path)?);
-                put_bytes(&mut places, folder_of(path).as_os_str().as_bytes());
+                inputs.push(&print_file(&input, path)?);
+                let mut place = Vec::new();
+                put_bytes(&mut place, folder_of(path).as_os_str().as_bytes());
+                places.add(&place);
             }
             // Read once: never the same again.
             _ => {
                 salt = coload_store::LoadId::random()?.as_u128() | 1;
                 let name = input.name.clone();
-                inputs.push(InputPrint { name, bytes: 0, modified_us: 0, ends: 0 });
+                inputs.push(&InputPrint { name, bytes: 0, modified_us: 0, ends: 0 });
             }
         }
     }
@@ -52,12 +55,12 @@ pub fn describe(options: &LoadOptions, remote: &RemoteOptions) -> Result<LoadDes
             by_input: options.fields_by_input.clone(),
         },
         began_us: Some(options.began_us),
-        origin: Some(checksum(&places)),
+        origin: Some(places.value()),
         columns_are: match options.inferred {
             Some(_) => ColumnsAre::Inferred,
             None => ColumnsAre::Given,
         },
-        inputs,
+        inputs: inputs.finish(),
         dialect: options.dialect.clone(),
         chunk_bytes: grain.chunk_bytes,
         fragments_per_partition: grain.fragments_per_partition,

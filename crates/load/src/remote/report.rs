@@ -10,7 +10,7 @@ use coload_store::LoadId;
 use super::choose::{Change, ColumnChoice};
 use super::texts::RawReport;
 use crate::clock::Step;
-use crate::report::FileReport;
+use crate::file_report::FileReports;
 use crate::widen::Widened;
 
 /// What a load into a server did.
@@ -31,7 +31,7 @@ pub struct RemoteReport {
     /// Records rejected.
     pub rejects: u64,
     /// Each input; empty when nothing was loaded now.
-    pub files: Vec<FileReport>,
+    pub files: FileReports,
     /// The first rejects.
     pub first_rejects: Vec<Reject>,
     /// Partitions, and how many of them an earlier attempt had sent.
@@ -73,16 +73,16 @@ pub struct RemoteReport {
 impl RemoteReport {
     /// Records that a filter left out.
     pub fn filtered(&self) -> u64 {
-        self.files.iter().map(|f| f.filtered).sum()
+        self.files.filtered()
     }
 
     /// Records read.
     pub fn records(&self) -> u64 {
-        self.files.iter().map(|f| f.records).sum()
+        self.files.records()
     }
 
     /// Input bytes read.
     pub fn bytes_read(&self) -> u64 {
-        self.files.iter().map(|f| f.bytes).sum()
+        self.files.bytes()
     }
 }

@@ -16,6 +16,7 @@ use super::texts::RawReport;
 use super::whole::{self, send_whole};
 use super::{LoadList, RemoteOptions};
 use crate::clock::{Step, StepClock, epoch_us, peak_memory_bytes};
+use crate::file_report::FileReports;
 use crate::grain::MEMORY_MIN;
 use crate::legs::run_legs;
 use crate::options::LoadOptions;
@@ -98,11 +99,11 @@ fn run(
 ) -> std::result::Result<Option<RemoteReport>, Stop> {
     let started_us = epoch_us();
     let mut hello = vec![WIRE_VERSION];
-    hello.extend(going.description.encode());
+    going.description.put(&mut hello);
     client.open(Message::new(HELLO, hello))?;
     let answer = wait_for(client, &[WELCOME, DONE], ANSWER_TIMEOUT, &going.options.cancel)?;
     if answer.kind == DONE {
-        return Ok(Some(report(&going.options, Done::decode(&answer.bytes)?)));
+        return Ok(Some(report(&going.options, &Done::decode(&answer.bytes)?)));
     }
     let welcome = Welcome::decode(&answer.bytes)?;
     if going.description.again == Again::Yes
@@ -112,7 +113,7 @@ fn run(
         let _ = abort_load(remote, welcome.id);
         let note = "it was published, and the connection was lost before the server could say so";
         let done = Done { already: true, note: note.to_owned(), ..Done::default() };
-        return Ok(Some(report(&going.options, done)));
+        return Ok(Some(report(&going.options, &done)));
     }
     going.welcome(&welcome)?;
     let join = Join { id: welcome.id, attempt: welcome.attempt }.encode();
@@ -153,7 +154,7 @@ fn go_on(
     if going.description.work != Work::Partitions {
         let done = send_whole(options, client, welcome, started_us)?;
         totals.partitions += 1;
-        let report = whole::report(options, client, report(options, done.clone()), done)?;
+        let report = whole::report(options, client, report(options, &done), done)?;
         return Ok(Some(report));
     }
     let known = leading(welcome, 0);
@@ -166,7 +167,7 @@ fn go_on(
         Err(Stop::Widen(widening)) if going.takes_wider() => {
             let Some(done) = going.widen(client, &sender, widening)? else { return Ok(None) };
             let _ = abort_load(remote, welcome.id);
-            return Ok(Some(report(&going.options, done)));
+            return Ok(Some(report(&going.options, &done)));
         }
         sent => sent?,
     };
@@ -178,16 +179,16 @@ fn go_on(
     let (files, first_rejects) = account.into_files();
     let finish = Finish {
         partitions: partitions as u32,
-        records: files.iter().map(|f| f.records).sum(),
-        rows: files.iter().map(|f| f.rows).sum(),
-        bytes: files.iter().map(|f| f.bytes).sum(),
+        records: files.records(),
+        rows: files.rows(),
+        bytes: files.bytes(),
         started_us,
     };
     client.push(Message::new(FINISH, finish.encode()))?;
     let done = wait_for(client, &[DONE], WORK_TIMEOUT, &options.cancel)?;
     let done = Done::decode(&done.bytes)?;
     let version = done.version;
-    let mut report = report(options, done);
+    let mut report = report(options, &done);
     if let Some(output) = output {
         output.commit().map_err(|error| published_without_rejects(version, &error))?;
     }
@@ -340,7 +341,7 @@ pub(super) fn wait_for(
     Err(Error::Unavailable(format!("the server did not answer within {} s", timeout.as_secs())))
 }
 
-pub(super) fn report(options: &LoadOptions, done: Done) -> RemoteReport {
+pub(super) fn report(options: &LoadOptions, done: &Done) -> RemoteReport {
     RemoteReport {
         id: LoadId::from_u128(done.id),
         table: options.table.clone(),
@@ -348,7 +349,7 @@ pub(super) fn report(options: &LoadOptions, done: Done) -> RemoteReport {
         version: done.version,
         rows: done.rows,
         rejects: done.rejects,
-        files: Vec::new(),
+        files: FileReports::default(),
         first_rejects: Vec::new(),
         partitions: [0; 2],
         attempts: 1,
@@ -361,7 +362,7 @@ pub(super) fn report(options: &LoadOptions, done: Done) -> RemoteReport {
         bytes_stored: done.bytes_stored,
         segments: done.segments,
         held: if done.already { done.note.clone() } else { String::new() },
-        merged: if done.already { String::new() } else { done.note },
+        merged: if done.already { String::new() } else { done.note.clone() },
         link: LinkStats::default(),
         widened: Vec::new(),
         columns: options.schema.columns().to_vec(),

@@ -2,6 +2,7 @@
 //!
 //! Source: seed 000, section 5.1 (Pipe and Seq).
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -10,12 +11,13 @@ use coload_format::bytes::put_varint;
 use coload_format::{Error, Result};
 use coload_input::{InputFile, InputSource, RawFile};
 use coload_link::{Client, Message};
+use coload_source::Mended;
 
 use super::report::RemoteReport;
 use super::session::{WORK_TIMEOUT, stopped, wait_for};
+use crate::file_report::{FileCounts, FileReports};
 use crate::options::LoadOptions;
 use crate::output_file::{OutputFile, check_output};
-use crate::report::FileReport;
 use crate::run::published_without_rejects;
 use crate::wire::{
     CHUNK, CHUNKS, Chunk, DONE, Done, FINISH, Finish, REJECTS, REJECTS_PIECE, Welcome,
@@ -47,25 +49,27 @@ pub fn send_whole(
     }
     let inputs = &options.inputs;
     // Each is open while it is sent: there may be a million. Nothing is sent if one is no file.
-    inputs.iter().filter(|input| input.identity().is_none()).try_for_each(|i| open(i).map(drop))?;
-    let bytes = |input: &InputFile| input.bytes().unwrap_or(0);
+    (0..inputs.len())
+        .filter(|number| inputs.identity(*number).is_none())
+        .try_for_each(|number| open(&inputs.at(number)).map(drop))?;
+    let bytes = |number| inputs.bytes(number).unwrap_or(0);
     let stored = |i: usize| welcome.stored.get(i).copied().unwrap_or(0);
     let mut sending = Sending { options, client, buffer: vec![0; CHUNK_BYTES], heads: Vec::new() };
     let head = if inputs.len() > 1 { HEAD_BYTES } else { 0 };
     if head > 0 {
         for (i, input) in inputs.iter().enumerate() {
-            sending.send_head(i, &open(input)?, stored(i))?;
+            sending.send_head(i, &open(&input)?, stored(i))?;
         }
         sending.flush_heads()?;
     }
-    for (i, input) in inputs.iter().enumerate() {
+    for i in 0..inputs.len() {
         let from = stored(i).max(head);
-        if from < bytes(input) {
-            sending.send(i, &open(input)?, from, bytes(input))?;
+        if from < bytes(i) {
+            sending.send(i, &open(&inputs.at(i))?, from, bytes(i))?;
         }
     }
-    inputs.iter().try_for_each(InputFile::check_unchanged)?;
-    let bytes = inputs.iter().map(bytes).sum();
+    inputs.iter().try_for_each(|input| input.check_unchanged())?;
+    let bytes = (0..inputs.len()).map(bytes).sum();
     let finish = Finish { partitions: 0, records: 0, rows: 0, bytes, started_us };
     client.push(Message::new(FINISH, finish.encode()))?;
     let done = wait_for(client, &[DONE], WORK_TIMEOUT, &options.cancel)?;
@@ -167,20 +171,24 @@ pub fn report(
         let fetched = fetch_rejects(options, client, path, &done);
         fetched.map_err(|error| published_without_rejects(done.version, &error))?;
     }
-    let mut mended = done.mended.iter();
-    let mut file = |part: &crate::wire::FilePart| {
-        let input = options.inputs.get(part.file as usize);
-        FileReport {
-            name: input.map_or_else(String::new, |i| i.name.clone()),
-            bytes: input.and_then(|i| i.bytes()).unwrap_or(part.end),
+    let inputs = options.inputs.clone();
+    let mut counts = vec![FileCounts::default(); inputs.len()];
+    let mut mended = BTreeMap::new();
+    let mut told = done.mended.into_iter();
+    for part in done.files {
+        let number = part.file as usize;
+        let Some(counts) = counts.get_mut(number) else {
+            return Err(Error::Corrupt(format!("the server tells of input {number}")));
+        };
+        *counts = FileCounts {
+            bytes: inputs.bytes(number).unwrap_or(part.end),
             text_bytes: part.end,
-            records: part.rows + part.rejects + part.filtered,
-            filtered: part.filtered,
             rows: part.rows,
             rejects: part.rejects,
-            mended: mended.next().cloned().unwrap_or_default(),
-        }
-    };
-    let files = done.files.iter().map(&mut file).collect();
+            filtered: part.filtered,
+        };
+        mended.extend(told.next().filter(|m| *m != Mended::default()).map(|m| (number, m)));
+    }
+    let files = FileReports::new(inputs, counts, mended);
     Ok(RemoteReport { files, first_rejects: done.first_rejects, ..base })
 }

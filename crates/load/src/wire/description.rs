@@ -1,6 +1,6 @@
 //! What a load is: everything that its rows depend on, so that the same load can be known again.
 
-use coload_format::bytes::{ByteReader, checksum, put_bytes, put_varint};
+use coload_format::bytes::{ByteReader, Checksum, put_bytes, put_varint};
 use coload_format::calendar::{DATE_DAYS, DAY_MICROS};
 use coload_format::{Error, Result, Schema, create_table_sql, parse_create_table};
 use coload_source::Dialect;
@@ -8,12 +8,20 @@ use coload_store::{LoadId, LoadMode};
 use coload_transform::EncodingPolicy;
 
 use super::dialect::{put_dialect, read_dialect};
+use super::prints::{PRINT_BYTES_MIN, Prints};
 use super::rows::RowSource;
 use super::{FRAGMENTS_MAX, read_text};
 use crate::options::{CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, RejectLimit};
 
 /// Most inputs of a load.
 const INPUTS_MAX: usize = 1 << 20;
+
+/// Bytes of a description that are hashed at once.
+const HASHED_BYTES: usize = 64 << 10;
+/// Room for what a description has beside its inputs; it grows if that is more.
+const BYTES_BESIDE_INPUTS: usize = 4 << 10;
+/// Inputs of which it is told how they differ.
+const DIFFERENCES_MAX: usize = 20;
 
 /// Flag of a description: the columns are inferred.
 const INFERRED: u8 = 1;
@@ -31,19 +39,6 @@ pub enum Work {
     Pipe,
     /// Sends the inputs; the server loads when they are there.
     Seq,
-}
-
-/// What tells an input from another one, or from itself after a change.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InputPrint {
-    /// Name as given.
-    pub name: String,
-    /// Stored bytes.
-    pub bytes: u64,
-    /// When it was last written, microseconds since the epoch.
-    pub modified_us: i64,
-    /// Checksum of its first and last bytes.
-    pub ends: u64,
 }
 
 /// A load.
@@ -65,7 +60,7 @@ pub struct LoadDescription {
     /// Where the columns come from.
     pub columns_are: ColumnsAre,
     /// Inputs in order.
-    pub inputs: Vec<InputPrint>,
+    pub inputs: Prints,
     /// How the text is written.
     pub dialect: Dialect,
     /// Bytes of a chunk.
@@ -116,24 +111,23 @@ pub(super) fn read_began(reader: &mut ByteReader<'_>) -> Result<i64> {
 }
 
 impl LoadDescription {
-    /// The description as bytes; without `again`, `began_us` and `origin`, which do not tell loads apart.
-    fn identity(&self) -> Vec<u8> {
-        let mut out = vec![match self.mode {
+    /// Appends the description; without `again`, `began_us` and `origin`, which do not tell loads apart. `taken` is
+    /// called from time to time, and may take what is there away: inputs may be many.
+    fn put_identity(&self, out: &mut Vec<u8>, mut taken: impl FnMut(&mut Vec<u8>)) {
+        out.push(match self.mode {
             LoadMode::Append => 0,
             LoadMode::Replace => 1,
             LoadMode::Create => 2,
-        }];
-        put_bytes(&mut out, create_table_sql(&self.table, &self.schema).as_bytes());
-        put_varint(&mut out, self.inputs.len() as u64);
-        for input in &self.inputs {
-            put_bytes(&mut out, input.name.as_bytes());
-            put_varint(&mut out, input.bytes);
-            out.extend(input.modified_us.to_le_bytes());
-            out.extend(input.ends.to_le_bytes());
+        });
+        put_bytes(out, create_table_sql(&self.table, &self.schema).as_bytes());
+        put_varint(out, self.inputs.len() as u64);
+        for number in 0..self.inputs.len() {
+            self.inputs.put(number, out);
+            taken(out);
         }
-        put_dialect(&mut out, &self.dialect);
-        put_varint(&mut out, self.chunk_bytes as u64);
-        put_varint(&mut out, self.fragments_per_partition as u64);
+        put_dialect(out, &self.dialect);
+        put_varint(out, self.chunk_bytes as u64);
+        put_varint(out, self.fragments_per_partition as u64);
         out.push(match self.encoding {
             EncodingPolicy::Auto => 0,
             EncodingPolicy::Dictionary => 1,
@@ -141,7 +135,7 @@ impl LoadDescription {
         match self.max_rejects {
             RejectLimit::Count(count) => {
                 out.push(0);
-                put_varint(&mut out, count);
+                put_varint(out, count);
             }
             RejectLimit::Percent(share) => {
                 out.push(1);
@@ -154,31 +148,45 @@ impl LoadDescription {
             Work::Seq => 2,
         });
         out.extend(self.salt.to_le_bytes());
-        out
     }
 
     /// The id of this load, the `nth` of its kind.
     pub fn id(&self, nth: u64) -> LoadId {
-        let mut bytes = self.identity();
+        let (mut sum, mut bytes) = (Checksum::default(), Vec::new());
+        self.put_identity(&mut bytes, |bytes| {
+            if bytes.len() >= HASHED_BYTES {
+                sum.add(bytes);
+                bytes.clear();
+            }
+        });
         self.rows.put(&mut bytes);
         bytes.extend(nth.to_le_bytes());
-        let low = checksum(&bytes);
-        bytes.extend(low.to_le_bytes());
-        LoadId::from_u128(u128::from(checksum(&bytes)) << 64 | u128::from(low))
+        sum.add(&bytes);
+        let low = sum.value();
+        sum.add(&low.to_le_bytes());
+        LoadId::from_u128(u128::from(sum.value()) << 64 | u128::from(low))
     }
 
     /// The description as bytes.
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = self.identity();
+        let mut out = Vec::new();
+        self.put(&mut out);
+        out
+    }
+
+    /// Appends the description.
+    pub fn put(&self, out: &mut Vec<u8>) {
+        // What is not written takes no memory, and to grow step by step takes that of both at each step.
+        out.reserve(self.inputs.bytes_at_most() + BYTES_BESIDE_INPUTS);
+        self.put_identity(out, |_| ());
         out.push(u8::from(self.again == Again::Yes));
         let inferred = if self.columns_are == ColumnsAre::Inferred { INFERRED } else { 0 };
         let began = if self.began_us.is_some() { BEGAN } else { 0 };
         let origin = if self.origin.is_some() { ORIGIN } else { 0 };
         out.push(inferred | began | origin | self.rows.flags());
-        self.rows.put(&mut out);
+        self.rows.put(out);
         out.extend(self.began_us.iter().flat_map(|time| time.to_le_bytes()));
         out.extend(self.origin.iter().flat_map(|origin| origin.to_le_bytes()));
-        out
     }
 
     /// Reads what [`Self::encode`] wrote.
@@ -195,19 +203,11 @@ impl LoadDescription {
             other => return Err(wrong("mode", other.into())),
         };
         let (table, schema) = parse_create_table(&read_text(&mut reader)?)?;
-        let count = reader.count(18)?;
+        let count = reader.count(PRINT_BYTES_MIN)?;
         if count > INPUTS_MAX {
             return Err(wrong("inputs", count as u64));
         }
-        let mut inputs = Vec::with_capacity(count);
-        for _ in 0..count {
-            inputs.push(InputPrint {
-                name: read_text(&mut reader)?,
-                bytes: reader.varint()?,
-                modified_us: reader.u64()? as i64,
-                ends: reader.u64()?,
-            });
-        }
+        let inputs = Prints::read(&mut reader, count)?;
         let dialect = read_dialect(&mut reader)?;
         let chunk_bytes = usize::try_from(reader.varint()?).unwrap_or(usize::MAX);
         if !(CHUNK_BYTES_MIN..=CHUNK_BYTES_MAX).contains(&chunk_bytes) {
@@ -303,7 +303,11 @@ impl LoadDescription {
     /// In what this load of the same inputs differs from one that was begun before.
     pub fn differences(&self, begun: &LoadDescription) -> Vec<String> {
         let mut found = Vec::new();
-        for (now, then) in self.inputs.iter().zip(&begun.inputs) {
+        for (now, then) in self.inputs.iter().zip(begun.inputs.iter()) {
+            if found.len() >= DIFFERENCES_MAX {
+                found.push("further inputs, which are not looked at".to_owned());
+                break;
+            }
             if now.bytes != then.bytes {
                 let (now_bytes, then_bytes) = (now.bytes, then.bytes);
                 found.push(format!("{} has {now_bytes} bytes and had {then_bytes}", now.name));
@@ -343,6 +347,7 @@ mod tests {
     use crate::input_fields::FieldsByInput;
     use crate::options::FieldMap;
     use crate::program::RowSql;
+    use crate::wire::InputPrint;
     use coload_format::{Value, parse_columns};
     use coload_source::{FixedWidths, InputFields};
     use std::sync::Arc;
@@ -371,7 +376,7 @@ mod tests {
             began_us: Some(1_700_000_000_000_000),
             origin: Some(7),
             columns_are: ColumnsAre::Inferred,
-            inputs: vec![input],
+            inputs: [input].into_iter().collect(),
             dialect: Dialect {
                 skip: 3,
                 comment: Some(b'#'),
@@ -397,7 +402,8 @@ mod tests {
         let other = LoadDescription { again: Again::No, ..same.clone() };
         assert_eq!(other.id(0), same.id(0));
         let mut other = same.clone();
-        other.inputs[0].ends = 4;
+        let changed = other.inputs.iter().map(|input| InputPrint { ends: 4, ..input });
+        other.inputs = changed.collect();
         assert_ne!(other.id(0), same.id(0));
         assert_eq!(other.differences(&same), ["a has other bytes"]);
         let later = LoadDescription { began_us: Some(0), ..same.clone() };

@@ -139,8 +139,8 @@ impl Model {
 pub fn rejects(models: &[Model], options: &LoadOptions) -> Vec<Reject> {
     let columns: Vec<_> =
         options.read_schema().columns().iter().map(|c| (c.name.clone(), c.data_type)).collect();
-    let of_input = |(model, input): (&Model, &coload_source::InputFile)| {
-        let name = input.name.clone();
+    let of_input = |(model, input): (&Model, coload_source::InputFile)| {
+        let name = input.name;
         let tell =
             |(line, r): &(u64, RejectedRecord)| Reject::new(r.clone(), &name, *line, &columns);
         model.rejects.iter().map(tell).collect::<Vec<_>>()
@@ -177,7 +177,7 @@ fn derive(row: &Row, options: &LoadOptions) -> Row {
         ColumnFrom::Read(index) => row[*index].clone(),
         ColumnFrom::Constant(value) => value.clone(),
         ColumnFrom::LoadTime => panic!("no model knows the time"),
-        ColumnFrom::InputName => Some(Value::Bytes(options.inputs[0].name.as_bytes().into())),
+        ColumnFrom::InputName => Some(Value::Bytes(options.inputs.name(0).as_bytes().into())),
     };
     derivation.columns.iter().map(value).collect()
 }

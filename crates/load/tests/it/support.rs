@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use coload_format::{Plain, Schema, parse_columns};
 use coload_load::{LoadOptions, RejectLimit};
-use coload_source::{Dialect, InputFile, expand_inputs};
+use coload_source::{Dialect, Inputs, expand_inputs};
 use coload_store::Store;
 use tempfile::TempDir;
 
@@ -46,7 +46,7 @@ pub fn may_be_compressed(text: &[u8]) -> bool {
 }
 
 /// Inputs of these files.
-pub fn inputs(paths: &[PathBuf]) -> Vec<InputFile> {
+pub fn inputs(paths: &[PathBuf]) -> Inputs {
     let names: Vec<String> = paths.iter().map(|p| p.display().to_string()).collect();
     expand_inputs(&names).unwrap()
 }

@@ -32,7 +32,7 @@ fn inferred(dir: &TempDir, text: &str, sample: usize, from: From) -> LoadOptions
     let found = sniff("in.csv", &text.as_bytes()[..sample], SampleEnd::Cut, &given, None).unwrap();
     let inputs = match from {
         From::File => inputs(&[write(dir, "in.csv", text.as_bytes())]),
-        From::Stream => vec![InputFile { name: "-".to_owned(), source: InputSource::Stdin }],
+        From::Stream => vec![InputFile { name: "-".to_owned(), source: InputSource::Stdin }].into(),
         From::Gzip => {
             let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
             gzip.write_all(text.as_bytes()).unwrap();
@@ -183,7 +183,7 @@ fn a_stream_goes_on_with_wider_types() {
     let dir = scratch();
     let options = inferred(&dir, &text, head.len(), From::Stream);
     let run = dry_run(None, &options).unwrap();
-    assert_eq!((run.files[0].rows, run.rejects.len()), (81, 0));
+    assert_eq!((run.files.counts()[0].rows, run.rejects.len()), (81, 0));
     assert_eq!(run.widened[0].to.to_string(), "DECIMAL(18,3)");
     assert_eq!(run.widened[0].place.line, 42);
 }

@@ -29,7 +29,9 @@ fn description(salt: u128) -> LoadDescription {
         mode: LoadMode::Append,
         schema: parse_columns("a BIGINT NOT NULL, b DATE").unwrap(),
         columns_are: ColumnsAre::Given,
-        inputs: vec![InputPrint { name: "x".into(), bytes: 9, modified_us: 0, ends: 0 }],
+        inputs: [InputPrint { name: "x".into(), bytes: 9, modified_us: 0, ends: 0 }]
+            .into_iter()
+            .collect(),
         dialect: Dialect::default(),
         chunk_bytes: 1 << 20,
         fragments_per_partition: 5,

@@ -61,7 +61,7 @@ fn a_load_is_a_no_op_while_its_table_holds_what_it_brought() {
 
 /// A load whose one input has this name, as its user wrote it.
 fn named(mut load: LoadOptions, name: &str) -> LoadOptions {
-    let mut inputs = load.inputs.to_vec();
+    let mut inputs = load.inputs.iter().collect::<Vec<_>>();
     inputs[0].name = name.into();
     load.inputs = inputs.into();
     load

@@ -70,7 +70,7 @@ fn table(id: u64, name: &str, schema: Schema, seeds: &[u8]) -> TableEntry {
     let load = LoadId::from_u128(u128::from(id) << 100 | 5);
     let segments = seeds.iter().enumerate().map(|(i, s)| segment(&schema, load, i as u32, *s));
     let mut record = LoadRecord::new(load, LoadKind::Replace);
-    record.set_inputs(&["a.csv", "ä/b.csv"]);
+    record.set_inputs(["a.csv", "ä/b.csv"].iter());
     record.started_us = -5;
     record.rows = u64::MAX;
     let segments: Vec<SegmentEntry> = segments.collect();

@@ -134,7 +134,8 @@ fn a_new_store_is_its_owners_only() {
     let (_dir, store) = store();
     load(&store, "t", LoadMode::Append).unwrap();
     let target = crate::support::target("t", LoadMode::Append);
-    let journal = store.begin_journal(coload_store::LoadId::from_u128(9), &target, b"").unwrap();
+    let journal =
+        store.begin_journal(coload_store::LoadId::from_u128(9), &target, Vec::new()).unwrap();
     journal.put_part(0, b"part".to_vec()).unwrap();
     drop(journal.open_input(0).unwrap());
     let begun = store.begin_load(target).unwrap();

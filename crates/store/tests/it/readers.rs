@@ -48,7 +48,7 @@ fn what_is_dropped_is_free_while_another_thread_starts_a_child() {
         load(&store, "t", LoadMode::Replace).unwrap();
     }
     let id = LoadId::random().unwrap();
-    let journal = store.begin_journal(id, &target("t", LoadMode::Append), b"").unwrap();
+    let journal = store.begin_journal(id, &target("t", LoadMode::Append), Vec::new()).unwrap();
     let half_started = child::HalfStarted::begin();
     drop((snapshot, journal));
     assert_eq!(store.clean().unwrap(), Cleaned { loads: 0, versions: 2, segments: 4 });

@@ -63,7 +63,7 @@ pub fn try_fill(load: &LoadDir) -> Result<(Vec<SegmentEntry>, LoadRecord)> {
     let segments = (0..SEGMENTS).map(write).collect::<Result<Vec<_>>>()?;
     let mut record = LoadRecord::new(load.id(), LoadKind::Append);
     record.rows = segments.iter().map(|s| s.rows).sum();
-    record.set_inputs(&["a.csv"]);
+    record.set_inputs(["a.csv"].iter());
     Ok((segments, record))
 }
 

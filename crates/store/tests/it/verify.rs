@@ -32,7 +32,8 @@ fn whole() -> (tempfile::TempDir, PathBuf) {
     }
     load(&store, "u", LoadMode::Append).unwrap();
     let id = LoadId::from_u128(77);
-    let journal = store.begin_journal(id, &target("t", LoadMode::Append), b"what").unwrap();
+    let journal =
+        store.begin_journal(id, &target("t", LoadMode::Append), b"what".to_vec()).unwrap();
     write_segment(&journal.segment_path(0).unwrap(), id, 0, ROWS).unwrap();
     journal.put_part(0, b"part".to_vec()).unwrap();
     journal.put_leg(0, b"leg".to_vec()).unwrap();

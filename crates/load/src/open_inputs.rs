@@ -1,0 +1,213 @@
+//! Files of text that a load reads: where their records begin and end.
+//!
+//! Cost: 16 bytes an input beside its name. Where inputs are many and small, one is opened again to be read, which is
+//! done once; other files stay known, with their descriptors.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use coload_format::{Error, Result};
+use coload_input::{Inputs, RawFile, TextInput};
+use coload_source::{END_MARKS_MAX, LineEnd, without_end_mark};
+
+use crate::chunks::{ChunkPieces, Piece, Start};
+use crate::head::{HEAD_BYTES_MAX, Head};
+
+/// Inputs of which each is kept that was opened.
+const INPUTS_KEPT_MAX: usize = 1024;
+/// Bytes of a file that is read with one call.
+const BYTES_READ_ONCE: u64 = 64 << 10;
+
+/// Bytes of an input.
+pub const OPEN_FILE_BYTES: usize = size_of::<OpenFile>();
+
+/// The inputs of a load, looked at.
+#[derive(Debug)]
+pub struct OpenInputs {
+    inputs: Inputs,
+    files: Vec<OpenFile>,
+    /// Files that stay known, by the numbers of their inputs.
+    kept: BTreeMap<usize, Arc<RawFile>>,
+    line_end: LineEnd,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct OpenFile {
+    bytes: u64,
+    data_start: u32,
+    data_line: u32,
+}
+
+/// A file of text.
+#[derive(Debug)]
+pub struct OpenInput<'a> {
+    file: InputAt<'a>,
+    /// Bytes when it was opened, without a footer.
+    pub bytes: u64,
+    /// Where the first record starts, after skipped lines and header.
+    pub data_start: u64,
+    /// Lines before that.
+    pub data_line: u64,
+    /// What ends its lines.
+    pub line_end: LineEnd,
+}
+
+/// Where the bytes of an input are.
+#[derive(Debug)]
+enum InputAt<'a> {
+    /// In a file that is known.
+    File(&'a RawFile),
+    /// In a file that is opened to be read.
+    Named(&'a Inputs, usize),
+}
+
+impl OpenInput<'_> {
+    /// Name as given.
+    pub fn name(&self) -> String {
+        match self.file {
+            InputAt::File(file) => file.name().to_owned(),
+            InputAt::Named(inputs, number) => inputs.name(number),
+        }
+    }
+
+    /// Fills `buffer` from `offset` on; less only at the end of the input.
+    ///
+    /// # Errors
+    /// `Unavailable` when the file cannot be read, or got shorter since it was opened.
+    pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        match self.file {
+            InputAt::File(file) => file.read_at(buffer, offset),
+            InputAt::Named(inputs, number) => match TextInput::open_file(&inputs.at(number))? {
+                Some(file) => file.read_at(buffer, offset),
+                None => Ok(0),
+            },
+        }
+    }
+
+    /// As [`RawFile::check_unchanged`].
+    pub fn check_unchanged(&self) -> Result<()> {
+        match self.file {
+            InputAt::File(file) => file.check_unchanged(),
+            InputAt::Named(inputs, number) => inputs.at(number).check_unchanged(),
+        }
+    }
+}
+
+impl OpenInputs {
+    /// None of these inputs is open yet.
+    pub fn new(inputs: &Inputs, line_end: LineEnd) -> Self {
+        let files = Vec::with_capacity(inputs.len());
+        OpenInputs { inputs: inputs.clone(), files, kept: BTreeMap::new(), line_end }
+    }
+
+    /// Looks at the next input.
+    ///
+    /// # Errors
+    /// `Invalid` when it has no such head or footer, `Unavailable` when it cannot be read.
+    pub fn push(&mut self, file: Arc<RawFile>, head: &Head) -> Result<()> {
+        let number = self.files.len();
+        let opened = look_at(&file, head)?;
+        let small = self.inputs.len() > INPUTS_KEPT_MAX && opened.bytes <= BYTES_READ_ONCE;
+        if !(small && self.inputs.is_file(number)) {
+            self.kept.insert(number, file);
+        }
+        self.files.push(opened);
+        Ok(())
+    }
+
+    /// An input.
+    ///
+    /// # Panics
+    /// When there is no such input.
+    pub fn at(&self, number: usize) -> OpenInput<'_> {
+        let OpenFile { bytes, data_start, data_line } = self.files[number];
+        let file = match self.kept.get(&number) {
+            Some(file) => InputAt::File(file),
+            None => InputAt::Named(&self.inputs, number),
+        };
+        let (data_start, data_line) = (u64::from(data_start), u64::from(data_line));
+        OpenInput { file, bytes, data_start, data_line, line_end: self.line_end }
+    }
+
+    /// The inputs in their order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = OpenInput<'_>> {
+        (0..self.files.len()).map(|number| self.at(number))
+    }
+
+    /// Bytes of all.
+    pub fn bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.bytes).sum()
+    }
+
+    /// The pieces of a chunk.
+    pub fn pieces(&self, chunk: &ChunkPieces) -> Vec<Piece> {
+        let whole = |file: usize| {
+            let OpenFile { bytes, data_start, .. } = self.files[file];
+            let start = u64::from(data_start);
+            Piece { file, start, end: bytes, start_is: Start::Record }
+        };
+        match chunk {
+            ChunkPieces::One(piece) => vec![*piece],
+            ChunkPieces::Whole(files) => files.clone().map(whole).collect(),
+        }
+    }
+
+    /// Bytes of the records of a chunk.
+    pub fn chunk_bytes(&self, chunk: &ChunkPieces) -> u64 {
+        let pieces = self.pieces(chunk);
+        pieces.iter().map(|piece| piece.end - piece.start).sum()
+    }
+
+    /// Checks that they are those that were opened before. One that is opened to be read is then what it was when the
+    /// load was planned.
+    ///
+    /// # Errors
+    /// `Unavailable` when one is another.
+    pub fn check_same(&self, before: &OpenInputs) -> Result<()> {
+        let pairs = self.kept.iter().filter_map(|(n, now)| Some((now, before.kept.get(n)?)));
+        pairs.into_iter().try_for_each(|(now, then)| now.check_same(then))
+    }
+}
+
+/// Where the records of a file begin and end.
+fn look_at(file: &RawFile, head: &Head) -> Result<OpenFile> {
+    let mut bytes = text_end(file)?;
+    if head.has_footer() {
+        bytes = footer_start(file, bytes, head)?;
+    }
+    let mut opened = OpenFile { bytes, data_start: 0, data_line: 0 };
+    if head.has_lines() || bytes >= 3 {
+        let mut text = vec![0; HEAD_BYTES_MAX.min(bytes as usize)];
+        let first = file.read_at(&mut text[..3.min(bytes as usize)], 0)?;
+        let mark = coload_source::bom_len(&text[..first]);
+        if mark > 0 || head.has_lines() {
+            let length = file.read_at(&mut text, 0)?;
+            let whole = length as u64 == bytes;
+            let (start, lines) = head
+                .data_start(&text[mark..length], whole)
+                .map_err(|text| Error::Invalid(format!("{}: {text}", file.name())))?;
+            // A head is no longer than [`HEAD_BYTES_MAX`].
+            (opened.data_start, opened.data_line) = ((mark + start) as u32, lines as u32);
+        }
+    }
+    Ok(opened)
+}
+
+/// Where the text ends: before the marks of the end that DOS writes.
+fn text_end(file: &RawFile) -> Result<u64> {
+    let length = file.bytes().min(END_MARKS_MAX as u64);
+    let mut tail = vec![0; length as usize];
+    let read = file.read_at(&mut tail, file.bytes() - length)?;
+    Ok(file.bytes() - length + without_end_mark(&tail[..read]).len() as u64)
+}
+
+fn footer_start(file: &RawFile, bytes: u64, head: &Head) -> Result<u64> {
+    let length = bytes.min(HEAD_BYTES_MAX as u64);
+    let mut tail = vec![0; length as usize];
+    let read = file.read_at(&mut tail, bytes - length)?;
+    match head.footer_start(&tail[..read]) {
+        Some(start) => Ok(bytes - length + start as u64),
+        None if length == bytes => Ok(0),
+        None => Err(head.footer_too_long(file.name())),
+    }
+}

@@ -1,0 +1,137 @@
+//! What tells inputs from others, or from themselves after a change.
+//!
+//! A load may have a million inputs, so they are held as 24 bytes and a name each, and shared.
+
+use std::sync::Arc;
+
+use coload_format::Result;
+use coload_format::bytes::{ByteReader, put_bytes, put_varint};
+use coload_input::Names;
+
+use super::read_text;
+
+/// Fewest bytes of an input in a description.
+pub(super) const PRINT_BYTES_MIN: usize = 18;
+/// Most bytes of an input in a description, beside its name.
+const PRINT_BYTES_MAX: usize = 36;
+
+/// What tells an input from another one, or from itself after a change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InputPrint {
+    /// Name as given.
+    pub name: String,
+    /// Stored bytes.
+    pub bytes: u64,
+    /// When it was last written, microseconds since the epoch.
+    pub modified_us: i64,
+    /// Checksum of its first and last bytes.
+    pub ends: u64,
+}
+
+/// The inputs of a load, in their order.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Prints {
+    names: Arc<Names>,
+    prints: Arc<Vec<Print>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Print {
+    bytes: u64,
+    modified_us: i64,
+    ends: u64,
+}
+
+impl FromIterator<InputPrint> for Prints {
+    fn from_iter<T: IntoIterator<Item = InputPrint>>(prints: T) -> Self {
+        let mut list = PrintList::default();
+        prints.into_iter().for_each(|print| list.push(&print));
+        list.finish()
+    }
+}
+
+impl Prints {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.prints.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.prints.is_empty()
+    }
+
+    /// Their names.
+    pub fn names(&self) -> &Arc<Names> {
+        &self.names
+    }
+
+    /// Stored bytes of an input, if there is one of that number.
+    pub fn bytes(&self, number: usize) -> Option<u64> {
+        self.prints.get(number).map(|print| print.bytes)
+    }
+
+    /// The inputs, one after the other.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = InputPrint> + '_ {
+        (0..self.len()).map(|number| {
+            let Print { bytes, modified_us, ends } = self.prints[number];
+            InputPrint { name: self.names.get(number), bytes, modified_us, ends }
+        })
+    }
+
+    /// Appends an input.
+    pub(super) fn put(&self, number: usize, out: &mut Vec<u8>) {
+        let Print { bytes, modified_us, ends } = self.prints[number];
+        put_bytes(out, self.names.get(number).as_bytes());
+        put_varint(out, bytes);
+        out.extend(modified_us.to_le_bytes());
+        out.extend(ends.to_le_bytes());
+    }
+
+    /// Reads as many inputs as [`Self::put`] wrote.
+    ///
+    /// # Errors
+    /// `Corrupt` when they are none.
+    pub(super) fn read(reader: &mut ByteReader<'_>, count: usize) -> Result<Self> {
+        let mut prints = PrintList::default();
+        for _ in 0..count {
+            prints.push(&InputPrint {
+                name: read_text(reader)?,
+                bytes: reader.varint()?,
+                modified_us: reader.u64()? as i64,
+                ends: reader.u64()?,
+            });
+        }
+        Ok(prints.finish())
+    }
+
+    /// At least as many bytes as they have in a description.
+    pub(super) fn bytes_at_most(&self) -> usize {
+        let names = (0..self.len()).map(|number| {
+            let (folder, rest) = self.names.parts(number);
+            folder.len() + rest.len()
+        });
+        names.sum::<usize>() + PRINT_BYTES_MAX * self.len()
+    }
+}
+
+/// Inputs that are looked at one after the other.
+#[derive(Debug, Default)]
+pub struct PrintList {
+    names: Names,
+    prints: Vec<Print>,
+}
+
+impl PrintList {
+    /// Adds an input.
+    pub fn push(&mut self, print: &InputPrint) {
+        self.names.push(&print.name);
+        let InputPrint { bytes, modified_us, ends, .. } = *print;
+        self.prints.push(Print { bytes, modified_us, ends });
+    }
+
+    /// The inputs.
+    pub fn finish(self) -> Prints {
+        Prints { names: Arc::new(self.names), prints: Arc::new(self.prints) }
+    }
+}
