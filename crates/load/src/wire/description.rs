@@ -8,7 +8,7 @@ use coload_store::{LoadId, LoadMode};
 use coload_transform::EncodingPolicy;
 
 use super::dialect::{put_dialect, read_dialect};
-use super::prints::{PRINT_BYTES_MIN, Prints};
+use super::prints::{NamesAre, PRINT_BYTES_MIN, Prints};
 use super::rows::RowSource;
 use super::{FRAGMENTS_MAX, read_text};
 use crate::options::{CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, RejectLimit};
@@ -16,6 +16,10 @@ use crate::options::{CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, RejectLimit};
 /// Most inputs of a load.
 const INPUTS_MAX: usize = 1 << 20;
 
+/// Flag of the mode: names stand without the folder of the one before.
+const SHORT_NAMES: u8 = 128;
+/// Inputs whose names stand whole. A million names with their folders are longer than a message may be.
+const WHOLE_NAMES_MAX: usize = 1000;
 /// Bytes of a description that are hashed at once.
 const HASHED_BYTES: usize = 64 << 10;
 /// Room for what a description has beside its inputs; it grows if that is more.
@@ -113,16 +117,22 @@ pub(super) fn read_began(reader: &mut ByteReader<'_>) -> Result<i64> {
 impl LoadDescription {
     /// Appends the description; without `again`, `began_us` and `origin`, which do not tell loads apart. `taken` is
     /// called from time to time, and may take what is there away: inputs may be many.
-    fn put_identity(&self, out: &mut Vec<u8>, mut taken: impl FnMut(&mut Vec<u8>)) {
-        out.push(match self.mode {
+    fn put_identity(
+        &self,
+        out: &mut Vec<u8>,
+        names: NamesAre,
+        mut taken: impl FnMut(&mut Vec<u8>),
+    ) {
+        let mode = match self.mode {
             LoadMode::Append => 0,
             LoadMode::Replace => 1,
             LoadMode::Create => 2,
-        });
+        };
+        out.push(if names == NamesAre::Short { mode | SHORT_NAMES } else { mode });
         put_bytes(out, create_table_sql(&self.table, &self.schema).as_bytes());
         put_varint(out, self.inputs.len() as u64);
         for number in 0..self.inputs.len() {
-            self.inputs.put(number, out);
+            self.inputs.put(number, names, out);
             taken(out);
         }
         put_dialect(out, &self.dialect);
@@ -153,7 +163,7 @@ impl LoadDescription {
     /// The id of this load, the `nth` of its kind.
     pub fn id(&self, nth: u64) -> LoadId {
         let (mut sum, mut bytes) = (Checksum::default(), Vec::new());
-        self.put_identity(&mut bytes, |bytes| {
+        self.put_identity(&mut bytes, NamesAre::Whole, |bytes| {
             if bytes.len() >= HASHED_BYTES {
                 sum.add(bytes);
                 bytes.clear();
@@ -178,7 +188,11 @@ impl LoadDescription {
     pub fn put(&self, out: &mut Vec<u8>) {
         // What is not written takes no memory, and to grow step by step takes that of both at each step.
         out.reserve(self.inputs.bytes_at_most() + BYTES_BESIDE_INPUTS);
-        self.put_identity(out, |_| ());
+        let names = match self.inputs.len() > WHOLE_NAMES_MAX {
+            true => NamesAre::Short,
+            false => NamesAre::Whole,
+        };
+        self.put_identity(out, names, |_| ());
         out.push(u8::from(self.again == Again::Yes));
         let inferred = if self.columns_are == ColumnsAre::Inferred { INFERRED } else { 0 };
         let began = if self.began_us.is_some() { BEGAN } else { 0 };
@@ -196,7 +210,9 @@ impl LoadDescription {
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         let mut reader = ByteReader::new(bytes);
         let wrong = |what: &str, value: u64| Error::Corrupt(format!("{what} {value} of a load"));
-        let mode = match reader.u8()? {
+        let first = reader.u8()?;
+        let names = if first & SHORT_NAMES == 0 { NamesAre::Whole } else { NamesAre::Short };
+        let mode = match first & !SHORT_NAMES {
             0 => LoadMode::Append,
             1 => LoadMode::Replace,
             2 => LoadMode::Create,
@@ -207,7 +223,7 @@ impl LoadDescription {
         if count > INPUTS_MAX {
             return Err(wrong("inputs", count as u64));
         }
-        let inputs = Prints::read(&mut reader, count)?;
+        let inputs = Prints::read(&mut reader, names, count)?;
         let dialect = read_dialect(&mut reader)?;
         let chunk_bytes = usize::try_from(reader.varint()?).unwrap_or(usize::MAX);
         if !(CHUNK_BYTES_MIN..=CHUNK_BYTES_MAX).contains(&chunk_bytes) {
@@ -412,6 +428,38 @@ mod tests {
         for cut in 0..bytes.len() {
             assert!(LoadDescription::decode(&bytes[..cut]).is_err());
         }
+    }
+
+    /// Symptom: the names of a million files, with a folder each, were 83 MB: more than a server of 256 MiB takes at once.
+    #[test]
+    fn many_inputs_say_their_folder_once_and_are_the_same_load() {
+        let folder = "warehouse-export-2026-11-23/lineitem/";
+        let name = |n: usize| match n {
+            7 => "elsewhere.csv".to_owned(),
+            8 => format!("{}/a.csv", "x".repeat(5000)),
+            9 => format!("{}/b.csv", "x".repeat(5000)),
+            _ => format!("{folder}part-{n:07}.csv"),
+        };
+        let input = |n| InputPrint { name: name(n), bytes: 9, modified_us: 4, ends: n as u64 };
+        let of =
+            |count| LoadDescription { inputs: (0..count).map(input).collect(), ..description() };
+        let many = of(WHOLE_NAMES_MAX + 1);
+        let bytes = many.encode();
+        assert_eq!(LoadDescription::decode(&bytes).unwrap(), many);
+        assert!(bytes.len() < 12_000 + 40 * many.inputs.len(), "{}", bytes.len());
+        for cut in (0..bytes.len()).step_by(97) {
+            assert!(LoadDescription::decode(&bytes[..cut]).is_err());
+        }
+        // The id is that of the whole names, as an older client has it.
+        let mut whole = Vec::new();
+        many.put_identity(&mut whole, NamesAre::Whole, |_| ());
+        many.rows.put(&mut whole);
+        whole.extend(0_u64.to_le_bytes());
+        let low = coload_format::bytes::checksum(&whole);
+        assert_eq!(many.id(0).as_u128() as u64, low);
+        let few = of(WHOLE_NAMES_MAX);
+        assert_eq!(LoadDescription::decode(&few.encode()).unwrap(), few);
+        assert!(few.encode()[0] < SHORT_NAMES);
     }
 
     #[test]

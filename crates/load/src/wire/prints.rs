@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use coload_format::Result;
 use coload_format::bytes::{ByteReader, put_bytes, put_varint};
+use coload_format::{Error, Result};
 use coload_input::Names;
 
 use super::read_text;
@@ -13,7 +13,24 @@ use super::read_text;
 /// Fewest bytes of an input in a description.
 pub(super) const PRINT_BYTES_MIN: usize = 18;
 /// Most bytes of an input in a description, beside its name.
-const PRINT_BYTES_MAX: usize = 36;
+const PRINT_BYTES_MAX: usize = 37;
+
+/// How a description has the names of its inputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NamesAre {
+    /// Each with its folder.
+    Whole,
+    /// Without the folder of the name before.
+    Short,
+}
+
+/// Longest folder that a name need not repeat, the longest that systems take: a few bytes of a hostile client must not
+/// become a long name each.
+const FOLDER_BYTES_MAX: usize = 4096;
+/// Kind of a name: with its folder.
+const WHOLE_NAME: u8 = 0;
+/// Kind of a name: in the folder of the one before.
+const IN_THE_SAME_FOLDER: u8 = 1;
 
 /// What tells an input from another one, or from itself after a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,23 +97,53 @@ impl Prints {
     }
 
     /// Appends an input.
-    pub(super) fn put(&self, number: usize, out: &mut Vec<u8>) {
+    pub(super) fn put(&self, number: usize, names: NamesAre, out: &mut Vec<u8>) {
         let Print { bytes, modified_us, ends } = self.prints[number];
-        put_bytes(out, self.names.get(number).as_bytes());
+        match names {
+            NamesAre::Whole => put_bytes(out, self.names.get(number).as_bytes()),
+            NamesAre::Short => self.put_short(number, out),
+        }
         put_varint(out, bytes);
         out.extend(modified_us.to_le_bytes());
         out.extend(ends.to_le_bytes());
+    }
+
+    /// Appends a name without its folder, if the one before has the same.
+    fn put_short(&self, number: usize, out: &mut Vec<u8>) {
+        let (folder, rest) = self.names.parts(number);
+        let before = number.checked_sub(1).map(|before| self.names.parts(before).0);
+        if before == Some(folder) && (1..=FOLDER_BYTES_MAX).contains(&folder.len()) {
+            out.push(IN_THE_SAME_FOLDER);
+            put_bytes(out, rest.as_bytes());
+        } else {
+            out.push(WHOLE_NAME);
+            put_bytes(out, self.names.get(number).as_bytes());
+        }
     }
 
     /// Reads as many inputs as [`Self::put`] wrote.
     ///
     /// # Errors
     /// `Corrupt` when they are none.
-    pub(super) fn read(reader: &mut ByteReader<'_>, count: usize) -> Result<Self> {
+    pub(super) fn read(reader: &mut ByteReader<'_>, names: NamesAre, count: usize) -> Result<Self> {
         let mut prints = PrintList::default();
-        for _ in 0..count {
+        for number in 0..count {
+            let name = match names {
+                NamesAre::Whole => read_text(reader)?,
+                NamesAre::Short => match reader.u8()? {
+                    WHOLE_NAME => read_text(reader)?,
+                    IN_THE_SAME_FOLDER if number > 0 => {
+                        let (folder, _) = prints.names.parts(number - 1);
+                        if folder.len() > FOLDER_BYTES_MAX {
+                            return Err(Error::Corrupt("a name in too long a folder".into()));
+                        }
+                        [folder, &read_text(reader)?].concat()
+                    }
+                    other => return Err(Error::Corrupt(format!("a name of kind {other}"))),
+                },
+            };
             prints.push(&InputPrint {
-                name: read_text(reader)?,
+                name,
                 bytes: reader.varint()?,
                 modified_us: reader.u64()? as i64,
                 ends: reader.u64()?,
