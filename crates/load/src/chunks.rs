@@ -6,7 +6,6 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use coload_format::{Error, Result};
 use coload_input::{Raw, TextInput, Waiting};
@@ -129,14 +128,6 @@ impl Source {
             *first = Piece { start: from.end, start_is: Start::Record, ..*first };
         }
         pieces
-    }
-
-    /// Set as long as a large partition is compressed: a stream then gathers no more text.
-    pub fn compresses_large(&self) -> Arc<AtomicBool> {
-        match self {
-            Source::Files { .. } => Arc::default(),
-            Source::Stream(stream) => Arc::clone(&stream.compresses_large),
-        }
     }
 
     /// What `sample_bytes` must be to read what comes before a place; `records` are the bytes of its records.

@@ -218,7 +218,6 @@ impl<'a> Pipeline<'a> {
             fragments_per_partition: grain.fragments_per_partition,
             parsers: grain.parsers,
             large_bytes: grain.large_partition_bytes,
-            compresses_large: source.compresses_large(),
             merge_columns: options.merge_columns,
             segment_bytes: grain.segment_bytes,
             segments_before: segments,

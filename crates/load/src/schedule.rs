@@ -15,7 +15,6 @@ mod task;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use coload_format::{Error, Result};
 use coload_source::ChunkParser;
@@ -86,8 +85,6 @@ pub struct Shape {
     pub parsers: usize,
     /// While a partition of more bytes is compressed, nothing else is parsed.
     pub large_bytes: usize,
-    /// Set as long as one is.
-    pub compresses_large: Arc<AtomicBool>,
     /// Columns merged at once.
     pub merge_columns: usize,
     /// A segment is closed when so many bytes wait for its merge.
@@ -113,7 +110,6 @@ pub struct State {
     fragments_per_partition: usize,
     parsers: usize,
     large_bytes: usize,
-    compresses_large: Arc<AtomicBool>,
     merge_columns: usize,
     segment_bytes: usize,
     width: usize,
@@ -179,19 +175,16 @@ impl State {
             fragments_per_partition,
             parsers,
             large_bytes,
-            compresses_large,
             merge_columns,
             segment_bytes,
             segments_before,
             width,
         } = shape;
-        compresses_large.store(false, Ordering::Release);
         State {
             output,
             fragments_per_partition,
             parsers,
             large_bytes,
-            compresses_large,
             merge_columns,
             segment_bytes,
             width,
@@ -252,7 +245,9 @@ impl State {
             }
             return task;
         }
-        if self.parsing >= self.parsers || self.compresses_large.load(Ordering::Acquire) {
+        let large =
+            |partition: &Compressing| partition.remaining > 0 && partition.bytes > self.large_bytes;
+        if self.parsing >= self.parsers || self.compressing.values().any(large) {
             return None;
         }
         if let Some((chunk, start)) = self.redo.pop() {
@@ -272,14 +267,6 @@ impl State {
             }
             None => (self.next_chunk - self.frontier < self.ahead_max).then_some(Task::ParseStream),
         }
-    }
-
-    /// Notes whether a large partition is compressed.
-    fn look_for_large(&self) {
-        let large =
-            |partition: &Compressing| partition.remaining > 0 && partition.bytes > self.large_bytes;
-        let any = self.compressing.values().any(large);
-        self.compresses_large.store(any, Ordering::Release);
     }
 
     /// Gives the next chunk of a stream its number.
@@ -450,7 +437,6 @@ impl State {
                 early,
             },
         );
-        self.look_for_large();
         for column in columns {
             self.tasks.push_back(Task::Compress { partition: Arc::clone(&sealed), column });
         }
@@ -462,7 +448,6 @@ impl State {
             compressing.columns[column] = Some(result);
             compressing.remaining -= 1;
         }
-        self.look_for_large();
     }
 
     /// Puts whole partitions into segments, in order, and closes the last segment at the end.

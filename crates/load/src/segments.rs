@@ -26,7 +26,6 @@ use coload_transform::{PartitionColumn, merge_column};
 
 use crate::clock::{Step, StepClock};
 use crate::partition::PartitionPlan;
-use crate::stream::HeldText;
 
 /// A segment that still takes partitions.
 #[derive(Debug)]
@@ -72,8 +71,6 @@ pub struct EarlyPages {
     pub pages: Vec<Page>,
     /// The plan that says which columns these are.
     pub plan: Arc<PartitionPlan>,
-    /// Counts them as text until they are written, if they are of a long one.
-    pub held: Option<HeldText>,
 }
 
 /// Plain pages on their way to their place in the file.
@@ -86,7 +83,7 @@ pub struct PlainWrite {
 
 #[derive(Debug)]
 enum WriteState {
-    Pending(Vec<Page>, Option<HeldText>),
+    Pending(Vec<Page>),
     Written(Vec<PageMeta>),
     Failed(Error),
 }
@@ -98,7 +95,7 @@ impl PlainWrite {
     /// `Unavailable` when the disk is full or broken.
     pub fn run(&self, clock: &StepClock) -> Result<()> {
         let mut state = lock(&self.state);
-        if let WriteState::Pending(pages, _held) = &*state {
+        if let WriteState::Pending(pages) = &*state {
             let write = || self.writer.write_pages(self.offset, pages);
             *state = match clock.time(Step::Write, write) {
                 Ok(metas) => WriteState::Written(metas),
@@ -107,14 +104,14 @@ impl PlainWrite {
         }
         match &*state {
             WriteState::Failed(error) => Err(error.clone()),
-            WriteState::Pending(..) | WriteState::Written(_) => Ok(()),
+            WriteState::Pending(_) | WriteState::Written(_) => Ok(()),
         }
     }
 
     fn metas(&self, pages: &Range<usize>) -> Vec<PageMeta> {
         match &*lock(&self.state) {
             WriteState::Written(metas) => metas[pages.clone()].to_vec(),
-            WriteState::Pending(..) | WriteState::Failed(_) => Vec::new(),
+            WriteState::Pending(_) | WriteState::Failed(_) => Vec::new(),
         }
     }
 }
@@ -140,8 +137,8 @@ impl OpenSegment {
 
     /// Takes pages of a fragment before its partition; gives their write, to be run by anyone.
     pub fn push_early(&mut self, partition: usize, early: EarlyPages) -> Arc<PlainWrite> {
-        let EarlyPages { pages, plan, held } = early;
-        let write = self.write(pages, held);
+        let EarlyPages { pages, plan } = early;
+        let write = self.write(pages);
         for (index, column) in plan.early_columns().enumerate() {
             let parts = &mut self.columns[column].parts;
             let page = (Arc::clone(&write), index..index + 1);
@@ -156,11 +153,11 @@ impl OpenSegment {
         write
     }
 
-    fn write(&self, pages: Vec<Page>, held: Option<HeldText>) -> Arc<PlainWrite> {
+    fn write(&self, pages: Vec<Page>) -> Arc<PlainWrite> {
         Arc::new(PlainWrite {
             writer: Arc::clone(&self.writer),
             offset: self.writer.reserve(&pages),
-            state: Mutex::new(WriteState::Pending(pages, held)),
+            state: Mutex::new(WriteState::Pending(pages)),
         })
     }
 
@@ -184,7 +181,7 @@ impl OpenSegment {
                 continue;
             }
             let pages = 0..column.pages.len();
-            let write = self.write(column.pages, None);
+            let write = self.write(column.pages);
             let part = PlainPart {
                 partition,
                 symbols: column.symbols,

@@ -5,7 +5,7 @@
 //! depends on the text only. Offsets and lines are those of the text, not of the stored bytes.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -42,8 +42,6 @@ pub struct StreamSource {
     pub bytes: u64,
     /// The inputs.
     pub inputs: Inputs,
-    /// Set as long as a large partition is compressed: the next record waits, or it would be there as well.
-    pub compresses_large: Arc<AtomicBool>,
     queue: TextQueue,
     cutter: Mutex<Cutter>,
     /// Bytes of chunks that were handed out and are still held, and how many these may be.
@@ -94,17 +92,6 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         self.of.fetch_sub(self.bytes, Ordering::AcqRel);
-    }
-}
-
-/// Counts text as held until all copies of this are dropped.
-#[derive(Debug, Clone)]
-pub struct HeldText(#[expect(dead_code, reason = "it is there to be dropped")] Arc<Held>);
-
-impl StreamChunk {
-    /// What counts its text, if that is longer.
-    pub fn held_if_over(&self, bytes: usize) -> Option<HeldText> {
-        self.held.as_ref().filter(|held| held.bytes > bytes).cloned().map(HeldText)
     }
 }
 
@@ -197,7 +184,6 @@ impl StreamSource {
             inputs: options.inputs.clone(),
             queue: TextQueue::new(inputs, options.memory / ahead_share, options.threads)
                 .with_windows(grain.windows_bytes),
-            compresses_large: Arc::default(),
             cutter: Mutex::new(cutter),
             text_bytes_max: grain.text_bytes,
             text_bytes: Arc::default(),
@@ -219,7 +205,7 @@ impl StreamSource {
             let mut cutter = lock(&self.cutter);
             let held = self.text_bytes.load(Ordering::Acquire);
             let cut = match held == 0 || held < self.text_bytes_max {
-                true => cutter.next_chunk(&self.queue, &self.compresses_large)?,
+                true => cutter.next_chunk(&self.queue)?,
                 false => Cut::Wait,
             };
             match cut {
@@ -367,7 +353,7 @@ impl Cutter {
     }
 
     /// The next whole records, about a chunk of them.
-    fn next_chunk(&mut self, queue: &TextQueue, waits: &AtomicBool) -> Result<Cut> {
+    fn next_chunk(&mut self, queue: &TextQueue) -> Result<Cut> {
         if let Some(chunk) = self.returned.pop_front() {
             return Ok(Cut::Chunk(chunk));
         }
@@ -378,9 +364,6 @@ impl Cutter {
             // One byte more than the target tells whether the input ends there.
             let wanted = if self.started { self.target } else { HEAD_BYTES_MAX.max(self.target) };
             if self.rest.len() <= wanted && !self.ended {
-                if waits.load(Ordering::Acquire) {
-                    return Ok(Cut::Wait);
-                }
                 match queue.take()? {
                     Taken::Block(block) => queue.recycle(self.push(block)?),
                     Taken::Wait => return Ok(Cut::Wait),

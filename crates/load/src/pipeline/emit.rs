@@ -18,7 +18,6 @@ use crate::clock::Step;
 use crate::partition::{PartitionPlan, SealedPartition};
 use crate::schedule::{DoneSegment, Flow, Sealing};
 use crate::segments::{ClosedSegment, EarlyPages, lock};
-use crate::stream::HeldText;
 use crate::widen::Way;
 use crate::wire::{BlockContent, Seal};
 
@@ -53,7 +52,6 @@ impl Pipeline<'_> {
         &self,
         plan: &Arc<PartitionPlan>,
         fragment: &mut Fragment,
-        held: Option<HeldText>,
     ) -> Result<(Vec<bool>, Option<EarlyPages>)> {
         if self.options.encoding != EncodingPolicy::Auto {
             return Ok((Vec::new(), None));
@@ -66,7 +64,7 @@ impl Pipeline<'_> {
             let taken = std::mem::replace(&mut fragment.columns[column], gone);
             pages.push(shrink_to_runs(early_page(plan, column, taken)?)?);
         }
-        let early = EarlyPages { pages, plan: Arc::clone(plan), held };
+        let early = EarlyPages { pages, plan: Arc::clone(plan) };
         Ok((flows, (!early.pages.is_empty()).then_some(early)))
     }
 

@@ -22,7 +22,7 @@ use crate::reader::{PieceSpan, Tick, WindowReader};
 use crate::sample::{Measure, sample_bytes, sample_partition};
 use crate::schedule::{Counted, ParsedChunk, State, Verified};
 use crate::segments::lock;
-use crate::stream::{HeldText, Part, StreamChunk, Turn};
+use crate::stream::{Part, StreamChunk, Turn};
 use crate::widen::{Way, unfit_column};
 use crate::wire::FilePart;
 
@@ -33,8 +33,6 @@ struct Unparsed {
     speculated: bool,
     /// Its text, if it may be needed again.
     text: Option<Arc<StreamChunk>>,
-    /// Counts it as text until its pages are written, if it is a long one.
-    held: Option<HeldText>,
 }
 
 impl Pipeline<'_> {
@@ -65,7 +63,7 @@ impl Pipeline<'_> {
             return Ok(());
         }
         let speculated = pieces.iter().any(|p| p.start_is == Start::Speculated);
-        self.parse(Unparsed { chunk, speculated, text: None, held: None }, &plan, |parser, tick| {
+        self.parse(Unparsed { chunk, speculated, text: None }, &plan, |parser, tick| {
             let parse = |p: &Piece| {
                 self.choose_fields(parser, p.file);
                 reader.parse_piece(&inputs.at(p.file), p, parser, &self.clock, tick)
@@ -103,7 +101,7 @@ impl Pipeline<'_> {
             Turn::Parse(chunk) => match planned {
                 Some((number, plan)) => {
                     let plan = plan?;
-                    self.parse_chunk(number, &plan, chunk, reader)
+                    self.parse_chunk(number, &plan, &chunk, reader)
                 }
                 None => Ok(()),
             },
@@ -130,16 +128,11 @@ impl Pipeline<'_> {
         &self,
         number: usize,
         plan: &Arc<PartitionPlan>,
-        chunk: Arc<StreamChunk>,
+        chunk: &Arc<StreamChunk>,
         reader: &mut WindowReader<'_>,
     ) -> Result<()> {
-        let bytes: u64 = chunk.source_bytes.iter().map(|(_, bytes)| bytes).sum();
-        // Types that were given stay: no text is read again for wider ones.
-        let inferred = self.columns.iter().any(|rules| rules.origin == TypeOrigin::Inferred);
-        let text = (self.way == Way::GoOn && inferred).then(|| Arc::clone(&chunk));
-        let held = chunk.held_if_over(self.grain.large_bytes);
-        let unparsed = Unparsed { chunk: number, speculated: false, text, held };
-        self.parse(unparsed, plan, move |parser, tick| {
+        let text = (self.way == Way::GoOn).then(|| Arc::clone(chunk));
+        self.parse(Unparsed { chunk: number, speculated: false, text }, plan, |parser, tick| {
             // Progress counts stored bytes, not those of the text.
             let rows = |_, rows| tick(0, rows);
             let parse = |part: &Part| {
@@ -148,6 +141,7 @@ impl Pipeline<'_> {
             };
             chunk.parts.iter().map(parse).collect()
         })?;
+        let bytes = chunk.source_bytes.iter().map(|(_, bytes)| bytes).sum();
         self.progress.bytes.fetch_add(bytes, Ordering::Relaxed);
         Ok(())
     }
@@ -202,7 +196,7 @@ impl Pipeline<'_> {
     /// Parses a chunk with a parser of its partition and delivers its fragment.
     fn parse(
         &self,
-        Unparsed { chunk, speculated, text, held }: Unparsed,
+        Unparsed { chunk, speculated, text }: Unparsed,
         plan: &Arc<PartitionPlan>,
         mut read: impl FnMut(&mut ChunkParser, &Tick<'_>) -> Result<Vec<PieceSpan>>,
     ) -> Result<()> {
@@ -248,8 +242,6 @@ impl Pipeline<'_> {
             // What was counted is not counted again.
             spans = read(&mut parser, &|_, _| self.go_on())?;
         };
-        // The text goes before pages are made of the values, if nobody else has it.
-        drop(read);
         let time = parser.take_time();
         self.clock.add(Step::Tokenise, time.tokenise);
         self.clock.add(Step::Convert, time.convert);
@@ -263,9 +255,7 @@ impl Pipeline<'_> {
         self.progress.rejects.fetch_add(rejects, Ordering::Relaxed);
         let counted = Counted { bytes: counted[0].get(), rows, rejects };
         let (flows, early) = match placements {
-            None => self
-                .clock
-                .time(Step::Compress, || self.take_early(plan, &mut fragment, held.clone()))?,
+            None => self.clock.time(Step::Compress, || self.take_early(plan, &mut fragment))?,
             Some(placements) => (
                 self.clock.time(Step::Compress, || self.flows(&placements, plan, &mut fragment))?,
                 None,
