@@ -1,8 +1,8 @@
 //! The receiving end: one Flight `DoExchange`, whose messages go to a handler.
 
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use arrow_flight::FlightData;
@@ -15,6 +15,7 @@ use crate::compress::Compression;
 use crate::frame::{
     Ack, Assembler, Frame, KIND_ACK, KIND_ERROR, Message, cut_message, decode_frame,
 };
+use crate::lock;
 use crate::status::{error_from_status, error_to_bytes};
 
 /// What may be sent before the first acknowledgement.
@@ -91,6 +92,8 @@ pub struct Replies {
 
 #[derive(Debug, Default)]
 struct Shared {
+    /// Held while the parts of a message are sent: acknowledgements come from other threads.
+    sending: Mutex<()>,
     done_bytes: AtomicU64,
     told_bytes: AtomicU64,
     window_bytes: AtomicU64,
@@ -106,7 +109,8 @@ impl Replies {
     /// # Errors
     /// `Unavailable` when the client is gone or does not read.
     pub fn send(&self, message: &Message) -> Result<()> {
-        // Few bytes, mostly.
+        // The parts of a message follow each other; it is few bytes, mostly.
+        let _sending = lock(&self.shared.sending);
         for part in cut_message(message.clone()) {
             let frame = Frame::new(part, (Compression::None, None));
             let data = frame.into_flight(None);
@@ -313,6 +317,29 @@ mod tests {
             drop(first);
             assert!(next.await.unwrap().is_some());
         });
+    }
+
+    /// Symptom: the answer to a load of a million files, of several frames, had an acknowledgement within it, and the client
+    /// took it for damage.
+    #[test]
+    fn the_parts_of_an_answer_follow_each_other() {
+        let (sender, mut receiver) = mpsc::channel(REPLIES_MAX);
+        let replies = Replies { sender, shared: Arc::default() };
+        let long = Message::new(20, vec![7; 40 * crate::frame::FRAME_BYTES_MAX]);
+        std::thread::scope(|scope| {
+            scope.spawn(|| (0..100).for_each(|_| replies.acknowledge(Vec::new())));
+            replies.send(&long).unwrap();
+        });
+        drop(replies);
+        let mut assembler = Assembler::default();
+        let mut found = 0;
+        while let Some(data) = receiver.blocking_recv() {
+            let data = data.unwrap();
+            let frame = decode_frame(&data.app_metadata, data.data_body).unwrap();
+            let whole = assembler.push(frame).unwrap();
+            found += usize::from(whole.is_some_and(|(message, _)| message.bytes == long.bytes));
+        }
+        assert_eq!(found, 1);
     }
 
     #[test]
