@@ -323,12 +323,19 @@ mod tests {
     /// took it for damage.
     #[test]
     fn the_parts_of_an_answer_follow_each_other() {
-        let (sender, mut receiver) = mpsc::channel(REPLIES_MAX);
+        let (sender, mut receiver) = mpsc::channel(1 << 20);
         let replies = Replies { sender, shared: Arc::default() };
+        let sent = AtomicBool::new(false);
         let long = Message::new(20, vec![7; 40 * crate::frame::FRAME_BYTES_MAX]);
         std::thread::scope(|scope| {
-            scope.spawn(|| (0..100).for_each(|_| replies.acknowledge(Vec::new())));
+            scope.spawn(|| {
+                while !sent.load(Ordering::Acquire) {
+                    replies.acknowledge(Vec::new());
+                    std::thread::yield_now();
+                }
+            });
             replies.send(&long).unwrap();
+            sent.store(true, Ordering::Release);
         });
         drop(replies);
         let mut assembler = Assembler::default();
