@@ -493,7 +493,8 @@ mod tests {
             ways: vec![way(3, Some(2)), way(1, None), way(2, Some(0))],
             of_input: vec![2, 0, 1, 0],
         };
-        of.inputs = vec![of.inputs[0].clone(); 4];
+        let first = of.inputs.iter().next().unwrap();
+        of.inputs = vec![first; 4].into_iter().collect();
         of.rows.fields = None;
         of.rows.by_input = Some(Arc::new(fields.clone()));
         let bytes = of.encode();
