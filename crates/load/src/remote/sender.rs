@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-use coload_format::Result;
+use coload_format::{Error, Result};
 use coload_link::{Client, Message};
 use coload_transform::Placement;
 
 use super::choose::Chooser;
+use super::session::{WORK_TIMEOUT, not_in_time};
 use crate::partition::PartitionPlan;
 use crate::pipeline::{Answers, RowCosts, Sink};
 use crate::schedule::RawFlow;
@@ -18,19 +19,38 @@ use crate::wire::{
     BLOCK, Block, BlockContent, Parsed, RAW, RAW_HEAD_BYTES, SEAL, Seal, put_raw_head,
 };
 
+/// Sealed partitions that are not durable yet: the next waits, so that a server that is slow with small ones has no more under
+/// way than it takes.
+const SEALED_AHEAD_MAX: usize = 8;
+
 /// Sends the blocks of partitions that the server does not have.
 pub struct Sender<'a> {
     client: &'a Client,
     chooser: &'a Chooser,
     /// Numbers that its partitions have on the wire; more are not sent.
     numbers: Range<u32>,
-    /// Partitions that are durable at the server.
-    durable: Mutex<BTreeSet<u32>>,
+    durable: Mutex<Durable>,
+    durable_changed: Condvar,
     /// Whether the load goes on with wider types.
     takes_wider: bool,
     /// Partitions before the first that was not sealed.
     sealed: AtomicU32,
     answers: Answers,
+}
+
+/// What the server has told.
+struct Durable {
+    /// Partitions that are durable there.
+    partitions: BTreeSet<u32>,
+    /// It tells no more.
+    has_ended: bool,
+}
+
+impl Durable {
+    /// How many of the first partitions are durable.
+    fn among_first(&self, partitions: u32) -> usize {
+        self.partitions.range(..partitions).count()
+    }
 }
 
 impl<'a> Sender<'a> {
@@ -47,8 +67,9 @@ impl<'a> Sender<'a> {
             has.filter(|number| numbers.contains(number)).map(|number| number - first).collect();
         let leading = durable.iter().zip(0..).take_while(|(number, at)| **number == *at).count();
         let sealed = AtomicU32::new(leading as u32);
-        let (durable, answers) = (Mutex::new(durable), Answers::default());
-        Sender { client, chooser, numbers, durable, takes_wider, sealed, answers }
+        let durable = Mutex::new(Durable { partitions: durable, has_ended: false });
+        let (durable_changed, answers) = (Condvar::new(), Answers::default());
+        Sender { client, chooser, numbers, durable, durable_changed, takes_wider, sealed, answers }
     }
 
     /// Partitions that are sealed, from the first on, once the pipeline has ended.
@@ -59,13 +80,34 @@ impl<'a> Sender<'a> {
     /// Notes that the partition of a number on the wire is durable.
     pub fn sealed(&self, number: u32) {
         if self.numbers.contains(&number) {
-            lock(&self.durable).insert(number - self.numbers.start);
+            lock(&self.durable).partitions.insert(number - self.numbers.start);
+            self.durable_changed.notify_all();
+        }
+    }
+
+    /// The server tells no more: nobody waits for it.
+    pub fn end(&self) {
+        lock(&self.durable).has_ended = true;
+        self.durable_changed.notify_all();
+    }
+
+    /// Waits until few of the first partitions, which are sealed, are not durable.
+    fn wait_for_few(&self, partitions: u32) -> Result<()> {
+        let is_ahead = |durable: &mut Durable| {
+            let behind = partitions as usize - durable.among_first(partitions);
+            !durable.has_ended && behind > SEALED_AHEAD_MAX
+        };
+        let durable = lock(&self.durable);
+        let waited = self.durable_changed.wait_timeout_while(durable, WORK_TIMEOUT, is_ahead);
+        match waited.unwrap_or_else(PoisonError::into_inner).1.timed_out() {
+            true => Err(not_in_time()),
+            false => Ok(()),
         }
     }
 
     /// Partitions that are durable.
     pub fn durable(&self) -> usize {
-        lock(&self.durable).len()
+        lock(&self.durable).partitions.len()
     }
 
     /// Takes what became of a text.
@@ -79,12 +121,13 @@ impl<'a> Sender<'a> {
     pub fn has_all(&self, partitions: usize) -> bool {
         let durable = lock(&self.durable);
         let partitions = partitions.min(self.numbers.len());
-        durable.len() >= partitions && durable.range(..partitions as u32).count() == partitions
+        durable.among_first(partitions as u32) == partitions
     }
 
     /// Whether a partition need not be sent.
     fn has(&self, partition: u32) -> bool {
-        partition as usize >= self.numbers.len() || lock(&self.durable).contains(&partition)
+        partition as usize >= self.numbers.len()
+            || lock(&self.durable).partitions.contains(&partition)
     }
 }
 
@@ -134,6 +177,7 @@ impl Sink for Sender<'_> {
         if self.has(seal.partition) {
             return Ok(());
         }
+        self.wait_for_few(seal.partition)?;
         let partition = self.numbers.start + seal.partition;
         self.client.push(Message::new(SEAL, Seal { partition, ..seal }.encode()))
     }

@@ -30,8 +30,9 @@ use crate::wire::{
 
 /// How long a server may take for an answer that needs no work.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long it may take to make what was sent durable, or to publish.
-pub(super) const WORK_TIMEOUT: Duration = Duration::from_secs(600);
+/// How long it may take to make what was sent durable, or to publish: a server that parses may do so once it has all of it.
+/// That it lives is known from the connection.
+pub(super) const WORK_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 /// How often a waiting thread looks whether it should end.
 const POLL: Duration = Duration::from_millis(50);
 
@@ -246,6 +247,7 @@ fn send(
             if listened.is_err() {
                 linked.cancel.store(true, Ordering::Relaxed);
             }
+            sender.end();
             listened
         });
         let ran = run_linked(&linked, Destination::Sink(sender, known), pass);
@@ -272,10 +274,7 @@ fn send(
         (_, Err(error)) => Err(error.into()),
         (Err(stop), _) => Err(stop),
         (Ok(done), Ok(())) if sender.has_all(done.0.partitions) => Ok(done),
-        (Ok(_), Ok(())) => {
-            Err(Error::Unavailable("the server did not make the load durable in time".into())
-                .into())
-        }
+        (Ok(_), Ok(())) => Err(not_in_time().into()),
     }
 }
 
@@ -314,6 +313,10 @@ fn wait_durable(sender: &Sender<'_>, partitions: usize, cancel: &AtomicBool) {
     while !sender.has_all(partitions) && !cancel.load(Ordering::Relaxed) && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(1));
     }
+}
+
+pub(super) fn not_in_time() -> Error {
+    Error::Unavailable("the server did not make the load durable in time".into())
 }
 
 pub(super) fn stopped() -> Error {
