@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn a_checksum_is_the_same_however_its_bytes_come() {
-        let bytes: Vec<u8> = (0..5000_u32).map(|n| (n * n >> 3) as u8).collect();
+        let bytes: Vec<u8> = (0..5000_u32).map(|n| ((n * n) >> 3) as u8).collect();
         for length in [0, 1, 16, 17, 240, 241, 1024, 5000] {
             for step in [1, 7, 256, 5000] {
                 let mut sum = Checksum::default();

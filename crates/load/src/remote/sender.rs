@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-use coload_format::{Error, Result};
+use coload_format::Result;
 use coload_link::{Client, Message};
 use coload_transform::Placement;
 

@@ -238,7 +238,7 @@ fn compressed_input_whose_types_become_wider_is_read_from_the_start() {
     gzip.finish().unwrap();
     let server = Server::start(&folder.path().join("server"), ReceiveOptions::default());
     let mut options = inferred(&file, "t");
-    options.inputs = expand_inputs(&[packed.to_string_lossy().into_owned()]).unwrap().into();
+    options.inputs = expand_inputs(&[packed.to_string_lossy().into_owned()]).unwrap();
     let report = load_remote(&options, &server.remote()).unwrap();
     assert_eq!(report.partitions[1], 0);
     assert!(table(&server.store, "t") == expected);

@@ -13,8 +13,11 @@ use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
 use super::{has_expression, has_node};
 
-/// Rules by name, and whether they have work in the plan or node that they are given.
-const RULES: [(&str, fn(&LogicalPlan) -> Result<bool>); 3] = [
+/// Whether a rule has work in the plan or node that it is given.
+type HasWork = fn(&LogicalPlan) -> Result<bool>;
+
+/// Rules by name.
+const RULES: [(&str, HasWork); 3] = [
     ("eliminate_duplicated_expr", |node| Ok(may_repeat(node))),
     ("rewrite_set_comparison", has_comparison),
     ("eliminate_join", has_join),
@@ -33,7 +36,7 @@ pub(super) fn where_needed(
 #[derive(Debug)]
 struct WhereNeeded {
     engine: Arc<dyn OptimizerRule + Send + Sync>,
-    has_work: fn(&LogicalPlan) -> Result<bool>,
+    has_work: HasWork,
 }
 
 impl OptimizerRule for WhereNeeded {
