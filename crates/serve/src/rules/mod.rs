@@ -136,12 +136,6 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     rules
 }
 
-/// A plan after the analyzer's rules: with the types that its statement has, and functions of ours where the engine would
-/// give another answer.
-fn analyze(state: &SessionState, plan: LogicalPlan) -> Result<LogicalPlan> {
-    ANALYZER.execute_and_check(plan, state.config_options(), |_, _| {})
-}
-
 /// An expression over columns by itself, after the analyzer's rules.
 pub(crate) fn analyze_expr(state: &SessionState, expr: Expr, schema: &DFSchema) -> Result<Expr> {
     let input = LogicalPlan::EmptyRelation(EmptyRelation {
@@ -149,7 +143,8 @@ pub(crate) fn analyze_expr(state: &SessionState, expr: Expr, schema: &DFSchema) 
         schema: Arc::new(schema.clone()),
     });
     let plan = LogicalPlan::Projection(Projection::try_new(vec![expr], Arc::new(input))?);
-    match analyze(state, plan)? {
+    let plan = ANALYZER.execute_and_check(plan, state.config_options(), |_, _| {})?;
+    match plan {
         LogicalPlan::Projection(Projection { mut expr, .. }) if expr.len() == 1 => {
             Ok(expr.swap_remove(0).unalias())
         }

@@ -112,6 +112,7 @@ fn functions_make_no_more_than_memory_allows() {
         "SELECT length(replace(repeat('a', 1000000), 'a', repeat('b', 1000)))",
         "SELECT length(regexp_replace(repeat('a', 1000000), 'a', repeat('b', 1000), 'g'))",
         "SELECT length(concat(a, a, a, a, a)) FROM (SELECT repeat('x', 1000000) AS a)",
+        "SELECT sum(length(a || a || a || a || a)) FROM (SELECT repeat('x', 100000 + value) AS a FROM range(100))",
     ] {
         let error = database.query(text).unwrap_err();
         assert!(matches!(&error, Error::Limit(t) if t.contains("--memory")), "{text}: {error}");
