@@ -478,7 +478,12 @@ impl Cutter {
                 self.target
             )));
         }
-        self.target = (self.target * 2).min(self.record_bytes_max);
+        // What is read behind a record is held beside it: of the longest by no more than a sixteenth.
+        let more = match self.target < self.record_bytes_max / 2 {
+            true => self.target,
+            false => self.target / 16,
+        };
+        self.target = (self.target + more).min(self.record_bytes_max);
         if self.target > self.framed_bytes {
             // Room that is not written takes no memory; to grow step by step takes that of both at each step.
             let room =
