@@ -11,13 +11,11 @@ use datafusion::arrow::datatypes::{
     DataType as ArrowType, Date32Type, TimeUnit, TimestampMicrosecondType,
 };
 use datafusion::error::{DataFusionError, Result};
-use datafusion::logical_expr::{
-    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
-};
+use datafusion::logical_expr::Expr;
 
 use coload_format::calendar::{DATE_DAYS, DAY_MICROS, date_from_days};
 
-use super::{call, map_values, only};
+use super::unary::Unary;
 
 /// Functions of the engine that make a time of something else.
 const MAKING: [&str; 9] = [
@@ -39,7 +37,7 @@ pub(super) fn makes_times(function: &str) -> bool {
 
 /// A date or timestamp, which is an error in other years.
 pub(super) fn within_years(expr: Expr) -> Expr {
-    call(ScalarUDF::from(WithinYears::default()), vec![expr])
+    WITHIN_YEARS.of(expr)
 }
 
 /// Checks dates and timestamps in microseconds; other values are let through.
@@ -75,48 +73,15 @@ pub(super) fn beyond_years(days: i64) -> DataFusionError {
 }
 
 /// [`check_years`] as a function.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct WithinYears {
-    signature: Signature,
-}
-
-impl Default for WithinYears {
-    fn default() -> Self {
-        WithinYears { signature: Signature::any(1, Volatility::Immutable) }
-    }
-}
-
-impl ScalarUDFImpl for WithinYears {
-    fn name(&self) -> &str {
-        "within_years"
-    }
-
-    fn display_name(&self, args: &[Expr]) -> Result<String> {
-        Ok(args.first().map_or_else(|| self.name().to_owned(), ToString::to_string))
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, types: &[ArrowType]) -> Result<ArrowType> {
-        match types {
-            [time] => Ok(time.clone()),
-            _ => Err(DataFusionError::Internal("one time is looked at".into())),
-        }
-    }
-
-    fn is_strict(&self) -> bool {
-        true
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        map_values(only(&args.args)?, |array| {
-            check_years(array.as_ref())?;
-            Ok(ArrayRef::clone(array))
-        })
-    }
-}
+static WITHIN_YEARS: Unary = Unary {
+    name: "within_years",
+    is_hidden: true,
+    returns: ArrowType::clone,
+    map: |array| {
+        check_years(array.as_ref())?;
+        Ok(ArrayRef::clone(array))
+    },
+};
 
 #[cfg(test)]
 mod tests {

@@ -13,13 +13,10 @@ use datafusion::arrow::datatypes::{
 };
 use datafusion::common::DFSchema;
 use datafusion::error::{DataFusionError, Result};
-use datafusion::logical_expr::{
-    ColumnarValue, Expr, ExprSchemable, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-    Volatility, cast as cast_expr,
-};
+use datafusion::logical_expr::{Expr, ExprSchemable, cast as cast_expr};
 
 use super::arithmetic::INTERVAL;
-use super::{call, map_values, only};
+use super::unary::Unary;
 
 const DAY_NANOS: i128 = 86_400_000_000_000;
 const MONTH_DAYS: i128 = 30;
@@ -44,7 +41,7 @@ pub(super) fn key_of(expr: Expr, schema: &DFSchema) -> Result<Expr> {
         ArrowType::Duration(_) => cast_expr(operand, ArrowType::Duration(TimeUnit::Microsecond)),
         _ => cast_expr(operand, INTERVAL),
     };
-    Ok(call(ScalarUDF::from(Length::default()), vec![operand]))
+    Ok(LENGTH.of(operand))
 }
 
 /// Whether values of a type are intervals with months, days and nanoseconds.
@@ -53,38 +50,8 @@ pub(super) fn is_interval(data_type: &ArrowType) -> bool {
 }
 
 /// The length of an interval as a function.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Length {
-    signature: Signature,
-}
-
-impl Default for Length {
-    fn default() -> Self {
-        Length { signature: Signature::any(1, Volatility::Immutable) }
-    }
-}
-
-impl ScalarUDFImpl for Length {
-    fn name(&self) -> &str {
-        "interval_length"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[ArrowType]) -> Result<ArrowType> {
-        Ok(KEY)
-    }
-
-    fn is_strict(&self) -> bool {
-        true
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        map_values(only(&args.args)?, lengths)
-    }
-}
+static LENGTH: Unary =
+    Unary { name: "interval_length", is_hidden: false, returns: |_| KEY, map: lengths };
 
 fn lengths(array: &ArrayRef) -> Result<ArrayRef> {
     if let Some(durations) = array.as_primitive_opt::<DurationMicrosecondType>() {

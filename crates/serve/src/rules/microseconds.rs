@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::array::cast::AsArray;
 use datafusion::arrow::datatypes::{
     DECIMAL128_MAX_PRECISION, DataType as ArrowType, Field, FieldRef, Float64Type, TimeUnit,
@@ -19,13 +20,13 @@ use datafusion::functions::datetime::to_timestamp_seconds;
 use datafusion::logical_expr::expr::{BinaryExpr, Cast, ScalarFunction};
 use datafusion::logical_expr::planner::TypePlanner;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ExprSchemable, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
-    Signature, Volatility, WindowFrame, WindowFrameBound, WindowFrameUnits, cast,
+    Expr, ExprSchemable, LogicalPlan, WindowFrame, WindowFrameBound, WindowFrameUnits, cast,
 };
 use datafusion::sql::sqlparser::ast::{DataType as SqlType, ExactNumberInfo, TimezoneInfo};
 
 use super::calendar::{check_years, makes_times, within_years};
-use super::{call, map_values, only, refused};
+use super::refused;
+use super::unary::Unary;
 
 use crate::types::UTC;
 
@@ -176,7 +177,7 @@ fn function_in_micros(
             }
             Ok(t) if t.is_floating() || matches!(t, ArrowType::Decimal128(..)) => {
                 let seconds = cast(argument.clone(), ArrowType::Float64);
-                let instant = call(ScalarUDF::from(OfSeconds::default()), vec![seconds]);
+                let instant = OF_SECONDS.of(seconds);
                 return Ok(Transformed::yes(instant));
             }
             _ => function,
@@ -258,51 +259,20 @@ fn in_micros(expr: Expr) -> Transformed<Expr> {
 }
 
 /// Seconds since 1970 as a TIMESTAMP. The engine's gives the last time it knows for all that are too many.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct OfSeconds {
-    signature: Signature,
-}
+static OF_SECONDS: Unary =
+    Unary { name: "to_timestamp", is_hidden: false, returns: |_| TIMESTAMP, map: of_seconds };
 
-impl Default for OfSeconds {
-    fn default() -> Self {
-        OfSeconds { signature: Signature::any(1, Volatility::Immutable) }
-    }
-}
-
-impl ScalarUDFImpl for OfSeconds {
-    fn name(&self) -> &str {
-        "to_timestamp"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[ArrowType]) -> Result<ArrowType> {
-        Ok(TIMESTAMP)
-    }
-
-    fn is_strict(&self) -> bool {
-        true
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        map_values(only(&args.args)?, |array| {
-            let seconds = array.as_primitive::<Float64Type>();
-            let instants =
-                seconds.try_unary::<_, TimestampMicrosecondType, DataFusionError>(|v| {
-                    let micros = (v * SECOND_MICROS).round_ties_even();
-                    // The first float that is no 64-bit integer; a NaN is not below it either.
-                    if micros.abs() < 2f64.powi(63) {
-                        Ok(micros as i64)
-                    } else {
-                        Err(DataFusionError::Execution(format!(
-                            "no time is {v} seconds after 1970"
-                        )))
-                    }
-                })?;
-            check_years(&instants)?;
-            Ok(Arc::new(instants))
-        })
-    }
+fn of_seconds(array: &ArrayRef) -> Result<ArrayRef> {
+    let seconds = array.as_primitive::<Float64Type>();
+    let instants = seconds.try_unary::<_, TimestampMicrosecondType, DataFusionError>(|v| {
+        let micros = (v * SECOND_MICROS).round_ties_even();
+        // The first float that is no 64-bit integer; a NaN is not below it either.
+        if micros.abs() < 2f64.powi(63) {
+            Ok(micros as i64)
+        } else {
+            Err(DataFusionError::Execution(format!("no time is {v} seconds after 1970")))
+        }
+    })?;
+    check_years(&instants)?;
+    Ok(Arc::new(instants))
 }

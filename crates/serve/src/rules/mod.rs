@@ -40,6 +40,7 @@ mod shifts;
 mod sliding;
 mod sum;
 mod truth;
+mod unary;
 
 use std::sync::{Arc, LazyLock};
 

@@ -17,12 +17,13 @@ use datafusion::arrow::datatypes::{DataType as ArrowType, Int64Type, TimeUnit};
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::DFSchema;
 use datafusion::common::tree_node::Transformed;
-use datafusion::error::{DataFusionError, Result};
+use datafusion::error::Result;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ExprSchemable, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     Volatility,
 };
 
+use super::unary::Unary;
 use super::{call, map_values, only, refused};
 use crate::types::UTC;
 
@@ -40,7 +41,7 @@ pub(super) fn rewrite(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<E
     }
     if is_text(&to) && stored(&from).is_some() {
         let operand = std::mem::take(inner.as_mut());
-        **inner = call(ScalarUDF::from(Written::default()), vec![operand]);
+        **inner = WRITTEN.of(operand);
         return Ok(Transformed::yes(expr));
     }
     if matches!(from, ArrowType::Timestamp(..)) && is_part(&to) {
@@ -218,45 +219,12 @@ impl ScalarUDFImpl for Read {
 }
 
 /// A date or time as text.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Written {
-    signature: Signature,
-}
-
-impl Default for Written {
-    fn default() -> Self {
-        Written { signature: Signature::any(1, Volatility::Immutable) }
-    }
-}
-
-impl ScalarUDFImpl for Written {
-    fn name(&self) -> &str {
-        "text_of_moment"
-    }
-
-    fn display_name(&self, args: &[Expr]) -> Result<String> {
-        Ok(args.first().map_or_else(|| self.name().to_owned(), ToString::to_string))
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, types: &[ArrowType]) -> Result<ArrowType> {
-        match types {
-            [_] => Ok(ArrowType::Utf8),
-            _ => Err(DataFusionError::Internal("one time is written".into())),
-        }
-    }
-
-    fn is_strict(&self) -> bool {
-        true
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        map_values(only(&args.args)?, |array| Ok(written(array)?))
-    }
-}
+static WRITTEN: Unary = Unary {
+    name: "text_of_moment",
+    is_hidden: true,
+    returns: |_| ArrowType::Utf8,
+    map: |array| Ok(written(array)?),
+};
 
 /// The date or the time of a timestamp. The engine estimates how many rows a condition lets through by casts back and
 /// forth, and fails where one loses something.
