@@ -16,9 +16,11 @@
 //! Source: Boncz, Neumann and Leis, "FSST: Fast Random Access String Compression", PVLDB 13(12),
 //! 2020.
 
+use std::borrow::Cow;
+
 use foldhash::HashMap;
 
-use crate::{Error, Result};
+use crate::{Error, Result, Strings};
 
 /// The code that says that a literal byte follows.
 pub(crate) const ESCAPE: u8 = 255;
@@ -30,6 +32,14 @@ const SLOTS: usize = 1024;
 pub const SOURCE_PADDING: usize = 8;
 /// How much of a sample is looked at: more costs time and gains under 1 %.
 const SAMPLE_BYTES: usize = 16 << 10;
+/// The sample is made of parts of so many bytes.
+const PART_BYTES: usize = 512;
+/// Bytes of strings that are encoded at once. Room is made for twice as many, and where they have to be copied, it is these.
+const ENCODED_AT_ONCE: usize = 1 << 20;
+/// Strings whose places are noted at once.
+const STRINGS_AT_ONCE: usize = 1 << 14;
+/// Room in the output beyond twice the strings: each of the four encoders may write some bytes past its own.
+const ROOM_BEYOND: usize = 64;
 /// Rounds of training, as in the paper.
 const ROUNDS: usize = 5;
 
@@ -49,6 +59,18 @@ impl Symbol {
         let bytes = (self.bytes | next.bytes << (8 * self.len)) & mask(len as usize);
         Some(Symbol { bytes, len })
     }
+}
+
+/// Appends parts of a string with at most so many bytes together; how many.
+fn take_parts<'a>(string: &'a [u8], most: usize, to: &mut Vec<&'a [u8]>) -> usize {
+    if string.len() <= most {
+        to.push(string);
+        return string.len();
+    }
+    let parts = (most / PART_BYTES).max(1);
+    let length = most / parts;
+    to.extend((0..parts).map(|part| &string[part * string.len() / parts..][..length]));
+    parts * length
 }
 
 fn mask(len: usize) -> u64 {
@@ -100,27 +122,69 @@ pub struct EncodedStrings {
     pub bytes: Vec<u8>,
     /// Codes of each string, in bytes.
     pub lengths: Vec<u32>,
+    /// Bytes of the strings themselves.
+    pub source_bytes: usize,
+}
+
+impl EncodedStrings {
+    /// The strings as a page has them, and the number of their symbol table: the codes and 1, or the strings as they are
+    /// and 0 where the symbols, which were chosen from a sample, made them longer.
+    ///
+    /// # Errors
+    /// `Corrupt` if the encoder is not the one that encoded them.
+    pub fn settle(&self, encoder: &SymbolEncoder) -> Result<(Cow<'_, EncodedStrings>, u32)> {
+        if self.bytes.len() <= self.source_bytes {
+            return Ok((Cow::Borrowed(self), 1));
+        }
+        let mut plain = EncodedStrings { source_bytes: self.source_bytes, ..Default::default() };
+        plain.bytes.reserve_exact(self.source_bytes);
+        let mut codes = self.bytes.as_slice();
+        for length in &self.lengths {
+            let (string, rest) = codes.split_at(*length as usize);
+            let before = plain.bytes.len();
+            encoder.decode(string, &mut plain.bytes)?;
+            plain.lengths.push((plain.bytes.len() - before) as u32);
+            codes = rest;
+        }
+        Ok((Cow::Owned(plain), 0))
+    }
 }
 
 impl SymbolEncoder {
-    /// Chooses the symbols for strings like those of `sample`.
-    pub fn train<'a>(sample: impl Iterator<Item = &'a [u8]>) -> Self {
+    /// Chooses the symbols for strings like string 0, 1, .. of `count`. Looks at parts all over them, for the first may be
+    /// of another kind than the rest.
+    pub fn train<'a>(count: usize, string: impl Fn(usize) -> &'a [u8]) -> Self {
         let mut text: Vec<&[u8]> = Vec::new();
-        let mut bytes = 0;
-        for s in sample {
-            if bytes >= SAMPLE_BYTES {
-                break;
+        let places = count.min(SAMPLE_BYTES / PART_BYTES);
+        for place in 0..places {
+            let (first, end) = (place * count / places, (place + 1) * count / places);
+            let mut left = SAMPLE_BYTES / places;
+            for s in (first..end).map(&string) {
+                left -= take_parts(s, left, &mut text);
+                if left == 0 {
+                    break;
+                }
             }
-            // Of a text of megabytes too only so much is looked at.
-            let part = &s[..s.len().min(SAMPLE_BYTES)];
-            bytes += part.len();
-            text.push(part);
         }
         let mut encoder = SymbolEncoder::new(Vec::new());
         for _ in 0..ROUNDS {
             encoder = SymbolEncoder::new(encoder.next_symbols(&text));
         }
         encoder
+    }
+
+    /// Chooses the symbols for strings like these.
+    pub fn train_strings(texts: &[&Strings]) -> Self {
+        let mut ends = Vec::with_capacity(texts.len());
+        let mut count = 0;
+        for strings in texts {
+            count += strings.len();
+            ends.push(count);
+        }
+        SymbolEncoder::train(count, |index| {
+            let of = ends.partition_point(|end| *end <= index);
+            texts[of].get(index - (ends[of] - texts[of].len()))
+        })
     }
 
     /// One round: the symbols, pairs of neighbours and single bytes that would save most.
@@ -198,6 +262,21 @@ impl SymbolEncoder {
         SymbolEncoder { symbols, slots, short, stops }
     }
 
+    /// Appends the string that `codes` stand for, a code at a time.
+    fn decode(&self, codes: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        let wrong = || Error::Corrupt("codes of other symbols".into());
+        let mut codes = codes.iter();
+        while let Some(code) = codes.next() {
+            if *code == ESCAPE {
+                out.push(*codes.next().ok_or_else(wrong)?);
+            } else {
+                let symbol = self.symbols.get(usize::from(*code)).ok_or_else(wrong)?;
+                out.extend_from_slice(&symbol.bytes.to_le_bytes()[..usize::from(symbol.len)]);
+            }
+        }
+        Ok(())
+    }
+
     /// The table as bytes, for [`SymbolDecoder::open`].
     pub fn table(&self) -> Vec<u8> {
         let mut out = vec![self.symbols.len() as u8];
@@ -211,22 +290,128 @@ impl SymbolEncoder {
     /// Encodes the strings `source[starts[i]..][..lengths[i]]` and appends them to `out`.
     ///
     /// # Panics
-    /// When a string does not end [`SOURCE_PADDING`] bytes before the end of `source`.
+    /// When a string is not within `source`.
     pub fn encode(&self, source: &[u8], starts: &[u32], lengths: &[u32], out: &mut EncodedStrings) {
+        let total: usize = lengths.iter().map(|l| *l as usize).sum();
+        // Room for the worst case, which is not touched if it does not come.
+        out.bytes.reserve(2 * total + ROOM_BEYOND);
+        out.source_bytes += total;
+        self.encode_groups(source, starts, lengths, out, usize::MAX);
+    }
+
+    /// Encodes strings, and gives up where their codes take more than they do.
+    pub fn encode_strings(&self, strings: &Strings) -> Option<EncodedStrings> {
+        let most = strings.bytes.len();
+        let mut out = EncodedStrings { source_bytes: most, ..Default::default() };
+        // Room that is not touched if the codes are as few as they should be.
+        out.bytes.reserve_exact(most + 2 * ENCODED_AT_ONCE + ROOM_BEYOND);
+        let (mut starts, mut lengths, mut start) = (Vec::new(), Vec::new(), 0);
+        for ends in strings.ends.chunks(STRINGS_AT_ONCE) {
+            starts.clear();
+            lengths.clear();
+            for end in ends {
+                starts.push(start);
+                lengths.push(end - start);
+                start = *end;
+            }
+            if !self.encode_groups(&strings.bytes, &starts, &lengths, &mut out, most) {
+                return None;
+            }
+        }
+        Some(out)
+    }
+
+    /// Encodes strings until there are more than `most` bytes of codes; whether there are not.
+    fn encode_groups(
+        &self,
+        source: &[u8],
+        starts: &[u32],
+        lengths: &[u32],
+        out: &mut EncodedStrings,
+        most: usize,
+    ) -> bool {
         assert_eq!(starts.len(), lengths.len());
+        let mut first = 0;
+        while first < starts.len() {
+            let mut bytes = lengths[first] as usize;
+            let mut end = first + 1;
+            while end < starts.len() && bytes + lengths[end] as usize <= ENCODED_AT_ONCE {
+                bytes += lengths[end] as usize;
+                end += 1;
+            }
+            let (group, of) = (&starts[first..end], &lengths[first..end]);
+            match group {
+                [start] if bytes > ENCODED_AT_ONCE => {
+                    self.encode_long(&source[*start as usize..][..bytes], out, most);
+                }
+                _ if self.stands_alone(source, group, of) => {
+                    self.encode_in_place(source, group, of, out);
+                }
+                _ => self.encode_copy(source, group, of, out),
+            }
+            if out.bytes.len() > most {
+                return false;
+            }
+            first = end;
+        }
+        true
+    }
+
+    /// Encodes a string in parts, until there are more than `most` bytes of codes.
+    fn encode_long(&self, string: &[u8], out: &mut EncodedStrings, most: usize) {
+        let before = out.lengths.len();
+        for part in string.chunks(ENCODED_AT_ONCE) {
+            self.encode_copy(part, &[0], &[part.len() as u32], out);
+            if out.bytes.len() > most {
+                break;
+            }
+        }
+        let length = out.lengths.drain(before..).sum();
+        out.lengths.push(length);
+    }
+
+    /// Whether a byte that no symbol holds follows each string, and enough may be read behind it.
+    fn stands_alone(&self, source: &[u8], starts: &[u32], lengths: &[u32]) -> bool {
+        starts.iter().zip(lengths).all(|(start, length)| {
+            let end = *start as usize + *length as usize;
+            end + SOURCE_PADDING <= source.len() && self.stops[source[end] as usize]
+        })
+    }
+
+    /// Encodes a copy of the strings in which a NUL follows each.
+    fn encode_copy(
+        &self,
+        source: &[u8],
+        starts: &[u32],
+        lengths: &[u32],
+        out: &mut EncodedStrings,
+    ) {
+        let mut copy = Vec::new();
+        let mut copy_starts = Vec::with_capacity(starts.len());
+        for (s, l) in starts.iter().zip(lengths) {
+            copy_starts.push(copy.len() as u32);
+            copy.extend_from_slice(&source[*s as usize..][..*l as usize]);
+            copy.push(0);
+        }
+        copy.extend([0; SOURCE_PADDING]);
+        self.encode_in_place(&copy, &copy_starts, lengths, out);
+    }
+
+    /// # Panics
+    /// When a string does not end [`SOURCE_PADDING`] bytes before the end of `source`.
+    fn encode_in_place(
+        &self,
+        source: &[u8],
+        starts: &[u32],
+        lengths: &[u32],
+        out: &mut EncodedStrings,
+    ) {
         let (mut end, mut total) = (0, 0);
         for (s, l) in starts.iter().zip(lengths) {
             end = end.max(*s as usize + *l as usize);
             total += *l as usize;
         }
         assert!(end + SOURCE_PADDING <= source.len());
-        let stops = starts
-            .iter()
-            .zip(lengths)
-            .all(|(s, l)| self.stops[source[*s as usize + *l as usize] as usize]);
-        if !stops {
-            return self.encode_copy(source, starts, lengths, out);
-        }
         let count = starts.len();
         let first_length = out.lengths.len();
         out.lengths.resize(first_length + count, 0);
@@ -238,7 +423,7 @@ impl SymbolEncoder {
             lengths[bounds[q]..bounds[q + 1]].iter().map(|l| *l as usize * 2).sum::<usize>() + 8
         });
         let base = out.bytes.len();
-        out.bytes.reserve(2 * total + 64);
+        out.bytes.reserve(2 * total + ROOM_BEYOND);
         let mut at = base;
         let offsets: [usize; 4] = std::array::from_fn(|q| {
             let start = at;
@@ -271,25 +456,6 @@ impl SymbolEncoder {
         }
         // SAFETY: the first `length` bytes are written.
         unsafe { out.bytes.set_len(length) };
-    }
-
-    /// Encodes a copy of the strings in which a NUL follows each.
-    fn encode_copy(
-        &self,
-        source: &[u8],
-        starts: &[u32],
-        lengths: &[u32],
-        out: &mut EncodedStrings,
-    ) {
-        let mut copy = Vec::new();
-        let mut copy_starts = Vec::with_capacity(starts.len());
-        for (s, l) in starts.iter().zip(lengths) {
-            copy_starts.push(copy.len() as u32);
-            copy.extend_from_slice(&source[*s as usize..][..*l as usize]);
-            copy.push(0);
-        }
-        copy.extend([0; SOURCE_PADDING]);
-        self.encode(&copy, &copy_starts, lengths, out);
     }
 
     /// # Safety
@@ -538,7 +704,7 @@ mod tests {
     use super::*;
 
     fn round_trip(strings: &[Vec<u8>]) -> (usize, usize) {
-        let encoder = SymbolEncoder::train(strings.iter().map(Vec::as_slice));
+        let encoder = SymbolEncoder::train(strings.len(), |i| &strings[i]);
         let mut source = Vec::new();
         let (mut starts, mut lengths) = (Vec::new(), Vec::new());
         for s in strings {
@@ -588,6 +754,53 @@ mod tests {
                 .collect();
             round_trip(&strings);
         }
+    }
+
+    /// Letters and digits in an order that does not repeat.
+    fn noise(seed: u64, length: usize) -> Vec<u8> {
+        let mut state = seed;
+        let next = |_| {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            b"abcdefghijklmnopqrstuvwxyz0123456789"[(state >> 59) as usize]
+        };
+        (0..length).map(next).collect()
+    }
+
+    #[test]
+    fn texts_unlike_the_sample_are_kept_as_they_are() {
+        let encoder = SymbolEncoder::train(1, |_| b"0123456789 0123456789".as_slice());
+        let mut texts = Strings::default();
+        for (seed, length) in [(1, 0), (2, 9), (3, 3 << 20), (4, 70_000)] {
+            texts.push(&noise(seed, length).to_ascii_uppercase());
+        }
+        assert!(encoder.encode_strings(&texts).is_none());
+        let lengths: Vec<u32> = texts.iter().map(|s| s.len() as u32).collect();
+        let starts: Vec<u32> = texts.ends.iter().zip(&lengths).map(|(e, l)| e - l).collect();
+        let mut encoded = EncodedStrings::default();
+        encoder.encode(&texts.bytes, &starts, &lengths, &mut encoded);
+        assert!(encoded.bytes.len() > texts.bytes.len());
+        let (settled, symbols) = encoded.settle(&encoder).expect("own codes");
+        assert_eq!((symbols, &settled.bytes, &settled.lengths), (0, &texts.bytes, &lengths));
+    }
+
+    #[test]
+    fn the_sample_is_of_all_strings() {
+        let mut short = Strings::default();
+        short.push(b"0x12");
+        let mut long = Strings::default();
+        (1..3).for_each(|seed| long.push(&noise(seed, 3 << 20)));
+        let encoder = SymbolEncoder::train_strings(&[&short, &long]);
+        let encoded = encoder.encode_strings(&long).expect("shorter");
+        assert!(encoded.bytes.len() < long.bytes.len(), "{} bytes", encoded.bytes.len());
+        let decoder = SymbolDecoder::open(&encoder.table()).expect("own table");
+        let (mut at, mut back) = (0, Strings::default());
+        for length in encoded.lengths {
+            let mut string = Vec::new();
+            decoder.decode(&encoded.bytes[at..at + length as usize], &mut string);
+            back.push(&string);
+            at += length as usize;
+        }
+        assert_eq!(back, long);
     }
 
     #[test]

@@ -69,7 +69,7 @@ fn write_column(
     }
     let encoder = match (&plain.values, encoding) {
         (Values::Bytes(strings), Encoding::Symbols) => {
-            let encoder = SymbolEncoder::train(strings.iter());
+            let encoder = SymbolEncoder::train_strings(&[strings]);
             index.symbols.push(encoder.table());
             Some(encoder)
         }
@@ -172,5 +172,5 @@ fn symbols_page(part: &Plain, encoder: &SymbolEncoder) -> Page {
     let starts: Vec<u32> = strings.ends.iter().zip(&lengths).map(|(end, len)| end - len).collect();
     let mut encoded = EncodedStrings::default();
     encoder.encode(&source, &starts, &lengths, &mut encoded);
-    encode_symbols(&encoded, part.nulls.as_ref(), 1).unwrap()
+    encode_symbols(&encoded, part.nulls.as_ref(), encoder).unwrap()
 }

@@ -104,11 +104,12 @@ pub struct ColumnParser {
 }
 
 /// How far a column has come, to go back there.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Mark {
     rows: usize,
     values: usize,
     text_bytes: usize,
+    text_source_bytes: usize,
 }
 
 impl ColumnParser {
@@ -195,7 +196,12 @@ impl ColumnParser {
             }
             (ColumnPlan::Numbers { .. } | ColumnPlan::PlainNumbers, _) => self.wides.len(),
         };
-        Mark { rows: self.rows, values, text_bytes: self.text.bytes.len() }
+        Mark {
+            rows: self.rows,
+            values,
+            text_bytes: self.text.bytes.len(),
+            text_source_bytes: self.text.source_bytes,
+        }
     }
 
     /// Goes back to a mark.
@@ -207,6 +213,7 @@ impl ColumnParser {
         self.wides.truncate(mark.values);
         self.text.lengths.truncate(mark.values);
         self.text.bytes.truncate(mark.text_bytes);
+        self.text.source_bytes = mark.text_source_bytes;
         self.strings.ends.truncate(mark.values);
         self.strings.bytes.truncate(self.strings.ends.last().map_or(0, |e| *e as usize));
         self.nulls.truncate(self.nulls.partition_point(|n| (*n as usize) < mark.values));
@@ -481,7 +488,7 @@ impl ColumnParser {
             _ if self.reads_changes() => FragmentColumn::Page(self.repeats_page()?),
             _ => self.plain_column()?,
         };
-        self.truncate(Mark { rows: 0, values: 0, text_bytes: 0 });
+        self.truncate(Mark::default());
         Ok(column)
     }
 
@@ -500,7 +507,7 @@ impl ColumnParser {
         let (rows, nulls) = (self.rows as u32, self.nulls.as_slice());
         let repeats = Repeats { starts: &self.starts, rows, nulls };
         match (&self.plan, self.rules.data_type.physical()) {
-            (ColumnPlan::Text { .. }, _) => repeats.text_page(&self.text),
+            (ColumnPlan::Text { encoder, .. }, _) => repeats.text_page(&self.text, encoder),
             (_, Physical::Int) => Ok(repeats.int_page(&self.ints)),
             _ => Ok(repeats.wide_page(&self.wides)),
         }
@@ -515,8 +522,8 @@ impl ColumnParser {
             bitmap
         });
         Ok(match (&self.plan, self.rules.data_type.physical()) {
-            (ColumnPlan::Text { .. }, _) => {
-                FragmentColumn::Page(encode_symbols(&self.text, bitmap.as_ref(), 1)?)
+            (ColumnPlan::Text { encoder, .. }, _) => {
+                FragmentColumn::Page(encode_symbols(&self.text, bitmap.as_ref(), encoder)?)
             }
             (ColumnPlan::Codes | ColumnPlan::PlainText, _) => FragmentColumn::Plain(Plain {
                 values: Values::Bytes(std::mem::take(&mut self.strings)),

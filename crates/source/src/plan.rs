@@ -28,8 +28,8 @@ pub fn plan_column(rows: &Rows<'_>, column: usize, data_type: DataType) -> Colum
     match data_type.physical() {
         _ if data_type == DataType::Boolean => ColumnPlan::Codes,
         Physical::Bytes if distinct > TEXTS_MAX => {
-            let sample = (0..count).map(|row| rows.field(row, column));
-            ColumnPlan::Text { encoder: Arc::new(SymbolEncoder::train(sample)), repeats }
+            let encoder = SymbolEncoder::train(count, |row| rows.field(row, column));
+            ColumnPlan::Text { encoder: Arc::new(encoder), repeats }
         }
         Physical::Int | Physical::Wide if distinct > NUMBERS_MAX => {
             let bytes: usize = (0..count).map(|row| rows.field(row, column).len()).sum();

@@ -2,9 +2,9 @@
 
 use coload_format::Result;
 use coload_format::bitpack::width_of;
-use coload_format::page::{Page, encode_int, encode_symbols, encode_wide};
+use coload_format::page::{Page, encode_int, encode_text, encode_wide};
 use coload_format::runs::RowRuns;
-use coload_format::{Bitmap, EncodedStrings};
+use coload_format::{Bitmap, EncodedStrings, SymbolEncoder};
 
 /// Values, the first row of each, and which of them are NULL.
 pub(crate) struct Repeats<'a> {
@@ -44,7 +44,8 @@ impl Repeats<'_> {
         spread.page(encode_wide(&spread.values, spread.nulls.as_ref()))
     }
 
-    pub(crate) fn text_page(&self, text: &EncodedStrings) -> Result<Page> {
+    pub(crate) fn text_page(&self, text: &EncodedStrings, encoder: &SymbolEncoder) -> Result<Page> {
+        let (text, symbols) = text.settle(encoder)?;
         let mut end = 0;
         let place = |length: &u32| {
             end += *length as usize;
@@ -55,12 +56,12 @@ impl Repeats<'_> {
         let same =
             |a: (usize, usize), b: (usize, usize)| text.bytes[a.0..a.1] == text.bytes[b.0..b.1];
         let spread = self.spread(&places, bits, same);
-        let mut strings = EncodedStrings::default();
+        let (mut bytes, mut lengths) = (Vec::new(), Vec::new());
         for (start, end) in &spread.values {
-            strings.bytes.extend_from_slice(&text.bytes[*start..*end]);
-            strings.lengths.push((end - start) as u32);
+            bytes.extend_from_slice(&text.bytes[*start..*end]);
+            lengths.push((end - start) as u32);
         }
-        Ok(spread.page(encode_symbols(&strings, spread.nulls.as_ref(), 1)?))
+        Ok(spread.page(encode_text(&bytes, &lengths, spread.nulls.as_ref(), symbols)?))
     }
 
     /// Joins runs of one value, and spreads them over their rows if storing runs does not pay.

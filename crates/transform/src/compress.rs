@@ -24,8 +24,8 @@ use coload_format::page::{
 };
 use coload_format::runs::{RowRuns, expand_runs, shrink_to_runs};
 use coload_format::{
-    Bitmap, Dictionary, EncodedStrings, Error, Physical, Plain, Result, SOURCE_PADDING, Strings,
-    SymbolDecoder, SymbolEncoder, Values,
+    Bitmap, Dictionary, Error, Physical, Plain, Result, Strings, SymbolDecoder, SymbolEncoder,
+    Values,
 };
 
 use crate::sort::push_from;
@@ -253,7 +253,7 @@ fn compress_plain(
     encoder: Option<&SymbolEncoder>,
     physical: Physical,
 ) -> Result<PartitionColumn> {
-    let mut trained = None;
+    let mut trained = if encoder.is_none() { train_on(&columns) } else { None };
     let mut pages = Vec::with_capacity(columns.len());
     for column in columns {
         let plain = match column {
@@ -268,7 +268,7 @@ fn compress_plain(
         };
         let encoder = match (&plain.values, encoder) {
             (Values::Bytes(strings), None) => {
-                Some(&*trained.get_or_insert_with(|| SymbolEncoder::train(strings.iter())))
+                Some(&*trained.get_or_insert_with(|| SymbolEncoder::train_strings(&[strings])))
             }
             (_, given) => given,
         };
@@ -281,6 +281,17 @@ fn compress_plain(
     Ok(PartitionColumn { dictionary: None, symbols, pages })
 }
 
+/// Symbols for the texts of all fragments that are plain: the first may hold a few that are short, and the others be of
+/// another kind.
+fn train_on(columns: &[FragmentColumn]) -> Option<SymbolEncoder> {
+    let texts = columns.iter().filter_map(|column| match column {
+        FragmentColumn::Plain(Plain { values: Values::Bytes(strings), .. }) => Some(strings),
+        _ => None,
+    });
+    let texts: Vec<&Strings> = texts.collect();
+    (!texts.is_empty()).then(|| SymbolEncoder::train_strings(&texts))
+}
+
 /// Encodes a plain column; text with the symbols of `encoder` as table 1.
 ///
 /// # Errors
@@ -289,9 +300,10 @@ pub fn encode_column(plain: &Plain, encoder: Option<&SymbolEncoder>) -> Result<P
     let (Values::Bytes(strings), Some(encoder)) = (&plain.values, encoder) else {
         return encode_plain(plain);
     };
-    let mut encoded = EncodedStrings::default();
-    encode_strings(strings, encoder, &mut encoded);
-    encode_symbols(&encoded, plain.nulls.as_ref(), 1)
+    match encoder.encode_strings(strings) {
+        Some(encoded) => encode_symbols(&encoded, plain.nulls.as_ref(), encoder),
+        None => encode_plain(plain),
+    }
 }
 
 /// Encodes as [`encode_column`] does; the text is gone before its page is made.
@@ -299,63 +311,11 @@ fn encode_owned(mut plain: Plain, encoder: Option<&SymbolEncoder>) -> Result<Pag
     let (Values::Bytes(strings), Some(encoder)) = (&mut plain.values, encoder) else {
         return encode_column(&plain, encoder);
     };
-    let mut encoded = EncodedStrings::default();
-    encode_strings(&std::mem::take(strings), encoder, &mut encoded);
-    encode_symbols(&encoded, plain.nulls.as_ref(), 1)
-}
-
-/// Bytes of strings that are encoded at once, each of them copied so that a NUL follows it.
-const ENCODED_AT_ONCE: usize = 1 << 20;
-
-/// Encodes strings, some at a time, and one that is longer in parts.
-fn encode_strings(strings: &Strings, encoder: &SymbolEncoder, out: &mut EncodedStrings) {
-    let mut batch = Batch::default();
-    // Room for the worst case, which is not touched if it does not come.
-    out.bytes.reserve_exact(2 * strings.bytes.len() + 64);
-    for string in strings.iter() {
-        if string.len() > ENCODED_AT_ONCE {
-            batch.encode(encoder, out);
-            let parts = out.lengths.len();
-            for part in string.chunks(ENCODED_AT_ONCE) {
-                batch.push(part);
-                batch.encode(encoder, out);
-            }
-            let length = out.lengths.drain(parts..).sum();
-            out.lengths.push(length);
-            continue;
-        }
-        if batch.source.len() + string.len() > ENCODED_AT_ONCE {
-            batch.encode(encoder, out);
-        }
-        batch.push(string);
-    }
-    batch.encode(encoder, out);
-}
-
-/// Strings with a NUL after each.
-#[derive(Default)]
-struct Batch {
-    source: Vec<u8>,
-    starts: Vec<u32>,
-    lengths: Vec<u32>,
-}
-
-impl Batch {
-    fn push(&mut self, string: &[u8]) {
-        self.starts.push(self.source.len() as u32);
-        self.lengths.push(string.len() as u32);
-        self.source.extend_from_slice(string);
-        self.source.push(0);
-    }
-
-    /// Encodes what is there, and begins anew.
-    fn encode(&mut self, encoder: &SymbolEncoder, out: &mut EncodedStrings) {
-        self.source.extend([0; SOURCE_PADDING]);
-        encoder.encode(&self.source, &self.starts, &self.lengths, out);
-        self.source.clear();
-        self.starts.clear();
-        self.lengths.clear();
-    }
+    let Some(encoded) = encoder.encode_strings(strings) else {
+        return encode_plain(&plain);
+    };
+    drop(std::mem::take(strings));
+    encode_symbols(&encoded, plain.nulls.as_ref(), encoder)
 }
 
 /// Provisional codes to values.
@@ -431,11 +391,13 @@ fn compress_sorted(
 /// `Corrupt` when it does not add up.
 pub fn page_values(page: &Page, encoder: Option<&SymbolEncoder>) -> Result<Plain> {
     let decoder = encoder.map(|encoder| SymbolDecoder::open(&encoder.table())).transpose()?;
-    let physical = match page.view()? {
-        PageView::Int(_) => Physical::Int,
-        PageView::Wide(_) => Physical::Wide,
-        PageView::Text(_) => Physical::Bytes,
-        PageView::Codes(_) => return Err(Error::Corrupt("a fragment's page holds codes".into())),
+    let physical = match page.detail {
+        PageDetail::Int { .. } => Physical::Int,
+        PageDetail::Wide { .. } => Physical::Wide,
+        PageDetail::Text { .. } => Physical::Bytes,
+        PageDetail::Codes { .. } => {
+            return Err(Error::Corrupt("a fragment's page holds codes".into()));
+        }
     };
     decode_page(page, decoder.as_slice(), physical)
 }

@@ -110,7 +110,7 @@ impl PlainSorter {
         if let (Values::Bytes(strings), None) = (&plain.values, &self.encoder)
             && self.trains == Symbols::Train
         {
-            self.encoder = Some(Arc::new(SymbolEncoder::train(strings.iter())));
+            self.encoder = Some(Arc::new(SymbolEncoder::train_strings(&[strings])));
         }
         Ok(FragmentColumn::Page(encode_column(&plain, self.encoder.as_deref())?))
     }

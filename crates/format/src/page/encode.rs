@@ -2,7 +2,7 @@
 
 use super::{Page, PageDetail};
 use crate::bitpack::{BLOCK, block_bytes, pack_block, packed_bytes, width_of};
-use crate::{Bitmap, EncodedStrings, Error, Plain, Result, Values};
+use crate::{Bitmap, EncodedStrings, Error, Plain, Result, SymbolEncoder, Values};
 
 /// Encodes a plain column; text without symbols.
 pub fn encode_plain(column: &Plain) -> Result<Page> {
@@ -241,11 +241,15 @@ pub fn encode_text(
     })
 }
 
-/// Encodes the strings of a page through symbols; see [`encode_text`].
+/// A page of strings that were encoded; as they are if that is shorter. See [`encode_text`].
+///
+/// # Errors
+/// As [`encode_text`] and [`EncodedStrings::settle`].
 pub fn encode_symbols(
     strings: &EncodedStrings,
     nulls: Option<&Bitmap>,
-    symbols: u32,
+    encoder: &SymbolEncoder,
 ) -> Result<Page> {
+    let (strings, symbols) = strings.settle(encoder)?;
     encode_text(&strings.bytes, &strings.lengths, nulls, symbols)
 }

@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used)]
 use super::*;
-use crate::page::{encode_codes_u32, encode_int, encode_plain, encode_symbols};
+use crate::page::{encode_codes_u32, encode_int, encode_plain, encode_text};
 use crate::runs::shrink_to_runs;
 use crate::{Bitmap, EncodedStrings, Plain, SOURCE_PADDING, SymbolEncoder, Value};
 use proptest::prelude::*;
@@ -32,7 +32,7 @@ fn pages_of_our_own_are_accepted() {
 
 /// A page of strings as symbols, and what decodes it.
 fn symbols_page(strings: &[String], nulls: Option<&Bitmap>) -> (Page, SymbolDecoder) {
-    let encoder = SymbolEncoder::train(strings.iter().map(|s| s.as_bytes()));
+    let encoder = SymbolEncoder::train(strings.len(), |i| strings[i].as_bytes());
     let (mut source, mut starts, mut lengths) = (Vec::new(), Vec::new(), Vec::new());
     for s in strings {
         starts.push(source.len() as u32);
@@ -42,7 +42,7 @@ fn symbols_page(strings: &[String], nulls: Option<&Bitmap>) -> (Page, SymbolDeco
     source.extend([0; SOURCE_PADDING]);
     let mut encoded = EncodedStrings::default();
     encoder.encode(&source, &starts, &lengths, &mut encoded);
-    let page = encode_symbols(&encoded, nulls, 1).unwrap();
+    let page = encode_text(&encoded.bytes, &encoded.lengths, nulls, 1).unwrap();
     (page, SymbolDecoder::open(&encoder.table()).unwrap())
 }
 
@@ -92,8 +92,7 @@ fn an_escape_at_the_end_of_a_string_hides_nothing_of_the_next() {
     let decoders = [SymbolDecoder::open(&table).unwrap()];
     let rules = PageRules { decoders: &decoders, ..rules(DataType::Varchar(None), None) };
     let check = |bytes: &[u8], lengths: &[u32]| {
-        let encoded = EncodedStrings { bytes: bytes.to_vec(), lengths: lengths.to_vec() };
-        verify_page(&encode_symbols(&encoded, None, 1).unwrap(), &rules)
+        verify_page(&encode_text(bytes, lengths, None, 1).unwrap(), &rules)
     };
     check(&[255, b'a', 255, b'b'], &[2, 2]).unwrap();
     check(&[255, b'a', 255], &[2, 1]).unwrap();
@@ -159,8 +158,8 @@ proptest! {
         symbols.iter().for_each(|s| table.extend([&[s.len() as u8], s.as_bytes()].concat()));
         let decoders = [SymbolDecoder::open(&table).unwrap()];
         let rules = PageRules { decoders: &decoders, ..rules(DataType::Varchar(Some(limit)), None) };
-        let (bytes, lengths) = (strings.concat(), strings.iter().map(|s| s.len() as u32).collect());
-        let page = encode_symbols(&EncodedStrings { bytes, lengths }, None, 1).unwrap();
+        let lengths: Vec<u32> = strings.iter().map(|s| s.len() as u32).collect();
+        let page = encode_text(&strings.concat(), &lengths, None, 1).unwrap();
         let good = strings.iter().all(|codes| {
             let mut string = Vec::new();
             decoders[0].decode(codes, &mut string);

@@ -1,7 +1,7 @@
 //! Repeated fields read once give the rows that reading each gives.
 #![allow(clippy::unwrap_used)]
 
-use coload_format::runs::expand_runs;
+use coload_format::page::PageDetail;
 use proptest::prelude::*;
 
 use super::*;
@@ -55,14 +55,23 @@ fn read(
     (page, bad)
 }
 
-fn plans(data_type: DataType, fields: &[String]) -> [ColumnPlan; 2] {
+/// Plans for fields like those of the sample.
+fn plans(data_type: DataType, sample: &[String]) -> [ColumnPlan; 2] {
     [false, true].map(|repeats| match data_type.physical() {
         Physical::Bytes => {
-            let sample = fields.iter().map(String::as_bytes);
-            ColumnPlan::Text { encoder: Arc::new(SymbolEncoder::train(sample)), repeats }
+            let encoder = SymbolEncoder::train(sample.len(), |i| sample[i].as_bytes());
+            ColumnPlan::Text { encoder: Arc::new(encoder), repeats }
         }
         _ => ColumnPlan::Numbers { repeats },
     })
+}
+
+fn values(page: &Page, plan: &ColumnPlan) -> Plain {
+    let encoder = match plan {
+        ColumnPlan::Text { encoder, .. } => Some(&**encoder),
+        _ => None,
+    };
+    coload_transform::page_values(page, encoder).unwrap()
 }
 
 fn field() -> impl Strategy<Value = String> {
@@ -87,11 +96,19 @@ proptest! {
             Just(DataType::Decimal { precision: 30, scale: 2 }),
             Just(DataType::Varchar(None)),
         ],
+        is_like_the_sample in any::<bool>(),
     ) {
         let repeat = |(f, n): &(String, usize)| std::iter::repeat_n(f.clone(), *n);
         let fields: Vec<String> = runs.iter().flat_map(repeat).collect();
-        let [each, once] = plans(data_type, &fields).map(|p| read(&fields, p, data_type, block));
-        prop_assert_eq!(expand_runs(&once.0).unwrap(), each.0);
+        let other = ["\u{e9}\u{fc}".to_owned()];
+        let sample = if is_like_the_sample { &fields[..] } else { &other };
+        let plans = plans(data_type, sample);
+        let [each, once] = plans.clone().map(|plan| read(&fields, plan, data_type, block));
+        prop_assert_eq!(values(&once.0, &plans[0]), values(&each.0, &plans[0]));
         prop_assert_eq!(once.1, each.1);
+        if let PageDetail::Text { symbols } = each.0.detail {
+            let is_empty = fields.iter().all(|f| ["", "no number"].contains(&f.as_str()));
+            prop_assert!(is_like_the_sample || symbols == 0 || is_empty);
+        }
     }
 }

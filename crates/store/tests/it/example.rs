@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use coload_format::page::{Page, encode_codes_u16, encode_plain, encode_symbols};
+use coload_format::page::{Page, encode_codes_u16, encode_plain, encode_text};
 use coload_format::runs::shrink_to_runs;
 use coload_format::{
     ColumnIndex, Dictionary, EncodedStrings, Physical, Plain, SOURCE_PADDING, SegmentId,
@@ -140,7 +140,7 @@ pub fn write(path: &Path) {
 fn encode(plain: &Plain, symbols: &mut Vec<Vec<u8>>) -> Page {
     match &plain.values {
         Values::Bytes(strings) if plain.nulls.is_none() => {
-            let encoder = SymbolEncoder::train(strings.iter());
+            let encoder = SymbolEncoder::train_strings(&[strings]);
             symbols.push(encoder.table());
             let mut source = strings.bytes.clone();
             source.extend([0; SOURCE_PADDING]);
@@ -148,7 +148,8 @@ fn encode(plain: &Plain, symbols: &mut Vec<Vec<u8>>) -> Page {
             let starts: Vec<u32> = strings.ends.iter().zip(&lengths).map(|(e, l)| e - l).collect();
             let mut encoded = EncodedStrings::default();
             encoder.encode(&source, &starts, &lengths, &mut encoded);
-            encode_symbols(&encoded, None, symbols.len() as u32).unwrap()
+            let table = symbols.len() as u32;
+            encode_text(&encoded.bytes, &encoded.lengths, None, table).unwrap()
         }
         _ => encode_plain(plain).unwrap(),
     }
