@@ -39,6 +39,11 @@ def quoted(size):
     return lambda row: f'{row},"{half(row)}\n{half(row)}",end'
 
 
+def late(size, short):
+    """The same in capitals after many short values: enough that a column is read as one of many values like these."""
+    return lambda row: f"{row},{text(row, size).upper() if row >= 20_000 else short(row)},end"
+
+
 def long_texts(columns, size):
     """Distinct texts; those of the first record are short."""
     short, long = texts(columns, 9), texts(columns, size)
@@ -86,6 +91,8 @@ CASES = [
     ("values of 16 MiB", rows_of(value(16 * MIB), 320), [], SERVED),
     ("values of 64 MiB", rows_of(value(64 * MIB), 330), [], SERVED),
     ("values of 64 MiB, quoted", rows_of(quoted(64 * MIB), 330), [], STORE),
+    ("values of 64 MiB after short ones", rows_of(late(64 * MIB, lambda row: f"{row * 7919}-{row}"), 330), [], SERVED),
+    ("values of 64 MiB after numbers", rows_of(late(64 * MIB, lambda row: row * 7919), 330), [], ["store", "adaptive"]),
     ("gzip, 16 columns, all types", rows_of(types(16), 200, "gzip"), [], SERVED),
     ("gzip, 1024 columns", rows_of(ints(1024), 200, "gzip"), [], STORE),
     ("gzip, values of 1 MiB", rows_of(value(MIB), 200, "gzip"), [], STORE),

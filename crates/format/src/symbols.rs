@@ -61,6 +61,23 @@ impl Symbol {
     }
 }
 
+/// Parts all over string 0, 1, .. of `count`, [`SAMPLE_BYTES`] at most.
+fn parts<'a>(count: usize, string: impl Fn(usize) -> &'a [u8]) -> Vec<&'a [u8]> {
+    let mut text = Vec::new();
+    let places = count.min(SAMPLE_BYTES / PART_BYTES);
+    for place in 0..places {
+        let (first, end) = (place * count / places, (place + 1) * count / places);
+        let mut left = SAMPLE_BYTES / places;
+        for s in (first..end).map(&string) {
+            left -= take_parts(s, left, &mut text);
+            if left == 0 {
+                break;
+            }
+        }
+    }
+    text
+}
+
 /// Appends parts of a string with at most so many bytes together; how many.
 fn take_parts<'a>(string: &'a [u8], most: usize, to: &mut Vec<&'a [u8]>) -> usize {
     if string.len() <= most {
@@ -154,18 +171,7 @@ impl SymbolEncoder {
     /// Chooses the symbols for strings like string 0, 1, .. of `count`. Looks at parts all over them, for the first may be
     /// of another kind than the rest.
     pub fn train<'a>(count: usize, string: impl Fn(usize) -> &'a [u8]) -> Self {
-        let mut text: Vec<&[u8]> = Vec::new();
-        let places = count.min(SAMPLE_BYTES / PART_BYTES);
-        for place in 0..places {
-            let (first, end) = (place * count / places, (place + 1) * count / places);
-            let mut left = SAMPLE_BYTES / places;
-            for s in (first..end).map(&string) {
-                left -= take_parts(s, left, &mut text);
-                if left == 0 {
-                    break;
-                }
-            }
-        }
+        let text = parts(count, string);
         let mut encoder = SymbolEncoder::new(Vec::new());
         for _ in 0..ROUNDS {
             encoder = SymbolEncoder::new(encoder.next_symbols(&text));
@@ -185,6 +191,16 @@ impl SymbolEncoder {
             let of = ends.partition_point(|end| *end <= index);
             texts[of].get(index - (ends[of] - texts[of].len()))
         })
+    }
+
+    /// Whether parts of string 0, 1, .. of `count` become shorter.
+    pub fn shortens<'a>(&self, count: usize, string: impl Fn(usize) -> &'a [u8]) -> bool {
+        let mut encoded = EncodedStrings::default();
+        for part in parts(count, string) {
+            self.encode_copy(part, &[0], &[part.len() as u32], &mut encoded);
+            encoded.source_bytes += part.len();
+        }
+        encoded.bytes.len() <= encoded.source_bytes
     }
 
     /// One round: the symbols, pairs of neighbours and single bytes that would save most.

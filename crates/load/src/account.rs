@@ -24,7 +24,7 @@ use crate::widen::{Way, Widening};
 use crate::wire::{PartitionAccount, Rejects};
 
 /// Bytes of a value or record that a report keeps.
-const SHOWN_BYTES_MAX: usize = 64 << 10;
+pub const SHOWN_BYTES_MAX: usize = 64 << 10;
 
 /// Where the text of an input ends when that is not known yet.
 const END_UNKNOWN: u64 = u64::MAX;

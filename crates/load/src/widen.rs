@@ -14,6 +14,7 @@ use coload_source::{
     SampleEnd, field_text, read_record,
 };
 
+use crate::account::SHOWN_BYTES_MAX;
 use crate::input_fields::FieldsByInput;
 use crate::options::LoadOptions;
 
@@ -61,7 +62,7 @@ pub struct Widened {
     pub to: DataType,
     /// Where the first field stands that did not fit.
     pub place: Place,
-    /// That field.
+    /// That field; of a long one the first [`SHOWN_BYTES_MAX`] bytes.
     pub value: Vec<u8>,
 }
 
@@ -129,7 +130,7 @@ impl Widening {
         self.forms[column].add(field, &self.fields.formats);
         if self.noted.iter().all(|(noted, ..)| *noted != column) {
             let place = Place { field: column as u32 + 1, ..place() };
-            self.noted.push((column, place, field.to_vec()));
+            self.noted.push((column, place, field[..field.len().min(SHOWN_BYTES_MAX)].to_vec()));
         }
     }
 

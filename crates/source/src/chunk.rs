@@ -327,6 +327,7 @@ impl ChunkParser {
             return;
         }
         let started = (self.clock)();
+        self.columns.iter_mut().for_each(|column| column.weigh_symbols(rows));
         let marks: Vec<_> = self.columns.iter().map(ColumnParser::mark).collect();
         let mut bad = std::mem::take(&mut self.bad);
         bad.clear();

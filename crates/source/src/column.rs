@@ -6,7 +6,9 @@ use coload_format::{
     Bitmap, DataType, EncodedStrings, Physical, Plain, Result, SOURCE_PADDING, Strings,
     SymbolEncoder, Value, Values,
 };
-use coload_transform::{DistinctSketch, FragmentColumn, NULL_CODE, TemporaryDictionary};
+use coload_transform::{
+    DistinctSketch, FragmentColumn, NULL_CODE, TemporaryDictionary, page_values,
+};
 use std::sync::Arc;
 
 mod absent;
@@ -60,6 +62,9 @@ impl ColumnPlan {
     }
 }
 
+/// Text of a window that symbols are weighed for: to encode a part of it, to see whether they suit it, is little then.
+const LONG_TEXTS_BYTES: usize = 8 << 20;
+
 /// Who transforms the next fragment's column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColumnForm {
@@ -87,6 +92,8 @@ pub struct ColumnParser {
     plan: ColumnPlan,
     /// The plan to go back to, while another one is followed.
     planned: Option<ColumnPlan>,
+    /// The plan to go back to with the next fragment.
+    planned_next: Option<ColumnPlan>,
     lexicon: Lexicon,
     rows: usize,
     /// First row of each value, where a value stands for repeated fields.
@@ -119,6 +126,7 @@ impl ColumnParser {
             rules,
             plan,
             planned: None,
+            planned_next: None,
             lexicon,
             rows: 0,
             starts: Vec::new(),
@@ -473,6 +481,37 @@ impl ColumnParser {
         }
     }
 
+    /// Leaves symbols for the rest of the fragment where they do not suit long texts: codes would be up to twice as long as
+    /// these, and there may be no memory for that.
+    pub(crate) fn weigh_symbols(&mut self, rows: &Rows<'_>) {
+        let (ColumnPlan::Text { encoder, .. }, Some(field)) = (&self.plan, self.rules.field) else {
+            return;
+        };
+        let encoder = Arc::clone(encoder);
+        let text_bytes = || (0..rows.count).map(|row| rows.field(row, field).len()).sum::<usize>();
+        if rows.bytes() < LONG_TEXTS_BYTES
+            || text_bytes() < LONG_TEXTS_BYTES
+            || encoder.shortens(rows.count, |row| rows.field(row, field))
+        {
+            return;
+        }
+        // What cannot be a page now cannot be one with what comes.
+        let so_far = match self.fragment_column() {
+            Ok(FragmentColumn::Page(page)) => page_values(&page, Some(&encoder)),
+            _ => return,
+        };
+        let Ok(Plain { values: Values::Bytes(strings), nulls }) = so_far else { return };
+        let rows_so_far = self.rows;
+        self.truncate(Mark::default());
+        self.rows = rows_so_far;
+        self.text = EncodedStrings::default();
+        self.strings = strings;
+        self.nulls = nulls.map_or_else(Vec::new, |nulls| {
+            (0..rows_so_far as u32).filter(|row| nulls.get(*row as usize)).collect()
+        });
+        self.planned_next = Some(std::mem::replace(&mut self.plan, ColumnPlan::PlainText));
+    }
+
     /// Ends the fragment and gives its column.
     ///
     /// # Errors
@@ -485,11 +524,22 @@ impl ColumnParser {
                 let codes = self.codes.finish(distinct);
                 FragmentColumn::Codes { codes, dictionary, nulls: self.lexicon.has_nulls() }
             }
-            _ if self.reads_changes() => FragmentColumn::Page(self.repeats_page()?),
-            _ => self.plain_column()?,
+            _ => self.fragment_column()?,
         };
         self.truncate(Mark::default());
+        if let Some(planned) = self.planned_next.take() {
+            self.plan = planned;
+        }
         Ok(column)
+    }
+
+    /// What the fragment has so far, of a column without codes.
+    fn fragment_column(&mut self) -> Result<FragmentColumn> {
+        if self.reads_changes() {
+            Ok(FragmentColumn::Page(self.repeats_page()?))
+        } else {
+            self.plain_column()
+        }
     }
 
     /// Counts what the fragment keeps; encoded text was counted as it came.

@@ -53,6 +53,14 @@ impl<'a> Rows<'a> {
         record.strip_suffix(b"\r").unwrap_or(record)
     }
 
+    /// Bytes of the records, about.
+    pub fn bytes(&self) -> usize {
+        match (self.ends.first(), self.ends.last()) {
+            (Some(first), Some(last)) => last.wrapping_sub(*first) as usize,
+            _ => 0,
+        }
+    }
+
     /// Where a record starts in the text.
     pub fn start(&self, row: usize) -> usize {
         self.ends[row * self.stride].wrapping_add(1) as usize

@@ -10,13 +10,7 @@ use crate::column_rules::TypeOrigin;
 use crate::field::FieldRules;
 use crate::tokenise::{Separators, tokenise};
 
-/// Reads one column of a file, in blocks of `block` records: its page and the bad fields.
-fn read(
-    fields: &[String],
-    plan: ColumnPlan,
-    data_type: DataType,
-    block: usize,
-) -> (Page, Vec<BadField>) {
+fn parser_of(data_type: DataType, plan: ColumnPlan) -> ColumnParser {
     let rules = ColumnRules {
         origin: TypeOrigin::Declared,
         field: Some(0),
@@ -29,25 +23,40 @@ fn read(
             ..FieldRules::default()
         },
     };
-    let lexicon = Lexicon::new(data_type.physical());
-    let mut parser = ColumnParser::new(rules, plan, lexicon);
+    ColumnParser::new(rules, plan, Lexicon::new(data_type.physical()))
+}
+
+/// Records of one field each.
+fn with_rows(fields: &[String], read: impl FnOnce(&Rows<'_>, &Seen)) {
+    let mut text = vec![b'\n'];
+    fields.iter().for_each(|f| text.extend_from_slice(format!("{f}|\n").as_bytes()));
+    let end = text.len();
+    text.extend([0; TEXT_PADDING]);
+    let separators = Separators { delimiter: b'|', quote: Some(b'"'), escape: None };
+    let mut ends = vec![0];
+    let seen = tokenise(&text, 1, end, separators, &mut ends);
+    read(&Rows { text: &text, ends: &ends, stride: 2, count: fields.len(), fields: 1 }, &seen);
+}
+
+/// Reads one column of a file, in blocks of `block` records: its page and the bad fields.
+fn read(
+    fields: &[String],
+    plan: ColumnPlan,
+    data_type: DataType,
+    block: usize,
+) -> (Page, Vec<BadField>) {
+    let mut parser = parser_of(data_type, plan);
     let mut bad = Vec::new();
     for (number, part) in fields.chunks(block).enumerate() {
-        let mut text = vec![b'\n'];
-        part.iter().for_each(|f| text.extend_from_slice(format!("{f}|\n").as_bytes()));
-        let end = text.len();
-        text.extend([0; TEXT_PADDING]);
-        let separators = Separators { delimiter: b'|', quote: Some(b'"'), escape: None };
-        let mut ends = vec![0];
-        let seen = tokenise(&text, 1, end, separators, &mut ends);
-        let rows = Rows { text: &text, ends: &ends, stride: 2, count: part.len(), fields: 1 };
         let mut now = Vec::new();
-        // As after a bad record: the block is read, given up and read again.
-        let mark = parser.mark();
-        parser.parse(&rows, 0, &seen, &mut now).unwrap();
-        parser.truncate(mark);
-        now.clear();
-        parser.parse(&rows, 0, &seen, &mut now).unwrap();
+        with_rows(part, |rows, seen| {
+            // As after a bad record: the block is read, given up and read again.
+            let mark = parser.mark();
+            parser.parse(rows, 0, seen, &mut now).unwrap();
+            parser.truncate(mark);
+            now.clear();
+            parser.parse(rows, 0, seen, &mut now).unwrap();
+        });
         now.sort_by_key(|b| b.row);
         bad.extend(now.iter().map(|b| BadField { row: b.row + number * block, ..*b }));
     }
@@ -71,7 +80,7 @@ fn values(page: &Page, plan: &ColumnPlan) -> Plain {
         ColumnPlan::Text { encoder, .. } => Some(&**encoder),
         _ => None,
     };
-    coload_transform::page_values(page, encoder).unwrap()
+    page_values(page, encoder).unwrap()
 }
 
 fn field() -> impl Strategy<Value = String> {
@@ -110,5 +119,42 @@ proptest! {
             let is_empty = fields.iter().all(|f| ["", "no number"].contains(&f.as_str()));
             prop_assert!(is_like_the_sample || symbols == 0 || is_empty);
         }
+    }
+}
+
+/// Texts that symbols do not suit are kept as they are from the window on that shows it, and the rows are the same.
+#[test]
+fn long_texts_leave_symbols() {
+    let long = |letter: &str| letter.repeat(LONG_TEXTS_BYTES / 2);
+    let mut fields: Vec<String> = (0..3000).map(|i| format!("{}-{}", i / 3, i % 2)).collect();
+    fields.push(String::new());
+    let sample = fields.clone();
+    fields.extend([long("x"), String::new(), long("y"), "short".to_owned(), long("x")]);
+    let plans = plans(DataType::Varchar(None), &sample);
+    for plan in plans {
+        let mut parser = parser_of(DataType::Varchar(None), plan.clone());
+        let mut bad = Vec::new();
+        for block in [&fields[..3001], &fields[3001..]] {
+            for part in block.chunks(500) {
+                with_rows(part, |rows, seen| {
+                    parser.weigh_symbols(rows);
+                    parser.parse(rows, 0, seen, &mut bad).unwrap();
+                });
+            }
+        }
+        let FragmentColumn::Plain(plain) = parser.finish(0).unwrap() else { panic!("symbols") };
+        let Values::Bytes(strings) = &plain.values else { panic!("not text") };
+        assert!(strings.iter().eq(fields.iter().map(String::as_bytes)));
+        let nulls: Vec<usize> = (0..plain.len()).filter(|row| plain.is_null(*row)).collect();
+        assert_eq!(nulls, [3000, 3002]);
+        // The next fragment has symbols again.
+        with_rows(&sample[..500], |rows, seen| {
+            parser.weigh_symbols(rows);
+            parser.parse(rows, 0, seen, &mut bad).unwrap();
+        });
+        let FragmentColumn::Page(page) = parser.finish(0).unwrap() else { panic!("not a page") };
+        let Values::Bytes(strings) = values(&page, &plan).values else { panic!("not text") };
+        assert!(strings.iter().eq(sample[..500].iter().map(String::as_bytes)));
+        assert_eq!(bad.len(), 0);
     }
 }
