@@ -6,9 +6,7 @@ use coload_format::{
     Bitmap, DataType, EncodedStrings, Physical, Plain, Result, SOURCE_PADDING, Strings,
     SymbolEncoder, Value, Values,
 };
-use coload_transform::{
-    DistinctSketch, FragmentColumn, NULL_CODE, TemporaryDictionary, page_values,
-};
+use coload_transform::{DistinctSketch, FragmentColumn, NULL_CODE, TemporaryDictionary};
 use std::sync::Arc;
 
 mod absent;
@@ -61,9 +59,6 @@ impl ColumnPlan {
         (std::mem::discriminant(self), repeats)
     }
 }
-
-/// Text of a window that symbols are weighed for: to encode a part of it, to see whether they suit it, is little then.
-const LONG_TEXTS_BYTES: usize = 8 << 20;
 
 /// Who transforms the next fragment's column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -479,37 +474,6 @@ impl ColumnParser {
                 self.plan = ColumnPlan::PlainText;
             }
         }
-    }
-
-    /// Leaves symbols for the rest of the fragment where they do not suit long texts: codes would be up to twice as long as
-    /// these, and there may be no memory for that.
-    pub(crate) fn weigh_symbols(&mut self, rows: &Rows<'_>) {
-        let (ColumnPlan::Text { encoder, .. }, Some(field)) = (&self.plan, self.rules.field) else {
-            return;
-        };
-        let encoder = Arc::clone(encoder);
-        let text_bytes = || (0..rows.count).map(|row| rows.field(row, field).len()).sum::<usize>();
-        if rows.bytes() < LONG_TEXTS_BYTES
-            || text_bytes() < LONG_TEXTS_BYTES
-            || encoder.shortens(rows.count, |row| rows.field(row, field))
-        {
-            return;
-        }
-        // What cannot be a page now cannot be one with what comes.
-        let so_far = match self.fragment_column() {
-            Ok(FragmentColumn::Page(page)) => page_values(&page, Some(&encoder)),
-            _ => return,
-        };
-        let Ok(Plain { values: Values::Bytes(strings), nulls }) = so_far else { return };
-        let rows_so_far = self.rows;
-        self.truncate(Mark::default());
-        self.rows = rows_so_far;
-        self.text = EncodedStrings::default();
-        self.strings = strings;
-        self.nulls = nulls.map_or_else(Vec::new, |nulls| {
-            (0..rows_so_far as u32).filter(|row| nulls.get(*row as usize)).collect()
-        });
-        self.planned_next = Some(std::mem::replace(&mut self.plan, ColumnPlan::PlainText));
     }
 
     /// Ends the fragment and gives its column.

@@ -2,8 +2,10 @@
 #![allow(clippy::unwrap_used)]
 
 use coload_format::page::PageDetail;
+use coload_transform::page_values;
 use proptest::prelude::*;
 
+use super::text::LONG_TEXTS_BYTES;
 use super::*;
 use crate::TEXT_PADDING;
 use crate::column_rules::TypeOrigin;

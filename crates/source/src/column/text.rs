@@ -1,7 +1,15 @@
 //! Strings of a window on their way into a fragment.
 
-use coload_format::{EncodedStrings, Strings, SymbolEncoder};
-use coload_transform::DistinctSketch;
+use std::sync::Arc;
+
+use coload_format::{EncodedStrings, Plain, Strings, SymbolEncoder, Values};
+use coload_transform::{DistinctSketch, FragmentColumn, page_values};
+
+use super::{ColumnParser, ColumnPlan, Mark};
+use crate::rows::Rows;
+
+/// Text of a window that symbols are weighed for: to encode a part of it, to see whether they suit it, is little then.
+pub(super) const LONG_TEXTS_BYTES: usize = 8 << 20;
 
 /// Where the strings of a window stand, and a copy of those that had to be changed.
 #[derive(Debug, Default)]
@@ -38,5 +46,38 @@ pub(super) fn keep_text(
                 strings.push(&source[*start as usize..][..*length as usize]);
             }
         }
+    }
+}
+
+impl ColumnParser {
+    /// Leaves symbols for the rest of the fragment where they do not suit long texts: codes would be up to twice as long as
+    /// these, and there may be no memory for that.
+    pub(crate) fn weigh_symbols(&mut self, rows: &Rows<'_>) {
+        let (ColumnPlan::Text { encoder, .. }, Some(field)) = (&self.plan, self.rules.field) else {
+            return;
+        };
+        let encoder = Arc::clone(encoder);
+        let text_bytes = || (0..rows.count).map(|row| rows.field(row, field).len()).sum::<usize>();
+        if rows.bytes() < LONG_TEXTS_BYTES
+            || text_bytes() < LONG_TEXTS_BYTES
+            || encoder.shortens(rows.count, |row| rows.field(row, field))
+        {
+            return;
+        }
+        // What cannot be a page now cannot be one with what comes.
+        let so_far = match self.fragment_column() {
+            Ok(FragmentColumn::Page(page)) => page_values(&page, Some(&encoder)),
+            _ => return,
+        };
+        let Ok(Plain { values: Values::Bytes(strings), nulls }) = so_far else { return };
+        let rows_so_far = self.rows;
+        self.truncate(Mark::default());
+        self.rows = rows_so_far;
+        self.text = EncodedStrings::default();
+        self.strings = strings;
+        self.nulls = nulls.map_or_else(Vec::new, |nulls| {
+            (0..rows_so_far as u32).filter(|row| nulls.get(*row as usize)).collect()
+        });
+        self.planned_next = Some(std::mem::replace(&mut self.plan, ColumnPlan::PlainText));
     }
 }
