@@ -16,10 +16,10 @@ use datafusion::error::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use futures::{FutureExt, StreamExt, TryStreamExt};
+use futures::{FutureExt, StreamExt};
 use tokio::sync::mpsc;
 
-use super::status;
+use super::{arrow_message, status};
 use crate::database::Database;
 use crate::error::{from_datafusion, to_datafusion};
 use crate::memory::{held_bytes, taken_over};
@@ -39,7 +39,12 @@ impl Inbound {
     /// # Errors
     /// `Invalid` when it is not Arrow, or ends before its schema.
     pub async fn open(messages: PeekableFlightDataStream) -> Result<Self> {
-        let messages = messages.map_err(|status| FlightError::Tonic(Box::new(status)));
+        let messages = messages.map(|message| {
+            let message = message.map_err(|status| FlightError::Tonic(Box::new(status)))?;
+            let checked = arrow_message::check(&message.data_header);
+            checked.map_err(|error| FlightError::ExternalError(Box::new(error)))?;
+            Ok(message)
+        });
         let mut decoder = FlightDataDecoder::new(messages);
         loop {
             match next(&mut decoder).await? {
@@ -147,7 +152,7 @@ fn until_end(
 }
 
 async fn next(decoder: &mut FlightDataDecoder) -> Result<Option<DecodedPayload>> {
-    // The decoder indexes by numbers of the message before it has checked all of them.
+    // Messages were looked at, but the decoder indexes by numbers of them before it has checked all.
     let decoded = AssertUnwindSafe(decoder.next()).catch_unwind().await;
     match decoded {
         Ok(None) => Ok(None),
@@ -156,6 +161,9 @@ async fn next(decoder: &mut FlightDataDecoder) -> Result<Option<DecodedPayload>>
             Error::Unavailable(text) => Error::Unavailable(format!("the client broke off: {text}")),
             other => other,
         }),
+        Ok(Some(Err(FlightError::ExternalError(error)))) => {
+            Err(error.downcast().map_or_else(|other| Error::Invalid(other.to_string()), |own| *own))
+        }
         Ok(Some(Err(error))) => Err(Error::Invalid(format!("the client sent no rows: {error}"))),
         Err(_) => Err(Error::Invalid("the client sent a message that is not Arrow".into())),
     }

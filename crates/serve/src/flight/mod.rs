@@ -14,6 +14,7 @@
 //! Deliberately not here: transactions (each statement is one), Substrait plans.
 
 mod answer;
+mod arrow_message;
 mod body;
 mod calls;
 mod cancel;
