@@ -7,7 +7,7 @@ use coload_transform::Placement;
 use serde_json::{Value, json};
 
 use crate::report::{
-    JsonReport, Side, align, mended, rejects_list, show_seconds, widened, widened_json,
+    JsonReport, Side, align, counted, mended, rejects_list, show_seconds, widened, widened_json,
 };
 use crate::size::{show_bytes, show_count};
 
@@ -61,13 +61,15 @@ pub fn text(report: &RemoteReport) -> String {
     );
     let _ = writeln!(
         out,
-        "stored {} in {} segments of {} partitions{}",
+        "stored {} in {}{}",
         show_bytes(report.bytes_stored),
-        report.segments,
-        report.partitions[0],
-        match report.partitions[1] {
-            0 => String::new(),
-            known => format!(", {known} of them by an earlier attempt"),
+        counted(report.segments as usize, "segment"),
+        match report.partitions {
+            // The server cuts them where it parses too.
+            [0, _] => String::new(),
+            [sent, 0] => format!(" of {}", counted(sent, "partition")),
+            [sent, known] =>
+                format!(" of {}, {known} of them by an earlier attempt", counted(sent, "partition")),
         }
     );
     if report.attempts > 1 {

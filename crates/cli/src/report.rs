@@ -43,12 +43,10 @@ pub fn text(report: &LoadReport) -> String {
     out.push('\n');
     let _ = writeln!(
         out,
-        "stored {} in {} segment{} of {} partition{}, {:.1} times smaller than the input",
+        "stored {} in {} of {}, {:.1} times smaller than the input",
         show_bytes(report.bytes_stored),
-        report.segments,
-        plural(report.segments),
-        report.partitions,
-        plural(report.partitions),
+        counted(report.segments, "segment"),
+        counted(report.partitions, "partition"),
         report.bytes_read() as f64 / report.bytes_stored.max(1) as f64,
     );
     let steps: Vec<String> = report
@@ -426,6 +424,11 @@ pub fn show_seconds(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     let digits = if seconds < 10.0 { 3 } else { 1 };
     format!("{seconds:.digits$}")
+}
+
+/// "1 segment" or "2 segments".
+pub fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", plural(count))
 }
 
 fn plural(count: usize) -> &'static str {

@@ -23,6 +23,8 @@ struct Opened {
     head: Vec<u8>,
     /// Gives the bytes after them.
     reader: Box<dyn Read + Send>,
+    /// Whether the last sample was all of the text.
+    is_sampled_whole: bool,
 }
 
 impl std::fmt::Debug for OpenedStream {
@@ -46,7 +48,7 @@ impl OpenedStream {
 
     /// A stream of any bytes; `name` is the input in messages.
     pub fn new(name: impl Into<String>, reader: Box<dyn Read + Send>) -> Self {
-        let opened = Opened { head: Vec::new(), reader };
+        let opened = Opened { head: Vec::new(), reader, is_sampled_whole: false };
         OpenedStream { name: name.into(), inner: Arc::new(Mutex::new(Some(opened))) }
     }
 
@@ -63,7 +65,13 @@ impl OpenedStream {
         let read = read.map_err(|e| coload_input::read_error(&self.name, e))?;
         let stored = if (read as u64) < missing { State::Done } else { State::More };
         let (text, state) = sample_head(&self.name, &opened.head, stored, bytes_max)?;
+        opened.is_sampled_whole = matches!(state, State::Done);
         Ok((text, sample_end(state)))
+    }
+
+    /// Whether the last sample was all of the text, and no load has taken the stream.
+    pub(crate) fn is_sampled_whole(&self) -> bool {
+        lock(&self.inner).as_ref().is_some_and(|opened| opened.is_sampled_whole)
     }
 
     /// Hands the stream to a load.

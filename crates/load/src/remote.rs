@@ -29,6 +29,7 @@ use coload_format::{Error, Result};
 use coload_link::{ClientTls, WireCompression};
 
 use crate::clock::process_cpu_ns;
+use crate::opened::OpenedStream;
 use crate::options::{LoadOptions, RejectLimit};
 use crate::pipeline::Stop;
 use crate::wire::{Again, LoadStatus, PROGRAM_AT_SERVER};
@@ -120,7 +121,7 @@ pub fn load_remote(options: &LoadOptions, remote: &RemoteOptions) -> Result<Remo
     if whole && options.program.is_some() {
         return Err(Error::Invalid(PROGRAM_AT_SERVER.into()));
     }
-    let widens = check_widening(options, remote)?;
+    let not_widened = check_widening(options, remote)?;
     let (started, cpu) = (Instant::now(), process_cpu_ns());
     let mut totals = session::Totals::default();
     let mut going = Going::new(options.clone(), remote, 0)?;
@@ -132,9 +133,9 @@ pub fn load_remote(options: &LoadOptions, remote: &RemoteOptions) -> Result<Remo
                 let cpu = Duration::from_nanos(process_cpu_ns() - cpu);
                 return Ok(RemoteReport { wall: started.elapsed(), cpu, widened, ..report });
             }
-            Err(Stop::Failed(Error::Input { place, text })) if widens == Widens::No => {
-                let text = format!("{text}; the types were inferred, and {NOT_WIDENED}");
-                return Err(Error::Input { place, text });
+            Err(Stop::Failed(Error::Input { place, text })) => {
+                let why = not_widened.map(|why| format!("; the types were inferred, and {why}"));
+                return Err(Error::Input { place, text: text + &why.unwrap_or_default() });
             }
             Err(Stop::Failed(error)) => return Err(error),
             Err(Stop::Widen(widening)) => {
@@ -148,31 +149,37 @@ pub fn load_remote(options: &LoadOptions, remote: &RemoteOptions) -> Result<Remo
     Err(Error::Limit("the columns' types do not end to become wider: give --columns".to_owned()))
 }
 
-/// Whether inferred types become wider during a load.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Widens {
-    /// They do, or there are none.
-    Yes,
-    /// The server parses, and takes them as given.
-    No,
-}
+/// Why inferred types do not become wider, and what to do.
+const WHOLE_NOT_WIDENED: &str = "--placement pipe and seq do not widen them (give --columns or --schema, or take \
+                                 another --placement)";
+const STREAM_NOT_WIDENED: &str = "a stream cannot be sent again with wider ones (give --columns or --schema, or load \
+                                  a file)";
 
-/// What to do about types that do not become wider.
-const NOT_WIDENED: &str = "--placement pipe and seq do not widen them (give --columns or --schema, or take another \
-                           --placement)";
-
-/// Refuses a load that would set records aside which another placement loads.
-fn check_widening(options: &LoadOptions, remote: &RemoteOptions) -> Result<Widens> {
+/// Why inferred types do not become wider during the load, if so.
+///
+/// # Errors
+/// `Invalid` when records would be set aside then which another load takes.
+fn check_widening(options: &LoadOptions, remote: &RemoteOptions) -> Result<Option<&'static str>> {
     let whole = matches!(remote.placement, PlacementPolicy::Pipe | PlacementPolicy::Seq);
-    if !whole || options.inferred.is_none() {
-        return Ok(Widens::Yes);
-    }
+    let is_whole = |stream: &OpenedStream| stream.is_sampled_whole();
+    let why = if options.inferred.is_none() {
+        return Ok(None);
+    } else if whole {
+        WHOLE_NOT_WIDENED
+    } else if options.inputs.read_once().is_some()
+        && !options.stream.as_ref().is_some_and(is_whole)
+        && options.read_schema().columns().iter().any(|column| !column.data_type.is_text())
+    {
+        STREAM_NOT_WIDENED
+    } else {
+        return Ok(None);
+    };
     if options.max_rejects != RejectLimit::Count(0) {
         return Err(Error::Invalid(format!(
-            "rejects are allowed, the columns' types are inferred, and {NOT_WIDENED}"
+            "rejects are allowed, the columns' types are inferred, and {why}"
         )));
     }
-    Ok(Widens::No)
+    Ok(Some(why))
 }
 
 /// Loads from the first byte on, however many attempts it takes.

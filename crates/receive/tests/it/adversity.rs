@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use coload_format::{Error, parse_columns};
 use coload_load::{
-    LoadOptions, PlacementPolicy, RejectLimit, RemoteOptions, list_loads, load_remote,
+    LoadOptions, OpenedStream, PlacementPolicy, RejectLimit, RemoteOptions, list_loads, load_remote,
 };
 use coload_receive::ReceiveOptions;
+use coload_source::{InputFile, InputSource};
 use coload_store::{OnExisting, OnMissing, Store};
 
 use crate::faults::Process;
@@ -152,4 +153,33 @@ fn inferred_types_that_the_server_would_not_widen_are_told_and_lose_nothing() {
         assert!(matches!(error, Error::Invalid(_)), "{placement:?}: {error:?}");
         assert!(server.store.snapshot().unwrap().table("t").is_none(), "{placement:?}");
     }
+}
+
+/// A stream cannot be sent again with wider types: no record is rejected for a guess, and the message says what to do.
+/// One that was sampled whole has no surprises.
+#[test]
+fn a_stream_into_a_server_rejects_nothing_for_a_guess() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("server"), ReceiveOptions::default());
+    let file = folder.path().join("t.csv");
+    std::fs::write(&file, "").unwrap();
+    let load_stream = |sampled: usize, rejects: u64| {
+        let stream = OpenedStream::new("-", Box::new(&b"1\n2\nthree\n"[..]));
+        stream.sample(sampled).unwrap();
+        let mut load = options(&file, "t");
+        load.inputs = vec![InputFile { name: "-".to_owned(), source: InputSource::Stdin }].into();
+        load.stream = Some(stream);
+        load.schema = parse_columns("a BIGINT").unwrap();
+        load.inferred = Some(vec![coload_source::ColumnForms::default()]);
+        load.max_rejects = RejectLimit::Count(rejects);
+        load_remote(&load, &server.remote())
+    };
+    let error = load_stream(4, 0).unwrap_err();
+    assert!(matches!(error, Error::Input { .. }), "{error:?}");
+    assert!(error.to_string().contains("the types were inferred, and a stream"), "{error}");
+    let error = load_stream(4, 5).unwrap_err();
+    assert!(matches!(error, Error::Invalid(_)), "{error:?}");
+    assert!(error.to_string().contains("give --columns"), "{error}");
+    assert!(server.store.snapshot().unwrap().table("t").is_none());
+    assert_eq!(load_stream(100, 5).unwrap().rows, 2);
 }
