@@ -92,7 +92,7 @@ CASES = [
     ("values of 64 MiB", rows_of(value(64 * MIB), 330), [], SERVED),
     ("values of 64 MiB, quoted", rows_of(quoted(64 * MIB), 330), [], STORE),
     ("values of 64 MiB after short ones", rows_of(late(64 * MIB, lambda row: f"{row * 7919}-{row}"), 330), [], SERVED),
-    ("values of 64 MiB after numbers", rows_of(late(64 * MIB, lambda row: row * 7919), 330), [], ["store", "adaptive"]),
+    ("values of 64 MiB after numbers", rows_of(late(64 * MIB, lambda row: row * 7919), 330), [], ["store", "stdin", "adaptive"]),
     ("gzip, 16 columns, all types", rows_of(types(16), 200, "gzip"), [], SERVED),
     ("gzip, 1024 columns", rows_of(ints(1024), 200, "gzip"), [], STORE),
     ("gzip, values of 1 MiB", rows_of(value(MIB), 200, "gzip"), [], STORE),
@@ -103,6 +103,9 @@ CASES = [
     ("xz, 155 columns", rows_of(ints(155), 150, "xz"), [], STORE),
     ("xz -9, 155 columns", rows_of(ints(155), 200, "xz9"), [], SOME_SERVED),
     ("bzip2, 155 columns", rows_of(ints(155), 100, "bzip2"), [], STORE),
+    ("values of 64 MiB rejected", rows_of(value(64 * MIB), 330), ["--columns", "a BIGINT, b BIGINT, c VARCHAR", *ALL_REJECTS], SERVED),
+    ("values of 64 MiB rejected into a table", rows_of(value(64 * MIB), 330), ["--columns", "a BIGINT, b BIGINT, c VARCHAR", "--max-rejects", "100%", "--rejects", "table:r"], STORE),
+    ("values of 64 MiB, where", rows_of(value(64 * MIB), 330), ["--where", "length(c2) > 5"], STORE),
     ("a tenth rejected", rows_of(rejects("{0},{0}", "bad,x", 10), 100), ["--columns", "a BIGINT, b BIGINT", *ALL_REJECTS], SERVED),
     ("half rejected", rows_of(rejects("{0},{0}", "x", 50), 60), ["--columns", "a BIGINT, b BIGINT", *ALL_REJECTS], SERVED),
     ("all rejected", rows_of(rejects("", "x", 100), 40), ["--columns", "a BIGINT, b BIGINT", *ALL_REJECTS], SERVED),
@@ -175,13 +178,15 @@ def run(args, folder, name, path, rows, flags, where, threads):
     store, server = folder / "store", None
     load = [args.coload, "load", str(path), "--table", "t", "--memory", args.memory, "--threads", threads, "--no-header"]
     load += ["--report", "json", *flags]
-    if where == "store":
+    if where in ("store", "stdin"):
         load += ["--into", str(store)]
     else:
         server = Served(args, store, threads)
         load += ["--into", f"coload://{server.address}/t", "--placement", where]
     started = time.monotonic()
-    status, err, peak = run_and_measure(load, folder)
+    if where == "stdin":
+        load[2] = "-"
+    status, err, peak = run_and_measure(load, folder, path if where == "stdin" else os.devnull)
     seconds, peaks, note = time.monotonic() - started, [peak], ""
     if server:
         peaks.append(server.stop())
@@ -201,10 +206,10 @@ def records_of(path):
     return report["rows"] + report["rejects"] + report["filtered"]
 
 
-def run_and_measure(command, folder):
+def run_and_measure(command, folder, stdin):
     """Status, errors and the most MiB that the process held; its output is in the folder."""
-    with open(folder / "out", "wb") as out, open(folder / "err", "wb") as err:
-        process = subprocess.Popen(command, stdout=out, stderr=err, cwd=folder)
+    with open(folder / "out", "wb") as out, open(folder / "err", "wb") as err, open(stdin, "rb") as given:
+        process = subprocess.Popen(command, stdin=given, stdout=out, stderr=err, cwd=folder)
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
     return process.returncode, (folder / "err").read_text(errors="replace"), usage.ru_maxrss / 1024

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
+use std::sync::Arc;
 
 use coload_format::{Error, Result, Schema, parse_columns};
 use coload_source::{Dialect, Header, InputFile, InputSource, InvalidBytes, Policies};
@@ -30,12 +31,17 @@ pub fn check_reject_table(store: &Store, table: &str) -> Result<()> {
     }
 }
 
-/// Writes the rejects of a file for a table, which is made if it is absent; they become visible with the
-/// load that rejected them.
+/// Writes the rejects of a file for a table, which is made if it is absent, with the memory and threads of the load that
+/// rejected them; they become visible with it.
 ///
 /// # Errors
 /// Those of a load.
-pub fn ready_rejects(store: &Store, file: &Path, table: &str) -> Result<ReadyLoad> {
+pub fn ready_rejects(
+    store: &Store,
+    file: &Path,
+    table: &str,
+    load: &LoadOptions,
+) -> Result<ReadyLoad> {
     let name = file.display().to_string();
     let reader = File::open(file).map_err(|e| Error::io("open", file, &e))?;
     let dialect = Dialect {
@@ -47,6 +53,8 @@ pub fn ready_rejects(store: &Store, file: &Path, table: &str) -> Result<ReadyLoa
     let inputs = vec![InputFile { name: name.clone(), source }];
     let mut options = LoadOptions::new(inputs, table, schema()?, dialect);
     options.stream = Some(OpenedStream::new(name, Box::new(WithoutNul(reader))));
+    (options.memory, options.threads) = (load.memory, load.threads);
+    options.cancel = Arc::clone(&load.cancel);
     write_ready(store, &options)
 }
 

@@ -180,7 +180,7 @@ fn load_once(
     let (files, rejects) = account.into_files();
     let rejected = match (&options.rejects_table, &output) {
         (Some(table), Some(output)) if record.rejects > 0 => {
-            Some(ready_rejects(store, output.written_path(), table)?)
+            Some(ready_rejects(store, output.written_path(), table, &options)?)
         }
         _ => None,
     };

@@ -44,7 +44,7 @@ pub fn unfit_column(
     match &record.reason {
         BadRecord::Field { column, error: FieldError::Rule(_) } => {
             let text = DataType::Varchar(None);
-            let helps = inferred(*column)? != text && check_bytes(&record.value, text).is_ok();
+            let helps = inferred(*column)? != text && check_bytes(record.value(), text).is_ok();
             helps.then_some(*column)
         }
         _ => None,
@@ -120,7 +120,7 @@ impl Widening {
         let Some(column) = unfit_column(record, inferred) else {
             return false;
         };
-        self.add(column, &record.value, &place);
+        self.add(column, record.value(), &place);
         self.add_others(file, record, column, &place);
         true
     }

@@ -15,6 +15,7 @@ mod kept;
 mod left_out;
 mod window;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use coload_format::Result;
@@ -65,9 +66,33 @@ pub struct RejectedRecord {
     /// Byte offset of the record in its input.
     pub offset: u64,
     /// The field at fault, or nothing.
-    pub value: Vec<u8>,
+    pub value: RejectedValue,
     /// The record without its newline.
     pub raw: Vec<u8>,
+}
+
+impl RejectedRecord {
+    /// The field at fault, or nothing.
+    pub fn value(&self) -> &[u8] {
+        match &self.value {
+            RejectedValue::Within(bytes) => self.raw.get(bytes.clone()).unwrap_or_default(),
+            RejectedValue::Apart(value) => value,
+        }
+    }
+}
+
+/// The field at fault of a rejected record: long ones are not held twice.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RejectedValue {
+    /// These bytes of the record.
+    Within(Range<usize>),
+    /// Others, as where quotes within quotes were taken off.
+    Apart(Vec<u8>),
+}
+
+impl RejectedValue {
+    /// No field.
+    pub(crate) const NONE: RejectedValue = RejectedValue::Apart(Vec::new());
 }
 
 /// Which fields of the records of an input the columns are.
@@ -273,7 +298,7 @@ impl ChunkParser {
             reason: BadRecord::OpenQuote,
             line: self.lines,
             offset: window.offset + (start - window.start) as u64,
-            value: Vec::new(),
+            value: RejectedValue::NONE,
             raw: raw.strip_suffix(b"\n").unwrap_or(raw).to_vec(),
         });
         self.lines += count_newlines(raw);
@@ -387,8 +412,8 @@ impl ChunkParser {
                     line: self.lines + line,
                     offset,
                     value: match parser.field() {
-                        Some(field) => parser.shown(rows.field(b.row, field)),
-                        None => Vec::new(),
+                        Some(field) => parser.shown(rows, b.row, field),
+                        None => RejectedValue::NONE,
                     },
                     raw: raw_record(rows, b.row).to_vec(),
                 });
@@ -434,7 +459,7 @@ impl ChunkParser {
                 reason,
                 line: self.lines + place.line,
                 offset: place.offset,
-                value: Vec::new(),
+                value: RejectedValue::NONE,
                 raw: raw.to_vec(),
             });
         }

@@ -7,6 +7,7 @@ use coload_format::{
     SymbolEncoder, Value, Values,
 };
 use coload_transform::{DistinctSketch, FragmentColumn, NULL_CODE, TemporaryDictionary};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 mod absent;
@@ -14,6 +15,7 @@ mod absent;
 mod tests;
 mod text;
 
+use crate::chunk::RejectedValue;
 use crate::column_rules::{ColumnRules, is_doubtful};
 use crate::field::FieldError;
 use crate::lexicon::{Changes, FieldChanges, Lexicon, LookUp, TooManyValues};
@@ -153,10 +155,17 @@ impl ColumnParser {
         self.lexicon.dictionary()
     }
 
-    /// A field for a message: without its quotes, if they enclose it.
-    pub fn shown(&self, raw: &[u8]) -> Vec<u8> {
-        let read = self.rules.fields.read(raw);
-        read.ok().flatten().map_or_else(|| raw.to_vec(), |text| text.into_owned())
+    /// A field of a record for a message: without its quotes, if they enclose it.
+    pub(crate) fn shown(&self, rows: &Rows<'_>, row: usize, field: usize) -> RejectedValue {
+        let raw = rows.field(row, field);
+        let shown = match self.rules.fields.read(raw) {
+            Ok(Some(Cow::Owned(text))) => return RejectedValue::Apart(text),
+            Ok(Some(Cow::Borrowed(text))) => text,
+            _ => raw,
+        };
+        // What was read is a part of the field, if it is not a copy.
+        let start = shown.as_ptr().addr().wrapping_sub(rows.record(row).as_ptr().addr());
+        RejectedValue::Within(start..start.wrapping_add(shown.len()))
     }
 
     /// Says what becomes of the next fragment's values; called between fragments.

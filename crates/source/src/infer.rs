@@ -29,6 +29,8 @@ const TIMESTAMP: u8 = 32;
 const TIMESTAMP_TZ: u8 = 64;
 const TIME: u8 = 128;
 
+/// A field with more bytes is text.
+const TYPED_BYTES_MAX: usize = 64 << 10;
 /// Digits after the point above which numbers of varying length are floats that were printed.
 const VARYING_SCALE_MAX: i64 = 8;
 /// Numbers of as many digits, 15, are not changed by a DOUBLE.
@@ -127,6 +129,10 @@ impl ColumnForms {
     pub fn add(&mut self, field: &[u8], formats: &Formats) {
         self.values += 1;
         if self.forms == 0 {
+            return;
+        }
+        if field.len() > TYPED_BYTES_MAX {
+            self.forms = 0;
             return;
         }
         let plain = formats.rewrite(field, DataType::Double).unwrap_or(Cow::Borrowed(b""));

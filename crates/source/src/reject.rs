@@ -50,7 +50,7 @@ impl Reject {
         Reject {
             place: Place { file: file.to_owned(), line, byte: record.offset, field },
             column: told.or_else(|| (field > 0).then(|| columns[field as usize - 1].0.clone())),
-            value: record.value,
+            value: record.value().to_vec(),
             reason,
             advice,
             raw: record.raw,
@@ -88,7 +88,7 @@ fn advice_of_value(
     let BadRecord::Field { column, error: FieldError::Rule(_) } = &record.reason else {
         return None;
     };
-    let (value, data_type) = (record.value.trim_ascii(), columns[*column].1);
+    let (value, data_type) = (record.value().trim_ascii(), columns[*column].1);
     let digit = |byte: &u8| byte.is_ascii_digit();
     if data_type.is_number() && value.contains(&b',') && value.iter().any(digit) {
         return Some("--decimal-separator , or --thousands-separator ,");
@@ -174,6 +174,7 @@ pub fn shorten(value: &[u8]) -> String {
 #[derive(Debug)]
 pub struct RejectWriter<W> {
     out: W,
+    value_bytes_max: usize,
 }
 
 impl<W: Write> RejectWriter<W> {
@@ -183,7 +184,12 @@ impl<W: Write> RejectWriter<W> {
     /// Those of writing.
     pub fn new(mut out: W) -> io::Result<Self> {
         out.write_all(HEADER.as_bytes())?;
-        Ok(RejectWriter { out })
+        Ok(RejectWriter { out, value_bytes_max: usize::MAX })
+    }
+
+    /// Writes no more than so many bytes of a value, which is a part of the raw record.
+    pub fn with_values_of(self, value_bytes_max: usize) -> Self {
+        RejectWriter { value_bytes_max, ..self }
     }
 
     /// Writes one reject. Value and raw record are kept byte by byte, whatever their encoding.
@@ -195,7 +201,8 @@ impl<W: Write> RejectWriter<W> {
         write_field(&mut self.out, reject.place.file.as_bytes())?;
         write!(self.out, ",{},{},", reject.place.line, reject.place.byte)?;
         write_field(&mut self.out, column.as_bytes())?;
-        for field in [reject.value.as_slice(), reject.reason.as_bytes(), &reject.raw] {
+        let value = &reject.value[..reject.value.len().min(self.value_bytes_max)];
+        for field in [value, reject.reason.as_bytes(), &reject.raw] {
             self.out.write_all(b",")?;
             write_field(&mut self.out, field)?;
         }
@@ -240,6 +247,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::RejectedValue;
     use crate::sample::{SampleEnd, Split, split_records};
 
     fn reject(reason: BadRecord, value: &[u8]) -> Reject {
@@ -251,7 +259,7 @@ mod tests {
             reason,
             line: 1833,
             offset: 99,
-            value: value.into(),
+            value: RejectedValue::Apart(value.into()),
             raw: b"7;x".into(),
         };
         Reject::new(record, "orders.csv", 1834, &columns)

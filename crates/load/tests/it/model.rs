@@ -6,7 +6,7 @@ use coload_format::{Schema, Value};
 use coload_load::{ColumnFrom, LoadOptions};
 use coload_source::{
     BadRecord, ColumnRules, Dialect, FixedWidths, Header, Reject, RejectWriter, RejectedRecord,
-    Told, Trailing, TypeOrigin, tokenise_slowly,
+    RejectedValue, Told, Trailing, TypeOrigin, tokenise_slowly,
 };
 
 /// A row; `None` is NULL.
@@ -120,7 +120,7 @@ impl Model {
                 reason: format!("breaks {}", rule.sql()),
                 advice: "--max-rejects N to set such records aside".to_owned(),
             };
-            let value = told.value.clone();
+            let value = RejectedValue::Apart(told.value.clone());
             let reason = BadRecord::Told(Arc::new(told));
             let reject = RejectedRecord { reason, line: line - 1, offset, value, raw };
             self.rejects.push((line, reject));
@@ -129,7 +129,7 @@ impl Model {
     }
 
     fn reject(&mut self, line: u64, start: usize, reason: BadRecord, value: &[u8], raw: &[u8]) {
-        let (value, raw) = (value.to_vec(), raw.to_vec());
+        let (value, raw) = (RejectedValue::Apart(value.to_vec()), raw.to_vec());
         let reject = RejectedRecord { reason, line, offset: start as u64, value, raw };
         self.rejects.push((line + 1, reject));
     }

@@ -7,7 +7,10 @@
 
 use std::borrow::Cow;
 
-use super::{BadRecord, ChunkParser, Consumed, Kept, LastWindow, Place, RejectedRecord, Window};
+use super::{
+    BadRecord, ChunkParser, Consumed, Kept, LastWindow, Place, RejectedRecord, RejectedValue,
+    Window,
+};
 use crate::careful::{
     CarefulField, CarefulRecord, Fault, FieldForm, Reading, field_text, read_record,
 };
@@ -171,7 +174,7 @@ impl ChunkParser {
                     reason,
                     line: self.lines + place.line,
                     offset,
-                    value: Vec::new(),
+                    value: RejectedValue::NONE,
                     raw: raw.to_vec(),
                 }),
             }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{BadRecord, ChunkParser, Place, RejectedRecord, leave_out, raw_record};
+use super::{BadRecord, ChunkParser, Place, RejectedRecord, RejectedValue, leave_out, raw_record};
 use crate::column::{BadField, Mark};
 use crate::field::FieldError;
 use crate::rows::Rows;
@@ -73,7 +73,7 @@ impl ChunkParser {
             let row = (row - first) as usize;
             let Place { line, offset } = places[row];
             self.rejects.push(RejectedRecord {
-                value: told.value.clone(),
+                value: RejectedValue::Apart(told.value.clone()),
                 reason: BadRecord::Told(told),
                 line: self.lines + line,
                 offset,
