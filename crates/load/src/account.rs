@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
 
-use coload_format::{DataType, Error, Result};
+use coload_format::{DataType, Error, Place, Result};
 use coload_input::Inputs;
 use coload_source::{Mended, Reject, RejectWriter, RejectedRecord};
 
@@ -237,9 +237,11 @@ impl Account {
     /// Whether a record needs wider types.
     fn widens(&mut self, file: usize, line: u64, record: &RejectedRecord) -> bool {
         let Some(widening) = &mut self.widening else { return false };
-        widening.note(file, record, || {
-            let name = self.inputs.name(file);
-            Reject::new(record.clone(), &name, line, &self.columns).place
+        widening.note(file, record, || Place {
+            file: self.inputs.name(file),
+            line,
+            byte: record.offset,
+            field: 0,
         })
     }
 

@@ -106,7 +106,7 @@ impl Widening {
     }
 
     /// Notes a record of an input that is no row because a field does not fit its column's type; else it is a
-    /// reject.
+    /// reject. `place` says where the record is, whatever the field.
     pub fn note(
         &mut self,
         file: usize,

@@ -3,8 +3,8 @@
 use coload_format::page::{Page, encode_int, encode_symbols, encode_wide};
 use coload_format::parse_value::{parse_int_in, parse_wide_in};
 use coload_format::{
-    Bitmap, DataType, EncodedStrings, Physical, Plain, Result, SOURCE_PADDING, Strings,
-    SymbolEncoder, Value, Values,
+    Bitmap, DataType, EncodedStrings, Physical, Plain, Result, Strings, SymbolEncoder, Value,
+    Values,
 };
 use coload_transform::{DistinctSketch, FragmentColumn, NULL_CODE, TemporaryDictionary};
 use std::borrow::Cow;
@@ -23,7 +23,7 @@ use crate::repeats::Repeats;
 use crate::row_codes::RowCodes;
 use crate::rows::Rows;
 use crate::tokenise::Seen;
-use text::{TextScratch, count_text, keep_text};
+use text::{LONG_TEXTS_BYTES, TextScratch, count_text, keep_text};
 
 /// How a column is read; chosen for each partition from a sample of it.
 #[derive(Debug, Clone)]
@@ -402,9 +402,7 @@ impl ColumnParser {
         let text = fields.rows.text;
         let first = self.mark().values;
         let scratch = &mut self.scratch;
-        scratch.starts.clear();
-        scratch.lengths.clear();
-        scratch.copy.clear();
+        scratch.clear();
         let limit = match self.rules.data_type {
             DataType::Char(n) | DataType::Varchar(Some(n)) => n,
             _ => u32::MAX,
@@ -436,21 +434,36 @@ impl ColumnParser {
             scratch.starts.clear();
             scratch.lengths.clear();
         }
+        let mut keep = |scratch: &TextScratch, source: &[u8]| {
+            keep_text(source, scratch, encoder, &mut self.text, &mut self.strings);
+            count_text(self.distinct.as_deref(), source, scratch, encoder);
+        };
+        let mut value = first;
         fields.for_each(|row, start, end| {
-            let before = scratch.copy.len();
+            let (before, mut length) = (scratch.copy.len(), 0);
             match self.rules.value(&text[start..end]) {
-                Ok(Some(Value::Bytes(bytes))) => scratch.copy.extend_from_slice(&bytes),
-                Ok(_) => self.nulls.push((first + scratch.starts.len()) as u32),
+                // A text that is very long is not copied once more, but kept after those before it.
+                Ok(Some(Value::Bytes(bytes))) if bytes.len() > LONG_TEXTS_BYTES => {
+                    scratch.keep_copy(&mut keep);
+                    scratch.starts.push(0);
+                    scratch.lengths.push(bytes.len() as u32);
+                    keep(scratch, &bytes);
+                    scratch.clear();
+                    value += 1;
+                    return;
+                }
+                Ok(Some(Value::Bytes(bytes))) => {
+                    scratch.copy.extend_from_slice(&bytes);
+                    length = bytes.len() as u32;
+                }
+                Ok(_) => self.nulls.push(value as u32),
                 Err(error) => tell(row, error),
             }
             scratch.starts.push(before as u32);
-            scratch.lengths.push((scratch.copy.len() - before) as u32);
+            scratch.lengths.push(length);
+            value += 1;
         });
-        let mut copy = std::mem::take(&mut scratch.copy);
-        copy.extend([0; SOURCE_PADDING]);
-        keep_text(&copy, scratch, encoder, &mut self.text, &mut self.strings);
-        count_text(self.distinct.as_deref(), &copy, scratch, encoder);
-        scratch.copy = copy;
+        scratch.keep_copy(&mut keep);
     }
 
     /// Gives up codes for values: what the fragment has so far becomes plain.

@@ -132,6 +132,13 @@ fn long_texts_leave_symbols() {
     fields.push(String::new());
     let sample = fields.clone();
     fields.extend([long("x"), String::new(), long("y"), "short".to_owned(), long("x")]);
+    let mut texts = fields.clone();
+    for part in ["a", "\"\"", ","] {
+        fields.push(format!("\"{}\"", part.repeat(LONG_TEXTS_BYTES + 1)));
+        texts.push(part.replace("\"\"", "\"").repeat(LONG_TEXTS_BYTES + 1));
+    }
+    fields.push("\"last\"".to_owned());
+    texts.push("last".to_owned());
     let plans = plans(DataType::Varchar(None), &sample);
     for plan in plans {
         let mut parser = parser_of(DataType::Varchar(None), plan.clone());
@@ -146,7 +153,7 @@ fn long_texts_leave_symbols() {
         }
         let FragmentColumn::Plain(plain) = parser.finish(0).unwrap() else { panic!("symbols") };
         let Values::Bytes(strings) = &plain.values else { panic!("not text") };
-        assert!(strings.iter().eq(fields.iter().map(String::as_bytes)));
+        assert!(strings.iter().eq(texts.iter().map(String::as_bytes)));
         let nulls: Vec<usize> = (0..plain.len()).filter(|row| plain.is_null(*row)).collect();
         assert_eq!(nulls, [3000, 3002]);
         // The next fragment has symbols again.

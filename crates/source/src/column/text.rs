@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use coload_format::{EncodedStrings, Plain, Strings, SymbolEncoder, Values};
+use coload_format::{EncodedStrings, Plain, SOURCE_PADDING, Strings, SymbolEncoder, Values};
 use coload_transform::{DistinctSketch, FragmentColumn, page_values};
 
 use super::{ColumnParser, ColumnPlan, Mark};
@@ -17,6 +17,23 @@ pub(super) struct TextScratch {
     pub(super) starts: Vec<u32>,
     pub(super) lengths: Vec<u32>,
     pub(super) copy: Vec<u8>,
+}
+
+impl TextScratch {
+    pub(super) fn clear(&mut self) {
+        self.starts.clear();
+        self.lengths.clear();
+        self.copy.clear();
+    }
+
+    /// Has the strings that were copied kept, and begins anew.
+    pub(super) fn keep_copy(&mut self, keep: &mut impl FnMut(&TextScratch, &[u8])) {
+        let mut copy = std::mem::take(&mut self.copy);
+        copy.extend([0; SOURCE_PADDING]);
+        keep(self, &copy);
+        self.copy = copy;
+        self.clear();
+    }
 }
 
 /// Counts the strings of a window that are gone once they are encoded.
