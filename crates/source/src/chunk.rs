@@ -79,6 +79,14 @@ impl RejectedRecord {
             RejectedValue::Apart(value) => value,
         }
     }
+
+    /// Puts the record as its input has it in place of the form in which it was read.
+    pub(crate) fn set_raw(&mut self, raw: &[u8]) {
+        if let RejectedValue::Within(_) = self.value {
+            self.value = RejectedValue::Apart(self.value().to_vec());
+        }
+        self.raw = raw.to_vec();
+    }
 }
 
 /// The field at fault of a rejected record: long ones are not held twice.

@@ -130,7 +130,7 @@ impl ChunkParser {
             let found = sorted.spans.binary_search_by_key(&reject.offset, |(offset, ..)| *offset);
             if let Ok(found) = found {
                 let (_, start, end) = sorted.spans[found];
-                reject.raw = window.text[start..end].to_vec();
+                reject.set_raw(&window.text[start..end]);
             }
         }
         let mut offsets: Vec<u64> = rejected.iter().map(|reject| reject.offset).collect();
