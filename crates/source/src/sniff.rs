@@ -10,6 +10,7 @@
 
 mod amounts;
 mod attempt;
+mod below;
 mod delimiter;
 mod drawn;
 mod encoding;
@@ -40,6 +41,7 @@ use crate::rules::Trailing;
 use crate::sample::{Field, Records, SampleEnd, Split, split_as_loaded, split_records};
 use amounts::say_amounts;
 use attempt::usual_field_count;
+use below::table_below;
 use delimiter::choose_split;
 use encoding::{Converted, convert_sample};
 use escapes::{ESCAPES_FOUND, find_escapes};
@@ -150,6 +152,23 @@ fn sniff_utf8(
         None => given,
     };
     let line_end = own_line_end;
+    let is_below;
+    let given = match table_below(text, end, given, line_end).filter(|_| schema.is_none()) {
+        Some(below) => {
+            let lines = lines_stand("first", below.skip);
+            evidence.push(format!("{lines} before the table (--skip 0 says otherwise)"));
+            let (delimiter, skip) = (Some(vec![below.delimiter]), Some(below.skip));
+            let mut footer = given.footer;
+            if footer.is_none() && below.footer > 0 {
+                footer = Some(below.footer);
+                let lines = lines_stand("last", below.footer);
+                evidence.push(format!("{lines} after the table (--footer 0 says otherwise)"));
+            }
+            is_below = GivenDialect { delimiter, skip, footer, ..given.clone() };
+            &is_below
+        }
+        None => given,
+    };
     let body = after_skipped(text, given.skip.unwrap_or(0), line_end);
     // What is not loaded tells no types.
     let body = match (given.footer, end) {

@@ -168,7 +168,7 @@ fn is_note(field: &Field<'_>) -> bool {
 }
 
 /// Lines, the last of which need no end.
-fn count_lines(mut text: &[u8], line_end: LineEnd) -> u64 {
+pub(super) fn count_lines(mut text: &[u8], line_end: LineEnd) -> u64 {
     let mut lines = 0;
     while !text.is_empty() {
         text = &text[line_len(text, line_end)..];

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::panic)]
 
+mod below;
 mod exported;
 mod few;
 mod hostile;
