@@ -26,6 +26,7 @@ mod quotes;
 mod shape;
 mod signs;
 mod underlined;
+mod unsplit;
 
 use coload_format::{Column, DataType, Error, Result, Schema};
 
@@ -57,6 +58,7 @@ use shape::{
     RowNames, Shape, find_shape, fit_header, last_blank, names_the_columns, preamble, shifted,
 };
 use underlined::sniff_underlined;
+use unsplit::as_one_column;
 
 /// Bytes in which the delimiter is sought: several times over, so less than the whole sample.
 const SPLIT_SAMPLE_BYTES: usize = 128 << 10;
@@ -304,11 +306,9 @@ fn sniff_utf8(
             &named[..]
         }
         (_, []) if schema.is_none() && given.header.is_none() => {
-            match named_in_comments(text, columns) {
-                Some(names) => {
-                    evidence.push(
-                        "the columns are named in the comment that begins with #Fields:".to_owned(),
-                    );
+            match named_in_comments(text, columns, split.delimiter_bytes()) {
+                Some((names, why)) => {
+                    evidence.push(why.to_owned());
                     named = vec![names];
                     &named[..]
                 }
@@ -319,6 +319,15 @@ fn sniff_utf8(
     };
     if schema.is_none() {
         choose_ragged(header, rows, columns, &mut dialect, given, &mut evidence);
+        if let Some(one) = as_one_column(text, header, rows, columns, &dialect, given) {
+            let mut sniffed = sniff_utf8(name, sample, end, &one, None)?;
+            sniffed.evidence.insert(
+                0,
+                "one column, a guess: no delimiter splits the lines alike (--delimiter says otherwise)"
+                    .to_owned(),
+            );
+            return Ok(sniffed);
+        }
     }
     let (schema, forms) = match schema {
         Some(schema) => {

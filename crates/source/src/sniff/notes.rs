@@ -14,6 +14,13 @@ const MARKED_MAX: usize = 64;
 /// Records after a table that are looked for.
 const FOOTER_MAX: usize = 8;
 
+/// Columns, at least, that a comment names: a sentence may have one comma.
+const NAMED_COLUMNS_MIN: usize = 3;
+/// Words of such a name, at most: more are a part of a sentence.
+const NAME_WORDS_MAX: usize = 3;
+/// Signs of a drawn line, at least.
+const DRAWN_MIN: usize = 5;
+
 /// Lines that begin with a mark of comments.
 pub(super) struct Comments {
     /// The mark, if such lines stand among the rows, and none is like a row: they are read over wherever they stand.
@@ -135,9 +142,11 @@ pub(super) fn find_footer(
                 || said.iter().any(|said| memchr::memmem::find(text, said).is_some()))
     };
     let notes = |at: &usize| {
-        let are_notes = records[*at..]
-            .iter()
-            .all(|record| record.len() * 2 <= fields && record.first().is_some_and(is_note));
+        // Anything may stand below a drawn line.
+        let is_drawn = records[*at].first().is_some_and(is_drawn);
+        let are_notes = records[*at..].iter().all(|record| {
+            record.len() * 2 <= fields && (is_drawn || record.first().is_some_and(is_note))
+        });
         are_notes && records[..*at].iter().rev().take(2).all(|record| record.len() == fields)
     };
     // What a cut file ends with has no end of its line.
@@ -167,6 +176,13 @@ fn is_note(field: &Field<'_>) -> bool {
     counted || labelled || words.len() > 1 && signs.iter().any(|sign| text.starts_with(sign))
 }
 
+/// Whether a line is drawn across: five signs alike, or more, and nothing else.
+fn is_drawn(field: &Field<'_>) -> bool {
+    let text = field.text.trim_ascii();
+    let sign = text.first().copied().unwrap_or(b' ');
+    text.len() >= DRAWN_MIN && b"-=*_".contains(&sign) && text.iter().all(|byte| *byte == sign)
+}
+
 /// Lines, the last of which need no end.
 pub(super) fn count_lines(mut text: &[u8], line_end: LineEnd) -> u64 {
     let mut lines = 0;
@@ -177,12 +193,39 @@ pub(super) fn count_lines(mut text: &[u8], line_end: LineEnd) -> u64 {
     lines
 }
 
-/// The names in a comment of web servers' logs before the rows, if there is one for each column: `#Fields: date time cs-uri`.
-pub(super) fn named_in_comments(text: &[u8], columns: usize) -> Option<Vec<Field<'_>>> {
-    let lines = text.split(|byte| *byte == b'\n').take_while(|line| line.starts_with(b"#"));
-    let names = lines.filter_map(|line| line.strip_prefix(b"#Fields:")).last()?;
-    let words = names.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+/// The names in a comment before the rows, if there is one for each column, and what says so: of web servers' logs `#Fields: date time cs-uri`;
+/// else the last comment that has words, as the delimiter splits it.
+pub(super) fn named_in_comments<'a>(
+    text: &'a [u8],
+    columns: usize,
+    delimiter: &[u8],
+) -> Option<(Vec<Field<'a>>, &'static str)> {
+    let lines = || text.split(|byte| *byte == b'\n').take_while(|line| line.starts_with(b"#"));
+    let field = |text| Field { text: Cow::Borrowed(text), quoted: false };
+    if let Some(names) = lines().filter_map(|line| line.strip_prefix(b"#Fields:")).last() {
+        let words = names.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+        let fields: Vec<Field<'_>> = words.map(field).collect();
+        let why = "the columns are named in the comment that begins with #Fields:";
+        return (fields.len() == columns).then_some((fields, why));
+    }
+    // A blank sets words of sentences apart.
+    let [delimiter @ (b',' | b';' | b'\t' | b'|')] = delimiter else { return None };
+    let words = |line: &&[u8]| line.iter().any(u8::is_ascii_alphabetic);
+    let names = lines().filter(words).last()?.trim_ascii_start();
     let fields: Vec<Field<'_>> =
-        words.map(|word| Field { text: Cow::Borrowed(word), quoted: false }).collect();
-    (fields.len() == columns).then_some(fields)
+        names[1..].split(|byte| byte == delimiter).map(|name| field(name.trim_ascii())).collect();
+    let is_name = |name: &Field<'_>| {
+        name.text.iter().any(u8::is_ascii_alphabetic)
+            && name.text.split(u8::is_ascii_whitespace).count() <= NAME_WORDS_MAX
+            && !name.text.contains(&b'"')
+            && !has_form(&name.text)
+    };
+    let mut texts: Vec<&[u8]> = fields.iter().map(|name| name.text.as_ref()).collect();
+    texts.sort_unstable();
+    let unlike = texts.windows(2).all(|pair| pair[0] != pair[1]);
+    let is_header = columns >= NAMED_COLUMNS_MIN && fields.len() == columns && unlike;
+    (is_header && fields.iter().all(is_name)).then_some((
+        fields,
+        "the columns are named in the last comment above the rows (--no-header says otherwise)",
+    ))
 }

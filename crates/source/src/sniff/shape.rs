@@ -148,8 +148,30 @@ pub(super) fn preamble(records: &[Vec<Field<'_>>], fields: usize) -> usize {
     match first_but(&is_other) {
         Some(first) if names_follow(&records[first..], fields) => first,
         Some(first) if only_rows_follow(records, first, fields) => first,
-        _ => first_but(&is_title).unwrap_or(0),
+        _ => match first_but(&|record| is_other(record) || is_long(record, fields)) {
+            Some(first) if only_values_follow(records, first, fields) => first,
+            _ => first_but(&is_title).unwrap_or(0),
+        },
     }
+}
+
+/// Whether a record has more fields than the table, and is no names: it has a number or a date.
+fn is_long(record: &[Field<'_>], fields: usize) -> bool {
+    record.len() > fields && record.iter().any(|field| has_form(field.text.trim_ascii()))
+}
+
+/// Whether all records from `first` on have as many fields, half of their columns values alone, and none before it is names.
+fn only_values_follow(records: &[Vec<Field<'_>>], first: usize, fields: usize) -> bool {
+    let (before, rows) = records.split_at(first);
+    let has_values = |column: &usize| {
+        let texts = rows.iter().filter_map(|row| row.get(*column)).map(|f| f.text.trim_ascii());
+        let mut filled = texts.filter(|text| !text.is_empty()).peekable();
+        filled.peek().is_some() && filled.all(has_form)
+    };
+    rows.len() >= ROWS_BELOW_MIN
+        && rows.iter().all(|record| record.len() == fields)
+        && before.iter().all(|record| is_short(record, fields) || is_long(record, fields))
+        && (0..fields).filter(has_values).count() * 2 >= fields
 }
 
 /// Whether all records from `first` on have as many fields, and none before it is names.

@@ -84,3 +84,49 @@ fn what_is_said_of_its_start_holds() {
     let found = crate::read::read_given(text.as_bytes(), &given).unwrap();
     assert_eq!(found.dialect.skip, 0);
 }
+
+#[test]
+fn rows_of_values_stand_below_lines_of_other_widths() {
+    let header = "LOCATION,Denver,CO,USA,TMY3,724666,39.74,-105.18,-7.0,1829.0\n\
+                  DESIGN CONDITIONS,1,Climate Design Data,,Heating,12,-18.8,-15.6,-23.4,0.6,-10.4,Cooling,7,15.2,34.6\n\
+                  HOLIDAYS/DAYLIGHT SAVINGS,No,0,0,0\nCOMMENTS 1,Custom\nDATA PERIODS,1,1,Data,Sunday, 1/ 1,12/31\n";
+    let rows: String = (1..9).map(|hour| format!("1999,1,1,{hour},0,?9,3.0,-8.0\n")).collect();
+    let found = table(&format!("{header}{rows}"));
+    assert_eq!(
+        (found.rows.len(), found.rejects, found.dialect.skip),
+        (8, 0, 5),
+        "{:?}",
+        found.evidence
+    );
+    // Names that are more than the fields are names.
+    let named = table("a,b,c,d\n1,2,3\n4,5,6\n7,8,9\n1,2,3\n");
+    assert_eq!(named.names, ["a", "b", "c", "d"]);
+}
+
+#[test]
+fn the_last_comment_names_columns() {
+    check_text(
+        "# SOURCE: THE INSTITUTE\n#\n# FHVEC    = mean speed (in 0.1 m/s);\n#\n# STN,YYYYMMDD,DDVEC,   FG\n#\n  260,20200101,  137,   16\n  \
+         260,20200102,  195,   33\n  260,20200103,  201,   48\n",
+        "STN BIGINT|YYYYMMDD BIGINT|DDVEC BIGINT|FG BIGINT\n260|20200101|137|16\n260|20200102|195|33\n260|20200103|201|48",
+    );
+    // A sentence with as many commas does not.
+    let sentence = table(
+        "# this was measured in May, June and the last days of July, by hand\n#\n1,2,3\n4,5,6\n7,8,9\n",
+    );
+    assert_eq!(sentence.names, ["c1", "c2", "c3"], "{:?}", sentence.evidence);
+}
+
+#[test]
+fn a_drawn_line_ends_a_table() {
+    let found = table(
+        "number,time,amount\n2020010122001,2020-01-01 12:01:02,12.50\n2020010122002,2020-01-02 12:01:02,100.00\n\
+         ----------------------\n2 in all\n",
+    );
+    assert_eq!(
+        (found.rows.len(), found.rejects, found.dialect.footer),
+        (2, 0, 2),
+        "{:?}",
+        found.evidence
+    );
+}

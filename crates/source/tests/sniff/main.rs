@@ -12,4 +12,5 @@ mod many;
 mod random;
 mod read;
 mod strange;
+mod unsplit;
 mod wild;
