@@ -9,6 +9,7 @@
 
 mod asian;
 mod detect;
+mod labels;
 mod letters;
 mod pages;
 mod utf32;
@@ -95,7 +96,8 @@ impl Encoding {
             _ => {
                 let standard = encoding_rs::Encoding::for_label_no_replacement(lower.as_bytes());
                 let page = || DosPage::of_label(&lower).map(Encoding::Dos);
-                let known = standard.map(Encoding::of_standard).or_else(page);
+                let spelt = || labels::other_spelling(&lower);
+                let known = standard.or_else(spelt).map(Encoding::of_standard).or_else(page);
                 return known.ok_or_else(|| {
                     Error::Invalid(format!(
                         "--encoding \"{label}\": not an encoding that is known (utf-8, utf-16, utf-32, \

@@ -80,6 +80,9 @@ impl Reject {
     }
 }
 
+/// Signs of amounts and shares.
+const AMOUNT_SIGNS: [char; 8] = ['$', '€', '£', '¥', '₹', '₽', '₩', '%'];
+
 /// What helps with a value that is written in another way than its type is by default.
 fn advice_of_value(
     record: &RejectedRecord,
@@ -90,6 +93,11 @@ fn advice_of_value(
     };
     let (value, data_type) = (record.value().trim_ascii(), columns[*column].1);
     let digit = |byte: &u8| byte.is_ascii_digit();
+    // No flag reads over a sign of a currency.
+    let is_amount = || String::from_utf8_lossy(value).contains(AMOUNT_SIGNS);
+    if data_type.is_number() && value.iter().any(digit) && is_amount() {
+        return Some("VARCHAR for it in --columns or --types, and replace() and CAST in SQL");
+    }
     if data_type.is_number() && value.contains(&b',') && value.iter().any(digit) {
         return Some("--decimal-separator , or --thousands-separator ,");
     }
@@ -274,6 +282,12 @@ mod tests {
                 &b"12,50"[..],
                 "orders.csv:1834:2 (byte 99): \"12,50\" is not DECIMAL(15,2): not a number (column \
                  o_totalprice; try --decimal-separator , or --thousands-separator ,)",
+            ),
+            (
+                rule(Rule::NotANumber),
+                "£25,000.00".as_bytes(),
+                "orders.csv:1834:2 (byte 99): \"£25,000.00\" is not DECIMAL(15,2): not a number (column o_totalprice; \
+                 try VARCHAR for it in --columns or --types, and replace() and CAST in SQL)",
             ),
             (
                 BadRecord::Field { column: 0, error: FieldError::Null },

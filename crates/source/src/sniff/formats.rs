@@ -72,10 +72,15 @@ pub(super) fn choose_formats(
     let is_unread =
         |fields: &&Vec<&[u8]>| !fields.is_empty() && !fields.iter().all(|f| has_form(f));
     let unread: Vec<_> = texts.iter().filter(is_unread).collect();
-    if given.decimal.is_none() && given.thousands.is_none() {
+    if given.thousands.is_none() {
         let read: Vec<_> = texts.iter().filter(|fields| !is_unread(fields)).collect();
-        choose_numbers(&unread, Points::of(&read), &mut formats, evidence);
-        if formats.decimal == b'.' {
+        // Who says what stands before a fraction leaves no doubt about points.
+        let points = match (Points::of(&read), given.decimal) {
+            (Points::OfFractions, Some(_)) => Points::None,
+            (points, _) => points,
+        };
+        choose_numbers(&unread, points, given.decimal, &mut formats, evidence);
+        if formats.decimal == b'.' && given.decimal.is_none() {
             say_may_be_grouped(&read, evidence);
         }
     }
@@ -148,11 +153,15 @@ fn say_may_be_grouped(read: &[&Vec<&[u8]>], evidence: &mut Vec<String>) {
 fn choose_numbers(
     unread: &[&Vec<&[u8]>],
     points: Points,
+    given: Option<u8>,
     formats: &mut Formats,
     evidence: &mut Vec<String>,
 ) {
     let mut best: Option<(usize, u8, Option<u8>)> = None;
     for (decimal, thousands) in NUMBERS {
+        if given.is_some_and(|given| given != decimal) {
+            continue;
+        }
         // Another column has numbers with a point before a fraction.
         if points == Points::OfFractions && decimal == b',' {
             continue;

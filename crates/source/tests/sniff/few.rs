@@ -216,3 +216,17 @@ fn a_backslash_before_a_delimiter_escapes_it_where_records_agree_then() {
     let table = read(b"id,path,n\n1,C:\\Users\\,x,5\n2,D:\\Users\\a,7\n3,b,8\n4,c,9\n").unwrap();
     assert_eq!(table.dialect.escapes, coload_source::Escapes::Quoted, "{:?}", table.evidence);
 }
+
+#[test]
+fn a_given_decimal_separator_leaves_the_thousands_to_be_found() {
+    let given = GivenDialect { decimal: Some(b','), ..Default::default() };
+    let text = "day;a;b\n1;1.197,5;1.195\n2;1.196,25;1.105\n3;7;12\n";
+    let found = read_given(text.as_bytes(), &given).unwrap();
+    let types: Vec<String> = found.types.iter().map(ToString::to_string).collect();
+    assert_eq!(types, ["BIGINT", "DECIMAL(18,2)", "BIGINT"], "{:?}", found.evidence);
+    assert_eq!(found.rows[1][1..], [Some("1196.25".to_owned()), Some("1105".to_owned())]);
+    // What is given of thousands holds.
+    let given = GivenDialect { thousands: Some(b'\''), ..given };
+    let found = read_given(text.as_bytes(), &given).unwrap();
+    assert!(found.types[1].to_string().starts_with("VARCHAR"));
+}
