@@ -16,6 +16,8 @@ use crate::sample::{Field, SampleEnd};
 const PREAMBLE_MAX: usize = 32;
 /// Rows alike, at least, below lines that are none of the table and above no names.
 const ROWS_BELOW_MIN: usize = 4;
+/// Full records of the width of the table above its names, at most: more are a table too, of which nothing may be lost.
+const ROWS_ABOVE_MAX: usize = 1;
 /// Odds for names, as a logarithm, from which they are sure: 50 to 1.
 const SURE: f64 = 4.0;
 /// Names of a column that counts the rows.
@@ -263,7 +265,14 @@ fn after_blank(
     end: SampleEnd,
 ) -> Option<usize> {
     let one_line = |record: &[Field<'_>]| record.iter().all(|field| !field.text.contains(&b'\n'));
+    // Rows above are a table, and no lines of another form.
+    let is_row = |record: &&Vec<Field<'_>>| {
+        record.len() == fields && record.iter().all(|field| !field.text.is_empty())
+    };
     let is_names = |at: &usize| {
+        if records[..*at].iter().filter(is_row).count() > ROWS_ABOVE_MAX {
+            return false;
+        }
         let rows = &records[*at..];
         let alike = rows.iter().filter(|record| record.len() == fields).count();
         let score = || score_names(&rows[0], &rows[1..], fields, rules, end);

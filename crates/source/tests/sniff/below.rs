@@ -130,3 +130,17 @@ fn a_drawn_line_ends_a_table() {
         found.evidence
     );
 }
+
+#[test]
+fn rows_above_names_that_come_again_are_not_lost() {
+    for text in [
+        "a,b,c\n1,2,3\n4,5,6\n\na,b,c\n7,8,9\n",
+        "name,size,note\nx,1,p\ny,2,q\n\nplace,count,remark\nz,3,r\nw,4,s\nv,5,t\n",
+    ] {
+        if let Ok(found) = read(text.as_bytes()) {
+            let kept = found.rows.len() + found.rejects + usize::from(found.names[0] != "c1");
+            assert_eq!(found.dialect.skip, 0, "{text}\n{:?}", found.evidence);
+            assert_eq!(kept, text.lines().filter(|line| !line.is_empty()).count(), "{text}");
+        }
+    }
+}
