@@ -99,6 +99,7 @@ fn find_names(reading: &Records<'_>, end: SampleEnd) -> Option<usize> {
     let one_line = |record: &[Field<'_>]| record.iter().all(|field| !field.text.contains(&b'\n'));
     let is_apart = |at: usize| {
         written(&records[at - 1]) == 0
+            || is_section(&records[at - 1])
             || one_line(&records[at - 1]) && lines[at] > lines[at - 1] + 1
     };
     (1..records.len().min(ABOVE_MAX + 1)).find(|at| {
@@ -118,6 +119,12 @@ fn find_names(reading: &Records<'_>, end: SampleEnd) -> Option<usize> {
                 (is_few || is_padded) && are_named(&table[0], rows, is_apart(*at))
             })
     })
+}
+
+/// Whether a record names what follows it, as sheets of instruments do: `[Data],,`.
+fn is_section(record: &[Field<'_>]) -> bool {
+    let enclosed = |field: &Field<'_>| field.text.starts_with(b"[") && field.text.ends_with(b"]");
+    written(record) == 1 && record.first().is_some_and(enclosed)
 }
 
 /// Fields that say anything.

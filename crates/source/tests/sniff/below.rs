@@ -144,3 +144,12 @@ fn rows_above_names_that_come_again_are_not_lost() {
         }
     }
 }
+
+#[test]
+fn sections_name_what_follows_them() {
+    check_text(
+        "[Header],,,\nVersion,4,,\nDate,1/31/2020,,\n,,,\n[Reads],,,\n151,,,\n,,,\n[Data],,,\nSample_ID,Sample_Name,Well,index\n\
+         S1,a,7,TAAG\nS2,b,8,CGTA\n",
+        "Sample_ID VARCHAR|Sample_Name VARCHAR|Well BIGINT|index VARCHAR\nS1|a|7|TAAG\nS2|b|8|CGTA",
+    );
+}
