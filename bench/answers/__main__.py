@@ -134,7 +134,7 @@ def compare_check(tally, name, check, coload, tables):
     return tally.bad("wrong", name, tables, texts, answers, what)
 
 
-def round_of(tally, generator, count, coload, duck):
+def round_of(tally, generator, count, coload, duck, only=None):
     tables = [Table(generator, f"t{i}") for i in range(TABLES)]
     for table in tables:
         coload.ask(f"DROP TABLE IF EXISTS {table.name}")
@@ -145,7 +145,7 @@ def round_of(tally, generator, count, coload, duck):
                 if isinstance(answer, Failure):
                     raise SystemExit(f"{statement}\n{answer}")
         duck.widen(table)
-    statements = Statements(generator, tables)
+    statements = Statements(generator, tables, only)
     for _ in range(count):
         name, made = statements.next()
         if isinstance(made, Check):
@@ -181,6 +181,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--scale", type=float, default=0.01, help="of TPC-H; 0 leaves it out")
+    parser.add_argument("--only", help="names of kinds of statements, as `correlated` or `tlp`, with commas")
     parser.add_argument("--out", help="what was wrong [default: bench/results/answers-SEED.sql]")
     arguments = parser.parse_args()
     # One file for each seed: two processes at once keep what each found.
@@ -202,7 +203,7 @@ def main():
                 # A seed of its own for each round, so that one can be run again by itself.
                 generator = random.Random(f"{arguments.seed}.{number}")
                 count = min(left, STATEMENTS_A_ROUND)
-                round_of(tally, generator, count, coload, duck)
+                round_of(tally, generator, count, coload, duck, arguments.only)
                 left, number = left - count, number + 1
                 if number % 20 == 0:
                     print(f"{arguments.statements - left}: {dict(tally.kinds)}", file=sys.stderr)

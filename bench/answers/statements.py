@@ -2,7 +2,9 @@
 
 from aggregates import Aggregates
 from checks import Checks
+from correlated import Correlated
 from pairs import Ordered, Pair, both
+from relations import Relations
 from sources import JOINS, Sources
 from subqueries import Subqueries
 from windows import Windows
@@ -10,10 +12,10 @@ from windows import Windows
 ORDERED = ("int", "dec", "big", "fine", "dbl", "date", "ts", "text", "time", "bool")
 
 
-class Statements(Aggregates, Windows, Subqueries, Checks, Sources):
+class Statements(Aggregates, Windows, Subqueries, Correlated, Relations, Checks, Sources):
     """Makes statements, in both dialects, or checks."""
 
-    def __init__(self, random, tables):
+    def __init__(self, random, tables, only=None):
         self.random, self.tables = random, tables
         self.makers = [
             self.plain, self.plain, self.join, self.join, self.nested_join, self.using, self.group, self.group,
@@ -21,8 +23,13 @@ class Statements(Aggregates, Windows, Subqueries, Checks, Sources):
             self.window_of_groups, self.set_operation, self.set_operation, self.subquery, self.subquery,
             self.select_list, self.scalar, self.lateral, self.with_, self.recursive, self.top, self.paged,
             self.distinct, self.values, self.tlp, self.tlp_group, self.tlp_sum, self.norec, self.unpushed,
-            self.join_as_filter, self.union_of_halves,
+            self.join_as_filter, self.union_of_halves, *[self.correlated] * 3, *[self.correlated_item] * 2,
+            self.correlated_having, self.correlated_join, self.correlated_lateral,
+            self.tlp_subquery, self.norec_subquery, self.tlp_having, self.tlp_join, self.sets_as_groups, self.filter_as_case,
+            self.pivot, self.pivot, self.distinct_as_groups, self.rank_as_count,
         ]
+        if only:
+            self.makers = [getattr(self, name) for name in only.split(",")]
 
     def next(self):
         """A name, and a Pair or a Check."""
