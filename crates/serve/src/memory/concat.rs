@@ -104,7 +104,8 @@ impl ScalarUDFImpl for Join {
                 let parts = args.args.iter().map(Part::of).collect::<Result<Vec<_>>>()?;
                 cast(&join_texts(&parts, rows), text)?
             }
-            _ => join_in_turn(&args.args, rows)?,
+            // Of views of bytes the engine joins two to bytes, and says that it joins them to a view.
+            other => cast(&join_in_turn(&args.args, rows)?, other)?,
         };
         Ok(match is_scalar {
             true => ColumnarValue::Scalar(ScalarValue::try_from_array(&joined, 0)?),

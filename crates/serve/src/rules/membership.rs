@@ -27,7 +27,6 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
-use super::correlated::{check_lateral, right_subqueries};
 use super::{has_expression, has_node, refused};
 
 /// The rule.
@@ -42,19 +41,15 @@ impl AnalyzerRule for Membership {
         }
         let names = Names(Cell::new(0));
         let plan = plan.transform_up_with_subqueries(|plan| {
-            check_lateral(&plan)?;
             if let LogicalPlan::Filter(Filter { predicate, input, .. }) = plan {
-                let predicate = condition(right_subqueries(predicate)?, Place::Conjunct)?;
+                let predicate = condition(predicate, Place::Conjunct)?;
                 let filter = Filter::try_new(name_subqueries(predicate, &names)?, input)?;
                 return Ok(Transformed::yes(LogicalPlan::Filter(filter)));
             }
             let saver = NamePreserver::new(&plan);
             plan.map_expressions(|e| {
                 let (name, (relation, text)) = (saver.save(&e), e.qualified_name());
-                let mapped = name.restore(name_subqueries(
-                    condition(right_subqueries(e)?, Place::Value)?,
-                    &names,
-                )?);
+                let mapped = name.restore(name_subqueries(condition(e, Place::Value)?, &names)?);
                 // The optimizer makes another expression of ANY, and keeps no name.
                 let is_any = |part: &Expr| Ok(matches!(part, Expr::SetComparison(_)));
                 let is_named = matches!(mapped, Expr::Alias(_)) || !mapped.exists(is_any)?;

@@ -13,7 +13,6 @@
 mod arithmetic;
 mod calendar;
 mod casts;
-mod correlated;
 mod date_bin;
 mod date_trunc;
 mod days;
@@ -41,6 +40,7 @@ mod sliding;
 mod sum;
 mod truth;
 mod unary;
+mod unnest;
 
 use std::sync::{Arc, LazyLock};
 
@@ -120,7 +120,8 @@ static ANALYZER: LazyLock<Analyzer> = LazyLock::new(|| {
     };
     let mut rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> = Analyzer::new().rules;
     let at = rules.iter().position(|rule| rule.name() == coercion.name());
-    rules.insert(at.map_or(rules.len(), |at| at + 1), Arc::new(after));
+    let at = at.map_or(rules.len(), |at| at + 1);
+    rules.splice(at..at, [Arc::new(unnest::Unnest) as _, Arc::new(after) as _]);
     rules.splice(0..0, [Arc::new(membership::Membership) as _, Arc::new(before) as _]);
     Analyzer::with_rules(rules)
 });

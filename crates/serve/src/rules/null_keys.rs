@@ -2,7 +2,7 @@
 //!
 //! The engine makes a join in which NULL equals NULL of it, and then puts other keys into the same join, and joins beside it into
 //! one with it, whose `=` would find NULLs equal as well. Here both sides are compared by two equalities that know no NULL:
-//! whether they are NULL, and their values with one in the place of NULL.
+//! whether they are NULL, and their values with one in the place of NULL; by `=` where a side is never NULL.
 
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{NullEquality, ScalarValue};
@@ -63,6 +63,10 @@ fn without_null(part: Expr, join: &Join) -> Result<Vec<Expr>> {
     let (left_schema, right_schema) = (join.left.schema(), join.right.schema());
     let sides = find_valid_equijoin_key_pair(left, right, left_schema, right_schema)?;
     let Some((left, right)) = sides else { return Ok(vec![part]) };
+    // Beside what is never NULL, `=` is true for the same rows. The engine also has no names for two keys that are one constant.
+    if !left.nullable(left_schema)? || !right.nullable(right_schema)? {
+        return Ok(vec![left.eq(right)]);
+    }
     let data_type = left.get_type(left_schema)?;
     let Ok(value) = ScalarValue::new_default(&data_type) else { return Ok(vec![part]) };
     let filled =

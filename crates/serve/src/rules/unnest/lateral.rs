@@ -1,0 +1,53 @@
+//! LATERAL: a table that is a subquery over the tables before it.
+
+use std::sync::Arc;
+
+use datafusion::common::tree_node::Transformed;
+use datafusion::error::Result;
+use datafusion::logical_expr::{
+    Expr, Join, JoinType, LogicalPlan, LogicalPlanBuilder, SubqueryAlias, lit,
+};
+
+use super::domain::{Domain, Names};
+use super::{NotDistinct, Rows, push, restricted};
+use crate::rules::refused;
+
+/// Whether the right side of a join names columns of the left.
+pub(super) fn side(join: &Join) -> bool {
+    join.right.all_out_ref_exprs().iter().any(|expr| match expr {
+        Expr::OuterReferenceColumn(_, column) => join.left.schema().has_column(column),
+        _ => false,
+    })
+}
+
+/// The join, with the rows of the right side for each row of the domain.
+pub(super) fn joined(join: Join, names: &Names) -> Result<Transformed<LogicalPlan>> {
+    if !matches!(join.join_type, JoinType::Inner | JoinType::Left) {
+        return Err(refused("LATERAL stands behind a comma, CROSS JOIN, JOIN or LEFT JOIN"));
+    }
+    let columns = join.schema.columns();
+    let plan = without_mark(&join.right)?;
+    let domain = Domain::new(&plan, &Rows::new(join.left.as_ref().clone()), None, names)?;
+    let (pushed, keys) = push::push(plan, &domain)?;
+    let mut on: Vec<Expr> = join.on.iter().map(|(l, r)| l.clone().eq(r.clone())).collect();
+    on.extend(join.filter.clone());
+    on.extend(
+        keys.into_iter().enumerate().map(|(at, key)| domain.outer(at).is_not_distinct_from(key)),
+    );
+    on.push(lit(true));
+    let joined = LogicalPlanBuilder::from(Arc::unwrap_or_clone(join.left));
+    let joined = joined.join_on(pushed, join.join_type, on)?.build()?;
+    restricted(joined, columns).map(Transformed::yes)
+}
+
+/// The plan of the right side without the node that says that it is LATERAL.
+fn without_mark(plan: &LogicalPlan) -> Result<LogicalPlan> {
+    Ok(match plan {
+        LogicalPlan::SubqueryAlias(alias) => {
+            let input = Arc::new(without_mark(&alias.input)?);
+            LogicalPlan::SubqueryAlias(SubqueryAlias::try_new(input, alias.alias.clone())?)
+        }
+        LogicalPlan::Subquery(query) => query.subquery.as_ref().clone(),
+        other => other.clone(),
+    })
+}
