@@ -162,8 +162,8 @@ fn check_distance(name: &str, args: &[Expr], node: &LogicalPlan) -> Result<TreeN
     Ok(TreeNodeRecursion::Continue)
 }
 
-const CORRELATED: &str = "a subquery names columns from outside of it where that has no plan: it may do so in conditions \
-     of its WHERE, joined by AND; else write a JOIN";
+const CORRELATED: &str = "a subquery names columns from outside of it that are not there: in ORDER BY those of the list of SELECT are (put the subquery \
+     into the list, and order by its name); elsewhere write a JOIN";
 
 fn same_types(expected: &ArrowSchema, found: &ArrowSchema, what: &str) -> Result<()> {
     for (expected, found) in expected.fields().iter().zip(found.fields()) {

@@ -20,6 +20,25 @@ pub(super) fn side(join: &Join) -> bool {
     })
 }
 
+/// Checks that a table in FROM that is not LATERAL names no column of a query around that a table before it has as well: such a
+/// column would be taken for that table's.
+///
+/// # Errors
+/// When it does.
+pub(super) fn check(node: &LogicalPlan) -> Result<()> {
+    let LogicalPlan::Join(join) = node else { return Ok(()) };
+    let mut plan = join.right.as_ref();
+    while let LogicalPlan::SubqueryAlias(alias) = plan {
+        plan = &alias.input;
+    }
+    if side(join) && !matches!(plan, LogicalPlan::Subquery(_)) {
+        return Err(refused(
+            "a subquery in FROM names a column of a query around it that a table before it has too: give one of the two another alias",
+        ));
+    }
+    Ok(())
+}
+
 /// The join, with the rows of the right side for each row of the domain.
 pub(super) fn joined(join: Join, names: &Names) -> Result<Transformed<LogicalPlan>> {
     if !matches!(join.join_type, JoinType::Inner | JoinType::Left) {

@@ -22,7 +22,7 @@ mod push;
 mod simple;
 
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, ScalarValue};
 use datafusion::error::Result;
 use datafusion::functions_aggregate::expr_fn::count;
@@ -53,6 +53,10 @@ impl AnalyzerRule for Unnest {
         if !has_node(&plan, has_work)? {
             return Ok(plan);
         }
+        plan.apply_with_subqueries(|node| {
+            lateral::check(node)?;
+            Ok(TreeNodeRecursion::Continue)
+        })?;
         let names = Names::default();
         Ok(plan.transform_up_with_subqueries(|node| unnested(node, &names))?.data)
     }
