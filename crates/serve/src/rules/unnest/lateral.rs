@@ -51,7 +51,7 @@ pub(super) fn joined(join: Join, names: &Names) -> Result<Transformed<LogicalPla
     let mut on: Vec<Expr> = join.on.iter().map(|(l, r)| l.clone().eq(r.clone())).collect();
     on.extend(join.filter.clone());
     on.extend(
-        keys.into_iter().enumerate().map(|(at, key)| domain.outer(at).is_not_distinct_from(key)),
+        keys.into_iter().enumerate().map(|(at, key)| domain.outer(at).equal_or_both_null(key)),
     );
     on.push(lit(true));
     let joined = LogicalPlanBuilder::from(Arc::unwrap_or_clone(join.left));

@@ -292,7 +292,7 @@ fn joined(
     let answer = LogicalPlanBuilder::from(answer).project(list)?.alias(alias.as_str())?.build()?;
     let column =
         |prefix: &str, at: usize| Column::new(Some(alias.as_str()), format!("{prefix}{at}"));
-    let equal = (0..key_count).map(|at| domain.outer(at).is_not_distinct_from(column(&key, at)));
+    let equal = (0..key_count).map(|at| domain.outer(at).equal_or_both_null(column(&key, at)));
     let on = match key_count {
         0 => vec![lit(true)],
         _ => equal.collect(),
@@ -304,11 +304,11 @@ fn joined(
 
 /// `expr IS NOT DISTINCT FROM column`.
 trait NotDistinct {
-    fn is_not_distinct_from(self, column: Column) -> Expr;
+    fn equal_or_both_null(self, column: Column) -> Expr;
 }
 
 impl NotDistinct for Expr {
-    fn is_not_distinct_from(self, column: Column) -> Expr {
+    fn equal_or_both_null(self, column: Column) -> Expr {
         let right = Box::new(Expr::Column(column));
         Expr::BinaryExpr(BinaryExpr {
             left: Box::new(self),

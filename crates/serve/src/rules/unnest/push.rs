@@ -130,7 +130,7 @@ fn pushed_aggregate(aggregate: Aggregate, domain: &Domain<'_>) -> Result<Pushed>
     let (rows, keys) = domain.rows()?;
     let equal = keys.iter().zip(columns);
     let on: Vec<Expr> =
-        equal.map(|(key, column)| Expr::Column(key.clone()).is_not_distinct_from(column)).collect();
+        equal.map(|(key, column)| Expr::Column(key.clone()).equal_or_both_null(column)).collect();
     let padded = LogicalPlanBuilder::from(rows).join_on(marked, JoinType::Left, on)?.build()?;
     let is_row = Expr::Column(Column::new_unqualified(mark)).is_not_null();
     let aggregates = aggregates.into_iter().map(|expr| of_rows(expr, &is_row));

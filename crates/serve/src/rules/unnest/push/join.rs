@@ -55,7 +55,7 @@ pub(super) fn pushed(join: Join, domain: &Domain<'_>) -> Result<Pushed> {
                 on.push((Expr::Column(l.clone()), Expr::Column(r.clone())));
             }
             NullEquality::NullEqualsNothing => {
-                conditions.push(Expr::Column(l.clone()).is_not_distinct_from(r.clone()));
+                conditions.push(Expr::Column(l.clone()).equal_or_both_null(r.clone()));
             }
         }
     }
