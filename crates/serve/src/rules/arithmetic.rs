@@ -9,14 +9,17 @@
 //! - the rest of a division by -1 is 0 also for the smallest integer;
 //! - a NaN is the one NaN that [`super::floats`] knows.
 
+use std::sync::Arc;
+
 use datafusion::arrow::array::cast::AsArray;
 use datafusion::arrow::array::{Array, ArrayRef, Datum, Scalar};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::compute::kernels::numeric::{add, div, mul, rem, sub};
 use datafusion::arrow::datatypes::{
-    DECIMAL128_MAX_PRECISION, DataType as ArrowType, Decimal128Type, IntervalUnit,
+    DECIMAL128_MAX_PRECISION, DataType as ArrowType, Decimal128Type, Field, IntervalUnit, Schema,
 };
 use datafusion::arrow::error::ArrowError;
+use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::{DataFusionError, Result};
@@ -26,6 +29,7 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ExprSchemable, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
     Signature, Volatility,
 };
+use datafusion::physical_expr::{PhysicalExpr, expressions as physical};
 use datafusion::physical_expr_common::datum::apply;
 
 use super::calendar::check_years;
@@ -86,11 +90,8 @@ impl Arithmetic {
 pub(super) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     match expr {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
-            let operation = match Operation::of(op) {
-                Some(operation) if !is_time(&left, schema)? && !is_time(&right, schema)? => {
-                    operation
-                }
-                _ => return Ok(Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right }))),
+            let Some(operation) = Operation::of(op) else {
+                return Ok(Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })));
             };
             let function = ScalarUDF::from(Arithmetic::new(operation));
             Ok(Transformed::yes(call(function, vec![*left, *right])))
@@ -106,18 +107,6 @@ pub(super) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
         }
         other => Ok(Transformed::no(other)),
     }
-}
-
-/// Whether an operand is a time of day, for which the engine has arithmetic of its own, without an overflow.
-///
-/// What is checked already is none. Its type is not asked for: the engine names each function within to tell it, so that
-/// a sum of 300 terms took more than ten seconds.
-fn is_time(operand: &Expr, schema: &DFSchema) -> Result<bool> {
-    if matches!(operand, Expr::ScalarFunction(function) if function.func.inner().is::<Arithmetic>())
-    {
-        return Ok(false);
-    }
-    Ok(matches!(operand.get_type(schema)?, ArrowType::Time32(_) | ArrowType::Time64(_)))
 }
 
 impl ScalarUDFImpl for Arithmetic {
@@ -151,6 +140,9 @@ impl ScalarUDFImpl for Arithmetic {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let [left, right] = args.args.as_slice() else { return Err(two_arguments()) };
+        if is_time(left) || is_time(right) {
+            return of_times(left, self.operation.operator(), right, args.number_rows);
+        }
         let computed = match self.operation {
             Operation::Add => apply(left, right, add),
             Operation::Subtract => apply(left, right, subtract),
@@ -160,6 +152,30 @@ impl ScalarUDFImpl for Arithmetic {
         };
         checked(computed?)
     }
+}
+
+/// Whether a value is a time of day.
+fn is_time(value: &ColumnarValue) -> bool {
+    matches!(value.data_type(), ArrowType::Time32(_) | ArrowType::Time64(_))
+}
+
+/// Arithmetic of times of day is the engine's, which has no overflow. It is not left to the engine's own expression: when
+/// that is planned with constants, it looks for the least and largest result by kernels that know no such times, and panics.
+fn of_times(
+    left: &ColumnarValue,
+    operator: Operator,
+    right: &ColumnarValue,
+    rows: usize,
+) -> Result<ColumnarValue> {
+    let arrays = [left.to_array(rows)?, right.to_array(rows)?];
+    let field =
+        |(name, array): (&str, &ArrayRef)| Field::new(name, array.data_type().clone(), true);
+    let schema =
+        Schema::new(["left", "right"].into_iter().zip(&arrays).map(field).collect::<Vec<_>>());
+    let batch = RecordBatch::try_new(Arc::new(schema), arrays.to_vec())?;
+    let column =
+        |name, index| Arc::new(physical::Column::new(name, index)) as Arc<dyn PhysicalExpr>;
+    physical::BinaryExpr::new(column("left", 0), operator, column("right", 1)).evaluate(&batch)
 }
 
 fn two_arguments() -> DataFusionError {

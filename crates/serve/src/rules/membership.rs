@@ -211,9 +211,25 @@ fn any_of(within: InSubquery) -> Expr {
     if negated { not(any) } else { any }
 }
 
+/// The rows of a subquery without its columns, at which EXISTS does not look. The engine finds that late, and the rule that
+/// leaves out what nobody asks for may then count columns of a join that it has emptied before.
+fn of_nothing(Subquery { subquery, outer_ref_columns, spans }: Subquery) -> Result<Subquery> {
+    let plan =
+        LogicalPlanBuilder::from(Arc::unwrap_or_clone(subquery)).project([lit(1)])?.build()?;
+    Ok(Subquery { subquery: Arc::new(plan), outer_ref_columns, spans })
+}
+
+/// Gives the columns of subqueries names of their own, and those of EXISTS none.
 fn name_subqueries(expr: Expr, names: &Names) -> Result<Expr> {
     let named = expr.transform_up(|e| {
-        let Expr::SetComparison(mut comparison) = e else { return Ok(Transformed::no(e)) };
+        let mut comparison = match e {
+            Expr::SetComparison(comparison) => comparison,
+            Expr::Exists(mut exists) => {
+                exists.subquery = of_nothing(exists.subquery)?;
+                return Ok(Transformed::yes(Expr::Exists(exists)));
+            }
+            other => return Ok(Transformed::no(other)),
+        };
         let Subquery { subquery, outer_ref_columns, spans } = comparison.subquery;
         let columns = subquery.schema().columns();
         let [column] = columns.as_slice() else {
