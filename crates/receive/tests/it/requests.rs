@@ -87,7 +87,8 @@ fn a_load_that_failed_is_gone_when_its_client_is_told() {
     let server = Server::start(&folder.path().join("server"), ReceiveOptions::default());
     let text = format!("x,Rom,1.00,2001-01-01,n,1.0,true,\n{}", records(50));
     let fail_again_and_again = |client: usize| {
-        let table = format!("t{client}");
+        // A name that no other bytes of a description are by accident.
+        let table = format!("table_of_client_{client}");
         let file = folder.path().join(format!("{table}.csv"));
         std::fs::write(&file, &text).unwrap();
         for round in 0..ROUNDS {
