@@ -441,9 +441,9 @@ impl ColumnParser {
         let mut value = first;
         fields.for_each(|row, start, end| {
             let (before, mut length) = (scratch.copy.len(), 0);
-            match self.rules.value(&text[start..end]) {
+            match self.rules.bytes(&text[start..end]) {
                 // A text that is very long is not copied once more, but kept after those before it.
-                Ok(Some(Value::Bytes(bytes))) if bytes.len() > LONG_TEXTS_BYTES => {
+                Ok(Some(bytes)) if bytes.len() > LONG_TEXTS_BYTES => {
                     scratch.keep_copy(&mut keep);
                     scratch.starts.push(0);
                     scratch.lengths.push(bytes.len() as u32);
@@ -452,11 +452,11 @@ impl ColumnParser {
                     value += 1;
                     return;
                 }
-                Ok(Some(Value::Bytes(bytes))) => {
+                Ok(Some(bytes)) => {
                     scratch.copy.extend_from_slice(&bytes);
                     length = bytes.len() as u32;
                 }
-                Ok(_) => self.nulls.push(value as u32),
+                Ok(None) => self.nulls.push(value as u32),
                 Err(error) => tell(row, error),
             }
             scratch.starts.push(before as u32);

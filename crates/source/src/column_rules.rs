@@ -1,7 +1,9 @@
 //! How the fields of a column become values: its type, its rules, and what an inferred type leaves out.
 
+use std::borrow::Cow;
+
 use coload_format::parse_value::{Rule, is_double_as_written, parse_value};
-use coload_format::{DataType, Physical, Value};
+use coload_format::{DataType, Physical, Value, check_bytes};
 
 use crate::field::{FieldError, FieldRules};
 use crate::infer::tells_time;
@@ -44,12 +46,11 @@ pub struct ColumnRules {
 impl ColumnRules {
     /// The value of a field.
     pub fn value(&self, raw: &[u8]) -> Result<Option<Value>, FieldError> {
+        if self.data_type.physical() == Physical::Bytes {
+            return Ok(self.bytes(raw)?.map(|bytes| Value::Bytes(bytes.into())));
+        }
         match self.fields.read(raw)? {
             None if self.nullable => Ok(None),
-            // An empty field of a NOT NULL text column is the empty string.
-            None if raw.is_empty() && self.data_type.physical() == Physical::Bytes => {
-                Ok(Some(Value::Bytes(Box::new([]))))
-            }
             None => Err(FieldError::Null),
             Some(bytes) if self.fields.formats.rewrites(self.data_type) => {
                 let plain = self.fields.formats.rewrite(&bytes, self.data_type);
@@ -58,6 +59,34 @@ impl ColumnRules {
             }
             Some(bytes) => self.plain_value(&bytes),
         }
+    }
+
+    /// The value of a field of a column of bytes, not copied where the field holds it as it is.
+    ///
+    /// # Panics
+    /// When the type is of another shape: a bug of the caller.
+    pub fn bytes<'a>(&self, raw: &'a [u8]) -> Result<Option<Cow<'a, [u8]>>, FieldError> {
+        let formats = &self.fields.formats;
+        let bytes = match self.fields.read(raw)? {
+            None if self.nullable => return Ok(None),
+            // An empty field of a NOT NULL text column is the empty string.
+            None if raw.is_empty() => return Ok(Some(Cow::Borrowed(raw))),
+            None => return Err(FieldError::Null),
+            Some(bytes) if formats.rewrites(self.data_type) => {
+                let plain = formats.rewrite(&bytes, self.data_type);
+                Cow::Owned(plain.ok_or(FieldError::Rule(Rule::NotOfTheForm))?.into_owned())
+            }
+            Some(bytes) => bytes,
+        };
+        match bytes {
+            Cow::Borrowed(bytes) => check_bytes(bytes, self.data_type).map(Some),
+            Cow::Owned(bytes) => match check_bytes(&bytes, self.data_type) {
+                Ok(Cow::Owned(read)) => Ok(Some(Cow::Owned(read))),
+                Ok(Cow::Borrowed(_)) => Ok(Some(Cow::Owned(bytes))),
+                Err(rule) => Err(rule),
+            },
+        }
+        .map_err(FieldError::Rule)
     }
 
     /// The value of a field that is written as SQL writes it.
