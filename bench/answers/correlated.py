@@ -103,6 +103,8 @@ class Correlated:
         limit = f" LIMIT {self.random.choice([0, 1, 1, 2, 5])}"
         offset = f" OFFSET {self.random.randint(0, 2)}"
         key = self.random.choice(inside.columns)[0]
+        # No two rows are the same in these.
+        ids = ", ".join(f"{name} NULLS LAST" for name, *_ in inside.columns if name.endswith(".id"))
         return self.random.choice([
             lambda: both("SELECT {}{}", value, reads), lambda: both("SELECT {}{}", value, reads),
             lambda: both("SELECT {}{}", value, reads), lambda: both("SELECT DISTINCT {}{}", value, reads),
@@ -119,7 +121,7 @@ class Correlated:
             lambda: both("SELECT {}{} UNION ALL SELECT {}", value, reads, self.over(*scope.own).of(kind, 2)),
             lambda: both("SELECT q.x FROM (SELECT {} AS x{}) q", value, reads),
             lambda: both(f"SELECT q.x FROM (SELECT {{}} AS x{{}}{order}{limit}) q", value, reads),
-            lambda: both(f"SELECT first_value({{}}) OVER (ORDER BY {inside.columns[0][0]}){{}}", value, reads),
+            lambda: both(f"SELECT first_value({{}}) OVER (ORDER BY {ids}){{}}", value, reads),
             lambda: both("SELECT {}", self.over(*scope.own).of(kind, 2)),
         ])()
 
