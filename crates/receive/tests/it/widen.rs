@@ -276,16 +276,30 @@ fn what_became_wider_stays_so_when_another_client_and_server_go_on() {
     assert!(server.store.list_journals().unwrap().is_empty());
 }
 
-/// Copies a folder.
+/// Copies a folder; again if a file of it was renamed meanwhile, as a server that ends may still do.
 fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
-        let target = to.join(entry.file_name());
-        match entry.path().is_dir() {
-            true => copy(&entry.path(), &target),
-            false => drop(std::fs::copy(entry.path(), target).unwrap()),
+    for _ in 0..100 {
+        match try_copy(from, to) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            copied => return copied.unwrap(),
         }
     }
+    panic!("{} does not come to rest", from.display());
+}
+
+fn try_copy(from: &Path, to: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        match entry.file_type()?.is_dir() {
+            true => try_copy(&entry.path(), &target)?,
+            false => drop(std::fs::copy(entry.path(), target)?),
+        }
+    }
+    Ok(())
 }
 
 #[test]
