@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 use std::fs::File;
+use std::io::ErrorKind;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
