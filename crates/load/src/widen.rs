@@ -62,7 +62,7 @@ pub struct Widened {
     pub to: DataType,
     /// Where the first field stands that did not fit.
     pub place: Place,
-    /// That field; of a long one the first [`SHOWN_BYTES_MAX`] bytes.
+    /// That field; of a long one the first 64 KiB.
     pub value: Vec<u8>,
 }
 
