@@ -1,16 +1,13 @@
 //! One column of a chunk: fields to provisional codes, or straight to values.
 
-use coload_format::page::{Page, encode_int, encode_symbols, encode_wide};
 use coload_format::parse_value::{parse_int_in, parse_wide_in};
-use coload_format::{
-    Bitmap, DataType, EncodedStrings, Physical, Plain, Result, Strings, SymbolEncoder, Value,
-    Values,
-};
-use coload_transform::{DistinctSketch, FragmentColumn, NULL_CODE, TemporaryDictionary};
+use coload_format::{DataType, EncodedStrings, Physical, Strings, SymbolEncoder, Value, Values};
+use coload_transform::{DistinctSketch, NULL_CODE, TemporaryDictionary};
 use std::borrow::Cow;
 use std::sync::Arc;
 
 mod absent;
+mod fragment;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -19,7 +16,6 @@ use crate::chunk::RejectedValue;
 use crate::column_rules::{ColumnRules, is_doubtful};
 use crate::field::FieldError;
 use crate::lexicon::{Changes, FieldChanges, Lexicon, LookUp, TooManyValues};
-use crate::repeats::Repeats;
 use crate::row_codes::RowCodes;
 use crate::rows::Rows;
 use crate::tokenise::Seen;
@@ -245,7 +241,7 @@ impl ColumnParser {
         column: usize,
         seen: &Seen,
         bad: &mut Vec<BadField>,
-    ) -> std::result::Result<(), TooManyValues> {
+    ) -> Result<(), TooManyValues> {
         if self.reads_changes() {
             let mut changes = Changes::default();
             changes.collect(rows, std::iter::once(column));
@@ -309,7 +305,7 @@ impl ColumnParser {
         changes: FieldChanges<'_>,
         scratch: &mut LookUp,
         bad: &mut Vec<BadField>,
-    ) -> std::result::Result<(), TooManyValues> {
+    ) -> Result<(), TooManyValues> {
         if !matches!(self.plan, ColumnPlan::Codes) {
             self.parse_values(&Fields { rows, column, changed: Some(changes.rows) }, seen, bad);
             return Ok(());
@@ -496,90 +492,6 @@ impl ColumnParser {
                 self.plan = ColumnPlan::PlainText;
             }
         }
-    }
-
-    /// Ends the fragment and gives its column.
-    ///
-    /// # Errors
-    /// `Limit` when the text is over 4 GiB.
-    pub fn finish(&mut self, dictionary: u32) -> Result<FragmentColumn> {
-        self.count_values();
-        let column = match self.plan {
-            ColumnPlan::Codes => {
-                let distinct = self.lexicon.dictionary().values.len();
-                let codes = self.codes.finish(distinct);
-                FragmentColumn::Codes { codes, dictionary, nulls: self.lexicon.has_nulls() }
-            }
-            _ => self.fragment_column()?,
-        };
-        self.truncate(Mark::default());
-        if let Some(planned) = self.planned_next.take() {
-            self.plan = planned;
-        }
-        Ok(column)
-    }
-
-    /// What the fragment has so far, of a column without codes.
-    fn fragment_column(&mut self) -> Result<FragmentColumn> {
-        if self.reads_changes() {
-            Ok(FragmentColumn::Page(self.repeats_page()?))
-        } else {
-            self.plain_column()
-        }
-    }
-
-    /// Counts what the fragment keeps; encoded text was counted as it came.
-    fn count_values(&self) {
-        let Some(distinct) = &self.distinct else { return };
-        match (&self.plan, self.rules.data_type.physical()) {
-            (ColumnPlan::Codes | ColumnPlan::Text { .. }, _) => {}
-            (_, Physical::Int) => distinct.add_ints(&self.ints),
-            (_, Physical::Wide) => distinct.add_wides(&self.wides),
-            (_, Physical::Bytes) => distinct.add_strings(&self.strings),
-        }
-    }
-
-    fn repeats_page(&self) -> Result<Page> {
-        let (rows, nulls) = (self.rows as u32, self.nulls.as_slice());
-        let repeats = Repeats { starts: &self.starts, rows, nulls };
-        match (&self.plan, self.rules.data_type.physical()) {
-            (ColumnPlan::Text { encoder, .. }, _) => repeats.text_page(&self.text, encoder),
-            (_, Physical::Int) => Ok(repeats.int_page(&self.ints)),
-            _ => Ok(repeats.wide_page(&self.wides)),
-        }
-    }
-
-    fn plain_column(&mut self) -> Result<FragmentColumn> {
-        let bitmap = (!self.nulls.is_empty()).then(|| {
-            let mut bitmap = Bitmap::zeros(self.rows);
-            for row in &self.nulls {
-                bitmap.set(*row as usize);
-            }
-            bitmap
-        });
-        Ok(match (&self.plan, self.rules.data_type.physical()) {
-            (ColumnPlan::Text { encoder, .. }, _) => {
-                FragmentColumn::Page(encode_symbols(&self.text, bitmap.as_ref(), encoder)?)
-            }
-            (ColumnPlan::Codes | ColumnPlan::PlainText, _) => FragmentColumn::Plain(Plain {
-                values: Values::Bytes(std::mem::take(&mut self.strings)),
-                nulls: bitmap,
-            }),
-            (ColumnPlan::PlainNumbers, Physical::Int) => FragmentColumn::Plain(Plain {
-                values: Values::Int(std::mem::take(&mut self.ints)),
-                nulls: bitmap,
-            }),
-            (ColumnPlan::PlainNumbers, _) => FragmentColumn::Plain(Plain {
-                values: Values::Wide(std::mem::take(&mut self.wides)),
-                nulls: bitmap,
-            }),
-            (ColumnPlan::Numbers { .. }, Physical::Int) => {
-                FragmentColumn::Page(encode_int(&self.ints, bitmap.as_ref()))
-            }
-            (ColumnPlan::Numbers { .. }, _) => {
-                FragmentColumn::Page(encode_wide(&self.wides, bitmap.as_ref()))
-            }
-        })
     }
 }
 

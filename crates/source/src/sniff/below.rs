@@ -127,7 +127,7 @@ fn is_section(record: &[Field<'_>]) -> bool {
     written(record) == 1 && record.first().is_some_and(enclosed)
 }
 
-/// Fields that say anything.
+/// How many fields of a record are more than blanks.
 fn written(record: &[Field<'_>]) -> usize {
     record.iter().filter(|field| !field.text.trim_ascii().is_empty()).count()
 }

@@ -25,7 +25,7 @@ impl Names {
     }
 }
 
-/// An outer column.
+/// A column of the rows around a subquery that the subquery names.
 struct Outer {
     column: Column,
     /// What it is in the rows around the subquery.

@@ -139,11 +139,11 @@ fn replaced(node: LogicalPlan, names: &Names) -> Result<LogicalPlan> {
     restricted(node, columns)
 }
 
-/// The rows around subqueries.
+/// The rows around subqueries, to which a column is joined for each subquery that is replaced.
 struct Rows {
-    /// With the columns of subqueries.
+    /// The rows with the columns that stand for subqueries so far.
     plan: LogicalPlan,
-    /// As they were without.
+    /// The rows before any was joined: domains are taken from them.
     base: LogicalPlan,
 }
 
