@@ -24,7 +24,7 @@ pub(super) fn side(join: &Join) -> bool {
 /// column would be taken for that table's.
 ///
 /// # Errors
-/// A refusal that names the column, if it does.
+/// A refusal that asks for another alias, if it does.
 pub(super) fn check(node: &LogicalPlan) -> Result<()> {
     let LogicalPlan::Join(join) = node else { return Ok(()) };
     let mut plan = join.right.as_ref();
