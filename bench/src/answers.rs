@@ -12,12 +12,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::time::Duration;
 
-use coload_format::{Error, Result};
 use coload_serve::arrow::array::Array;
 use coload_serve::arrow::record_batch::RecordBatch;
 use coload_serve::arrow::util::display::{ArrayFormatter, FormatOptions};
 use coload_serve::{Database, DatabaseOptions};
 use coload_store::Store;
+use coload_types::{Error, Result};
 use serde_json::{Value, json};
 
 /// Time of one statement, planning included; those of the generator take milliseconds.

@@ -80,7 +80,7 @@ fn coload(file: &Path, threads: usize) -> io::Result<u64> {
     let raw = RawFile::open("input", file).map_err(io::Error::other)?;
     let input = TextInput::of_file(raw).map_err(io::Error::other)?;
     let queue = TextQueue::new(vec![input], AHEAD_BYTES, threads);
-    let work = || -> coload_format::Result<bool> {
+    let work = || -> coload_types::Result<bool> {
         match queue.claim(Who::Worker)? {
             Some(job) => {
                 queue.run(job);
@@ -100,7 +100,7 @@ fn coload(file: &Path, threads: usize) -> io::Result<u64> {
             }
         }
     };
-    let take = || -> coload_format::Result<u64> {
+    let take = || -> coload_types::Result<u64> {
         let mut bytes = 0;
         loop {
             match queue.take()? {

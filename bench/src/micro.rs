@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use coload_format::ddl::parse_create_table;
-use coload_format::{Physical, Schema};
+use coload_ddl::Schema;
+use coload_ddl::parse_create_table;
 use coload_source::{
     ChunkParser, ColumnParser, ColumnPlan, ColumnRules, Dialect, LastWindow, Lexicon, RecordRules,
     Sample, TEXT_PADDING, Trailing, TypeOrigin, Window, plan_column, tokenise,
@@ -13,6 +13,7 @@ use coload_transform::{
     DictionaryLimit, EncodingPolicy, Fragment, TemporaryDictionary, compress_column, merge_column,
     sort_temporaries,
 };
+use coload_types::Physical;
 
 /// CPU time of this thread: other work on the machine takes turns with it.
 fn thread_cpu_seconds() -> f64 {

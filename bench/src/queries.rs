@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
 
-use coload_format::{Error, Result};
 use coload_serve::arrow::record_batch::RecordBatch;
 use coload_serve::arrow::util::display::{ArrayFormatter, FormatOptions};
 use coload_serve::{Database, DatabaseOptions};
 use coload_store::Store;
+use coload_types::{Error, Result};
 use serde_json::{Map, Value, json};
 
 /// Calls before the clock counts, as in rivals/queries.py.

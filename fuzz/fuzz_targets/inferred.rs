@@ -5,7 +5,8 @@
 use std::cell::RefCell;
 use std::io::Cursor;
 
-use coload_format::{Column, Schema};
+use coload_ddl::Schema;
+use coload_types::Column;
 use coload_load::{OpenedStream, load};
 use coload_source::{
     ColumnForms, Dialect, Formats, Header, InputFile, InputSource, Said, SampleEnd, TextEncoding,

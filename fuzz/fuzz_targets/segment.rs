@@ -1,7 +1,7 @@
 //! Any bytes as a segment, with checksums that fit.
 #![no_main]
 
-use coload_format::Plain;
+use coload_types::Plain;
 use coload_store::SegmentFile;
 use libfuzzer_sys::fuzz_target;
 

@@ -66,7 +66,7 @@ fuzz_target!(|input: &[u8]| {
                 break;
             }
         }
-        Ok::<_, coload_format::Error>(())
+        Ok::<_, coload_types::Error>(())
     });
     assert_eq!(files(served.folder.path()), served.files, "{text}");
 });

@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use coload_format::{DataType, Physical};
+use coload_types::{DataType, Physical};
 use coload_source::{
     ChunkParser, ColumnParser, ColumnPlan, ColumnRules, Dialect, InvalidBytes, LastWindow, Lexicon,
     LineEnd, LongDelimiter, Mending, Policies, Quotes, Ragged, TEXT_PADDING, Trailing, TypeOrigin,

@@ -3,8 +3,9 @@
 
 use std::sync::OnceLock;
 
-use coload_format::{Physical, parse_columns};
-use coload_format::bytes::ByteReader;
+use coload_ddl::parse_columns;
+use coload_types::Physical;
+use coload_types::bytes::ByteReader;
 use coload_link::{
     Ack, Assembler, Compression, Frame, HEADER_BYTES, decode_frame, error_from_bytes,
 };

@@ -4,12 +4,12 @@ use std::path::Path;
 #[cfg(feature = "sql")]
 use std::sync::OnceLock;
 
-use coload_format::{Error, Result};
 use coload_input::Inputs;
 use coload_load::{DryRun, LoadOptions, LoadReport, check_output};
 #[cfg(feature = "sql")]
 use coload_serve::{Database, DatabaseOptions, arrow::record_batch::RecordBatch};
 use coload_store::{Snapshot, Store};
+use coload_types::{Error, Result};
 
 use crate::plan::{LoadPlan, LoadRequest, plan};
 

@@ -1,7 +1,7 @@
 //! Whether all inputs begin as the first: what was found out of it, lines to read over and names, holds for all.
 
-use coload_format::{Error, Result};
 use coload_source::{GivenDialect, Header, Inputs, SampleEnd, Sniffed, read_names, shorten};
+use coload_types::{Error, Result};
 
 use crate::plan::{is_blank, sample};
 

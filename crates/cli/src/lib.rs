@@ -34,9 +34,7 @@ mod plan;
 mod set_columns;
 mod union;
 
-pub use coload_format::{
-    Column, DataType, Error, Result, Schema, parse_columns, parse_create_table,
-};
+pub use coload_ddl::{Schema, parse_columns, parse_create_table};
 pub use coload_load::{
     ColumnReport, Distinct, DryRun, FileCounts, FileReport, FileReports, LoadOptions, LoadReport,
     MergeReport, Progress, ProgressCallback, RejectKind, RejectLimit, Step, Widened,
@@ -50,6 +48,7 @@ pub use coload_source::{
 };
 pub use coload_store::{LoadMode, Snapshot, Store};
 pub use coload_transform::EncodingPolicy;
+pub use coload_types::{Column, DataType, Error, Result};
 pub use database::Coload;
 pub use mapping::Mapping;
 pub use plan::{LoadPlan, LoadRequest, SAMPLE_BYTES, SchemaOrigin, plan_with, sniff_input};

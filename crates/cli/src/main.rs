@@ -18,9 +18,9 @@ use std::panic::resume_unwind;
 use std::process::ExitCode;
 
 use clap::Parser;
-#[cfg(feature = "sql")]
-use coload_format::Error;
 use coload_load::default_memory;
+#[cfg(feature = "sql")]
+use coload_types::Error;
 
 use crate::args::{Cli, Command};
 use crate::output::{Failure, say};

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use coload_format::{Column, Error, Result, Schema};
+use coload_ddl::Schema;
 use coload_input::sample_input;
 #[cfg(feature = "sql")]
 use coload_load::RowSql;
@@ -16,6 +16,7 @@ use coload_source::{
     expand_inputs, sniff,
 };
 use coload_store::{LoadMode, Store};
+use coload_types::{Column, Error, Result};
 
 use crate::heads::{check_comments, check_heads, for_several};
 use crate::mapping::{Mapping, map_columns};

@@ -1,10 +1,11 @@
 //! Columns that the user sets, and those that the input lacks.
 
-use coload_format::ddl::literal_sql;
-use coload_format::{Column, DataType, Error, Result, Schema, parse_value};
+use coload_ddl::Schema;
+use coload_ddl::literal_sql;
 use coload_input::Names;
 use coload_load::{ColumnFrom, Derivation, load_time};
 use coload_source::{ColumnForms, Formats, SampleEnd};
+use coload_types::{Column, DataType, Error, Result, parse_value};
 
 /// What a column is set to.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,7 +6,7 @@ mod zip;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use coload_format::{Error, Result};
+use coload_types::{Error, Result};
 
 use crate::compression::Compression;
 use crate::decoder::Decoder;

@@ -7,7 +7,7 @@ use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use coload_format::{Error, Place, Result};
+use coload_types::{Error, Place, Result};
 
 use crate::codec::{Codec, Next, codec};
 use crate::compression::Compression;

@@ -16,7 +16,7 @@ mod utf32;
 
 use std::fmt;
 
-use coload_format::{Error, Result};
+use coload_types::{Error, Result};
 use encoding_rs::DecoderResult;
 
 pub use detect::detect_encoding;

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use coload_format::{Error, Result};
+use coload_types::{Error, Result};
 
 use crate::archive::{Member, find_members, only_member, split_argument};
 use crate::compression::Compression;

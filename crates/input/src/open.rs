@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::sync::Arc;
 
-use coload_format::{Error, Result};
+use coload_types::{Error, Result};
 
 use crate::archive::{Check, open_member};
 use crate::compression::Compression;

@@ -27,7 +27,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
-use coload_format::Result;
+use coload_types::Result;
 
 use crate::decoder::{Decoder, State};
 use crate::open::Waiting;

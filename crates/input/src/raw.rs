@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::SystemTime;
 
-use coload_format::{Error, Result};
+use coload_types::{Error, Result};
 
 /// Most files that are open though nobody reads them at this moment: more than threads read at once.
 const OPEN_MAX: usize = 128;

@@ -4,7 +4,7 @@ use std::io::{self, Cursor, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use coload_format::Result;
+use coload_types::Result;
 
 use crate::decoder::{Decoder, State};
 use crate::inputs::InputFile;

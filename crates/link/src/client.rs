@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use arrow_flight::FlightData;
-use coload_format::{Error, Result};
+use coload_types::{Error, Result};
 use tokio::runtime::Runtime;
 
 pub use connect::ClientTls;

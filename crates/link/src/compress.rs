@@ -4,7 +4,7 @@
 //! it leaves open: the receiver tells how much waits at its end, so that a slow receiver causes no
 //! compression.
 
-use coload_format::{Error, Result};
+use coload_types::{Error, Result};
 
 /// Waiting frames above which LZ4 is used (seed 001).
 const LZ4_ABOVE: usize = 4;

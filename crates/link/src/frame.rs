@@ -15,8 +15,8 @@
 
 use arrow_flight::{FlightData, FlightDescriptor};
 use bytes::Bytes;
-use coload_format::bytes::{ByteReader, checksum};
-use coload_format::{Error, Result};
+use coload_types::bytes::{ByteReader, checksum};
+use coload_types::{Error, Result};
 
 use crate::compress::{Compression, decompress};
 

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use coload_format::{Error, Result};
+use coload_types::{Error, Result};
 
 use crate::frame::Message;
 

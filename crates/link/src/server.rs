@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use arrow_flight::FlightData;
-use coload_format::{Error, Result};
+use coload_types::{Error, Result};
 use futures::{Stream, StreamExt};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tonic::Status;

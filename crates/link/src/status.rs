@@ -1,7 +1,7 @@
 //! Errors across the wire: the kind says what the caller does next, so it travels with the text.
 
-use coload_format::bytes::{ByteReader, put_bytes, put_varint};
-use coload_format::{Error, Place, Result};
+use coload_types::bytes::{ByteReader, put_bytes, put_varint};
+use coload_types::{Error, Place, Result};
 use tonic::{Code, Status};
 
 /// An error as bytes: its kind and text, and the place if it has one.

@@ -1,7 +1,7 @@
 //! Loads one file: `load_file FILE SCHEMA.sql STORE THREADS`, and prints the report.
 #![allow(clippy::print_stdout)]
 
-use coload_format::ddl::parse_create_table;
+use coload_ddl::parse_create_table;
 use coload_load::{LoadOptions, load};
 use coload_source::{Dialect, Trailing, expand_inputs};
 use coload_store::Store;

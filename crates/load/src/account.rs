@@ -6,9 +6,9 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
 
-use coload_format::{DataType, Error, Place, Result};
 use coload_input::Inputs;
 use coload_source::{Mended, Reject, RejectWriter, RejectedRecord};
+use coload_types::{DataType, Error, Place, Result};
 
 use crate::chunks::Source;
 use crate::file_report::{FileCounts, FileReports};

@@ -21,12 +21,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use coload_format::Result;
-use coload_format::runs::shrink_to_runs;
+use coload_page::runs::shrink_to_runs;
 use coload_store::{
     ColumnStats, FinishedColumn, MergeOutcome, SegmentEntry, SegmentFile, SegmentWriter, Snapshot,
     Store, TableEntry,
 };
+use coload_types::Result;
 
 use crate::grain::MEMORY_MIN;
 use crate::join::{group_pages, join_column};
@@ -158,7 +158,7 @@ fn merge_run(
         };
         let stored = joined.pages.into_iter().map(shrink_to_runs).collect::<Result<Vec<_>>>()?;
         let pages = writer.write_pages(writer.reserve(&stored), &stored)?;
-        let index = coload_format::ColumnIndex { dictionary, symbols: joined.symbols, pages };
+        let index = coload_page::ColumnIndex { dictionary, symbols: joined.symbols, pages };
         let stats = join_stats(old.iter().map(|s| &s.columns[column]));
         columns.push(FinishedColumn { physical: sources[0].physical(column), index, stats });
     }
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn joined_bounds_hold_for_each() {
-        let value = |v: i64| Some(coload_format::Value::Int(v));
+        let value = |v: i64| Some(coload_types::Value::Int(v));
         let stats = |min, max, nulls| ColumnStats { min, max, nulls };
         let join = |all: &[ColumnStats]| join_stats(all.iter());
         let bounded =

@@ -9,9 +9,11 @@
 
 use std::sync::Arc;
 
-use coload_format::{Check, CheckedColumn, DataType, Result, Schema, SymbolEncoder, Value};
+use coload_ddl::{Check, CheckedColumn, Schema};
+use coload_page::SymbolEncoder;
 use coload_source::{LeftOut, Told};
 use coload_transform::{Fragment, TemporaryDictionary};
+use coload_types::{DataType, Result, Value};
 
 use crate::fragment_values::FragmentValues;
 

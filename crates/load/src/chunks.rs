@@ -7,8 +7,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use coload_format::{Error, Result};
 use coload_input::{Raw, TextInput, Waiting};
+use coload_types::{Error, Result};
 
 use crate::account::Account;
 use crate::grain::Grain;

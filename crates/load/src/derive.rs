@@ -10,15 +10,14 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use coload_format::calendar::DAY_MICROS;
-use coload_format::{
-    Column, DataType, Error, Plain, Result, Schema, Strings, Value, Values, parse_value,
-};
+use coload_ddl::Schema;
 use coload_input::Inputs;
 use coload_transform::{
     CODES_PROVISIONAL_MAX, Fragment, FragmentColumn, NULL_CODE, ProvisionalCodes,
     TemporaryDictionary,
 };
+use coload_types::calendar::DAY_MICROS;
+use coload_types::{Column, DataType, Error, Plain, Result, Strings, Value, Values, parse_value};
 
 use crate::options::LoadOptions;
 use crate::reader::PieceSpan;

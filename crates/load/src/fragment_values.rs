@@ -1,7 +1,9 @@
 //! The values of some columns of a fragment, to be looked at row by row.
 
-use coload_format::{CheckedColumn, Plain, Result, SymbolEncoder};
+use coload_ddl::CheckedColumn;
+use coload_page::SymbolEncoder;
 use coload_transform::{Fragment, FragmentColumn, TemporaryDictionary, page_values};
+use coload_types::{Plain, Result};
 
 /// Columns made ready.
 pub struct FragmentValues<'a> {

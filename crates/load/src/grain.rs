@@ -15,8 +15,9 @@
 //!
 //! See decision 0029.
 
-use coload_format::{Physical, Schema};
+use coload_ddl::Schema;
 use coload_transform::DictionaryLimit;
+use coload_types::Physical;
 
 use crate::account::COUNTED_BYTES;
 use crate::open_inputs::OPEN_FILE_BYTES;
@@ -227,9 +228,9 @@ fn held_bytes(physical: Physical) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use coload_format::{Column, DataType};
     use coload_input::{FileIdentity, InputFile, InputSource, Inputs};
     use coload_source::Dialect;
+    use coload_types::{Column, DataType};
 
     use super::*;
 

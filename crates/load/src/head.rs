@@ -1,10 +1,10 @@
 //! Where the records of an input start and end: skipped lines and headers before them, a footer after
 //! them.
 
-use coload_format::Error;
 use coload_source::{
     CarefulRecord, LineEnd, Reading, RecordRules, TEXT_PADDING, first_line, read_record, tokenise,
 };
+use coload_types::Error;
 
 use crate::options::LoadOptions;
 

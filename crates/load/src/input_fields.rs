@@ -8,8 +8,8 @@
 //!
 //! Cost: a number for each input, and a map for each different header.
 
-use coload_format::{Error, Result};
 use coload_source::InputFields;
+use coload_types::{Error, Result};
 
 use crate::options::{FieldMap, LoadOptions};
 

@@ -11,14 +11,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use coload_format::bitpack::BLOCK;
-use coload_format::page::{Page, PageDetail, PageView, encode_codes_u32};
-use coload_format::{Code, Dictionary, Plain, Result};
+use coload_page::bitpack::BLOCK;
+use coload_page::{Page, PageDetail, PageView, encode_codes_u32};
 use coload_store::{ExpandedPages, SegmentFile};
 use coload_transform::{
     EncodingPolicy, FragmentColumn, PartitionColumn, compress_column, dictionary_pays,
     merge_dictionaries,
 };
+use coload_types::{Code, Dictionary, Plain, Result};
 
 /// Most rows of a joined page.
 const PAGE_ROWS_MAX: u32 = 65_536;

@@ -1,8 +1,8 @@
 //! Rejects by kind: how many, and where the first of each are. A thousand records of one fault do not hide
 //! the one of another.
 
-use coload_format::Place;
 use coload_source::Reject;
+use coload_types::Place;
 
 /// Kinds that are told apart; the rest is counted together.
 const KINDS_MAX: usize = 100;

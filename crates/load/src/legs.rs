@@ -16,8 +16,9 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use coload_format::{Column, DataType, Error, Result, Schema, Value};
+use coload_ddl::Schema;
 use coload_store::{LoadDir, SegmentFile, SegmentWriter};
+use coload_types::{Column, DataType, Error, Result, Value};
 
 use crate::chunks::Source;
 use crate::clock::{Step, StepClock};

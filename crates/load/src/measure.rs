@@ -6,12 +6,12 @@
 
 use std::sync::Mutex;
 
-use coload_format::bitpack::width_of;
-use coload_format::{Physical, Plain, Values};
+use coload_page::bitpack::width_of;
 use coload_source::{
     ColumnForm, ColumnParser, ColumnPlan, ColumnRules, Lexicon, PlanKind, Rows, Seen,
 };
 use coload_transform::{ColumnCost, FragmentColumn, HyperLogLog};
+use coload_types::{Physical, Plain, Values};
 
 use crate::clock::thread_cpu_ns;
 use crate::segments::lock;

@@ -6,9 +6,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use coload_format::{Error, Result};
 use coload_input::{Inputs, RawFile, TextInput};
 use coload_source::{END_MARKS_MAX, LineEnd, without_end_mark};
+use coload_types::{Error, Result};
 
 use crate::chunks::{ChunkPieces, Piece, Start};
 use crate::head::{HEAD_BYTES_MAX, Head};

@@ -3,9 +3,9 @@
 use std::io::{Cursor, Read};
 use std::sync::{Arc, Mutex};
 
-use coload_format::{Error, Result};
 use coload_input::{InputFile, State, TextInput, sample_head};
 use coload_source::SampleEnd;
+use coload_types::{Error, Result};
 
 use crate::segments::lock;
 

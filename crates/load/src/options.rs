@@ -4,10 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use coload_format::{Column, Error, Result, Schema};
+use coload_ddl::Schema;
 use coload_source::{ColumnForms, Dialect, Inputs};
 use coload_store::{LoadId, LoadMode};
 use coload_transform::EncodingPolicy;
+use coload_types::{Column, Error, Result};
 
 use crate::clock::epoch_us;
 use crate::derive::{ColumnFrom, Derivation};

@@ -8,8 +8,8 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use coload_format::{Error, Result};
 use coload_input::{FileIdentity, InputSource, Inputs};
+use coload_types::{Error, Result};
 
 /// Tells the unfinished files of a process apart.
 static NUMBER: AtomicU64 = AtomicU64::new(0);

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use coload_format::{Physical, Result, SymbolEncoder};
+use coload_page::SymbolEncoder;
 use coload_source::{ChunkParser, ColumnPlan, Lexicon};
 use coload_transform::{
     ColumnCost, DictionaryLimit, DistinctSketch, EncodingPolicy, FragmentColumn, PartitionColumn,
     PlainSorter, TemporaryDictionary, compress_column, restore_codes, sort_temporaries,
 };
+use coload_types::{Physical, Result};
 
 use crate::clock::{Step, StepClock};
 use crate::derive::Deriver;

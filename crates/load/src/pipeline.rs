@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use coload_format::{DataType, Error, Physical, Result};
 use coload_source::{ColumnPlan, ColumnRules, RecordRules, TypeOrigin, plan_column};
 use coload_transform::DistinctSketch;
+use coload_types::{DataType, Error, Physical, Result};
 
 pub use emit::early_page;
 pub use sink::{Answers, Destination, RowCosts, Sink};

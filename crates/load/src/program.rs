@@ -9,9 +9,10 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use coload_format::{CheckedColumn, Error, Plain, Result, Schema, Values};
+use coload_ddl::{CheckedColumn, Schema};
 use coload_source::{ChunkParser, LeftOut, Told};
 use coload_transform::{Fragment, FragmentColumn, NULL_CODE, ProvisionalCodes};
+use coload_types::{Error, Plain, Result, Values};
 
 use crate::fragment_values::FragmentValues;
 use crate::partition::PartitionPlan;
@@ -141,7 +142,7 @@ fn keep(
     column: &FragmentColumn,
     kept: &[u32],
     distinct: usize,
-    encoder: Option<&coload_format::SymbolEncoder>,
+    encoder: Option<&coload_page::SymbolEncoder>,
 ) -> Result<FragmentColumn> {
     Ok(match column {
         FragmentColumn::Codes { codes, dictionary, .. } => {
@@ -171,7 +172,7 @@ fn pick(plain: &Plain, rows: &[u32]) -> Plain {
         _ => {}
     }
     if plain.nulls.is_some() {
-        let mut nulls = coload_format::Bitmap::zeros(0);
+        let mut nulls = coload_types::Bitmap::zeros(0);
         rows.iter().for_each(|row| nulls.push(plain.is_null(*row as usize)));
         out.nulls = (nulls.count_ones() > 0).then_some(nulls);
     }

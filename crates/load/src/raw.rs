@@ -14,13 +14,13 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use coload_format::page::Page;
-use coload_format::runs::shrink_to_runs;
-use coload_format::{Error, Physical, Plain, Result};
+use coload_page::Page;
+use coload_page::runs::shrink_to_runs;
 use coload_source::{ChunkParser, ColumnParser, ColumnRules, Lexicon, Mended, RecordRules};
 use coload_transform::{
     DictionaryLimit, EncodingPolicy, Fragment, FragmentColumn, PartitionColumn,
 };
+use coload_types::{Error, Physical, Plain, Result};
 
 use crate::clock::{StepClock, thread_cpu_ns};
 use crate::grain::{dictionary_limit, encoders};
@@ -278,7 +278,7 @@ mod tests {
     use super::*;
     use crate::options::RejectLimit;
     use crate::wire::{Again, RowSource, Work};
-    use coload_format::parse_columns;
+    use coload_ddl::parse_columns;
     use coload_source::Dialect;
     use coload_store::LoadMode;
     use proptest::prelude::*;

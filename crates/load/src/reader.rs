@@ -3,10 +3,10 @@
 use std::ops::Range;
 use std::sync::{Condvar, Mutex, PoisonError};
 
-use coload_format::{Error, Result};
 use coload_source::{
     ChunkParser, LastWindow, LineEnd, Mended, RejectedRecord, TEXT_PADDING, Window,
 };
+use coload_types::{Error, Result};
 
 use crate::chunks::{Piece, Start};
 use crate::clock::{Step, StepClock};

@@ -5,9 +5,10 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-use coload_format::{Error, Result, Schema, parse_columns};
+use coload_ddl::{Schema, parse_columns};
 use coload_source::{Dialect, Header, InputFile, InputSource, InvalidBytes, Policies};
 use coload_store::{ReadyLoad, Store};
+use coload_types::{Error, Result};
 
 use crate::opened::OpenedStream;
 use crate::options::LoadOptions;

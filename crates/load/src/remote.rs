@@ -25,8 +25,8 @@ mod whole;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use coload_format::{Error, Result};
 use coload_link::{ClientTls, WireCompression};
+use coload_types::{Error, Result};
 
 use crate::clock::process_cpu_ns;
 use crate::opened::OpenedStream;

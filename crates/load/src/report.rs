@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use coload_format::page::{PageDetail, PageMeta};
-use coload_format::{Column, ColumnIndex, DataType};
+use coload_page::ColumnIndex;
+use coload_page::{PageDetail, PageMeta};
 use coload_source::{Mending, Reject};
 use coload_store::{LoadId, LoadRecord};
+use coload_types::{Column, DataType};
 
 use crate::background::MergeReport;
 use crate::clock::Step;
@@ -150,7 +151,7 @@ pub struct LoadReport {
     pub widened: Vec<Widened>,
     /// What merging the table's small segments after the load did, or why it failed; the load is
     /// published all the same.
-    pub merge: coload_format::Result<MergeReport>,
+    pub merge: coload_types::Result<MergeReport>,
 }
 
 /// What a load would do.

@@ -13,16 +13,17 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use coload_format::bitpack::BLOCK;
-use coload_format::display::write_value;
-use coload_format::page::{Page, PageDetail, PageView, encode_codes_u32, verify_values_of};
-use coload_format::runs::shrink_to_runs;
-use coload_format::{
-    ColumnIndex, DataType, Dictionary, Error, Physical, Plain, Result, Schema, Value, Values,
-    parse_int,
-};
+use coload_ddl::Schema;
+use coload_page::ColumnIndex;
+use coload_page::bitpack::BLOCK;
+use coload_page::runs::shrink_to_runs;
+use coload_page::{Page, PageDetail, PageView, encode_codes_u32, verify_values_of};
 use coload_store::{FinishedColumn, SegmentFile, SegmentSummary, SegmentWriter, column_stats};
 use coload_transform::{EncodingPolicy, FragmentColumn, PartitionColumn, compress_column};
+use coload_types::display::write_value;
+use coload_types::{
+    DataType, Dictionary, Error, Physical, Plain, Result, Value, Values, parse_int,
+};
 
 use crate::join::{PagePlace, join_column, single_pages};
 

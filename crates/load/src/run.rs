@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
-use coload_format::{ColumnIndex, Error, Result};
+use coload_page::ColumnIndex;
 use coload_store::{LoadDir, LoadKind, LoadMode, LoadRecord, LoadTarget, ReadyLoad, Store};
+use coload_types::{Error, Result};
 
 use crate::background::merge_small_within;
 use crate::clock::{Started, Step, StepClock, epoch_us, peak_memory_bytes, process_cpu_ns};

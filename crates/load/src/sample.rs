@@ -1,9 +1,9 @@
 //! Reads the start of a partition to plan its columns.
 
-use coload_format::Result;
 use coload_source::{
     ColumnRules, LastWindow, RecordRules, Sample, TEXT_PADDING, Window, first_line,
 };
+use coload_types::Result;
 
 use crate::chunks::{Piece, Start};
 use crate::measure::Measured;

@@ -16,10 +16,10 @@ mod task;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use coload_format::{Error, Result};
 use coload_source::ChunkParser;
 use coload_store::{FinishedColumn, SegmentSummary};
 use coload_transform::{Fragment, FragmentColumn, PartitionColumn};
+use coload_types::{Error, Result};
 
 use crate::partition::{PartitionPlan, SealedPartition};
 use crate::reader::{PieceSpan, Whole};

@@ -19,10 +19,11 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use coload_format::page::{Page, PageMeta};
-use coload_format::{ColumnIndex, Error, Physical, Result};
+use coload_page::ColumnIndex;
+use coload_page::{Page, PageMeta};
 use coload_store::{FinishedColumn, SegmentSummary, SegmentWriter, column_stats};
 use coload_transform::{PartitionColumn, merge_column};
+use coload_types::{Error, Physical, Result};
 
 use crate::clock::{Step, StepClock};
 use crate::partition::PartitionPlan;

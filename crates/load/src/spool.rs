@@ -10,7 +10,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use coload_format::{Error, Result};
+use coload_types::{Error, Result};
 
 use crate::segments::lock;
 

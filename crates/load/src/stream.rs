@@ -9,12 +9,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use coload_format::{Error, Result};
 use coload_input::{
     BLOCK_BYTES, Block, End, InputSource, Inputs, Job, Stored, Taken, TextEncoding, TextQueue,
     ToUtf8, Waiting, Who,
 };
 use coload_source::{TEXT_PADDING, without_end_mark};
+use coload_types::{Error, Result};
 
 use crate::chunks::PIECE_BYTES;
 use crate::grain::{Grain, RECORD_BYTES_MAX};

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use coload_format::{Result, Schema};
+use coload_ddl::Schema;
 use coload_source::InputFields;
+use coload_types::Result;
 
 use crate::derive::{ColumnFrom, Derivation};
 use crate::input_fields::FieldsByInput;

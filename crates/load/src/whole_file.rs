@@ -7,7 +7,7 @@ use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use coload_format::{Error, Result};
+use coload_types::{Error, Result};
 
 /// A file that is being written. Dropped before [`Self::finish`], it leaves nothing.
 #[derive(Debug)]

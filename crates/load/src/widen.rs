@@ -8,11 +8,12 @@
 //! a server must be decompressed again in any case, it starts again: that costs the time until the field was met. In the
 //! end a pass goes to its end and notes all such fields, so that there are few passes.
 
-use coload_format::{Column, DataType, Physical, Place, Result, Schema, Value, check_bytes};
+use coload_ddl::Schema;
 use coload_source::{
     BadRecord, CarefulRecord, ColumnForms, FieldError, FieldRules, RecordRules, RejectedRecord,
     SampleEnd, field_text, read_record,
 };
+use coload_types::{Column, DataType, Physical, Place, Result, Value, check_bytes};
 
 use crate::account::SHOWN_BYTES_MAX;
 use crate::input_fields::FieldsByInput;

@@ -54,8 +54,8 @@ pub use raw::{Parsed, RAW_HEAD_BYTES, Raw, RawIs, put_raw_head};
 pub use rejects::Rejects;
 pub use rows::RowSource;
 
-use coload_format::bytes::{ByteReader, put_bytes, put_varint};
-use coload_format::{Error, Result};
+use coload_types::bytes::{ByteReader, put_bytes, put_varint};
+use coload_types::{Error, Result};
 
 /// Client: begins a load.
 pub const HELLO: u8 = 16;

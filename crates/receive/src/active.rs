@@ -6,14 +6,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use coload_format::bytes::{ByteReader, put_varint};
-use coload_format::{Column, Error, Physical, Result};
 use coload_link::{Credit, LargeMessages, Message, Replies};
 use coload_load::wire::{
     Block, BlockContent, Finish, LoadDescription, PARTITIONS_MAX, SEALED, Seal, TEXTS_FROM, Welcome,
 };
 use coload_load::{RawParser, thread_cpu_ns};
 use coload_store::{LoadId, LoadJournal, LoadTarget, SegmentEntry, SegmentSummary};
+use coload_types::bytes::{ByteReader, put_varint};
+use coload_types::{Column, Error, Physical, Result};
 
 use crate::costs::Costs;
 use crate::guard::Guard;

@@ -10,7 +10,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use coload_format::{Error, Result};
+use coload_types::{Error, Result};
 
 use crate::lock;
 

@@ -2,8 +2,6 @@
 
 use std::sync::{Arc, Mutex};
 
-use coload_format::bytes::ByteReader;
-use coload_format::{Error, Result};
 use coload_link::{
     Credit, Handler, LargeMessages, Message, Replies, WIRE_VERSION, WIRE_VERSION_MIN,
 };
@@ -12,6 +10,8 @@ use coload_load::wire::{
     LoadDescription, RANGE, RANGES, RAW, REJECTS, SEAL, TABLE, WIDEN, Widen, write_statuses,
 };
 use coload_store::LoadId;
+use coload_types::bytes::ByteReader;
+use coload_types::{Error, Result};
 
 use crate::active::Active;
 use crate::loads::{Begun, Inner, Need, Permission};

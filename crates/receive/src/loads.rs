@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
 use arrow_flight::FlightData;
-use coload_format::{Error, Result, create_table_sql};
+use coload_ddl::create_table_sql;
 use coload_link::{Exchange, Message, Replies, exchange};
 use coload_load::wire::{
     DONE, Done, Finish, LoadDescription, LoadState, LoadStatus, ServerLoad, WELCOME, Work,
@@ -17,6 +17,7 @@ use coload_load::{merge_small_within, peak_memory_bytes, process_cpu_ns};
 use coload_store::{
     JournalEntry, LoadId, LoadJournal, LoadKind, LoadMode, LoadRecord, LoadTarget, Store,
 };
+use coload_types::{Error, Result};
 use futures::Stream;
 use tonic::Status;
 

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use coload_format::bytes::{ByteReader, put_varint};
-use coload_format::{Error, Result};
 use coload_load::wire::{FilePart, PartitionAccount, Rejects};
 use coload_store::{ColumnStats, LoadJournal, SegmentEntry, SegmentFile, column_stats};
+use coload_types::bytes::{ByteReader, put_varint};
+use coload_types::{Error, Result};
 
 /// The first version of the wire whose rejects do not repeat their texts.
 const WIRE_VERSION_REPEATING: u8 = 6;
@@ -142,9 +142,10 @@ pub fn told_parts(
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use coload_format::{Place, parse_columns};
+    use coload_ddl::parse_columns;
     use coload_source::Reject;
     use coload_store::{LoadId, LoadMode, LoadTarget, Store};
+    use coload_types::Place;
 
     fn account(rejects: u64) -> PartitionAccount {
         let part = FilePart { rows: 3, rejects, lines: 3, end: 30, ..FilePart::default() };

@@ -17,21 +17,20 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use coload_format::page::{
+use coload_load::wire::{Block, BlockContent, Raw, RawIs, Seal};
+use coload_load::{RawPage, RawParser, RawPartition, RawRows, dictionary_limit, encoders};
+use coload_page::runs::shrink_to_runs;
+use coload_page::{ColumnIndex, SymbolDecoder};
+use coload_page::{
     Page, PageDetail, PageMeta, PageRules, PageView, verify_dictionary, verify_page,
     verify_values_of,
 };
-use coload_format::runs::shrink_to_runs;
-use coload_format::{
-    Column, ColumnIndex, Dictionary, Error, Physical, Plain, Result, SymbolDecoder,
-};
-use coload_load::wire::{Block, BlockContent, Raw, RawIs, Seal};
-use coload_load::{RawPage, RawParser, RawPartition, RawRows, dictionary_limit, encoders};
 use coload_store::{FinishedColumn, SegmentSummary, SegmentWriter, append_page, column_stats};
 use coload_transform::{
     DictionaryLimit, EncodingPolicy, FragmentColumn, PartitionColumn, PlainSorter, Symbols,
     join_parts,
 };
+use coload_types::{Column, Dictionary, Error, Physical, Plain, Result};
 
 use crate::lock;
 use crate::options::Keep;

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use coload_format::{Error, Result};
 use coload_link::{Credit, Message};
 use coload_load::thread_cpu_ns;
 use coload_load::wire::{PARSED, Parsed, Raw, RawIs};
+use coload_types::{Error, Result};
 
 use crate::active::Active;
 use crate::partition::Next;

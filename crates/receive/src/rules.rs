@@ -5,8 +5,9 @@
 
 use std::path::Path;
 
-use coload_format::{Check, CheckedColumn, Error, Plain, Result};
+use coload_ddl::{Check, CheckedColumn};
 use coload_store::{LoadTarget, SegmentFile};
+use coload_types::{Error, Plain, Result};
 
 /// The rules of the table that a load goes to.
 #[derive(Debug)]

@@ -9,11 +9,11 @@ use arrow_flight::{
     Action, ActionType, Criteria, Empty, FlightData, FlightDescriptor, FlightInfo,
     HandshakeRequest, HandshakeResponse, PollInfo, PutResult, SchemaResult, Ticket,
 };
-use coload_format::{Error, Result};
 use coload_link::{
     CONNECTION_WINDOW_BYTES, GRPC_BYTES_MAX, HTTP2_FRAME_BYTES, KEEP_ALIVE_TIMEOUT, LOAD_COMMAND,
     STREAM_WINDOW_BYTES,
 };
+use coload_types::{Error, Result};
 use futures::{Stream, StreamExt};
 use tokio::net::TcpListener;
 use tonic::transport::Server;

@@ -20,8 +20,6 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use coload_format::bytes::{ByteReader, put_varint};
-use coload_format::{Error, Result};
 use coload_input::Inputs;
 use coload_link::{Message, Replies, WIRE_VERSION};
 use coload_load::wire::{
@@ -31,6 +29,8 @@ use coload_load::{
     FileCounts, LoadOptions, LoadReport, OpenStream, peak_memory_bytes, process_cpu_ns,
 };
 use coload_store::{LoadId, LoadJournal, Store};
+use coload_types::bytes::{ByteReader, put_varint};
+use coload_types::{Error, Result};
 use rustix::fs::{FallocateFlags, fallocate};
 
 use crate::arrived::{Arrived, ArrivingReader, Reading};

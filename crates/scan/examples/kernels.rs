@@ -12,12 +12,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use coload_format::{Plain, Strings, Value, Values};
 use coload_scan::aggregate::{
     Aggregate, Expr, GroupRow, Grouped, Program, Query, SegmentScan, State,
 };
 use coload_scan::{PageQueue, Predicate, Test, run};
 use coload_store::SegmentFile;
+use coload_types::{Plain, Strings, Value, Values};
 use test_segment::{Encoding, write_segment};
 
 const ROWS: usize = 6_001_215;

@@ -5,10 +5,11 @@
 
 use std::ops::Range;
 
-use coload_format::bitpack::{BLOCK, unpack_one};
-use coload_format::page::{BlocksPage, CodesPage, PageView};
-use coload_format::{Bitmap, Dictionary, Error, Result, SymbolDecoder, Values};
+use coload_page::SymbolDecoder;
+use coload_page::bitpack::{BLOCK, unpack_one};
+use coload_page::{BlocksPage, CodesPage, PageView};
 use coload_store::{ExpandedPages, SegmentFile};
+use coload_types::{Bitmap, Dictionary, Error, Result, Values};
 
 use crate::mask::{POSITIONS_SPARE, Selection};
 use crate::page_test::find_decoder;

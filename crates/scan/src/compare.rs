@@ -4,8 +4,8 @@
 //! into mask registers; the portable code makes bytes of 0 and 1 (which the compiler vectorises) and
 //! gathers eight of them at a time into bits with one multiplication.
 
-use coload_format::bitpack::{BLOCK, lane_bits, unpack_u64};
-use coload_format::{SimdLevel, simd_dispatch, simd_level};
+use coload_page::bitpack::{BLOCK, lane_bits, unpack_u64};
+use coload_types::{SimdLevel, simd_dispatch, simd_level};
 
 use crate::mask::MASK_WORDS;
 use crate::unpack::{unpack_to_8, unpack_to_16, unpack_to_32};
@@ -183,7 +183,7 @@ pub fn mask_packed(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use coload_format::bitpack::pack_block;
+    use coload_page::bitpack::pack_block;
 
     #[test]
     fn packed_ranges_agree_with_comparing_each_value() {

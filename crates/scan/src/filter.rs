@@ -5,10 +5,10 @@
 
 use std::ops::Bound;
 
-use coload_format::bitpack::BLOCK;
-use coload_format::page::{PageDetail, PageView, block_rows};
-use coload_format::{Dictionary, Error, Physical, Result, Value, Values};
+use coload_page::bitpack::BLOCK;
+use coload_page::{PageDetail, PageView, block_rows};
 use coload_store::{ExpandedPages, SegmentFile};
+use coload_types::{Dictionary, Error, Physical, Result, Value, Values};
 
 use crate::compare::{Scratch, max_of_width};
 use crate::mask::{BlockMask, Selection};

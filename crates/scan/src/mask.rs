@@ -1,8 +1,8 @@
 //! Which rows of a block or a page are selected, a bit each.
 
-use coload_format::bitpack::BLOCK;
-use coload_format::page::block_rows;
-use coload_format::simd_dispatch;
+use coload_page::bitpack::BLOCK;
+use coload_page::block_rows;
+use coload_types::simd_dispatch;
 
 /// Words of a block's mask.
 pub const MASK_WORDS: usize = BLOCK / 64;

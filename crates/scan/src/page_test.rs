@@ -2,9 +2,10 @@
 
 use std::ops::Bound;
 
-use coload_format::bitpack::BLOCK;
-use coload_format::page::{BlocksPage, CodesPage};
-use coload_format::{Error, Result, SymbolDecoder, Value};
+use coload_page::SymbolDecoder;
+use coload_page::bitpack::BLOCK;
+use coload_page::{BlocksPage, CodesPage};
+use coload_types::{Error, Result, Value};
 
 use crate::compare::{Scratch, mask_packed, max_of_width};
 use crate::mask::{BlockMask, MASK_WORDS};

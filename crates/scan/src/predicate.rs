@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use coload_format::{Error, Physical, Result, Value};
+use coload_types::{Error, Physical, Result, Value};
 
 /// A test on one column. A scan takes a list of them, and a row must pass them all.
 #[derive(Debug, Clone)]

@@ -4,8 +4,8 @@ use std::ops::Bound;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use coload_format::{Physical, Plain, Value};
 use coload_store::SegmentFile;
+use coload_types::{Physical, Plain, Value};
 
 use crate::test_segment::{Encoding, write_segment};
 use crate::{Predicate, Test};

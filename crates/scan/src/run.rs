@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use coload_format::{Error, Result};
+use coload_types::{Error, Result};
 
 /// One page of one of several segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,14 +2,15 @@
 
 use std::path::Path;
 
-use coload_format::bitpack::{BLOCK, pack_block, width_of};
-use coload_format::bytes::checksum;
-use coload_format::page::{Page, PageDetail, encode_plain, encode_symbols};
-use coload_format::{
-    Bitmap, ColumnEntry, ColumnIndex, Dictionary, EncodedStrings, Plain, SEGMENT_MAGIC,
-    SOURCE_PADDING, SegmentFooter, SegmentId, Strings, SymbolEncoder, Values,
+use coload_page::bitpack::{BLOCK, pack_block, width_of};
+use coload_page::{
+    ColumnEntry, ColumnIndex, EncodedStrings, SEGMENT_MAGIC, SOURCE_PADDING, SegmentFooter,
+    SegmentId, SymbolEncoder,
 };
+use coload_page::{Page, PageDetail, encode_plain, encode_symbols};
 use coload_store::SegmentFile;
+use coload_types::bytes::checksum;
+use coload_types::{Bitmap, Dictionary, Plain, Strings, Values};
 
 /// How a test column is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,7 +90,7 @@ fn write_column(
     index
 }
 
-fn put_page(file: &mut Vec<u8>, page: &Page) -> coload_format::page::PageMeta {
+fn put_page(file: &mut Vec<u8>, page: &Page) -> coload_page::PageMeta {
     file.resize(file.len().next_multiple_of(8), 0);
     let meta = page.meta(file.len() as u64);
     file.extend(&page.bytes);

@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
-use coload_format::{Physical, Plain};
 use coload_store::ExpandedPages;
+use coload_types::{Physical, Plain};
 use proptest::prelude::*;
 
 use crate::random::{Random, Table, predicate, table};
@@ -52,16 +52,16 @@ fn check_decoding(table: &Table, page: usize, start: usize, selection: &Selectio
             Physical::Int => {
                 let mut out = Vec::new();
                 open.decode_ints(selection, blocks.clone(), |v| v, &mut out, &mut nulls).unwrap();
-                decoded.values = coload_format::Values::Int(out);
+                decoded.values = coload_types::Values::Int(out);
             }
             Physical::Wide => {
                 let mut out = Vec::new();
                 open.decode_wides(selection, blocks.clone(), |v| v, &mut out, &mut nulls).unwrap();
-                decoded.values = coload_format::Values::Wide(out);
+                decoded.values = coload_types::Values::Wide(out);
             }
             Physical::Bytes => open
                 .decode_strings(selection, blocks.clone(), |s| {
-                    decoded.push(s.map(|s| coload_format::Value::Bytes(s.into())).as_ref());
+                    decoded.push(s.map(|s| coload_types::Value::Bytes(s.into())).as_ref());
                     Ok(())
                 })
                 .unwrap(),
@@ -78,7 +78,7 @@ fn check_decoding(table: &Table, page: usize, start: usize, selection: &Selectio
             let mut codes = Vec::new();
             open.decode_codes(selection, blocks.clone(), &mut codes).unwrap();
             for (code, row) in codes.iter().zip(&rows) {
-                let value = dictionary.get(coload_format::Code(*code));
+                let value = dictionary.get(coload_types::Code(*code));
                 assert_eq!(value, table.get(column, *row));
             }
         }

@@ -1,12 +1,12 @@
 //! Packed blocks to vectors, unrolled for each width.
 //!
-//! The layout is that of [`coload_format::bitpack`]. There one loop serves all widths; here the width
+//! The layout is that of [`coload_page::bitpack`]. There one loop serves all widths; here the width
 //! and the row are constants, so that a row of lanes is two loads, two shifts, an `or`, an `and` and a
 //! store, without a branch: 0.1 to 0.2 cycles a value with AVX-512 where the general loop takes 0.8.
 //! Lanes of 8 and 16 bits can be widened to 32 on the way.
 
-use coload_format::bitpack::{BLOCK, WORD_BYTES, lane_bits, unpack_u64};
-use coload_format::simd_dispatch;
+use coload_page::bitpack::{BLOCK, WORD_BYTES, lane_bits, unpack_u64};
+use coload_types::simd_dispatch;
 
 /// A block of 32-bit numbers.
 pub type Block32 = [u32; BLOCK];
@@ -175,7 +175,7 @@ pub fn unpack_rows(packed: &[u8], width: u8, rows: &[u16], mut visit: impl FnMut
 #[cfg(test)]
 mod tests {
     use super::*;
-    use coload_format::bitpack::{pack_block, unpack_block};
+    use coload_page::bitpack::{pack_block, unpack_block};
 
     #[test]
     fn every_width_agrees_with_the_general_loop() {

@@ -4,9 +4,8 @@
 
 use std::sync::Arc;
 
-use coload_format::{
-    CheckedColumn, DataType, Error, Result, Values, f32_from_ordinal, f64_from_ordinal,
-};
+use coload_ddl::CheckedColumn;
+use coload_types::{DataType, Error, Result, Values, f32_from_ordinal, f64_from_ordinal};
 use datafusion::arrow::array::{
     ArrayRef, BooleanArray, Date32Array, Decimal128Array, Float32Array, Float64Array, Int16Array,
     Int32Array, Int64Array, Time64MicrosecondArray, TimestampMicrosecondArray,
@@ -36,7 +35,7 @@ pub(crate) fn array_of(
             let mut text = Vec::with_capacity(36);
             for value in (Rows { column, rows, values }).map(|v| *v) {
                 text.clear();
-                coload_format::display::write_wide(value, DataType::Uuid, &mut text);
+                coload_types::display::write_wide(value, DataType::Uuid, &mut text);
                 views.push(&text)?;
             }
             views.into_array(nulls, data_type)?

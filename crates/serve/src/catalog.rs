@@ -26,14 +26,14 @@ pub const SCHEMA: &str = "public";
 /// `--replace`, so the stored schema is compared.
 #[derive(Debug, Default)]
 pub(crate) struct ArrowSchemas {
-    by_table: Mutex<HashMap<u64, (coload_format::Schema, SchemaRef)>>,
+    by_table: Mutex<HashMap<u64, (coload_ddl::Schema, SchemaRef)>>,
 }
 
 /// Most schemas kept.
 const KEPT_MAX: usize = 1_024;
 
 impl ArrowSchemas {
-    fn of(&self, id: u64, schema: &coload_format::Schema) -> SchemaRef {
+    fn of(&self, id: u64, schema: &coload_ddl::Schema) -> SchemaRef {
         let mut known = self.by_table.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((stored, arrow)) = known.get(&id)
             && stored == schema

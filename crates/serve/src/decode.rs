@@ -7,12 +7,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use coload_format::page::PageView;
-use coload_format::{
-    Bitmap, DataType, Error, Physical, Result, f32_from_ordinal, f64_from_ordinal,
-};
+use coload_page::PageView;
 use coload_scan::{ColumnPage, NullBits, Selection};
 use coload_store::{ExpandedPages, SegmentFile};
+use coload_types::{Bitmap, DataType, Error, Physical, Result, f32_from_ordinal, f64_from_ordinal};
 use datafusion::arrow::array::{
     ArrayRef, ArrowPrimitiveType, BinaryViewArray, BooleanArray, Date32Array, Decimal128Array,
     Float32Array, Float64Array, Int16Array, Int32Array, Int64Array, PrimitiveArray,
@@ -118,7 +116,7 @@ fn decode_wide(rows: &Rows<'_>, page: &ColumnPage<'_>, data_type: DataType) -> R
     let mut text = Vec::with_capacity(36);
     for value in values {
         text.clear();
-        coload_format::display::write_wide(value, DataType::Uuid, &mut text);
+        coload_types::display::write_wide(value, DataType::Uuid, &mut text);
         views.push(&text)?;
     }
     views.into_array(nulls, DataType::Uuid)

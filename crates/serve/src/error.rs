@@ -1,6 +1,6 @@
 //! Errors across the border between the workspace and DataFusion.
 
-use coload_format::Error;
+use coload_types::Error;
 use datafusion::arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
 

@@ -4,9 +4,9 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use coload_format::delimited::{NamesLine, names_in_quotes, push_quoted};
-use coload_format::{Error, Result};
 use coload_load::WholeFile;
+use coload_types::delimited::{NamesLine, names_in_quotes, push_quoted};
+use coload_types::{Error, Result};
 use datafusion::arrow::array::Array;
 use datafusion::arrow::datatypes::{DataType as ArrowType, FieldRef, SchemaRef};
 use datafusion::arrow::record_batch::RecordBatch;

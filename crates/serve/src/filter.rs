@@ -6,9 +6,10 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use coload_format::like::{Like, Shape};
-use coload_format::{DataType, Schema, Value};
+use coload_ddl::Schema;
+use coload_ddl::like::{Like, Shape};
 use coload_scan::{Predicate, Test};
+use coload_types::{DataType, Value};
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::logical_expr::expr::{Between, BinaryExpr, InList, Like as LikeExpr};
 use datafusion::logical_expr::{Expr, Operator};

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use coload_format::Error;
+use coload_types::Error;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, FieldRef};

@@ -7,7 +7,7 @@
 
 use std::cmp::Ordering;
 
-use coload_format::{DataType, Value, ordinal_from_f32, ordinal_from_f64, parse_value};
+use coload_types::{DataType, Value, ordinal_from_f32, ordinal_from_f64, parse_value};
 use datafusion::scalar::ScalarValue;
 
 /// Where a literal stands among the values that a column can hold.
@@ -35,7 +35,7 @@ pub(crate) fn place(literal: &ScalarValue, data_type: DataType) -> Option<Place>
         DataType::Decimal { precision, scale } => {
             let most = 10i128.pow(u32::from(precision)) - 1;
             let place = number(literal, scale, -most, most)?;
-            Some(if data_type.physical() == coload_format::Physical::Wide {
+            Some(if data_type.physical() == coload_types::Physical::Wide {
                 widen(place)
             } else {
                 place

@@ -9,9 +9,10 @@
 
 use std::sync::Arc;
 
-use coload_format::ddl::quote_name;
-use coload_format::{Error, Schema};
+use coload_ddl::Schema;
+use coload_ddl::quote_name;
 use coload_store::{Snapshot, TableEntry};
+use coload_types::Error;
 use datafusion::arrow::datatypes::{Schema as ArrowSchema, SchemaRef};
 
 use crate::rights::Rights;

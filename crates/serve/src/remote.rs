@@ -10,7 +10,7 @@ use arrow_flight::sql::client::FlightSqlServiceClient;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
-use coload_format::{Error, Result};
+use coload_types::{Error, Result};
 use datafusion::arrow::array::AsArray;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;

@@ -4,14 +4,14 @@ use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::hash::Hash;
 
-use coload_format::calendar::{DATE_DAYS, DAY_MICROS};
-use coload_format::parse_value::check_text;
-use coload_format::{
-    Bitmap, Column, DataType, Error, Plain, Result, Value, Values, ordinal_from_f32,
-    ordinal_from_f64, parse_value,
-};
 use coload_transform::{
     CODES_PROVISIONAL_MAX, FragmentColumn, NULL_CODE, ProvisionalCodes, TemporaryDictionary,
+};
+use coload_types::calendar::{DATE_DAYS, DAY_MICROS};
+use coload_types::parse_value::check_text;
+use coload_types::{
+    Bitmap, Column, DataType, Error, Plain, Result, Value, Values, ordinal_from_f32,
+    ordinal_from_f64, parse_value,
 };
 use datafusion::arrow::array::cast::AsArray;
 use datafusion::arrow::array::{Array, ArrayRef, ArrowPrimitiveType, PrimitiveArray};
@@ -227,7 +227,7 @@ fn numbers<T: ArrowPrimitiveType, N: Default>(
     Ok(())
 }
 
-fn push_bytes(out: &mut coload_format::Strings, bytes: &[u8]) -> Result<()> {
+fn push_bytes(out: &mut coload_types::Strings, bytes: &[u8]) -> Result<()> {
     if !out.has_room(bytes.len() as u64) {
         return Err(Error::Limit("text of one column in 65,536 rows is over 4 GiB".into()));
     }
@@ -336,7 +336,7 @@ impl Codes {
             Codes::Int(map) => Values::Int(in_code_order(map)),
             Codes::Wide(map) => Values::Wide(in_code_order(map)),
             Codes::Bytes { map, .. } => {
-                let mut strings = coload_format::Strings::default();
+                let mut strings = coload_types::Strings::default();
                 in_code_order(map).iter().for_each(|s| strings.push(s));
                 Values::Bytes(strings)
             }

@@ -11,9 +11,9 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use coload_format::Result as StoreResult;
 use coload_scan::{Filter, PageQueue, Predicate, may_match};
 use coload_store::{SegmentEntry, SegmentFile};
+use coload_types::Result as StoreResult;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::Statistics;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -303,7 +303,7 @@ impl ExecutionPlan for StoreScanExec {
 
 impl StoreScanExec {
     /// The projected columns with their types.
-    pub(crate) fn projected_types(&self) -> Vec<(usize, coload_format::DataType)> {
+    pub(crate) fn projected_types(&self) -> Vec<(usize, coload_types::DataType)> {
         let columns = self.table.columns().columns();
         self.projection.iter().map(|c| (*c, columns[*c].data_type)).collect()
     }

@@ -5,9 +5,9 @@ use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
-use coload_format::{DataType, Error, Result as StoreResult};
 use coload_scan::{PageRef, Selection};
 use coload_store::{ExpandedPages, SegmentFile};
+use coload_types::{DataType, Error, Result as StoreResult};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::error::Result;
@@ -114,7 +114,7 @@ impl ScanStream {
                 self.metrics.rows_tested.add(rows);
             }
             selection.reset(rows);
-            for block in 0..rows.div_ceil(coload_format::bitpack::BLOCK) {
+            for block in 0..rows.div_ceil(coload_page::bitpack::BLOCK) {
                 selection.push(test.block(block)?);
             }
             file.check()?;

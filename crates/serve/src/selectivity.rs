@@ -2,9 +2,9 @@
 
 use std::ops::Bound;
 
-use coload_format::Value;
 use coload_scan::{Predicate, Test};
 use coload_store::TableEntry;
+use coload_types::Value;
 
 /// Share of rows that are taken to equal one value.
 const EQUAL: f64 = 0.02;

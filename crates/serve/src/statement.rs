@@ -27,8 +27,8 @@ pub(crate) mod tree;
 use std::fmt;
 use std::sync::Arc;
 
-use coload_format::{Error, Result};
 use coload_store::Snapshot;
+use coload_types::{Error, Result};
 use datafusion::arrow::array::{ArrayRef, UInt64Array};
 use datafusion::arrow::datatypes::{
     DataType as ArrowType, Field, Schema as ArrowSchema, SchemaRef,

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use coload_format::{DataType, Schema, Value, f32_from_ordinal, f64_from_ordinal};
+use coload_ddl::Schema;
 use coload_store::{Snapshot, TableEntry};
+use coload_types::{DataType, Value, f32_from_ordinal, f64_from_ordinal};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::stats::Precision;
@@ -167,7 +168,7 @@ impl TableProvider for StoreTable {
         let mut predicates = Vec::new();
         for filter in filters {
             let tests = tests_of(filter, self.columns()).ok_or_else(|| {
-                to_datafusion(coload_format::Error::Refused(format!(
+                to_datafusion(coload_types::Error::Refused(format!(
                     "internal error: filter {filter} was pushed into a scan that cannot test it"
                 )))
             })?;

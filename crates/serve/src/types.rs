@@ -20,7 +20,8 @@
 
 use std::sync::Arc;
 
-use coload_format::{Column, DataType, Schema};
+use coload_ddl::Schema;
+use coload_types::{Column, DataType};
 use datafusion::arrow::datatypes::{
     DataType as ArrowType, Field, Schema as ArrowSchema, SchemaRef, TimeUnit,
 };
@@ -92,14 +93,14 @@ pub fn sql_type(arrow: &ArrowType) -> Option<DataType> {
 ///
 /// # Errors
 /// `Invalid` when a column has a type that a table cannot hold, or no name, or two have one name.
-pub(crate) fn table_schema(arrow: &ArrowSchema) -> coload_format::Result<Schema> {
+pub(crate) fn table_schema(arrow: &ArrowSchema) -> coload_types::Result<Schema> {
     let columns = arrow
         .fields()
         .iter()
         .map(|field| {
             check_name(field.name())?;
             let data_type = sql_type(field.data_type()).ok_or_else(|| {
-                coload_format::Error::Invalid(format!(
+                coload_types::Error::Invalid(format!(
                     "column {} of the query is {}, which a table cannot hold (use CAST)",
                     field.name(),
                     field.data_type()
@@ -107,7 +108,7 @@ pub(crate) fn table_schema(arrow: &ArrowSchema) -> coload_format::Result<Schema>
             })?;
             Ok(Column::new(field.name(), data_type))
         })
-        .collect::<coload_format::Result<Vec<_>>>()?;
+        .collect::<coload_types::Result<Vec<_>>>()?;
     Schema::new(columns)
 }
 
@@ -115,9 +116,9 @@ pub(crate) fn table_schema(arrow: &ArrowSchema) -> coload_format::Result<Schema>
 ///
 /// # Errors
 /// `Invalid` when it has none.
-pub(crate) fn check_name(name: &str) -> coload_format::Result<()> {
+pub(crate) fn check_name(name: &str) -> coload_types::Result<()> {
     match name {
-        "" => Err(coload_format::Error::Invalid(
+        "" => Err(coload_types::Error::Invalid(
             "a column has no name: give it one, as in SELECT 1 AS name".to_owned(),
         )),
         _ => Ok(()),

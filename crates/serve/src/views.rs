@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use coload_format::{DataType, Error, Result, Strings, Values};
 use coload_store::SegmentFile;
+use coload_types::{DataType, Error, Result, Strings, Values};
 use datafusion::arrow::array::{ArrayRef, BinaryViewArray, StringViewArray, make_view};
 use datafusion::arrow::buffer::{Buffer, NullBuffer};
 

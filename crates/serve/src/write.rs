@@ -7,8 +7,9 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use coload_format::{CheckedColumn, Column, ColumnIndex, Error, Physical, Result, Schema};
+use coload_ddl::{CheckedColumn, Schema};
 use coload_load::merge_small_within;
+use coload_page::ColumnIndex;
 use coload_store::{
     FinishedColumn, LoadDir, LoadKind, LoadRecord, LoadTarget, SegmentEntry, SegmentWriter,
     column_stats,
@@ -16,6 +17,7 @@ use coload_store::{
 use coload_transform::{
     DictionaryLimit, EncodingPolicy, Fragment, PartitionColumn, compress_column, sort_temporaries,
 };
+use coload_types::{Column, Error, Physical, Result};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::error::DataFusionError;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};

@@ -18,8 +18,8 @@ mod window;
 use std::ops::Range;
 use std::sync::Arc;
 
-use coload_format::Result;
 use coload_transform::{Fragment, TemporaryDictionary};
+use coload_types::Result;
 
 pub use careful::{MENDED_TOLD_MAX, Mended, Mending};
 use kept::{Kept, Place, leave_out, places, raw_record};

@@ -1,8 +1,9 @@
 //! One column of a chunk: fields to provisional codes, or straight to values.
 
-use coload_format::parse_value::{parse_int_in, parse_wide_in};
-use coload_format::{DataType, EncodedStrings, Physical, Strings, SymbolEncoder, Value, Values};
+use coload_page::{EncodedStrings, SymbolEncoder};
 use coload_transform::{DistinctSketch, NULL_CODE, TemporaryDictionary};
+use coload_types::parse_value::{parse_int_in, parse_wide_in};
+use coload_types::{DataType, Physical, Strings, Value, Values};
 use std::borrow::Cow;
 use std::sync::Arc;
 

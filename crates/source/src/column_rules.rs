@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use coload_format::parse_value::{Rule, is_double_as_written, parse_value};
-use coload_format::{DataType, Physical, Value, check_bytes};
+use coload_types::parse_value::{Rule, is_double_as_written, parse_value};
+use coload_types::{DataType, Physical, Value, check_bytes};
 
 use crate::field::{FieldError, FieldRules};
 use crate::infer::tells_time;

@@ -1,7 +1,7 @@
 //! How delimited text is written: delimiter, quote, header and so on.
 
-use coload_format::{Column, Error, Result};
 use coload_input::{Encoding, TextEncoding};
+use coload_types::{Column, Error, Result};
 
 use crate::aligned::Aligned;
 use crate::field::FieldRules;

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use coload_format::parse_value::{Rule, parse_value};
-use coload_format::{DataType, Physical};
+use coload_types::parse_value::{Rule, parse_value};
+use coload_types::{DataType, Physical};
 
 use crate::dialect::{Escapes, NullsAre};
 use crate::formats::Formats;

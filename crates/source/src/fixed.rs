@@ -12,7 +12,8 @@
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
-use coload_format::{COLUMNS_MAX, Error, Result};
+use coload_ddl::COLUMNS_MAX;
+use coload_types::{Error, Result};
 
 use crate::careful::{CarefulField, CarefulRecord, FieldForm};
 

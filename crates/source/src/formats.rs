@@ -12,7 +12,7 @@ mod moment;
 
 use std::borrow::Cow;
 
-use coload_format::DataType;
+use coload_types::DataType;
 
 pub use moment::{DateFormat, TimestampFormat};
 

@@ -1,6 +1,7 @@
 //! Whether the first record is a header, and the names of the columns.
 
-use coload_format::{DataType, Error, Result, Schema, parse_value};
+use coload_ddl::Schema;
+use coload_types::{DataType, Error, Result, parse_value};
 
 use crate::dialect::Header;
 use crate::field::FieldRules;

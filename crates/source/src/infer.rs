@@ -11,8 +11,8 @@
 
 use std::borrow::Cow;
 
-use coload_format::parse_value::is_double_as_written;
-use coload_format::{DECIMAL_INT_PRECISION_MAX, DECIMAL_PRECISION_MAX, DataType, Value, parse_int};
+use coload_types::parse_value::is_double_as_written;
+use coload_types::{DECIMAL_INT_PRECISION_MAX, DECIMAL_PRECISION_MAX, DataType, Value, parse_int};
 
 use crate::dialect::NullsAre;
 use crate::field::FieldRules;
@@ -415,7 +415,7 @@ pub fn is_null(field: &Field<'_>, rules: &FieldRules) -> bool {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use coload_format::parse_value;
+    use coload_types::parse_value;
     use proptest::prelude::*;
 
     use super::*;
@@ -526,7 +526,7 @@ mod tests {
         ) {
             let field = field.replace("inf", "1").replace("NaN", "1");
             let Ok(ordinal) = parse_int(field.as_bytes(), DataType::Double) else { return Ok(()) };
-            let value = coload_format::f64_from_ordinal(ordinal);
+            let value = coload_types::f64_from_ordinal(ordinal);
             let digits = |text: &str| {
                 let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
                 let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));

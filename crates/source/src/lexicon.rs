@@ -24,8 +24,8 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 use foldhash::fast::RandomState;
 
-use coload_format::{DataType, Physical, Value, Values, check_bytes};
 use coload_transform::{DictionaryLimit, NULL_CODE, TemporaryDictionary};
+use coload_types::{DataType, Physical, Value, Values, check_bytes};
 
 use crate::column_rules::ColumnRules;
 use crate::field::FieldError;

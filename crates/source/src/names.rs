@@ -11,7 +11,7 @@
 
 use std::collections::HashMap;
 
-use coload_format::{DataType, parse_value};
+use coload_types::{DataType, parse_value};
 
 use crate::field::FieldRules;
 use crate::infer::{ColumnForms, has_form, has_form_in, is_null};

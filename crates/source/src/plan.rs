@@ -6,7 +6,8 @@
 
 use std::sync::Arc;
 
-use coload_format::{DataType, Physical, SymbolEncoder};
+use coload_page::SymbolEncoder;
+use coload_types::{DataType, Physical};
 
 use crate::column::ColumnPlan;
 use crate::rows::Rows;

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use coload_format::{DataType, Error, Place};
+use coload_types::{DataType, Error, Place};
 
 use crate::chunk::{BadRecord, RejectedRecord};
 use crate::field::FieldError;
@@ -251,7 +251,7 @@ fn csv_field(field: &[u8]) -> Cow<'_, [u8]> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use coload_format::Rule;
+    use coload_types::Rule;
     use proptest::prelude::*;
 
     use super::*;

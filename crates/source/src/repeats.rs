@@ -1,10 +1,11 @@
 //! Pages of values that were read once for each run of equal fields.
 
-use coload_format::Result;
-use coload_format::bitpack::width_of;
-use coload_format::page::{Page, encode_int, encode_text, encode_wide};
-use coload_format::runs::RowRuns;
-use coload_format::{Bitmap, EncodedStrings, SymbolEncoder};
+use coload_page::bitpack::width_of;
+use coload_page::runs::RowRuns;
+use coload_page::{EncodedStrings, SymbolEncoder};
+use coload_page::{Page, encode_int, encode_text, encode_wide};
+use coload_types::Bitmap;
+use coload_types::Result;
 
 /// Values, the first row of each, and which of them are NULL.
 pub(crate) struct Repeats<'a> {

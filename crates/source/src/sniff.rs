@@ -28,7 +28,8 @@ mod signs;
 mod underlined;
 mod unsplit;
 
-use coload_format::{Column, DataType, Error, Result, Schema};
+use coload_ddl::Schema;
+use coload_types::{Column, DataType, Error, Result};
 
 use crate::dialect::{
     Dialect, GivenDialect, Header, Policies, Quotes, Ragged, describe_byte, describe_delimiter,

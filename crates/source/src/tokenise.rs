@@ -310,8 +310,8 @@ fn find(
 ) -> bool {
     #[cfg(target_arch = "x86_64")]
     {
-        use coload_format::SimdLevel;
-        match coload_format::simd_level() {
+        use coload_types::SimdLevel;
+        match coload_types::simd_level() {
             // SAFETY: the level says that the instructions are there; `tokenise` made the room.
             SimdLevel::Avx512 => {
                 return unsafe { x86::find_avx512(text, start, end, s, out, seen) };

@@ -5,7 +5,8 @@
 
 use std::path::Path;
 
-use coload_format::{Column, Error, Result, Schema};
+use coload_ddl::Schema;
+use coload_types::{Column, Error, Result};
 
 use crate::load_record::LoadRecord;
 use crate::manifest::{Manifest, SegmentEntry, TableEntry, check_table_name, is_same_name};

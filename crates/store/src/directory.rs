@@ -19,7 +19,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use coload_format::{Error, Result};
+use coload_types::{Error, Result};
 
 use crate::failpoints;
 use crate::load_record::LoadId;

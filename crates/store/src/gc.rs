@@ -20,7 +20,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use coload_format::{Error, Result};
+use coload_types::{Error, Result};
 
 use crate::directory::{
     Layout, is_still_at, is_writable, list_names, remove_file, sync_dir, writer_of,

@@ -9,8 +9,8 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use coload_format::Values;
-use coload_format::page::{Page, PageMeta};
+use coload_page::{Page, PageMeta};
+use coload_types::Values;
 
 /// Most bytes that the open segments of a store keep for the next reader.
 pub(crate) const HELD_BYTES_MAX: u64 = 256 << 20;
@@ -125,9 +125,11 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use std::path::Path;
 
-    use coload_format::page::{encode_codes_u32, encode_int};
-    use coload_format::runs::shrink_to_runs;
-    use coload_format::{Column, ColumnIndex, DataType, Dictionary, Physical, Plain, Schema};
+    use coload_ddl::Schema;
+    use coload_page::ColumnIndex;
+    use coload_page::runs::shrink_to_runs;
+    use coload_page::{encode_codes_u32, encode_int};
+    use coload_types::{Column, DataType, Dictionary, Physical, Plain};
 
     use super::*;
     use crate::{

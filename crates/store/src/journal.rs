@@ -21,8 +21,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use coload_format::bytes::{ByteReader, checksum, put_varint};
-use coload_format::{Error, Result};
+use coload_types::bytes::{ByteReader, checksum, put_varint};
+use coload_types::{Error, Result};
 
 use crate::change::{LoadTarget, check_target};
 use crate::directory::{
@@ -428,7 +428,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::LoadMode;
-    use coload_format::parse_columns;
+    use coload_ddl::parse_columns;
 
     fn target() -> LoadTarget {
         let schema = parse_columns("a BIGINT").unwrap();

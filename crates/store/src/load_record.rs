@@ -6,7 +6,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use coload_format::{Error, Result};
+use coload_types::{Error, Result};
 
 /// Most load records of a table that the manifest has; when there are more, the older half goes.
 pub const LOADS_KEPT_MAX: usize = 1_000;

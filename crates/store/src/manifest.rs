@@ -11,7 +11,8 @@ mod column_codec;
 #[cfg(test)]
 mod tests;
 
-use coload_format::{Error, Result, Schema, Value};
+use coload_ddl::Schema;
+use coload_types::{Error, Result, Value};
 
 use crate::load_record::{LoadId, LoadRecord};
 use crate::older_loads::OlderLoads;

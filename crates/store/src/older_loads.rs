@@ -18,8 +18,8 @@ use std::io::Read;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use coload_format::bytes::{ByteReader, checksum, put_signed, put_varint};
-use coload_format::{Error, Result};
+use coload_types::bytes::{ByteReader, checksum, put_signed, put_varint};
+use coload_types::{Error, Result};
 
 use crate::directory::{Layout, older_name, sync_dir, write_new};
 use crate::failpoints;

@@ -16,7 +16,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use coload_format::{Error, Result, Schema};
+use coload_ddl::Schema;
+use coload_types::{Error, Result};
 
 use crate::change::{LoadTarget, Outcome, apply_load, check_target, replace_segments};
 use crate::directory::{

@@ -14,14 +14,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use coload_format::bitpack::BLOCK;
-use coload_format::bytes::checksum;
-use coload_format::page::{Page, PageMeta, PageView, decode_text};
-use coload_format::runs::expand_runs;
-use coload_format::{
-    ColumnIndex, Dictionary, Error, Physical, Plain, Result, SegmentFooter, SegmentId, Strings,
-    SymbolDecoder, Values,
-};
+use coload_page::bitpack::BLOCK;
+use coload_page::runs::expand_runs;
+use coload_page::{ColumnIndex, SegmentFooter, SegmentId, SymbolDecoder};
+use coload_page::{Page, PageMeta, PageView, decode_text};
+use coload_types::bytes::checksum;
+use coload_types::{Dictionary, Error, Physical, Plain, Result, Strings, Values};
 
 use crate::held::{ExpandedPages, HELD_BYTES_MAX, HeldBytes, Share, bytes_of};
 use crate::mapped::Mapped;
@@ -425,7 +423,7 @@ fn append_nulls(bits: Option<&[u8]>, rows: usize, out: &mut Plain) {
         (None, None) => {}
         (None, Some(nulls)) => nulls.extend_zeros(rows),
         (Some(bits), nulls) => nulls
-            .get_or_insert_with(|| coload_format::Bitmap::zeros(before))
+            .get_or_insert_with(|| coload_types::Bitmap::zeros(before))
             .extend_from_bytes(bits, rows),
     }
 }

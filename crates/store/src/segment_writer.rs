@@ -11,12 +11,10 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use coload_format::bytes::checksum;
-use coload_format::page::{PAGE_ROWS_MAX, Page, PageDetail, PageMeta, encode_plain};
-use coload_format::{
-    ColumnEntry, ColumnIndex, Dictionary, Error, Physical, Plain, Result, SEGMENT_MAGIC,
-    SegmentFooter, SegmentId, Value,
-};
+use coload_page::{ColumnEntry, ColumnIndex, SEGMENT_MAGIC, SegmentFooter, SegmentId};
+use coload_page::{PAGE_ROWS_MAX, Page, PageDetail, PageMeta, encode_plain};
+use coload_types::bytes::checksum;
+use coload_types::{Dictionary, Error, Physical, Plain, Result, Value};
 
 use crate::directory::{file_access_in, parse_segment_name, segment_name};
 use crate::failpoints;

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use coload_format::{Error, Result};
+use coload_types::{Error, Result};
 
 use crate::change::missing_table;
 use crate::directory::{Layout, is_still_at, segment_name};

@@ -6,7 +6,8 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use coload_format::{Error, Result, Schema};
+use coload_ddl::Schema;
+use coload_types::{Error, Result};
 
 use crate::change::{self, LoadTarget, OnExisting, OnMissing};
 use crate::directory::{

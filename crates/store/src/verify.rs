@@ -26,7 +26,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use coload_format::{Error, Result};
+use coload_types::{Error, Result};
 
 use crate::directory::{
     FORMAT_NAME, FORMAT_TEXT, Layout, is_still_at, parse_manifest_name, writer_of,

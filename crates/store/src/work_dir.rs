@@ -12,7 +12,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use coload_format::{Error, Result};
+use coload_types::{Error, Result};
 
 use crate::directory::{
     LOCK_NAME, Layout, dir_access_of, is_still_at, make_dir, open_or_make, remove_file,

@@ -16,17 +16,15 @@
 
 use std::borrow::Cow;
 
-use coload_format::bitpack::BLOCK;
-use coload_format::bitpack::width_of;
-use coload_format::page::{
+use coload_page::bitpack::BLOCK;
+use coload_page::bitpack::width_of;
+use coload_page::runs::{RowRuns, expand_runs, shrink_to_runs};
+use coload_page::{
     Page, PageDetail, PageView, decode_text, encode_codes_u16, encode_codes_u32, encode_plain,
     encode_symbols,
 };
-use coload_format::runs::{RowRuns, expand_runs, shrink_to_runs};
-use coload_format::{
-    Bitmap, Dictionary, Error, Physical, Plain, Result, Strings, SymbolDecoder, SymbolEncoder,
-    Values,
-};
+use coload_page::{SymbolDecoder, SymbolEncoder};
+use coload_types::{Bitmap, Dictionary, Error, Physical, Plain, Result, Strings, Values};
 
 use crate::sort::push_from;
 use crate::{
@@ -446,7 +444,7 @@ pub(crate) fn decode_page(
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use coload_format::Strings;
+    use coload_types::Strings;
 
     /// 65 rows of 64 MiB each were appended until an assertion failed.
     #[test]

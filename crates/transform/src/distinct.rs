@@ -19,7 +19,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize};
 
-use coload_format::{Strings, Values, simd_dispatch};
+use coload_types::{Strings, Values, simd_dispatch};
 
 use crate::compress::used_codes;
 use crate::sort::push_from;
@@ -216,7 +216,7 @@ fn wide_hash(value: i128) -> u64 {
 /// Appends the hashes of at most `limit`.
 fn few_texts(source: &[u8], starts: &[u32], lengths: &[u32], limit: u64, few: &mut Vec<u64>) {
     #[cfg(target_arch = "x86_64")]
-    if coload_format::simd_level() == coload_format::SimdLevel::Avx512 {
+    if coload_types::simd_level() == coload_types::SimdLevel::Avx512 {
         // SAFETY: the level says that the processor has these instructions.
         return unsafe { avx512::few_texts(source, starts, lengths, limit, few) };
     }

@@ -9,8 +9,8 @@
 //! A temporary dictionary lives for the fragments that one worker makes of one partition, not for one
 //! fragment: a value is parsed once for 50 fragments. See decision 0002.
 
-use coload_format::page::Page;
-use coload_format::{Physical, Plain, Values};
+use coload_page::Page;
+use coload_types::{Physical, Plain, Values};
 
 /// The provisional code of NULL.
 pub const NULL_CODE: u16 = u16::MAX;

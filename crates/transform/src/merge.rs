@@ -16,9 +16,9 @@
 
 use std::cmp::Ordering;
 
-use coload_format::page::{Page, PageDetail};
-use coload_format::runs::map_codes;
-use coload_format::{Code, Dictionary, Error, Physical, Result, Strings, Values};
+use coload_page::runs::map_codes;
+use coload_page::{Page, PageDetail};
+use coload_types::{Code, Dictionary, Error, Physical, Result, Strings, Values};
 
 use crate::PartitionColumn;
 
@@ -183,8 +183,8 @@ fn append_pages(partitions: Vec<PartitionColumn>) -> PartitionColumn {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use coload_format::bitpack::BLOCK;
-    use coload_format::page::{PageView, encode_codes_u32};
+    use coload_page::bitpack::BLOCK;
+    use coload_page::{PageView, encode_codes_u32};
 
     fn ints(values: &[i64]) -> Dictionary {
         Dictionary::new(Values::Int(values.to_vec())).unwrap()
@@ -215,7 +215,7 @@ mod tests {
             let count = view.unpack(0, &mut block);
             rows.extend(block[..count].iter().map(|c| dictionary.get(Code(*c))));
         }
-        let int = |v: i64| Some(coload_format::Value::Int(v));
+        let int = |v: i64| Some(coload_types::Value::Int(v));
         assert_eq!(rows, [int(3), int(7), None, int(7), None, int(5), int(7)]);
     }
 }

@@ -11,7 +11,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use coload_format::{Physical, Plain, Result, Value};
+use coload_types::{Physical, Plain, Result, Value};
 
 use crate::compress::decode_page;
 use crate::{DictionaryLimit, FragmentColumn, NULL_CODE, ProvisionalCodes, TemporaryDictionary};
@@ -125,7 +125,7 @@ fn encode(
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use coload_format::Values;
+    use coload_types::Values;
 
     use crate::CODES_PROVISIONAL_MAX;
 

@@ -2,7 +2,7 @@
 //!
 //! Source: seed 000, section 4.1.
 
-use coload_format::{Dictionary, Plain, Result, Strings, Value, Values};
+use coload_types::{Dictionary, Plain, Result, Strings, Value, Values};
 
 use crate::TemporaryDictionary;
 
@@ -118,7 +118,7 @@ fn same(values: &Values, a: usize, b: usize) -> bool {
 impl SortedColumn {
     /// Row `row`; `None` is NULL.
     pub fn get(&self, row: usize) -> Option<Value> {
-        self.dictionary.get(coload_format::Code(self.codes[row]))
+        self.dictionary.get(coload_types::Code(self.codes[row]))
     }
 }
 
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_sorted_column_gives_its_rows_back() {
-        let mut plain = Plain::empty(coload_format::Physical::Bytes);
+        let mut plain = Plain::empty(coload_types::Physical::Bytes);
         for s in ["b", "a", "", "abcdefghij", "abcdefghii", "b"] {
             plain.push(Some(&Value::Bytes(s.as_bytes().into())));
         }

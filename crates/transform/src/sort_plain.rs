@@ -16,7 +16,8 @@
 
 use std::sync::Arc;
 
-use coload_format::{Dictionary, Physical, Plain, Result, SymbolEncoder, Values};
+use coload_page::SymbolEncoder;
+use coload_types::{Dictionary, Physical, Plain, Result, Values};
 
 use crate::compress::encode_column;
 use crate::merge::merge_column;
@@ -245,9 +246,10 @@ pub fn join_parts(
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use coload_format::page::PageDetail;
-    use coload_format::runs::expand_runs;
-    use coload_format::{Code, SymbolDecoder, Value};
+    use coload_page::PageDetail;
+    use coload_page::SymbolDecoder;
+    use coload_page::runs::expand_runs;
+    use coload_types::{Code, Value};
     use proptest::prelude::*;
 
     /// The rows of a column, the slow way.
@@ -259,9 +261,7 @@ mod tests {
             let page = expand_runs(page).unwrap();
             if let (PageDetail::Codes { .. }, Some(dictionary)) = (&page.detail, &column.dictionary)
             {
-                let coload_format::page::PageView::Codes(view) = page.view().unwrap() else {
-                    panic!()
-                };
+                let coload_page::PageView::Codes(view) = page.view().unwrap() else { panic!() };
                 let mut block = [0; 1024];
                 for b in 0..view.rows.div_ceil(1024) {
                     let count = view.unpack(b, &mut block);

@@ -4,14 +4,15 @@
 
 use std::collections::BTreeSet;
 
-use coload_format::bitpack::BLOCK;
-use coload_format::page::{PageDetail, PageView, decode_text, encode_plain};
-use coload_format::runs::expand_runs;
-use coload_format::{Code, Physical, Plain, SymbolDecoder, Value, Values};
+use coload_page::SymbolDecoder;
+use coload_page::bitpack::BLOCK;
+use coload_page::runs::expand_runs;
+use coload_page::{PageDetail, PageView, decode_text, encode_plain};
 use coload_transform::{
     DictionaryLimit, EncodingPolicy, FragmentColumn, NULL_CODE, PartitionColumn, ProvisionalCodes,
     TemporaryDictionary, compress_column, merge_column, restore_codes, sort_temporaries,
 };
+use coload_types::{Code, Physical, Plain, Value, Values};
 use proptest::prelude::*;
 
 type Rows = Vec<Option<Value>>;
@@ -156,7 +157,7 @@ fn decode(column: &PartitionColumn, physical: Physical) -> Vec<Rows> {
 fn check(column: &PartitionColumn, fragments: &[Rows], physical: Physical) {
     let decoded = decode(column, physical);
     assert_eq!(decoded, fragments);
-    let is_coded = |p: &coload_format::page::Page| matches!(p.detail, PageDetail::Codes { .. });
+    let is_coded = |p: &coload_page::Page| matches!(p.detail, PageDetail::Codes { .. });
     let coded: BTreeSet<&Value> = column
         .pages
         .iter()

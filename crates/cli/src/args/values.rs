@@ -94,7 +94,7 @@ pub enum EscapesForm {
 
 /// Columns of `--types`.
 #[derive(Debug, Clone, PartialEq)]
-pub struct GivenColumns(pub Vec<coload_format::Column>);
+pub struct GivenColumns(pub Vec<coload_types::Column>);
 
 /// `reject`, `pad` or `truncate`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -6,11 +6,11 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use coload::{Coload, DataType, Error, Result, Snapshot};
-use coload_format::Plain;
-use coload_format::delimited::{NamesLine, push_quoted};
-use coload_format::display::write_value;
 use coload_load::WholeFile;
 use coload_store::TableEntry;
+use coload_types::Plain;
+use coload_types::delimited::{NamesLine, push_quoted};
+use coload_types::display::write_value;
 
 use crate::args::{ExportArgs, ExportQuotes};
 use crate::output::{Done, Failure, print_with, say};

@@ -3,14 +3,15 @@
 use std::fmt::Write;
 
 use coload::{Coload, ColumnReport, DataType, Result, Snapshot};
-use coload_format::ddl::create_table_sql;
-use coload_format::display::display_value;
-use coload_format::{ColumnIndex, Value};
+use coload_ddl::create_table_sql;
+use coload_page::ColumnIndex;
 use coload_store::{SegmentEntry, TableEntry};
+use coload_types::Value;
+use coload_types::display::display_value;
 
 use crate::args::InspectArgs;
 use crate::output::{Done, print};
-use crate::report::{Side, align, columns_table};
+use crate::report::{Side, align, columns_table, counted};
 use crate::size::{show_bytes, show_count};
 
 /// Loads and segments that are listed; of more, the newest.
@@ -67,7 +68,10 @@ fn seals(tables: &[TableEntry]) -> String {
     let segments = || tables.iter().flat_map(|table| &table.segments);
     let sealed = segments().filter(|segment| segment.seal.is_some()).count();
     match segments().count() - sealed {
-        0 => format!("{sealed} segments, each known by its seal; coload verify reads them all"),
+        0 => format!(
+            "{}, each known by its seal; coload verify reads them all",
+            counted(sealed, "segment")
+        ),
         older => format!(
             "{sealed} segments are known by their seals, {older} were written by an older program and are not; coload verify \
              reads them all"

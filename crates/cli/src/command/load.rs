@@ -8,7 +8,7 @@ use coload::{
     Coload, Dialect, EncodingPolicy, Error, Joined, LoadMode, LoadOptions, LoadPlan, LoadReport,
     LoadRequest, Mapping, SAMPLE_BYTES, Schema, SchemaOrigin, parse_columns, parse_create_table,
 };
-use coload_format::ddl::column_sql;
+use coload_ddl::column_sql;
 use coload_load::Address;
 use coload_source::expand_inputs;
 

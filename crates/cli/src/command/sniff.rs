@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use coload_format::ddl::{column_sql, create_table_sql};
+use coload_ddl::{column_sql, create_table_sql};
 use coload_source::{Sniffed, expand_inputs};
 use serde_json::{Value, json};
 

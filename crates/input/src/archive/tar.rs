@@ -6,7 +6,7 @@
 
 use std::io::{self, Read, Take};
 
-use coload_format::{Error, Place, Result};
+use coload_types::{Error, Place, Result};
 
 use super::{Member, Stored};
 use crate::raw::read_error;

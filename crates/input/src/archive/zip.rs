@@ -5,7 +5,7 @@
 //!
 //! Source: APPNOTE.TXT 6.3.10 of PKWARE, sections 4.3 and 4.5.3.
 
-use coload_format::{Error, Place, Result};
+use coload_types::{Error, Place, Result};
 
 use super::{Check, Member, Stored};
 use crate::compression::Compression;

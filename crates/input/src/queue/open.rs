@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, ThreadId};
 
-use coload_format::{Error, Place, Result};
+use coload_types::{Error, Place, Result};
 
 use super::unit::{Unit, UnitStep};
 use super::{Block, Job, Kind, SEGMENT_BYTES};

@@ -1,6 +1,6 @@
 //! Text that is decompressed before it is known to be needed.
 
-use coload_format::Result;
+use coload_types::Result;
 
 use super::open::{Shared, Slot};
 use super::{Block, SEGMENT_BYTES};

@@ -74,13 +74,13 @@ fn tar(members: &[(&str, u8, &[u8])]) -> Vec<u8> {
 }
 
 /// Names and texts of what an argument names.
-fn read(folder: &Path, argument: &str) -> coload_format::Result<Vec<(String, Vec<u8>)>> {
+fn read(folder: &Path, argument: &str) -> coload_types::Result<Vec<(String, Vec<u8>)>> {
     let inputs = expand_inputs(&[format!("{}/{argument}", folder.display())])?;
     let names: Vec<String> = inputs.iter().map(|input| input.table_name()).collect();
     let opened = inputs
         .iter()
         .map(|input| TextInput::open(&input))
-        .collect::<coload_format::Result<Vec<_>>>()?;
+        .collect::<coload_types::Result<Vec<_>>>()?;
     Ok(names.into_iter().zip(read_inputs(opened, 2, 8 << 20)?).collect())
 }
 

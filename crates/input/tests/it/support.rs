@@ -4,8 +4,8 @@ use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use coload_format::Result;
 use coload_input::{BLOCK_BYTES, Compression, RawFile, Taken, TextInput, TextQueue, Who};
+use coload_types::Result;
 
 pub const FORMATS: [Compression; 6] = [
     Compression::Gzip,

@@ -2,8 +2,8 @@
 
 use std::io::Write;
 
-use coload_format::{Error, Result};
 use coload_input::{RawFile, TextInput, TextQueue};
+use coload_types::{Error, Result};
 use liblzma::stream::{Check, Filters, LzmaOptions, Stream};
 
 use crate::support::{read_queue, text};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use arrow_flight::FlightData;
 use arrow_flight::flight_service_client::FlightServiceClient;
-use coload_format::{Error, Result};
+use coload_types::{Error, Result};
 use tonic::metadata::MetadataValue;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
 use tonic::{Request, Streaming};

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use arrow_flight::{FlightData, FlightDescriptor};
-use coload_format::Result;
+use coload_types::Result;
 use futures::StreamExt;
 use tonic::Streaming;
 

@@ -2,14 +2,14 @@
 
 use std::sync::atomic::Ordering;
 
-use coload_format::page::Page;
-use coload_format::runs::shrink_to_runs;
-use coload_format::{Error, Plain, Result};
+use coload_page::Page;
+use coload_page::runs::shrink_to_runs;
 use coload_source::ColumnPlan;
 use coload_store::{SegmentWriter, encode_dictionary};
 use coload_transform::{
     EncodingPolicy, Fragment, FragmentColumn, PartitionColumn, Placement, encode_column,
 };
+use coload_types::{Error, Plain, Result};
 
 use std::sync::Arc;
 

@@ -5,12 +5,12 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use coload_format::Result;
 use coload_source::{
     ChunkParser, ColumnForm, ColumnParser, ColumnRules, InputFields, LeftOut, Lexicon, RecordRules,
     RejectedRecord, TypeOrigin,
 };
 use coload_transform::Placement;
+use coload_types::Result;
 
 use super::{Destination, Pipeline};
 use crate::chunks::{Piece, Source, Start};

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use coload_format::Result;
 use coload_source::{ChunkParser, ColumnForm, Mended, RecordRules};
 use coload_transform::Fragment;
+use coload_types::Result;
 
 use super::Pipeline;
 use crate::chunks::{Piece, Source, Start};

@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-use coload_format::Result;
 use coload_store::LoadDir;
 use coload_transform::Placement;
+use coload_types::Result;
 
 use crate::partition::PartitionPlan;
 use crate::schedule::RawFlow;

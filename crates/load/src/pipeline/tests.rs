@@ -5,7 +5,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use coload_format::parse_columns;
+use coload_ddl::parse_columns;
 use coload_input::expand_inputs;
 use coload_source::Dialect;
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use coload_format::{Error, Result};
+use coload_types::{Error, Result};
 
 /// Port of a server that names none.
 const PORT_DEFAULT: u16 = 8470;

@@ -6,9 +6,9 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use coload_format::bytes::{Checksum, checksum, put_bytes};
-use coload_format::{Error, Result};
 use coload_input::{InputFile, InputSource};
+use coload_types::bytes::{Checksum, checksum, put_bytes};
+use coload_types::{Error, Result};
 
 use super::{PlacementPolicy, RemoteOptions};
 use crate::grain::Grain;

@@ -10,9 +10,10 @@
 //! If a column became text, the text of it is sent for the partitions before, when all others are durable: that column alone
 //! is read again. What must be decompressed is read from the start in any attempt, so such a load starts again.
 
-use coload_format::{DataType, Error, Result, Schema};
+use coload_ddl::Schema;
 use coload_link::{Client, Message};
 use coload_store::LoadId;
+use coload_types::{DataType, Error, Result};
 
 use super::RemoteOptions;
 use super::fingerprint;

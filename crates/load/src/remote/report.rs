@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use coload_format::Column;
 use coload_link::LinkStats;
 use coload_source::Reject;
 use coload_store::LoadId;
+use coload_types::Column;
 
 use super::choose::{Change, ColumnChoice};
 use super::texts::RawReport;

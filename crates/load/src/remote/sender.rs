@@ -5,9 +5,9 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-use coload_format::Result;
 use coload_link::{Client, Message};
 use coload_transform::Placement;
+use coload_types::Result;
 
 use super::choose::Chooser;
 use super::session::{WORK_TIMEOUT, not_in_time};

@@ -3,10 +3,11 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use coload_format::bytes::ByteReader;
-use coload_format::{Error, Result, Schema, parse_create_table};
+use coload_ddl::{Schema, parse_create_table};
 use coload_link::{Client, ClientOptions, LinkStats, Message, WIRE_VERSION, WireCompression};
 use coload_store::LoadId;
+use coload_types::bytes::ByteReader;
+use coload_types::{Error, Result};
 
 use super::choose::Chooser;
 use super::going::Going;

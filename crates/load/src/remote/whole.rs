@@ -7,11 +7,11 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use coload_format::bytes::put_varint;
-use coload_format::{Error, Result};
 use coload_input::{InputFile, InputSource, RawFile};
 use coload_link::{Client, Message};
 use coload_source::Mended;
+use coload_types::bytes::put_varint;
+use coload_types::{Error, Result};
 
 use super::report::RemoteReport;
 use super::session::{WORK_TIMEOUT, stopped, wait_for};

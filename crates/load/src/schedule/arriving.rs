@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use coload_format::{Physical, Plain, Result};
 use coload_source::ChunkParser;
 use coload_transform::{Fragment, FragmentColumn};
+use coload_types::{Physical, Plain, Result};
 
 use super::{Flow, RawFlow};
 use crate::partition::PartitionPlan;

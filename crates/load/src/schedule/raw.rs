@@ -11,8 +11,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use coload_format::{Error, Result};
 use coload_transform::Fragment;
+use coload_types::{Error, Result};
 
 use super::{Flow, State, Task, Verified};
 use crate::partition::PartitionPlan;

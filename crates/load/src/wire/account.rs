@@ -1,7 +1,7 @@
 //! What became of the records of a partition.
 
-use coload_format::bytes::{ByteReader, put_varint};
-use coload_format::{Error, Result};
+use coload_types::bytes::{ByteReader, put_varint};
+use coload_types::{Error, Result};
 
 use super::FRAGMENTS_MAX;
 use super::block::FRAGMENT_ROWS_MAX;
@@ -184,8 +184,8 @@ impl Seal {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use coload_format::Place;
     use coload_source::Reject;
+    use coload_types::Place;
 
     fn seal() -> Seal {
         let reject = Reject {

@@ -1,8 +1,8 @@
 //! One column of one fragment, or what the client made of a column of a partition.
 
-use coload_format::bytes::{ByteReader, put_bytes, put_varint};
-use coload_format::page::{Page, PageMeta};
-use coload_format::{Bitmap, Error, Physical, Plain, Result, Strings, Values};
+use coload_page::{Page, PageMeta};
+use coload_types::bytes::{ByteReader, put_bytes, put_varint};
+use coload_types::{Bitmap, Error, Physical, Plain, Result, Strings, Values};
 
 use super::FRAGMENTS_MAX;
 
@@ -266,8 +266,8 @@ fn check_null_rows(values: &Values, nulls: Option<&Bitmap>) -> Result<()> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use coload_format::Value;
-    use coload_format::page::{encode_codes_u32, encode_int};
+    use coload_page::{encode_codes_u32, encode_int};
+    use coload_types::Value;
     use proptest::prelude::*;
 
     fn blocks() -> Vec<(Block, Physical)> {

@@ -1,11 +1,12 @@
 //! What a load is: everything that its rows depend on, so that the same load can be known again.
 
-use coload_format::bytes::{ByteReader, Checksum, put_bytes, put_varint};
-use coload_format::calendar::{DATE_DAYS, DAY_MICROS};
-use coload_format::{Error, Result, Schema, create_table_sql, parse_create_table};
+use coload_ddl::{Schema, create_table_sql, parse_create_table};
 use coload_source::Dialect;
 use coload_store::{LoadId, LoadMode};
 use coload_transform::EncodingPolicy;
+use coload_types::bytes::{ByteReader, Checksum, put_bytes, put_varint};
+use coload_types::calendar::{DATE_DAYS, DAY_MICROS};
+use coload_types::{Error, Result};
 
 use super::dialect::{put_dialect, read_dialect};
 use super::prints::{NamesAre, PRINT_BYTES_MIN, Prints};
@@ -364,8 +365,9 @@ mod tests {
     use crate::options::FieldMap;
     use crate::program::RowSql;
     use crate::wire::InputPrint;
-    use coload_format::{Value, parse_columns};
+    use coload_ddl::parse_columns;
     use coload_source::{FixedWidths, InputFields};
+    use coload_types::Value;
     use std::sync::Arc;
 
     fn description() -> LoadDescription {
@@ -455,7 +457,7 @@ mod tests {
         many.put_identity(&mut whole, NamesAre::Whole, |_| ());
         many.rows.put(&mut whole);
         whole.extend(0_u64.to_le_bytes());
-        let low = coload_format::bytes::checksum(&whole);
+        let low = coload_types::bytes::checksum(&whole);
         assert_eq!(many.id(0).as_u128() as u64, low);
         let few = of(WHOLE_NAMES_MAX);
         assert_eq!(LoadDescription::decode(&few.encode()).unwrap(), few);

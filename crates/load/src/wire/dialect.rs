@@ -3,13 +3,13 @@
 //!
 //! The fields are listed once, in [`pass_dialect`], which both a writer and a reader go through.
 
-use coload_format::bytes::{ByteReader, put_bytes, put_varint};
-use coload_format::{Error, Result};
 use coload_source::{
     Aligned, DateFormat, Dialect, Encoding, Escapes, FixedWidths, Formats, Header, InvalidBytes,
     LineEnd, LongDelimiter, NullsAre, Policies, Quotes, Ragged, Said, TextEncoding,
     TimestampFormat, Trailing, TypeOrder,
 };
+use coload_types::bytes::{ByteReader, put_bytes, put_varint};
+use coload_types::{Error, Result};
 
 /// Flags of a dialect: a delimiter ends records; where fields stand comes behind the rest; then how columns are drawn; last come the
 /// texts that are NULL in columns that are not text.
@@ -24,7 +24,7 @@ const TIMESTAMP: u8 = 32;
 const TYPE_ORDER: u8 = 64;
 const ALIGNED: u8 = 128;
 /// Most columns of a table.
-const TYPED_MAX: u64 = coload_format::COLUMNS_MAX as u64;
+const TYPED_MAX: u64 = coload_ddl::COLUMNS_MAX as u64;
 /// Most texts that mean NULL.
 const NULLS_MAX: u64 = 4096;
 

@@ -1,8 +1,9 @@
 //! Messages at the beginning and the end of a load, and what the server tells of itself meanwhile.
 
-use coload_format::bytes::{ByteReader, put_bytes, put_varint};
-use coload_format::{Error, Result, Schema};
+use coload_ddl::Schema;
 use coload_store::LoadId;
+use coload_types::bytes::{ByteReader, put_bytes, put_varint};
+use coload_types::{Error, Result};
 
 use coload_source::{Mended, Mending, Reject};
 
@@ -388,7 +389,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::wire::{FilePart, Rejects};
-    use coload_format::parse_columns;
+    use coload_ddl::parse_columns;
 
     #[test]
     fn messages_come_back_and_cut_ones_are_refused() {

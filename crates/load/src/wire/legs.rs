@@ -1,8 +1,9 @@
 //! A load that goes on with wider types: what the server has so far, and what the columns are from now on.
 
-use coload_format::bytes::{ByteReader, put_bytes, put_varint};
-use coload_format::ddl::column_sql;
-use coload_format::{Error, Result, Schema, Value, parse_columns};
+use coload_ddl::column_sql;
+use coload_ddl::{Schema, parse_columns};
+use coload_types::bytes::{ByteReader, put_bytes, put_varint};
+use coload_types::{Error, Result, Value};
 
 use super::read_text;
 

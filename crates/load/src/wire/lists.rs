@@ -1,8 +1,8 @@
 //! The loads of a server, as `coload loads` shows them.
 
-use coload_format::Result;
-use coload_format::bytes::{ByteReader, put_bytes, put_varint};
 use coload_store::LoadId;
+use coload_types::Result;
+use coload_types::bytes::{ByteReader, put_bytes, put_varint};
 
 use super::read_text;
 

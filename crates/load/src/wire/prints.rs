@@ -4,9 +4,9 @@
 
 use std::sync::Arc;
 
-use coload_format::bytes::{ByteReader, put_bytes, put_varint};
-use coload_format::{Error, Result};
 use coload_input::Names;
+use coload_types::bytes::{ByteReader, put_bytes, put_varint};
+use coload_types::{Error, Result};
 
 use super::read_text;
 

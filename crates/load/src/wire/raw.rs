@@ -8,8 +8,8 @@
 //!
 //! A text is handed back when a record of it is no row as it stands: then the client parses it, and tells what is wrong.
 
-use coload_format::bytes::{ByteReader, put_varint};
-use coload_format::{Error, Result};
+use coload_types::bytes::{ByteReader, put_varint};
+use coload_types::{Error, Result};
 
 use super::{FRAGMENT_ROWS_MAX, FRAGMENTS_MAX};
 

@@ -17,9 +17,9 @@
 //! They are made as the records are counted, checked where they arrive, and read one by one where they are told, so that
 //! nobody holds more of them than these bytes.
 
-use coload_format::bytes::{ByteReader, put_bytes, put_varint};
-use coload_format::{Error, Place, Result};
 use coload_source::Reject;
+use coload_types::bytes::{ByteReader, put_bytes, put_varint};
+use coload_types::{Error, Place, Result};
 
 /// Set in the count of rejects whose texts are remembered. No partition has so many.
 const REPEATING: u64 = 1 << 62;

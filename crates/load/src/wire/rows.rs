@@ -11,9 +11,10 @@
 
 use std::sync::Arc;
 
-use coload_format::bytes::{ByteReader, put_bytes, put_varint};
-use coload_format::{Column, DataType, Error, Physical, Result, Schema, Value};
+use coload_ddl::Schema;
 use coload_source::InputFields;
+use coload_types::bytes::{ByteReader, put_bytes, put_varint};
+use coload_types::{Column, DataType, Error, Physical, Result, Value};
 
 use super::legs::{put_columns, read_columns};
 use super::read_text;

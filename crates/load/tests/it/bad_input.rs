@@ -7,10 +7,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use coload_format::{Error, Value};
 use coload_load::{LoadOptions, LoadReport, RejectLimit, check_reject_table, load};
 use coload_source::{Dialect, Header};
 use coload_store::Store;
+use coload_types::{Error, Value};
 use tempfile::TempDir;
 
 use crate::support::{options, rows, scratch, write};
@@ -22,7 +22,7 @@ fn strict(
     dir: &TempDir,
     text: &[u8],
     change: impl FnOnce(&mut LoadOptions),
-) -> coload_format::Result<LoadReport> {
+) -> coload_types::Result<LoadReport> {
     let path = write(dir, "in.csv", text);
     let mut options = options(&[path], COLUMNS, Dialect::default());
     options.max_rejects = RejectLimit::Count(0);

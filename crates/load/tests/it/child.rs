@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use coload_format::{Result, Value};
 use coload_load::{LoadOptions, load};
 use coload_source::{Dialect, expand_inputs};
 use coload_store::Store;
+use coload_types::{Result, Value};
 
 use crate::model::Row;
 use crate::support::{rows, schema};

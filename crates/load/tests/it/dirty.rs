@@ -3,13 +3,13 @@
 
 use std::path::PathBuf;
 
-use coload_format::Value;
 use coload_load::{LoadOptions, LoadReport, load};
 use coload_source::{
     Dialect, Escapes, Header, InputFile, InputSource, InvalidBytes, LineEnd, LongDelimiter,
     Mending, Policies, Quotes, Ragged, Said, TextEncoding, Trailing,
 };
 use coload_store::Store;
+use coload_types::Value;
 use proptest::prelude::*;
 use tempfile::TempDir;
 

@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
-use coload_format::Value;
 use coload_source::{
     CarefulField, CarefulRecord, Dialect, InvalidBytes, Mending, Ragged, Reading, RecordRules,
     Trailing, field_text, read_record,
 };
+use coload_types::Value;
 
 /// The values of a row.
 pub type Row = Vec<Option<Value>>;

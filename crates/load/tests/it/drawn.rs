@@ -1,10 +1,11 @@
 //! Loads drawn from bytes: options, then the text. Delimited or of fixed width, with rules of the table, with
 //! columns that are not read. The fuzz target `load` draws from what the fuzzer makes.
 
-use coload_format::{Check, Column, DataType, Schema, Value};
+use coload_ddl::{Check, Schema};
 use coload_load::{ColumnFrom, Derivation, LoadOptions, load};
 use coload_source::{Dialect, FixedWidths, Header, Said, TextEncoding, Trailing};
 use coload_store::Store;
+use coload_types::{Column, DataType, Value};
 use tempfile::TempDir;
 
 use crate::model::{self, Model, RowRule};

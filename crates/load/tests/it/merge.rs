@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use coload_format::Value;
 use coload_load::{load, merge_small};
 use coload_source::Dialect;
 use coload_store::Store;
 use coload_transform::EncodingPolicy;
+use coload_types::Value;
 use proptest::prelude::*;
 
 use crate::model::{Model, Row};

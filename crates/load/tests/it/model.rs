@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use coload_format::{Schema, Value};
+use coload_ddl::Schema;
 use coload_load::{ColumnFrom, LoadOptions};
 use coload_source::{
     BadRecord, ColumnRules, Dialect, FixedWidths, Header, Reject, RejectWriter, RejectedRecord,
     RejectedValue, Told, Trailing, TypeOrigin, tokenise_slowly,
 };
+use coload_types::Value;
 
 /// A row; `None` is NULL.
 pub type Row = Vec<Option<Value>>;

@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use coload_format::{Plain, Schema, parse_columns};
+use coload_ddl::{Schema, parse_columns};
 use coload_load::{LoadOptions, RejectLimit};
 use coload_source::{Dialect, Inputs, expand_inputs};
 use coload_store::Store;
+use coload_types::Plain;
 use tempfile::TempDir;
 
 use crate::model::Row;
@@ -104,7 +105,7 @@ pub fn segment_bytes(store: &Store, table: &str) -> Vec<Vec<u8>> {
 
 /// A segment's bytes as if it were of no load: all else depends on the data only.
 fn without_id(mut bytes: Vec<u8>) -> Vec<u8> {
-    let mut footer = coload_format::SegmentFooter::decode(&bytes).unwrap();
+    let mut footer = coload_page::SegmentFooter::decode(&bytes).unwrap();
     let end = footer.columns.iter().map(|column| column.offset + column.bytes).max().unwrap();
     footer.id = Some(Default::default());
     bytes.truncate(end as usize);

@@ -3,8 +3,8 @@
 use std::io::{Cursor, Write};
 use std::sync::Arc;
 
-use coload_format::Schema;
-use coload_format::ddl::column_sql;
+use coload_ddl::Schema;
+use coload_ddl::column_sql;
 use coload_load::{
     FieldMap, LoadOptions, LoadReport, OpenedStream, Progress, RejectLimit, dry_run, load,
 };

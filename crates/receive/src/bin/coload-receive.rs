@@ -12,9 +12,9 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use coload_format::{Error, Result};
 use coload_receive::{Keep, LoadPriority, Loads, ReceiveOptions, listen, serve_loads};
 use coload_store::Store;
+use coload_types::{Error, Result};
 
 struct Arguments {
     store: String,

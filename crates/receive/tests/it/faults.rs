@@ -119,7 +119,7 @@ fn pass_on(
     });
 }
 
-fn expected(folder: &Path, file: &Path) -> Vec<Vec<Option<coload_format::Value>>> {
+fn expected(folder: &Path, file: &Path) -> Vec<Vec<Option<coload_types::Value>>> {
     let store = Store::create_or_open(folder.join("embedded")).unwrap();
     coload_load::load(&store, &options(file, "t")).unwrap();
     rows(&store, "t")

@@ -4,13 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use coload_format::{CheckedColumn, Column, DataType, Plain, Result, Schema, Value, Values};
+use coload_ddl::{CheckedColumn, Schema};
 use coload_load::{
     ColumnFrom, Derivation, LoadOptions, PlacementPolicy, RejectLimit, RowProgram, RowSql,
     RowsMade, load, load_remote,
 };
 use coload_receive::ReceiveOptions;
 use coload_store::Store;
+use coload_types::{Column, DataType, Plain, Result, Value, Values};
 
 use crate::setup::{Server, options, records, rows};
 

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use coload_format::page::{Page, PageDetail, encode_codes_u32, encode_int};
-use coload_format::{Dictionary, Error, Strings, Value, Values, parse_columns, parse_create_table};
+use coload_ddl::{parse_columns, parse_create_table};
 use coload_link::{Client, ClientOptions, Message, WIRE_VERSION, WireCompression};
 use coload_load::wire::{
     Again, BLOCK, Block, BlockContent, CHUNK, ColumnsAre, DONE, FINISH, FilePart, Finish, HELLO,
@@ -12,11 +11,13 @@ use coload_load::wire::{
     WIDEN, WIDENED, Welcome, Widen, Work, put_raw_head,
 };
 use coload_load::{RejectLimit, load_remote};
+use coload_page::{Page, PageDetail, encode_codes_u32, encode_int};
 use coload_receive::ReceiveOptions;
 use coload_source::Dialect;
 use coload_store::LoadMode;
 use coload_store::encode_dictionary;
 use coload_transform::EncodingPolicy;
+use coload_types::{Dictionary, Error, Strings, Value, Values};
 
 use crate::setup::{Server, options, records, rows};
 
@@ -102,7 +103,7 @@ fn client(server: &Server) -> Client {
     Client::new(options).unwrap()
 }
 
-fn receive(client: &Client) -> coload_format::Result<Message> {
+fn receive(client: &Client) -> coload_types::Result<Message> {
     for _ in 0..200 {
         if let Some(message) = client.receive(Duration::from_millis(50))? {
             return Ok(message);

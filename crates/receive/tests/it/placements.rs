@@ -1,12 +1,13 @@
 //! Every placement and encoding gives the rows of an embedded load.
 
-use coload_format::{Column, DataType, Schema, Value};
+use coload_ddl::Schema;
 use coload_load::{
     ColumnFrom, Derivation, FieldMap, PlacementPolicy, WireCompression, load, load_remote,
 };
 use coload_receive::{Keep, ReceiveOptions};
 use coload_store::Store;
 use coload_transform::EncodingPolicy;
+use coload_types::{Column, DataType, Value};
 
 use crate::setup::{Server, options, records, rows};
 

@@ -1,12 +1,12 @@
 //! Rejects, changed inputs, lists, aborts, tables that change: each with its message.
 
-use coload_format::Error;
 use coload_load::wire::{Again, LoadState};
 use coload_load::{
     LoadOptions, PlacementPolicy, RejectLimit, abort_load, list_loads, load_remote, table_schema,
 };
 use coload_receive::{Need, ReceiveOptions};
 use coload_store::{LoadId, OnMissing};
+use coload_types::Error;
 
 use crate::setup::{Server, options, records, rows};
 
@@ -175,7 +175,7 @@ fn a_table_of_other_columns_is_refused_before_anything_is_sent() {
     let schema = table_schema(&remote, "T").unwrap().unwrap();
     assert_eq!(schema, options(&file, "t").schema);
     let mut other = options(&file, "t");
-    other.schema = coload_format::parse_columns("a BIGINT").unwrap();
+    other.schema = coload_ddl::parse_columns("a BIGINT").unwrap();
     let error = load_remote(&other, &remote).unwrap_err();
     assert!(error.to_string().contains("cannot append to table t"), "{error}");
 }

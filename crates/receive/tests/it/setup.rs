@@ -4,12 +4,13 @@ use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
 
-use coload_format::{Error, Plain, Value, parse_columns};
+use coload_ddl::parse_columns;
 use coload_input::expand_inputs;
 use coload_load::{LoadOptions, RemoteOptions};
 use coload_receive::{Loads, Need, Permission, ReceiveOptions, listen, serve_loads};
 use coload_source::Dialect;
 use coload_store::Store;
+use coload_types::{Error, Plain, Value};
 
 /// Columns of the test's table: each shape of value, few values and many, NULL and NOT NULL.
 pub const COLUMNS: &str = "id BIGINT NOT NULL, city VARCHAR(20), price DECIMAL(9,2), day DATE, \

@@ -9,7 +9,6 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use coload_format::{DataType, Error, Value};
 use coload_input::expand_inputs;
 use coload_load::{
     LoadOptions, PlacementPolicy, RejectLimit, RemoteOptions, RemoteReport, load, load_remote,
@@ -18,6 +17,7 @@ use coload_load::{
 use coload_receive::ReceiveOptions;
 use coload_source::{GivenDialect, SampleEnd, sniff};
 use coload_store::{LoadMode, Store};
+use coload_types::{DataType, Error, Value};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 

@@ -1,7 +1,7 @@
 //! Adds the rows of a block to groups: by masks when groups are few, row by row when they are many.
 
-use coload_format::Result;
-use coload_format::bitpack::BLOCK;
+use coload_page::bitpack::BLOCK;
+use coload_types::Result;
 
 use super::bounds::{RootPlan, Shape, magnitude};
 use super::kernels::{Line64, range_i64, range_u32, sum_i64, sum_u32};

@@ -1,9 +1,9 @@
 //! The dense groups of a segment: the codes of the grouping columns as one number.
 
-use coload_format::bitpack::BLOCK;
-use coload_format::page::{CodesPage, PageView};
-use coload_format::{Code, Error, Result, Value, simd_dispatch};
+use coload_page::bitpack::BLOCK;
+use coload_page::{CodesPage, PageView};
 use coload_store::{ExpandedPages, SegmentFile};
+use coload_types::{Code, Error, Result, Value, simd_dispatch};
 
 use super::GROUPS_MAX;
 use super::vectors::Rows;
@@ -40,7 +40,7 @@ impl GroupSpace {
             let all_codes = index
                 .pages
                 .iter()
-                .all(|p| matches!(p.detail, coload_format::page::PageDetail::Codes { .. }));
+                .all(|p| matches!(p.detail, coload_page::PageDetail::Codes { .. }));
             let Some(values) = index.dictionary.as_ref().map(|d| d.rows as usize) else {
                 return Ok(None);
             };

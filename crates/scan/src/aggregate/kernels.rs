@@ -3,7 +3,7 @@
 //! Arithmetic wraps: the caller has proven by bounds that the selected rows do not, and the other
 //! rows are masked out of every result.
 
-use coload_format::{SimdLevel, simd_dispatch, simd_level};
+use coload_types::{SimdLevel, simd_dispatch, simd_level};
 
 /// `a + b * x` in 32 bits.
 #[derive(Debug, Clone, Copy)]

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use coload_format::{Error, Result};
+use coload_types::{Error, Result};
 
 use super::expr::{Aggregate, Expr, FloatExpr, FloatWidth};
 

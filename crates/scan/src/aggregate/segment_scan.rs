@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use coload_format::bitpack::BLOCK;
-use coload_format::page::{BlocksPage, CodesPage, PageDetail, PageView, block_rows};
-use coload_format::{Error, Physical, Result, Value, Values};
+use coload_page::bitpack::BLOCK;
+use coload_page::{BlocksPage, CodesPage, PageDetail, PageView, block_rows};
 use coload_store::{ExpandedPages, SegmentFile};
+use coload_types::{Error, Physical, Result, Value, Values};
 
 use super::add_rows::{MaskedRows, ScatteredRows};
 use super::bounds::{

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use coload_format::{Error, Result, Value};
 use coload_store::SegmentFile;
+use coload_types::{Error, Result, Value};
 
 use super::program::{Program, Step};
 use super::segment_scan::{ScanScratch, SegmentScan};

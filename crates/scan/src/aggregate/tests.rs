@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use coload_format::{Physical, Value, f64_from_ordinal, ordinal_from_f64};
+use coload_types::{Physical, Value, f64_from_ordinal, ordinal_from_f64};
 use proptest::prelude::*;
 
 use super::*;
@@ -99,12 +99,12 @@ fn execute(
     tables: &[&Table],
     query: &Query,
     threads: usize,
-) -> coload_format::Result<Vec<GroupRow>> {
+) -> coload_types::Result<Vec<GroupRow>> {
     let program = Arc::new(Program::new(&query.aggregates)?);
     let scans = tables
         .iter()
         .map(|t| SegmentScan::new(&t.segment, query, program.clone()))
-        .collect::<coload_format::Result<Vec<_>>>()?;
+        .collect::<coload_types::Result<Vec<_>>>()?;
     let queue = PageQueue::new(tables.iter().map(|t| t.segment.page_rows().len()));
     let states = run(threads, || {
         let mut state = State::default();
@@ -232,7 +232,7 @@ fn a_sum_over_128_bits_is_an_error() {
 #[test]
 fn floats_are_added_by_value_not_by_ordinal() {
     use crate::test_segment::{Encoding, write_segment};
-    use coload_format::{Plain, Values};
+    use coload_types::{Plain, Values};
     let values = [1.5, -2.25, 1e10, 0.0, -0.0];
     let ordinals = values.iter().map(|v| ordinal_from_f64(*v)).collect();
     assert!(values.iter().all(|v| f64_from_ordinal(ordinal_from_f64(*v)).to_bits() == v.to_bits()));

@@ -1,6 +1,6 @@
 //! How the codes of a column become numbers.
 
-use coload_format::{Dictionary, Values};
+use coload_types::{Dictionary, Values};
 
 /// Dictionaries up to this size get a table of 32-bit differences.
 const TABLE_MAX: usize = 65_536;

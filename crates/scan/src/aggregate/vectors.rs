@@ -1,8 +1,8 @@
 //! The raw values of the roots for the rows of one block.
 
-use coload_format::bitpack::{BLOCK, unpack_one};
-use coload_format::page::{BlocksPage, CodesPage, PageView};
-use coload_format::{Error, Result, Values, f32_from_ordinal, f64_from_ordinal};
+use coload_page::bitpack::{BLOCK, unpack_one};
+use coload_page::{BlocksPage, CodesPage, PageView};
+use coload_types::{Error, Result, Values, f32_from_ordinal, f64_from_ordinal};
 
 use super::bounds::{RootPlan, Shape, term_interval};
 use super::expr::FloatWidth;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use coload_format::{DataType, Error, Physical, Result as StoreResult, Value};
 use coload_scan::aggregate::{AggregateValue, GroupRow};
+use coload_types::{DataType, Error, Physical, Result as StoreResult, Value};
 use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::datatypes::{DataType as ArrowType, SchemaRef};
 use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};

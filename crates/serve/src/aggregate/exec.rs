@@ -3,10 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use coload_format::Result as StoreResult;
 use coload_scan::PageQueue;
 use coload_scan::aggregate::{GroupRow, Grouped, PageWork, Program, Query, SegmentScan, State};
 use coload_store::SegmentFile;
+use coload_types::Result as StoreResult;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::runtime::SpawnedTask;

@@ -3,8 +3,8 @@
 //! A DECIMAL is its unscaled value there, so that a change of scale is a multiplication by a power of
 //! ten. `None` means that an expression cannot be said exactly.
 
-use coload_format::{DataType, Physical};
 use coload_scan::aggregate::{Aggregate, Expr, FloatExpr, FloatWidth, Query};
+use coload_types::{DataType, Physical};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Schema as ArrowSchema};
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 use datafusion::physical_expr::expressions::{CastExpr, Column, Literal};

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use arrow_flight::FlightData;
 use arrow_flight::encode::FlightDataEncoderBuilder;
 use arrow_flight::error::FlightError;
-use coload_format::{Error, Result};
+use coload_types::{Error, Result};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::execution::memory_pool::MemoryConsumer;

@@ -3,7 +3,7 @@
 //! The decoder takes much for granted: a float of no known precision, a list without its child or a dictionary without
 //! values ends in a panic. What it can read is listed here, and looked at before; all else is refused.
 
-use coload_format::{Error, Result};
+use coload_types::{Error, Result};
 use datafusion::arrow::ipc::{
     DateUnit, Endianness, Field, Int, IntervalUnit, MessageHeader, Precision, TimeUnit, Type,
     UnionMode, root_as_message,

@@ -18,9 +18,9 @@ use arrow_flight::{
     Action, ActionType, FlightData, FlightDescriptor, FlightEndpoint, FlightInfo, HandshakeRequest,
     HandshakeResponse, PutResult, Result as ActionResult, Ticket,
 };
-use coload_format::Error;
 use coload_link::LOAD_COMMAND;
 use coload_receive::Need;
+use coload_types::Error;
 use datafusion::arrow::datatypes::{Schema as ArrowSchema, SchemaRef};
 use datafusion::arrow::record_batch::RecordBatch;
 use futures::stream::BoxStream;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use coload_format::{Error, Result};
+use coload_types::{Error, Result};
 
 /// Share of the budget of sessions that one user may hold.
 const USER_SHARE: usize = 4;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use coload_format::{Error, Result};
+use coload_types::{Error, Result};
 
 /// A handle that cannot be guessed.
 pub(crate) type Handle = [u8; 16];

@@ -10,8 +10,8 @@ use arrow_flight::sql::{
     CommandGetCatalogs, CommandGetDbSchemas, CommandGetTables, Nullable, Searchable, SqlInfo,
     SqlSupportedCaseSensitivity, SqlSupportedTransaction, XdbcDataType,
 };
-use coload_format::{DataType, Error, Result};
 use coload_store::Snapshot;
+use coload_types::{DataType, Error, Result};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, Schema, SchemaRef};
 use datafusion::arrow::record_batch::RecordBatch;
 

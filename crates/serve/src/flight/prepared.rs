@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use arrow_flight::{IpcMessage, SchemaAsIpc};
 use bytes::Bytes;
-use coload_format::{Error, Result};
+use coload_types::{Error, Result};
 use datafusion::arrow::datatypes::Schema as ArrowSchema;
 use datafusion::arrow::ipc::writer::IpcWriteOptions;
 use datafusion::arrow::record_batch::RecordBatch;

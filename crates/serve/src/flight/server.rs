@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use arrow_flight::flight_service_server::FlightServiceServer;
-use coload_format::{Error, Result};
 use coload_receive::{Loads, QueryGauge, ReceiveOptions};
+use coload_types::{Error, Result};
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;

@@ -1,6 +1,6 @@
 //! Errors of the workspace as gRPC statuses.
 
-use coload_format::Error;
+use coload_types::Error;
 use tonic::{Code, Status};
 
 /// A status's text travels in a header, and clients refuse large ones.

@@ -14,7 +14,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use coload_format::{Error, Result};
+use coload_types::{Error, Result};
 
 use super::held::{Held, HeldBytes};
 use super::kept::{Handle, Kept, KeptLimits, WhenFull, new_handle};

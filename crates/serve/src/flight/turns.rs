@@ -8,7 +8,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use coload_format::{Error, Result};
+use coload_types::{Error, Result};
 use tokio::sync::oneshot;
 
 /// Share of the turns that is kept for users who have none.

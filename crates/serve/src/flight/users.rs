@@ -22,7 +22,7 @@ use argon2::password_hash::phc::PasswordHash;
 use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
 use blake2::{Blake2s256, Digest};
-use coload_format::{Error, Result};
+use coload_types::{Error, Result};
 use tonic::Status;
 use tonic::metadata::MetadataMap;
 

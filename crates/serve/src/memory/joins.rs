@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use coload_format::Result;
+use coload_types::Result;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::error::DataFusionError;

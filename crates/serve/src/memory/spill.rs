@@ -7,7 +7,7 @@ use std::fs::{DirBuilder, File};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use coload_format::{Error, Result};
+use coload_types::{Error, Result};
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use rustix::fs::{FlockOperation, flock};
 

@@ -13,7 +13,7 @@ use datafusion::arrow::datatypes::{
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::Expr;
 
-use coload_format::calendar::{DATE_DAYS, DAY_MICROS, date_from_days};
+use coload_types::calendar::{DATE_DAYS, DAY_MICROS, date_from_days};
 
 use super::unary::Unary;
 

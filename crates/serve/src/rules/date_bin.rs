@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use coload_format::calendar::{DAY_MICROS, date_from_days, days_from_date, days_in_month};
+use coload_types::calendar::{DAY_MICROS, date_from_days, days_from_date, days_in_month};
 use datafusion::arrow::array::cast::AsArray;
 use datafusion::arrow::array::{ArrayRef, Int64Array};
 use datafusion::arrow::compute::cast;

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use coload_format::calendar::{DAY_MICROS, date_from_days, days_in_month};
+use coload_types::calendar::{DAY_MICROS, date_from_days, days_in_month};
 use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::array::cast::AsArray;
 use datafusion::arrow::datatypes::{
@@ -141,7 +141,7 @@ fn truncated(array: &ArrayRef, span: Span) -> Result<ArrayRef> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use coload_format::calendar::days_from_date;
+    use coload_types::calendar::days_from_date;
 
     #[test]
     fn spans_start_on_their_first_day() {

@@ -8,8 +8,8 @@
 
 use std::sync::Arc;
 
-use coload_format::display::write_int;
-use coload_format::{DataType as StoredType, parse_int};
+use coload_types::display::write_int;
+use coload_types::{DataType as StoredType, parse_int};
 use datafusion::arrow::array::cast::AsArray;
 use datafusion::arrow::array::{Array, ArrayRef, Int64Array, StringBuilder};
 use datafusion::arrow::compute::cast;

@@ -1,6 +1,7 @@
 //! Column declarations of SQL as a table's schema.
 
-use coload_format::{Check, Column, DataType, Error, Result, Schema, Value, parse_value};
+use coload_ddl::{Check, Schema};
+use coload_types::{Column, DataType, Error, Result, Value, parse_value};
 use datafusion::sql::sqlparser::ast::{
     BinaryLength, CharacterLength, ColumnDef, ColumnOption, CreateTable, DataType as SqlType,
     ExactNumberInfo, Expr, Ident, ObjectName, Statement, TableConstraint, TimezoneInfo,

@@ -8,7 +8,7 @@
 
 use std::path::PathBuf;
 
-use coload_format::{Error, Result};
+use coload_types::{Error, Result};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;

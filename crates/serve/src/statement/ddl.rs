@@ -2,8 +2,8 @@
 //!
 //! Making a table that is not there needs the role load on its name, everything else the role admin.
 
-use coload_format::{Error, Result};
 use coload_store::{OnExisting, OnMissing, Store};
+use coload_types::{Error, Result};
 use datafusion::sql::sqlparser::ast::{
     ColumnOption, CreateTable, CreateTableOptions, HiveDistributionStyle, HiveFormat, ObjectType,
     Statement, TableConstraint, Truncate,

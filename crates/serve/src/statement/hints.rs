@@ -1,7 +1,8 @@
 //! Errors of parser and planner in terms of the names that the caller knows.
 
-use coload_format::{Error, Schema};
+use coload_ddl::Schema;
 use coload_store::Snapshot;
+use coload_types::Error;
 use datafusion::common::utils::datafusion_strsim::levenshtein;
 use datafusion::common::{Column, SchemaError};
 use datafusion::error::DataFusionError;

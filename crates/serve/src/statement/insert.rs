@@ -1,7 +1,7 @@
 //! INSERT and CREATE TABLE AS: the rows of a plan into new segments.
 
-use coload_format::{Error, Result};
 use coload_store::{LoadKind, LoadMode, LoadTarget, OnExisting};
+use coload_types::{Error, Result};
 use datafusion::arrow::datatypes::{Schema as ArrowSchema, SchemaRef};
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{LogicalPlan, WriteOp, dml::InsertOp};

@@ -1,7 +1,7 @@
 //! What a plan may be made of: the second list of what is allowed, after that of the tree. A plan that changes, writes or
 //! reads anything but tables of the catalog does not run, whatever statement it was made of.
 
-use coload_format::{Error, Result};
+use coload_types::{Error, Result};
 use datafusion::catalog::default_table_source::DefaultTableSource;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::LogicalPlan;

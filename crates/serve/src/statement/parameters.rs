@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use coload_format::{Error, Result};
+use coload_types::{Error, Result};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, Schema as ArrowSchema, TimeUnit};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::ParamValues;

@@ -4,7 +4,7 @@
 //! the terms of a sum, by the tokens between two commas or brackets, so that every tree can be walked and dropped on
 //! the stack of a planning thread.
 
-use coload_format::{Error, Result};
+use coload_types::{Error, Result};
 use datafusion::sql::sqlparser::ast::{Expr, SelectItem, Statement};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};

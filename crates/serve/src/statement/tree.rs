@@ -23,8 +23,9 @@ mod window;
 
 use std::collections::HashMap;
 
-use coload_format::{Error, Result, Schema};
+use coload_ddl::Schema;
 use coload_store::Snapshot;
+use coload_types::{Error, Result};
 use datafusion::sql::sqlparser::ast::{
     Expr, Ident, ObjectName, ObjectNamePart, Query, Statement, WindowSpec,
 };

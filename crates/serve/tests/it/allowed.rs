@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use coload_format::Error;
 use coload_serve::{Grant, Parameters, Rights};
+use coload_types::Error;
 
 use crate::sql_words::statement;
 use crate::support::Scratch;

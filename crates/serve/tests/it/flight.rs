@@ -42,7 +42,7 @@ pub struct Running {
     pub address: SocketAddr,
     pub metrics: Option<SocketAddr>,
     stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<coload_format::Result<()>>>,
+    thread: Option<JoinHandle<coload_types::Result<()>>>,
 }
 
 impl Running {
@@ -71,7 +71,7 @@ impl Running {
     }
 
     /// A client of a user.
-    pub fn client_of(&self, user: &str, password: &str) -> coload_format::Result<Remote> {
+    pub fn client_of(&self, user: &str, password: &str) -> coload_types::Result<Remote> {
         let address = Address { user: Some(user.into()), ..self.url() };
         let password = Some(password.to_owned());
         Remote::connect(address, &Credentials { password, ..Credentials::default() })

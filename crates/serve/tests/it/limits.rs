@@ -3,9 +3,9 @@
 
 use std::time::{Duration, Instant};
 
-use coload_format::Error;
 use coload_serve::{Database, DatabaseOptions, StatementLimits};
 use coload_store::Store;
+use coload_types::Error;
 
 use crate::support::Scratch;
 

@@ -1,10 +1,10 @@
 //! Statements keep to their memory: what goes to disk, and what is refused.
 
-use coload_format::Error;
 use coload_serve::arrow::array::AsArray;
 use coload_serve::arrow::datatypes::Int64Type;
 use coload_serve::{Database, DatabaseOptions, SpillOptions};
 use coload_store::Store;
+use coload_types::Error;
 use tempfile::TempDir;
 
 /// A database with so much memory.

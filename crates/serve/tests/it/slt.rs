@@ -4,11 +4,11 @@
 
 use std::path::Path;
 
-use coload_format::Error;
 use coload_serve::Database;
 use coload_serve::arrow::array::{Array, RecordBatch};
 use coload_serve::arrow::datatypes::DataType;
 use coload_serve::arrow::util::display::{ArrayFormatter, FormatOptions};
+use coload_types::Error;
 use sqllogictest::{DBOutput, DefaultColumnType, Runner};
 
 use crate::support::Scratch;

@@ -1,6 +1,7 @@
 //! Rows of inputs that lack the column.
 
-use coload_format::{Physical, SOURCE_PADDING, Value};
+use coload_page::SOURCE_PADDING;
+use coload_types::{Physical, Value};
 
 use super::{ColumnParser, ColumnPlan, count_text, keep_text};
 use crate::lexicon::TooManyValues;

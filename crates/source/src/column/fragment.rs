@@ -1,8 +1,8 @@
 //! What a column of a fragment becomes when its records are read.
 
-use coload_format::page::{Page, encode_int, encode_symbols, encode_wide};
-use coload_format::{Bitmap, Physical, Plain, Result, Values};
+use coload_page::{Page, encode_int, encode_symbols, encode_wide};
 use coload_transform::FragmentColumn;
+use coload_types::{Bitmap, Physical, Plain, Result, Values};
 
 use super::{ColumnParser, ColumnPlan, Mark};
 use crate::repeats::Repeats;

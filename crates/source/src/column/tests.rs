@@ -1,9 +1,9 @@
 //! Repeated fields read once give the rows that reading each gives.
 #![allow(clippy::unwrap_used)]
 
-use coload_format::Plain;
-use coload_format::page::{Page, PageDetail};
+use coload_page::{Page, PageDetail};
 use coload_transform::{FragmentColumn, page_values};
+use coload_types::Plain;
 use proptest::prelude::*;
 
 use super::text::LONG_TEXTS_BYTES;

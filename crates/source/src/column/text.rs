@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use coload_format::{EncodedStrings, Plain, SOURCE_PADDING, Strings, SymbolEncoder, Values};
+use coload_page::{EncodedStrings, SOURCE_PADDING, SymbolEncoder};
 use coload_transform::{DistinctSketch, FragmentColumn, page_values};
+use coload_types::{Plain, Strings, Values};
 
 use super::{ColumnParser, ColumnPlan, Mark};
 use crate::rows::Rows;

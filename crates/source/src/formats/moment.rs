@@ -300,7 +300,7 @@ impl<'a> Moment<'a> {
     }
 
     fn read_half_day(&mut self, text: &'a [u8]) -> Option<&'a [u8]> {
-        let (half, length) = coload_format::parse_value::half_of_day(text)?;
+        let (half, length) = coload_types::parse_value::half_of_day(text)?;
         self.after_noon = half;
         Some(&text[length..])
     }

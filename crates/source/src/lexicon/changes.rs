@@ -76,7 +76,7 @@ impl Changes {
         self.next.iter_mut().enumerate().for_each(|(slot, next)| *next = first_place(slot));
         self.records = rows.count;
         #[cfg(target_arch = "x86_64")]
-        if coload_format::simd_level() == coload_format::SimdLevel::Avx512 {
+        if coload_types::simd_level() == coload_types::SimdLevel::Avx512 {
             // SAFETY: the instructions are there.
             unsafe { self.collect_avx512(rows) };
             return;

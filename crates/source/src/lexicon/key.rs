@@ -95,7 +95,7 @@ pub(super) enum Hash {
 impl Hash {
     pub(super) fn best() -> Self {
         #[cfg(target_arch = "x86_64")]
-        if coload_format::simd_level() >= coload_format::SimdLevel::Avx2 {
+        if coload_types::simd_level() >= coload_types::SimdLevel::Avx2 {
             return Hash::Crc;
         }
         Hash::Multiply

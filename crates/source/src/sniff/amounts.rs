@@ -3,7 +3,7 @@
 //! A sign tells what is counted, `%` is a hundredth or the number itself, and parentheses a negative amount or a note: what the table is to
 //! hold, the user knows.
 
-use coload_format::{Column, DataType};
+use coload_types::{Column, DataType};
 
 use crate::field::FieldRules;
 use crate::infer::is_null;

@@ -1,6 +1,7 @@
 //! A way to split a text, and what comes of it: how many records agree, and what quotes and delimiters it leaves in the fields.
 
-use coload_format::{DataType, Schema, parse_value};
+use coload_ddl::Schema;
+use coload_types::{DataType, parse_value};
 
 use super::quotes::ODD_QUOTES;
 use super::shape::detect_trailing;

@@ -12,7 +12,7 @@ use crate::aligned::Aligned;
 use crate::dialect::{GivenDialect, LineEnd, LongDelimiter, describe_byte};
 use crate::infer::has_form;
 use crate::sample::{Field, Records, SampleEnd, Split};
-use coload_format::Schema;
+use coload_ddl::Schema;
 
 /// Delimiters that are tried, the likelier first.
 pub(super) const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];

@@ -12,10 +12,11 @@
 //! Where quotes cannot tell, all names are in quotes, and their line alone ends with CRLF; where there are no rows, an empty
 //! line behind it does. Decision 0027.
 
-use coload_format::delimited::{bare_name, is_plain_name, tells_nothing};
-use coload_format::parse_value::{is_double_as_written, parse_int, parse_value, parse_wide};
-use coload_format::{Column, DataType, Result, Schema};
+use coload_ddl::Schema;
 use coload_input::Encoding;
+use coload_types::delimited::{bare_name, is_plain_name, tells_nothing};
+use coload_types::parse_value::{is_double_as_written, parse_int, parse_value, parse_wide};
+use coload_types::{Column, DataType, Result};
 
 use super::{Sniffed, bom_len, given_types};
 use crate::careful::{CarefulRecord, Reading, read_record};
@@ -374,7 +375,7 @@ mod tests {
             let found =
                 sniff_exported("f", text.as_bytes(), SampleEnd::Whole, &given, None).unwrap();
             let columns = found.map(|found| {
-                let columns = found.schema.columns().iter().map(coload_format::ddl::column_sql);
+                let columns = found.schema.columns().iter().map(coload_ddl::column_sql);
                 columns.collect::<Vec<_>>().join(", ")
             });
             let plain = |columns: &str| columns.replace('"', "");

@@ -3,7 +3,7 @@
 //! The first bytes tell. Forms that are text, such as JSON, count only where nothing says how the text is delimited: who names the
 //! delimiter, or the columns, wants the lines as they are.
 
-use coload_format::{Error, Result};
+use coload_types::{Error, Result};
 
 use super::bom_len;
 use crate::dialect::GivenDialect;

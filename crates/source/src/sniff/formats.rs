@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::net::Ipv4Addr;
 
-use coload_format::{DataType, parse_int};
+use coload_types::{DataType, parse_int};
 
 use super::describe_byte;
 use crate::dialect::GivenDialect;

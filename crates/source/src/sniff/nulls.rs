@@ -7,7 +7,7 @@ use crate::dialect::{Dialect, GivenDialect};
 use crate::field::FieldRules;
 use crate::infer::{has_form, infer_columns};
 use crate::sample::{Field, SampleEnd};
-use coload_format::DataType;
+use coload_types::DataType;
 
 /// The NULL of PostgreSQL's and MySQL's exports, which is nothing else.
 pub(super) const BACKSLASH_N: &[u8] = b"\\N";

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use coload_format::Schema;
+use coload_ddl::Schema;
 
 use crate::dialect::{Dialect, GivenDialect, Header};
 use crate::field::FieldRules;

@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
-use coload_format::ddl::column_sql;
-use coload_format::parse_columns;
+use coload_ddl::column_sql;
+use coload_ddl::parse_columns;
 use proptest::prelude::*;
 
 use super::delimiter::DELIMITERS;

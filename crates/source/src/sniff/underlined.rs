@@ -12,7 +12,8 @@
 //!
 //! It is text of fixed widths below the line of dashes, if all rows keep to it; else it is what other forms make of it.
 
-use coload_format::{Result, Schema};
+use coload_ddl::Schema;
+use coload_types::Result;
 
 use super::exported::leaves_all_open;
 use super::{Sniffed, lines_stand, sniff_utf8};

@@ -10,7 +10,7 @@ fn versions() -> Vec<(&'static str, Find)> {
     let mut all: Vec<(&'static str, Find)> = vec![("portable", find_portable)];
     #[cfg(target_arch = "x86_64")]
     {
-        use coload_format::{SimdLevel, simd_level};
+        use coload_types::{SimdLevel, simd_level};
         if simd_level() >= SimdLevel::Avx2 {
             all.push(("avx2", |t, a, b, s, o, e| unsafe { x86::find_avx2(t, a, b, s, o, e) }));
         }

@@ -3,8 +3,8 @@
 //!
 //! `PROPTEST_CASES` is how many tables are tried.
 
-use coload_format::delimited::{NamesLine, push_quoted};
-use coload_format::{DataType, parse_value};
+use coload_types::delimited::{NamesLine, push_quoted};
+use coload_types::{DataType, parse_value};
 use proptest::prelude::*;
 use proptest::sample::select;
 

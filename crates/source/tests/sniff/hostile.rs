@@ -3,7 +3,7 @@
 //! Lines are made of what the sniffer looks for, and come again, so that readings of a text differ in how many records they find.
 //! `PROPTEST_CASES` is how many texts are tried.
 
-use coload_format::parse_columns;
+use coload_ddl::parse_columns;
 use coload_input::Encoding;
 use coload_source::{
     Aligned, DateFormat, Escapes, FixedWidths, GivenDialect, GivenPolicies, Header, InvalidBytes,

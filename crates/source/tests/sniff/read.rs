@@ -1,11 +1,11 @@
 //! Reads a text as a load would that is told nothing, slowly: what is found out decides everything.
 
-use coload_format::{DataType, parse_value};
 use coload_input::{End, convert_all};
 use coload_source::{
     CarefulRecord, Dialect, GivenDialect, Ragged, Reading, SampleEnd, bom_len, field_text,
     first_line, read_record, sniff,
 };
+use coload_types::{DataType, parse_value};
 
 /// What a file holds.
 #[derive(Debug, Clone)]

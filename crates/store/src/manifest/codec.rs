@@ -10,8 +10,9 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use coload_format::bytes::{ByteReader, checksum, put_bytes, put_signed, put_varint};
-use coload_format::{Error, Physical, Result, Schema};
+use coload_ddl::Schema;
+use coload_types::bytes::{ByteReader, checksum, put_bytes, put_signed, put_varint};
+use coload_types::{Error, Physical, Result};
 
 use super::column_codec::{
     corrupt, put_checks, put_column, put_value, read_checks, read_schema, read_text, read_value,

@@ -1,9 +1,8 @@
 //! Columns, types and values of a manifest to bytes and back; see `codec`.
 
-use coload_format::bytes::{ByteReader, put_bytes, put_signed, put_varint};
-use coload_format::{
-    CHECKS_MAX, COLUMNS_MAX, Check, Column, DataType, Error, Physical, Result, Schema, Value,
-};
+use coload_ddl::{CHECKS_MAX, COLUMNS_MAX, Check, Schema};
+use coload_types::bytes::{ByteReader, put_bytes, put_signed, put_varint};
+use coload_types::{Column, DataType, Error, Physical, Result, Value};
 
 const IS_NULLABLE: u8 = 1;
 const HAS_DEFAULT: u8 = 2;

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use coload_format::bytes::checksum;
-use coload_format::{Column, DataType, Error, Physical, Schema, Value};
+use coload_ddl::Schema;
+use coload_types::bytes::checksum;
+use coload_types::{Column, DataType, Error, Physical, Value};
 use proptest::prelude::*;
 
 use super::*;
@@ -95,7 +96,7 @@ fn example() -> Manifest {
 /// A manifest of format 2: a table has rules.
 fn example_2() -> Manifest {
     let sql = "CREATE TABLE k (a INTEGER CHECK (a > 0), b VARCHAR, CONSTRAINT short CHECK (length(b) < 9))";
-    let schema = coload_format::parse_create_table(sql).unwrap().1;
+    let schema = coload_ddl::parse_create_table(sql).unwrap().1;
     let mut manifest = example();
     manifest.tables[1].schema = schema;
     manifest

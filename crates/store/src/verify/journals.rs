@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use coload_format::{Error, Result};
+use coload_types::{Error, Result};
 
 use super::{Damage, Part, VerifyReport, names};
 use crate::directory::{Layout, parse_segment_name};

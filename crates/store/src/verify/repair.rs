@@ -15,7 +15,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use coload_format::{Error, Result};
+use coload_types::{Error, Result};
 
 use super::{
     Catalog, Damage, Part, VerifyOptions, VerifyReport, named_files, names, read_catalog,

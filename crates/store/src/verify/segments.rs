@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use coload_format::page::{PageRules, verify_dictionary, verify_page};
-use coload_format::{Column, Error, Physical, Result};
+use coload_page::{PageRules, verify_dictionary, verify_page};
+use coload_types::{Column, Error, Physical, Result};
 
 use super::{Damage, Part, VerifyOptions, VerifyReport};
 use crate::directory::Layout;

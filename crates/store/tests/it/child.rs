@@ -10,8 +10,8 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 
-use coload_format::{Error, Result};
 use coload_store::{LoadMode, OnExisting, OnMissing, Store, VerifyOptions, repair};
+use coload_types::{Error, Result};
 
 use crate::support::{check_content, load, schema};
 

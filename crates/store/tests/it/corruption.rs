@@ -5,9 +5,10 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use coload_format::page::{encode_codes_u16, encode_plain};
-use coload_format::{ColumnIndex, Dictionary, Error, Physical, Plain, Value, Values};
+use coload_page::ColumnIndex;
+use coload_page::{encode_codes_u16, encode_plain};
 use coload_store::{FinishedColumn, Manifest, SegmentFile, SegmentWriter, column_stats};
+use coload_types::{Dictionary, Error, Physical, Plain, Value, Values};
 
 use crate::example;
 use crate::reseal;

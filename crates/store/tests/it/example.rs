@@ -2,13 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use coload_format::page::{Page, encode_codes_u16, encode_plain, encode_text};
-use coload_format::runs::shrink_to_runs;
-use coload_format::{
-    ColumnIndex, Dictionary, EncodedStrings, Physical, Plain, SOURCE_PADDING, SegmentId,
-    SymbolEncoder, Value, Values,
-};
+use coload_page::runs::shrink_to_runs;
+use coload_page::{ColumnIndex, EncodedStrings, SOURCE_PADDING, SegmentId, SymbolEncoder};
+use coload_page::{Page, encode_codes_u16, encode_plain, encode_text};
 use coload_store::{FinishedColumn, SegmentFile, SegmentWriter, column_stats};
+use coload_types::{Dictionary, Physical, Plain, Value, Values};
 
 /// Rows of the pages: two blocks, some rows, one row.
 const PAGE_ROWS: [u32; 3] = [1_030, 20, 1];
@@ -156,7 +154,7 @@ fn encode(plain: &Plain, symbols: &mut Vec<Vec<u8>>) -> Page {
 }
 
 /// All rows of a segment, page by page, column by column.
-pub fn read(path: &Path) -> coload_format::Result<Vec<Vec<Rows>>> {
+pub fn read(path: &Path) -> coload_types::Result<Vec<Vec<Rows>>> {
     let segment = SegmentFile::open(path)?;
     let column = |c: usize| {
         let page = |p: usize| {

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::process::Command;
 
-use coload_format::Error;
 use coload_store::failpoints::POINTS;
 use coload_store::{LoadKind, LoadMode, LoadRecord, Store};
+use coload_types::Error;
 
 use crate::child;
 use crate::support::{check_content, check_no_leftovers, load, target};

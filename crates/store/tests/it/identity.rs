@@ -5,8 +5,8 @@ use std::fs::{self, OpenOptions, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use coload_format::{Error, Physical, Plain, Result};
 use coload_store::{LoadMode, OnMissing, SegmentFile, Store};
+use coload_types::{Error, Physical, Plain, Result};
 
 use crate::support::{load, write_segment};
 

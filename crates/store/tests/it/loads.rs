@@ -1,7 +1,8 @@
 //! One process loads: what is visible when, and what is refused.
 
-use coload_format::{Column, DataType, Error, Result, Schema};
+use coload_ddl::Schema;
 use coload_store::{LOADS_KEPT_MAX, LoadKind, LoadMode, LoadRecord, LoadTarget, OnMissing, Store};
+use coload_types::{Column, DataType, Error, Result};
 
 use crate::support::{check_content, check_no_leftovers, fill, load, schema, target};
 

@@ -5,8 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use coload_format::Error;
 use coload_store::{Cleaned, LoadId, LoadMode, OnMissing, Store};
+use coload_types::Error;
 
 use crate::child;
 use crate::support::{check_content, check_no_leftovers, load, target};

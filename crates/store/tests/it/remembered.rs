@@ -2,10 +2,10 @@
 
 use std::fs;
 
-use coload_format::Error;
 use coload_store::{
     LOADS_KEPT_MAX, LoadId, LoadKind, LoadMode, LoadRecord, OnMissing, REMEMBER_DAYS, Store,
 };
+use coload_types::Error;
 
 use crate::support::{check_no_leftovers, fill, names, scratch, target};
 

@@ -2,8 +2,8 @@
 //!
 //! Also part of the fuzz targets.
 
-use coload_format::bytes::checksum;
-use coload_format::{ColumnIndex, SegmentFooter};
+use coload_page::{ColumnIndex, SegmentFooter};
+use coload_types::bytes::checksum;
 
 /// Bytes after a segment's footer: length, checksum, magic.
 const TAIL_BYTES: usize = 4 + 8 + 8;

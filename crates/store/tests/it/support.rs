@@ -5,12 +5,14 @@ use std::fs;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use coload_format::page::encode_plain;
-use coload_format::{Column, ColumnIndex, DataType, Physical, Plain, Result, Schema, Value};
+use coload_ddl::Schema;
+use coload_page::ColumnIndex;
+use coload_page::encode_plain;
 use coload_store::{
     FinishedColumn, LoadDir, LoadId, LoadKind, LoadMode, LoadRecord, LoadTarget, SegmentEntry,
     SegmentWriter, Snapshot, Store, TableEntry, column_stats,
 };
+use coload_types::{Column, DataType, Physical, Plain, Result, Value};
 
 /// A directory, in memory where there is one: for tests of many loads, to which the disk's time adds nothing.
 pub fn scratch() -> tempfile::TempDir {

@@ -2,10 +2,10 @@
 
 use std::fs;
 
-use coload_format::Error;
 use coload_store::{
     LoadMode, MergeDir, MergeOutcome, OnExisting, OnMissing, SegmentEntry, Store, TableEntry,
 };
+use coload_types::Error;
 
 use crate::support::{ROWS, check_no_leftovers, load, schema, target, write_segment};
 

@@ -6,11 +6,11 @@ use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 
-use coload_format::Error;
 use coload_store::failpoints::REPAIR_POINTS;
 use coload_store::{
     LOADS_KEPT_MAX, LoadId, LoadMode, Part, Store, VerifyOptions, VerifyReport, repair, verify,
 };
+use coload_types::Error;
 
 use crate::child;
 use crate::crash::copy;
@@ -120,7 +120,7 @@ fn what_the_manifest_claims_of_values_is_checked() {
     let store = Store::create_or_open(dir.path().join("s")).unwrap();
     let begun = store.begin_load(target("t", LoadMode::Append)).unwrap();
     let (mut segments, record) = crate::support::fill(&begun);
-    segments[1].columns[0].max = Some(coload_format::Value::Int(1_000));
+    segments[1].columns[0].max = Some(coload_types::Value::Int(1_000));
     begun.publish(segments, record).unwrap();
     let report = verify(store.path(), &OPTIONS).unwrap();
     let [damage] = &report.damages[..] else { panic!("{report:?}") };

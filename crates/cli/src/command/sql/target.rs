@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use coload::{Coload, Error};
-use coload_format::ddl::{create_table_sql, quote_name};
+use coload_ddl::{create_table_sql, quote_name};
 use coload_serve::output::{AnswerWriter, OutputFormat};
 use coload_serve::{Address, Credentials, Database, DatabaseOptions, Remote};
 

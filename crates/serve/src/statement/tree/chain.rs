@@ -1,6 +1,6 @@
 //! Chains of operators, which the parser nests to the left by a loop, without a bound.
 
-use coload_format::Result;
+use coload_types::Result;
 use datafusion::sql::sqlparser::ast::{AccessExpr, BinaryOperator, Expr, Value};
 
 use super::super::text::too_deep;

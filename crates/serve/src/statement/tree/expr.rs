@@ -1,6 +1,6 @@
 //! Expressions.
 
-use coload_format::{Error, Result};
+use coload_types::{Error, Result};
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CaseWhen, CastKind, CeilFloorKind, DataType, DateTimeField, Expr, Interval,
     TypedString, UnaryOperator, Value, ValueWithSpan,

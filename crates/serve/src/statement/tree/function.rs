@@ -1,6 +1,6 @@
 //! Calls of functions. What a kind of function does not look at is refused there.
 
-use coload_format::Result;
+use coload_types::Result;
 use datafusion::sql::sqlparser::ast::{
     DuplicateTreatment, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
     FunctionArgumentList, FunctionArguments, NullTreatment, ObjectName, ObjectNamePart,

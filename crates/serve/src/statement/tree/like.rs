@@ -1,6 +1,6 @@
 //! Patterns of LIKE with an escape of their own.
 
-use coload_format::Result;
+use coload_types::Result;
 use datafusion::sql::sqlparser::ast::{Expr, Value, ValueWithSpan};
 
 use super::refuse;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
-use coload_format::{Error, Result};
+use coload_types::{Error, Result};
 use datafusion::sql::sqlparser::ast::{
     Cte, Distinct, ExceptSelectItem, ExcludeSelectItem, Expr, Fetch, GroupByExpr, Ident, Insert,
     LimitClause, Offset, OrderBy, OrderByExpr, OrderByKind, Query, ReplaceSelectElement, Select,

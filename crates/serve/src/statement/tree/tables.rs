@@ -1,6 +1,6 @@
 //! Tables and joins.
 
-use coload_format::Result;
+use coload_types::Result;
 use datafusion::sql::sqlparser::ast::{
     FunctionArg, Join, JoinConstraint, JoinOperator, ObjectName, TableAlias, TableAliasColumnDef,
     TableFactor, TableFunctionArgs, TableWithJoins,

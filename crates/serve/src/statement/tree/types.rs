@@ -1,6 +1,6 @@
 //! Types of casts and literals.
 
-use coload_format::Result;
+use coload_types::Result;
 use datafusion::sql::sqlparser::ast::{
     CharLengthUnits, CharacterLength, DataType, ExactNumberInfo,
 };

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use coload_format::{Error, Result};
+use coload_types::{Error, Result};
 use datafusion::sql::sqlparser::ast::{
     Ident, NamedWindowDefinition, NamedWindowExpr, WindowFrame, WindowFrameBound, WindowSpec,
     WindowType,

@@ -3,13 +3,13 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use coload_format::Error;
 use coload_input::expand_inputs;
 use coload_load::{ClientTls, LoadOptions, RemoteOptions, load_remote};
 use coload_serve::arrow::array::AsArray;
 use coload_serve::arrow::datatypes::Int64Type;
 use coload_serve::{Address, Credentials, Remote, ServeOptions, TlsFiles};
 use coload_source::Dialect;
+use coload_types::Error;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd,
 };
@@ -64,7 +64,7 @@ fn connect(
     running: &Running,
     ca: Option<PathBuf>,
     certificate: Option<(PathBuf, PathBuf)>,
-) -> coload_format::Result<Remote> {
+) -> coload_types::Result<Remote> {
     let address = Address { tls: true, user: Some("ada".into()), ..running.url() };
     let password = Some("ada".to_owned());
     let mut client =
@@ -74,7 +74,7 @@ fn connect(
 }
 
 #[track_caller]
-fn is_cut(connected: coload_format::Result<Remote>) -> String {
+fn is_cut(connected: coload_types::Result<Remote>) -> String {
     match connected {
         Err(Error::Unavailable(text)) => text,
         other => panic!("{other:?}"),
@@ -101,7 +101,7 @@ fn loads_go_over_tls_too() {
     let file = authority.dir.path().join("t.csv");
     std::fs::write(&file, "1,one\n2,two\n").unwrap();
     let inputs = expand_inputs(&[file.to_string_lossy().into_owned()]).unwrap();
-    let schema = coload_format::parse_columns("id BIGINT, name VARCHAR").unwrap();
+    let schema = coload_ddl::parse_columns("id BIGINT, name VARCHAR").unwrap();
     let options = LoadOptions::new(inputs, "t", schema, Dialect::default());
     let read = |path: PathBuf| std::fs::read(path).unwrap();
     let (certificate, key) = authority.sign("client", 2100);

@@ -11,10 +11,10 @@ use arrow_flight::sql::{
     TableNotExistOption,
 };
 use arrow_flight::{FlightData, FlightDescriptor, Ticket};
-use coload_format::Error;
 use coload_serve::arrow::array::{ArrayRef, Int64Array};
 use coload_serve::arrow::record_batch::RecordBatch;
 use coload_serve::{ServeLimits, ServeOptions};
+use coload_types::Error;
 use futures::{StreamExt, TryStreamExt};
 use prost::Message;
 use tokio::runtime::Runtime;

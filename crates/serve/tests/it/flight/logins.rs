@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use arrow_flight::sql::client::FlightSqlServiceClient;
-use coload_format::Error;
 use coload_serve::{Credentials, ServeLimits};
+use coload_types::Error;
 use tokio::runtime::Runtime;
 
 use super::statements::csv;

@@ -1,5 +1,5 @@
-use coload_format::Error;
 use coload_serve::{Credentials, Remote, ServeOptions, TlsFiles, Users};
+use coload_types::Error;
 
 use super::statements::csv;
 use super::{Running, here, users};

@@ -1,9 +1,9 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use coload_format::Error;
 use coload_serve::output::{OutputFormat, write_answer};
 use coload_serve::{Remote, ServeOptions};
+use coload_types::Error;
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;

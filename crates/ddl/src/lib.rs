@@ -1,0 +1,17 @@
+//! Tables as they are declared: columns, the rules that rows keep, and both as SQL.
+//!
+//! Invariant: nothing here knows how values are stored, and nothing does I/O.
+
+mod schema;
+
+mod check;
+pub mod like;
+
+mod sql;
+
+pub use check::{CHECKS_MAX, Check, CheckedColumn};
+pub use schema::{COLUMNS_MAX, Schema};
+pub use sql::{
+    column_sql, create_table_sql, literal_sql, parse_check, parse_columns, parse_create_table,
+    quote_name,
+};

@@ -1,0 +1,91 @@
+//! A table's columns.
+
+use crate::Check;
+use crate::check::check_rules;
+use coload_types::{Column, Error, Result};
+
+/// Most columns a table can have.
+pub const COLUMNS_MAX: usize = 4096;
+
+/// The columns of a table, in order, and the rules that its rows keep.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Schema {
+    columns: Vec<Column>,
+    checks: Vec<Check>,
+}
+
+impl Schema {
+    /// Checks that there are columns, not too many, and that names differ.
+    pub fn new(columns: Vec<Column>) -> Result<Self> {
+        if columns.is_empty() || columns.len() > COLUMNS_MAX {
+            return Err(Error::Invalid(format!(
+                "a table has 1 to {COLUMNS_MAX} columns, not {}",
+                columns.len()
+            )));
+        }
+        let mut names: Vec<String> = columns.iter().map(|c| c.name.to_lowercase()).collect();
+        names.sort_unstable();
+        if let Some(pair) = names.windows(2).find(|w| w[0] == w[1]) {
+            return Err(Error::Invalid(format!("column {} is named twice", pair[0])));
+        }
+        for column in &columns {
+            if let Some(default) = &column.default
+                && default.physical() != column.data_type.physical()
+            {
+                return Err(Error::Invalid(format!(
+                    "the default of column {} is not {}",
+                    column.name, column.data_type
+                )));
+            }
+        }
+        Ok(Schema { columns, checks: Vec::new() })
+    }
+
+    /// The same columns with these rules, which are of these columns.
+    ///
+    /// # Errors
+    /// `Invalid` when there are too many, or two have one name.
+    pub fn with_checks(mut self, checks: Vec<Check>) -> Result<Self> {
+        check_rules(&checks)?;
+        self.checks = checks;
+        Ok(self)
+    }
+
+    /// The same columns, with these rules of theirs too, each once.
+    ///
+    /// # Errors
+    /// As [`Self::with_checks`].
+    pub fn with_more_checks(self, more: &[Check]) -> Result<Self> {
+        let mut checks = self.checks.clone();
+        more.iter().for_each(|check| match checks.contains(check) {
+            true => {}
+            false => checks.push(check.clone()),
+        });
+        self.with_checks(checks)
+    }
+
+    /// The rules that rows keep.
+    pub fn checks(&self) -> &[Check] {
+        &self.checks
+    }
+
+    /// All columns in order.
+    pub fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    /// Number of columns.
+    pub fn len(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// Never: a schema has columns.
+    pub fn is_empty(&self) -> bool {
+        self.columns.is_empty()
+    }
+
+    /// Position of a column by name, without regard to case.
+    pub fn position(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|c| c.name.eq_ignore_ascii_case(name))
+    }
+}

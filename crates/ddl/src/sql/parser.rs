@@ -1,0 +1,326 @@
+//! Tokens to columns.
+
+use super::lexer::{Kind, Token, error_at, tokens};
+use crate::{Check, Schema};
+use coload_types::{Column, Error, Result, parse_value};
+
+/// Words that start a constraint of the table where a column could stand.
+const TABLE_CONSTRAINTS: [&str; 5] = ["CONSTRAINT", "PRIMARY", "UNIQUE", "FOREIGN", "EXCLUDE"];
+
+/// Reads tokens from left to right.
+pub struct Parser<'a> {
+    what: &'static str,
+    sql: &'a str,
+    tokens: Vec<Token>,
+    next: usize,
+    /// Names of CHECKs, and where their conditions start.
+    checks: Vec<(Option<String>, usize)>,
+}
+
+impl<'a> Parser<'a> {
+    /// Over the tokens of `sql`, which messages call `what`.
+    pub fn new(what: &'static str, sql: &'a str) -> Result<Self> {
+        Ok(Parser { what, sql, tokens: tokens(what, sql)?, next: 0, checks: Vec::new() })
+    }
+
+    /// `CREATE TABLE name (columns)` and nothing after it but a semicolon.
+    pub fn create_table(&mut self) -> Result<(String, Schema)> {
+        self.keyword("CREATE", "CREATE TABLE")?;
+        self.keyword("TABLE", "TABLE")?;
+        if self.take_word("IF") {
+            self.keyword("NOT", "IF NOT EXISTS")?;
+            self.keyword("EXISTS", "IF NOT EXISTS")?;
+        }
+        let mut name = self.name("the name of the table")?;
+        while self.take_symbol('.') {
+            name = self.name("the name of the table")?;
+        }
+        self.symbol('(', "( and the columns")?;
+        let columns = self.columns()?;
+        self.symbol(')', "a comma or )")?;
+        while self.take_symbol(';') {}
+        self.end("nothing after the columns")?;
+        Ok((name, self.schema(columns)?))
+    }
+
+    /// Columns separated by commas and nothing else.
+    pub fn column_list(&mut self) -> Result<Schema> {
+        let columns = self.columns()?;
+        self.end("a comma between columns")?;
+        self.schema(columns)
+    }
+
+    fn columns(&mut self) -> Result<Vec<Column>> {
+        let mut columns = Vec::new();
+        loop {
+            if !self.table_check()? {
+                columns.push(self.column()?);
+            }
+            if !self.take_symbol(',') {
+                return Ok(columns);
+            }
+        }
+    }
+
+    /// The schema, when all columns are known that conditions may name.
+    fn schema(&mut self, columns: Vec<Column>) -> Result<Schema> {
+        let mut checks = Vec::new();
+        for (name, start) in std::mem::take(&mut self.checks) {
+            self.next = start;
+            let condition = self.condition(&columns, 0)?;
+            self.symbol(')', "AND, OR or ) after the condition")?;
+            checks.push(Check::new(name, condition, &columns));
+        }
+        Schema::new(columns)?.with_checks(checks)
+    }
+
+    /// Takes a CHECK that stands where a column could; says whether there is one.
+    fn table_check(&mut self) -> Result<bool> {
+        let is_check = match self.is_word("CONSTRAINT") {
+            true => self.is_rule(),
+            // A column may have that name.
+            false => self.is_word("CHECK") && self.next_is_symbol('('),
+        };
+        if is_check {
+            self.rule()?;
+        }
+        Ok(is_check)
+    }
+
+    /// `[CONSTRAINT name] CHECK (condition)`; the condition is read when all columns are known.
+    fn rule(&mut self) -> Result<()> {
+        let name = match self.take_word("CONSTRAINT") {
+            true => Some(self.name("the name of the constraint")?),
+            false => None,
+        };
+        self.keyword("CHECK", "CHECK")?;
+        self.symbol('(', "( and the condition")?;
+        self.checks.push((name, self.next));
+        let mut open = 1;
+        while open > 0 {
+            match self.peek() {
+                Kind::Symbol('(') => open += 1,
+                Kind::Symbol(')') => open -= 1,
+                Kind::End => return Err(self.expected(") after the condition")),
+                _ => {}
+            }
+            self.next += 1;
+        }
+        Ok(())
+    }
+
+    fn column(&mut self) -> Result<Column> {
+        if let Kind::Word(word) = self.peek()
+            && TABLE_CONSTRAINTS.iter().any(|c| c.eq_ignore_ascii_case(word))
+        {
+            return Err(self.no_constraint(&word.to_uppercase()));
+        }
+        let name = self.name("the name of a column")?;
+        let data_type = self.data_type(&name)?;
+        let mut column = Column::new(name, data_type);
+        while let Kind::Word(word) = self.peek() {
+            let word = word.to_uppercase();
+            match word.as_str() {
+                "NOT" => {
+                    self.next += 1;
+                    self.keyword("NULL", "NULL after NOT")?;
+                    column.nullable = false;
+                }
+                "NULL" => self.next += 1,
+                "DEFAULT" => {
+                    self.next += 1;
+                    self.default(&mut column)?;
+                }
+                "CHECK" | "CONSTRAINT" if self.is_rule() => self.rule()?,
+                _ => return Err(self.no_constraint(&word)),
+            }
+        }
+        Ok(column)
+    }
+
+    /// Whether a CHECK starts here, named or not.
+    fn is_rule(&self) -> bool {
+        let check = |at: usize| {
+            let kind = self.tokens.get(at).map(|token| &token.kind);
+            matches!(kind, Some(Kind::Word(word)) if word.eq_ignore_ascii_case("CHECK"))
+        };
+        check(self.next) || check(self.next + 2)
+    }
+
+    /// The literal after DEFAULT, as a value of the column's type.
+    fn default(&mut self, column: &mut Column) -> Result<()> {
+        let parenthesis = self.take_symbol('(');
+        let at = self.tokens[self.next].at;
+        column.default = match self.literal()? {
+            None => None,
+            Some(text) => match parse_value(text.as_bytes(), column.data_type) {
+                Ok(value) => Some(value),
+                Err(rule) => {
+                    let (name, data_type) = (&column.name, column.data_type);
+                    let text = format!("the default {text} of {name} is not {data_type}: {rule}");
+                    return Err(self.error(at, &text));
+                }
+            },
+        };
+        if parenthesis {
+            self.symbol(')', ") after the literal")?;
+        }
+        Ok(())
+    }
+
+    /// The text of a literal; `None` is NULL.
+    pub fn literal(&mut self) -> Result<Option<String>> {
+        let mut sign = "";
+        if self.take_symbol('-') {
+            sign = "-";
+        } else if self.take_symbol('+') {
+            sign = "+";
+        }
+        match self.peek().clone() {
+            Kind::Number(number) => {
+                self.next += 1;
+                return Ok(Some(format!("{sign}{number}")));
+            }
+            Kind::Text(text) if sign.is_empty() => {
+                self.next += 1;
+                return Ok(Some(text));
+            }
+            Kind::Word(word) if sign.is_empty() => match word.to_uppercase().as_str() {
+                "NULL" => {
+                    self.next += 1;
+                    return Ok(None);
+                }
+                "TRUE" | "FALSE" => {
+                    self.next += 1;
+                    return Ok(Some(word));
+                }
+                "DATE" | "TIME" | "TIMESTAMP" => {
+                    if let Kind::Text(text) = self.tokens[self.next + 1].kind.clone() {
+                        self.next += 2;
+                        return Ok(Some(text));
+                    }
+                }
+                _ => {}
+            },
+            _ => {}
+        }
+        Err(self.expected("a literal (a number, 'text', TRUE, FALSE or NULL)"))
+    }
+
+    /// Refuses what would be dropped silently.
+    fn no_constraint(&self, word: &str) -> Error {
+        let text = match word {
+            "PRIMARY" | "UNIQUE" | "FOREIGN" | "REFERENCES" | "CONSTRAINT" | "EXCLUDE" => {
+                format!("{word}: keys are not enforced, leave it out")
+            }
+            _ => {
+                format!(
+                    "{word} is not understood: expected NOT NULL, DEFAULT, CHECK, a comma or the end"
+                )
+            }
+        };
+        self.error(self.tokens[self.next].at, &text)
+    }
+
+    /// Passes over the next token.
+    pub fn skip(&mut self) {
+        self.next = (self.next + 1).min(self.tokens.len() - 1);
+    }
+
+    /// Whether the token after the next is this symbol.
+    pub fn next_is_symbol(&self, symbol: char) -> bool {
+        self.tokens.get(self.next + 1).is_some_and(|token| token.kind == Kind::Symbol(symbol))
+    }
+
+    /// Whether the token after the next is a text.
+    pub fn next_is_text(&self) -> bool {
+        self.tokens.get(self.next + 1).is_some_and(|token| matches!(token.kind, Kind::Text(_)))
+    }
+
+    /// The kind of the next token.
+    pub fn peek(&self) -> &Kind {
+        &self.tokens[self.next].kind
+    }
+
+    fn is_word(&self, word: &str) -> bool {
+        matches!(self.peek(), Kind::Word(w) if w.eq_ignore_ascii_case(word))
+    }
+
+    /// Takes the next token if it is this word.
+    pub fn take_word(&mut self, word: &str) -> bool {
+        let found = self.is_word(word);
+        self.next += usize::from(found);
+        found
+    }
+
+    /// Takes the next token if it is this symbol.
+    pub fn take_symbol(&mut self, symbol: char) -> bool {
+        let found = *self.peek() == Kind::Symbol(symbol);
+        self.next += usize::from(found);
+        found
+    }
+
+    /// Takes this word, or says what was expected.
+    pub fn keyword(&mut self, word: &str, expected: &str) -> Result<()> {
+        if self.take_word(word) { Ok(()) } else { Err(self.expected(expected)) }
+    }
+
+    /// Takes this symbol, or says what was expected.
+    pub fn symbol(&mut self, symbol: char, expected: &str) -> Result<()> {
+        if self.take_symbol(symbol) { Ok(()) } else { Err(self.expected(expected)) }
+    }
+
+    /// Takes a bare word.
+    pub fn word(&mut self) -> Option<String> {
+        let Kind::Word(word) = self.peek().clone() else {
+            return None;
+        };
+        self.next += 1;
+        Some(word)
+    }
+
+    /// Takes a whole number.
+    pub fn count(&mut self, expected: &str) -> Result<u32> {
+        if let Kind::Number(number) = self.peek()
+            && let Ok(count) = number.parse()
+        {
+            self.next += 1;
+            return Ok(count);
+        }
+        Err(self.expected(expected))
+    }
+
+    fn name(&mut self, expected: &str) -> Result<String> {
+        match self.peek().clone() {
+            Kind::Word(name) => {
+                self.next += 1;
+                Ok(name)
+            }
+            Kind::Name(name) if !name.is_empty() => {
+                self.next += 1;
+                Ok(name)
+            }
+            _ => Err(self.expected(expected)),
+        }
+    }
+
+    /// Nothing more, or says what was expected.
+    pub fn end(&self, expected: &str) -> Result<()> {
+        if *self.peek() == Kind::End { Ok(()) } else { Err(self.expected(expected)) }
+    }
+
+    /// "expected ..., found ..." at the next token.
+    pub fn expected(&self, expected: &str) -> Error {
+        let token = &self.tokens[self.next];
+        self.error(token.at, &format!("expected {expected}, found {}", token.kind.describe()))
+    }
+
+    /// An error at the token before the next one.
+    pub fn error_before(&self, text: &str) -> Error {
+        self.error(self.tokens[self.next.saturating_sub(1)].at, text)
+    }
+
+    fn error(&self, at: usize, text: &str) -> Error {
+        error_at(self.what, self.sql, at, text)
+    }
+}

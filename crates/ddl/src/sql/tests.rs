@@ -1,0 +1,207 @@
+#![allow(clippy::unwrap_used)]
+
+use proptest::prelude::*;
+
+use super::*;
+use coload_types::parse_value;
+
+fn types(list: &str) -> Vec<String> {
+    let schema = parse_columns(list).unwrap();
+    schema.columns().iter().map(|c| c.data_type.to_string()).collect()
+}
+
+fn error(sql: &str) -> String {
+    let error = if sql.to_uppercase().contains("CREATE") {
+        parse_create_table(sql).map(|_| ()).unwrap_err()
+    } else {
+        parse_columns(sql).map(|_| ()).unwrap_err()
+    };
+    error.to_string()
+}
+
+#[test]
+fn reads_lineitem() {
+    let (name, schema) = parse_create_table(
+        "-- TPC-H\ncreate table if not exists public.\"Line Item\" (\n\
+           l_orderkey BIGINT NOT NULL, /* key /* nested */ */\n\
+           l_quantity DECIMAL(15, 2) not null default 0,\n\
+           l_returnflag CHAR(1) NULL DEFAULT 'N',\n\
+           l_shipdate DATE DEFAULT DATE '1996-03-13',\n\
+           l_comment CHARACTER VARYING(44) DEFAULT 'it''s',\n\
+           l_discount NUMERIC(4,2) DEFAULT (-.05),\n\
+           l_open BOOL DEFAULT true,\n\
+           l_none INT DEFAULT NULL\n);",
+    )
+    .unwrap();
+    assert_eq!(name, "Line Item");
+    let columns: Vec<String> = schema.columns().iter().map(column_sql).collect();
+    assert_eq!(
+        columns,
+        [
+            "l_orderkey BIGINT NOT NULL",
+            "l_quantity DECIMAL(15,2) NOT NULL DEFAULT 0.00",
+            "l_returnflag CHAR(1) DEFAULT 'N'",
+            "l_shipdate DATE DEFAULT '1996-03-13'",
+            "l_comment VARCHAR(44) DEFAULT 'it''s'",
+            "l_discount DECIMAL(4,2) DEFAULT -0.05",
+            "l_open BOOLEAN DEFAULT true",
+            "l_none INTEGER",
+        ]
+    );
+}
+
+#[test]
+fn synonyms_mean_the_type() {
+    for (words, expected) in [
+        ("BOOLEAN|bool", "BOOLEAN"),
+        ("SMALLINT|int2|tinyint(4)", "SMALLINT"),
+        ("INTEGER|INT|Int4|int(11)", "INTEGER"),
+        ("BIGINT|INT8|bigint(20)|UINTEGER", "BIGINT"),
+        ("DECIMAL|NUMERIC|dec(18,3)|number(18,3)", "DECIMAL(18,3)"),
+        ("DECIMAL(9)|NUMERIC(9,0)", "DECIMAL(9,0)"),
+        ("REAL|FLOAT4|FLOAT(24)", "REAL"),
+        ("DOUBLE|DOUBLE PRECISION|FLOAT8|FLOAT|FLOAT(53)", "DOUBLE"),
+        ("DATE", "DATE"),
+        ("TIME|TIME(6)|TIME WITHOUT TIME ZONE", "TIME"),
+        ("TIMESTAMP|DATETIME|TIMESTAMP(3)|TIMESTAMP WITHOUT TIME ZONE", "TIMESTAMP"),
+        (
+            "TIMESTAMPTZ|TIMESTAMP WITH TIME ZONE|TIMESTAMP(6) WITH TIME ZONE",
+            "TIMESTAMP WITH TIME ZONE",
+        ),
+        ("CHAR|CHARACTER(1)|NCHAR(1)", "CHAR(1)"),
+        ("VARCHAR|TEXT|STRING|CHARACTER VARYING|char varying|nvarchar(max)", "VARCHAR"),
+        ("VARCHAR(7)|STRING(7)|CHARACTER VARYING (7)", "VARCHAR(7)"),
+        ("BINARY|BYTEA|BLOB|VARBINARY", "BINARY"),
+        ("VARBINARY(16)|BINARY(16)|BINARY VARYING(16)", "BINARY(16)"),
+        ("UUID", "UUID"),
+    ] {
+        for word in words.split('|') {
+            assert_eq!(types(&format!("a {word}")), [expected], "{word}");
+        }
+    }
+}
+
+#[test]
+fn names_may_be_words_and_quoted() {
+    let schema =
+        parse_columns("date DATE, key INT, \"a \"\"b\"\"\" INT, `c` INT, [d e] INT").unwrap();
+    let names: Vec<&str> = schema.columns().iter().map(|c| c.name.as_str()).collect();
+    assert_eq!(names, ["date", "key", "a \"b\"", "c", "d e"]);
+}
+
+#[test]
+fn errors_name_the_place_and_what_was_expected() {
+    for (sql, expected) in [
+        ("", "columns 1:1: expected the name of a column, found the end"),
+        ("a", "columns 1:2: expected a type for column a, found the end"),
+        ("a BIGINT b INT", "columns 1:10: B is not understood"),
+        (
+            "a BIGINT,\n b DECIMAL(15 2)",
+            "columns 2:15: expected ) after the precision and scale, found 2",
+        ),
+        ("a DECIMAL(39,2)", "columns 1:14: DECIMAL(39,2) is not a type"),
+        ("a DECIMAL(4,5)", "DECIMAL(4,5) is not a type"),
+        ("a JSON", "columns 1:3: JSON, the type of column a, is not known"),
+        ("a INT PRIMARY KEY", "columns 1:7: PRIMARY: keys are not enforced, leave it out"),
+        ("a INT, PRIMARY KEY (a)", "columns 1:8: PRIMARY: keys"),
+        ("a INT UNIQUE", "leave it out"),
+        ("a INT DEFAULT 1.5", "columns 1:15: the default 1.5 of a is not INTEGER: too many digits"),
+        ("a INT DEFAULT now()", "columns 1:15: expected a literal"),
+        ("a INT DEFAULT -'1'", "expected a literal"),
+        ("a VARCHAR(0)", "a length is at least 1"),
+        ("a VARCHAR(3000000000000)", "expected a length, found 3000000000000"),
+        ("a TIMESTAMP(9)", "at most 6 are kept"),
+        ("a TIME WITH TIME ZONE", "TIME WITH TIME ZONE is not a type here"),
+        ("a INT, A INT", "column a is named twice"),
+        ("a INT,", "columns 1:7: expected the name of a column, found the end"),
+        ("a INT)", "columns 1:6: expected a comma between columns, found ')'"),
+        ("\"\" INT", "expected the name of a column"),
+        ("a INT /* b", "columns 1:7: the comment is not closed"),
+        ("a INT DEFAULT 'b", "columns 1:15: ' is not closed"),
+        ("CREATE VIEW v AS", "CREATE TABLE 1:8: expected TABLE, found VIEW"),
+        (
+            "CREATE TABLE t (a INT) PARTITION",
+            "CREATE TABLE 1:24: expected nothing after the columns",
+        ),
+        ("CREATE TABLE t AS SELECT 1", "expected ( and the columns, found AS"),
+    ] {
+        let found = error(sql);
+        assert!(found.contains(expected), "{sql:?}\n  gave     {found}\n  expected {expected}");
+    }
+}
+
+#[test]
+fn reserved_words_are_sorted() {
+    assert!(RESERVED.is_sorted());
+}
+
+fn data_types() -> impl Strategy<Value = DataType> {
+    let lengths = prop::option::of(1u32..50);
+    prop_oneof![
+        prop::sample::select(vec![
+            DataType::Boolean,
+            DataType::SmallInt,
+            DataType::Integer,
+            DataType::BigInt,
+            DataType::Real,
+            DataType::Double,
+            DataType::Date,
+            DataType::Time,
+            DataType::Timestamp,
+            DataType::TimestampTz,
+            DataType::Uuid,
+        ]),
+        (1u8..=38, 0u8..=38).prop_map(|(p, s)| DataType::Decimal { precision: p, scale: s.min(p) }),
+        (1u32..50).prop_map(DataType::Char),
+        lengths.clone().prop_map(DataType::Varchar),
+        lengths.prop_map(DataType::Binary),
+    ]
+}
+
+/// Text of which some is a value of some type.
+fn literals() -> impl Strategy<Value = String> {
+    prop_oneof![
+        prop::sample::select(vec![
+            "1",
+            "-0.5",
+            "1e300",
+            "inf",
+            "NaN",
+            "0001-01-01",
+            "23:59:59.5",
+            "1996-03-13 12:34:56",
+            "\\x00ff",
+            "it's",
+            "",
+            "-- no",
+            "é\"",
+            "00112233445566778899aabbccddeeff",
+        ])
+        .prop_map(str::to_owned),
+        "[ -~\n]{0,8}",
+    ]
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_reads_back(
+        name in "[a-zA-Z_\"' \n.é0-9]{1,6}",
+        columns in prop::collection::vec(("[a-z_\"'\\[ \n;é0-9]{1,6}", data_types(), any::<bool>(), literals()), 1..6),
+    ) {
+        let columns = columns.into_iter().enumerate().map(|(i, (name, data_type, nullable, text))| Column {
+            name: format!("{name}{i}"),
+            data_type,
+            nullable,
+            default: parse_value(text.as_bytes(), data_type).ok(),
+        });
+        let schema = Schema::new(columns.collect()).unwrap();
+        let sql = create_table_sql(&name, &schema);
+        prop_assert_eq!(parse_create_table(&sql), Ok((name, schema)), "{}", sql);
+    }
+
+    #[test]
+    fn any_text_gives_a_schema_or_an_error(text in "[a-zA-Z0-9'\"`\\[\\](),;./*\n é-]{0,30}") {
+        let _ = parse_columns(&text);
+        let _ = parse_create_table(&format!("CREATE TABLE {text}"));
+    }
+}

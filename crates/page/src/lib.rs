@@ -1,0 +1,19 @@
+//! The bytes of a column: pages, their encodings, and the index and footer of a segment.
+//!
+//! Invariant: nothing here does I/O, and decoding untrusted bytes never panics.
+
+pub mod bitpack;
+mod symbols;
+
+mod page;
+pub mod runs;
+
+mod segment;
+
+pub use page::{
+    BlocksPage, CodesPage, PAGE_ROWS_MAX, Page, PageDetail, PageMeta, PageRules, PageView,
+    block_rows, decode_text, encode_codes_u16, encode_codes_u32, encode_int, encode_plain,
+    encode_symbols, encode_text, encode_wide, verify_dictionary, verify_page, verify_values_of,
+};
+pub use segment::{ColumnEntry, ColumnIndex, SEGMENT_MAGIC, SegmentFooter, SegmentId};
+pub use symbols::{EncodedStrings, SOURCE_PADDING, SymbolDecoder, SymbolEncoder};

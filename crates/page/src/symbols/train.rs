@@ -1,0 +1,118 @@
+//! Which symbols suit a text.
+
+use foldhash::HashMap;
+
+use super::{EncodedStrings, SYMBOLS_MAX, Symbol, SymbolEncoder};
+use coload_types::Strings;
+
+/// How much of a sample is looked at: more costs time and gains under 1 %.
+const SAMPLE_BYTES: usize = 16 << 10;
+
+/// The sample is made of parts of so many bytes.
+const PART_BYTES: usize = 512;
+
+/// Rounds of training, as in the paper.
+const ROUNDS: usize = 5;
+
+impl SymbolEncoder {
+    /// Chooses the symbols for strings like string 0, 1, .. of `count`. Looks at parts all over them, for the first may be
+    /// of another kind than the rest.
+    pub fn train<'a>(count: usize, string: impl Fn(usize) -> &'a [u8]) -> Self {
+        let text = parts(count, string);
+        let mut encoder = SymbolEncoder::new(Vec::new());
+        for _ in 0..ROUNDS {
+            encoder = SymbolEncoder::new(encoder.next_symbols(&text));
+        }
+        encoder
+    }
+
+    /// Chooses the symbols for strings like these.
+    pub fn train_strings(texts: &[&Strings]) -> Self {
+        let mut ends = Vec::with_capacity(texts.len());
+        let mut count = 0;
+        for strings in texts {
+            count += strings.len();
+            ends.push(count);
+        }
+        SymbolEncoder::train(count, |index| {
+            let of = ends.partition_point(|end| *end <= index);
+            texts[of].get(index - (ends[of] - texts[of].len()))
+        })
+    }
+
+    /// Whether parts of string 0, 1, .. of `count` become shorter.
+    pub fn shortens<'a>(&self, count: usize, string: impl Fn(usize) -> &'a [u8]) -> bool {
+        let mut encoded = EncodedStrings::default();
+        for part in parts(count, string) {
+            self.encode(part, &[0], &[part.len() as u32], &mut encoded);
+        }
+        encoded.bytes.len() <= encoded.source_bytes
+    }
+
+    /// One round: the symbols, pairs of neighbours and single bytes that would save most.
+    fn next_symbols(&self, text: &[&[u8]]) -> Vec<Symbol> {
+        let mut gains: HashMap<Symbol, u64> = HashMap::default();
+        for s in text {
+            let mut rest = *s;
+            let mut previous: Option<Symbol> = None;
+            while !rest.is_empty() {
+                let symbol = self.longest(rest);
+                let single = Symbol { bytes: u64::from(rest[0]), len: 1 };
+                if rest[0] != 0 {
+                    *gains.entry(symbol).or_default() += u64::from(symbol.len) * boost(symbol);
+                    if symbol.len > 1 {
+                        *gains.entry(single).or_default() += boost(single);
+                    }
+                    for next in [symbol, single] {
+                        if let Some(joined) = previous.and_then(|p| p.join(next)) {
+                            *gains.entry(joined).or_default() += u64::from(joined.len);
+                        }
+                        if next == single {
+                            break;
+                        }
+                    }
+                }
+                previous = (rest[0] != 0).then_some(symbol);
+                rest = &rest[symbol.len as usize..];
+            }
+        }
+        let mut best: Vec<(u64, Symbol)> = gains.into_iter().map(|(s, g)| (g, s)).collect();
+        best.sort_unstable_by(|a, b| b.cmp(a));
+        best.truncate(SYMBOLS_MAX);
+        best.into_iter().map(|(_, s)| s).collect()
+    }
+}
+
+/// Parts all over string 0, 1, .. of `count`, [`SAMPLE_BYTES`] at most.
+fn parts<'a>(count: usize, string: impl Fn(usize) -> &'a [u8]) -> Vec<&'a [u8]> {
+    let mut text = Vec::new();
+    let places = count.min(SAMPLE_BYTES / PART_BYTES);
+    for place in 0..places {
+        let (first, end) = (place * count / places, (place + 1) * count / places);
+        let mut left = SAMPLE_BYTES / places;
+        for s in (first..end).map(&string) {
+            left -= take_parts(s, left, &mut text);
+            if left == 0 {
+                break;
+            }
+        }
+    }
+    text
+}
+
+/// Appends parts of a string with at most so many bytes together; how many.
+fn take_parts<'a>(string: &'a [u8], most: usize, to: &mut Vec<&'a [u8]>) -> usize {
+    if string.len() <= most {
+        to.push(string);
+        return string.len();
+    }
+    let parts = (most / PART_BYTES).max(1);
+    let length = most / parts;
+    to.extend((0..parts).map(|part| &string[part * string.len() / parts..][..length]));
+    parts * length
+}
+
+/// Single bytes are worth more than their count says: each spares an escape.
+fn boost(symbol: Symbol) -> u64 {
+    if symbol.len == 1 { 8 } else { 1 }
+}

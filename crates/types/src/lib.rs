@@ -1,0 +1,32 @@
+//! The vocabulary of Coload: types, values, columns of values, and errors; text to values and back.
+//!
+//! Invariant: nothing here does I/O, and reading untrusted text or bytes never panics.
+
+mod error;
+
+mod column;
+mod data_type;
+mod value;
+
+mod dictionary;
+
+pub mod calendar;
+pub mod display;
+pub mod parse_value;
+
+pub mod bytes;
+pub mod delimited;
+mod simd;
+
+pub use column::Column;
+pub use data_type::{
+    DECIMAL_INT_PRECISION_MAX, DECIMAL_PRECISION_MAX, DataType, Physical, f32_from_ordinal,
+    f64_from_ordinal, ordinal_from_f32, ordinal_from_f64, uuid_from_wide, wide_from_uuid,
+};
+pub use dictionary::{CODES_MAX, Code, Dictionary};
+pub use error::{Error, Place, Result};
+pub use parse_value::{
+    Rule, check_bytes, parse_int, parse_int_in, parse_value, parse_wide, parse_wide_in,
+};
+pub use simd::{SimdLevel, simd_level};
+pub use value::{Bitmap, Plain, Strings, Value, Values};
