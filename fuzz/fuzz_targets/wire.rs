@@ -9,11 +9,9 @@ use coload_types::bytes::ByteReader;
 use coload_link::{
     Ack, Assembler, Compression, Frame, HEADER_BYTES, decode_frame, error_from_bytes,
 };
-use coload_load::wire::{
-    Again, Block, Chunk, ColumnsAre, Done, Finish, Join, LoadDescription, Parsed, PartitionAccount,
-    Ranges, Raw, RowSource, Seal, ServerLoad, Welcome, Widen, Work, read_statuses,
-};
-use coload_load::{RawParser, RawPartition, RawRows, RejectLimit};
+use coload_wire::{Again, Block, Chunk, ColumnsAre, Done, Finish, Join, LoadDescription, Parsed, PartitionAccount, Ranges, Raw, RowSource, Seal, ServerLoad, Welcome, Widen, Work, read_statuses};
+use coload_load::{RawParser, RawPartition, RawRows};
+use coload_wire::RejectLimit;
 use coload_source::Dialect;
 use coload_store::LoadMode;
 use coload_transform::EncodingPolicy;

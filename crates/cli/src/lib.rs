@@ -37,8 +37,7 @@ mod union;
 pub use coload_ddl::{Schema, parse_columns, parse_create_table};
 pub use coload_load::{
     ColumnReport, Distinct, DryRun, FileCounts, FileReport, FileReports, LoadOptions, LoadReport,
-    MergeReport, Progress, ProgressCallback, RejectKind, RejectLimit, Step, Widened,
-    check_reject_table,
+    MergeReport, Progress, ProgressCallback, RejectKind, Step, Widened, check_reject_table,
 };
 #[cfg(feature = "sql")]
 pub use coload_serve::{Database, DatabaseOptions, arrow};
@@ -49,6 +48,7 @@ pub use coload_source::{
 pub use coload_store::{LoadMode, Snapshot, Store};
 pub use coload_transform::EncodingPolicy;
 pub use coload_types::{Column, DataType, Error, Result};
+pub use coload_wire::RejectLimit;
 pub use database::Coload;
 pub use mapping::Mapping;
 pub use plan::{LoadPlan, LoadRequest, SAMPLE_BYTES, SchemaOrigin, plan_with, sniff_input};

@@ -1,9 +1,9 @@
 //! Columns of a table from fields of the input by name.
 
 use coload_ddl::Schema;
-use coload_load::FieldMap;
 use coload_source::Sniffed;
 use coload_types::{Column, Error, Result};
+use coload_wire::FieldMap;
 
 use crate::set_columns::{lacking, names_of};
 

@@ -6,8 +6,6 @@ use std::time::SystemTime;
 
 use coload_ddl::Schema;
 use coload_input::sample_input;
-#[cfg(feature = "sql")]
-use coload_load::RowSql;
 use coload_load::{LoadOptions, OpenedStream, RecordSize, RowProgram, sample_end};
 #[cfg(feature = "sql")]
 use coload_serve::plan_row_program;
@@ -17,6 +15,8 @@ use coload_source::{
 };
 use coload_store::{LoadMode, Store};
 use coload_types::{Column, Error, Result};
+#[cfg(feature = "sql")]
+use coload_wire::RowSql;
 
 use crate::heads::{check_comments, check_heads, for_several};
 use crate::mapping::{Mapping, map_columns};

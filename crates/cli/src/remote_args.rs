@@ -2,8 +2,8 @@
 
 use clap::{Args, ValueEnum};
 use coload::{Error, Result};
-use coload_load::wire::Again;
 use coload_load::{Address, ClientTls, PlacementPolicy, RemoteOptions, WireCompression};
+use coload_wire::Again;
 
 /// Environment variable with the file of the root of the server's certificate.
 const TLS_CA: &str = "COLOAD_TLS_CA";

@@ -3,9 +3,9 @@
 use coload_ddl::Schema;
 use coload_ddl::literal_sql;
 use coload_input::Names;
-use coload_load::{ColumnFrom, Derivation, load_time};
 use coload_source::{ColumnForms, Formats, SampleEnd};
 use coload_types::{Column, DataType, Error, Result, parse_value};
+use coload_wire::{ColumnFrom, Derivation, load_time};
 
 /// What a column is set to.
 #[derive(Debug, Clone, PartialEq, Eq)]

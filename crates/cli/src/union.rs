@@ -6,12 +6,12 @@
 use std::collections::HashMap;
 
 use coload_ddl::Schema;
-use coload_load::FieldsByInput;
 use coload_source::{
     ColumnForms, DateFormat, Dialect, Formats, GivenDialect, Header, InputFields, InputFile,
     Inputs, LineEnd, SampleEnd, Sniffed, read_names, sniff,
 };
 use coload_types::{Column, Error, Result};
+use coload_wire::FieldsByInput;
 
 use crate::mapping::{Mapping, map_columns};
 use crate::plan::{is_blank, sample};

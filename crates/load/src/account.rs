@@ -14,14 +14,15 @@ use crate::chunks::Source;
 use crate::file_report::{FileCounts, FileReports};
 use crate::kinds::{RejectKind, RejectKinds};
 use crate::open_inputs::OpenInput;
-use crate::options::{LoadOptions, RejectLimit};
+use crate::options::LoadOptions;
 use crate::output_file::{OutputFile, check_output};
 use crate::pipeline::column_names;
 use crate::reader::PieceSpan;
 use crate::report::REJECTS_KEPT_MAX;
 use crate::stream::StreamChunk;
 use crate::widen::{Way, Widening};
-use crate::wire::{PartitionAccount, Rejects};
+use coload_wire::RejectLimit;
+use coload_wire::{PartitionAccount, Rejects};
 
 /// Bytes of a value or record that a report keeps.
 pub const SHOWN_BYTES_MAX: usize = 64 << 10;

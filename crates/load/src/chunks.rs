@@ -13,7 +13,6 @@ use coload_types::{Error, Result};
 use crate::account::Account;
 use crate::grain::Grain;
 use crate::head::Head;
-use crate::input_fields::FieldsByInput;
 use crate::open_inputs::OpenInputs;
 use crate::options::LoadOptions;
 use crate::pipeline::Position;
@@ -220,7 +219,7 @@ fn open_once(options: &LoadOptions, spool: Option<&Arc<Spool>>) -> Result<Option
 /// The inputs, if all are text as it is.
 fn open_files(options: &LoadOptions, head: &Head) -> Result<Option<OpenInputs>> {
     let mut files = OpenInputs::new(&options.inputs, head.line_end());
-    let fields = FieldsByInput::of_load(options);
+    let fields = options.fields_of_inputs();
     for (number, input) in options.inputs.iter().enumerate() {
         let text = TextInput::open(&input)?;
         if !(text.is_plain_file() && options.dialect.encoding.is_utf8(&text.start()?)) {

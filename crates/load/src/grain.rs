@@ -21,7 +21,8 @@ use coload_types::Physical;
 
 use crate::account::COUNTED_BYTES;
 use crate::open_inputs::OPEN_FILE_BYTES;
-use crate::options::{CHUNK_BYTES_MIN, LoadOptions, RejectLimit};
+use crate::options::LoadOptions;
+use coload_wire::{CHUNK_BYTES_MIN, RejectLimit};
 
 /// Least memory that a load can do with.
 pub const MEMORY_MIN: usize = 16 << 20;

@@ -22,7 +22,6 @@ use coload_types::{Column, DataType, Error, Result, Value};
 
 use crate::chunks::Source;
 use crate::clock::{Step, StepClock};
-use crate::derive::ColumnFrom;
 use crate::opened::OpenedStream;
 use crate::options::LoadOptions;
 use crate::pipeline::{Begun, Destination, Ended, Loaded, Pipeline, Stop};
@@ -31,6 +30,7 @@ use crate::schedule::DoneSegment;
 use crate::spool::Spool;
 use crate::texts::text_options;
 use crate::widen::{Way, Widened, Widening};
+use coload_wire::ColumnFrom;
 
 /// A load, all legs of it.
 pub struct Whole<'a> {

@@ -17,7 +17,6 @@ mod file_report;
 mod fragment_values;
 mod grain;
 mod head;
-mod input_fields;
 mod join;
 mod kinds;
 mod legs;
@@ -44,24 +43,20 @@ mod stream;
 mod texts;
 mod whole_file;
 mod widen;
-pub mod wire;
 
 pub use background::{MergeReport, merge_small, merge_small_within};
 pub use clock::{Step, peak_memory_bytes, process_cpu_ns, thread_cpu_ns, thread_run_and_wait_ns};
 pub use coload_link::{ClientTls, WireCompression};
-pub use derive::{ColumnFrom, Derivation, load_time};
 pub use file_report::{FileCounts, FileReport, FileReports};
 pub use grain::{RecordSize, dictionary_limit, encoders};
-pub use input_fields::FieldsByInput;
 pub use kinds::RejectKind;
 pub use opened::{OpenedStream, sample_end};
 pub use options::{
-    AfterTask, CHUNK_BYTES, CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, Confirm, FRAGMENTS_PER_PARTITION,
-    FieldMap, LoadOptions, MERGE_COLUMNS, OpenStream, Progress, ProgressCallback, RejectLimit,
-    default_memory,
+    AfterTask, CHUNK_BYTES, Confirm, FRAGMENTS_PER_PARTITION, LoadOptions, MERGE_COLUMNS,
+    OpenStream, Progress, ProgressCallback, default_memory,
 };
 pub use output_file::{OutputFile, check_output};
-pub use program::{RowProgram, RowSql, RowsMade};
+pub use program::{RowProgram, RowsMade};
 pub use raw::{RawPage, RawParser, RawPartition, RawRows};
 pub use reject_table::check_reject_table;
 pub use remote::{

@@ -5,15 +5,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use coload_ddl::Schema;
-use coload_source::{ColumnForms, Dialect, Inputs};
+use coload_source::{ColumnForms, Dialect, InputFields, Inputs};
 use coload_store::{LoadId, LoadMode};
 use coload_transform::EncodingPolicy;
 use coload_types::{Column, Error, Result};
+use coload_wire::{
+    CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, ColumnFrom, Derivation, FieldMap, FieldsByInput, RejectLimit,
+};
 
 use crate::clock::epoch_us;
-use crate::derive::{ColumnFrom, Derivation};
 use crate::grain::RecordSize;
-use crate::input_fields::FieldsByInput;
 use crate::opened::OpenedStream;
 use crate::program::RowProgram;
 
@@ -23,49 +24,6 @@ pub const CHUNK_BYTES: usize = 10 << 20;
 pub const FRAGMENTS_PER_PARTITION: usize = 50;
 /// Default columns merged at once (seed 000, section 4.4).
 pub const MERGE_COLUMNS: usize = 2;
-
-/// How many records may be rejected before the load fails.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum RejectLimit {
-    /// At most this many.
-    Count(u64),
-    /// At most this share of the records, in percent; checked at the end.
-    Percent(f64),
-}
-
-impl RejectLimit {
-    /// Reads `N` or `P%`.
-    ///
-    /// # Errors
-    /// `Invalid` when it is neither.
-    pub fn parse(text: &str) -> Result<Self> {
-        let wrong = || {
-            Error::Invalid(format!(
-                "--max-rejects \"{text}\": expected a count or a share such as 0.1%"
-            ))
-        };
-        match text.strip_suffix('%') {
-            Some(share) => {
-                let share: f64 = share.trim().parse().map_err(|_| wrong())?;
-                (0.0..=100.0)
-                    .contains(&share)
-                    .then_some(RejectLimit::Percent(share))
-                    .ok_or_else(wrong)
-            }
-            None => text.parse().map(RejectLimit::Count).map_err(|_| wrong()),
-        }
-    }
-}
-
-impl RejectLimit {
-    /// Whether so many rejects are too many.
-    pub fn is_over(self, rejects: u64, records: u64) -> bool {
-        match self {
-            RejectLimit::Count(limit) => rejects > limit,
-            RejectLimit::Percent(share) => rejects as f64 > records as f64 * share / 100.0,
-        }
-    }
-}
 
 /// How far a load is; read it from another thread.
 #[derive(Debug, Default)]
@@ -120,15 +78,6 @@ pub type OpenStream = Arc<dyn Fn(usize) -> Box<dyn std::io::Read + Send> + Send 
 
 /// Says whether a load may be published; may wait for what decides that.
 pub type Confirm = Arc<dyn Fn() -> Result<()> + Send + Sync>;
-
-/// Which fields of a record the columns are; the others are not read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FieldMap {
-    /// Fields of a record.
-    pub count: usize,
-    /// For each column its field, from 0.
-    pub of_column: Vec<usize>,
-}
 
 /// A load: inputs, table, and how.
 #[derive(Clone)]
@@ -324,6 +273,24 @@ impl LoadOptions {
         self.set_read_schema(read)
     }
 
+    /// The fields of the inputs of a load.
+    pub(crate) fn fields_of_inputs(&self) -> FieldsByInput {
+        if let Some(fields) = &self.fields_by_input {
+            return FieldsByInput::clone(fields);
+        }
+        let way = match &self.fields {
+            Some(FieldMap { count, of_column }) => InputFields {
+                count: *count,
+                of_column: of_column.iter().map(|field| Some(*field)).collect(),
+            },
+            None => {
+                let count = self.read_schema().len();
+                InputFields { count, of_column: (0..count).map(Some).collect() }
+            }
+        };
+        FieldsByInput { ways: vec![way], of_input: Vec::new() }
+    }
+
     /// Fields of a record; of the longest where inputs have different ones.
     pub fn field_count(&self) -> usize {
         if let Some(fields) = &self.fields_by_input {
@@ -374,11 +341,6 @@ impl LoadOptions {
         Ok(())
     }
 }
-
-/// Smallest chunk; chunks this small serve tests only.
-pub const CHUNK_BYTES_MIN: usize = 16;
-/// Largest chunk; positions in a window are 32 bits.
-pub const CHUNK_BYTES_MAX: usize = 1 << 30;
 
 /// A quarter of the machine's memory, or 1 GiB where it does not say.
 pub fn default_memory() -> usize {

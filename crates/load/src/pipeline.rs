@@ -23,7 +23,6 @@ use crate::chunks::Source;
 use crate::clock::{StepClock, thread_cpu_ns};
 use crate::derive::Deriver;
 use crate::grain::Grain;
-use crate::input_fields::FieldsByInput;
 use crate::measure::Measured;
 use crate::options::{LoadOptions, Progress};
 use crate::raw::takes_raw;
@@ -31,7 +30,8 @@ use crate::reader::{Gate, WindowReader};
 use crate::schedule::{DoneSegment, Output, Shape, State, Task};
 use crate::segments::lock;
 use crate::widen::{Way, Widening};
-use crate::wire::PartitionAccount;
+use coload_wire::FieldsByInput;
+use coload_wire::PartitionAccount;
 
 /// How long a worker waits before it looks at the cancel flag again.
 const WAIT: Duration = Duration::from_millis(100);
@@ -240,7 +240,7 @@ impl<'a> Pipeline<'a> {
             way,
             rules: options.dialect.record_rules(options.field_count()),
             columns: column_rules(options),
-            fields: FieldsByInput::of_load(options),
+            fields: options.fields_of_inputs(),
             deriver: Deriver::new(options)?.map(Arc::new),
             checks: Checks::new(&options.schema),
             physicals,
@@ -493,7 +493,7 @@ fn sketches(
 /// How the columns that are read are read.
 pub fn column_rules(options: &LoadOptions) -> Vec<ColumnRules> {
     let fields = options.dialect.field_rules();
-    let by_input = FieldsByInput::of_load(options);
+    let by_input = options.fields_of_inputs();
     let of_column = &by_input.of(0).of_column;
     let origin = |column: usize| match &options.inferred {
         Some(forms) if forms.get(column).is_some_and(|forms| !forms.is_given()) => {

@@ -13,19 +13,11 @@ use coload_ddl::{CheckedColumn, Schema};
 use coload_source::{ChunkParser, LeftOut, Told};
 use coload_transform::{Fragment, FragmentColumn, NULL_CODE, ProvisionalCodes};
 use coload_types::{Error, Plain, Result, Values};
+use coload_wire::RowSql;
 
 use crate::fragment_values::FragmentValues;
 use crate::partition::PartitionPlan;
 use crate::reader::PieceSpan;
-
-/// What `--where` and `--select` say.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct RowSql {
-    /// Rows for which this is true are kept.
-    pub filter: Option<String>,
-    /// Expressions with their names, separated by commas; the columns as they are if there are none.
-    pub select: Option<String>,
-}
 
 /// A filter and expressions over the columns that are read.
 pub trait RowProgram: Debug + Send + Sync {

@@ -30,7 +30,7 @@ use crate::pipeline::{column_rules, early_page};
 use crate::reader::{Gate, TextPart, WindowReader};
 use crate::sample::{Measure, sample_bytes};
 use crate::segments::lock;
-use crate::wire::{ColumnsAre, LoadDescription, Raw};
+use coload_wire::{ColumnsAre, LoadDescription, Raw};
 
 /// Most bytes that a value takes besides those of its text.
 const VALUE_BYTES_MAX: usize = 16;
@@ -276,11 +276,11 @@ impl RawPartition {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::options::RejectLimit;
-    use crate::wire::{Again, RowSource, Work};
     use coload_ddl::parse_columns;
     use coload_source::Dialect;
     use coload_store::LoadMode;
+    use coload_wire::RejectLimit;
+    use coload_wire::{Again, RowSource, Work};
     use proptest::prelude::*;
 
     fn description(columns: &str) -> LoadDescription {

@@ -30,9 +30,10 @@ use coload_types::{Error, Result};
 
 use crate::clock::process_cpu_ns;
 use crate::opened::OpenedStream;
-use crate::options::{LoadOptions, RejectLimit};
+use crate::options::LoadOptions;
 use crate::pipeline::Stop;
-use crate::wire::{Again, LoadStatus, PROGRAM_AT_SERVER};
+use coload_wire::RejectLimit;
+use coload_wire::{Again, LoadStatus, PROGRAM_AT_SERVER};
 
 pub use address::Address;
 pub use choose::{Change, ColumnChoice};

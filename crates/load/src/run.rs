@@ -9,12 +9,13 @@ use coload_types::{Error, Result};
 use crate::background::merge_small_within;
 use crate::clock::{Started, Step, StepClock, epoch_us, peak_memory_bytes, process_cpu_ns};
 use crate::legs::{Whole, run_legs};
-use crate::options::{CHUNK_BYTES_MIN, LoadOptions, RejectLimit};
+use crate::options::LoadOptions;
 use crate::pipeline::{Destination, Loaded, Stop};
 use crate::reject_table::ready_rejects;
 use crate::report::{ColumnReport, DryRun, LoadReport};
 use crate::schedule::DoneSegment;
 use crate::widen::Widened;
+use coload_wire::{CHUNK_BYTES_MIN, RejectLimit};
 
 /// Loads the inputs into a table of the store: all of it or nothing.
 ///

@@ -19,9 +19,9 @@ use coload_types::{Error, Result};
 use crate::chunks::PIECE_BYTES;
 use crate::grain::{Grain, RECORD_BYTES_MAX};
 use crate::head::{HEAD_BYTES_MAX, Head};
-use crate::input_fields::FieldsByInput;
 use crate::options::LoadOptions;
 use crate::segments::lock;
+use coload_wire::FieldsByInput;
 
 /// Share of the memory that text waiting to be parsed may take.
 const AHEAD_SHARE: usize = 8;
@@ -171,7 +171,7 @@ impl StreamSource {
         let mut cutter = Cutter::new(
             options.inputs.clone(),
             Head::new(options),
-            FieldsByInput::of_load(options),
+            options.fields_of_inputs(),
             options.dialect.encoding,
             grain.chunk_bytes,
         );

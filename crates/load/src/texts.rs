@@ -6,9 +6,9 @@ use coload_ddl::Schema;
 use coload_source::InputFields;
 use coload_types::Result;
 
-use crate::derive::{ColumnFrom, Derivation};
-use crate::input_fields::FieldsByInput;
-use crate::options::{FieldMap, LoadOptions, RejectLimit};
+use crate::options::LoadOptions;
+use coload_wire::{ColumnFrom, Derivation};
+use coload_wire::{FieldMap, RejectLimit};
 
 /// A load of columns of the table as text. `clean` says that no record was rejected.
 ///
@@ -41,7 +41,7 @@ pub fn text_options(options: &LoadOptions, texts: &[usize], clean: bool) -> Resu
     });
     match read.collect::<Option<Vec<usize>>>() {
         Some(read) if clean && options.program.is_none() => {
-            let mut fields = FieldsByInput::of_load(options).of_columns(&read);
+            let mut fields = options.fields_of_inputs().of_columns(&read);
             match (&options.fields_by_input, fields.ways.pop()) {
                 (None, Some(InputFields { count, of_column })) => {
                     let of_column = of_column.into_iter().flatten().collect();

@@ -16,8 +16,8 @@ use coload_source::{
 use coload_types::{Column, DataType, Physical, Place, Result, Value, check_bytes};
 
 use crate::account::SHOWN_BYTES_MAX;
-use crate::input_fields::FieldsByInput;
 use crate::options::LoadOptions;
+use coload_wire::FieldsByInput;
 
 /// Passes that stop at the first field that does not fit.
 pub const HASTY_PASSES: usize = 2;
@@ -94,7 +94,7 @@ impl Widening {
             schema: options.read_schema().clone(),
             rules: options.dialect.record_rules(options.field_count()),
             fields: options.dialect.field_rules(),
-            by_input: FieldsByInput::of_load(options),
+            by_input: options.fields_of_inputs(),
             way,
             noted: Vec::new(),
             told: Vec::new(),

@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use coload_link::{Credit, LargeMessages, Message, Replies};
-use coload_load::wire::{
-    Block, BlockContent, Finish, LoadDescription, PARTITIONS_MAX, SEALED, Seal, TEXTS_FROM, Welcome,
-};
 use coload_load::{RawParser, thread_cpu_ns};
 use coload_store::{LoadId, LoadJournal, LoadTarget, SegmentEntry, SegmentSummary};
 use coload_types::bytes::{ByteReader, put_varint};
 use coload_types::{Column, Error, Physical, Result};
+use coload_wire::{
+    Block, BlockContent, Finish, LoadDescription, PARTITIONS_MAX, SEALED, Seal, TEXTS_FROM, Welcome,
+};
 
 use crate::costs::Costs;
 use crate::guard::Guard;

@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex};
 use coload_link::{
     Credit, Handler, LargeMessages, Message, Replies, WIRE_VERSION, WIRE_VERSION_MIN,
 };
-use coload_load::wire::{
-    ABORT, BLOCK, CHUNK, CHUNKS, DESCRIBE, FINISH, Finish, HELLO, JOIN, Join, LIST, LOADS,
-    LoadDescription, RANGE, RANGES, RAW, REJECTS, SEAL, TABLE, WIDEN, Widen, write_statuses,
-};
 use coload_store::LoadId;
 use coload_types::bytes::ByteReader;
 use coload_types::{Error, Result};
+use coload_wire::{
+    ABORT, BLOCK, CHUNK, CHUNKS, DESCRIBE, FINISH, Finish, HELLO, JOIN, Join, LIST, LOADS,
+    LoadDescription, RANGE, RANGES, RAW, REJECTS, SEAL, TABLE, WIDEN, Widen, write_statuses,
+};
 
 use crate::active::Active;
 use crate::loads::{Begun, Inner, Need, Permission};

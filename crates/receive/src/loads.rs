@@ -10,14 +10,14 @@ use std::time::{Duration, Instant, SystemTime};
 use arrow_flight::FlightData;
 use coload_ddl::create_table_sql;
 use coload_link::{Exchange, Message, Replies, exchange};
-use coload_load::wire::{
-    DONE, Done, Finish, LoadDescription, LoadState, LoadStatus, ServerLoad, WELCOME, Work,
-};
 use coload_load::{merge_small_within, peak_memory_bytes, process_cpu_ns};
 use coload_store::{
     JournalEntry, LoadId, LoadJournal, LoadKind, LoadMode, LoadRecord, LoadTarget, Store,
 };
 use coload_types::{Error, Result};
+use coload_wire::{
+    DONE, Done, Finish, LoadDescription, LoadState, LoadStatus, ServerLoad, WELCOME, Work,
+};
 use futures::Stream;
 use tonic::Status;
 

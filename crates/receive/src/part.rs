@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use coload_load::wire::{FilePart, PartitionAccount, Rejects};
 use coload_store::{ColumnStats, LoadJournal, SegmentEntry, SegmentFile, column_stats};
 use coload_types::bytes::{ByteReader, put_varint};
 use coload_types::{Error, Result};
+use coload_wire::{FilePart, PartitionAccount, Rejects};
 
 /// The first version of the wire whose rejects do not repeat their texts.
 const WIRE_VERSION_REPEATING: u8 = 6;

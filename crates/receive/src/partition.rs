@@ -17,7 +17,6 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use coload_load::wire::{Block, BlockContent, Raw, RawIs, Seal};
 use coload_load::{RawPage, RawParser, RawPartition, RawRows, dictionary_limit, encoders};
 use coload_page::runs::shrink_to_runs;
 use coload_page::{ColumnIndex, SymbolDecoder};
@@ -31,6 +30,7 @@ use coload_transform::{
     join_parts,
 };
 use coload_types::{Column, Dictionary, Error, Physical, Plain, Result};
+use coload_wire::{Block, BlockContent, Raw, RawIs, Seal};
 
 use crate::lock;
 use crate::options::Keep;

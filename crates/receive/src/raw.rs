@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use coload_link::{Credit, Message};
 use coload_load::thread_cpu_ns;
-use coload_load::wire::{PARSED, Parsed, Raw, RawIs};
 use coload_types::{Error, Result};
+use coload_wire::{PARSED, Parsed, Raw, RawIs};
 
 use crate::active::Active;
 use crate::partition::Next;

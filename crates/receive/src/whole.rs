@@ -22,15 +22,15 @@ use std::sync::{Arc, Mutex};
 
 use coload_input::Inputs;
 use coload_link::{Message, Replies, WIRE_VERSION};
-use coload_load::wire::{
-    Chunk, DONE, Done, FilePart, Finish, LoadDescription, REJECTS_PIECE, STORED, Welcome, Work,
-};
 use coload_load::{
     FileCounts, LoadOptions, LoadReport, OpenStream, peak_memory_bytes, process_cpu_ns,
 };
 use coload_store::{LoadId, LoadJournal, Store};
 use coload_types::bytes::{ByteReader, put_varint};
 use coload_types::{Error, Result};
+use coload_wire::{
+    Chunk, DONE, Done, FilePart, Finish, LoadDescription, REJECTS_PIECE, STORED, Welcome, Work,
+};
 use rustix::fs::{FallocateFlags, fallocate};
 
 use crate::arrived::{Arrived, ArrivingReader, Reading};

@@ -14,8 +14,9 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use coload_ddl::{CheckedColumn, Schema};
-use coload_load::{RowProgram, RowSql, RowsMade};
+use coload_load::{RowProgram, RowsMade};
 use coload_types::{Column, DataType, Error, Plain, Result};
+use coload_wire::RowSql;
 use datafusion::arrow::array::cast::AsArray;
 use datafusion::arrow::array::{ArrayRef, UInt32Array};
 use datafusion::arrow::compute::take_record_batch;

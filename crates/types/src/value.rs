@@ -27,28 +27,33 @@ impl Bitmap {
     }
 
     /// Number of bits.
+    #[inline]
     pub fn len(&self) -> usize {
         self.len
     }
 
     /// Whether it has no bits.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
     /// Bit `index`.
+    #[inline]
     pub fn get(&self, index: usize) -> bool {
         assert!(index < self.len);
         self.words[index / 64] >> (index % 64) & 1 == 1
     }
 
     /// Sets bit `index`.
+    #[inline]
     pub fn set(&mut self, index: usize) {
         assert!(index < self.len);
         self.words[index / 64] |= 1 << (index % 64);
     }
 
     /// Appends a bit.
+    #[inline]
     pub fn push(&mut self, bit: bool) {
         if self.len.is_multiple_of(64) {
             self.words.push(0);
@@ -101,27 +106,32 @@ pub struct Strings {
 
 impl Strings {
     /// Number of strings.
+    #[inline]
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
     /// Whether there are none.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
     /// String `index`.
+    #[inline]
     pub fn get(&self, index: usize) -> &[u8] {
         let start = if index == 0 { 0 } else { self.ends[index - 1] as usize };
         &self.bytes[start..self.ends[index] as usize]
     }
 
     /// Whether `more` bytes can still be appended: ends are of 32 bits.
+    #[inline]
     pub fn has_room(&self, more: u64) -> bool {
         self.bytes.len() as u64 + more <= u64::from(u32::MAX)
     }
 
     /// Appends a string. The caller sees to it that there is room ([`Self::has_room`]).
+    #[inline]
     pub fn push(&mut self, string: &[u8]) {
         self.bytes.extend_from_slice(string);
         assert!(self.bytes.len() <= u32::MAX as usize, "strings of one column over 4 GiB");
@@ -156,6 +166,7 @@ impl Values {
     }
 
     /// The shape.
+    #[inline]
     pub fn physical(&self) -> Physical {
         match self {
             Values::Int(_) => Physical::Int,
@@ -165,6 +176,7 @@ impl Values {
     }
 
     /// Number of values.
+    #[inline]
     pub fn len(&self) -> usize {
         match self {
             Values::Int(v) => v.len(),
@@ -174,6 +186,7 @@ impl Values {
     }
 
     /// Whether there are none.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -226,11 +239,13 @@ impl Plain {
     }
 
     /// Number of rows.
+    #[inline]
     pub fn len(&self) -> usize {
         self.values.len()
     }
 
     /// Whether there are no rows.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -241,6 +256,7 @@ impl Plain {
     }
 
     /// Whether row `index` is NULL.
+    #[inline]
     pub fn is_null(&self, index: usize) -> bool {
         self.nulls.as_ref().is_some_and(|n| n.get(index))
     }
@@ -270,6 +286,7 @@ impl Plain {
 
 impl Value {
     /// The shape.
+    #[inline]
     pub fn physical(&self) -> Physical {
         match self {
             Value::Int(_) => Physical::Int,

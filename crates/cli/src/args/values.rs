@@ -228,7 +228,7 @@ pub(super) fn at_least_one(text: &str) -> Result<usize, String> {
 }
 
 pub(super) fn chunk_size(text: &str) -> Result<usize, String> {
-    let range = coload_load::CHUNK_BYTES_MIN..=coload_load::CHUNK_BYTES_MAX;
+    let range = coload_wire::CHUNK_BYTES_MIN..=coload_wire::CHUNK_BYTES_MAX;
     let bytes = parse_size(text)?;
     match range.contains(&bytes) {
         true => Ok(bytes),

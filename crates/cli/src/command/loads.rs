@@ -1,9 +1,9 @@
 //! `coload loads`.
 
 use coload::Error;
-use coload_load::wire::{LoadState, LoadStatus};
 use coload_load::{Address, abort_load, list_loads};
 use coload_store::LoadId;
+use coload_wire::{LoadState, LoadStatus};
 
 use crate::args::LoadsArgs;
 use crate::output::{Done, Failure, print};

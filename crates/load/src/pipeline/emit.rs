@@ -19,7 +19,7 @@ use crate::partition::{PartitionPlan, SealedPartition};
 use crate::schedule::{DoneSegment, Flow, Sealing};
 use crate::segments::{ClosedSegment, EarlyPages, lock};
 use crate::widen::Way;
-use crate::wire::{BlockContent, Seal};
+use coload_wire::{BlockContent, Seal};
 
 /// The page of a fragment's column that was never meant to have codes.
 ///

@@ -24,7 +24,7 @@ use crate::schedule::{Counted, ParsedChunk, State, Verified};
 use crate::segments::lock;
 use crate::stream::{Part, StreamChunk, Turn};
 use crate::widen::{Way, unfit_column};
-use crate::wire::FilePart;
+use coload_wire::FilePart;
 
 /// A chunk to be parsed.
 struct Unparsed {

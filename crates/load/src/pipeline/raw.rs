@@ -15,7 +15,7 @@ use crate::partition::PartitionPlan;
 use crate::reader::{PieceSpan, Whole, WindowReader};
 use crate::schedule::{Counted, HandedBack, ParsedChunk, RawFlow, RawText};
 use crate::segments::lock;
-use crate::wire::{FRAGMENT_ROWS_MAX, RAW_HEAD_BYTES};
+use coload_wire::{FRAGMENT_ROWS_MAX, RAW_HEAD_BYTES};
 
 use super::sink::{Destination, RowCosts, Sink};
 

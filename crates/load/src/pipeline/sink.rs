@@ -10,7 +10,7 @@ use coload_types::Result;
 use crate::partition::PartitionPlan;
 use crate::schedule::RawFlow;
 use crate::segments::lock;
-use crate::wire::{BlockContent, Parsed, PartitionAccount, Seal};
+use coload_wire::{BlockContent, Parsed, PartitionAccount, Seal};
 
 /// Where a load's partitions go.
 #[derive(Clone, Copy)]

@@ -17,7 +17,7 @@ use crate::clock::thread_run_and_wait_ns;
 use crate::partition::PartitionPlan;
 use crate::pipeline::RowCosts;
 use crate::segments::lock;
-use crate::wire::{Parsed, ServerLoad};
+use coload_wire::{Parsed, ServerLoad};
 
 /// Fragments after which `Adaptive` looks first.
 const FIRST_LOOK_FRAGMENTS: u64 = 1;

@@ -13,7 +13,7 @@ use coload_types::{Error, Result};
 use super::{PlacementPolicy, RemoteOptions};
 use crate::grain::Grain;
 use crate::options::LoadOptions;
-use crate::wire::{ColumnsAre, InputPrint, LoadDescription, PrintList, RowSource, Work};
+use coload_wire::{ColumnsAre, InputPrint, LoadDescription, PrintList, RowSource, Work};
 
 /// Bytes at either end of an input that its fingerprint covers.
 const END_BYTES: u64 = 64 << 10;

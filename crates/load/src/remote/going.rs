@@ -27,7 +27,7 @@ use crate::pipeline::{Position, Stop};
 use crate::retype::{converts, text_columns};
 use crate::texts::text_options;
 use crate::widen::{HASTY_PASSES, Widened, Widening};
-use crate::wire::{
+use coload_wire::{
     DONE, Done, LoadDescription, RANGE, RANGES, Ranges, WIDEN, WIDENED, Welcome, Widen,
 };
 

@@ -15,7 +15,7 @@ use crate::partition::PartitionPlan;
 use crate::pipeline::{Answers, RowCosts, Sink};
 use crate::schedule::RawFlow;
 use crate::segments::lock;
-use crate::wire::{
+use coload_wire::{
     BLOCK, Block, BlockContent, Parsed, RAW, RAW_HEAD_BYTES, SEAL, Seal, put_raw_head,
 };
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use crate::wire::{Parsed, RawIs};
+use coload_wire::{Parsed, RawIs};
 
 /// Texts that may wait for their answers: one is parsed, one is on its way, one is between.
 const AWAITED_MAX: usize = 6;

@@ -19,7 +19,7 @@ use crate::file_report::{FileCounts, FileReports};
 use crate::options::LoadOptions;
 use crate::output_file::{OutputFile, check_output};
 use crate::run::published_without_rejects;
-use crate::wire::{
+use coload_wire::{
     CHUNK, CHUNKS, Chunk, DONE, Done, FINISH, Finish, REJECTS, REJECTS_PIECE, Welcome,
 };
 

@@ -17,7 +17,7 @@ use coload_types::{Error, Result};
 use super::{Flow, State, Task, Verified};
 use crate::partition::PartitionPlan;
 use crate::reader::PieceSpan;
-use crate::wire::RawIs;
+use coload_wire::RawIs;
 
 /// A fragment of a partition.
 type Key = (usize, u32);

@@ -7,10 +7,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use coload_load::{LoadOptions, LoadReport, RejectLimit, check_reject_table, load};
+use coload_load::{LoadOptions, LoadReport, check_reject_table, load};
 use coload_source::{Dialect, Header};
 use coload_store::Store;
 use coload_types::{Error, Value};
+use coload_wire::RejectLimit;
 use tempfile::TempDir;
 
 use crate::support::{options, rows, scratch, write};

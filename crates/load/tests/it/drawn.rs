@@ -2,10 +2,11 @@
 //! columns that are not read. The fuzz target `load` draws from what the fuzzer makes.
 
 use coload_ddl::{Check, Schema};
-use coload_load::{ColumnFrom, Derivation, LoadOptions, load};
+use coload_load::{LoadOptions, load};
 use coload_source::{Dialect, FixedWidths, Header, Said, TextEncoding, Trailing};
 use coload_store::Store;
 use coload_types::{Column, DataType, Value};
+use coload_wire::{ColumnFrom, Derivation};
 use tempfile::TempDir;
 
 use crate::model::{self, Model, RowRule};

@@ -1,8 +1,9 @@
 //! A dry run tells what a load does, and writes nothing.
 
-use coload_load::{LoadOptions, RejectLimit, dry_run, load};
+use coload_load::{LoadOptions, dry_run, load};
 use coload_source::Dialect;
 use coload_store::{LoadMode, Store};
+use coload_wire::RejectLimit;
 use proptest::prelude::*;
 
 use crate::support::{options, scratch, write};

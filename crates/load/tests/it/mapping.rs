@@ -1,9 +1,10 @@
 //! Columns that are not the fields in their order give the rows that the same text with the fields in
 //! the order of the columns gives.
 
-use coload_load::{FieldMap, LoadOptions, LoadReport, load};
+use coload_load::{LoadOptions, LoadReport, load};
 use coload_source::{Dialect, Policies, Ragged};
 use coload_store::Store;
+use coload_wire::FieldMap;
 use proptest::prelude::*;
 
 use crate::model::Row;

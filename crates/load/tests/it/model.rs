@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use coload_ddl::Schema;
-use coload_load::{ColumnFrom, LoadOptions};
+use coload_load::LoadOptions;
 use coload_source::{
     BadRecord, ColumnRules, Dialect, FixedWidths, Header, Reject, RejectWriter, RejectedRecord,
     RejectedValue, Told, Trailing, TypeOrigin, tokenise_slowly,
 };
 use coload_types::Value;
+use coload_wire::ColumnFrom;
 
 /// A row; `None` is NULL.
 pub type Row = Vec<Option<Value>>;

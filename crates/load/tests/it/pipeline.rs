@@ -5,11 +5,12 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use coload_load::{Distinct, LoadOptions, RejectLimit, load, process_cpu_ns};
+use coload_load::{Distinct, LoadOptions, load, process_cpu_ns};
 use coload_source::{Dialect, InputFile, InputSource};
 use coload_store::Store;
 use coload_transform::EncodingPolicy;
 use coload_types::Error;
+use coload_wire::RejectLimit;
 use proptest::prelude::*;
 use tempfile::TempDir;
 

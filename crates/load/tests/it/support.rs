@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use coload_ddl::{Schema, parse_columns};
-use coload_load::{LoadOptions, RejectLimit};
+use coload_load::LoadOptions;
 use coload_source::{Dialect, Inputs, expand_inputs};
 use coload_store::Store;
 use coload_types::Plain;
+use coload_wire::RejectLimit;
 use tempfile::TempDir;
 
 use crate::model::Row;

@@ -5,13 +5,12 @@ use std::sync::Arc;
 
 use coload_ddl::Schema;
 use coload_ddl::column_sql;
-use coload_load::{
-    FieldMap, LoadOptions, LoadReport, OpenedStream, Progress, RejectLimit, dry_run, load,
-};
+use coload_load::{LoadOptions, LoadReport, OpenedStream, Progress, dry_run, load};
 use coload_source::{
     DateFormat, Dialect, Formats, GivenDialect, Header, InputFile, InputSource, SampleEnd, sniff,
 };
 use coload_store::Store;
+use coload_wire::{FieldMap, RejectLimit};
 use proptest::prelude::*;
 use tempfile::TempDir;
 

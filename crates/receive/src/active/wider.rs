@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 
-use coload_load::wire::{ColumnsAre, PARTITIONS_MAX, Ranges, TEXTS_FROM, Widen};
 use coload_store::{LoadId, LoadTarget, SegmentEntry};
 use coload_types::{Column, Error, Result};
+use coload_wire::{ColumnsAre, PARTITIONS_MAX, Ranges, TEXTS_FROM, Widen};
 
 use super::{Active, State};
 use crate::legs::{self, Legs, Publishable};

@@ -7,10 +7,10 @@
 //! Source of the rule: docs/decisions/0024-what-a-table-holds.md.
 
 use coload_link::Message;
-use coload_load::wire::{Again, ColumnsAre, DONE, Done, LoadDescription, WIDENED, Widen};
 use coload_store::{LoadId, LoadJournal, RememberedLoad, Snapshot};
 use coload_types::display::display_value;
 use coload_types::{DataType, Result, Value};
+use coload_wire::{Again, ColumnsAre, DONE, Done, LoadDescription, WIDENED, Widen};
 
 use super::Inner;
 use crate::active::Active;

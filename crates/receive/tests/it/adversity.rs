@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use coload_ddl::parse_columns;
 use coload_load::{
-    LoadOptions, OpenedStream, PlacementPolicy, RejectLimit, RemoteOptions, list_loads, load_remote,
+    LoadOptions, OpenedStream, PlacementPolicy, RemoteOptions, list_loads, load_remote,
 };
 use coload_receive::ReceiveOptions;
 use coload_source::{InputFile, InputSource};
 use coload_store::{OnExisting, OnMissing, Store};
 use coload_types::Error;
+use coload_wire::RejectLimit;
 
 use crate::faults::Process;
 use crate::setup::{Server, options, records, rows};

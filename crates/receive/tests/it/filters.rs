@@ -5,13 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use coload_ddl::{CheckedColumn, Schema};
-use coload_load::{
-    ColumnFrom, Derivation, LoadOptions, PlacementPolicy, RejectLimit, RowProgram, RowSql,
-    RowsMade, load, load_remote,
-};
+use coload_load::{LoadOptions, PlacementPolicy, RowProgram, RowsMade, load, load_remote};
 use coload_receive::ReceiveOptions;
 use coload_store::Store;
 use coload_types::{Column, DataType, Plain, Result, Value, Values};
+use coload_wire::{ColumnFrom, Derivation, RejectLimit, RowSql};
 
 use crate::setup::{Server, options, records, rows};
 

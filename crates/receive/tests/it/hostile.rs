@@ -4,13 +4,7 @@ use std::time::Duration;
 
 use coload_ddl::{parse_columns, parse_create_table};
 use coload_link::{Client, ClientOptions, Message, WIRE_VERSION, WireCompression};
-use coload_load::wire::{
-    Again, BLOCK, Block, BlockContent, CHUNK, ColumnsAre, DONE, FINISH, FilePart, Finish, HELLO,
-    InputPrint, JOIN, Join, LoadDescription, PARSED, Parsed, PartitionAccount, RANGE, RAW,
-    RAW_HEAD_BYTES, Ranges, RawIs, RowSource, SEAL, SEALED, Seal, ServerLoad, TEXTS_FROM, WELCOME,
-    WIDEN, WIDENED, Welcome, Widen, Work, put_raw_head,
-};
-use coload_load::{RejectLimit, load_remote};
+use coload_load::load_remote;
 use coload_page::{Page, PageDetail, encode_codes_u32, encode_int};
 use coload_receive::ReceiveOptions;
 use coload_source::Dialect;
@@ -18,6 +12,13 @@ use coload_store::LoadMode;
 use coload_store::encode_dictionary;
 use coload_transform::EncodingPolicy;
 use coload_types::{Dictionary, Error, Strings, Value, Values};
+use coload_wire::RejectLimit;
+use coload_wire::{
+    Again, BLOCK, Block, BlockContent, CHUNK, ColumnsAre, DONE, FINISH, FilePart, Finish, HELLO,
+    InputPrint, JOIN, Join, LoadDescription, PARSED, Parsed, PartitionAccount, RANGE, RAW,
+    RAW_HEAD_BYTES, Ranges, RawIs, RowSource, SEAL, SEALED, Seal, ServerLoad, TEXTS_FROM, WELCOME,
+    WIDEN, WIDENED, Welcome, Widen, Work, put_raw_head,
+};
 
 use crate::setup::{Server, options, records, rows};
 

@@ -1,13 +1,12 @@
 //! Every placement and encoding gives the rows of an embedded load.
 
 use coload_ddl::Schema;
-use coload_load::{
-    ColumnFrom, Derivation, FieldMap, PlacementPolicy, WireCompression, load, load_remote,
-};
+use coload_load::{PlacementPolicy, WireCompression, load, load_remote};
 use coload_receive::{Keep, ReceiveOptions};
 use coload_store::Store;
 use coload_transform::EncodingPolicy;
 use coload_types::{Column, DataType, Value};
+use coload_wire::{ColumnFrom, Derivation, FieldMap};
 
 use crate::setup::{Server, options, records, rows};
 
@@ -102,7 +101,7 @@ fn a_load_that_is_published_is_loaded_again_only_if_asked() {
     let second = load_remote(&options, &remote).unwrap();
     assert!(!first.already && second.already && second.id == first.id);
     assert_eq!(rows(&server.store, "t")[0].len(), 500);
-    remote.again = coload_load::wire::Again::Yes;
+    remote.again = coload_wire::Again::Yes;
     let third = load_remote(&options, &remote).unwrap();
     assert!(!third.already && third.id != first.id);
     assert_eq!(rows(&server.store, "t")[0].len(), 1000);

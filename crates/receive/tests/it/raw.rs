@@ -4,13 +4,14 @@ use std::fmt::Write;
 use std::path::Path;
 
 use coload_ddl::parse_columns;
-use coload_load::{LoadOptions, PlacementPolicy, RejectLimit, RemoteReport, load, load_remote};
+use coload_load::{LoadOptions, PlacementPolicy, RemoteReport, load, load_remote};
 use coload_receive::{Keep, ReceiveOptions};
 use coload_source::Policies;
 use coload_source::Ragged;
 use coload_store::Store;
 use coload_transform::EncodingPolicy;
 use coload_types::Error;
+use coload_wire::RejectLimit;
 use proptest::prelude::*;
 
 use crate::setup::{Server, mix, options, records, rows};

@@ -1,12 +1,13 @@
 //! Rejects, changed inputs, lists, aborts, tables that change: each with its message.
 
-use coload_load::wire::{Again, LoadState};
 use coload_load::{
-    LoadOptions, PlacementPolicy, RejectLimit, abort_load, list_loads, load_remote, table_schema,
+    LoadOptions, PlacementPolicy, abort_load, list_loads, load_remote, table_schema,
 };
 use coload_receive::{Need, ReceiveOptions};
 use coload_store::{LoadId, OnMissing};
 use coload_types::Error;
+use coload_wire::RejectLimit;
+use coload_wire::{Again, LoadState};
 
 use crate::setup::{Server, options, records, rows};
 

@@ -11,13 +11,13 @@ use std::time::Duration;
 
 use coload_input::expand_inputs;
 use coload_load::{
-    LoadOptions, PlacementPolicy, RejectLimit, RemoteOptions, RemoteReport, load, load_remote,
-    table_schema,
+    LoadOptions, PlacementPolicy, RemoteOptions, RemoteReport, load, load_remote, table_schema,
 };
 use coload_receive::ReceiveOptions;
 use coload_source::{GivenDialect, SampleEnd, sniff};
 use coload_store::{LoadMode, Store};
 use coload_types::{DataType, Error, Value};
+use coload_wire::RejectLimit;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 

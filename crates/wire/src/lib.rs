@@ -33,26 +33,32 @@
 
 mod account;
 mod block;
+mod derivation;
 mod description;
 mod dialect;
 mod done;
+mod fields;
 mod legs;
 mod lists;
 mod prints;
 mod raw;
+mod reject_limit;
 mod rejects;
 mod rows;
 
 pub use account::{FilePart, PartitionAccount, Seal};
 pub use block::{Block, BlockContent, FRAGMENT_ROWS_MAX};
+pub use derivation::{ColumnFrom, Derivation, load_time};
 pub use description::{Again, ColumnsAre, LoadDescription, PROGRAM_AT_SERVER, Work};
 pub use done::{Done, Finish, Join, ServerLoad, Welcome};
+pub use fields::{FieldMap, FieldsByInput};
 pub use legs::{Ranges, Widen};
 pub use lists::{LoadState, LoadStatus, read_statuses, write_statuses};
 pub use prints::{InputPrint, PrintList, Prints};
 pub use raw::{Parsed, RAW_HEAD_BYTES, Raw, RawIs, put_raw_head};
+pub use reject_limit::RejectLimit;
 pub use rejects::Rejects;
-pub use rows::RowSource;
+pub use rows::{RowSource, RowSql};
 
 use coload_types::bytes::{ByteReader, put_bytes, put_varint};
 use coload_types::{Error, Result};
@@ -106,6 +112,11 @@ pub const PARSED: u8 = 40;
 
 /// Server: some bytes of the file of rejects; none at its end.
 pub const REJECTS_PIECE: u8 = 41;
+
+/// Smallest chunk; chunks this small serve tests only.
+pub const CHUNK_BYTES_MIN: usize = 16;
+/// Largest chunk; positions in a window are 32 bits.
+pub const CHUNK_BYTES_MAX: usize = 1 << 30;
 
 /// Most fragments of a partition.
 pub const FRAGMENTS_MAX: usize = 10_000;

@@ -3,9 +3,9 @@
 use coload_types::bytes::{ByteReader, put_varint};
 use coload_types::{Error, Result};
 
-use super::FRAGMENTS_MAX;
-use super::block::FRAGMENT_ROWS_MAX;
-use super::rejects::Rejects;
+use crate::FRAGMENTS_MAX;
+use crate::block::FRAGMENT_ROWS_MAX;
+use crate::rejects::Rejects;
 
 /// Set in the number of an input whose records were filtered: their count follows. No load has so many
 /// inputs.
@@ -91,7 +91,7 @@ impl PartitionAccount {
     }
 }
 
-pub(super) fn put_files(out: &mut Vec<u8>, files: &[FilePart]) {
+pub(crate) fn put_files(out: &mut Vec<u8>, files: &[FilePart]) {
     put_varint(out, files.len() as u64);
     for part in files {
         // Most loads have no filter, and old servers know of none.
@@ -106,7 +106,7 @@ pub(super) fn put_files(out: &mut Vec<u8>, files: &[FilePart]) {
     }
 }
 
-pub(super) fn read_files(reader: &mut ByteReader<'_>) -> Result<Vec<FilePart>> {
+pub(crate) fn read_files(reader: &mut ByteReader<'_>) -> Result<Vec<FilePart>> {
     let count = reader.count(5)?;
     let mut files = Vec::with_capacity(count);
     for _ in 0..count {

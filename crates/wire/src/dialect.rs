@@ -29,13 +29,13 @@ const TYPED_MAX: u64 = coload_ddl::COLUMNS_MAX as u64;
 const NULLS_MAX: u64 = 4096;
 
 /// Appends a dialect.
-pub(super) fn put_dialect(out: &mut Vec<u8>, dialect: &Dialect) {
+pub(crate) fn put_dialect(out: &mut Vec<u8>, dialect: &Dialect) {
     // What is written is what is there, which fits.
     let _ = pass_dialect(&mut Writer(out), &mut dialect.clone());
 }
 
 /// Reads what [`put_dialect`] wrote, and checks it.
-pub(super) fn read_dialect(reader: &mut ByteReader<'_>) -> Result<Dialect> {
+pub(crate) fn read_dialect(reader: &mut ByteReader<'_>) -> Result<Dialect> {
     let mut dialect = Dialect::default();
     pass_dialect(&mut Reader(reader), &mut dialect)?;
     dialect.check()?;

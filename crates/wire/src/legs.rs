@@ -5,7 +5,7 @@ use coload_ddl::{Schema, parse_columns};
 use coload_types::bytes::{ByteReader, put_bytes, put_varint};
 use coload_types::{Error, Result, Value};
 
-use super::read_text;
+use crate::read_text;
 
 /// The least and the largest value of each column of the partitions of the last types, if they are numbers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -92,12 +92,12 @@ impl Widen {
     }
 }
 
-pub(super) fn put_columns(out: &mut Vec<u8>, schema: &Schema) {
+pub(crate) fn put_columns(out: &mut Vec<u8>, schema: &Schema) {
     let columns: Vec<String> = schema.columns().iter().map(column_sql).collect();
     put_bytes(out, columns.join(", ").as_bytes());
 }
 
-pub(super) fn read_columns(reader: &mut ByteReader<'_>) -> Result<Schema> {
+pub(crate) fn read_columns(reader: &mut ByteReader<'_>) -> Result<Schema> {
     parse_columns(&read_text(reader)?)
 }
 

@@ -7,11 +7,11 @@ use coload_types::{Error, Result};
 
 use coload_source::{Mended, Mending, Reject};
 
-use super::account::{put_files, read_files};
-use super::description::read_began;
-use super::legs::{put_columns, read_columns};
-use super::rejects::{put_some, read_some};
-use super::{FilePart, PartitionAccount, read_text};
+use crate::account::{put_files, read_files};
+use crate::description::read_began;
+use crate::legs::{put_columns, read_columns};
+use crate::rejects::{put_some, read_some};
+use crate::{FilePart, PartitionAccount, read_text};
 
 fn put_id(out: &mut Vec<u8>, id: LoadId) {
     out.extend(id.as_u128().to_le_bytes());
@@ -388,7 +388,7 @@ impl ServerLoad {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::wire::{FilePart, Rejects};
+    use crate::{FilePart, Rejects};
     use coload_ddl::parse_columns;
 
     #[test]

@@ -8,11 +8,11 @@ use coload_types::bytes::{ByteReader, Checksum, put_bytes, put_varint};
 use coload_types::calendar::{DATE_DAYS, DAY_MICROS};
 use coload_types::{Error, Result};
 
-use super::dialect::{put_dialect, read_dialect};
-use super::prints::{NamesAre, PRINT_BYTES_MIN, Prints};
-use super::rows::RowSource;
-use super::{FRAGMENTS_MAX, read_text};
-use crate::options::{CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, RejectLimit};
+use crate::dialect::{put_dialect, read_dialect};
+use crate::prints::{NamesAre, PRINT_BYTES_MIN, Prints};
+use crate::rows::RowSource;
+use crate::{CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, RejectLimit};
+use crate::{FRAGMENTS_MAX, read_text};
 
 /// Most inputs of a load.
 const INPUTS_MAX: usize = 1 << 20;
@@ -107,7 +107,7 @@ pub const PROGRAM_AT_SERVER: &str = "--where and --select: with --placement pipe
                                      it does not run them: take --placement adaptive, size, all or none";
 
 /// Reads when a load began.
-pub(super) fn read_began(reader: &mut ByteReader<'_>) -> Result<i64> {
+pub(crate) fn read_began(reader: &mut ByteReader<'_>) -> Result<i64> {
     let time = reader.u64()? as i64;
     match DATE_DAYS.contains(&time.div_euclid(DAY_MICROS)) {
         true => Ok(time),
@@ -360,11 +360,11 @@ impl LoadDescription {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::derive::{ColumnFrom, Derivation};
-    use crate::input_fields::FieldsByInput;
-    use crate::options::FieldMap;
-    use crate::program::RowSql;
-    use crate::wire::InputPrint;
+    use crate::FieldMap;
+    use crate::FieldsByInput;
+    use crate::InputPrint;
+    use crate::RowSql;
+    use crate::{ColumnFrom, Derivation};
     use coload_ddl::parse_columns;
     use coload_source::{FixedWidths, InputFields};
     use coload_types::Value;

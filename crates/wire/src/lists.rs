@@ -4,7 +4,7 @@ use coload_store::LoadId;
 use coload_types::Result;
 use coload_types::bytes::{ByteReader, put_bytes, put_varint};
 
-use super::read_text;
+use crate::read_text;
 
 /// How far a load is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

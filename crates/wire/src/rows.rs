@@ -16,12 +16,8 @@ use coload_source::InputFields;
 use coload_types::bytes::{ByteReader, put_bytes, put_varint};
 use coload_types::{Column, DataType, Error, Physical, Result, Value};
 
-use super::legs::{put_columns, read_columns};
-use super::read_text;
-use crate::derive::{ColumnFrom, Derivation};
-use crate::input_fields::FieldsByInput;
-use crate::options::FieldMap;
-use crate::program::RowSql;
+use crate::legs::{put_columns, read_columns};
+use crate::{ColumnFrom, Derivation, FieldMap, FieldsByInput, read_text};
 
 /// Flag of a description: columns are derived.
 const DERIVED: u8 = 2;
@@ -39,6 +35,15 @@ const SELECT: u8 = 2;
 /// Most fields of a record.
 const FIELDS_MAX: usize = 1 << 20;
 
+/// What `--where` and `--select` say.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RowSql {
+    /// Rows for which this is true are kept.
+    pub filter: Option<String>,
+    /// Expressions with their names, separated by commas; the columns as they are if there are none.
+    pub select: Option<String>,
+}
+
 /// How rows are made of records.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RowSource {
@@ -54,7 +59,7 @@ pub struct RowSource {
 
 impl RowSource {
     /// In what the filter and the expressions differ from those of an earlier load.
-    pub(super) fn differences(&self, begun: &RowSource) -> Vec<String> {
+    pub(crate) fn differences(&self, begun: &RowSource) -> Vec<String> {
         let none = RowSql::default();
         let [now, then] = [self, begun].map(|rows| rows.program.as_ref().unwrap_or(&none));
         let texts =
@@ -70,7 +75,7 @@ impl RowSource {
     }
 
     /// What is there.
-    pub(super) fn flags(&self) -> u8 {
+    pub(crate) fn flags(&self) -> u8 {
         let flag = |there: bool, flag| if there { flag } else { 0 };
         flag(self.derivation.is_some(), DERIVED)
             | flag(self.fields.is_some(), MAPPED)
@@ -79,7 +84,7 @@ impl RowSource {
     }
 
     /// Appends what is there.
-    pub(super) fn put(&self, out: &mut Vec<u8>) {
+    pub(crate) fn put(&self, out: &mut Vec<u8>) {
         if let Some(program) = &self.program {
             put_program(out, program);
         }
@@ -100,7 +105,7 @@ impl RowSource {
     ///
     /// # Errors
     /// `Corrupt` when it is none, `Invalid` when it does not fit the table.
-    pub(super) fn read(
+    pub(crate) fn read(
         reader: &mut ByteReader<'_>,
         flags: u8,
         table: &Schema,

@@ -291,14 +291,14 @@ impl<'a> Reading<'a> {
 }
 
 /// Appends a few rejects as all versions of the wire have them.
-pub(super) fn put_some(out: &mut Vec<u8>, rejects: &[Reject]) {
+pub(crate) fn put_some(out: &mut Vec<u8>, rejects: &[Reject]) {
     let mut plain = Rejects::in_place();
     rejects.iter().for_each(|reject| plain.push(reject));
     plain.put(out);
 }
 
 /// Reads what [`put_some`] wrote. Each takes no more memory than it has bytes.
-pub(super) fn read_some(reader: &mut ByteReader<'_>) -> Result<Vec<Reject>> {
+pub(crate) fn read_some(reader: &mut ByteReader<'_>) -> Result<Vec<Reject>> {
     let rejects = Rejects::read(reader)?;
     if rejects.texts == Texts::Repeating && !rejects.is_empty() {
         return Err(Error::Corrupt("few rejects whose texts are not where they are used".into()));

@@ -11,7 +11,14 @@
 use coload_source::InputFields;
 use coload_types::{Error, Result};
 
-use crate::options::{FieldMap, LoadOptions};
+/// Which fields of a record the columns are; the others are not read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldMap {
+    /// Fields of a record.
+    pub count: usize,
+    /// For each column its field, from 0.
+    pub of_column: Vec<usize>,
+}
 
 /// The fields of all inputs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,41 +30,23 @@ pub struct FieldsByInput {
 }
 
 impl FieldsByInput {
-    /// The fields of the inputs of a load.
-    pub(crate) fn of_load(options: &LoadOptions) -> Self {
-        if let Some(fields) = &options.fields_by_input {
-            return FieldsByInput::clone(fields);
-        }
-        let way = match &options.fields {
-            Some(FieldMap { count, of_column }) => InputFields {
-                count: *count,
-                of_column: of_column.iter().map(|field| Some(*field)).collect(),
-            },
-            None => {
-                let count = options.read_schema().len();
-                InputFields { count, of_column: (0..count).map(Some).collect() }
-            }
-        };
-        FieldsByInput { ways: vec![way], of_input: Vec::new() }
-    }
-
     /// The number of an input's way.
-    pub(crate) fn way(&self, file: usize) -> usize {
+    pub fn way(&self, file: usize) -> usize {
         self.of_input.get(file).map_or(0, |way| *way as usize)
     }
 
     /// The fields of an input.
-    pub(crate) fn of(&self, file: usize) -> &InputFields {
+    pub fn of(&self, file: usize) -> &InputFields {
         &self.ways[self.way(file)]
     }
 
     /// Whether inputs have different fields.
-    pub(crate) fn differ(&self) -> bool {
+    pub fn differ(&self) -> bool {
         self.ways.len() > 1
     }
 
     /// The same of some of the columns.
-    pub(crate) fn of_columns(&self, columns: &[usize]) -> Self {
+    pub fn of_columns(&self, columns: &[usize]) -> Self {
         let select = |way: &InputFields| InputFields {
             count: way.count,
             of_column: columns.iter().map(|column| way.of_column[*column]).collect(),
@@ -72,7 +61,7 @@ impl FieldsByInput {
     ///
     /// # Errors
     /// `Invalid` when they are not.
-    pub(crate) fn check(&self, inputs: usize, columns: usize) -> Result<()> {
+    pub fn check(&self, inputs: usize, columns: usize) -> Result<()> {
         let fits = |way: &InputFields| {
             way.of_column.len() == columns
                 && way.of_column.iter().flatten().all(|field| *field < way.count)

@@ -11,7 +11,7 @@
 use coload_types::bytes::{ByteReader, put_varint};
 use coload_types::{Error, Result};
 
-use super::{FRAGMENT_ROWS_MAX, FRAGMENTS_MAX};
+use crate::{FRAGMENT_ROWS_MAX, FRAGMENTS_MAX};
 
 /// Bytes before the text.
 pub const RAW_HEAD_BYTES: usize = 12;

@@ -8,16 +8,16 @@ use coload_input::Names;
 use coload_types::bytes::{ByteReader, put_bytes, put_varint};
 use coload_types::{Error, Result};
 
-use super::read_text;
+use crate::read_text;
 
 /// Fewest bytes of an input in a description.
-pub(super) const PRINT_BYTES_MIN: usize = 18;
+pub(crate) const PRINT_BYTES_MIN: usize = 18;
 /// Most bytes of an input in a description, beside its name.
 const PRINT_BYTES_MAX: usize = 37;
 
 /// How a description has the names of its inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum NamesAre {
+pub(crate) enum NamesAre {
     /// Each with its folder.
     Whole,
     /// Without the folder of the name before.
@@ -97,7 +97,7 @@ impl Prints {
     }
 
     /// Appends an input.
-    pub(super) fn put(&self, number: usize, names: NamesAre, out: &mut Vec<u8>) {
+    pub(crate) fn put(&self, number: usize, names: NamesAre, out: &mut Vec<u8>) {
         let Print { bytes, modified_us, ends } = self.prints[number];
         match names {
             NamesAre::Whole => put_bytes(out, self.names.get(number).as_bytes()),
@@ -125,7 +125,7 @@ impl Prints {
     ///
     /// # Errors
     /// `Corrupt` when they are none.
-    pub(super) fn read(reader: &mut ByteReader<'_>, names: NamesAre, count: usize) -> Result<Self> {
+    pub(crate) fn read(reader: &mut ByteReader<'_>, names: NamesAre, count: usize) -> Result<Self> {
         let mut prints = PrintList::default();
         for number in 0..count {
             let name = match names {
@@ -153,7 +153,7 @@ impl Prints {
     }
 
     /// At least as many bytes as they have in a description.
-    pub(super) fn bytes_at_most(&self) -> usize {
+    pub(crate) fn bytes_at_most(&self) -> usize {
         let names = (0..self.len()).map(|number| {
             let (folder, rest) = self.names.parts(number);
             folder.len() + rest.len()

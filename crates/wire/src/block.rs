@@ -4,7 +4,7 @@ use coload_page::{Page, PageMeta};
 use coload_types::bytes::{ByteReader, put_bytes, put_varint};
 use coload_types::{Bitmap, Error, Physical, Plain, Result, Strings, Values};
 
-use super::FRAGMENTS_MAX;
+use crate::FRAGMENTS_MAX;
 
 /// Most rows of a fragment: what is announced must not make the reader take memory.
 pub const FRAGMENT_ROWS_MAX: usize = 1 << 26;
