@@ -164,6 +164,7 @@ fn function_in_micros(
     schema: &DFSchema,
     config: &ConfigOptions,
 ) -> Result<Transformed<Expr>> {
+    let mut has_micros = false;
     let function = match (function.name(), function.args.as_slice()) {
         ("to_timestamp", [argument]) => match argument.get_type(schema) {
             Ok(t) if t.is_integer() => {
@@ -186,6 +187,7 @@ fn function_in_micros(
             let mut function = function;
             let date = std::mem::take(&mut function.args[1]);
             function.args[1] = cast(date, TIMESTAMP);
+            has_micros = true;
             function
         }
         _ => function,
@@ -203,7 +205,7 @@ fn function_in_micros(
         Ok(ArrowType::Time64(TimeUnit::Nanosecond)) => {
             Ok(Transformed::yes(cast(expr, ArrowType::Time64(TimeUnit::Microsecond))))
         }
-        _ => Ok(Transformed::no(expr)),
+        _ => Ok(Transformed::new_transformed(expr, has_micros)),
     }
 }
 

@@ -113,6 +113,10 @@ fn rewrite_expressions(
             after = after
                 .transform_data(|expr| expr.transform_up(|part| rewrite(part, schema, config)))?;
         }
+        // A step that changes an expression and does not say so leaves the types of the plans above as they were.
+        debug_assert!(
+            after.transformed || before.as_ref().is_none_or(|before| *before == after.data)
+        );
         Ok(match before.filter(|_| after.transformed) {
             Some(before) => after.update_data(|expr| names.save(&before).restore(expr)),
             None => after,
