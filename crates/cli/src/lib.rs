@@ -37,7 +37,7 @@ mod union;
 pub use coload_ddl::{Schema, parse_columns, parse_create_table};
 pub use coload_load::{
     ColumnReport, Distinct, DryRun, FileCounts, FileReport, FileReports, LoadOptions, LoadReport,
-    MergeReport, Progress, ProgressCallback, RejectKind, Step, Widened, check_reject_table,
+    Progress, ProgressCallback, RejectKind, Widened, check_reject_table,
 };
 #[cfg(feature = "sql")]
 pub use coload_serve::{Database, DatabaseOptions, arrow};
@@ -45,7 +45,9 @@ pub use coload_source::{
     Dialect, GivenDialect, GivenPolicies, Header, InvalidBytes, LineEnd, Mending, Quotes, Ragged,
     Reject,
 };
+pub use coload_store::MergeReport;
 pub use coload_store::{LoadMode, Snapshot, Store};
+pub use coload_threads::Step;
 pub use coload_transform::EncodingPolicy;
 pub use coload_types::{Column, DataType, Error, Result};
 pub use coload_wire::RejectLimit;

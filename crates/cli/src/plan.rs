@@ -2,7 +2,6 @@
 //! not given.
 
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use coload_ddl::Schema;
 use coload_input::sample_input;
@@ -144,7 +143,7 @@ pub fn plan_with(
     if let Some(schema) = &schema {
         check_types(&request.dialect.columns, schema, &table)?;
     }
-    let began_us = now_us();
+    let began_us = coload_threads::epoch_us();
     let set = SetColumns::find(&request.set, schema.as_ref(), inputs.names(), began_us)?;
     let to_read = match &request.select {
         None => schema.as_ref().map(|schema| set.left(schema)).transpose()?,
@@ -251,11 +250,6 @@ fn row_program(
                 .to_owned(),
         )),
     }
-}
-
-fn now_us() -> i64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    since.map_or(0, |since| since.as_micros() as i64)
 }
 
 /// Checks that the other inputs have the fields of the first, in its order: they are read alike.

@@ -14,7 +14,7 @@ mod types;
 
 use crate::{Check, Schema};
 use coload_types::display::display_value;
-use coload_types::{Column, DataType, Result, Value};
+use coload_types::{Column, DataType, Result, TextForm, Value};
 use parser::Parser;
 
 /// Reads one `CREATE TABLE` statement: the table's name and its columns.
@@ -64,13 +64,11 @@ pub fn column_sql(column: &Column) -> String {
 /// The value as a literal: bare for truth values and exact numbers, else in quotes.
 pub fn literal_sql(value: &Value, data_type: DataType) -> String {
     let text = display_value(value, data_type);
-    match data_type {
-        DataType::Boolean
-        | DataType::SmallInt
-        | DataType::Integer
-        | DataType::BigInt
-        | DataType::Decimal { .. } => text,
-        _ => format!("'{}'", text.replace('\'', "''")),
+    match data_type.facts().text {
+        TextForm::Word | TextForm::ExactNumber => text,
+        TextForm::Float | TextForm::Moment | TextForm::Characters | TextForm::Hex => {
+            format!("'{}'", text.replace('\'', "''"))
+        }
     }
 }
 

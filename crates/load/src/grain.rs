@@ -16,7 +16,7 @@
 //! See decision 0029.
 
 use coload_ddl::Schema;
-use coload_transform::DictionaryLimit;
+use coload_transform::{DictionaryLimit, MEMORY_MIN, dictionary_limit, encoders};
 use coload_types::Physical;
 
 use crate::account::COUNTED_BYTES;
@@ -24,8 +24,6 @@ use crate::open_inputs::OPEN_FILE_BYTES;
 use crate::options::LoadOptions;
 use coload_wire::{CHUNK_BYTES_MIN, RejectLimit};
 
-/// Least memory that a load can do with.
-pub const MEMORY_MIN: usize = 16 << 20;
 /// Share of the memory that one partition may hold; two are in flight.
 const PARTITION_SHARE: usize = 6;
 /// Share of the memory from which on a partition is large: it has a record that is longer than partitions are.
@@ -38,14 +36,10 @@ const CHUNK_SHARE: usize = 64;
 const CHUNK_SHARE_MOST: usize = 20;
 /// Records of a fragment below which its pages cost more than they hold.
 const ROWS_WANTED: usize = 1024;
-/// Share of the memory that all dictionaries of one worker may take.
-const DICTIONARY_SHARE: usize = 10;
 /// Share of the memory that all workers that parse may take.
 const PARSERS_SHARE: usize = 3;
 /// Bytes of a dictionary that is full, with what finds its values.
 const DICTIONARY_BYTES_FULL: usize = 4 << 20;
-/// A dictionary of fewer bytes is not worth having.
-const DICTIONARY_BYTES_MIN: usize = 8 << 10;
 /// Share of the memory that one record may take: its text, its values and their page are there at once.
 const RECORD_SHARE: usize = 3;
 /// Share of the memory from which on records are read one by one.
@@ -56,10 +50,6 @@ const TEXT_SHARE: usize = 10;
 const WINDOWS_TENTHS: usize = 3;
 /// Longest record: positions in a window are 32 bits.
 pub const RECORD_BYTES_MAX: usize = 1 << 30;
-/// Share of the memory that the symbols of the partitions in flight may take.
-const ENCODERS_SHARE: usize = 24;
-/// Bytes of the symbols of a column, with what finds them.
-const ENCODER_BYTES: usize = 160 << 10;
 /// Bytes of a column in a worker, whatever it holds.
 const COLUMN_BYTES: usize = 4 << 10;
 /// Bytes of a field and its separator where no sample tells.
@@ -155,17 +145,6 @@ fn inputs_bytes(options: &LoadOptions) -> usize {
     }
 }
 
-/// What each dictionary may hold if those of all columns of one worker share the memory with what else there is.
-pub fn dictionary_limit(memory: usize, columns: usize) -> DictionaryLimit {
-    let bytes = memory.max(MEMORY_MIN) / DICTIONARY_SHARE / columns.max(1);
-    DictionaryLimit::of_bytes(bytes.max(DICTIONARY_BYTES_MIN))
-}
-
-/// Columns that have symbols of their own while a partition is parsed.
-pub fn encoders(memory: usize) -> usize {
-    memory.max(MEMORY_MIN) / ENCODERS_SHARE / ENCODER_BYTES
-}
-
 /// How large a record is. It is found when a load is planned and stays what it was when types become wider, for chunks
 /// and partitions are then those that they were.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -231,6 +210,7 @@ fn held_bytes(physical: Physical) -> usize {
 mod tests {
     use coload_input::{FileIdentity, InputFile, InputSource, Inputs};
     use coload_source::Dialect;
+    use coload_transform::DICTIONARY_BYTES_MIN;
     use coload_types::{Column, DataType};
 
     use super::*;

@@ -21,15 +21,15 @@ use coload_store::{LoadDir, SegmentFile, SegmentWriter};
 use coload_types::{Column, DataType, Error, Result, Value};
 
 use crate::chunks::Source;
-use crate::clock::{Step, StepClock};
 use crate::opened::OpenedStream;
 use crate::options::LoadOptions;
 use crate::pipeline::{Begun, Destination, Ended, Loaded, Pipeline, Stop};
-use crate::retype::{Reread, RereadPage, Retype, retype_segment};
 use crate::schedule::DoneSegment;
 use crate::spool::Spool;
 use crate::texts::text_options;
 use crate::widen::{Way, Widened, Widening};
+use coload_store::{Reread, RereadPage, Retype, retype_segment};
+use coload_threads::{Step, StepClock};
 use coload_wire::ColumnFrom;
 
 /// A load, all legs of it.

@@ -8,16 +8,13 @@
 //! number of threads.
 
 mod account;
-mod background;
 mod checks;
 mod chunks;
-mod clock;
 mod derive;
 mod file_report;
 mod fragment_values;
 mod grain;
 mod head;
-mod join;
 mod kinds;
 mod legs;
 mod measure;
@@ -33,22 +30,18 @@ mod reader;
 mod reject_table;
 mod remote;
 mod report;
-mod retype;
 mod run;
 mod sample;
 mod schedule;
-mod segments;
 mod spool;
 mod stream;
 mod texts;
 mod whole_file;
 mod widen;
 
-pub use background::{MergeReport, merge_small, merge_small_within};
-pub use clock::{Step, peak_memory_bytes, process_cpu_ns, thread_cpu_ns, thread_run_and_wait_ns};
 pub use coload_link::{ClientTls, WireCompression};
 pub use file_report::{FileCounts, FileReport, FileReports};
-pub use grain::{RecordSize, dictionary_limit, encoders};
+pub use grain::RecordSize;
 pub use kinds::RejectKind;
 pub use opened::{OpenedStream, sample_end};
 pub use options::{
@@ -57,14 +50,13 @@ pub use options::{
 };
 pub use output_file::{OutputFile, check_output};
 pub use program::{RowProgram, RowsMade};
-pub use raw::{RawPage, RawParser, RawPartition, RawRows};
+pub use raw::{RawParser, RawPartition, RawRows};
 pub use reject_table::check_reject_table;
 pub use remote::{
     Address, Change, ColumnChoice, LoadList, PlacementPolicy, RawReport, RemoteOptions,
     RemoteReport, abort_load, ask_patiently, list_loads, load_remote, table_schema,
 };
 pub use report::{ColumnReport, Distinct, DryRun, LoadReport, REJECTS_KEPT_MAX};
-pub use retype::{Texts, convert_segment, converts, text_columns};
 pub use run::{dry_run, load};
 pub use whole_file::WholeFile;
 pub use widen::Widened;

@@ -13,8 +13,8 @@ use coload_source::{
 use coload_transform::{ColumnCost, FragmentColumn, HyperLogLog};
 use coload_types::{Physical, Plain, Values};
 
-use crate::clock::thread_cpu_ns;
-use crate::segments::lock;
+use coload_threads::lock;
+use coload_threads::thread_cpu_ns;
 
 /// Records whose sizes are estimated.
 const ROWS_MAX: usize = 4096;

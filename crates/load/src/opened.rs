@@ -7,7 +7,7 @@ use coload_input::{InputFile, State, TextInput, sample_head};
 use coload_source::SampleEnd;
 use coload_types::{Error, Result};
 
-use crate::segments::lock;
+use coload_threads::lock;
 
 /// Standard input or a pipe, of which some bytes may have been read. Clones share it; one load can
 /// take it.

@@ -13,10 +13,10 @@ use coload_wire::{
     CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, ColumnFrom, Derivation, FieldMap, FieldsByInput, RejectLimit,
 };
 
-use crate::clock::epoch_us;
 use crate::grain::RecordSize;
 use crate::opened::OpenedStream;
 use crate::program::RowProgram;
+use coload_threads::epoch_us;
 
 /// Default bytes of a chunk (seed 000, section 4.4).
 pub const CHUNK_BYTES: usize = 10 << 20;

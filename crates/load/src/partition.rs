@@ -10,8 +10,8 @@ use coload_transform::{
 };
 use coload_types::{Physical, Result};
 
-use crate::clock::{Step, StepClock};
 use crate::derive::Deriver;
+use coload_threads::{Step, StepClock};
 
 /// How the columns of a partition are read; the same for all its fragments.
 #[derive(Debug)]
@@ -89,7 +89,7 @@ impl PartitionPlan {
     }
 
     /// The symbols of a column whose texts are plain.
-    pub fn encoder(&self, column: usize) -> Option<&SymbolEncoder> {
+    pub fn encoder(&self, column: usize) -> Option<&Arc<SymbolEncoder>> {
         match &self.columns[column] {
             ColumnPlan::Text { encoder, .. } => Some(encoder),
             _ => None,
@@ -194,7 +194,7 @@ impl SealedPartition {
         let sorted = clock
             .time(Step::Sort, || sort_temporaries(&fragments, &temporaries, physical, limit))?;
         clock.time(Step::Compress, || {
-            let encoder = self.plan.encoder(column);
+            let encoder = self.plan.encoder(column).map(Arc::as_ref);
             match (distinct, &sorted) {
                 (Some(distinct), Some(all)) => distinct.add_values(all.dictionary().values()),
                 (Some(distinct), None) => distinct.add_coded(&fragments, &temporaries),

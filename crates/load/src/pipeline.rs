@@ -14,13 +14,12 @@ use coload_source::{ColumnPlan, ColumnRules, RecordRules, TypeOrigin, plan_colum
 use coload_transform::DistinctSketch;
 use coload_types::{DataType, Error, Physical, Result};
 
-pub use emit::early_page;
+pub use emit::final_page;
 pub use sink::{Answers, Destination, RowCosts, Sink};
 
 use crate::account::Account;
 use crate::checks::Checks;
 use crate::chunks::Source;
-use crate::clock::{StepClock, thread_cpu_ns};
 use crate::derive::Deriver;
 use crate::grain::Grain;
 use crate::measure::Measured;
@@ -28,8 +27,9 @@ use crate::options::{LoadOptions, Progress};
 use crate::raw::takes_raw;
 use crate::reader::{Gate, WindowReader};
 use crate::schedule::{DoneSegment, Output, Shape, State, Task};
-use crate::segments::lock;
 use crate::widen::{Way, Widening};
+use coload_threads::lock;
+use coload_threads::{StepClock, thread_cpu_ns};
 use coload_wire::FieldsByInput;
 use coload_wire::PartitionAccount;
 

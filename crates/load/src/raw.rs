@@ -14,22 +14,20 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use coload_page::Page;
-use coload_page::runs::shrink_to_runs;
 use coload_source::{ChunkParser, ColumnParser, ColumnRules, Lexicon, Mended, RecordRules};
 use coload_transform::{
-    DictionaryLimit, EncodingPolicy, Fragment, FragmentColumn, PartitionColumn,
+    DictionaryLimit, EncodingPolicy, FinalPage, Fragment, FragmentColumn, PartitionColumn,
 };
 use coload_types::{Error, Physical, Plain, Result};
 
-use crate::clock::{StepClock, thread_cpu_ns};
-use crate::grain::{dictionary_limit, encoders};
 use crate::options::LoadOptions;
 use crate::partition::{PartitionPlan, SealedPartition};
-use crate::pipeline::{column_rules, early_page};
+use crate::pipeline::{column_rules, final_page};
 use crate::reader::{Gate, TextPart, WindowReader};
 use crate::sample::{Measure, sample_bytes};
-use crate::segments::lock;
+use coload_threads::lock;
+use coload_threads::{StepClock, thread_cpu_ns};
+use coload_transform::{dictionary_limit, encoders};
 use coload_wire::{ColumnsAre, LoadDescription, Raw};
 
 /// Most bytes that a value takes besides those of its text.
@@ -101,22 +99,11 @@ impl RawParser {
     }
 }
 
-/// A page that is final.
-#[derive(Debug)]
-pub struct RawPage {
-    /// Column of the table.
-    pub column: usize,
-    /// The page.
-    pub page: Page,
-    /// The symbol table of a `Text` page.
-    pub symbols: Option<Vec<u8>>,
-}
-
 /// What came of a text.
 #[derive(Debug)]
 pub enum RawRows {
     /// Its rows: pages that are final, and bytes that are kept of the other columns.
-    Taken(Vec<RawPage>, u64),
+    Taken(Vec<FinalPage>, u64),
     /// Some record is no row, or the client counted others.
     HandedBack,
 }
@@ -166,12 +153,7 @@ impl RawPartition {
             for column in plan.early_columns() {
                 let gone = FragmentColumn::Plain(Plain::empty(by.physicals[column]));
                 let values = std::mem::replace(&mut fragment.columns[column], gone);
-                let page = shrink_to_runs(early_page(&plan, column, values)?)?;
-                pages.push(RawPage {
-                    column,
-                    page,
-                    symbols: plan.encoder(column).map(|e| e.table()),
-                });
+                pages.push(final_page(&plan, column, values)?);
             }
         }
         let kept = fragment.columns.iter().map(|column| column.bytes() as u64).sum();

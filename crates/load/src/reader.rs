@@ -9,11 +9,11 @@ use coload_source::{
 use coload_types::{Error, Result};
 
 use crate::chunks::{Piece, Start};
-use crate::clock::{Step, StepClock};
 use crate::grain::{Grain, RECORD_BYTES_MAX};
 use crate::open_inputs::OpenInput;
-use crate::segments::lock;
 use crate::stream::Part;
+use coload_threads::lock;
+use coload_threads::{Step, StepClock};
 
 /// Bytes of a window: it stays in the second-level cache while its columns are read.
 const WINDOW_BYTES: usize = 384 << 10;

@@ -28,10 +28,10 @@ use std::time::{Duration, Instant};
 use coload_link::{ClientTls, WireCompression};
 use coload_types::{Error, Result};
 
-use crate::clock::process_cpu_ns;
 use crate::opened::OpenedStream;
 use crate::options::LoadOptions;
 use crate::pipeline::Stop;
+use coload_threads::process_cpu_ns;
 use coload_wire::RejectLimit;
 use coload_wire::{Again, LoadStatus, PROGRAM_AT_SERVER};
 

@@ -18,13 +18,13 @@ use std::sync::Arc;
 
 use coload_source::ChunkParser;
 use coload_store::{FinishedColumn, SegmentSummary};
-use coload_transform::{Fragment, FragmentColumn, PartitionColumn};
+use coload_transform::{FinalPage, Fragment, FragmentColumn, PartitionColumn};
 use coload_types::{Error, Result};
 
 use crate::partition::{PartitionPlan, SealedPartition};
 use crate::reader::{PieceSpan, Whole};
-use crate::segments::{EarlyPages, OpenSegment};
 use crate::stream::StreamChunk;
+use coload_store::OpenSegment;
 
 pub use arriving::{Arriving, Counted, ParsedChunk, RawText};
 use raw::RawChunks;
@@ -54,7 +54,7 @@ struct Compressing {
     /// What its fragments took.
     bytes: usize,
     /// Pages that go before the columns.
-    early: Vec<EarlyPages>,
+    early: Vec<Vec<FinalPage>>,
 }
 
 /// A segment that is durable.
@@ -336,7 +336,9 @@ impl State {
                 continue;
             }
             if self.output == Output::Segments {
-                arriving.early.extend(early.filter(|_| fragment.rows > 0));
+                if fragment.rows > 0 && !early.is_empty() {
+                    arriving.early.push(early);
+                }
             } else if let Some(flow) = arriving.take_flow(number, &mut fragment, &flows) {
                 self.unfinished += 1;
                 self.tasks.push_back(Task::Flow(flow));

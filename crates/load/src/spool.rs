@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 
 use coload_types::{Error, Result};
 
-use crate::segments::lock;
+use coload_threads::lock;
 
 /// Bytes of a stream so far.
 #[derive(Debug)]

@@ -20,7 +20,7 @@ use crate::chunks::PIECE_BYTES;
 use crate::grain::{Grain, RECORD_BYTES_MAX};
 use crate::head::{HEAD_BYTES_MAX, Head};
 use crate::options::LoadOptions;
-use crate::segments::lock;
+use coload_threads::lock;
 use coload_wire::FieldsByInput;
 
 /// Share of the memory that text waiting to be parsed may take.

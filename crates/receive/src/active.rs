@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use coload_link::{Credit, LargeMessages, Message, Replies};
-use coload_load::{RawParser, thread_cpu_ns};
+use coload_load::RawParser;
 use coload_store::{LoadId, LoadJournal, LoadTarget, SegmentEntry, SegmentSummary};
+use coload_threads::thread_cpu_ns;
 use coload_types::bytes::{ByteReader, put_varint};
 use coload_types::{Column, Error, Physical, Result};
 use coload_wire::{
@@ -18,12 +19,12 @@ use coload_wire::{
 use crate::costs::Costs;
 use crate::guard::Guard;
 use crate::legs::Legs;
-use crate::lock;
 use crate::options::Keep;
 use crate::part::{Part, WELCOME_REJECTS_BYTES_MAX, told_parts};
 use crate::partition::{Next, Receiving, verify_block, verify_plain};
 use crate::pool::{Class, Pool};
 use crate::rules::Rules;
+use coload_threads::lock;
 use wider::{Types, convert_all};
 
 /// Most partitions of a load under way; a client has two, and those that wait in its outbox.
@@ -123,7 +124,7 @@ impl Active {
             publishing: AtomicBool::new(false),
             waiting_bytes: AtomicU64::new(0),
             large_messages: LargeMessages::new(memory_max / LARGE_MESSAGE_SHARE),
-            cpu_started_ns: coload_load::process_cpu_ns(),
+            cpu_started_ns: coload_threads::process_cpu_ns(),
             costs: Mutex::default(),
             client_knows_raw: AtomicBool::new(false),
         })

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use coload_types::{Error, Result};
 
-use crate::lock;
+use coload_threads::lock;
 
 /// How far a client may be before the reader.
 const AHEAD_BYTES: u64 = 256 << 20;

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use crate::lock;
+use coload_threads::lock;
 
 /// Time over which it is measured.
 const INTERVAL: Duration = Duration::from_millis(500);

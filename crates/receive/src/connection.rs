@@ -15,8 +15,8 @@ use coload_wire::{
 
 use crate::active::Active;
 use crate::loads::{Begun, Inner, Need, Permission};
-use crate::lock;
 use crate::whole::Whole;
+use coload_threads::lock;
 
 /// A connection.
 pub(crate) struct Connection {

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::lock;
+use coload_threads::lock;
 
 /// Time of running and waiting over which it is measured.
 const SPAN_NS: u64 = 20_000_000;

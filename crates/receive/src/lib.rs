@@ -34,8 +34,3 @@ pub use options::{
     EXPIRE, Keep, LoadPriority, MERGE_COLUMNS, QueryGauge, QueryLoad, ReceiveOptions,
 };
 pub use service::{listen, serve_loads};
-
-/// The value behind a mutex, whether or not a thread died with it: what it holds is whole at any time.
-pub(crate) fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-}

@@ -10,10 +10,11 @@ use std::time::{Duration, Instant, SystemTime};
 use arrow_flight::FlightData;
 use coload_ddl::create_table_sql;
 use coload_link::{Exchange, Message, Replies, exchange};
-use coload_load::{merge_small_within, peak_memory_bytes, process_cpu_ns};
+use coload_store::merge_small_within;
 use coload_store::{
     JournalEntry, LoadId, LoadJournal, LoadKind, LoadMode, LoadRecord, LoadTarget, Store,
 };
+use coload_threads::{peak_memory_bytes, process_cpu_ns};
 use coload_types::{Error, Result};
 use coload_wire::{
     DONE, Done, Finish, LoadDescription, LoadState, LoadStatus, ServerLoad, WELCOME, Work,
@@ -24,10 +25,10 @@ use tonic::Status;
 use crate::active::Active;
 use crate::busy::CpuGauge;
 use crate::connection::Connection;
-use crate::lock;
 use crate::options::{Keep, ReceiveOptions};
 use crate::pool::Pool;
 use crate::whole::Whole;
+use coload_threads::lock;
 use identity::{Identity, key_of};
 
 /// Published loads that a list names, of each table.
@@ -376,7 +377,7 @@ impl Inner {
             let mut record = LoadRecord::new(id, kind(target.mode));
             record.key = load.published_as();
             record.started_us = finish.started_us;
-            record.finished_us = now_us();
+            record.finished_us = coload_threads::epoch_us();
             record.set_inputs(load.description.inputs.names().iter());
             (record.rows, record.rejects, record.bytes) = (finish.rows, rejects, finish.bytes);
             match of_load.publish(&target, &segments, &record) {
@@ -449,7 +450,8 @@ impl Inner {
                     rows: record.rows,
                     rejects: record.rejects,
                     bytes: record.bytes,
-                    idle_s: ((now_us() - record.finished_us).max(0) / 1_000_000) as u64,
+                    idle_s: ((coload_threads::epoch_us() - record.finished_us).max(0) / 1_000_000)
+                        as u64,
                     inputs: record.inputs.iter().take(4).cloned().collect(),
                 });
             }
@@ -573,9 +575,4 @@ fn kind(mode: LoadMode) -> LoadKind {
         LoadMode::Replace => LoadKind::Replace,
         LoadMode::Create => LoadKind::Create,
     }
-}
-
-fn now_us() -> i64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    since.unwrap_or(Duration::ZERO).as_micros() as i64
 }

@@ -17,23 +17,24 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use coload_load::{RawPage, RawParser, RawPartition, RawRows, dictionary_limit, encoders};
+use coload_load::{RawParser, RawPartition, RawRows};
+use coload_page::SymbolDecoder;
 use coload_page::runs::shrink_to_runs;
-use coload_page::{ColumnIndex, SymbolDecoder};
 use coload_page::{
     Page, PageDetail, PageMeta, PageRules, PageView, verify_dictionary, verify_page,
     verify_values_of,
 };
-use coload_store::{FinishedColumn, SegmentSummary, SegmentWriter, append_page, column_stats};
+use coload_store::{FinishedColumn, SegmentSummary, SegmentWriter, append_page};
 use coload_transform::{
-    DictionaryLimit, EncodingPolicy, FragmentColumn, PartitionColumn, PlainSorter, Symbols,
-    join_parts,
+    DictionaryLimit, EncodingPolicy, FinalPage, FragmentColumn, PartitionColumn, PlainSorter,
+    Symbols, join_parts,
 };
+use coload_transform::{dictionary_limit, encoders};
 use coload_types::{Column, Dictionary, Error, Physical, Plain, Result};
 use coload_wire::{Block, BlockContent, Raw, RawIs, Seal};
 
-use crate::lock;
 use crate::options::Keep;
+use coload_threads::lock;
 
 /// Pages are written when there are so many bytes of them.
 const FLUSH_BYTES: usize = 1 << 20;
@@ -176,11 +177,12 @@ impl Receiving {
     }
 
     /// Takes what was made of a text: final pages; the other columns wait.
-    fn take_parsed(&self, fragment: u32, pages: Vec<RawPage>) -> Result<()> {
+    fn take_parsed(&self, fragment: u32, pages: Vec<FinalPage>) -> Result<()> {
         let mut waiting: BTreeSet<usize> = (0..self.columns.len()).collect();
-        for RawPage { column, page, symbols } in pages {
+        for FinalPage { column, page, symbols } in pages {
             waiting.remove(&column);
-            self.take_pages(column, None, symbols.into_iter().collect(), vec![(fragment, page)])?;
+            let symbols = symbols.map(|encoder| encoder.table()).into_iter().collect();
+            self.take_pages(column, None, symbols, vec![(fragment, page)])?;
         }
         for column in waiting {
             let mut state = lock(&self.columns[column]);
@@ -354,10 +356,8 @@ impl Receiving {
                 self.types[column].name, self.number
             )));
         }
-        let stats = column_stats(&pages, dictionary.as_ref());
         let symbols = std::mem::take(&mut state.symbols);
-        let index = ColumnIndex { dictionary: entry, symbols, pages };
-        Ok(FinishedColumn { physical, index, stats })
+        Ok(FinishedColumn::new(physical, dictionary.as_ref().zip(entry), symbols, pages))
     }
 
     /// Turns kept codes into final pages of one dictionary.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use coload_load::{thread_cpu_ns, thread_run_and_wait_ns};
+use coload_threads::{thread_cpu_ns, thread_run_and_wait_ns};
 use coload_types::{Error, Result};
 
 use crate::core_share::CoreShare;

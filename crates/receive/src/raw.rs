@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use coload_link::{Credit, Message};
-use coload_load::thread_cpu_ns;
+use coload_threads::thread_cpu_ns;
 use coload_types::{Error, Result};
 use coload_wire::{PARSED, Parsed, Raw, RawIs};
 

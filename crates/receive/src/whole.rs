@@ -22,10 +22,9 @@ use std::sync::{Arc, Mutex};
 
 use coload_input::Inputs;
 use coload_link::{Message, Replies, WIRE_VERSION};
-use coload_load::{
-    FileCounts, LoadOptions, LoadReport, OpenStream, peak_memory_bytes, process_cpu_ns,
-};
+use coload_load::{FileCounts, LoadOptions, LoadReport, OpenStream};
 use coload_store::{LoadId, LoadJournal, Store};
+use coload_threads::{peak_memory_bytes, process_cpu_ns};
 use coload_types::bytes::{ByteReader, put_varint};
 use coload_types::{Error, Result};
 use coload_wire::{
@@ -35,8 +34,8 @@ use rustix::fs::{FallocateFlags, fallocate};
 
 use crate::arrived::{Arrived, ArrivingReader, Reading};
 use crate::duty::Duty;
-use crate::lock;
 use crate::options::ReceiveOptions;
+use coload_threads::lock;
 
 /// Sixteenths of the memory of loads that the pipeline may take: the rest is for the messages in which the inputs come. A
 /// record of a quarter of the memory must fit into a third of this, and what xz -9 needs into three tenths.

@@ -95,7 +95,12 @@ fn ints_of(
             let instants = TimestampMicrosecondArray::new(rows.map(|v| *v).into(), nulls);
             Arc::new(instants.with_timezone(UTC))
         }
-        _ => decimals(Decimal128Array::new(rows.map(|v| i128::from(*v)).into(), nulls), data_type)?,
+        DataType::Decimal { .. } => {
+            decimals(Decimal128Array::new(rows.map(|v| i128::from(*v)).into(), nulls), data_type)?
+        }
+        DataType::Char(_) | DataType::Varchar(_) | DataType::Binary(_) | DataType::Uuid => {
+            return Err(Error::Invalid(format!("{data_type} is not an Int")));
+        }
     })
 }
 

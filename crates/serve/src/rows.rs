@@ -173,11 +173,7 @@ impl ColumnRows {
                 }
             }
             (Values::Bytes(out), _) => {
-                let limit = match column.data_type {
-                    DataType::Char(n) => Some(n),
-                    DataType::Varchar(n) => n,
-                    _ => None,
-                };
+                let limit = column.data_type.length_max();
                 for text in array.as_string_view() {
                     let text = text.unwrap_or_default();
                     check_text(text.as_bytes(), limit)

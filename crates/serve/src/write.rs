@@ -5,19 +5,14 @@
 //! are written. It is taken from what statements may hold together; where that is used up, segments become
 //! smaller.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use coload_ddl::{CheckedColumn, Schema};
-use coload_load::merge_small_within;
-use coload_page::ColumnIndex;
-use coload_store::{
-    FinishedColumn, LoadDir, LoadKind, LoadRecord, LoadTarget, SegmentEntry, SegmentWriter,
-    column_stats,
-};
+use coload_store::merge_small_within;
+use coload_store::{LoadDir, LoadKind, LoadRecord, LoadTarget, SegmentEntry, SegmentWriter};
+use coload_threads::epoch_us;
 use coload_transform::{
-    DictionaryLimit, EncodingPolicy, Fragment, PartitionColumn, compress_column, sort_temporaries,
+    DictionaryLimit, EncodingPolicy, Fragment, compress_column, sort_temporaries,
 };
-use coload_types::{Column, Error, Physical, Result};
+use coload_types::{Column, Error, Result};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::error::DataFusionError;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
@@ -108,7 +103,7 @@ impl RowWriter {
             held_always: HELD_ALWAYS_BYTES.min(memory / HELD_ALWAYS_SHARE),
             reservation: MemoryConsumer::new("rows to write").register(&database.memory_pool()),
             segments: Vec::new(),
-            started_us: now_us(),
+            started_us: epoch_us(),
         })
     }
 
@@ -150,7 +145,7 @@ impl RowWriter {
         self.end_segment()?;
         let mut record = LoadRecord::new(self.load.id(), kind);
         record.started_us = self.started_us;
-        record.finished_us = now_us();
+        record.finished_us = epoch_us();
         record.rows = self.segments.iter().map(|s| s.rows).sum();
         let rows = record.rows;
         self.load.publish(self.segments, record)?;
@@ -255,7 +250,7 @@ impl RowWriter {
                 sort_temporaries(&parts, &dictionaries, physical, DictionaryLimit::default())?;
             let policy = EncodingPolicy::Auto;
             let column = compress_column(parts, &dictionaries, sorted, None, physical, policy)?;
-            finished.push(write_column(&writer, column, physical)?);
+            finished.push(writer.write_column(column, physical)?);
         }
         let summary = writer.finish(finished, page_rows)?;
         self.segments.push(summary.entry(self.load.id(), number));
@@ -272,23 +267,6 @@ fn merge_within(database: &Database, table: &str) {
         // it could not read or write, the next statement that needs it says.
         let _ = merge_small_within(database.store(), table, bytes);
     }
-}
-
-fn write_column(
-    writer: &SegmentWriter,
-    column: PartitionColumn,
-    physical: Physical,
-) -> Result<FinishedColumn> {
-    let offset = writer.reserve(&column.pages);
-    let pages = writer.write_pages(offset, &column.pages)?;
-    let dictionary = column.dictionary.as_ref().map(|d| writer.write_dictionary(d)).transpose()?;
-    let stats = column_stats(&pages, column.dictionary.as_ref());
-    let index = ColumnIndex { dictionary, symbols: column.symbols, pages };
-    Ok(FinishedColumn { physical, index, stats })
-}
-
-fn now_us() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_micros() as i64)
 }
 
 /// The error for a value that breaks its column's declaration.

@@ -400,10 +400,7 @@ impl ColumnParser {
         let first = self.mark().values;
         let scratch = &mut self.scratch;
         scratch.clear();
-        let limit = match self.rules.data_type {
-            DataType::Char(n) | DataType::Varchar(Some(n)) => n,
-            _ => u32::MAX,
-        };
+        let limit = self.rules.data_type.length_max().unwrap_or(u32::MAX);
         let plain = !seen.quote
             && !seen.non_ascii
             && !seen.nul

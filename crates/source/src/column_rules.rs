@@ -128,7 +128,10 @@ pub fn is_doubtful(field: &[u8], data_type: DataType, value: i64) -> bool {
         DataType::Decimal { scale: 0, .. } if memchr::memchr2(b'e', b'E', field).is_some() => {
             return true;
         }
-        _ => {}
+        DataType::SmallInt | DataType::Integer | DataType::BigInt => {}
+        DataType::Decimal { .. } | DataType::Real | DataType::Double => {}
+        DataType::Date | DataType::Timestamp => {}
+        DataType::Char(_) | DataType::Varchar(_) | DataType::Binary(_) | DataType::Uuid => {}
     }
     // Most numbers start with another digit.
     !matches!(field.first(), Some(b'1'..=b'9')) && is_code(field)

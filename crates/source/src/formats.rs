@@ -68,7 +68,10 @@ impl Formats {
             DataType::Date | DataType::Timestamp | DataType::TimestampTz => {
                 self.rewrite_date(field)
             }
-            _ => self.rewrite_number(field),
+            other => {
+                debug_assert!(other.is_number());
+                self.rewrite_number(field)
+            }
         }
     }
 

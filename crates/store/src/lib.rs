@@ -18,14 +18,18 @@ mod directory;
 pub mod failpoints;
 mod gc;
 mod held;
+mod join;
 mod journal;
 mod load_record;
 mod lock;
 mod manifest;
 mod mapped;
+mod merge_small;
 mod older_loads;
 mod publish;
+mod retype;
 mod segment;
+mod segment_builder;
 mod segment_writer;
 mod snapshot;
 mod store;
@@ -43,9 +47,14 @@ pub use manifest::{
     BOUND_BYTES_MAX, ColumnStats, MANIFEST_BYTES_MAX, Manifest, REMEMBER_DAYS, SegmentEntry,
     TABLE_NAME_BYTES_MAX, TableEntry,
 };
+pub use merge_small::{MergeReport, merge_small, merge_small_within};
 pub use older_loads::{OlderLoads, RememberedLoad};
 pub use publish::{LoadDir, MergeDir, MergeOutcome, ReadyLoad};
+pub use retype::{
+    Reread, RereadPage, Retype, Texts, convert_segment, converts, retype_segment, text_columns,
+};
 pub use segment::{SegmentColumn, SegmentFile, append_page};
+pub use segment_builder::{ClosedSegment, OpenSegment, PlainWrite};
 pub use segment_writer::{
     FinishedColumn, SegmentSummary, SegmentWriter, column_stats, encode_dictionary,
 };

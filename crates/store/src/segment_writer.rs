@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use coload_page::{ColumnEntry, ColumnIndex, SEGMENT_MAGIC, SegmentFooter, SegmentId};
 use coload_page::{PAGE_ROWS_MAX, Page, PageDetail, PageMeta, encode_plain};
+use coload_transform::PartitionColumn;
 use coload_types::bytes::checksum;
 use coload_types::{Dictionary, Error, Physical, Plain, Result, Value};
 
@@ -72,6 +73,20 @@ pub struct FinishedColumn {
     pub index: ColumnIndex,
     /// Statistics.
     pub stats: ColumnStats,
+}
+
+impl FinishedColumn {
+    /// A column of pages that are written, with its dictionary and where that stands.
+    pub fn new(
+        physical: Physical,
+        dictionary: Option<(&Dictionary, PageMeta)>,
+        symbols: Vec<Vec<u8>>,
+        pages: Vec<PageMeta>,
+    ) -> Self {
+        let (dictionary, place) = dictionary.unzip();
+        let stats = column_stats(&pages, dictionary);
+        FinishedColumn { physical, index: ColumnIndex { dictionary: place, symbols, pages }, stats }
+    }
 }
 
 fn aligned(bytes: u64) -> u64 {
@@ -180,6 +195,21 @@ impl SegmentWriter {
         let offset = self.reserve(&pages);
         let mut metas = self.write_pages(offset, &pages)?;
         Ok(metas.remove(0))
+    }
+
+    /// Writes a column whose pages are all there: its dictionary, then they.
+    ///
+    /// # Errors
+    /// As [`Self::write_pages`].
+    pub fn write_column(
+        &self,
+        column: PartitionColumn,
+        physical: Physical,
+    ) -> Result<FinishedColumn> {
+        let PartitionColumn { dictionary, symbols, pages } = column;
+        let place = dictionary.as_ref().map(|d| self.write_dictionary(d)).transpose()?;
+        let pages = self.write_pages(self.reserve(&pages), &pages)?;
+        Ok(FinishedColumn::new(physical, dictionary.as_ref().zip(place), symbols, pages))
     }
 
     /// Writes column indexes and footer, and makes all of it durable; called once, at the end.

@@ -9,7 +9,9 @@
 //! A temporary dictionary lives for the fragments that one worker makes of one partition, not for one
 //! fragment: a value is parsed once for 50 fragments. See decision 0002.
 
-use coload_page::Page;
+use std::sync::Arc;
+
+use coload_page::{Page, SymbolEncoder};
 use coload_types::{Physical, Plain, Values};
 
 /// The provisional code of NULL.
@@ -253,4 +255,15 @@ pub struct Fragment {
     pub rows: u32,
     /// Columns in table order.
     pub columns: Vec<FragmentColumn>,
+}
+
+/// A page of a column of a fragment that needs no dictionary: nothing becomes of it any more.
+#[derive(Debug)]
+pub struct FinalPage {
+    /// Column of the table.
+    pub column: usize,
+    /// The page.
+    pub page: Page,
+    /// The symbols of a page of text.
+    pub symbols: Option<Arc<SymbolEncoder>>,
 }

@@ -7,6 +7,7 @@ mod cardinality;
 mod compress;
 mod distinct;
 mod fragment;
+mod limits;
 mod merge;
 mod placement;
 mod raw_share;
@@ -21,9 +22,10 @@ pub use compress::{
 };
 pub use distinct::DistinctSketch;
 pub use fragment::{
-    CODES_PROVISIONAL_MAX, DictionaryLimit, Fragment, FragmentColumn, NULL_CODE, ProvisionalCodes,
-    TemporaryDictionary,
+    CODES_PROVISIONAL_MAX, DictionaryLimit, FinalPage, Fragment, FragmentColumn, NULL_CODE,
+    ProvisionalCodes, TemporaryDictionary,
 };
+pub use limits::{DICTIONARY_BYTES_MIN, MEMORY_MIN, dictionary_limit, encoders};
 pub use merge::{merge_column, merge_dictionaries};
 pub use placement::{
     Capacity, ColumnCost, Placement, Times, place_adaptively, place_by_size, place_unknown,

@@ -19,6 +19,7 @@
 
 use std::fmt;
 
+use crate::calendar::{DATE_DAYS, DAY_MICROS};
 use crate::{Error, Result};
 
 /// Most digits a DECIMAL can have.
@@ -77,23 +78,99 @@ pub enum Physical {
     Bytes,
 }
 
+/// How values are written as text, and so how they stand in SQL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TextForm {
+    /// TRUE and FALSE, bare.
+    Word,
+    /// Digits, sign and point, bare.
+    ExactNumber,
+    /// Digits, point and exponent; a literal is in quotes, for a bare one would be an exact number.
+    Float,
+    /// A day, a time of day or both, in quotes.
+    Moment,
+    /// The characters themselves, in quotes.
+    Characters,
+    /// Hexadecimal digits, in quotes.
+    Hex,
+}
+
+/// What the rest of Coload asks of a type. A type that is added has its facts here first, and no match on types has a
+/// wildcard: what is missing does not compile.
+///
+/// The order of all types is that of their physical values; NULL is last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TypeFacts {
+    /// Name in SQL, without digits and length.
+    pub sql_name: &'static str,
+    /// Shape of its values.
+    pub physical: Physical,
+    /// How its values are written.
+    pub text: TextForm,
+    /// Least and largest `Int` that is a value; those of `i64` for other shapes.
+    pub limits: (i64, i64),
+}
+
 impl DataType {
-    /// The physical shape of this type's values.
-    pub fn physical(self) -> Physical {
-        match self {
-            DataType::Decimal { precision, .. } if precision > DECIMAL_INT_PRECISION_MAX => {
-                Physical::Wide
+    /// What there is to know of this type.
+    #[inline]
+    pub const fn facts(self) -> TypeFacts {
+        use Physical::{Bytes, Int, Wide};
+        use TextForm::{Characters, ExactNumber, Float, Hex, Moment, Word};
+        const ALL: (i64, i64) = (i64::MIN, i64::MAX);
+        let (sql_name, physical, text, limits) = match self {
+            DataType::Boolean => ("BOOLEAN", Int, Word, (0, 1)),
+            DataType::SmallInt => {
+                ("SMALLINT", Int, ExactNumber, (i16::MIN as i64, i16::MAX as i64))
             }
-            DataType::Uuid => Physical::Wide,
-            DataType::Char(_) | DataType::Varchar(_) | DataType::Binary(_) => Physical::Bytes,
-            _ => Physical::Int,
-        }
+            DataType::Integer => ("INTEGER", Int, ExactNumber, (i32::MIN as i64, i32::MAX as i64)),
+            DataType::BigInt => ("BIGINT", Int, ExactNumber, ALL),
+            DataType::Decimal { precision, .. } if precision > DECIMAL_INT_PRECISION_MAX => {
+                ("DECIMAL", Wide, ExactNumber, ALL)
+            }
+            DataType::Decimal { precision, .. } => {
+                let most = 10_i64.pow(precision as u32) - 1;
+                ("DECIMAL", Int, ExactNumber, (-most, most))
+            }
+            DataType::Real => ("REAL", Int, Float, (i32::MIN as i64, i32::MAX as i64)),
+            DataType::Double => ("DOUBLE", Int, Float, ALL),
+            DataType::Date => ("DATE", Int, Moment, (*DATE_DAYS.start(), *DATE_DAYS.end())),
+            DataType::Time => ("TIME", Int, Moment, (0, DAY_MICROS - 1)),
+            DataType::Timestamp => ("TIMESTAMP", Int, Moment, MOMENTS),
+            DataType::TimestampTz => ("TIMESTAMP WITH TIME ZONE", Int, Moment, MOMENTS),
+            DataType::Char(_) => ("CHAR", Bytes, Characters, ALL),
+            DataType::Varchar(_) => ("VARCHAR", Bytes, Characters, ALL),
+            DataType::Binary(_) => ("BINARY", Bytes, Hex, ALL),
+            DataType::Uuid => ("UUID", Wide, Hex, ALL),
+        };
+        TypeFacts { sql_name, physical, text, limits }
+    }
+
+    /// The physical shape of this type's values.
+    #[inline]
+    pub const fn physical(self) -> Physical {
+        self.facts().physical
     }
 
     /// Whether its values are written as numbers.
     pub fn is_number(self) -> bool {
-        use DataType::{BigInt, Decimal, Double, Integer, Real, SmallInt};
-        matches!(self, SmallInt | Integer | BigInt | Decimal { .. } | Real | Double)
+        matches!(self.facts().text, TextForm::ExactNumber | TextForm::Float)
+    }
+
+    /// Whether the type is text.
+    pub fn is_text(self) -> bool {
+        self.facts().text == TextForm::Characters
+    }
+
+    /// Digits after the point of an exact number; 0 for what has none.
+    pub fn scale(self) -> u8 {
+        if let DataType::Decimal { scale, .. } = self { scale } else { 0 }
+    }
+
+    /// Most characters of a text, or bytes of a BINARY, that were declared.
+    pub fn length_max(self) -> Option<u32> {
+        use DataType::{Binary, Char, Varchar};
+        if let Char(n) | Varchar(Some(n)) | Binary(Some(n)) = self { Some(n) } else { None }
     }
 
     /// A DECIMAL, checked.
@@ -105,33 +182,19 @@ impl DataType {
         }
         Ok(DataType::Decimal { precision, scale })
     }
-
-    /// Whether the type is text.
-    pub fn is_text(self) -> bool {
-        matches!(self, DataType::Char(_) | DataType::Varchar(_))
-    }
 }
+
+/// Moments of the years 0001 to 9999. A zone may move the last moment of a year into the next.
+const MOMENTS: (i64, i64) =
+    ((*DATE_DAYS.start() - 1) * DAY_MICROS, (*DATE_DAYS.end() + 2) * DAY_MICROS);
 
 impl fmt::Display for DataType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            DataType::Boolean => f.write_str("BOOLEAN"),
-            DataType::SmallInt => f.write_str("SMALLINT"),
-            DataType::Integer => f.write_str("INTEGER"),
-            DataType::BigInt => f.write_str("BIGINT"),
-            DataType::Decimal { precision, scale } => write!(f, "DECIMAL({precision},{scale})"),
-            DataType::Real => f.write_str("REAL"),
-            DataType::Double => f.write_str("DOUBLE"),
-            DataType::Date => f.write_str("DATE"),
-            DataType::Time => f.write_str("TIME"),
-            DataType::Timestamp => f.write_str("TIMESTAMP"),
-            DataType::TimestampTz => f.write_str("TIMESTAMP WITH TIME ZONE"),
-            DataType::Char(n) => write!(f, "CHAR({n})"),
-            DataType::Varchar(None) => f.write_str("VARCHAR"),
-            DataType::Varchar(Some(n)) => write!(f, "VARCHAR({n})"),
-            DataType::Binary(None) => f.write_str("BINARY"),
-            DataType::Binary(Some(n)) => write!(f, "BINARY({n})"),
-            DataType::Uuid => f.write_str("UUID"),
+        f.write_str(self.facts().sql_name)?;
+        match (self, self.length_max()) {
+            (DataType::Decimal { precision, scale }, _) => write!(f, "({precision},{scale})"),
+            (_, Some(length)) => write!(f, "({length})"),
+            (_, None) => Ok(()),
         }
     }
 }

@@ -45,7 +45,13 @@ pub fn write_int(value: i64, data_type: DataType, out: &mut Vec<u8>) {
             write_timestamp(value, out);
             out.extend_from_slice(b"+00");
         }
-        _ => append(out, format_args!("{value}")),
+        DataType::SmallInt | DataType::Integer | DataType::BigInt => {
+            append(out, format_args!("{value}"));
+        }
+        // Of another shape: a bug or a damaged file.
+        DataType::Char(_) | DataType::Varchar(_) | DataType::Binary(_) | DataType::Uuid => {
+            append(out, format_args!("{value}"));
+        }
     }
 }
 
@@ -61,7 +67,10 @@ pub fn write_wide(value: i128, data_type: DataType, out: &mut Vec<u8>) {
                 write_hex(*byte, out);
             }
         }
-        _ => append(out, format_args!("{value}")),
+        other => {
+            debug_assert!(other.physical() != crate::Physical::Wide, "{other} has no text form");
+            append(out, format_args!("{value}"));
+        }
     }
 }
 

@@ -20,8 +20,9 @@ mod simd;
 
 pub use column::Column;
 pub use data_type::{
-    DECIMAL_INT_PRECISION_MAX, DECIMAL_PRECISION_MAX, DataType, Physical, f32_from_ordinal,
-    f64_from_ordinal, ordinal_from_f32, ordinal_from_f64, uuid_from_wide, wide_from_uuid,
+    DECIMAL_INT_PRECISION_MAX, DECIMAL_PRECISION_MAX, DataType, Physical, TextForm, TypeFacts,
+    f32_from_ordinal, f64_from_ordinal, ordinal_from_f32, ordinal_from_f64, uuid_from_wide,
+    wide_from_uuid,
 };
 pub use dictionary::{CODES_MAX, Code, Dictionary};
 pub use error::{Error, Place, Result};

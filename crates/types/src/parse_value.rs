@@ -176,7 +176,7 @@ pub fn parse_int_in(
 fn quick_int(number: Quick<'_>, data_type: DataType) -> Result<i64, Rule> {
     match data_type {
         DataType::SmallInt | DataType::Integer | DataType::BigInt => {
-            let (min, max) = number::integer_range(data_type);
+            let (min, max) = data_type.facts().limits;
             number::parse_integer(number, min, max)
         }
         DataType::Decimal { precision, scale } => number::parse_decimal(number, precision, scale),
@@ -187,7 +187,9 @@ fn quick_int(number: Quick<'_>, data_type: DataType) -> Result<i64, Rule> {
         DataType::Double => number::parse_double(number),
         DataType::Real => number::parse_real(number),
         DataType::Boolean => parse_boolean(number.field()),
-        other => panic!("{other} is not an Int"),
+        DataType::Char(_) | DataType::Varchar(_) | DataType::Binary(_) | DataType::Uuid => {
+            panic!("{data_type} is not an Int")
+        }
     }
 }
 

@@ -27,11 +27,13 @@ pub fn load_time(epoch_us: i64, data_type: DataType) -> Option<Value> {
     match data_type {
         DataType::Timestamp | DataType::TimestampTz => Some(Value::Int(epoch_us)),
         DataType::Date => Some(Value::Int(epoch_us.div_euclid(DAY_MICROS))),
-        _ if data_type.is_text() => {
+        DataType::Char(_) | DataType::Varchar(_) => {
             let text = Value::Int(epoch_us).display(DataType::TimestampTz);
             parse_value(text.as_bytes(), data_type).ok()
         }
-        _ => None,
+        DataType::Boolean | DataType::Time | DataType::Binary(_) | DataType::Uuid => None,
+        DataType::SmallInt | DataType::Integer | DataType::BigInt => None,
+        DataType::Decimal { .. } | DataType::Real | DataType::Double => None,
     }
 }
 

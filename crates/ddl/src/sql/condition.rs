@@ -264,7 +264,9 @@ fn exact(data_type: DataType) -> Option<(u32, u32)> {
         DataType::Decimal { precision, scale } => {
             Some((u32::from(precision - scale), u32::from(scale)))
         }
-        _ => None,
+        DataType::Boolean | DataType::Real | DataType::Double => None,
+        DataType::Date | DataType::Time | DataType::Timestamp | DataType::TimestampTz => None,
+        DataType::Char(_) | DataType::Varchar(_) | DataType::Binary(_) | DataType::Uuid => None,
     }
 }
 

@@ -2,37 +2,43 @@
 
 use std::sync::atomic::Ordering;
 
-use coload_page::Page;
 use coload_page::runs::shrink_to_runs;
 use coload_source::ColumnPlan;
 use coload_store::{SegmentWriter, encode_dictionary};
 use coload_transform::{
-    EncodingPolicy, Fragment, FragmentColumn, PartitionColumn, Placement, encode_column,
+    EncodingPolicy, FinalPage, Fragment, FragmentColumn, PartitionColumn, Placement, encode_column,
 };
 use coload_types::{Error, Plain, Result};
 
 use std::sync::Arc;
 
 use super::{Destination, Pipeline};
-use crate::clock::Step;
 use crate::partition::{PartitionPlan, SealedPartition};
 use crate::schedule::{DoneSegment, Flow, Sealing};
-use crate::segments::{ClosedSegment, EarlyPages, lock};
 use crate::widen::Way;
+use coload_store::ClosedSegment;
+use coload_threads::Step;
+use coload_threads::lock;
 use coload_wire::{BlockContent, Seal};
 
 /// The page of a fragment's column that was never meant to have codes.
 ///
 /// # Errors
 /// `Limit` when it is too large.
-pub fn early_page(plan: &PartitionPlan, column: usize, values: FragmentColumn) -> Result<Page> {
-    match values {
-        FragmentColumn::Page(page) => Ok(page),
-        FragmentColumn::Plain(plain) => encode_column(&plain, plan.encoder(column)),
+pub fn final_page(
+    plan: &PartitionPlan,
+    column: usize,
+    values: FragmentColumn,
+) -> Result<FinalPage> {
+    let symbols = plan.encoder(column);
+    let page = match values {
+        FragmentColumn::Page(page) => page,
+        FragmentColumn::Plain(plain) => encode_column(&plain, symbols.map(Arc::as_ref))?,
         FragmentColumn::Codes { .. } => {
-            Err(Error::Corrupt("codes of a column without dictionary".into()))
+            return Err(Error::Corrupt("codes of a column without dictionary".into()));
         }
-    }
+    };
+    Ok(FinalPage { column, page: shrink_to_runs(page)?, symbols: symbols.cloned() })
 }
 
 impl Pipeline<'_> {
@@ -52,9 +58,9 @@ impl Pipeline<'_> {
         &self,
         plan: &Arc<PartitionPlan>,
         fragment: &mut Fragment,
-    ) -> Result<(Vec<bool>, Option<EarlyPages>)> {
+    ) -> Result<(Vec<bool>, Vec<FinalPage>)> {
         if self.options.encoding != EncodingPolicy::Auto {
-            return Ok((Vec::new(), None));
+            return Ok((Vec::new(), Vec::new()));
         }
         let flows: Vec<bool> =
             (0..plan.columns.len()).map(|column| plan.is_early(column)).collect();
@@ -62,10 +68,9 @@ impl Pipeline<'_> {
         for column in plan.early_columns() {
             let gone = FragmentColumn::Plain(Plain::empty(self.physicals[column]));
             let taken = std::mem::replace(&mut fragment.columns[column], gone);
-            pages.push(shrink_to_runs(early_page(plan, column, taken)?)?);
+            pages.push(final_page(plan, column, taken)?);
         }
-        let early = EarlyPages { pages, plan: Arc::clone(plan) };
-        Ok((flows, (!early.pages.is_empty()).then_some(early)))
+        Ok((flows, pages))
     }
 
     /// Which columns of a fragment are final: the values of those that the server transforms, and
@@ -88,7 +93,10 @@ impl Pipeline<'_> {
                 (_, ColumnPlan::Codes, _) => false,
                 (.., FragmentColumn::Page(_)) => auto,
                 (.., FragmentColumn::Plain(plain)) if auto && plan.is_early(index) => {
-                    *column = FragmentColumn::Page(encode_column(plain, plan.encoder(index))?);
+                    *column = FragmentColumn::Page(encode_column(
+                        plain,
+                        plan.encoder(index).map(Arc::as_ref),
+                    )?);
                     true
                 }
                 _ => false,

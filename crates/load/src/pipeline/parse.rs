@@ -14,16 +14,16 @@ use coload_types::Result;
 
 use super::{Destination, Pipeline};
 use crate::chunks::{Piece, Source, Start};
-use crate::clock::{Step, thread_cpu_ns};
 use crate::grain::Grain;
 use crate::partition::PartitionPlan;
 use crate::program::{Made, run_program};
 use crate::reader::{PieceSpan, Tick, WindowReader};
 use crate::sample::{Measure, sample_bytes, sample_partition};
 use crate::schedule::{Counted, ParsedChunk, State, Verified};
-use crate::segments::lock;
 use crate::stream::{Part, StreamChunk, Turn};
 use crate::widen::{Way, unfit_column};
+use coload_threads::lock;
+use coload_threads::{Step, thread_cpu_ns};
 use coload_wire::FilePart;
 
 /// A chunk to be parsed.
@@ -258,7 +258,7 @@ impl Pipeline<'_> {
             None => self.clock.time(Step::Compress, || self.take_early(plan, &mut fragment))?,
             Some(placements) => (
                 self.clock.time(Step::Compress, || self.flows(&placements, plan, &mut fragment))?,
-                None,
+                Vec::new(),
             ),
         };
         let unfit = self.way == Way::GoOn
@@ -304,7 +304,8 @@ impl Pipeline<'_> {
             Some(read) => Some(parser.dictionary(read)),
             None => plan.derived_dictionary(column),
         };
-        let mut broken = checks.broken(&fragment, dictionary, |column| plan.encoder(column))?;
+        let mut broken =
+            checks.broken(&fragment, dictionary, |column| plan.encoder(column).map(Arc::as_ref))?;
         if broken.is_empty() {
             return Ok(Made::Rows(fragment, kept));
         }

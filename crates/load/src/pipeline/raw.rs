@@ -9,12 +9,12 @@ use coload_types::Result;
 
 use super::Pipeline;
 use crate::chunks::{Piece, Source, Start};
-use crate::clock::{Step, StepClock, thread_cpu_ns};
 use crate::open_inputs::{OpenInput, OpenInputs};
 use crate::partition::PartitionPlan;
 use crate::reader::{PieceSpan, Whole, WindowReader};
 use crate::schedule::{Counted, HandedBack, ParsedChunk, RawFlow, RawText};
-use crate::segments::lock;
+use coload_threads::lock;
+use coload_threads::{Step, StepClock, thread_cpu_ns};
 use coload_wire::{FRAGMENT_ROWS_MAX, RAW_HEAD_BYTES};
 
 use super::sink::{Destination, RowCosts, Sink};
@@ -79,7 +79,7 @@ impl Pipeline<'_> {
             speculated: pieces.iter().any(|p| p.start_is == Start::Speculated),
             fragment: Fragment { rows: rows as u32, columns: Vec::new() },
             flows: vec![true; self.physicals.len()],
-            early: None,
+            early: Vec::new(),
             counted: Counted { bytes, rows, rejects: 0 },
             unfit: false,
             raw: Some(RawText { message, plan: Arc::clone(plan) }),

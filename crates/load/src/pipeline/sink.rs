@@ -9,7 +9,7 @@ use coload_types::Result;
 
 use crate::partition::PartitionPlan;
 use crate::schedule::RawFlow;
-use crate::segments::lock;
+use coload_threads::lock;
 use coload_wire::{BlockContent, Parsed, PartitionAccount, Seal};
 
 /// Where a load's partitions go.

@@ -13,10 +13,10 @@ use coload_transform::{
 
 use super::PlacementPolicy;
 use super::texts::{RawReport, Texts};
-use crate::clock::thread_run_and_wait_ns;
 use crate::partition::PartitionPlan;
 use crate::pipeline::RowCosts;
-use crate::segments::lock;
+use coload_threads::lock;
+use coload_threads::thread_run_and_wait_ns;
 use coload_wire::{Parsed, ServerLoad};
 
 /// Fragments after which `Adaptive` looks first.

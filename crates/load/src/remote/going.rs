@@ -24,9 +24,9 @@ use crate::grain::{Grain, RecordSize};
 use crate::legs::table_column;
 use crate::options::LoadOptions;
 use crate::pipeline::{Position, Stop};
-use crate::retype::{converts, text_columns};
 use crate::texts::text_options;
 use crate::widen::{HASTY_PASSES, Widened, Widening};
+use coload_store::{converts, text_columns};
 use coload_wire::{
     DONE, Done, LoadDescription, RANGE, RANGES, Ranges, WIDEN, WIDENED, Welcome, Widen,
 };

@@ -9,9 +9,9 @@ use coload_types::Column;
 
 use super::choose::{Change, ColumnChoice};
 use super::texts::RawReport;
-use crate::clock::Step;
 use crate::file_report::FileReports;
 use crate::widen::Widened;
+use coload_threads::Step;
 
 /// What a load into a server did.
 #[derive(Debug, Clone)]

@@ -14,7 +14,7 @@ use super::session::{WORK_TIMEOUT, not_in_time};
 use crate::partition::PartitionPlan;
 use crate::pipeline::{Answers, RowCosts, Sink};
 use crate::schedule::RawFlow;
-use crate::segments::lock;
+use coload_threads::lock;
 use coload_wire::{
     BLOCK, Block, BlockContent, Parsed, RAW, RAW_HEAD_BYTES, SEAL, Seal, put_raw_head,
 };

@@ -16,13 +16,13 @@ use super::sender::Sender;
 use super::texts::RawReport;
 use super::whole::{self, send_whole};
 use super::{LoadList, RemoteOptions};
-use crate::clock::{Step, StepClock, epoch_us, peak_memory_bytes};
 use crate::file_report::FileReports;
-use crate::grain::MEMORY_MIN;
 use crate::legs::run_legs;
 use crate::options::LoadOptions;
 use crate::pipeline::{Destination, Loaded, Sink, Stop};
 use crate::run::published_without_rejects;
+use coload_threads::{Step, StepClock, epoch_us, peak_memory_bytes};
+use coload_transform::MEMORY_MIN;
 use coload_wire::{
     ABORT, Again, DESCRIBE, DONE, Done, FINISH, Finish, HELLO, JOIN, Join, LIST, LOADS, PARSED,
     PARTITIONS_MAX, Parsed, PartitionAccount, SEALED, TABLE, TEXTS_FROM, WELCOME, Welcome, Work,

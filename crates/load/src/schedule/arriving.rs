@@ -10,8 +10,8 @@ use coload_types::{Physical, Plain, Result};
 use super::{Flow, RawFlow};
 use crate::partition::PartitionPlan;
 use crate::reader::PieceSpan;
-use crate::segments::EarlyPages;
 use crate::stream::StreamChunk;
+use coload_transform::FinalPage;
 
 /// A chunk that was parsed.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub struct ParsedChunk {
     /// Which columns are final, and go without waiting for the partition.
     pub flows: Vec<bool>,
     /// For segments: the pages of these.
-    pub early: Option<EarlyPages>,
+    pub early: Vec<FinalPage>,
     /// What its progress was counted as.
     pub counted: Counted,
     /// Whether the types are too narrow for it: then the leg ends before it.
@@ -73,7 +73,7 @@ pub struct Arriving {
     pub(super) fragments: BTreeMap<usize, ParsedChunk>,
     pub(super) verified: Vec<(Fragment, Vec<bool>)>,
     /// For segments: pages that go as soon as the partition before has gone.
-    pub(super) early: Vec<EarlyPages>,
+    pub(super) early: Vec<Vec<FinalPage>>,
     /// Fragments with rows, and columns of them that were sent.
     kept: u32,
     pub(super) flown: u64,

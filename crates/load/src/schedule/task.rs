@@ -6,7 +6,7 @@ use coload_transform::FragmentColumn;
 
 use super::raw::{HandedBack, RawFlow};
 use crate::partition::{PartitionPlan, SealedPartition};
-use crate::segments::{ClosedSegment, PlainWrite};
+use coload_store::{ClosedSegment, PlainWrite};
 
 /// Something a worker can do.
 #[derive(Debug)]

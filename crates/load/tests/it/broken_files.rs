@@ -3,9 +3,10 @@
 use std::fs::OpenOptions;
 use std::sync::Arc;
 
-use coload_load::{load, merge_small};
+use coload_load::load;
 use coload_source::Dialect;
 use coload_store::Store;
+use coload_store::merge_small;
 
 use crate::support::{options, scratch, write};
 

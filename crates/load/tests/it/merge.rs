@@ -2,9 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use coload_load::{load, merge_small};
+use coload_load::load;
 use coload_source::Dialect;
 use coload_store::Store;
+use coload_store::merge_small;
 use coload_transform::EncodingPolicy;
 use coload_types::Value;
 use proptest::prelude::*;

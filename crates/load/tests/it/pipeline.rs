@@ -5,9 +5,10 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use coload_load::{Distinct, LoadOptions, load, process_cpu_ns};
+use coload_load::{Distinct, LoadOptions, load};
 use coload_source::{Dialect, InputFile, InputSource};
 use coload_store::Store;
+use coload_threads::process_cpu_ns;
 use coload_transform::EncodingPolicy;
 use coload_types::Error;
 use coload_wire::RejectLimit;

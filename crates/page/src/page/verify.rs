@@ -10,7 +10,6 @@ use crate::SymbolDecoder;
 use crate::bitpack::BLOCK;
 use crate::runs::runs_of_page;
 use crate::symbols::{ESCAPE, NOT_PLAIN};
-use coload_types::calendar::{DATE_DAYS, DAY_MICROS};
 use coload_types::parse_value::check_text;
 use coload_types::{DataType, Dictionary, Error, Physical, Result, Strings, Values, simd_dispatch};
 
@@ -201,28 +200,8 @@ macro_rules! value_range {
 value_range!(int_range, i64, unpack_int);
 value_range!(wide_range, i128, unpack_wide);
 
-/// The numbers that an `Int` type has.
-fn int_limits(data_type: DataType) -> (i64, i64) {
-    match data_type {
-        DataType::Boolean => (0, 1),
-        DataType::SmallInt => (i64::from(i16::MIN), i64::from(i16::MAX)),
-        DataType::Integer | DataType::Real => (i64::from(i32::MIN), i64::from(i32::MAX)),
-        DataType::Decimal { precision, .. } => {
-            let limit = 10i64.saturating_pow(u32::from(precision)).saturating_sub(1);
-            (-limit, limit)
-        }
-        DataType::Date => (*DATE_DAYS.start(), *DATE_DAYS.end()),
-        DataType::Time => (0, DAY_MICROS - 1),
-        // A zone may move the last moment of a year into the next.
-        DataType::Timestamp | DataType::TimestampTz => {
-            ((DATE_DAYS.start() - 1) * DAY_MICROS, (DATE_DAYS.end() + 2) * DAY_MICROS)
-        }
-        _ => (i64::MIN, i64::MAX),
-    }
-}
-
 fn check_int_range(range: Option<(i64, i64)>, data_type: DataType) -> Result<()> {
-    let (low, high) = int_limits(data_type);
+    let (low, high) = data_type.facts().limits;
     match range {
         Some((min, max)) if min < low || max > high => {
             Err(Error::Corrupt(format!("page: {min} to {max} are not all {data_type}")))
@@ -333,19 +312,13 @@ impl<'a> Group<'a> {
 }
 
 fn text_limit(data_type: DataType) -> usize {
-    match data_type {
-        DataType::Char(limit) | DataType::Varchar(Some(limit)) | DataType::Binary(Some(limit)) => {
-            limit as usize
-        }
-        _ => usize::MAX,
-    }
+    data_type.length_max().map_or(usize::MAX, |limit| limit as usize)
 }
 
 fn check_string(string: &[u8], data_type: DataType) -> Result<()> {
-    let good = match data_type {
-        DataType::Char(limit) => check_text(string, Some(limit)).is_ok(),
-        DataType::Varchar(limit) => check_text(string, limit).is_ok(),
-        _ => string.len() <= text_limit(data_type),
+    let good = match data_type.is_text() {
+        true => check_text(string, data_type.length_max()).is_ok(),
+        false => string.len() <= text_limit(data_type),
     };
     if good {
         return Ok(());

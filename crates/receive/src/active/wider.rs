@@ -9,10 +9,10 @@ use coload_wire::{ColumnsAre, PARTITIONS_MAX, Ranges, TEXTS_FROM, Widen};
 
 use super::{Active, State};
 use crate::legs::{self, Legs, Publishable};
-use crate::lock;
 use crate::options::Keep;
 use crate::part::Part;
 use crate::pool::{Class, Pool};
+use coload_threads::lock;
 
 /// Columns of the partitions that are taken now.
 #[derive(Debug)]

@@ -6,7 +6,7 @@
 use super::Rule;
 use super::swar::{POW10, POW10_WIDE, Tail, many_digits};
 use super::text::trim;
-use crate::{DECIMAL_INT_PRECISION_MAX, DataType, ordinal_from_f32, ordinal_from_f64};
+use crate::{DECIMAL_INT_PRECISION_MAX, ordinal_from_f32, ordinal_from_f64};
 
 /// Most significant digits that the slow path keeps: those of the largest DECIMAL.
 const SIGNIFICANT_MAX: i64 = 38;
@@ -300,14 +300,4 @@ fn exponent(field: &[u8]) -> Result<i64, Rule> {
         value.saturating_mul(10).saturating_add(i64::from(digit - b'0'))
     });
     Ok(if minus { -value } else { value })
-}
-
-/// The range of an integer type.
-#[inline(always)]
-pub fn integer_range(data_type: DataType) -> (i64, i64) {
-    match data_type {
-        DataType::SmallInt => (i64::from(i16::MIN), i64::from(i16::MAX)),
-        DataType::Integer => (i64::from(i32::MIN), i64::from(i32::MAX)),
-        _ => (i64::MIN, i64::MAX),
-    }
 }

@@ -21,15 +21,15 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use coload_page::runs::shrink_to_runs;
-use coload_store::{
-    ColumnStats, FinishedColumn, MergeOutcome, SegmentEntry, SegmentFile, SegmentWriter, Snapshot,
-    Store, TableEntry,
+use crate::{
+    ColumnStats, MergeOutcome, SegmentEntry, SegmentFile, SegmentWriter, Snapshot, Store,
+    TableEntry,
 };
+use coload_page::runs::shrink_to_runs;
 use coload_types::Result;
 
-use crate::grain::MEMORY_MIN;
 use crate::join::{group_pages, join_column};
+use coload_transform::{MEMORY_MIN, PartitionColumn};
 
 /// Adjacent segments of a level that are worth a merge.
 const SEGMENTS_MIN: usize = 8;
@@ -152,15 +152,12 @@ fn merge_run(
     let mut columns = Vec::with_capacity(table.schema.len());
     for column in 0..table.schema.len() {
         let joined = join_column(&sources, &groups, column)?;
-        let dictionary = match &joined.dictionary {
-            Some(dictionary) => Some(writer.write_dictionary(dictionary)?),
-            None => None,
-        };
-        let stored = joined.pages.into_iter().map(shrink_to_runs).collect::<Result<Vec<_>>>()?;
-        let pages = writer.write_pages(writer.reserve(&stored), &stored)?;
-        let index = coload_page::ColumnIndex { dictionary, symbols: joined.symbols, pages };
-        let stats = join_stats(old.iter().map(|s| &s.columns[column]));
-        columns.push(FinishedColumn { physical: sources[0].physical(column), index, stats });
+        let pages = joined.pages.into_iter().map(shrink_to_runs).collect::<Result<_>>()?;
+        let joined = PartitionColumn { pages, ..joined };
+        let mut finished = writer.write_column(joined, sources[0].physical(column))?;
+        // Pages of plain text keep no bounds, and those of the segments may be known.
+        finished.stats = join_stats(old.iter().map(|s| &s.columns[column]));
+        columns.push(finished);
     }
     let page_rows = groups.iter().map(|g| g.rows).collect();
     let summary = writer.finish(columns, page_rows)?;
@@ -185,7 +182,7 @@ fn join_stats<'a>(all: impl Iterator<Item = &'a ColumnStats> + Clone) -> ColumnS
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use coload_store::LoadId;
+    use crate::LoadId;
 
     fn segments(bytes: &[u64]) -> Vec<SegmentEntry> {
         let entry = |bytes: &u64| SegmentEntry {

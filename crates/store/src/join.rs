@@ -11,9 +11,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::{ExpandedPages, SegmentFile};
 use coload_page::bitpack::BLOCK;
 use coload_page::{Page, PageDetail, PageView, encode_codes_u32};
-use coload_store::{ExpandedPages, SegmentFile};
 use coload_transform::{
     EncodingPolicy, FragmentColumn, PartitionColumn, compress_column, dictionary_pays,
     merge_dictionaries,

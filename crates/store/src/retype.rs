@@ -13,12 +13,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::{FinishedColumn, SegmentFile, SegmentSummary, SegmentWriter};
 use coload_ddl::Schema;
-use coload_page::ColumnIndex;
 use coload_page::bitpack::BLOCK;
 use coload_page::runs::shrink_to_runs;
 use coload_page::{Page, PageDetail, PageView, encode_codes_u32, verify_values_of};
-use coload_store::{FinishedColumn, SegmentFile, SegmentSummary, SegmentWriter, column_stats};
 use coload_transform::{EncodingPolicy, FragmentColumn, PartitionColumn, compress_column};
 use coload_types::display::write_value;
 use coload_types::{
@@ -125,12 +124,7 @@ pub fn retype_segment(
                 (DataType::Varchar(None).physical(), reread.column(pages, column)?)
             }
         };
-        let dictionary = new.dictionary.as_ref();
-        let place = dictionary.map(|d| writer.write_dictionary(d)).transpose()?;
-        let stored = writer.write_pages(writer.reserve(&new.pages), &new.pages)?;
-        let stats = column_stats(&stored, dictionary);
-        let index = ColumnIndex { dictionary: place, symbols: new.symbols, pages: stored };
-        columns.push(FinishedColumn { physical, index, stats });
+        columns.push(writer.write_column(new, physical)?);
     }
     let summary = writer.finish(columns.clone(), old.page_rows().to_vec())?;
     Ok((summary, columns))
@@ -149,14 +143,10 @@ pub fn text_columns(from: &Schema, to: &Schema) -> Vec<usize> {
 
 /// Whether columns can become others: their values are converted, or their text is read again.
 pub fn converts(from: &Schema, to: &Schema) -> bool {
-    let scale = |data_type| match data_type {
-        DataType::Decimal { scale, .. } => scale,
-        _ => 0,
-    };
     let pairs = from.columns().iter().zip(to.columns());
     let mut same = pairs.map(|(from, to)| {
         let (old, new) = (from.data_type, to.data_type);
-        let holds = new == DataType::Double || scale(old) <= scale(new);
+        let holds = new == DataType::Double || old.scale() <= new.scale();
         from.name == to.name
             && from.nullable == to.nullable
             && (becomes_text(old, new) || holds && Retype::between(old, new).is_some())
@@ -265,13 +255,9 @@ fn convert_column(
 
 /// Values as another type has them.
 fn convert_values(values: &Values, from: DataType, to: DataType) -> Result<Values> {
-    let scale = |data_type| match data_type {
-        DataType::Decimal { scale, .. } => u32::from(scale),
-        _ => 0,
-    };
     let factor = match (from, to) {
         (DataType::Date, _) => DAY_US,
-        _ => 10_i128.pow(scale(to).saturating_sub(scale(from))),
+        _ => 10_i128.pow(to.scale().saturating_sub(from.scale()).into()),
     };
     let mut text = Vec::new();
     let mut convert = |value: Value| -> Option<Value> {

@@ -19,14 +19,12 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use coload_page::ColumnIndex;
+use crate::{FinishedColumn, SegmentSummary, SegmentWriter};
 use coload_page::{Page, PageMeta};
-use coload_store::{FinishedColumn, SegmentSummary, SegmentWriter, column_stats};
-use coload_transform::{PartitionColumn, merge_column};
+use coload_transform::{FinalPage, PartitionColumn, merge_column};
 use coload_types::{Error, Physical, Result};
 
-use crate::clock::{Step, StepClock};
-use crate::partition::PartitionPlan;
+use coload_threads::{Step, StepClock, lock};
 
 /// A segment that still takes partitions.
 #[derive(Debug)]
@@ -63,15 +61,6 @@ struct PlainPart {
     symbols: Vec<Vec<u8>>,
     /// Writes, and which of their pages are the column's.
     writes: Vec<(Arc<PlainWrite>, Range<usize>)>,
-}
-
-/// Plain pages of a fragment that need not wait for their partition.
-#[derive(Debug)]
-pub struct EarlyPages {
-    /// A page for each column that has such.
-    pub pages: Vec<Page>,
-    /// The plan that says which columns these are.
-    pub plan: Arc<PartitionPlan>,
 }
 
 /// Plain pages on their way to their place in the file.
@@ -117,12 +106,6 @@ impl PlainWrite {
     }
 }
 
-/// The value behind a mutex, whether or not a thread died with it: a dead worker's panic reaches the
-/// caller through its join.
-pub fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-}
-
 impl OpenSegment {
     /// A segment without partitions.
     pub fn new(number: u32, writer: SegmentWriter, width: usize) -> Self {
@@ -137,16 +120,16 @@ impl OpenSegment {
     }
 
     /// Takes pages of a fragment before its partition; gives their write, to be run by anyone.
-    pub fn push_early(&mut self, partition: usize, early: EarlyPages) -> Arc<PlainWrite> {
-        let EarlyPages { pages, plan } = early;
-        let write = self.write(pages);
-        for (index, column) in plan.early_columns().enumerate() {
+    pub fn push_early(&mut self, partition: usize, early: Vec<FinalPage>) -> Arc<PlainWrite> {
+        let columns: Vec<_> = early.iter().map(|f| (f.column, f.symbols.clone())).collect();
+        let write = self.write(early.into_iter().map(|f| f.page).collect());
+        for (index, (column, encoder)) in columns.into_iter().enumerate() {
             let parts = &mut self.columns[column].parts;
             let page = (Arc::clone(&write), index..index + 1);
             match parts.last_mut() {
                 Some(Part::Plain(part)) if part.partition == partition => part.writes.push(page),
                 _ => {
-                    let symbols = plan.encoder(column).map(|e| e.table()).into_iter().collect();
+                    let symbols = encoder.map(|e| e.table()).into_iter().collect();
                     parts.push(Part::Plain(PlainPart { partition, symbols, writes: vec![page] }));
                 }
             }
@@ -302,23 +285,23 @@ impl ClosedSegment {
         dictionary: Option<PageMeta>,
     ) -> Result<FinishedColumn> {
         let mut coded = self.writer.write_pages(offset, &merged.coded.pages)?.into_iter();
-        let mut index = ColumnIndex { dictionary, symbols: Vec::new(), pages: Vec::new() };
+        let (mut symbols, mut pages) = (Vec::new(), Vec::new());
         for part in merged.parts {
             match part {
-                MergedPart::Coded(count) => index.pages.extend(coded.by_ref().take(count)),
+                MergedPart::Coded(count) => pages.extend(coded.by_ref().take(count)),
                 MergedPart::Plain(part) => {
-                    let before = index.symbols.len() as u32;
-                    index.symbols.extend(part.symbols);
-                    for mut meta in part.writes.iter().flat_map(|(write, pages)| write.metas(pages))
+                    let before = symbols.len() as u32;
+                    symbols.extend(part.symbols);
+                    for mut meta in part.writes.iter().flat_map(|(write, range)| write.metas(range))
                     {
                         meta.detail.shift_symbols(before);
-                        index.pages.push(meta);
+                        pages.push(meta);
                     }
                 }
             }
         }
-        let stats = column_stats(&index.pages, merged.coded.dictionary.as_ref());
-        Ok(FinishedColumn { physical: merged.physical, index, stats })
+        let dictionary = merged.coded.dictionary.as_ref().zip(dictionary);
+        Ok(FinishedColumn::new(merged.physical, dictionary, symbols, pages))
     }
 
     /// Writes indexes and footer and makes the segment durable; all columns are merged, and all

@@ -1,0 +1,12 @@
+//! What threads of a load need besides their work: clocks, and locks that outlive a thread that died.
+//!
+//! Invariant: nothing here knows what the threads do.
+
+mod clock;
+mod lock;
+
+pub use clock::{
+    Started, Step, StepClock, epoch_us, peak_memory_bytes, process_cpu_ns, thread_cpu_ns,
+    thread_run_and_wait_ns,
+};
+pub use lock::lock;
