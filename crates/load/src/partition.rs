@@ -1,17 +1,17 @@
 //! A partition on its way: fragments arrive, then its columns are compressed one by one.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
+use coload_assemble::{Assembly, ColumnBuilder, Parsed};
 use coload_page::SymbolEncoder;
 use coload_source::{ChunkParser, ColumnPlan, Lexicon};
+use coload_threads::{Step, StepClock, lock};
 use coload_transform::{
-    ColumnCost, DictionaryLimit, DistinctSketch, EncodingPolicy, FragmentColumn, PartitionColumn,
-    PlainSorter, TemporaryDictionary, compress_column, restore_codes, sort_temporaries,
+    ColumnCost, DistinctSketch, Fragment, FragmentColumn, PartitionColumn, TemporaryDictionary,
 };
-use coload_types::{Physical, Result};
+use coload_types::{Error, Result};
 
 use crate::derive::Deriver;
-use coload_threads::{Step, StepClock};
 
 /// How the columns of a partition are read; the same for all its fragments.
 #[derive(Debug)]
@@ -105,14 +105,11 @@ pub struct SealedPartition {
     /// Rows of each fragment.
     pub page_rows: Vec<u32>,
     plan: Arc<PartitionPlan>,
-    /// For each column: its fragments, and the temporary dictionaries of the workers.
-    columns: Vec<ColumnInput>,
-    /// For each column: the numbers of the fragments that wait; the others were sent.
+    /// For each column what waits of it: the other fragments were sent.
+    columns: Vec<Mutex<Parsed>>,
+    /// For each column: the numbers of these fragments.
     waiting: Vec<Vec<u32>>,
 }
-
-/// What compressing one column needs.
-pub type ColumnInput = std::sync::Mutex<Option<(Vec<FragmentColumn>, Vec<TemporaryDictionary>)>>;
 
 impl SealedPartition {
     /// Turns fragments by row into inputs by column. `parsers` are the workers', in the order of the
@@ -120,19 +117,18 @@ impl SealedPartition {
     pub fn new(
         number: usize,
         plan: Arc<PartitionPlan>,
-        fragments: Vec<(coload_transform::Fragment, Vec<bool>)>,
+        fragments: Vec<(Fragment, Vec<bool>)>,
         parsers: Vec<ChunkParser>,
     ) -> Self {
         let width = plan.columns.len();
         let page_rows: Vec<u32> = fragments.iter().map(|(f, _)| f.rows).collect();
-        let mut waiting = vec![Vec::new(); width];
-        let mut columns: Vec<(Vec<FragmentColumn>, Vec<TemporaryDictionary>)> =
-            (0..width).map(|_| (Vec::with_capacity(fragments.len()), Vec::new())).collect();
+        let mut columns: Vec<Parsed> = (0..width)
+            .map(|column| Parsed { encoder: plan.encoder(column).cloned(), ..Parsed::default() })
+            .collect();
         for (number, (fragment, flows)) in fragments.into_iter().enumerate() {
             for (c, column) in fragment.columns.into_iter().enumerate() {
                 if !flows.get(c).is_some_and(|f| *f) {
-                    columns[c].0.push(column);
-                    waiting[c].push(number as u32);
+                    columns[c].fragments.push((number as u32, column));
                 }
             }
         }
@@ -142,16 +138,18 @@ impl SealedPartition {
                 dictionaries.push(Lexicon::into_dictionary(column.into_lexicon()));
             }
         }
-        for (c, (_, dictionaries)) in columns.iter_mut().enumerate() {
-            match plan.read_of(c) {
-                Some(index) if plan.is_read_after(index, c) => {
-                    dictionaries.clone_from(&read[index])
-                }
-                Some(index) => *dictionaries = std::mem::take(&mut read[index]),
-                None => dictionaries.extend(plan.derived_dictionary(c).cloned()),
-            }
+        for (c, column) in columns.iter_mut().enumerate() {
+            column.temporaries = match plan.read_of(c) {
+                Some(index) if plan.is_read_after(index, c) => read[index].clone(),
+                Some(index) => std::mem::take(&mut read[index]),
+                None => plan.derived_dictionary(c).cloned().into_iter().collect(),
+            };
         }
-        let columns = columns.into_iter().map(|c| std::sync::Mutex::new(Some(c))).collect();
+        let waiting = columns
+            .iter()
+            .map(|column| column.fragments.iter().map(|(number, _)| *number).collect())
+            .collect();
+        let columns = columns.into_iter().map(Mutex::new).collect();
         SealedPartition { number, page_rows, plan, columns, waiting }
     }
 
@@ -177,46 +175,24 @@ impl SealedPartition {
     pub fn compress(
         &self,
         column: usize,
-        physical: Physical,
-        policy: EncodingPolicy,
-        limit: DictionaryLimit,
+        assembly: Assembly,
         clock: &StepClock,
         distinct: Option<&DistinctSketch>,
     ) -> Result<PartitionColumn> {
-        let input = self.columns[column].lock().ok().and_then(|mut c| c.take());
-        let (mut fragments, mut temporaries) = input.unwrap_or_default();
-        if self.plan.is_unsorted(column) {
-            return clock.time(Step::Compress, || sort_plain(fragments, physical, policy, limit));
+        let parsed = std::mem::take(&mut *lock(&self.columns[column]));
+        let mut builder = ColumnBuilder::new(assembly);
+        if !self.plan.is_unsorted(column) {
+            builder.take_parsed(parsed);
+            return Ok(builder.finish(clock, distinct)?.1);
         }
-        clock.time(Step::Sort, || {
-            restore_codes(&mut fragments, &mut temporaries, physical, limit)
-        })?;
-        let sorted = clock
-            .time(Step::Sort, || sort_temporaries(&fragments, &temporaries, physical, limit))?;
-        clock.time(Step::Compress, || {
-            let encoder = self.plan.encoder(column).map(Arc::as_ref);
-            match (distinct, &sorted) {
-                (Some(distinct), Some(all)) => distinct.add_values(all.dictionary().values()),
-                (Some(distinct), None) => distinct.add_coded(&fragments, &temporaries),
-                (None, _) => {}
-            }
-            compress_column(fragments, &temporaries, sorted, encoder, physical, policy)
-        })
+        let mut pages = Vec::new();
+        for (number, fragment) in parsed.fragments {
+            let FragmentColumn::Plain(values) = fragment else {
+                return Err(Error::Corrupt("codes of a column without dictionary".into()));
+            };
+            let taken = clock.time(Step::Compress, || builder.take_values(number, values))?;
+            pages.extend(taken.pages);
+        }
+        builder.finish_with(pages, clock)
     }
-}
-
-/// Compresses values as they come.
-fn sort_plain(
-    fragments: Vec<FragmentColumn>,
-    physical: Physical,
-    policy: EncodingPolicy,
-    limit: DictionaryLimit,
-) -> Result<PartitionColumn> {
-    let mut sorter = PlainSorter::new(physical, policy).with_limit(limit);
-    let sort = |fragment| match fragment {
-        FragmentColumn::Plain(plain) => sorter.push(plain),
-        other => Ok(other),
-    };
-    let sorted = fragments.into_iter().map(sort).collect::<Result<_>>()?;
-    sorter.finish(sorted)
 }

@@ -15,7 +15,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use coload_source::{ChunkParser, ColumnParser, ColumnRules, Lexicon, Mended, RecordRules};
+use coload_assemble::Assembly;
 use coload_transform::{
+    Symbols,
     DictionaryLimit, EncodingPolicy, FinalPage, Fragment, FragmentColumn, PartitionColumn,
 };
 use coload_types::{Error, Physical, Plain, Result};
@@ -219,9 +221,13 @@ impl RawPartition {
         let waiting = sealed.partition.waiting(column);
         let numbers = waiting.iter().map(|index| sealed.numbers[*index as usize]).collect();
         let clock = StepClock::default();
-        let physical = by.physicals[column];
-        let compressed =
-            sealed.partition.compress(column, physical, by.policy, by.limit, &clock, None)?;
+        let assembly = Assembly {
+            physical: by.physicals[column],
+            policy: by.policy,
+            limit: by.limit,
+            symbols: Symbols::Train,
+        };
+        let compressed = sealed.partition.compress(column, assembly, &clock, None)?;
         Ok(Some((numbers, compressed)))
     }
 

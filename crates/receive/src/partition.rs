@@ -17,24 +17,21 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use coload_assemble::{Assembly, ColumnBuilder, Taken};
 use coload_load::{RawParser, RawPartition, RawRows};
-use coload_page::SymbolDecoder;
-use coload_page::runs::shrink_to_runs;
 use coload_page::{
-    Page, PageDetail, PageMeta, PageRules, PageView, verify_dictionary, verify_page,
+    Page, PageMeta, PageRules, PageView, SymbolDecoder, verify_dictionary, verify_page,
     verify_values_of,
 };
 use coload_store::{FinishedColumn, SegmentSummary, SegmentWriter, append_page};
+use coload_threads::{StepClock, lock};
 use coload_transform::{
-    DictionaryLimit, EncodingPolicy, FinalPage, FragmentColumn, PartitionColumn, PlainSorter,
-    Symbols, join_parts,
+    EncodingPolicy, FinalPage, PartitionColumn, Symbols, dictionary_limit, encoders,
 };
-use coload_transform::{dictionary_limit, encoders};
-use coload_types::{Column, Dictionary, Error, Physical, Plain, Result};
+use coload_types::{Column, Dictionary, Error, Plain, Result};
 use coload_wire::{Block, BlockContent, Raw, RawIs, Seal};
 
 use crate::options::Keep;
-use coload_threads::lock;
 
 /// Pages are written when there are so many bytes of them.
 const FLUSH_BYTES: usize = 1 << 20;
@@ -46,10 +43,6 @@ pub struct Receiving {
     pub number: u32,
     /// Its segment.
     pub path: PathBuf,
-    policy: EncodingPolicy,
-    limit: DictionaryLimit,
-    /// The first so many columns may have symbols.
-    encoders: usize,
     types: Arc<[Column]>,
     columns: Vec<Mutex<ReceivedColumn>>,
     /// Fragments that came as text, and how they are read.
@@ -70,23 +63,15 @@ struct Progress {
     finishing: bool,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct ReceivedColumn {
+    /// What is not final; `None` once the column is finished.
+    builder: Option<ColumnBuilder>,
     /// Pages in the file, by fragment.
     written: BTreeMap<u32, PageMeta>,
     /// Final pages that are not in the file yet.
     pending: Vec<(u32, Page)>,
     pending_bytes: usize,
-    /// Pages of codes of `dictionary`.
-    coded: Vec<(u32, Page)>,
-    dictionary: Option<Dictionary>,
-    /// Symbol tables of all text pages.
-    symbols: Vec<Vec<u8>>,
-    /// Codes that were made here, and what made them.
-    sorted: Vec<(u32, FragmentColumn)>,
-    sorter: Option<PlainSorter>,
-    /// Fragments that came as text, and wait for the partition.
-    parsed: BTreeSet<u32>,
     finished: Option<FinishedColumn>,
 }
 
@@ -109,13 +94,17 @@ impl Receiving {
         memory: usize,
         parser: Option<Arc<RawParser>>,
     ) -> Self {
-        let columns = types.iter().map(|_| Mutex::default()).collect();
+        let (limit, encoders) = (dictionary_limit(memory, types.len()), encoders(memory));
+        let column = |(index, column): (usize, &Column)| {
+            let physical = column.data_type.physical();
+            let symbols = if index < encoders { Symbols::Train } else { Symbols::Omit };
+            let assembly = Assembly { physical, policy, limit, symbols };
+            Mutex::new(ReceivedColumn::new(ColumnBuilder::new(assembly)))
+        };
+        let columns = types.iter().enumerate().map(column).collect();
         Receiving {
             number,
             path,
-            policy,
-            limit: dictionary_limit(memory, types.len()),
-            encoders: encoders(memory),
             unfinished: AtomicUsize::new(types.len()),
             types,
             columns,
@@ -185,9 +174,7 @@ impl Receiving {
             self.take_pages(column, None, symbols, vec![(fragment, page)])?;
         }
         for column in waiting {
-            let mut state = lock(&self.columns[column]);
-            state.check_new(fragment)?;
-            state.parsed.insert(fragment);
+            lock(&self.columns[column]).builder()?.expect(fragment)?;
         }
         Ok(())
     }
@@ -232,31 +219,8 @@ impl Receiving {
 
     fn take_plain(&self, column: usize, fragment: u32, values: Plain) -> Result<()> {
         let mut state = lock(&self.columns[column]);
-        state.check_new(fragment)?;
-        let physical = self.types[column].data_type.physical();
-        let new = || {
-            let symbols = if column < self.encoders { Symbols::Train } else { Symbols::Omit };
-            PlainSorter::new(physical, self.policy).with_limit(self.limit).with_symbols(symbols)
-        };
-        let sorter = state.sorter.get_or_insert_with(new);
-        let sorted = sorter.push(values)?;
-        let symbols = sorter.symbols();
-        match sorted {
-            FragmentColumn::Page(mut page) => {
-                if let (PageDetail::Text { symbols: table }, Some(symbols)) =
-                    (&mut page.detail, symbols)
-                    && *table > 0
-                {
-                    *table = state.table_number(symbols);
-                }
-                self.add_final(&mut state, fragment, shrink_to_runs(page)?)
-            }
-            kept => {
-                self.held_bytes.fetch_add(kept.bytes() as u64, Ordering::Relaxed);
-                state.sorted.push((fragment, kept));
-                Ok(())
-            }
-        }
+        let taken = state.builder()?.take_values(fragment, values)?;
+        self.keep(&mut state, taken)
     }
 
     fn take_pages(
@@ -267,29 +231,13 @@ impl Receiving {
         pages: Vec<(u32, Page)>,
     ) -> Result<()> {
         let mut state = lock(&self.columns[column]);
-        if let Some(dictionary) = dictionary
-            && state.dictionary.replace(dictionary).is_some()
-        {
-            return Err(Error::Corrupt("two dictionaries for a column of a partition".into()));
-        }
-        let numbers: Vec<u32> = symbols.into_iter().map(|s| state.table_number(s)).collect();
-        for (fragment, mut page) in pages {
-            state.check_new(fragment)?;
-            match &mut page.detail {
-                PageDetail::Codes { .. } => {
-                    self.held_bytes.fetch_add(page.bytes.len() as u64, Ordering::Relaxed);
-                    state.coded.push((fragment, page));
-                    continue;
-                }
-                // Verified: the table is there.
-                PageDetail::Text { symbols } if *symbols > 0 => {
-                    *symbols = numbers[*symbols as usize - 1];
-                }
-                _ => {}
-            }
-            self.add_final(&mut state, fragment, page)?;
-        }
-        Ok(())
+        let taken = state.builder()?.take_pages(dictionary, symbols, pages)?;
+        self.keep(&mut state, taken)
+    }
+
+    fn keep(&self, state: &mut ReceivedColumn, taken: Taken) -> Result<()> {
+        self.held_bytes.fetch_add(taken.kept_bytes, Ordering::Relaxed);
+        taken.pages.into_iter().try_for_each(|(fragment, page)| self.add_final(state, fragment, page))
     }
 
     fn add_final(&self, state: &mut ReceivedColumn, fragment: u32, page: Page) -> Result<()> {
@@ -342,10 +290,19 @@ impl Receiving {
 
     fn merge_column(&self, column: usize, seal: &Seal) -> Result<FinishedColumn> {
         let mut state = lock(&self.columns[column]);
-        let physical = self.types[column].data_type.physical();
-        let dictionary = self.join_codes(&mut state, column, physical)?;
+        let mut builder = state.take_builder()?;
+        if let Some(parser) = &self.parser
+            && let Some((numbers, part)) = self.raw.compress(parser, column)?
+        {
+            builder.take_part(numbers, part);
+        }
+        let (numbers, kept) = builder.finish(&StepClock::default(), None)?;
+        let PartitionColumn { dictionary, symbols, pages } = kept;
+        for (fragment, page) in numbers.into_iter().zip(pages) {
+            self.add_final(&mut state, fragment, page)?;
+        }
         self.flush(&mut state)?;
-        let entry = match &dictionary {
+        let place = match &dictionary {
             Some(dictionary) => Some(self.writer()?.write_dictionary(dictionary)?),
             None => None,
         };
@@ -356,75 +313,34 @@ impl Receiving {
                 self.types[column].name, self.number
             )));
         }
-        let symbols = std::mem::take(&mut state.symbols);
-        Ok(FinishedColumn::new(physical, dictionary.as_ref().zip(entry), symbols, pages))
-    }
-
-    /// Turns kept codes into final pages of one dictionary.
-    fn join_codes(
-        &self,
-        state: &mut ReceivedColumn,
-        column: usize,
-        physical: Physical,
-    ) -> Result<Option<Dictionary>> {
-        let (fragments, pages): (Vec<u32>, Vec<Page>) = state.coded.drain(..).unzip();
-        let placed = PartitionColumn {
-            dictionary: state.dictionary.take().filter(|_| !pages.is_empty()),
-            symbols: Vec::new(),
-            pages,
-        };
-        let mut parts = vec![(fragments, placed)];
-        if let Some(sorter) = state.sorter.take()
-            && !state.sorted.is_empty()
-        {
-            let (fragments, columns) = state.sorted.drain(..).unzip();
-            parts.push((fragments, sorter.finish(columns)?));
-        }
-        if let Some(parser) = &self.parser {
-            parts.extend(self.raw.compress(parser, column)?);
-        }
-        let mut numbers: Vec<u32> = parts.iter().flat_map(|(f, _)| f).copied().collect();
-        let joined = match parts.len() {
-            1 => parts.swap_remove(0).1,
-            _ => {
-                numbers.sort_unstable();
-                join_parts(parts, physical)?
-            }
-        };
-        let before = state.symbols.len() as u32;
-        state.symbols.extend(joined.symbols);
-        for (fragment, mut page) in numbers.into_iter().zip(joined.pages) {
-            page.detail.shift_symbols(before);
-            self.add_final(state, fragment, page)?;
-        }
-        Ok(joined.dictionary)
+        let physical = self.types[column].data_type.physical();
+        Ok(FinishedColumn::new(physical, dictionary.as_ref().zip(place), symbols, pages))
     }
 }
 
 impl ReceivedColumn {
-    fn check_new(&self, fragment: u32) -> Result<()> {
-        let among = |list: &[(u32, Page)]| list.iter().any(|(f, _)| *f == fragment);
-        if self.written.contains_key(&fragment)
-            || among(&self.pending)
-            || among(&self.coded)
-            || self.sorted.iter().any(|(f, _)| *f == fragment)
-            || self.parsed.contains(&fragment)
-        {
-            return Err(Error::Corrupt(format!("a column of fragment {fragment} came twice")));
+    fn new(builder: ColumnBuilder) -> Self {
+        ReceivedColumn {
+            builder: Some(builder),
+            written: BTreeMap::new(),
+            pending: Vec::new(),
+            pending_bytes: 0,
+            finished: None,
         }
-        Ok(())
     }
 
-    /// The 1-based number of a symbol table, which is added if new.
-    fn table_number(&mut self, table: Vec<u8>) -> u32 {
-        match self.symbols.iter().position(|s| *s == table) {
-            Some(at) => at as u32 + 1,
-            None => {
-                self.symbols.push(table);
-                self.symbols.len() as u32
-            }
-        }
+    /// What takes fragments.
+    fn builder(&mut self) -> Result<&mut ColumnBuilder> {
+        self.builder.as_mut().ok_or_else(complete)
     }
+
+    fn take_builder(&mut self) -> Result<ColumnBuilder> {
+        self.builder.take().ok_or_else(complete)
+    }
+}
+
+fn complete() -> Error {
+    Error::Corrupt("a fragment of a column that is complete".into())
 }
 
 /// Checks everything of a block of pages; gives its dictionary.

@@ -1,12 +1,5 @@
 //! The rows of one column, from Arrow arrays to fragments.
 
-use std::borrow::Borrow;
-use std::collections::HashMap;
-use std::hash::Hash;
-
-use coload_transform::{
-    CODES_PROVISIONAL_MAX, FragmentColumn, NULL_CODE, ProvisionalCodes, TemporaryDictionary,
-};
 use coload_types::calendar::{DATE_DAYS, DAY_MICROS};
 use coload_types::parse_value::check_text;
 use coload_types::{
@@ -24,37 +17,16 @@ use crate::rules::convert;
 use crate::types::arrow_type;
 use crate::write::bad_value;
 
-/// Rows after which a column with mostly different values gets no dictionary.
-const TRIAL_ROWS: usize = 8_192;
-
-/// Rows of the fragment that is being filled, and the dictionary of the fragments before.
+/// Rows of the fragment that is being filled.
 pub(crate) struct ColumnRows {
     column: Column,
     plain: Plain,
-    codes: Codes,
-}
-
-/// The provisional codes of a column in one partition.
-enum Codes {
-    Int(HashMap<i64, u16>),
-    Wide(HashMap<i128, u16>),
-    Bytes {
-        map: HashMap<Box<[u8]>, u16>,
-        /// Of all keys.
-        bytes: usize,
-    },
-    /// Too many values: the rest of the partition is plain. Some fragments may have codes.
-    Full(TemporaryDictionary),
 }
 
 impl ColumnRows {
     pub fn new(column: &Column) -> Self {
         let physical = column.data_type.physical();
-        ColumnRows {
-            column: column.clone(),
-            plain: Plain::empty(physical),
-            codes: Codes::empty(&Values::empty(physical)),
-        }
+        ColumnRows { column: column.clone(), plain: Plain::empty(physical) }
     }
 
     /// The rows, all of them.
@@ -72,14 +44,13 @@ impl ColumnRows {
         self.plain.len()
     }
 
-    /// Bytes that the fragment's rows take, and the dictionary of those before.
+    /// Bytes that the fragment's rows take.
     pub fn bytes(&self) -> usize {
-        let rows = match &self.plain.values {
+        match &self.plain.values {
             Values::Int(v) => v.capacity() * size_of::<i64>(),
             Values::Wide(v) => v.capacity() * size_of::<i128>(),
             Values::Bytes(v) => v.bytes.capacity() + v.ends.capacity() * size_of::<u32>(),
-        };
-        rows + self.codes.bytes()
+        }
     }
 
     /// Adds the rows of an array.
@@ -188,24 +159,10 @@ impl ColumnRows {
         Ok(())
     }
 
-    /// Takes the fragment's rows, coded if its values are few.
-    pub fn end_fragment(&mut self) -> FragmentColumn {
+    /// The rows of the fragment; the next one has none.
+    pub fn take(&mut self) -> Plain {
         let empty = Plain::empty(self.plain.values.physical());
-        let plain = std::mem::replace(&mut self.plain, empty);
-        match self.codes.code(&plain) {
-            Some(codes) => {
-                let nulls = plain.null_count() > 0;
-                let codes = ProvisionalCodes::new(&codes, CODES_PROVISIONAL_MAX);
-                FragmentColumn::Codes { codes, dictionary: 0, nulls }
-            }
-            None => FragmentColumn::Plain(plain),
-        }
-    }
-
-    /// The dictionaries of the fragments so far; the next fragment starts a new one.
-    pub fn take_dictionaries(&mut self) -> Vec<TemporaryDictionary> {
-        let empty = Codes::empty(&self.plain.values);
-        vec![std::mem::replace(&mut self.codes, empty).into_dictionary()]
+        std::mem::replace(&mut self.plain, empty)
     }
 }
 
@@ -272,112 +229,4 @@ fn append_nulls(plain: &mut Plain, count: usize, is_null: impl Fn(usize) -> bool
     }
     let nulls = plain.nulls.get_or_insert_with(|| Bitmap::zeros(before));
     (0..count).for_each(|i| nulls.push(is_null(i)));
-}
-
-impl Codes {
-    /// Bytes of the values and of what finds them.
-    fn bytes(&self) -> usize {
-        /// What a map keeps of a place, besides its pair.
-        const PLACE: usize = 1;
-        /// What the allocator and the map have of a text, besides its bytes.
-        const TEXT: usize = 16;
-        match self {
-            Codes::Int(map) => map.capacity() * (size_of::<(i64, u16)>() + PLACE),
-            Codes::Wide(map) => map.capacity() * (size_of::<(i128, u16)>() + PLACE),
-            Codes::Bytes { map, bytes } => {
-                map.capacity() * (size_of::<(Box<[u8]>, u16)>() + PLACE) + bytes + map.len() * TEXT
-            }
-            Codes::Full(dictionary) => match &dictionary.values {
-                Values::Int(v) => v.len() * size_of::<i64>(),
-                Values::Wide(v) => v.len() * size_of::<i128>(),
-                Values::Bytes(v) => v.bytes.len() + v.ends.len() * size_of::<u32>(),
-            },
-        }
-    }
-
-    fn empty(of: &Values) -> Self {
-        match of {
-            Values::Int(_) => Codes::Int(HashMap::new()),
-            Values::Wide(_) => Codes::Wide(HashMap::new()),
-            Values::Bytes(_) => Codes::Bytes { map: HashMap::new(), bytes: 0 },
-        }
-    }
-
-    /// The codes of a fragment, `None` when the column has too many values.
-    fn code(&mut self, plain: &Plain) -> Option<Vec<u16>> {
-        let codes = match (&mut *self, &plain.values) {
-            (Codes::Int(map), Values::Int(v)) => code_rows(map, plain, |i| &v[i], |v| *v),
-            (Codes::Wide(map), Values::Wide(v)) => code_rows(map, plain, |i| &v[i], |v| *v),
-            (Codes::Bytes { map, bytes }, Values::Bytes(v)) => {
-                let own = |v: &[u8]| {
-                    *bytes += v.len();
-                    v.into()
-                };
-                code_rows(map, plain, |i| v.get(i), own)
-            }
-            _ => return None,
-        };
-        if codes.is_none() {
-            let known = std::mem::replace(self, Codes::Int(HashMap::new()));
-            let mut full = known.into_dictionary();
-            // The fragment that was one too many has added values that no coded row has.
-            full.stale = true;
-            *self = Codes::Full(full);
-        }
-        codes
-    }
-
-    fn into_dictionary(self) -> TemporaryDictionary {
-        let values = match self {
-            Codes::Int(map) => Values::Int(in_code_order(map)),
-            Codes::Wide(map) => Values::Wide(in_code_order(map)),
-            Codes::Bytes { map, .. } => {
-                let mut strings = coload_types::Strings::default();
-                in_code_order(map).iter().for_each(|s| strings.push(s));
-                Values::Bytes(strings)
-            }
-            Codes::Full(dictionary) => return dictionary,
-        };
-        TemporaryDictionary { values, stale: false }
-    }
-}
-
-/// Gives each row its code; new values get the next one.
-fn code_rows<'a, K, Q>(
-    map: &mut HashMap<K, u16>,
-    plain: &Plain,
-    value: impl Fn(usize) -> &'a Q,
-    mut own: impl FnMut(&Q) -> K,
-) -> Option<Vec<u16>>
-where
-    K: Hash + Eq + Borrow<Q>,
-    Q: Hash + Eq + ?Sized + 'a,
-{
-    let before = map.len();
-    let mut codes = Vec::with_capacity(plain.len());
-    for row in 0..plain.len() {
-        if plain.is_null(row) {
-            codes.push(NULL_CODE);
-            continue;
-        }
-        if let Some(code) = map.get(value(row)) {
-            codes.push(*code);
-            continue;
-        }
-        if map.len() >= CODES_PROVISIONAL_MAX
-            || (row == TRIAL_ROWS && map.len() - before > TRIAL_ROWS / 2)
-        {
-            return None;
-        }
-        let code = map.len() as u16;
-        codes.push(code);
-        map.insert(own(value(row)), code);
-    }
-    Some(codes)
-}
-
-fn in_code_order<K>(map: HashMap<K, u16>) -> Vec<K> {
-    let mut pairs: Vec<(K, u16)> = map.into_iter().collect();
-    pairs.sort_unstable_by_key(|(_, code)| *code);
-    pairs.into_iter().map(|(value, _)| value).collect()
 }

@@ -5,13 +5,13 @@
 //! are written. It is taken from what statements may hold together; where that is used up, segments become
 //! smaller.
 
+use coload_assemble::{Assembly, ColumnBuilder};
 use coload_ddl::{CheckedColumn, Schema};
+use coload_page::Page;
 use coload_store::merge_small_within;
 use coload_store::{LoadDir, LoadKind, LoadRecord, LoadTarget, SegmentEntry, SegmentWriter};
-use coload_threads::epoch_us;
-use coload_transform::{
-    DictionaryLimit, EncodingPolicy, Fragment, compress_column, sort_temporaries,
-};
+use coload_threads::{StepClock, epoch_us, for_each_parallel};
+use coload_transform::{EncodingPolicy, PartitionColumn, Symbols, dictionary_limit, encoders};
 use coload_types::{Column, Error, Result};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::error::DataFusionError;
@@ -28,6 +28,8 @@ use crate::rows::ColumnRows;
 const FRAGMENT_ROWS: usize = 1 << 16;
 /// Fragments of a segment.
 const FRAGMENTS_MAX: usize = 50;
+/// Values below which one thread is faster than several, which take some 100 us to start.
+const PARALLEL_VALUES: usize = 1 << 17;
 
 /// Share of a database's memory that one writing statement may hold.
 const WRITER_SHARE: usize = 4;
@@ -75,9 +77,10 @@ pub(crate) struct RowWriter {
     load: LoadDir,
     table: String,
     schema: Schema,
-    columns: Vec<ColumnRows>,
-    fragments: Vec<Fragment>,
-    fragment_bytes: usize,
+    threads: usize,
+    columns: Vec<WriterColumn>,
+    /// Rows of the fragments of the segment.
+    page_rows: Vec<u32>,
     bytes_max: usize,
     held_always: usize,
     reservation: MemoryReservation,
@@ -95,10 +98,10 @@ impl RowWriter {
         Ok(RowWriter {
             table: target.name.clone(),
             load: database.store().begin_load(target)?,
-            columns: schema.columns().iter().map(ColumnRows::new).collect(),
+            columns: writer_columns(&schema, memory / WRITER_SHARE),
             schema,
-            fragments: Vec::new(),
-            fragment_bytes: 0,
+            threads: database.options().threads,
+            page_rows: Vec::new(),
             bytes_max: memory / WRITER_SHARE / TIMES_HELD,
             held_always: HELD_ALWAYS_BYTES.min(memory / HELD_ALWAYS_SHARE),
             reservation: MemoryConsumer::new("rows to write").register(&database.memory_pool()),
@@ -116,19 +119,17 @@ impl RowWriter {
         let row_bytes = sliced_bytes(batch) / batch.num_rows().max(1);
         let rows_max = (self.bytes_max / PARTS / row_bytes.max(1)).max(1);
         while start < batch.num_rows() {
-            let room = FRAGMENT_ROWS - self.columns.first().map_or(0, ColumnRows::len);
+            let room = FRAGMENT_ROWS - self.columns.first().map_or(0, |column| column.rows.len());
             let count = room.min(batch.num_rows() - start).min(rows_max);
             let rows = batch.slice(start, count);
             self.make_room(sliced_bytes(&rows))?;
-            for (column, array) in self.columns.iter_mut().zip(rows.columns()) {
-                column.append(array)?;
-            }
+            self.for_each_column(count, |index, column| column.rows.append(rows.column(index)))?;
             start += count;
             let is_full = !self.reserve(self.held());
             if count == room || is_full {
                 self.end_fragment()?;
             }
-            if self.fragments.len() >= FRAGMENTS_MAX || is_full {
+            if self.page_rows.len() >= FRAGMENTS_MAX || is_full {
                 self.end_segment()?;
                 self.reservation.free();
             }
@@ -183,7 +184,7 @@ impl RowWriter {
 
     /// Bytes of all rows that are not written yet.
     fn held(&self) -> usize {
-        self.columns.iter().map(ColumnRows::bytes).sum::<usize>() + self.fragment_bytes
+        self.columns.iter().map(WriterColumn::bytes).sum()
     }
 
     /// Takes so much of what statements may hold together; `false` when that is too much, and what is
@@ -194,26 +195,37 @@ impl RowWriter {
     }
 
     fn end_fragment(&mut self) -> Result<()> {
-        let rows = self.columns.first().map_or(0, ColumnRows::len);
+        let rows = self.columns.first().map_or(0, |column| column.rows.len());
         if rows == 0 {
             return Ok(());
         }
         self.keep_rules(rows)?;
-        let columns: Vec<_> = self.columns.iter_mut().map(ColumnRows::end_fragment).collect();
-        self.fragment_bytes += columns.iter().map(|c| c.bytes()).sum::<usize>();
-        self.fragments.push(Fragment { rows: rows as u32, columns });
+        let number = self.page_rows.len() as u32;
+        self.for_each_column(rows, |_, column| column.end_fragment(number))?;
+        self.page_rows.push(rows as u32);
+        Ok(())
+    }
+
+    /// Does something for all columns; on several threads where it takes long enough.
+    fn for_each_column(
+        &mut self,
+        rows: usize,
+        work: impl Fn(usize, &mut WriterColumn) -> Result<()> + Sync,
+    ) -> Result<()> {
+        let threads = if rows * self.columns.len() < PARALLEL_VALUES { 1 } else { self.threads };
+        for_each_parallel(threads, &mut self.columns, work)?;
         Ok(())
     }
 
     /// Refuses rows that break a rule of the table.
     fn keep_rules(&self, rows: usize) -> Result<()> {
         let columns: Vec<_> =
-            self.columns.iter().map(|column| Some(CheckedColumn::Plain(column.plain()))).collect();
+            self.columns.iter().map(|column| Some(CheckedColumn::Plain(column.rows.plain()))).collect();
         for check in self.schema.checks() {
             let Some(row) = check.broken(&columns, rows).first().copied() else { continue };
             let shown = |column: &usize| {
                 let Column { name, data_type, .. } = &self.schema.columns()[*column];
-                let value = self.columns[*column].plain().get(row as usize);
+                let value = self.columns[*column].rows.plain().get(row as usize);
                 let value = value.map_or("NULL".to_owned(), |value| value.display(*data_type));
                 format!("{name} is {}", shorten(&value))
             };
@@ -228,33 +240,67 @@ impl RowWriter {
     }
 
     fn end_segment(&mut self) -> Result<()> {
-        if self.fragments.is_empty() {
+        if self.page_rows.is_empty() {
             return Ok(());
         }
         let number = self.segments.len() as u32;
-        let fragments = std::mem::take(&mut self.fragments);
-        self.fragment_bytes = 0;
-        let page_rows = fragments.iter().map(|f| f.rows).collect();
-        let mut by_column: Vec<_> = self.columns.iter().map(|_| Vec::new()).collect();
-        for fragment in fragments {
-            for (column, part) in by_column.iter_mut().zip(fragment.columns) {
-                column.push(part);
-            }
-        }
+        let page_rows = std::mem::take(&mut self.page_rows);
+        let rows = page_rows.iter().map(|rows| *rows as usize).sum::<usize>();
+        let threads = if rows * self.columns.len() < PARALLEL_VALUES { 1 } else { self.threads };
+        let assembled =
+            for_each_parallel(threads, &mut self.columns, |_, column| column.end_segment())?;
         let writer = SegmentWriter::create(&self.load.segment_path(number))?;
-        let mut finished = Vec::with_capacity(by_column.len());
-        for (index, parts) in by_column.into_iter().enumerate() {
-            let physical = self.schema.columns()[index].data_type.physical();
-            let dictionaries = self.columns[index].take_dictionaries();
-            let sorted =
-                sort_temporaries(&parts, &dictionaries, physical, DictionaryLimit::default())?;
-            let policy = EncodingPolicy::Auto;
-            let column = compress_column(parts, &dictionaries, sorted, None, physical, policy)?;
-            finished.push(writer.write_column(column, physical)?);
+        let mut finished = Vec::with_capacity(assembled.len());
+        for (column, assembled) in self.schema.columns().iter().zip(assembled) {
+            finished.push(writer.write_column(assembled, column.data_type.physical())?);
         }
         let summary = writer.finish(finished, page_rows)?;
         self.segments.push(summary.entry(self.load.id(), number));
         Ok(())
+    }
+}
+
+/// Columns without rows, whose dictionaries and symbols share so much memory.
+fn writer_columns(schema: &Schema, memory: usize) -> Vec<WriterColumn> {
+    let (limit, encoders) = (dictionary_limit(memory, schema.len()), encoders(memory));
+    let column = |(index, column): (usize, &Column)| {
+        let symbols = if index < encoders { Symbols::Train } else { Symbols::Omit };
+        let physical = column.data_type.physical();
+        let assembly = Assembly { physical, policy: EncodingPolicy::Auto, limit, symbols };
+        let rows = ColumnRows::new(column);
+        WriterColumn { rows, assembly, builder: None, pages: Vec::new(), page_bytes: 0 }
+    };
+    schema.columns().iter().enumerate().map(column).collect()
+}
+
+/// A column of a writer: rows of the fragment that is filled, and the fragments before of the segment.
+struct WriterColumn {
+    rows: ColumnRows,
+    assembly: Assembly,
+    builder: Option<ColumnBuilder>,
+    /// Pages that are final.
+    pages: Vec<(u32, Page)>,
+    page_bytes: usize,
+}
+
+impl WriterColumn {
+    fn bytes(&self) -> usize {
+        let kept = self.builder.as_ref().map_or(0, ColumnBuilder::values_bytes);
+        self.rows.bytes() + kept + self.page_bytes
+    }
+
+    fn end_fragment(&mut self, number: u32) -> Result<()> {
+        let builder = self.builder.get_or_insert_with(|| ColumnBuilder::new(self.assembly));
+        let taken = builder.take_values(number, self.rows.take())?;
+        self.page_bytes += taken.pages.iter().map(|(_, page)| page.bytes.len()).sum::<usize>();
+        self.pages.extend(taken.pages);
+        Ok(())
+    }
+
+    fn end_segment(&mut self) -> Result<PartitionColumn> {
+        self.page_bytes = 0;
+        let builder = self.builder.take().unwrap_or_else(|| ColumnBuilder::new(self.assembly));
+        builder.finish_with(std::mem::take(&mut self.pages), &StepClock::default())
     }
 }
 

@@ -85,6 +85,11 @@ impl TemporaryDictionary {
     pub fn empty(physical: Physical) -> Self {
         TemporaryDictionary { values: Values::empty(physical), stale: false }
     }
+
+    /// Bytes of its values.
+    pub fn bytes(&self) -> usize {
+        self.values.bytes()
+    }
 }
 
 /// Provisional codes of a fragment's rows, in as few bytes as they need: a partition's fragments
@@ -239,11 +244,7 @@ impl FragmentColumn {
         match self {
             FragmentColumn::Codes { codes, .. } => codes.bytes(),
             FragmentColumn::Page(page) => page.bytes.len(),
-            FragmentColumn::Plain(plain) => match &plain.values {
-                Values::Int(v) => v.len() * 8,
-                Values::Wide(v) => v.len() * 16,
-                Values::Bytes(v) => v.bytes.len() + v.ends.len() * 4,
-            },
+            FragmentColumn::Plain(plain) => plain.values.bytes(),
         }
     }
 }

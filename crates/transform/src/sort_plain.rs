@@ -31,6 +31,8 @@ use crate::{
 const SAMPLE_ROWS: usize = 1 << 16;
 /// Slots of a table for each value that it may hold, so that a free one is near.
 const SLOTS_PER_VALUE: usize = 2;
+/// Slots of the first table: most statements that insert have few rows.
+const SLOTS_MIN: usize = 64;
 
 /// Whether text that is plain is shortened by symbols.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,10 +125,6 @@ impl PlainSorter {
 
     /// Codes of a fragment; `None` when there are too many values.
     fn encode(&mut self, plain: &Plain) -> Option<FragmentColumn> {
-        if self.slots.is_empty() {
-            let slots = self.limit.values_max() * SLOTS_PER_VALUE;
-            self.slots = vec![0; slots.next_power_of_two()];
-        }
         let mut codes = Vec::with_capacity(plain.len());
         for row in 0..plain.len() {
             codes.push(if plain.is_null(row) { NULL_CODE } else { self.code(&plain.values, row)? });
@@ -137,6 +135,9 @@ impl PlainSorter {
     }
 
     fn code(&mut self, values: &Values, row: usize) -> Option<u16> {
+        if self.temporary.values.len() * SLOTS_PER_VALUE >= self.slots.len() {
+            self.grow();
+        }
         let mask = self.slots.len() - 1;
         let mut slot = hash(values, row) as usize & mask;
         while let Some(code) = self.slots[slot].checked_sub(1) {
@@ -159,6 +160,24 @@ impl PlainSorter {
         // A fragment that is given up half way leaves values of no row.
         self.temporary.stale |= code + 1 == CODES_PROVISIONAL_MAX;
         Some(code as u16)
+    }
+
+    /// Doubles the table of slots.
+    fn grow(&mut self) {
+        self.slots = vec![0; (2 * self.slots.len()).max(SLOTS_MIN)];
+        let mask = self.slots.len() - 1;
+        for code in 0..self.temporary.values.len() {
+            let mut slot = hash(&self.temporary.values, code) as usize & mask;
+            while self.slots[slot] != 0 {
+                slot = (slot + 1) & mask;
+            }
+            self.slots[slot] = code as u16 + 1;
+        }
+    }
+
+    /// Bytes of the values so far and of what finds them.
+    pub fn bytes(&self) -> usize {
+        self.temporary.bytes() + self.slots.len() * size_of::<u16>()
     }
 
     /// The compress step for all fragments that were pushed, in the order given.

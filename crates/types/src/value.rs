@@ -191,6 +191,15 @@ impl Values {
         self.len() == 0
     }
 
+    /// Bytes of the values, without room for more.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Values::Int(v) => size_of_val(&v[..]),
+            Values::Wide(v) => size_of_val(&v[..]),
+            Values::Bytes(v) => v.bytes.len() + size_of_val(&v.ends[..]),
+        }
+    }
+
     /// Value `index`.
     pub fn get(&self, index: usize) -> Value {
         match self {

@@ -5,7 +5,9 @@ use std::sync::atomic::Ordering;
 use coload_page::runs::shrink_to_runs;
 use coload_source::ColumnPlan;
 use coload_store::{SegmentWriter, encode_dictionary};
+use coload_assemble::Assembly;
 use coload_transform::{
+    Symbols,
     EncodingPolicy, FinalPage, Fragment, FragmentColumn, PartitionColumn, Placement, encode_column,
 };
 use coload_types::{Error, Plain, Result};
@@ -146,12 +148,14 @@ impl Pipeline<'_> {
     }
 
     pub(super) fn compress(&self, partition: &SealedPartition, column: usize) -> Result<()> {
-        let physical = self.physicals[column];
-        let policy = self.options.encoding;
-        let limit = self.grain.dictionary_limit();
+        let assembly = Assembly {
+            physical: self.physicals[column],
+            policy: self.options.encoding,
+            limit: self.grain.dictionary_limit(),
+            symbols: Symbols::Train,
+        };
         let distinct = self.distinct(column);
-        let mut result =
-            partition.compress(column, physical, policy, limit, &self.clock, distinct)?;
+        let mut result = partition.compress(column, assembly, &self.clock, distinct)?;
         if let Destination::Sink(sink, _) = self.output {
             let PartitionColumn { dictionary, symbols, pages } = result;
             let dictionary = dictionary.map(|d| encode_dictionary(&d)).transpose()?;
