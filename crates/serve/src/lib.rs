@@ -16,6 +16,7 @@ mod arrays;
 mod catalog;
 mod database;
 mod decode;
+mod equalities;
 mod error;
 mod export;
 mod filter;

@@ -14,6 +14,7 @@ use datafusion::physical_plan::joins::{
 };
 
 use crate::aggregate::aggregate_on_codes;
+use crate::equalities::hide_equalities;
 use crate::memory::{fit_sort, fit_window, narrow_inputs};
 use crate::yielding::yielding;
 
@@ -35,6 +36,8 @@ pub(crate) fn physical_rules(memory: usize) -> Vec<Arc<dyn PhysicalOptimizerRule
     rules.retain(|rule| !rule.name().starts_with(FILTERS));
     let at = rules.iter().position(|rule| rule.name() == BEFORE_AGGREGATES).map_or(0, |at| at + 1);
     rules.insert(at, each_node("aggregate_on_codes", |node| Ok(aggregate_on_codes(node))));
+    // The first: those that come later ask filters what they make equal.
+    rules.insert(0, each_node("hide_equalities", hide_equalities));
     // The last: other rules look for the nodes themselves.
     rules.push(each_node("joins_yield", |node| Ok(yielding(node))));
     rules.push(each_node("fit_windows", fit_window));
