@@ -4,17 +4,14 @@
 use std::sync::OnceLock;
 
 use coload_ddl::parse_columns;
-use coload_types::Physical;
-use coload_types::bytes::ByteReader;
-use coload_link::{
-    Ack, Assembler, Compression, Frame, HEADER_BYTES, decode_frame, error_from_bytes,
-};
-use coload_wire::{Again, Block, Chunk, ColumnsAre, Done, Finish, Join, LoadDescription, Parsed, PartitionAccount, Ranges, Raw, RowSource, Seal, ServerLoad, Welcome, Widen, Work, read_statuses};
+use coload_link::{Ack, Assembler, Compression, Frame, HEADER_BYTES, decode_frame, error_from_bytes};
 use coload_load::{RawParser, RawPartition, RawRows};
-use coload_wire::RejectLimit;
 use coload_source::Dialect;
 use coload_store::LoadMode;
 use coload_transform::EncodingPolicy;
+use coload_types::Physical;
+use coload_types::bytes::ByteReader;
+use coload_wire::{Again, Block, Chunk, ColumnsAre, Done, Finish, Join, LoadDescription, Parsed, PartitionAccount, Ranges, Raw, RejectLimit, RowSource, Seal, ServerLoad, Welcome, Widen, Work, read_statuses};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {

@@ -1,8 +1,10 @@
 //! Flags of loads into a server, and how to reach it.
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use coload::{Error, Result};
-use coload_load::{Address, ClientTls, PlacementPolicy, RemoteOptions, WireCompression};
+use coload_load::{Address, ClientTls, RemoteOptions, RemoteWork, WireCompression};
+use coload_transform::POLICIES;
 use coload_wire::Again;
 
 /// Environment variable with the file of the root of the server's certificate.
@@ -18,8 +20,14 @@ const TOKEN: &str = "COLOAD_TOKEN";
 #[derive(Debug, Args)]
 pub struct RemoteArgs {
     /// Who transforms the columns, when loading into a server
-    #[arg(long, value_name = "POLICY", default_value = "adaptive", help_heading = "Server")]
-    pub placement: PlacementArg,
+    #[arg(
+        long,
+        value_name = "POLICY",
+        value_parser = placements(),
+        default_value = POLICIES[0].name(),
+        help_heading = "Server"
+    )]
+    pub placement: RemoteWork,
     /// What is compressed on the wire
     #[arg(long, value_name = "HOW", default_value = "adaptive", help_heading = "Server")]
     pub wire_compression: WireCompressionArg,
@@ -37,22 +45,28 @@ pub struct RemoteArgs {
     pub patience: u64,
 }
 
-/// Who transforms the columns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum PlacementArg {
-    /// Whoever makes the load shortest; revised while it runs
-    Adaptive,
-    /// Each column where it takes fewer bytes on the wire
-    Size,
-    /// The client
-    All,
-    /// The server; the client parses
-    None,
-    /// The server, which parses too, while the inputs arrive
-    Pipe,
-    /// The server, when the inputs have arrived
-    Seq,
+/// Names of those who do the work: policies, and the server alone.
+fn placements() -> impl TypedValueParser<Value = RemoteWork> {
+    let shared = POLICIES.iter().map(|policy| (policy.name(), policy.about()));
+    let names = shared.chain(SERVER_ALONE.map(|(name, about, _)| (name, about)));
+    let values = names.map(|(name, about)| PossibleValue::new(name).help(about));
+    PossibleValuesParser::new(values.collect::<Vec<_>>()).map(|name| placement(&name))
 }
+
+fn placement(name: &str) -> RemoteWork {
+    let alone = SERVER_ALONE.into_iter().find(|(known, ..)| *known == name);
+    let shared = || POLICIES.into_iter().find(|policy| policy.name() == name);
+    match alone {
+        Some((.., work)) => work,
+        None => shared().map_or_else(RemoteWork::default, RemoteWork::Shared),
+    }
+}
+
+/// Work that is not shared.
+const SERVER_ALONE: [(&str, &str, RemoteWork); 2] = [
+    ("pipe", "The server, which parses too, while the inputs arrive", RemoteWork::Pipe),
+    ("seq", "The server, when the inputs have arrived", RemoteWork::Seq),
+];
 
 /// What is compressed on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -93,14 +107,7 @@ pub fn remote_options(server: &Address) -> Result<RemoteOptions> {
 impl RemoteArgs {
     /// Puts the flags into the options of a server.
     pub fn apply(&self, options: &mut RemoteOptions) {
-        options.placement = match self.placement {
-            PlacementArg::Adaptive => PlacementPolicy::Adaptive,
-            PlacementArg::Size => PlacementPolicy::Size,
-            PlacementArg::All => PlacementPolicy::All,
-            PlacementArg::None => PlacementPolicy::None,
-            PlacementArg::Pipe => PlacementPolicy::Pipe,
-            PlacementArg::Seq => PlacementPolicy::Seq,
-        };
+        options.work = self.placement;
         options.compression = match self.wire_compression {
             WireCompressionArg::Adaptive => WireCompression::Adaptive,
             WireCompressionArg::None => WireCompression::None,

@@ -1,8 +1,9 @@
 //! A table's columns.
 
+use coload_types::{Column, Error, Result};
+
 use crate::Check;
 use crate::check::check_rules;
-use coload_types::{Column, Error, Result};
 
 /// Most columns a table can have.
 pub const COLUMNS_MAX: usize = 4096;

@@ -12,10 +12,11 @@ mod lexer;
 mod parser;
 mod types;
 
-use crate::{Check, Schema};
 use coload_types::display::display_value;
 use coload_types::{Column, DataType, Result, TextForm, Value};
 use parser::Parser;
+
+use crate::{Check, Schema};
 
 /// Reads one `CREATE TABLE` statement: the table's name and its columns.
 ///

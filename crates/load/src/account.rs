@@ -9,6 +9,7 @@ use std::path::Path;
 use coload_input::Inputs;
 use coload_source::{Mended, Reject, RejectWriter, RejectedRecord};
 use coload_types::{DataType, Error, Place, Result};
+use coload_wire::{PartitionAccount, RejectLimit, Rejects};
 
 use crate::chunks::Source;
 use crate::file_report::{FileCounts, FileReports};
@@ -21,8 +22,6 @@ use crate::reader::PieceSpan;
 use crate::report::REJECTS_KEPT_MAX;
 use crate::stream::StreamChunk;
 use crate::widen::{Way, Widening};
-use coload_wire::RejectLimit;
-use coload_wire::{PartitionAccount, Rejects};
 
 /// Bytes of a value or record that a report keeps.
 pub const SHOWN_BYTES_MAX: usize = 64 << 10;

@@ -18,11 +18,11 @@
 use coload_ddl::Schema;
 use coload_transform::{DictionaryLimit, MEMORY_MIN, dictionary_limit, encoders};
 use coload_types::Physical;
+use coload_wire::{CHUNK_BYTES_MIN, RejectLimit};
 
 use crate::account::COUNTED_BYTES;
 use crate::open_inputs::OPEN_FILE_BYTES;
 use crate::options::LoadOptions;
-use coload_wire::{CHUNK_BYTES_MIN, RejectLimit};
 
 /// Share of the memory that one partition may hold; two are in flight.
 const PARTITION_SHARE: usize = 6;

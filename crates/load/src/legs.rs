@@ -17,8 +17,12 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use coload_ddl::Schema;
-use coload_store::{LoadDir, SegmentFile, SegmentWriter};
+use coload_store::{
+    LoadDir, Reread, RereadPage, Retype, SegmentFile, SegmentWriter, retype_segment,
+};
+use coload_threads::{Step, StepClock};
 use coload_types::{Column, DataType, Error, Result, Value};
+use coload_wire::ColumnFrom;
 
 use crate::chunks::Source;
 use crate::opened::OpenedStream;
@@ -28,9 +32,6 @@ use crate::schedule::DoneSegment;
 use crate::spool::Spool;
 use crate::texts::text_options;
 use crate::widen::{Way, Widened, Widening};
-use coload_store::{Reread, RereadPage, Retype, retype_segment};
-use coload_threads::{Step, StepClock};
-use coload_wire::ColumnFrom;
 
 /// A load, all legs of it.
 pub struct Whole<'a> {

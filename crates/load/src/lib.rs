@@ -53,8 +53,8 @@ pub use program::{RowProgram, RowsMade};
 pub use raw::{RawParser, RawPartition, RawRows};
 pub use reject_table::check_reject_table;
 pub use remote::{
-    Address, Change, ColumnChoice, LoadList, PlacementPolicy, RawReport, RemoteOptions,
-    RemoteReport, abort_load, ask_patiently, list_loads, load_remote, table_schema,
+    Address, Change, ColumnChoice, LoadList, RawReport, RemoteOptions, RemoteReport, RemoteWork,
+    abort_load, ask_patiently, list_loads, load_remote, table_schema,
 };
 pub use report::{ColumnReport, Distinct, DryRun, LoadReport, REJECTS_KEPT_MAX};
 pub use run::{dry_run, load};

@@ -1,12 +1,15 @@
 //! What a load is asked to do.
 
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicU64, Ordering},
+};
 
 use coload_ddl::Schema;
 use coload_source::{ColumnForms, Dialect, InputFields, Inputs};
 use coload_store::{LoadId, LoadMode};
+use coload_threads::epoch_us;
 use coload_transform::EncodingPolicy;
 use coload_types::{Column, Error, Result};
 use coload_wire::{
@@ -16,7 +19,6 @@ use coload_wire::{
 use crate::grain::RecordSize;
 use crate::opened::OpenedStream;
 use crate::program::RowProgram;
-use coload_threads::epoch_us;
 
 /// Default bytes of a chunk (seed 000, section 4.4).
 pub const CHUNK_BYTES: usize = 10 << 20;

@@ -7,7 +7,7 @@ use coload_page::SymbolEncoder;
 use coload_source::{ChunkParser, ColumnPlan, Lexicon};
 use coload_threads::{Step, StepClock, lock};
 use coload_transform::{
-    ColumnCost, DistinctSketch, Fragment, FragmentColumn, PartitionColumn, TemporaryDictionary,
+    ColumnCost, DistinctSketch, FragmentColumn, PartitionColumn, TemporaryDictionary,
 };
 use coload_types::{Error, Result};
 
@@ -57,12 +57,7 @@ impl PartitionPlan {
         self.deriver.as_ref()?.dictionary(column)
     }
 
-    /// The columns of the table that were never meant to have codes: their pages are final.
-    pub fn early_columns(&self) -> impl Iterator<Item = usize> {
-        (0..self.columns.len()).filter(|column| self.is_early(*column))
-    }
-
-    /// Whether a column is one of those.
+    /// Whether a column of the table was never meant to have codes: its pages are final.
     pub fn is_early(&self, column: usize) -> bool {
         let paged =
             matches!(self.columns[column], ColumnPlan::Text { .. } | ColumnPlan::Numbers { .. });
@@ -97,6 +92,15 @@ impl PartitionPlan {
     }
 }
 
+/// What of a fragment waits for its partition.
+#[derive(Debug, Default)]
+pub struct Waiting {
+    /// Rows of the fragment.
+    pub rows: u32,
+    /// Its columns, with their numbers in the table; the others went ahead.
+    pub columns: Vec<(usize, FragmentColumn)>,
+}
+
 /// A partition whose fragments are all there, waiting for its columns to be compressed.
 #[derive(Debug)]
 pub struct SealedPartition {
@@ -117,19 +121,17 @@ impl SealedPartition {
     pub fn new(
         number: usize,
         plan: Arc<PartitionPlan>,
-        fragments: Vec<(Fragment, Vec<bool>)>,
+        fragments: Vec<Waiting>,
         parsers: Vec<ChunkParser>,
     ) -> Self {
         let width = plan.columns.len();
-        let page_rows: Vec<u32> = fragments.iter().map(|(f, _)| f.rows).collect();
+        let page_rows: Vec<u32> = fragments.iter().map(|f| f.rows).collect();
         let mut columns: Vec<Parsed> = (0..width)
             .map(|column| Parsed { encoder: plan.encoder(column).cloned(), ..Parsed::default() })
             .collect();
-        for (number, (fragment, flows)) in fragments.into_iter().enumerate() {
-            for (c, column) in fragment.columns.into_iter().enumerate() {
-                if !flows.get(c).is_some_and(|f| *f) {
-                    columns[c].fragments.push((number as u32, column));
-                }
+        for (number, fragment) in fragments.into_iter().enumerate() {
+            for (index, column) in fragment.columns {
+                columns[index].fragments.push((number as u32, column));
             }
         }
         let mut read: Vec<Vec<TemporaryDictionary>> = vec![Vec::new(); plan.read.len()];

@@ -14,23 +14,21 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use coload_source::{ChunkParser, ColumnParser, ColumnRules, Lexicon, Mended, RecordRules};
 use coload_assemble::Assembly;
+use coload_source::{ChunkParser, ColumnParser, ColumnRules, Lexicon, Mended, RecordRules};
+use coload_threads::{StepClock, lock, thread_cpu_ns};
 use coload_transform::{
-    Symbols,
-    DictionaryLimit, EncodingPolicy, FinalPage, Fragment, FragmentColumn, PartitionColumn,
+    DictionaryLimit, EncodingPolicy, FinalPage, PartitionColumn, Symbols, dictionary_limit,
+    encoders,
 };
-use coload_types::{Error, Physical, Plain, Result};
+use coload_types::{Error, Physical, Result};
+use coload_wire::{ColumnsAre, LoadDescription, Raw};
 
 use crate::options::LoadOptions;
-use crate::partition::{PartitionPlan, SealedPartition};
+use crate::partition::{PartitionPlan, SealedPartition, Waiting};
 use crate::pipeline::{column_rules, final_page};
 use crate::reader::{Gate, TextPart, WindowReader};
 use crate::sample::{Measure, sample_bytes};
-use coload_threads::lock;
-use coload_threads::{StepClock, thread_cpu_ns};
-use coload_transform::{dictionary_limit, encoders};
-use coload_wire::{ColumnsAre, LoadDescription, Raw};
 
 /// Most bytes that a value takes besides those of its text.
 const VALUE_BYTES_MAX: usize = 16;
@@ -123,7 +121,7 @@ struct State {
     parsers: Vec<Option<ChunkParser>>,
     /// Columns that met too many values for codes.
     plain_columns: Vec<usize>,
-    fragments: BTreeMap<u32, Option<Fragment>>,
+    fragments: BTreeMap<u32, Option<Waiting>>,
     /// Dictionaries have values of texts that were handed back.
     stale: bool,
     sealed: Option<Arc<Sealed>>,
@@ -146,29 +144,33 @@ impl RawPartition {
             TextPart { file: 0, text: raw.text, end: raw.text.len(), offset: 0, frame: None };
         let gate = Gate::default();
         let span = WindowReader::of_frame(&gate).parse_text(&part, &mut parser, &|_, _| Ok(()))?;
-        let mut fragment = parser.finish(number)?;
+        let fragment = parser.finish(number)?;
         let whole = span.rows == u64::from(raw.rows) && span.end == raw.text.len() as u64;
         let as_it_stands = span.rejects.is_empty() && span.mended == Mended::default();
         let taken = whole && as_it_stands;
+        let mut waiting = Waiting { rows: fragment.rows, columns: Vec::new() };
         let mut pages = Vec::new();
-        if taken && by.policy == EncodingPolicy::Auto {
-            for column in plan.early_columns() {
-                let gone = FragmentColumn::Plain(Plain::empty(by.physicals[column]));
-                let values = std::mem::replace(&mut fragment.columns[column], gone);
-                pages.push(final_page(&plan, column, values)?);
+        if taken {
+            for (index, column) in fragment.columns.into_iter().enumerate() {
+                match by.policy == EncodingPolicy::Auto && plan.is_early(index) {
+                    true => pages.push(final_page(&plan, index, column)?),
+                    false => waiting.columns.push((index, column)),
+                }
             }
         }
-        let kept = fragment.columns.iter().map(|column| column.bytes() as u64).sum();
+        let kept = waiting.columns.iter().map(|(_, column)| column.bytes() as u64).sum();
         let mut state = lock(&self.state);
         state.plain_columns.extend(parser.take_plain_now());
         state.parsers[number as usize] = Some(parser);
         match taken {
-            true => state.fragments.insert(raw.fragment, Some(fragment)),
+            true => {
+                state.fragments.insert(raw.fragment, Some(waiting));
+            }
             false => {
                 state.stale = true;
-                state.fragments.remove(&raw.fragment)
+                state.fragments.remove(&raw.fragment);
             }
-        };
+        }
         Ok(if taken { RawRows::Taken(pages, kept) } else { RawRows::HandedBack })
     }
 
@@ -214,7 +216,7 @@ impl RawPartition {
         by: &RawParser,
         column: usize,
     ) -> Result<Option<(Vec<u32>, PartitionColumn)>> {
-        let Some(sealed) = self.seal(by)? else { return Ok(None) };
+        let Some(sealed) = self.seal()? else { return Ok(None) };
         if !sealed.partition.waits(column) {
             return Ok(None);
         }
@@ -231,7 +233,7 @@ impl RawPartition {
         Ok(Some((numbers, compressed)))
     }
 
-    fn seal(&self, by: &RawParser) -> Result<Option<Arc<Sealed>>> {
+    fn seal(&self) -> Result<Option<Arc<Sealed>>> {
         let mut state = lock(&self.state);
         if let Some(sealed) = &state.sealed {
             return Ok(Some(Arc::clone(sealed)));
@@ -241,13 +243,10 @@ impl RawPartition {
         let Some(mut parsers) = parsers else {
             return Err(Error::Corrupt("a partition is complete before its texts are".into()));
         };
-        let flows: Vec<bool> = (0..by.columns.len())
-            .map(|column| by.policy == EncodingPolicy::Auto && plan.is_early(column))
-            .collect();
         let fragments = std::mem::take(&mut state.fragments);
         let (numbers, fragments) = fragments
             .into_iter()
-            .filter_map(|(number, fragment)| Some((number, (fragment?, flows.clone()))))
+            .filter_map(|(number, fragment)| Some((number, fragment?)))
             .unzip();
         if state.stale {
             let columns = parsers.iter_mut().flat_map(|parser| parser.columns_mut().iter_mut());

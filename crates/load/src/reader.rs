@@ -6,14 +6,13 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use coload_source::{
     ChunkParser, LastWindow, LineEnd, Mended, RejectedRecord, TEXT_PADDING, Window,
 };
+use coload_threads::{Step, StepClock, lock};
 use coload_types::{Error, Result};
 
 use crate::chunks::{Piece, Start};
 use crate::grain::{Grain, RECORD_BYTES_MAX};
 use crate::open_inputs::OpenInput;
 use crate::stream::Part;
-use coload_threads::lock;
-use coload_threads::{Step, StepClock};
 
 /// Bytes of a window: it stays in the second-level cache while its columns are read.
 const WINDOW_BYTES: usize = 384 << 10;

@@ -26,14 +26,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use coload_link::{ClientTls, WireCompression};
+use coload_threads::process_cpu_ns;
+use coload_transform::{Adaptive, Policy};
 use coload_types::{Error, Result};
+use coload_wire::{Again, LoadStatus, PROGRAM_AT_SERVER, RejectLimit};
 
 use crate::opened::OpenedStream;
 use crate::options::LoadOptions;
 use crate::pipeline::Stop;
-use coload_threads::process_cpu_ns;
-use coload_wire::RejectLimit;
-use coload_wire::{Again, LoadStatus, PROGRAM_AT_SERVER};
 
 pub use address::Address;
 pub use choose::{Change, ColumnChoice};
@@ -47,22 +47,21 @@ const PAUSE_FIRST: Duration = Duration::from_millis(200);
 /// Longest pause.
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 
-/// Who transforms what.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum PlacementPolicy {
-    /// What makes the load shortest, revised while it runs.
-    #[default]
-    Adaptive,
-    /// Each column where it takes fewer bytes on the wire (SLs).
-    Size,
-    /// All on the client (SLa).
-    All,
-    /// None on the client, which parses only (SLn).
-    None,
-    /// The server does everything, while the inputs arrive.
+/// Who does the work of a load into a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RemoteWork {
+    /// Both: the client parses, and the policy says who transforms which column.
+    Shared(&'static dyn Policy),
+    /// The server, while the inputs arrive.
     Pipe,
-    /// The server does everything, when the inputs have arrived.
+    /// The server, when the inputs have arrived.
     Seq,
+}
+
+impl Default for RemoteWork {
+    fn default() -> Self {
+        RemoteWork::Shared(&Adaptive)
+    }
 }
 
 /// A server and how to load into it.
@@ -74,8 +73,8 @@ pub struct RemoteOptions {
     pub authorization: Option<String>,
     /// TLS; without it the connection is open to read.
     pub tls: Option<ClientTls>,
-    /// Who transforms what.
-    pub placement: PlacementPolicy,
+    /// Who does the work.
+    pub work: RemoteWork,
     /// Share of the fragments that go as text, whatever is measured; for tests and measurements.
     pub raw_share: Option<f64>,
     /// What is compressed on the wire.
@@ -97,7 +96,7 @@ impl RemoteOptions {
             address: address.into(),
             authorization: None,
             tls: None,
-            placement: PlacementPolicy::default(),
+            work: RemoteWork::default(),
             raw_share: None,
             compression: WireCompression::default(),
             connections: 4,
@@ -118,7 +117,7 @@ impl RemoteOptions {
 /// reached for too long. The table is as it was then, and the same load goes on later.
 pub fn load_remote(options: &LoadOptions, remote: &RemoteOptions) -> Result<RemoteReport> {
     options.check()?;
-    let whole = matches!(remote.placement, PlacementPolicy::Pipe | PlacementPolicy::Seq);
+    let whole = matches!(remote.work, RemoteWork::Pipe | RemoteWork::Seq);
     if whole && options.program.is_some() {
         return Err(Error::Invalid(PROGRAM_AT_SERVER.into()));
     }
@@ -161,7 +160,7 @@ const STREAM_NOT_WIDENED: &str = "a stream cannot be sent again with wider ones 
 /// # Errors
 /// `Invalid` when records would be set aside then which another load takes.
 fn check_widening(options: &LoadOptions, remote: &RemoteOptions) -> Result<Option<&'static str>> {
-    let whole = matches!(remote.placement, PlacementPolicy::Pipe | PlacementPolicy::Seq);
+    let whole = matches!(remote.work, RemoteWork::Pipe | RemoteWork::Seq);
     let is_whole = |stream: &OpenedStream| stream.is_sampled_whole();
     let why = if options.inferred.is_none() {
         return Ok(None);

@@ -2,17 +2,15 @@
 
 use std::time::Duration;
 
-use coload_page::ColumnIndex;
-use coload_page::{PageDetail, PageMeta};
+use coload_page::{ColumnIndex, PageDetail, PageMeta};
 use coload_source::{Mending, Reject};
-use coload_store::{LoadId, LoadRecord};
+use coload_store::{LoadId, LoadRecord, MergeReport};
+use coload_threads::Step;
 use coload_types::{Column, DataType};
 
 use crate::file_report::FileReports;
 use crate::kinds::RejectKind;
 use crate::widen::Widened;
-use coload_store::MergeReport;
-use coload_threads::Step;
 
 /// Rejects that a report keeps; all are counted, and all go to the rejects file.
 pub const REJECTS_KEPT_MAX: usize = 10;

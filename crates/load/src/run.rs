@@ -3,8 +3,12 @@
 use std::borrow::Cow;
 
 use coload_page::ColumnIndex;
-use coload_store::{LoadDir, LoadKind, LoadMode, LoadRecord, LoadTarget, ReadyLoad, Store};
+use coload_store::{
+    LoadDir, LoadKind, LoadMode, LoadRecord, LoadTarget, ReadyLoad, Store, merge_small_within,
+};
+use coload_threads::{Started, Step, StepClock, epoch_us, peak_memory_bytes, process_cpu_ns};
 use coload_types::{Error, Result};
+use coload_wire::{CHUNK_BYTES_MIN, RejectLimit};
 
 use crate::legs::{Whole, run_legs};
 use crate::options::LoadOptions;
@@ -13,9 +17,6 @@ use crate::reject_table::ready_rejects;
 use crate::report::{ColumnReport, DryRun, LoadReport};
 use crate::schedule::DoneSegment;
 use crate::widen::Widened;
-use coload_store::merge_small_within;
-use coload_threads::{Started, Step, StepClock, epoch_us, peak_memory_bytes, process_cpu_ns};
-use coload_wire::{CHUNK_BYTES_MIN, RejectLimit};
 
 /// Loads the inputs into a table of the store: all of it or nothing.
 ///

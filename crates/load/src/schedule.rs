@@ -17,16 +17,15 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use coload_source::ChunkParser;
-use coload_store::{FinishedColumn, SegmentSummary};
-use coload_transform::{FinalPage, Fragment, FragmentColumn, PartitionColumn};
+use coload_store::{FinishedColumn, OpenSegment, SegmentSummary};
+use coload_transform::{FinalPage, PartitionColumn};
 use coload_types::{Error, Result};
 
-use crate::partition::{PartitionPlan, SealedPartition};
+use crate::partition::{PartitionPlan, SealedPartition, Waiting};
 use crate::reader::{PieceSpan, Whole};
 use crate::stream::StreamChunk;
-use coload_store::OpenSegment;
 
-pub use arriving::{Arriving, Counted, ParsedChunk, RawText};
+pub use arriving::{Ahead, Arriving, Counted, ParsedChunk, RawText};
 use raw::RawChunks;
 pub use raw::{HandedBack, RawFlow};
 pub use task::{Flow, Sealing, Task};
@@ -327,23 +326,20 @@ impl State {
             self.frontier_end = parsed.spans.last().map_or(end, |s| s.end);
             self.frontier += 1;
             let number = next / self.fragments_per_partition;
-            let ParsedChunk { mut fragment, flows, early, spans, raw, .. } = parsed;
+            let ParsedChunk { waiting, ahead, spans, raw, .. } = parsed;
             if let Some(raw) = raw {
-                let (flow, plan) = arriving.take_raw(number, fragment.rows, raw);
-                arriving.verified.push((fragment, flows));
+                let (flow, plan) = arriving.take_raw(number, waiting.rows, raw);
+                arriving.verified.push(waiting);
                 self.send_raw(next, flow, spans, plan);
                 self.seal_if_complete();
                 continue;
             }
-            if self.output == Output::Segments {
-                if fragment.rows > 0 && !early.is_empty() {
-                    arriving.early.push(early);
-                }
-            } else if let Some(flow) = arriving.take_flow(number, &mut fragment, &flows) {
+            let flow = arriving.take_ahead(number, waiting.rows, ahead);
+            arriving.verified.push(waiting);
+            if let Some(flow) = flow {
                 self.unfinished += 1;
                 self.tasks.push_back(Task::Flow(flow));
             }
-            arriving.verified.push((fragment, flows));
             self.account(next, number, spans, &mut verified);
             self.seal_if_complete();
         }
@@ -410,16 +406,16 @@ impl State {
         }
         let number = (self.frontier - 1) / self.fragments_per_partition;
         let Some(mut arriving) = self.arriving.remove(&number) else { return };
-        let fragments: Vec<(Fragment, Vec<bool>)> =
-            arriving.verified.drain(..).filter(|(f, _)| f.rows > 0).collect();
+        let fragments: Vec<Waiting> =
+            arriving.verified.drain(..).filter(|fragment| fragment.rows > 0).collect();
         let mut parsers: Vec<ChunkParser> = arriving.parsers.into_iter().flatten().collect();
         if arriving.stale {
             for column in parsers.iter_mut().flat_map(|p| p.columns_mut().iter_mut()) {
                 column.mark_stale();
             }
         }
-        let columns = fragments.iter().flat_map(|(fragment, _)| &fragment.columns);
-        let bytes = columns.map(FragmentColumn::bytes).sum();
+        let columns = fragments.iter().flat_map(|fragment| &fragment.columns);
+        let bytes = columns.map(|(_, column)| column.bytes()).sum();
         let early = std::mem::take(&mut arriving.early);
         let plan = match arriving.plan.get() {
             Some(Ok(plan)) if !fragments.is_empty() => Arc::clone(plan),

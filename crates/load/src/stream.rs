@@ -5,8 +5,10 @@
 //! depends on the text only. Offsets and lines are those of the text, not of the stored bytes.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicUsize, Ordering},
+};
 use std::time::Duration;
 
 use coload_input::{
@@ -14,14 +16,14 @@ use coload_input::{
     ToUtf8, Waiting, Who,
 };
 use coload_source::{TEXT_PADDING, without_end_mark};
+use coload_threads::lock;
 use coload_types::{Error, Result};
+use coload_wire::FieldsByInput;
 
 use crate::chunks::PIECE_BYTES;
 use crate::grain::{Grain, RECORD_BYTES_MAX};
 use crate::head::{HEAD_BYTES_MAX, Head};
 use crate::options::LoadOptions;
-use coload_threads::lock;
-use coload_wire::FieldsByInput;
 
 /// Share of the memory that text waiting to be parsed may take.
 const AHEAD_SHARE: usize = 8;

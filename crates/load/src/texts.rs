@@ -5,10 +5,9 @@ use std::sync::Arc;
 use coload_ddl::Schema;
 use coload_source::InputFields;
 use coload_types::Result;
+use coload_wire::{ColumnFrom, Derivation, FieldMap, RejectLimit};
 
 use crate::options::LoadOptions;
-use coload_wire::{ColumnFrom, Derivation};
-use coload_wire::{FieldMap, RejectLimit};
 
 /// A load of columns of the table as text. `clean` says that no record was rejected.
 ///

@@ -14,10 +14,10 @@ use coload_source::{
     SampleEnd, field_text, read_record,
 };
 use coload_types::{Column, DataType, Physical, Place, Result, Value, check_bytes};
+use coload_wire::FieldsByInput;
 
 use crate::account::SHOWN_BYTES_MAX;
 use crate::options::LoadOptions;
-use coload_wire::FieldsByInput;
 
 /// Passes that stop at the first field that does not fit.
 pub const HASTY_PASSES: usize = 2;

@@ -16,13 +16,15 @@
 //! ([`RowRuns`]), or come as runs already; any other page is unpacked once to look for runs
 //! ([`shrink_to_runs`]), and packed again if that pays.
 
+use std::borrow::Cow;
+
+use coload_types::{Bitmap, Error, Result, simd_dispatch};
+
 use crate::bitpack::{BLOCK, block_bytes, pack_block, packed_bytes, unpack_block, width_of};
 use crate::page::{
     BlocksPage, Page, PageDetail, PageView, block_rows, encode_codes_u32, encode_int, encode_text,
     encode_wide,
 };
-use coload_types::{Bitmap, Error, Result, simd_dispatch};
-use std::borrow::Cow;
 
 /// What a page stored as runs says of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

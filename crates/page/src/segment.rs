@@ -13,9 +13,10 @@
 //! indexes and these those of the pages, so that the checksum of the footer, the segment's **seal**, stands for all
 //! that is read of it.
 
-use crate::page::{PAGE_ROWS_MAX, PageDetail, PageMeta};
 use coload_types::bytes::{ByteReader, checksum, put_bytes, put_varint};
 use coload_types::{CODES_MAX, Error, Physical, Result};
+
+use crate::page::{PAGE_ROWS_MAX, PageDetail, PageMeta};
 
 /// First and last bytes of a segment file that is written now; the last byte is the version of the format.
 pub const SEGMENT_MAGIC: [u8; 8] = *b"COLOSEG\x02";

@@ -3,18 +3,21 @@
 mod wider;
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicBool, AtomicU64, Ordering},
+};
 
 use coload_link::{Credit, LargeMessages, Message, Replies};
 use coload_load::RawParser;
 use coload_store::{LoadId, LoadJournal, LoadTarget, SegmentEntry, SegmentSummary};
-use coload_threads::thread_cpu_ns;
+use coload_threads::{lock, thread_cpu_ns};
 use coload_types::bytes::{ByteReader, put_varint};
 use coload_types::{Column, Error, Physical, Result};
 use coload_wire::{
     Block, BlockContent, Finish, LoadDescription, PARTITIONS_MAX, SEALED, Seal, TEXTS_FROM, Welcome,
 };
+use wider::{Types, convert_all};
 
 use crate::costs::Costs;
 use crate::guard::Guard;
@@ -24,8 +27,6 @@ use crate::part::{Part, WELCOME_REJECTS_BYTES_MAX, told_parts};
 use crate::partition::{Next, Receiving, verify_block, verify_plain};
 use crate::pool::{Class, Pool};
 use crate::rules::Rules;
-use coload_threads::lock;
-use wider::{Types, convert_all};
 
 /// Most partitions of a load under way; a client has two, and those that wait in its outbox.
 const PARTITIONS_UNDER_WAY_MAX: usize = 16;

@@ -6,6 +6,7 @@ use coload_link::{
     Credit, Handler, LargeMessages, Message, Replies, WIRE_VERSION, WIRE_VERSION_MIN,
 };
 use coload_store::LoadId;
+use coload_threads::lock;
 use coload_types::bytes::ByteReader;
 use coload_types::{Error, Result};
 use coload_wire::{
@@ -16,7 +17,6 @@ use coload_wire::{
 use crate::active::Active;
 use crate::loads::{Begun, Inner, Need, Permission};
 use crate::whole::Whole;
-use coload_threads::lock;
 
 /// A connection.
 pub(crate) struct Connection {

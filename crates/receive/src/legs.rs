@@ -15,8 +15,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use coload_ddl::Schema;
-use coload_store::{ColumnStats, LoadId, LoadJournal, SegmentEntry, SegmentFile};
-use coload_store::{Texts, convert_segment, converts, text_columns};
+use coload_store::{
+    ColumnStats, LoadId, LoadJournal, SegmentEntry, SegmentFile, Texts, convert_segment, converts,
+    text_columns,
+};
 use coload_types::bytes::ByteReader;
 use coload_types::{Error, Result, Value};
 use coload_wire::{LoadDescription, Ranges, TEXTS_FROM, Widen};

@@ -3,23 +3,23 @@
 mod identity;
 
 use std::collections::HashMap;
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, atomic::Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use arrow_flight::FlightData;
 use coload_ddl::create_table_sql;
 use coload_link::{Exchange, Message, Replies, exchange};
-use coload_store::merge_small_within;
 use coload_store::{
     JournalEntry, LoadId, LoadJournal, LoadKind, LoadMode, LoadRecord, LoadTarget, Store,
+    merge_small_within,
 };
-use coload_threads::{peak_memory_bytes, process_cpu_ns};
+use coload_threads::{lock, peak_memory_bytes, process_cpu_ns};
 use coload_types::{Error, Result};
 use coload_wire::{
     DONE, Done, Finish, LoadDescription, LoadState, LoadStatus, ServerLoad, WELCOME, Work,
 };
 use futures::Stream;
+use identity::{Identity, key_of};
 use tonic::Status;
 
 use crate::active::Active;
@@ -28,8 +28,6 @@ use crate::connection::Connection;
 use crate::options::{Keep, ReceiveOptions};
 use crate::pool::Pool;
 use crate::whole::Whole;
-use coload_threads::lock;
-use identity::{Identity, key_of};
 
 /// Published loads that a list names, of each table.
 const PUBLISHED_LISTED_MAX: usize = 20;

@@ -237,7 +237,10 @@ impl Receiving {
 
     fn keep(&self, state: &mut ReceivedColumn, taken: Taken) -> Result<()> {
         self.held_bytes.fetch_add(taken.kept_bytes, Ordering::Relaxed);
-        taken.pages.into_iter().try_for_each(|(fragment, page)| self.add_final(state, fragment, page))
+        taken
+            .pages
+            .into_iter()
+            .try_for_each(|(fragment, page)| self.add_final(state, fragment, page))
     }
 
     fn add_final(&self, state: &mut ReceivedColumn, fragment: u32, page: Page) -> Result<()> {

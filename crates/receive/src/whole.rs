@@ -17,14 +17,16 @@
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::FileExt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicBool, AtomicU64, Ordering},
+};
 
 use coload_input::Inputs;
 use coload_link::{Message, Replies, WIRE_VERSION};
 use coload_load::{FileCounts, LoadOptions, LoadReport, OpenStream};
 use coload_store::{LoadId, LoadJournal, Store};
-use coload_threads::{peak_memory_bytes, process_cpu_ns};
+use coload_threads::{lock, peak_memory_bytes, process_cpu_ns};
 use coload_types::bytes::{ByteReader, put_varint};
 use coload_types::{Error, Result};
 use coload_wire::{
@@ -35,7 +37,6 @@ use rustix::fs::{FallocateFlags, fallocate};
 use crate::arrived::{Arrived, ArrivingReader, Reading};
 use crate::duty::Duty;
 use crate::options::ReceiveOptions;
-use coload_threads::lock;
 
 /// Sixteenths of the memory of loads that the pipeline may take: the rest is for the messages in which the inputs come. A
 /// record of a quarter of the memory must fit into a third of this, and what xz -9 needs into three tenths.

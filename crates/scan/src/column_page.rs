@@ -5,9 +5,8 @@
 
 use std::ops::Range;
 
-use coload_page::SymbolDecoder;
 use coload_page::bitpack::{BLOCK, unpack_one};
-use coload_page::{BlocksPage, CodesPage, PageView};
+use coload_page::{BlocksPage, CodesPage, PageView, SymbolDecoder};
 use coload_store::{ExpandedPages, SegmentFile};
 use coload_types::{Bitmap, Dictionary, Error, Result, Values};
 

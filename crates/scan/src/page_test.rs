@@ -2,9 +2,8 @@
 
 use std::ops::Bound;
 
-use coload_page::SymbolDecoder;
 use coload_page::bitpack::BLOCK;
-use coload_page::{BlocksPage, CodesPage};
+use coload_page::{BlocksPage, CodesPage, SymbolDecoder};
 use coload_types::{Error, Result, Value};
 
 use crate::compare::{Scratch, mask_packed, max_of_width};

@@ -4,10 +4,9 @@ use std::path::Path;
 
 use coload_page::bitpack::{BLOCK, pack_block, width_of};
 use coload_page::{
-    ColumnEntry, ColumnIndex, EncodedStrings, SEGMENT_MAGIC, SOURCE_PADDING, SegmentFooter,
-    SegmentId, SymbolEncoder,
+    ColumnEntry, ColumnIndex, EncodedStrings, Page, PageDetail, SEGMENT_MAGIC, SOURCE_PADDING,
+    SegmentFooter, SegmentId, SymbolEncoder, encode_plain, encode_symbols,
 };
-use coload_page::{Page, PageDetail, encode_plain, encode_symbols};
 use coload_store::SegmentFile;
 use coload_types::bytes::checksum;
 use coload_types::{Bitmap, Dictionary, Plain, Strings, Values};

@@ -219,8 +219,11 @@ impl RowWriter {
 
     /// Refuses rows that break a rule of the table.
     fn keep_rules(&self, rows: usize) -> Result<()> {
-        let columns: Vec<_> =
-            self.columns.iter().map(|column| Some(CheckedColumn::Plain(column.rows.plain()))).collect();
+        let columns: Vec<_> = self
+            .columns
+            .iter()
+            .map(|column| Some(CheckedColumn::Plain(column.rows.plain())))
+            .collect();
         for check in self.schema.checks() {
             let Some(row) = check.broken(&columns, rows).first().copied() else { continue };
             let shown = |column: &usize| {

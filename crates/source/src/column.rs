@@ -1,11 +1,12 @@
 //! One column of a chunk: fields to provisional codes, or straight to values.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use coload_page::{EncodedStrings, SymbolEncoder};
 use coload_transform::{DistinctSketch, NULL_CODE, TemporaryDictionary};
 use coload_types::parse_value::{parse_int_in, parse_wide_in};
 use coload_types::{DataType, Physical, Strings, Value, Values};
-use std::borrow::Cow;
-use std::sync::Arc;
 
 mod absent;
 mod fragment;

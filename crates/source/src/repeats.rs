@@ -2,10 +2,8 @@
 
 use coload_page::bitpack::width_of;
 use coload_page::runs::RowRuns;
-use coload_page::{EncodedStrings, SymbolEncoder};
-use coload_page::{Page, encode_int, encode_text, encode_wide};
-use coload_types::Bitmap;
-use coload_types::Result;
+use coload_page::{EncodedStrings, Page, SymbolEncoder, encode_int, encode_text, encode_wide};
+use coload_types::{Bitmap, Result};
 
 /// Values, the first row of each, and which of them are NULL.
 pub(crate) struct Repeats<'a> {

@@ -11,7 +11,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::{ExpandedPages, SegmentFile};
 use coload_page::bitpack::BLOCK;
 use coload_page::{Page, PageDetail, PageView, encode_codes_u32};
 use coload_transform::{
@@ -19,6 +18,8 @@ use coload_transform::{
     merge_dictionaries,
 };
 use coload_types::{Code, Dictionary, Plain, Result};
+
+use crate::{ExpandedPages, SegmentFile};
 
 /// Most rows of a joined page.
 const PAGE_ROWS_MAX: u32 = 65_536;

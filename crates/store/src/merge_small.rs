@@ -21,15 +21,15 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use coload_page::runs::shrink_to_runs;
+use coload_transform::{MEMORY_MIN, PartitionColumn};
+use coload_types::Result;
+
+use crate::join::{group_pages, join_column};
 use crate::{
     ColumnStats, MergeOutcome, SegmentEntry, SegmentFile, SegmentWriter, Snapshot, Store,
     TableEntry,
 };
-use coload_page::runs::shrink_to_runs;
-use coload_types::Result;
-
-use crate::join::{group_pages, join_column};
-use coload_transform::{MEMORY_MIN, PartitionColumn};
 
 /// Adjacent segments of a level that are worth a merge.
 const SEGMENTS_MIN: usize = 8;

@@ -13,7 +13,6 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::{FinishedColumn, SegmentFile, SegmentSummary, SegmentWriter};
 use coload_ddl::Schema;
 use coload_page::bitpack::BLOCK;
 use coload_page::runs::shrink_to_runs;
@@ -25,6 +24,7 @@ use coload_types::{
 };
 
 use crate::join::{PagePlace, join_column, single_pages};
+use crate::{FinishedColumn, SegmentFile, SegmentSummary, SegmentWriter};
 
 const DAY_US: i128 = 86_400_000_000;
 

@@ -11,13 +11,16 @@
 use std::borrow::Cow;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{
+    Arc, OnceLock,
+    atomic::{AtomicBool, Ordering},
+};
 
 use coload_page::bitpack::BLOCK;
 use coload_page::runs::expand_runs;
-use coload_page::{ColumnIndex, SegmentFooter, SegmentId, SymbolDecoder};
-use coload_page::{Page, PageMeta, PageView, decode_text};
+use coload_page::{
+    ColumnIndex, Page, PageMeta, PageView, SegmentFooter, SegmentId, SymbolDecoder, decode_text,
+};
 use coload_types::bytes::checksum;
 use coload_types::{Dictionary, Error, Physical, Plain, Result, Strings, Values};
 

@@ -16,15 +16,17 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicUsize, Ordering},
+};
 
-use crate::{FinishedColumn, SegmentSummary, SegmentWriter};
 use coload_page::{Page, PageMeta};
+use coload_threads::{Step, StepClock, lock};
 use coload_transform::{FinalPage, PartitionColumn, merge_column};
 use coload_types::{Error, Physical, Result};
 
-use coload_threads::{Step, StepClock, lock};
+use crate::{FinishedColumn, SegmentSummary, SegmentWriter};
 
 /// A segment that still takes partitions.
 #[derive(Debug)]

@@ -11,8 +11,10 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use coload_page::{ColumnEntry, ColumnIndex, SEGMENT_MAGIC, SegmentFooter, SegmentId};
-use coload_page::{PAGE_ROWS_MAX, Page, PageDetail, PageMeta, encode_plain};
+use coload_page::{
+    ColumnEntry, ColumnIndex, PAGE_ROWS_MAX, Page, PageDetail, PageMeta, SEGMENT_MAGIC,
+    SegmentFooter, SegmentId, encode_plain,
+};
 use coload_transform::PartitionColumn;
 use coload_types::bytes::checksum;
 use coload_types::{Dictionary, Error, Physical, Plain, Result, Value};

@@ -16,14 +16,12 @@
 
 use std::borrow::Cow;
 
-use coload_page::bitpack::BLOCK;
-use coload_page::bitpack::width_of;
+use coload_page::bitpack::{BLOCK, width_of};
 use coload_page::runs::{RowRuns, expand_runs, shrink_to_runs};
 use coload_page::{
-    Page, PageDetail, PageView, decode_text, encode_codes_u16, encode_codes_u32, encode_plain,
-    encode_symbols,
+    Page, PageDetail, PageView, SymbolDecoder, SymbolEncoder, decode_text, encode_codes_u16,
+    encode_codes_u32, encode_plain, encode_symbols,
 };
-use coload_page::{SymbolDecoder, SymbolEncoder};
 use coload_types::{Bitmap, Dictionary, Error, Physical, Plain, Result, Strings, Values};
 
 use crate::sort::push_from;

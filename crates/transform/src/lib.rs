@@ -10,6 +10,7 @@ mod fragment;
 mod limits;
 mod merge;
 mod placement;
+mod policy;
 mod raw_share;
 mod restore;
 mod sort;
@@ -31,6 +32,7 @@ pub use placement::{
     Capacity, ColumnCost, Placement, Times, place_adaptively, place_by_size, place_unknown,
     times_of,
 };
+pub use policy::{Adaptive, BySize, Estimates, OnClient, OnServer, POLICIES, Policy};
 pub use raw_share::{Mix, RawCost, choose_share, mix_adaptively, times_of_mix};
 pub use restore::restore_codes;
 pub use sort::{SortedColumn, SortedDictionary, sort_column, sort_dictionary};

@@ -4,10 +4,9 @@
 
 use std::collections::BTreeSet;
 
-use coload_page::SymbolDecoder;
 use coload_page::bitpack::BLOCK;
 use coload_page::runs::expand_runs;
-use coload_page::{PageDetail, PageView, decode_text, encode_plain};
+use coload_page::{PageDetail, PageView, SymbolDecoder, decode_text, encode_plain};
 use coload_transform::{
     DictionaryLimit, EncodingPolicy, FragmentColumn, NULL_CODE, PartitionColumn, ProvisionalCodes,
     TemporaryDictionary, compress_column, merge_column, restore_codes, sort_temporaries,

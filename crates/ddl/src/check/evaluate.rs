@@ -2,8 +2,9 @@
 
 use std::cmp::Ordering;
 
-use super::{Comparison, Condition, Form, Operand};
 use coload_types::{Plain, Value, Values, f32_from_ordinal, f64_from_ordinal, ordinal_from_f64};
+
+use super::{Comparison, Condition, Form, Operand};
 
 /// The values of a column, as they are at hand.
 #[derive(Debug, Clone, Copy)]

@@ -1,8 +1,9 @@
 //! A condition as SQL, which reads back as the same condition.
 
+use coload_types::Column;
+
 use super::{Comparison, Condition, Operand};
 use crate::sql::{literal_sql, quote_name};
-use coload_types::Column;
 
 /// The condition in SQL.
 pub fn condition_sql(condition: &Condition, columns: &[Column]) -> String {

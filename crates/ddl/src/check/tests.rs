@@ -1,7 +1,8 @@
 #![allow(clippy::unwrap_used)]
+use coload_types::{Plain, Values, parse_value};
+
 use super::*;
 use crate::{Schema, parse_columns, parse_create_table};
-use coload_types::{Plain, Values, parse_value};
 
 const COLUMNS: &str = "i INTEGER, j BIGINT, d DECIMAL(9,2), w DECIMAL(30,4), r REAL, x DOUBLE, \
      day DATE, t TIMESTAMP, s VARCHAR, u CHAR(3), ok BOOLEAN, \"Odd name\" INTEGER";

@@ -1,11 +1,12 @@
 //! Tokens to the condition of a CHECK.
 
+use coload_types::{Column, DataType, Result, parse_value};
+
 use super::lexer::Kind;
 use super::parser::Parser;
 use crate::Check;
 use crate::check::{Comparison, Condition, DEPTH_MAX, Form, Operand, TERMS_MAX};
 use crate::like::Like;
-use coload_types::{Column, DataType, Result, parse_value};
 
 /// What a condition may be made of.
 const UNDERSTOOD: &str =

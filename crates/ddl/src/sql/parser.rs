@@ -1,8 +1,9 @@
 //! Tokens to columns.
 
+use coload_types::{Column, Error, Result, parse_value};
+
 use super::lexer::{Kind, Token, error_at, tokens};
 use crate::{Check, Schema};
-use coload_types::{Column, Error, Result, parse_value};
 
 /// Words that start a constraint of the table where a column could stand.
 const TABLE_CONSTRAINTS: [&str; 5] = ["CONSTRAINT", "PRIMARY", "UNIQUE", "FOREIGN", "EXCLUDE"];

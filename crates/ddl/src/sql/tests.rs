@@ -1,9 +1,9 @@
 #![allow(clippy::unwrap_used)]
 
+use coload_types::parse_value;
 use proptest::prelude::*;
 
 use super::*;
-use coload_types::parse_value;
 
 fn types(list: &str) -> Vec<String> {
     let schema = parse_columns(list).unwrap();

@@ -1,7 +1,8 @@
 //! Type names, with their synonyms in other systems.
 
-use super::parser::Parser;
 use coload_types::{DataType, Result};
+
+use super::parser::Parser;
 
 /// DECIMAL without precision, as DuckDB has it.
 const DECIMAL_DEFAULT: (u8, u8) = (18, 3);

@@ -1,27 +1,23 @@
 //! Sealed partitions to segments, or to a sink.
 
-use std::sync::atomic::Ordering;
+use std::sync::{Arc, atomic::Ordering};
 
+use coload_assemble::Assembly;
 use coload_page::runs::shrink_to_runs;
 use coload_source::ColumnPlan;
-use coload_store::{SegmentWriter, encode_dictionary};
-use coload_assemble::Assembly;
+use coload_store::{ClosedSegment, SegmentWriter, encode_dictionary};
+use coload_threads::{Step, lock};
 use coload_transform::{
-    Symbols,
-    EncodingPolicy, FinalPage, Fragment, FragmentColumn, PartitionColumn, Placement, encode_column,
+    EncodingPolicy, FinalPage, Fragment, FragmentColumn, PartitionColumn, Placement, Symbols,
+    encode_column,
 };
-use coload_types::{Error, Plain, Result};
-
-use std::sync::Arc;
+use coload_types::{Error, Result};
+use coload_wire::{BlockContent, Seal};
 
 use super::{Destination, Pipeline};
-use crate::partition::{PartitionPlan, SealedPartition};
-use crate::schedule::{DoneSegment, Flow, Sealing};
+use crate::partition::{PartitionPlan, SealedPartition, Waiting};
+use crate::schedule::{Ahead, DoneSegment, Flow, Sealing};
 use crate::widen::Way;
-use coload_store::ClosedSegment;
-use coload_threads::Step;
-use coload_threads::lock;
-use coload_wire::{BlockContent, Seal};
 
 /// The page of a fragment's column that was never meant to have codes.
 ///
@@ -54,57 +50,53 @@ impl Pipeline<'_> {
         }
     }
 
-    /// Takes the columns out of a fragment that are final: their pages go to the disk without waiting for the
-    /// partition. Tells which.
-    pub(super) fn take_early(
+    /// Divides a fragment into what waits for the partition and the pages that are final, which go to the disk ahead.
+    pub(super) fn divide_for_segments(
         &self,
-        plan: &Arc<PartitionPlan>,
-        fragment: &mut Fragment,
-    ) -> Result<(Vec<bool>, Vec<FinalPage>)> {
-        if self.options.encoding != EncodingPolicy::Auto {
-            return Ok((Vec::new(), Vec::new()));
-        }
-        let flows: Vec<bool> =
-            (0..plan.columns.len()).map(|column| plan.is_early(column)).collect();
+        plan: &PartitionPlan,
+        fragment: Fragment,
+    ) -> Result<(Waiting, Ahead)> {
+        let auto = self.options.encoding == EncodingPolicy::Auto;
+        let mut waiting = Waiting { rows: fragment.rows, columns: Vec::new() };
         let mut pages = Vec::new();
-        for column in plan.early_columns() {
-            let gone = FragmentColumn::Plain(Plain::empty(self.physicals[column]));
-            let taken = std::mem::replace(&mut fragment.columns[column], gone);
-            pages.push(final_page(plan, column, taken)?);
+        for (index, column) in fragment.columns.into_iter().enumerate() {
+            match auto && plan.is_early(index) {
+                true => pages.push(final_page(plan, index, column)?),
+                false => waiting.columns.push((index, column)),
+            }
         }
-        Ok((flows, pages))
+        Ok((waiting, Ahead::Pages(pages)))
     }
 
-    /// Which columns of a fragment are final: the values of those that the server transforms, and
-    /// pages of those that were never meant to have codes. Of these, values that a filter picked become pages
-    /// again.
-    pub(super) fn flows(
+    /// Divides a fragment into what waits for the partition and what goes to the server ahead: the values of columns that
+    /// the server transforms, and pages of those that were never meant to have codes. Of these, values that a filter
+    /// picked become pages again.
+    pub(super) fn divide_for_sink(
         &self,
         placements: &[Placement],
         plan: &PartitionPlan,
-        of: &mut Fragment,
-    ) -> Result<Vec<bool>> {
+        fragment: Fragment,
+    ) -> Result<(Waiting, Ahead)> {
         let auto = self.options.encoding == EncodingPolicy::Auto;
-        let mut flows = Vec::with_capacity(of.columns.len());
-        for (index, column) in of.columns.iter_mut().enumerate() {
-            flows.push(match (&placements[index], &plan.columns[index], &*column) {
-                _ if plan.read_of(index).is_none() => false,
+        let mut waiting = Waiting { rows: fragment.rows, columns: Vec::new() };
+        let mut ahead = Vec::new();
+        for (index, column) in fragment.columns.into_iter().enumerate() {
+            let (column, is_final) = match (placements[index], &plan.columns[index], column) {
+                (_, _, column) if plan.read_of(index).is_none() => (column, false),
                 // Another column of the table, placed here, is the same column read.
-                (Placement::Server, _, FragmentColumn::Codes { .. }) => false,
-                (Placement::Server, ..) => true,
-                (_, ColumnPlan::Codes, _) => false,
-                (.., FragmentColumn::Page(_)) => auto,
+                (Placement::Server, _, codes @ FragmentColumn::Codes { .. }) => (codes, false),
+                (Placement::Server, _, values) => (values, true),
+                (_, ColumnPlan::Codes, column) => (column, false),
+                (.., page @ FragmentColumn::Page(_)) => (page, auto),
                 (.., FragmentColumn::Plain(plain)) if auto && plan.is_early(index) => {
-                    *column = FragmentColumn::Page(encode_column(
-                        plain,
-                        plan.encoder(index).map(Arc::as_ref),
-                    )?);
-                    true
+                    let page = encode_column(&plain, plan.encoder(index).map(Arc::as_ref))?;
+                    (FragmentColumn::Page(page), true)
                 }
-                _ => false,
-            });
+                (.., column) => (column, false),
+            };
+            if is_final { &mut ahead } else { &mut waiting.columns }.push((index, column));
         }
-        Ok(flows)
+        Ok((waiting, Ahead::Columns(ahead)))
     }
 
     pub(super) fn flow(&self, flow: Flow) -> Result<()> {

@@ -2,15 +2,16 @@
 
 use std::borrow::Cow;
 use std::cell::Cell;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::{Arc, atomic::Ordering};
 
 use coload_source::{
     ChunkParser, ColumnForm, ColumnParser, ColumnRules, InputFields, LeftOut, Lexicon, RecordRules,
     RejectedRecord, TypeOrigin,
 };
+use coload_threads::{Step, lock, thread_cpu_ns};
 use coload_transform::Placement;
 use coload_types::Result;
+use coload_wire::FilePart;
 
 use super::{Destination, Pipeline};
 use crate::chunks::{Piece, Source, Start};
@@ -22,9 +23,6 @@ use crate::sample::{Measure, sample_bytes, sample_partition};
 use crate::schedule::{Counted, ParsedChunk, State, Verified};
 use crate::stream::{Part, StreamChunk, Turn};
 use crate::widen::{Way, unfit_column};
-use coload_threads::lock;
-use coload_threads::{Step, thread_cpu_ns};
-use coload_wire::FilePart;
 
 /// A chunk to be parsed.
 struct Unparsed {
@@ -233,7 +231,7 @@ impl Pipeline<'_> {
         };
         let mut spans = read(&mut parser, &tick)?;
         let mut left_out = Vec::new();
-        let mut fragment = loop {
+        let fragment = loop {
             match self.make_rows(&mut parser, number, plan, &mut spans)? {
                 Made::Rows(fragment, _) => break fragment,
                 Made::Failed(rows) => add_left_out(&mut left_out, rows),
@@ -254,26 +252,14 @@ impl Pipeline<'_> {
         let rejects = spans.iter().map(|span| span.rejects.len() as u64).sum();
         self.progress.rejects.fetch_add(rejects, Ordering::Relaxed);
         let counted = Counted { bytes: counted[0].get(), rows, rejects };
-        let (flows, early) = match placements {
-            None => self.clock.time(Step::Compress, || self.take_early(plan, &mut fragment))?,
-            Some(placements) => (
-                self.clock.time(Step::Compress, || self.flows(&placements, plan, &mut fragment))?,
-                Vec::new(),
-            ),
-        };
+        let (waiting, ahead) = self.clock.time(Step::Compress, || match &placements {
+            None => self.divide_for_segments(plan, fragment),
+            Some(placements) => self.divide_for_sink(placements, plan, fragment),
+        })?;
         let unfit = self.way == Way::GoOn
             && spans.iter().flat_map(|span| &span.rejects).any(|record| self.is_unfit(record));
-        let parsed = ParsedChunk {
-            spans,
-            speculated,
-            fragment,
-            flows,
-            early,
-            counted,
-            unfit,
-            raw: None,
-            text,
-        };
+        let parsed =
+            ParsedChunk { spans, speculated, waiting, ahead, counted, unfit, raw: None, text };
         self.deliver(chunk, number, parser, parsed)
     }
 

@@ -1,23 +1,22 @@
 //! Chunks that go to the server as text: cut here, parsed there, or here if the server hands them back.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
 
 use coload_source::{ChunkParser, ColumnForm, Mended, RecordRules};
-use coload_transform::Fragment;
+use coload_threads::{Step, StepClock, lock, thread_cpu_ns};
 use coload_types::Result;
-
-use super::Pipeline;
-use crate::chunks::{Piece, Source, Start};
-use crate::open_inputs::{OpenInput, OpenInputs};
-use crate::partition::PartitionPlan;
-use crate::reader::{PieceSpan, Whole, WindowReader};
-use crate::schedule::{Counted, HandedBack, ParsedChunk, RawFlow, RawText};
-use coload_threads::lock;
-use coload_threads::{Step, StepClock, thread_cpu_ns};
 use coload_wire::{FRAGMENT_ROWS_MAX, RAW_HEAD_BYTES};
 
+use super::Pipeline;
 use super::sink::{Destination, RowCosts, Sink};
+use crate::chunks::{Piece, Source, Start};
+use crate::open_inputs::{OpenInput, OpenInputs};
+use crate::partition::{PartitionPlan, Waiting};
+use crate::reader::{PieceSpan, Whole, WindowReader};
+use crate::schedule::{Ahead, Counted, HandedBack, ParsedChunk, RawFlow, RawText};
 
 /// Bytes of a chunk read at once: they stay in the second-level cache while they are looked at.
 const PART_BYTES: u64 = 256 << 10;
@@ -77,9 +76,8 @@ impl Pipeline<'_> {
         self.progress.add(bytes, rows);
         let parsed = ParsedChunk {
             speculated: pieces.iter().any(|p| p.start_is == Start::Speculated),
-            fragment: Fragment { rows: rows as u32, columns: Vec::new() },
-            flows: vec![true; self.physicals.len()],
-            early: Vec::new(),
+            waiting: Waiting { rows: rows as u32, columns: Vec::new() },
+            ahead: Ahead::Columns(Vec::new()),
             counted: Counted { bytes, rows, rejects: 0 },
             unfit: false,
             raw: Some(RawText { message, plan: Arc::clone(plan) }),

@@ -4,13 +4,13 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use coload_store::LoadDir;
+use coload_threads::lock;
 use coload_transform::Placement;
 use coload_types::Result;
+use coload_wire::{BlockContent, Parsed, PartitionAccount, Seal};
 
 use crate::partition::PartitionPlan;
 use crate::schedule::RawFlow;
-use coload_threads::lock;
-use coload_wire::{BlockContent, Parsed, PartitionAccount, Seal};
 
 /// Where a load's partitions go.
 #[derive(Clone, Copy)]

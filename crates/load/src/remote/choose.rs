@@ -6,22 +6,21 @@ use std::thread::ThreadId;
 use std::time::Instant;
 
 use coload_link::LinkStats;
+use coload_threads::{lock, thread_run_and_wait_ns};
 use coload_transform::{
-    Capacity, ColumnCost, Mix, Placement, RawCost, Times, choose_share, mix_adaptively,
-    place_adaptively, place_by_size, place_unknown, times_of, times_of_mix,
+    Capacity, ColumnCost, Estimates, Mix, Placement, Policy, RawCost, Times, choose_share,
+    times_of_mix,
 };
 
-use super::PlacementPolicy;
+use coload_wire::{Parsed, ServerLoad};
+
 use super::texts::{RawReport, Texts};
 use crate::partition::PartitionPlan;
 use crate::pipeline::RowCosts;
-use coload_threads::lock;
-use coload_threads::thread_run_and_wait_ns;
-use coload_wire::{Parsed, ServerLoad};
 
-/// Fragments after which `Adaptive` looks first.
+/// Fragments after which a measured policy is asked first.
 const FIRST_LOOK_FRAGMENTS: u64 = 1;
-/// Fragments after which `Adaptive` looks again.
+/// Fragments after which it is asked again.
 const REVISE_FRAGMENTS: u64 = 4;
 /// Nanoseconds a wire byte that a server takes for a placed column, until it has told: a checksum, the
 /// checks of a page, a copy into the file.
@@ -162,34 +161,10 @@ fn link_trust(state: &State, link: &LinkStats, capacity: &Capacity) -> f64 {
     }
 }
 
-/// The best placements, or those that are kept; with a share of text only if that is much better.
-fn choose_mix(
-    costs: &[ColumnCost],
-    kept: Option<&[Placement]>,
-    raw: Option<RawCost>,
-    capacity: &Capacity,
-) -> Mix {
-    let placements = kept.map_or_else(|| place_adaptively(costs, capacity), <[_]>::to_vec);
-    let times = times_of(costs, &placements, capacity);
-    let without = Mix { placements, raw_share: 0.0, times };
-    let Some(raw) = raw else { return without };
-    let mixed = match kept {
-        None => mix_adaptively(costs, &raw, capacity),
-        Some(kept) => {
-            let (raw_share, times) = choose_share(costs, kept, &raw, capacity);
-            Mix { placements: kept.to_vec(), raw_share, times }
-        }
-    };
-    match mixed.times.longest() <= without.times.longest() * CHANGE_GAIN {
-        true => mixed,
-        false => without,
-    }
-}
-
 /// Chooses.
 #[derive(Debug)]
 pub struct Chooser {
-    policy: PlacementPolicy,
+    policy: &'static dyn Policy,
     threads: usize,
     started: Instant,
     state: Mutex<State>,
@@ -198,7 +173,7 @@ pub struct Chooser {
 #[derive(Debug, Default)]
 struct State {
     fragments: u64,
-    /// Fragments after which `Adaptive` looks again.
+    /// Fragments after which it is asked again.
     look_at: u64,
     partition: Option<usize>,
     /// What the sample of the partition tells, and what it comes to with sending and the server's part.
@@ -213,9 +188,16 @@ struct State {
     last: Option<(Capacity, Times)>,
 }
 
+impl State {
+    /// What there is before anything is known of the link and the server.
+    fn unknown(&self) -> Estimates<'_> {
+        Estimates { columns: &self.costs, capacity: None, raw: None, kept: None }
+    }
+}
+
 impl Chooser {
     /// A chooser for a load on `threads` threads; with a share, so many fragments go as text, whatever is measured.
-    pub fn new(policy: PlacementPolicy, threads: usize, raw_share: Option<f64>) -> Self {
+    pub fn new(policy: &'static dyn Policy, threads: usize, raw_share: Option<f64>) -> Self {
         let state = State { texts: Texts::new(raw_share), ..State::default() };
         Chooser { policy, threads, started: Instant::now(), state: Mutex::new(state) }
     }
@@ -233,11 +215,8 @@ impl Chooser {
         let state = &mut *state;
         let width = plan.columns.len();
         self.look(state, partition, plan, rows, link, load);
-        match self.policy {
-            PlacementPolicy::Adaptive => {}
-            PlacementPolicy::Size => state.placements = place_by_size(&state.costs).into(),
-            PlacementPolicy::None => state.placements = vec![Placement::Server; width].into(),
-            _ => state.placements = vec![Placement::Client; width].into(),
+        if !self.policy.is_measured() {
+            state.placements = self.policy.choose(&state.unknown()).placements.into();
         }
         if (0..width).any(|column| plan.read_of(column).is_none()) {
             // A column that is not read is a code for each piece: there is nothing to transform.
@@ -265,7 +244,7 @@ impl Chooser {
     ) -> Option<usize> {
         let mut state = lock(&self.state);
         let state = &mut *state;
-        if self.policy == PlacementPolicy::Adaptive {
+        if self.policy.is_measured() {
             self.look(state, partition, plan, rows, link, load);
         }
         state.texts.next()
@@ -316,12 +295,12 @@ impl Chooser {
         state.rows = *rows;
         state.cores.note(thread_run_and_wait_ns());
         state.placed.resize(width, [0; 2]);
-        if self.policy != PlacementPolicy::Adaptive {
+        if !self.policy.is_measured() {
             return;
         }
         if state.placements.len() != width {
             // Nothing is known of the link and the server yet.
-            state.placements = place_unknown(&state.costs).into();
+            state.placements = self.policy.choose(&state.unknown()).placements.into();
             state.look_at = FIRST_LOOK_FRAGMENTS;
             return;
         } else if state.fragments >= state.look_at {
@@ -362,14 +341,17 @@ impl Chooser {
         state.texts.told(server.text_bytes_max);
         let kept = (!settled).then_some(&*state.placements);
         let possible = raw.filter(|_| state.texts.possible());
-        let best = choose_mix(&state.costs, kept, possible, &capacity);
+        let estimates =
+            Estimates { columns: &state.costs, capacity: Some(capacity), raw: possible, kept };
+        let best = self.policy.choose(&estimates);
         let swallowed = link.wire_bytes.saturating_sub(link.done_bytes) < PROBE_UNDER_WAY_MAX;
         // A busy server, which gives little of its core, may not yet have told so.
         let may_probe = best.raw_share == 0.0 && swallowed && server.core_share > 0.0;
         if let Some(raw) = raw.filter(|_| may_probe) {
             // Of a link that was never waited for it is not known what it gives.
             let trusted = Capacity { link_rate: link_trust(state, link, &capacity), ..capacity };
-            if choose_mix(&state.costs, kept, Some(raw), &trusted).raw_share > 0.0 {
+            let hoped = Estimates { capacity: Some(trusted), raw: Some(raw), ..estimates };
+            if self.policy.choose(&hoped).raw_share > 0.0 {
                 state.texts.probe();
             }
         }

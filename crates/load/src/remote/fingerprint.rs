@@ -1,19 +1,18 @@
 //! What a load is, so that the server knows it again.
 
 use std::fs::File;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileExt;
+use std::os::unix::{ffi::OsStrExt, fs::FileExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use coload_input::{InputFile, InputSource};
 use coload_types::bytes::{Checksum, checksum, put_bytes};
 use coload_types::{Error, Result};
+use coload_wire::{ColumnsAre, InputPrint, LoadDescription, PrintList, RowSource, Work};
 
-use super::{PlacementPolicy, RemoteOptions};
+use super::{RemoteOptions, RemoteWork};
 use crate::grain::Grain;
 use crate::options::LoadOptions;
-use coload_wire::{ColumnsAre, InputPrint, LoadDescription, PrintList, RowSource, Work};
 
 /// Bytes at either end of an input that its fingerprint covers.
 const END_BYTES: u64 = 64 << 10;
@@ -66,10 +65,10 @@ pub fn describe(options: &LoadOptions, remote: &RemoteOptions) -> Result<LoadDes
         fragments_per_partition: grain.fragments_per_partition,
         encoding: options.encoding,
         max_rejects: options.max_rejects,
-        work: match remote.placement {
-            PlacementPolicy::Pipe => Work::Pipe,
-            PlacementPolicy::Seq => Work::Seq,
-            _ => Work::Partitions,
+        work: match remote.work {
+            RemoteWork::Pipe => Work::Pipe,
+            RemoteWork::Seq => Work::Seq,
+            RemoteWork::Shared(_) => Work::Partitions,
         },
         salt,
         again: remote.again,

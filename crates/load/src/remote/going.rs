@@ -12,13 +12,15 @@
 
 use coload_ddl::Schema;
 use coload_link::{Client, Message};
-use coload_store::LoadId;
+use coload_store::{LoadId, converts, text_columns};
 use coload_types::{DataType, Error, Result};
+use coload_wire::{
+    DONE, Done, LoadDescription, RANGE, RANGES, Ranges, WIDEN, WIDENED, Welcome, Widen,
+};
 
-use super::RemoteOptions;
-use super::fingerprint;
 use super::sender::Sender;
 use super::session::{WORK_TIMEOUT, wait_for};
+use super::{RemoteOptions, fingerprint};
 use crate::chunks::Source;
 use crate::grain::{Grain, RecordSize};
 use crate::legs::table_column;
@@ -26,10 +28,6 @@ use crate::options::LoadOptions;
 use crate::pipeline::{Position, Stop};
 use crate::texts::text_options;
 use crate::widen::{HASTY_PASSES, Widened, Widening};
-use coload_store::{converts, text_columns};
-use coload_wire::{
-    DONE, Done, LoadDescription, RANGE, RANGES, Ranges, WIDEN, WIDENED, Welcome, Widen,
-};
 
 /// A load on its way.
 pub struct Going {

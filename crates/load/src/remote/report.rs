@@ -5,13 +5,13 @@ use std::time::Duration;
 use coload_link::LinkStats;
 use coload_source::Reject;
 use coload_store::LoadId;
+use coload_threads::Step;
 use coload_types::Column;
 
 use super::choose::{Change, ColumnChoice};
 use super::texts::RawReport;
 use crate::file_report::FileReports;
 use crate::widen::Widened;
-use coload_threads::Step;
 
 /// What a load into a server did.
 #[derive(Debug, Clone)]

@@ -2,22 +2,24 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{
+    Arc, Condvar, Mutex, PoisonError,
+    atomic::{AtomicU32, Ordering},
+};
 
 use coload_link::{Client, Message};
+use coload_threads::lock;
 use coload_transform::Placement;
 use coload_types::Result;
+use coload_wire::{
+    BLOCK, Block, BlockContent, Parsed, RAW, RAW_HEAD_BYTES, SEAL, Seal, put_raw_head,
+};
 
 use super::choose::Chooser;
 use super::session::{WORK_TIMEOUT, not_in_time};
 use crate::partition::PartitionPlan;
 use crate::pipeline::{Answers, RowCosts, Sink};
 use crate::schedule::RawFlow;
-use coload_threads::lock;
-use coload_wire::{
-    BLOCK, Block, BlockContent, Parsed, RAW, RAW_HEAD_BYTES, SEAL, Seal, put_raw_head,
-};
 
 /// Sealed partitions that are not durable yet: the next waits, so that a server that is slow with small ones has no more under
 /// way than it takes.

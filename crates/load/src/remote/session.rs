@@ -6,8 +6,15 @@ use std::time::{Duration, Instant};
 use coload_ddl::{Schema, parse_create_table};
 use coload_link::{Client, ClientOptions, LinkStats, Message, WIRE_VERSION, WireCompression};
 use coload_store::LoadId;
+use coload_threads::{Step, StepClock, epoch_us, peak_memory_bytes};
+use coload_transform::{MEMORY_MIN, Policy};
 use coload_types::bytes::ByteReader;
 use coload_types::{Error, Result};
+use coload_wire::{
+    ABORT, Again, DESCRIBE, DONE, Done, FINISH, Finish, HELLO, JOIN, Join, LIST, LOADS, PARSED,
+    PARTITIONS_MAX, Parsed, PartitionAccount, SEALED, TABLE, TEXTS_FROM, WELCOME, Welcome,
+    read_statuses,
+};
 
 use super::choose::Chooser;
 use super::going::Going;
@@ -15,19 +22,12 @@ use super::report::RemoteReport;
 use super::sender::Sender;
 use super::texts::RawReport;
 use super::whole::{self, send_whole};
-use super::{LoadList, RemoteOptions};
+use super::{LoadList, RemoteOptions, RemoteWork};
 use crate::file_report::FileReports;
 use crate::legs::run_legs;
 use crate::options::LoadOptions;
 use crate::pipeline::{Destination, Loaded, Sink, Stop};
 use crate::run::published_without_rejects;
-use coload_threads::{Step, StepClock, epoch_us, peak_memory_bytes};
-use coload_transform::MEMORY_MIN;
-use coload_wire::{
-    ABORT, Again, DESCRIBE, DONE, Done, FINISH, Finish, HELLO, JOIN, Join, LIST, LOADS, PARSED,
-    PARTITIONS_MAX, Parsed, PartitionAccount, SEALED, TABLE, TEXTS_FROM, WELCOME, Welcome, Work,
-    read_statuses,
-};
 
 /// How long a server may take for an answer that needs no work.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
@@ -153,16 +153,16 @@ fn go_on(
     totals: &mut Totals,
 ) -> std::result::Result<Option<RemoteReport>, Stop> {
     let options = &going.options;
-    if going.description.work != Work::Partitions {
+    let RemoteWork::Shared(policy) = remote.work else {
         let done = send_whole(options, client, welcome, started_us)?;
         totals.partitions += 1;
         let report = whole::report(options, client, report(options, &done), done)?;
         return Ok(Some(report));
-    }
+    };
     let known = leading(welcome, 0);
     let durable = welcome.parts.iter().map(|(n, _)| *n);
     totals.partitions = totals.partitions.max(welcome.parts.len());
-    let chooser = Chooser::new(remote.placement, options.threads, remote.raw_share);
+    let chooser = Chooser::new(policy, options.threads, remote.raw_share);
     let numbers = 0..PARTITIONS_MAX;
     let sender = Sender::new(client, &chooser, numbers, durable, going.takes_wider());
     let (loaded, clock) = match send(options, client, &sender, &known, going.pass, totals) {
@@ -175,7 +175,7 @@ fn go_on(
     };
     let Loaded { partitions, mut account, .. } = loaded;
     if welcome.text_partitions > 0 {
-        send_texts(going, remote, client, welcome, account.is_clean(), totals)?;
+        send_texts(going, (remote, policy), client, welcome, account.is_clean(), totals)?;
     }
     let output = account.take_output();
     let (files, first_rejects) = account.into_files();
@@ -206,7 +206,7 @@ fn go_on(
 /// again if no record was rejected.
 fn send_texts(
     going: &Going,
-    remote: &RemoteOptions,
+    (remote, policy): (&RemoteOptions, &'static dyn Policy),
     client: &Client,
     welcome: &Welcome,
     clean: bool,
@@ -216,7 +216,7 @@ fn send_texts(
     let numbers = TEXTS_FROM..TEXTS_FROM.saturating_add(welcome.text_partitions);
     let known = leading(welcome, TEXTS_FROM);
     let durable = welcome.parts.iter().map(|(n, _)| *n);
-    let chooser = Chooser::new(remote.placement, options.threads, None);
+    let chooser = Chooser::new(policy, options.threads, None);
     let sender = Sender::new(client, &chooser, numbers, durable, false);
     send(&options, client, &sender, &known, 0, totals)?;
     Ok(going.check_inputs(remote)?)

@@ -12,6 +12,9 @@ use coload_link::{Client, Message};
 use coload_source::Mended;
 use coload_types::bytes::put_varint;
 use coload_types::{Error, Result};
+use coload_wire::{
+    CHUNK, CHUNKS, Chunk, DONE, Done, FINISH, Finish, REJECTS, REJECTS_PIECE, Welcome,
+};
 
 use super::report::RemoteReport;
 use super::session::{WORK_TIMEOUT, stopped, wait_for};
@@ -19,9 +22,6 @@ use crate::file_report::{FileCounts, FileReports};
 use crate::options::LoadOptions;
 use crate::output_file::{OutputFile, check_output};
 use crate::run::published_without_rejects;
-use coload_wire::{
-    CHUNK, CHUNKS, Chunk, DONE, Done, FINISH, Finish, REJECTS, REJECTS_PIECE, Welcome,
-};
 
 /// Bytes of an input sent at once.
 const CHUNK_BYTES: usize = 1 << 20;

@@ -4,14 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use coload_source::ChunkParser;
-use coload_transform::{Fragment, FragmentColumn};
-use coload_types::{Physical, Plain, Result};
+use coload_transform::{FinalPage, FragmentColumn};
+use coload_types::Result;
 
 use super::{Flow, RawFlow};
-use crate::partition::PartitionPlan;
+use crate::partition::{PartitionPlan, Waiting};
 use crate::reader::PieceSpan;
 use crate::stream::StreamChunk;
-use coload_transform::FinalPage;
 
 /// A chunk that was parsed.
 #[derive(Debug)]
@@ -20,12 +19,10 @@ pub struct ParsedChunk {
     pub spans: Vec<PieceSpan>,
     /// Whether its start was speculated.
     pub speculated: bool,
-    /// Its rows.
-    pub fragment: Fragment,
-    /// Which columns are final, and go without waiting for the partition.
-    pub flows: Vec<bool>,
-    /// For segments: the pages of these.
-    pub early: Vec<FinalPage>,
+    /// Its columns that wait for the partition.
+    pub waiting: Waiting,
+    /// Its columns that are final.
+    pub ahead: Ahead,
     /// What its progress was counted as.
     pub counted: Counted,
     /// Whether the types are too narrow for it: then the leg ends before it.
@@ -34,6 +31,15 @@ pub struct ParsedChunk {
     pub raw: Option<RawText>,
     /// Its text, if it may have to be parsed again and cannot be read again.
     pub text: Option<Arc<StreamChunk>>,
+}
+
+/// What of a fragment goes ahead of its partition.
+#[derive(Debug)]
+pub enum Ahead {
+    /// Into segments: pages.
+    Pages(Vec<FinalPage>),
+    /// To a sink: columns with their numbers.
+    Columns(Vec<(usize, FragmentColumn)>),
 }
 
 /// The text of a chunk.
@@ -71,7 +77,7 @@ pub struct Arriving {
     /// Made by whoever needs it first.
     pub plan: Arc<OnceLock<Result<Arc<PartitionPlan>>>>,
     pub(super) fragments: BTreeMap<usize, ParsedChunk>,
-    pub(super) verified: Vec<(Fragment, Vec<bool>)>,
+    pub(super) verified: Vec<Waiting>,
     /// For segments: pages that go as soon as the partition before has gone.
     pub(super) early: Vec<Vec<FinalPage>>,
     /// Fragments with rows, and columns of them that were sent.
@@ -96,27 +102,24 @@ impl Arriving {
         }
     }
 
-    /// Takes the columns out of a verified fragment that are final.
-    pub(super) fn take_flow(
-        &mut self,
-        partition: usize,
-        fragment: &mut Fragment,
-        flows: &[bool],
-    ) -> Option<Flow> {
-        if fragment.rows == 0 {
+    /// Takes what goes ahead of a verified fragment with so many rows.
+    pub(super) fn take_ahead(&mut self, partition: usize, rows: u32, ahead: Ahead) -> Option<Flow> {
+        if rows == 0 {
             return None;
         }
-        let number = self.kept;
+        let columns = match ahead {
+            Ahead::Pages(pages) => {
+                self.early.extend((!pages.is_empty()).then_some(pages));
+                return None;
+            }
+            Ahead::Columns(columns) => columns,
+        };
+        let fragment = self.kept;
         self.kept += 1;
         let Some(Ok(plan)) = self.plan.get() else { return None };
-        let gone = || FragmentColumn::Plain(Plain::empty(Physical::Int));
-        let columns: Vec<(usize, FragmentColumn)> = (fragment.columns.iter_mut().enumerate())
-            .filter(|(c, _)| flows.get(*c).is_some_and(|f| *f))
-            .map(|(c, column)| (c, std::mem::replace(column, gone())))
-            .collect();
         self.flown += columns.len() as u64;
-        let flow = Flow { partition, fragment: number, columns, plan: Arc::clone(plan) };
-        (!flow.columns.is_empty()).then_some(flow)
+        let plan = Arc::clone(plan);
+        (!columns.is_empty()).then_some(Flow { partition, fragment, columns, plan })
     }
 
     /// The text of a verified fragment, which has rows.

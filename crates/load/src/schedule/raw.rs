@@ -13,11 +13,11 @@ use std::sync::Arc;
 
 use coload_transform::Fragment;
 use coload_types::{Error, Result};
+use coload_wire::RawIs;
 
 use super::{Flow, State, Task, Verified};
 use crate::partition::PartitionPlan;
 use crate::reader::PieceSpan;
-use coload_wire::RawIs;
 
 /// A fragment of a partition.
 type Key = (usize, u32);

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use coload_store::{ClosedSegment, PlainWrite};
 use coload_transform::FragmentColumn;
 
 use super::raw::{HandedBack, RawFlow};
 use crate::partition::{PartitionPlan, SealedPartition};
-use coload_store::{ClosedSegment, PlainWrite};
 
 /// Something a worker can do.
 #[derive(Debug)]

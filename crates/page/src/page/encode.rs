@@ -1,9 +1,10 @@
 //! Values and codes to pages.
 
+use coload_types::{Bitmap, Error, Plain, Result, Values};
+
 use super::{Page, PageDetail};
 use crate::bitpack::{BLOCK, block_bytes, pack_block, packed_bytes, width_of};
 use crate::{EncodedStrings, SymbolEncoder};
-use coload_types::{Bitmap, Error, Plain, Result, Values};
 
 /// Encodes a plain column; text without symbols.
 pub fn encode_plain(column: &Plain) -> Result<Page> {

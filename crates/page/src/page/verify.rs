@@ -5,13 +5,14 @@
 //!
 //! Cost: an unpack and a compare for each number or code, a table look-up for each symbol of text.
 
+use coload_types::parse_value::check_text;
+use coload_types::{DataType, Dictionary, Error, Physical, Result, Strings, Values, simd_dispatch};
+
 use super::{BlocksPage, Page, PageDetail, PageView};
 use crate::SymbolDecoder;
 use crate::bitpack::BLOCK;
 use crate::runs::runs_of_page;
 use crate::symbols::{ESCAPE, NOT_PLAIN};
-use coload_types::parse_value::check_text;
-use coload_types::{DataType, Dictionary, Error, Physical, Result, Strings, Values, simd_dispatch};
 
 /// What the pages of a column may hold.
 #[derive(Debug, Clone, Copy)]

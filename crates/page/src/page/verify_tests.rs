@@ -1,10 +1,11 @@
 #![allow(clippy::unwrap_used)]
+use coload_types::{Bitmap, Plain, Value};
+use proptest::prelude::*;
+
 use super::*;
 use crate::page::{encode_codes_u32, encode_int, encode_plain, encode_text};
 use crate::runs::shrink_to_runs;
 use crate::{EncodedStrings, SOURCE_PADDING, SymbolEncoder};
-use coload_types::{Bitmap, Plain, Value};
-use proptest::prelude::*;
 
 fn rules(data_type: DataType, dictionary: Option<u32>) -> PageRules<'static> {
     PageRules { data_type, nullable: true, dictionary, decoders: &[] }

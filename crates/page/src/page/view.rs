@@ -1,9 +1,10 @@
 //! Pages, read in place, block by block.
 
-use super::{PageDetail, PageMeta, block_rows};
-use crate::bitpack::{BLOCK, block_bytes, packed_bytes, unpack_block};
 use coload_types::bytes::ByteReader;
 use coload_types::{Error, Physical, Result, Strings};
+
+use super::{PageDetail, PageMeta, block_rows};
+use crate::bitpack::{BLOCK, block_bytes, packed_bytes, unpack_block};
 
 /// A `Codes` page, read in place.
 #[derive(Debug, Clone, Copy)]

@@ -1,7 +1,8 @@
 //! Codes to strings.
 
-use super::{ESCAPE, load_short};
 use coload_types::{Error, Result};
+
+use super::{ESCAPE, load_short};
 
 /// Turns codes back into strings.
 #[derive(Clone)]

@@ -1,7 +1,8 @@
 //! Strings to codes.
 
-use super::{ESCAPE, EncodedStrings, SOURCE_PADDING, SymbolEncoder, slot_of};
 use coload_types::Strings;
+
+use super::{ESCAPE, EncodedStrings, SOURCE_PADDING, SymbolEncoder, slot_of};
 
 /// Bytes of strings that are encoded at once. Room is made for twice as many, and where they have to be copied, it is these.
 const ENCODED_AT_ONCE: usize = 1 << 20;

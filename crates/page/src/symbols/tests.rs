@@ -1,5 +1,6 @@
-use super::*;
 use coload_types::Strings;
+
+use super::*;
 
 fn round_trip(strings: &[Vec<u8>]) -> (usize, usize) {
     let encoder = SymbolEncoder::train(strings.len(), |i| &strings[i]);

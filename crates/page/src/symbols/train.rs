@@ -1,9 +1,9 @@
 //! Which symbols suit a text.
 
+use coload_types::Strings;
 use foldhash::HashMap;
 
 use super::{EncodedStrings, SYMBOLS_MAX, Symbol, SymbolEncoder};
-use coload_types::Strings;
 
 /// How much of a sample is looked at: more costs time and gains under 1 %.
 const SAMPLE_BYTES: usize = 16 << 10;

@@ -1,9 +1,9 @@
 //! A load that goes on with wider types.
 
-use std::sync::Arc;
-use std::sync::mpsc::channel;
+use std::sync::{Arc, mpsc::channel};
 
 use coload_store::{LoadId, LoadTarget, SegmentEntry};
+use coload_threads::lock;
 use coload_types::{Column, Error, Result};
 use coload_wire::{ColumnsAre, PARTITIONS_MAX, Ranges, TEXTS_FROM, Widen};
 
@@ -12,7 +12,6 @@ use crate::legs::{self, Legs, Publishable};
 use crate::options::Keep;
 use crate::part::Part;
 use crate::pool::{Class, Pool};
-use coload_threads::lock;
 
 /// Columns of the partitions that are taken now.
 #[derive(Debug)]

@@ -5,9 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use coload_ddl::parse_columns;
-use coload_load::{
-    LoadOptions, OpenedStream, PlacementPolicy, RemoteOptions, list_loads, load_remote,
-};
+use coload_load::{LoadOptions, OpenedStream, RemoteOptions, RemoteWork, list_loads, load_remote};
 use coload_receive::ReceiveOptions;
 use coload_source::{InputFile, InputSource};
 use coload_store::{OnExisting, OnMissing, Store};
@@ -15,7 +13,7 @@ use coload_types::Error;
 use coload_wire::RejectLimit;
 
 use crate::faults::Process;
-use crate::setup::{Server, options, records, rows};
+use crate::setup::{ALL, NONE, Server, options, records, rows};
 
 /// Makes a load stop itself after some rows.
 fn stop_after(options: &mut LoadOptions, rows: u64) {
@@ -33,7 +31,7 @@ fn a_server_whose_disk_is_full_says_so_and_the_load_goes_on_when_there_is_room()
     let file = folder.path().join("t.csv");
     std::fs::write(&file, records(20_000)).unwrap();
     let store = folder.path().join("server");
-    for placement in [PlacementPolicy::All, PlacementPolicy::None, PlacementPolicy::Pipe] {
+    for placement in [ALL, NONE, RemoteWork::Pipe] {
         let table = format!("{placement:?}");
         let mut load = options(&file, &table);
         load.fragments_per_partition = 50;
@@ -42,7 +40,7 @@ fn a_server_whose_disk_is_full_says_so_and_the_load_goes_on_when_there_is_room()
         let by = ["sh", "-c", "ulimit -f 64; trap '' XFSZ; exec \"$@\"", "sh"];
         let small = Process::start_by(&by, &store, "127.0.0.1:0");
         let mut remote = RemoteOptions::new(small.address.clone());
-        remote.placement = placement;
+        remote.work = placement;
         remote.patience = Duration::from_millis(500);
         let error = load_remote(&load, &remote).unwrap_err();
         assert!(matches!(error, Error::Unavailable(_)), "{placement:?}: {error:?}");
@@ -87,9 +85,9 @@ fn a_table_that_got_other_columns_during_a_load_is_left_as_it_is() {
     let server = Server::start(&folder.path().join("server"), ReceiveOptions::default());
     let schema = options(&file, "t").schema;
     server.store.create_table("t", &schema, OnExisting::Fail).unwrap();
-    for placement in [PlacementPolicy::All, PlacementPolicy::Pipe] {
+    for placement in [ALL, RemoteWork::Pipe] {
         let mut remote = server.remote();
-        remote.placement = placement;
+        remote.work = placement;
         let mut load = options(&file, "t");
         let (store, once) = (server.store.clone(), std::sync::Once::new());
         let other = parse_columns("id BIGINT, extra INTEGER").unwrap();
@@ -99,7 +97,7 @@ fn a_table_that_got_other_columns_during_a_load_is_left_as_it_is() {
                 store.create_table("t", &other, OnExisting::Fail).unwrap();
             });
         }));
-        if placement == PlacementPolicy::Pipe {
+        if placement == RemoteWork::Pipe {
             // Nothing tells the progress of a load that the server makes: the table is another from the start.
             load.progress = None;
         }
@@ -119,7 +117,7 @@ fn inputs_larger_than_the_server_keeps_are_loaded_whole_and_begin_anew_after_a_s
     let keeps_little = ReceiveOptions { spool_bytes: 1 << 10, ..ReceiveOptions::default() };
     let server = Server::start(&folder.path().join("server"), keeps_little);
     let mut remote = server.remote();
-    remote.placement = PlacementPolicy::Pipe;
+    remote.work = RemoteWork::Pipe;
     for table in ["t", "u"] {
         let stopped = options(&file, table);
         stopped.cancel.store(table == "u", Ordering::Relaxed);
@@ -137,13 +135,13 @@ fn inferred_types_that_the_server_would_not_widen_are_told_and_lose_nothing() {
     let file = folder.path().join("t.csv");
     std::fs::write(&file, "1\n2\nthree\n").unwrap();
     let server = Server::start(&folder.path().join("server"), ReceiveOptions::default());
-    for placement in [PlacementPolicy::Pipe, PlacementPolicy::Seq, PlacementPolicy::All] {
+    for placement in [RemoteWork::Pipe, RemoteWork::Seq, ALL] {
         let mut load = options(&file, "t");
         load.schema = parse_columns("a BIGINT").unwrap();
         load.inferred = Some(vec![coload_source::ColumnForms::default()]);
         let mut remote = server.remote();
-        remote.placement = placement;
-        if placement == PlacementPolicy::All {
+        remote.work = placement;
+        if placement == ALL {
             assert_eq!(load_remote(&load, &remote).unwrap().rows, 3);
             continue;
         }

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use coload_load::{PlacementPolicy, RemoteOptions, load_remote};
+use coload_load::{RemoteOptions, RemoteWork, load_remote};
 use coload_receive::ReceiveOptions;
 use coload_store::Store;
 
-use crate::setup::{Server, mix, options, records, rows};
+use crate::setup::{ALL, NONE, Server, mix, options, records, rows};
 
 pub fn seed() -> u64 {
     let given = std::env::var("COLOAD_SEED").ok().and_then(|s| s.parse().ok());
@@ -134,19 +134,14 @@ fn a_network_that_is_cut_loses_nothing_and_doubles_nothing() {
     let server = Server::start(&folder.path().join("server"), ReceiveOptions::default());
     let seed = seed();
     for round in 0..rounds(6) {
-        let placement = [
-            PlacementPolicy::All,
-            PlacementPolicy::None,
-            PlacementPolicy::Pipe,
-            PlacementPolicy::Seq,
-        ][(round % 4) as usize];
+        let placement = [ALL, NONE, RemoteWork::Pipe, RemoteWork::Seq][(round % 4) as usize];
         let table = format!("t{round}");
         let proxy = Proxy::start(server.address.clone(), move |n| {
             let random = mix(seed ^ mix(round * 31 + n));
             (n < 5).then_some(200 + random % 150_000)
         });
         let mut remote = RemoteOptions::new(proxy.address.clone());
-        remote.placement = placement;
+        remote.work = placement;
         remote.connections = 1 + (round % 3) as usize;
         remote.raw_share = (round % 4 < 2).then_some((mix(seed ^ round) % 5) as f64 / 4.0);
         let report = load_remote(&options(&file, &table), &remote).unwrap();
@@ -216,10 +211,9 @@ fn a_server_that_is_killed_goes_on_where_its_journal_ends() {
     let mut attempts = 0;
     for round in 0..rounds(6) {
         let mut server = Process::start(&path, "127.0.0.1:0");
-        let placement = [PlacementPolicy::All, PlacementPolicy::None, PlacementPolicy::Pipe]
-            [(round % 3) as usize];
+        let placement = [ALL, NONE, RemoteWork::Pipe][(round % 3) as usize];
         let mut remote = RemoteOptions::new(server.address.clone());
-        remote.placement = placement;
+        remote.work = placement;
         remote.raw_share = (round % 3 < 2).then_some((mix(seed ^ round) % 5) as f64 / 4.0);
         let table = format!("t{round}");
         let load = options(&file, &table);
@@ -252,7 +246,7 @@ fn client_process() {
     let mut remote = RemoteOptions::new(address);
     remote.raw_share = Some(0.5);
     if table.contains("pipe") {
-        remote.placement = PlacementPolicy::Pipe;
+        remote.work = RemoteWork::Pipe;
     }
     load_remote(&options(Path::new(&file), &table), &remote).unwrap();
 }
@@ -284,7 +278,7 @@ fn a_client_that_is_killed_goes_on_where_the_journal_ends() {
         }
         let mut remote = server.remote();
         if table.contains("pipe") {
-            remote.placement = PlacementPolicy::Pipe;
+            remote.work = RemoteWork::Pipe;
         }
         let report = load_remote(&options(&file, &table), &remote).unwrap();
         known += report.partitions[1] + usize::from(report.already);

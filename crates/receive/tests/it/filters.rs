@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use coload_ddl::{CheckedColumn, Schema};
-use coload_load::{LoadOptions, PlacementPolicy, RowProgram, RowsMade, load, load_remote};
+use coload_load::{LoadOptions, RemoteWork, RowProgram, RowsMade, load, load_remote};
 use coload_receive::ReceiveOptions;
 use coload_store::Store;
 use coload_types::{Column, DataType, Plain, Result, Value, Values};
 use coload_wire::{ColumnFrom, Derivation, RejectLimit, RowSql};
 
-use crate::setup::{Server, options, records, rows};
+use crate::setup::{ADAPTIVE, ALL, NONE, SIZE, Server, options, records, rows};
 
 /// Keeps the rows whose number is no multiple of another, and tells when the load began.
 #[derive(Debug)]
@@ -99,16 +99,11 @@ fn a_load_with_a_filter_is_the_same_as_into_a_directory() {
     let expected = rows(&store, "t");
     assert_eq!(expected[0].len(), 2_000);
     let server = Server::start(&folder.path().join("server"), ReceiveOptions::default());
-    let policies = [
-        PlacementPolicy::All,
-        PlacementPolicy::None,
-        PlacementPolicy::Size,
-        PlacementPolicy::Adaptive,
-    ];
+    let policies = [ALL, NONE, SIZE, ADAPTIVE];
     for (number, placement) in policies.into_iter().enumerate() {
         let table = format!("t{number}");
         let mut remote = server.remote();
-        remote.placement = placement;
+        remote.work = placement;
         let of_server = LoadOptions { table: table.clone(), ..of_store.clone() };
         let report = load_remote(&of_server, &remote).unwrap();
         assert_eq!((report.rows, report.rejects, report.filtered()), (2_000, 1, 1_400));
@@ -163,9 +158,9 @@ fn a_server_that_parses_sets_the_time_and_runs_no_filter() {
     let file = folder.path().join("t.csv");
     std::fs::write(&file, records(1_000)).unwrap();
     let server = Server::start(&folder.path().join("server"), ReceiveOptions::default());
-    for (table, placement) in [("pipe", PlacementPolicy::Pipe), ("seq", PlacementPolicy::Seq)] {
+    for (table, placement) in [("pipe", RemoteWork::Pipe), ("seq", RemoteWork::Seq)] {
         let mut remote = server.remote();
-        remote.placement = placement;
+        remote.work = placement;
         let mut options = filtered(&file, table, 5, 1_000);
         let error = load_remote(&options, &remote).unwrap_err();
         assert!(error.to_string().contains("take --placement adaptive"), "{error}");

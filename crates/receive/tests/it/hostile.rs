@@ -8,16 +8,14 @@ use coload_load::load_remote;
 use coload_page::{Page, PageDetail, encode_codes_u32, encode_int};
 use coload_receive::ReceiveOptions;
 use coload_source::Dialect;
-use coload_store::LoadMode;
-use coload_store::encode_dictionary;
+use coload_store::{LoadMode, encode_dictionary};
 use coload_transform::EncodingPolicy;
 use coload_types::{Dictionary, Error, Strings, Value, Values};
-use coload_wire::RejectLimit;
 use coload_wire::{
     Again, BLOCK, Block, BlockContent, CHUNK, ColumnsAre, DONE, FINISH, FilePart, Finish, HELLO,
     InputPrint, JOIN, Join, LoadDescription, PARSED, Parsed, PartitionAccount, RANGE, RAW,
-    RAW_HEAD_BYTES, Ranges, RawIs, RowSource, SEAL, SEALED, Seal, ServerLoad, TEXTS_FROM, WELCOME,
-    WIDEN, WIDENED, Welcome, Widen, Work, put_raw_head,
+    RAW_HEAD_BYTES, Ranges, RawIs, RejectLimit, RowSource, SEAL, SEALED, Seal, ServerLoad,
+    TEXTS_FROM, WELCOME, WIDEN, WIDENED, Welcome, Widen, Work, put_raw_head,
 };
 
 use crate::setup::{Server, options, records, rows};

@@ -1,10 +1,10 @@
 //! When a load is one that was done before.
 
-use coload_load::{LoadOptions, PlacementPolicy, load_remote};
+use coload_load::{LoadOptions, RemoteWork, load_remote};
 use coload_receive::ReceiveOptions;
 use coload_store::{LoadMode, OnMissing};
 
-use crate::setup::{Server, options, records, rows};
+use crate::setup::{ALL, Server, options, records, rows};
 
 /// Symptom: after load, TRUNCATE and load the table was empty; after three replacing loads it held the second. Cause: a load
 /// was a no-op because it had been done, and not because the table held what it brought.
@@ -15,12 +15,10 @@ fn a_load_is_a_no_op_while_its_table_holds_what_it_brought() {
     let files = ["a", "b"].map(|name| folder.path().join(format!("{name}.csv")));
     std::fs::write(&files[0], records(700)).unwrap();
     std::fs::write(&files[1], records(900)).unwrap();
-    for (number, placement) in
-        [PlacementPolicy::All, PlacementPolicy::Pipe, PlacementPolicy::Seq].into_iter().enumerate()
-    {
+    for (number, placement) in [ALL, RemoteWork::Pipe, RemoteWork::Seq].into_iter().enumerate() {
         let table = format!("t{number}");
         let mut remote = server.remote();
-        remote.placement = placement;
+        remote.work = placement;
         let load = |file: usize, mode| {
             let mut options = options(&files[file], &table);
             options.mode = mode;

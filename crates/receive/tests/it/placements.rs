@@ -1,14 +1,14 @@
 //! Every placement and encoding gives the rows of an embedded load.
 
 use coload_ddl::Schema;
-use coload_load::{PlacementPolicy, WireCompression, load, load_remote};
+use coload_load::{RemoteWork, WireCompression, load, load_remote};
 use coload_receive::{Keep, ReceiveOptions};
 use coload_store::Store;
 use coload_transform::EncodingPolicy;
 use coload_types::{Column, DataType, Value};
 use coload_wire::{ColumnFrom, Derivation, FieldMap};
 
-use crate::setup::{Server, options, records, rows};
+use crate::setup::{ADAPTIVE, ALL, NONE, SIZE, Server, options, records, rows};
 
 #[test]
 fn a_load_into_a_server_has_the_rows_of_one_into_a_store() {
@@ -20,25 +20,18 @@ fn a_load_into_a_server_has_the_rows_of_one_into_a_store() {
     assert_eq!(report.rows(), 6_000);
     let expected = rows(&embedded, "t");
     let server = Server::start(&folder.path().join("server"), ReceiveOptions::default());
-    let policies = [
-        PlacementPolicy::All,
-        PlacementPolicy::None,
-        PlacementPolicy::Size,
-        PlacementPolicy::Adaptive,
-        PlacementPolicy::Pipe,
-        PlacementPolicy::Seq,
-    ];
+    let policies = [ALL, NONE, SIZE, ADAPTIVE, RemoteWork::Pipe, RemoteWork::Seq];
     for (number, placement) in policies.into_iter().enumerate() {
         for encoding in [EncodingPolicy::Auto, EncodingPolicy::Dictionary] {
             let table = format!("t{number}_{encoding:?}");
             let mut options = options(&file, &table);
             options.encoding = encoding;
             let mut remote = server.remote();
-            remote.placement = placement;
+            remote.work = placement;
             remote.compression = [WireCompression::Lz4, WireCompression::Zstd][number % 2];
             let report = load_remote(&options, &remote).unwrap();
             assert_eq!((report.rows, report.rejects, report.attempts), (6_000, 0, 1));
-            let by_server = matches!(placement, PlacementPolicy::Pipe | PlacementPolicy::Seq);
+            let by_server = matches!(placement, RemoteWork::Pipe | RemoteWork::Seq);
             assert!(by_server || report.partitions[0] > 3, "partitions: {:?}", report.partitions);
             assert!(rows(&server.store, &table) == expected, "{table} {placement:?}");
         }
@@ -74,10 +67,10 @@ fn columns_that_are_not_read_are_the_same_wherever_the_others_are_transformed() 
     load(&embedded, &derived("t")).unwrap();
     let expected = rows(&embedded, "t");
     let server = Server::start(&folder.path().join("server"), ReceiveOptions::default());
-    for placement in [PlacementPolicy::All, PlacementPolicy::None, PlacementPolicy::Pipe] {
+    for placement in [ALL, NONE, RemoteWork::Pipe] {
         let table = format!("{placement:?}");
         let mut remote = server.remote();
-        remote.placement = placement;
+        remote.work = placement;
         load_remote(&derived(&table), &remote).unwrap();
         assert!(rows(&server.store, &table) == expected, "{placement:?}");
         let mut other = derived(&table);

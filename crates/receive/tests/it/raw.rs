@@ -4,17 +4,16 @@ use std::fmt::Write;
 use std::path::Path;
 
 use coload_ddl::parse_columns;
-use coload_load::{LoadOptions, PlacementPolicy, RemoteReport, load, load_remote};
+use coload_load::{LoadOptions, RemoteReport, RemoteWork, load, load_remote};
 use coload_receive::{Keep, ReceiveOptions};
-use coload_source::Policies;
-use coload_source::Ragged;
+use coload_source::{Policies, Ragged};
 use coload_store::Store;
 use coload_transform::EncodingPolicy;
 use coload_types::Error;
 use coload_wire::RejectLimit;
 use proptest::prelude::*;
 
-use crate::setup::{Server, mix, options, records, rows};
+use crate::setup::{ADAPTIVE, ALL, NONE, SIZE, Server, mix, options, records, rows};
 
 /// Records without quotes, so that every line is one; each of `bad` has a field that is no value.
 fn lines(count: u64, bad: &[u64]) -> String {
@@ -40,11 +39,11 @@ fn lines(count: u64, bad: &[u64]) -> String {
 fn load_with(
     server: &Server,
     options: &LoadOptions,
-    placement: PlacementPolicy,
+    placement: RemoteWork,
     share: f64,
 ) -> RemoteReport {
     let mut remote = server.remote();
-    remote.placement = placement;
+    remote.work = placement;
     remote.raw_share = Some(share);
     load_remote(options, &remote).unwrap()
 }
@@ -63,12 +62,7 @@ fn rows_are_the_same_whatever_share_goes_as_text() {
         let file = folder.path().join(name);
         std::fs::write(&file, text).unwrap();
         let expected = rows(&embedded(folder.path(), &options(&file, name)), name);
-        let policies = [
-            PlacementPolicy::All,
-            PlacementPolicy::None,
-            PlacementPolicy::Size,
-            PlacementPolicy::Adaptive,
-        ];
+        let policies = [ALL, NONE, SIZE, ADAPTIVE];
         for (number, placement) in policies.into_iter().enumerate() {
             for encoding in [EncodingPolicy::Auto, EncodingPolicy::Dictionary] {
                 let share = [0.3, 0.5, 0.8, 1.0][number];
@@ -104,7 +98,7 @@ fn records_that_are_no_rows_are_told_as_without_texts() {
         options.max_rejects = RejectLimit::Count(100);
         let rejects = folder.path().join(&table);
         options.rejects_file = Some(rejects.clone());
-        let report = load_with(&server, &options, PlacementPolicy::All, share);
+        let report = load_with(&server, &options, ALL, share);
         let files: Vec<_> = report.files.iter().map(|f| (f.records, f.rows, f.rejects)).collect();
         let rejects = std::fs::read_to_string(rejects).unwrap();
         (report.raw, (files, report.first_rejects, rejects, rows(&server.store, &table)))
@@ -130,7 +124,7 @@ fn a_fragment_of_which_nothing_is_left_is_none() {
     std::fs::write(&file, lines(3_000, &bad)).unwrap();
     let mut options = options(&file, "t");
     options.max_rejects = RejectLimit::Count(1_000);
-    let report = load_with(&server, &options, PlacementPolicy::All, 1.0);
+    let report = load_with(&server, &options, ALL, 1.0);
     assert_eq!((report.rows, report.rejects), (2_000, 1_000));
     assert!(report.raw.handed_back > 1, "{:?}", report.raw);
     let ids = &rows(&server.store, "t")[0];
@@ -167,7 +161,7 @@ fn records_that_are_mended_are_told_as_without_texts() {
         let mut options = options(&file, &table);
         options.max_rejects = RejectLimit::Count(10);
         options.dialect.policies = Policies { ragged: Ragged::Pad, ..Policies::default() };
-        let report = load_with(&server, &options, PlacementPolicy::None, share);
+        let report = load_with(&server, &options, NONE, share);
         let mended: Vec<_> = report.files.iter().map(|f| format!("{:?}", f.mended)).collect();
         (mended, report.rows, report.rejects, rows(&server.store, &table))
     };
@@ -187,7 +181,7 @@ fn many_small_files_go_together() {
     }
     let pattern = folder.path().join("p*.csv");
     let expected = rows(&embedded(folder.path(), &options(&pattern, "t")), "t");
-    let report = load_with(&server, &options(&pattern, "t"), PlacementPolicy::Size, 0.7);
+    let report = load_with(&server, &options(&pattern, "t"), SIZE, 0.7);
     assert!(report.raw.sent > 0 && report.raw.handed_back == 0, "{:?}", report.raw);
     assert_eq!((report.files.len(), report.rows), (67, 2_000));
     assert!(rows(&server.store, "t") == expected);
@@ -200,7 +194,7 @@ fn a_server_that_discards_takes_texts_too() {
     let server = Server::start(&folder.path().join("server"), discard);
     let file = folder.path().join("t.csv");
     std::fs::write(&file, lines(2_000, &[])).unwrap();
-    let report = load_with(&server, &options(&file, "t"), PlacementPolicy::All, 0.5);
+    let report = load_with(&server, &options(&file, "t"), ALL, 0.5);
     assert_eq!((report.rows, report.raw.handed_back), (2_000, 0));
     assert!(report.raw.sent > 0, "{:?}", report.raw);
 }
@@ -232,9 +226,9 @@ proptest! {
             options
         };
         let placement = [
-            PlacementPolicy::All, PlacementPolicy::None, PlacementPolicy::Size, PlacementPolicy::Adaptive,
+            ALL, NONE, SIZE, ADAPTIVE,
         ][placement];
-        let without = load_with(&server, &load("all"), PlacementPolicy::All, 0.0);
+        let without = load_with(&server, &load("all"), ALL, 0.0);
         let with = load_with(&server, &load("mixed"), placement, share);
         prop_assert_eq!((with.rows, with.segments, with.partitions), (count, without.segments, without.partitions));
         prop_assert!(rows(&server.store, "mixed") == rows(&server.store, "all"));

@@ -1,15 +1,12 @@
 //! Rejects, changed inputs, lists, aborts, tables that change: each with its message.
 
-use coload_load::{
-    LoadOptions, PlacementPolicy, abort_load, list_loads, load_remote, table_schema,
-};
+use coload_load::{LoadOptions, RemoteWork, abort_load, list_loads, load_remote, table_schema};
 use coload_receive::{Need, ReceiveOptions};
 use coload_store::{LoadId, OnMissing};
 use coload_types::Error;
-use coload_wire::RejectLimit;
-use coload_wire::{Again, LoadState};
+use coload_wire::{Again, LoadState, RejectLimit};
 
-use crate::setup::{Server, options, records, rows};
+use crate::setup::{ALL, Server, options, records, rows};
 
 #[test]
 fn rejects_come_back_with_file_and_line_whoever_parses() {
@@ -21,13 +18,11 @@ fn rejects_come_back_with_file_and_line_whoever_parses() {
     std::fs::write(&file, &text).unwrap();
     let server = Server::start(&folder.path().join("server"), ReceiveOptions::default());
     let last = text.lines().count() as u64;
-    for (number, placement) in
-        [PlacementPolicy::All, PlacementPolicy::Pipe, PlacementPolicy::Seq].into_iter().enumerate()
-    {
+    for (number, placement) in [ALL, RemoteWork::Pipe, RemoteWork::Seq].into_iter().enumerate() {
         let table = format!("t{number}");
         let mut strict = options(&file, &table);
         let mut remote = server.remote();
-        remote.placement = placement;
+        remote.work = placement;
         let error = load_remote(&strict, &remote).unwrap_err();
         let Error::Input { place, .. } = &error else { panic!("{placement:?}: {error:?}") };
         assert_eq!((place.line, place.field), (1, 1), "{placement:?}");
@@ -94,10 +89,10 @@ fn a_load_that_failed_is_gone_when_its_client_is_told() {
         std::fs::write(&file, &text).unwrap();
         for round in 0..ROUNDS {
             let mut remote = server.remote();
-            remote.placement = match round % 3 {
-                0 => PlacementPolicy::Pipe,
-                1 => PlacementPolicy::All,
-                _ => PlacementPolicy::Seq,
+            remote.work = match round % 3 {
+                0 => RemoteWork::Pipe,
+                1 => ALL,
+                _ => RemoteWork::Seq,
             };
             let mut load = options(&file, &table);
             if round % 2 == 1 {

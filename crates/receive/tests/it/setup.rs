@@ -6,11 +6,21 @@ use std::sync::Arc;
 
 use coload_ddl::parse_columns;
 use coload_input::expand_inputs;
-use coload_load::{LoadOptions, RemoteOptions};
+use coload_load::{LoadOptions, RemoteOptions, RemoteWork};
 use coload_receive::{Loads, Need, Permission, ReceiveOptions, listen, serve_loads};
 use coload_source::Dialect;
 use coload_store::Store;
+use coload_transform::{Adaptive, BySize, OnClient, OnServer};
 use coload_types::{Error, Plain, Value};
+
+/// All columns are the client's.
+pub const ALL: RemoteWork = RemoteWork::Shared(&OnClient);
+/// None is.
+pub const NONE: RemoteWork = RemoteWork::Shared(&OnServer);
+/// Those that are smaller when they are transformed.
+pub const SIZE: RemoteWork = RemoteWork::Shared(&BySize);
+/// By what is measured.
+pub const ADAPTIVE: RemoteWork = RemoteWork::Shared(&Adaptive);
 
 /// Columns of the test's table: each shape of value, few values and many, NULL and NOT NULL.
 pub const COLUMNS: &str = "id BIGINT NOT NULL, city VARCHAR(20), price DECIMAL(9,2), day DATE, \

@@ -10,9 +10,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use coload_input::expand_inputs;
-use coload_load::{
-    LoadOptions, PlacementPolicy, RemoteOptions, RemoteReport, load, load_remote, table_schema,
-};
+use coload_load::{LoadOptions, RemoteOptions, RemoteReport, load, load_remote, table_schema};
 use coload_receive::ReceiveOptions;
 use coload_source::{GivenDialect, SampleEnd, sniff};
 use coload_store::{LoadMode, Store};
@@ -22,7 +20,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use crate::faults::{Process, Proxy, rounds, seed};
-use crate::setup::{Server, mix, rows};
+use crate::setup::{ADAPTIVE, ALL, NONE, SIZE, Server, mix, rows};
 
 /// Records of the input.
 const RECORDS: u64 = 12_000;
@@ -123,16 +121,11 @@ fn numbers_and_dates_become_wider_while_the_load_goes_on() {
     std::fs::write(&file, text_of_numbers()).unwrap();
     let expected = expected(folder.path(), &file);
     let server = Server::start(&folder.path().join("server"), ReceiveOptions::default());
-    let policies = [
-        PlacementPolicy::All,
-        PlacementPolicy::None,
-        PlacementPolicy::Size,
-        PlacementPolicy::Adaptive,
-    ];
+    let policies = [ALL, NONE, SIZE, ADAPTIVE];
     for (number, placement) in policies.into_iter().enumerate() {
         let name = format!("t{number}");
         let mut remote = server.remote();
-        remote.placement = placement;
+        remote.work = placement;
         let mut options = inferred(&file, &name);
         options.threads = number + 1;
         let report = load_remote(&options, &remote).unwrap();
@@ -191,10 +184,10 @@ fn of_columns_that_become_text_the_text_is_sent() {
         let expected = table(&store, "t");
         assert_eq!([expected.0[1], expected.0[3]], [DataType::Varchar(None); 2]);
         let server = Server::start(&folder.path().join("server"), ReceiveOptions::default());
-        let policies = [PlacementPolicy::All, PlacementPolicy::None, PlacementPolicy::Adaptive];
+        let policies = [ALL, NONE, ADAPTIVE];
         for (number, placement) in policies.into_iter().enumerate() {
             let name = format!("t{number}");
-            let remote = RemoteOptions { placement, ..server.remote() };
+            let remote = RemoteOptions { work: placement, ..server.remote() };
             let mut options = with_rejects(&name);
             options.fragments_per_partition = 1 + number;
             let report = load_remote(&options, &remote).unwrap();
@@ -215,11 +208,11 @@ fn a_small_memory_cuts_the_same_chunks_whatever_the_types_become() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(&folder.path().join("server"), ReceiveOptions::default());
     for (number, (file, expected)) in both(folder.path()).into_iter().enumerate() {
-        for placement in [PlacementPolicy::All, PlacementPolicy::None] {
+        for placement in [ALL, NONE] {
             let name = format!("t{number}{placement:?}");
             let mut options = inferred(&file, &name);
             (options.chunk_bytes, options.memory) = (10 << 20, 16 << 20);
-            let report = load_remote(&options, &RemoteOptions { placement, ..server.remote() });
+            let report = load_remote(&options, &RemoteOptions { work: placement, ..server.remote() });
             let report = report.unwrap();
             assert!(report.partitions[0] > 1 && report.attempts > 1, "{}", report.attempts);
             assert!(table(&server.store, &name) == expected, "{name}");
@@ -342,7 +335,7 @@ fn cuts_while_columns_become_wider_lose_nothing() {
             (n < 8).then_some(200 + random % 120_000)
         });
         let mut remote = RemoteOptions::new(proxy.address.clone());
-        remote.placement = [PlacementPolicy::All, PlacementPolicy::None][(round % 2) as usize];
+        remote.work = [ALL, NONE][(round % 2) as usize];
         remote.connections = 1 + (round % 3) as usize;
         // The cuts end; how long that takes is the machine's affair.
         remote.patience = PATIENCE;

@@ -8,10 +8,13 @@ mod setup;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use coload_load::{PlacementPolicy, load_remote};
+use coload_load::{RemoteWork, load_remote};
 use coload_receive::ReceiveOptions;
+use coload_transform::Adaptive;
 
 use setup::{Server, options, records, rows};
+
+const ADAPTIVE: RemoteWork = RemoteWork::Shared(&Adaptive);
 
 /// Symptom: rows loaded twice. Cause: that a load was not published was looked at before its journal was locked, and with
 /// `pipe` and `seq` not again after that: the first attempt was published, and its journal removed, in between.
@@ -22,11 +25,11 @@ fn a_retry_that_comes_while_the_first_attempt_is_published_loads_nothing() {
     let file = folder.path().join("t.csv");
     std::fs::write(&file, records(ROWS)).unwrap();
     let server = Server::start(&folder.path().join("server"), ReceiveOptions::default());
-    let policies = [PlacementPolicy::Seq, PlacementPolicy::Pipe, PlacementPolicy::Adaptive];
+    let policies = [RemoteWork::Seq, RemoteWork::Pipe, ADAPTIVE];
     for (number, placement) in policies.into_iter().enumerate() {
         let table = format!("t{number}");
         let mut remote = server.remote();
-        remote.placement = placement;
+        remote.work = placement;
         let (first, of_first) = (options(&file, &table), remote.clone());
         let is_first = Arc::new(AtomicBool::new(true));
         // The second attempt found that the load is not published, and is about to make its journal.
@@ -35,7 +38,7 @@ fn a_retry_that_comes_while_the_first_attempt_is_published_loads_nothing() {
                 let (first, remote) = (first.clone(), of_first.clone());
                 let whole = std::thread::spawn(move || load_remote(&first, &remote).unwrap());
                 // Of partitions one attempt at a time comes so far: there is no first one to wait for.
-                if placement != PlacementPolicy::Adaptive {
+                if placement != ADAPTIVE {
                     assert!(!whole.join().unwrap().already);
                 }
             }
@@ -43,7 +46,7 @@ fn a_retry_that_comes_while_the_first_attempt_is_published_loads_nothing() {
         .unwrap();
         let second = load_remote(&options(&file, &table), &remote);
         fail::remove("store::begin::mkdir");
-        if placement != PlacementPolicy::Adaptive {
+        if placement != ADAPTIVE {
             assert!(second.unwrap().already, "{placement:?}");
         }
         // Whoever of two came first.

@@ -1,5 +1,7 @@
 //! The delimiter: what splits most records alike, into many fields.
 
+use coload_ddl::Schema;
+
 use super::attempt::{
     Attempt, SURE_SHARE, UNUSUAL_FIELDS_MIN, score, share_of_usual, usual_field_count,
 };
@@ -12,7 +14,6 @@ use crate::aligned::Aligned;
 use crate::dialect::{GivenDialect, LineEnd, LongDelimiter, describe_byte};
 use crate::infer::has_form;
 use crate::sample::{Field, Records, SampleEnd, Split};
-use coload_ddl::Schema;
 
 /// Delimiters that are tried, the likelier first.
 pub(super) const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];

@@ -3,11 +3,12 @@
 //! The empty field does, and `\N`, which is nothing else. `NA` and `-` may be text: they are NULL in columns of other types only,
 //! where they can be nothing else.
 
+use coload_types::DataType;
+
 use crate::dialect::{Dialect, GivenDialect};
 use crate::field::FieldRules;
 use crate::infer::{has_form, infer_columns};
 use crate::sample::{Field, SampleEnd};
-use coload_types::DataType;
 
 /// The NULL of PostgreSQL's and MySQL's exports, which is nothing else.
 pub(super) const BACKSLASH_N: &[u8] = b"\\N";

@@ -1,8 +1,9 @@
 //! Files of a row or two, and lines above tables that have no names: what little there is must tell.
 
+use coload_source::{FixedWidths, GivenDialect};
+
 use crate::read::{read, read_given};
 use crate::wild::check_text;
-use coload_source::{FixedWidths, GivenDialect};
 
 #[test]
 fn a_comma_between_words_is_no_delimiter_beside_another() {

@@ -1,7 +1,8 @@
 //! Text that is no table is one column, of which nothing is lost; a table with a few dirty rows stays one.
 
-use crate::read::{read, read_given};
 use coload_source::GivenDialect;
+
+use crate::read::{read, read_given};
 
 /// Reports and several tables in one file.
 const NO_TABLES: [&str; 3] = [

@@ -5,14 +5,12 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use coload_page::ColumnIndex;
-use coload_page::{encode_codes_u16, encode_plain};
+use coload_page::{ColumnIndex, encode_codes_u16, encode_plain};
 use coload_store::{FinishedColumn, Manifest, SegmentFile, SegmentWriter, column_stats};
 use coload_types::{Dictionary, Error, Physical, Plain, Value, Values};
 
-use crate::example;
-use crate::reseal;
 use crate::support::Random;
+use crate::{example, reseal};
 
 /// A segment small enough to flip each of its bits: codes of text with a NULL, and numbers.
 fn write_small(path: &Path) {

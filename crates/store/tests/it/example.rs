@@ -3,8 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use coload_page::runs::shrink_to_runs;
-use coload_page::{ColumnIndex, EncodedStrings, SOURCE_PADDING, SegmentId, SymbolEncoder};
-use coload_page::{Page, encode_codes_u16, encode_plain, encode_text};
+use coload_page::{
+    ColumnIndex, EncodedStrings, Page, SOURCE_PADDING, SegmentId, SymbolEncoder, encode_codes_u16,
+    encode_plain, encode_text,
+};
 use coload_store::{FinishedColumn, SegmentFile, SegmentWriter, column_stats};
 use coload_types::{Dictionary, Physical, Plain, Value, Values};
 
