@@ -7,7 +7,7 @@
 //!
 //! A leg is what has the same types. It ends before the first chunk with a field that these do not hold, which
 //! depends on the input only; the next begins with that chunk and wider types. At the end the segments of the
-//! legs before are written again with the last types ([`crate::retype`]): values are converted, and of a column
+//! legs before are written again with the last types ([`coload_store::retype_segment`]): values are converted, and of a column
 //! that became text the text is read again, that column only. Of a stream, which cannot be read again, it was
 //! kept ([`crate::spool`]).
 //!
@@ -25,18 +25,21 @@ use coload_types::{Column, DataType, Error, Result, Value};
 use coload_wire::ColumnFrom;
 
 use crate::chunks::Source;
+use crate::grain::Grain;
 use crate::opened::OpenedStream;
 use crate::options::LoadOptions;
-use crate::pipeline::{Begun, Destination, Ended, Loaded, Pipeline, Stop};
-use crate::schedule::DoneSegment;
+use crate::pipeline::{Begun, Ended, Loaded, Pipeline, Stop};
 use crate::spool::Spool;
+use crate::target::{DoneSegment, Segments, Target};
 use crate::texts::text_options;
 use crate::widen::{Way, Widened, Widening};
 
 /// A load, all legs of it.
 pub struct Whole<'a> {
-    /// What the workers made, of the last types.
+    /// What became of the inputs.
     pub loaded: Loaded,
+    /// Durable segments in order, of the last types.
+    pub segments: Vec<DoneSegment>,
     /// CPU time by step.
     pub clock: StepClock,
     /// The options with the last types.
@@ -57,16 +60,23 @@ struct Leg {
 /// Passes that start again before one that no longer goes on.
 const RESTARTS_MAX: usize = 2;
 
-/// What can be done when a column needs a wider type.
-pub fn way_of(options: &LoadOptions, output: Destination<'_>, pass: usize) -> Way {
-    let goes_on = match output {
-        Destination::Store(_) | Destination::Nowhere => pass <= RESTARTS_MAX,
-        Destination::Sink(sink, _) => sink.takes_wider() && !options.has_rows_by_value(),
-    };
+/// What can be done when a column needs a wider type, if what there is may stay.
+pub fn way_of(options: &LoadOptions, stays: bool, pass: usize) -> Way {
     match options.inferred {
-        Some(_) if goes_on => Way::GoOn,
+        Some(_) if stays => Way::GoOn,
         _ => Way::StartAgain { pass },
     }
+}
+
+/// Segments of a load, in a folder or nowhere, from a number on.
+pub fn segments_of<'a>(
+    options: &LoadOptions,
+    dir: Option<&'a LoadDir>,
+    first: u32,
+) -> Segments<'a> {
+    let columns = options.schema.columns().iter();
+    let physicals = columns.map(|column| column.data_type.physical()).collect();
+    Segments::new(dir, first, physicals, Grain::of(options).segment_bytes)
 }
 
 /// Whether the rows so far are those that wider types give: no filter, expression or rule looked at a column
@@ -110,31 +120,47 @@ fn start_again(
     }
 }
 
-/// Loads the inputs, leg by leg.
+/// Loads the inputs into a target that knows no legs.
+///
+/// # Errors
+/// Those of a load. `Stop::Widen` where another attempt has to go on.
+pub fn run_once(
+    options: &LoadOptions,
+    target: &dyn Target,
+    way: Way,
+) -> std::result::Result<(Loaded, StepClock), Stop> {
+    let source = Source::open(options, None)?;
+    let begun = Begun::new(options, &source, way)?;
+    match Pipeline::new(options, &source, target, way, begun)?.run()? {
+        Ended::Whole(loaded, clock) => Ok((loaded, clock)),
+        Ended::Cut { widening, .. } => Err(Stop::Widen(widening)),
+    }
+}
+
+/// Loads the inputs into segments, in a folder or nowhere, leg by leg.
 ///
 /// # Errors
 /// Those of a load. `Stop::Widen` where the load has to start again.
 pub fn run_legs<'a>(
     options: &'a LoadOptions,
-    output: Destination<'_>,
+    dir: Option<&LoadDir>,
     pass: usize,
 ) -> std::result::Result<Whole<'a>, Stop> {
-    let way = way_of(options, output, pass);
-    let spool = make_spool(options, output, way)?;
+    let way = way_of(options, pass <= RESTARTS_MAX, pass);
+    let spool = make_spool(options, dir, way)?;
     let source = Source::open(options, spool.as_ref())?;
     let mut begun = Begun::new(options, &source, way)?;
     let mut options = Cow::Borrowed(options);
     let (mut legs, mut widened) = (Vec::new(), Vec::new());
-    let (mut loaded, clock) = loop {
-        let pipeline = Pipeline::new(&options, &source, output, way, begun)?;
-        let (segments, widening, next) = match pipeline.run()? {
-            Ended::Whole(loaded, clock) => break (loaded, clock),
-            // The next attempt goes on.
-            Ended::Cut { widening, .. } if matches!(output, Destination::Sink(..)) => {
-                return Err(Stop::Widen(widening));
-            }
-            Ended::Cut { segments, widening, begun } => (segments, widening, begun),
+    let mut first = 0;
+    let (loaded, clock, mut segments) = loop {
+        let target = segments_of(&options, dir, first);
+        let (widening, next) = match Pipeline::new(&options, &source, &target, way, begun)?.run()? {
+            Ended::Whole(loaded, clock) => break (loaded, clock, target.into_done()),
+            Ended::Cut { widening, begun } => (widening, begun),
         };
+        first = target.started();
+        let segments = target.into_done();
         let bytes = source.bytes_before(next.from, next.account.record_bytes());
         let leg = Leg { columns: options.schema.columns().to_vec(), segments, bytes };
         let bounds = leg.bounds(&options);
@@ -148,27 +174,27 @@ pub fn run_legs<'a>(
         begun = next;
         begun.account.begin_leg(&options);
     };
-    if let Destination::Store(dir) = output
+    if let Some(dir) = dir
         && !legs.is_empty()
     {
         let clean = loaded.account.is_clean();
         let rewrite =
             Rewrite { dir, options: &options, source: &source, spool, clean, widened: &widened };
-        clock.time(Step::Write, || rewrite.run(legs, &mut loaded))?;
+        segments = clock.time(Step::Write, || rewrite.run(legs, segments))?;
     }
-    Ok(Whole { loaded, clock, options, widened })
+    Ok(Whole { loaded, segments, clock, options, widened })
 }
 
 /// Where the text of a stream is kept, if it may be needed again.
 fn make_spool(
     options: &LoadOptions,
-    output: Destination<'_>,
+    dir: Option<&LoadDir>,
     way: Way,
 ) -> Result<Option<Arc<Spool>>> {
     let once = options.inputs.read_once().is_some();
     let typed = options.read_schema().columns().iter().any(|c| !c.data_type.is_text());
-    match output {
-        Destination::Store(dir) if way == Way::GoOn && once && typed => {
+    match dir {
+        Some(dir) if way == Way::GoOn && once && typed => {
             Spool::create(&dir.scratch_path("spool")).map(Some)
         }
         _ => Ok(None),
@@ -211,13 +237,14 @@ struct Rewrite<'a> {
 }
 
 impl Rewrite<'_> {
-    fn run(&self, legs: Vec<Leg>, loaded: &mut Loaded) -> Result<()> {
+    /// Gives the segments of all legs, `last_leg` being those of the last.
+    fn run(&self, legs: Vec<Leg>, mut last_leg: Vec<DoneSegment>) -> Result<Vec<DoneSegment>> {
         let mut texts = Vec::new();
         let retypes: Vec<Vec<Retype>> =
             legs.iter().map(|leg| self.retypes(leg, &mut texts)).collect();
         let is_text = |retype: &Retype| matches!(retype, Retype::Text { .. });
         let last = retypes.iter().rposition(|columns| columns.iter().any(is_text));
-        let all = legs.iter().flat_map(|leg| &leg.segments).chain(&loaded.segments);
+        let all = legs.iter().flat_map(|leg| &leg.segments).chain(&last_leg);
         let mut next = all.map(|segment| segment.number + 1).max().unwrap_or(0);
         let (mut reread, numbers) = match last {
             Some(last) => self.read_again(&texts, legs[last].bytes, &mut next)?,
@@ -238,9 +265,8 @@ impl Rewrite<'_> {
             }
         }
         numbers.iter().try_for_each(|number| self.remove(*number))?;
-        segments.append(&mut loaded.segments);
-        loaded.segments = segments;
-        Ok(())
+        segments.append(&mut last_leg);
+        Ok(segments)
     }
 
     /// What becomes of each column of a leg; columns that are to be read again are added to `texts`.
@@ -271,17 +297,16 @@ impl Rewrite<'_> {
         let source = Source::open(&options, None)?;
         source.check_same(self.source)?;
         let way = Way::StartAgain { pass: 0 };
-        let begun = Begun { segments: *next, ..Begun::new(&options, &source, way)? };
-        let output = Destination::Store(self.dir);
-        let ran = Pipeline::new(&options, &source, output, way, begun)?.run();
-        let loaded = match ran {
-            Ok(Ended::Whole(loaded, _)) => loaded,
+        let begun = Begun::new(&options, &source, way)?;
+        let target = segments_of(&options, Some(self.dir), *next);
+        match Pipeline::new(&options, &source, &target, way, begun)?.run() {
+            Ok(Ended::Whole(..)) => {}
             Err(Stop::Failed(error)) => return Err(error),
             Ok(Ended::Cut { .. }) | Err(Stop::Widen(_)) => {
                 return Err(Error::Corrupt("text that no column of text holds".to_owned()));
             }
-        };
-        let numbers: Vec<u32> = loaded.segments.iter().map(|segment| segment.number).collect();
+        }
+        let numbers: Vec<u32> = target.into_done().iter().map(|segment| segment.number).collect();
         *next = numbers.iter().map(|number| number + 1).max().unwrap_or(*next);
         let segments = numbers.iter().map(|number| self.open(*number).map(Arc::new));
         Ok((Reread::new(segments.collect::<Result<_>>()?), numbers))

@@ -35,6 +35,7 @@ mod sample;
 mod schedule;
 mod spool;
 mod stream;
+mod target;
 mod texts;
 mod whole_file;
 mod widen;

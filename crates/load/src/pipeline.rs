@@ -1,13 +1,14 @@
-//! Runs a load: workers take tasks until all is published.
+//! Runs a load: workers take tasks until the target has all.
 
 mod emit;
 mod parse;
 mod raw;
-mod sink;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{
+    Arc, Condvar, Mutex,
+    atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+};
 use std::time::Duration;
 
 use coload_source::{ColumnPlan, ColumnRules, RecordRules, TypeOrigin, plan_column};
@@ -15,7 +16,6 @@ use coload_transform::DistinctSketch;
 use coload_types::{DataType, Error, Physical, Result};
 
 pub use emit::final_page;
-pub use sink::{Answers, Destination, RowCosts, Sink};
 
 use crate::account::Account;
 use crate::checks::Checks;
@@ -26,7 +26,8 @@ use crate::measure::Measured;
 use crate::options::{LoadOptions, Progress};
 use crate::raw::takes_raw;
 use crate::reader::{Gate, WindowReader};
-use crate::schedule::{DoneSegment, Output, Shape, State, Task};
+use crate::schedule::{Shape, State, Task};
+use crate::target::Target;
 use crate::widen::{Way, Widening};
 use coload_threads::lock;
 use coload_threads::{StepClock, thread_cpu_ns};
@@ -64,7 +65,7 @@ pub struct Pipeline<'a> {
     source: &'a Source,
     /// Where the leg begins.
     from: Position,
-    output: Destination<'a>,
+    target: &'a dyn Target,
     /// Whether a chunk that the types are too narrow for ends the leg.
     way: Way,
     rules: RecordRules,
@@ -95,18 +96,16 @@ pub struct Pipeline<'a> {
     filtered: AtomicU64,
     program_ns: AtomicU64,
     ended: AtomicBool,
-    /// For a sink: what became of the records of partitions that are not sealed yet.
+    /// For a target that keeps partitions: what became of the records of those that are not sealed yet.
     receipts: Mutex<BTreeMap<usize, PartitionAccount>>,
     /// Whether chunks may go as text, and those that did.
     takes_raw: bool,
     raw: raw::RawWork,
-    /// For a sink: what columns cost.
+    /// For a target that shares the work: what columns cost.
     measured: Measured,
     /// Of the legs before.
     partitions_before: usize,
     rows_before: u64,
-    /// For a sink: rows sealed.
-    rows_sealed: AtomicU64,
 }
 
 /// A place between two chunks.
@@ -122,8 +121,6 @@ pub struct Position {
 pub struct Begun {
     /// Where.
     pub from: Position,
-    /// Segments written.
-    pub segments: u32,
     /// Partitions they came from.
     pub partitions: usize,
     /// Rows in them.
@@ -147,7 +144,6 @@ impl Begun {
         progress.bytes.store(source.head_bytes(), Ordering::Relaxed);
         Ok(Begun {
             from: Position::default(),
-            segments: 0,
             partitions: 0,
             rows: 0,
             account: Account::new(options, source, way)?,
@@ -159,9 +155,7 @@ impl Begun {
 
 /// What the workers made.
 pub struct Loaded {
-    /// Durable segments in order.
-    pub segments: Vec<DoneSegment>,
-    /// Partitions they came from.
+    /// Partitions that the target has.
     pub partitions: usize,
     /// Rows, rejects and bytes of each input.
     pub account: Account,
@@ -177,8 +171,6 @@ pub enum Ended {
     Whole(Loaded, StepClock),
     /// The types are too narrow for the next chunk.
     Cut {
-        /// The segments of this leg.
-        segments: Vec<DoneSegment>,
         /// What the types lack.
         widening: Box<Widening>,
         /// For the next leg.
@@ -190,24 +182,21 @@ impl<'a> Pipeline<'a> {
     /// A pipeline for what comes after `begun`.
     ///
     /// # Errors
-    /// `Corrupt` when what a sink has is not of these inputs.
+    /// `Corrupt` when what the target has is not of these inputs.
     pub fn new(
         options: &'a LoadOptions,
         source: &'a Source,
-        output: Destination<'a>,
+        target: &'a dyn Target,
         way: Way,
         begun: Begun,
     ) -> Result<Self> {
-        let Begun { from, segments, partitions, rows, mut account, clock, progress } = begun;
+        let Begun { from, partitions, rows, mut account, clock, progress } = begun;
         let table = options.schema.columns();
         let physicals: Vec<Physical> = table.iter().map(|c| c.data_type.physical()).collect();
         let grain = Grain::of(options);
         let chunks = source.chunks().map(|chunks| chunks - from.chunks);
         let mut state = State::new(Shape {
-            output: match output {
-                Destination::Store(_) | Destination::Nowhere => Output::Segments,
-                Destination::Sink(..) => Output::Sink,
-            },
+            keeps_partitions: target.keeps_partitions(),
             chunks,
             end_before: from.end,
             ahead_max: match way {
@@ -219,14 +208,10 @@ impl<'a> Pipeline<'a> {
             parsers: grain.parsers,
             large_bytes: grain.large_partition_bytes,
             merge_columns: options.merge_columns,
-            segment_bytes: grain.segment_bytes,
-            segments_before: segments,
-            width: physicals.len(),
         });
         let mut rows_before = rows;
-        if let Destination::Sink(_, known) = output
-            && chunks.is_some()
-        {
+        if target.keeps_partitions() && chunks.is_some() {
+            let known = target.known();
             known.iter().try_for_each(|k| account.add_known(k))?;
             let end = known.iter().rev().find_map(|k| k.files.last()).map_or(0, |f| f.end);
             state.skip(known.len(), end);
@@ -236,7 +221,7 @@ impl<'a> Pipeline<'a> {
             options,
             source,
             from,
-            output,
+            target,
             way,
             rules: options.dialect.record_rules(options.field_count()),
             columns: column_rules(options),
@@ -246,7 +231,7 @@ impl<'a> Pipeline<'a> {
             physicals,
             grain,
             gate: Gate::default(),
-            distinct: sketches(options, output, from),
+            distinct: sketches(options, target, from),
             state: Mutex::new(state),
             wake: Condvar::new(),
             idle: AtomicUsize::new(0),
@@ -263,7 +248,6 @@ impl<'a> Pipeline<'a> {
             measured: Measured::default(),
             partitions_before: partitions,
             rows_before,
-            rows_sealed: AtomicU64::new(0),
         })
     }
 
@@ -289,18 +273,18 @@ impl<'a> Pipeline<'a> {
                 let ahead = || stream.queue().run_ahead(&self.ended);
                 self.spawn(scope, "coload-ahead".to_owned(), ahead);
             }
-            if let Some(sink) = self.raw_sink() {
+            if let Some(sharing) = self.takes_text() {
                 let take = || {
                     let bell = EndBell(&self);
-                    self.take_answers(sink);
+                    self.take_answers(sharing);
                     drop(bell);
                 };
                 self.spawn(scope, "coload-answers".to_owned(), take);
             }
             self.watch();
             self.ended.store(true, Ordering::Release);
-            if let Some(sink) = self.raw_sink() {
-                sink.answers().end();
+            if let Some(sharing) = self.takes_text() {
+                sharing.answers().end();
             }
             if let Source::Stream(stream) = &self.source {
                 stream.queue().wake();
@@ -314,11 +298,8 @@ impl<'a> Pipeline<'a> {
         if let Some(error) = state.error.take() {
             return Err(stop(&mut account, error));
         }
-        state.done.sort_by_key(|s| s.number);
-        let segments = std::mem::take(&mut state.done);
         let partitions = self.partitions_before + state.partitions_done;
-        let stored: u64 = segments.iter().map(|s| s.summary.rows).sum();
-        let rows = self.rows_before + stored + self.rows_sealed.into_inner();
+        let rows = self.rows_before + self.target.rows();
         if let Some(next) = state.take_next_leg()
             && let Some(widening) = account.take_widening()
         {
@@ -327,21 +308,20 @@ impl<'a> Pipeline<'a> {
             }
             let begun = Begun {
                 from: Position { chunks: self.from.chunks + next.chunk, end: next.end },
-                segments: state.segments_started(),
                 partitions,
                 rows,
                 account,
                 clock: self.clock,
                 progress: self.progress,
             };
-            return Ok(Ended::Cut { segments, widening: Box::new(widening), begun });
+            return Ok(Ended::Cut { widening: Box::new(widening), begun });
         }
         self.source.check_unchanged()?;
         if let Err(error) = account.finish(rows) {
             return Err(stop(&mut account, error));
         }
         let share = self.source.share(&account);
-        Ok(Ended::Whole(Loaded { segments, partitions, share, distinct, account }, self.clock))
+        Ok(Ended::Whole(Loaded { partitions, share, distinct, account }, self.clock))
     }
 
     fn spawn<'s>(
@@ -417,12 +397,12 @@ impl<'a> Pipeline<'a> {
             Task::Parse { chunk, start } => self.parse_files(chunk, start, reader),
             Task::ParseStream => self.parse_stream(reader),
             Task::Compress { partition, column } => self.compress(&partition, column),
-            Task::Write(write) => write.run(&self.clock),
-            Task::Merge { segment, column } => self.merge(&segment, column),
-            Task::Flow(flow) => self.flow(flow),
+            Task::Ahead(ahead) => self.give_ahead(ahead),
+            Task::Work(work) => self.run_work(work),
             Task::SendRaw(flow) => self.send_raw(flow),
             Task::ParseBack(back) => self.parse_back(back, reader),
             Task::Seal(sealing) => self.seal(sealing),
+            Task::End => self.end_target(),
         }
     }
 
@@ -475,15 +455,15 @@ fn cancelled() -> Error {
     Error::Unavailable("the load was stopped; the store is as it was".into())
 }
 
-/// A sketch for each column that is read, if they are wanted. There is none when a server has the report, when
+/// A sketch for each column that is read, if they are wanted. There is none when another has the report, when
 /// a filter leaves values out, and when legs before had other types.
 fn sketches(
     options: &LoadOptions,
-    output: Destination<'_>,
+    target: &dyn Target,
     from: Position,
 ) -> Vec<Arc<DistinctSketch>> {
     let all = options.count_distinct
-        && !matches!(output, Destination::Sink(..))
+        && target.sharing().is_none()
         && options.program.is_none()
         && from == Position::default();
     let count = if all { options.read_schema().columns().len() } else { 0 };

@@ -12,10 +12,10 @@ use coload_wire::{CHUNK_BYTES_MIN, RejectLimit};
 
 use crate::legs::{Whole, run_legs};
 use crate::options::LoadOptions;
-use crate::pipeline::{Destination, Loaded, Stop};
+use crate::pipeline::{Loaded, Stop};
 use crate::reject_table::ready_rejects;
 use crate::report::{ColumnReport, DryRun, LoadReport};
-use crate::schedule::DoneSegment;
+use crate::target::DoneSegment;
 use crate::widen::Widened;
 
 /// Loads the inputs into a table of the store: all of it or nothing.
@@ -53,20 +53,21 @@ pub fn dry_run(store: Option<&Store>, options: &LoadOptions) -> Result<DryRun> {
         store.check_target(&target(&options))?;
     }
     let pass = |options: &LoadOptions, pass| {
-        let whole = run_legs(options, Destination::Nowhere, pass)?;
-        let columns =
-            report_columns(&whole.options, &whole.loaded.segments, &whole.loaded.distinct);
-        Ok((columns, whole.loaded, whole.clock, whole.widened))
+        let whole = run_legs(options, None, pass)?;
+        let columns = report_columns(&whole.options, &whole.segments, &whole.loaded.distinct);
+        let bytes: u64 = whole.segments.iter().map(|s| s.summary.bytes).sum();
+        Ok(((columns, bytes), whole.loaded, whole.clock, whole.widened))
     };
-    let ((columns, loaded, clock, mut last), mut widened) = with_wider_types(&options, pass)?;
+    let (((columns, bytes_stored), loaded, clock, mut last), mut widened) =
+        with_wider_types(&options, pass)?;
     widened.append(&mut last);
-    let Loaded { segments, account, share, .. } = loaded;
+    let Loaded { account, share, .. } = loaded;
     let (files, rejects) = account.into_files();
     Ok(DryRun {
         table: options.table,
         files,
         columns,
-        bytes_stored: segments.iter().map(|s| s.summary.bytes).sum(),
+        bytes_stored,
         share,
         wall: started.wall.elapsed(),
         cpu: std::time::Duration::from_nanos(process_cpu_ns() - started.cpu_ns),
@@ -131,7 +132,7 @@ fn write_once<'a>(
     pass: usize,
 ) -> std::result::Result<Written<'a>, Stop> {
     let mut dir = store.begin_load(target(options))?;
-    let whole = run_legs(options, Destination::Store(&dir), pass)?;
+    let whole = run_legs(options, Some(&dir), pass)?;
     if !whole.widened.is_empty() {
         dir.set_schema(whole.options.schema.clone())?;
     }
@@ -163,7 +164,7 @@ impl Written<'_> {
 pub fn write_ready(store: &Store, options: &LoadOptions) -> Result<ReadyLoad> {
     options.check()?;
     match write_once(store, options, &Started::now(), 0) {
-        Ok(Written { dir, record, whole }) => Written::ready(dir, &whole.loaded.segments, record),
+        Ok(Written { dir, record, whole }) => Written::ready(dir, &whole.segments, record),
         Err(Stop::Failed(error)) => Err(error),
         Err(Stop::Widen(_)) => Err(Error::Invalid("the columns of rejects are given".into())),
     }
@@ -176,8 +177,8 @@ fn load_once(
     pass: usize,
 ) -> std::result::Result<LoadReport, Stop> {
     let Written { dir, record, whole } = write_once(store, options, started, pass)?;
-    let Whole { loaded, clock, options, widened } = whole;
-    let Loaded { segments, partitions, mut account, distinct, .. } = loaded;
+    let Whole { loaded, segments, clock, options, widened } = whole;
+    let Loaded { partitions, mut account, distinct, .. } = loaded;
     let reject_kinds = account.take_kinds();
     let output = account.take_output();
     let (files, rejects) = account.into_files();

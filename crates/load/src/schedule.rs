@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   chunks --parse--> fragments --verify in order--> partition --compress, a column a task-->
-//!   segment --merge, a column a task--> finish
+//!   target --its own work--> finish
 //! ```
 //!
 //! Workers take the task nearest to the end of the pipeline first, which empties memory before it is
@@ -17,61 +17,37 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use coload_source::ChunkParser;
-use coload_store::{FinishedColumn, OpenSegment, SegmentSummary};
-use coload_transform::{FinalPage, PartitionColumn};
-use coload_types::{Error, Result};
+use coload_types::Error;
 
 use crate::partition::{PartitionPlan, SealedPartition, Waiting};
 use crate::reader::{PieceSpan, Whole};
 use crate::stream::StreamChunk;
+use crate::target::{Lane, Works};
 
-pub use arriving::{Ahead, Arriving, Counted, ParsedChunk, RawText};
+pub use arriving::{Arriving, Counted, ParsedChunk, RawText};
+pub use raw::HandedBack;
 use raw::RawChunks;
-pub use raw::{HandedBack, RawFlow};
-pub use task::{Flow, Sealing, Task};
+pub use task::{Sealing, Task};
 
 /// Partitions that may be filled or compressed at once: one is filled while one is compressed.
 const PARTITIONS_IN_FLIGHT: usize = 2;
-
-/// Where partitions go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Output {
-    /// Into segments of a store.
-    Segments,
-    /// To a sink.
-    Sink,
-}
 
 /// A partition being compressed.
 #[derive(Debug)]
 struct Compressing {
     page_rows: Vec<u32>,
-    /// For a sink: what the partition has in all.
+    /// What the target gets of the partition in all.
     blocks: u64,
-    columns: Vec<Option<PartitionColumn>>,
     remaining: usize,
     /// What its fragments took.
     bytes: usize,
-    /// Pages that go before the columns.
-    early: Vec<Vec<FinalPage>>,
-}
-
-/// A segment that is durable.
-#[derive(Debug)]
-pub struct DoneSegment {
-    /// Number in the load.
-    pub number: u32,
-    /// Rows, bytes, statistics.
-    pub summary: SegmentSummary,
-    /// Its columns.
-    pub columns: Vec<FinishedColumn>,
 }
 
 /// What a load is like.
 #[derive(Debug)]
 pub struct Shape {
-    /// Where partitions go.
-    pub output: Output,
+    /// Whether partitions stay when an attempt ends early.
+    pub keeps_partitions: bool,
     /// Chunks in all; `None` for a stream.
     pub chunks: Option<usize>,
     /// Where the chunk before the first ended.
@@ -86,32 +62,16 @@ pub struct Shape {
     pub large_bytes: usize,
     /// Columns merged at once.
     pub merge_columns: usize,
-    /// A segment is closed when so many bytes wait for its merge.
-    pub segment_bytes: usize,
-    /// Segments that the load has already.
-    pub segments_before: u32,
-    /// Columns of the table.
-    pub width: usize,
-}
-
-impl DoneSegment {
-    /// Rows of each page.
-    pub fn page_rows(&self) -> Vec<u32> {
-        let first = self.columns.first();
-        first.map_or(Vec::new(), |column| column.index.pages.iter().map(|p| p.rows).collect())
-    }
 }
 
 /// Everything the workers share and change.
 #[derive(Debug)]
 pub struct State {
-    output: Output,
+    keeps_partitions: bool,
     fragments_per_partition: usize,
     parsers: usize,
     large_bytes: usize,
     merge_columns: usize,
-    segment_bytes: usize,
-    width: usize,
     next_chunk: usize,
     /// Chunks in all; known from the start for files, at the end for a stream.
     chunks: Option<usize>,
@@ -130,13 +90,14 @@ pub struct State {
     raw: RawChunks,
     merges_running: usize,
     compressing: BTreeMap<usize, Compressing>,
-    /// Partitions that have gone into segments.
+    /// Partitions that the target was given.
     pub partitions_done: usize,
-    open: Option<OpenSegment>,
-    segments_started: u32,
+    /// Fragments and ends of partitions that the target has not taken yet.
+    delivering: usize,
+    /// Texts and work of the target that are not done.
     unfinished: usize,
-    /// Durable segments.
-    pub done: Vec<DoneSegment>,
+    /// Whether the target was told that no partition comes any more.
+    has_ended: bool,
     /// The first thing that went wrong.
     pub error: Option<Error>,
 }
@@ -167,7 +128,7 @@ impl State {
     /// Nothing done yet.
     pub fn new(shape: Shape) -> Self {
         let Shape {
-            output,
+            keeps_partitions,
             chunks,
             end_before,
             ahead_max,
@@ -175,18 +136,13 @@ impl State {
             parsers,
             large_bytes,
             merge_columns,
-            segment_bytes,
-            segments_before,
-            width,
         } = shape;
         State {
-            output,
+            keeps_partitions,
             fragments_per_partition,
             parsers,
             large_bytes,
             merge_columns,
-            segment_bytes,
-            width,
             next_chunk: 0,
             chunks,
             redo: Vec::new(),
@@ -201,10 +157,9 @@ impl State {
             merges_running: 0,
             compressing: BTreeMap::new(),
             partitions_done: 0,
-            open: None,
-            segments_started: segments_before,
+            delivering: 0,
             unfinished: 0,
-            done: Vec::new(),
+            has_ended: false,
             error: None,
         }
     }
@@ -220,12 +175,15 @@ impl State {
 
     /// Whether there is nothing more to do, ever.
     pub fn is_finished(&self) -> bool {
+        self.has_ended && self.unfinished == 0
+    }
+
+    /// Whether the target was given all partitions.
+    fn has_delivered_all(&self) -> bool {
         self.is_at_end()
             && self.arriving.is_empty()
             && self.compressing.is_empty()
-            && self.open.is_none()
-            && self.unfinished == 0
-            && self.tasks.is_empty()
+            && self.delivering == 0
     }
 
     /// Whether all chunks are verified, and no worker has one that comes after the end of a leg.
@@ -235,14 +193,17 @@ impl State {
 
     /// The next task, if one can be done now.
     pub fn take_task(&mut self) -> Option<Task> {
+        let is_merge = |task: &Task| matches!(task, Task::Work(work) if work.lane() == Lane::Merge);
         let merging = self.merges_running >= self.merge_columns;
-        let runnable = |t: &Task| !(merging && matches!(t, Task::Merge { .. }));
-        if let Some(at) = self.tasks.iter().position(runnable) {
+        if let Some(at) = self.tasks.iter().position(|task| !(merging && is_merge(task))) {
             let task = self.tasks.remove(at);
-            if matches!(task, Some(Task::Merge { .. })) {
-                self.merges_running += 1;
-            }
+            self.merges_running += usize::from(task.as_ref().is_some_and(is_merge));
             return task;
+        }
+        if self.has_delivered_all() && !self.has_ended {
+            self.has_ended = true;
+            self.unfinished += 1;
+            return Some(Task::End);
         }
         let large =
             |partition: &Compressing| partition.remaining > 0 && partition.bytes > self.large_bytes;
@@ -334,11 +295,11 @@ impl State {
                 self.seal_if_complete();
                 continue;
             }
-            let flow = arriving.take_ahead(number, waiting.rows, ahead);
+            let ahead = arriving.take_ahead(number, waiting.rows, ahead);
             arriving.verified.push(waiting);
-            if let Some(flow) = flow {
-                self.unfinished += 1;
-                self.tasks.push_back(Task::Flow(flow));
+            if let Some(ahead) = ahead {
+                self.delivering += 1;
+                self.tasks.push_back(Task::Ahead(ahead));
             }
             self.account(next, number, spans, &mut verified);
             self.seal_if_complete();
@@ -381,11 +342,6 @@ impl State {
         self.seal_if_complete();
     }
 
-    /// Segments of the load.
-    pub fn segments_started(&self) -> u32 {
-        self.segments_started
-    }
-
     /// Where the next leg begins, if this one ended before the input did.
     pub fn take_next_leg(&mut self) -> Option<NextLeg> {
         let texts = self.cut.take()?.into_values().collect();
@@ -399,7 +355,7 @@ impl State {
         if self.frontier == 0 || !(at_end || at_boundary) {
             return;
         }
-        if self.output == Output::Sink && self.cut.is_some() && !at_boundary {
+        if self.keeps_partitions && self.cut.is_some() && !at_boundary {
             // Partitions begin at the same chunks in all attempts: the next makes this one anew.
             self.arriving.clear();
             return;
@@ -416,7 +372,6 @@ impl State {
         }
         let columns = fragments.iter().flat_map(|fragment| &fragment.columns);
         let bytes = columns.map(|(_, column)| column.bytes()).sum();
-        let early = std::mem::take(&mut arriving.early);
         let plan = match arriving.plan.get() {
             Some(Ok(plan)) if !fragments.is_empty() => Arc::clone(plan),
             _ => Arc::new(PartitionPlan::new(Vec::new(), Vec::new())),
@@ -429,10 +384,8 @@ impl State {
             Compressing {
                 page_rows: sealed.page_rows.clone(),
                 blocks: arriving.flown + columns.len() as u64,
-                columns: (0..width).map(|_| None).collect(),
                 remaining: columns.len(),
                 bytes,
-                early,
             },
         );
         for column in columns {
@@ -440,115 +393,52 @@ impl State {
         }
     }
 
-    /// Takes a compressed column.
-    pub fn compressed(&mut self, partition: usize, column: usize, result: PartitionColumn) {
+    /// Notes that the target has a column of a partition.
+    pub fn compressed(&mut self, partition: usize) {
         if let Some(compressing) = self.compressing.get_mut(&partition) {
-            compressing.columns[column] = Some(result);
             compressing.remaining -= 1;
         }
+        self.seal_partitions();
     }
 
-    /// Puts whole partitions into segments, in order, and closes the last segment at the end.
-    ///
-    /// # Errors
-    /// `Unavailable` when a segment cannot be made.
-    pub fn push_partitions(&mut self, create: &CreateSegment<'_>) -> Result<()> {
-        self.push_early(create)?;
+    /// Ends whole partitions, in order.
+    pub fn seal_partitions(&mut self) {
         while let Some(entry) = self.compressing.first_entry() {
             if *entry.key() != self.partitions_done
                 || entry.get().remaining > 0
                 || self.raw.awaits(self.partitions_done)
             {
-                break;
+                return;
             }
-            let mut partition = entry.remove();
-            let Compressing { blocks, page_rows, .. } = &mut partition;
-            self.raw.correct(self.partitions_done, blocks, page_rows);
+            let partition = self.partitions_done;
+            let Compressing { mut blocks, mut page_rows, .. } = entry.remove();
+            self.raw.correct(partition, &mut blocks, &mut page_rows);
             self.partitions_done += 1;
-            if self.output == Output::Sink {
-                self.unfinished += 1;
-                self.tasks.push_back(Task::Seal(Sealing {
-                    partition: self.partitions_done - 1,
-                    blocks: partition.blocks,
-                    page_rows: partition.page_rows,
-                }));
-            } else if !partition.page_rows.is_empty() {
-                self.push_partition(partition, create)?;
-            }
-            self.push_early(create)?;
-        }
-        let at_end = self.is_at_end();
-        if at_end && self.arriving.is_empty() && self.compressing.is_empty() {
-            self.close_segment();
-        }
-        Ok(())
-    }
-
-    /// Puts pages that need not wait into the segment of their partition, which is known when the one before
-    /// has gone.
-    fn push_early(&mut self, create: &CreateSegment<'_>) -> Result<()> {
-        let number = self.partitions_done;
-        let early = match (self.arriving.get_mut(&number), self.compressing.get_mut(&number)) {
-            (Some(arriving), _) => std::mem::take(&mut arriving.early),
-            (None, Some(compressing)) => std::mem::take(&mut compressing.early),
-            (None, None) => return Ok(()),
-        };
-        for pages in early {
-            let write = self.open_segment(create)?.push_early(number, pages);
-            self.tasks.push_back(Task::Write(write));
-        }
-        Ok(())
-    }
-
-    /// The segment that takes the next partition.
-    fn open_segment(&mut self, create: &CreateSegment<'_>) -> Result<&mut OpenSegment> {
-        match &mut self.open {
-            Some(open) => Ok(open),
-            none => {
-                let number = self.segments_started;
-                self.segments_started += 1;
-                Ok(none.insert(OpenSegment::new(number, create(number)?, self.width)))
-            }
+            self.delivering += 1;
+            self.tasks.push_back(Task::Seal(Sealing { partition, blocks, page_rows }));
         }
     }
 
-    fn push_partition(&mut self, partition: Compressing, create: &CreateSegment<'_>) -> Result<()> {
-        let number = self.partitions_done - 1;
-        let open = self.open_segment(create)?;
-        let writes = open.push(number, &partition.page_rows, partition.columns);
-        let full = open.waiting_bytes() >= self.segment_bytes;
-        self.tasks.extend(writes.into_iter().map(Task::Write));
-        if full {
-            self.close_segment();
-        }
-        Ok(())
+    /// Notes that the target has taken a fragment or the end of a partition, and takes the work that it left.
+    pub fn delivered(&mut self, works: Works) {
+        self.delivering -= 1;
+        self.add_works(works);
     }
 
-    fn close_segment(&mut self) {
-        let Some(open) = self.open.take() else { return };
-        let segment = Arc::new(open.close());
-        self.unfinished += 1;
-        for column in 0..segment.width() {
-            self.tasks.push_back(Task::Merge { segment: Arc::clone(&segment), column });
-        }
-    }
-
-    /// Notes that a flow or a seal is sent.
-    pub fn sent(&mut self) {
+    /// Notes that work of the target is done, or that it was told of the end; takes the work that this left.
+    pub fn worked(&mut self, lane: Lane, works: Works) {
+        self.merges_running -= usize::from(lane == Lane::Merge);
         self.unfinished -= 1;
+        self.add_works(works);
     }
 
-    /// Notes that a merge task has ended.
-    pub fn merged(&mut self) {
-        self.merges_running -= 1;
+    fn add_works(&mut self, works: Works) {
+        self.unfinished += works.len();
+        self.tasks.extend(works.into_iter().map(Task::Work));
     }
 
-    /// Takes a durable segment.
-    pub fn segment_done(&mut self, segment: DoneSegment) {
+    /// Notes that a text is sent.
+    pub fn sent_raw(&mut self) {
         self.unfinished -= 1;
-        self.done.push(segment);
     }
 }
-
-/// Makes the writer of a segment by its number.
-pub type CreateSegment<'a> = dyn Fn(u32) -> Result<coload_store::SegmentWriter> + 'a;

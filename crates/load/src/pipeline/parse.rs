@@ -13,7 +13,7 @@ use coload_transform::Placement;
 use coload_types::Result;
 use coload_wire::FilePart;
 
-use super::{Destination, Pipeline};
+use super::Pipeline;
 use crate::chunks::{Piece, Source, Start};
 use crate::grain::Grain;
 use crate::partition::PartitionPlan;
@@ -117,7 +117,8 @@ impl Pipeline<'_> {
                 lock(&self.account).start_chunk(&rest);
                 let mut state = lock(&self.state);
                 state.end_stream();
-                state.push_partitions(&|n| self.create_segment(n))
+                state.seal_partitions();
+                Ok(())
             }
         }
     }
@@ -181,14 +182,12 @@ impl Pipeline<'_> {
     }
 
     fn measure(&self) -> Measure<'_> {
-        match self.output {
-            Destination::Store(_) | Destination::Nowhere => Measure::No,
-            Destination::Sink(..) => {
-                let Grain { fragments_per_partition, chunk_bytes, .. } = self.grain;
-                let bytes = (fragments_per_partition * chunk_bytes) as f64;
-                Measure::Partition { bytes, measured: &self.measured }
-            }
+        if self.target.sharing().is_none() {
+            return Measure::No;
         }
+        let Grain { fragments_per_partition, chunk_bytes, .. } = self.grain;
+        let bytes = (fragments_per_partition * chunk_bytes) as f64;
+        Measure::Partition { bytes, measured: &self.measured }
     }
 
     /// Parses a chunk with a parser of its partition and delivers its fragment.
@@ -208,13 +207,10 @@ impl Pipeline<'_> {
         for column in plain {
             parser.columns_mut()[column].leave_codes();
         }
-        let placements = match self.output {
-            Destination::Store(_) | Destination::Nowhere => None,
-            Destination::Sink(sink, _) => {
-                let partition = chunk / lock(&self.state).fragments_per_partition();
-                Some(sink.place(partition, plan, &self.row_costs()))
-            }
-        };
+        let placements = self.target.sharing().map(|sharing| {
+            let partition = chunk / lock(&self.state).fragments_per_partition();
+            sharing.place(partition, plan, &self.row_costs())
+        });
         for (column, placement) in placements.iter().flat_map(|p| p.iter()).enumerate() {
             let Some(read) = plan.read_of(column) else { continue };
             parser.columns_mut()[read].read_as(match placement {
@@ -252,10 +248,9 @@ impl Pipeline<'_> {
         let rejects = spans.iter().map(|span| span.rejects.len() as u64).sum();
         self.progress.rejects.fetch_add(rejects, Ordering::Relaxed);
         let counted = Counted { bytes: counted[0].get(), rows, rejects };
-        let (waiting, ahead) = self.clock.time(Step::Compress, || match &placements {
-            None => self.divide_for_segments(plan, fragment),
-            Some(placements) => self.divide_for_sink(placements, plan, fragment),
-        })?;
+        let placements = placements.as_deref();
+        let (waiting, ahead) =
+            self.clock.time(Step::Compress, || self.divide(placements, plan, fragment))?;
         let unfit = self.way == Way::GoOn
             && spans.iter().flat_map(|span| &span.rejects).any(|record| self.is_unfit(record));
         let parsed =
@@ -346,10 +341,8 @@ impl Pipeline<'_> {
                 end: span.end,
             };
             let mut receipts = lock(&self.receipts);
-            let receipt = match self.output {
-                Destination::Sink(..) => Some(receipts.entry(partition).or_default()),
-                _ => None,
-            };
+            let receipt =
+                self.target.keeps_partitions().then(|| receipts.entry(partition).or_default());
             let added = match receipt {
                 None => account.add(span, None),
                 Some(receipt) => {
@@ -368,7 +361,8 @@ impl Pipeline<'_> {
         }
         account.note_unfit(&verified.unfit);
         drop(account);
-        state.push_partitions(&|n| self.create_segment(n))
+        state.seal_partitions();
+        Ok(())
     }
 
     pub(super) fn new_parser(&self, plan: &PartitionPlan) -> ChunkParser {

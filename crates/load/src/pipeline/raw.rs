@@ -11,12 +11,13 @@ use coload_types::Result;
 use coload_wire::{FRAGMENT_ROWS_MAX, RAW_HEAD_BYTES};
 
 use super::Pipeline;
-use super::sink::{Destination, RowCosts, Sink};
+use super::emit::ahead_column;
 use crate::chunks::{Piece, Source, Start};
 use crate::open_inputs::{OpenInput, OpenInputs};
 use crate::partition::{PartitionPlan, Waiting};
 use crate::reader::{PieceSpan, Whole, WindowReader};
-use crate::schedule::{Ahead, Counted, HandedBack, ParsedChunk, RawFlow, RawText};
+use crate::schedule::{Counted, HandedBack, ParsedChunk, RawText};
+use crate::target::{RawFlow, RowCosts, Sharing};
 
 /// Bytes of a chunk read at once: they stay in the second-level cache while they are looked at.
 const PART_BYTES: u64 = 256 << 10;
@@ -39,10 +40,10 @@ struct Cut {
 }
 
 impl Pipeline<'_> {
-    /// The sink that texts may go to.
-    pub(super) fn raw_sink(&self) -> Option<&dyn Sink> {
-        match (self.output, self.source) {
-            (Destination::Sink(sink, _), Source::Files { .. }) if self.takes_raw => Some(sink),
+    /// Who may be given text.
+    pub(super) fn takes_text(&self) -> Option<&dyn Sharing> {
+        match self.source {
+            Source::Files { .. } if self.takes_raw => self.target.sharing(),
             _ => None,
         }
     }
@@ -55,11 +56,11 @@ impl Pipeline<'_> {
         plan: &Arc<PartitionPlan>,
         reader: &mut WindowReader<'_>,
     ) -> Result<bool> {
-        let (Some(sink), Source::Files { inputs, .. }) = (self.raw_sink(), self.source) else {
+        let (Some(sharing), Source::Files { inputs, .. }) = (self.takes_text(), self.source) else {
             return Ok(false);
         };
         let partition = chunk / lock(&self.state).fragments_per_partition();
-        let Some(bytes_max) = sink.leave_raw(partition, plan, &self.row_costs()) else {
+        let Some(bytes_max) = sharing.leave_raw(partition, plan, &self.row_costs()) else {
             return Ok(false);
         };
         let started = thread_cpu_ns();
@@ -77,7 +78,7 @@ impl Pipeline<'_> {
         let parsed = ParsedChunk {
             speculated: pieces.iter().any(|p| p.start_is == Start::Speculated),
             waiting: Waiting { rows: rows as u32, columns: Vec::new() },
-            ahead: Ahead::Columns(Vec::new()),
+            ahead: Vec::new(),
             counted: Counted { bytes, rows, rejects: 0 },
             unfit: false,
             raw: Some(RawText { message, plan: Arc::clone(plan) }),
@@ -91,16 +92,16 @@ impl Pipeline<'_> {
     }
 
     pub(super) fn send_raw(&self, flow: RawFlow) -> Result<()> {
-        if let Some(sink) = self.raw_sink() {
-            sink.send_raw(flow)?;
+        if let Some(sharing) = self.takes_text() {
+            sharing.send_raw(flow)?;
         }
-        lock(&self.state).sent();
+        lock(&self.state).sent_raw();
         Ok(())
     }
 
     /// Takes what the server says of texts, until the load has ended.
-    pub(super) fn take_answers(&self, sink: &dyn Sink) {
-        while let Some(parsed) = sink.answers().next() {
+    pub(super) fn take_answers(&self, sharing: &dyn Sharing) {
+        while let Some(parsed) = sharing.answers().next() {
             let key = (parsed.partition as usize, parsed.fragment);
             let mut state = lock(&self.state);
             let taken = state.answered(key, parsed.is);
@@ -135,8 +136,12 @@ impl Pipeline<'_> {
         self.progress.take_back(0, back.rows);
         self.progress.add(0, u64::from(fragment.rows));
         self.progress.rejects.fetch_add(rejects, Ordering::Relaxed);
+        let rows = fragment.rows;
+        let columns = fragment.columns.into_iter().enumerate().filter(|_| rows > 0);
+        let columns = columns.map(|(index, column)| ahead_column(&back.plan, index, column));
+        let columns = columns.collect::<Result<Vec<_>>>()?;
         let mut state = lock(&self.state);
-        let verified = state.parsed_back(back, fragment, spans);
+        let verified = state.parsed_back(back, rows, columns, spans);
         self.account(&mut state, verified)
     }
 

@@ -10,6 +10,7 @@ use coload_input::expand_inputs;
 use coload_source::Dialect;
 
 use super::*;
+use crate::legs::segments_of;
 
 const ROWS: usize = 60_000;
 
@@ -32,7 +33,8 @@ fn run(file: &Path) -> (u64, Vec<(u64, u64)>, u64) {
     let way = Way::StartAgain { pass: 0 };
     let source = Source::open(&options, None).unwrap();
     let begun = Begun::new(&options, &source, way).unwrap();
-    let pipeline = Pipeline::new(&options, &source, Destination::Nowhere, way, begun).unwrap();
+    let target = segments_of(&options, None, 0);
+    let pipeline = Pipeline::new(&options, &source, &target, way, begun).unwrap();
     let gate = Gate::default();
     let (mut reader, mut seen) = (WindowReader::of_frame(&gate), Vec::new());
     let mut redone = 0;

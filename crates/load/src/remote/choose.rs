@@ -16,7 +16,7 @@ use coload_wire::{Parsed, ServerLoad};
 
 use super::texts::{RawReport, Texts};
 use crate::partition::PartitionPlan;
-use crate::pipeline::RowCosts;
+use crate::target::RowCosts;
 
 /// Fragments after which a measured policy is asked first.
 const FIRST_LOOK_FRAGMENTS: u64 = 1;

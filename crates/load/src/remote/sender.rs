@@ -4,22 +4,23 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::{
     Arc, Condvar, Mutex, PoisonError,
-    atomic::{AtomicU32, Ordering},
+    atomic::{AtomicU32, AtomicU64, Ordering},
 };
 
 use coload_link::{Client, Message};
+use coload_store::encode_dictionary;
 use coload_threads::lock;
-use coload_transform::Placement;
+use coload_transform::{FinalPage, PartitionColumn, Placement};
 use coload_types::Result;
 use coload_wire::{
-    BLOCK, Block, BlockContent, Parsed, RAW, RAW_HEAD_BYTES, SEAL, Seal, put_raw_head,
+    BLOCK, Block, BlockContent, Parsed, PartitionAccount, RAW, RAW_HEAD_BYTES, SEAL, Seal,
+    put_raw_head,
 };
 
 use super::choose::Chooser;
 use super::session::{WORK_TIMEOUT, not_in_time};
 use crate::partition::PartitionPlan;
-use crate::pipeline::{Answers, RowCosts, Sink};
-use crate::schedule::RawFlow;
+use crate::target::{Ahead, AheadColumn, Answers, RawFlow, RowCosts, Sharing, Target, Works};
 
 /// Sealed partitions that are not durable yet: the next waits, so that a server that is slow with small ones has no more under
 /// way than it takes.
@@ -37,6 +38,10 @@ pub struct Sender<'a> {
     takes_wider: bool,
     /// Partitions before the first that was not sealed.
     sealed: AtomicU32,
+    /// Rows of partitions that were sealed here.
+    rows: AtomicU64,
+    /// Partitions that the server has from an earlier attempt.
+    known: &'a [PartitionAccount],
     answers: Answers,
 }
 
@@ -71,7 +76,40 @@ impl<'a> Sender<'a> {
         let sealed = AtomicU32::new(leading as u32);
         let durable = Mutex::new(Durable { partitions: durable, has_ended: false });
         let (durable_changed, answers) = (Condvar::new(), Answers::default());
-        Sender { client, chooser, numbers, durable, durable_changed, takes_wider, sealed, answers }
+        Sender {
+            client,
+            chooser,
+            numbers,
+            durable,
+            durable_changed,
+            takes_wider,
+            sealed,
+            rows: AtomicU64::new(0),
+            known: &[],
+            answers,
+        }
+    }
+
+    /// The sender after the first partitions, of which these are the accounts.
+    pub fn after(self, known: &'a [PartitionAccount]) -> Self {
+        Sender { known, ..self }
+    }
+
+    /// Whether the partitions so far may stay when columns become wider: then a leg ends before the first partition
+    /// with a field that does not fit.
+    pub fn takes_wider(&self) -> bool {
+        self.takes_wider
+    }
+
+    /// Sends values of a column.
+    fn send(&self, partition: usize, column: usize, content: BlockContent) -> Result<()> {
+        let (partition, column) = (partition as u32, column as u32);
+        if self.has(partition) {
+            return Ok(());
+        }
+        let partition = self.numbers.start + partition;
+        let block = Block { partition, column, content }.encode();
+        self.client.push(Message::new(BLOCK, block))
     }
 
     /// Partitions that are sealed, from the first on, once the pipeline has ended.
@@ -133,7 +171,7 @@ impl<'a> Sender<'a> {
     }
 }
 
-impl Sink for Sender<'_> {
+impl Sharing for Sender<'_> {
     fn place(&self, partition: usize, plan: &PartitionPlan, costs: &RowCosts) -> Arc<[Placement]> {
         let load = self.client.receiver_load();
         self.chooser.place(partition, plan, costs, &self.client.stats(), &load)
@@ -158,29 +196,66 @@ impl Sink for Sender<'_> {
     fn answers(&self) -> &Answers {
         &self.answers
     }
+}
 
-    fn send(&self, partition: usize, column: usize, content: BlockContent) -> Result<()> {
-        let (partition, column) = (partition as u32, column as u32);
-        if self.has(partition) {
-            return Ok(());
+impl Target for Sender<'_> {
+    fn known(&self) -> &[PartitionAccount] {
+        self.known
+    }
+
+    fn keeps_partitions(&self) -> bool {
+        true
+    }
+
+    fn sharing(&self) -> Option<&dyn Sharing> {
+        Some(self)
+    }
+
+    fn take_ahead(&self, ahead: Ahead) -> Result<Works> {
+        let Ahead { partition, fragment, columns } = ahead;
+        for column in columns {
+            let (column, content) = match column {
+                AheadColumn::Values { column, values } => {
+                    (column, BlockContent::Plain { fragment, values })
+                }
+                AheadColumn::Page(FinalPage { column, page, symbols }) => {
+                    let symbols = symbols.map(|encoder| encoder.table()).into_iter().collect();
+                    let pages = vec![(fragment, page)];
+                    (column, BlockContent::Pages { dictionary: None, symbols, pages })
+                }
+            };
+            self.send(partition, column, content)?;
         }
-        let partition = self.numbers.start + partition;
-        let block = Block { partition, column, content }.encode();
-        self.client.push(Message::new(BLOCK, block))
+        Ok(Works::new())
     }
 
-    fn takes_wider(&self) -> bool {
-        self.takes_wider
+    fn take_column(
+        &self,
+        partition: usize,
+        column: usize,
+        fragments: &[u32],
+        compressed: PartitionColumn,
+    ) -> Result<()> {
+        let PartitionColumn { dictionary, symbols, pages } = compressed;
+        let dictionary = dictionary.map(|d| encode_dictionary(&d)).transpose()?;
+        let pages = fragments.iter().copied().zip(pages).collect();
+        self.send(partition, column, BlockContent::Pages { dictionary, symbols, pages })
     }
 
-    fn seal(&self, seal: Seal) -> Result<()> {
+    fn seal(&self, seal: Seal) -> Result<Works> {
+        let rows = seal.account.rows();
         // Partitions are sealed in order, by several workers.
         self.sealed.fetch_max(seal.partition + 1, Ordering::AcqRel);
-        if self.has(seal.partition) {
-            return Ok(());
+        if !self.has(seal.partition) {
+            self.wait_for_few(seal.partition)?;
+            let partition = self.numbers.start + seal.partition;
+            self.client.push(Message::new(SEAL, Seal { partition, ..seal }.encode()))?;
         }
-        self.wait_for_few(seal.partition)?;
-        let partition = self.numbers.start + seal.partition;
-        self.client.push(Message::new(SEAL, Seal { partition, ..seal }.encode()))
+        self.rows.fetch_add(rows, Ordering::AcqRel);
+        Ok(Works::new())
+    }
+
+    fn rows(&self) -> u64 {
+        self.rows.load(Ordering::Acquire)
     }
 }

@@ -24,9 +24,9 @@ use super::texts::RawReport;
 use super::whole::{self, send_whole};
 use super::{LoadList, RemoteOptions, RemoteWork};
 use crate::file_report::FileReports;
-use crate::legs::run_legs;
+use crate::legs::{run_once, way_of};
 use crate::options::LoadOptions;
-use crate::pipeline::{Destination, Loaded, Sink, Stop};
+use crate::pipeline::{Loaded, Stop};
 use crate::run::published_without_rejects;
 
 /// How long a server may take for an answer that needs no work.
@@ -164,8 +164,8 @@ fn go_on(
     totals.partitions = totals.partitions.max(welcome.parts.len());
     let chooser = Chooser::new(policy, options.threads, remote.raw_share);
     let numbers = 0..PARTITIONS_MAX;
-    let sender = Sender::new(client, &chooser, numbers, durable, going.takes_wider());
-    let (loaded, clock) = match send(options, client, &sender, &known, going.pass, totals) {
+    let sender = Sender::new(client, &chooser, numbers, durable, going.takes_wider()).after(&known);
+    let (loaded, clock) = match send(options, client, &sender, going.pass, totals) {
         Err(Stop::Widen(widening)) if going.takes_wider() => {
             let Some(done) = going.widen(client, &sender, widening)? else { return Ok(None) };
             let _ = abort_load(remote, welcome.id);
@@ -217,8 +217,8 @@ fn send_texts(
     let known = leading(welcome, TEXTS_FROM);
     let durable = welcome.parts.iter().map(|(n, _)| *n);
     let chooser = Chooser::new(policy, options.threads, None);
-    let sender = Sender::new(client, &chooser, numbers, durable, false);
-    send(&options, client, &sender, &known, 0, totals)?;
+    let sender = Sender::new(client, &chooser, numbers, durable, false).after(&known);
+    send(&options, client, &sender, 0, totals)?;
     Ok(going.check_inputs(remote)?)
 }
 
@@ -234,7 +234,6 @@ fn send(
     options: &LoadOptions,
     client: &Client,
     sender: &Sender<'_>,
-    known: &[PartitionAccount],
     pass: usize,
     totals: &mut Totals,
 ) -> std::result::Result<(Loaded, StepClock), Stop> {
@@ -251,7 +250,8 @@ fn send(
             sender.end();
             listened
         });
-        let ran = run_linked(&linked, Destination::Sink(sender, known), pass);
+        let way = way_of(&linked, sender.takes_wider() && !linked.has_rows_by_value(), pass);
+        let ran = run_once(&linked, sender, way);
         match &ran {
             Ok((loaded, _)) => wait_durable(sender, loaded.partitions, &linked.cancel),
             Err(Stop::Widen(_)) if sender.takes_wider() => {
@@ -277,15 +277,6 @@ fn send(
         (Ok(done), Ok(())) if sender.has_all(done.0.partitions) => Ok(done),
         (Ok(_), Ok(())) => Err(not_in_time().into()),
     }
-}
-
-fn run_linked(
-    options: &LoadOptions,
-    output: Destination<'_>,
-    pass: usize,
-) -> std::result::Result<(Loaded, StepClock), Stop> {
-    let whole = run_legs(options, output, pass)?;
-    Ok((whole.loaded, whole.clock))
 }
 
 /// Takes what the server says until the load has ended.

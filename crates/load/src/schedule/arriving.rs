@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use coload_source::ChunkParser;
-use coload_transform::{FinalPage, FragmentColumn};
 use coload_types::Result;
 
-use super::{Flow, RawFlow};
 use crate::partition::{PartitionPlan, Waiting};
 use crate::reader::PieceSpan;
 use crate::stream::StreamChunk;
+use crate::target::{Ahead, AheadColumn, RawFlow};
 
 /// A chunk that was parsed.
 #[derive(Debug)]
@@ -22,7 +21,7 @@ pub struct ParsedChunk {
     /// Its columns that wait for the partition.
     pub waiting: Waiting,
     /// Its columns that are final.
-    pub ahead: Ahead,
+    pub ahead: Vec<AheadColumn>,
     /// What its progress was counted as.
     pub counted: Counted,
     /// Whether the types are too narrow for it: then the leg ends before it.
@@ -31,15 +30,6 @@ pub struct ParsedChunk {
     pub raw: Option<RawText>,
     /// Its text, if it may have to be parsed again and cannot be read again.
     pub text: Option<Arc<StreamChunk>>,
-}
-
-/// What of a fragment goes ahead of its partition.
-#[derive(Debug)]
-pub enum Ahead {
-    /// Into segments: pages.
-    Pages(Vec<FinalPage>),
-    /// To a sink: columns with their numbers.
-    Columns(Vec<(usize, FragmentColumn)>),
 }
 
 /// The text of a chunk.
@@ -78,9 +68,7 @@ pub struct Arriving {
     pub plan: Arc<OnceLock<Result<Arc<PartitionPlan>>>>,
     pub(super) fragments: BTreeMap<usize, ParsedChunk>,
     pub(super) verified: Vec<Waiting>,
-    /// For segments: pages that go as soon as the partition before has gone.
-    pub(super) early: Vec<Vec<FinalPage>>,
-    /// Fragments with rows, and columns of them that were sent.
+    /// Fragments with rows, and columns of them that went ahead.
     kept: u32,
     pub(super) flown: u64,
     /// The workers' parsers; `None` while one is in use. Its place is the number of its dictionaries.
@@ -102,24 +90,20 @@ impl Arriving {
         }
     }
 
-    /// Takes what goes ahead of a verified fragment with so many rows.
-    pub(super) fn take_ahead(&mut self, partition: usize, rows: u32, ahead: Ahead) -> Option<Flow> {
+    /// What goes ahead of a verified fragment with so many rows, if it has some.
+    pub(super) fn take_ahead(
+        &mut self,
+        partition: usize,
+        rows: u32,
+        columns: Vec<AheadColumn>,
+    ) -> Option<Ahead> {
         if rows == 0 {
             return None;
         }
-        let columns = match ahead {
-            Ahead::Pages(pages) => {
-                self.early.extend((!pages.is_empty()).then_some(pages));
-                return None;
-            }
-            Ahead::Columns(columns) => columns,
-        };
         let fragment = self.kept;
         self.kept += 1;
-        let Some(Ok(plan)) = self.plan.get() else { return None };
         self.flown += columns.len() as u64;
-        let plan = Arc::clone(plan);
-        (!columns.is_empty()).then_some(Flow { partition, fragment, columns, plan })
+        Some(Ahead { partition, fragment, columns })
     }
 
     /// The text of a verified fragment, which has rows.

@@ -11,29 +11,16 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use coload_transform::Fragment;
 use coload_types::{Error, Result};
 use coload_wire::RawIs;
 
-use super::{Flow, State, Task, Verified};
+use super::{State, Task, Verified};
 use crate::partition::PartitionPlan;
 use crate::reader::PieceSpan;
+use crate::target::{Ahead, AheadColumn, RawFlow};
 
 /// A fragment of a partition.
 type Key = (usize, u32);
-
-/// A text on its way to the server.
-#[derive(Debug)]
-pub struct RawFlow {
-    /// Number of the partition.
-    pub partition: usize,
-    /// Number of the fragment among those of the partition that have rows.
-    pub fragment: u32,
-    /// Its rows.
-    pub rows: u32,
-    /// Room for a head, and the text.
-    pub message: Vec<u8>,
-}
 
 /// A chunk that the server handed back.
 #[derive(Debug)]
@@ -155,30 +142,21 @@ impl State {
         Ok(Verified::default())
     }
 
-    /// Takes what became of a chunk that was handed back, and sends its plain columns.
+    /// Takes what became of a chunk that was handed back: its rows, and their columns.
     pub fn parsed_back(
         &mut self,
         back: HandedBack,
-        fragment: Fragment,
+        rows: u32,
+        columns: Vec<AheadColumn>,
         spans: Vec<PieceSpan>,
     ) -> Verified {
-        let (partition, number) = back.key;
+        let (partition, fragment) = back.key;
         self.raw.awaited.remove(&back.key);
-        let rows = fragment.rows;
-        let columns: Vec<_> = match rows {
-            0 => Vec::new(),
-            _ => fragment.columns.into_iter().enumerate().collect(),
-        };
         let corrections = self.raw.corrections.entry(partition).or_default();
-        corrections.push((number, rows, columns.len() as u64));
+        corrections.push((fragment, rows, columns.len() as u64));
         if !columns.is_empty() {
-            self.unfinished += 1;
-            self.tasks.push_back(Task::Flow(Flow {
-                partition,
-                fragment: number,
-                columns,
-                plan: back.plan,
-            }));
+            self.delivering += 1;
+            self.tasks.push_back(Task::Ahead(Ahead { partition, fragment, columns }));
         }
         self.raw.tell(back.chunk, spans)
     }

@@ -2,11 +2,9 @@
 
 use std::sync::Arc;
 
-use coload_store::{ClosedSegment, PlainWrite};
-use coload_transform::FragmentColumn;
-
-use super::raw::{HandedBack, RawFlow};
-use crate::partition::{PartitionPlan, SealedPartition};
+use super::raw::HandedBack;
+use crate::partition::SealedPartition;
+use crate::target::{Ahead, RawFlow, Work};
 
 /// Something a worker can do.
 #[derive(Debug)]
@@ -17,31 +15,18 @@ pub enum Task {
     ParseStream,
     /// Compress a column of a partition.
     Compress { partition: Arc<SealedPartition>, column: usize },
-    /// Write plain pages.
-    Write(Arc<PlainWrite>),
-    /// Merge a column of a segment.
-    Merge { segment: Arc<ClosedSegment>, column: usize },
-    /// Send the columns of a fragment that are final.
-    Flow(Flow),
+    /// Give the target the columns of a fragment that are final.
+    Ahead(Ahead),
+    /// Do work that the target left.
+    Work(Box<dyn Work>),
     /// Send a fragment as text.
     SendRaw(RawFlow),
     /// Parse a chunk whose text was handed back.
     ParseBack(HandedBack),
-    /// Send the end of a partition.
+    /// Tell the target that a partition is complete.
     Seal(Sealing),
-}
-
-/// Columns of a fragment that need not wait for their partition.
-#[derive(Debug)]
-pub struct Flow {
-    /// Number of the partition.
-    pub partition: usize,
-    /// Number of the fragment among those of the partition that have rows.
-    pub fragment: u32,
-    /// The columns, with their numbers.
-    pub columns: Vec<(usize, FragmentColumn)>,
-    /// The plan that text was encoded by.
-    pub plan: Arc<PartitionPlan>,
+    /// Tell the target that all are.
+    End,
 }
 
 /// The end of a partition.
@@ -49,7 +34,7 @@ pub struct Flow {
 pub struct Sealing {
     /// Number of the partition.
     pub partition: usize,
-    /// Columns of fragments, and columns of the partition, that were sent.
+    /// Columns of fragments, and columns of the partition, that the target was given.
     pub blocks: u64,
     /// Rows of each fragment.
     pub page_rows: Vec<u32>,

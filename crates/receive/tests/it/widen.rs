@@ -212,7 +212,8 @@ fn a_small_memory_cuts_the_same_chunks_whatever_the_types_become() {
             let name = format!("t{number}{placement:?}");
             let mut options = inferred(&file, &name);
             (options.chunk_bytes, options.memory) = (10 << 20, 16 << 20);
-            let report = load_remote(&options, &RemoteOptions { work: placement, ..server.remote() });
+            let report =
+                load_remote(&options, &RemoteOptions { work: placement, ..server.remote() });
             let report = report.unwrap();
             assert!(report.partitions[0] > 1 && report.attempts > 1, "{}", report.attempts);
             assert!(table(&server.store, &name) == expected, "{name}");

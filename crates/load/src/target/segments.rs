@@ -1,0 +1,244 @@
+//! Partitions into segments of a store, or nowhere, to know what they would be.
+//!
+//! Fragments and partitions are put into segments in their order, whoever brings them first, so that the files depend on
+//! the input and the options only.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use coload_page::PageMeta;
+use coload_store::{
+    ClosedSegment, FinishedColumn, LoadDir, OpenSegment, PlainWrite, SegmentSummary, SegmentWriter,
+};
+use coload_threads::{StepClock, lock};
+use coload_transform::{FinalPage, PartitionColumn};
+use coload_types::{Error, Physical, Result};
+use coload_wire::Seal;
+
+use super::{Ahead, AheadColumn, Lane, Target, Work, Works};
+
+/// A segment that is durable.
+#[derive(Debug)]
+pub struct DoneSegment {
+    /// Number in the load.
+    pub number: u32,
+    /// Rows, bytes, statistics.
+    pub summary: SegmentSummary,
+    /// Its columns.
+    pub columns: Vec<FinishedColumn>,
+}
+
+impl DoneSegment {
+    /// Rows of each page.
+    pub fn page_rows(&self) -> Vec<u32> {
+        let rows = |column: &FinishedColumn| {
+            column.index.pages.iter().map(|page: &PageMeta| page.rows).collect()
+        };
+        self.columns.first().map_or_else(Vec::new, rows)
+    }
+}
+
+/// Makes segments of partitions.
+#[derive(Debug)]
+pub struct Segments<'a> {
+    /// Where they go; nowhere if there is none.
+    dir: Option<&'a LoadDir>,
+    physicals: Arc<[Physical]>,
+    /// A segment is closed when so many bytes wait for its merge.
+    segment_bytes: usize,
+    state: Mutex<State>,
+    done: Arc<Mutex<Vec<DoneSegment>>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    open: Option<OpenSegment>,
+    /// Segments of the load so far.
+    started: u32,
+    /// The partition that goes into a segment next, and its fragment whose pages do.
+    partition: usize,
+    fragment: u32,
+    /// What came of partitions from that one on.
+    partitions: BTreeMap<usize, Partition>,
+}
+
+/// What came of a partition.
+#[derive(Debug, Default)]
+struct Partition {
+    /// Final pages by the numbers of their fragments.
+    ahead: BTreeMap<u32, Vec<FinalPage>>,
+    columns: Vec<Option<PartitionColumn>>,
+    /// Rows of its fragments, once it is sealed.
+    page_rows: Option<Vec<u32>>,
+}
+
+impl<'a> Segments<'a> {
+    /// Segments from a number on, of columns of these shapes.
+    pub fn new(
+        dir: Option<&'a LoadDir>,
+        first: u32,
+        physicals: Vec<Physical>,
+        segment_bytes: usize,
+    ) -> Self {
+        let state = Mutex::new(State { started: first, ..State::default() });
+        Segments { dir, physicals: physicals.into(), segment_bytes, state, done: Arc::default() }
+    }
+
+    /// Segments that were begun, those before the first included.
+    pub fn started(&self) -> u32 {
+        lock(&self.state).started
+    }
+
+    /// The segments, in order, when all work is done.
+    pub fn into_done(self) -> Vec<DoneSegment> {
+        let mut done = std::mem::take(&mut *lock(&self.done));
+        done.sort_by_key(|segment| segment.number);
+        done
+    }
+
+    /// Puts into segments what can be, in order.
+    fn advance(&self, state: &mut State) -> Result<Works> {
+        let mut works = Works::new();
+        loop {
+            let number = state.partition;
+            let Some(partition) = state.partitions.get_mut(&number) else { return Ok(works) };
+            while let Some(pages) = partition.ahead.remove(&state.fragment) {
+                state.fragment += 1;
+                if !pages.is_empty() {
+                    let open = open_segment(&mut state.open, &mut state.started, self)?;
+                    works.push(Box::new(WritePages(open.push_early(number, pages))));
+                }
+            }
+            let is_whole = |rows: &mut Vec<u32>| rows.len() == state.fragment as usize;
+            let Some(page_rows) = partition.page_rows.take_if(is_whole) else { return Ok(works) };
+            let columns = std::mem::take(&mut partition.columns);
+            state.partitions.remove(&number);
+            (state.partition, state.fragment) = (number + 1, 0);
+            if page_rows.is_empty() {
+                continue;
+            }
+            let open = open_segment(&mut state.open, &mut state.started, self)?;
+            for write in open.push(number, &page_rows, columns) {
+                works.push(Box::new(WritePages(write)));
+            }
+            if open.waiting_bytes() >= self.segment_bytes {
+                works.extend(self.close(&mut state.open));
+            }
+        }
+    }
+
+    /// Closes the segment that takes partitions, if there is one: its columns are to be merged.
+    fn close(&self, open: &mut Option<OpenSegment>) -> Vec<Box<dyn Work>> {
+        let Some(open) = open.take() else { return Works::new() };
+        let segment = Arc::new(open.close());
+        let merge = |column| -> Box<dyn Work> {
+            Box::new(MergeColumn {
+                segment: Arc::clone(&segment),
+                column,
+                physical: self.physicals[column],
+                done: Arc::clone(&self.done),
+            })
+        };
+        (0..segment.width()).map(merge).collect()
+    }
+}
+
+/// The segment that takes the next partition.
+fn open_segment<'s>(
+    open: &'s mut Option<OpenSegment>,
+    started: &mut u32,
+    of: &Segments<'_>,
+) -> Result<&'s mut OpenSegment> {
+    match open {
+        Some(open) => Ok(open),
+        none => {
+            let writer = match of.dir {
+                Some(dir) => SegmentWriter::create(&dir.segment_path(*started))?,
+                None => SegmentWriter::to_nowhere(),
+            };
+            let segment = OpenSegment::new(*started, writer, of.physicals.len());
+            *started += 1;
+            Ok(none.insert(segment))
+        }
+    }
+}
+
+impl Target for Segments<'_> {
+    fn take_ahead(&self, ahead: Ahead) -> Result<Works> {
+        let Ahead { partition, fragment, columns } = ahead;
+        let pages = columns.into_iter().map(|column| match column {
+            AheadColumn::Page(page) => Ok(page),
+            AheadColumn::Values { .. } => {
+                Err(Error::Corrupt("values for a store, which transforms nothing".into()))
+            }
+        });
+        let pages = pages.collect::<Result<Vec<_>>>()?;
+        let mut state = lock(&self.state);
+        state.partitions.entry(partition).or_default().ahead.insert(fragment, pages);
+        self.advance(&mut state)
+    }
+
+    fn take_column(
+        &self,
+        partition: usize,
+        column: usize,
+        _: &[u32],
+        compressed: PartitionColumn,
+    ) -> Result<()> {
+        let mut state = lock(&self.state);
+        let columns = &mut state.partitions.entry(partition).or_default().columns;
+        columns.resize_with(self.physicals.len(), || None);
+        columns[column] = Some(compressed);
+        Ok(())
+    }
+
+    fn seal(&self, seal: Seal) -> Result<Works> {
+        let mut state = lock(&self.state);
+        let partition = state.partitions.entry(seal.partition as usize).or_default();
+        partition.page_rows = Some(seal.page_rows);
+        self.advance(&mut state)
+    }
+
+    fn end(&self) -> Result<Works> {
+        Ok(self.close(&mut lock(&self.state).open))
+    }
+
+    fn rows(&self) -> u64 {
+        lock(&self.done).iter().map(|segment| segment.summary.rows).sum()
+    }
+}
+
+/// Plain pages on their way to their place in the file.
+#[derive(Debug)]
+struct WritePages(Arc<PlainWrite>);
+
+impl Work for WritePages {
+    fn run(self: Box<Self>, clock: &StepClock) -> Result<Works> {
+        self.0.run(clock)?;
+        Ok(Works::new())
+    }
+}
+
+/// A column of a closed segment.
+#[derive(Debug)]
+struct MergeColumn {
+    segment: Arc<ClosedSegment>,
+    column: usize,
+    physical: Physical,
+    done: Arc<Mutex<Vec<DoneSegment>>>,
+}
+
+impl Work for MergeColumn {
+    fn run(self: Box<Self>, clock: &StepClock) -> Result<Works> {
+        if self.segment.merge(self.column, self.physical, clock)? {
+            let (summary, columns) = self.segment.finish(clock)?;
+            let done = DoneSegment { number: self.segment.number, summary, columns };
+            lock(&self.done).push(done);
+        }
+        Ok(Works::new())
+    }
+
+    fn lane(&self) -> Lane {
+        Lane::Merge
+    }
+}
