@@ -43,14 +43,6 @@ fn put(mut number: u64, digits: &mut [u8]) -> usize {
     at
 }
 
-/// Appends a number.
-#[inline]
-pub(crate) fn push_unsigned(number: u64, out: &mut Vec<u8>) {
-    let mut digits = [0; DIGITS_MAX];
-    let start = put(number, &mut digits);
-    out.extend_from_slice(&digits[start..]);
-}
-
 /// Appends a number with its sign.
 #[inline]
 pub(crate) fn push_signed(number: i64, out: &mut Vec<u8>) {
@@ -115,8 +107,6 @@ mod tests {
         }
         for number in numbers {
             assert_eq!(written(|out| push_signed(number, out)), number.to_string());
-            let unsigned = number as u64;
-            assert_eq!(written(|out| push_unsigned(unsigned, out)), unsigned.to_string());
             for scale in 1..=SCALE_MAX {
                 let text = written(|out| push_decimal(number, scale, out));
                 assert_eq!(text, decimal(number, scale), "{number} {scale}");
