@@ -3,7 +3,7 @@
 use coload_types::Result;
 use coload_types::delimited::{NamesLine, names_in_quotes, push_quoted};
 use datafusion::arrow::array::{Array, ArrayRef};
-use datafusion::arrow::datatypes::{FieldRef, SchemaRef};
+use datafusion::arrow::datatypes::{DataType as ArrowType, FieldRef, SchemaRef};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 
@@ -165,7 +165,8 @@ fn field_text(
     formatter: &ArrayFormatter<'_>,
     row: usize,
 ) -> Result<Option<String>> {
-    if column.is_null(row) {
+    // A column of NULLs has no marks of them.
+    if column.is_null(row) || *column.data_type() == ArrowType::Null {
         return Ok(None);
     }
     let text = formatter.value(row).try_to_string().map_err(invalid)?;

@@ -5,7 +5,12 @@
 //!                               next row group: gathered meanwhile
 //! ```
 //!
+//! Columns of few values are written by [`coded`], others by the library.
+//!
 //! Memory: the rows of three row groups, and the pages of two.
+
+mod coded;
+mod hybrid;
 
 use std::collections::{HashSet, VecDeque};
 use std::fs::File;
@@ -23,10 +28,13 @@ use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::{
     ArrowColumnChunk, ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves,
 };
+use parquet::basic::Compression;
 use parquet::errors::Result as ParquetResult;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::ColumnDescPtr;
 
+use self::coded::{CodedChunk, coded_chunk};
 use super::ParquetOptions;
 use crate::database::Database;
 use crate::memory::sliced_bytes;
@@ -52,6 +60,7 @@ pub(super) struct ParquetFile {
     /// Makes columns without one.
     plain: ArrowRowGroupWriterFactory,
     gathered: Gathered,
+    compression: Compression,
     bytes_max: usize,
     made: VecDeque<Vec<Column>>,
     row_groups: usize,
@@ -65,8 +74,25 @@ struct Gathered {
     bytes: usize,
 }
 
-/// The pages of a column of a row group, one chunk for each leaf.
-type Column = SpawnedTask<ParquetResult<Vec<ArrowColumnChunk>>>;
+/// The pages of a column of a row group.
+type Column = SpawnedTask<ParquetResult<Chunks>>;
+
+enum Chunks {
+    /// Made by the library, one for each leaf.
+    Leaves(Vec<ArrowColumnChunk>),
+    Coded(CodedChunk),
+}
+
+/// What makes a column of a row group.
+struct ColumnMaker {
+    field: FieldRef,
+    /// Its leaf, if it is one.
+    leaf: Option<ColumnDescPtr>,
+    compression: Compression,
+    arrays: Vec<ArrayRef>,
+    /// The library's, with a dictionary and without.
+    writers: [Vec<ArrowColumnWriter>; 2],
+}
 
 impl ParquetFile {
     pub fn create(
@@ -93,6 +119,7 @@ impl ParquetFile {
             coded,
             plain,
             gathered: Gathered::default(),
+            compression: options.compression,
             bytes_max: database.options().memory / MEMORY_SHARE,
             made: VecDeque::new(),
             row_groups: 0,
@@ -136,15 +163,23 @@ impl ParquetFile {
         let plain = self.plain.create_column_writers(self.row_groups).map_err(failed)?;
         let (mut coded, mut plain) = (coded.into_iter(), plain.into_iter());
         let batches = std::mem::take(&mut self.gathered).batches;
+        let mut first_leaf = 0;
         let columns = self.schema.fields().iter().enumerate().map(|(index, field)| {
-            let arrays: Vec<ArrayRef> =
-                batches.iter().map(|batch| Arc::clone(batch.column(index))).collect();
             // A list has a writer for each of its leaves.
             let leaves = leaves(field);
-            let coded: Vec<_> = coded.by_ref().take(leaves).collect();
-            let plain: Vec<_> = plain.by_ref().take(leaves).collect();
-            let writers = if hardly_repeats(&arrays) { plain } else { coded };
-            SpawnedTask::spawn(pages(Arc::clone(field), arrays, writers))
+            let leaf = self.writer.schema_descr().column(first_leaf);
+            first_leaf += leaves;
+            let maker = ColumnMaker {
+                field: Arc::clone(field),
+                leaf: (!field.data_type().is_nested()).then_some(leaf),
+                compression: self.compression,
+                arrays: batches.iter().map(|batch| Arc::clone(batch.column(index))).collect(),
+                writers: [
+                    coded.by_ref().take(leaves).collect(),
+                    plain.by_ref().take(leaves).collect(),
+                ],
+            };
+            SpawnedTask::spawn(maker.chunks())
         });
         self.made.push_back(columns.collect());
         self.row_groups += 1;
@@ -160,8 +195,15 @@ impl ParquetFile {
             let chunks = column.join().await.map_err(|error| {
                 Error::Refused(format!("internal error: a task that wrote a column: {error}"))
             })?;
-            for chunk in chunks.map_err(failed)? {
-                chunk.append_to_row_group(&mut group).map_err(failed)?;
+            match chunks.map_err(failed)? {
+                Chunks::Coded(CodedChunk { bytes, close }) => {
+                    group.append_column(&bytes, close).map_err(failed)?;
+                }
+                Chunks::Leaves(chunks) => {
+                    for chunk in chunks {
+                        chunk.append_to_row_group(&mut group).map_err(failed)?;
+                    }
+                }
             }
         }
         group.close().map_err(failed)?;
@@ -202,22 +244,34 @@ fn hardly_repeats(arrays: &[ArrayRef]) -> bool {
     values >= SAMPLED_ROWS && values - seen.len() <= values / SAMPLED_REPEATS_SHARE
 }
 
-async fn pages(
-    field: FieldRef,
-    arrays: Vec<ArrayRef>,
-    mut writers: Vec<ArrowColumnWriter>,
-) -> ParquetResult<Vec<ArrowColumnChunk>> {
-    for array in arrays {
-        let leaves = compute_leaves(&field, &array)?;
-        for (writer, leaf) in writers.iter_mut().zip(leaves) {
-            writer.write(&leaf)?;
+impl ColumnMaker {
+    async fn chunks(self) -> ParquetResult<Chunks> {
+        let ColumnMaker { field, leaf, compression, arrays, writers: [coded, plain] } = self;
+        let mut writers = plain;
+        if !hardly_repeats(&arrays) {
+            if let Some(leaf) = leaf
+                && let Some(chunk) = coded_chunk(&arrays, &leaf, compression)?
+            {
+                return Ok(Chunks::Coded(chunk));
+            }
+            writers = coded;
         }
-        // Others have their turn.
-        tokio::task::yield_now().await;
+        for array in arrays {
+            let leaves = compute_leaves(&field, &array)?;
+            for (writer, leaf) in writers.iter_mut().zip(leaves) {
+                writer.write(&leaf)?;
+            }
+            // Others have their turn.
+            tokio::task::yield_now().await;
+        }
+        let chunks = writers.into_iter().map(ArrowColumnWriter::close);
+        chunks.collect::<ParquetResult<_>>().map(Chunks::Leaves)
     }
-    writers.into_iter().map(ArrowColumnWriter::close).collect()
 }
 
 fn failed(path: &Path, error: impl std::fmt::Display) -> Error {
     Error::Unavailable(format!("cannot write {}: {error}", path.display()))
 }
+
+#[cfg(test)]
+mod tests;

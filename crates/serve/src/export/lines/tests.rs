@@ -41,6 +41,9 @@ const TEXTS: [&str; 10] = [
     "größe, die länger als zwölf Bytes ist",
 ];
 
+/// What stands for NULL.
+const NULLS: [&str; 5] = ["", "NULL", "0", "true", "a,b"];
+
 /// Columns of all types, each value one of few; `None` is NULL.
 fn batch(seeds: &[Option<u8>]) -> RecordBatch {
     let numbers = || seeds.iter().map(|s| s.map(|s| NUMBERS[usize::from(s) % NUMBERS.len()]));
@@ -95,11 +98,10 @@ fn batch(seeds: &[Option<u8>]) -> RecordBatch {
 }
 
 fn options() -> impl Strategy<Value = CsvOptions> {
-    let nulls = ["", "NULL", "0", "true", "a,b"];
     (
         prop::sample::select(&b",;.-1:t\t "[..]),
         prop::sample::select(&b"\"'e"[..]),
-        prop::sample::select(&nulls[..]),
+        prop::sample::select(&NULLS[..]),
         any::<bool>(),
     )
         .prop_map(|(delimiter, quote, null, quoted)| CsvOptions {
