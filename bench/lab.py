@@ -121,6 +121,8 @@ def parse_arguments():
     queries.add_argument("data", nargs="?", default="lineitem-sf1")
     decompression = command("decompress", run_decompress, 5, "decompression alone, of several formats")
     decompression.add_argument("data", nargs="?", default="lineitem-sf1")
+    export = command("export", run_export, 3, "a table and parts of it as CSV and Parquet, against DuckDB")
+    export.add_argument("data", nargs="?", default="lineitem-sf1")
     data = commands.add_parser("data", help="make data sets and print their paths")
     data.set_defaults(run=lambda args: [print(make_data(args, name)) for name in args.data])
     data.add_argument("data", nargs="+")
@@ -416,6 +418,15 @@ def run_decompress(args):
     import decompress  # its libraries come with the rivals
 
     decompress.run(sys.modules[__name__], args)
+
+
+# --- export
+
+
+def run_export(args):
+    import export
+
+    export.run(sys.modules[__name__], args)
 
 
 # --- output

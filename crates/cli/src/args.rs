@@ -486,6 +486,12 @@ pub struct ExportArgs {
     /// What is in quotes
     #[arg(long, value_name = "FIELDS", default_value = "texts")]
     pub quote: ExportQuotes,
+    /// Threads [default: all of the machine]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    pub threads: Option<usize>,
+    /// Most memory, such as 1GiB [default: a quarter of the machine's]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub memory: Option<usize>,
 }
 
 #[cfg(feature = "sql")]

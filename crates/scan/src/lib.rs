@@ -7,6 +7,7 @@
 //!   PageFilter --block-->                      BlockMask    (1,024 bits)
 //!   BlockMask  --ColumnPage::decode_*-->       selected values
 //!              --aggregate::Scan-->            groups and their sums
+//!              --SegmentLines-->               delimited text
 //! ```
 //!
 //! Invariant: no threads (but for [`run`]), no SQL, no Arrow; every step works on one page.
@@ -16,8 +17,10 @@ pub mod aggregate;
 mod column_page;
 mod compare;
 mod filter;
+mod lines;
 mod mask;
 mod page_test;
+mod parts;
 mod predicate;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, missing_docs)]
@@ -33,6 +36,8 @@ mod unpack;
 
 pub use column_page::{ColumnPage, NullBits};
 pub use filter::{Filter, PageFilter};
+pub use lines::{Quotes, SegmentLines, Style};
 pub use mask::{BlockMask, Selection};
+pub use parts::{Part, parts};
 pub use predicate::{Accept, Predicate, Test, may_match};
 pub use run::{PageQueue, PageRef, run};

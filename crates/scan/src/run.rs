@@ -1,5 +1,6 @@
 //! Spreads the pages of some segments over threads.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
@@ -29,6 +30,12 @@ impl PageQueue {
             .enumerate()
             .flat_map(|(segment, count)| (0..count).map(move |page| PageRef { segment, page }))
             .collect();
+        PageQueue { pages, next: AtomicUsize::new(0) }
+    }
+
+    /// A queue of some of the pages, by their places in this one, none of them taken.
+    pub fn part(&self, places: Range<usize>) -> Self {
+        let pages = self.pages.get(places).unwrap_or_default().to_vec();
         PageQueue { pages, next: AtomicUsize::new(0) }
     }
 

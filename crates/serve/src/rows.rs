@@ -9,8 +9,8 @@ use coload_types::{
 use datafusion::arrow::array::cast::AsArray;
 use datafusion::arrow::array::{Array, ArrayRef, ArrowPrimitiveType, PrimitiveArray};
 use datafusion::arrow::datatypes::{
-    Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
-    Time64MicrosecondType, TimestampMicrosecondType,
+    DataType as ArrowType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type,
+    Int32Type, Int64Type, Time64MicrosecondType, TimestampMicrosecondType,
 };
 
 use crate::rules::convert;
@@ -66,7 +66,8 @@ impl ColumnRows {
         }
         let wanted = arrow_type(self.column.data_type);
         let cast;
-        let array = if *array.data_type() == wanted {
+        let array = if *array.data_type() == wanted || is_text_as_sent(array, self.column.data_type)
+        {
             array
         } else {
             cast = convert(array, &wanted).map_err(|e| {
@@ -120,13 +121,15 @@ impl ColumnRows {
                 })?;
             }
             // Precision at most 18, which the cast has checked, fits.
-            (Values::Int(out), DataType::Decimal { .. }) => {
+            (Values::Int(out), DataType::Decimal { precision, .. }) => {
+                let above = 10_u128.pow(u32::from(precision));
                 numbers::<Decimal128Type, _>(array, out, |v| {
-                    in_precision(column, v).map(|v| v as i64)
+                    in_precision(column, v, above).map(|v| v as i64)
                 })?;
             }
-            (Values::Wide(out), DataType::Decimal { .. }) => {
-                numbers::<Decimal128Type, _>(array, out, |v| in_precision(column, v))?;
+            (Values::Wide(out), DataType::Decimal { precision, .. }) => {
+                let above = 10_u128.pow(u32::from(precision));
+                numbers::<Decimal128Type, _>(array, out, |v| in_precision(column, v, above))?;
             }
             (Values::Wide(out), DataType::Uuid) => {
                 for text in array.as_string_view() {
@@ -145,11 +148,18 @@ impl ColumnRows {
             }
             (Values::Bytes(out), _) => {
                 let limit = column.data_type.length_max();
-                for text in array.as_string_view() {
+                let mut push = |text: Option<&str>| {
                     let text = text.unwrap_or_default();
                     check_text(text.as_bytes(), limit)
                         .map_err(|rule| bad_value(column, text, rule.text()))?;
-                    push_bytes(out, text.as_bytes())?;
+                    push_bytes(out, text.as_bytes())
+                };
+                match array.data_type() {
+                    ArrowType::Utf8 => array.as_string::<i32>().iter().try_for_each(&mut push)?,
+                    ArrowType::LargeUtf8 => {
+                        array.as_string::<i64>().iter().try_for_each(&mut push)?;
+                    }
+                    _ => array.as_string_view().iter().try_for_each(&mut push)?,
                 }
             }
             (_, other) => {
@@ -204,13 +214,18 @@ fn in_day(column: &Column, value: i64) -> Result<i64> {
     Err(bad_value(column, &text, "a time of day is less than 24 hours"))
 }
 
-fn in_precision(column: &Column, value: i128) -> Result<i128> {
-    let DataType::Decimal { precision, .. } = column.data_type else { return Ok(value) };
-    if value.unsigned_abs() < 10u128.pow(u32::from(precision)) {
+/// A decimal that is nearer to 0 than `above`, the least number with a digit more than the column has.
+fn in_precision(column: &Column, value: i128, above: u128) -> Result<i128> {
+    if value.unsigned_abs() < above {
         return Ok(value);
     }
     let text = Value::Wide(value).display(column.data_type);
     Err(bad_value(column, &text, "too many digits before the point"))
+}
+
+/// Whether an array is text of a column of text, in a form that clients send: it is copied from there.
+fn is_text_as_sent(array: &ArrayRef, data_type: DataType) -> bool {
+    data_type.is_text() && matches!(array.data_type(), ArrowType::Utf8 | ArrowType::LargeUtf8)
 }
 
 fn parse_uuid(column: &Column, text: &str) -> Result<i128> {

@@ -9,9 +9,10 @@
 //! Cost: one page's selection (a bit a row) and one batch a partition.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use coload_scan::{Filter, PageQueue, Predicate, may_match};
+use coload_scan::{Filter, PageQueue, Part, Predicate, may_match, parts};
 use coload_store::{SegmentEntry, SegmentFile};
 use coload_types::Result as StoreResult;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -49,16 +50,34 @@ pub struct StoreScanExec {
     segments: Arc<[usize]>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
+    pages: Pages,
     work: Arc<OnceLock<Work>>,
 }
 
 /// What the partitions of one run of a scan share.
 #[derive(Debug)]
 pub(crate) struct Work {
-    /// Pages not taken yet; `segment` is an index into `segments`.
-    pub queue: PageQueue,
+    /// Pages not taken yet, of all partitions or of each, and which of their blocks are read; `segment` is an index into
+    /// `segments`.
+    queues: Vec<(PageQueue, Range<usize>)>,
     /// Open segments with the predicates prepared for them.
     pub segments: Vec<(Arc<SegmentFile>, Filter)>,
+}
+
+impl Work {
+    /// Where a partition takes its pages, and which blocks of them it reads.
+    pub fn queue(&self, partition: usize) -> Option<&(PageQueue, Range<usize>)> {
+        self.queues.get(partition).or(self.queues.first())
+    }
+}
+
+/// Which partition reads a page.
+#[derive(Debug, Clone)]
+enum Pages {
+    /// The one that takes it first.
+    Any,
+    /// Those of each partition.
+    Own(Arc<[Part]>),
 }
 
 impl StoreScanExec {
@@ -98,8 +117,31 @@ impl StoreScanExec {
             segments,
             properties: Arc::new(properties),
             metrics: ExecutionPlanMetricsSet::new(),
+            pages: Pages::Any,
             work: Arc::default(),
         })
+    }
+
+    /// The same with partitions that have pages of their own: one after the other they are the rows in the table's order.
+    /// `None` when a number of rows is enough.
+    ///
+    /// # Errors
+    /// `Corrupt` when a segment is damaged.
+    pub fn by_pages(&self) -> StoreResult<Option<Self>> {
+        if self.limit.is_some() {
+            return Ok(None);
+        }
+        let segments = self.open_segments()?;
+        let pages = segments.iter().flat_map(|segment| segment.page_rows());
+        let own = parts(pages.copied(), self.projection.len());
+        let mut properties = self.properties.as_ref().clone();
+        properties.partitioning = Partitioning::UnknownPartitioning(own.len());
+        Ok(Some(StoreScanExec {
+            pages: Pages::Own(own.into()),
+            properties: Arc::new(properties),
+            work: Arc::default(),
+            ..self.clone()
+        }))
     }
 
     /// The table.
@@ -151,8 +193,15 @@ impl StoreScanExec {
                 Ok((segment, filter))
             })
             .collect::<StoreResult<Vec<_>>>()?;
-        let queue = PageQueue::new(segments.iter().map(|(s, _)| s.page_rows().len()));
-        Ok(self.work.get_or_init(|| Work { queue, segments }))
+        let pages = segments.iter().map(|(s, _)| s.page_rows().len());
+        let queues = match &self.pages {
+            Pages::Any => vec![(PageQueue::new(pages), 0..usize::MAX)],
+            Pages::Own(own) => {
+                let all = PageQueue::new(pages);
+                own.iter().map(|part| (all.part(part.pages.clone()), part.blocks.clone())).collect()
+            }
+        };
+        Ok(self.work.get_or_init(|| Work { queues, segments }))
     }
 
     fn estimated_statistics(&self) -> Statistics {

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
-use coload_scan::{PageRef, Selection};
+use coload_scan::{BlockMask, PageRef, Selection};
 use coload_store::{ExpandedPages, SegmentFile};
 use coload_types::{DataType, Error, Result as StoreResult};
 use datafusion::arrow::datatypes::SchemaRef;
@@ -24,6 +24,7 @@ use crate::scan::Work;
 /// The batches of one partition.
 pub(crate) struct ScanStream {
     work: Arc<OnceLock<Work>>,
+    partition: usize,
     schema: SchemaRef,
     columns: Vec<(usize, DataType)>,
     /// Rows that may still be asked for.
@@ -61,6 +62,7 @@ impl ScanStream {
         let counter = |name| MetricBuilder::new(metrics).counter(name, partition);
         ScanStream {
             work,
+            partition,
             schema,
             columns,
             left: limit.unwrap_or(usize::MAX),
@@ -100,7 +102,8 @@ impl ScanStream {
     /// The next page that has rows.
     fn take_page(&self, mut selection: Selection) -> StoreResult<Option<OpenPage>> {
         let Some(work) = self.work.get() else { return Ok(None) };
-        while let Some(PageRef { segment, page }) = work.queue.take() {
+        let Some((queue, blocks)) = work.queue(self.partition) else { return Ok(None) };
+        while let Some(PageRef { segment, page }) = queue.take() {
             let (file, filter) = &work.segments[segment];
             let rows = file.page_rows()[page] as usize;
             let expanded = ExpandedPages::default();
@@ -115,7 +118,8 @@ impl ScanStream {
             }
             selection.reset(rows);
             for block in 0..rows.div_ceil(coload_page::bitpack::BLOCK) {
-                selection.push(test.block(block)?);
+                let is_read = blocks.contains(&block);
+                selection.push(if is_read { test.block(block)? } else { BlockMask::NONE });
             }
             file.check()?;
             if selection.count() > 0 {

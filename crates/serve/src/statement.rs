@@ -452,12 +452,22 @@ async fn stream(
     session: &SessionState,
     plan: &LogicalPlan,
 ) -> Result<SendableRecordBatchStream> {
+    let (session, physical) = plan_of(database, user, session, plan).await?;
+    execute(&session, Some(plan), physical)
+}
+
+/// Plans a logical plan, on a thread for planning.
+async fn plan_of(
+    database: &Database,
+    user: &str,
+    session: &SessionState,
+    plan: &LogicalPlan,
+) -> Result<(SessionState, Arc<dyn ExecutionPlan>)> {
     let (own, logical) = (session.clone(), plan.clone());
     let memory = database.options().memory;
     let work =
         move || async move { plan_rows(own, &logical, memory).await.map_err(from_datafusion) };
-    let (session, physical) = database.planner().run(user, work).await?;
-    execute(&session, Some(plan), physical)
+    database.planner().run(user, work).await
 }
 
 /// Plans a statement, and has its batches so small that functions of its literals do not become large.

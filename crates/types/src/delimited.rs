@@ -59,12 +59,13 @@ pub fn names_in_quotes<'a>(columns: impl Iterator<Item = (&'a str, bool)> + Clon
 /// Appends a text in quotes; those in it are doubled.
 pub fn push_quoted(out: &mut Vec<u8>, text: &[u8], quote: u8) {
     out.push(quote);
-    for byte in text {
-        if *byte == quote {
-            out.push(quote);
-        }
-        out.push(*byte);
+    let mut rest = text;
+    while let Some(at) = memchr::memchr(quote, rest) {
+        out.extend_from_slice(&rest[..=at]);
+        out.push(quote);
+        rest = &rest[at + 1..];
     }
+    out.extend_from_slice(rest);
     out.push(quote);
 }
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::Write;
 
 use crate::calendar::{DAY_MICROS, date_from_days};
+use crate::digits::{SCALE_MAX, pair, push_decimal, push_signed};
 use crate::{DataType, Value, f32_from_ordinal, f64_from_ordinal, uuid_from_wide};
 
 /// The value as SQL would print it, without quotes. Text that is not UTF-8 has its bad bytes
@@ -46,11 +47,11 @@ pub fn write_int(value: i64, data_type: DataType, out: &mut Vec<u8>) {
             out.extend_from_slice(b"+00");
         }
         DataType::SmallInt | DataType::Integer | DataType::BigInt => {
-            append(out, format_args!("{value}"));
+            push_signed(value, out);
         }
         // Of another shape: a bug or a damaged file.
         DataType::Char(_) | DataType::Varchar(_) | DataType::Binary(_) | DataType::Uuid => {
-            append(out, format_args!("{value}"));
+            push_signed(value, out);
         }
     }
 }
@@ -99,6 +100,11 @@ fn write_hex(byte: u8, out: &mut Vec<u8>) {
 
 /// An unscaled number with the point put in.
 fn write_decimal(value: i128, scale: u8, out: &mut Vec<u8>) {
+    if let Ok(value) = i64::try_from(value)
+        && (1..=SCALE_MAX).contains(&scale)
+    {
+        return push_decimal(value, scale, out);
+    }
     if scale == 0 {
         return append(out, format_args!("{value}"));
     }
@@ -113,21 +119,47 @@ fn write_decimal(value: i128, scale: u8, out: &mut Vec<u8>) {
     out.insert(point, b'.');
 }
 
-fn write_date(days: i64, out: &mut Vec<u8>) {
+/// `YYYY-MM-DD`. A year that is out of range, which only a bug or a damaged file makes, takes what it takes.
+pub fn write_date(days: i64, out: &mut Vec<u8>) {
     let (year, month, day) = date_from_days(days);
-    append(out, format_args!("{year:04}-{month:02}-{day:02}"));
+    match u32::try_from(year) {
+        Ok(year @ 0..=9999) => {
+            let ([a, b], [c, d], [e, f], [g, h]) =
+                (pair(year / 100), pair(year % 100), pair(month), pair(day));
+            out.extend_from_slice(&[a, b, c, d, b'-', e, f, b'-', g, h]);
+        }
+        _ => append(out, format_args!("{year:04}-{month:02}-{day:02}")),
+    }
+}
+
+/// `HH:MM:SS` of a second of a day.
+pub fn write_seconds(seconds: i64, out: &mut Vec<u8>) {
+    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    match u32::try_from(hour) {
+        Ok(hour @ 0..=99) => {
+            let ([a, b], [c, d], [e, f]) = (pair(hour), pair(minute as u32), pair(second as u32));
+            out.extend_from_slice(&[a, b, b':', c, d, b':', e, f]);
+        }
+        _ => append(out, format_args!("{hour:02}:{minute:02}:{second:02}")),
+    }
+}
+
+/// `.ffffff` of microseconds below a million.
+pub fn write_micros(micros: i64, out: &mut Vec<u8>) {
+    let micros = micros as u32;
+    let ([a, b], [c, d], [e, f]) =
+        (pair(micros / 10_000), pair(micros / 100 % 100), pair(micros % 100));
+    out.extend_from_slice(&[b'.', a, b, c, d, e, f]);
 }
 
 /// `HH:MM:SS`, and the fraction without trailing zeros if there is one.
 fn write_clock(micros: i64, out: &mut Vec<u8>) {
-    let seconds = micros.div_euclid(1_000_000);
+    write_seconds(micros.div_euclid(1_000_000), out);
     let fraction = micros.rem_euclid(1_000_000);
-    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    append(out, format_args!("{hour:02}:{minute:02}:{second:02}"));
     if fraction == 0 {
         return;
     }
-    append(out, format_args!(".{fraction:06}"));
+    write_micros(fraction, out);
     while out.last() == Some(&b'0') {
         out.pop();
     }
@@ -160,6 +192,31 @@ mod tests {
             (Value::Bytes(b"a".as_slice().into()), DataType::Char(3), "a"),
         ] {
             assert_eq!(display_value(&value, data_type), expected);
+        }
+    }
+
+    /// The slow model: as the standard library writes it.
+    fn moment(micros: i64) -> String {
+        let (year, month, day) = date_from_days(micros.div_euclid(DAY_MICROS));
+        let of_day = micros.rem_euclid(DAY_MICROS);
+        let (seconds, fraction) = (of_day / 1_000_000, of_day % 1_000_000);
+        let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+        let whole = format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}");
+        match fraction {
+            0 => whole,
+            _ => format!("{whole}.{}", format!("{fraction:06}").trim_end_matches('0')),
+        }
+    }
+
+    #[test]
+    fn moments_are_as_the_standard_library_writes_them() {
+        let clocks = [0, 1, 10, 999_999, 500_000, 1_000_000, 3_599_000_000, 86_399_999_999];
+        for days in (-800_000..3_000_000).step_by(997) {
+            for clock in clocks {
+                let micros = days * DAY_MICROS + clock;
+                let text = display_value(&Value::Int(micros), DataType::Timestamp);
+                assert_eq!(text, moment(micros));
+            }
         }
     }
 

@@ -11,6 +11,7 @@ mod value;
 mod dictionary;
 
 pub mod calendar;
+mod digits;
 pub mod display;
 pub mod parse_value;
 

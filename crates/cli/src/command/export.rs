@@ -1,22 +1,30 @@
 //! `coload export`: a table as delimited text, straight from its segments. Parquet is written by COPY.
 //!
-//! Memory: one page of each column.
+//! ```text
+//!   part 0   codes, texts of codes --> lines --\
+//!   part 1   ...                                >-- in order --> file       (ordered; lines of `coload_scan`)
+//!   ...                                        /
+//!   the first rows --> line of names                                      (head)
+//! ```
+//!
+//! Memory: for each thread the fields of a part of the table, and lines that the file has not taken.
 
-use std::io::{self, BufWriter, Write};
+mod head;
+mod ordered;
+
+use std::io::{self, Write};
 use std::path::Path;
+use std::sync::Arc;
 
 use coload::{Coload, DataType, Error, Result, Snapshot};
 use coload_load::WholeFile;
-use coload_store::TableEntry;
-use coload_types::Plain;
-use coload_types::delimited::{NamesLine, push_quoted};
-use coload_types::display::write_value;
+use coload_scan::{Part, Quotes, SegmentLines, Style, parts};
+use coload_store::{SegmentFile, TableEntry};
 
+use self::head::Head;
+use self::ordered::{Room, Work, write_in_order};
 use crate::args::{ExportArgs, ExportQuotes};
-use crate::output::{Done, Failure, print_with, say};
-
-/// Around texts.
-const QUOTE: u8 = b'"';
+use crate::output::{Done, Failure, print_with};
 
 /// Writes a table to a file or to standard output.
 ///
@@ -31,11 +39,10 @@ pub fn run(args: &ExportArgs) -> Done {
     let Some(path) = &args.output else {
         return print_with(|out| Ok(write_table(&snapshot, table, delimiter, args, out)?));
     };
-    let (whole, file) = WholeFile::create(path)?;
-    let mut out = BufWriter::new(file);
-    write_table(&snapshot, table, delimiter, args, &mut out)?
+    let (whole, mut file) = WholeFile::create(path)?;
+    write_table(&snapshot, table, delimiter, args, &mut file)?
         .map_err(|e| Error::io("write", path, &e))?;
-    Ok(whole.finish(out.get_ref())?)
+    Ok(whole.finish(&file)?)
 }
 
 /// What a file is written as.
@@ -80,7 +87,11 @@ fn export_parquet(args: &ExportArgs) -> Done {
     let store = Coload::open(&args.store)?;
     store.snapshot()?.require_table(&args.table)?;
     let (table, file) = (args.table.replace('"', "\"\""), file.replace('\'', "''"));
-    store.query(&format!("COPY \"{table}\" TO '{file}' (FORMAT parquet)"))?;
+    let mut options = coload_serve::DatabaseOptions::default();
+    options.threads = args.threads.unwrap_or(options.threads);
+    options.memory = args.memory.unwrap_or_else(coload_load::default_memory);
+    let copy = format!("COPY \"{table}\" TO '{file}' (FORMAT parquet)");
+    store.database(options)?.query(&copy)?;
     Ok(())
 }
 
@@ -92,7 +103,7 @@ fn export_parquet(_args: &ExportArgs) -> Done {
     )))
 }
 
-/// The rows in order, page after page. The outer error is that of reading.
+/// The rows in order, part after part. The outer error is that of reading.
 fn write_table(
     snapshot: &Snapshot,
     table: &TableEntry,
@@ -101,148 +112,60 @@ fn write_table(
     out: &mut impl Write,
 ) -> Result<io::Result<()>> {
     let columns = table.schema.columns();
-    let types: Vec<DataType> = columns.iter().map(|c| c.data_type).collect();
-    let mut line = Vec::new();
-    let style = Style { delimiter, quotes: args.quote };
-    let mut names = None;
-    match args.quote {
-        _ if args.no_header => {}
-        ExportQuotes::Texts => {
-            let named = columns.iter().map(|c| (c.name.clone(), c.data_type.is_text()));
-            names = Some(NamesLine::new(named.collect(), delimiter));
-        }
-        ExportQuotes::Needed => {
-            for (index, column) in columns.iter().enumerate() {
-                style.separate(&mut line, index);
-                style.push_as_needed(&mut line, column.name.as_bytes());
-            }
-            line.push(b'\n');
-            if let Err(error) = out.write_all(&line) {
+    let types: Arc<[DataType]> = columns.iter().map(|c| c.data_type).collect();
+    let quotes = match args.quote {
+        ExportQuotes::Texts => Quotes::Texts,
+        ExportQuotes::Needed => Quotes::Needed,
+    };
+    let style = Style { delimiter, quotes };
+    let segments = table.segments.iter().map(|entry| snapshot.segment(table, entry));
+    let segments = segments.collect::<Result<Vec<_>>>()?;
+    let mut head = Head::new(columns, style, args.no_header);
+    if let Err(error) = head.start(out) {
+        return Ok(Err(error));
+    }
+    // The rows that the line of names waits for, block after block.
+    let mut first = None;
+    'head: for (index, segment) in segments.iter().enumerate() {
+        for page in 0..segment.page_rows().len() {
+            if let Err(error) = head.write_page(segment, page, out)? {
                 return Ok(Err(error));
             }
-        }
-    }
-    let mut rows_out = Rows { types: &types, style, names, line };
-    for entry in &table.segments {
-        let segment = snapshot.segment(table, entry)?;
-        for (page, rows) in segment.page_rows().iter().enumerate() {
-            let mut pages = Vec::with_capacity(types.len());
-            for column in 0..types.len() {
-                let mut values = Plain::empty(segment.physical(column));
-                segment.decode_page(column, page, &mut values)?;
-                pages.push(values);
-            }
-            if let Err(error) = rows_out.write(&pages, *rows as usize, out) {
-                return Ok(Err(error));
+            if let Some(blocks) = head.done() {
+                first = Some((index, page, blocks));
+                break 'head;
             }
         }
     }
-    Ok(rows_out.finish(out))
+    let work = first.into_iter().flat_map(|first| rest(&segments, &types, first));
+    let room = Room::new(args.threads, args.memory);
+    if let Err(error) = write_in_order(work, style, room, out)? {
+        return Ok(Err(error));
+    }
+    Ok(head.finish(out))
 }
 
-/// Rows on their way to a file.
-struct Rows<'a> {
-    types: &'a [DataType],
-    style: Style,
-    /// The line of names, until it is written.
-    names: Option<NamesLine>,
-    line: Vec<u8>,
-}
-
-impl Rows<'_> {
-    /// Writes the rows of a page of each column.
-    fn write(&mut self, pages: &[Plain], rows: usize, out: &mut impl Write) -> io::Result<()> {
-        let Rows { types, style, names, line } = self;
-        let mut text = Vec::new();
-        for row in 0..rows {
-            line.clear();
-            for (index, (page, data_type)) in pages.iter().zip(*types).enumerate() {
-                style.separate(line, index);
-                let Some(value) = page.get(row) else { continue };
-                text.clear();
-                write_value(&value, *data_type, &mut text);
-                if let Some(names) = names {
-                    names.note_value(index, &text);
-                }
-                match data_type.is_text() && style.quotes == ExportQuotes::Texts {
-                    true => push_quoted(line, &text, QUOTE),
-                    false => style.push_as_needed(line, &text),
-                }
-            }
-            line.push(b'\n');
-            match names {
-                None => out.write_all(line)?,
-                Some(waiting) => {
-                    if let Some(head) = waiting.push_row(line) {
-                        say_how_told(waiting);
-                        *names = None;
-                        out.write_all(&head)?;
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Writes what waits.
-    fn finish(&mut self, out: &mut impl Write) -> io::Result<()> {
-        if let Some(mut names) = self.names.take() {
-            say_how_told(&names);
-            out.write_all(&names.take())?;
-        }
-        out.flush()
-    }
-}
-
-/// Says that some programs refuse the file, where that is so.
-fn say_how_told(names: &NamesLine) {
-    if names.is_told_by_its_end() {
-        say(
-            "the line of names ends with CRLF and the others with LF, as quotes cannot tell names and texts of this table; a program that \
-             refuses both takes what --quote needed writes (DuckDB: strict_mode=false)",
-        );
-    }
-}
-
-/// How fields are written.
-#[derive(Debug, Clone, Copy)]
-struct Style {
-    delimiter: u8,
-    quotes: ExportQuotes,
-}
-
-impl Style {
-    fn separate(self, line: &mut Vec<u8>, index: usize) {
-        if index > 0 {
-            line.push(self.delimiter);
-        }
-    }
-
-    /// Appends a field, in quotes where it would be read as something else; NULL is nothing, and the
-    /// empty text a pair of quotes.
-    fn push_as_needed(self, line: &mut Vec<u8>, text: &[u8]) {
-        let special = |byte: &u8| *byte == self.delimiter || matches!(byte, b'"' | b'\n' | b'\r');
-        match text.is_empty() || text.iter().any(special) {
-            true => push_quoted(line, text, QUOTE),
-            false => line.extend_from_slice(text),
-        }
-    }
+/// What is left behind some blocks of a page of a segment.
+fn rest<'a>(
+    segments: &'a [Arc<SegmentFile>],
+    types: &'a Arc<[DataType]>,
+    (first, page, blocks): (usize, usize, usize),
+) -> impl Iterator<Item = Work> + 'a {
+    segments.iter().enumerate().skip(first).flat_map(move |(index, segment)| {
+        let lines = Arc::new(SegmentLines::new(Arc::clone(segment), Arc::clone(types)));
+        let cut = parts(segment.page_rows().iter().copied(), types.len());
+        let left = move |part: Part| match index == first {
+            true => part.behind(page, blocks),
+            false => vec![part],
+        };
+        let work = move |part| Work { segment: Arc::clone(&lines), part };
+        cut.into_iter().flat_map(left).map(work)
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn fields_are_quoted_where_they_would_be_read_as_something_else() {
-        let style = Style { delimiter: b',', quotes: ExportQuotes::Needed };
-        let mut line = Vec::new();
-        for text in ["plain", "a,b", "say \"x\"", "", "two\nlines", "\r"] {
-            style.push_as_needed(&mut line, text.as_bytes());
-            line.push(b';');
-        }
-        assert_eq!(line, b"plain;\"a,b\";\"say \"\"x\"\"\";\"\";\"two\nlines\";\"\r\";");
-    }
 
     #[test]
     fn the_ending_says_the_form() {

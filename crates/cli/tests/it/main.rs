@@ -6,6 +6,7 @@ mod load_and_query;
 
 mod bad_input;
 mod exported;
+mod exported_in_order;
 mod exported_tables;
 mod faults;
 mod flags;

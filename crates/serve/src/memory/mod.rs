@@ -31,7 +31,7 @@ use datafusion::prelude::SessionConfig;
 pub(crate) use concat::batch_rows;
 pub(crate) use held::{held_bytes, sliced_bytes};
 pub(crate) use joins::execute;
-pub(crate) use narrow::narrow_inputs;
+pub(crate) use narrow::{narrow_inputs, text_bytes};
 pub(crate) use results::bound_results;
 pub(crate) use sorts::fit_sort;
 pub(crate) use spill::SpillFolder;

@@ -16,15 +16,14 @@ use datafusion::sql::sqlparser::ast::{Query, Statement};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
-use futures::TryStreamExt;
 
 use super::limits::StatementLimits;
-use super::spelling::renamed;
-use super::{count, stream, text, unsupported};
+use super::spelling::respelled;
+use super::{count, plan_of, text, unsupported};
 use crate::Answer;
 use crate::database::Database;
-use crate::error::from_datafusion;
-use crate::export::{CsvOptions, Export as Form, ParquetOptions};
+use crate::export::{CsvOptions, Export as Form, ParquetOptions, Rows as FileRows, in_order};
+use crate::memory::execute;
 use crate::rights::{Rights, Role};
 
 /// A COPY statement.
@@ -149,16 +148,17 @@ impl Export {
 
     /// Runs it.
     pub async fn run(self, database: &Database, user: &str) -> Result<Answer> {
-        let rows = stream(database, user, &self.session, &self.rows).await?;
-        let mut rows = renamed(rows, &self.columns);
-        let mut writer = self.form.create(&self.path, rows.schema())?;
-        let mut written = 0;
-        while let Some(batch) = rows.try_next().await.map_err(from_datafusion)? {
-            writer.write(&batch)?;
-            written += batch.num_rows() as u64;
-        }
-        writer.finish()?;
-        count(written)
+        let (session, plan) = plan_of(database, user, &self.session, &self.rows).await?;
+        let ordered = in_order(&plan)?;
+        let columns = respelled(&plan.schema(), &self.columns);
+        let rows = match ordered {
+            Some(plan) => FileRows::Partitions(plan, session.task_ctx()),
+            None => FileRows::Stream(execute(&session, Some(&self.rows), plan)?),
+        };
+        let Export { path, form, .. } = self;
+        let own = database.clone();
+        let work = async move { form.write(&own, &path, columns, rows).await };
+        count(database.watch().work(work).await?)
     }
 }
 

@@ -1,0 +1,47 @@
+//! Plans whose partitions, one after the other, are the rows of a table in its order.
+//!
+//! A scan gives its pages to whichever partition is free, and what merges the partitions takes what comes first. Where a plan
+//! only leaves rows out and computes columns, each partition can have pages of its own.
+
+use std::sync::Arc;
+
+use coload_types::Result;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::projection::ProjectionExec;
+
+use crate::error::from_datafusion;
+use crate::scan::StoreScanExec;
+use crate::through::ThroughExec;
+
+/// The plan with pages of its own for each partition; `None` when its rows have another order, or none.
+///
+/// # Errors
+/// `Corrupt` when a segment is damaged.
+pub(crate) fn in_order(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    if let Some(scan) = plan.downcast_ref::<StoreScanExec>() {
+        return Ok(scan.by_pages()?.map(|scan| Arc::new(scan) as Arc<dyn ExecutionPlan>));
+    }
+    // A limit, here as that of a filter, is one of all rows.
+    let [input] = plan.children()[..] else { return Ok(None) };
+    if !passes_rows_on(plan) || plan.fetch().is_some() {
+        return Ok(None);
+    }
+    let Some(input) = in_order(input)? else { return Ok(None) };
+    if plan.downcast_ref::<CoalescePartitionsExec>().is_some() {
+        return Ok(Some(input));
+    }
+    let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+    Arc::clone(plan).replace_children(vec![input], options).map(Some).map_err(from_datafusion)
+}
+
+fn passes_rows_on(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    plan.downcast_ref::<ProjectionExec>().is_some()
+        || plan.downcast_ref::<FilterExec>().is_some()
+        || plan.downcast_ref::<CooperativeExec>().is_some()
+        || plan.downcast_ref::<CoalescePartitionsExec>().is_some()
+        || plan.downcast_ref::<ThroughExec>().is_some()
+}
