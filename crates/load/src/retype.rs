@@ -17,7 +17,7 @@ use coload_ddl::Schema;
 use coload_page::ColumnIndex;
 use coload_page::bitpack::BLOCK;
 use coload_page::runs::shrink_to_runs;
-use coload_page::{Page, PageDetail, PageView, encode_codes_u32, verify_values_of};
+use coload_page::{Page, PageView, encode_codes_u32, verify_values_of};
 use coload_store::{FinishedColumn, SegmentFile, SegmentSummary, SegmentWriter, column_stats};
 use coload_transform::{EncodingPolicy, FragmentColumn, PartitionColumn, compress_column};
 use coload_types::display::write_value;
@@ -248,7 +248,7 @@ fn convert_column(
     let mut pages = Vec::with_capacity(old.page_rows().len());
     for page in 0..old.page_rows().len() {
         let stored = old.stored_page(column, page)?;
-        if dictionary.is_some() && matches!(stored.detail, PageDetail::Codes { .. }) {
+        if dictionary.is_some() && stored.detail.is_codes() {
             pages.push(stored);
             continue;
         }

@@ -17,10 +17,9 @@
 //! ([`shrink_to_runs`]), and packed again if that pays.
 
 use crate::bitpack::{BLOCK, block_bytes, pack_block, packed_bytes, unpack_block, width_of};
-use crate::page::{
-    BlocksPage, Page, PageDetail, PageView, block_rows, encode_codes_u32, encode_int, encode_text,
-    encode_wide,
-};
+use crate::codec::{encode_codes_u32, encode_int, encode_text, encode_wide};
+use crate::page::{Page, PageDetail, block_rows};
+use crate::view::{PageView, ValuesPage};
 use coload_types::{Bitmap, Error, Result, simd_dispatch};
 use std::borrow::Cow;
 
@@ -106,7 +105,8 @@ impl RowRuns {
     /// The page of the runs with these values; `nulls` of the rows are NULL.
     pub fn store(&self, values: &Page, nulls: u32) -> Page {
         let (runs, bytes) = self.found.store(values);
-        Page { detail: values.detail.clone(), rows: self.rows, nulls, bytes, runs: Some(runs) }
+        let (codec, detail) = (values.codec, values.detail.clone());
+        Page { codec, detail, rows: self.rows, nulls, bytes, runs: Some(runs) }
     }
 }
 
@@ -143,23 +143,27 @@ pub fn map_codes(page: &Page, map: impl Fn(u32) -> Option<u32>, null: u32) -> Re
     let mapped = map_packed(&values_page(page, runs, rest), map, null)?;
     let mut bytes = lengths.to_vec();
     bytes.extend_from_slice(&mapped.bytes);
-    Ok(Page { detail: mapped.detail, rows: page.rows, nulls: page.nulls, bytes, runs: page.runs })
+    Ok(Page {
+        codec: mapped.codec,
+        detail: mapped.detail,
+        rows: page.rows,
+        nulls: page.nulls,
+        bytes,
+        runs: page.runs,
+    })
 }
 
 fn map_packed(page: &Page, map: impl Fn(u32) -> Option<u32>, null: u32) -> Result<Page> {
     let PageView::Codes(view) = page.view()? else { return Ok(page.clone()) };
-    let mut codes = Vec::with_capacity(view.rows);
-    let mut block = [0; BLOCK];
-    for b in 0..view.rows.div_ceil(BLOCK) {
-        let count = view.unpack(b, &mut block);
-        codes.extend(block[..count].iter().map(|c| map(*c).unwrap_or(null)));
-    }
+    let mut codes = view.codes();
+    codes.iter_mut().for_each(|code| *code = map(*code).unwrap_or(null));
     Ok(encode_codes_u32(&codes, null))
 }
 
 /// The page of the values of a page stored as runs.
 fn values_page(page: &Page, runs: Runs, bytes: &[u8]) -> Page {
     Page {
+        codec: page.codec,
         detail: page.detail.clone(),
         rows: runs.count,
         nulls: runs.nulls,
@@ -191,21 +195,28 @@ pub fn shrink_to_runs(page: Page) -> Result<Page> {
     if page.runs.is_some() || page.rows < 2 || page.bytes.is_empty() {
         return Ok(page);
     }
-    let shrunk = match page.view()? {
+    Ok(match runs_in(&page)? {
+        Some((runs, bytes)) if bytes.len() < page.bytes.len() => {
+            Page { runs: Some(runs), bytes, ..page }
+        }
+        _ => page,
+    })
+}
+
+/// The page as runs, and its bytes; `None` if it has too few that repeat.
+fn runs_in(page: &Page) -> Result<Option<(Runs, Vec<u8>)>> {
+    let rows = page.rows as usize;
+    let bits = page.bytes.len() * 8 / rows;
+    Ok(match page.view()? {
         PageView::Codes(view) => {
             let mut first = [0; BLOCK];
             let count = view.unpack(0, &mut first);
             if rarely_repeats(&first[..count]) {
-                return Ok(page);
+                return Ok(None);
             }
-            let mut codes = Vec::with_capacity(view.rows);
-            let mut block = [0; BLOCK];
-            for b in 0..view.rows.div_ceil(BLOCK) {
-                let count = view.unpack(b, &mut block);
-                codes.extend_from_slice(&block[..count]);
-            }
-            let bits = usize::from(view.width);
-            find_runs(codes.len(), bits, |i| codes[i] != codes[i - 1]).map(|runs| {
+            let codes = view.codes();
+            let runs = find_runs(rows, usize::from(view.width), |i| codes[i] != codes[i - 1]);
+            runs.map(|runs| {
                 let null = codes.iter().copied().find(|c| *c > view.max).unwrap_or(u32::MAX);
                 let values: Vec<u32> = runs.rows().map(|i| codes[i]).collect();
                 runs.store(&encode_codes_u32(&values, null))
@@ -215,48 +226,41 @@ pub fn shrink_to_runs(page: Page) -> Result<Page> {
             let mut first = [0; BLOCK];
             let count = view.unpack_int(0, &mut first);
             if rarely_repeats(&first[..count]) {
-                return Ok(page);
+                return Ok(None);
             }
-            let values = unpack_ints(&view);
-            let bits = page.bytes.len() * 8 / values.len();
-            let differ =
-                |i: usize| values[i] != values[i - 1] || view.is_null(i) != view.is_null(i - 1);
-            find_runs(values.len(), bits, differ).map(|runs| {
+            let values = view.values();
+            find_values(&view, bits, |i| values[i] != values[i - 1]).map(|runs| {
                 let inner: Vec<i64> = runs.rows().map(|i| values[i]).collect();
                 runs.store(&encode_int(&inner, run_nulls(&runs, &view).as_ref()))
             })
         }
         PageView::Wide(view) => {
-            let values = unpack_wides(&view);
-            let bits = page.bytes.len() * 8 / values.len();
-            let differ =
-                |i: usize| values[i] != values[i - 1] || view.is_null(i) != view.is_null(i - 1);
-            find_runs(values.len(), bits, differ).map(|runs| {
+            let values = view.values();
+            find_values(&view, bits, |i| values[i] != values[i - 1]).map(|runs| {
                 let inner: Vec<i128> = runs.rows().map(|i| values[i]).collect();
                 runs.store(&encode_wide(&inner, run_nulls(&runs, &view).as_ref()))
             })
         }
         PageView::Text(view) => {
-            let strings = text_slices(&view)?;
-            let bits = page.bytes.len() * 8 / strings.len();
-            let differ =
-                |i: usize| strings[i] != strings[i - 1] || view.is_null(i) != view.is_null(i - 1);
-            match find_runs(strings.len(), bits, differ) {
-                None => None,
-                Some(runs) => {
-                    let inner: Vec<&[u8]> = runs.rows().map(|i| strings[i]).collect();
-                    let nulls = run_nulls(&runs, &view);
-                    Some(runs.store(&join_text(&inner, nulls.as_ref(), view.symbols())?))
-                }
-            }
+            let (bytes, ends) = view.all_strings()?;
+            let strings = text_slices(&bytes, &ends);
+            let store = |runs: Found| -> Result<(Runs, Vec<u8>)> {
+                let inner: Vec<&[u8]> = runs.rows().map(|i| strings[i]).collect();
+                let nulls = run_nulls(&runs, &view);
+                Ok(runs.store(&join_text(&inner, nulls.as_ref(), view.symbols())?))
+            };
+            find_values(&view, bits, |i| strings[i] != strings[i - 1]).map(store).transpose()?
         }
-    };
-    Ok(match shrunk {
-        Some((runs, bytes)) if bytes.len() < page.bytes.len() => {
-            Page { runs: Some(runs), bytes, ..page }
-        }
-        _ => page,
     })
+}
+
+/// As [`find_runs`], for values that may be NULL.
+fn find_values<B: ?Sized>(
+    view: &ValuesPage<'_, B>,
+    bits: usize,
+    differ: impl Fn(usize) -> bool,
+) -> Option<Found> {
+    find_runs(view.rows(), bits, |i| differ(i) || view.is_null(i) != view.is_null(i - 1))
 }
 
 /// The ordinary page of one stored as runs.
@@ -319,15 +323,16 @@ fn expand_values(values: &Page, lengths: &[u32]) -> Result<Page> {
             Ok(encode_codes_u32(&rows, null))
         }
         PageView::Int(view) => {
-            let rows = repeat(&unpack_ints(&view), lengths);
+            let rows = repeat(&view.values(), lengths);
             Ok(encode_int(&rows, row_nulls(lengths, &view).as_ref()))
         }
         PageView::Wide(view) => {
-            let rows = repeat(&unpack_wides(&view), lengths);
+            let rows = repeat(&view.values(), lengths);
             Ok(encode_wide(&rows, row_nulls(lengths, &view).as_ref()))
         }
         PageView::Text(view) => {
-            let rows = repeat(&text_slices(&view)?, lengths);
+            let (bytes, ends) = view.all_strings()?;
+            let rows = repeat(&text_slices(&bytes, &ends), lengths);
             join_text(&rows, row_nulls(lengths, &view).as_ref(), view.symbols())
         }
     }
@@ -450,39 +455,15 @@ fn unpack_lengths(packed: &[u8], count: usize, width: u8) -> Vec<u32> {
     lengths
 }
 
-fn unpack_ints(view: &BlocksPage<'_>) -> Vec<i64> {
-    let mut values = Vec::with_capacity(view.rows());
-    let mut block = [0; BLOCK];
-    for b in 0..view.rows().div_ceil(BLOCK) {
-        let count = view.unpack_int(b, &mut block);
-        values.extend_from_slice(&block[..count]);
-    }
-    values
-}
-
-fn unpack_wides(view: &BlocksPage<'_>) -> Vec<i128> {
-    let mut values = Vec::with_capacity(view.rows());
-    let mut block = [0; BLOCK];
-    for b in 0..view.rows().div_ceil(BLOCK) {
-        let count = view.unpack_wide(b, &mut block);
-        values.extend_from_slice(&block[..count]);
-    }
-    values
-}
-
-/// The encoded strings of a `Text` page: equal codes are equal strings.
-fn text_slices<'a>(view: &BlocksPage<'a>) -> Result<Vec<&'a [u8]>> {
-    let mut strings = Vec::with_capacity(view.rows());
-    let mut ends = [0; BLOCK];
-    for b in 0..view.rows().div_ceil(BLOCK) {
-        let (bytes, count) = view.text_block(b, &mut ends)?;
-        let mut start = 0;
-        for end in &ends[..count] {
-            strings.push(&bytes[start..*end as usize]);
-            start = *end as usize;
-        }
-    }
-    Ok(strings)
+/// The encoded strings of a page: equal codes are equal strings.
+fn text_slices<'t>(bytes: &'t [u8], ends: &[u32]) -> Vec<&'t [u8]> {
+    let mut start = 0;
+    let string = |end: &u32| {
+        let string = &bytes[start..*end as usize];
+        start = *end as usize;
+        string
+    };
+    ends.iter().map(string).collect()
 }
 
 fn join_text(strings: &[&[u8]], nulls: Option<&Bitmap>, symbols: u32) -> Result<Page> {
@@ -495,7 +476,7 @@ fn repeat<T: Copy>(values: &[T], lengths: &[u32]) -> Vec<T> {
     pairs.flat_map(|(v, l)| std::iter::repeat_n(*v, *l as usize)).collect()
 }
 
-fn run_nulls(runs: &Found, view: &BlocksPage<'_>) -> Option<Bitmap> {
+fn run_nulls<B: ?Sized>(runs: &Found, view: &ValuesPage<'_, B>) -> Option<Bitmap> {
     view.has_nulls().then(|| {
         let mut nulls = Bitmap::zeros(0);
         runs.rows().for_each(|i| nulls.push(view.is_null(i)));
@@ -503,7 +484,7 @@ fn run_nulls(runs: &Found, view: &BlocksPage<'_>) -> Option<Bitmap> {
     })
 }
 
-fn row_nulls(lengths: &[u32], view: &BlocksPage<'_>) -> Option<Bitmap> {
+fn row_nulls<B: ?Sized>(lengths: &[u32], view: &ValuesPage<'_, B>) -> Option<Bitmap> {
     view.has_nulls().then(|| {
         let mut nulls = Bitmap::zeros(0);
         for (run, length) in lengths.iter().enumerate() {
@@ -517,7 +498,7 @@ fn row_nulls(lengths: &[u32], view: &BlocksPage<'_>) -> Option<Bitmap> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::page::encode_codes_u16;
+    use crate::codec::encode_codes_u16;
 
     fn comes_back(page: Page) -> (usize, usize) {
         let before = page.bytes.len();

@@ -84,14 +84,7 @@ impl ColumnIndex {
     }
 
     fn check(&self, physical: Physical) -> Result<()> {
-        let fits = |detail: &PageDetail| {
-            matches!(
-                (detail, physical),
-                (PageDetail::Int { .. }, Physical::Int)
-                    | (PageDetail::Wide { .. }, Physical::Wide)
-                    | (PageDetail::Text { .. }, Physical::Bytes)
-            )
-        };
+        let fits = |detail: &PageDetail| detail.physical() == Some(physical);
         // Values that all differ take a byte each at least, which bounds what is decoded.
         let too_many = |d: &PageMeta| d.rows as usize > CODES_MAX || u64::from(d.rows) > d.bytes;
         let values = match &self.dictionary {
@@ -293,6 +286,7 @@ fn wrong(what: &str) -> Error {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::codec::CodecId;
 
     fn is_corrupt<T>(result: Result<T>) -> bool {
         matches!(result, Err(Error::Corrupt(_)))
@@ -314,7 +308,9 @@ mod tests {
         let decode = |rows, bytes| {
             let detail = PageDetail::Int { min: 0, max: i64::MAX };
             let (offset, checksum) = (8, 0);
-            let page = PageMeta { detail, rows, nulls: 0, offset, bytes, checksum, runs: None };
+            let codec = CodecId::FRAMES;
+            let page =
+                PageMeta { codec, detail, rows, nulls: 0, offset, bytes, checksum, runs: None };
             let index = ColumnIndex { dictionary: Some(page), ..ColumnIndex::default() };
             ColumnIndex::decode(&index.encode(), Physical::Int, &[])
         };

@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use coload_page::bitpack::{BLOCK, pack_block, width_of};
+use coload_page::{CodecId, Page, PageDetail, encode_plain, encode_symbols};
 use coload_page::{
     ColumnEntry, ColumnIndex, EncodedStrings, SEGMENT_MAGIC, SOURCE_PADDING, SegmentFooter,
     SegmentId, SymbolEncoder,
 };
-use coload_page::{Page, PageDetail, encode_plain, encode_symbols};
 use coload_store::SegmentFile;
 use coload_types::bytes::checksum;
 use coload_types::{Bitmap, Dictionary, Plain, Strings, Values};
@@ -162,7 +162,8 @@ fn codes_page(part: &Plain, dictionary: &Dictionary) -> Page {
         pack_block(&offsets, width, &mut bytes);
     }
     let detail = PageDetail::Codes { base, max, width };
-    Page { detail, rows: part.len() as u32, nulls: part.null_count() as u32, bytes, runs: None }
+    let (rows, nulls) = (part.len() as u32, part.null_count() as u32);
+    Page { codec: CodecId::CODES, detail, rows, nulls, bytes, runs: None }
 }
 
 fn symbols_page(part: &Plain, encoder: &SymbolEncoder) -> Page {

@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used)]
 use super::*;
-use crate::page::{encode_codes_u32, encode_int, encode_plain, encode_text};
+use crate::codec::{encode_codes_u32, encode_int, encode_plain, encode_text};
 use crate::runs::shrink_to_runs;
 use crate::{EncodedStrings, SOURCE_PADDING, SymbolEncoder};
 use coload_types::{Bitmap, Plain, Value};
