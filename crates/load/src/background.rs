@@ -21,7 +21,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use coload_page::runs::shrink_to_runs;
+use coload_page::shrink_page;
 use coload_store::{
     ColumnStats, FinishedColumn, MergeOutcome, SegmentEntry, SegmentFile, SegmentWriter, Snapshot,
     Store, TableEntry,
@@ -156,7 +156,7 @@ fn merge_run(
             Some(dictionary) => Some(writer.write_dictionary(dictionary)?),
             None => None,
         };
-        let stored = joined.pages.into_iter().map(shrink_to_runs).collect::<Result<Vec<_>>>()?;
+        let stored = joined.pages.into_iter().map(shrink_page).collect::<Result<Vec<_>>>()?;
         let pages = writer.write_pages(writer.reserve(&stored), &stored)?;
         let index = coload_page::ColumnIndex { dictionary, symbols: joined.symbols, pages };
         let stats = join_stats(old.iter().map(|s| &s.columns[column]));

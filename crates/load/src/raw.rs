@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use coload_page::Page;
-use coload_page::runs::shrink_to_runs;
+use coload_page::shrink_page;
 use coload_source::{ChunkParser, ColumnParser, ColumnRules, Lexicon, Mended, RecordRules};
 use coload_transform::{
     DictionaryLimit, EncodingPolicy, Fragment, FragmentColumn, PartitionColumn,
@@ -166,7 +166,7 @@ impl RawPartition {
             for column in plan.early_columns() {
                 let gone = FragmentColumn::Plain(Plain::empty(by.physicals[column]));
                 let values = std::mem::replace(&mut fragment.columns[column], gone);
-                let page = shrink_to_runs(early_page(&plan, column, values)?)?;
+                let page = shrink_page(early_page(&plan, column, values)?)?;
                 pages.push(RawPage {
                     column,
                     page,

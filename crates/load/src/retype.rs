@@ -16,7 +16,7 @@ use std::sync::Arc;
 use coload_ddl::Schema;
 use coload_page::ColumnIndex;
 use coload_page::bitpack::BLOCK;
-use coload_page::runs::shrink_to_runs;
+use coload_page::shrink_page;
 use coload_page::{Page, PageView, encode_codes_u32, verify_values_of};
 use coload_store::{FinishedColumn, SegmentFile, SegmentSummary, SegmentWriter, column_stats};
 use coload_transform::{EncodingPolicy, FragmentColumn, PartitionColumn, compress_column};
@@ -348,5 +348,5 @@ fn page_codes(page: &Page) -> Result<Option<Vec<u32>>> {
 }
 
 fn shrink(pages: Vec<Page>) -> Result<Vec<Page>> {
-    pages.into_iter().map(shrink_to_runs).collect()
+    pages.into_iter().map(shrink_page).collect()
 }

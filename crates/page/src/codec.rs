@@ -9,12 +9,22 @@
 //! different codecs. Runs are no codec: they go around a page of any ([`crate::runs`]).
 
 mod codes;
+mod decimals;
+mod deltas;
 mod frames;
+mod halves;
+mod sample;
+mod shrink;
+mod templates;
 mod text;
 mod wide_frames;
+mod zstandard;
 
 pub use codes::{CodesPage, encode_codes_u16, encode_codes_u32};
 pub use frames::encode_int;
+pub use sample::Sample;
+pub use shrink::shrink_page;
+pub(crate) use shrink::whole_estimate;
 pub use text::{encode_symbols, encode_text};
 pub use wide_frames::encode_wide;
 
@@ -39,6 +49,16 @@ impl CodecId {
     pub const WIDE_FRAMES: CodecId = CodecId(2);
     /// Strings, as they are or in symbols.
     pub const TEXT: CodecId = CodecId(3);
+    /// Numbers that go up or down by similar steps.
+    pub const DELTAS: CodecId = CodecId(4);
+    /// Floats that were written as decimals.
+    pub const DECIMALS: CodecId = CodecId(5);
+    /// Numbers whose high bits take few values.
+    pub const HALVES: CodecId = CodecId(6);
+    /// Strings that differ in digits only.
+    pub const TEMPLATES: CodecId = CodecId(7);
+    /// Strings compressed a block at a time.
+    pub const ZSTANDARD: CodecId = CodecId(8);
 
     /// The codec of this number.
     ///
@@ -82,11 +102,34 @@ pub trait Codec: fmt::Debug + Sync {
     /// # Errors
     /// `Corrupt` when they do not.
     fn open<'a>(&self, bytes: &'a [u8], meta: &PageMeta) -> Result<PageView<'a>>;
+
+    /// Bytes that a page would take with it, from a sample; `None` if it is not for such values, or for pages that are
+    /// made otherwise than from another page.
+    fn estimate(&self, _sample: &Sample) -> Option<usize> {
+        None
+    }
+
+    /// The bytes of the same values with this codec; `None` if it cannot hold them. Text of the page is not in symbols.
+    ///
+    /// # Errors
+    /// `Corrupt` when the page does not add up.
+    fn encode(&self, _page: &PageView<'_>) -> Result<Option<Vec<u8>>> {
+        Ok(None)
+    }
 }
 
 /// All codecs; each stands at its number.
-static CODECS: [&dyn Codec; 4] =
-    [&codes::Codes, &frames::Frames, &wide_frames::WideFrames, &text::Text];
+static CODECS: [&dyn Codec; 9] = [
+    &codes::Codes,
+    &frames::Frames,
+    &wide_frames::WideFrames,
+    &text::Text,
+    &deltas::Deltas,
+    &decimals::Decimals,
+    &halves::Halves,
+    &templates::Templates,
+    &zstandard::Zstandard,
+];
 
 /// Encodes a plain column; text without symbols.
 ///
@@ -182,3 +225,6 @@ impl<'a> PackedBlocks<'a> {
         head
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,8 +13,8 @@ mod view;
 mod segment;
 
 pub use codec::{
-    Codec, CodecId, CodesPage, Content, encode_codes_u16, encode_codes_u32, encode_int,
-    encode_plain, encode_symbols, encode_text, encode_wide,
+    Codec, CodecId, CodesPage, Content, Sample, encode_codes_u16, encode_codes_u32, encode_int,
+    encode_plain, encode_symbols, encode_text, encode_wide, shrink_page,
 };
 pub use page::{
     PAGE_ROWS_MAX, Page, PageDetail, PageMeta, PageRules, block_rows, verify_dictionary,

@@ -274,6 +274,34 @@ pub fn expand_runs(page: &Page) -> Result<Page> {
     if same { Ok(expanded) } else { Err(wrong_runs()) }
 }
 
+/// The page of the values of a page stored as runs; `None` for an ordinary page.
+///
+/// # Errors
+/// `Corrupt` when the page is shorter than the lengths of its runs.
+pub(crate) fn inner_page(page: &Page) -> Result<Option<Page>> {
+    let Some(runs) = page.runs else { return Ok(None) };
+    let split = packed_bytes(runs.count as usize, runs.width);
+    let (_, rest) = page.bytes.split_at_checked(split).ok_or_else(wrong_runs)?;
+    Ok(Some(values_page(page, runs, rest)))
+}
+
+/// The page stored as runs with the same values in another codec.
+///
+/// # Errors
+/// `Corrupt` when the page is shorter than the lengths of its runs.
+pub(crate) fn replace_inner(mut page: Page, inner: &Page) -> Result<Page> {
+    let Some(runs) = page.runs else { return Ok(page) };
+    let split = packed_bytes(runs.count as usize, runs.width);
+    if split > page.bytes.len() {
+        return Err(wrong_runs());
+    }
+    page.bytes.truncate(split);
+    page.bytes.extend_from_slice(&inner.bytes);
+    page.bytes.shrink_to_fit();
+    page.codec = inner.codec;
+    Ok(page)
+}
+
 /// The page of the values of a page stored as runs, and how often each stands; `None` for an ordinary
 /// page.
 ///

@@ -17,8 +17,9 @@ use crate::page::{PAGE_ROWS_MAX, PageDetail, PageMeta};
 use coload_types::bytes::{ByteReader, checksum, put_bytes, put_varint};
 use coload_types::{CODES_MAX, Error, Physical, Result};
 
-/// First and last bytes of a segment file that is written now; the last byte is the version of the format.
-pub const SEGMENT_MAGIC: [u8; 8] = *b"COLOSEG\x02";
+/// First and last bytes of a segment file that is written now; the last byte is the version of the format. Format 2 had
+/// pages of codecs 0 to 3 only.
+pub const SEGMENT_MAGIC: [u8; 8] = *b"COLOSEG\x03";
 /// Those of format 1, whose footer does not say whose the segment is.
 const SEGMENT_MAGIC_1: [u8; 8] = *b"COLOSEG\x01";
 /// Bytes after the footer.
@@ -212,7 +213,7 @@ impl SegmentFooter {
             return Err(wrong("not a segment"));
         }
         let has_id = match file[7] {
-            2 => true,
+            2 | 3 => true,
             1 => false,
             // A version that both ends agree on is a later one; else a bit is wrong.
             later if file.last() == Some(&later) => {

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex};
 
 use coload_load::wire::{Block, BlockContent, Raw, RawIs, Seal};
 use coload_load::{RawPage, RawParser, RawPartition, RawRows, dictionary_limit, encoders};
-use coload_page::runs::shrink_to_runs;
+use coload_page::shrink_page;
 use coload_page::{ColumnIndex, SymbolDecoder};
 use coload_page::{
     Page, PageDetail, PageMeta, PageRules, verify_dictionary, verify_page, verify_values_of,
@@ -246,7 +246,7 @@ impl Receiving {
                 {
                     *table = state.table_number(symbols);
                 }
-                self.add_final(&mut state, fragment, shrink_to_runs(page)?)
+                self.add_final(&mut state, fragment, shrink_page(page)?)
             }
             kept => {
                 self.held_bytes.fetch_add(kept.bytes() as u64, Ordering::Relaxed);

@@ -17,8 +17,10 @@
 use std::borrow::Cow;
 
 use coload_page::bitpack::width_of;
-use coload_page::runs::{RowRuns, expand_runs, shrink_to_runs};
-use coload_page::{Page, encode_codes_u16, encode_codes_u32, encode_plain, encode_symbols};
+use coload_page::runs::{RowRuns, expand_runs};
+use coload_page::{
+    Page, encode_codes_u16, encode_codes_u32, encode_plain, encode_symbols, shrink_page,
+};
 use coload_page::{SymbolDecoder, SymbolEncoder};
 use coload_types::{Bitmap, Dictionary, Error, Physical, Plain, Result, Strings, Values};
 
@@ -108,7 +110,7 @@ pub fn compress_column(
 
 fn shrink_pages(column: &mut PartitionColumn) -> Result<()> {
     let pages = std::mem::take(&mut column.pages);
-    column.pages = pages.into_iter().map(shrink_to_runs).collect::<Result<_>>()?;
+    column.pages = pages.into_iter().map(shrink_page).collect::<Result<_>>()?;
     Ok(())
 }
 

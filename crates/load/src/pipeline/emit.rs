@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use coload_page::Page;
-use coload_page::runs::shrink_to_runs;
+use coload_page::shrink_page;
 use coload_source::ColumnPlan;
 use coload_store::{SegmentWriter, encode_dictionary};
 use coload_transform::{
@@ -62,7 +62,7 @@ impl Pipeline<'_> {
         for column in plan.early_columns() {
             let gone = FragmentColumn::Plain(Plain::empty(self.physicals[column]));
             let taken = std::mem::replace(&mut fragment.columns[column], gone);
-            pages.push(shrink_to_runs(early_page(plan, column, taken)?)?);
+            pages.push(shrink_page(early_page(plan, column, taken)?)?);
         }
         let early = EarlyPages { pages, plan: Arc::clone(plan) };
         Ok((flows, (!early.pages.is_empty()).then_some(early)))
@@ -106,7 +106,7 @@ impl Pipeline<'_> {
                     FragmentColumn::Page(page) => Ok(BlockContent::Pages {
                         dictionary: None,
                         symbols: plan.encoder(column).map(|e| e.table()).into_iter().collect(),
-                        pages: vec![(fragment, shrink_to_runs(page)?)],
+                        pages: vec![(fragment, shrink_page(page)?)],
                     }),
                     FragmentColumn::Codes { .. } => {
                         Err(Error::Corrupt("codes left before their dictionary".into()))

@@ -4,7 +4,7 @@
 //!   [null bits]  ends: u32 per block  widths: u8 per block  blocks of lengths  bytes
 //! ```
 
-use super::{Codec, CodecId, Content, PackedBlocks, put_nulls, take_nulls};
+use super::{Codec, CodecId, Content, PackedBlocks, put_nulls, shrink_page, take_nulls};
 use crate::bitpack::{BLOCK, pack_block, unpack_block, width_of};
 use crate::page::{Page, PageDetail, PageMeta};
 use crate::view::{PageView, TextBlock, TextBlocks, TextScratch, ValuesPage};
@@ -137,5 +137,7 @@ pub fn encode_symbols(
     encoder: &SymbolEncoder,
 ) -> Result<Page> {
     let (strings, symbols) = strings.settle(encoder)?;
-    encode_text(&strings.bytes, &strings.lengths, nulls, symbols)
+    let page = encode_text(&strings.bytes, &strings.lengths, nulls, symbols)?;
+    // Strings that were kept as they are take the least room at once, as pages wait in memory.
+    if symbols == 0 { shrink_page(page) } else { Ok(page) }
 }

@@ -33,7 +33,7 @@ fn pages_of_our_own_are_accepted() {
 
 /// A page of strings as symbols, and what decodes it.
 fn symbols_page(strings: &[String], nulls: Option<&Bitmap>) -> (Page, SymbolDecoder) {
-    let encoder = SymbolEncoder::train(strings.len(), |i| strings[i].as_bytes());
+    let encoder = SymbolEncoder::train_symbols(strings.len(), |i| strings[i].as_bytes());
     let (mut source, mut starts, mut lengths) = (Vec::new(), Vec::new(), Vec::new());
     for s in strings {
         starts.push(source.len() as u32);

@@ -2,7 +2,7 @@ use super::*;
 use coload_types::Strings;
 
 fn round_trip(strings: &[Vec<u8>]) -> (usize, usize) {
-    let encoder = SymbolEncoder::train(strings.len(), |i| &strings[i]);
+    let encoder = SymbolEncoder::train_symbols(strings.len(), |i| &strings[i]);
     let mut source = Vec::new();
     let (mut starts, mut lengths) = (Vec::new(), Vec::new());
     for s in strings {
@@ -66,7 +66,7 @@ fn noise(seed: u64, length: usize) -> Vec<u8> {
 
 #[test]
 fn texts_unlike_the_sample_are_kept_as_they_are() {
-    let encoder = SymbolEncoder::train(1, |_| b"0123456789 0123456789".as_slice());
+    let encoder = SymbolEncoder::train_symbols(1, |_| b"0123456789 0123456789".as_slice());
     let mut texts = Strings::default();
     for (seed, length) in [(1, 0), (2, 9), (3, 3 << 20), (4, 70_000)] {
         texts.push(&noise(seed, length).to_ascii_uppercase());
@@ -87,7 +87,8 @@ fn the_sample_is_of_all_strings() {
     short.push(b"0x12");
     let mut long = Strings::default();
     (1..3).for_each(|seed| long.push(&noise(seed, 3 << 20)));
-    let encoder = SymbolEncoder::train_strings(&[&short, &long]);
+    let string = |i: usize| if i == 0 { short.get(0) } else { long.get(i - 1) };
+    let encoder = SymbolEncoder::train_symbols(3, string);
     let encoded = encoder.encode_strings(&long).expect("shorter");
     assert!(encoded.bytes.len() < long.bytes.len(), "{} bytes", encoded.bytes.len());
     let decoder = SymbolDecoder::open(&encoder.table()).expect("own table");
