@@ -2,7 +2,7 @@
 
 use foldhash::HashMap;
 
-use super::{EncodedStrings, SYMBOLS_MAX, Symbol, SymbolEncoder};
+use super::{EncodedStrings, SLOTS, SYMBOLS_MAX, Symbol, SymbolEncoder, slot_of};
 use crate::codec::{CodecId, Sample, whole_estimate};
 use coload_types::Strings;
 
@@ -111,8 +111,10 @@ impl SymbolEncoder {
         }
         let mut best: Vec<(u64, Symbol)> = gains.into_iter().map(|(s, g)| (g, s)).collect();
         best.sort_unstable_by(|a, b| b.cmp(a));
-        best.truncate(SYMBOLS_MAX);
-        best.into_iter().map(|(_, s)| s).collect()
+        // Of symbols with one place in the table the one that saves most has it: the others would have codes and not be found.
+        let mut taken = [false; SLOTS];
+        let free = |s: &Symbol| s.len < 3 || !std::mem::replace(&mut taken[slot_of(s.bytes)], true);
+        best.into_iter().map(|(_, s)| s).filter(free).take(SYMBOLS_MAX).collect()
     }
 }
 
