@@ -22,13 +22,15 @@
 //!
 //! Cost: an unpack for each group, and some instructions a digit.
 
-use std::sync::Arc;
-
 mod digits;
+mod encode;
 mod find;
 
+use encode::Encoder;
+use std::sync::Arc;
+
 use super::{Codec, Content, Sample, take_nulls};
-use crate::bitpack::{BLOCK, block_bytes, pack_block, unpack_block, width_of};
+use crate::bitpack::{BLOCK, block_bytes, unpack_block, width_of};
 use crate::page::{PageMeta, block_rows};
 use crate::view::{PageView, TextBlock, TextBlocks, TextScratch, ValuesPage};
 use coload_types::bytes::ByteReader;
@@ -250,77 +252,6 @@ impl Codec for Templates {
 
 /// Bytes of an exception besides its text.
 const LISTED_BYTES: usize = 6;
-
-/// A page on its way.
-struct Encoder<'t> {
-    template: &'t Template,
-    /// Numbers of a block, by group.
-    numbers: Vec<[u64; BLOCK]>,
-    exceptions: Vec<u8>,
-    least: Vec<u8>,
-    widths: Vec<u8>,
-    packed: Vec<u8>,
-    listed: Vec<u8>,
-}
-
-impl<'t> Encoder<'t> {
-    fn new(template: &'t Template) -> Self {
-        Encoder {
-            template,
-            numbers: vec![[0; BLOCK]; template.groups],
-            exceptions: Vec::new(),
-            least: Vec::new(),
-            widths: Vec::new(),
-            packed: Vec::new(),
-            listed: Vec::new(),
-        }
-    }
-
-    fn push_block(&mut self, strings: TextBlock<'_>, is_null: impl Fn(usize) -> bool) {
-        let count = strings.ends.len();
-        let (mut rows, mut lengths, mut texts) = (Vec::new(), Vec::new(), Vec::new());
-        let mut numbers = [0; GROUPS_MAX];
-        // What stands in rows without numbers: those of the row before, which take no bits of their own.
-        for row in 0..count {
-            let string = strings.get(row);
-            if !is_null(row) && !self.template.parse(string, &mut numbers) {
-                rows.extend((row as u16).to_le_bytes());
-                lengths.extend((string.len() as u32).to_le_bytes());
-                texts.extend_from_slice(string);
-                // Some were set before the rest did not fit.
-                for (number, of) in numbers.iter_mut().zip(&self.numbers) {
-                    *number = if row == 0 { 0 } else { of[row - 1] };
-                }
-            }
-            for (of, number) in self.numbers.iter_mut().zip(&numbers) {
-                of[row] = *number;
-            }
-        }
-        self.exceptions.extend(((rows.len() / 2) as u16).to_le_bytes());
-        self.exceptions.extend((texts.len() as u32).to_le_bytes());
-        self.listed.extend(rows.into_iter().chain(lengths).chain(texts));
-        for numbers in &mut self.numbers {
-            let numbers = &mut numbers[..count];
-            let low = numbers.iter().copied().min().unwrap_or(0);
-            let high = numbers.iter().copied().max().unwrap_or(0);
-            numbers.iter_mut().for_each(|number| *number -= low);
-            let width = width_of(high - low);
-            self.least.extend(low.to_le_bytes());
-            self.widths.push(width);
-            pack_block(numbers, width, &mut self.packed);
-        }
-    }
-
-    fn finish(self, nulls: &[u8]) -> Vec<u8> {
-        let mut bytes = nulls.to_vec();
-        bytes.push(self.template.parts.len() as u8);
-        self.template.parts.iter().for_each(|part| part.put(&mut bytes));
-        for part in [self.exceptions, self.least, self.widths, self.packed, self.listed] {
-            bytes.extend(part);
-        }
-        bytes
-    }
-}
 
 /// Where a block stands, and how many exceptions it has with how many bytes of text.
 #[derive(Debug)]
