@@ -20,6 +20,9 @@ pub fn shrink_page(page: Page) -> Result<Page> {
         return Ok(page);
     }
     let page = shrink_to_runs(page)?;
+    if page.detail.is_codes() || page.detail.symbols() > 0 || page.bytes.is_empty() {
+        return Ok(page);
+    }
     if page.runs.is_none() {
         return shrink_values(page);
     }
@@ -42,9 +45,6 @@ fn best(sample: &Sample) -> Option<(usize, u8)> {
 }
 
 fn shrink_values(page: Page) -> Result<Page> {
-    if page.detail.is_codes() || page.detail.symbols() > 0 || page.bytes.is_empty() {
-        return Ok(page);
-    }
     Ok(match recode(&page)? {
         Some((codec, bytes)) if bytes.len() < page.bytes.len() => Page { codec, bytes, ..page },
         _ => page,

@@ -245,8 +245,14 @@ fn verify_text(
 ) -> Result<()> {
     check_null_bits(view, nulls)?;
     let (mut texts, mut scratch) = (TextScratch::default(), Scratch::default());
+    let mut total = 0;
     for b in 0..view.rows().div_ceil(BLOCK) {
         let strings = view.text_block(b, &mut texts)?;
+        // Few bytes may stand for many; none of ours stand for so many.
+        total += strings.bytes.len();
+        if total > u32::MAX as usize {
+            return Err(wrong("text over 4 GiB"));
+        }
         let mut start = 0;
         for (g, ends) in strings.ends.chunks(GROUP).enumerate() {
             let text = &strings.bytes[start..ends[ends.len() - 1] as usize];
