@@ -14,7 +14,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use coload_page::runs::shrink_to_runs;
+use coload_page::shrink_page;
 use coload_page::{Page, PageDetail, SymbolEncoder};
 use coload_threads::{Step, StepClock};
 use coload_transform::{
@@ -126,7 +126,7 @@ impl ColumnBuilder {
         {
             *number = self.table_number(table);
         }
-        Ok(Taken { pages: vec![(fragment, shrink_to_runs(page)?)], kept_bytes: 0 })
+        Ok(Taken { pages: vec![(fragment, shrink_page(page)?)], kept_bytes: 0 })
     }
 
     /// Takes finished pages, whose codes and symbols are verified: `dictionary` and `symbols` are theirs.

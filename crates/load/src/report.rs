@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use coload_page::{ColumnIndex, PageDetail, PageMeta};
+use coload_page::{ColumnIndex, PageMeta};
 use coload_source::{Mending, Reject};
 use coload_store::{LoadId, LoadRecord, MergeReport};
 use coload_threads::Step;
@@ -81,20 +81,13 @@ impl ColumnReport {
 }
 
 fn is_coded(page: &PageMeta) -> bool {
-    matches!(page.detail, PageDetail::Codes { .. })
+    page.detail.is_codes()
 }
 
 fn encoding(indexes: &[&ColumnIndex]) -> String {
     let pages = || indexes.iter().flat_map(|x| &x.pages);
     let coded = pages().filter(|p| is_coded(p)).count();
-    let plain = pages()
-        .find_map(|p| match p.detail {
-            PageDetail::Codes { .. } => None,
-            PageDetail::Int { .. } | PageDetail::Wide { .. } => Some("frame of reference"),
-            PageDetail::Text { symbols: 0 } => Some("plain text"),
-            PageDetail::Text { .. } => Some("symbols"),
-        })
-        .unwrap_or("empty");
+    let plain = pages().find(|p| !is_coded(p)).map_or("empty", PageMeta::codec_name);
     match (coded, pages().count()) {
         (0, _) => plain.to_owned(),
         (coded, count) if coded == count => "dictionary".to_owned(),

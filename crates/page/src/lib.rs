@@ -5,15 +5,24 @@
 pub mod bitpack;
 mod symbols;
 
+mod codec;
 mod page;
 pub mod runs;
+mod view;
 
 mod segment;
 
+pub use codec::{
+    Codec, CodecId, CodesPage, Content, Sample, encode_codes_u16, encode_codes_u32, encode_int,
+    encode_plain, encode_symbols, encode_text, encode_wide, shrink_page,
+};
 pub use page::{
-    BlocksPage, CodesPage, PAGE_ROWS_MAX, Page, PageDetail, PageMeta, PageRules, PageView,
-    block_rows, decode_text, encode_codes_u16, encode_codes_u32, encode_int, encode_plain,
-    encode_symbols, encode_text, encode_wide, verify_dictionary, verify_page, verify_values_of,
+    PAGE_ROWS_MAX, Page, PageDetail, PageMeta, PageRules, block_rows, verify_dictionary,
+    verify_page, verify_values_of,
 };
 pub use segment::{ColumnEntry, ColumnIndex, SEGMENT_MAGIC, SegmentFooter, SegmentId};
 pub use symbols::{EncodedStrings, SOURCE_PADDING, SymbolDecoder, SymbolEncoder};
+pub use view::{
+    Frame, IntBlocks, IntPage, PageView, TextBlock, TextBlocks, TextPage, TextScratch, ValuesPage,
+    WideBlocks, WidePage,
+};

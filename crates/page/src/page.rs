@@ -1,36 +1,22 @@
 //! A page: the values of one column of one fragment, encoded.
 //!
-//! ```text
-//!   Codes   blocks of codes less the page's base, bit-packed, one width for the page
-//!   Int     [null bits] bases: i64 per block; widths: u8 per block; blocks of value - base
-//!   Wide    [null bits] bases: i128 per block; widths: u8 per block; blocks of the low 64 bits of
-//!           value - base, each followed by its block of the high bits when the width is over 64
-//!   Text    [null bits] ends: u32 per block; widths: u8 per block; blocks of lengths; bytes
-//! ```
-//!
 //! A block is 1,024 rows, the last one shorter ([`crate::bitpack`]). Null bits, `ceil(rows / 8)`
-//! bytes, stand only in a page with NULLs; a NULL row has offset 0 or length 0. In a `Codes` page
-//! NULL is the code after the dictionary's last. `Text` bytes are codes of the column's symbol table
-//! number `symbols - 1`, or the strings themselves when `symbols` is 0.
+//! bytes, stand only in a page with NULLs, which is how pages of all codecs but codes begin; what a
+//! NULL row holds besides is of no meaning. In a page of codes NULL is the code after the dictionary's last.
 //!
 //! Rows reach the reader in blocks: a scan unpacks 1,024 values into a buffer that stays in the
 //! first-level cache.
 
-mod encode;
 mod verify;
-mod view;
 
-pub use encode::{
-    encode_codes_u16, encode_codes_u32, encode_int, encode_plain, encode_symbols, encode_text,
-    encode_wide,
-};
 pub use verify::{PageRules, verify_dictionary, verify_page, verify_values_of};
-pub use view::{BlocksPage, CodesPage, PageView, decode_text};
 
 use crate::bitpack::BLOCK;
+use crate::codec::{CodecId, Content};
 use crate::runs::Runs;
+use crate::view::PageView;
 use coload_types::bytes::{ByteReader, put_signed, put_varint};
-use coload_types::{Error, Result};
+use coload_types::{Error, Physical, Result};
 
 /// Most rows of a page. Some encodings spend no bytes on a row, so that nothing else bounds what a
 /// damaged file makes a reader decode.
@@ -38,10 +24,10 @@ pub const PAGE_ROWS_MAX: u32 = 1 << 24;
 /// Stands before the encoding of a page that is stored as runs.
 const RUNS_MARK: u8 = 0x80;
 
-/// What a page says of its encoding, and the range of its values that are not NULL.
+/// What a page holds, and the range of its values that are not NULL. How it holds them is its codec's matter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PageDetail {
-    /// Bit-packed codes of the segment's dictionary.
+    /// Codes of the segment's dictionary.
     Codes {
         /// Subtracted from each code; the smallest code of the page.
         base: u32,
@@ -50,14 +36,14 @@ pub enum PageDetail {
         /// Bits of a code less the base.
         width: u8,
     },
-    /// Numbers by frame of reference.
+    /// Numbers.
     Int {
         /// Smallest value.
         min: i64,
         /// Largest value.
         max: i64,
     },
-    /// Wide numbers by frame of reference.
+    /// Wide numbers.
     Wide {
         /// Smallest value.
         min: i128,
@@ -80,12 +66,66 @@ impl PageDetail {
             *symbols += before;
         }
     }
+
+    /// 1-based number of the symbol table of a `Text` page; 0 for none.
+    pub fn symbols(&self) -> u32 {
+        if let PageDetail::Text { symbols } = self { *symbols } else { 0 }
+    }
+
+    /// The shape of the values, unless they are codes.
+    pub fn physical(&self) -> Option<Physical> {
+        match self {
+            PageDetail::Codes { .. } => None,
+            PageDetail::Int { .. } => Some(Physical::Int),
+            PageDetail::Wide { .. } => Some(Physical::Wide),
+            PageDetail::Text { .. } => Some(Physical::Bytes),
+        }
+    }
+
+    /// Whether the page holds codes.
+    pub fn is_codes(&self) -> bool {
+        matches!(self, PageDetail::Codes { .. })
+    }
+
+    fn put(&self, out: &mut Vec<u8>) {
+        match self {
+            PageDetail::Codes { base, max, width } => {
+                out.push(*width);
+                put_varint(out, u64::from(*base));
+                put_varint(out, u64::from(*max));
+            }
+            PageDetail::Int { min, max } => {
+                put_signed(out, *min);
+                put_signed(out, *max);
+            }
+            PageDetail::Wide { min, max } => {
+                out.extend(min.to_le_bytes());
+                out.extend(max.to_le_bytes());
+            }
+            PageDetail::Text { symbols } => put_varint(out, u64::from(*symbols)),
+        }
+    }
+
+    fn read(content: Content, reader: &mut ByteReader<'_>) -> Result<Self> {
+        Ok(match content {
+            Content::Codes => PageDetail::Codes {
+                width: reader.u8()?,
+                base: reader.varint_u32()?,
+                max: reader.varint_u32()?,
+            },
+            Content::Int => PageDetail::Int { min: reader.signed()?, max: reader.signed()? },
+            Content::Wide => PageDetail::Wide { min: reader.i128()?, max: reader.i128()? },
+            Content::Text => PageDetail::Text { symbols: reader.varint_u32()? },
+        })
+    }
 }
 
 /// A page's entry in its column's index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageMeta {
-    /// Encoding and range.
+    /// How the values are written.
+    pub codec: CodecId,
+    /// What they are, and their range.
     pub detail: PageDetail,
     /// Rows.
     pub rows: u32,
@@ -104,7 +144,9 @@ pub struct PageMeta {
 /// A page before it has a place in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
-    /// Encoding and range.
+    /// How the values are written.
+    pub codec: CodecId,
+    /// What they are, and their range.
     pub detail: PageDetail,
     /// Rows.
     pub rows: u32,
@@ -123,57 +165,55 @@ impl Page {
     /// `Corrupt` when its bytes do not agree with its counts.
     pub fn view(&self) -> Result<PageView<'_>> {
         assert!(self.runs.is_none(), "runs are expanded before a page is read");
-        let meta = self.meta_with(0, 0);
-        PageView::open(&self.bytes, &meta)
+        PageView::open(&self.bytes, &self.unplaced())
     }
 
-    fn meta_with(&self, offset: u64, checksum: u64) -> PageMeta {
+    /// The page that an index entry tells of.
+    pub fn of(meta: PageMeta, bytes: Vec<u8>) -> Self {
+        let PageMeta { codec, detail, rows, nulls, runs, .. } = meta;
+        Page { codec, detail, rows, nulls, bytes, runs }
+    }
+
+    /// The page's entry as long as it has no place: without a checksum.
+    pub fn unplaced(&self) -> PageMeta {
         PageMeta {
+            codec: self.codec,
             detail: self.detail.clone(),
             rows: self.rows,
             nulls: self.nulls,
-            offset,
+            offset: 0,
             bytes: self.bytes.len() as u64,
-            checksum,
+            checksum: 0,
             runs: self.runs,
         }
     }
 
     /// The index entry of this page once it stands at `offset`.
     pub fn meta(&self, offset: u64) -> PageMeta {
-        self.meta_with(offset, coload_types::bytes::checksum(&self.bytes))
+        let checksum = coload_types::bytes::checksum(&self.bytes);
+        PageMeta { offset, checksum, ..self.unplaced() }
     }
 }
 
 impl PageMeta {
-    /// Appends the entry: encoding u8, then varints, checksum u64; for runs their mark before it.
+    /// The name of its codec, and of symbols instead if it has them.
+    pub fn codec_name(&self) -> &'static str {
+        match self.codec.codec() {
+            Ok(_) if self.detail.symbols() > 0 => "symbols",
+            Ok(codec) => codec.name(),
+            Err(_) => "unknown",
+        }
+    }
+
+    /// Appends the entry: codec u8, its detail, then varints, checksum u64; for runs their mark before it.
     pub fn put(&self, out: &mut Vec<u8>) {
         if let Some(runs) = self.runs {
             out.extend([RUNS_MARK, runs.width]);
             put_varint(out, u64::from(runs.count));
             put_varint(out, u64::from(runs.nulls));
         }
-        match &self.detail {
-            PageDetail::Codes { base, max, width } => {
-                out.extend([0, *width]);
-                put_varint(out, u64::from(*base));
-                put_varint(out, u64::from(*max));
-            }
-            PageDetail::Int { min, max } => {
-                out.push(1);
-                put_signed(out, *min);
-                put_signed(out, *max);
-            }
-            PageDetail::Wide { min, max } => {
-                out.push(2);
-                out.extend(min.to_le_bytes());
-                out.extend(max.to_le_bytes());
-            }
-            PageDetail::Text { symbols } => {
-                out.push(3);
-                put_varint(out, u64::from(*symbols));
-            }
-        }
+        out.push(self.codec.0);
+        self.detail.put(out);
         put_varint(out, u64::from(self.rows));
         put_varint(out, u64::from(self.nulls));
         put_varint(out, self.offset);
@@ -183,26 +223,18 @@ impl PageMeta {
 
     /// Reads what [`Self::put`] wrote.
     pub fn read(reader: &mut ByteReader<'_>) -> Result<Self> {
-        let mut encoding = reader.u8()?;
+        let mut number = reader.u8()?;
         let mut runs = None;
-        if encoding == RUNS_MARK {
+        if number == RUNS_MARK {
             let width = reader.u8()?;
             let (count, nulls) = (reader.varint_u32()?, reader.varint_u32()?);
             runs = Some(Runs { count, nulls, width });
-            encoding = reader.u8()?;
+            number = reader.u8()?;
         }
-        let detail = match encoding {
-            0 => PageDetail::Codes {
-                width: reader.u8()?,
-                base: reader.varint_u32()?,
-                max: reader.varint_u32()?,
-            },
-            1 => PageDetail::Int { min: reader.signed()?, max: reader.signed()? },
-            2 => PageDetail::Wide { min: reader.i128()?, max: reader.i128()? },
-            3 => PageDetail::Text { symbols: reader.varint_u32()? },
-            other => return Err(Error::Corrupt(format!("page encoding {other}"))),
-        };
+        let codec = CodecId(number);
+        let detail = PageDetail::read(codec.codec()?.content(), reader)?;
         let meta = PageMeta {
+            codec,
             detail,
             rows: reader.varint_u32()?,
             nulls: reader.varint_u32()?,

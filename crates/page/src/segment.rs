@@ -16,10 +16,9 @@
 use coload_types::bytes::{ByteReader, checksum, put_bytes, put_varint};
 use coload_types::{CODES_MAX, Error, Physical, Result};
 
-use crate::page::{PAGE_ROWS_MAX, PageDetail, PageMeta};
-
-/// First and last bytes of a segment file that is written now; the last byte is the version of the format.
-pub const SEGMENT_MAGIC: [u8; 8] = *b"COLOSEG\x02";
+/// First and last bytes of a segment file that is written now; the last byte is the version of the format. Format 2 had
+/// pages of codecs 0 to 3 only.
+pub const SEGMENT_MAGIC: [u8; 8] = *b"COLOSEG\x03";
 /// Those of format 1, whose footer does not say whose the segment is.
 const SEGMENT_MAGIC_1: [u8; 8] = *b"COLOSEG\x01";
 /// Bytes after the footer.
@@ -85,14 +84,7 @@ impl ColumnIndex {
     }
 
     fn check(&self, physical: Physical) -> Result<()> {
-        let fits = |detail: &PageDetail| {
-            matches!(
-                (detail, physical),
-                (PageDetail::Int { .. }, Physical::Int)
-                    | (PageDetail::Wide { .. }, Physical::Wide)
-                    | (PageDetail::Text { .. }, Physical::Bytes)
-            )
-        };
+        let fits = |detail: &PageDetail| detail.physical() == Some(physical);
         // Values that all differ take a byte each at least, which bounds what is decoded.
         let too_many = |d: &PageMeta| d.rows as usize > CODES_MAX || u64::from(d.rows) > d.bytes;
         let values = match &self.dictionary {
@@ -220,7 +212,7 @@ impl SegmentFooter {
             return Err(wrong("not a segment"));
         }
         let has_id = match file[7] {
-            2 => true,
+            2 | 3 => true,
             1 => false,
             // A version that both ends agree on is a later one; else a bit is wrong.
             later if file.last() == Some(&later) => {
@@ -294,6 +286,7 @@ fn wrong(what: &str) -> Error {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::codec::CodecId;
 
     fn is_corrupt<T>(result: Result<T>) -> bool {
         matches!(result, Err(Error::Corrupt(_)))
@@ -315,7 +308,9 @@ mod tests {
         let decode = |rows, bytes| {
             let detail = PageDetail::Int { min: 0, max: i64::MAX };
             let (offset, checksum) = (8, 0);
-            let page = PageMeta { detail, rows, nulls: 0, offset, bytes, checksum, runs: None };
+            let codec = CodecId::FRAMES;
+            let page =
+                PageMeta { codec, detail, rows, nulls: 0, offset, bytes, checksum, runs: None };
             let index = ColumnIndex { dictionary: Some(page), ..ColumnIndex::default() };
             ColumnIndex::decode(&index.encode(), Physical::Int, &[])
         };

@@ -85,6 +85,8 @@ pub struct SymbolEncoder {
     short: Box<[u16]>,
     /// Bytes that stand in no symbol.
     stops: Box<[bool; 256]>,
+    /// Set where another codec makes more of whole strings: they are kept as they are, and [`crate::shrink_page`] has the page.
+    keeps_strings: bool,
 }
 
 impl std::fmt::Debug for SymbolEncoder {
@@ -116,6 +118,9 @@ impl EncodedStrings {
     /// # Errors
     /// `Corrupt` if the encoder is not the one that encoded them.
     pub fn settle(&self, encoder: &SymbolEncoder) -> Result<(Cow<'_, EncodedStrings>, u32)> {
+        if encoder.keeps_strings {
+            return Ok((Cow::Borrowed(self), 0));
+        }
         if self.bytes.len() <= self.source_bytes {
             return Ok((Cow::Borrowed(self), 1));
         }
@@ -173,7 +178,7 @@ impl SymbolEncoder {
                 stops[*byte as usize] = false;
             }
         }
-        SymbolEncoder { symbols, slots, short, stops }
+        SymbolEncoder { symbols, slots, short, stops, keeps_strings: false }
     }
 
     /// Appends the string that `codes` stand for, a code at a time.

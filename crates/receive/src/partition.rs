@@ -379,12 +379,11 @@ fn open_dictionary(page: &Page, column: &Column) -> Result<Dictionary> {
     if page.nulls > 0 || page.runs.is_some() {
         return Err(Error::Corrupt("a dictionary with NULLs or runs".into()));
     }
-    let view = page.view()?;
-    if matches!(view, PageView::Codes(_)) {
+    if page.detail.is_codes() {
         return Err(Error::Corrupt("a dictionary of codes".into()));
     }
     let mut plain = Plain::empty(column.data_type.physical());
-    append_page(&view, None, &[], &mut plain)?;
+    append_page(&page.view()?, None, &[], &mut plain)?;
     let dictionary = Dictionary::new(plain.values)?;
     verify_dictionary(&dictionary, column.data_type)?;
     Ok(dictionary)

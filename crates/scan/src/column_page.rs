@@ -6,12 +6,11 @@
 use std::ops::Range;
 
 use coload_page::bitpack::{BLOCK, unpack_one};
-use coload_page::{BlocksPage, CodesPage, PageView, SymbolDecoder};
+use coload_page::{CodesPage, Frame, IntPage, PageView, TextPage, TextScratch};
 use coload_store::{ExpandedPages, SegmentFile};
 use coload_types::{Bitmap, Dictionary, Error, Result, Values};
 
 use crate::mask::{POSITIONS_SPARE, Selection};
-use crate::page_test::find_decoder;
 use crate::unpack::{unpack_rows, unpack_to_32, unpack_to_64};
 
 /// Up to this many selected rows in a block are unpacked one by one.
@@ -93,7 +92,7 @@ impl<'a> ColumnPage<'a> {
             _ => None,
         };
         let decoder = match &view {
-            PageView::Text(page) => find_decoder(page, segment.column(column)?.decoders())?,
+            PageView::Text(page) => page.decoder(segment.column(column)?.decoders())?,
             _ => None,
         };
         Ok(ColumnPage { view, dictionary, decoder })
@@ -228,19 +227,19 @@ impl<'a> ColumnPage<'a> {
 
     fn decode_text(
         &self,
-        page: &BlocksPage<'_>,
+        page: &TextPage<'_>,
         selection: &Selection,
         blocks: Range<usize>,
         mut sink: impl FnMut(Option<&[u8]>) -> Result<()>,
     ) -> Result<()> {
-        let mut ends = [0; BLOCK];
+        let mut scratch = TextScratch::default();
         let mut decoded = Vec::new();
         for block in blocks {
             let (mask, count) = selection.block(block);
             if count == 0 {
                 continue;
             }
-            let (bytes, _) = page.text_block(block, &mut ends)?;
+            let strings = page.text_block(block, &mut scratch)?;
             let mut result = Ok(());
             mask.for_each(|row| {
                 if result.is_err() {
@@ -250,8 +249,7 @@ impl<'a> ColumnPage<'a> {
                     result = sink(None);
                     return;
                 }
-                let start = if row == 0 { 0 } else { ends[row - 1] as usize };
-                let stored = &bytes[start..ends[row] as usize];
+                let stored = strings.get(row);
                 result = match self.decoder {
                     None => sink(Some(stored)),
                     Some(decoder) => {
@@ -310,7 +308,7 @@ fn for_codes(
 /// Visits the selected values of an `Int` page with their row in the page.
 #[inline(always)]
 fn for_ints(
-    page: &BlocksPage<'_>,
+    page: &IntPage<'_>,
     selection: &Selection,
     blocks: Range<usize>,
     mut visit: impl FnMut(usize, i64),
@@ -321,8 +319,13 @@ fn for_ints(
         if selected == 0 {
             continue;
         }
-        let (packed, width, count) = page.packed(block);
-        let (base, start) = (page.int_base(block), block * BLOCK);
+        let start = block * BLOCK;
+        let Some(Frame { packed, width, count, base }) = page.frame(block) else {
+            let mut values = [0; BLOCK];
+            page.unpack_int(block, &mut values);
+            mask.for_each(|row| visit(start + row, values[row]));
+            continue;
+        };
         if selected <= FEW_ROWS {
             mask.for_each(|row| {
                 let offset = unpack_one(packed, row, width);

@@ -12,7 +12,7 @@ use coload_types::{Dictionary, Error, Physical, Result, Value, Values};
 
 use crate::compare::{Scratch, max_of_width};
 use crate::mask::{BlockMask, Selection};
-use crate::page_test::{PageTest, RANGES_MAX, find_decoder};
+use crate::page_test::{PageTest, RANGES_MAX};
 use crate::predicate::{Predicate, Test};
 use crate::ranges::{Ranges, Step};
 
@@ -313,15 +313,11 @@ impl ColumnTest {
         }
         let view = segment.page(self.column, page, expanded)?;
         Ok(Verdict::Look(match (view, &self.values) {
-            (PageView::Int(page) | PageView::Wide(page) | PageView::Text(page), _)
-                if only_nulls =>
-            {
-                PageTest::Nulls { page }
-            }
+            (view, _) if only_nulls => PageTest::Nulls { bits: view.null_bits() },
             (PageView::Int(page), ValueSet::Int(ranges)) => PageTest::Int { page, ranges },
             (PageView::Wide(page), ValueSet::Wide(ranges)) => PageTest::Wide { page, ranges },
             (PageView::Text(page), ValueSet::Bytes) => {
-                let decoder = find_decoder(&page, column.decoders())?;
+                let decoder = page.decoder(column.decoders())?;
                 PageTest::Text { page, decoder, test: &self.test }
             }
             _ => return Err(Error::Corrupt("page of another type".into())),

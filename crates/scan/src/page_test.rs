@@ -3,8 +3,8 @@
 use std::ops::Bound;
 
 use coload_page::bitpack::BLOCK;
-use coload_page::{BlocksPage, CodesPage, SymbolDecoder};
-use coload_types::{Error, Result, Value};
+use coload_page::{CodesPage, Frame, IntPage, TextPage, TextScratch, WidePage};
+use coload_types::{Result, Value};
 
 use crate::compare::{Scratch, mask_packed, max_of_width};
 use crate::mask::{BlockMask, MASK_WORDS};
@@ -17,34 +17,36 @@ pub const RANGES_MAX: usize = 8;
 
 /// A test on one page.
 pub enum PageTest<'a> {
-    Codes { page: CodesPage<'a>, ranges: Vec<(u64, u64)> },
-    Table { page: CodesPage<'a>, table: &'a [u8] },
-    Int { page: BlocksPage<'a>, ranges: &'a Ranges<i64> },
-    Wide { page: BlocksPage<'a>, ranges: &'a Ranges<i128> },
-    Text { page: BlocksPage<'a>, decoder: Option<&'a SymbolDecoder>, test: &'a Test },
-    Nulls { page: BlocksPage<'a> },
+    Codes {
+        page: CodesPage<'a>,
+        ranges: Vec<(u64, u64)>,
+    },
+    Table {
+        page: CodesPage<'a>,
+        table: &'a [u8],
+    },
+    Int {
+        page: IntPage<'a>,
+        ranges: &'a Ranges<i64>,
+    },
+    Wide {
+        page: WidePage<'a>,
+        ranges: &'a Ranges<i128>,
+    },
+    Text {
+        page: TextPage<'a>,
+        decoder: Option<&'a SymbolDecoder>,
+        test: &'a Test,
+    },
+    /// Rows that are NULL, by the page's null bits.
+    Nulls {
+        bits: Option<&'a [u8]>,
+    },
 }
 
-/// The decoder that a `Text` page names.
-///
-/// # Errors
-/// `Corrupt` when it is not there.
-pub fn find_decoder<'a>(
-    page: &BlocksPage<'_>,
-    decoders: &'a [SymbolDecoder],
-) -> Result<Option<&'a SymbolDecoder>> {
-    match page.symbols() {
-        0 => Ok(None),
-        n => match decoders.get(n as usize - 1) {
-            Some(decoder) => Ok(Some(decoder)),
-            None => Err(Error::Corrupt(format!("no symbol table {n}"))),
-        },
-    }
-}
-
-/// The null bits of one block.
-pub fn null_words(page: &BlocksPage<'_>, block: usize) -> Option<[u64; MASK_WORDS]> {
-    let bits = page.null_bits()?;
+/// The null bits of one block, of those of its page.
+pub fn null_words(bits: Option<&[u8]>, block: usize) -> Option<[u64; MASK_WORDS]> {
+    let bits = bits?;
     let start = (block * BLOCK / 8).min(bits.len());
     let bytes = &bits[start..(start + BLOCK / 8).min(bits.len())];
     let mut words = [0; MASK_WORDS];
@@ -80,19 +82,19 @@ impl PageTest<'_> {
             PageTest::Int { page, ranges } => keep_int(page, ranges, block, mask, scratch),
             PageTest::Wide { page, ranges } => keep_wide(page, ranges, block, mask),
             PageTest::Text { page, decoder, test } => {
-                drop_nulls(page, block, mask);
+                drop_nulls(page.null_bits(), block, mask);
                 keep_text(page, *decoder, test, block, mask)?;
             }
-            PageTest::Nulls { page } => {
-                mask.keep(&null_words(page, block).unwrap_or([0; MASK_WORDS]));
+            PageTest::Nulls { bits } => {
+                mask.keep(&null_words(*bits, block).unwrap_or([0; MASK_WORDS]));
             }
         }
         Ok(())
     }
 }
 
-fn drop_nulls(page: &BlocksPage<'_>, block: usize, mask: &mut BlockMask) {
-    if let Some(nulls) = null_words(page, block) {
+fn drop_nulls(bits: Option<&[u8]>, block: usize, mask: &mut BlockMask) {
+    if let Some(nulls) = null_words(bits, block) {
         mask.drop_rows(&nulls);
     }
 }
@@ -118,14 +120,16 @@ fn keep_listed(
 }
 
 fn keep_int(
-    page: &BlocksPage<'_>,
+    page: &IntPage<'_>,
     ranges: &Ranges<i64>,
     block: usize,
     mask: &mut BlockMask,
     scratch: &mut Scratch,
 ) {
-    let (packed, width, count) = page.packed(block);
-    let base = page.int_base(block);
+    let Some(Frame { packed, width, count, base }) = page.frame(block) else {
+        keep_unpacked(page, ranges, block, mask);
+        return;
+    };
     let max = max_of_width(width);
     // A block near the end of i64 reaches past it on paper only: no stored value does.
     let top = i128::from(base) + i128::from(max);
@@ -134,7 +138,7 @@ fn keep_int(
     match clipped.as_slice() {
         [] => *mask = BlockMask::NONE,
         [(low, high)] if offset(*low) == 0 && i128::from(*high) >= top.min(i64::MAX.into()) => {
-            drop_nulls(page, block, mask);
+            drop_nulls(page.null_bits(), block, mask);
         }
         few if few.len() <= RANGES_MAX => {
             let mut offsets = [(0, 0); RANGES_MAX];
@@ -142,38 +146,41 @@ fn keep_int(
                 *o = (offset(*low), offset(*high));
             }
             mask.keep(&mask_packed(packed, count, width, &offsets[..few.len()], scratch));
-            drop_nulls(page, block, mask);
+            drop_nulls(page.null_bits(), block, mask);
         }
         _ => {
-            let mut values = [0; BLOCK];
-            page.unpack_int(block, &mut values);
-            keep_rows(mask, |row| clipped.contains(values[row]));
-            drop_nulls(page, block, mask);
+            keep_unpacked(page, &clipped, block, mask);
         }
     }
 }
 
-fn keep_wide(page: &BlocksPage<'_>, ranges: &Ranges<i128>, block: usize, mask: &mut BlockMask) {
+fn keep_unpacked(page: &IntPage<'_>, ranges: &Ranges<i64>, block: usize, mask: &mut BlockMask) {
+    let mut values = [0; BLOCK];
+    page.unpack_int(block, &mut values);
+    keep_rows(mask, |row| ranges.contains(values[row]));
+    drop_nulls(page.null_bits(), block, mask);
+}
+
+fn keep_wide(page: &WidePage<'_>, ranges: &Ranges<i128>, block: usize, mask: &mut BlockMask) {
     let mut values = [0; BLOCK];
     page.unpack_wide(block, &mut values);
     keep_rows(mask, |row| ranges.contains(values[row]));
-    drop_nulls(page, block, mask);
+    drop_nulls(page.null_bits(), block, mask);
 }
 
 fn keep_text(
-    page: &BlocksPage<'_>,
+    page: &TextPage<'_>,
     decoder: Option<&SymbolDecoder>,
     test: &Test,
     block: usize,
     mask: &mut BlockMask,
 ) -> Result<()> {
-    let mut ends = [0; BLOCK];
-    let (bytes, _) = page.text_block(block, &mut ends)?;
+    let mut scratch = TextScratch::default();
+    let strings = page.text_block(block, &mut scratch)?;
     let mut decoded = Vec::new();
     // One reused value for tests against values, so that no row allocates.
     keep_rows(mask, |row| {
-        let start = if row == 0 { 0 } else { ends[row - 1] as usize };
-        let stored = &bytes[start..ends[row] as usize];
+        let stored = strings.get(row);
         let string = match decoder {
             Some(decoder) => {
                 decoded.clear();

@@ -77,9 +77,10 @@ fn column(random: &mut Random, rows: usize, physical: Physical) -> (Plain, Encod
     }
     let encoding = match physical {
         Physical::Bytes => {
-            random.pick(&[Encoding::Codes, Encoding::Plain, Encoding::Symbols, Encoding::Mixed])
+            use Encoding::{Codecs, Codes, Mixed, Plain, Symbols};
+            random.pick(&[Codes, Plain, Symbols, Mixed, Codecs])
         }
-        _ => random.pick(&[Encoding::Codes, Encoding::Plain, Encoding::Mixed]),
+        _ => random.pick(&[Encoding::Codes, Encoding::Plain, Encoding::Mixed, Encoding::Codecs]),
     };
     (plain, encoding)
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use coload_page::bitpack::{BLOCK, pack_block, width_of};
+use coload_page::{CodecId, Page, PageDetail, encode_plain, encode_symbols};
 use coload_page::{
     ColumnEntry, ColumnIndex, EncodedStrings, Page, PageDetail, SEGMENT_MAGIC, SOURCE_PADDING,
     SegmentFooter, SegmentId, SymbolEncoder, encode_plain, encode_symbols,
@@ -22,6 +23,8 @@ pub enum Encoding {
     Symbols,
     /// Every second page holds codes.
     Mixed,
+    /// Plain, each page in another of the codecs for its values.
+    Codecs,
 }
 
 /// Writes columns of equal length as a segment with pages of `page_rows` rows, and opens it.
@@ -69,7 +72,7 @@ fn write_column(
     }
     let encoder = match (&plain.values, encoding) {
         (Values::Bytes(strings), Encoding::Symbols) => {
-            let encoder = SymbolEncoder::train_strings(&[strings]);
+            let encoder = SymbolEncoder::train_symbols(strings.len(), |i| strings.get(i));
             index.symbols.push(encoder.table());
             Some(encoder)
         }
@@ -81,12 +84,28 @@ fn write_column(
             (Encoding::Codes, _) => codes_page(&part, &dictionary),
             (Encoding::Mixed, _) if number % 2 == 0 => codes_page(&part, &dictionary),
             (_, Some(encoder)) => symbols_page(&part, encoder),
+            (Encoding::Codecs, _) => in_some_codec(encode_plain(&part).unwrap(), number),
             _ => encode_plain(&part).unwrap(),
         };
         let meta = put_page(file, &page);
         index.pages.push(meta);
     }
     index
+}
+
+/// The page in a codec that can hold it, whether or not it is worth it.
+fn in_some_codec(page: Page, number: usize) -> Page {
+    let codecs: &[CodecId] = match page.detail {
+        PageDetail::Int { .. } => &[CodecId::DELTAS, CodecId::HALVES, CodecId::DECIMALS],
+        PageDetail::Text { .. } => &[CodecId::ZSTANDARD, CodecId::TEMPLATES],
+        _ => return page,
+    };
+    let encoded = |codec: &CodecId| {
+        let bytes = codec.codec().unwrap().encode(&page.view().unwrap()).unwrap()?;
+        Some(Page { codec: *codec, bytes, ..page.clone() })
+    };
+    let from = codecs.iter().cycle().skip(number).take(codecs.len());
+    from.filter_map(encoded).next().unwrap_or(page.clone())
 }
 
 fn put_page(file: &mut Vec<u8>, page: &Page) -> coload_page::PageMeta {
@@ -161,7 +180,8 @@ fn codes_page(part: &Plain, dictionary: &Dictionary) -> Page {
         pack_block(&offsets, width, &mut bytes);
     }
     let detail = PageDetail::Codes { base, max, width };
-    Page { detail, rows: part.len() as u32, nulls: part.null_count() as u32, bytes, runs: None }
+    let (rows, nulls) = (part.len() as u32, part.null_count() as u32);
+    Page { codec: CodecId::CODES, detail, rows, nulls, bytes, runs: None }
 }
 
 fn symbols_page(part: &Plain, encoder: &SymbolEncoder) -> Page {

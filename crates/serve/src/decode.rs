@@ -7,7 +7,6 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use coload_page::PageView;
 use coload_scan::{ColumnPage, NullBits, Selection};
 use coload_store::{ExpandedPages, SegmentFile};
 use coload_types::{Bitmap, DataType, Error, Physical, Result, f32_from_ordinal, f64_from_ordinal};
@@ -128,7 +127,7 @@ fn decode_bytes(
     column: usize,
     data_type: DataType,
 ) -> Result<ArrayRef> {
-    if let PageView::Codes(_) = page.view() {
+    if page.dictionary().is_some() {
         return decode_coded(rows, page, column, data_type);
     }
     let mut views = Views::with_capacity(selected(rows));

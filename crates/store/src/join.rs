@@ -103,7 +103,7 @@ pub fn join_column(
             pages => join.join_plain(pages)?,
         }
     }
-    let coded = join.pages.iter().any(|p| matches!(p.detail, PageDetail::Codes { .. }));
+    let coded = join.pages.iter().any(|p| p.detail.is_codes());
     let dictionary = join.dictionary.filter(|_| coded);
     Ok(PartitionColumn { dictionary, symbols: join.symbols, pages: join.pages })
 }
@@ -131,7 +131,7 @@ impl<'a> ColumnJoin<'a> {
         for (source, segment) in sources.iter().enumerate() {
             let Some(dictionary) = segment.dictionary(column)? else { continue };
             let pages = segment.column(column)?.index().pages.iter();
-            let with_codes = pages.filter(|p| matches!(p.detail, PageDetail::Codes { .. }));
+            let with_codes = pages.filter(|p| p.detail.is_codes());
             let coded_rows = with_codes.map(|p| u64::from(p.rows)).sum();
             rows += coded_rows;
             // Nobody would have written such a dictionary who was not asked to.
@@ -162,7 +162,7 @@ impl<'a> ColumnJoin<'a> {
     }
 
     fn is_coded(&self, place: PagePlace) -> bool {
-        self.detail(place).is_ok_and(|d| matches!(d, PageDetail::Codes { .. }))
+        self.detail(place).is_ok_and(PageDetail::is_codes)
     }
 
     /// Translates the codes of pages into one page.
@@ -201,8 +201,7 @@ impl<'a> ColumnJoin<'a> {
                 known.len() as u32
             });
         }
-        let bytes = segment.page_bytes(self.column, place.page)?.into_owned();
-        self.pages.push(Page { detail, rows: meta.rows, nulls: meta.nulls, bytes, runs: None });
+        self.pages.push(Page { detail, ..segment.rows_page(self.column, place.page)? });
         Ok(())
     }
 

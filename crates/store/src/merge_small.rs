@@ -21,7 +21,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use coload_page::runs::shrink_to_runs;
+use coload_page::shrink_page;
 use coload_transform::{MEMORY_MIN, PartitionColumn};
 use coload_types::Result;
 
@@ -152,7 +152,7 @@ fn merge_run(
     let mut columns = Vec::with_capacity(table.schema.len());
     for column in 0..table.schema.len() {
         let joined = join_column(&sources, &groups, column)?;
-        let pages = joined.pages.into_iter().map(shrink_to_runs).collect::<Result<_>>()?;
+        let pages = joined.pages.into_iter().map(shrink_page).collect::<Result<_>>()?;
         let joined = PartitionColumn { pages, ..joined };
         let mut finished = writer.write_column(joined, sources[0].physical(column))?;
         // Pages of plain text keep no bounds, and those of the segments may be known.

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use coload_ddl::Schema;
 use coload_page::bitpack::BLOCK;
-use coload_page::runs::shrink_to_runs;
+use coload_page::shrink_page;
 use coload_page::{Page, PageDetail, PageView, encode_codes_u32, verify_values_of};
 use coload_transform::{EncodingPolicy, FragmentColumn, PartitionColumn, compress_column};
 use coload_types::display::write_value;
@@ -238,7 +238,7 @@ fn convert_column(
     let mut pages = Vec::with_capacity(old.page_rows().len());
     for page in 0..old.page_rows().len() {
         let stored = old.stored_page(column, page)?;
-        if dictionary.is_some() && matches!(stored.detail, PageDetail::Codes { .. }) {
+        if dictionary.is_some() && stored.detail.is_codes() {
             pages.push(stored);
             continue;
         }
@@ -334,5 +334,5 @@ fn page_codes(page: &Page) -> Result<Option<Vec<u32>>> {
 }
 
 fn shrink(pages: Vec<Page>) -> Result<Vec<Page>> {
-    pages.into_iter().map(shrink_to_runs).collect()
+    pages.into_iter().map(shrink_page).collect()
 }

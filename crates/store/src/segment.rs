@@ -18,9 +18,8 @@ use std::sync::{
 
 use coload_page::bitpack::BLOCK;
 use coload_page::runs::expand_runs;
-use coload_page::{
-    ColumnIndex, Page, PageMeta, PageView, SegmentFooter, SegmentId, SymbolDecoder, decode_text,
-};
+use coload_page::{ColumnIndex, SegmentFooter, SegmentId, SymbolDecoder};
+use coload_page::{Page, PageMeta, PageView};
 use coload_types::bytes::checksum;
 use coload_types::{Dictionary, Error, Physical, Plain, Result, Strings, Values};
 
@@ -233,6 +232,15 @@ impl SegmentFile {
         self.checked_result(bytes)
     }
 
+    /// A copy of a page, checked; runs are expanded.
+    ///
+    /// # Errors
+    /// `Corrupt` when it is not what was written.
+    pub fn rows_page(&self, column: usize, page: usize) -> Result<Page> {
+        let meta = &self.column(column)?.index.pages[page];
+        self.checked_result(if meta.runs.is_some() { self.expand(meta) } else { self.stored(meta) })
+    }
+
     /// The ordinary page of one stored as runs; kept if there is room, since the next scan wants it too.
     fn expanded<'a>(
         &'a self,
@@ -265,13 +273,7 @@ impl SegmentFile {
     }
 
     fn stored(&self, meta: &PageMeta) -> Result<Page> {
-        let page = Page {
-            detail: meta.detail.clone(),
-            rows: meta.rows,
-            nulls: meta.nulls,
-            bytes: self.checked(meta)?.to_vec(),
-            runs: meta.runs,
-        };
+        let page = Page::of(meta.clone(), self.checked(meta)?.to_vec());
         self.check()?;
         Ok(page)
     }
@@ -359,28 +361,9 @@ pub fn append_page(
             }
             return Ok(());
         }
-        PageView::Int(blocks) => {
-            let Values::Int(values) = &mut out.values else { return Err(shape()) };
-            let mut block = [0; BLOCK];
-            for b in 0..blocks.rows().div_ceil(BLOCK) {
-                let count = blocks.unpack_int(b, &mut block);
-                values.extend_from_slice(&block[..count]);
-            }
-            append_nulls(blocks.null_bits(), blocks.rows(), out);
-        }
-        PageView::Wide(blocks) => {
-            let Values::Wide(values) = &mut out.values else { return Err(shape()) };
-            let mut block = [0; BLOCK];
-            for b in 0..blocks.rows().div_ceil(BLOCK) {
-                let count = blocks.unpack_wide(b, &mut block);
-                values.extend_from_slice(&block[..count]);
-            }
-            append_nulls(blocks.null_bits(), blocks.rows(), out);
-        }
-        PageView::Text(blocks) => {
-            let Values::Bytes(values) = &mut out.values else { return Err(shape()) };
-            decode_text(blocks, decoders, values)?;
-            append_nulls(blocks.null_bits(), blocks.rows(), out);
+        values => {
+            values.append_values(decoders, &mut out.values)?;
+            append_nulls(values.null_bits(), values.rows(), out);
         }
     }
     normalise_nulls(out, before);

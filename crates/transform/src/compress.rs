@@ -16,11 +16,10 @@
 
 use std::borrow::Cow;
 
-use coload_page::bitpack::{BLOCK, width_of};
-use coload_page::runs::{RowRuns, expand_runs, shrink_to_runs};
+use coload_page::bitpack::width_of;
+use coload_page::runs::{RowRuns, expand_runs};
 use coload_page::{
-    Page, PageDetail, PageView, SymbolDecoder, SymbolEncoder, decode_text, encode_codes_u16,
-    encode_codes_u32, encode_plain, encode_symbols,
+    Page, encode_codes_u16, encode_codes_u32, encode_plain, encode_symbols, shrink_page,
 };
 use coload_types::{Bitmap, Dictionary, Error, Physical, Plain, Result, Strings, Values};
 
@@ -110,7 +109,7 @@ pub fn compress_column(
 
 fn shrink_pages(column: &mut PartitionColumn) -> Result<()> {
     let pages = std::mem::take(&mut column.pages);
-    column.pages = pages.into_iter().map(shrink_to_runs).collect::<Result<_>>()?;
+    column.pages = pages.into_iter().map(shrink_page).collect::<Result<_>>()?;
     Ok(())
 }
 
@@ -387,13 +386,8 @@ fn compress_sorted(
 /// `Corrupt` when it does not add up.
 pub fn page_values(page: &Page, encoder: Option<&SymbolEncoder>) -> Result<Plain> {
     let decoder = encoder.map(|encoder| SymbolDecoder::open(&encoder.table())).transpose()?;
-    let physical = match page.detail {
-        PageDetail::Int { .. } => Physical::Int,
-        PageDetail::Wide { .. } => Physical::Wide,
-        PageDetail::Text { .. } => Physical::Bytes,
-        PageDetail::Codes { .. } => {
-            return Err(Error::Corrupt("a fragment's page holds codes".into()));
-        }
+    let Some(physical) = page.detail.physical() else {
+        return Err(Error::Corrupt("a fragment's page holds codes".into()));
     };
     decode_page(page, decoder.as_slice(), physical)
 }
@@ -407,32 +401,10 @@ pub(crate) fn decode_page(
     let mut plain = Plain::empty(physical);
     let page = expand_runs(page)?;
     let view = page.view()?;
-    let blocks = match &view {
-        PageView::Int(b) | PageView::Wide(b) | PageView::Text(b) => b,
-        PageView::Codes(_) => panic!("a fragment's page holds no codes"),
-    };
-    for b in 0..blocks.rows().div_ceil(BLOCK) {
-        match &mut plain.values {
-            Values::Int(v) => {
-                let mut block = [0; BLOCK];
-                let count = blocks.unpack_int(b, &mut block);
-                v.extend_from_slice(&block[..count]);
-            }
-            Values::Wide(v) => {
-                let mut block = [0; BLOCK];
-                let count = blocks.unpack_wide(b, &mut block);
-                v.extend_from_slice(&block[..count]);
-            }
-            Values::Bytes(_) => break,
-        }
-    }
-    if let Values::Bytes(strings) = &mut plain.values {
-        debug_assert!(matches!(page.detail, PageDetail::Text { .. }));
-        decode_text(blocks, decoders, strings)?;
-    }
-    if let Some(bits) = blocks.null_bits() {
+    view.append_values(decoders, &mut plain.values)?;
+    if let Some(bits) = view.null_bits() {
         let mut nulls = Bitmap::zeros(0);
-        nulls.extend_from_bytes(bits, blocks.rows());
+        nulls.extend_from_bytes(bits, view.rows());
         plain.nulls = Some(nulls);
     }
     Ok(plain)

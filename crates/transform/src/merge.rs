@@ -16,8 +16,8 @@
 
 use std::cmp::Ordering;
 
+use coload_page::Page;
 use coload_page::runs::map_codes;
-use coload_page::{Page, PageDetail};
 use coload_types::{Code, Dictionary, Error, Physical, Result, Strings, Values};
 
 use crate::PartitionColumn;
@@ -158,7 +158,7 @@ pub fn merge_column(
 
 /// Rewrites the codes of a `Codes` page; leaves other pages alone.
 fn translate_page(page: &mut Page, translation: &[Code], null: u32) -> Result<()> {
-    if matches!(page.detail, PageDetail::Codes { .. }) {
+    if page.detail.is_codes() {
         *page = map_codes(page, |c| translation.get(c as usize).map(|c| c.0), null)?;
     }
     Ok(())

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use coload_page::bitpack::BLOCK;
 use coload_page::runs::expand_runs;
-use coload_page::{PageDetail, PageView, SymbolDecoder, decode_text, encode_plain};
+use coload_page::{PageView, encode_plain};
 use coload_transform::{
     DictionaryLimit, EncodingPolicy, FragmentColumn, NULL_CODE, PartitionColumn, ProvisionalCodes,
     TemporaryDictionary, compress_column, merge_column, restore_codes, sort_temporaries,
@@ -122,27 +122,13 @@ fn decode(column: &PartitionColumn, physical: Physical) -> Vec<Rows> {
                     }
                     rows
                 }
-                PageView::Int(blocks) | PageView::Wide(blocks) | PageView::Text(blocks) => {
+                view => {
                     let mut values = Values::empty(physical);
-                    match &mut values {
-                        Values::Int(v) => {
-                            let mut block = [0; BLOCK];
-                            for b in 0..blocks.rows().div_ceil(BLOCK) {
-                                let count = blocks.unpack_int(b, &mut block);
-                                v.extend_from_slice(&block[..count]);
-                            }
-                        }
-                        Values::Wide(v) => {
-                            let mut block = [0; BLOCK];
-                            for b in 0..blocks.rows().div_ceil(BLOCK) {
-                                let count = blocks.unpack_wide(b, &mut block);
-                                v.extend_from_slice(&block[..count]);
-                            }
-                        }
-                        Values::Bytes(v) => decode_text(blocks, &decoders, v).unwrap(),
-                    }
-                    let row = |i| (!blocks.is_null(i)).then(|| values.get(i));
-                    (0..blocks.rows()).map(row).collect()
+                    view.append_values(&decoders, &mut values).unwrap();
+                    let bits = view.null_bits();
+                    let is_null = |i: usize| bits.is_some_and(|b| b[i / 8] >> (i % 8) & 1 == 1);
+                    let row = |i| (!is_null(i)).then(|| values.get(i));
+                    (0..view.rows()).map(row).collect()
                 }
             };
             assert_eq!(page.rows as usize, rows.len());
@@ -156,7 +142,7 @@ fn decode(column: &PartitionColumn, physical: Physical) -> Vec<Rows> {
 fn check(column: &PartitionColumn, fragments: &[Rows], physical: Physical) {
     let decoded = decode(column, physical);
     assert_eq!(decoded, fragments);
-    let is_coded = |p: &coload_page::Page| matches!(p.detail, PageDetail::Codes { .. });
+    let is_coded = |p: &coload_page::Page| p.detail.is_codes();
     let coded: BTreeSet<&Value> = column
         .pages
         .iter()

@@ -154,17 +154,8 @@ fn read_pages(reader: &mut ByteReader<'_>) -> Result<BlockContent> {
 
 /// The page's entry in an index, without a place and a checksum, and its bytes.
 fn put_page(out: &mut Vec<u8>, page: &Page) {
-    let meta = PageMeta {
-        detail: page.detail.clone(),
-        rows: page.rows,
-        nulls: page.nulls,
-        offset: 0,
-        bytes: page.bytes.len() as u64,
-        // The frame has one.
-        checksum: 0,
-        runs: page.runs,
-    };
-    meta.put(out);
+    // The frame has a checksum.
+    page.unplaced().put(out);
     out.extend_from_slice(&page.bytes);
 }
 
@@ -175,8 +166,7 @@ fn read_page(reader: &mut ByteReader<'_>) -> Result<Page> {
     }
     let bytes = usize::try_from(meta.bytes)
         .map_err(|_| Error::Corrupt("a page over the address space".into()))?;
-    let PageMeta { detail, rows, nulls, runs, .. } = meta;
-    Ok(Page { detail, rows, nulls, bytes: reader.take(bytes)?.to_vec(), runs })
+    Ok(Page::of(meta, reader.take(bytes)?.to_vec()))
 }
 
 /// rows; null bits u8 and, if 1, `ceil(rows / 8)` bytes; values little-endian, for text lengths u32

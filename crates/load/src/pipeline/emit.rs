@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use coload_assemble::Assembly;
-use coload_page::runs::shrink_to_runs;
+use coload_page::shrink_page;
 use coload_threads::lock;
 use coload_transform::{
     EncodingPolicy, FinalPage, Fragment, FragmentColumn, Placement, Symbols, encode_column,
@@ -34,7 +34,7 @@ pub fn final_page(
             return Err(Error::Corrupt("codes of a column without dictionary".into()));
         }
     };
-    Ok(FinalPage { column, page: shrink_to_runs(page)?, symbols: symbols.cloned() })
+    Ok(FinalPage { column, page: shrink_page(page)?, symbols: symbols.cloned() })
 }
 
 impl Pipeline<'_> {

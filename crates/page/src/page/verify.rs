@@ -5,14 +5,15 @@
 //!
 //! Cost: an unpack and a compare for each number or code, a table look-up for each symbol of text.
 
-use coload_types::parse_value::check_text;
-use coload_types::{DataType, Dictionary, Error, Physical, Result, Strings, Values, simd_dispatch};
-
-use super::{BlocksPage, Page, PageDetail, PageView};
+use super::{Page, PageDetail};
 use crate::SymbolDecoder;
 use crate::bitpack::BLOCK;
+use crate::codec::CodesPage;
 use crate::runs::runs_of_page;
 use crate::symbols::{ESCAPE, NOT_PLAIN};
+use crate::view::{IntPage, PageView, TextPage, TextScratch, ValuesPage, WidePage};
+use coload_types::parse_value::check_text;
+use coload_types::{DataType, Dictionary, Error, Physical, Result, Strings, Values, simd_dispatch};
 
 /// What the pages of a column may hold.
 #[derive(Debug, Clone, Copy)]
@@ -71,8 +72,10 @@ fn null_rows(values: &Page, lengths: &[u32], dictionary: Option<u32>) -> Result<
                 nulls += of_null.map(|(_, l)| u64::from(*l)).sum::<u64>();
             }
         }
-        PageView::Int(view) | PageView::Wide(view) | PageView::Text(view) => {
-            let of_null = lengths.iter().enumerate().filter(|(i, _)| view.is_null(*i));
+        view => {
+            let bits = view.null_bits().unwrap_or(&[]);
+            let is_null = |row: usize| bits.get(row / 8).is_some_and(|b| b >> (row % 8) & 1 == 1);
+            let of_null = lengths.iter().enumerate().filter(|(i, _)| is_null(*i));
             nulls = of_null.map(|(_, l)| u64::from(*l)).sum();
         }
     }
@@ -107,17 +110,8 @@ fn verify_values(page: &Page, rules: &PageRules<'_>) -> Result<()> {
             }
             check_wide_range(range, rules.data_type)
         }
-        (PageView::Text(view), PageDetail::Text { symbols }) if physical == Physical::Bytes => {
-            let decoder = match symbols {
-                0 => None,
-                n => Some(
-                    rules
-                        .decoders
-                        .get(*n as usize - 1)
-                        .ok_or_else(|| wrong("no such symbol table"))?,
-                ),
-            };
-            verify_text(&view, page.nulls, decoder, rules.data_type)
+        (PageView::Text(view), PageDetail::Text { .. }) if physical == Physical::Bytes => {
+            verify_text(&view, page.nulls, view.decoder(rules.decoders)?, rules.data_type)
         }
         _ => Err(wrong("of another type than its column")),
     }
@@ -146,7 +140,7 @@ simd_dispatch! {
 }
 
 /// Smallest code, largest that is not NULL (0 if all are), NULLs; no code is above `null`.
-fn code_range(view: &super::CodesPage<'_>, null: u32) -> Result<(u32, u32, u64)> {
+fn code_range(view: &CodesPage<'_>, null: u32) -> Result<(u32, u32, u64)> {
     let (mut low, mut high, mut nulls, mut top) = (u32::MAX, 0, 0u64, 0);
     let mut block = [0; BLOCK];
     for b in 0..view.rows.div_ceil(BLOCK) {
@@ -159,7 +153,7 @@ fn code_range(view: &super::CodesPage<'_>, null: u32) -> Result<(u32, u32, u64)>
 }
 
 /// Checks that the null bits are as many as the page says.
-fn check_null_bits(view: &BlocksPage<'_>, nulls: u32) -> Result<()> {
+fn check_null_bits<B: ?Sized>(view: &ValuesPage<'_, B>, nulls: u32) -> Result<()> {
     let Some(bits) = view.null_bits() else { return Ok(()) };
     let mut count: u32 = bits.iter().map(|b| b.count_ones()).sum();
     let spare = view.rows() % 8;
@@ -172,8 +166,8 @@ fn check_null_bits(view: &BlocksPage<'_>, nulls: u32) -> Result<()> {
 }
 
 macro_rules! value_range {
-    ($name:ident, $ty:ident, $unpack:ident) => {
-        fn $name(view: &BlocksPage<'_>, nulls: u32) -> Result<Option<($ty, $ty)>> {
+    ($name:ident, $page:ident, $ty:ident, $unpack:ident) => {
+        fn $name(view: &$page<'_>, nulls: u32) -> Result<Option<($ty, $ty)>> {
             check_null_bits(view, nulls)?;
             let (mut low, mut high) = ($ty::MAX, $ty::MIN);
             let mut block = [0; BLOCK];
@@ -198,8 +192,8 @@ macro_rules! value_range {
     };
 }
 
-value_range!(int_range, i64, unpack_int);
-value_range!(wide_range, i128, unpack_wide);
+value_range!(int_range, IntPage, i64, unpack_int);
+value_range!(wide_range, WidePage, i128, unpack_wide);
 
 fn check_int_range(range: Option<(i64, i64)>, data_type: DataType) -> Result<()> {
     let (low, high) = data_type.facts().limits;
@@ -223,20 +217,24 @@ fn check_wide_range(range: Option<(i128, i128)>, data_type: DataType) -> Result<
 }
 
 fn verify_text(
-    view: &BlocksPage<'_>,
+    view: &TextPage<'_>,
     nulls: u32,
     decoder: Option<&SymbolDecoder>,
     data_type: DataType,
 ) -> Result<()> {
     check_null_bits(view, nulls)?;
-    let mut ends = [0; BLOCK];
-    let (mut total, mut scratch) = (0, Scratch::default());
+    let (mut texts, mut scratch) = (TextScratch::default(), Scratch::default());
+    let mut total = 0;
     for b in 0..view.rows().div_ceil(BLOCK) {
-        let (bytes, count) = view.text_block(b, &mut ends)?;
-        total += bytes.len();
+        let strings = view.text_block(b, &mut texts)?;
+        // Few bytes may stand for many; none of ours stand for so many.
+        total += strings.bytes.len();
+        if total > u32::MAX as usize {
+            return Err(wrong("text over 4 GiB"));
+        }
         let mut start = 0;
-        for (g, ends) in ends[..count].chunks(GROUP).enumerate() {
-            let text = &bytes[start..ends[ends.len() - 1] as usize];
+        for (g, ends) in strings.ends.chunks(GROUP).enumerate() {
+            let text = &strings.bytes[start..ends[ends.len() - 1] as usize];
             let group = Group { text, start: start as u32, ends };
             start += text.len();
             let first = b * BLOCK + g * GROUP;
@@ -250,7 +248,7 @@ fn verify_text(
             }
         }
     }
-    if total == view.text_bytes() { Ok(()) } else { Err(wrong("text after the last row")) }
+    Ok(())
 }
 
 /// Strings that are checked at once.

@@ -3,7 +3,7 @@ use coload_types::{Bitmap, Plain, Value};
 use proptest::prelude::*;
 
 use super::*;
-use crate::page::{encode_codes_u32, encode_int, encode_plain, encode_text};
+use crate::codec::{encode_codes_u32, encode_int, encode_plain, encode_text};
 use crate::runs::shrink_to_runs;
 use crate::{EncodedStrings, SOURCE_PADDING, SymbolEncoder};
 
@@ -34,7 +34,7 @@ fn pages_of_our_own_are_accepted() {
 
 /// A page of strings as symbols, and what decodes it.
 fn symbols_page(strings: &[String], nulls: Option<&Bitmap>) -> (Page, SymbolDecoder) {
-    let encoder = SymbolEncoder::train(strings.len(), |i| strings[i].as_bytes());
+    let encoder = SymbolEncoder::train_symbols(strings.len(), |i| strings[i].as_bytes());
     let (mut source, mut starts, mut lengths) = (Vec::new(), Vec::new(), Vec::new());
     for s in strings {
         starts.push(source.len() as u32);

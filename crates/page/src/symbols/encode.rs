@@ -20,14 +20,26 @@ impl SymbolEncoder {
     /// When a string is not within `source`.
     pub fn encode(&self, source: &[u8], starts: &[u32], lengths: &[u32], out: &mut EncodedStrings) {
         let total: usize = lengths.iter().map(|l| *l as usize).sum();
+        if self.keeps_strings {
+            out.source_bytes += total;
+            out.bytes.reserve(total);
+            for (start, length) in starts.iter().zip(lengths) {
+                out.bytes.extend_from_slice(&source[*start as usize..][..*length as usize]);
+            }
+            out.lengths.extend_from_slice(lengths);
+            return;
+        }
         // Room for the worst case, which is not touched if it does not come.
         out.bytes.reserve(2 * total + ROOM_BEYOND);
         out.source_bytes += total;
         self.encode_groups(source, starts, lengths, out, usize::MAX);
     }
 
-    /// Encodes strings, and gives up where their codes take more than they do.
+    /// Encodes strings, and gives up where their codes take more than they do, or another codec makes more of them.
     pub fn encode_strings(&self, strings: &Strings) -> Option<EncodedStrings> {
+        if self.keeps_strings {
+            return None;
+        }
         let most = strings.bytes.len();
         let mut out = EncodedStrings { source_bytes: most, ..Default::default() };
         // Room that is not touched if the codes are as few as they should be.

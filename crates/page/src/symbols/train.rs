@@ -1,9 +1,10 @@
 //! Which symbols suit a text.
 
-use coload_types::Strings;
 use foldhash::HashMap;
 
-use super::{EncodedStrings, SYMBOLS_MAX, Symbol, SymbolEncoder};
+use super::{EncodedStrings, SLOTS, SYMBOLS_MAX, Symbol, SymbolEncoder, slot_of};
+use crate::codec::{CodecId, Sample, whole_estimate};
+use coload_types::Strings;
 
 /// How much of a sample is looked at: more costs time and gains under 1 %.
 const SAMPLE_BYTES: usize = 16 << 10;
@@ -17,13 +18,42 @@ const ROUNDS: usize = 5;
 impl SymbolEncoder {
     /// Chooses the symbols for strings like string 0, 1, .. of `count`. Looks at parts all over them, for the first may be
     /// of another kind than the rest.
+    ///
+    /// No symbols are chosen where another codec is expected to take less for whole strings; those are then kept as they are.
     pub fn train<'a>(count: usize, string: impl Fn(usize) -> &'a [u8]) -> Self {
+        let sample = Sample::of_strings(count, &string);
+        let whole = whole_estimate(&sample);
+        if matches!(whole, Some((_, CodecId::TEMPLATES))) {
+            return SymbolEncoder::keeping_strings();
+        }
+        let encoder = SymbolEncoder::train_symbols(count, string);
+        match (whole, sample) {
+            (Some((bytes, _)), Sample::Text { strings, .. })
+                if bytes < encoder.encoded_bytes(&strings) =>
+            {
+                SymbolEncoder::keeping_strings()
+            }
+            _ => encoder,
+        }
+    }
+
+    /// Chooses symbols, whatever other codecs would make of the strings.
+    pub fn train_symbols<'a>(count: usize, string: impl Fn(usize) -> &'a [u8]) -> Self {
         let text = parts(count, string);
         let mut encoder = SymbolEncoder::new(Vec::new());
         for _ in 0..ROUNDS {
             encoder = SymbolEncoder::new(encoder.next_symbols(&text));
         }
         encoder
+    }
+
+    fn keeping_strings() -> Self {
+        SymbolEncoder { keeps_strings: true, ..SymbolEncoder::new(Vec::new()) }
+    }
+
+    /// Bytes that strings take in symbols.
+    fn encoded_bytes(&self, strings: &Strings) -> usize {
+        self.encode_strings(strings).map_or(strings.bytes.len(), |encoded| encoded.bytes.len())
     }
 
     /// Chooses the symbols for strings like these.
@@ -42,6 +72,9 @@ impl SymbolEncoder {
 
     /// Whether parts of string 0, 1, .. of `count` become shorter.
     pub fn shortens<'a>(&self, count: usize, string: impl Fn(usize) -> &'a [u8]) -> bool {
+        if self.keeps_strings {
+            return true;
+        }
         let mut encoded = EncodedStrings::default();
         for part in parts(count, string) {
             self.encode(part, &[0], &[part.len() as u32], &mut encoded);
@@ -78,8 +111,10 @@ impl SymbolEncoder {
         }
         let mut best: Vec<(u64, Symbol)> = gains.into_iter().map(|(s, g)| (g, s)).collect();
         best.sort_unstable_by(|a, b| b.cmp(a));
-        best.truncate(SYMBOLS_MAX);
-        best.into_iter().map(|(_, s)| s).collect()
+        // Of symbols with one place in the table the one that saves most has it: the others would have codes and not be found.
+        let mut taken = [false; SLOTS];
+        let free = |s: &Symbol| s.len < 3 || !std::mem::replace(&mut taken[slot_of(s.bytes)], true);
+        best.into_iter().map(|(_, s)| s).filter(free).take(SYMBOLS_MAX).collect()
     }
 }
 

@@ -37,10 +37,7 @@ impl GroupSpace {
         let mut space = GroupSpace { columns: Vec::with_capacity(columns.len()), total: 1 };
         for column in columns {
             let index = segment.column(*column)?.index();
-            let all_codes = index
-                .pages
-                .iter()
-                .all(|p| matches!(p.detail, coload_page::PageDetail::Codes { .. }));
+            let all_codes = index.pages.iter().all(|p| p.detail.is_codes());
             let Some(values) = index.dictionary.as_ref().map(|d| d.rows as usize) else {
                 return Ok(None);
             };

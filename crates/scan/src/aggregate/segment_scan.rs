@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use coload_page::bitpack::BLOCK;
-use coload_page::{BlocksPage, CodesPage, PageDetail, PageView, block_rows};
+use coload_page::{CodesPage, PageDetail, PageView, block_rows};
 use coload_store::{ExpandedPages, SegmentFile};
 use coload_types::{Error, Physical, Result, Value, Values};
 
@@ -137,7 +137,7 @@ impl SegmentScan {
 /// Where the NULLs of a column stand.
 enum NullSource<'a> {
     Codes { page: CodesPage<'a>, offset: u64 },
-    Bits(BlocksPage<'a>),
+    Bits(Option<&'a [u8]>),
 }
 
 /// What is opened of one page.
@@ -238,7 +238,7 @@ fn open_nulls<'a>(
             let null = segment.dictionary(column)?.map_or(0, |d| d.null_code().0);
             NullSource::Codes { page: codes, offset: u64::from(null.wrapping_sub(codes.base)) }
         }
-        PageView::Int(page) | PageView::Wide(page) | PageView::Text(page) => NullSource::Bits(page),
+        values => NullSource::Bits(values.null_bits()),
     }))
 }
 
@@ -258,12 +258,13 @@ impl NullSource<'_> {
                     words[i / 64] |= u64::from(u64::from(found) == *offset) << (i % 64);
                 });
             }
-            (NullSource::Bits(page), Rows::All) => {
-                words = null_words(page, block).unwrap_or(words);
+            (NullSource::Bits(bits), Rows::All) => {
+                words = null_words(*bits, block).unwrap_or(words);
             }
-            (NullSource::Bits(page), Rows::Few(positions)) => {
+            (NullSource::Bits(bits), Rows::Few(positions)) => {
                 for (i, row) in positions.iter().enumerate() {
-                    let is_null = page.is_null(block * BLOCK + usize::from(*row));
+                    let at = block * BLOCK + usize::from(*row);
+                    let is_null = bits.is_some_and(|b| b[at / 8] >> (at % 8) & 1 == 1);
                     words[i / 64] |= u64::from(is_null) << (i % 64);
                 }
             }

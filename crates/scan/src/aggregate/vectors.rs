@@ -1,7 +1,7 @@
 //! The raw values of the roots for the rows of one block.
 
 use coload_page::bitpack::{BLOCK, unpack_one};
-use coload_page::{BlocksPage, CodesPage, PageView};
+use coload_page::{CodesPage, Frame, IntPage, PageView, WidePage};
 use coload_types::{Error, Result, Values, f32_from_ordinal, f64_from_ordinal};
 
 use super::bounds::{RootPlan, Shape, term_interval};
@@ -195,15 +195,12 @@ fn load_lookup(
     Ok(())
 }
 
-fn load_narrow(
-    page: &BlocksPage<'_>,
-    block: usize,
-    rows: Rows<'_>,
-    out: &mut Vector,
-) -> Result<()> {
-    let (packed, width, _) = page.packed(block);
+fn load_narrow(page: &IntPage<'_>, block: usize, rows: Rows<'_>, out: &mut Vector) -> Result<()> {
+    let Some(Frame { packed, width, base, .. }) = page.frame(block) else {
+        return load_unpacked(page, block, rows, out);
+    };
     if width > 32 {
-        return Err(Error::Corrupt("page holds numbers past its bounds".into()));
+        return Err(past_bounds());
     }
     match rows {
         Rows::All => {
@@ -213,14 +210,58 @@ fn load_narrow(
             unpack_rows(packed, width, positions, |slot, offset| out.narrow[slot] = offset);
         }
     }
-    out.line = Line64 { a: page.int_base(block), b: 1 };
+    out.line = Line64 { a: base, b: 1 };
     out.raw_max = crate::compare::max_of_width(width) as u32;
     Ok(())
 }
 
-fn load_wide(page: &BlocksPage<'_>, block: usize, rows: Rows<'_>, out: &mut [i64]) {
-    let (packed, width, count) = page.packed(block);
-    let base = page.int_base(block);
+fn past_bounds() -> Error {
+    Error::Corrupt("page holds numbers past its bounds".into())
+}
+
+/// As [`load_narrow`], of a block that is not stored as offsets from a base.
+fn load_unpacked(page: &IntPage<'_>, block: usize, rows: Rows<'_>, out: &mut Vector) -> Result<()> {
+    let mut values = [0; BLOCK];
+    let count = page.unpack_int(block, &mut values);
+    // What stands in a row that is NULL may be anything, and is not looked at.
+    let is_value = |row: &usize| !page.is_null(block * BLOCK + row);
+    let numbers = || (0..count).filter(is_value).map(|row| values[row]);
+    let (low, high) = (numbers().min().unwrap_or(0), numbers().max().unwrap_or(0));
+    if i128::from(high) - i128::from(low) > i128::from(u32::MAX) {
+        return Err(past_bounds());
+    }
+    let raw = |row: usize| values[row].wrapping_sub(low) as u32;
+    match rows {
+        Rows::All => {
+            for (row, narrow) in out.narrow.iter_mut().enumerate() {
+                *narrow = raw(row);
+            }
+        }
+        Rows::Few(positions) => {
+            for (narrow, row) in out.narrow.iter_mut().zip(positions) {
+                *narrow = raw(usize::from(*row));
+            }
+        }
+    }
+    out.line = Line64 { a: low, b: 1 };
+    out.raw_max = u32::MAX;
+    Ok(())
+}
+
+fn load_wide(page: &IntPage<'_>, block: usize, rows: Rows<'_>, out: &mut [i64]) {
+    let Some(Frame { packed, width, count, base }) = page.frame(block) else {
+        let mut values = [0; BLOCK];
+        page.unpack_int(block, &mut values);
+        match rows {
+            Rows::All => out[..BLOCK].copy_from_slice(&values),
+            Rows::Few(positions) => {
+                for (o, row) in out.iter_mut().zip(positions) {
+                    *o = values[usize::from(*row)];
+                }
+            }
+        }
+        return;
+    };
     match rows {
         Rows::All => {
             let mut offsets = [0; BLOCK];
@@ -237,7 +278,7 @@ fn load_wide(page: &BlocksPage<'_>, block: usize, rows: Rows<'_>, out: &mut [i64
     }
 }
 
-fn load_huge(page: &BlocksPage<'_>, block: usize, rows: Rows<'_>, out: &mut Vector) {
+fn load_huge(page: &WidePage<'_>, block: usize, rows: Rows<'_>, out: &mut Vector) {
     let mut values = [0; BLOCK];
     page.unpack_wide(block, &mut values);
     match rows {

@@ -3,12 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use coload_page::runs::shrink_to_runs;
-use coload_page::{
-    ColumnIndex, EncodedStrings, Page, SOURCE_PADDING, SegmentId, SymbolEncoder, encode_codes_u16,
-    encode_plain, encode_text,
-};
+use coload_page::{CodecId, Page, encode_codes_u16, encode_plain, encode_text, shrink_page};
+use coload_page::{ColumnIndex, EncodedStrings, SOURCE_PADDING, SegmentId, SymbolEncoder};
 use coload_store::{FinishedColumn, SegmentFile, SegmentWriter, column_stats};
 use coload_types::{Dictionary, Physical, Plain, Value, Values};
+use coload_types::{ordinal_from_f32, ordinal_from_f64};
 
 /// Rows of the pages: two blocks, some rows, one row.
 const PAGE_ROWS: [u32; 3] = [1_030, 20, 1];
@@ -27,7 +26,32 @@ struct Example {
     /// Whether each page holds codes.
     coded: [bool; 3],
     stored: Stored,
+    /// Codec of the first page, where it is not the one that pages are made with.
+    codec: Option<CodecId>,
     value: fn(usize) -> Option<Value>,
+}
+
+/// Those before are the examples of the formats before 3.
+const EXAMPLES_BEFORE_3: usize = 18;
+
+fn in_codec(codec: CodecId, of: Example) -> Example {
+    Example { codec: Some(codec), ..of }
+}
+
+fn cents(row: usize) -> Value {
+    let odd = [f64::NAN, -0.0, f64::INFINITY, 1e-300];
+    Value::Int(ordinal_from_f64(match row % 200 {
+        0 => odd[row / 200 % odd.len()],
+        _ => (number(row) % 100_000) as f64 / 100.0,
+    }))
+}
+
+fn tenths(row: usize) -> i64 {
+    ordinal_from_f32((number(row) % 10_000) as f32 / 10.0)
+}
+
+fn fraction(row: usize) -> Value {
+    Value::Int(ordinal_from_f64((number(row) >> 11) as f64 / (1u64 << 53) as f64 - 0.5))
 }
 
 /// How pages are stored.
@@ -49,8 +73,10 @@ fn null_if(null: bool, value: Value) -> Option<Value> {
 fn examples() -> Vec<Example> {
     use Physical::{Bytes, Int, Wide};
     let stored = Stored::Rows;
-    let plain = |physical, value| Example { physical, coded: [false; 3], stored, value };
-    let coded = |physical, value| Example { physical, coded: [true; 3], stored, value };
+    let plain =
+        |physical, value| Example { physical, coded: [false; 3], stored, codec: None, value };
+    let coded =
+        |physical, value| Example { physical, coded: [true; 3], stored, codec: None, value };
     let runs = |e: Example| Example { stored: Stored::Runs, ..e };
     vec![
         plain(Int, |_| Some(Value::Int(-7))),
@@ -73,6 +99,42 @@ fn examples() -> Vec<Example> {
         runs(coded(Bytes, |r| {
             null_if(r / 5 % 3 == 0, Value::Bytes([b'a' + (r / 5 % 20) as u8].into()))
         })),
+        in_codec(CodecId::DELTAS, plain(Int, |r| Some(Value::Int(r as i64 * 9 + r as i64 % 4)))),
+        in_codec(CodecId::DECIMALS, plain(Int, |r| null_if(r % 50 == 1, cents(r)))),
+        in_codec(CodecId::DECIMALS, plain(Int, |r| Some(Value::Int(tenths(r))))),
+        in_codec(CodecId::HALVES, plain(Int, |r| null_if(r % 50 == 1, fraction(r)))),
+        in_codec(
+            CodecId::TEMPLATES,
+            plain(Bytes, |r| {
+                if r % 70 == 9 {
+                    text("n/a".into())
+                } else {
+                    text(format!("A-{:06}-{:016x}", r * 7, number(r)))
+                }
+            }),
+        ),
+        in_codec(
+            CodecId::TEMPLATES,
+            plain(Bytes, |r| {
+                let hex = format!("{:016X}", number(r));
+                null_if(r % 9 == 1, Value::Bytes(hex.into_bytes().into()))
+            }),
+        ),
+        in_codec(CodecId::TEMPLATES, plain(Bytes, |r| text(format!("user{}@example.com", r * r)))),
+        in_codec(
+            CodecId::ZSTANDARD,
+            plain(Bytes, |r| {
+                let words = (0..12).map(|w| format!("word{}", number(r * 12 + w) % 99));
+                null_if(
+                    r % 9 == 1,
+                    Value::Bytes(words.collect::<Vec<_>>().join(" ").into_bytes().into()),
+                )
+            }),
+        ),
+        in_codec(
+            CodecId::TEMPLATES,
+            runs(plain(Bytes, |r| text(format!("{:016x}", number(r / 9))))),
+        ),
     ]
 }
 
@@ -119,15 +181,23 @@ pub fn write(path: &Path) {
                         rows.iter().map(|v| v.as_ref().map_or(null, code)).collect();
                     encode_codes_u16(&codes, null)
                 }
+                _ if example.codec.is_some() => encode_plain(&plain(physical, rows)).unwrap(),
                 _ => encode(&plain(physical, rows), &mut symbols),
             })
             .map(|page| match example.stored {
-                Stored::Rows => page,
-                Stored::Runs => shrink_to_runs(page).unwrap(),
+                Stored::Rows if example.codec.is_none() => page,
+                Stored::Runs if example.codec.is_none() => shrink_to_runs(page).unwrap(),
+                _ => shrink_page(page).unwrap(),
             })
             .collect();
         let meta = dictionary.as_ref().map(|d| writer.write_dictionary(d).unwrap());
         assert_eq!(pages[0].runs.is_some(), example.stored == Stored::Runs);
+        assert!(
+            example.codec.is_none_or(|codec| codec == pages[0].codec),
+            "{:?}, not {:?}",
+            pages[0].codec,
+            example.codec
+        );
         let pages = writer.write_pages(writer.reserve(&pages), &pages).unwrap();
         let stats = column_stats(&pages, dictionary.as_ref());
         let index = ColumnIndex { dictionary: meta, symbols, pages };
@@ -140,7 +210,7 @@ pub fn write(path: &Path) {
 fn encode(plain: &Plain, symbols: &mut Vec<Vec<u8>>) -> Page {
     match &plain.values {
         Values::Bytes(strings) if plain.nulls.is_none() => {
-            let encoder = SymbolEncoder::train_strings(&[strings]);
+            let encoder = SymbolEncoder::train_symbols(strings.len(), |i| strings.get(i));
             symbols.push(encoder.table());
             let mut source = strings.bytes.clone();
             source.extend([0; SOURCE_PADDING]);
@@ -169,7 +239,7 @@ pub fn read(path: &Path) -> coload_types::Result<Vec<Vec<Rows>>> {
     (0..segment.column_count()).map(column).collect()
 }
 
-/// The example of a format; format 2 says whose the segment is.
+/// The example of a format; format 2 says whose the segment is, and format 3 has more codecs.
 pub fn path(format: u8) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/examples/segment-{format}.seg"))
 }
@@ -182,13 +252,16 @@ fn the_stored_segments_of_each_format_are_read() {
         let dir = tempfile::tempdir().unwrap();
         let named = dir.path().join(format!("{:032x}-3.seg", 0x5eed));
         write(&named);
-        std::fs::copy(&named, path(2)).unwrap();
+        std::fs::copy(&named, path(3)).unwrap();
     }
     let expected: Vec<Vec<Rows>> = examples().iter().map(rows_of).collect();
+    let (before_3, _) = expected.split_at(EXAMPLES_BEFORE_3);
     for format in [1, 2] {
-        assert!(read(&path(format)).unwrap() == expected, "format {format}");
+        assert!(read(&path(format)).unwrap() == before_3, "format {format}");
     }
+    assert!(read(&path(3)).unwrap() == expected, "format 3");
     let id = |format| SegmentFile::open(&path(format)).unwrap().id();
     assert_eq!(id(1), None);
     assert_eq!(id(2), Some(SegmentId { load: 0x5eed, number: 3 }));
+    assert_eq!(id(3), id(2));
 }
