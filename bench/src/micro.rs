@@ -112,7 +112,7 @@ impl<'a> Lab<'a> {
         let window = Window {
             text,
             start: 1,
-            end: 1 + end.min(2 << 20),
+            end: 1 + end.min(8 << 20),
             offset: 0,
             limit: usize::MAX,
             last: LastWindow::No,
@@ -121,7 +121,7 @@ impl<'a> Lab<'a> {
         let plans = columns
             .iter()
             .enumerate()
-            .map(|(i, c)| plan_column(&sample.rows(), i, c.data_type))
+            .map(|(i, c)| plan_column(&sample.rows(), i, c.data_type, DictionaryLimit::default()))
             .collect();
         let physicals = columns.iter().map(|c| c.data_type.physical()).collect();
         let rows = text[1..1 + end].iter().filter(|b| **b == b'\n').count();

@@ -23,7 +23,7 @@ use coload_transform::{
 use coload_types::{Error, Physical, Plain, Result};
 
 use crate::clock::{StepClock, thread_cpu_ns};
-use crate::grain::{dictionary_limit, encoders};
+use crate::grain::{ColumnRoom, dictionary_limit, encoders};
 use crate::options::LoadOptions;
 use crate::partition::{PartitionPlan, SealedPartition};
 use crate::pipeline::{column_rules, early_page};
@@ -205,7 +205,8 @@ impl RawPartition {
             )));
         }
         let plan = state.plan.get_or_insert_with(|| {
-            Arc::new(sample_bytes(raw.text, by.rules, &by.columns, by.encoders, Measure::No))
+            let room = ColumnRoom { encoders: by.encoders, dictionary: by.limit };
+            Arc::new(sample_bytes(raw.text, by.rules, &by.columns, room, Measure::No))
         });
         let plan = Arc::clone(plan);
         let free = state.parsers.iter().position(Option::is_some);
