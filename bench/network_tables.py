@@ -132,7 +132,7 @@ def step_table(cell):
 def targets(args, cells, size):
     """Lines of text, ratio, limit, and whether it is reached."""
     lines = []
-    warehouse = args.data.startswith("warehouse")
+    table = args.data.split("-")[0]
 
     def get(rate, setting, **where):
         return next((c for c in cells if c["rate"] == rate and c["setting"] == setting
@@ -160,22 +160,28 @@ def targets(args, cells, size):
             most(f"CPU of {cell['setting']} / embedded", (cell["client_cpu_s"] + cell["server_cpu_s"]) / embedded, 1.25)
     elif args.experiment != "figure1":
         for rate in rates:
-            placement_targets(rate, get, least, most, warehouse, size, any("queries" in c for c in cells))
+            placement_targets(rate, get, least, most, table, size, any("queries" in c for c in cells))
     return lines
 
 
-def placement_targets(rate, get, least, most, warehouse, size, queries):
+# Of each table: throughput of adaptive / pipe at 1 Gbit/s, bytes on the wire of `size` / input.
+PLACEMENT_LIMITS = {"lineitem": (4, 0.21), "warehouse": (4.5, 0.12), "fact": (3.5, 0.18)}
+
+
+def placement_targets(rate, get, least, most, table, size, queries):
+    wide = table != "lineitem"
+    speed_up, wire_share = PLACEMENT_LIMITS[table]
     pipe, every, adaptive, by_size = (get(rate, s) for s in ("pipe", "all", "adaptive", "size"))
     if by_size and not queries:
-        most(f"{rate}, wire bytes of size / input", by_size["wire_bytes"] / size, 0.18 if warehouse else 0.30)
+        most(f"{rate}, wire bytes of size / input", by_size["wire_bytes"] / size, wire_share)
     if rate == "1gbit" and adaptive and pipe and not queries:
-        least("1gbit, throughput of adaptive / pipe", pipe["wall_s"] / adaptive["wall_s"], 3.5 if warehouse else 2.5)
+        least("1gbit, throughput of adaptive / pipe", pipe["wall_s"] / adaptive["wall_s"], speed_up)
     if every and pipe and not queries:
-        most(f"{rate}, server CPU of all / pipe", every["server_cpu_s"] / pipe["server_cpu_s"], 0.2 if warehouse else 0.25)
+        most(f"{rate}, server CPU of all / pipe", every["server_cpu_s"] / pipe["server_cpu_s"], 0.2 if wide else 0.25)
     if rate == "10gbit" and every and pipe and queries:
-        least("10gbit with queries, throughput of all / pipe", pipe["wall_s"] / every["wall_s"], 1.5 if warehouse else 1.9)
+        least("10gbit with queries, throughput of all / pipe", pipe["wall_s"] / every["wall_s"], 1.5 if wide else 1.9)
         alone = get(rate, "no load")
-        for query, limit in (("q1", 0.5 if warehouse else 0.6), ("q2", 0.4 if warehouse else 0.45)):
+        for query, limit in (("q1", 0.5 if wide else 0.6), ("q2", 0.4 if wide else 0.45)):
             with_pipe = pipe["queries"][query]["all"]["p99"]
             least_possible = f" (without a load / pipe: {alone['queries'][query]['all']['p99'] / with_pipe:.2f})" if alone else ""
             most(f"10gbit, p99 of {query.upper()}, all / pipe{least_possible}", every["queries"][query]["all"]["p99"] / with_pipe, limit)

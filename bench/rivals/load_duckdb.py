@@ -16,10 +16,11 @@ def main():
         config={"threads": args.threads, "preserve_insertion_order": args.order == "kept"},
     )
     connection.execute(open(args.schema).read())
+    quote = '"' if args.quotes == "double" else ""
     clock = rival.Clock()
     connection.execute(
         f"INSERT INTO {table.name} SELECT {', '.join(table.names)} FROM read_csv("
-        f"'{args.file}', columns = {types}, delim = '|', quote = '', escape = '', header = false, auto_detect = false)"
+        f"'{args.file}', columns = {types}, delim = '|', quote = '{quote}', escape = '{quote}', header = false, auto_detect = false)"
     )
     connection.execute("CHECKPOINT")
     measured = clock.stop()

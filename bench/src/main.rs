@@ -5,9 +5,11 @@ mod answers;
 mod blocks;
 mod cache;
 mod decompress;
+mod fact;
 mod micro;
 #[cfg(feature = "sql")]
 mod queries;
+mod shapes;
 mod tpch;
 mod warehouse;
 
@@ -83,9 +85,11 @@ enum Command {
     },
     /// Prints the CREATE TABLE of a table
     Schema {
-        /// warehouse or a TPC-H table
+        /// warehouse, fact or a TPC-H table
         table: String,
     },
+    /// Prints the names of the tables of one kind of column
+    Shapes,
 }
 
 #[derive(Subcommand)]
@@ -103,6 +107,24 @@ enum DataSet {
         /// Number of rows; a million are 1.3 GB
         #[arg(long)]
         rows: u64,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// A table of 155 columns whose values are independent, as a shuffled fact table has
+    Fact {
+        /// Number of rows; a million are 1.5 GB
+        #[arg(long, default_value_t = 1_000_000)]
+        rows: u64,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// A table of one kind of column; `coload-bench shapes` prints their names
+    Shape {
+        /// Which
+        name: String,
+        /// Number of rows; those of about 100 MB without it
+        #[arg(long)]
+        rows: Option<u64>,
         #[command(flatten)]
         place: Place,
     },
@@ -151,6 +173,7 @@ fn main() -> ExitCode {
             answers::run(&store, threads, input, out).map_err(io::Error::other)
         }
         Command::Schema { table } => schema(&table).and_then(|text| print(&text)),
+        Command::Shapes => shapes::SHAPES.iter().try_for_each(|shape| print(shape.name)),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -194,6 +217,20 @@ fn generate(data_set: DataSet) -> io::Result<PathBuf> {
             &warehouse::schema(),
             |path| warehouse::generate(rows, path),
         ),
+        DataSet::Fact { rows, place } => {
+            place.file(&format!("fact-{rows}"), fact::VERSION, &fact::schema(), |path| {
+                fact::generate(rows, path)
+            })
+        }
+        DataSet::Shape { name, rows, place } => {
+            let shape = shapes::Shape::of_name(&name).ok_or_else(|| {
+                invalid(format!("no shape \"{name}\"; try `coload-bench shapes`"))
+            })?;
+            let rows = rows.unwrap_or(shape.rows);
+            place.file(&format!("shape-{name}-{rows}"), shapes::VERSION, &shape.schema(), |path| {
+                shape.generate(rows, path)
+            })
+        }
         DataSet::Tpch { scale, out } => {
             std::fs::create_dir_all(&out)?;
             for table in tpch::TABLES {
@@ -224,16 +261,19 @@ impl Place {
 }
 
 fn schema(table: &str) -> io::Result<String> {
-    if table == "warehouse" {
-        return Ok(warehouse::schema());
+    match table {
+        "warehouse" => return Ok(warehouse::schema()),
+        "fact" => return Ok(fact::schema()),
+        _ => {}
     }
     tpch::schema(table).map(str::to_owned).ok_or_else(|| {
         let tables = tpch::TABLES.join(", ");
-        io::Error::new(
-            io::ErrorKind::InvalidInput,
-            format!("no table \"{table}\"; the tables are warehouse, {tables}"),
-        )
+        invalid(format!("no table \"{table}\"; the tables are warehouse, fact, {tables}"))
     })
+}
+
+fn invalid(text: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, text)
 }
 
 fn print(text: &str) -> io::Result<()> {

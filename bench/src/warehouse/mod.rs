@@ -8,9 +8,9 @@
 
 mod columns;
 mod many;
-mod random;
-mod values;
-mod words;
+pub mod random;
+pub mod values;
+pub mod words;
 
 use std::fmt::Write as _;
 use std::io;
@@ -58,7 +58,7 @@ pub fn generate(rows: u64, out: &Path) -> io::Result<()> {
 }
 
 /// What the columns of many values need of the row and its document.
-struct Row {
+pub struct Row {
     /// 0-based place in the table.
     index: u64,
     /// Document's number in the table; ascending, with gaps.

@@ -146,7 +146,7 @@ fn texts(values: &Values, salt: usize, parent_count: u32) -> Vec<Box<str>> {
 }
 
 /// Writes `id` into `form`, spread over all texts of the form so that frequent ids are not the smallest texts.
-fn code(form: &str, id: u32, salt: usize) -> Box<str> {
+pub fn code(form: &str, id: u32, salt: usize) -> Box<str> {
     let base = |symbol| match symbol {
         'A' => 26,
         '9' => 10,
@@ -169,7 +169,7 @@ fn code(form: &str, id: u32, salt: usize) -> Box<str> {
 }
 
 /// A description of two or three words, unique among the first 32,768 ids of a column.
-fn description(id: u32, salt: usize) -> Box<str> {
+pub fn description(id: u32, salt: usize) -> Box<str> {
     let spread = (u64::from(id) * 15_485_863 + salt as u64 * 7_919) as usize % (32 * 32 * 32);
     let (quality, thing, place) = (spread % 32, spread / 32 % 32, spread / 1024);
     if place == 0 {
@@ -180,7 +180,7 @@ fn description(id: u32, salt: usize) -> Box<str> {
 }
 
 /// `unscaled` with `scale` decimal places.
-fn number(unscaled: i64, scale: u32) -> Box<str> {
+pub fn number(unscaled: i64, scale: u32) -> Box<str> {
     let one = 10_i64.pow(scale);
     let mut text = (unscaled / one).to_string();
     if scale > 0 {

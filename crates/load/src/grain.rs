@@ -95,10 +95,24 @@ pub struct Grain {
     pub windows_bytes: usize,
 }
 
+/// What memory has room for while a partition is parsed.
+#[derive(Debug, Clone, Copy)]
+pub struct ColumnRoom {
+    /// Columns that have symbols of their own.
+    pub encoders: usize,
+    /// What the dictionary of each column may hold.
+    pub dictionary: DictionaryLimit,
+}
+
 impl Grain {
     /// What a dictionary may hold.
     pub fn dictionary_limit(&self) -> DictionaryLimit {
         DictionaryLimit::of_bytes(self.dictionary_bytes)
+    }
+
+    /// What there is room for of a column.
+    pub fn column_room(&self) -> ColumnRoom {
+        ColumnRoom { encoders: self.encoders, dictionary: self.dictionary_limit() }
     }
 
     /// The grain of a load.

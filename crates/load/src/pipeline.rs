@@ -21,7 +21,7 @@ use crate::account::Account;
 use crate::checks::Checks;
 use crate::chunks::Source;
 use crate::derive::Deriver;
-use crate::grain::Grain;
+use crate::grain::{ColumnRoom, Grain};
 use crate::measure::Measured;
 use crate::options::{LoadOptions, Progress};
 use crate::raw::takes_raw;
@@ -497,15 +497,16 @@ pub fn column_rules(options: &LoadOptions) -> Vec<ColumnRules> {
         .collect()
 }
 
-/// Plans the columns from a sample's records; only the first `encoders` columns of text have symbols.
+/// Plans the columns from a sample's records; only as many columns of text have symbols as there is room for.
 pub fn plan_columns(
     rows: &coload_source::Rows<'_>,
     columns: &[ColumnRules],
-    mut encoders: usize,
+    room: ColumnRoom,
 ) -> Vec<ColumnPlan> {
+    let ColumnRoom { mut encoders, dictionary } = room;
     let plan = |column: &ColumnRules| {
         let Some(field) = column.field else { return ColumnPlan::Codes };
-        match plan_column(rows, field, column.data_type) {
+        match plan_column(rows, field, column.data_type, dictionary) {
             ColumnPlan::Text { .. } if encoders == 0 => ColumnPlan::PlainText,
             plan @ ColumnPlan::Text { .. } => {
                 encoders -= 1;

@@ -24,6 +24,7 @@ use coload_transform::{
 use coload_types::{Error, Physical, Result};
 use coload_wire::{ColumnsAre, LoadDescription, Raw};
 
+use crate::grain::ColumnRoom;
 use crate::options::LoadOptions;
 use crate::partition::{PartitionPlan, SealedPartition, Waiting};
 use crate::pipeline::{column_rules, final_page};
@@ -191,7 +192,8 @@ impl RawPartition {
             )));
         }
         let plan = state.plan.get_or_insert_with(|| {
-            Arc::new(sample_bytes(raw.text, by.rules, &by.columns, by.encoders, Measure::No))
+            let room = ColumnRoom { encoders: by.encoders, dictionary: by.limit };
+            Arc::new(sample_bytes(raw.text, by.rules, &by.columns, room, Measure::No))
         });
         let plan = Arc::clone(plan);
         let free = state.parsers.iter().position(Option::is_some);

@@ -1,18 +1,17 @@
 //! Reads the start of a partition to plan its columns.
 
 use coload_source::{
-    ColumnRules, LastWindow, RecordRules, Sample, TEXT_PADDING, Window, first_line,
+    ColumnRules, LastWindow, RecordRules, SAMPLE_BYTES, SAMPLE_BYTES_MOST, SAMPLE_ROWS, Sample,
+    TEXT_PADDING, Window, first_line,
 };
 use coload_types::Result;
 
 use crate::chunks::{Piece, Start};
+use crate::grain::ColumnRoom;
 use crate::measure::Measured;
 use crate::open_inputs::OpenInputs;
 use crate::partition::PartitionPlan;
 use crate::pipeline::plan_columns;
-
-/// Bytes looked at.
-const SAMPLE_BYTES: usize = 2 << 20;
 
 /// Plans the columns of a partition from the start of its first chunk.
 ///
@@ -23,32 +22,51 @@ pub fn sample_partition(
     chunk: &[Piece],
     rules: RecordRules,
     columns: &[ColumnRules],
-    encoders: usize,
+    room: ColumnRoom,
     measure: Measure<'_>,
 ) -> Result<PartitionPlan> {
     let mut text = Vec::new();
+    let (mut wanted, mut is_measured) = (SAMPLE_BYTES, false);
     for piece in chunk {
-        let length = SAMPLE_BYTES
-            .saturating_sub(text.len())
-            .min(piece.end.saturating_sub(piece.start) as usize);
-        if length == 0 {
+        let first = text.len();
+        let mut at = piece.start;
+        loop {
+            if text.len() >= wanted && !is_measured {
+                (wanted, is_measured) = (wanted_bytes(&text), true);
+            }
+            let length =
+                wanted.saturating_sub(text.len()).min(piece.end.saturating_sub(at) as usize);
+            if length == 0 {
+                break;
+            }
+            let before = text.len();
+            text.resize(before + length, 0);
+            let read = inputs.at(piece.file).read_at(&mut text[before..], at)?;
+            text.truncate(before + read);
+            at += read as u64;
+            if read < length {
+                break;
+            }
+        }
+        if at == piece.start {
             break;
         }
-        let start = text.len();
-        text.resize(start + length, 0);
-        let input = inputs.at(piece.file);
-        let read = input.read_at(&mut text[start..], piece.start)?;
-        text.truncate(start + read);
         if piece.start_is == Start::Speculated
-            && let Some(first) = first_line(&text, false, &rules)
+            && let Some(line) = first_line(&text[first..], false, &rules)
         {
-            text.drain(..first);
+            text.drain(first..first + line);
         }
-        if text.last() != Some(&b'\n') && piece.start + read as u64 == input.bytes {
+        if text.last() != Some(&b'\n') && at == inputs.at(piece.file).bytes {
             text.push(b'\n');
         }
     }
-    Ok(sample_bytes(&text, rules, columns, encoders, measure))
+    Ok(sample_bytes(&text, rules, columns, room, measure))
+}
+
+/// Bytes of a sample that has [`SAMPLE_ROWS`] lines as long as those of this text.
+fn wanted_bytes(text: &[u8]) -> usize {
+    let lines = memchr::memchr_iter(b'\n', text).count().max(1);
+    (text.len() / lines).saturating_mul(SAMPLE_ROWS).clamp(SAMPLE_BYTES, SAMPLE_BYTES_MOST)
 }
 
 /// Plans the columns from text that starts with a record.
@@ -56,10 +74,11 @@ pub fn sample_bytes(
     bytes: &[u8],
     rules: RecordRules,
     columns: &[ColumnRules],
-    encoders: usize,
+    room: ColumnRoom,
     measure: Measure<'_>,
 ) -> PartitionPlan {
-    let bytes = &bytes[..bytes.len().min(SAMPLE_BYTES)];
+    let wanted = wanted_bytes(&bytes[..bytes.len().min(SAMPLE_BYTES)]);
+    let bytes = &bytes[..bytes.len().min(wanted)];
     let mut text = Vec::with_capacity(bytes.len() + 1 + TEXT_PADDING);
     text.push(b'\n');
     text.extend_from_slice(bytes);
@@ -74,7 +93,7 @@ pub fn sample_bytes(
     };
     let sample = Sample::new(&window, rules);
     let rows = sample.rows();
-    let plans = plan_columns(&rows, columns, encoders);
+    let plans = plan_columns(&rows, columns, room);
     let costs = match measure {
         Measure::No => Vec::new(),
         Measure::Partition { bytes: partition_bytes, measured } => {

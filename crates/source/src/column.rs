@@ -322,12 +322,18 @@ impl ColumnParser {
         let text = fields.rows.text;
         let doubts = self.rules.has_doubts();
         let rewrites = self.rules.reads_otherwise();
+        let empty_is_null = self.rules.nullable && self.rules.fields.empty_is_null();
         // The type is matched outside the loop, so that each loop holds one parser.
         macro_rules! each {
             ($data_type:expr) => {{
                 let data_type = $data_type;
                 self.ints.reserve(fields.len());
                 fields.for_each(|row, start, end| {
+                    if start == end && empty_is_null {
+                        self.nulls.push(self.ints.len() as u32);
+                        self.ints.push(0);
+                        return;
+                    }
                     let value = match parse_int_in(text, start, end, data_type) {
                         Ok(value)
                             if !(rewrites
@@ -366,8 +372,14 @@ impl ColumnParser {
         let data_type = self.rules.data_type;
         let doubts = self.rules.has_doubts();
         let rewrites = self.rules.reads_otherwise();
+        let empty_is_null = self.rules.nullable && self.rules.fields.empty_is_null();
         self.wides.reserve(fields.len());
         fields.for_each(|row, start, end| {
+            if start == end && empty_is_null {
+                self.nulls.push(self.wides.len() as u32);
+                self.wides.push(0);
+                return;
+            }
             let value = match parse_wide_in(text, start, end, data_type) {
                 Ok(value)
                     if !(rewrites || doubts && is_doubtful(&text[start..end], data_type, 0)) =>

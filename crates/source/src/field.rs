@@ -86,7 +86,16 @@ impl FieldRules {
 
     /// Whether a text stands for NULL in any column.
     fn is_null(&self, text: &[u8]) -> bool {
+        if text.is_empty() {
+            return self.empty_is_null();
+        }
         self.nulls.iter().any(|null| null == text)
+    }
+
+    /// Whether a field without a byte stands for NULL in any column. No bytes are compared: memory that is not there, as
+    /// that of an empty list, takes a processor 20 ns to compare nothing with.
+    pub fn empty_is_null(&self) -> bool {
+        self.nulls.iter().any(Vec::is_empty)
     }
 
     /// Whether a field without quotes is not the text it stands for.

@@ -1,7 +1,7 @@
 //! Fields to provisional codes without parsing: each distinct text is parsed once.
 //!
 //! ```text
-//!   field bytes ---hash---> index: number of a text ---> key, code
+//!   field bytes ---> key ---> buckets: code, or number of a text ---> key, code
 //! ```
 //!
 //! A field of up to 15 bytes is its own key, compared exactly; a longer one is hashed and its bytes
@@ -11,10 +11,11 @@
 //!
 //! Only fields that differ from the one above are looked up ([`Changes`]).
 //!
-//! Cost: a field of up to 15 bytes is a hash and one probe, about 20 instructions.
+//! Cost: a field of up to 15 bytes is a probe of one bucket, about 25 instructions.
 //!
-//! Source: seed 000, section 4.1 (sort step); decision 0002.
+//! Source: seed 000, section 4.1 (sort step); decisions 0002 and 0034.
 
+mod buckets;
 mod changes;
 mod key;
 
@@ -31,17 +32,11 @@ use crate::column_rules::ColumnRules;
 use crate::field::FieldError;
 use crate::row_codes::{Block, RowCodes};
 use crate::rows::Rows;
-#[cfg(target_arch = "x86_64")]
-use key::crc;
-use key::{GOLDEN, Hash, IS_LONG, KEY_BYTES, Key, long_key, multiply, placed, same_long, text_of};
+use buckets::{Buckets, Fast, Finder, Known, Packing, Portable, fast};
+use key::{GOLDEN, IS_LONG, KEY_BYTES, Key, long_key, placed, same_long, text_of};
 
 pub(crate) use changes::{BLOCK_ROWS, Changes, FieldChanges};
 
-const INDEX_START: usize = 512;
-/// Places of the index for each text: most texts then stand at their first place.
-const INDEX_PER_TEXT: usize = 6;
-/// The number of no text.
-const EMPTY: u16 = 0;
 /// Keys that are looked up together, so that the loads of many are under way at once.
 const GROUP: usize = 64;
 /// Most texts that are remembered; more can only be many texts of one value.
@@ -76,18 +71,16 @@ pub struct TooManyValues;
 
 /// A temporary dictionary under construction, and the hash table over the texts seen.
 ///
-/// The table is an index of numbers over dense arrays, so that a column of a few thousand texts
-/// stays in the cache.
+/// Text number 0 is none.
 #[derive(Debug)]
 pub struct Lexicon {
-    /// Number of a text by the hash of its key, or `EMPTY`.
-    index: Vec<u16>,
+    buckets: Buckets,
+    finder: Option<Fast>,
     keys: Vec<Key>,
     codes: Vec<u16>,
     /// Where the copy of a long text stands in the arena.
     places: Vec<(u32, u32)>,
     arena: Vec<u8>,
-    hash: Hash,
     by_value: ByValue,
     dictionary: TemporaryDictionary,
     limit: DictionaryLimit,
@@ -124,13 +117,14 @@ impl Hasher for Mix {
 impl Lexicon {
     /// Knows no text.
     pub fn new(physical: Physical) -> Self {
+        let finder = fast();
         Lexicon {
-            index: vec![EMPTY; INDEX_START],
+            buckets: Buckets::new(finder.is_some()),
+            finder,
             keys: vec![[u64::MAX; 2]],
             codes: vec![0],
             places: vec![(0, 0)],
             arena: Vec::new(),
-            hash: Hash::best(),
             by_value: match physical {
                 Physical::Int => ByValue::Ints(HashMap::default()),
                 Physical::Wide => ByValue::Others(HashMap::default()),
@@ -228,23 +222,25 @@ impl Lexicon {
         scratch: &mut LookUp,
     ) {
         #[cfg(target_arch = "x86_64")]
-        if self.hash == Hash::Crc {
-            #[target_feature(enable = "avx2,bmi1,bmi2,popcnt,lzcnt,sse4.2")]
-            fn with_crc(
+        if let Some(finder) = self.finder {
+            #[target_feature(
+                enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi1,bmi2,popcnt,lzcnt,sse4.2"
+            )]
+            fn with_avx512(
                 lexicon: &mut Lexicon,
                 rows: &Rows<'_>,
                 changes: FieldChanges<'_>,
                 out: &mut Block<'_>,
                 misses: &mut Misses<'_, impl FnMut(usize, FieldError)>,
-                scratch: &mut LookUp,
+                (scratch, finder): (&mut LookUp, Fast),
             ) {
-                lexicon.look_up_with(rows, changes, out, misses, scratch, |key| crc(key));
+                lexicon.look_up_with(rows, changes, out, misses, (scratch, finder));
             }
-            // SAFETY: the hash was chosen because the instructions are there.
-            unsafe { with_crc(self, rows, changes, out, misses, scratch) };
+            // SAFETY: there is a finder only where the instructions are.
+            unsafe { with_avx512(self, rows, changes, out, misses, (scratch, finder)) };
             return;
         }
-        self.look_up_with(rows, changes, out, misses, scratch, multiply);
+        self.look_up_with(rows, changes, out, misses, (scratch, Portable));
     }
 
     #[inline(always)]
@@ -254,8 +250,7 @@ impl Lexicon {
         changes: FieldChanges<'_>,
         out: &mut Block<'_>,
         misses: &mut Misses<'_, impl FnMut(usize, FieldError)>,
-        scratch: &mut LookUp,
-        hash: impl Fn(Key) -> u64,
+        (scratch, finder): (&mut LookUp, impl Finder),
     ) {
         let LookUp { long_keys, numbers, found } = scratch;
         let groups = changes.keys.chunks(GROUP).zip(changes.rows.chunks(GROUP));
@@ -273,15 +268,25 @@ impl Lexicon {
             } else {
                 given
             };
-            let mut missing = self.find(keys, numbers, found, &hash);
-            if long {
-                for (i, given) in given.iter().enumerate() {
-                    if let Some((start, end)) = placed(*given) {
-                        let is_text = self.is_text_of(numbers[i], &rows.text[start..end]);
-                        missing |= u64::from(!is_text) << i;
+            let mut missing = match self.buckets.packing() {
+                packing @ Packing::Exact { .. } => self.find_exact(packing, keys, found, finder),
+                Packing::Hashed => {
+                    let mut missing = self.find_hashed(keys, numbers, found, finder);
+                    if long {
+                        for number in &numbers[..keys.len()] {
+                            let place = self.places[*number].0 as usize;
+                            finder.fetch(self.arena.as_ptr().wrapping_add(place));
+                        }
                     }
+                    for (i, given) in given.iter().enumerate().filter(|_| long) {
+                        if let Some((start, end)) = placed(*given) {
+                            let is_text = self.is_text_of(numbers[i], &rows.text[start..end]);
+                            missing |= u64::from(!is_text) << i;
+                        }
+                    }
+                    missing
                 }
-            }
+            };
             let end_of = |i: usize| group_rows.get(i + 1).map_or(next, |r| *r as usize);
             while missing != 0 {
                 let i = missing.trailing_zeros() as usize;
@@ -304,24 +309,57 @@ impl Lexicon {
         }
     }
 
-    /// The codes of texts that stand at the first place of their key, and a bit for each that does
-    /// not; of a long text the bytes are yet to be compared with those of its number.
+    /// The codes of texts that stand in the first bucket of their key, and a bit for each that does not.
     #[inline(always)]
-    fn find(
+    fn find_exact(
+        &self,
+        packing: Packing,
+        keys: &[Key],
+        found: &mut [u16; GROUP],
+        finder: impl Finder,
+    ) -> u64 {
+        let (mut packed, mut places, mut missing) = ([0; GROUP], [0; GROUP], 0);
+        for (i, ((key, packed), place)) in keys.iter().zip(&mut packed).zip(&mut places).enumerate()
+        {
+            let (bits, is_new) = Buckets::pack(packing, *key, finder);
+            *packed = bits;
+            *place = self.buckets.fetch(bits, finder);
+            missing |= u64::from(is_new) << i;
+        }
+        for (i, code) in found[..keys.len()].iter_mut().enumerate() {
+            // SAFETY: the place was told above.
+            let (answer, is_there) = unsafe { self.buckets.find_at(places[i], packed[i], finder) };
+            *code = answer;
+            missing |= u64::from(!is_there) << i;
+        }
+        missing
+    }
+
+    /// As [`Self::find_exact`], with the numbers of the texts; of a long text the bytes are yet to be compared with those
+    /// of its number.
+    #[inline(always)]
+    fn find_hashed(
         &self,
         keys: &[Key],
         numbers: &mut [usize; GROUP],
         found: &mut [u16; GROUP],
-        hash: impl Fn(Key) -> u64,
+        finder: impl Finder,
     ) -> u64 {
-        let mask = self.index.len() - 1;
-        let mut missing = 0;
+        let (mut packed, mut places, mut missing) = ([0; GROUP], [0; GROUP], 0);
+        for ((key, packed), place) in keys.iter().zip(&mut packed).zip(&mut places) {
+            *packed = Buckets::pack(Packing::Hashed, *key, finder).0;
+            *place = self.buckets.fetch(*packed, finder);
+        }
+        for (i, number) in numbers[..keys.len()].iter_mut().enumerate() {
+            // SAFETY: the place was told above.
+            *number = usize::from(unsafe { self.buckets.find_at(places[i], packed[i], finder) }.0);
+            finder.fetch(self.keys.as_ptr().wrapping_add(*number).cast());
+            finder.fetch(self.places.as_ptr().wrapping_add(*number).cast());
+        }
         for (i, ((key, number), code)) in keys.iter().zip(numbers).zip(found).enumerate() {
-            // SAFETY: the index has a power of two of places; the numbers in it are those of keys, and
-            // each key has a code.
+            // SAFETY: the answers of packed keys that are not exact are numbers of texts, each of which has a key and a
+            // code; number 0 is there from the start, with a key that no field has.
             unsafe {
-                *number = usize::from(*self.index.get_unchecked(hash(*key) as usize & mask));
-                // Number 0 is a key that no field has, so that an empty place is never equal.
                 let differs = *self.keys.get_unchecked(*number) != *key;
                 missing |= u64::from(differs) << i;
                 *code = *self.codes.get_unchecked(*number);
@@ -339,19 +377,12 @@ impl Lexicon {
         row: usize,
         misses: &mut Misses<'_, impl FnMut(usize, FieldError)>,
     ) -> u16 {
-        let mask = self.index.len() - 1;
-        let mut at = self.hash.of(key) as usize & mask;
-        loop {
-            let number = self.index[at] as usize;
-            if number == EMPTY as usize {
-                break;
-            }
-            if self.keys[number] == key
-                && (text.len() <= KEY_BYTES || self.is_text_of(number, text))
-            {
-                return self.codes[number];
-            }
-            at = (at + 1) & mask;
+        let known = match self.finder {
+            Some(finder) => self.known_code(text, key, finder),
+            None => self.known_code(text, key, Portable),
+        };
+        if let Some(code) = known {
+            return code;
         }
         if misses.too_many {
             return 0;
@@ -365,6 +396,23 @@ impl Lexicon {
             }
         }
         NULL_CODE
+    }
+
+    fn known_code(&self, text: &[u8], key: Key, finder: impl Finder) -> Option<u16> {
+        let packing = self.buckets.packing();
+        let (packed, is_new) = Buckets::pack(packing, key, finder);
+        if is_new {
+            return None;
+        }
+        if let Packing::Exact { .. } = packing {
+            return self.buckets.find(packed, finder, |_| true);
+        }
+        let is_it = |number: u16| {
+            let number = usize::from(number);
+            self.keys[number] == key && (text.len() <= KEY_BYTES || self.is_text_of(number, text))
+        };
+        let number = self.buckets.find(packed, finder, is_it)?;
+        Some(self.codes[usize::from(number)])
     }
 
     fn is_text_of(&self, number: usize, text: &[u8]) -> bool {
@@ -406,8 +454,16 @@ impl Lexicon {
         if number == TEXTS_MAX || !self.limit.holds(0, (self.arena.len() + raw.len()) / 2) {
             return Ok(Some(code));
         }
-        if number * INDEX_PER_TEXT > self.index.len() {
-            self.grow();
+        let new = Known { key, number: number as u16, code };
+        let all = self.keys.iter().zip(&self.codes).enumerate().skip(1);
+        let all = all.map(|(number, (key, code))| Known {
+            key: *key,
+            number: number as u16,
+            code: *code,
+        });
+        match self.finder {
+            Some(finder) => self.buckets.add(new, finder, all),
+            None => self.buckets.add(new, Portable, all),
         }
         self.keys.push(key);
         self.codes.push(code);
@@ -417,7 +473,6 @@ impl Lexicon {
         } else {
             self.places.push((0, 0));
         }
-        self.put(key, number as u16);
         Ok(Some(code))
     }
 
@@ -438,24 +493,6 @@ impl Lexicon {
         }
         strings.push(&check_bytes(raw, rules.data_type).map_err(FieldError::Rule)?);
         Ok(Some(next as u16))
-    }
-
-    fn put(&mut self, key: Key, number: u16) {
-        let mask = self.index.len() - 1;
-        let mut at = self.hash.of(key) as usize & mask;
-        while self.index[at] != EMPTY {
-            at = (at + 1) & mask;
-        }
-        self.index[at] = number;
-    }
-
-    fn grow(&mut self) {
-        let size = self.index.len() * 2;
-        self.index.clear();
-        self.index.resize(size, EMPTY);
-        for number in 1..self.keys.len() {
-            self.put(self.keys[number], number as u16);
-        }
     }
 
     /// The code of a value, new or known. `shared` says that another text may be the same value.

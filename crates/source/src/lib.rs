@@ -52,7 +52,7 @@ pub use fixed::FixedWidths;
 pub use formats::{DateFormat, Formats, TimestampFormat};
 pub use infer::ColumnForms;
 pub use lexicon::Lexicon;
-pub use plan::{SAMPLE_ROWS, plan_column};
+pub use plan::{SAMPLE_BYTES, SAMPLE_BYTES_MOST, SAMPLE_ROWS, plan_column};
 pub use reject::{Reject, RejectWriter, shorten};
 pub use rows::Rows;
 pub use rules::{Padding, RecordRules, Trailing};

@@ -56,6 +56,12 @@ impl DictionaryLimit {
         values <= self.values && bytes <= self.bytes
     }
 
+    /// The share of what may be held that so many values, of text so many bytes in all, take.
+    pub fn fullness(&self, values: f64, text_bytes: f64) -> f64 {
+        let bytes = values * VALUE_BYTES as f64 + text_bytes * 2.0;
+        (values / self.values as f64).max(bytes / self.bytes as f64)
+    }
+
     /// Whether the values are not more than may be held.
     pub fn holds_all(&self, values: &Values) -> bool {
         self.holds(values.len(), text_bytes(values))

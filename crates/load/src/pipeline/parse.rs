@@ -53,8 +53,8 @@ impl Pipeline<'_> {
             let file = first.first().map_or(0, |piece| piece.file);
             first.retain(|piece| self.fields.way(piece.file) == self.fields.way(file));
             let (rules, columns) = self.rules_of(file);
-            let encoders = self.grain.encoders;
-            sample_partition(inputs, &first, rules, &columns, encoders, self.measure())
+            let room = self.grain.column_room();
+            sample_partition(inputs, &first, rules, &columns, room, self.measure())
         })?;
         // A chunk that is parsed again had quotes, or was no row.
         if start.is_none() && self.leave_chunk(chunk, &pieces, &plan, reader)? {
@@ -89,8 +89,8 @@ impl Pipeline<'_> {
                         let first = chunk.parts.first();
                         let (rules, columns) = self.rules_of(first.map_or(0, |part| part.file));
                         let text = first.map_or(&[][..], |part| part.text.as_slice());
-                        let encoders = self.grain.encoders;
-                        Ok(sample_bytes(text, rules, &columns, encoders, self.measure()))
+                        let room = self.grain.column_room();
+                        Ok(sample_bytes(text, rules, &columns, room, self.measure()))
                     }),
                 ));
             })

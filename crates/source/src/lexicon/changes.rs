@@ -12,7 +12,12 @@
 //! that is the same costs nothing more. What is left for each column are the keys to look up, one
 //! after the other in memory.
 //!
-//! Cost: about 25 instructions for a field outside of zones that are the same.
+//! Where most fields of a column change, finding out which do costs more than looking all up: such
+//! columns are dense, and their fields count as changed. How often they change is measured again in
+//! one of [`MEASURED_EVERY`] blocks.
+//!
+//! Cost: about 25 instructions for a field outside of zones that are the same, 12 for one of a dense
+//! column.
 
 use super::key::{KEY_BYTES, Key, MASKS, place_of, word};
 use crate::rows::Rows;
@@ -25,6 +30,18 @@ const STRIDE: usize = BLOCK_ROWS + 4;
 const ZONE_COLUMNS: usize = 3;
 /// Bytes that are compared in one step.
 const STEP: usize = 64;
+/// Blocks from one in which dense columns are compared to the next.
+const MEASURED_EVERY: usize = 16;
+/// The records of a block.
+static EACH_RECORD: [u16; BLOCK_ROWS] = {
+    let mut records = [0; BLOCK_ROWS];
+    let mut record = 0;
+    while record < BLOCK_ROWS {
+        records[record] = record as u16;
+        record += 1;
+    }
+    records
+};
 
 /// The changed fields of some columns.
 #[derive(Debug, Default)]
@@ -35,7 +52,11 @@ pub struct Changes {
     rows: Vec<u16>,
     /// For each column, where its next key goes.
     next: Vec<u32>,
+    /// For each column, whether all its fields count as changed.
+    dense: Vec<bool>,
     records: usize,
+    /// Blocks since the columns are these.
+    blocks: usize,
 }
 
 /// The changed fields of one column; row 0 is always one.
@@ -52,8 +73,17 @@ pub(crate) struct FieldChanges<'a> {
 struct Zone {
     first: usize,
     count: usize,
-    /// Whether its columns rarely change.
-    steady: bool,
+    kind: Kind,
+}
+
+/// How often the fields of a column change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// So rarely that columns next to each other are compared at once.
+    Steady,
+    Mixed,
+    /// So often that they are not compared.
+    Dense,
 }
 
 impl Changes {
@@ -69,41 +99,58 @@ impl Changes {
             self.keys.resize(self.columns.len() * STRIDE, [0; 2]);
             self.rows.resize(self.columns.len() * STRIDE, 0);
             self.next = (0..self.columns.len()).map(first_place).collect();
-            self.records = 0;
+            self.dense = vec![false; self.columns.len()];
+            (self.records, self.blocks) = (0, 0);
         }
         assert!(self.columns.iter().all(|c| *c < rows.stride));
         self.find_zones();
-        self.next.iter_mut().enumerate().for_each(|(slot, next)| *next = first_place(slot));
+        self.blocks += 1;
         self.records = rows.count;
+        for (slot, (next, dense)) in self.next.iter_mut().zip(&self.dense).enumerate() {
+            let found = if *dense { rows.count } else { 0 };
+            *next = first_place(slot) + found as u32;
+        }
         #[cfg(target_arch = "x86_64")]
         if coload_types::simd_level() == coload_types::SimdLevel::Avx512 {
             // SAFETY: the instructions are there.
             unsafe { self.collect_avx512(rows) };
             return;
         }
-        self.collect_with(rows, same_bytes, look);
+        self.collect_with(rows, same_bytes, look, make_key);
     }
 
     /// What was found of column number `slot` of those given.
     pub(crate) fn of(&self, slot: usize) -> FieldChanges<'_> {
         let found = slot * STRIDE..self.next[slot] as usize;
-        FieldChanges { keys: &self.keys[found.clone()], rows: &self.rows[found] }
+        let rows = match self.dense[slot] {
+            true => &EACH_RECORD[..found.len()],
+            false => &self.rows[found.clone()],
+        };
+        FieldChanges { keys: &self.keys[found], rows }
     }
 
     /// Cuts the columns into zones by how often they changed in the block before.
     fn find_zones(&mut self) {
         self.zones.clear();
+        let is_measured = self.blocks.is_multiple_of(MEASURED_EVERY);
         for slot in 0..self.columns.len() {
             let count = (self.next[slot] - first_place(slot)) as usize;
-            let steady = count * 2 < self.records;
+            let kind = match count * 2 < self.records {
+                true => Kind::Steady,
+                false if is_measured => Kind::Mixed,
+                false => Kind::Dense,
+            };
+            self.dense[slot] = kind == Kind::Dense;
             let next = slot > 0 && self.columns[slot] == self.columns[slot - 1] + 1;
             match self.zones.last_mut() {
-                Some(zone) if next && zone.steady == steady => zone.count += 1,
-                _ => self.zones.push(Zone { first: slot, count: 1, steady }),
+                Some(zone) if next && zone.kind == kind => zone.count += 1,
+                _ => self.zones.push(Zone { first: slot, count: 1, kind }),
             }
         }
         for zone in &mut self.zones {
-            zone.steady &= zone.count >= ZONE_COLUMNS;
+            if zone.kind == Kind::Steady && zone.count < ZONE_COLUMNS {
+                zone.kind = Kind::Mixed;
+            }
         }
     }
 
@@ -147,17 +194,28 @@ impl Changes {
                 _mm_testz_si128(differ, differ) == 1
             }
         };
-        self.collect_with(rows, same, look);
+        let make = |text: &[u8], start: usize, len: usize, key: &mut Key| {
+            // SAFETY: as above.
+            unsafe {
+                let mask = _mm_loadu_si128(BYTE_MASKS.as_ptr().add(16 - len).cast());
+                let tag = _mm_loadu_si128(TAGS.as_ptr().add(len).cast());
+                let now = _mm_loadu_si128(text.as_ptr().add(start).cast());
+                let key = std::ptr::from_mut(key).cast();
+                _mm_storeu_si128(key, _mm_ternarylogic_epi64::<0xEA>(now, mask, tag));
+            }
+        };
+        self.collect_with(rows, same, look, make);
     }
 
     /// `same` compares any two pieces of the text; `look` makes the key of a field of up to 15 bytes,
-    /// and says whether the bytes at another place are the same.
+    /// and says whether the bytes at another place are the same; `make` only makes the key.
     #[inline(always)]
     fn collect_with(
         &mut self,
         rows: &Rows<'_>,
         same: impl Fn(&[u8], usize, usize, usize) -> bool,
         look: impl Fn(&[u8], usize, usize, usize, &mut Key) -> bool,
+        make: impl Fn(&[u8], usize, usize, &mut Key),
     ) {
         let last = rows.stride - 1;
         let (keys, key_rows) = (self.keys.as_mut_ptr(), self.rows.as_mut_ptr());
@@ -167,9 +225,18 @@ impl Changes {
             let is_first = u32::from(row == 0);
             for zone in &self.zones {
                 let first = self.columns[zone.first];
+                if zone.kind == Kind::Dense {
+                    let at = zone.first * STRIDE + row;
+                    let ends = &ends[first..=first + zone.count];
+                    // SAFETY: a column has a place for each record of a block.
+                    unsafe {
+                        make_dense(rows.text, ends, first + zone.count > last, keys.add(at), &make)
+                    };
+                    continue;
+                }
                 let mut start = ends[first].wrapping_add(1) as usize;
                 let mut before = above[first].wrapping_add(1) as usize;
-                if zone.steady && row > 0 {
+                if zone.kind == Kind::Steady && row > 0 {
                     let end = ends[first + zone.count] as usize;
                     let end_before = above[first + zone.count] as usize;
                     if end - start == end_before - before
@@ -212,6 +279,38 @@ impl Changes {
     }
 }
 
+/// Makes the keys of fields next to each other, each for another column. `ends` are the separators around them; `has_last`
+/// says that the last one ends its record.
+///
+/// # Safety
+/// There are places for the keys, [`STRIDE`] from each other.
+#[inline(always)]
+unsafe fn make_dense(
+    text: &[u8],
+    ends: &[u32],
+    has_last: bool,
+    mut key: *mut Key,
+    make: &impl Fn(&[u8], usize, usize, &mut Key),
+) {
+    let Some((before, ends)) = ends.split_first() else { return };
+    let mut start = before.wrapping_add(1) as usize;
+    for (i, end) in ends.iter().enumerate() {
+        let (mut end, next) = (*end as usize, *end as usize + 1);
+        if has_last && i + 1 == ends.len() && end > start && text[end - 1] == b'\r' {
+            end -= 1;
+        }
+        let len = end - start;
+        // SAFETY: the caller says that there is a place.
+        let to = unsafe { &mut *key };
+        match len <= KEY_BYTES {
+            true => make(text, start, len, to),
+            false => *to = place_of(start, len),
+        }
+        start = next;
+        key = key.wrapping_add(STRIDE);
+    }
+}
+
 /// Where the keys of a column begin.
 fn first_place(slot: usize) -> u32 {
     (slot * STRIDE) as u32
@@ -221,6 +320,13 @@ fn first_place(slot: usize) -> u32 {
 #[inline(always)]
 fn same_bytes(text: &[u8], a: usize, b: usize, len: usize) -> bool {
     text[a..a + len] == text[b..b + len]
+}
+
+/// The key of a field.
+#[inline(always)]
+fn make_key(text: &[u8], start: usize, len: usize, key: &mut Key) {
+    let [low, high] = MASKS[len];
+    *key = [word(text, start) & low, word(text, start + 8) & high | (len as u64) << 56];
 }
 
 /// The key of a field, and whether the bytes at `before` are the same.
@@ -256,3 +362,6 @@ static TAGS: [[u8; 16]; KEY_BYTES + 1] = {
     }
     tags
 };
+
+#[cfg(test)]
+mod tests;

@@ -1,4 +1,4 @@
-//! Keys of fields: their bytes in two words, and where these stand in the index.
+//! Keys of fields: their bytes in two words.
 
 /// Longest field that is its own key.
 pub(super) const KEY_BYTES: usize = 15;
@@ -82,50 +82,11 @@ pub(super) fn same_long(a: &[u8], b: &[u8]) -> bool {
     differ == 0
 }
 
-/// How a key becomes a place in the index; the same for the life of a lexicon.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Hash {
-    /// CRC-32C, an instruction of SSE 4.2.
-    #[cfg(target_arch = "x86_64")]
-    Crc,
-    /// Two multiplications.
-    Multiply,
-}
-
-impl Hash {
-    pub(super) fn best() -> Self {
-        #[cfg(target_arch = "x86_64")]
-        if coload_types::simd_level() >= coload_types::SimdLevel::Avx2 {
-            return Hash::Crc;
-        }
-        Hash::Multiply
-    }
-
-    /// Low bits are well mixed.
-    #[inline(always)]
-    pub(super) fn of(self, key: Key) -> u64 {
-        match self {
-            #[cfg(target_arch = "x86_64")]
-            // SAFETY: `best` chose this because AVX2, and so SSE 4.2, is there.
-            Hash::Crc => unsafe { crc(key) },
-            Hash::Multiply => multiply(key),
-        }
-    }
-}
-
+/// A hash of a key, whose high bits are well mixed.
 #[inline(always)]
-pub(super) fn multiply(key: Key) -> u64 {
+pub(super) fn mix(key: Key) -> u64 {
     let x = key[0] ^ key[1].wrapping_mul(KEY_MIX);
-    let x = (x ^ x >> 31).wrapping_mul(GOLDEN);
-    x >> 32
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "sse4.2")]
-#[inline]
-pub(super) fn crc(key: Key) -> u64 {
-    use std::arch::x86_64::_mm_crc32_u64;
-    _mm_crc32_u64(_mm_crc32_u64(0, key[0]), key[1])
+    (x ^ x >> 31).wrapping_mul(GOLDEN)
 }
 
 /// Hash of a text of at least 16 bytes, 16 at a time, the last 16 overlapping.
