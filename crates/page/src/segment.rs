@@ -16,6 +16,8 @@
 use coload_types::bytes::{ByteReader, checksum, put_bytes, put_varint};
 use coload_types::{CODES_MAX, Error, Physical, Result};
 
+use crate::page::{PAGE_ROWS_MAX, PageDetail, PageMeta};
+
 /// First and last bytes of a segment file that is written now; the last byte is the version of the format. Format 2 had
 /// pages of codecs 0 to 3 only.
 pub const SEGMENT_MAGIC: [u8; 8] = *b"COLOSEG\x03";

@@ -20,8 +20,7 @@ use std::sync::{Arc, Mutex};
 use coload_assemble::{Assembly, ColumnBuilder, Taken};
 use coload_load::{RawParser, RawPartition, RawRows};
 use coload_page::{
-    Page, PageMeta, PageRules, PageView, SymbolDecoder, verify_dictionary, verify_page,
-    verify_values_of,
+    Page, PageMeta, PageRules, SymbolDecoder, verify_dictionary, verify_page, verify_values_of,
 };
 use coload_store::{FinishedColumn, SegmentSummary, SegmentWriter, append_page};
 use coload_threads::{StepClock, lock};

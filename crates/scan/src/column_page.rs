@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use coload_page::bitpack::{BLOCK, unpack_one};
-use coload_page::{CodesPage, Frame, IntPage, PageView, TextPage, TextScratch};
+use coload_page::{CodesPage, Frame, IntPage, PageView, SymbolDecoder, TextPage, TextScratch};
 use coload_store::{ExpandedPages, SegmentFile};
 use coload_types::{Bitmap, Dictionary, Error, Result, Values};
 

@@ -3,7 +3,7 @@
 use std::ops::Bound;
 
 use coload_page::bitpack::BLOCK;
-use coload_page::{CodesPage, Frame, IntPage, TextPage, TextScratch, WidePage};
+use coload_page::{CodesPage, Frame, IntPage, SymbolDecoder, TextPage, TextScratch, WidePage};
 use coload_types::{Result, Value};
 
 use crate::compare::{Scratch, mask_packed, max_of_width};

@@ -3,10 +3,9 @@
 use std::path::Path;
 
 use coload_page::bitpack::{BLOCK, pack_block, width_of};
-use coload_page::{CodecId, Page, PageDetail, encode_plain, encode_symbols};
 use coload_page::{
-    ColumnEntry, ColumnIndex, EncodedStrings, Page, PageDetail, SEGMENT_MAGIC, SOURCE_PADDING,
-    SegmentFooter, SegmentId, SymbolEncoder, encode_plain, encode_symbols,
+    CodecId, ColumnEntry, ColumnIndex, EncodedStrings, Page, PageDetail, SEGMENT_MAGIC,
+    SOURCE_PADDING, SegmentFooter, SegmentId, SymbolEncoder, encode_plain, encode_symbols,
 };
 use coload_store::SegmentFile;
 use coload_types::bytes::checksum;

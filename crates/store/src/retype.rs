@@ -16,7 +16,7 @@ use std::sync::Arc;
 use coload_ddl::Schema;
 use coload_page::bitpack::BLOCK;
 use coload_page::shrink_page;
-use coload_page::{Page, PageDetail, PageView, encode_codes_u32, verify_values_of};
+use coload_page::{Page, PageView, encode_codes_u32, verify_values_of};
 use coload_transform::{EncodingPolicy, FragmentColumn, PartitionColumn, compress_column};
 use coload_types::display::write_value;
 use coload_types::{

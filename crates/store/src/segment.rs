@@ -18,8 +18,7 @@ use std::sync::{
 
 use coload_page::bitpack::BLOCK;
 use coload_page::runs::expand_runs;
-use coload_page::{ColumnIndex, SegmentFooter, SegmentId, SymbolDecoder};
-use coload_page::{Page, PageMeta, PageView};
+use coload_page::{ColumnIndex, Page, PageMeta, PageView, SegmentFooter, SegmentId, SymbolDecoder};
 use coload_types::bytes::checksum;
 use coload_types::{Dictionary, Error, Physical, Plain, Result, Strings, Values};
 

@@ -19,7 +19,8 @@ use std::borrow::Cow;
 use coload_page::bitpack::width_of;
 use coload_page::runs::{RowRuns, expand_runs};
 use coload_page::{
-    Page, encode_codes_u16, encode_codes_u32, encode_plain, encode_symbols, shrink_page,
+    Page, SymbolDecoder, SymbolEncoder, encode_codes_u16, encode_codes_u32, encode_plain,
+    encode_symbols, shrink_page,
 };
 use coload_types::{Bitmap, Dictionary, Error, Physical, Plain, Result, Strings, Values};
 

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use coload_page::bitpack::BLOCK;
 use coload_page::runs::expand_runs;
-use coload_page::{PageView, encode_plain};
+use coload_page::{PageView, SymbolDecoder, encode_plain};
 use coload_transform::{
     DictionaryLimit, EncodingPolicy, FragmentColumn, NULL_CODE, PartitionColumn, ProvisionalCodes,
     TemporaryDictionary, compress_column, merge_column, restore_codes, sort_temporaries,

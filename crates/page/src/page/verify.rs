@@ -5,6 +5,9 @@
 //!
 //! Cost: an unpack and a compare for each number or code, a table look-up for each symbol of text.
 
+use coload_types::parse_value::check_text;
+use coload_types::{DataType, Dictionary, Error, Physical, Result, Strings, Values, simd_dispatch};
+
 use super::{Page, PageDetail};
 use crate::SymbolDecoder;
 use crate::bitpack::BLOCK;
@@ -12,8 +15,6 @@ use crate::codec::CodesPage;
 use crate::runs::runs_of_page;
 use crate::symbols::{ESCAPE, NOT_PLAIN};
 use crate::view::{IntPage, PageView, TextPage, TextScratch, ValuesPage, WidePage};
-use coload_types::parse_value::check_text;
-use coload_types::{DataType, Dictionary, Error, Physical, Result, Strings, Values, simd_dispatch};
 
 /// What the pages of a column may hold.
 #[derive(Debug, Clone, Copy)]

@@ -3,11 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use coload_page::runs::shrink_to_runs;
-use coload_page::{CodecId, Page, encode_codes_u16, encode_plain, encode_text, shrink_page};
-use coload_page::{ColumnIndex, EncodedStrings, SOURCE_PADDING, SegmentId, SymbolEncoder};
+use coload_page::{
+    CodecId, ColumnIndex, EncodedStrings, Page, SOURCE_PADDING, SegmentId, SymbolEncoder,
+    encode_codes_u16, encode_plain, encode_text, shrink_page,
+};
 use coload_store::{FinishedColumn, SegmentFile, SegmentWriter, column_stats};
-use coload_types::{Dictionary, Physical, Plain, Value, Values};
-use coload_types::{ordinal_from_f32, ordinal_from_f64};
+use coload_types::{
+    Dictionary, Physical, Plain, Value, Values, ordinal_from_f32, ordinal_from_f64,
+};
 
 /// Rows of the pages: two blocks, some rows, one row.
 const PAGE_ROWS: [u32; 3] = [1_030, 20, 1];
