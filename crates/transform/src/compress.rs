@@ -242,42 +242,51 @@ fn translate(codes: &[u16], table: &[u16], out: &mut Vec<u16>) {
     out.extend(codes.iter().map(|c| table[(*c as usize).min(last)]));
 }
 
-/// Plain pages for all fragments.
+/// Plain pages for all fragments. Symbols are made of the text of all of them, whether they came as codes or as values:
+/// which they are depends on which worker met too many values first.
 fn compress_plain(
-    columns: Vec<FragmentColumn>,
+    mut columns: Vec<FragmentColumn>,
     temporaries: &[TemporaryDictionary],
     encoder: Option<&SymbolEncoder>,
     physical: Physical,
 ) -> Result<PartitionColumn> {
-    let mut trained = if encoder.is_none() { train_on(&columns) } else { None };
+    let trained = match (physical, encoder) {
+        (Physical::Bytes, None) => {
+            columns =
+                columns.into_iter().map(|c| to_values(c, temporaries)).collect::<Result<_>>()?;
+            train_on(&columns)
+        }
+        _ => None,
+    };
+    let encoder = encoder.or(trained.as_ref());
     let mut pages = Vec::with_capacity(columns.len());
     for column in columns {
-        let plain = match column {
-            FragmentColumn::Page(page) => {
-                pages.push(page);
-                continue;
+        pages.push(match to_values(column, temporaries)? {
+            FragmentColumn::Plain(plain) => encode_owned(plain, encoder)?,
+            FragmentColumn::Page(page) => page,
+            FragmentColumn::Codes { .. } => {
+                return Err(Error::Corrupt("codes where values were looked up".into()));
             }
-            FragmentColumn::Plain(plain) => plain,
-            FragmentColumn::Codes { codes, dictionary, .. } => {
-                look_up(codes.of_rows(&mut Vec::new()), &temporaries[dictionary as usize])?
-            }
-        };
-        let encoder = match (&plain.values, encoder) {
-            (Values::Bytes(strings), None) => {
-                Some(&*trained.get_or_insert_with(|| SymbolEncoder::train_strings(&[strings])))
-            }
-            (_, given) => given,
-        };
-        pages.push(encode_owned(plain, encoder)?);
+        });
     }
-    let symbols = match encoder.or(trained.as_ref()) {
+    let symbols = match encoder {
         Some(e) if physical == Physical::Bytes => vec![e.table()],
         _ => Vec::new(),
     };
     Ok(PartitionColumn { dictionary: None, symbols, pages })
 }
 
-/// Symbols for the texts of all fragments that are plain: the first may hold a few that are short, and the others be of
+/// A fragment with the values that its codes stand for.
+fn to_values(
+    column: FragmentColumn,
+    temporaries: &[TemporaryDictionary],
+) -> Result<FragmentColumn> {
+    let FragmentColumn::Codes { codes, dictionary, .. } = column else { return Ok(column) };
+    let values = look_up(codes.of_rows(&mut Vec::new()), &temporaries[dictionary as usize])?;
+    Ok(FragmentColumn::Plain(values))
+}
+
+/// Symbols for the texts of all fragments: the first may hold a few that are short, and the others be of
 /// another kind.
 fn train_on(columns: &[FragmentColumn]) -> Option<SymbolEncoder> {
     let texts = columns.iter().filter_map(|column| match column {

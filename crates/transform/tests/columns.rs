@@ -287,3 +287,44 @@ proptest! {
         }
     }
 }
+
+/// Symptom: a column of text that left codes midway was stored in other bytes with two threads than with one. Cause: its
+/// symbols were made of the fragments that happened to be plain.
+#[test]
+fn text_that_left_codes_midway_is_stored_alike_whoever_met_the_last_value() {
+    let text = |fragment: usize, row: usize| match fragment % 2 {
+        0 => format!("https://example.org/catalogue/{fragment}/{row:05}"),
+        _ => format!("{row:05} pieces of kind {fragment} in stock"),
+    };
+    let mut temporary = TemporaryDictionary::empty(Physical::Bytes);
+    let fragments: Vec<(FragmentColumn, FragmentColumn)> = (0..3)
+        .map(|fragment| {
+            let (mut plain, mut codes) = (Plain::empty(Physical::Bytes), Vec::new());
+            for row in 0..3_000 {
+                let value = Value::Bytes(text(fragment, row).into_bytes().into());
+                codes.push(temporary.values.len() as u16);
+                temporary.values.push(&value);
+                plain.push(Some(&value));
+            }
+            let codes = ProvisionalCodes::new(&codes, 9_000);
+            (
+                FragmentColumn::Codes { codes, dictionary: 0, nulls: false },
+                FragmentColumn::Plain(plain),
+            )
+        })
+        .collect();
+    let compress = |coded: usize| {
+        let form = |(n, (codes, plain)): (usize, &(FragmentColumn, FragmentColumn))| match n < coded
+        {
+            true => codes.clone(),
+            false => plain.clone(),
+        };
+        let columns = fragments.iter().enumerate().map(form).collect();
+        let temporaries = std::slice::from_ref(&temporary);
+        compress_column(columns, temporaries, None, None, Physical::Bytes, EncodingPolicy::Auto)
+    };
+    let plain = compress(0).unwrap();
+    for coded in 1..=3 {
+        assert!(compress(coded).unwrap() == plain, "{coded} fragments of codes");
+    }
+}
