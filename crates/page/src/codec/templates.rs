@@ -336,6 +336,6 @@ impl<'a> TextBlocks<'a> for Blocks<'a> {
             }
             *end = bytes.len() as u32;
         }
-        Ok(TextBlock { bytes, ends: &ends[..count] })
+        Ok(TextBlock { bytes, ends, count })
     }
 }

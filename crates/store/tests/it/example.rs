@@ -99,7 +99,10 @@ fn examples() -> Vec<Example> {
         runs(coded(Bytes, |r| {
             null_if(r / 5 % 3 == 0, Value::Bytes([b'a' + (r / 5 % 20) as u8].into()))
         })),
-        in_codec(CodecId::DELTAS, plain(Int, |r| Some(Value::Int(r as i64 * 9 + r as i64 % 4)))),
+        in_codec(
+            CodecId::DELTAS,
+            plain(Int, |r| Some(Value::Int(r as i64 * 1_009 + r as i64 % 4))),
+        ),
         in_codec(CodecId::DECIMALS, plain(Int, |r| null_if(r % 50 == 1, cents(r)))),
         in_codec(CodecId::DECIMALS, plain(Int, |r| Some(Value::Int(tenths(r))))),
         in_codec(CodecId::HALVES, plain(Int, |r| null_if(r % 50 == 1, fraction(r)))),
