@@ -60,7 +60,7 @@ impl Sample {
         let stretches = Sample::stretches(page);
         let nulls = page.null_bits().unwrap_or(&[]).iter().map(|b| b.count_ones() as usize).sum();
         let rows = page.rows();
-        stretches.first().is_some().then_some(Sample::Int { stretches, nulls, rows })
+        (!stretches.is_empty()).then_some(Sample::Int { stretches, nulls, rows })
     }
 
     /// Some numbers of a page that are not NULL, of several places.
