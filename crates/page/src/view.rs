@@ -73,13 +73,21 @@ impl Default for TextScratch {
 pub struct TextBlock<'s> {
     /// All of them.
     pub bytes: &'s [u8],
-    /// Where each ends in `bytes`, in order; the last where `bytes` does.
-    pub ends: &'s [u32],
+    /// Where each ends in `bytes`, in order; the last where `bytes` does. What follows those of the block's rows is
+    /// unspecified. An array, as a row of a block is known to be in it.
+    pub ends: &'s [u32; BLOCK],
+    /// Rows.
+    pub count: usize,
 }
 
 impl<'s> TextBlock<'s> {
+    /// Where each string ends.
+    pub fn ends(&self) -> &'s [u32] {
+        &self.ends[..self.count]
+    }
+
     /// String `row` of the block.
-    #[inline]
+    #[inline(always)]
     pub fn get(&self, row: usize) -> &'s [u8] {
         let start = if row == 0 { 0 } else { self.ends[row - 1] as usize };
         &self.bytes[start..self.ends[row] as usize]
@@ -230,7 +238,7 @@ impl<'a> TextPage<'a> {
             if u64::from(start) + strings.bytes.len() as u64 > u64::from(u32::MAX) {
                 return Err(Error::Limit("text of one page over 4 GiB".into()));
             }
-            ends.extend(strings.ends.iter().map(|end| start + end));
+            ends.extend(strings.ends().iter().map(|end| start + end));
             start += strings.bytes.len() as u32;
         }
         Ok((stored.map_or(Cow::Owned(bytes), Cow::Borrowed), ends))
@@ -245,7 +253,7 @@ impl<'a> TextPage<'a> {
         let mut scratch = TextScratch::default();
         for block in 0..self.rows.div_ceil(BLOCK) {
             let strings = self.text_block(block, &mut scratch)?;
-            for row in 0..strings.ends.len() {
+            for row in 0..strings.count {
                 match table {
                     Some(table) => table.decode(strings.get(row), &mut out.bytes),
                     None => out.bytes.extend_from_slice(strings.get(row)),

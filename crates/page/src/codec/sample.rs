@@ -60,7 +60,7 @@ impl Sample {
         let stretches = Sample::stretches(page);
         let nulls = page.null_bits().unwrap_or(&[]).iter().map(|b| b.count_ones() as usize).sum();
         let rows = page.rows();
-        stretches.first().is_some().then_some(Sample::Int { stretches, nulls, rows })
+        (!stretches.is_empty()).then_some(Sample::Int { stretches, nulls, rows })
     }
 
     /// Some numbers of a page that are not NULL, of several places.
@@ -85,12 +85,11 @@ impl Sample {
         let (mut seen_bytes, mut seen_rows) = (0, 0);
         for b in places(page.rows()) {
             let block = page.text_block(b, &mut scratch)?;
-            (seen_bytes, seen_rows) =
-                (seen_bytes + block.bytes.len(), seen_rows + block.ends.len());
+            (seen_bytes, seen_rows) = (seen_bytes + block.bytes.len(), seen_rows + block.count);
             // Every so many, as the first of a block may be alike.
             let step = block_rows(page.rows(), b).div_ceil(STRINGS).max(1);
             let is_value = |row: &usize| !page.is_null(b * BLOCK + row);
-            let rows = (0..block.ends.len()).step_by(step).filter(is_value);
+            let rows = (0..block.count).step_by(step).filter(is_value);
             push_some(rows.map(|row| block.get(row)), &mut strings);
         }
         let rows = page.rows();

@@ -8,6 +8,10 @@ use coload_types::Result;
 /// Another codec is tried where it is expected to take less than this share of the bytes: less of a gain may be none.
 const WORTH: (usize, usize) = (99, 100);
 
+/// Pages of fewer bytes keep their codec: to choose another takes longer than to write them, and a table may have a
+/// thousand columns of such.
+const BYTES_MIN: usize = 4 << 10;
+
 /// Stores a page in fewer bytes if there is a way: as runs, with another codec, or both. A page that is not as it was made
 /// first stays as it is.
 ///
@@ -20,7 +24,7 @@ pub fn shrink_page(page: Page) -> Result<Page> {
         return Ok(page);
     }
     let page = shrink_to_runs(page)?;
-    if page.detail.is_codes() || page.detail.symbols() > 0 || page.bytes.is_empty() {
+    if page.detail.is_codes() || page.detail.symbols() > 0 || page.bytes.len() < BYTES_MIN {
         return Ok(page);
     }
     if page.runs.is_none() {
@@ -66,5 +70,9 @@ fn recode(page: &Page) -> Result<Option<(CodecId, Vec<u8>)>> {
 /// The bytes that a sample of strings is expected to take with the best codec for whole strings, of those that do without
 /// symbols.
 pub(crate) fn whole_estimate(sample: &Sample) -> Option<(usize, CodecId)> {
+    // Pages of so few strings keep their codec.
+    if matches!(sample, Sample::Text { strings, .. } if strings.bytes.len() < BYTES_MIN) {
+        return None;
+    }
     best(sample).map(|(bytes, number)| (bytes, CodecId(number)))
 }

@@ -326,7 +326,7 @@ impl<'a> TextBlocks<'a> for Blocks<'a> {
             let at = block * BLOCK + row;
             if let Some((_, string)) = listed.next_if(|(listed, _)| *listed == row) {
                 bytes.extend_from_slice(string);
-            } else if !self.nulls.is_some_and(|n| n[at / 8] >> (at % 8) & 1 == 1) {
+            } else if self.nulls.is_none_or(|n| n[at / 8] >> (at % 8) & 1 == 0) {
                 let mut group = 0;
                 for part in &self.template.parts {
                     let number = numbers.get(group).map_or(0, |of| of[row]);
@@ -336,6 +336,6 @@ impl<'a> TextBlocks<'a> for Blocks<'a> {
             }
             *end = bytes.len() as u32;
         }
-        Ok(TextBlock { bytes, ends: &ends[..count] })
+        Ok(TextBlock { bytes, ends, count })
     }
 }

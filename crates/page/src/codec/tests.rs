@@ -355,7 +355,7 @@ fn any_bytes_are_no_panic() {
                 Content::Int => crate::PageDetail::Int { min: 0, max: 9 },
                 _ => crate::PageDetail::Text { symbols: 0 },
             };
-            let small = next() % 2 == 0;
+            let small = next().is_multiple_of(2);
             let bytes: Vec<u8> =
                 (0..length).map(|_| if small { next() as u8 % 4 } else { next() as u8 }).collect();
             let (rows_of, nulls) = ((next() % 1_100) as u32, 0);

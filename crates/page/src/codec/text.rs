@@ -71,7 +71,7 @@ impl<'a> TextBlocks<'a> for Strings<'a> {
         if at != bytes.len() as u64 {
             return Err(Error::Corrupt("text lengths do not add up".into()));
         }
-        Ok(TextBlock { bytes, ends: &scratch.ends[..count] })
+        Ok(TextBlock { bytes, ends: &scratch.ends, count })
     }
 
     fn stored(&self) -> Option<&'a [u8]> {

@@ -117,7 +117,7 @@ impl Codec for Zstandard {
         for b in 0..blocks {
             let strings = page.text_block(b, &mut scratch)?;
             let (mut start, mut longest) = (0, 0);
-            for (length, end) in lengths.iter_mut().zip(strings.ends) {
+            for (length, end) in lengths.iter_mut().zip(strings.ends()) {
                 *length = u64::from(end - start);
                 longest = longest.max(*length);
                 start = *end;
@@ -126,7 +126,7 @@ impl Codec for Zstandard {
             let width = width_of(longest);
             bytes[at + b * 4..][..4].copy_from_slice(&(frames.len() as u32).to_le_bytes());
             bytes[at + blocks * 4 + b] = width;
-            pack_block(&lengths[..strings.ends.len()], width, &mut bytes);
+            pack_block(&lengths[..strings.count], width, &mut bytes);
         }
         bytes.extend(frames);
         Ok(Some(bytes))
@@ -164,11 +164,10 @@ impl<'a> TextBlocks<'a> for Frames<'a> {
             length += *of as usize;
             *end = length as u32;
         }
-        let ends = &ends[..count];
         if stored.len() == length {
-            return Ok(TextBlock { bytes: stored, ends });
+            return Ok(TextBlock { bytes: stored, ends, count });
         }
         decompress(stored, length, bytes)?;
-        Ok(TextBlock { bytes, ends })
+        Ok(TextBlock { bytes, ends, count })
     }
 }

@@ -234,7 +234,7 @@ fn verify_text(
             return Err(wrong("text over 4 GiB"));
         }
         let mut start = 0;
-        for (g, ends) in strings.ends.chunks(GROUP).enumerate() {
+        for (g, ends) in strings.ends().chunks(GROUP).enumerate() {
             let text = &strings.bytes[start..ends[ends.len() - 1] as usize];
             let group = Group { text, start: start as u32, ends };
             start += text.len();

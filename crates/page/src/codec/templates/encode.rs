@@ -30,7 +30,7 @@ impl<'t> Encoder<'t> {
     }
 
     pub(super) fn push_block(&mut self, strings: TextBlock<'_>, is_null: impl Fn(usize) -> bool) {
-        let count = strings.ends.len();
+        let count = strings.count;
         let (mut rows, mut lengths, mut texts) = (Vec::new(), Vec::new(), Vec::new());
         let mut numbers = [0; GROUPS_MAX];
         // What stands in rows without numbers: those of the row before, which take no bits of their own.
