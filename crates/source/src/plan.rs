@@ -58,12 +58,13 @@ pub fn plan_column(
     match physical {
         _ if found.fullness(physical, limit) <= 1.0 => ColumnPlan::Codes,
         Physical::Bytes => {
-            let encoder = SymbolEncoder::train(all, |row| rows.field(row, column));
+            // Records near each other are as those of a fragment are, which is what the symbols are for.
+            let encoder = SymbolEncoder::train(first, |row| rows.field(row, column));
             ColumnPlan::Text { encoder: Arc::new(encoder), repeats }
         }
         Physical::Int | Physical::Wide => {
-            let bytes: usize = (0..all).map(|row| rows.field(row, column).len()).sum();
-            ColumnPlan::Numbers { repeats: repeats && bytes >= all * PARSED_ONCE_BYTES }
+            let bytes: usize = (0..first).map(|row| rows.field(row, column).len()).sum();
+            ColumnPlan::Numbers { repeats: repeats && bytes >= first * PARSED_ONCE_BYTES }
         }
     }
 }
