@@ -26,6 +26,7 @@ def run(lab, args):
     names = [name for name in known if not words or any(word in name for word in words)]
     contenders = lab.selected(args, [one for one in lab.CONTENDERS if one[0] in (COLOAD, DUCKDB, POLARS)])
     runs = {}
+    print_head([name for name, *_ in contenders])
     for name in names:
         file = lab.generated(args, ["shape", name] + (["--rows", args.rows] if args.rows else []))
         quotes = QUOTES if name == "quoted" else []
@@ -40,9 +41,9 @@ def run(lab, args):
                 of[contender].append(lab.load_once(args, file, file.with_suffix(".sql"), script, options))
         lab.check_answers({c: [(r["rows"], r["sum"], r["values"]) for r in rs] for c, rs in of.items()})
         of["megabytes"] = file.stat().st_size / 1e6
+        print_line(name, of, [name for name, *_ in contenders])
         if not args.keep:
             file.unlink()
-    table(runs, [name for name, *_ in contenders])
     targets = check_targets(runs)
     lab.print_target_lines(targets)
     print(NOTES)
@@ -57,17 +58,20 @@ def ratios(of, rival):
     return [median(of[rival], m) / median(of[COLOAD], m) for m in ("wall", "cpu", "disk_bytes")]
 
 
-def table(runs, contenders):
+def print_head(contenders):
     rivals = [name for name in contenders if name != COLOAD]
     print(f"\n| shape | MB | coload MB/s | CPU s | peak MB | {' | '.join(rivals)} |")
-    print("|---|---:|---:|---:|---:|" + "---|" * len(rivals))
-    for name, of in runs.items():
-        if COLOAD not in of:
-            continue
-        ours = [f"{of['megabytes']:.0f}", f"{of['megabytes'] / median(of[COLOAD], 'wall'):.0f}"]
-        ours += [f"{median(of[COLOAD], 'cpu'):.2f}", f"{median(of[COLOAD], 'peak_bytes') / 1e6:.0f}"]
-        theirs = [", ".join(f"{ratio:.2f}" for ratio in ratios(of, rival)) for rival in rivals]
-        print(f"| {name} | {' | '.join(ours + theirs)} |")
+    print("|---|---:|---:|---:|---:|" + "---|" * len(rivals), flush=True)
+
+
+def print_line(name, of, contenders):
+    """Prints a shape as soon as it is measured."""
+    if COLOAD not in of:
+        return
+    ours = [f"{of['megabytes']:.0f}", f"{of['megabytes'] / median(of[COLOAD], 'wall'):.0f}"]
+    ours += [f"{median(of[COLOAD], 'cpu'):.2f}", f"{median(of[COLOAD], 'peak_bytes') / 1e6:.0f}"]
+    theirs = [", ".join(f"{ratio:.2f}" for ratio in ratios(of, rival)) for rival in contenders if rival != COLOAD]
+    print(f"| {name} | {' | '.join(ours + theirs)} |", flush=True)
 
 
 def check_targets(runs):

@@ -21,7 +21,7 @@ use crate::lexicon::{Changes, FieldChanges, Lexicon, LookUp, TooManyValues};
 use crate::row_codes::RowCodes;
 use crate::rows::Rows;
 use crate::tokenise::Seen;
-use text::{LONG_TEXTS_BYTES, TextScratch, count_text, keep_text};
+use text::{LONG_TEXTS_BYTES, TextScratch, copy_unquoted, count_text, keep_text};
 
 /// How a column is read; chosen for each partition from a sample of it.
 #[derive(Debug, Clone)]
@@ -438,8 +438,20 @@ impl ColumnParser {
                 count_text(self.distinct.as_deref(), text, scratch, encoder);
                 return;
             }
-            scratch.starts.clear();
-            scratch.lengths.clear();
+            scratch.clear();
+        } else if seen.quote && self.rules.is_quoted_plainly(seen) {
+            let nulls = self.nulls.len();
+            if copy_unquoted(fields, &self.rules, limit, scratch, |i| {
+                self.nulls.push((first + i) as u32);
+            }) {
+                scratch.keep_copy(&mut |scratch, source| {
+                    keep_text(source, scratch, encoder, &mut self.text, &mut self.strings);
+                    count_text(self.distinct.as_deref(), source, scratch, encoder);
+                });
+                return;
+            }
+            self.nulls.truncate(nulls);
+            scratch.clear();
         }
         let mut keep = |scratch: &TextScratch, source: &[u8]| {
             keep_text(source, scratch, encoder, &mut self.text, &mut self.strings);

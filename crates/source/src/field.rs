@@ -131,27 +131,35 @@ impl FieldRules {
             return Some(Cow::Borrowed(inner));
         }
         let mut out = Vec::with_capacity(inner.len());
-        let mut rest = inner.iter();
-        while let Some(byte) = rest.next() {
-            if *byte == escape {
-                // A doubled quote must be followed by one; an escape keeps whatever follows.
-                let next = rest.as_slice().first()?;
-                if escape == quote && *next != quote {
-                    return None;
-                }
-                let length = push_escaped(rest.as_slice(), self.escapes, &mut out);
-                rest = rest.as_slice()[length..].iter();
-            } else if *byte == quote {
-                // Both conventions in one file: a doubled quote stands for one.
-                if rest.next() != Some(&quote) {
-                    return None;
-                }
-                out.push(quote);
-            } else {
-                out.push(*byte);
-            }
-        }
+        self.unquote_onto(inner, quote, &mut out)?;
         Some(Cow::Owned(out))
+    }
+
+    /// Appends what stands for the bytes between the quotes of a field; `None` where they are not those of one field.
+    #[inline]
+    pub(crate) fn unquote_onto(&self, inner: &[u8], quote: u8, out: &mut Vec<u8>) -> Option<()> {
+        let escape = self.escape.unwrap_or(quote);
+        let mut rest = inner;
+        while let Some(at) = memchr::memchr2(quote, escape, rest) {
+            out.extend_from_slice(&rest[..at]);
+            let (byte, behind) = (rest[at], &rest[at + 1..]);
+            // A doubled quote must be followed by one; an escape keeps whatever follows. Both conventions may be in one
+            // file: a doubled quote stands for one.
+            let next = *behind.first()?;
+            if (byte == quote || escape == quote) && next != quote {
+                return None;
+            }
+            let length = match byte == quote {
+                true => {
+                    out.push(quote);
+                    1
+                }
+                false => push_escaped(behind, self.escapes, out),
+            };
+            rest = &behind[length..];
+        }
+        out.extend_from_slice(rest);
+        Some(())
     }
 }
 
@@ -239,6 +247,51 @@ mod tests {
         let escaped = FieldRules { escape: Some(b'\\'), ..rules };
         assert_eq!(escaped.read(b"\"a\\\"b\\\\\"").unwrap().unwrap(), &b"a\"b\\"[..]);
         assert_eq!(escaped.read(b"a\\tb").unwrap().unwrap(), &b"a\\tb"[..]);
+    }
+
+    /// [`FieldRules::unquote`] byte by byte.
+    fn unquote_slowly(rules: &FieldRules, raw: &[u8], quote: u8) -> Option<Vec<u8>> {
+        let inner = raw.get(1..)?.strip_suffix(&[quote])?;
+        let escape = rules.escape.unwrap_or(quote);
+        let mut out = Vec::new();
+        let mut rest = inner.iter();
+        while let Some(byte) = rest.next() {
+            if *byte == escape {
+                let next = rest.as_slice().first()?;
+                if escape == quote && *next != quote {
+                    return None;
+                }
+                let length = push_escaped(rest.as_slice(), rules.escapes, &mut out);
+                rest = rest.as_slice()[length..].iter();
+            } else if *byte == quote {
+                if rest.next() != Some(&quote) {
+                    return None;
+                }
+                out.push(quote);
+            } else {
+                out.push(*byte);
+            }
+        }
+        Some(out)
+    }
+
+    #[test]
+    fn quotes_are_removed_as_byte_by_byte() {
+        let alphabet = b"\"\\an1x";
+        for escape in [None, Some(b'\\'), Some(b'"')] {
+            for escapes in [Escapes::Quoted, Escapes::Letters] {
+                let rules =
+                    FieldRules { quote: Some(b'"'), escape, escapes, ..FieldRules::default() };
+                for number in 0..6_usize.pow(6) {
+                    let digits = (0..6).map(|place| number / 6_usize.pow(place) % 6);
+                    let mut raw = vec![b'"'];
+                    raw.extend(digits.map(|digit| alphabet[digit]).take(number % 7));
+                    raw.push(b'"');
+                    let fast = rules.unquote(&raw, b'"').map(Cow::into_owned);
+                    assert_eq!(fast, unquote_slowly(&rules, &raw, b'"'), "{raw:?} {escape:?}");
+                }
+            }
+        }
     }
 
     #[test]

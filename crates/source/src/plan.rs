@@ -46,22 +46,35 @@ pub fn plan_column(
     let physical = data_type.physical();
     let all = rows.count.min(SAMPLE_ROWS);
     let first = first_rows(rows).min(all);
-    let mut found = estimate(rows, column, first);
-    if first < all && found.is_in_doubt(physical, limit) {
-        found = estimate(rows, column, all);
+    let mut found = estimate(rows, column, first, Growth::Ignored);
+    if found.is_in_doubt(physical, limit) {
+        let growth = match physical {
+            Physical::Bytes => Growth::Counted,
+            Physical::Int | Physical::Wide => Growth::Ignored,
+        };
+        found = estimate(rows, column, all, growth);
     }
     let Estimate { repeats, .. } = found;
     match physical {
         _ if found.fullness(physical, limit) <= 1.0 => ColumnPlan::Codes,
         Physical::Bytes => {
-            let encoder = SymbolEncoder::train(all, |row| rows.field(row, column));
+            // Records near each other are as those of a fragment are, which is what the symbols are for.
+            let encoder = SymbolEncoder::train(first, |row| rows.field(row, column));
             ColumnPlan::Text { encoder: Arc::new(encoder), repeats }
         }
         Physical::Int | Physical::Wide => {
-            let bytes: usize = (0..all).map(|row| rows.field(row, column).len()).sum();
-            ColumnPlan::Numbers { repeats: repeats && bytes >= all * PARSED_ONCE_BYTES }
+            let bytes: usize = (0..first).map(|row| rows.field(row, column).len()).sum();
+            ColumnPlan::Numbers { repeats: repeats && bytes >= first * PARSED_ONCE_BYTES }
         }
     }
+}
+
+/// Whether an estimate counts with what it grows by from half of the records to all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Growth {
+    Ignored,
+    /// Of values as frequent as each other the estimate does not grow; of others more come to light the longer one looks.
+    Counted,
 }
 
 /// Records that start in the first [`SAMPLE_BYTES`].
@@ -109,7 +122,7 @@ impl Estimate {
 ///
 /// Source: Chao, "Nonparametric Estimation of the Number of Classes in a Population",
 /// Scandinavian Journal of Statistics 11(4), 1984.
-fn estimate(rows: &Rows<'_>, column: usize, count: usize) -> Estimate {
+fn estimate(rows: &Rows<'_>, column: usize, count: usize, growth: Growth) -> Estimate {
     let mut fields: Vec<(u64, usize)> = (0..count)
         .map(|row| {
             let field = rows.field(row, column);
@@ -119,20 +132,53 @@ fn estimate(rows: &Rows<'_>, column: usize, count: usize) -> Estimate {
     // Lines of one document repeat its values, which says nothing of how many documents there are.
     fields.dedup();
     let repeats = fields.len() * 2 < count;
-    fields.sort_unstable();
-    let (mut distinct, mut once, mut twice, mut bytes) = (0u64, 0u64, 0u64, 0);
-    for group in fields.chunk_by(|a, b| a == b) {
-        distinct += 1;
-        bytes += group[0].1;
-        once += u64::from(group.len() == 1);
-        twice += u64::from(group.len() == 2);
+    let is_short = count < SAMPLE_ROWS / 8 && rows.bytes() < CUT_BYTES;
+    let halves = match growth {
+        Growth::Counted if !is_short && fields.len() > 1 => {
+            let half = fields.len() / 2;
+            let (first, second) = fields.split_at_mut(half);
+            (Frequencies::of(first).all() + Frequencies::of(second).all()) / 2.0
+        }
+        _ => f64::MAX,
+    };
+    let frequencies = Frequencies::of(&mut fields);
+    let bytes = frequencies.bytes as f64 / frequencies.distinct.max(1.0);
+    if is_short {
+        return Estimate { distinct: frequencies.distinct, bytes, repeats }; // too few to say more
     }
-    let bytes = bytes as f64 / distinct.max(1) as f64;
-    if count < SAMPLE_ROWS / 8 && rows.bytes() < CUT_BYTES {
-        return Estimate { distinct: distinct as f64, bytes, repeats }; // too few to say more
+    let all = frequencies.all();
+    // Two doublings of the records: more would be to trust a guess.
+    let grown = (all / halves).max(1.0).powi(2);
+    Estimate { distinct: all * grown, bytes, repeats }
+}
+
+/// How often values were seen.
+struct Frequencies {
+    distinct: f64,
+    once: f64,
+    twice: f64,
+    /// Of each distinct value.
+    bytes: usize,
+}
+
+impl Frequencies {
+    /// Sorts hashes and lengths of fields, and counts.
+    fn of(fields: &mut [(u64, usize)]) -> Self {
+        fields.sort_unstable();
+        let mut found = Frequencies { distinct: 0.0, once: 0.0, twice: 0.0, bytes: 0 };
+        for group in fields.chunk_by(|a, b| a == b) {
+            found.distinct += 1.0;
+            found.bytes += group[0].1;
+            found.once += f64::from(u8::from(group.len() == 1));
+            found.twice += f64::from(u8::from(group.len() == 2));
+        }
+        found
     }
-    let unseen = (once * once) as f64 / (2.0 * (twice + 1) as f64);
-    Estimate { distinct: distinct as f64 + unseen, bytes, repeats }
+
+    /// Those seen, and those not seen.
+    fn all(&self) -> f64 {
+        self.distinct + self.once * self.once / (2.0 * (self.twice + 1.0))
+    }
 }
 
 fn hash(field: &[u8]) -> u64 {
@@ -198,6 +244,20 @@ mod tests {
             assert!(is_codes(&plan((0..8192).map(code), varchar)), "{seed}");
             let word = |row: usize| format!("{:0>8}", drawn(row + seed * 9000, 60_000));
             assert!(!is_codes(&plan((0..8192).map(word), varchar)), "{seed}");
+        }
+    }
+
+    /// Symptom: customers, some of which buy often, looked like 21,000; a dictionary was full of them midway.
+    #[test]
+    fn values_of_which_more_come_to_light_are_texts() {
+        for seed in 0..20 {
+            // The rarer half of the values is seen in one of eight records.
+            let skewed = |row: usize| {
+                let below = 150_000 >> (drawn(row + seed * 9000 + 1_000_000, 4) * 2);
+                format!("{:0>8}", drawn(row + seed * 9000, below))
+            };
+            let plan = plan((0..8192).map(skewed), DataType::Varchar(None));
+            assert!(!is_codes(&plan), "{seed}");
         }
     }
 

@@ -125,6 +125,38 @@ proptest! {
     }
 }
 
+/// A field as an exporter writes it, or not quite.
+fn quoted_field() -> impl Strategy<Value = String> {
+    prop_oneof![
+        6 => "[ab\"|\n]{0,6}".prop_map(|text| format!("\"{}\"", text.replace('"', "\"\""))),
+        2 => "[ab]{0,4}",
+        1 => Just("\"\"".to_owned()),
+        1 => "[a\u{e9}]{1,3}",
+    ]
+}
+
+proptest! {
+    /// A NULL text that no field is has fields read one by one.
+    #[test]
+    fn quoted_fields_of_a_window_are_those_read_one_by_one(
+        fields in prop::collection::vec(quoted_field(), 1..60),
+        limit in prop_oneof![Just(None), Just(Some(4))],
+        nullable in any::<bool>(),
+    ) {
+        let data_type = DataType::Varchar(limit);
+        let [one_by_one, at_once] = [vec![Vec::new(), b"none".to_vec()], vec![Vec::new()]].map(|nulls| {
+            let mut parser = parser_of(data_type, ColumnPlan::PlainText);
+            parser.rules.nullable = nullable;
+            parser.rules.fields.nulls = nulls;
+            let mut bad = Vec::new();
+            with_rows(&fields, |rows, seen| parser.parse(rows, 0, seen, &mut bad).unwrap());
+            let FragmentColumn::Plain(plain) = parser.finish(0).unwrap() else { panic!("coded") };
+            (plain, bad)
+        });
+        prop_assert_eq!(one_by_one, at_once);
+    }
+}
+
 /// Texts that symbols do not suit are kept as they are from the window on that shows it, and the rows are the same.
 #[test]
 fn long_texts_leave_symbols() {

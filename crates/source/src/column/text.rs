@@ -6,8 +6,11 @@ use coload_page::{EncodedStrings, SOURCE_PADDING, SymbolEncoder};
 use coload_transform::{DistinctSketch, FragmentColumn, page_values};
 use coload_types::{Plain, Strings, Values};
 
-use super::{ColumnParser, ColumnPlan, Mark};
+use super::{ColumnParser, ColumnPlan, Fields, Mark};
+use crate::column_rules::ColumnRules;
+use crate::dialect::NullsAre;
 use crate::rows::Rows;
+use crate::tokenise::Seen;
 
 /// Text of a window that symbols are weighed for: to encode a part of it, to see whether they suit it, is little then.
 pub(super) const LONG_TEXTS_BYTES: usize = 8 << 20;
@@ -34,6 +37,52 @@ impl TextScratch {
         keep(self, &copy);
         self.copy = copy;
         self.clear();
+    }
+}
+
+/// Copies the fields of a window in which quotes are all that is not plain, and tells `null` which are NULL. `false` where
+/// some field is no value, or needs another look.
+pub(super) fn copy_unquoted(
+    fields: &Fields<'_>,
+    rules: &ColumnRules,
+    limit: u32,
+    scratch: &mut TextScratch,
+    mut null: impl FnMut(usize),
+) -> bool {
+    let Some(quote) = rules.fields.quote.filter(|_| fields.rows.bytes() < LONG_TEXTS_BYTES) else {
+        return false;
+    };
+    let text = fields.rows.text;
+    let null_if_empty = rules.nullable && rules.fields.empty_is_null();
+    let mut is_plain = true;
+    fields.for_each(|_, start, end| {
+        let (raw, before) = (&text[start..end], scratch.copy.len());
+        match raw {
+            [] if null_if_empty => null(scratch.starts.len()),
+            [first, inner @ .., last] if *first == quote => {
+                let unquoted = rules.fields.unquote_onto(inner, quote, &mut scratch.copy);
+                is_plain &= *last == quote && unquoted.is_some();
+            }
+            [first] if *first == quote => is_plain = false,
+            _ => scratch.copy.extend_from_slice(raw),
+        }
+        let length = scratch.copy.len() - before;
+        is_plain &= length <= limit as usize;
+        scratch.starts.push(before as u32);
+        scratch.lengths.push(length as u32);
+    });
+    is_plain
+}
+
+impl ColumnRules {
+    /// Whether the fields of a window, some of which are quoted, are texts as they are but for quotes.
+    pub(super) fn is_quoted_plainly(&self, seen: &Seen) -> bool {
+        !seen.non_ascii
+            && !seen.nul
+            && self.data_type.is_text()
+            && self.fields.nulls.iter().all(Vec::is_empty)
+            && self.fields.nulls_are != NullsAre::AlsoQuoted
+            && self.fields.escape.is_none()
     }
 }
 

@@ -206,7 +206,8 @@ impl Buckets {
     /// Where the search for a packed key begins.
     #[inline(always)]
     fn place(&self, packed: u64, finder: impl Finder) -> usize {
-        ((finder.hash(packed) & u64::from(u32::MAX)) * self.buckets.len() as u64 >> 32) as usize
+        let hash = finder.hash(packed) & u64::from(u32::MAX);
+        ((hash * self.buckets.len() as u64) >> 32) as usize
     }
 
     /// The packed key, and whether it cannot be that of a key that is known.
