@@ -12,6 +12,7 @@ use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::repartition::RepartitionExec;
 
 use crate::error::from_datafusion;
 use crate::scan::StoreScanExec;
@@ -31,7 +32,7 @@ pub(crate) fn in_order(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn E
         return Ok(None);
     }
     let Some(input) = in_order(input)? else { return Ok(None) };
-    if plan.downcast_ref::<CoalescePartitionsExec>().is_some() {
+    if only_spreads(plan) {
         return Ok(Some(input));
     }
     let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
@@ -42,6 +43,12 @@ fn passes_rows_on(plan: &Arc<dyn ExecutionPlan>) -> bool {
     plan.downcast_ref::<ProjectionExec>().is_some()
         || plan.downcast_ref::<FilterExec>().is_some()
         || plan.downcast_ref::<CooperativeExec>().is_some()
-        || plan.downcast_ref::<CoalescePartitionsExec>().is_some()
         || plan.downcast_ref::<ThroughExec>().is_some()
+        || only_spreads(plan)
+}
+
+/// Whether a node gives the rows to other partitions, and is not needed where these are parts of a table.
+fn only_spreads(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    plan.downcast_ref::<CoalescePartitionsExec>().is_some()
+        || plan.downcast_ref::<RepartitionExec>().is_some()
 }
