@@ -92,8 +92,8 @@ impl FieldRules {
         self.nulls.iter().any(|null| null == text)
     }
 
-    /// Whether a field without a byte stands for NULL in any column. No bytes are compared: memory that is not there, as
-    /// that of an empty list, takes a processor 20 ns to compare nothing with.
+    /// Whether a field without a byte stands for NULL in any column. No bytes are compared: comparing empty texts with each
+    /// other took half of the time of a table that is mostly NULL.
     pub fn empty_is_null(&self) -> bool {
         self.nulls.iter().any(Vec::is_empty)
     }
