@@ -121,10 +121,10 @@ fn large_tables_come_out_in_their_order() {
 #[test]
 fn the_line_of_names_waits_for_rows_of_several_pages() {
     let sandbox = Sandbox::new();
-    let row = |n: usize| vec![Some("1.50"), (n % 3 != 0).then_some("a,b")];
+    let row = |n: usize| vec![Some("1.50"), (!n.is_multiple_of(3)).then_some("a,b")];
     let columns = vec![("a,b".to_owned(), "DECIMAL(18,2)"), ("note".to_owned(), "VARCHAR")];
     load_into(&sandbox, "store", &(columns, (0..9_000).map(row).collect()));
-    let of = |n: usize| if n % 3 == 0 { "1.50,\n" } else { "1.50,\"a,b\"\n" };
+    let of = |n: usize| if n.is_multiple_of(3) { "1.50,\n" } else { "1.50,\"a,b\"\n" };
     let expected = "\"a,b\",\"note\"\r\n".to_owned() + &(0..9_000).map(of).collect::<String>();
     let exported = sandbox.run(&["export", "store", "t"]).ok();
     assert!(exported.out == expected && exported.err.contains("CRLF"), "{}", exported.err);

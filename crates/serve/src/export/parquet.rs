@@ -80,7 +80,7 @@ type Column = SpawnedTask<ParquetResult<Chunks>>;
 enum Chunks {
     /// Made by the library, one for each leaf.
     Leaves(Vec<ArrowColumnChunk>),
-    Coded(CodedChunk),
+    Coded(Box<CodedChunk>),
 }
 
 /// What makes a column of a row group.
@@ -196,7 +196,8 @@ impl ParquetFile {
                 Error::Refused(format!("internal error: a task that wrote a column: {error}"))
             })?;
             match chunks.map_err(failed)? {
-                Chunks::Coded(CodedChunk { bytes, close }) => {
+                Chunks::Coded(chunk) => {
+                    let CodedChunk { bytes, close } = *chunk;
                     group.append_column(&bytes, close).map_err(failed)?;
                 }
                 Chunks::Leaves(chunks) => {
@@ -252,7 +253,7 @@ impl ColumnMaker {
             if let Some(leaf) = leaf
                 && let Some(chunk) = coded_chunk(&arrays, &leaf, compression)?
             {
-                return Ok(Chunks::Coded(chunk));
+                return Ok(Chunks::Coded(Box::new(chunk)));
             }
             writers = coded;
         }
