@@ -15,6 +15,7 @@ mod frames;
 mod halves;
 mod sample;
 mod shrink;
+mod strings;
 mod templates;
 mod text;
 mod wide_frames;

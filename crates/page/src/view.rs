@@ -161,12 +161,16 @@ impl<'a> IntPage<'a> {
     /// All values of the page; those of NULL rows are unspecified.
     pub fn values(&self) -> Vec<i64> {
         let mut values = Vec::with_capacity(self.rows);
+        self.append(&mut values);
+        values
+    }
+
+    fn append(&self, values: &mut Vec<i64>) {
         let mut block = [0; BLOCK];
         for b in 0..self.rows.div_ceil(BLOCK) {
             let count = self.unpack_int(b, &mut block);
             values.extend_from_slice(&block[..count]);
         }
-        values
     }
 }
 
@@ -180,12 +184,16 @@ impl WidePage<'_> {
     /// All values of the page; those of NULL rows are unspecified.
     pub fn values(&self) -> Vec<i128> {
         let mut values = Vec::with_capacity(self.rows);
+        self.append(&mut values);
+        values
+    }
+
+    fn append(&self, values: &mut Vec<i128>) {
         let mut block = [0; BLOCK];
         for b in 0..self.rows.div_ceil(BLOCK) {
             let count = self.unpack_wide(b, &mut block);
             values.extend_from_slice(&block[..count]);
         }
-        values
     }
 }
 
@@ -325,25 +333,12 @@ impl<'a> PageView<'a> {
     /// # Errors
     /// `Corrupt` when the page holds codes or values of another shape, or text that does not add up.
     pub fn append_values(&self, decoders: &[SymbolDecoder], out: &mut Values) -> Result<()> {
-        let mut ints = [0; BLOCK];
-        let mut wides = [0; BLOCK];
         match (self, out) {
-            (PageView::Int(page), Values::Int(values)) => {
-                for b in 0..page.rows().div_ceil(BLOCK) {
-                    let count = page.unpack_int(b, &mut ints);
-                    values.extend_from_slice(&ints[..count]);
-                }
-                Ok(())
-            }
-            (PageView::Wide(page), Values::Wide(values)) => {
-                for b in 0..page.rows().div_ceil(BLOCK) {
-                    let count = page.unpack_wide(b, &mut wides);
-                    values.extend_from_slice(&wides[..count]);
-                }
-                Ok(())
-            }
-            (PageView::Text(page), Values::Bytes(strings)) => page.decode(decoders, strings),
-            _ => Err(Error::Corrupt("page of another type".into())),
+            (PageView::Int(page), Values::Int(values)) => page.append(values),
+            (PageView::Wide(page), Values::Wide(values)) => page.append(values),
+            (PageView::Text(page), Values::Bytes(strings)) => page.decode(decoders, strings)?,
+            _ => return Err(Error::Corrupt("page of another type".into())),
         }
+        Ok(())
     }
 }

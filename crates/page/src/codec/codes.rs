@@ -8,7 +8,7 @@ use crate::page::{Page, PageDetail, PageMeta, block_rows};
 use crate::view::PageView;
 use coload_types::{Error, Result};
 
-/// See the module.
+/// Codes as offsets from the least of their page.
 #[derive(Debug)]
 pub(super) struct Codes;
 

@@ -159,7 +159,7 @@ fn plan(stretches: &[Vec<i64>]) -> Option<(Form, Vec<Pair>, usize)> {
     Some((form, pairs, bits))
 }
 
-/// See the module.
+/// Floats as the decimals that they were written as.
 #[derive(Debug)]
 pub(super) struct Decimals;
 

@@ -23,7 +23,7 @@ use coload_types::bytes::ByteReader;
 /// Bytes of a block's head.
 const HEAD_BYTES: usize = 16;
 
-/// See the module.
+/// Numbers as steps from the one before.
 #[derive(Debug)]
 pub(super) struct Deltas;
 

@@ -11,7 +11,7 @@ use crate::view::{Frame, IntBlocks, PageView, ValuesPage};
 use coload_types::bytes::ByteReader;
 use coload_types::{Bitmap, Result};
 
-/// See the module.
+/// Numbers as offsets from the least of their block.
 #[derive(Debug)]
 pub(super) struct Frames;
 

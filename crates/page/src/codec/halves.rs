@@ -114,7 +114,7 @@ fn range(page: &IntPage<'_>) -> Option<(i64, i64)> {
     (low <= high).then_some((low, high))
 }
 
-/// See the module.
+/// Numbers cut into two halves, of which the left ones are few.
 #[derive(Debug)]
 pub(super) struct Halves;
 

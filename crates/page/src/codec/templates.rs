@@ -173,7 +173,7 @@ impl Template {
     }
 }
 
-/// See the module.
+/// Strings as the numbers that stand in a template.
 #[derive(Debug)]
 pub(super) struct Templates;
 

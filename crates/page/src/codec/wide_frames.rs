@@ -12,7 +12,7 @@ use crate::view::{PageView, ValuesPage, WideBlocks};
 use coload_types::bytes::ByteReader;
 use coload_types::{Bitmap, Result};
 
-/// See the module.
+/// Wide numbers as offsets from the least of their block.
 #[derive(Debug)]
 pub(super) struct WideFrames;
 
