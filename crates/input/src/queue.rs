@@ -22,17 +22,20 @@ mod open;
 mod unit;
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{
+    Arc, Condvar, Mutex, MutexGuard,
+    atomic::{AtomicBool, Ordering},
+};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
+use coload_threads::lock;
 use coload_types::Result;
+use open::{By, Open, Shared};
 
 use crate::decoder::{Decoder, State};
 use crate::open::Waiting;
 use crate::windows::Windows;
-use open::{By, Open, Shared};
 
 /// Bytes of text in a block. Larger ones are out of the cache when they are parsed.
 pub const BLOCK_BYTES: usize = 1 << 20;
@@ -252,7 +255,7 @@ impl TextQueue {
     }
 
     fn give_back_of(&self, buffer: Vec<u8>, maker: Option<ThreadId>) {
-        let mut buffers = self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut buffers = lock(&self.buffers);
         let held: usize = buffers.iter().map(|(buffer, _)| buffer.len()).sum();
         if held + buffer.len() <= self.ahead_bytes {
             buffers.push((buffer, maker));
@@ -262,7 +265,7 @@ impl TextQueue {
     /// A buffer for a block: the last of this thread's that was given back, another, or a new one.
     fn buffer(&self) -> Vec<u8> {
         let own = Some(thread::current().id());
-        let mut buffers = self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut buffers = lock(&self.buffers);
         match buffers.iter().rposition(|(_, maker)| *maker == own) {
             Some(found) => buffers.remove(found).0,
             None => buffers.pop().map_or_else(|| vec![0; BLOCK_BYTES], |(buffer, _)| buffer),
@@ -305,6 +308,6 @@ impl TextQueue {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.inner)
     }
 }

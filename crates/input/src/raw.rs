@@ -8,9 +8,10 @@ use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::SystemTime;
 
+use coload_threads::lock;
 use coload_types::{Error, Result};
 
 /// Most files that are open though nobody reads them at this moment: more than threads read at once.
@@ -18,10 +19,6 @@ const OPEN_MAX: usize = 128;
 
 /// Files that stay open, those opened last at the back.
 static OPEN: Mutex<VecDeque<Arc<File>>> = Mutex::new(VecDeque::new());
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Which file it is, as it was when somebody looked at it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,12 +8,15 @@ mod gate;
 mod rate;
 mod sending;
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicU64, Ordering},
+    mpsc::{Receiver, RecvTimeoutError, Sender, channel},
+};
 use std::time::Duration;
 
 use arrow_flight::FlightData;
+use coload_threads::lock;
 use coload_types::{Error, Result};
 use tokio::runtime::Runtime;
 
@@ -22,7 +25,6 @@ pub use connect::ClientTls;
 use crate::compress::WireCompression;
 use crate::frame::Message;
 use crate::gain::thread_cpu_ns;
-use crate::lock;
 use connect::{connect, exchange};
 use gate::CreditGate;
 use sending::{Shared, read_answers, send_all};

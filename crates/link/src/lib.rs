@@ -38,13 +38,6 @@ pub use status::{error_from_bytes, error_from_status, error_to_bytes, status_fro
 pub use arrow_flight;
 pub use tonic;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// Locks; every change under these locks is whole, so a panic elsewhere leaves what they hold usable.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Descriptor of a load's first message: the `cmd` of its Flight descriptor begins with it.
 pub const LOAD_COMMAND: &str = "coload.load";
 /// Largest gRPC message that either end takes: a frame and its header.

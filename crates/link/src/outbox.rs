@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
+use coload_threads::lock;
 use coload_types::{Error, Result};
 
 use crate::frame::Message;
@@ -40,7 +41,7 @@ impl Outbox {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         // Every change of the state is whole, so a panic elsewhere leaves it usable.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Adds a message; waits while the queue is full.

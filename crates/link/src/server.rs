@@ -1,11 +1,14 @@
 //! The receiving end: one Flight `DoExchange`, whose messages go to a handler.
 
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicU64, Ordering},
+};
 use std::time::Duration;
 
 use arrow_flight::FlightData;
+use coload_threads::lock;
 use coload_types::{Error, Result};
 use futures::{Stream, StreamExt};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
@@ -15,7 +18,6 @@ use crate::compress::Compression;
 use crate::frame::{
     Ack, Assembler, Frame, KIND_ACK, KIND_ERROR, Message, cut_message, decode_frame,
 };
-use crate::lock;
 use crate::status::{error_from_status, error_to_bytes};
 
 /// What may be sent before the first acknowledgement.

@@ -2,11 +2,13 @@
 //! scheduler's order.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{
+    Arc, Condvar, Mutex, PoisonError,
+    atomic::{AtomicBool, AtomicU64, Ordering},
+};
 use std::time::{Duration, Instant};
 
-use coload_threads::{thread_cpu_ns, thread_run_and_wait_ns};
+use coload_threads::{lock, thread_cpu_ns, thread_run_and_wait_ns};
 use coload_types::{Error, Result};
 
 use crate::core_share::CoreShare;
@@ -55,10 +57,6 @@ struct State {
     blocks: VecDeque<Job>,
     merges: VecDeque<Job>,
     merging: usize,
-}
-
-fn lock(mutex: &Mutex<State>) -> MutexGuard<'_, State> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Pool {

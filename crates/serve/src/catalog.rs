@@ -1,13 +1,16 @@
 //! The catalog of one snapshot: catalog `coload`, schema `public`.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use coload_store::Snapshot;
+use coload_threads::lock;
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::catalog::information_schema::{INFORMATION_SCHEMA, InformationSchemaProvider};
-use datafusion::catalog::{CatalogProvider, CatalogProviderList, SchemaProvider, TableProvider};
+use datafusion::catalog::{
+    CatalogProvider, CatalogProviderList, SchemaProvider, TableProvider,
+    information_schema::{INFORMATION_SCHEMA, InformationSchemaProvider},
+};
 use datafusion::error::Result;
 
 use crate::error::to_datafusion;
@@ -34,7 +37,7 @@ const KEPT_MAX: usize = 1_024;
 
 impl ArrowSchemas {
     fn of(&self, id: u64, schema: &coload_ddl::Schema) -> SchemaRef {
-        let mut known = self.by_table.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.by_table);
         if let Some((stored, arrow)) = known.get(&id)
             && stored == schema
         {

@@ -14,9 +14,10 @@
 //! Threads are started when a user has a statement, and end when he has had none for a while.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use coload_threads::lock;
 use coload_types::{Error, Result};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
@@ -129,7 +130,7 @@ impl Lanes {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Box<str>, Open>> {
-        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.lanes)
     }
 }
 

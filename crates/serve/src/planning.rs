@@ -7,9 +7,10 @@
 //! the places: others are planned whatever he sends. What takes longer than most goes on at a lower priority.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use coload_threads::lock;
 use coload_types::{Error, Result};
 use futures::channel::oneshot;
 use tokio::runtime::Handle;
@@ -129,7 +130,7 @@ impl Planner {
     fn semaphore_of(&self, user: &str) -> Arc<Semaphore> {
         /// Users remembered before those without a planning are forgotten.
         const REMEMBERED: usize = 256;
-        let mut by_user = self.by_user.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut by_user = lock(&self.by_user);
         if by_user.len() > REMEMBERED {
             by_user.retain(|_, places| Arc::strong_count(places) > 1);
         }

@@ -2,12 +2,15 @@
 
 use std::collections::HashMap;
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use coload_store::SegmentFile;
+use coload_threads::lock;
 use coload_types::{DataType, Error, Result, Strings, Values};
-use datafusion::arrow::array::{ArrayRef, BinaryViewArray, StringViewArray, make_view};
-use datafusion::arrow::buffer::{Buffer, NullBuffer};
+use datafusion::arrow::{
+    array::{ArrayRef, BinaryViewArray, StringViewArray, make_view},
+    buffer::{Buffer, NullBuffer},
+};
 
 /// Longest string that a view holds inside.
 const INLINE_BYTES_MAX: usize = 12;
@@ -117,14 +120,13 @@ impl DictionaryViews {
     pub fn of(segment: &Arc<SegmentFile>, column: usize, data_type: DataType) -> Result<Arc<Self>> {
         // The address tells open segments apart as long as they are open, which `upgrade` proves.
         let key = (Arc::as_ptr(segment) as usize, column);
-        let lock = || MADE.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((owner, views)) = lock().get_or_insert_default().by_column.get(&key)
+        if let Some((owner, views)) = lock(&MADE).get_or_insert_default().by_column.get(&key)
             && owner.upgrade().is_some_and(|open| Arc::ptr_eq(&open, segment))
         {
             return Ok(Arc::clone(views));
         }
         let made = Arc::new(Self::make(segment, column, data_type)?);
-        lock().get_or_insert_default().insert(segment, column, Arc::clone(&made));
+        lock(&MADE).get_or_insert_default().insert(segment, column, Arc::clone(&made));
         Ok(made)
     }
 

@@ -10,9 +10,10 @@
 //! not looked at.
 
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use coload_ddl::COLUMNS_MAX;
+use coload_threads::lock;
 use coload_types::{Error, Result};
 
 use crate::careful::{CarefulField, CarefulRecord, FieldForm};
@@ -136,7 +137,7 @@ fn trimmed(line: &[u8], from: usize, to: usize, start: usize) -> CarefulField {
 }
 
 fn intern(layout: Layout) -> Result<FixedWidths> {
-    let mut layouts = LAYOUTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut layouts = lock(&LAYOUTS);
     if let Some(known) = layouts.iter().find(|known| ***known == layout) {
         return Ok(FixedWidths(known));
     }

@@ -18,16 +18,16 @@
 //! Why not reads instead of maps, and what else was thought of: docs/decisions/0023-a-map-that-breaks.md.
 
 use std::fs::File;
-use std::io;
 use std::mem::MaybeUninit;
 use std::ops::Deref;
-use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{
+    Mutex, OnceLock,
+    atomic::{AtomicBool, AtomicUsize, Ordering, fence},
+};
+use std::{io, ptr};
 
+use coload_threads::lock;
 use memmap2::Mmap;
-
-use crate::store::lock_mutex;
 
 /// Entries of a block of the table.
 const BLOCK_SLOTS: usize = 256;
@@ -71,7 +71,7 @@ impl Drop for Mapped {
     fn drop(&mut self) {
         // Before the map goes: its addresses may be another's then.
         self.slot.set(0, 0);
-        lock_mutex(&FREE).push(self.slot);
+        lock(&FREE).push(self.slot);
     }
 }
 
@@ -134,7 +134,7 @@ static FREE: Mutex<Vec<&'static Slot>> = Mutex::new(Vec::new());
 static FIRST_IS_USED: AtomicBool = AtomicBool::new(false);
 
 fn take_slot(start: usize, end: usize) -> &'static Slot {
-    let mut free = lock_mutex(&FREE);
+    let mut free = lock(&FREE);
     let slot = match free.pop() {
         Some(slot) => slot,
         None => {
@@ -169,7 +169,7 @@ fn page_bytes() -> usize {
 /// Puts the handler in place, once in the life of a process.
 fn install() -> io::Result<()> {
     static INSTALLED: Mutex<bool> = Mutex::new(false);
-    let mut installed = lock_mutex(&INSTALLED);
+    let mut installed = lock(&INSTALLED);
     if *installed {
         return Ok(());
     }

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use coload_threads::lock;
 use coload_types::{Error, Result};
 
 use crate::change::missing_table;
@@ -25,7 +26,7 @@ use crate::lock::{Lock, LockedFile};
 use crate::manifest::{MANIFEST_BYTES_MAX, Manifest, SegmentEntry, TableEntry};
 use crate::older_loads::{RememberedLoad, find};
 use crate::segment::SegmentFile;
-use crate::store::{Store, lock_mutex};
+use crate::store::Store;
 
 /// How often a version may vanish under a reader before it gives up: each time, a writer published
 /// a newer one in between.
@@ -251,7 +252,7 @@ pub(crate) fn pin_newest(store: &Store) -> Result<Pinned> {
 fn read_manifest(store: &Store, version: u64, path: &Path, file: &File) -> Result<Arc<Manifest>> {
     let metadata = file.metadata().map_err(|e| Error::io("read", path, &e))?;
     let key = ManifestKey::new(version, &metadata);
-    if let Some((known, manifest)) = lock_mutex(&store.inner().newest).as_ref()
+    if let Some((known, manifest)) = lock(&store.inner().newest).as_ref()
         && *known == key
     {
         return Ok(Arc::clone(manifest));

@@ -4,9 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use coload_ddl::Schema;
+use coload_threads::lock;
 use coload_types::{Error, Result};
 
 use crate::change::{self, LoadTarget, OnExisting, OnMissing};
@@ -42,12 +43,6 @@ pub(crate) struct Inner {
     segments: Mutex<HashMap<String, Arc<SegmentFile>>>,
     /// What these hold in memory.
     held: Arc<HeldBytes>,
-}
-
-/// The lock of a mutex whose content is whole at any time, so that a panic elsewhere is no reason to
-/// stop.
-pub(crate) fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Store {
@@ -195,7 +190,7 @@ impl Store {
     }
 
     pub(crate) fn open_segments(&self) -> MutexGuard<'_, HashMap<String, Arc<SegmentFile>>> {
-        lock_mutex(&self.inner.segments)
+        lock(&self.inner.segments)
     }
 
     /// Keeps a segment open for the next reader.
@@ -215,7 +210,7 @@ impl Store {
                 manifest.tables.iter().flat_map(|t| &t.segments).map(|s| s.file.as_str()).collect();
             segments.retain(|file, _| named.contains(file.as_str()));
         }
-        *lock_mutex(&self.inner.newest) = Some((key, Arc::clone(manifest)));
+        *lock(&self.inner.newest) = Some((key, Arc::clone(manifest)));
     }
 }
 

@@ -1,9 +1,10 @@
 //! An input that is being read: its decoder, and the units ahead of it.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, ThreadId};
 
+use coload_threads::lock;
 use coload_types::{Error, Place, Result};
 
 use super::unit::{Unit, UnitStep};
@@ -97,7 +98,7 @@ impl Shared {
     /// `Unavailable` when there is no memory for it.
     pub fn decoder(&self, raw: Raw, at: u64, stop: u64, start: Start) -> Result<Box<Decoder>> {
         let spare = {
-            let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut spare = lock(&self.spare);
             let own = spare.iter().rposition(|(_, last)| *last == thread::current().id());
             own.map(|own| spare.swap_remove(own)).or_else(|| spare.pop())
         };
@@ -117,7 +118,7 @@ impl Shared {
         if !self.windows.have_room() {
             return;
         }
-        let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut spare = lock(&self.spare);
         spare.push((decoder, thread::current().id()));
     }
 

@@ -7,8 +7,9 @@
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
+use coload_threads::lock;
+
 use crate::frame::{Ack, FRAME_BYTES_MAX, HEADER_BYTES};
-use crate::lock;
 use crate::server::CREDIT_FIRST_BYTES;
 
 /// Time's worth of bytes that may be on their way: more than the round trip of most links.

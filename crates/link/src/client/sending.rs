@@ -1,11 +1,14 @@
 //! What the connections of a client share, and the thread and the task of one.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex};
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicU64, Ordering},
+    mpsc::Sender,
+};
 use std::time::Instant;
 
 use arrow_flight::{FlightData, FlightDescriptor};
+use coload_threads::lock;
 use coload_types::Result;
 use futures::StreamExt;
 use tonic::Streaming;
@@ -13,6 +16,7 @@ use tonic::Streaming;
 use super::gate::{CreditGate, FrameIs};
 use super::rate::{Rate, Window};
 use super::{ClientOptions, LinkStats};
+use crate::LOAD_COMMAND;
 use crate::compress::{Compression, ReceiverQueue, WireCompression, choose_compression, compress};
 use crate::frame::{
     Ack, Assembler, Frame, HEADER_BYTES, KIND_ACK, KIND_ERROR, Message, Part, cut_message,
@@ -21,7 +25,6 @@ use crate::frame::{
 use crate::gain::{Gains, thread_cpu_ns};
 use crate::outbox::Outbox;
 use crate::status::{error_from_bytes, error_from_status};
-use crate::{LOAD_COMMAND, lock};
 
 /// What the connections of a client share.
 #[derive(Debug)]

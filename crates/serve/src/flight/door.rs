@@ -14,10 +14,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{
+    Arc, Mutex, MutexGuard,
+    atomic::{AtomicBool, AtomicUsize, Ordering},
+};
 use std::time::{Duration, Instant};
 
+use coload_threads::lock;
 use futures::task::AtomicWaker;
 use tonic::Status;
 
@@ -104,7 +107,7 @@ impl Door {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Lets a connection in as far as outside; an older one may have to go for it.
@@ -232,7 +235,7 @@ impl Visit {
             let until = self.came + limits.login_time;
             return if now < until { Ok(until) } else { Err("no login in time") };
         }
-        let quiet_since = *self.quiet_since.lock().unwrap_or_else(PoisonError::into_inner);
+        let quiet_since = *lock(&self.quiet_since);
         if self.calls.load(Ordering::Acquire) > 0 {
             return Ok(now + limits.idle_time);
         }
@@ -258,7 +261,7 @@ impl Visit {
 
 impl Drop for Call {
     fn drop(&mut self) {
-        *self.0.quiet_since.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *lock(&self.0.quiet_since) = Instant::now();
         self.0.calls.fetch_sub(1, Ordering::AcqRel);
     }
 }

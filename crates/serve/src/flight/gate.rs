@@ -7,10 +7,11 @@
 //! Invariant: no call but the handshake is answered by what is behind the gate without [`Rights`] in its extensions.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use coload_threads::lock;
 use futures::future::BoxFuture;
 use http_body_util::BodyExt;
 use tonic::Status;
@@ -56,7 +57,7 @@ struct Counted {
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        let mut calls = self.gate.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut calls = lock(&self.gate.calls);
         if let Some(count) = calls.get_mut(&self.user) {
             *count -= 1;
             if *count == 0 {
@@ -93,7 +94,7 @@ impl Keeper {
         })?;
         visit.admit()?;
         let user: Arc<str> = rights.user().into();
-        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut calls = lock(&self.calls);
         let count = calls.entry(Arc::clone(&user)).or_default();
         if *count >= CALLS_OF_USER_MAX {
             return Err(Status::resource_exhausted(format!(

@@ -1,8 +1,9 @@
 //! Bytes that sessions hold while no statement runs: prepared statements, their parameters, plans that wait.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
+use coload_threads::lock;
 use coload_types::{Error, Result};
 
 /// Share of the budget of sessions that one user may hold.
@@ -48,7 +49,7 @@ impl Held {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

@@ -1,9 +1,10 @@
 //! Things kept for a user under a handle, for some time and up to some number.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use coload_threads::lock;
 use coload_types::{Error, Result};
 
 /// A handle that cannot be guessed.
@@ -87,7 +88,7 @@ impl<T> Kept<T> {
     }
 
     fn lock(&self) -> MutexGuard<'_, State<T>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Keeps a thing of a user. Gives it back when there is no room.

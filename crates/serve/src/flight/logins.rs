@@ -10,13 +10,15 @@
 //! peer has few places in their queue, so that it takes little from logins of others.
 
 use std::collections::HashMap;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{
+    Arc, Mutex,
+    mpsc::{Receiver, SyncSender, sync_channel},
+};
 use std::time::{Duration, Instant};
 
 use argon2::Argon2;
-use argon2::password_hash::PasswordVerifier;
-use argon2::password_hash::phc::PasswordHash;
+use argon2::password_hash::{PasswordVerifier, phc::PasswordHash};
+use coload_threads::lock;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tonic::Status;
 
@@ -77,10 +79,6 @@ impl Drop for Place {
             known.logins = known.logins.saturating_sub(1);
         }
     }
-}
-
-fn lock(peers: &Mutex<HashMap<Peer, Failures>>) -> MutexGuard<'_, HashMap<Peer, Failures>> {
-    peers.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// How long a peer waits after so many failures.
@@ -206,7 +204,7 @@ fn forget(peers: &mut HashMap<Peer, Failures>, now: Instant) {
 
 fn check_all(checks: &Mutex<Receiver<Check>>) {
     loop {
-        let next = checks.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let next = lock(checks).recv();
         let Ok(Check { hash, password, fits }) = next else { return };
         // Nobody waits for it any more.
         if fits.is_closed() {

@@ -4,9 +4,10 @@
 //! what waits is dropped: a client that never reads holds nothing.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use coload_threads::lock;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::execution::memory_pool::MemoryReservation;
 use tokio::sync::Notify;
@@ -89,7 +90,7 @@ pub(crate) fn queue(
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Puts something there if it has room; gives it back if not.

@@ -4,10 +4,11 @@
 //! times at once, so that several statements have one handle.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use bytes::Bytes;
+use coload_threads::lock;
 use futures::future::join_all;
 use tokio::sync::watch;
 
@@ -54,7 +55,7 @@ pub(crate) struct Place {
 
 impl RunningStatements {
     fn lock(&self) -> MutexGuard<'_, Listed> {
-        self.listed.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.listed)
     }
 
     /// Adds a statement of a user.

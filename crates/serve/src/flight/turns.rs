@@ -5,9 +5,10 @@
 //! the fewest. Waiting has a time limit, and so many of a user's statements may wait.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use coload_threads::lock;
 use coload_types::{Error, Result};
 use tokio::sync::oneshot;
 
@@ -108,7 +109,7 @@ impl Turns {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     fn may_run(&self, state: &State, user: &str) -> bool {

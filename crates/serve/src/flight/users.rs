@@ -13,15 +13,15 @@
 //! digest of its header: who has logged in once is not held up by others who guess.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use argon2::Argon2;
-use argon2::password_hash::PasswordHasher;
-use argon2::password_hash::phc::PasswordHash;
+use argon2::password_hash::{PasswordHasher, phc::PasswordHash};
 use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
 use blake2::{Blake2s256, Digest};
+use coload_threads::lock;
 use coload_types::{Error, Result};
 use tonic::Status;
 use tonic::metadata::MetadataMap;
@@ -184,7 +184,7 @@ impl Users {
         password: String,
     ) -> std::result::Result<Rights, Status> {
         let digest: [u8; 32] = Blake2s256::digest(header.as_bytes()).into();
-        let checked = || self.checked.lock().unwrap_or_else(PoisonError::into_inner);
+        let checked = || lock(&self.checked);
         if let Some(rights) = checked().get(&digest) {
             return Ok(rights.clone());
         }
@@ -231,7 +231,7 @@ impl Users {
     /// Whether a header says a password that was right before.
     #[cfg(test)]
     fn remembers(&self) -> usize {
-        self.checked.lock().unwrap_or_else(PoisonError::into_inner).len()
+        lock(&self.checked).len()
     }
 
     /// Forgets tokens that nobody uses.

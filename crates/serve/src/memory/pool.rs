@@ -14,8 +14,9 @@
 //! what it wrote it reserves four batches of each part, and takes ten: five, in buffers that grew by doubling, and the keys
 //! of two.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
+use coload_threads::lock;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::memory_pool::{
     MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation,
@@ -53,7 +54,7 @@ impl StatementPool {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// What a consumer that can go to disk may have.

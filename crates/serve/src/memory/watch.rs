@@ -15,14 +15,16 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{
+    Arc, Mutex, OnceLock, Weak,
+    atomic::{AtomicBool, AtomicI64, Ordering},
+};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use coload_threads::lock;
 use coload_types::Error;
-use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::arrow::{datatypes::SchemaRef, record_batch::RecordBatch};
 use datafusion::common::runtime::{JoinSetTracer, set_join_set_tracer};
 use datafusion::error::Result;
 use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream};
@@ -282,7 +284,7 @@ impl Watch {
 
     fn open(&self) -> Arc<Account> {
         let account = Arc::new(Account::default());
-        let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut accounts = lock(&self.accounts);
         accounts.retain(|known| known.strong_count() > 0);
         accounts.push(Arc::downgrade(&account));
         account
@@ -316,7 +318,7 @@ impl Watch {
 
     /// What all statements have.
     fn of_statements(&self) -> usize {
-        let accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
+        let accounts = lock(&self.accounts);
         accounts.iter().filter_map(Weak::upgrade).map(|account| account.bytes()).sum()
     }
 
@@ -336,7 +338,7 @@ impl Watch {
     /// Ends the statement with the most. `false` when none has much.
     fn end_largest(&self) -> bool {
         let accounts: Vec<Arc<Account>> = {
-            let accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
+            let accounts = lock(&self.accounts);
             accounts.iter().filter_map(Weak::upgrade).collect()
         };
         let running = accounts.iter().filter(|a| !a.is_over.load(Ordering::Acquire));

@@ -1,11 +1,14 @@
 //! Threads with large stacks, which are kept for a while: a new one costs as much as the plan of a short statement, for its
 //! memory is new too.
 
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{
+    Arc, Mutex, MutexGuard, Weak,
+    mpsc::{Receiver, RecvTimeoutError, Sender, channel},
+};
 use std::time::Duration;
 use std::{io, thread};
 
+use coload_threads::lock;
 use rustix::thread::Pid;
 
 /// Threads that are kept when they have nothing to do.
@@ -39,7 +42,7 @@ enum At {
 
 impl Progress {
     fn lock(&self) -> MutexGuard<'_, At> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     /// Has the work go on at a lower priority. Best effort.
@@ -79,7 +82,7 @@ impl Threads {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Idle>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.idle)
     }
 
     /// Runs some work on a thread that has nothing to do, or a new one.

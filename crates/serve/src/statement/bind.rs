@@ -8,18 +8,19 @@
 //! planned for each row; its rows become visible at once too.
 
 use std::ops::ControlFlow;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use coload_store::LoadKind;
+use coload_threads::lock;
 use coload_types::{Error, Result};
-use datafusion::arrow::datatypes::{Field, Schema as ArrowSchema, SchemaRef};
-use datafusion::arrow::record_batch::RecordBatch;
-use datafusion::catalog::TableProvider;
-use datafusion::catalog::streaming::StreamingTable;
+use datafusion::arrow::{
+    datatypes::{Field, Schema as ArrowSchema, SchemaRef},
+    record_batch::RecordBatch,
+};
+use datafusion::catalog::{TableProvider, streaming::StreamingTable};
 use datafusion::error::{DataFusionError, Result as DataFusionResult};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::streaming::PartitionStream;
+use datafusion::physical_plan::{stream::RecordBatchStreamAdapter, streaming::PartitionStream};
 use datafusion::sql::sqlparser::ast::{
     Expr, Ident, Insert, SelectItem, SetExpr, Statement as SqlStatement, TableFactor,
     TableWithJoins, Value, visit_expressions_mut,
@@ -200,7 +201,7 @@ impl PartitionStream for Once {
     }
 
     fn execute(&self, _: Arc<TaskContext>) -> SendableRecordBatchStream {
-        match self.stream.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        match lock(&self.stream).take() {
             Some(stream) => stream,
             None => {
                 let again = Error::Invalid("rows of parameters can be read once".into());

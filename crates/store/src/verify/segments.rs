@@ -1,10 +1,13 @@
 //! Segments: each byte that is read, and each claim that a scan believes without looking.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicU64, AtomicUsize, Ordering},
+};
 
 use coload_page::{PageRules, verify_dictionary, verify_page};
+use coload_threads::lock;
 use coload_types::{Column, Error, Physical, Result};
 
 use super::{Damage, Part, VerifyOptions, VerifyReport};
@@ -14,7 +17,6 @@ use crate::manifest::{ColumnStats, SegmentEntry, TableEntry};
 use crate::segment::SegmentFile;
 use crate::segment_writer::column_stats;
 use crate::snapshot::open_segment;
-use crate::store::lock_mutex;
 
 /// What the threads share.
 struct Work<'a> {
@@ -55,14 +57,14 @@ pub(super) fn verify_all(
         }
         work.run();
     });
-    if let Some(error) = lock_mutex(&work.failed).take() {
+    if let Some(error) = lock(&work.failed).take() {
         return Err(error);
     }
     report.segments = segments.len();
     report.pages = work.pages.into_inner();
     report.rows = segments.iter().map(|(_, s)| s.rows).fold(0, u64::saturating_add);
     report.bytes = work.bytes_total;
-    report.damages.append(&mut lock_mutex(&work.damages));
+    report.damages.append(&mut lock(&work.damages));
     Ok(())
 }
 
@@ -77,10 +79,10 @@ impl Work<'_> {
                 Err(error @ (Error::Corrupt(_) | Error::Limit(_))) => {
                     let (part, what) = (Part::Segment, error.to_string());
                     let (table, rows) = (Some(table.name.clone()), entry.rows);
-                    lock_mutex(&self.damages).push(Damage { part, path, what, table, rows });
+                    lock(&self.damages).push(Damage { part, path, what, table, rows });
                 }
                 Err(error) => {
-                    lock_mutex(&self.failed).get_or_insert(error);
+                    lock(&self.failed).get_or_insert(error);
                     return;
                 }
             }

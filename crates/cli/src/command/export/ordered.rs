@@ -5,13 +5,16 @@
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{
+    Arc, Mutex,
+    mpsc::{Receiver, SyncSender, sync_channel},
+};
 use std::thread;
 
 use coload::{Error, Result};
 use coload_load::default_memory;
 use coload_scan::{Part, SegmentLines, Style};
+use coload_threads::lock;
 
 /// Bytes of a strip: large enough for one write, small enough for a cache.
 const STRIP_BYTES: usize = 512 << 10;
@@ -99,7 +102,7 @@ fn ended_early() -> Error {
 }
 
 fn next(jobs: &Mutex<Receiver<Job>>) -> Option<Job> {
-    jobs.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
+    lock(jobs).recv().ok()
 }
 
 /// Makes the lines of a part, as long as somebody takes them.
