@@ -39,6 +39,12 @@ def quoted(size):
     return lambda row: f'{row},"{half(row)}\n{half(row)}",end'
 
 
+def quotes(size):
+    """The same with quotes in the value."""
+    half = lambda row: text(row, size // 2 if row else 9)
+    return lambda row: f'{row},"{half(row)}""{half(row)}",end'
+
+
 def late(size, short):
     """The same in capitals after many short values: enough that a column is read as one of many values like these."""
     return lambda row: f"{row},{text(row, size).upper() if row >= 20_000 else short(row)},end"
@@ -104,6 +110,7 @@ CASES = [
     ("xz -9, 155 columns", rows_of(ints(155), 200, "xz9"), [], SOME_SERVED),
     ("bzip2, 155 columns", rows_of(ints(155), 100, "bzip2"), [], STORE),
     ("values of 64 MiB rejected", rows_of(value(64 * MIB), 330), ["--columns", "a BIGINT, b BIGINT, c VARCHAR", *ALL_REJECTS], SERVED),
+    ("values of 64 MiB with quotes rejected", rows_of(quotes(64 * MIB), 330), ["--columns", "a BIGINT, b BIGINT, c VARCHAR", *ALL_REJECTS], SERVED),
     ("values of 64 MiB rejected into a table", rows_of(value(64 * MIB), 330), ["--columns", "a BIGINT, b BIGINT, c VARCHAR", "--max-rejects", "100%", "--rejects", "table:r"], STORE),
     ("values of 64 MiB, where", rows_of(value(64 * MIB), 330), ["--where", "length(c2) > 5"], STORE),
     ("a tenth rejected", rows_of(rejects("{0},{0}", "bad,x", 10), 100), ["--columns", "a BIGINT, b BIGINT", *ALL_REJECTS], SERVED),

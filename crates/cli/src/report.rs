@@ -259,10 +259,10 @@ fn steps_json(steps: &[(Step, Duration)]) -> Value {
 }
 
 fn reject_json(reject: &Reject) -> Value {
-    let Reject { place, column, value, reason, .. } = reject;
+    let Reject { place, column, reason, .. } = reject;
     json!({
         "file": place.file, "line": place.line, "byte": place.byte, "column": column,
-        "value": String::from_utf8_lossy(value), "reason": reason,
+        "value": String::from_utf8_lossy(reject.value()), "reason": reason,
     })
 }
 

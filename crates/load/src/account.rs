@@ -7,7 +7,7 @@ use std::io::BufWriter;
 use std::path::Path;
 
 use coload_input::Inputs;
-use coload_source::{Mended, Reject, RejectWriter, RejectedRecord};
+use coload_source::{Mended, Reject, RejectWriter, RejectedRecord, RejectedValue};
 use coload_types::{DataType, Error, Place, Result};
 use coload_wire::{PartitionAccount, RejectLimit, Rejects};
 
@@ -384,10 +384,10 @@ impl Account {
 
 /// A reject as a report has it: of a long record no more than anybody reads. The file of rejects has all of it.
 fn shown(mut reject: Reject) -> Reject {
-    for text in [&mut reject.value, &mut reject.raw] {
-        if text.len() > SHOWN_BYTES_MAX {
-            *text = text[..SHOWN_BYTES_MAX].to_vec();
-        }
+    let first = |text: &[u8]| text[..text.len().min(SHOWN_BYTES_MAX)].to_vec();
+    if reject.raw.len().max(reject.value().len()) > SHOWN_BYTES_MAX {
+        reject.value = RejectedValue::Apart(first(reject.value()));
+        reject.raw = first(&reject.raw);
     }
     reject
 }

@@ -57,7 +57,8 @@ impl RejectKinds {
         };
         kind.count += 1;
         if kind.first.len() < REJECTS_OF_KIND_MAX {
-            let value = &reject.value[..reject.value.len().min(VALUE_BYTES_MAX)];
+            let value = reject.value();
+            let value = &value[..value.len().min(VALUE_BYTES_MAX)];
             kind.first.push((reject.place.clone(), value.to_vec()));
         }
     }
@@ -80,13 +81,15 @@ impl RejectKinds {
 
 #[cfg(test)]
 mod tests {
+    use coload_source::RejectedValue;
+
     use super::*;
 
     fn reject(column: Option<&str>, reason: String, line: u64) -> Reject {
         Reject {
             place: Place { file: "a.csv".to_owned(), line, byte: 0, field: 0 },
             column: column.map(str::to_owned),
-            value: vec![b'x'; 1000],
+            value: RejectedValue::Apart(vec![b'x'; 1000]),
             reason,
             advice: String::new(),
             raw: Vec::new(),

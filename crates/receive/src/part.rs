@@ -143,7 +143,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use coload_ddl::parse_columns;
-    use coload_source::Reject;
+    use coload_source::{Reject, RejectedValue};
     use coload_store::{LoadId, LoadMode, LoadTarget, Store};
     use coload_types::Place;
 
@@ -153,7 +153,7 @@ mod tests {
         for line in 0..rejects {
             let place = Place { file: "a.csv".into(), line, byte: 2 * line, field: 0 };
             let (reason, advice) = ("the record has 1 field".into(), "--ragged pad".into());
-            let (value, raw) = (Vec::new(), b"x".to_vec());
+            let (value, raw) = (RejectedValue::Within(0..0), b"x".to_vec());
             account.rejects.push(&Reject { place, column: None, value, reason, advice, raw });
         }
         account

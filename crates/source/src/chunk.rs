@@ -74,10 +74,7 @@ pub struct RejectedRecord {
 impl RejectedRecord {
     /// The field at fault, or nothing.
     pub fn value(&self) -> &[u8] {
-        match &self.value {
-            RejectedValue::Within(bytes) => self.raw.get(bytes.clone()).unwrap_or_default(),
-            RejectedValue::Apart(value) => value,
-        }
+        self.value.of(&self.raw)
     }
 
     /// Puts the record as its input has it in place of the form in which it was read.
@@ -101,6 +98,14 @@ pub enum RejectedValue {
 impl RejectedValue {
     /// No field.
     pub(crate) const NONE: RejectedValue = RejectedValue::Apart(Vec::new());
+
+    /// The field of its record.
+    pub(crate) fn of<'a>(&'a self, raw: &'a [u8]) -> &'a [u8] {
+        match self {
+            RejectedValue::Within(bytes) => raw.get(bytes.clone()).unwrap_or_default(),
+            RejectedValue::Apart(value) => value,
+        }
+    }
 }
 
 /// Which fields of the records of an input the columns are.

@@ -1,11 +1,10 @@
 //! Records that could not become rows, as told to the user.
 
-use std::borrow::Cow;
 use std::io::{self, Write};
 
 use coload_types::{DataType, Error, Place};
 
-use crate::chunk::{BadRecord, RejectedRecord};
+use crate::chunk::{BadRecord, RejectedRecord, RejectedValue};
 use crate::field::FieldError;
 
 /// Characters of a value that a message shows.
@@ -14,14 +13,14 @@ const VALUE_CHARACTERS_MAX: usize = 64;
 const HEADER: &str = "file,line,byte,column,value,reason,raw\n";
 
 /// A record that could not become a row.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Reject {
     /// Where the record starts, and the field at fault.
     pub place: Place,
     /// The column at fault; none when it is the record as a whole.
     pub column: Option<String>,
     /// The field at fault, as it stands in the input without its quotes.
-    pub value: Vec<u8>,
+    pub value: RejectedValue,
     /// What is wrong, to follow the value: `is not DATE: no such date`.
     pub reason: String,
     /// What helps: a flag of `coload load`.
@@ -30,7 +29,30 @@ pub struct Reject {
     pub raw: Vec<u8>,
 }
 
+/// Wherever their values stand.
+impl PartialEq for Reject {
+    fn eq(&self, other: &Self) -> bool {
+        let Reject { place, column, reason, advice, raw, .. } = self;
+        (place, column, reason, advice, raw, self.value())
+            == (
+                &other.place,
+                &other.column,
+                &other.reason,
+                &other.advice,
+                &other.raw,
+                other.value(),
+            )
+    }
+}
+
+impl Eq for Reject {}
+
 impl Reject {
+    /// The field at fault.
+    pub fn value(&self) -> &[u8] {
+        self.value.of(&self.raw)
+    }
+
     /// Tells a rejected record with the name of its input, the 1-based line it starts on, and the
     /// table's columns.
     pub fn new(
@@ -50,7 +72,7 @@ impl Reject {
         Reject {
             place: Place { file: file.to_owned(), line, byte: record.offset, field },
             column: told.or_else(|| (field > 0).then(|| columns[field as usize - 1].0.clone())),
-            value: record.value().to_vec(),
+            value: record.value,
             reason,
             advice,
             raw: record.raw,
@@ -71,7 +93,7 @@ impl Reject {
         match &self.column {
             Some(column) => format!(
                 "\"{}\" {} (column {column}; try {})",
-                shorten(&self.value),
+                shorten(self.value()),
                 self.reason,
                 self.advice
             ),
@@ -209,7 +231,8 @@ impl<W: Write> RejectWriter<W> {
         write_field(&mut self.out, reject.place.file.as_bytes())?;
         write!(self.out, ",{},{},", reject.place.line, reject.place.byte)?;
         write_field(&mut self.out, column.as_bytes())?;
-        let value = &reject.value[..reject.value.len().min(self.value_bytes_max)];
+        let value = reject.value();
+        let value = &value[..value.len().min(self.value_bytes_max)];
         for field in [value, reject.reason.as_bytes(), &reject.raw] {
             self.out.write_all(b",")?;
             write_field(&mut self.out, field)?;
@@ -227,25 +250,20 @@ impl<W: Write> RejectWriter<W> {
     }
 }
 
-/// A field of CSV, in quotes if it needs them.
+/// A field of CSV, in quotes if it needs them. It goes out piece by piece: a long one is not there twice.
 fn write_field(out: &mut impl Write, field: &[u8]) -> io::Result<()> {
-    out.write_all(&csv_field(field))
-}
-
-fn csv_field(field: &[u8]) -> Cow<'_, [u8]> {
     if !field.iter().any(|byte| matches!(byte, b',' | b'"' | b'\n' | b'\r')) {
-        return Cow::Borrowed(field);
+        return out.write_all(field);
     }
-    let mut quoted = Vec::with_capacity(field.len() + 8);
-    quoted.push(b'"');
-    for byte in field {
-        if *byte == b'"' {
-            quoted.push(b'"');
-        }
-        quoted.push(*byte);
+    out.write_all(b"\"")?;
+    // Each piece ends with its quote, which the next one begins with again.
+    let mut from = 0;
+    for quote in memchr::memchr_iter(b'"', field) {
+        out.write_all(&field[from..=quote])?;
+        from = quote;
     }
-    quoted.push(b'"');
-    Cow::Owned(quoted)
+    out.write_all(&field[from..])?;
+    out.write_all(b"\"")
 }
 
 #[cfg(test)]
@@ -255,7 +273,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::RejectedValue;
     use crate::sample::{SampleEnd, Split, split_records};
 
     fn reject(reason: BadRecord, value: &[u8]) -> Reject {

@@ -184,14 +184,14 @@ impl Seal {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use coload_source::Reject;
+    use coload_source::{Reject, RejectedValue};
     use coload_types::Place;
 
     fn seal() -> Seal {
         let reject = Reject {
             place: Place { file: "a.csv".into(), line: 4, byte: 70, field: 2 },
             column: Some("price".into()),
-            value: b"12,5".to_vec(),
+            value: RejectedValue::Within(2..6),
             reason: "is not DECIMAL".into(),
             advice: "--null".into(),
             raw: b"1;12,5".to_vec(),

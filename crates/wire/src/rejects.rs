@@ -17,7 +17,9 @@
 //! They are made as the records are counted, checked where they arrive, and read one by one where they are told, so that
 //! nobody holds more of them than these bytes.
 
-use coload_source::Reject;
+use std::ops::Range;
+
+use coload_source::{Reject, RejectedValue};
 use coload_types::bytes::{ByteReader, put_bytes, put_varint};
 use coload_types::{Error, Place, Result};
 
@@ -84,13 +86,13 @@ impl Rejects {
     /// Adds a reject.
     pub fn push(&mut self, reject: &Reject) {
         self.count += 1;
-        let Reject { place, column, value, reason, advice, raw } = reject;
+        let Reject { place, column, reason, advice, raw, .. } = reject;
         self.put_text(place.file.as_bytes());
         put_varint(&mut self.bytes, place.line);
         put_varint(&mut self.bytes, place.byte);
         put_varint(&mut self.bytes, u64::from(place.field));
         self.put_text(column.as_deref().unwrap_or_default().as_bytes());
-        self.put_value(value, raw);
+        self.put_value(reject.value(), raw);
         self.put_text(reason.as_bytes());
         self.put_text(advice.as_bytes());
         put_bytes(&mut self.bytes, raw);
@@ -189,8 +191,7 @@ struct Reading<'a> {
 /// Where a value stands.
 enum ValueAt<'a> {
     Here(&'a [u8]),
-    /// First byte in the record, and bytes.
-    InRecord(u64, u64),
+    InRecord(Range<usize>),
 }
 
 /// A reject as it stands in the bytes.
@@ -204,20 +205,6 @@ struct Parts<'a> {
     reason: &'a str,
     advice: &'a str,
     raw: &'a [u8],
-}
-
-impl<'a> Parts<'a> {
-    fn value(&self) -> Result<&'a [u8]> {
-        let (at, bytes) = match self.value {
-            ValueAt::Here(value) => return Ok(value),
-            ValueAt::InRecord(at, bytes) => (at, bytes),
-        };
-        let range = usize::try_from(at).ok().zip(usize::try_from(bytes).ok());
-        let range = range.and_then(|(at, bytes)| Some(at..at.checked_add(bytes)?));
-        range
-            .and_then(|range| self.raw.get(range))
-            .ok_or_else(|| Error::Corrupt("a value that is not in its record".into()))
-    }
 }
 
 impl<'a> Reading<'a> {
@@ -249,8 +236,12 @@ impl<'a> Reading<'a> {
     /// The next reject; the fields are read in this order.
     fn parts(&mut self) -> Result<Parts<'a>> {
         let parts = self.unchecked_parts()?;
-        parts.value()?;
-        Ok(parts)
+        match &parts.value {
+            ValueAt::InRecord(bytes) if parts.raw.get(bytes.clone()).is_none() => {
+                Err(Error::Corrupt("a value that is not in its record".into()))
+            }
+            _ => Ok(parts),
+        }
     }
 
     fn unchecked_parts(&mut self) -> Result<Parts<'a>> {
@@ -270,19 +261,24 @@ impl<'a> Reading<'a> {
     fn value(&mut self) -> Result<ValueAt<'a>> {
         let bytes = self.reader.bytes()?;
         if self.texts == Texts::Repeating && bytes.is_empty() {
-            return Ok(ValueAt::InRecord(self.reader.varint()?, self.reader.varint()?));
+            let (at, bytes) = (self.reader.varint()?, self.reader.varint()?);
+            let place = |byte: u64| usize::try_from(byte).unwrap_or(usize::MAX);
+            return Ok(ValueAt::InRecord(place(at)..place(at.saturating_add(bytes))));
         }
         Ok(ValueAt::Here(bytes))
     }
 
     fn reject(&mut self) -> Result<Reject> {
         let parts = self.parts()?;
-        let value = parts.value()?;
+        let value = match parts.value {
+            ValueAt::Here(value) => RejectedValue::Apart(value.to_vec()),
+            ValueAt::InRecord(bytes) => RejectedValue::Within(bytes),
+        };
         let Parts { file, line, byte, field, column, reason, advice, raw, .. } = parts;
         Ok(Reject {
             place: Place { file: file.to_owned(), line, byte, field },
             column: (!column.is_empty()).then(|| column.to_owned()),
-            value: value.to_vec(),
+            value,
             reason: reason.to_owned(),
             advice: advice.to_owned(),
             raw: raw.to_vec(),
@@ -316,7 +312,9 @@ mod tests {
         Reject {
             place: Place { file: "a.csv".into(), line: number, byte: 7 * number, field: 2 },
             column: Some(columns[number as usize % 3]).filter(|c| !c.is_empty()).map(str::to_owned),
-            value: [&b"12,5"[..], b"", b"a value of many bytes"][number as usize % 3].to_vec(),
+            value: RejectedValue::Apart(
+                [&b"12,5"[..], b"", b"a value of many bytes"][number as usize % 3].to_vec(),
+            ),
             reason: format!("is not DECIMAL {}", number % 100),
             advice: if number.is_multiple_of(50) { "long ".repeat(2_000) } else { "--null".into() },
             raw: [&b"1;12,5"[..], b"", b"1;a value of many bytes", b"1;another"]
@@ -374,10 +372,11 @@ mod tests {
         let value = vec![b'v'; 100_000];
         let raw = [b"7;", &value[..]].concat();
         let mut rejects = Rejects::default();
-        rejects.push(&Reject { value: value.clone(), raw: raw.clone(), ..reject(1) });
+        let apart = RejectedValue::Apart(value.clone());
+        rejects.push(&Reject { value: apart, raw: raw.clone(), ..reject(1) });
         assert!(rejects.bytes() < raw.len() + 100);
         let back = rejects.iter().next().unwrap().unwrap();
-        assert_eq!((back.value, back.raw), (value, raw));
+        assert_eq!((back.value(), &back.raw), (&value[..], &raw));
         let mut bytes = Vec::new();
         put_varint(&mut bytes, 1 | REPEATING);
         // Empty texts are new ones of no bytes; the value has two bytes of a record of one.

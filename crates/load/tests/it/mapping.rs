@@ -75,7 +75,7 @@ proptest! {
         prop_assert_eq!(found, expected);
         prop_assert_eq!(report.reject_count(), model.reject_count());
         let told = |report: &LoadReport| -> Vec<_> {
-            let tell = |r: &coload_source::Reject| (r.column.clone(), r.value.clone());
+            let tell = |r: &coload_source::Reject| (r.column.clone(), r.value().to_vec());
             report.rejects.iter().map(tell).collect()
         };
         prop_assert_eq!(told(&report), told(&model));
