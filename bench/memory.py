@@ -112,6 +112,7 @@ CASES = [
     ("values of 64 MiB rejected", rows_of(value(64 * MIB), 330), ["--columns", "a BIGINT, b BIGINT, c VARCHAR", *ALL_REJECTS], SERVED),
     ("values of 64 MiB with quotes rejected", rows_of(quotes(64 * MIB), 330), ["--columns", "a BIGINT, b BIGINT, c VARCHAR", *ALL_REJECTS], SERVED),
     ("values of 64 MiB rejected into a table", rows_of(value(64 * MIB), 330), ["--columns", "a BIGINT, b BIGINT, c VARCHAR", "--max-rejects", "100%", "--rejects", "table:r"], STORE),
+    ("values of 64 MiB that break a CHECK", rows_of(value(64 * MIB), 330), ["--columns", "a BIGINT, b VARCHAR CHECK (length(b) < 10), c VARCHAR", *ALL_REJECTS], SERVED),
     ("values of 64 MiB, where", rows_of(value(64 * MIB), 330), ["--where", "length(c2) > 5"], STORE),
     ("a tenth rejected", rows_of(rejects("{0},{0}", "bad,x", 10), 100), ["--columns", "a BIGINT, b BIGINT", *ALL_REJECTS], SERVED),
     ("half rejected", rows_of(rejects("{0},{0}", "x", 50), 60), ["--columns", "a BIGINT, b BIGINT", *ALL_REJECTS], SERVED),

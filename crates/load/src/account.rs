@@ -26,9 +26,6 @@ use crate::widen::{Way, Widening};
 /// Bytes of a value or record that a report keeps.
 pub const SHOWN_BYTES_MAX: usize = 64 << 10;
 
-/// Bytes of a value that a table of rejects has; the raw record beside it has all of them.
-const TABLE_VALUE_BYTES_MAX: usize = 1 << 20;
-
 /// Where the text of an input ends when that is not known yet.
 const END_UNKNOWN: u64 = u64::MAX;
 
@@ -96,10 +93,6 @@ impl Account {
             Some(path) => {
                 check_output("--rejects", path, &options.inputs, &options.protected)?;
                 let (output, writer) = open_rejects(path)?;
-                let writer = match options.rejects_table {
-                    Some(_) => writer.with_values_of(TABLE_VALUE_BYTES_MAX),
-                    None => writer,
-                };
                 (Some(output), Some(writer))
             }
         };

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use coload_ddl::{Check, CheckedColumn, Schema};
 use coload_page::SymbolEncoder;
-use coload_source::{LeftOut, Told};
+use coload_source::{LeftOut, Told, told_bytes};
 use coload_transform::{Fragment, TemporaryDictionary};
 use coload_types::{DataType, Result, Value};
 
@@ -63,7 +63,13 @@ impl Checks {
         let check = &self.checks[number];
         let column = check.columns().first().copied();
         let value = column.and_then(|c| views[c]).and_then(|view| view.get(row as usize));
-        let shown = |(value, column): (Value, usize)| value.display(self.columns[column].1);
+        let shown = |(value, column): (Value, usize)| {
+            let value = match value {
+                Value::Bytes(bytes) => Value::Bytes(told_bytes(&bytes).into()),
+                number => number,
+            };
+            value.display(self.columns[column].1)
+        };
         let value = value.zip(column).map(shown);
         let told = Told {
             column: column.map(|c| self.columns[c].0.clone()),

@@ -80,7 +80,7 @@ impl RejectedRecord {
     /// Puts the record as its input has it in place of the form in which it was read.
     pub(crate) fn set_raw(&mut self, raw: &[u8]) {
         if let RejectedValue::Within(_) = self.value {
-            self.value = RejectedValue::Apart(self.value().to_vec());
+            self.value = RejectedValue::apart(self.value());
         }
         self.raw = raw.to_vec();
     }
@@ -91,13 +91,33 @@ impl RejectedRecord {
 pub enum RejectedValue {
     /// These bytes of the record.
     Within(Range<usize>),
-    /// Others, as where quotes within quotes were taken off.
+    /// Others, as where quotes within quotes were taken off; the first [`VALUE_BYTES_MAX`] of them.
     Apart(Vec<u8>),
+}
+
+/// Bytes of a value that are told beside its record, which has all of them: both of a record that takes a third of the
+/// memory would be too much.
+pub const VALUE_BYTES_MAX: usize = 1 << 20;
+
+/// What is told of a value: all of it, or the characters in its first [`VALUE_BYTES_MAX`].
+pub fn told_bytes(value: &[u8]) -> &[u8] {
+    if value.len() <= VALUE_BYTES_MAX {
+        return value;
+    }
+    let is_inside = |back: &usize| value[VALUE_BYTES_MAX - back] & 0b1100_0000 == 0b1000_0000;
+    // A character has at most four bytes; what has more is none.
+    let back = (0..4).find(|back| !is_inside(back)).unwrap_or(0);
+    &value[..VALUE_BYTES_MAX - back]
 }
 
 impl RejectedValue {
     /// No field.
     pub(crate) const NONE: RejectedValue = RejectedValue::Apart(Vec::new());
+
+    /// A value that is not a part of its record.
+    pub(crate) fn apart(value: &[u8]) -> Self {
+        RejectedValue::Apart(told_bytes(value).to_vec())
+    }
 
     /// The field of its record.
     pub(crate) fn of<'a>(&'a self, raw: &'a [u8]) -> &'a [u8] {

@@ -157,7 +157,7 @@ impl ColumnParser {
     pub(crate) fn shown(&self, rows: &Rows<'_>, row: usize, field: usize) -> RejectedValue {
         let raw = rows.field(row, field);
         let shown = match self.rules.fields.read(raw) {
-            Ok(Some(Cow::Owned(text))) => return RejectedValue::Apart(text),
+            Ok(Some(Cow::Owned(text))) => return RejectedValue::apart(&text),
             Ok(Some(Cow::Borrowed(text))) => text,
             _ => raw,
         };

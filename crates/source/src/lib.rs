@@ -34,7 +34,8 @@ pub use careful::{
 };
 pub use chunk::{
     BadRecord, ChunkParser, Consumed, InputFields, LastWindow, LeftOut, MENDED_TOLD_MAX, Mended,
-    Mending, ParseTime, RejectedRecord, RejectedValue, Sample, Told, Window,
+    Mending, ParseTime, RejectedRecord, RejectedValue, Sample, Told, VALUE_BYTES_MAX, Window,
+    told_bytes,
 };
 pub use coload_input::{
     Encoding, InputFile, InputSource, Inputs, STDIN, Said, TextEncoding, expand_inputs,

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use coload_types::{DataType, Error, Place};
 
-use crate::chunk::{BadRecord, RejectedRecord, RejectedValue};
+use crate::chunk::{BadRecord, RejectedRecord, RejectedValue, told_bytes};
 use crate::field::FieldError;
 
 /// Characters of a value that a message shows.
@@ -204,7 +204,6 @@ pub fn shorten(value: &[u8]) -> String {
 #[derive(Debug)]
 pub struct RejectWriter<W> {
     out: W,
-    value_bytes_max: usize,
 }
 
 impl<W: Write> RejectWriter<W> {
@@ -214,15 +213,11 @@ impl<W: Write> RejectWriter<W> {
     /// Those of writing.
     pub fn new(mut out: W) -> io::Result<Self> {
         out.write_all(HEADER.as_bytes())?;
-        Ok(RejectWriter { out, value_bytes_max: usize::MAX })
+        Ok(RejectWriter { out })
     }
 
-    /// Writes no more than so many bytes of a value, which is a part of the raw record.
-    pub fn with_values_of(self, value_bytes_max: usize) -> Self {
-        RejectWriter { value_bytes_max, ..self }
-    }
-
-    /// Writes one reject. Value and raw record are kept byte by byte, whatever their encoding.
+    /// Writes one reject. Value and raw record are kept byte by byte, whatever their encoding; of a value over
+    /// [`VALUE_BYTES_MAX`](crate::VALUE_BYTES_MAX) bytes those are in the raw record only that come after them.
     ///
     /// # Errors
     /// Those of writing.
@@ -231,9 +226,7 @@ impl<W: Write> RejectWriter<W> {
         write_field(&mut self.out, reject.place.file.as_bytes())?;
         write!(self.out, ",{},{},", reject.place.line, reject.place.byte)?;
         write_field(&mut self.out, column.as_bytes())?;
-        let value = reject.value();
-        let value = &value[..value.len().min(self.value_bytes_max)];
-        for field in [value, reject.reason.as_bytes(), &reject.raw] {
+        for field in [told_bytes(reject.value()), reject.reason.as_bytes(), &reject.raw] {
             self.out.write_all(b",")?;
             write_field(&mut self.out, field)?;
         }
@@ -345,6 +338,26 @@ mod tests {
         assert_eq!(shorten(&[b'x'; 64]), "x".repeat(64));
         assert_eq!(shorten(&[b'x'; 65]), format!("{}...", "x".repeat(64)));
         assert_eq!(shorten(&[0xff; 70]), format!("{}...", "\\xff".repeat(64)));
+    }
+
+    /// The value and the record of 64 MiB were there, on the wire and in the file, both whole.
+    #[test]
+    fn of_a_long_value_the_first_mebibyte_is_told_and_its_record_is_whole() {
+        let most = crate::VALUE_BYTES_MAX;
+        let within = vec![b'x'; most + 7];
+        let apart = [&vec![b'x'; most - 2][..], "€ and more".as_bytes()].concat();
+        for (value, raw, told) in [
+            (RejectedValue::Within(0..within.len()), &within, &within[..most]),
+            (RejectedValue::apart(&apart), &apart, &apart[..most - 2]),
+        ] {
+            let mut writer = RejectWriter::new(Vec::new()).unwrap();
+            writer
+                .write(&Reject { value, raw: raw.clone(), ..reject(BadRecord::OpenQuote, b"") })
+                .unwrap();
+            let text = writer.finish().unwrap();
+            let records = split_records(&text, SampleEnd::Whole, Split::CSV, 9).records;
+            assert!(*records[1][4].text == *told && *records[1][6].text == **raw);
+        }
     }
 
     proptest! {

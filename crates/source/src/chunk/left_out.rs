@@ -73,7 +73,7 @@ impl ChunkParser {
             let row = (row - first) as usize;
             let Place { line, offset } = places[row];
             self.rejects.push(RejectedRecord {
-                value: RejectedValue::Apart(told.value.clone()),
+                value: RejectedValue::apart(&told.value),
                 reason: BadRecord::Told(told),
                 line: self.lines + line,
                 offset,
