@@ -11,16 +11,13 @@ use coload_source::{Mended, Reject, RejectWriter, RejectedRecord, RejectedValue}
 use coload_types::{DataType, Error, Place, Result};
 use coload_wire::{PartitionAccount, RejectLimit, Rejects};
 
-use crate::chunks::Source;
 use crate::file_report::{FileCounts, FileReports};
+use crate::format::{Arrival, Format, InputBounds, PieceSpan};
 use crate::kinds::{RejectKind, RejectKinds};
-use crate::open_inputs::OpenInput;
 use crate::options::LoadOptions;
 use crate::output_file::{OutputFile, check_output};
 use crate::pipeline::column_names;
-use crate::reader::PieceSpan;
 use crate::report::REJECTS_KEPT_MAX;
-use crate::stream::StreamChunk;
 use crate::widen::{Way, Widening};
 
 /// Bytes of a value or record that a report keeps.
@@ -72,22 +69,19 @@ impl Account {
     ///
     /// # Errors
     /// `Invalid` when the rejects file cannot be made.
-    pub fn new(options: &LoadOptions, source: &Source, way: Way) -> Result<Self> {
-        let whole = |bytes| FileCounts { bytes, text_bytes: bytes, ..FileCounts::default() };
-        let (files, read) = match source {
-            Source::Files { inputs, .. } => {
-                let covered =
-                    |i: OpenInput| Coverage { to: i.data_start, end: i.bytes, lines: i.data_line };
-                (
-                    inputs.iter().map(|i| whole(i.bytes)).collect(),
-                    inputs.iter().map(covered).collect(),
-                )
-            }
-            Source::Stream(stream) => {
-                let none = Coverage { to: 0, end: END_UNKNOWN, lines: 0 };
-                (vec![whole(0); stream.inputs.len()], vec![none; stream.inputs.len()])
-            }
+    pub fn new<F: Format>(options: &LoadOptions, source: &F, way: Way) -> Result<Self> {
+        let bounds = source.bounds();
+        let whole = |of: &InputBounds| {
+            let bytes = of.end.unwrap_or(0);
+            FileCounts { bytes, text_bytes: bytes, ..FileCounts::default() }
         };
+        let covered = |of: &InputBounds| Coverage {
+            to: of.start,
+            end: of.end.unwrap_or(END_UNKNOWN),
+            lines: of.lines,
+        };
+        let files = bounds.iter().map(whole).collect();
+        let read = bounds.iter().map(covered).collect();
         let (output, writer) = match &options.rejects_file {
             None => (None, None),
             Some(path) => {
@@ -141,17 +135,14 @@ impl Account {
         known.rejects.iter().try_for_each(|reject| self.keep_reject(reject?))
     }
 
-    /// Notes a chunk of a stream before it is parsed: lines before the first records of inputs, and
-    /// stored bytes.
-    pub fn start_chunk(&mut self, chunk: &StreamChunk) {
-        for part in &chunk.parts {
-            if let Some(line) = part.data_line {
-                let read = &mut self.read[part.file];
-                (read.lines, read.to) = (line, part.offset);
-            }
+    /// Notes what came with a chunk before it is parsed: lines before the first records of inputs, and stored bytes.
+    pub fn start_chunk(&mut self, arrival: &Arrival) {
+        for (file, to, lines) in &arrival.begins {
+            let read = &mut self.read[*file];
+            (read.lines, read.to) = (*lines, *to);
         }
-        self.end_inputs(&chunk.ends);
-        self.add_bytes(&chunk.source_bytes);
+        self.end_inputs(&arrival.ends);
+        self.add_bytes(&arrival.source_bytes);
     }
 
     /// Notes where inputs of a stream end.

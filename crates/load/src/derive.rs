@@ -7,8 +7,7 @@
 //!
 //! Cost: no look at any row; a byte a row to hold its code.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use std::collections::{HashMap, hash_map::Entry};
 
 use coload_input::Inputs;
 use coload_transform::{
@@ -18,8 +17,8 @@ use coload_transform::{
 use coload_types::{Column, Error, Plain, Result, Strings, Value, Values};
 use coload_wire::{ColumnFrom, load_time};
 
+use crate::format::PieceSpan;
 use crate::options::LoadOptions;
-use crate::reader::PieceSpan;
 
 /// What a column is made of, once it is known when the load began.
 #[derive(Debug)]

@@ -21,8 +21,8 @@ use coload_types::Physical;
 use coload_wire::{CHUNK_BYTES_MIN, RejectLimit};
 
 use crate::account::COUNTED_BYTES;
-use crate::open_inputs::OPEN_FILE_BYTES;
 use crate::options::LoadOptions;
+use crate::text::OPEN_FILE_BYTES;
 
 /// Share of the memory that one partition may hold; two are in flight.
 const PARTITION_SHARE: usize = 6;

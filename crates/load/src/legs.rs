@@ -24,13 +24,14 @@ use coload_threads::{Step, StepClock};
 use coload_types::{Column, DataType, Error, Result, Value};
 use coload_wire::ColumnFrom;
 
-use crate::chunks::Source;
+use crate::format::Format;
 use crate::grain::Grain;
 use crate::opened::OpenedStream;
 use crate::options::LoadOptions;
 use crate::pipeline::{Begun, Ended, Loaded, Pipeline, Stop};
 use crate::spool::Spool;
 use crate::target::{DoneSegment, Segments, Target};
+use crate::text::Text;
 use crate::texts::text_options;
 use crate::widen::{Way, Widened, Widening};
 
@@ -129,7 +130,7 @@ pub fn run_once(
     target: &dyn Target,
     way: Way,
 ) -> std::result::Result<(Loaded, StepClock), Stop> {
-    let source = Source::open(options, None)?;
+    let source = Text::open(options, None)?;
     let begun = Begun::new(options, &source, way)?;
     match Pipeline::new(options, &source, target, way, begun)?.run()? {
         Ended::Whole(loaded, clock) => Ok((loaded, clock)),
@@ -148,7 +149,7 @@ pub fn run_legs<'a>(
 ) -> std::result::Result<Whole<'a>, Stop> {
     let way = way_of(options, pass <= RESTARTS_MAX, pass);
     let spool = make_spool(options, dir, way)?;
-    let source = Source::open(options, spool.as_ref())?;
+    let source = Text::open(options, spool.as_ref())?;
     let mut begun = Begun::new(options, &source, way)?;
     let mut options = Cow::Borrowed(options);
     let (mut legs, mut widened) = (Vec::new(), Vec::new());
@@ -225,18 +226,18 @@ impl Leg {
 }
 
 /// Gives the segments of all legs the last types.
-struct Rewrite<'a> {
+struct Rewrite<'a, F> {
     dir: &'a LoadDir,
     /// With the last types.
     options: &'a LoadOptions,
-    source: &'a Source,
+    source: &'a F,
     spool: Option<Arc<Spool>>,
     /// Whether no record was rejected.
     clean: bool,
     widened: &'a [Widened],
 }
 
-impl Rewrite<'_> {
+impl<F: Format> Rewrite<'_, F> {
     /// Gives the segments of all legs, `last_leg` being those of the last.
     fn run(&self, legs: Vec<Leg>, mut last_leg: Vec<DoneSegment>) -> Result<Vec<DoneSegment>> {
         let mut texts = Vec::new();
@@ -294,7 +295,7 @@ impl Rewrite<'_> {
     ) -> Result<(Reread, Vec<u32>)> {
         let mut options = text_options(self.options, texts, self.clean)?;
         (options.stream, options.sample_bytes) = (self.kept_stream()?, Some(bytes));
-        let source = Source::open(&options, None)?;
+        let source = F::open(&options, None)?;
         source.check_same(self.source)?;
         let way = Way::StartAgain { pass: 0 };
         let begun = Begun::new(&options, &source, way)?;

@@ -11,7 +11,7 @@ use coload_source::{ColumnForms, Dialect, InputFields, Inputs};
 use coload_store::{LoadId, LoadMode};
 use coload_threads::epoch_us;
 use coload_transform::EncodingPolicy;
-use coload_types::{Column, Error, Result};
+use coload_types::{Column, DataType, Error, Result};
 use coload_wire::{
     CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, ColumnFrom, Derivation, FieldMap, FieldsByInput, RejectLimit,
 };
@@ -236,6 +236,12 @@ impl LoadOptions {
         self.schema = Schema::new(columns)?.with_checks(self.schema.checks().to_vec())?;
         derivation.read = read;
         Ok(())
+    }
+
+    /// The type of a column that is read, if it was inferred.
+    pub(crate) fn inferred_type(&self, column: usize) -> Option<DataType> {
+        let forms = self.inferred.as_ref()?.get(column)?;
+        (!forms.is_given()).then(|| self.read_schema().columns()[column].data_type)
     }
 
     /// Whether it depends on the types of columns which rows there are.

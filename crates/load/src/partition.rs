@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use coload_assemble::{Assembly, ColumnBuilder, Parsed};
 use coload_page::SymbolEncoder;
-use coload_source::{ChunkParser, ColumnPlan, Lexicon};
+use coload_source::ColumnPlan;
 use coload_threads::{Step, StepClock, lock};
 use coload_transform::{
     ColumnCost, DistinctSketch, FragmentColumn, PartitionColumn, TemporaryDictionary,
@@ -116,13 +116,13 @@ pub struct SealedPartition {
 }
 
 impl SealedPartition {
-    /// Turns fragments by row into inputs by column. `parsers` are the workers', in the order of the
-    /// numbers that the fragments' codes name.
+    /// Turns fragments by row into inputs by column. `dictionaries` are those of the columns that are read, of each worker,
+    /// in the order of the numbers that the fragments' codes name.
     pub fn new(
         number: usize,
         plan: Arc<PartitionPlan>,
         fragments: Vec<Waiting>,
-        parsers: Vec<ChunkParser>,
+        dictionaries: Vec<Vec<TemporaryDictionary>>,
     ) -> Self {
         let width = plan.columns.len();
         let page_rows: Vec<u32> = fragments.iter().map(|f| f.rows).collect();
@@ -135,10 +135,8 @@ impl SealedPartition {
             }
         }
         let mut read: Vec<Vec<TemporaryDictionary>> = vec![Vec::new(); plan.read.len()];
-        for mut parser in parsers {
-            for (column, dictionaries) in parser.columns_mut().drain(..).zip(&mut read) {
-                dictionaries.push(Lexicon::into_dictionary(column.into_lexicon()));
-            }
+        for worker in dictionaries {
+            worker.into_iter().zip(&mut read).for_each(|(dictionary, of)| of.push(dictionary));
         }
         for (c, column) in columns.iter_mut().enumerate() {
             column.temporaries = match plan.read_of(c) {

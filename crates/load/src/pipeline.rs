@@ -11,7 +11,6 @@ use std::sync::{
 };
 use std::time::Duration;
 
-use coload_source::{ColumnPlan, ColumnRules, RecordRules, TypeOrigin, plan_column};
 use coload_transform::DistinctSketch;
 use coload_types::{DataType, Error, Physical, Result};
 
@@ -19,19 +18,16 @@ pub use emit::final_page;
 
 use crate::account::Account;
 use crate::checks::Checks;
-use crate::chunks::Source;
 use crate::derive::Deriver;
-use crate::grain::{ColumnRoom, Grain};
-use crate::measure::Measured;
+use crate::format::{Costs, Format, Leg, Position, Reading};
+use crate::grain::Grain;
 use crate::options::{LoadOptions, Progress};
 use crate::raw::takes_raw;
-use crate::reader::{Gate, WindowReader};
 use crate::schedule::{Shape, State, Task};
 use crate::target::Target;
 use crate::widen::{Way, Widening};
 use coload_threads::lock;
 use coload_threads::{StepClock, thread_cpu_ns};
-use coload_wire::FieldsByInput;
 use coload_wire::PartitionAccount;
 
 /// How long a worker waits before it looks at the cancel flag again.
@@ -59,29 +55,29 @@ impl From<Error> for Stop {
     }
 }
 
+/// What reads the chunks of a partition.
+type ParserOf<'a, F> = <<F as Format>::Reading<'a> as Reading>::Parser;
+/// What a worker keeps.
+type WorkerOf<'a, F> = <<F as Format>::Reading<'a> as Reading>::Worker;
+
 /// What all workers of a load share.
-pub struct Pipeline<'a> {
+pub struct Pipeline<'a, F: Format + 'a> {
     options: &'a LoadOptions,
-    source: &'a Source,
+    source: &'a F,
+    reading: F::Reading<'a>,
     /// Where the leg begins.
     from: Position,
     target: &'a dyn Target,
     /// Whether a chunk that the types are too narrow for ends the leg.
     way: Way,
-    rules: RecordRules,
-    /// Of the columns that are read, as the first inputs have them.
-    columns: Vec<ColumnRules>,
-    /// Which fields the columns are.
-    fields: FieldsByInput,
     deriver: Option<Arc<Deriver>>,
     checks: Option<Checks>,
     /// Of the columns of the table.
     physicals: Vec<Physical>,
     grain: Grain,
-    gate: Gate,
     /// Of the columns that are read, where their values are those that are loaded.
     distinct: Vec<Arc<DistinctSketch>>,
-    state: Mutex<State>,
+    state: Mutex<State<ParserOf<'a, F>>>,
     /// For workers that wait for a task.
     wake: Condvar,
     /// Workers that wait, or are about to.
@@ -101,20 +97,9 @@ pub struct Pipeline<'a> {
     /// Whether chunks may go as text, and those that did.
     takes_raw: bool,
     raw: raw::RawWork,
-    /// For a target that shares the work: what columns cost.
-    measured: Measured,
     /// Of the legs before.
     partitions_before: usize,
     rows_before: u64,
-}
-
-/// A place between two chunks.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Position {
-    /// Chunks before it.
-    pub chunks: usize,
-    /// Where the records of the last of them end, of an input that is a file.
-    pub end: u64,
 }
 
 /// What a load has when a leg of it begins.
@@ -138,7 +123,7 @@ impl Begun {
     ///
     /// # Errors
     /// `Invalid` when the rejects file cannot be made.
-    pub fn new(options: &LoadOptions, source: &Source, way: Way) -> Result<Self> {
+    pub fn new<F: Format>(options: &LoadOptions, source: &F, way: Way) -> Result<Self> {
         let progress = Progress::default();
         progress.bytes_total.store(source.stored_bytes(), Ordering::Relaxed);
         progress.bytes.store(source.head_bytes(), Ordering::Relaxed);
@@ -178,14 +163,14 @@ pub enum Ended {
     },
 }
 
-impl<'a> Pipeline<'a> {
+impl<'a, F: Format> Pipeline<'a, F> {
     /// A pipeline for what comes after `begun`.
     ///
     /// # Errors
     /// `Corrupt` when what the target has is not of these inputs.
     pub fn new(
         options: &'a LoadOptions,
-        source: &'a Source,
+        source: &'a F,
         target: &'a dyn Target,
         way: Way,
         begun: Begun,
@@ -217,21 +202,24 @@ impl<'a> Pipeline<'a> {
             state.skip(known.len(), end);
             rows_before = known.iter().map(PartitionAccount::rows).sum();
         }
+        let distinct = sketches(options, target, from);
+        let costs = match target.sharing() {
+            Some(_) => Costs::Measured,
+            None => Costs::Unknown,
+        };
+        let leg = Leg { options, from, way, costs, distinct: distinct.clone() };
         Ok(Pipeline {
             options,
             source,
+            reading: source.read(leg),
             from,
             target,
             way,
-            rules: options.dialect.record_rules(options.field_count()),
-            columns: column_rules(options),
-            fields: options.fields_of_inputs(),
             deriver: Deriver::new(options)?.map(Arc::new),
             checks: Checks::new(&options.schema),
             physicals,
             grain,
-            gate: Gate::default(),
-            distinct: sketches(options, target, from),
+            distinct,
             state: Mutex::new(state),
             wake: Condvar::new(),
             idle: AtomicUsize::new(0),
@@ -245,7 +233,6 @@ impl<'a> Pipeline<'a> {
             receipts: Mutex::default(),
             takes_raw: takes_raw(options),
             raw: raw::RawWork::default(),
-            measured: Measured::default(),
             partitions_before: partitions,
             rows_before,
         })
@@ -267,10 +254,10 @@ impl<'a> Pipeline<'a> {
                 };
                 self.spawn(scope, format!("coload-{number}"), worker);
             }
-            if let Source::Stream(stream) = &self.source
+            if let Some(ahead) = self.reading.ahead()
                 && self.options.threads > 1
             {
-                let ahead = || stream.queue().run_ahead(&self.ended);
+                let ahead = || ahead.run(&self.ended);
                 self.spawn(scope, "coload-ahead".to_owned(), ahead);
             }
             if let Some(sharing) = self.takes_text() {
@@ -286,8 +273,8 @@ impl<'a> Pipeline<'a> {
             if let Some(sharing) = self.takes_text() {
                 sharing.answers().end();
             }
-            if let Source::Stream(stream) = &self.source {
-                stream.queue().wake();
+            if let Some(ahead) = self.reading.ahead() {
+                ahead.wake();
             }
         });
         self.tell_progress();
@@ -303,9 +290,7 @@ impl<'a> Pipeline<'a> {
         if let Some(next) = state.take_next_leg()
             && let Some(widening) = account.take_widening()
         {
-            if let Source::Stream(stream) = self.source {
-                stream.give_back(next.texts);
-            }
+            self.reading.give_back(next.chunk);
             let begun = Begun {
                 from: Position { chunks: self.from.chunks + next.chunk, end: next.end },
                 partitions,
@@ -377,14 +362,14 @@ impl<'a> Pipeline<'a> {
     }
 
     fn work(&self) {
-        let mut reader = WindowReader::new(&self.gate, &self.grain);
+        let mut worker = self.reading.worker();
         while let Some(task) = self.next_task() {
             let after = self.options.after_task.as_ref().map(|after| (after, thread_cpu_ns()));
-            if let Err(error) = self.run_task(task, &mut reader) {
+            if let Err(error) = self.run_task(task, &mut worker) {
                 self.fail(error);
                 return;
             }
-            reader.end_task();
+            self.reading.end_task(&mut worker);
             self.wake_idle();
             if let Some((after, began)) = after {
                 after(thread_cpu_ns() - began);
@@ -392,15 +377,15 @@ impl<'a> Pipeline<'a> {
         }
     }
 
-    fn run_task(&self, task: Task, reader: &mut WindowReader<'_>) -> Result<()> {
+    fn run_task(&self, task: Task, worker: &mut WorkerOf<'a, F>) -> Result<()> {
         match task {
-            Task::Parse { chunk, start } => self.parse_files(chunk, start, reader),
-            Task::ParseStream => self.parse_stream(reader),
+            Task::Parse { chunk, start } => self.parse_chunk(chunk, start, worker),
+            Task::TakeChunk => self.take_chunk(worker),
             Task::Compress { partition, column } => self.compress(&partition, column),
             Task::Ahead(ahead) => self.give_ahead(ahead),
             Task::Work(work) => self.run_work(work),
             Task::SendRaw(flow) => self.send_raw(flow),
-            Task::ParseBack(back) => self.parse_back(back, reader),
+            Task::ParseBack(back) => self.parse_back(back, worker),
             Task::Seal(sealing) => self.seal(sealing),
             Task::End => self.end_target(),
         }
@@ -436,9 +421,9 @@ impl<'a> Pipeline<'a> {
 }
 
 /// Ends the load when a worker ends, also by a panic.
-struct EndBell<'a, 'b>(&'a Pipeline<'b>);
+struct EndBell<'a, 'b, F: Format>(&'a Pipeline<'b, F>);
 
-impl Drop for EndBell<'_, '_> {
+impl<F: Format> Drop for EndBell<'_, '_, F> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.fail(Error::Unavailable("a worker failed; see the message above".into()));
@@ -468,54 +453,6 @@ fn sketches(
         && from == Position::default();
     let count = if all { options.read_schema().columns().len() } else { 0 };
     (0..count).map(|_| Arc::default()).collect()
-}
-
-/// How the columns that are read are read.
-pub fn column_rules(options: &LoadOptions) -> Vec<ColumnRules> {
-    let fields = options.dialect.field_rules();
-    let by_input = options.fields_of_inputs();
-    let of_column = &by_input.of(0).of_column;
-    let origin = |column: usize| match &options.inferred {
-        Some(forms) if forms.get(column).is_some_and(|forms| !forms.is_given()) => {
-            TypeOrigin::Inferred
-        }
-        _ => TypeOrigin::Declared,
-    };
-    options
-        .read_schema()
-        .columns()
-        .iter()
-        .enumerate()
-        .map(|(column, c)| ColumnRules {
-            field: of_column[column],
-            absent: c.default.clone(),
-            data_type: c.data_type,
-            nullable: c.nullable,
-            fields: fields.of(c.data_type),
-            origin: origin(column),
-        })
-        .collect()
-}
-
-/// Plans the columns from a sample's records; only as many columns of text have symbols as there is room for.
-pub fn plan_columns(
-    rows: &coload_source::Rows<'_>,
-    columns: &[ColumnRules],
-    room: ColumnRoom,
-) -> Vec<ColumnPlan> {
-    let ColumnRoom { mut encoders, dictionary } = room;
-    let plan = |column: &ColumnRules| {
-        let Some(field) = column.field else { return ColumnPlan::Codes };
-        match plan_column(rows, field, column.data_type, dictionary) {
-            ColumnPlan::Text { .. } if encoders == 0 => ColumnPlan::PlainText,
-            plan @ ColumnPlan::Text { .. } => {
-                encoders -= 1;
-                plan
-            }
-            plan => plan,
-        }
-    };
-    columns.iter().map(plan).collect()
 }
 
 /// Names and types of the columns that are read, for messages about rejects.

@@ -10,14 +10,14 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use coload_ddl::{CheckedColumn, Schema};
-use coload_source::{ChunkParser, LeftOut, Told};
+use coload_source::{LeftOut, Told};
 use coload_transform::{Fragment, FragmentColumn, NULL_CODE, ProvisionalCodes};
 use coload_types::{Error, Plain, Result, Values};
 use coload_wire::RowSql;
 
+use crate::format::{Parser, PieceSpan};
 use crate::fragment_values::FragmentValues;
 use crate::partition::PartitionPlan;
-use crate::reader::PieceSpan;
 
 /// A filter and expressions over the columns that are read.
 pub trait RowProgram: Debug + Send + Sync {
@@ -70,16 +70,16 @@ pub enum Made {
 ///
 /// # Errors
 /// Those of the program; `Corrupt` when a page of the fragment does not add up.
-pub fn run_program(
+pub fn run_program<P: Parser>(
     program: &dyn RowProgram,
     read: Fragment,
-    parser: &mut ChunkParser,
+    parser: &mut P,
     plan: &PartitionPlan,
     spans: &mut [PieceSpan],
 ) -> Result<Made> {
     let rows = read.rows as usize;
     let RowsMade { kept, columns, failed } = {
-        let dictionary = |column| Some(parser.dictionary(column));
+        let dictionary = |column| parser.dictionary(column);
         let encoder = |column: usize| plan.read_encoder(column);
         let values = FragmentValues::new(&read, program.uses(), dictionary, encoder)?;
         program.run(&values.views(), rows)?
@@ -96,7 +96,7 @@ pub fn run_program(
             (Some(plain), ..) => FragmentColumn::Plain(plain),
             (None, Some(source), None) => read.columns[*source].clone(),
             (None, Some(source), Some(kept)) => {
-                let distinct = parser.dictionary(*source).values.len();
+                let distinct = parser.dictionary(*source).map_or(0, |known| known.values.len());
                 keep(&read.columns[*source], kept, distinct, plan.read_encoder(*source))?
             }
             (None, None, _) => return Err(Error::Corrupt("a program made no values".into())),
@@ -104,7 +104,7 @@ pub fn run_program(
     }
     if let Some(kept) = &kept {
         // Some values may stand in no row that is kept.
-        parser.columns_mut().iter_mut().for_each(coload_source::ColumnParser::mark_stale);
+        parser.mark_stale();
         leave_filtered(spans, kept);
     }
     let rows = kept.as_ref().map_or(rows, Vec::len) as u32;

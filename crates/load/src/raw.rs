@@ -24,12 +24,12 @@ use coload_transform::{
 use coload_types::{Error, Physical, Result};
 use coload_wire::{ColumnsAre, LoadDescription, Raw};
 
+use crate::format::Parser;
 use crate::grain::ColumnRoom;
 use crate::options::LoadOptions;
 use crate::partition::{PartitionPlan, SealedPartition, Waiting};
-use crate::pipeline::{column_rules, final_page};
-use crate::reader::{Gate, TextPart, WindowReader};
-use crate::sample::{Measure, sample_bytes};
+use crate::pipeline::final_page;
+use crate::text::{Measure, TextPart, WindowReader, column_rules, sample_bytes};
 
 /// Most bytes that a value takes besides those of its text.
 const VALUE_BYTES_MAX: usize = 16;
@@ -143,8 +143,7 @@ impl RawPartition {
         let (plan, number, mut parser) = self.begin(by, raw)?;
         let part =
             TextPart { file: 0, text: raw.text, end: raw.text.len(), offset: 0, frame: None };
-        let gate = Gate::default();
-        let span = WindowReader::of_frame(&gate).parse_text(&part, &mut parser, &|_, _| Ok(()))?;
+        let span = WindowReader::of_frame().parse_text(&part, &mut parser, &|_, _| Ok(()))?;
         let fragment = parser.finish(number)?;
         let whole = span.rows == u64::from(raw.rows) && span.end == raw.text.len() as u64;
         let as_it_stands = span.rejects.is_empty() && span.mended == Mended::default();
@@ -251,10 +250,10 @@ impl RawPartition {
             .filter_map(|(number, fragment)| Some((number, fragment?)))
             .unzip();
         if state.stale {
-            let columns = parsers.iter_mut().flat_map(|parser| parser.columns_mut().iter_mut());
-            columns.for_each(ColumnParser::mark_stale);
+            parsers.iter_mut().for_each(Parser::mark_stale);
         }
-        let partition = SealedPartition::new(0, plan, fragments, parsers);
+        let dictionaries = parsers.into_iter().map(Parser::into_dictionaries).collect();
+        let partition = SealedPartition::new(0, plan, fragments, dictionaries);
         let sealed = Arc::new(Sealed { numbers, partition });
         state.sealed = Some(Arc::clone(&sealed));
         Ok(Some(sealed))

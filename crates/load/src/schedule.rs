@@ -16,12 +16,10 @@ mod task;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use coload_source::ChunkParser;
 use coload_types::Error;
 
+use crate::format::{Parser, PieceSpan, Whole};
 use crate::partition::{PartitionPlan, SealedPartition, Waiting};
-use crate::reader::{PieceSpan, Whole};
-use crate::stream::StreamChunk;
 use crate::target::{Lane, Works};
 
 pub use arriving::{Arriving, Counted, ParsedChunk, RawText};
@@ -66,23 +64,23 @@ pub struct Shape {
 
 /// Everything the workers share and change.
 #[derive(Debug)]
-pub struct State {
+pub struct State<P> {
     keeps_partitions: bool,
     fragments_per_partition: usize,
     parsers: usize,
     large_bytes: usize,
     merge_columns: usize,
     next_chunk: usize,
-    /// Chunks in all; known from the start for files, at the end for a stream.
+    /// Chunks in all; known from the start where they are cut beforehand, else at the end.
     chunks: Option<usize>,
     redo: Vec<(usize, u64)>,
     /// Chunks that workers have and did not deliver yet.
     parsing: usize,
-    /// Chunks that a stream may be ahead of the frontier.
+    /// Chunks that come one by one may be so many ahead of the frontier.
     ahead_max: usize,
-    /// Set when a chunk did not fit: the leg ends before it. Chunks of a stream from that one on, by number.
-    cut: Option<BTreeMap<usize, Arc<StreamChunk>>>,
-    arriving: BTreeMap<usize, Arriving>,
+    /// Set when a chunk did not fit: the leg ends before it.
+    is_cut: bool,
+    arriving: BTreeMap<usize, Arriving<P>>,
     /// Next chunk to verify, and where the one before it ended.
     frontier: usize,
     frontier_end: u64,
@@ -109,8 +107,6 @@ pub struct NextLeg {
     pub chunk: usize,
     /// Where the chunk before it ended.
     pub end: u64,
-    /// Text that was taken from a stream, in order.
-    pub texts: Vec<Arc<StreamChunk>>,
 }
 
 /// What the verified chunks add to the account of the load.
@@ -124,7 +120,7 @@ pub struct Verified {
     pub in_vain: Counted,
 }
 
-impl State {
+impl<P: Parser> State<P> {
     /// Nothing done yet.
     pub fn new(shape: Shape) -> Self {
         let Shape {
@@ -148,7 +144,7 @@ impl State {
             redo: Vec::new(),
             parsing: 0,
             ahead_max,
-            cut: None,
+            is_cut: false,
             arriving: BTreeMap::new(),
             frontier: 0,
             frontier_end: end_before,
@@ -188,7 +184,12 @@ impl State {
 
     /// Whether all chunks are verified, and no worker has one that comes after the end of a leg.
     fn is_at_end(&self) -> bool {
-        self.chunks == Some(self.frontier) && (self.cut.is_none() || self.parsing == 0)
+        self.chunks == Some(self.frontier) && (!self.is_cut || self.parsing == 0)
+    }
+
+    /// Chunks that are verified.
+    pub fn frontier(&self) -> usize {
+        self.frontier
     }
 
     /// The next task, if one can be done now.
@@ -225,12 +226,12 @@ impl State {
                 self.parsing += 1;
                 Some(Task::Parse { chunk: self.next_chunk - 1, start: None })
             }
-            None => (self.next_chunk - self.frontier < self.ahead_max).then_some(Task::ParseStream),
+            None => (self.next_chunk - self.frontier < self.ahead_max).then_some(Task::TakeChunk),
         }
     }
 
-    /// Gives the next chunk of a stream its number.
-    pub fn number_stream_chunk(&mut self) -> usize {
+    /// Gives the next chunk its number, where they come one by one.
+    pub fn number_taken_chunk(&mut self) -> usize {
         self.next_chunk += 1;
         self.parsing += 1;
         self.next_chunk - 1
@@ -241,8 +242,8 @@ impl State {
         self.fragments_per_partition
     }
 
-    /// Notes that the stream has ended.
-    pub fn end_stream(&mut self) {
+    /// Notes that no chunk comes any more.
+    pub fn end_chunks(&mut self) {
         if self.chunks.is_none() {
             self.chunks = Some(self.next_chunk);
             self.seal_if_complete();
@@ -250,7 +251,7 @@ impl State {
     }
 
     /// The partition of a chunk, while its fragments arrive.
-    pub fn arriving(&mut self, chunk: usize) -> &mut Arriving {
+    pub fn arriving(&mut self, chunk: usize) -> &mut Arriving<P> {
         self.arriving.entry(chunk / self.fragments_per_partition).or_default()
     }
 
@@ -258,8 +259,8 @@ impl State {
     pub fn deliver(&mut self, chunk: usize, parsed: ParsedChunk) -> Verified {
         self.parsing -= 1;
         let mut verified = Verified::default();
-        if self.cut.is_some() {
-            self.leave(chunk, parsed, &mut verified);
+        if self.is_cut {
+            verified.in_vain.add(parsed.counted);
             self.end_leg();
             return verified;
         }
@@ -281,7 +282,7 @@ impl State {
                 return verified;
             }
             if parsed.unfit {
-                self.cut_before(next, parsed, &mut verified);
+                self.cut_before(parsed, &mut verified);
                 return verified;
             }
             self.frontier_end = parsed.spans.last().map_or(end, |s| s.end);
@@ -308,27 +309,17 @@ impl State {
 
     /// Ends the leg before a chunk that its types are too narrow for. What was parsed from there on was
     /// in vain.
-    fn cut_before(&mut self, chunk: usize, mut parsed: ParsedChunk, verified: &mut Verified) {
+    fn cut_before(&mut self, mut parsed: ParsedChunk, verified: &mut Verified) {
         verified.unfit = std::mem::take(&mut parsed.spans);
-        self.cut = Some(BTreeMap::new());
+        self.is_cut = true;
         self.chunks = Some(self.frontier);
         self.redo.clear();
-        let mut later = vec![(chunk, parsed)];
+        verified.in_vain.add(parsed.counted);
         for arriving in self.arriving.values_mut() {
-            later.extend(std::mem::take(&mut arriving.fragments));
-        }
-        for (chunk, parsed) in later {
-            self.leave(chunk, parsed, verified);
+            let later = std::mem::take(&mut arriving.fragments).into_values();
+            later.for_each(|parsed| verified.in_vain.add(parsed.counted));
         }
         self.end_leg();
-    }
-
-    /// Leaves a chunk to the next leg.
-    fn leave(&mut self, chunk: usize, parsed: ParsedChunk, verified: &mut Verified) {
-        verified.in_vain.add(parsed.counted);
-        if let (Some(cut), Some(text)) = (&mut self.cut, parsed.text) {
-            cut.insert(chunk, text);
-        }
     }
 
     /// Seals what there is when the last chunk that comes after the end is delivered.
@@ -344,8 +335,8 @@ impl State {
 
     /// Where the next leg begins, if this one ended before the input did.
     pub fn take_next_leg(&mut self) -> Option<NextLeg> {
-        let texts = self.cut.take()?.into_values().collect();
-        Some(NextLeg { chunk: self.frontier, end: self.frontier_end, texts })
+        let next = NextLeg { chunk: self.frontier, end: self.frontier_end };
+        std::mem::take(&mut self.is_cut).then_some(next)
     }
 
     /// Turns the partition behind the frontier into compress tasks if all its chunks are verified.
@@ -355,7 +346,7 @@ impl State {
         if self.frontier == 0 || !(at_end || at_boundary) {
             return;
         }
-        if self.keeps_partitions && self.cut.is_some() && !at_boundary {
+        if self.keeps_partitions && self.is_cut && !at_boundary {
             // Partitions begin at the same chunks in all attempts: the next makes this one anew.
             self.arriving.clear();
             return;
@@ -364,11 +355,9 @@ impl State {
         let Some(mut arriving) = self.arriving.remove(&number) else { return };
         let fragments: Vec<Waiting> =
             arriving.verified.drain(..).filter(|fragment| fragment.rows > 0).collect();
-        let mut parsers: Vec<ChunkParser> = arriving.parsers.into_iter().flatten().collect();
+        let mut parsers: Vec<P> = arriving.parsers.into_iter().flatten().collect();
         if arriving.stale {
-            for column in parsers.iter_mut().flat_map(|p| p.columns_mut().iter_mut()) {
-                column.mark_stale();
-            }
+            parsers.iter_mut().for_each(P::mark_stale);
         }
         let columns = fragments.iter().flat_map(|fragment| &fragment.columns);
         let bytes = columns.map(|(_, column)| column.bytes()).sum();
@@ -376,7 +365,8 @@ impl State {
             Some(Ok(plan)) if !fragments.is_empty() => Arc::clone(plan),
             _ => Arc::new(PartitionPlan::new(Vec::new(), Vec::new())),
         };
-        let sealed = Arc::new(SealedPartition::new(number, plan, fragments, parsers));
+        let dictionaries = parsers.into_iter().map(P::into_dictionaries).collect();
+        let sealed = Arc::new(SealedPartition::new(number, plan, fragments, dictionaries));
         let width = sealed.width();
         let columns: Vec<usize> = (0..width).filter(|c| sealed.waits(*c)).collect();
         self.compressing.insert(

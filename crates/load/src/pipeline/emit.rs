@@ -12,6 +12,7 @@ use coload_types::{Error, Result};
 use coload_wire::Seal;
 
 use super::Pipeline;
+use crate::format::Format;
 use crate::partition::{PartitionPlan, SealedPartition, Waiting};
 use crate::schedule::Sealing;
 use crate::target::{Ahead, AheadColumn, Lane, Work, Works};
@@ -37,7 +38,7 @@ pub fn final_page(
     Ok(FinalPage { column, page: shrink_page(page)?, symbols: symbols.cloned() })
 }
 
-impl Pipeline<'_> {
+impl<F: Format> Pipeline<'_, F> {
     /// Divides a fragment into what waits for the partition and what goes ahead: pages of columns that were never meant
     /// to have codes, and values of columns that the target transforms. Of the former, values that a filter picked become
     /// pages again.

@@ -1,148 +1,67 @@
 //! Chunks to fragments, delivered in any order and told in that of the input.
 
-use std::borrow::Cow;
 use std::cell::Cell;
 use std::sync::{Arc, atomic::Ordering};
 
-use coload_source::{
-    ChunkParser, ColumnForm, ColumnParser, ColumnRules, InputFields, LeftOut, Lexicon, RecordRules,
-    RejectedRecord, TypeOrigin,
-};
+use coload_source::{ColumnForm, LeftOut, RejectedRecord};
 use coload_threads::{Step, lock, thread_cpu_ns};
 use coload_transform::Placement;
 use coload_types::Result;
 use coload_wire::FilePart;
 
-use super::Pipeline;
-use crate::chunks::{Piece, Source, Start};
-use crate::grain::Grain;
+use super::{ParserOf, Pipeline, WorkerOf};
+use crate::format::{Format, Parser, PieceSpan, Read, Reading, Tick, Turn};
 use crate::partition::PartitionPlan;
 use crate::program::{Made, run_program};
-use crate::reader::{PieceSpan, Tick, WindowReader};
-use crate::sample::{Measure, sample_bytes, sample_partition};
 use crate::schedule::{Counted, ParsedChunk, State, Verified};
-use crate::stream::{Part, StreamChunk, Turn};
 use crate::widen::{Way, unfit_column};
 
-/// A chunk to be parsed.
-struct Unparsed {
-    chunk: usize,
-    /// Whether its start is.
-    speculated: bool,
-    /// Its text, if it may be needed again.
-    text: Option<Arc<StreamChunk>>,
-}
-
-impl Pipeline<'_> {
-    /// Parses a chunk of files; with a start when it is parsed again.
-    pub(super) fn parse_files(
+impl<'a, F: Format> Pipeline<'a, F> {
+    /// Parses a chunk that was cut beforehand; with a start when it is parsed again.
+    pub(super) fn parse_chunk(
         &self,
         chunk: usize,
         start: Option<u64>,
-        reader: &mut WindowReader<'_>,
+        worker: &mut WorkerOf<'a, F>,
     ) -> Result<()> {
-        let Source::Files { inputs, chunks } = self.source else { return Ok(()) };
-        let mut pieces = Source::pieces(inputs, chunks, self.from, chunk);
-        // Only the first of a chunk was speculated on.
-        if let (Some(start), Some(first)) = (start, pieces.first_mut()) {
-            *first = Piece { start, start_is: Start::Record, ..*first };
-        }
-        let plan = self.plan(chunk, || {
-            let first = self.first_chunk_of_partition(chunk);
-            let mut first = Source::pieces(inputs, chunks, self.from, first);
-            let file = first.first().map_or(0, |piece| piece.file);
-            first.retain(|piece| self.fields.way(piece.file) == self.fields.way(file));
-            let (rules, columns) = self.rules_of(file);
-            let room = self.grain.column_room();
-            sample_partition(inputs, &first, rules, &columns, room, self.measure())
-        })?;
+        let first = chunk - chunk % lock(&self.state).fragments_per_partition();
+        let plan = self.plan(chunk, || self.reading.plan(first))?;
         // A chunk that is parsed again had quotes, or was no row.
-        if start.is_none() && self.leave_chunk(chunk, &pieces, &plan, reader)? {
+        if start.is_none() && self.leave_chunk(chunk, &plan, worker)? {
             return Ok(());
         }
-        let speculated = pieces.iter().any(|p| p.start_is == Start::Speculated);
-        self.parse(Unparsed { chunk, speculated, text: None }, &plan, |parser, tick| {
-            let parse = |p: &Piece| {
-                self.choose_fields(parser, p.file);
-                reader.parse_piece(&inputs.at(p.file), p, parser, &self.clock, tick)
-            };
-            pieces.iter().map(parse).collect()
-        })
+        self.parse(chunk, start, &plan, worker)
     }
 
-    fn first_chunk_of_partition(&self, chunk: usize) -> usize {
-        chunk - chunk % lock(&self.state).fragments_per_partition()
-    }
-
-    /// Parses the next chunk of a stream, or decompresses some of it.
-    pub(super) fn parse_stream(&self, reader: &mut WindowReader<'_>) -> Result<()> {
-        let Source::Stream(stream) = self.source else { return Ok(()) };
-        // Under the lock of the stream, so that the first chunk of a partition plans it.
-        let mut planned = None;
+    /// Parses the next chunk where they come one by one, or helps it to come.
+    pub(super) fn take_chunk(&self, worker: &mut WorkerOf<'a, F>) -> Result<()> {
+        let mut taken = None;
         let turn = self.clock.time(Step::Read, || {
-            stream.turn(|chunk| {
-                let number = lock(&self.state).number_stream_chunk();
-                lock(&self.account).start_chunk(chunk);
-                planned = Some((
-                    number,
-                    self.plan(number, || {
-                        let first = chunk.parts.first();
-                        let (rules, columns) = self.rules_of(first.map_or(0, |part| part.file));
-                        let text = first.map_or(&[][..], |part| part.text.as_slice());
-                        let room = self.grain.column_room();
-                        Ok(sample_bytes(text, rules, &columns, room, self.measure()))
-                    }),
-                ));
+            self.reading.take(&mut |arrival, make| {
+                let number = lock(&self.state).number_taken_chunk();
+                lock(&self.account).start_chunk(arrival);
+                let bytes = arrival.source_bytes.iter().map(|(_, bytes)| bytes).sum::<u64>();
+                taken = Some((self.plan(number, || Ok(make())), bytes));
+                Ok(number)
             })
         })?;
         match turn {
-            Turn::Parse(chunk) => match planned {
-                Some((number, plan)) => {
-                    let plan = plan?;
-                    self.parse_chunk(number, &plan, &chunk, reader)
-                }
-                None => Ok(()),
-            },
-            Turn::Decode(job) => {
-                self.clock.time(Step::Read, || stream.queue().run(*job));
+            Turn::Parse(chunk) => {
+                let Some((plan, bytes)) = taken else { return Ok(()) };
+                self.parse(chunk, None, &plan?, worker)?;
+                self.progress.add(bytes, 0);
                 Ok(())
             }
-            Turn::Wait => {
-                stream.wait();
-                Ok(())
-            }
-            Turn::End => {
-                let rest = stream.take_rest();
+            Turn::Again => Ok(()),
+            Turn::End(rest) => {
                 self.progress.add(rest.source_bytes.iter().map(|(_, bytes)| bytes).sum(), 0);
                 lock(&self.account).start_chunk(&rest);
                 let mut state = lock(&self.state);
-                state.end_stream();
+                state.end_chunks();
                 state.seal_partitions();
                 Ok(())
             }
         }
-    }
-
-    fn parse_chunk(
-        &self,
-        number: usize,
-        plan: &Arc<PartitionPlan>,
-        chunk: &Arc<StreamChunk>,
-        reader: &mut WindowReader<'_>,
-    ) -> Result<()> {
-        let text = (self.way == Way::GoOn).then(|| Arc::clone(chunk));
-        self.parse(Unparsed { chunk: number, speculated: false, text }, plan, |parser, tick| {
-            // Progress counts stored bytes, not those of the text.
-            let rows = |_, rows| tick(0, rows);
-            let parse = |part: &Part| {
-                self.choose_fields(parser, part.file);
-                reader.parse_bytes(part, parser, &rows)
-            };
-            chunk.parts.iter().map(parse).collect()
-        })?;
-        let bytes = chunk.source_bytes.iter().map(|(_, bytes)| bytes).sum();
-        self.progress.bytes.fetch_add(bytes, Ordering::Relaxed);
-        Ok(())
     }
 
     /// The plan of a chunk's partition; the first who asks makes it.
@@ -162,40 +81,13 @@ impl Pipeline<'_> {
         plan.clone()
     }
 
-    /// How the records of an input are read.
-    fn rules_of(&self, file: usize) -> (RecordRules, Cow<'_, [ColumnRules]>) {
-        let InputFields { count, of_column } = self.fields.of(file);
-        let rules = RecordRules { fields: *count, ..self.rules };
-        if !self.fields.differ() {
-            return (rules, Cow::Borrowed(&self.columns));
-        }
-        let columns = self.columns.iter().zip(of_column);
-        let columns = columns.map(|(rules, field)| ColumnRules { field: *field, ..rules.clone() });
-        (rules, columns.collect())
-    }
-
-    /// Tells the parser which input comes.
-    fn choose_fields(&self, parser: &mut ChunkParser, file: usize) {
-        if self.fields.differ() {
-            parser.read_fields(self.fields.of(file));
-        }
-    }
-
-    fn measure(&self) -> Measure<'_> {
-        if self.target.sharing().is_none() {
-            return Measure::No;
-        }
-        let Grain { fragments_per_partition, chunk_bytes, .. } = self.grain;
-        let bytes = (fragments_per_partition * chunk_bytes) as f64;
-        Measure::Partition { bytes, measured: &self.measured }
-    }
-
     /// Parses a chunk with a parser of its partition and delivers its fragment.
     fn parse(
         &self,
-        Unparsed { chunk, speculated, text }: Unparsed,
+        chunk: usize,
+        start: Option<u64>,
         plan: &Arc<PartitionPlan>,
-        mut read: impl FnMut(&mut ChunkParser, &Tick<'_>) -> Result<Vec<PieceSpan>>,
+        worker: &mut WorkerOf<'a, F>,
     ) -> Result<()> {
         let (number, parser, plain) = {
             let mut state = lock(&self.state);
@@ -203,9 +95,9 @@ impl Pipeline<'_> {
             let (number, parser) = arriving.take_parser();
             (number, parser, arriving.plain_columns.clone())
         };
-        let mut parser = parser.unwrap_or_else(|| self.new_parser(plan));
+        let mut parser = parser.unwrap_or_else(|| self.reading.parser(plan));
         for column in plain {
-            parser.columns_mut()[column].leave_codes();
+            parser.leave_codes(column);
         }
         let placements = self.target.sharing().map(|sharing| {
             let partition = chunk / lock(&self.state).fragments_per_partition();
@@ -213,10 +105,11 @@ impl Pipeline<'_> {
         });
         for (column, placement) in placements.iter().flat_map(|p| p.iter()).enumerate() {
             let Some(read) = plan.read_of(column) else { continue };
-            parser.columns_mut()[read].read_as(match placement {
+            let form = match placement {
                 Placement::Client => ColumnForm::Planned,
                 Placement::Server => ColumnForm::Plain,
-            });
+            };
+            parser.read_as(read, form);
         }
         let counted = [Cell::new(0), Cell::new(0)];
         let tick = |bytes: u64, rows: u64| {
@@ -224,6 +117,9 @@ impl Pipeline<'_> {
             counted[0].set(counted[0].get() + bytes);
             counted[1].set(counted[1].get() + rows);
             self.go_on()
+        };
+        let mut read = |parser: &mut ParserOf<'a, F>, tick: &Tick<'_>| {
+            self.reading.parse(Read { chunk, start, worker, parser }, &self.clock, tick)
         };
         let mut spans = read(&mut parser, &tick)?;
         let mut left_out = Vec::new();
@@ -248,20 +144,21 @@ impl Pipeline<'_> {
         let rejects = spans.iter().map(|span| span.rejects.len() as u64).sum();
         self.progress.rejects.fetch_add(rejects, Ordering::Relaxed);
         let counted = Counted { bytes: counted[0].get(), rows, rejects };
+        self.reading.parsed(chunk);
         let placements = placements.as_deref();
         let (waiting, ahead) =
             self.clock.time(Step::Compress, || self.divide(placements, plan, fragment))?;
         let unfit = self.way == Way::GoOn
             && spans.iter().flat_map(|span| &span.rejects).any(|record| self.is_unfit(record));
-        let parsed =
-            ParsedChunk { spans, speculated, waiting, ahead, counted, unfit, raw: None, text };
+        let speculated = start.is_none() && self.reading.is_speculated(chunk);
+        let parsed = ParsedChunk { spans, speculated, waiting, ahead, counted, unfit, raw: None };
         self.deliver(chunk, number, parser, parsed)
     }
 
     /// The rows of the table of the chunk that was read, or those that must be left out.
     fn make_rows(
         &self,
-        parser: &mut ChunkParser,
+        parser: &mut ParserOf<'a, F>,
         number: u32,
         plan: &PartitionPlan,
         spans: &mut [PieceSpan],
@@ -282,7 +179,7 @@ impl Pipeline<'_> {
         }
         let Some(checks) = &self.checks else { return Ok(Made::Rows(fragment, kept)) };
         let dictionary = |column| match plan.read_of(column) {
-            Some(read) => Some(parser.dictionary(read)),
+            Some(read) => parser.dictionary(read),
             None => plan.derived_dictionary(column),
         };
         let mut broken =
@@ -298,18 +195,14 @@ impl Pipeline<'_> {
 
     /// Whether a record is no row because the type of a column is too narrow.
     fn is_unfit(&self, record: &RejectedRecord) -> bool {
-        let inferred = |column: usize| {
-            let rules = &self.columns[column];
-            (rules.origin == TypeOrigin::Inferred).then_some(rules.data_type)
-        };
-        unfit_column(record, inferred).is_some()
+        unfit_column(record, |column| self.options.inferred_type(column)).is_some()
     }
 
     fn deliver(
         &self,
         chunk: usize,
         number: u32,
-        mut parser: ChunkParser,
+        mut parser: ParserOf<'a, F>,
         parsed: ParsedChunk,
     ) -> Result<()> {
         let plain_now = parser.take_plain_now();
@@ -318,6 +211,7 @@ impl Pipeline<'_> {
         arriving.plain_columns.extend(plain_now);
         arriving.return_parser(number, parser);
         let verified = state.deliver(chunk, parsed);
+        self.reading.verified(state.frontier());
         self.account(&mut state, verified)
     }
 
@@ -325,7 +219,11 @@ impl Pipeline<'_> {
     ///
     /// # Errors
     /// `Unavailable` when a segment cannot be made.
-    pub(super) fn account(&self, state: &mut State, verified: Verified) -> Result<()> {
+    pub(super) fn account(
+        &self,
+        state: &mut State<ParserOf<'a, F>>,
+        verified: Verified,
+    ) -> Result<()> {
         let Counted { bytes, rows, rejects } = verified.in_vain;
         self.progress.take_back(bytes, rows);
         self.progress.rejects.fetch_sub(rejects, Ordering::Relaxed);
@@ -363,22 +261,6 @@ impl Pipeline<'_> {
         drop(account);
         state.seal_partitions();
         Ok(())
-    }
-
-    pub(super) fn new_parser(&self, plan: &PartitionPlan) -> ChunkParser {
-        let columns = self
-            .columns
-            .iter()
-            .zip(&plan.read)
-            .enumerate()
-            .map(|(column, (rules, plan))| {
-                let lexicon = Lexicon::new(rules.data_type.physical())
-                    .with_limit(self.grain.dictionary_limit());
-                ColumnParser::new(rules.clone(), plan.clone(), lexicon)
-                    .counting(self.distinct.get(column).cloned())
-            })
-            .collect();
-        ChunkParser::new(self.rules, columns, thread_cpu_ns)
     }
 }
 

@@ -11,6 +11,7 @@ use coload_source::Dialect;
 
 use super::*;
 use crate::legs::segments_of;
+use crate::text::Text;
 
 const ROWS: usize = 60_000;
 
@@ -31,16 +32,15 @@ fn run(file: &Path) -> (u64, Vec<(u64, u64)>, u64) {
     options.threads = 1;
     options.chunk_bytes = 64 << 10;
     let way = Way::StartAgain { pass: 0 };
-    let source = Source::open(&options, None).unwrap();
+    let source = Text::open(&options, None).unwrap();
     let begun = Begun::new(&options, &source, way).unwrap();
     let target = segments_of(&options, None, 0);
     let pipeline = Pipeline::new(&options, &source, &target, way, begun).unwrap();
-    let gate = Gate::default();
-    let (mut reader, mut seen) = (WindowReader::of_frame(&gate), Vec::new());
+    let (mut worker, mut seen) = (pipeline.reading.worker(), Vec::new());
     let mut redone = 0;
     while let Some(task) = pipeline.next_task() {
         redone += u64::from(matches!(task, Task::Parse { start: Some(_), .. }));
-        pipeline.run_task(task, &mut reader).unwrap();
+        pipeline.run_task(task, &mut worker).unwrap();
         seen.push((pipeline.progress.bytes(), pipeline.progress.rows()));
     }
     assert!(lock(&pipeline.state).error.is_none());

@@ -21,11 +21,12 @@ use coload_wire::{
 use super::sender::Sender;
 use super::session::{WORK_TIMEOUT, wait_for};
 use super::{RemoteOptions, fingerprint};
-use crate::chunks::Source;
+use crate::format::{Format, Position};
 use crate::grain::{Grain, RecordSize};
 use crate::legs::table_column;
 use crate::options::LoadOptions;
-use crate::pipeline::{Position, Stop};
+use crate::pipeline::Stop;
+use crate::text::Text;
 use crate::texts::text_options;
 use crate::widen::{HASTY_PASSES, Widened, Widening};
 
@@ -118,7 +119,7 @@ impl Going {
             return Err(Error::Corrupt("text is wanted, and no column became text".into()));
         }
         let mut options = text_options(&self.options, &columns, clean)?;
-        let source = Source::open(&options, None)?;
+        let source = Text::open(&options, None)?;
         let grain = Grain::of(&options);
         let chunks = grain.fragments_per_partition.saturating_mul(partitions as usize);
         let chunks = chunks.min(source.chunks().unwrap_or(0));
@@ -150,7 +151,7 @@ impl Going {
         widening: Box<Widening>,
     ) -> std::result::Result<Option<Done>, Stop> {
         let partitions = sender.sealed_count();
-        if partitions == 0 || Source::open(&self.options, None)?.chunks().is_none() {
+        if partitions == 0 || Text::open(&self.options, None)?.chunks().is_none() {
             return Err(Stop::Widen(widening));
         }
         if !sender.has_all(partitions) {

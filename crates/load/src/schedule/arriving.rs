@@ -3,12 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use coload_source::ChunkParser;
 use coload_types::Result;
 
+use crate::format::PieceSpan;
 use crate::partition::{PartitionPlan, Waiting};
-use crate::reader::PieceSpan;
-use crate::stream::StreamChunk;
 use crate::target::{Ahead, AheadColumn, RawFlow};
 
 /// A chunk that was parsed.
@@ -28,8 +26,6 @@ pub struct ParsedChunk {
     pub unfit: bool,
     /// Its text behind room for a head, if it goes to the server so; then it has no columns.
     pub raw: Option<RawText>,
-    /// Its text, if it may have to be parsed again and cannot be read again.
-    pub text: Option<Arc<StreamChunk>>,
 }
 
 /// The text of a chunk.
@@ -62,8 +58,8 @@ impl Counted {
 }
 
 /// A partition whose fragments are arriving.
-#[derive(Debug, Default)]
-pub struct Arriving {
+#[derive(Debug)]
+pub struct Arriving<P> {
     /// Made by whoever needs it first.
     pub plan: Arc<OnceLock<Result<Arc<PartitionPlan>>>>,
     pub(super) fragments: BTreeMap<usize, ParsedChunk>,
@@ -72,15 +68,30 @@ pub struct Arriving {
     kept: u32,
     pub(super) flown: u64,
     /// The workers' parsers; `None` while one is in use. Its place is the number of its dictionaries.
-    pub(super) parsers: Vec<Option<ChunkParser>>,
+    pub(super) parsers: Vec<Option<P>>,
     /// Columns that met too many values for codes.
     pub plain_columns: Vec<usize>,
     pub(super) stale: bool,
 }
 
-impl Arriving {
+impl<P> Default for Arriving<P> {
+    fn default() -> Self {
+        Arriving {
+            plan: Arc::default(),
+            fragments: BTreeMap::new(),
+            verified: Vec::new(),
+            kept: 0,
+            flown: 0,
+            parsers: Vec::new(),
+            plain_columns: Vec::new(),
+            stale: false,
+        }
+    }
+}
+
+impl<P> Arriving<P> {
     /// A parser that waits, and its number; or the number of a new one.
-    pub fn take_parser(&mut self) -> (u32, Option<ChunkParser>) {
+    pub fn take_parser(&mut self) -> (u32, Option<P>) {
         match self.parsers.iter().position(Option::is_some) {
             Some(number) => (number as u32, self.parsers[number].take()),
             None => {
@@ -120,7 +131,7 @@ impl Arriving {
     }
 
     /// Gives a parser back.
-    pub fn return_parser(&mut self, number: u32, parser: ChunkParser) {
+    pub fn return_parser(&mut self, number: u32, parser: P) {
         self.parsers[number as usize] = Some(parser);
     }
 }

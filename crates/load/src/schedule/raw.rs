@@ -15,8 +15,8 @@ use coload_types::{Error, Result};
 use coload_wire::RawIs;
 
 use super::{State, Task, Verified};
+use crate::format::{Parser, PieceSpan};
 use crate::partition::PartitionPlan;
-use crate::reader::PieceSpan;
 use crate::target::{Ahead, AheadColumn, RawFlow};
 
 /// A fragment of a partition.
@@ -87,7 +87,7 @@ impl RawChunks {
     }
 }
 
-impl State {
+impl<P: Parser> State<P> {
     /// Accounts for a verified chunk, or lets it wait for those before it.
     pub(super) fn account(
         &mut self,

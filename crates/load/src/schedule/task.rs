@@ -11,8 +11,8 @@ use crate::target::{Ahead, RawFlow, Work};
 pub enum Task {
     /// Parse a chunk; with a start if speculation was wrong.
     Parse { chunk: usize, start: Option<u64> },
-    /// Read the next chunk of a stream and parse it.
-    ParseStream,
+    /// Take the next chunk, where they come one by one, and parse it.
+    TakeChunk,
     /// Compress a column of a partition.
     Compress { partition: Arc<SealedPartition>, column: usize },
     /// Give the target the columns of a fragment that are final.

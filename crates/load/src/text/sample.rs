@@ -6,12 +6,12 @@ use coload_source::{
 };
 use coload_types::Result;
 
-use crate::chunks::{Piece, Start};
+use super::chunks::{Piece, Start};
+use super::columns::plan_columns;
+use super::measure::Measured;
+use super::open_inputs::OpenInputs;
 use crate::grain::ColumnRoom;
-use crate::measure::Measured;
-use crate::open_inputs::OpenInputs;
 use crate::partition::PartitionPlan;
-use crate::pipeline::plan_columns;
 
 /// Plans the columns of a partition from the start of its first chunk.
 ///

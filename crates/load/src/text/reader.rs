@@ -1,56 +1,20 @@
 //! Reads a piece of an input window by window and hands the windows to the parser.
 
 use std::ops::Range;
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-use coload_source::{
-    ChunkParser, LastWindow, LineEnd, Mended, RejectedRecord, TEXT_PADDING, Window,
-};
+use coload_source::{ChunkParser, LastWindow, LineEnd, TEXT_PADDING, Window};
 use coload_threads::{Step, StepClock, lock};
 use coload_types::{Error, Result};
 
-use crate::chunks::{Piece, Start};
+use super::chunks::{Piece, Start};
+use super::open_inputs::OpenInput;
+use super::stream::Part;
+use crate::format::{PieceSpan, Tick, Whole};
 use crate::grain::{Grain, RECORD_BYTES_MAX};
-use crate::open_inputs::OpenInput;
-use crate::stream::Part;
 
 /// Bytes of a window: it stays in the second-level cache while its columns are read.
 const WINDOW_BYTES: usize = 384 << 10;
-
-/// Is told the bytes and the rows of each window that was parsed; its error ends the task.
-pub type Tick<'a> = dyn Fn(u64, u64) -> Result<()> + 'a;
-
-/// What became of a piece: where its records really started and ended, and how many there were.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PieceSpan {
-    /// Input.
-    pub file: usize,
-    /// First byte of the first record.
-    pub start: u64,
-    /// Byte after the last record.
-    pub end: u64,
-    /// Rows parsed, and kept.
-    pub rows: u64,
-    /// Rows parsed that a filter left out.
-    pub filtered: u64,
-    /// Newlines from `start` to `end`.
-    pub lines: u64,
-    /// Records rejected, in order.
-    pub rejects: Vec<RejectedRecord>,
-    /// Records that were mended, their lines counted from `start` on.
-    pub mended: Mended,
-    /// Whether all of its records were read.
-    pub whole: Whole,
-}
-
-/// Whether a piece was read to its end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Whole {
-    /// To its end.
-    Yes,
-    /// Only to a record so long that its start, which was speculated, is in doubt.
-    InDoubt,
-}
 
 /// Text that holds whole records of one input.
 #[derive(Debug, Clone, Copy)]
@@ -76,27 +40,27 @@ pub struct Gate {
 
 /// A worker's window.
 #[derive(Debug)]
-pub struct WindowReader<'a> {
+pub struct WindowReader {
     buffer: Vec<u8>,
-    gate: &'a Gate,
+    gate: Arc<Gate>,
     /// Whether this worker went through the gate.
     inside: bool,
     large_bytes: usize,
     record_bytes_max: usize,
 }
 
-impl Drop for WindowReader<'_> {
+impl Drop for WindowReader {
     fn drop(&mut self) {
         self.end_task();
     }
 }
 
-impl<'a> WindowReader<'a> {
+impl WindowReader {
     /// A small window. Workers that read large records wait for each other at `gate`.
-    pub fn new(gate: &'a Gate, grain: &Grain) -> Self {
+    pub fn new(gate: &Arc<Gate>, grain: &Grain) -> Self {
         WindowReader {
             buffer: vec![b'\n'; 1 + WINDOW_BYTES + TEXT_PADDING],
-            gate,
+            gate: Arc::clone(gate),
             inside: false,
             large_bytes: grain.large_bytes.max(WINDOW_BYTES),
             record_bytes_max: grain.record_bytes_max,
@@ -104,10 +68,10 @@ impl<'a> WindowReader<'a> {
     }
 
     /// A small window for text that is there, in a frame of the wire.
-    pub fn of_frame(gate: &'a Gate) -> Self {
+    pub fn of_frame() -> Self {
         WindowReader {
             buffer: vec![b'\n'; 1 + WINDOW_BYTES + TEXT_PADDING],
-            gate,
+            gate: Arc::default(),
             inside: false,
             large_bytes: usize::MAX,
             record_bytes_max: RECORD_BYTES_MAX,

@@ -12,17 +12,18 @@ use std::sync::{
 use std::time::Duration;
 
 use coload_input::{
-    BLOCK_BYTES, Block, End, InputSource, Inputs, Job, Stored, Taken, TextEncoding, TextQueue,
-    ToUtf8, Waiting, Who,
+    BLOCK_BYTES, Block, End, InputSource, Inputs, Stored, Taken, TextEncoding, TextQueue, ToUtf8,
+    Waiting, Who,
 };
 use coload_source::{TEXT_PADDING, without_end_mark};
 use coload_threads::lock;
 use coload_types::{Error, Result};
 use coload_wire::FieldsByInput;
 
-use crate::chunks::PIECE_BYTES;
+use super::chunks::PIECE_BYTES;
+use super::head::{HEAD_BYTES_MAX, Head};
+use crate::format::Arrival;
 use crate::grain::{Grain, RECORD_BYTES_MAX};
-use crate::head::{HEAD_BYTES_MAX, Head};
 use crate::options::LoadOptions;
 
 /// Share of the memory that text waiting to be parsed may take.
@@ -51,15 +52,14 @@ pub struct StreamSource {
     text_bytes_max: usize,
 }
 
-/// What a worker can do for a stream.
-pub enum Turn {
-    /// Parse a chunk.
-    Parse(Arc<StreamChunk>),
-    /// Decompress.
-    Decode(Box<Job>),
-    /// Wait for others.
-    Wait,
-    /// Nothing, ever.
+/// What became of a worker's turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StreamTurn {
+    /// It has a chunk to parse.
+    Parse,
+    /// It decompressed, or waited for others.
+    Again,
+    /// Nothing comes, ever.
     End,
 }
 
@@ -197,12 +197,13 @@ impl StreamSource {
         &self.queue
     }
 
-    /// What is to be done now. `number` is called under the lock for a chunk, in order.
+    /// Takes the next chunk; where none is there yet, decompresses some text or waits a moment. `take` is called under the
+    /// lock for each chunk, in order.
     ///
     /// # Errors
     /// `Input` when an input is damaged, `Unavailable` when it cannot be read, `Limit` when a record is
-    /// too long.
-    pub fn turn(&self, number: impl FnOnce(&StreamChunk)) -> Result<Turn> {
+    /// too long; those of `take`.
+    pub fn turn(&self, take: impl FnOnce(&Arc<StreamChunk>) -> Result<()>) -> Result<StreamTurn> {
         {
             let mut cutter = lock(&self.cutter);
             let held = self.text_bytes.load(Ordering::Acquire);
@@ -213,40 +214,49 @@ impl StreamSource {
             match cut {
                 Cut::Chunk(mut chunk) => {
                     chunk.held = Some(Held::new(&chunk, &self.text_bytes));
-                    number(&chunk);
-                    return Ok(Turn::Parse(Arc::new(chunk)));
+                    take(&Arc::new(chunk))?;
+                    return Ok(StreamTurn::Parse);
                 }
-                Cut::End => return Ok(Turn::End),
+                Cut::End => return Ok(StreamTurn::End),
                 Cut::Wait => {}
             }
         }
-        let job = self.queue.claim(Who::Worker)?;
-        Ok(job.map_or(Turn::Wait, |job| Turn::Decode(Box::new(job))))
+        match self.queue.claim(Who::Worker)? {
+            Some(job) => self.queue.run(job),
+            None => self.queue.wait(WAIT),
+        }
+        Ok(StreamTurn::Again)
     }
 
     /// Takes chunks back, which come first the next time. What was counted of them is not counted again.
-    pub fn give_back(&self, chunks: Vec<Arc<StreamChunk>>) {
+    pub fn give_back(&self, chunks: impl DoubleEndedIterator<Item = Arc<StreamChunk>>) {
         let mut cutter = lock(&self.cutter);
-        for chunk in chunks.into_iter().rev() {
+        for chunk in chunks.rev() {
             let mut parts = Arc::unwrap_or_clone(chunk).parts;
             parts.iter_mut().for_each(|part| part.data_line = None);
             cutter.returned.push_front(StreamChunk { parts, ..StreamChunk::default() });
         }
     }
 
-    /// Waits a moment for text.
-    pub fn wait(&self) {
-        self.queue.wait(WAIT);
-    }
-
     /// Stored bytes and ends of inputs since the last chunk, at the end.
-    pub fn take_rest(&self) -> StreamChunk {
+    pub fn take_rest(&self) -> Arrival {
         let mut cutter = lock(&self.cutter);
-        StreamChunk {
-            parts: Vec::new(),
+        Arrival {
+            begins: Vec::new(),
             source_bytes: cutter.take_last(),
             ends: std::mem::take(&mut cutter.ends),
-            held: None,
+        }
+    }
+}
+
+impl StreamChunk {
+    /// What comes with it.
+    pub fn arrival(&self) -> Arrival {
+        let begins = |part: &Part| Some((part.file, part.offset, part.data_line?));
+        Arrival {
+            begins: self.parts.iter().filter_map(begins).collect(),
+            source_bytes: self.source_bytes.clone(),
+            ends: self.ends.clone(),
         }
     }
 }

@@ -10,11 +10,9 @@ use coload_page::bitpack::width_of;
 use coload_source::{
     ColumnForm, ColumnParser, ColumnPlan, ColumnRules, Lexicon, PlanKind, Rows, Seen,
 };
+use coload_threads::{lock, thread_cpu_ns};
 use coload_transform::{ColumnCost, FragmentColumn, HyperLogLog};
 use coload_types::{Physical, Plain, Values};
-
-use coload_threads::lock;
-use coload_threads::thread_cpu_ns;
 
 /// Records whose sizes are estimated.
 const ROWS_MAX: usize = 4096;

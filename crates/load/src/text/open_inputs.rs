@@ -10,8 +10,8 @@ use coload_input::{Inputs, RawFile, TextInput};
 use coload_source::{END_MARKS_MAX, LineEnd, without_end_mark};
 use coload_types::{Error, Result};
 
-use crate::chunks::{ChunkPieces, Piece, Start};
-use crate::head::{HEAD_BYTES_MAX, Head};
+use super::chunks::{ChunkPieces, Piece, Start};
+use super::head::{HEAD_BYTES_MAX, Head};
 
 /// Inputs of which each is kept that was opened.
 const INPUTS_KEPT_MAX: usize = 1024;

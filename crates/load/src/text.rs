@@ -1,0 +1,215 @@
+//! Text in all its dialects: files cut into chunks beforehand, and streams of which chunks are taken one by one.
+
+mod chunks;
+mod columns;
+mod cut;
+mod head;
+mod measure;
+mod open_inputs;
+mod reader;
+mod reading;
+mod sample;
+mod stream;
+
+use std::sync::Arc;
+
+use chunks::{ChunkPieces, Piece, Start, cut_files, keep_first};
+use coload_input::{Raw, TextInput, Waiting};
+use coload_types::{Error, Result};
+use head::Head;
+use open_inputs::{OpenInput, OpenInputs};
+use reading::TextReading;
+use stream::StreamSource;
+
+use crate::account::Account;
+use crate::format::{Format, InputBounds, Leg, Position};
+use crate::grain::Grain;
+use crate::options::LoadOptions;
+use crate::spool::Spool;
+
+pub use columns::column_rules;
+pub use open_inputs::OPEN_FILE_BYTES;
+pub use reader::{TextPart, WindowReader};
+pub use sample::{Measure, sample_bytes};
+
+/// Inputs of text.
+pub enum Text {
+    /// Files of known length, cut beforehand.
+    Files {
+        /// The files.
+        inputs: OpenInputs,
+        /// Their pieces, some together.
+        chunks: Vec<ChunkPieces>,
+    },
+    /// Text that comes in order: streams, and what must be decompressed.
+    Stream(Box<StreamSource>),
+}
+
+impl Format for Text {
+    type Reading<'a> = TextReading<'a>;
+
+    fn open(options: &LoadOptions, spool: Option<&Arc<Spool>>) -> Result<Self> {
+        let head = Head::new(options);
+        let inputs = options.inputs.clone();
+        let numbers = 0..inputs.len();
+        let stream = if let Some(open) = options.streams.clone() {
+            let stream = move |number: usize| {
+                let name = inputs.name(number);
+                Waiting::Stream { name, reader: open(number) }
+            };
+            StreamSource::new(numbers.map(stream), options)
+        } else if let Some(opened) = open_once(options, spool)? {
+            StreamSource::new([opened], options)
+        } else if let Some(inputs) = open_files(options, &head)? {
+            return Ok(Text::of_files(inputs, options));
+        } else {
+            let named = move |number: usize| Waiting::Named(inputs.at(number));
+            StreamSource::new(numbers.map(named), options)
+        };
+        Ok(Text::Stream(Box::new(stream)))
+    }
+
+    fn read<'a>(&'a self, leg: Leg<'a>) -> TextReading<'a> {
+        TextReading::new(self, leg)
+    }
+
+    fn chunks(&self) -> Option<usize> {
+        match self {
+            Text::Files { chunks, .. } => Some(chunks.len()),
+            Text::Stream(_) => None,
+        }
+    }
+
+    fn bounds(&self) -> Vec<InputBounds> {
+        match self {
+            Text::Files { inputs, .. } => {
+                let of = |i: OpenInput<'_>| InputBounds {
+                    start: i.data_start,
+                    lines: i.data_line,
+                    end: Some(i.bytes),
+                };
+                inputs.iter().map(of).collect()
+            }
+            Text::Stream(stream) => {
+                vec![InputBounds { start: 0, lines: 0, end: None }; stream.inputs.len()]
+            }
+        }
+    }
+
+    fn stored_bytes(&self) -> u64 {
+        match self {
+            Text::Files { inputs, .. } => inputs.bytes(),
+            Text::Stream(stream) => stream.bytes,
+        }
+    }
+
+    fn head_bytes(&self) -> u64 {
+        match self {
+            Text::Files { inputs, .. } => inputs.iter().map(|i| i.data_start).sum(),
+            Text::Stream(_) => 0,
+        }
+    }
+
+    fn bytes_before(&self, place: Position, records: u64) -> u64 {
+        match self {
+            Text::Files { inputs, chunks } => {
+                chunks[..place.chunks].iter().map(|chunk| inputs.chunk_bytes(chunk)).sum()
+            }
+            Text::Stream(_) => records,
+        }
+    }
+
+    fn check_unchanged(&self) -> Result<()> {
+        match self {
+            Text::Files { inputs, .. } => {
+                inputs.iter().try_for_each(|input| input.check_unchanged())
+            }
+            Text::Stream(stream) => {
+                stream.inputs.iter().try_for_each(|input| input.check_unchanged())
+            }
+        }
+    }
+
+    fn check_same(&self, before: &Self) -> Result<()> {
+        match (self, before) {
+            (Text::Files { inputs, .. }, Text::Files { inputs: before, .. }) => {
+                inputs.check_same(before)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn share(&self, account: &Account) -> f64 {
+        let (read, all) = match self {
+            Text::Files { inputs, .. } => (account.text_bytes() as f64, inputs.bytes()),
+            Text::Stream(stream) => (account.stored_bytes() as f64, stream.bytes),
+        };
+        if all == 0 { 1.0 } else { (read / all as f64).min(1.0) }
+    }
+}
+
+impl Text {
+    fn of_files(inputs: OpenInputs, options: &LoadOptions) -> Self {
+        let mut chunks = cut_files(&inputs, Grain::of(options).chunk_bytes as u64);
+        if let Some(sample_bytes) = options.sample_bytes {
+            keep_first(&inputs, &mut chunks, sample_bytes);
+        }
+        Text::Files { inputs, chunks }
+    }
+}
+
+/// The pieces of a chunk after `from`, by its number from there on.
+fn pieces_of(
+    inputs: &OpenInputs,
+    chunks: &[ChunkPieces],
+    from: Position,
+    chunk: usize,
+) -> Vec<Piece> {
+    let mut pieces = inputs.pieces(&chunks[from.chunks + chunk]);
+    // Where the first leg ended is known.
+    if chunk == 0
+        && from.chunks > 0
+        && let Some(first) = pieces.first_mut()
+        && first.start_is == Start::Speculated
+    {
+        *first = Piece { start: from.end, start_is: Start::Record, ..*first };
+    }
+    pieces
+}
+
+/// An input that is read once; `None` when all are files. It may have been opened before.
+fn open_once(options: &LoadOptions, spool: Option<&Arc<Spool>>) -> Result<Option<TextInput>> {
+    let inputs = &options.inputs;
+    let Some(once) = inputs.read_once() else { return Ok(None) };
+    if inputs.len() == 1 {
+        let mut opened = match &options.stream {
+            Some(stream) => stream.take()?,
+            None => TextInput::open(&once)?,
+        };
+        if let Some(spool) = spool
+            && let Raw::Stream(stream) = opened.raw
+        {
+            opened.raw = Raw::Stream(spool.keep(stream));
+        }
+        return Ok(Some(opened));
+    }
+    Err(Error::Invalid(format!(
+        "{}: standard input or a pipe is loaded alone, not together with other inputs",
+        once.name
+    )))
+}
+
+/// The inputs, if all are text as it is.
+fn open_files(options: &LoadOptions, head: &Head) -> Result<Option<OpenInputs>> {
+    let mut files = OpenInputs::new(&options.inputs, head.line_end());
+    let fields = options.fields_of_inputs();
+    for (number, input) in options.inputs.iter().enumerate() {
+        let text = TextInput::open(&input)?;
+        if !(text.is_plain_file() && options.dialect.encoding.is_utf8(&text.start()?)) {
+            return Ok(None);
+        }
+        let Raw::File { file, .. } = text.raw else { return Ok(None) };
+        files.push(file, &head.with_fields(fields.of(number).count))?;
+    }
+    Ok(Some(files))
+}

@@ -1,0 +1,281 @@
+//! Reads the chunks of text with the types of a leg.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, atomic::AtomicBool};
+
+use coload_source::{
+    ChunkParser, ColumnForm, ColumnParser, ColumnRules, InputFields, LeftOut, Lexicon, ParseTime,
+    RecordRules,
+};
+use coload_threads::{StepClock, lock, thread_cpu_ns};
+use coload_transform::{Fragment, TemporaryDictionary};
+use coload_types::{Error, Result};
+use coload_wire::FieldsByInput;
+
+use super::chunks::{Piece, Start};
+use super::columns::column_rules;
+use super::cut::cut_chunk;
+use super::measure::Measured;
+use super::reader::{Gate, WindowReader};
+use super::sample::{Measure, sample_bytes, sample_partition};
+use super::stream::{Part, StreamChunk, StreamSource, StreamTurn};
+use super::{Text, pieces_of};
+use crate::format::{
+    Arrival, Costs, Cut, Leg, Number, Parser, PieceSpan, Read, Reading, Tick, Turn, WorkAhead,
+};
+use crate::grain::Grain;
+use crate::partition::PartitionPlan;
+use crate::widen::Way;
+
+/// Reads the chunks of a leg.
+pub struct TextReading<'a> {
+    source: &'a Text,
+    leg: Leg<'a>,
+    rules: RecordRules,
+    /// Of the columns that are read, as the first inputs have them.
+    columns: Vec<ColumnRules>,
+    /// Which fields the columns are.
+    fields: FieldsByInput,
+    grain: Grain,
+    gate: Arc<Gate>,
+    measured: Measured,
+    /// Chunks of a stream that may have to be read, or read again.
+    taken: Mutex<BTreeMap<usize, Arc<StreamChunk>>>,
+}
+
+impl<'a> TextReading<'a> {
+    /// Nothing is read yet.
+    pub fn new(source: &'a Text, leg: Leg<'a>) -> Self {
+        let options = leg.options;
+        TextReading {
+            source,
+            leg,
+            rules: options.dialect.record_rules(options.field_count()),
+            columns: column_rules(options),
+            fields: options.fields_of_inputs(),
+            grain: Grain::of(options),
+            gate: Arc::default(),
+            measured: Measured::default(),
+            taken: Mutex::default(),
+        }
+    }
+
+    fn pieces(&self, chunk: usize) -> Vec<Piece> {
+        match self.source {
+            Text::Files { inputs, chunks } => pieces_of(inputs, chunks, self.leg.from, chunk),
+            Text::Stream(_) => Vec::new(),
+        }
+    }
+
+    /// How the records of an input are read.
+    fn rules_of(&self, file: usize) -> (RecordRules, Cow<'_, [ColumnRules]>) {
+        let InputFields { count, of_column } = self.fields.of(file);
+        let rules = RecordRules { fields: *count, ..self.rules };
+        if !self.fields.differ() {
+            return (rules, Cow::Borrowed(&self.columns));
+        }
+        let columns = self.columns.iter().zip(of_column);
+        let columns = columns.map(|(rules, field)| ColumnRules { field: *field, ..rules.clone() });
+        (rules, columns.collect())
+    }
+
+    /// Tells the parser which input comes.
+    fn choose_fields(&self, parser: &mut ChunkParser, file: usize) {
+        if self.fields.differ() {
+            parser.read_fields(self.fields.of(file));
+        }
+    }
+
+    fn measure(&self) -> Measure<'_> {
+        if self.leg.costs == Costs::Unknown {
+            return Measure::No;
+        }
+        let Grain { fragments_per_partition, chunk_bytes, .. } = self.grain;
+        let bytes = (fragments_per_partition * chunk_bytes) as f64;
+        Measure::Partition { bytes, measured: &self.measured }
+    }
+
+    /// The plan of a partition whose first chunk is of a stream.
+    fn plan_of(&self, chunk: &StreamChunk) -> PartitionPlan {
+        let first = chunk.parts.first();
+        let (rules, columns) = self.rules_of(first.map_or(0, |part| part.file));
+        let text = first.map_or(&[][..], |part| part.text.as_slice());
+        sample_bytes(text, rules, &columns, self.grain.column_room(), self.measure())
+    }
+}
+
+impl Reading for TextReading<'_> {
+    type Worker = WindowReader;
+    type Parser = ChunkParser;
+
+    fn worker(&self) -> WindowReader {
+        WindowReader::new(&self.gate, &self.grain)
+    }
+
+    fn end_task(&self, worker: &mut WindowReader) {
+        worker.end_task();
+    }
+
+    fn plan(&self, first: usize) -> Result<PartitionPlan> {
+        let Text::Files { inputs, .. } = self.source else {
+            return Err(Error::Corrupt("a chunk of a stream that was planned without it".into()));
+        };
+        let mut pieces = self.pieces(first);
+        let file = pieces.first().map_or(0, |piece| piece.file);
+        pieces.retain(|piece| self.fields.way(piece.file) == self.fields.way(file));
+        let (rules, columns) = self.rules_of(file);
+        let room = self.grain.column_room();
+        sample_partition(inputs, &pieces, rules, &columns, room, self.measure())
+    }
+
+    fn parser(&self, plan: &PartitionPlan) -> ChunkParser {
+        let column = |(column, (rules, plan)): (usize, (&ColumnRules, &_))| {
+            let limit = self.grain.dictionary_limit();
+            let lexicon = Lexicon::new(rules.data_type.physical()).with_limit(limit);
+            let distinct = self.leg.distinct.get(column).cloned();
+            ColumnParser::new(rules.clone(), Clone::clone(plan), lexicon).counting(distinct)
+        };
+        let columns = self.columns.iter().zip(&plan.read).enumerate().map(column).collect();
+        ChunkParser::new(self.rules, columns, thread_cpu_ns)
+    }
+
+    fn is_speculated(&self, chunk: usize) -> bool {
+        self.pieces(chunk).iter().any(|piece| piece.start_is == Start::Speculated)
+    }
+
+    fn parse(
+        &self,
+        read: Read<'_, Self>,
+        clock: &StepClock,
+        tick: &Tick<'_>,
+    ) -> Result<Vec<PieceSpan>> {
+        let Read { chunk, start, worker, parser } = read;
+        match self.source {
+            Text::Files { inputs, .. } => {
+                let mut pieces = self.pieces(chunk);
+                // Only the first of a chunk was speculated on.
+                if let (Some(start), Some(first)) = (start, pieces.first_mut()) {
+                    *first = Piece { start, start_is: Start::Record, ..*first };
+                }
+                let parse = |piece: &Piece| {
+                    self.choose_fields(parser, piece.file);
+                    worker.parse_piece(&inputs.at(piece.file), piece, parser, clock, tick)
+                };
+                pieces.iter().map(parse).collect()
+            }
+            Text::Stream(_) => {
+                let Some(chunk) = lock(&self.taken).get(&chunk).cloned() else {
+                    return Err(Error::Corrupt(format!("chunk {chunk} of a stream is gone")));
+                };
+                // Progress counts stored bytes, not those of the text.
+                let rows = |_, rows| tick(0, rows);
+                let parse = |part: &Part| {
+                    self.choose_fields(parser, part.file);
+                    worker.parse_bytes(part, parser, &rows)
+                };
+                chunk.parts.iter().map(parse).collect()
+            }
+        }
+    }
+
+    fn take(&self, number: Number<'_>) -> Result<Turn> {
+        let Text::Stream(stream) = self.source else { return Ok(Turn::End(Arrival::default())) };
+        let mut numbered = 0;
+        let turn = stream.turn(|chunk| {
+            // Under the lock of the stream, so that the first chunk of a partition plans it.
+            numbered = number(&chunk.arrival(), &mut || self.plan_of(chunk))?;
+            lock(&self.taken).insert(numbered, Arc::clone(chunk));
+            Ok(())
+        })?;
+        Ok(match turn {
+            StreamTurn::Parse => Turn::Parse(numbered),
+            StreamTurn::Again => Turn::Again,
+            StreamTurn::End => Turn::End(stream.take_rest()),
+        })
+    }
+
+    fn parsed(&self, chunk: usize) {
+        if self.leg.way != Way::GoOn {
+            lock(&self.taken).remove(&chunk);
+        }
+    }
+
+    fn verified(&self, before: usize) {
+        let mut taken = lock(&self.taken);
+        while taken.first_entry().is_some_and(|first| *first.key() < before) {
+            taken.pop_first();
+        }
+    }
+
+    fn give_back(&self, from: usize) {
+        if let Text::Stream(stream) = self.source {
+            stream.give_back(lock(&self.taken).split_off(&from).into_values());
+        }
+    }
+
+    fn can_cut(&self) -> bool {
+        matches!(self.source, Text::Files { .. })
+    }
+
+    fn cut(&self, chunk: usize, worker: &mut WindowReader) -> Result<Option<Cut>> {
+        let Text::Files { inputs, .. } = self.source else { return Ok(None) };
+        cut_chunk(inputs, &self.pieces(chunk), self.rules, worker)
+    }
+
+    fn ahead(&self) -> Option<&dyn WorkAhead> {
+        match self.source {
+            Text::Files { .. } => None,
+            Text::Stream(stream) => Some(&**stream),
+        }
+    }
+}
+
+impl WorkAhead for StreamSource {
+    fn run(&self, ended: &AtomicBool) {
+        self.queue().run_ahead(ended);
+    }
+
+    fn wake(&self) {
+        self.queue().wake();
+    }
+}
+
+impl Parser for ChunkParser {
+    fn read_as(&mut self, column: usize, form: ColumnForm) {
+        self.columns_mut()[column].read_as(form);
+    }
+
+    fn leave_codes(&mut self, column: usize) {
+        self.columns_mut()[column].leave_codes();
+    }
+
+    fn take_plain_now(&mut self) -> Vec<usize> {
+        ChunkParser::take_plain_now(self)
+    }
+
+    fn leave_out(&mut self, rows: Vec<LeftOut>) {
+        ChunkParser::leave_out(self, rows);
+    }
+
+    fn finish(&mut self, number: u32) -> Result<Fragment> {
+        ChunkParser::finish(self, number)
+    }
+
+    fn take_time(&mut self) -> ParseTime {
+        ChunkParser::take_time(self)
+    }
+
+    fn dictionary(&self, column: usize) -> Option<&TemporaryDictionary> {
+        Some(ChunkParser::dictionary(self, column))
+    }
+
+    fn mark_stale(&mut self) {
+        self.columns_mut().iter_mut().for_each(ColumnParser::mark_stale);
+    }
+
+    fn into_dictionaries(mut self) -> Vec<TemporaryDictionary> {
+        let columns = self.columns_mut().drain(..);
+        columns.map(|column| Lexicon::into_dictionary(column.into_lexicon())).collect()
+    }
+}
