@@ -19,7 +19,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Makes the data of the laboratory; README.md in bench/ tells the rest.
+/// Makes the data of the laboratory; bench/README.md tells the rest.
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {

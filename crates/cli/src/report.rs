@@ -85,7 +85,7 @@ fn merge(report: &LoadReport) -> String {
     }
 }
 
-/// The report as JSON; README.md lists the fields.
+/// The report as JSON; docs/loading.md lists the fields.
 pub fn json<'a>(report: &'a LoadReport, dialect: &Dialect) -> JsonReport<'a> {
     let mut json = to_json(report);
     json["dialect"] = dialect_json(dialect);

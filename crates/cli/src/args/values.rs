@@ -43,7 +43,7 @@ pub enum SniffForm {
 pub enum ReportForm {
     /// For people
     Text,
-    /// For programs; README.md lists the fields
+    /// For programs; docs/loading.md lists the fields
     Json,
 }
 

@@ -51,7 +51,7 @@ pub fn dry_run_text(run: &DryRun) -> String {
     out
 }
 
-/// As JSON; README.md lists the fields.
+/// As JSON; docs/loading.md lists the fields.
 pub fn dry_run_json<'a>(run: &'a DryRun, dialect: &Dialect) -> JsonReport<'a> {
     let columns: Vec<Value> = run
         .columns
