@@ -37,7 +37,8 @@ use crate::decoder::{Decoder, State};
 use crate::open::Waiting;
 use crate::windows::Windows;
 
-/// Bytes of text in a block. Larger ones are out of the cache when they are parsed.
+/// Bytes of text in a block. Larger ones are out of the cache when they are parsed: with frames of 4 MiB as blocks a load
+/// of them took 5 % longer and 160 MB more. For Zstandard on two threads, 256 KiB and 8 MiB were no better.
 pub const BLOCK_BYTES: usize = 1 << 20;
 /// A block of less text gets a buffer of its size.
 const SMALL_BYTES: usize = BLOCK_BYTES / 16;
