@@ -129,7 +129,7 @@ pub(crate) enum Condition {
         like: Like,
     },
     IsNull(usize),
-    /// A BOOLEAN column.
+    /// Number of a BOOLEAN column that stands by itself as a condition.
     IsTrue(usize),
 }
 
@@ -159,7 +159,7 @@ impl Condition {
     }
 }
 
-/// `left comparison right`.
+/// Sign between the two sides of a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Comparison {
     Equal,
@@ -199,7 +199,7 @@ pub(crate) enum Form {
     Real,
     /// As a float of 64 bits.
     Double,
-    /// By its bytes.
+    /// By its bytes, as text and binary are ordered.
     Bytes,
 }
 
