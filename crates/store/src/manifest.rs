@@ -46,7 +46,7 @@ pub struct TableEntry {
     pub id: u64,
     /// Name as created; matched without regard to case.
     pub name: String,
-    /// Columns.
+    /// Columns of the table, and its rules (CHECK).
     pub schema: Schema,
     /// Segments, in the order of their rows.
     pub segments: Vec<SegmentEntry>,
@@ -63,7 +63,7 @@ pub struct TableEntry {
 pub struct SegmentEntry {
     /// File name below `segments/`: always `<load>-<n>.seg`.
     pub file: String,
-    /// Rows.
+    /// Rows of the segment.
     pub rows: u64,
     /// Bytes of the file.
     pub bytes: u64,

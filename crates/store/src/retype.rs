@@ -31,9 +31,9 @@ const DAY_US: i128 = 86_400_000_000;
 /// What becomes of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Retype {
-    /// Its values stay.
+    /// The column has its type already, and its pages stay as they are.
     Keep,
-    /// They are converted.
+    /// Each value is converted to the new type.
     Convert {
         /// The type that they have.
         from: DataType,
