@@ -177,7 +177,7 @@ impl Database {
         Ok(Database { inner: Arc::new(inner) })
     }
 
-    /// The store.
+    /// The store that the database reads and writes.
     pub fn store(&self) -> &Store {
         &self.inner.store
     }

@@ -144,7 +144,7 @@ impl StoreScanExec {
         }))
     }
 
-    /// The table.
+    /// The table that is read, in its version.
     pub fn table(&self) -> &StoreTable {
         &self.table
     }

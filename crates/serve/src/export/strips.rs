@@ -47,7 +47,7 @@ pub(super) enum Strip {
 /// What tasks make of rows.
 #[derive(Clone)]
 pub(super) enum Make {
-    /// Nothing.
+    /// The rows stay as they are.
     Rows,
     Lines(Arc<Lines>),
 }

@@ -70,7 +70,7 @@ impl Insert {
         (self.session, self.target, self.rows)
     }
 
-    /// Runs it.
+    /// Writes and publishes the rows, and answers their count.
     pub async fn run(self, database: &Database, user: &str) -> Result<Answer> {
         let rows = stream(database, user, &self.session, &self.rows).await?;
         count(write_rows(database, self.target, LoadKind::Insert, rows).await?)
@@ -118,7 +118,7 @@ pub(crate) async fn plan_create_as(planning: Planning, table: CreateTable) -> Re
 }
 
 impl CreateAs {
-    /// Runs it.
+    /// Makes the table with its rows, and answers their count.
     pub async fn run(self, database: &Database, user: &str) -> Result<Answer> {
         if self.is_kept {
             return count(0);
