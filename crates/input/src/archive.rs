@@ -38,7 +38,7 @@ pub struct Member {
     pub name: String,
     /// First stored byte; in a compressed tar file, of the decompressed one.
     pub start: u64,
-    /// Stored bytes.
+    /// Length as it is stored, compressed or not, bytes.
     pub bytes: u64,
     /// How it is stored.
     pub stored: Stored,
@@ -63,9 +63,9 @@ pub enum Stored {
 /// Length and checksum that a text must have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Check {
-    /// Its bytes.
+    /// Length of the text, bytes.
     pub bytes: u64,
-    /// Its CRC-32.
+    /// CRC-32 of the text.
     pub crc: u32,
 }
 

@@ -55,7 +55,6 @@ enum Place {
     End,
 }
 
-/// Why decoding stops.
 enum Stop {
     /// The input has ended.
     Input,

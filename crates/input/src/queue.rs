@@ -65,11 +65,11 @@ pub struct Block {
 /// What there is to take.
 #[derive(Debug)]
 pub enum Taken {
-    /// The next text.
+    /// The next block of text.
     Block(Block),
-    /// Nothing yet.
+    /// Nothing yet: the caller waits until it is woken.
     Wait,
-    /// Nothing more.
+    /// Nothing more: all inputs have ended.
     End,
 }
 
@@ -303,7 +303,7 @@ impl TextQueue {
         }
     }
 
-    /// Wakes whoever waits.
+    /// Wakes all threads that wait for a change of the queue.
     pub fn wake(&self) {
         self.changed.notify_all();
     }

@@ -280,13 +280,13 @@ pub struct InputList {
 }
 
 impl InputList {
-    /// Adds an input.
+    /// Adds an input behind those before.
     pub fn push(&mut self, input: InputFile) {
         self.sources.push(&input.name, input.source);
         self.names.push(&input.name);
     }
 
-    /// The inputs.
+    /// The inputs that were added, in their order.
     pub fn finish(self) -> Inputs {
         Inputs { names: Arc::new(self.names), sources: Arc::new(Sources::Each(self.sources)) }
     }
