@@ -36,7 +36,7 @@ pub enum FieldForm {
 /// Where a field stands, its quotes included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CarefulField {
-    /// First byte.
+    /// Offset of the field's first byte.
     pub start: usize,
     /// Byte after the last.
     pub end: usize,
@@ -78,7 +78,7 @@ impl CarefulRecord {
 /// What is wrong with the quotes of a record.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Fault {
-    /// Nothing.
+    /// The quotes of the record are as they should be.
     #[default]
     None,
     /// Text after a closing quote.
@@ -90,7 +90,7 @@ pub enum Fault {
 /// Whether a record could be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reading {
-    /// It is whole.
+    /// The record was read to its end.
     Whole,
     /// The text ends before that is known.
     NeedsMore,

@@ -12,7 +12,7 @@ use crate::type_order::TypeOrder;
 /// How the bytes of a field are to be read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FieldRules {
-    /// Around a field.
+    /// Byte around fields that are quoted; `None` when no byte is a quote.
     pub quote: Option<u8>,
     /// Before a quote inside a quoted field; a quote doubles otherwise.
     pub escape: Option<u8>,

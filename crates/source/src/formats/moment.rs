@@ -107,7 +107,7 @@ fn expand(letter: u8) -> Option<&'static [u8]> {
 }
 
 impl Pattern {
-    /// Longest format.
+    /// Longest format that is taken, bytes of its text.
     const BYTES_MAX: usize = 64;
 
     fn new(text: &str) -> Result<Self, String> {
