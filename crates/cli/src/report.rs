@@ -387,9 +387,9 @@ pub fn rejects_list(rejects: &[Reject]) -> String {
 /// Where the text of a column of a table stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// Text.
+    /// At the left, as texts stand.
     Left,
-    /// Numbers.
+    /// At the right, as numbers stand.
     Right,
 }
 

@@ -123,7 +123,7 @@ impl Head {
         Ok(())
     }
 
-    /// Writes what waits.
+    /// Writes the line of names and the rows that waited for it.
     pub fn finish(mut self, out: &mut impl Write) -> io::Result<()> {
         if let Some(mut names) = self.names.take() {
             say_how_told(&names);

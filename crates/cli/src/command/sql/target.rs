@@ -16,9 +16,9 @@ use crate::size::{show_bytes, show_count};
 
 /// A store or a server.
 pub enum Target {
-    /// In this process.
+    /// A store that this process reads and writes.
     Store(Database),
-    /// Somewhere else.
+    /// A server, over the network.
     Server(Box<Remote>),
 }
 
