@@ -132,7 +132,7 @@ pub struct Chunk<'a> {
     pub file: u32,
     /// Where they stand in it.
     pub offset: u64,
-    /// The bytes.
+    /// Bytes of the input as they are stored.
     pub bytes: &'a [u8],
 }
 

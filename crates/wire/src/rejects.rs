@@ -81,7 +81,7 @@ impl Rejects {
         self.bytes.len()
     }
 
-    /// Adds a reject.
+    /// Adds a reject behind those before.
     pub fn push(&mut self, reject: &Reject) {
         self.count += 1;
         let Reject { place, column, value, reason, advice, raw } = reject;
@@ -143,7 +143,7 @@ impl Rejects {
         Ok(plain)
     }
 
-    /// Appends them.
+    /// Appends the list, its count first.
     pub fn put(&self, out: &mut Vec<u8>) {
         let repeating = if self.texts == Texts::Repeating { REPEATING } else { 0 };
         // An empty list is the same in all versions.
