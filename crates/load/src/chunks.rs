@@ -27,7 +27,7 @@ pub const PIECE_BYTES: u64 = 512;
 pub struct Piece {
     /// Number of the input.
     pub file: usize,
-    /// First byte.
+    /// First byte of the piece in the text of its input.
     pub start: u64,
     /// Records that start here or later are not in it.
     pub end: u64,
@@ -57,7 +57,7 @@ pub enum ChunkPieces {
 pub enum Source {
     /// Files of known length, cut beforehand.
     Files {
-        /// The files.
+        /// Files of which any byte can be read.
         inputs: OpenInputs,
         /// Their pieces, some together.
         chunks: Vec<ChunkPieces>,

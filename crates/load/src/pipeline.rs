@@ -39,7 +39,7 @@ const WAIT: Duration = Duration::from_millis(100);
 
 /// Why a pass did not load.
 pub enum Stop {
-    /// Something is wrong.
+    /// Something is wrong, and the load ends with it.
     Failed(Error),
     /// Inferred columns need wider types.
     Widen(Box<Widening>),
@@ -111,7 +111,7 @@ pub struct Pipeline<'a> {
 /// A place between two chunks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Position {
-    /// Chunks before it.
+    /// Chunks of the load before the place.
     pub chunks: usize,
     /// Where the records of the last of them end, of an input that is a file.
     pub end: u64,
@@ -119,11 +119,11 @@ pub struct Position {
 
 /// What a load has when a leg of it begins.
 pub struct Begun {
-    /// Where.
+    /// Place in the inputs where the leg begins.
     pub from: Position,
     /// Partitions they came from.
     pub partitions: usize,
-    /// Rows in them.
+    /// Rows in the segments that are there.
     pub rows: u64,
     /// Rows, rejects and bytes of each input.
     pub account: Account,

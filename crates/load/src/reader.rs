@@ -23,7 +23,7 @@ pub type Tick<'a> = dyn Fn(u64, u64) -> Result<()> + 'a;
 /// What became of a piece: where its records really started and ended, and how many there were.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PieceSpan {
-    /// Input.
+    /// Number of the input.
     pub file: usize,
     /// First byte of the first record.
     pub start: u64,
@@ -46,7 +46,7 @@ pub struct PieceSpan {
 /// Whether a piece was read to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Whole {
-    /// To its end.
+    /// Every record that starts in the piece was read.
     Yes,
     /// Only to a record so long that its start, which was speculated, is in doubt.
     InDoubt,
@@ -74,7 +74,7 @@ pub struct Gate {
     changed: Condvar,
 }
 
-/// A worker's window.
+/// Reads pieces of inputs window by window; a worker has one, and keeps its buffer.
 #[derive(Debug)]
 pub struct WindowReader<'a> {
     buffer: Vec<u8>,

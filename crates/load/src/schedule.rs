@@ -125,7 +125,7 @@ pub struct Verified {
 }
 
 impl State {
-    /// Nothing done yet.
+    /// The state of a load of which nothing is done yet.
     pub fn new(shape: Shape) -> Self {
         let Shape {
             keeps_partitions,

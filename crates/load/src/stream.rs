@@ -42,7 +42,7 @@ const WAIT: Duration = Duration::from_millis(5);
 pub struct StreamSource {
     /// Stored bytes of all, 0 if not known.
     pub bytes: u64,
-    /// The inputs.
+    /// The inputs of the load, in their order.
     pub inputs: Inputs,
     queue: TextQueue,
     cutter: Mutex<Cutter>,
@@ -53,13 +53,13 @@ pub struct StreamSource {
 
 /// What a worker can do for a stream.
 pub enum Turn {
-    /// Parse a chunk.
+    /// There is a chunk to parse.
     Parse(Arc<StreamChunk>),
-    /// Decompress.
+    /// There is text to be decompressed.
     Decode(Box<Job>),
-    /// Wait for others.
+    /// Others have to do something first.
     Wait,
-    /// Nothing, ever.
+    /// There is nothing to do any more.
     End,
 }
 
@@ -108,7 +108,7 @@ pub struct PartText {
 /// How text stands in its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TextForm {
-    /// Alone.
+    /// Alone, from the first byte to the last.
     Alone,
     /// Behind a newline, and with a newline and padding behind it.
     Framed,
@@ -127,7 +127,7 @@ impl PartText {
         PartText { bytes, form: TextForm::Framed }
     }
 
-    /// The text.
+    /// The text, without what stands around it.
     pub fn as_slice(&self) -> &[u8] {
         match self.form {
             TextForm::Alone => &self.bytes,

@@ -44,11 +44,11 @@ pub struct RawText {
 /// What is told of the progress of a chunk.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counted {
-    /// Bytes of text.
+    /// Bytes of the chunk's text.
     pub bytes: u64,
-    /// Rows parsed.
+    /// Rows that were parsed.
     pub rows: u64,
-    /// Records rejected.
+    /// Records that were set aside.
     pub rejects: u64,
 }
 
