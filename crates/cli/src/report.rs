@@ -266,7 +266,7 @@ fn reject_json(reject: &Reject) -> Value {
     })
 }
 
-/// The same as JSON.
+/// A column whose type became wider, as JSON.
 pub fn widened_json(widened: &Widened) -> Value {
     let Widened { column, from, to, place, value } = widened;
     json!({

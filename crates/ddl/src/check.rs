@@ -32,7 +32,7 @@ pub(crate) const TERMS_MAX: usize = 4096;
 /// A rule of a table, bound to its columns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Check {
-    /// Its name, if it has one.
+    /// Name of the rule, if it has one.
     pub name: Option<String>,
     text: String,
     condition: Arc<Condition>,

@@ -34,7 +34,7 @@ const SHOWN_MAX: usize = 10;
 /// Where a member of an archive lies, and what it must be when it is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
-    /// Its name in the archive.
+    /// Name of the member in the archive.
     pub name: String,
     /// First stored byte; in a compressed tar file, of the decompressed one.
     pub start: u64,

@@ -153,7 +153,7 @@ impl RawFile {
         self.bytes
     }
 
-    /// Its bytes from a place on.
+    /// The stored bytes from a place on, to be read in order.
     pub fn reader(self: &Arc<Self>, at: u64) -> Raw {
         Raw::File { file: Arc::clone(self), at }
     }

@@ -109,7 +109,7 @@ impl Outbox {
         self.emptied.notify_all();
     }
 
-    /// What it was closed with.
+    /// The error that the queue was closed with; `None` while it is open.
     pub fn error(&self) -> Option<Error> {
         self.lock().closed.clone()
     }

@@ -78,12 +78,12 @@ impl FileReports {
         FileReports { inputs, counts, mended }
     }
 
-    /// How many there are.
+    /// Number of inputs.
     pub fn len(&self) -> usize {
         self.counts.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no inputs.
     pub fn is_empty(&self) -> bool {
         self.counts.is_empty()
     }

@@ -73,7 +73,7 @@ pub struct RemoteOptions {
     pub authorization: Option<String>,
     /// TLS; without it the connection is open to read.
     pub tls: Option<ClientTls>,
-    /// Who does the work.
+    /// Who does the work of the load.
     pub work: RemoteWork,
     /// Share of the fragments that go as text, whatever is measured; for tests and measurements.
     pub raw_share: Option<f64>,

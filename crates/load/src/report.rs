@@ -114,7 +114,7 @@ pub struct LoadReport {
     pub table: String,
     /// Version of the store that shows the rows.
     pub version: u64,
-    /// As the store remembers it.
+    /// The record that the store keeps of the load.
     pub record: LoadRecord,
     /// What became of each input, in their order.
     pub files: FileReports,
@@ -152,7 +152,7 @@ pub struct DryRun {
     pub table: String,
     /// What was read of each input, in their order.
     pub files: FileReports,
-    /// Each column of what was read.
+    /// What each column of the text that was read would take.
     pub columns: Vec<ColumnReport>,
     /// Bytes of the segments of what was read.
     pub bytes_stored: u64,

@@ -66,7 +66,7 @@ pub enum Turn {
 /// Whole records of one or more inputs.
 #[derive(Debug, Default, Clone)]
 pub struct StreamChunk {
-    /// Its parts, one an input.
+    /// Parts of the chunk, one an input.
     pub parts: Vec<Part>,
     /// Stored bytes since the chunk before, with those of inputs without records.
     pub source_bytes: Vec<(usize, u64)>,

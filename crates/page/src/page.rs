@@ -133,7 +133,7 @@ pub struct PageMeta {
     pub nulls: u32,
     /// Where the bytes stand in the segment file.
     pub offset: u64,
-    /// How many there are.
+    /// Length of the page in the file, bytes.
     pub bytes: u64,
     /// Checksum of the bytes as they stand in the file ([`coload_types::bytes::checksum`]).
     pub checksum: u64,

@@ -73,7 +73,7 @@ impl BlockMask {
         count_ones(&self.words)
     }
 
-    /// Whether there is none.
+    /// Whether no row is selected.
     pub fn is_empty(&self) -> bool {
         self.words.iter().all(|w| *w == 0)
     }
@@ -132,7 +132,7 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// All rows of a page.
+    /// Selects all rows of a page of so many.
     pub fn all(rows: usize) -> Self {
         let mut all = Selection::default();
         all.reset(rows);

@@ -77,7 +77,7 @@ impl<T: Step> Ranges<T> {
         self.ranges.get(at).is_some_and(|r| r.0 <= value)
     }
 
-    /// Whether it holds all of `low..=high`.
+    /// Whether all of `low..=high` is in the set.
     pub fn covers(&self, low: T, high: T) -> bool {
         let at = self.ranges.partition_point(|r| r.1 < low);
         self.ranges.get(at).is_some_and(|r| r.0 <= low && high <= r.1)
@@ -88,7 +88,7 @@ impl<T: Step> Ranges<T> {
         &self.ranges
     }
 
-    /// Whether it holds nothing.
+    /// Whether the set holds nothing.
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }

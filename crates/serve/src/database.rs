@@ -182,7 +182,7 @@ impl Database {
         &self.inner.store
     }
 
-    /// What it may use.
+    /// The options that the database was opened with.
     pub fn options(&self) -> &DatabaseOptions {
         &self.inner.options
     }

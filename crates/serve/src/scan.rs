@@ -159,7 +159,7 @@ impl StoreScanExec {
         &self.predicates
     }
 
-    /// How many rows are enough.
+    /// Number of rows that are enough; `None` for all.
     pub fn limit(&self) -> Option<usize> {
         self.limit
     }

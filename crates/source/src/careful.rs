@@ -47,7 +47,7 @@ pub struct CarefulField {
 /// A record and what is wrong with it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CarefulRecord {
-    /// Its fields; none for a comment.
+    /// Fields of the record; none for a comment.
     pub fields: Vec<CarefulField>,
     /// Byte after its last, without the line end, be it LF or CRLF.
     pub end: usize,
@@ -57,7 +57,7 @@ pub struct CarefulRecord {
     pub lines: u64,
     /// Whether a quote was closed and text followed, or was left open.
     pub fault: Fault,
-    /// Whether it is a comment.
+    /// Whether the record is a comment.
     pub comment: bool,
 }
 

@@ -20,7 +20,7 @@ pub struct FieldRules {
     pub escapes: Escapes,
     /// Fields that are NULL.
     pub nulls: Vec<Vec<u8>>,
-    /// Whether they are in quotes too.
+    /// Whether fields in quotes can be NULL too.
     pub nulls_are: NullsAre,
     /// Fields, quoted or not, that are NULL in columns of other types than text.
     pub typed_nulls: Vec<Vec<u8>>,

@@ -39,7 +39,7 @@ impl Candidate {
         Candidate::Varchar,
     ];
 
-    /// As `--type-order` has it.
+    /// The name that `--type-order` has for the type.
     pub fn name(self) -> &'static str {
         match self {
             Candidate::Boolean => "BOOLEAN",

@@ -62,7 +62,7 @@ pub struct JournalEntry {
     pub id: LoadId,
     /// What its writer said that it is.
     pub description: Vec<u8>,
-    /// When something was acknowledged last.
+    /// Time at which something was acknowledged last.
     pub modified: SystemTime,
     /// Partitions that were acknowledged to the client.
     pub parts: usize,

@@ -105,7 +105,7 @@ pub struct LoadRecord {
     pub version: u64,
     /// Whether the table still holds its rows: TRUNCATE and loads that replace end that.
     pub held: bool,
-    /// What it did to its table.
+    /// What the load did to its table.
     pub kind: LoadKind,
     /// When it began, microseconds since the epoch.
     pub started_us: i64,

@@ -51,7 +51,7 @@ pub struct OlderLoads {
 /// A load that is published, and that its table holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RememberedLoad {
-    /// What it is known by.
+    /// Key by which the load is known when it comes again.
     pub key: LoadId,
     /// Id under which the load was published.
     pub id: LoadId,

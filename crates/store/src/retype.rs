@@ -158,7 +158,7 @@ pub fn converts(from: &Schema, to: &Schema) -> bool {
 pub struct Texts<'a> {
     /// Numbers of the columns in the table.
     pub columns: &'a [usize],
-    /// That segment; it has no others.
+    /// The segment with these columns; it has no others.
     pub segment: Arc<SegmentFile>,
 }
 

@@ -68,12 +68,12 @@ impl FromIterator<InputPrint> for Prints {
 }
 
 impl Prints {
-    /// How many there are.
+    /// Number of inputs.
     pub fn len(&self) -> usize {
         self.prints.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no inputs.
     pub fn is_empty(&self) -> bool {
         self.prints.is_empty()
     }

@@ -66,12 +66,12 @@ impl Rejects {
         Rejects { texts: Texts::InPlace, ..Rejects::default() }
     }
 
-    /// How many there are.
+    /// Number of rejects.
     pub fn len(&self) -> u64 {
         self.count
     }
 
-    /// Whether there are none.
+    /// Whether there are no rejects.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }

@@ -149,12 +149,12 @@ impl Inputs {
         Inputs { names, sources: Arc::new(Sources::Parts(file, ends)) }
     }
 
-    /// How many there are.
+    /// Number of inputs.
     pub fn len(&self) -> usize {
         self.names.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no inputs.
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
     }

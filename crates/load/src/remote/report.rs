@@ -64,7 +64,7 @@ pub struct RemoteReport {
     pub columns: Vec<Column>,
     /// What was estimated and chosen for each.
     pub choices: Vec<ColumnChoice>,
-    /// When the choice changed.
+    /// Changes of the placements while the load ran, in their order.
     pub changes: Vec<Change>,
     /// What went as text.
     pub raw: RawReport,

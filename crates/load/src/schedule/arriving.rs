@@ -20,7 +20,7 @@ pub struct ParsedChunk {
     pub speculated: bool,
     /// Its columns that wait for the partition.
     pub waiting: Waiting,
-    /// Its columns that are final.
+    /// Columns of the fragment that are final.
     pub ahead: Vec<AheadColumn>,
     /// What its progress was counted as.
     pub counted: Counted,

@@ -19,7 +19,7 @@ pub enum AggregateValue {
     Float(Option<f64>),
 }
 
-/// One group of the result.
+/// A group of the result, with its values.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GroupRow {
     /// Values of the grouping columns.

@@ -65,7 +65,7 @@ impl Insert {
         self
     }
 
-    /// Its session and where it goes.
+    /// The session, the table that gets the rows, and the plan that makes them.
     pub fn into_parts(self) -> (SessionState, LoadTarget, LogicalPlan) {
         (self.session, self.target, self.rows)
     }

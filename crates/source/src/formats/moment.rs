@@ -171,7 +171,7 @@ impl DateFormat {
         }
     }
 
-    /// As it was written.
+    /// The format as it was written.
     pub fn text(&self) -> &str {
         self.0.text()
     }
@@ -219,7 +219,7 @@ impl TimestampFormat {
         }
     }
 
-    /// As it was written.
+    /// The format as it was written.
     pub fn text(&self) -> &str {
         self.0.text()
     }

@@ -42,7 +42,7 @@ impl Target {
         Ok(Target::Store(store.database(options)?.clone()))
     }
 
-    /// What it is, for the shell.
+    /// What the shell calls the target.
     pub fn name(&self) -> String {
         match self {
             Target::Store(database) => format!("store {}", database.store().path().display()),
