@@ -19,7 +19,7 @@ const ROOM_BYTES: usize = 1 << 20;
 /// Bytes of the headers that `compress` writes: no name, no extra field.
 const HEADER_BYTES: usize = 10;
 
-/// What decompresses.
+/// What decompresses a file: Coload, or a library that it is compared with.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub enum Engine {
     /// The queue of `coload-input`, any format.

@@ -19,7 +19,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Makes the data of the laboratory; README.md in bench/ tells the rest.
+/// Makes the data of the laboratory; bench/README.md tells the rest.
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {
@@ -34,9 +34,9 @@ enum Command {
     Generate(DataSet),
     /// Measures the steps of a load on the first 64 MiB of a `|`-delimited file
     Micro {
-        /// The file
+        /// File whose first 64 MiB are used
         file: PathBuf,
-        /// Its CREATE TABLE
+        /// File with its CREATE TABLE
         #[arg(long)]
         schema: PathBuf,
         /// Runs of each step; the least counts
@@ -45,22 +45,22 @@ enum Command {
     },
     /// Times decompression of a file, and prints a line of JSON a run
     Decompress {
-        /// The file
+        /// The compressed file
         file: PathBuf,
-        /// What decompresses
+        /// The engine that decompresses it
         #[arg(long, default_value = "coload")]
         engine: decompress::Engine,
-        /// Threads
+        /// Threads that decompress at once
         #[arg(long, default_value_t = 1)]
         threads: usize,
-        /// Runs
+        /// Runs, one line of JSON each
         #[arg(long, default_value_t = 1)]
         repeat: usize,
     },
     /// Times queries on a store, and prints medians and answers as JSON
     #[cfg(feature = "sql")]
     Queries {
-        /// The store
+        /// Directory of the store
         #[arg(long)]
         store: PathBuf,
         /// A query as NAME=SQL
@@ -94,7 +94,7 @@ enum Command {
 
 #[derive(Subcommand)]
 enum DataSet {
-    /// TPC-H lineitem
+    /// TPC-H lineitem, one file
     Lineitem {
         /// TPC-H scale factor; 1 is 6 million rows and 760 MB
         #[arg(long)]
@@ -120,7 +120,7 @@ enum DataSet {
     },
     /// A table of one kind of column; `coload-bench shapes` prints their names
     Shape {
-        /// Which
+        /// Name of the shape
         name: String,
         /// Number of rows; those of about 100 MB without it
         #[arg(long)]
@@ -130,7 +130,7 @@ enum DataSet {
     },
     /// The eight TPC-H tables, into one directory
     Tpch {
-        /// TPC-H scale factor
+        /// TPC-H scale factor; 1 is 6 million rows of lineitem
         #[arg(long)]
         scale: f64,
         /// Directory to write to

@@ -26,11 +26,11 @@ const BYTES: usize = 64 << 20;
 /// Text parsed at once, as in a load.
 const WINDOW: usize = 384 << 10;
 
-/// One measured step.
+/// What one step of a load took.
 pub struct Step {
-    /// Name.
+    /// Name of the step, as the table prints it.
     pub name: &'static str,
-    /// Least CPU seconds.
+    /// Least CPU seconds of the runs.
     pub seconds: f64,
     /// Input bytes of the text.
     pub bytes: usize,

@@ -21,9 +21,9 @@ const SEED: u64 = 1_915;
 const BLOCK_ROWS: u64 = 8192;
 const BLOCK_ROWS_LONG: u64 = 32;
 
-/// A table.
+/// A table of one kind of column, the worst case of some fast path.
 pub struct Shape {
-    /// Name.
+    /// Name, as `coload-bench generate shape` takes it.
     pub name: &'static str,
     /// Rows of about 100 MB.
     pub rows: u64,
@@ -48,7 +48,7 @@ enum Field {
     /// A number below a limit, with two decimal places.
     Decimal(u32),
     Date,
-    /// With microseconds.
+    /// A random time with microseconds.
     Timestamp,
     Uuid,
     /// One of so many short words.
@@ -75,7 +75,7 @@ const fn shape(name: &'static str, rows: u64, columns: &'static [(Field, u64)]) 
     Shape { name, rows, columns, empty_permille: 0 }
 }
 
-/// All shapes.
+/// All shapes that there are, as `coload-bench shapes` lists them.
 // One line a shape, so that it reads as a table.
 #[rustfmt::skip]
 pub const SHAPES: &[Shape] = &[
@@ -131,7 +131,7 @@ impl Shape {
         self.columns.iter().flat_map(|(field, count)| (0..*count).map(|_| *field))
     }
 
-    /// Its `CREATE TABLE`.
+    /// The `CREATE TABLE` of the shape.
     pub fn schema(&self) -> String {
         let mut text = "CREATE TABLE shape (\n".to_owned();
         let count = self.fields().count();

@@ -6,7 +6,7 @@ use super::many::Many;
 pub struct Family {
     /// Name, followed by a number if there are several.
     pub stem: &'static str,
-    /// How many columns.
+    /// Number of columns that are made from this entry.
     pub columns: u32,
     /// Type and constraint, as in CREATE TABLE.
     pub sql: &'static str,
@@ -29,7 +29,7 @@ pub enum Values {
     Number { low: i64, apart: i64, count: u32, scale: u32 },
     /// `count` days from a day since 1970-01-01 on.
     Date { first: i32, count: u32, step: u32 },
-    /// Many values.
+    /// Values of which nearly every row has another.
     Many(Many),
 }
 
@@ -70,7 +70,7 @@ const fn decimal(scale: u32, apart: i64, count: u32) -> Values {
     Values::Number { low: 0, apart, count, scale }
 }
 
-/// 2018-01-01.
+/// 2018-01-01, in days since 1970-01-01.
 const FIRST_DAY: i32 = 17_532;
 
 use Values::{Date, List, Text};

@@ -24,7 +24,7 @@ pub enum Many {
 const FIRST_DAY: i32 = 18_262;
 const DAYS: u32 = 2_000;
 
-/// Appends one field.
+/// Appends one field of a column of many values; the row and `random` determine it.
 pub fn write(which: Many, row: u64, random: &mut Random, buffer: &mut Vec<u8>) {
     // Writing to a Vec cannot fail.
     let _ = match which {

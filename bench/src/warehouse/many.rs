@@ -8,10 +8,10 @@ use super::random::{Random, mix};
 use super::values::{FIRST_DAY, date};
 use super::words::{COMMENT_WORDS, LEGAL_FORMS, NAMES, PLACES, THINGS};
 
-/// Number of customers.
+/// Customers that there are; the ids of rows are below it.
 pub const CUSTOMERS: u32 = 150_000;
 
-/// Number of materials.
+/// Materials that there are; the ids of rows are below it.
 pub const MATERIALS: u32 = 80_000;
 
 /// Appends one field; `id` is the column's value id, which only the numbers of customer and material use.

@@ -11,7 +11,7 @@ impl Random {
         Self(mix(seed ^ mix(block)))
     }
 
-    /// 64 random bits.
+    /// The next 64 bits of the sequence.
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix(self.0)

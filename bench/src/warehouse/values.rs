@@ -43,7 +43,7 @@ pub struct PlannedColumn {
 }
 
 impl Plan {
-    /// Makes all values.
+    /// Makes the values of all columns, and their frequencies.
     pub fn new() -> Self {
         let mut columns: Vec<PlannedColumn> = Vec::with_capacity(COLUMNS.len());
         for (at, column) in COLUMNS.iter().enumerate() {

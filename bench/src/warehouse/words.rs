@@ -18,17 +18,17 @@ pub const CURRENCIES: &[&str] = &[
 pub const LANGUAGES: &[&str] =
     &["D", "E", "F", "I", "S", "N", "L", "C", "1", "V", "J", "P", "T", "K", "H"];
 
-/// Units of measure.
+/// Units of measure, as SAP systems name them in German.
 pub const UNITS: &[&str] = &[
     "ST", "KG", "M", "PAK", "L", "KAR", "M2", "TO", "G", "PAL", "SET", "ROL", "H", "MM", "PAA",
     "M3", "DS", "FL", "KAN", "BL", "BX", "DZ", "CM", "ML",
 ];
 
-/// Incoterms.
+/// Incoterms, the terms of delivery of the ICC.
 pub const INCOTERMS: &[&str] =
     &["EXW", "FCA", "DAP", "CPT", "DDP", "CIF", "FOB", "CIP", "CFR", "FAS", "DAT"];
 
-/// Regions.
+/// Regions and states of several countries.
 pub const REGIONS: &[&str] = &[
     "Bayern",
     "Nordrhein-Westfalen",
@@ -296,7 +296,7 @@ pub const LEGAL_FORMS: &[&str] = &[
     "AB",
 ];
 
-/// Words of comments.
+/// Words that comments are made of.
 pub const COMMENT_WORDS: &[&str] = &[
     "delivery",
     "please",

@@ -48,7 +48,7 @@ pub struct Taken {
 /// Fragments as the parse step leaves them.
 #[derive(Debug, Default)]
 pub struct Parsed {
-    /// Each with its number.
+    /// Fragments of the column, each with its number in the partition.
     pub fragments: Vec<(u32, FragmentColumn)>,
     /// The dictionaries that their codes name, one of each parser.
     pub temporaries: Vec<TemporaryDictionary>,

@@ -35,12 +35,12 @@ use crate::size::parse_size;
 #[derive(Debug, Parser)]
 #[command(name = "coload", version, max_term_width = 100)]
 pub struct Cli {
-    /// What to do.
+    /// The command that was given, with its flags.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// A command.
+/// A command of `coload`; the comment of each is its help.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Load files into a table of a store.
@@ -83,7 +83,7 @@ pub enum Command {
     Demo(DemoArgs),
 }
 
-/// Flags of `load`.
+/// Flags and arguments of `coload load`.
 #[derive(Debug, Args)]
 pub struct LoadArgs {
     /// Files, globs such as 'data/*.csv', members as archive.zip!name, or - for standard input
@@ -156,7 +156,7 @@ pub struct LoadArgs {
     pub count_distinct: bool,
 }
 
-/// Flags of `verify`.
+/// Flags and arguments of `coload verify`.
 #[derive(Debug, Args)]
 pub struct VerifyArgs {
     /// Directory of the store
@@ -176,10 +176,10 @@ pub struct VerifyArgs {
     pub report: ReportForm,
 }
 
-/// Flags of `loads`.
+/// Flags and arguments of `coload loads`.
 #[derive(Debug, Args)]
 pub struct LoadsArgs {
-    /// The server: coload://[user@]host[:port]
+    /// The server that has the loads: coload://[user@]host[:port]
     #[arg(long, value_name = "SERVER")]
     pub server: String,
     /// Drop the unfinished load of this id
@@ -314,7 +314,7 @@ pub struct PipelineArgs {
 }
 
 #[cfg(feature = "sql")]
-/// Flags of `sql`.
+/// Flags and arguments of `coload sql`.
 #[derive(Debug, Args)]
 pub struct SqlArgs {
     /// Directory of the store, or a server: coload://[user@]host:port, coloads:// with TLS
@@ -340,7 +340,7 @@ pub struct SqlArgs {
     pub spill: SpillArgs,
 }
 
-/// Flags of `sniff`.
+/// Flags and arguments of `coload sniff`.
 #[derive(Debug, Args)]
 pub struct SniffArgs {
     /// File, or - for standard input
@@ -380,14 +380,14 @@ pub struct CredentialArgs {
     #[arg(long, env = "COLOAD_TLS_CERTIFICATE", value_name = "FILE", requires = "tls_key")]
     #[arg(help_heading = "Server")]
     pub tls_certificate: Option<PathBuf>,
-    /// Its key, PEM
+    /// Private key of that certificate, PEM
     #[arg(long, env = "COLOAD_TLS_KEY", value_name = "FILE", requires = "tls_certificate")]
     #[arg(help_heading = "Server")]
     pub tls_key: Option<PathBuf>,
 }
 
 #[cfg(feature = "sql")]
-/// Flags of `serve`.
+/// Flags and arguments of `coload serve`.
 #[derive(Debug, Args)]
 pub struct ServeArgs {
     /// Directory of the store; made if absent
@@ -403,7 +403,7 @@ pub struct ServeArgs {
     /// Certificate of the server, PEM
     #[arg(long, value_name = "FILE", requires = "tls_key", help_heading = "TLS")]
     pub tls_certificate: Option<PathBuf>,
-    /// Its key, PEM
+    /// Private key of the server's certificate, PEM
     #[arg(long, value_name = "FILE", requires = "tls_certificate", help_heading = "TLS")]
     pub tls_key: Option<PathBuf>,
     /// Root of the certificates that clients must have, PEM; without it they need none
@@ -457,7 +457,7 @@ pub struct ServeArgs {
     pub grace: u64,
 }
 
-/// Flags of `inspect`.
+/// Flags and arguments of `coload inspect`.
 #[derive(Debug, Args)]
 pub struct InspectArgs {
     /// Directory of the store
@@ -468,13 +468,13 @@ pub struct InspectArgs {
     pub table: Option<String>,
 }
 
-/// Flags of `export`.
+/// Flags and arguments of `coload export`.
 #[derive(Debug, Args)]
 pub struct ExportArgs {
     /// Directory of the store
     #[arg(value_name = "STORE")]
     pub store: PathBuf,
-    /// Table to write
+    /// Table of which the file is made
     #[arg(value_name = "TABLE")]
     pub table: String,
     /// File to write, which has its name only when it is whole [default: standard output]
@@ -495,13 +495,13 @@ pub struct ExportArgs {
 }
 
 #[cfg(feature = "sql")]
-/// Flags of `demo`.
+/// Flags and arguments of `coload demo`.
 #[derive(Debug, Args)]
 pub struct DemoArgs {
     /// TPC-H scale factor; 1 is 6 million rows, 760 MB
     #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = scale)]
     pub scale: f64,
-    /// Keep the folder
+    /// Keep the temporary folder with the data and the store
     #[arg(long)]
     pub keep: bool,
 }

@@ -13,7 +13,7 @@ use coload_types::{Error, Result};
 
 use crate::plan::{LoadPlan, LoadRequest, plan};
 
-/// An open store.
+/// An open store: plans and runs loads, and queries with the feature `sql`.
 #[derive(Debug)]
 pub struct Coload {
     store: Store,
@@ -130,7 +130,7 @@ impl Coload {
         self.store.snapshot()
     }
 
-    /// The store below.
+    /// The store itself, for what this type has no method for.
     pub fn store(&self) -> &Store {
         &self.store
     }

@@ -1,6 +1,6 @@
 //! Examples in the help of commands. A test takes them through the parser of the command line.
 
-/// Of `load`.
+/// Examples of `coload load`.
 pub const LOAD: &str = "\
 Examples:
   coload load people.csv --into store
@@ -19,7 +19,7 @@ Examples:
       Into a server, and see which columns are transformed where.
 ";
 
-/// Of `sniff`.
+/// Examples of `coload sniff`.
 pub const SNIFF: &str = "\
 Examples:
   coload sniff people.csv
@@ -28,13 +28,13 @@ Examples:
       A CREATE TABLE to edit, for load --schema.
 ";
 
-/// Of `export`.
+/// Examples of `coload export`.
 pub const EXPORT: &str = "\
 Examples:
   coload export store people --output people.csv
 ";
 
-/// Of `inspect`.
+/// Examples of `coload inspect`.
 pub const INSPECT: &str = "\
 Examples:
   coload inspect store
@@ -43,14 +43,14 @@ Examples:
       Columns, their encodings and sizes.
 ";
 
-/// Of `loads`.
+/// Examples of `coload loads`.
 pub const LOADS: &str = "\
 Examples:
   coload loads --server coload://loader@db.example.com
       Loads with their state, rows, rejects and bytes.
 ";
 
-/// Of `sql`.
+/// Examples of `coload sql`.
 #[cfg(feature = "sql")]
 pub const SQL: &str = "\
 Examples:
@@ -62,7 +62,7 @@ Examples:
       From a server.
 ";
 
-/// Of `serve`.
+/// Examples of `coload serve`.
 #[cfg(feature = "sql")]
 pub const SERVE: &str = "\
 Examples:
@@ -72,7 +72,7 @@ Examples:
       For others, encrypted, with the users of a file; coload hash-password makes its lines.
 ";
 
-/// Examples of `verify`.
+/// Examples of `coload verify`.
 pub const VERIFY: &str = "\
 Examples:
   coload verify store

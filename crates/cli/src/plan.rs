@@ -80,7 +80,7 @@ impl LoadRequest {
 /// Where a plan's columns come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SchemaOrigin {
-    /// The request.
+    /// The request gives them.
     Given,
     /// The table that is there.
     Table,

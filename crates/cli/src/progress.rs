@@ -9,7 +9,7 @@ use indicatif::{HumanCount, ProgressStyle};
 
 /// With a known size: a bar, the rate and the time left.
 const TEMPLATE: &str = "{bar:24} {percent:>3}%  {decimal_bytes}/{decimal_total_bytes}  {decimal_bytes_per_sec}  eta {eta}  {msg}";
-/// Standard input.
+/// Without a known size, as of standard input: what was read, and the rate.
 const TEMPLATE_STREAM: &str = "{spinner} {decimal_bytes}  {decimal_bytes_per_sec}  {msg}";
 
 /// A bar while a load runs, or another long work.

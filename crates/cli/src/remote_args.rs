@@ -73,11 +73,11 @@ const SERVER_ALONE: [(&str, &str, RemoteWork); 2] = [
 pub enum WireCompressionArg {
     /// What waits because the network is slow
     Adaptive,
-    /// Nothing
+    /// Nothing is compressed
     None,
-    /// All, with LZ4
+    /// Every frame, with LZ4
     Lz4,
-    /// All, with Zstandard
+    /// Every frame, with Zstandard
     Zstd,
 }
 

@@ -187,7 +187,7 @@ fn placed(placement: Placement) -> &'static str {
     }
 }
 
-/// The report as JSON; README.md lists the fields.
+/// The report as JSON; docs/loading.md lists the fields.
 pub fn json(report: &RemoteReport) -> JsonReport<'_> {
     let seconds = report.wall.as_secs_f64().max(1e-9);
     let columns: Vec<Value> = report

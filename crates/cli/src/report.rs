@@ -85,7 +85,7 @@ fn merge(report: &LoadReport) -> String {
     }
 }
 
-/// The report as JSON; README.md lists the fields.
+/// The report as JSON; docs/loading.md lists the fields.
 pub fn json<'a>(report: &'a LoadReport, dialect: &Dialect) -> JsonReport<'a> {
     let mut json = to_json(report);
     json["dialect"] = dialect_json(dialect);
@@ -266,7 +266,7 @@ fn reject_json(reject: &Reject) -> Value {
     })
 }
 
-/// The same as JSON.
+/// A column whose type became wider, as JSON.
 pub fn widened_json(widened: &Widened) -> Value {
     let Widened { column, from, to, place, value } = widened;
     json!({
@@ -387,9 +387,9 @@ pub fn rejects_list(rejects: &[Reject]) -> String {
 /// Where the text of a column of a table stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// Text.
+    /// At the left, as texts stand.
     Left,
-    /// Numbers.
+    /// At the right, as numbers stand.
     Right,
 }
 

@@ -12,7 +12,7 @@ use coload_wire::{ColumnFrom, Derivation, load_time};
 pub enum SetValue {
     /// A value, as a field would tell it.
     Text(String),
-    /// NULL.
+    /// NULL in each row.
     Null,
     /// The name of the input that a row comes from.
     InputName,
@@ -23,7 +23,7 @@ pub enum SetValue {
 /// A column that is not read from the input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetColumn {
-    /// Its name.
+    /// Name of the column, as the flag has it.
     pub column: String,
     /// What stands in it.
     pub value: SetValue,

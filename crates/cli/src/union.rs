@@ -38,11 +38,11 @@ pub enum Joined {
 /// The inputs of a load, and what is known of the first.
 #[derive(Debug, Clone, Copy)]
 pub struct KnownInputs<'a> {
-    /// All of them.
+    /// All inputs of the load, in their order.
     pub all: &'a Inputs,
     /// The one that was looked at, and its first bytes.
     pub first: (&'a str, &'a [u8], SampleEnd),
-    /// What was given.
+    /// The dialect that flags give; the rest is found out for each input.
     pub given: &'a GivenDialect,
     /// Bytes of a sample.
     pub sample_bytes: usize,

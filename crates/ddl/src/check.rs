@@ -32,7 +32,7 @@ pub(crate) const TERMS_MAX: usize = 4096;
 /// A rule of a table, bound to its columns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Check {
-    /// Its name, if it has one.
+    /// Name of the rule, if it has one.
     pub name: Option<String>,
     text: String,
     condition: Arc<Condition>,
@@ -129,7 +129,7 @@ pub(crate) enum Condition {
         like: Like,
     },
     IsNull(usize),
-    /// A BOOLEAN column.
+    /// Number of a BOOLEAN column that stands by itself as a condition.
     IsTrue(usize),
 }
 
@@ -159,7 +159,7 @@ impl Condition {
     }
 }
 
-/// `left comparison right`.
+/// Sign between the two sides of a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Comparison {
     Equal,
@@ -199,7 +199,7 @@ pub(crate) enum Form {
     Real,
     /// As a float of 64 bits.
     Double,
-    /// By its bytes.
+    /// By its bytes, as text and binary are ordered.
     Bytes,
 }
 

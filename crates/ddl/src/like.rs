@@ -10,25 +10,25 @@ pub struct Like {
 /// A part of a piece.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Part {
-    /// These bytes.
+    /// Bytes that must stand here.
     Bytes(Vec<u8>),
-    /// One character.
+    /// One character of any kind (`_`).
     Any,
 }
 
 /// What a pattern asks, when it is something simpler than a pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Shape {
-    /// This text.
+    /// Equal to this text: the pattern has no wildcard.
     Exactly(Vec<u8>),
     /// This text and anything after it.
     Prefix(Vec<u8>),
-    /// Anything else.
+    /// Any other pattern, which is matched string by string.
     Pattern,
 }
 
 impl Like {
-    /// Cuts a pattern.
+    /// Takes the pattern apart at its wildcards (`%` and `_`); `\` takes their meaning.
     pub fn new(pattern: &str) -> Self {
         let mut pieces = vec![Vec::new()];
         let mut rest = pattern.chars();
@@ -72,7 +72,7 @@ impl Like {
         }
     }
 
-    /// Whether `text` fits.
+    /// Whether the pattern fits the whole of `text`, in UTF-8.
     pub fn matches(&self, text: &[u8]) -> bool {
         let Some((first, rest)) = self.pieces.split_first() else { return false };
         let Some(mut at) = match_at(first, text, 0) else { return false };

@@ -75,7 +75,7 @@ impl Schema {
         &self.columns
     }
 
-    /// Number of columns.
+    /// Number of columns of the table.
     pub fn len(&self) -> usize {
         self.columns.len()
     }

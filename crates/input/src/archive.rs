@@ -34,11 +34,11 @@ const SHOWN_MAX: usize = 10;
 /// Where a member of an archive lies, and what it must be when it is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
-    /// Its name in the archive.
+    /// Name of the member in the archive.
     pub name: String,
     /// First stored byte; in a compressed tar file, of the decompressed one.
     pub start: u64,
-    /// Stored bytes.
+    /// Length as it is stored, compressed or not, bytes.
     pub bytes: u64,
     /// How it is stored.
     pub stored: Stored,
@@ -63,9 +63,9 @@ pub enum Stored {
 /// Length and checksum that a text must have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Check {
-    /// Its bytes.
+    /// Length of the text, bytes.
     pub bytes: u64,
-    /// Its CRC-32.
+    /// CRC-32 of the text.
     pub crc: u32,
 }
 

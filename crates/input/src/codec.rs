@@ -28,7 +28,7 @@ pub struct Step {
     pub consumed: usize,
     /// Bytes put into the output.
     pub produced: usize,
-    /// What comes next.
+    /// What the codec has come to.
     pub next: Next,
 }
 
@@ -41,7 +41,7 @@ pub enum Next {
     MemberEnd,
 }
 
-/// A decoder.
+/// A decoder that is given input and room step by step, and does no I/O.
 pub trait Codec: Send {
     /// Decodes some of `input` into `out`.
     ///
@@ -104,7 +104,7 @@ enum Part {
     Trailer,
 }
 
-/// gzip: RFC 1952.
+/// gzip (RFC 1952): header, deflate, CRC-32 and length, for each member.
 struct Gzip {
     part: Part,
     inflate: Inflate,
@@ -212,7 +212,7 @@ fn header_bytes(input: &[u8]) -> Result<Option<usize>, String> {
     Ok((input.len() >= at).then_some(at))
 }
 
-/// Deflate alone.
+/// Deflate without a frame, as zip files have it.
 struct Deflate(Inflate);
 
 impl Codec for Deflate {
@@ -226,7 +226,7 @@ impl Codec for Deflate {
     }
 }
 
-/// Zstandard: RFC 8878.
+/// Zstandard (RFC 8878), frame by frame.
 struct Zstd {
     context: zstd_safe::DCtx<'static>,
     window_log_max: u32,
@@ -298,7 +298,6 @@ impl Codec for Zstd {
     }
 }
 
-/// bzip2.
 struct Bzip2(bzip2::Decompress);
 
 impl Codec for Bzip2 {

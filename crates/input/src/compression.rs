@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::fmt;
 
-/// A compressed format.
+/// A compressed format that is told by the first bytes of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compression {
     /// RFC 1952, one or more members; BGZF too.
@@ -14,7 +14,7 @@ pub enum Compression {
     Bzip2,
     /// One or more streams.
     Xz,
-    /// LZ4 frames.
+    /// LZ4 in frames; legacy frames are refused.
     Lz4,
     /// The Snappy framing format.
     Snappy,

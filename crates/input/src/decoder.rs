@@ -44,7 +44,7 @@ pub enum Start {
     AfterMember,
 }
 
-/// Decompresses one input.
+/// The text of one input, decompressed as it is read.
 pub struct Decoder {
     name: String,
     inner: Inner,
@@ -52,7 +52,7 @@ pub struct Decoder {
 }
 
 enum Inner {
-    /// As it stands.
+    /// Bytes that are the text themselves.
     Plain { raw: Raw, at: u64 },
     /// Formats whose members are decoded here.
     Members(Members),
@@ -262,7 +262,7 @@ impl Read for Counted {
     }
 }
 
-/// Snappy frames.
+/// Snappy in its framing format.
 struct Snappy {
     frames: snap::read::FrameDecoder<Counted>,
     at: Arc<AtomicU64>,
@@ -385,7 +385,7 @@ impl Members {
         Ok(false)
     }
 
-    /// See [`Decoder::read_member`].
+    /// Reads a member as [`Decoder::read_member`] says.
     fn read_member(&mut self, text_bytes: usize) -> io::Result<()> {
         if self.in_member || !self.start_member()? {
             return Ok(());

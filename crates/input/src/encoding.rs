@@ -34,7 +34,7 @@ const CHARACTER_BYTES_MAX: usize = 16;
 /// How characters are written as bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Encoding {
-    /// ASCII too.
+    /// UTF-8, of which ASCII is a part; nothing is converted.
     #[default]
     Utf8,
     /// An encoding of the standard, but not UTF-8.
@@ -45,16 +45,16 @@ pub enum Encoding {
     Utf32(ByteOrder),
     /// UTF-16, in the order that its mark tells; little-endian without one.
     Utf16ByMark,
-    /// UTF-32, likewise.
+    /// UTF-32, in the order that its mark tells; little-endian without one.
     Utf32ByMark,
 }
 
 /// Which byte of a number comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ByteOrder {
-    /// The lowest.
+    /// The lowest byte comes first.
     Little,
-    /// The highest.
+    /// The highest byte comes first.
     Big,
 }
 
@@ -158,16 +158,16 @@ pub enum Said {
     /// It was found out.
     #[default]
     Nobody,
-    /// The user.
+    /// The user said so.
     User,
 }
 
 /// An encoding, and who said so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TextEncoding {
-    /// The encoding.
+    /// How the characters of the text are written.
     pub encoding: Encoding,
-    /// Who said so.
+    /// Who said so, which the report tells.
     pub said: Said,
 }
 
@@ -180,7 +180,7 @@ pub struct ToUtf8 {
 enum State {
     /// The first bytes, too few to tell a mark.
     Start(Vec<u8>),
-    /// UTF-8 already.
+    /// UTF-8 already, which is passed on.
     AsItIs,
     Converting(Converter),
 }
@@ -250,9 +250,9 @@ impl Converter {
 /// Whether more bytes follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// They may.
+    /// More bytes may follow.
     NotYet,
-    /// None do.
+    /// The input ends here.
     Here,
 }
 

@@ -5,7 +5,8 @@
 //! 320 bytes of room and looks neither up; near an end they are decoded one at a time.
 //!
 //! Costs about 0.7 ns a byte of text (a look-up for up to three literals and the length of a match, one for its
-//! distance); 61 KiB of memory.
+//! distance); 61 KiB of memory. With a literal a look-up it was 0.83 of ISA-L's speed on lineitem; tables of 12 bits and
+//! copies of 32 bytes at once were tried and not kept.
 //!
 //! Source: the loop follows libdeflate (Eric Biggers), which decodes whole buffers only.
 
@@ -54,7 +55,6 @@ enum Place {
     End,
 }
 
-/// Why decoding stops.
 enum Stop {
     /// The input has ended.
     Input,

@@ -35,23 +35,23 @@ pub enum InputSource {
     Stdin,
     /// A file of known size, any part of which can be read.
     File {
-        /// Its path.
+        /// Path of the file.
         path: PathBuf,
         /// Which file it was then.
         identity: FileIdentity,
     },
     /// A part of a file, any part of which can be read.
     Part {
-        /// The file.
+        /// Path of the file that has the part.
         path: PathBuf,
-        /// First byte.
+        /// First byte of the part, counted from 0.
         start: u64,
-        /// Its bytes.
+        /// Length of the part, bytes.
         bytes: u64,
     },
     /// A member of an archive.
     Member {
-        /// The archive.
+        /// Path of the archive.
         archive: PathBuf,
         /// Which file it was when its members were listed.
         identity: FileIdentity,
@@ -60,7 +60,7 @@ pub enum InputSource {
     },
     /// A pipe or another thing that is read once, of unknown size.
     Stream {
-        /// Its path.
+        /// Path of the pipe or device.
         path: PathBuf,
     },
 }

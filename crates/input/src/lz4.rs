@@ -40,7 +40,7 @@ struct Frame {
     content_bytes: Option<u64>,
 }
 
-/// Decodes LZ4 frames.
+/// A decoder of LZ4 frames, one after the other.
 pub struct Lz4 {
     part: Part,
     frame: Frame,
@@ -53,7 +53,7 @@ pub struct Lz4 {
 }
 
 impl Lz4 {
-    /// Before a frame.
+    /// A decoder that expects the header of a frame.
     pub fn new() -> Self {
         Lz4 {
             part: Part::Header,

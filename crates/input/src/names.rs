@@ -33,12 +33,12 @@ struct Run {
 }
 
 impl Names {
-    /// How many there are.
+    /// Number of names.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no names.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }

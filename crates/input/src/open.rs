@@ -17,11 +17,11 @@ const HEAD_BYTES: usize = 4096;
 
 /// An input to be read as text.
 pub struct TextInput {
-    /// Name as given.
+    /// Name of the input, as it was given.
     pub name: String,
     /// How it is compressed.
     pub format: Option<Compression>,
-    /// Its stored bytes.
+    /// Bytes of the input as they are stored.
     pub raw: Raw,
     /// What its text must be, if the archive that it is in tells.
     pub check: Option<Check>,
@@ -110,15 +110,15 @@ impl TextInput {
 
 /// An input whose turn has not come.
 pub enum Waiting {
-    /// It is open.
+    /// An input that is open already.
     Open(TextInput),
     /// It is opened when it is read.
     Named(InputFile),
     /// Bytes that come from elsewhere; they are looked at when their turn comes.
     Stream {
-        /// Name as given.
+        /// Name of the input, as it was given.
         name: String,
-        /// The bytes.
+        /// Reader of the stored bytes.
         reader: Box<dyn Read + Send>,
     },
 }

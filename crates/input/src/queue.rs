@@ -37,7 +37,8 @@ use crate::decoder::{Decoder, State};
 use crate::open::Waiting;
 use crate::windows::Windows;
 
-/// Bytes of text in a block. Larger ones are out of the cache when they are parsed.
+/// Bytes of text in a block. Larger ones are out of the cache when they are parsed: with frames of 4 MiB as blocks a load
+/// of them took 5 % longer and 160 MB more. For Zstandard on two threads, 256 KiB and 8 MiB were no better.
 pub const BLOCK_BYTES: usize = 1 << 20;
 /// A block of less text gets a buffer of its size.
 const SMALL_BYTES: usize = BLOCK_BYTES / 16;
@@ -64,11 +65,11 @@ pub struct Block {
 /// What there is to take.
 #[derive(Debug)]
 pub enum Taken {
-    /// The next text.
+    /// The next block of text.
     Block(Block),
-    /// Nothing yet.
+    /// Nothing yet: the caller waits until it is woken.
     Wait,
-    /// Nothing more.
+    /// Nothing more: all inputs have ended.
     End,
 }
 
@@ -302,7 +303,7 @@ impl TextQueue {
         }
     }
 
-    /// Wakes whoever waits.
+    /// Wakes all threads that wait for a change of the queue.
     pub fn wake(&self) {
         self.changed.notify_all();
     }

@@ -23,11 +23,11 @@ static OPEN: Mutex<VecDeque<Arc<File>>> = Mutex::new(VecDeque::new());
 /// Which file it is, as it was when somebody looked at it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileIdentity {
-    /// Device.
+    /// Number of the device on which the file lies.
     pub device: u64,
     /// Number on the device.
     pub inode: u64,
-    /// Bytes.
+    /// Length of the file, bytes.
     pub bytes: u64,
     /// When it was last written.
     pub modified: Option<SystemTime>,
@@ -53,7 +53,7 @@ impl FileIdentity {
 /// A file, or a part of one, of which any range can be read.
 #[derive(Debug)]
 pub struct RawFile {
-    /// Name as given.
+    /// Name of the input, as it was given.
     name: Box<str>,
     path: Box<Path>,
     file: Mutex<Weak<File>>,
@@ -138,7 +138,7 @@ impl RawFile {
         Ok(self)
     }
 
-    /// Name as given.
+    /// Name of the input, as it was given.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -153,7 +153,7 @@ impl RawFile {
         self.bytes
     }
 
-    /// Its bytes from a place on.
+    /// The stored bytes from a place on, to be read in order.
     pub fn reader(self: &Arc<Self>, at: u64) -> Raw {
         Raw::File { file: Arc::clone(self), at }
     }
@@ -263,17 +263,17 @@ fn keep_open(file: Arc<File>) -> Weak<File> {
 pub enum Raw {
     /// From a place of a file on.
     File {
-        /// The file.
+        /// File that is read, opened when it is.
         file: Arc<RawFile>,
-        /// The place.
+        /// Place of the next byte, counted from the first of the file or of the part.
         at: u64,
     },
-    /// As they come.
+    /// Bytes of a reader, as they come.
     Stream(Box<dyn Read + Send>),
 }
 
 impl Raw {
-    /// No bytes.
+    /// Stored bytes of which there are none.
     pub fn empty() -> Self {
         Raw::Stream(Box::new(io::empty()))
     }

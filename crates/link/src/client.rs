@@ -35,11 +35,11 @@ const FRAMES_READY: usize = 4;
 /// Where to, and how.
 #[derive(Debug, Clone)]
 pub struct ClientOptions {
-    /// `host:port`.
+    /// Host and port of the server, as `host:port`.
     pub address: String,
     /// Bytes that may wait to be sent.
     pub outbox_bytes: usize,
-    /// What is compressed.
+    /// Which frames are compressed, and how.
     pub compression: WireCompression,
     /// Value of the header `authorization`.
     pub authorization: Option<String>,
@@ -50,11 +50,11 @@ pub struct ClientOptions {
 /// What went over a link.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct LinkStats {
-    /// Frames sent.
+    /// Frames that were sent.
     pub frames: u64,
-    /// Frames sent compressed.
+    /// Frames of these that were sent compressed.
     pub frames_compressed: u64,
-    /// Bytes of messages.
+    /// Bytes of the messages before compression, without headers of frames.
     pub message_bytes: u64,
     /// Bytes of frames, with headers, after compression.
     pub wire_bytes: u64,

@@ -19,9 +19,9 @@ const WORTH_PERCENT: usize = 95;
 /// How one frame is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compression {
-    /// As it is.
+    /// The bytes of the frame are those of the message.
     None,
-    /// LZ4, one block.
+    /// LZ4, one block a frame.
     Lz4,
     /// Zstandard at a level.
     Zstd(i32),
@@ -47,17 +47,17 @@ impl Compression {
     }
 }
 
-/// What `--wire-compression` says.
+/// Which frames a client compresses: the value of `--wire-compression`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WireCompression {
-    /// By the queues.
+    /// Those that wait because the network is slow, the more the longer the queue is.
     #[default]
     Adaptive,
-    /// Never.
+    /// No frame.
     None,
-    /// Each frame.
+    /// Each frame with LZ4, where that is worth it.
     Lz4,
-    /// Each frame.
+    /// Each frame with Zstandard, where that is worth it.
     Zstd,
 }
 

@@ -45,19 +45,19 @@ pub(crate) const KIND_ERROR: u8 = 1;
 /// A kind and bytes. Kinds below 16 are the link's own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    /// What it is.
+    /// What the message is, as the protocol above numbers it; below 16 the link's own.
     pub kind: u8,
-    /// What it says.
+    /// The message itself, which the link does not look into.
     pub bytes: Vec<u8>,
 }
 
 impl Message {
-    /// A message.
+    /// A message of this kind.
     pub fn new(kind: u8, bytes: Vec<u8>) -> Self {
         Message { kind, bytes }
     }
 
-    /// Frames it takes.
+    /// Number of frames that the message takes; an empty one takes a frame too.
     pub fn frames(&self) -> usize {
         self.bytes.len().div_ceil(FRAME_BYTES_MAX).max(1)
     }
@@ -68,7 +68,7 @@ impl Message {
 pub struct Frame {
     /// Kind of the message.
     pub kind: u8,
-    /// Compression of `body`.
+    /// How `body` is compressed.
     pub compression: Compression,
     /// Whether the message goes on.
     pub more: bool,
@@ -76,7 +76,7 @@ pub struct Frame {
     pub message_bytes: u32,
     /// Bytes of this frame before compression.
     pub frame_bytes: u32,
-    /// The bytes.
+    /// Bytes of the frame without its header, compressed as `compression` says.
     pub body: Bytes,
 }
 

@@ -21,7 +21,7 @@ const GAIN: f64 = 0.95;
 /// What one compression costs and saves.
 #[derive(Debug, Clone, Copy)]
 struct Codec {
-    /// Nanoseconds a byte.
+    /// Nanoseconds that compressing a byte takes.
     cost_ns: f64,
     /// Compressed bytes a byte.
     share: f64,

@@ -16,7 +16,7 @@ pub struct Outbox {
     state: Mutex<State>,
     /// A message came: one of those that empty the queue is enough to take it.
     filled: Condvar,
-    /// There is room.
+    /// Wakes those that push, when there is room again.
     emptied: Condvar,
 }
 
@@ -88,12 +88,12 @@ impl Outbox {
         }
     }
 
-    /// Frames that wait.
+    /// Frames of the messages that wait.
     pub fn waiting(&self) -> usize {
         self.lock().frames
     }
 
-    /// Bytes that wait.
+    /// Bytes of the messages that wait.
     pub fn waiting_bytes(&self) -> usize {
         self.lock().bytes
     }
@@ -109,7 +109,7 @@ impl Outbox {
         self.emptied.notify_all();
     }
 
-    /// What it was closed with.
+    /// The error that the queue was closed with; `None` while it is open.
     pub fn error(&self) -> Option<Error> {
         self.lock().closed.clone()
     }

@@ -52,7 +52,7 @@ pub trait Handler: Send + Sync + 'static {
     /// What acknowledgements tell of the load of this side.
     fn load(&self) -> Vec<u8>;
 
-    /// The connection ended.
+    /// Told once when the connection has ended, whoever ended it.
     fn closed(&self);
 }
 
@@ -264,7 +264,6 @@ mod tests {
 
     use super::*;
 
-    /// Answers each message.
     #[derive(Default)]
     struct Answering {
         answered: AtomicU64,

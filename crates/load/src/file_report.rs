@@ -11,7 +11,7 @@ use coload_source::{Mended, Mending};
 /// What became of one input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileReport {
-    /// Name as given.
+    /// Name of the input, as it was given.
     pub name: String,
     /// Bytes read, as they are stored.
     pub bytes: u64,
@@ -19,9 +19,9 @@ pub struct FileReport {
     pub text_bytes: u64,
     /// Records read: loaded, rejected and left out by a filter.
     pub records: u64,
-    /// Rows loaded.
+    /// Records of these that became rows of the table.
     pub rows: u64,
-    /// Records rejected.
+    /// Records of these that were set aside.
     pub rejects: u64,
     /// Records left out by a filter.
     pub filtered: u64,
@@ -39,20 +39,20 @@ impl FileReport {
 /// What was counted of an input: what its report has beside its name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FileCounts {
-    /// Stored bytes read.
+    /// Bytes that were read, as they are stored.
     pub bytes: u64,
     /// Bytes of text up to the last record.
     pub text_bytes: u64,
-    /// Rows loaded.
+    /// Records that became rows of the table.
     pub rows: u64,
-    /// Records rejected.
+    /// Records that were set aside.
     pub rejects: u64,
     /// Records left out by a filter.
     pub filtered: u64,
 }
 
 impl FileCounts {
-    /// Records read.
+    /// Records that were read: rows, rejects, and those that a filter left out.
     pub fn records(&self) -> u64 {
         self.rows.saturating_add(self.rejects).saturating_add(self.filtered)
     }
@@ -78,12 +78,12 @@ impl FileReports {
         FileReports { inputs, counts, mended }
     }
 
-    /// How many there are.
+    /// Number of inputs.
     pub fn len(&self) -> usize {
         self.counts.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no inputs.
     pub fn is_empty(&self) -> bool {
         self.counts.is_empty()
     }
@@ -124,22 +124,22 @@ impl FileReports {
         (0..count).map(|number| self.mended.get(&number).cloned().unwrap_or_default()).collect()
     }
 
-    /// Input bytes read.
+    /// Bytes of all inputs that were read, as they are stored.
     pub fn bytes(&self) -> u64 {
         self.sum(|counts| counts.bytes)
     }
 
-    /// Records read.
+    /// Records of all inputs that were read.
     pub fn records(&self) -> u64 {
         self.sum(FileCounts::records)
     }
 
-    /// Rows loaded.
+    /// Records of all inputs that became rows.
     pub fn rows(&self) -> u64 {
         self.sum(|counts| counts.rows)
     }
 
-    /// Records rejected.
+    /// Records of all inputs that were set aside.
     pub fn rejects(&self) -> u64 {
         self.sum(|counts| counts.rejects)
     }

@@ -5,7 +5,7 @@ use coload_page::SymbolEncoder;
 use coload_transform::{Fragment, FragmentColumn, TemporaryDictionary, page_values};
 use coload_types::{Plain, Result};
 
-/// Columns made ready.
+/// Columns of a fragment whose values can be asked for, row by row.
 pub struct FragmentValues<'a> {
     columns: Vec<Option<Ready<'a>>>,
 }

@@ -48,7 +48,7 @@ impl Progress {
         self.rows.fetch_sub(rows, Ordering::Relaxed);
     }
 
-    /// Input bytes read.
+    /// Bytes of the inputs that were read so far, as they are stored.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
@@ -58,12 +58,12 @@ impl Progress {
         self.bytes_total.load(Ordering::Relaxed)
     }
 
-    /// Rows parsed.
+    /// Rows that were parsed so far.
     pub fn rows(&self) -> u64 {
         self.rows.load(Ordering::Relaxed)
     }
 
-    /// Records rejected.
+    /// Records that were set aside so far.
     pub fn rejects(&self) -> u64 {
         self.rejects.load(Ordering::Relaxed)
     }
@@ -94,7 +94,7 @@ pub struct LoadOptions {
     pub key: Option<LoadId>,
     /// Asked when all is durable, before it becomes visible.
     pub confirm: Option<Confirm>,
-    /// Table.
+    /// Name of the table, as the user wrote it.
     pub table: String,
     /// Columns of the table; in the order of the fields, unless `derivation` and `fields` say otherwise.
     pub schema: Schema,
@@ -134,7 +134,7 @@ pub struct LoadOptions {
     pub count_distinct: bool,
     /// Text that is read, chunks that begin in it whole; all of it if `None`. For dry runs.
     pub sample_bytes: Option<u64>,
-    /// Rejects allowed.
+    /// Records that may be set aside before the load fails.
     pub max_rejects: RejectLimit,
     /// File that gets the rejects.
     pub rejects_file: Option<PathBuf>,

@@ -153,7 +153,7 @@ impl SealedPartition {
         SealedPartition { number, page_rows, plan, columns, waiting }
     }
 
-    /// Columns.
+    /// Number of columns of the partition.
     pub fn width(&self) -> usize {
         self.columns.len()
     }

@@ -35,7 +35,7 @@ const WAIT: Duration = Duration::from_millis(100);
 
 /// Why a pass did not load.
 pub enum Stop {
-    /// Something is wrong.
+    /// Something is wrong, and the load ends with it.
     Failed(Error),
     /// Inferred columns need wider types.
     Widen(Box<Widening>),
@@ -104,11 +104,11 @@ pub struct Pipeline<'a, F: Format + 'a> {
 
 /// What a load has when a leg of it begins.
 pub struct Begun {
-    /// Where.
+    /// Place in the inputs where the leg begins.
     pub from: Position,
     /// Partitions they came from.
     pub partitions: usize,
-    /// Rows in them.
+    /// Rows in the segments that are there.
     pub rows: u64,
     /// Rows, rejects and bytes of each input.
     pub account: Account,

@@ -44,7 +44,7 @@ pub use texts::RawReport;
 
 /// First pause before a load is tried again, doubled each time.
 const PAUSE_FIRST: Duration = Duration::from_millis(200);
-/// Longest pause.
+/// Longest pause between two attempts.
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 
 /// Who does the work of a load into a server.
@@ -67,19 +67,19 @@ impl Default for RemoteWork {
 /// A server and how to load into it.
 #[derive(Debug, Clone)]
 pub struct RemoteOptions {
-    /// `host:port`.
+    /// Host and port of the server, as `host:port`.
     pub address: String,
     /// Value of the header `authorization`, if the server wants one.
     pub authorization: Option<String>,
     /// TLS; without it the connection is open to read.
     pub tls: Option<ClientTls>,
-    /// Who does the work.
+    /// Who does the work of the load.
     pub work: RemoteWork,
     /// Share of the fragments that go as text, whatever is measured; for tests and measurements.
     pub raw_share: Option<f64>,
     /// What is compressed on the wire.
     pub compression: WireCompression,
-    /// Connections.
+    /// Connections over which the blocks of a load are sent.
     pub connections: usize,
     /// Bytes that may wait to be sent.
     pub outbox_bytes: usize,

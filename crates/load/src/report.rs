@@ -25,22 +25,22 @@ pub enum Distinct {
     AtLeast(u64),
     /// About so many; the standard error is 1.6 %.
     About(u64),
-    /// No dictionary.
+    /// No segment has a dictionary of the column, and nothing was estimated.
     Unknown,
 }
 
 /// What became of one column.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ColumnReport {
-    /// Name.
+    /// Name of the column.
     pub name: String,
-    /// Type.
+    /// Type that the column has in the table.
     pub data_type: DataType,
     /// `dictionary`, `frame of reference`, `symbols`, ..., with shares if mixed.
     pub encoding: String,
     /// Distinct values that are not NULL.
     pub distinct: Distinct,
-    /// NULL rows.
+    /// Rows that are NULL.
     pub nulls: u64,
     /// Bytes of pages, dictionaries and symbols.
     pub bytes: u64,
@@ -108,23 +108,23 @@ fn distinct(indexes: &[&ColumnIndex]) -> Distinct {
 /// What a load did.
 #[derive(Debug, Clone)]
 pub struct LoadReport {
-    /// The load.
+    /// Id of the load, by which its segments are named.
     pub id: LoadId,
-    /// Table.
+    /// Name of the table.
     pub table: String,
     /// Version of the store that shows the rows.
     pub version: u64,
-    /// As the store remembers it.
+    /// The record that the store keeps of the load.
     pub record: LoadRecord,
-    /// Each input.
+    /// What became of each input, in their order.
     pub files: FileReports,
-    /// Each column.
+    /// What became of each column, in the table's order.
     pub columns: Vec<ColumnReport>,
-    /// Segments written.
+    /// Number of segments that were written.
     pub segments: usize,
     /// Partitions they were merged from.
     pub partitions: usize,
-    /// Bytes on disk.
+    /// Bytes of the segments on the disk.
     pub bytes_stored: u64,
     /// Time from start to durable publish.
     pub wall: Duration,
@@ -134,7 +134,7 @@ pub struct LoadReport {
     pub steps: Vec<(Step, Duration)>,
     /// Most memory the process has held.
     pub peak_memory: u64,
-    /// The first rejects.
+    /// The first rejects, at most [`REJECTS_KEPT_MAX`].
     pub rejects: Vec<Reject>,
     /// Rejects by kind, in the order in which they were met.
     pub reject_kinds: Vec<RejectKind>,
@@ -148,17 +148,17 @@ pub struct LoadReport {
 /// What a load would do.
 #[derive(Debug, Clone)]
 pub struct DryRun {
-    /// Table.
+    /// Name that the table would have.
     pub table: String,
-    /// Each input.
+    /// What was read of each input, in their order.
     pub files: FileReports,
-    /// Each column of what was read.
+    /// What each column of the text that was read would take.
     pub columns: Vec<ColumnReport>,
     /// Bytes of the segments of what was read.
     pub bytes_stored: u64,
     /// Share of the inputs that was read, from 0 to 1; 1 where the whole is not known.
     pub share: f64,
-    /// Time it took.
+    /// Time from the start to the end of the run.
     pub wall: Duration,
     /// CPU time of the process meanwhile.
     pub cpu: Duration,
@@ -166,7 +166,7 @@ pub struct DryRun {
     pub steps: Vec<(Step, Duration)>,
     /// Most memory the process has held.
     pub peak_memory: u64,
-    /// The first rejects.
+    /// The first rejects, at most [`REJECTS_KEPT_MAX`].
     pub rejects: Vec<Reject>,
     /// Types of inferred columns that became wider.
     pub widened: Vec<Widened>,
@@ -196,7 +196,7 @@ impl DryRun {
 }
 
 impl LoadReport {
-    /// Rows loaded.
+    /// Rows that the load brought into the table.
     pub fn rows(&self) -> u64 {
         self.files.rows()
     }
@@ -206,7 +206,7 @@ impl LoadReport {
         self.files.filtered()
     }
 
-    /// Records rejected.
+    /// Number of records that were set aside.
     pub fn reject_count(&self) -> u64 {
         self.files.rejects()
     }
@@ -216,7 +216,7 @@ impl LoadReport {
         self.files.mended(mending)
     }
 
-    /// Input bytes read.
+    /// Bytes of all inputs that were read, as they are stored.
     pub fn bytes_read(&self) -> u64 {
         self.files.bytes()
     }

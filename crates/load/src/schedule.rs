@@ -121,7 +121,7 @@ pub struct Verified {
 }
 
 impl<P: Parser> State<P> {
-    /// Nothing done yet.
+    /// The state of a load of which nothing is done yet.
     pub fn new(shape: Shape) -> Self {
         let Shape {
             keeps_partitions,

@@ -85,7 +85,7 @@ pub struct Ahead {
     pub partition: usize,
     /// Number of the fragment among those of the partition that have rows.
     pub fragment: u32,
-    /// The columns.
+    /// Columns of the fragment that are final.
     pub columns: Vec<AheadColumn>,
 }
 

@@ -29,7 +29,7 @@ const PASSES_MAX: usize = 5;
 pub enum Way {
     /// It starts again; passes before this one.
     StartAgain {
-        /// Their number.
+        /// Number of passes before this one.
         pass: usize,
     },
     /// It goes on with the chunk that did not fit.
@@ -55,9 +55,9 @@ pub fn unfit_column(
 /// A column whose type became wider during the load.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Widened {
-    /// Its name.
+    /// Name of the column.
     pub column: String,
-    /// The inferred type.
+    /// Type that inference had taken for it.
     pub from: DataType,
     /// The type it has now.
     pub to: DataType,

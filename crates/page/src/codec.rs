@@ -85,7 +85,7 @@ pub enum Content {
     Int,
     /// Numbers of 128 bits.
     Wide,
-    /// Byte strings.
+    /// Byte strings, of text and of binary columns.
     Text,
 }
 
@@ -94,7 +94,7 @@ pub trait Codec: fmt::Debug + Sync {
     /// Its name in reports.
     fn name(&self) -> &'static str;
 
-    /// What it holds.
+    /// Which kind of values the codec writes; a page of another kind is never given to it.
     fn content(&self) -> Content;
 
     /// Finds the parts of a page and checks that they lie inside its bytes. What the view then makes of

@@ -36,21 +36,21 @@ pub enum PageDetail {
         /// Bits of a code less the base.
         width: u8,
     },
-    /// Numbers.
+    /// Numbers of 64 bits, with their range.
     Int {
-        /// Smallest value.
+        /// Smallest value that is not NULL.
         min: i64,
-        /// Largest value.
+        /// Largest value that is not NULL.
         max: i64,
     },
-    /// Wide numbers.
+    /// Numbers of 128 bits, with their range.
     Wide {
-        /// Smallest value.
+        /// Smallest value that is not NULL.
         min: i128,
-        /// Largest value.
+        /// Largest value that is not NULL.
         max: i128,
     },
-    /// Byte strings.
+    /// Byte strings; their range is not kept.
     Text {
         /// 1-based number of the column's symbol table; 0 for bytes as they are.
         symbols: u32,
@@ -127,15 +127,15 @@ pub struct PageMeta {
     pub codec: CodecId,
     /// What they are, and their range.
     pub detail: PageDetail,
-    /// Rows.
+    /// Rows, NULLs among them; at most [`PAGE_ROWS_MAX`].
     pub rows: u32,
-    /// NULL rows.
+    /// Rows that are NULL.
     pub nulls: u32,
     /// Where the bytes stand in the segment file.
     pub offset: u64,
-    /// How many there are.
+    /// Length of the page in the file, bytes.
     pub bytes: u64,
-    /// [`coload_types::bytes::checksum`] of them.
+    /// Checksum of the bytes as they stand in the file ([`coload_types::bytes::checksum`]).
     pub checksum: u64,
     /// Set when the bytes are runs ([`crate::runs`]).
     pub runs: Option<Runs>,
@@ -148,9 +148,9 @@ pub struct Page {
     pub codec: CodecId,
     /// What they are, and their range.
     pub detail: PageDetail,
-    /// Rows.
+    /// Rows, NULLs among them; at most [`PAGE_ROWS_MAX`].
     pub rows: u32,
-    /// NULL rows.
+    /// Rows that are NULL.
     pub nulls: u32,
     /// The encoded values.
     pub bytes: Vec<u8>,

@@ -172,7 +172,7 @@ impl SegmentFooter {
         self.encode_sealed().0
     }
 
-    /// As [`Self::encode`], and the seal.
+    /// The bytes that [`Self::encode`] gives, and the seal of the segment.
     pub fn encode_sealed(&self) -> (Vec<u8>, u64) {
         let mut out = Vec::with_capacity(84 + self.page_rows.len() * 3 + self.columns.len() * 20);
         if let Some(id) = self.id {

@@ -103,7 +103,7 @@ fn slot_of(word: u64) -> usize {
 /// Compressed strings, one after the other.
 #[derive(Debug, Default, Clone)]
 pub struct EncodedStrings {
-    /// All codes.
+    /// Codes of all strings, one string after the other.
     pub bytes: Vec<u8>,
     /// Codes of each string, in bytes.
     pub lengths: Vec<u32>,

@@ -16,7 +16,7 @@ pub struct Frame<'a> {
     pub packed: &'a [u8],
     /// Bits of an offset.
     pub width: u8,
-    /// Rows.
+    /// Rows of the block, and offsets in it; at most 1,024.
     pub count: usize,
     /// Value of offset 0.
     pub base: i64,
@@ -56,7 +56,7 @@ pub trait TextBlocks<'a>: Debug + Send + Sync {
 /// Room for the strings of one block.
 #[derive(Debug, Clone)]
 pub struct TextScratch {
-    /// Where strings end.
+    /// End of each string of the block in its bytes.
     pub ends: [u32; BLOCK],
     /// Strings that are not stored one after the other.
     pub bytes: Vec<u8>,
@@ -71,12 +71,12 @@ impl Default for TextScratch {
 /// Strings of a block, one after the other.
 #[derive(Debug, Clone, Copy)]
 pub struct TextBlock<'s> {
-    /// All of them.
+    /// Strings of the block, one after the other.
     pub bytes: &'s [u8],
     /// Where each ends in `bytes`, in order; the last where `bytes` does. What follows those of the block's rows is
     /// unspecified. An array, as a row of a block is known to be in it.
     pub ends: &'s [u32; BLOCK],
-    /// Rows.
+    /// Rows of the block, and ends in `ends` that mean something.
     pub count: usize,
 }
 
@@ -123,7 +123,7 @@ impl<'a, B: ?Sized> ValuesPage<'a, B> {
         ValuesPage { nulls, rows: meta.rows as usize, symbols: meta.detail.symbols(), blocks }
     }
 
-    /// Rows.
+    /// Number of rows of the page, NULLs among them.
     pub fn rows(&self) -> usize {
         self.rows
     }
@@ -281,9 +281,9 @@ impl<'a> TextPage<'a> {
 pub enum PageView<'a> {
     /// Codes of the segment's dictionary.
     Codes(CodesPage<'a>),
-    /// Numbers.
+    /// Numbers of 64 bits.
     Int(IntPage<'a>),
-    /// Wide numbers.
+    /// Numbers of 128 bits.
     Wide(WidePage<'a>),
     /// Byte strings.
     Text(TextPage<'a>),
@@ -318,7 +318,7 @@ impl<'a> PageView<'a> {
         }
     }
 
-    /// Rows.
+    /// Number of rows of the page, NULLs among them.
     pub fn rows(&self) -> usize {
         match self {
             PageView::Codes(page) => page.rows,

@@ -37,11 +37,11 @@ const LARGE_MESSAGE_SHARE: u64 = 16;
 /// A load with a client.
 #[derive(Debug)]
 pub struct Active {
-    /// The load.
+    /// Id of the journal of the load.
     pub id: LoadId,
     /// What it is published as; named after nothing that was published before.
     pub publish_id: LoadId,
-    /// What it is.
+    /// What the load is, as its client described it.
     pub description: LoadDescription,
     target: LoadTarget,
     types: Mutex<Types>,

@@ -34,7 +34,7 @@ pub struct Arrived {
 /// When inputs are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reading {
-    /// While they arrive.
+    /// Each is read while it arrives.
     Meanwhile,
     /// When all have arrived.
     Afterwards,
@@ -201,7 +201,7 @@ impl Arrived {
         self.changed.notify_all();
     }
 
-    /// Whether it has.
+    /// Whether the client has sent all, and its files did not change.
     pub fn is_finished(&self) -> bool {
         lock(&self.state).finished
     }
@@ -212,7 +212,7 @@ impl Arrived {
         self.changed.notify_all();
     }
 
-    /// Whether it is.
+    /// Whether the client is gone.
     pub fn is_ended(&self) -> bool {
         lock(&self.state).ended
     }

@@ -18,7 +18,7 @@ use crate::active::Active;
 use crate::loads::{Begun, Inner, Need, Permission};
 use crate::whole::Whole;
 
-/// A connection.
+/// A connection of a client, and the load that it belongs to.
 pub(crate) struct Connection {
     loads: Arc<Inner>,
     permission: Permission,

@@ -14,7 +14,7 @@ const SHARE_MIN: f32 = 0.05;
 /// Nanoseconds of the network's threads to receive a byte: the threads of loads wait for these, but others do not run then.
 const RECEIVE_BYTE_NS: u64 = 1;
 
-/// Measures the share.
+/// Measures which share of a core a thread of loads gets, over 0 to 1.
 #[derive(Debug, Default)]
 pub struct CoreShare {
     ran_ns: AtomicU64,

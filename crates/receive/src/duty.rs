@@ -22,7 +22,7 @@ pub struct Duty {
 }
 
 impl Duty {
-    /// That of each of `options.load_threads()` threads.
+    /// The duty of each of `options.load_threads()` threads.
     pub fn new(options: &ReceiveOptions) -> Self {
         Duty {
             share: (options.load_cpu / options.load_threads() as f64).clamp(0.01, 1.0),

@@ -53,7 +53,7 @@ impl Legs {
         self.legs.last().map_or(0, |(first, _)| *first)
     }
 
-    /// The last types.
+    /// Types of the last leg, which the load has now.
     pub fn last(&self) -> &Schema {
         // There is at least one.
         &self.legs[self.legs.len() - 1].1
@@ -133,7 +133,7 @@ impl Legs {
 
 /// A segment that is to be published.
 pub enum Publishable {
-    /// As it is.
+    /// Its columns have the types of the last leg.
     As(SegmentEntry),
     /// Its columns become wider.
     Converted(Box<Conversion>),
@@ -147,7 +147,6 @@ pub struct Conversion {
     text_columns: Vec<usize>,
     from: Schema,
     to: Schema,
-    /// Where it goes.
     path: PathBuf,
     entry: SegmentEntry,
 }

@@ -151,9 +151,9 @@ impl Loads {
 
 /// What a client is told when it begins.
 pub(crate) enum Begun {
-    /// Go on.
+    /// The load goes on, with this number of an attempt and this welcome.
     Load(Arc<Active>, u64, Message),
-    /// Send the inputs.
+    /// The client is to send its inputs, as the server parses them.
     Whole(Arc<Whole>, Message),
     /// It is published already.
     Done(Message),
@@ -161,7 +161,7 @@ pub(crate) enum Begun {
 
 /// What became of opening a journal.
 enum Journalled {
-    /// It is ours.
+    /// The journal is open, and this process has it.
     Open(LoadJournal),
     /// Its load is published: what its client is told.
     Published(Message),
@@ -169,7 +169,7 @@ enum Journalled {
 
 /// What became of opening a load.
 enum Opened {
-    /// It goes on.
+    /// The load goes on where its journal ends.
     Load(Box<Active>),
     /// It is published: what its client is told.
     Published(Message),
@@ -539,7 +539,7 @@ impl Inner {
         room.clamp(WINDOW_BYTES_MIN, WINDOW_BYTES)
     }
 
-    /// What acknowledgements tell.
+    /// What an acknowledgement tells of the server and of this load.
     pub fn load_of(&self, load: Option<&Active>) -> ServerLoad {
         let queries = self.options.queries.as_ref().map(|q| q()).unwrap_or_default();
         let (plain_costs, placed_cost) = load.map(|l| l.costs()).unwrap_or_default();

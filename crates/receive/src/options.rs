@@ -14,7 +14,7 @@ pub const SPOOL_BYTES: u64 = 16 << 30;
 /// What becomes of partitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Keep {
-    /// They are stored.
+    /// They are stored and published.
     #[default]
     All,
     /// They are verified and dropped: measures everything but storing (seed 001, load without inserts).
@@ -24,7 +24,7 @@ pub enum Keep {
 /// The queries of a server, as loads see them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct QueryLoad {
-    /// Queries that run.
+    /// Number of queries that run now.
     pub running: u32,
     /// Their latency of late, microseconds; 0 when not known.
     pub latency_us: u64,

@@ -21,7 +21,7 @@ const PART_BYTES: usize = 40;
 pub struct Part {
     /// Inputs it has records of, in order.
     pub files: Vec<FilePart>,
-    /// Records rejected.
+    /// Records that were set aside as rejects.
     pub rejects: u64,
     /// Rows and bytes of its segment; no rows, no segment.
     pub rows: u64,

@@ -40,7 +40,7 @@ const FLUSH_BYTES: usize = 1 << 20;
 pub struct Receiving {
     /// Number in the load.
     pub number: u32,
-    /// Its segment.
+    /// Path of the file of its segment.
     pub path: PathBuf,
     types: Arc<[Column]>,
     columns: Vec<Mutex<ReceivedColumn>>,
@@ -77,7 +77,7 @@ struct ReceivedColumn {
 /// What is to be done after a block or a seal.
 #[derive(Debug)]
 pub enum Next {
-    /// More must come.
+    /// Blocks or the seal are still to come.
     Wait,
     /// All is there: the columns can be finished.
     Finish(Arc<Seal>),
@@ -269,7 +269,7 @@ impl Receiving {
         Ok(Arc::clone(writer.insert(new)))
     }
 
-    /// Columns.
+    /// Number of columns that the partition has.
     pub fn width(&self) -> usize {
         self.columns.len()
     }
@@ -331,7 +331,7 @@ impl ReceivedColumn {
         }
     }
 
-    /// What takes fragments.
+    /// The builder that takes fragments; `Corrupt` once the column is finished.
     fn builder(&mut self) -> Result<&mut ColumnBuilder> {
         self.builder.as_mut().ok_or_else(complete)
     }

@@ -21,7 +21,7 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(1);
 /// What a job is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
-    /// Takes a block.
+    /// Takes a block that came; as many run as there are threads.
     Block,
     /// Compresses and writes a column of a whole partition; few of these run at once.
     Merge,
@@ -85,7 +85,7 @@ impl Pool {
         Ok(Pool { shared })
     }
 
-    /// Queues a job.
+    /// Queues a job for the next thread that is free.
     pub fn submit(&self, class: Class, job: impl FnOnce() + Send + 'static) {
         let mut state = lock(&self.shared.state);
         match class {

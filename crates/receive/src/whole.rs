@@ -55,9 +55,9 @@ const REJECTS_PIECE_BYTES: usize = 1 << 20;
 /// A load of whole inputs, with a client.
 #[derive(Debug)]
 pub struct Whole {
-    /// The load.
+    /// Id of the journal of the load.
     pub id: LoadId,
-    /// What it is.
+    /// What the load is, as its client described it.
     pub description: LoadDescription,
     /// `None` once it is published or dropped.
     pub journal: Mutex<Option<LoadJournal>>,

@@ -41,7 +41,7 @@ impl NullBits {
         self.rows += count;
     }
 
-    /// Rows so far.
+    /// Rows whose bits have been added so far.
     pub fn len(&self) -> usize {
         self.rows
     }
@@ -103,7 +103,7 @@ impl<'a> ColumnPage<'a> {
         self.dictionary
     }
 
-    /// The encoded page.
+    /// The page as it is stored, to be decoded block by block.
     pub fn view(&self) -> &PageView<'a> {
         &self.view
     }

@@ -21,7 +21,6 @@ use crate::column_page::{ColumnPage, NullBits};
 use crate::mask::Selection;
 use crate::parts::Part;
 
-/// Around texts.
 const QUOTE: u8 = b'"';
 /// Values whose texts are made once: those of a column stay in a cache. Of more, the texts are made row by row.
 const TEXTS_MAX: usize = 1 << 14;
@@ -33,7 +32,7 @@ const FIELDS_TOGETHER: usize = 32 << 10;
 /// What is in quotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quotes {
-    /// All texts.
+    /// All texts, so that they load again as texts and not as numbers or NULL.
     Texts,
     /// Fields that would be read as something else.
     Needed,
@@ -42,7 +41,7 @@ pub enum Quotes {
 /// How fields are written.
 #[derive(Debug, Clone, Copy)]
 pub struct Style {
-    /// Between fields.
+    /// Byte between two fields of a line.
     pub delimiter: u8,
     /// What is in quotes.
     pub quotes: Quotes,
@@ -81,7 +80,6 @@ impl Style {
         }
     }
 
-    /// Appends a value.
     fn push_value(self, line: &mut Vec<u8>, value: &Value, data_type: DataType) {
         match value {
             Value::Bytes(bytes) => self.push_bytes(line, bytes, data_type),

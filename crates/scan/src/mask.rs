@@ -49,7 +49,7 @@ impl BlockMask {
     /// All rows of a full block.
     pub const ALL: BlockMask = BlockMask { words: [u64::MAX; MASK_WORDS] };
 
-    /// No row.
+    /// No row of the block.
     pub const NONE: BlockMask = BlockMask { words: [0; MASK_WORDS] };
 
     /// The first `rows` rows.
@@ -68,12 +68,12 @@ impl BlockMask {
         BlockMask { words }
     }
 
-    /// How many rows.
+    /// Number of rows that are selected.
     pub fn count(&self) -> usize {
         count_ones(&self.words)
     }
 
-    /// Whether there is none.
+    /// Whether no row is selected.
     pub fn is_empty(&self) -> bool {
         self.words.iter().all(|w| *w == 0)
     }
@@ -83,7 +83,7 @@ impl BlockMask {
         self.words[row / 64] >> (row % 64) & 1 == 1
     }
 
-    /// Adds row `row`.
+    /// Selects row `row`, counted from the block's first.
     pub fn set(&mut self, row: usize) {
         self.words[row / 64] |= 1 << (row % 64);
     }
@@ -132,7 +132,7 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// All rows of a page.
+    /// Selects all rows of a page of so many.
     pub fn all(rows: usize) -> Self {
         let mut all = Selection::default();
         all.reset(rows);
@@ -161,7 +161,7 @@ impl Selection {
         self.rows
     }
 
-    /// Selected rows.
+    /// Number of rows that are selected, of all blocks.
     pub fn count(&self) -> usize {
         self.count
     }

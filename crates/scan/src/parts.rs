@@ -10,7 +10,7 @@ const PART_FIELDS: usize = 512 << 10;
 /// Some pages, or some blocks of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
-    /// The pages.
+    /// Numbers of the pages, which follow each other in the table's order.
     pub pages: Range<usize>,
     /// The blocks of each that are read; those that it does not have are left out.
     pub blocks: Range<usize>,

@@ -23,9 +23,9 @@ pub type Accept = Arc<dyn Fn(&[u8]) -> bool + Send + Sync>;
 pub enum Test {
     /// Between two bounds, in the order of physical values.
     Range {
-        /// Lower bound.
+        /// Least value that passes, or the one above which values pass.
         low: Bound<Value>,
-        /// Upper bound.
+        /// Largest value that passes, or the one below which values pass.
         high: Bound<Value>,
     },
     /// One of these values; none of them for an empty list.
@@ -37,9 +37,9 @@ pub enum Test {
     /// A byte string that a function accepts. It is called once for each value of a dictionary,
     /// once for each row of a page without.
     Accepts(Accept),
-    /// NULL.
+    /// Only NULL passes.
     IsNull,
-    /// Not NULL.
+    /// Any value passes, and NULL does not.
     IsNotNull,
 }
 
@@ -60,7 +60,7 @@ impl fmt::Debug for Test {
 }
 
 impl Test {
-    /// Equal to `value`.
+    /// Passes values that are equal to `value`; NULL does not pass.
     pub fn equal(value: Value) -> Self {
         Test::In(vec![value])
     }

@@ -8,9 +8,9 @@ pub struct Ranges<T> {
 
 /// A number with neighbours.
 pub trait Step: Copy + Ord + Default {
-    /// The smallest.
+    /// Smallest number of the type.
     const MIN: Self;
-    /// The largest.
+    /// Largest number of the type.
     const MAX: Self;
     /// The next larger, if there is one.
     fn next(self) -> Option<Self>;
@@ -77,18 +77,18 @@ impl<T: Step> Ranges<T> {
         self.ranges.get(at).is_some_and(|r| r.0 <= value)
     }
 
-    /// Whether it holds all of `low..=high`.
+    /// Whether all of `low..=high` is in the set.
     pub fn covers(&self, low: T, high: T) -> bool {
         let at = self.ranges.partition_point(|r| r.1 < low);
         self.ranges.get(at).is_some_and(|r| r.0 <= low && high <= r.1)
     }
 
-    /// The ranges.
+    /// The ranges as `(low, high)`, both inclusive, in rising order.
     pub fn as_slice(&self) -> &[(T, T)] {
         &self.ranges
     }
 
-    /// Whether it holds nothing.
+    /// Whether the set holds nothing.
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }

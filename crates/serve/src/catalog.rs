@@ -32,7 +32,7 @@ pub(crate) struct ArrowSchemas {
     by_table: Mutex<HashMap<u64, (coload_ddl::Schema, SchemaRef)>>,
 }
 
-/// Most schemas kept.
+/// Tables whose schemas are kept; when there are more, all are made anew as they are asked for.
 const KEPT_MAX: usize = 1_024;
 
 impl ArrowSchemas {
@@ -55,7 +55,7 @@ impl ArrowSchemas {
 /// How columns are named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ColumnNames {
-    /// For the planner.
+    /// Folded, as the planner sees them.
     Folded,
     /// For the views of the catalog.
     Stored,

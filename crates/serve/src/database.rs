@@ -177,12 +177,12 @@ impl Database {
         Ok(Database { inner: Arc::new(inner) })
     }
 
-    /// The store.
+    /// The store that the database reads and writes.
     pub fn store(&self) -> &Store {
         &self.inner.store
     }
 
-    /// What it may use.
+    /// The options that the database was opened with.
     pub fn options(&self) -> &DatabaseOptions {
         &self.inner.options
     }

@@ -23,15 +23,13 @@ use crate::views::{DictionaryViews, Views};
 /// Rows of one page to decode: the selected ones of some of its blocks.
 #[derive(Debug, Clone)]
 pub(crate) struct Rows<'a> {
-    /// The page's segment.
     pub segment: &'a Arc<SegmentFile>,
-    /// The page.
+    /// Number of the page in its segment.
     pub page: usize,
     /// Room for its columns.
     pub expanded: &'a ExpandedPages,
-    /// Its selected rows.
     pub selection: &'a Selection,
-    /// Blocks to decode.
+    /// Numbers of the page's blocks that are decoded.
     pub blocks: Range<usize>,
 }
 

@@ -124,7 +124,6 @@ fn check_all(function: &str, formats: &ColumnarValue) -> Result<()> {
     }
 }
 
-/// The function.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Formatted {
     inner: Arc<ScalarUDF>,

@@ -14,9 +14,9 @@ use crate::formats::with_checked_formats;
 /// What a function is called with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A row.
+    /// One row.
     Scalar,
-    /// Several rows.
+    /// Rows of a group or of a window.
     Rows,
 }
 

@@ -13,13 +13,11 @@ use datafusion::scalar::ScalarValue;
 /// Where a literal stands among the values that a column can hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// On this value.
+    /// Equal to this value.
     At(Value),
     /// Above this value and below the next.
     Gap(Value),
-    /// Below all values.
     Below,
-    /// Above all values.
     Above,
 }
 

@@ -44,7 +44,7 @@ pub(crate) fn on_large_stack<T: Send>(work: impl FnOnce() -> Result<T> + Send) -
     })
 }
 
-/// Places for plannings.
+/// Places of those who plan a statement: some for all users, a share of them for each.
 pub(crate) struct Planner {
     places: Arc<Semaphore>,
     by_user: Mutex<HashMap<String, Arc<Semaphore>>>,

@@ -74,7 +74,7 @@ impl Remote {
         Ok(Remote { runtime, client, address })
     }
 
-    /// The server.
+    /// Address of the server, as it was given.
     pub fn address(&self) -> &Address {
         &self.address
     }

@@ -18,9 +18,9 @@ use coload_types::{Error, Result};
 /// What may be done; each role includes those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
-    /// Query.
+    /// Query the table.
     Read,
-    /// Add rows.
+    /// Query the table, add rows, and make it when it is not there.
     Load,
     /// Replace, empty and drop.
     Admin,

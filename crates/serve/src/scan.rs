@@ -144,7 +144,7 @@ impl StoreScanExec {
         }))
     }
 
-    /// The table.
+    /// The table that is read, in its version.
     pub fn table(&self) -> &StoreTable {
         &self.table
     }
@@ -159,7 +159,7 @@ impl StoreScanExec {
         &self.predicates
     }
 
-    /// How many rows are enough.
+    /// Number of rows that are enough; `None` for all.
     pub fn limit(&self) -> Option<usize> {
         self.limit
     }

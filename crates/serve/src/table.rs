@@ -52,7 +52,7 @@ impl StoreTable {
         &self.snapshot.tables()[self.index]
     }
 
-    /// Its columns.
+    /// Columns of the table, in its order.
     pub fn columns(&self) -> &Schema {
         &self.entry().schema
     }

@@ -31,7 +31,7 @@ impl Views {
         Views { views: Vec::with_capacity(count), long: Vec::new(), short_ascii: true }
     }
 
-    /// Strings so far.
+    /// Number of strings that were added so far.
     pub fn len(&self) -> usize {
         self.views.len()
     }
@@ -151,7 +151,7 @@ impl DictionaryViews {
         Ok(DictionaryViews { views, pieces })
     }
 
-    /// Number of values.
+    /// Number of values of the dictionary.
     pub fn len(&self) -> usize {
         self.views.len() - 1
     }

@@ -23,14 +23,14 @@ pub enum Aligned {
     Spaces,
     /// Two spaces or more, or a tab: a field may have single spaces inside.
     WideSpaces,
-    /// A bar.
+    /// A bar (`|`), with blanks around it or without.
     Bars,
     /// A bar, with one before the first field and one behind the last.
     FramedBars,
 }
 
 impl Aligned {
-    /// All of them.
+    /// All ways of drawing columns that there are.
     pub const ALL: [Aligned; 4] =
         [Aligned::Spaces, Aligned::WideSpaces, Aligned::Bars, Aligned::FramedBars];
 

@@ -40,9 +40,9 @@ use crate::tokenise::{Seen, tokenise};
 pub enum BadRecord {
     /// A field is no value of its column.
     Field {
-        /// Column.
+        /// Number of the column, counted from 0.
         column: usize,
-        /// Why.
+        /// What is wrong with the field.
         error: FieldError,
     },
     /// Fewer or more fields than columns.
@@ -59,7 +59,7 @@ pub enum BadRecord {
 /// A record that could not become a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RejectedRecord {
-    /// Why.
+    /// What is wrong with the record.
     pub reason: BadRecord,
     /// Newlines in the chunk before the record.
     pub line: u64,
@@ -111,7 +111,7 @@ pub fn told_bytes(value: &[u8]) -> &[u8] {
 }
 
 impl RejectedValue {
-    /// No field.
+    /// The value where no field is at fault: no bytes.
     pub(crate) const NONE: RejectedValue = RejectedValue::Apart(Vec::new());
 
     /// A value that is not a part of its record.
@@ -547,7 +547,7 @@ impl Sample {
         Sample { kept: parser.sort_out(window, &ends), rules }
     }
 
-    /// The records.
+    /// The records that were kept, with where their fields stand.
     pub fn rows(&self) -> Rows<'_> {
         let exotic = self.rules.is_exotic();
         let written = self.rules.fields_written() as usize;

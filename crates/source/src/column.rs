@@ -33,7 +33,7 @@ pub enum ColumnPlan {
         /// Whether fields that repeat the one above are parsed once.
         repeats: bool,
     },
-    /// Many texts.
+    /// Texts of so many values that a dictionary does not pay.
     Text {
         /// They are shortened by these symbols.
         encoder: Arc<SymbolEncoder>,
@@ -63,7 +63,7 @@ impl ColumnPlan {
 /// Who transforms the next fragment's column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColumnForm {
-    /// We, as planned.
+    /// This process, as the plan of the partition has it.
     Planned,
     /// Somebody else: its values are kept as they are.
     Plain,
@@ -74,9 +74,9 @@ pub enum ColumnForm {
 pub struct BadField {
     /// Record in the window.
     pub row: usize,
-    /// Column.
+    /// Number of the column, counted from 0.
     pub column: usize,
-    /// Why.
+    /// What is wrong with the field.
     pub error: FieldError,
 }
 

@@ -18,7 +18,7 @@ const LEAST_EXACT: i64 = 1e-290_f64.to_bits() as i64;
 /// Who chose a column's type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TypeOrigin {
-    /// The user.
+    /// The user, or the table that was there.
     #[default]
     Declared,
     /// A sample: what inference would not have taken for the type does not fit, though it can be read.
@@ -29,7 +29,7 @@ pub enum TypeOrigin {
 /// A column being read: its type, its rules and whether it may be NULL.
 #[derive(Debug, Clone)]
 pub struct ColumnRules {
-    /// Type.
+    /// Type that a field's text is read as.
     pub data_type: DataType,
     /// Whether NULL may stand in it.
     pub nullable: bool,

@@ -42,7 +42,7 @@ impl LongDelimiter {
         Some(LongDelimiter { bytes, length: text.len() as u8 })
     }
 
-    /// Its bytes.
+    /// Bytes of the delimiter, two to eight.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.length)]
     }
@@ -51,7 +51,7 @@ impl LongDelimiter {
 /// What ends a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LineEnd {
-    /// LF, and CRLF.
+    /// LF, with or without a CR before it.
     #[default]
     Newline,
     /// LF, CRLF, and CR alone.
@@ -75,17 +75,17 @@ pub enum Escapes {
 /// Which fields the texts for NULL are compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum NullsAre {
-    /// Those without quotes.
+    /// Fields without quotes only.
     #[default]
     Unquoted,
-    /// All.
+    /// All fields, those in quotes too.
     AlsoQuoted,
 }
 
 /// What becomes of records with too few or too many fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Ragged {
-    /// They are rejected.
+    /// They are rejected, with the count of their fields.
     #[default]
     Reject,
     /// Missing fields are NULL, fields too many that are empty are left out, others are rejected:
@@ -120,7 +120,7 @@ pub enum InvalidBytes {
 pub struct Policies {
     /// Too few or too many fields.
     pub ragged: Ragged,
-    /// Stray quotes.
+    /// What becomes of quotes that do not enclose a field.
     pub quotes: Quotes,
     /// Bytes that are not UTF-8.
     pub invalid_bytes: InvalidBytes,
@@ -129,18 +129,18 @@ pub struct Policies {
 /// The policies that the user gave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct GivenPolicies {
-    /// `--ragged`.
+    /// What `--ragged` says; `None` without it.
     pub ragged: Option<Ragged>,
-    /// `--quotes`.
+    /// What `--quotes` says; `None` without it.
     pub quotes: Option<Quotes>,
-    /// `--invalid-bytes`.
+    /// What `--invalid-bytes` says; `None` without it.
     pub invalid_bytes: Option<InvalidBytes>,
 }
 
 /// How a delimited text is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dialect {
-    /// Between two fields.
+    /// Byte between two fields.
     pub delimiter: u8,
     /// In place of `delimiter`, where it has several bytes.
     pub long_delimiter: Option<LongDelimiter>,
@@ -351,7 +351,7 @@ fn check_special(flag: &str, byte: u8) -> Result<()> {
 pub struct GivenDialect {
     /// `--delimiter`: one byte, or several.
     pub delimiter: Option<Vec<u8>>,
-    /// `--fixed-width`, without `--delimiter`.
+    /// What `--fixed-width` says, which excludes `--delimiter`.
     pub fixed: Option<FixedWidths>,
     /// `--delimiter spaces` and the like, without another delimiter.
     pub aligned: Option<Aligned>,
@@ -359,43 +359,43 @@ pub struct GivenDialect {
     pub quote: Option<Option<u8>>,
     /// `--escape`; `Some(None)` is a doubled quote.
     pub escape: Option<Option<u8>>,
-    /// `--escapes`.
+    /// What `--escapes` says; `None` without it.
     pub escapes: Option<Escapes>,
-    /// `--header` or `--no-header`.
+    /// What `--header` or `--no-header` says; `None` without either.
     pub header: Option<Header>,
-    /// `--null`.
+    /// Texts that `--null` names; `None` without it.
     pub nulls: Option<Vec<Vec<u8>>>,
-    /// `--quoted-null`.
+    /// What `--quoted-null` says.
     pub nulls_are: NullsAre,
-    /// `--typed-null`.
+    /// Texts that `--typed-null` names; `None` without it.
     pub typed_nulls: Option<Vec<Vec<u8>>>,
-    /// `--skip`.
+    /// Lines that `--skip` names; `None` without it.
     pub skip: Option<u64>,
     /// `--comment`; `Some(None)` is no comments.
     pub comment: Option<Option<u8>>,
     /// Whether records end with a delimiter; no flag says so yet.
     pub trailing: Option<Trailing>,
-    /// `--line-end`.
+    /// What `--line-end` says; `None` without it.
     pub line_end: Option<LineEnd>,
     /// `--header-rows`; it counts where there is a header.
     pub header_rows: Option<u64>,
-    /// `--footer`.
+    /// Lines that `--footer` names; `None` without it.
     pub footer: Option<u64>,
-    /// `--ragged`, `--quotes`, `--invalid-bytes`.
+    /// What `--ragged`, `--quotes` and `--invalid-bytes` say.
     pub policies: GivenPolicies,
-    /// `--decimal-separator`.
+    /// Byte that `--decimal-separator` names; `None` without it.
     pub decimal: Option<u8>,
-    /// `--thousands-separator`.
+    /// Byte that `--thousands-separator` names; `None` without it.
     pub thousands: Option<u8>,
-    /// `--date-format`.
+    /// What `--date-format` says; `None` without it.
     pub date: Option<DateFormat>,
-    /// `--timestamp-format`.
+    /// What `--timestamp-format` says; `None` without it.
     pub timestamp: Option<TimestampFormat>,
-    /// `--type-order`.
+    /// What `--type-order` says; `None` without it.
     pub types: Option<TypeOrder>,
     /// `--types`: columns whose types are not inferred.
     pub columns: Vec<Column>,
-    /// `--encoding`.
+    /// What `--encoding` says of characters; `None` without it.
     pub encoding: Option<Encoding>,
     /// `--all-text`: inferred columns are VARCHAR, and no field is NULL unless `--null` says so.
     pub all_text: bool,

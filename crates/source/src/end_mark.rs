@@ -2,7 +2,7 @@
 //!
 //! It stands at the very end, or alone in the last line, where an editor ended that too.
 
-/// Ctrl-Z.
+/// Ctrl-Z, with which DOS ended files.
 const END_MARK: u8 = 0x1a;
 /// Bytes at the end of a file in which the marks of its end stand, with the byte before them; more of them are text.
 pub const END_MARKS_MAX: usize = 4096;

@@ -12,7 +12,7 @@ use crate::type_order::TypeOrder;
 /// How the bytes of a field are to be read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FieldRules {
-    /// Around a field.
+    /// Byte around fields that are quoted; `None` when no byte is a quote.
     pub quote: Option<u8>,
     /// Before a quote inside a quoted field; a quote doubles otherwise.
     pub escape: Option<u8>,
@@ -20,7 +20,7 @@ pub struct FieldRules {
     pub escapes: Escapes,
     /// Fields that are NULL.
     pub nulls: Vec<Vec<u8>>,
-    /// Whether they are in quotes too.
+    /// Whether fields in quotes can be NULL too.
     pub nulls_are: NullsAre,
     /// Fields, quoted or not, that are NULL in columns of other types than text.
     pub typed_nulls: Vec<Vec<u8>>,

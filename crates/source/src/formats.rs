@@ -18,7 +18,7 @@ pub use moment::{DateFormat, TimestampFormat};
 
 /// Spaces between thousands that are not ASCII: no-break, narrow no-break, thin, figure.
 const SPACES: [&[u8]; 4] = [b"\xc2\xa0", b"\xe2\x80\xaf", b"\xe2\x80\x89", b"\xe2\x80\x87"];
-/// The curved apostrophe.
+/// The curved apostrophe, which some write between thousands.
 const APOSTROPHES: [&[u8]; 1] = [b"\xe2\x80\x99"];
 
 /// How numbers and dates are written.

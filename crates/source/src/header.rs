@@ -31,7 +31,7 @@ const QUOTES_OF_NAMES: [char; 3] = ['\'', '`', '"'];
 /// Where names come from.
 #[derive(Debug, Clone, Copy)]
 pub enum Names<'a> {
-    /// The header.
+    /// The fields of the header.
     Header(&'a [Field<'a>]),
     /// Nowhere: `c1`, `c2`, ...
     None,

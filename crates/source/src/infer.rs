@@ -93,7 +93,7 @@ impl Default for ColumnForms {
 struct Written {
     /// Digits before the point, without leading zeros, once the exponent is applied.
     whole: i64,
-    /// Digits after it.
+    /// Digits after the point, once the exponent is applied.
     scale: i64,
     exponent: Exponent,
     /// Whether it has a point or a sign.

@@ -115,7 +115,7 @@ impl Hasher for Mix {
 }
 
 impl Lexicon {
-    /// Knows no text.
+    /// A lexicon that knows no text yet, of a column with values of this physical form.
     pub fn new(physical: Physical) -> Self {
         let finder = fast();
         Lexicon {

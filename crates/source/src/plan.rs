@@ -15,7 +15,7 @@ use coload_types::{DataType, Physical};
 use crate::column::ColumnPlan;
 use crate::rows::Rows;
 
-/// Records looked at.
+/// Most records of a partition's first chunk that are looked at to plan it.
 pub const SAMPLE_ROWS: usize = 8192;
 /// Text of a sample in which all columns are looked at.
 pub const SAMPLE_BYTES: usize = 2 << 20;

@@ -23,7 +23,6 @@ pub(crate) struct RowCodes {
 }
 
 impl RowCodes {
-    /// Rows so far.
     pub(crate) fn rows(&self) -> usize {
         self.rows
     }
@@ -101,7 +100,7 @@ pub(crate) struct Block<'a> {
     first: usize,
     /// Row of the block's first record.
     row: u32,
-    /// Runs so far.
+    /// Runs that the block has made so far.
     runs: usize,
 }
 
@@ -155,7 +154,7 @@ impl Block<'_> {
         }
     }
 
-    /// Ends the block.
+    /// Ends the block: what it had room for and did not write is cut off.
     pub(crate) fn finish(self) {
         match self.to.is_runs {
             true => {

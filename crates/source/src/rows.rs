@@ -14,7 +14,7 @@ pub struct Rows<'a> {
     pub ends: &'a [u32],
     /// Separators of a record.
     pub stride: usize,
-    /// Records.
+    /// Number of records.
     pub count: usize,
     /// Fields of a record: `stride`, or one less where a delimiter ends each record.
     pub fields: usize,

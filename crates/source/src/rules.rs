@@ -37,7 +37,7 @@ pub struct RecordRules {
 /// What stands behind escapes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Escaped {
-    /// There are none.
+    /// The text has no escapes.
     Nothing,
     /// Bytes that separate nothing.
     Others,
@@ -79,7 +79,7 @@ impl Padding {
         Padding { bytes, length: length as u8 }
     }
 
-    /// The bytes.
+    /// Bytes of the field, at most 16.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.length)]
     }

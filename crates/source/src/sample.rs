@@ -21,13 +21,13 @@ pub enum SampleEnd {
 /// The bytes with a meaning while records are split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Split {
-    /// Between two fields.
+    /// Byte between two fields.
     pub delimiter: u8,
     /// In its place, if it has several bytes.
     pub long_delimiter: Option<LongDelimiter>,
     /// In its place, where columns are drawn with blanks.
     pub aligned: Option<Aligned>,
-    /// Around a field.
+    /// Byte around fields that are quoted; `None` when no byte is a quote.
     pub quote: Option<u8>,
     /// Before a quote inside a quoted field.
     pub escape: Option<u8>,
@@ -49,7 +49,7 @@ impl Split {
         line_end: LineEnd::Newline,
     };
 
-    /// The delimiter's bytes.
+    /// Bytes between two fields, be it one or several.
     pub fn delimiter_bytes(&self) -> &[u8] {
         match &self.long_delimiter {
             Some(long) => long.bytes(),

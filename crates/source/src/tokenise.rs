@@ -23,7 +23,7 @@ pub const TEXT_PADDING: usize = 64;
 /// The bytes that have a meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Separators {
-    /// Between two fields.
+    /// Byte between two fields.
     pub delimiter: u8,
     /// Around a field; doubled inside it.
     pub quote: Option<u8>,
@@ -34,11 +34,11 @@ pub struct Separators {
 /// What a window holds besides separators.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// Bytes over 127.
+    /// Whether a byte is over 127.
     pub non_ascii: bool,
-    /// NUL bytes.
+    /// Whether a byte is NUL.
     pub nul: bool,
-    /// Quotes.
+    /// Whether a byte is the quote.
     pub quote: bool,
     /// Newlines that end records.
     pub newlines: usize,

@@ -5,23 +5,23 @@ use std::fmt;
 /// A kind of type that inference may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Candidate {
-    /// `true` and `false`.
+    /// BOOLEAN: the words `true` and `false`.
     Boolean,
-    /// Integers.
+    /// BIGINT: integers that fit 64 bits.
     BigInt,
     /// Numbers with digits after the point, and longer integers.
     Decimal,
-    /// Printed floats.
+    /// DOUBLE: floats as programs print them.
     Double,
-    /// Days.
+    /// DATE: days of the calendar.
     Date,
-    /// Times of day.
+    /// TIME: times of day.
     Time,
-    /// Days with times.
+    /// TIMESTAMP: days with times of day.
     Timestamp,
     /// Days with times and zones.
     TimestampTz,
-    /// Whatever is left.
+    /// VARCHAR: what no other type holds.
     Varchar,
 }
 
@@ -39,7 +39,7 @@ impl Candidate {
         Candidate::Varchar,
     ];
 
-    /// As `--type-order` has it.
+    /// The name that `--type-order` has for the type.
     pub fn name(self) -> &'static str {
         match self {
             Candidate::Boolean => "BOOLEAN",

@@ -25,7 +25,7 @@ pub enum LoadMode {
 /// What creating a table does when there is one of that name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnExisting {
-    /// Fails.
+    /// Fails with an error that names the table.
     Fail,
     /// Keeps the existing one as it is.
     Keep,
@@ -36,16 +36,16 @@ pub enum OnExisting {
 /// What dropping a table does when there is none of that name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnMissing {
-    /// Fails.
+    /// Fails with an error that names the table.
     Fail,
-    /// Does nothing.
+    /// Does nothing, and publishes no version.
     Ignore,
 }
 
 /// Where a load goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadTarget {
-    /// Table.
+    /// Name of the table, as the user wrote it.
     pub name: String,
     /// Columns of the load's segments.
     pub schema: Schema,
@@ -56,7 +56,7 @@ pub struct LoadTarget {
 /// Whether a change has anything to change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// Publish it.
+    /// The change differs from the base, and is to be published.
     Changed,
     /// The base is as wanted already.
     Unchanged,

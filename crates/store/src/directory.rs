@@ -46,13 +46,13 @@ const VERSION_DIGITS: usize = 20;
 /// Where things lie in one store.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
-    /// The store.
+    /// The directory of the store itself.
     pub root: PathBuf,
     /// Manifests, one a version.
     pub manifests: PathBuf,
-    /// Published segments.
+    /// Directory of the segments that versions name.
     pub segments: PathBuf,
-    /// Loads in progress.
+    /// Directories of loads in progress, each named by its load's id.
     pub tmp: PathBuf,
     /// Journals of loads that arrive from elsewhere; made with the first.
     pub loads: PathBuf,
@@ -80,7 +80,7 @@ impl Layout {
         self.manifests.join(format!("{version:0VERSION_DIGITS$}{MANIFEST_SUFFIX}"))
     }
 
-    /// A published segment.
+    /// Path of a published segment's file.
     pub fn segment(&self, file: &str) -> PathBuf {
         self.segments.join(file)
     }

@@ -37,7 +37,7 @@ use crate::work_dir::{Leftover, remove_leftover};
 pub struct Cleaned {
     /// Directories of writers that died.
     pub loads: usize,
-    /// Old versions.
+    /// Manifests of versions that are no longer the newest and that no reader holds.
     pub versions: usize,
     /// Segments that no version names.
     pub segments: usize,

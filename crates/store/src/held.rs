@@ -28,7 +28,7 @@ impl HeldBytes {
         Arc::new(HeldBytes { count: AtomicU64::new(0), max })
     }
 
-    /// Bytes held now.
+    /// Bytes that all segments hold now.
     pub fn count(&self) -> u64 {
         self.count.load(Ordering::Relaxed)
     }
@@ -47,7 +47,7 @@ pub(crate) struct Share {
 }
 
 impl Share {
-    /// Nothing yet.
+    /// A share of a segment that holds nothing yet.
     pub fn new(all: Arc<HeldBytes>) -> Self {
         Share { all, count: AtomicU64::new(0) }
     }

@@ -40,7 +40,7 @@ pub struct PagePlace {
 pub struct Group {
     /// The pages, in order.
     pages: Vec<PagePlace>,
-    /// Their rows.
+    /// Rows of the pages together.
     pub rows: u32,
 }
 

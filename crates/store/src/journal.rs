@@ -58,13 +58,13 @@ pub struct LoadJournal {
 /// A journal that lies in a store.
 #[derive(Debug, Clone)]
 pub struct JournalEntry {
-    /// The load.
+    /// Id of the load that is journalled.
     pub id: LoadId,
     /// What its writer said that it is.
     pub description: Vec<u8>,
-    /// When something was acknowledged last.
+    /// Time at which something was acknowledged last.
     pub modified: SystemTime,
-    /// Partitions acknowledged.
+    /// Partitions that were acknowledged to the client.
     pub parts: usize,
     /// Bytes of all its files.
     pub bytes: u64,
@@ -139,7 +139,7 @@ impl Store {
 }
 
 impl LoadJournal {
-    /// The load.
+    /// Id of the load that is journalled.
     pub fn id(&self) -> LoadId {
         self.id
     }

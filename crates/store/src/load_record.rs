@@ -36,7 +36,7 @@ impl LoadId {
         LoadId(bits)
     }
 
-    /// The bits.
+    /// All 128 bits as a number.
     pub const fn as_u128(self) -> u128 {
         self.0
     }
@@ -105,7 +105,7 @@ pub struct LoadRecord {
     pub version: u64,
     /// Whether the table still holds its rows: TRUNCATE and loads that replace end that.
     pub held: bool,
-    /// What it did to its table.
+    /// What the load did to its table.
     pub kind: LoadKind,
     /// When it began, microseconds since the epoch.
     pub started_us: i64,
@@ -115,11 +115,11 @@ pub struct LoadRecord {
     pub inputs: Vec<String>,
     /// How many more inputs it had than `inputs` names.
     pub inputs_more: u64,
-    /// Rows loaded.
+    /// Rows that it added to its table.
     pub rows: u64,
-    /// Records rejected.
+    /// Records that were set aside as rejects.
     pub rejects: u64,
-    /// Input bytes read.
+    /// Bytes of its inputs as they are stored, compressed ones included.
     pub bytes: u64,
 }
 

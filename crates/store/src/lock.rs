@@ -56,7 +56,7 @@ impl LockedFile {
         self.lock
     }
 
-    /// The open file.
+    /// The file on which the lock was tried, still open.
     pub fn file(&self) -> &File {
         &self.file
     }

@@ -26,7 +26,7 @@ pub const REMEMBER_DAYS: u32 = 90;
 /// Largest manifest that is written or read.
 pub const MANIFEST_BYTES_MAX: usize = 1 << 30;
 
-/// One version of the whole catalog.
+/// One version of the store: all tables, and the segments that they are made of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manifest {
     /// Number of this version; the first is 1.
@@ -46,15 +46,15 @@ pub struct TableEntry {
     pub id: u64,
     /// Name as created; matched without regard to case.
     pub name: String,
-    /// Columns.
+    /// Columns of the table, and its rules (CHECK).
     pub schema: Schema,
     /// Segments, in the order of their rows.
     pub segments: Vec<SegmentEntry>,
-    /// Its last loads, oldest first.
+    /// Last loads of the table, oldest first.
     pub loads: Vec<LoadRecord>,
     /// Files with loads before these whose rows it still holds, oldest first.
     pub older: Vec<OlderLoads>,
-    /// How many loads it ever had.
+    /// Number of loads that the table ever had.
     pub loads_count: u64,
 }
 
@@ -63,7 +63,7 @@ pub struct TableEntry {
 pub struct SegmentEntry {
     /// File name below `segments/`: always `<load>-<n>.seg`.
     pub file: String,
-    /// Rows.
+    /// Rows of the segment.
     pub rows: u64,
     /// Bytes of the file.
     pub bytes: u64,

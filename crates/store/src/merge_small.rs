@@ -49,13 +49,13 @@ const LEVEL_BITS: u32 = 3;
 /// What merging the small segments of a table did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MergeReport {
-    /// Merges published.
+    /// Merges that were published, each of a run of segments.
     pub merges: usize,
     /// Segments of the table before.
     pub segments_before: usize,
-    /// Segments after.
+    /// Segments of the table after the last merge.
     pub segments_after: usize,
-    /// Rows rewritten.
+    /// Rows that were written once more.
     pub rows: u64,
     /// Bytes of the segments written.
     pub bytes: u64,

@@ -40,7 +40,7 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 pub struct OlderLoads {
     /// File name below `segments/`: always `<id of who wrote it>-<table id>.loads`.
     pub file: String,
-    /// Loads.
+    /// Loads in the file.
     pub count: u32,
     /// When the last of them finished, microseconds since the epoch.
     pub newest_us: i64,
@@ -51,17 +51,17 @@ pub struct OlderLoads {
 /// A load that is published, and that its table holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RememberedLoad {
-    /// What it is known by.
+    /// Key by which the load is known when it comes again.
     pub key: LoadId,
-    /// The load.
+    /// Id under which the load was published.
     pub id: LoadId,
     /// The version that showed it first; 0 if that is not known.
     pub version: u64,
     /// When it was ready to be published, microseconds since the epoch.
     pub finished_us: i64,
-    /// Rows loaded.
+    /// Rows that it added to its table.
     pub rows: u64,
-    /// Records rejected.
+    /// Records that were set aside as rejects.
     pub rejects: u64,
 }
 

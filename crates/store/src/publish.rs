@@ -67,7 +67,7 @@ impl LoadDir {
         Ok(LoadDir { store: store.clone(), work, target, begun_on })
     }
 
-    /// The load's id.
+    /// Id of the load, by which its segments are named.
     pub fn id(&self) -> LoadId {
         self.work.id()
     }
@@ -193,7 +193,6 @@ pub(crate) fn publish_linked(
 /// Where a load goes, and the id that its table had when it began.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PublishedLoad<'a> {
-    /// Table.
     pub target: &'a LoadTarget,
     /// `None` when there was none.
     pub begun_on: Option<u64>,

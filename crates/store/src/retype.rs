@@ -31,9 +31,9 @@ const DAY_US: i128 = 86_400_000_000;
 /// What becomes of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Retype {
-    /// Its values stay.
+    /// The column has its type already, and its pages stay as they are.
     Keep,
-    /// They are converted.
+    /// Each value is converted to the new type.
     Convert {
         /// The type that they have.
         from: DataType,
@@ -158,7 +158,7 @@ pub fn converts(from: &Schema, to: &Schema) -> bool {
 pub struct Texts<'a> {
     /// Numbers of the columns in the table.
     pub columns: &'a [usize],
-    /// That segment; it has no others.
+    /// The segment with these columns; it has no others.
     pub segment: Arc<SegmentFile>,
 }
 

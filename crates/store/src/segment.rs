@@ -25,7 +25,7 @@ use coload_types::{Dictionary, Error, Physical, Plain, Result, Strings, Values};
 use crate::held::{ExpandedPages, HELD_BYTES_MAX, HeldBytes, Share, bytes_of};
 use crate::mapped::Mapped;
 
-/// An open segment.
+/// A segment that is open for reading: its file is mapped, its footer read and checked.
 #[derive(Debug)]
 pub struct SegmentFile {
     path: PathBuf,
@@ -110,7 +110,7 @@ impl SegmentFile {
         self.footer.id
     }
 
-    /// The file.
+    /// Path of the mapped file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -120,7 +120,7 @@ impl SegmentFile {
         self.map.len() as u64
     }
 
-    /// Rows.
+    /// Rows of the segment.
     pub fn rows(&self) -> u64 {
         self.footer.rows()
     }
@@ -130,7 +130,7 @@ impl SegmentFile {
         &self.footer.page_rows
     }
 
-    /// Number of columns.
+    /// Number of columns that the segment stores.
     pub fn column_count(&self) -> usize {
         self.footer.columns.len()
     }

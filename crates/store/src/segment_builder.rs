@@ -37,7 +37,7 @@ pub struct OpenSegment {
     page_rows: Vec<u32>,
     columns: Vec<OpenColumn>,
     waiting_bytes: usize,
-    /// Partitions taken.
+    /// Partitions that the segment has taken so far.
     pub partitions: usize,
 }
 
@@ -236,7 +236,7 @@ enum MergedPart {
 }
 
 impl ClosedSegment {
-    /// Columns.
+    /// Number of columns of the segment.
     pub fn width(&self) -> usize {
         self.columns.len()
     }

@@ -47,7 +47,7 @@ pub struct SegmentWriter {
 /// A segment that is whole and durable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SegmentSummary {
-    /// Rows.
+    /// Rows of the segment.
     pub rows: u64,
     /// Bytes of the file.
     pub bytes: u64,
@@ -73,7 +73,7 @@ pub struct FinishedColumn {
     pub physical: Physical,
     /// Where its pages stand.
     pub index: ColumnIndex,
-    /// Statistics.
+    /// Count of NULLs and the range of the column's values.
     pub stats: ColumnStats,
 }
 

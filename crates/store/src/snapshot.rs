@@ -154,7 +154,7 @@ impl Snapshot {
         Ok(open)
     }
 
-    /// The store.
+    /// The store of which this is a version.
     pub fn store(&self) -> &Store {
         &self.store
     }

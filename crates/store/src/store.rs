@@ -73,7 +73,7 @@ impl Store {
         Store::open(path)
     }
 
-    /// The directory.
+    /// Path of the store's directory, as it was opened.
     pub fn path(&self) -> &Path {
         &self.layout().root
     }

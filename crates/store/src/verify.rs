@@ -65,7 +65,7 @@ impl fmt::Debug for VerifyOptions {
 pub enum Part {
     /// The file that makes the directory a store.
     Format,
-    /// A version.
+    /// The manifest of a version.
     Manifest,
     /// A segment that a version names.
     Segment,
@@ -73,7 +73,7 @@ pub enum Part {
     Loads,
     /// The journal of a load that arrives.
     Journal,
-    /// Something else.
+    /// Any other file of the directory.
     Other,
 }
 
@@ -97,7 +97,7 @@ pub struct Damage {
     pub part: Part,
     /// The file, or the directory of a journal.
     pub path: PathBuf,
-    /// What is wrong.
+    /// What is wrong with the file, as a message to a person.
     pub what: String,
     /// The table that it belongs to.
     pub table: Option<String>,
@@ -118,13 +118,13 @@ pub struct VerifyReport {
     pub tables: usize,
     /// Segments of all versions.
     pub segments: usize,
-    /// Pages and dictionaries.
+    /// Pages and dictionaries that were read.
     pub pages: u64,
     /// Rows of all segments.
     pub rows: u64,
     /// Bytes of all segments.
     pub bytes: u64,
-    /// Journals.
+    /// Journals of loads that arrive from elsewhere.
     pub journals: usize,
     /// What is wrong, by kind and file.
     pub damages: Vec<Damage>,
@@ -143,7 +143,7 @@ pub(crate) struct Version {
 /// What is read of a store before its segments.
 pub(crate) struct Catalog {
     pub layout: Layout,
-    /// Newest last.
+    /// Versions that can be read, the newest last.
     pub versions: Vec<Version>,
     pub damages: Vec<Damage>,
     pub newest: Option<u64>,

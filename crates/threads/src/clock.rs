@@ -45,13 +45,13 @@ pub enum Step {
     Tokenise,
     /// Fields to codes and values.
     Convert,
-    /// Temporary dictionaries sorted.
+    /// Temporary dictionaries are sorted.
     Sort,
     /// One dictionary a partition, codes packed.
     Compress,
     /// Partitions into a segment.
     Merge,
-    /// Segments to disk.
+    /// Segments are written to the disk.
     Write,
 }
 
@@ -110,7 +110,7 @@ impl StepClock {
 /// When a load began, by both clocks.
 #[derive(Debug, Clone, Copy)]
 pub struct Started {
-    /// Wall clock, monotonic.
+    /// The monotonic clock, for how long the load takes.
     pub wall: Instant,
     /// CPU time of the process.
     pub cpu_ns: u64,
@@ -119,7 +119,7 @@ pub struct Started {
 }
 
 impl Started {
-    /// Now.
+    /// What the clocks say now.
     pub fn now() -> Self {
         Started { wall: Instant::now(), cpu_ns: process_cpu_ns(), epoch_us: epoch_us() }
     }

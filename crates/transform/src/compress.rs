@@ -123,7 +123,7 @@ pub struct JoinedDictionary {
 }
 
 impl JoinedDictionary {
-    /// The partition's dictionary.
+    /// The partition's dictionary, sorted and without NULL.
     pub fn dictionary(&self) -> &Dictionary {
         &self.dictionary
     }

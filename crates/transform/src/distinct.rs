@@ -59,7 +59,7 @@ impl Default for DistinctSketch {
 }
 
 impl DistinctSketch {
-    /// Adds numbers.
+    /// Adds numbers to those whose distinct values are estimated.
     pub fn add_ints(&self, values: &[i64]) {
         let mut few = Vec::new();
         for piece in values.chunks(PIECE) {
@@ -113,7 +113,7 @@ impl DistinctSketch {
         }
     }
 
-    /// Adds strings.
+    /// Adds strings to those whose distinct values are estimated.
     pub fn add_strings(&self, strings: &Strings) {
         for string in strings.iter() {
             self.add_if_new(text_hash(string));

@@ -26,7 +26,7 @@ const VALUE_BYTES: usize = 96;
 /// partition's dictionary has the limit that each of theirs has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DictionaryLimit {
-    /// Values.
+    /// Most values; a dictionary that is full refuses one more.
     pub values: usize,
     /// Bytes, with what finds the values.
     pub bytes: usize,
@@ -114,7 +114,7 @@ pub struct ProvisionalCodes {
 enum Codes {
     /// Codes below 255, which is NULL.
     Narrow(Vec<u8>),
-    /// Codes, and [`NULL_CODE`].
+    /// Codes of 16 bits, and [`NULL_CODE`].
     Wide(Vec<u16>),
 }
 
@@ -165,7 +165,7 @@ impl ProvisionalCodes {
         Self::new(&each, distinct)
     }
 
-    /// Rows.
+    /// Number of rows, NULLs among them.
     pub fn len(&self) -> usize {
         self.rows as usize
     }
@@ -175,7 +175,7 @@ impl ProvisionalCodes {
         self.len() == 0
     }
 
-    /// Bytes held.
+    /// Bytes of memory that the codes take.
     pub fn bytes(&self) -> usize {
         self.codes.bytes() + self.lengths.as_ref().map_or(0, |l| l.len() * 2)
     }
@@ -219,7 +219,7 @@ impl ProvisionalCodes {
 /// One column of a fragment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FragmentColumn {
-    /// Provisional codes.
+    /// Provisional codes, and what they stand for.
     Codes {
         /// A code for each row.
         codes: ProvisionalCodes,
@@ -231,12 +231,12 @@ pub enum FragmentColumn {
     /// Values, encoded without a dictionary. A `Text` page with symbols belongs to the partition's
     /// symbol table of this column.
     Page(Page),
-    /// Values, not encoded.
+    /// Values as they are, which somebody else encodes.
     Plain(Plain),
 }
 
 impl FragmentColumn {
-    /// Rows.
+    /// Number of rows, NULLs among them.
     pub fn rows(&self) -> usize {
         match self {
             FragmentColumn::Codes { codes, .. } => codes.len(),
@@ -245,7 +245,7 @@ impl FragmentColumn {
         }
     }
 
-    /// Bytes held.
+    /// Bytes of memory that the column takes.
     pub fn bytes(&self) -> usize {
         match self {
             FragmentColumn::Codes { codes, .. } => codes.bytes(),
@@ -269,7 +269,7 @@ pub struct Fragment {
 pub struct FinalPage {
     /// Column of the table.
     pub column: usize,
-    /// The page.
+    /// The page, to which nothing of the partition is added any more.
     pub page: Page,
     /// The symbols of a page of text.
     pub symbols: Option<Arc<SymbolEncoder>>,

@@ -56,16 +56,16 @@ pub struct Capacity {
 /// The time of each part for one row, nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Times {
-    /// Client.
+    /// Time of the client's cores.
     pub client: f64,
-    /// Link.
+    /// Time of the link.
     pub link: f64,
-    /// Server, weighted.
+    /// Time of the server's cores, times the weight of the server.
     pub server: f64,
 }
 
 impl Times {
-    /// The longest.
+    /// Time of the part that all others wait for.
     pub fn longest(&self) -> f64 {
         self.client.max(self.link).max(self.server)
     }

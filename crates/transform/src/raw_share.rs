@@ -29,7 +29,7 @@ pub struct Mix {
     pub placements: Vec<Placement>,
     /// From 0 to 1.
     pub raw_share: f64,
-    /// What that takes.
+    /// Time that these placements and this share take, a row.
     pub times: Times,
 }
 

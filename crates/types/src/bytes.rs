@@ -57,22 +57,22 @@ impl<'a> ByteReader<'a> {
         Ok(*head)
     }
 
-    /// One byte.
+    /// Takes one byte.
     pub fn u8(&mut self) -> Result<u8> {
         Ok(self.array::<1>()?[0])
     }
 
-    /// Two bytes, little-endian.
+    /// Takes two bytes, little-endian.
     pub fn u16(&mut self) -> Result<u16> {
         Ok(u16::from_le_bytes(self.array()?))
     }
 
-    /// Four bytes, little-endian.
+    /// Takes four bytes, little-endian.
     pub fn u32(&mut self) -> Result<u32> {
         Ok(u32::from_le_bytes(self.array()?))
     }
 
-    /// Eight bytes, little-endian.
+    /// Takes eight bytes, little-endian.
     pub fn u64(&mut self) -> Result<u64> {
         Ok(u64::from_le_bytes(self.array()?))
     }
@@ -82,7 +82,7 @@ impl<'a> ByteReader<'a> {
         Ok(i128::from_le_bytes(self.array()?))
     }
 
-    /// A varint.
+    /// Takes an unsigned number of 1 to 10 bytes, seven bits in each, the lowest first ([`put_varint`]).
     pub fn varint(&mut self) -> Result<u64> {
         let mut value = 0u64;
         for shift in (0..64).step_by(7) {
@@ -104,7 +104,7 @@ impl<'a> ByteReader<'a> {
         u32::try_from(self.varint()?).map_err(|_| Error::Corrupt("number over 32 bits".into()))
     }
 
-    /// A signed varint.
+    /// Takes a signed number that [`put_signed`] wrote: small numbers of either sign take few bytes.
     pub fn signed(&mut self) -> Result<i64> {
         let raw = self.varint()?;
         Ok((raw >> 1) as i64 ^ -((raw & 1) as i64))
@@ -151,7 +151,7 @@ impl Default for Checksum {
 }
 
 impl Checksum {
-    /// Adds bytes.
+    /// Adds bytes to those that the checksum is of; how they are cut into calls does not matter.
     pub fn add(&mut self, bytes: &[u8]) {
         std::hash::Hasher::write(&mut self.0, bytes);
     }

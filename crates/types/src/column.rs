@@ -7,7 +7,7 @@ use crate::{DataType, Value};
 pub struct Column {
     /// Name, as written; matched without regard to case.
     pub name: String,
-    /// SQL type.
+    /// Declared or inferred SQL type of the column's values.
     pub data_type: DataType,
     /// Whether NULL may stand in it.
     pub nullable: bool,

@@ -30,13 +30,13 @@ pub const DECIMAL_INT_PRECISION_MAX: u8 = 18;
 /// A column's SQL type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DataType {
-    /// TRUE or FALSE.
+    /// TRUE or FALSE; stored as 1 and 0.
     Boolean,
-    /// 16-bit integer.
+    /// Integer of 16 bits with a sign.
     SmallInt,
-    /// 32-bit integer.
+    /// Integer of 32 bits with a sign.
     Integer,
-    /// 64-bit integer.
+    /// Integer of 64 bits with a sign.
     BigInt,
     /// Exact number of `precision` digits, `scale` of them after the point.
     Decimal {
@@ -45,9 +45,9 @@ pub enum DataType {
         /// Digits after the point, at most `precision`.
         scale: u8,
     },
-    /// 32-bit float.
+    /// Float of 32 bits (IEEE 754).
     Real,
-    /// 64-bit float.
+    /// Float of 64 bits (IEEE 754).
     Double,
     /// Day, years 0001 to 9999.
     Date,
@@ -63,18 +63,18 @@ pub enum DataType {
     Varchar(Option<u32>),
     /// Bytes, with the most bytes if declared.
     Binary(Option<u32>),
-    /// 128-bit identifier.
+    /// Identifier of 128 bits (RFC 9562), ordered as its bytes.
     Uuid,
 }
 
 /// The shape of a value in memory and on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Physical {
-    /// `i64`.
+    /// Numbers that fit an `i64`: integers, short decimals, floats by their ordinal, dates, times.
     Int,
-    /// `i128`.
+    /// Numbers that need an `i128`: long decimals and UUIDs.
     Wide,
-    /// A byte string.
+    /// Byte strings: text and binary.
     Bytes,
 }
 
@@ -173,7 +173,7 @@ impl DataType {
         if let Char(n) | Varchar(Some(n)) | Binary(Some(n)) = self { Some(n) } else { None }
     }
 
-    /// A DECIMAL, checked.
+    /// A DECIMAL of so many digits, `scale` of them after the point.
     pub fn decimal(precision: u8, scale: u8) -> Result<Self> {
         if precision == 0 || precision > DECIMAL_PRECISION_MAX || scale > precision {
             return Err(Error::Invalid(format!(
@@ -205,7 +205,7 @@ pub fn ordinal_from_f64(value: f64) -> i64 {
     bits ^ (((bits >> 63) as u64) >> 1) as i64
 }
 
-/// Inverse of [`ordinal_from_f64`].
+/// The float whose place in the order of floats is `ordinal`; the inverse of [`ordinal_from_f64`].
 pub fn f64_from_ordinal(ordinal: i64) -> f64 {
     f64::from_bits((ordinal ^ (((ordinal >> 63) as u64) >> 1) as i64) as u64)
 }
@@ -227,7 +227,7 @@ pub fn wide_from_uuid(bytes: [u8; 16]) -> i128 {
     (u128::from_be_bytes(bytes) ^ (1 << 127)) as i128
 }
 
-/// Inverse of [`wide_from_uuid`].
+/// The 16 bytes of a UUID from its stored number; the inverse of [`wide_from_uuid`].
 pub fn uuid_from_wide(wide: i128) -> [u8; 16] {
     ((wide as u128) ^ (1 << 127)).to_be_bytes()
 }

@@ -55,7 +55,7 @@ impl Dictionary {
         }
     }
 
-    /// Number of values.
+    /// Number of values; codes are below it, and the code of NULL is equal to it.
     pub fn len(&self) -> usize {
         self.values.len()
     }

@@ -75,7 +75,7 @@ pub fn write_wide(value: i128, data_type: DataType, out: &mut Vec<u8>) {
     }
 }
 
-/// [`write_value`] for `Bytes`.
+/// Appends a byte string as text, as [`write_value`] does for `Bytes`.
 pub fn write_bytes(value: &[u8], data_type: DataType, out: &mut Vec<u8>) {
     if let DataType::Binary(_) = data_type {
         out.reserve(2 + 2 * value.len());

@@ -5,11 +5,11 @@ use crate::{Physical, display};
 /// One physical value; NULL is `Option::None` around it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Value {
-    /// See [`Physical::Int`].
+    /// Value of a type whose physical form is [`Physical::Int`].
     Int(i64),
-    /// See [`Physical::Wide`].
+    /// Value of a type whose physical form is [`Physical::Wide`].
     Wide(i128),
-    /// See [`Physical::Bytes`].
+    /// Value of a type whose physical form is [`Physical::Bytes`].
     Bytes(Box<[u8]>),
 }
 
@@ -26,7 +26,7 @@ impl Bitmap {
         Bitmap { words: vec![0; len.div_ceil(64)], len }
     }
 
-    /// Number of bits.
+    /// Number of bits, set and clear.
     #[inline]
     pub fn len(&self) -> usize {
         self.len
@@ -38,21 +38,21 @@ impl Bitmap {
         self.len == 0
     }
 
-    /// Bit `index`.
+    /// Whether bit `index`, counted from 0, is set.
     #[inline]
     pub fn get(&self, index: usize) -> bool {
         assert!(index < self.len);
         self.words[index / 64] >> (index % 64) & 1 == 1
     }
 
-    /// Sets bit `index`.
+    /// Sets bit `index`, which must be below [`Self::len`].
     #[inline]
     pub fn set(&mut self, index: usize) {
         assert!(index < self.len);
         self.words[index / 64] |= 1 << (index % 64);
     }
 
-    /// Appends a bit.
+    /// Appends one bit, set or clear.
     #[inline]
     pub fn push(&mut self, bit: bool) {
         if self.len.is_multiple_of(64) {
@@ -98,14 +98,14 @@ impl Bitmap {
 /// Shape: string `i` is `bytes[ends[i - 1]..ends[i]]`, with `ends[-1] = 0`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Strings {
-    /// All bytes.
+    /// Bytes of all strings, without separators.
     pub bytes: Vec<u8>,
     /// Where each string ends.
     pub ends: Vec<u32>,
 }
 
 impl Strings {
-    /// Number of strings.
+    /// Number of strings, empty ones among them.
     #[inline]
     pub fn len(&self) -> usize {
         self.ends.len()
@@ -117,7 +117,7 @@ impl Strings {
         self.ends.is_empty()
     }
 
-    /// String `index`.
+    /// Bytes of string `index`, counted from 0.
     #[inline]
     pub fn get(&self, index: usize) -> &[u8] {
         let start = if index == 0 { 0 } else { self.ends[index - 1] as usize };
@@ -147,11 +147,11 @@ impl Strings {
 /// Values of one physical shape, in row order. A NULL row holds 0 or the empty string.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Values {
-    /// See [`Physical::Int`].
+    /// Values of a type whose physical form is [`Physical::Int`].
     Int(Vec<i64>),
-    /// See [`Physical::Wide`].
+    /// Values of a type whose physical form is [`Physical::Wide`].
     Wide(Vec<i128>),
-    /// See [`Physical::Bytes`].
+    /// Values of a type whose physical form is [`Physical::Bytes`].
     Bytes(Strings),
 }
 
@@ -165,7 +165,7 @@ impl Values {
         }
     }
 
-    /// The shape.
+    /// Physical form of the values.
     #[inline]
     pub fn physical(&self) -> Physical {
         match self {
@@ -175,7 +175,7 @@ impl Values {
         }
     }
 
-    /// Number of values.
+    /// Number of values, whatever NULL rows hold among them.
     #[inline]
     pub fn len(&self) -> usize {
         match self {
@@ -200,7 +200,7 @@ impl Values {
         }
     }
 
-    /// Value `index`.
+    /// A copy of value `index`, counted from 0.
     pub fn get(&self, index: usize) -> Value {
         match self {
             Values::Int(v) => Value::Int(v[index]),
@@ -242,12 +242,12 @@ pub struct Plain {
 }
 
 impl Plain {
-    /// An empty column.
+    /// A column of no rows, whose values have this physical form.
     pub fn empty(physical: Physical) -> Self {
         Plain { values: Values::empty(physical), nulls: None }
     }
 
-    /// Number of rows.
+    /// Number of rows, NULLs among them.
     #[inline]
     pub fn len(&self) -> usize {
         self.values.len()
@@ -270,7 +270,7 @@ impl Plain {
         self.nulls.as_ref().is_some_and(|n| n.get(index))
     }
 
-    /// Appends a row.
+    /// Appends a row; `None` is NULL.
     pub fn push(&mut self, value: Option<&Value>) {
         match value {
             Some(v) => {
@@ -294,7 +294,7 @@ impl Plain {
 }
 
 impl Value {
-    /// The shape.
+    /// Physical form of the value.
     #[inline]
     pub fn physical(&self) -> Physical {
         match self {

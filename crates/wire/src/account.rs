@@ -19,13 +19,13 @@ const FILE_PART_BYTES: usize = 55;
 pub struct FilePart {
     /// Number of the input.
     pub file: u32,
-    /// Rows.
+    /// Records that became rows of the partition.
     pub rows: u64,
-    /// Records rejected.
+    /// Records that were set aside as rejects.
     pub rejects: u64,
     /// Records that a filter left out.
     pub filtered: u64,
-    /// Lines.
+    /// Lines of the input that the partition covers.
     pub lines: u64,
     /// Byte of the input after the last record.
     pub end: u64,
@@ -70,7 +70,7 @@ impl PartitionAccount {
         self.rejects.bytes() + FILE_PART_BYTES * self.files.len() + 20
     }
 
-    /// Appends the account.
+    /// Appends the account, as the seal of a partition has it.
     pub fn put(&self, out: &mut Vec<u8>) {
         put_files(out, &self.files);
         self.rejects.put(out);
@@ -127,7 +127,7 @@ pub(crate) fn read_files(reader: &mut ByteReader<'_>) -> Result<Vec<FilePart>> {
     Ok(files)
 }
 
-/// Ends a partition.
+/// Ends a partition: how many blocks it has, and what became of its records.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Seal {
     /// Number of the partition in the load.

@@ -18,7 +18,7 @@ pub struct Block {
     pub partition: u32,
     /// Column of the table.
     pub column: u32,
-    /// The values.
+    /// Values of the column: of one fragment, or of the partition.
     pub content: BlockContent,
 }
 

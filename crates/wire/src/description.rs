@@ -46,10 +46,10 @@ pub enum Work {
     Seq,
 }
 
-/// A load.
+/// What a load is, as its client says it; the load's key is a hash of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoadDescription {
-    /// Table.
+    /// Name of the table.
     pub table: String,
     /// What happens to rows that are there.
     pub mode: LoadMode,
@@ -64,7 +64,7 @@ pub struct LoadDescription {
     pub origin: Option<u64>,
     /// Where the columns come from.
     pub columns_are: ColumnsAre,
-    /// Inputs in order.
+    /// Inputs of the load, in order, by what tells them from others.
     pub inputs: Prints,
     /// How the text is written.
     pub dialect: Dialect,
@@ -74,7 +74,7 @@ pub struct LoadDescription {
     pub fragments_per_partition: usize,
     /// When columns get dictionaries.
     pub encoding: EncodingPolicy,
-    /// Rejects allowed.
+    /// Records that may be set aside before the load fails.
     pub max_rejects: RejectLimit,
     /// What the client does.
     pub work: Work,
@@ -185,7 +185,7 @@ impl LoadDescription {
         out
     }
 
-    /// Appends the description.
+    /// Appends the description as the bytes that are sent.
     pub fn put(&self, out: &mut Vec<u8>) {
         // What is not written takes no memory, and to grow step by step takes that of both at each step.
         out.reserve(self.inputs.bytes_at_most() + BYTES_BESIDE_INPUTS);

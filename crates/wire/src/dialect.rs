@@ -28,7 +28,6 @@ const TYPED_MAX: u64 = coload_ddl::COLUMNS_MAX as u64;
 /// Most texts that mean NULL.
 const NULLS_MAX: u64 = 4096;
 
-/// Appends a dialect.
 pub(crate) fn put_dialect(out: &mut Vec<u8>, dialect: &Dialect) {
     // What is written is what is there, which fits.
     let _ = pass_dialect(&mut Writer(out), &mut dialect.clone());

@@ -24,14 +24,14 @@ fn read_id(reader: &mut ByteReader<'_>) -> Result<LoadId> {
 /// One more connection of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Join {
-    /// The load.
+    /// Id of the load, as the welcome told it.
     pub id: LoadId,
     /// Which attempt of the client.
     pub attempt: u64,
 }
 
 impl Join {
-    /// 24 bytes.
+    /// The message as bytes: 16 of the id and 8 of the attempt.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(24);
         put_id(&mut out, self.id);
@@ -54,7 +54,7 @@ impl Join {
 /// Where a load goes on.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Welcome {
-    /// The load.
+    /// Id of the load, by which further connections join it.
     pub id: LoadId,
     /// Which attempt of the client this is; further connections name it.
     pub attempt: u64,
@@ -133,7 +133,7 @@ pub struct Finish {
     pub partitions: u32,
     /// Records of all inputs.
     pub records: u64,
-    /// Rows among them.
+    /// Records of these that became rows.
     pub rows: u64,
     /// Bytes of text that were read.
     pub bytes: u64,
@@ -180,13 +180,13 @@ pub struct Done {
     pub already: bool,
     /// Version of the store that shows the rows.
     pub version: u64,
-    /// Rows loaded.
+    /// Rows that the table has got.
     pub rows: u64,
-    /// Records rejected.
+    /// Records that were set aside as rejects.
     pub rejects: u64,
     /// Bytes of the segments.
     pub bytes_stored: u64,
-    /// Segments.
+    /// Number of segments that were published.
     pub segments: u64,
     /// CPU time of the server's part of the load, nanoseconds.
     pub cpu_ns: u64,
@@ -310,7 +310,7 @@ pub struct ServerLoad {
     pub load_cpu: f32,
     /// Bytes that wait to be transformed or merged.
     pub backlog_bytes: u64,
-    /// Queries that run.
+    /// Number of queries that run on the server now.
     pub queries: u32,
     /// Their latency of late, microseconds; 0 when not known.
     pub query_latency_us: u64,

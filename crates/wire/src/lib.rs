@@ -130,9 +130,9 @@ pub const TEXTS_FROM: u32 = PARTITIONS_MAX;
 pub struct Chunk<'a> {
     /// Number of the input.
     pub file: u32,
-    /// Where they stand in it.
+    /// Place of the first byte in the input as it is stored.
     pub offset: u64,
-    /// The bytes.
+    /// Bytes of the input as they are stored.
     pub bytes: &'a [u8],
 }
 

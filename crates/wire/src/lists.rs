@@ -9,7 +9,7 @@ use crate::read_text;
 /// How far a load is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LoadState {
-    /// A client sends.
+    /// A client sends the load now.
     Arriving,
     /// No client sends; the same load goes on where this one ended.
     Waiting,
@@ -20,15 +20,15 @@ pub enum LoadState {
 /// One load of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadStatus {
-    /// The load.
+    /// Id of the load, which `coload loads --abort` takes.
     pub id: LoadId,
-    /// Table.
+    /// Name of the table.
     pub table: String,
     /// How far it is.
     pub state: LoadState,
-    /// Rows acknowledged.
+    /// Rows that were acknowledged, and are durable.
     pub rows: u64,
-    /// Records rejected.
+    /// Records that were set aside as rejects.
     pub rejects: u64,
     /// Bytes stored for it, or of its input when it is published.
     pub bytes: u64,

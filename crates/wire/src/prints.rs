@@ -35,9 +35,9 @@ const IN_THE_SAME_FOLDER: u8 = 1;
 /// What tells an input from another one, or from itself after a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InputPrint {
-    /// Name as given.
+    /// Name of the input, as it was given.
     pub name: String,
-    /// Stored bytes.
+    /// Length of the input as it is stored, bytes.
     pub bytes: u64,
     /// When it was last written, microseconds since the epoch.
     pub modified_us: i64,
@@ -68,17 +68,17 @@ impl FromIterator<InputPrint> for Prints {
 }
 
 impl Prints {
-    /// How many there are.
+    /// Number of inputs.
     pub fn len(&self) -> usize {
         self.prints.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no inputs.
     pub fn is_empty(&self) -> bool {
         self.prints.is_empty()
     }
 
-    /// Their names.
+    /// Names of the inputs, in their order.
     pub fn names(&self) -> &Arc<Names> {
         &self.names
     }
@@ -96,7 +96,6 @@ impl Prints {
         })
     }
 
-    /// Appends an input.
     pub(crate) fn put(&self, number: usize, names: NamesAre, out: &mut Vec<u8>) {
         let Print { bytes, modified_us, ends } = self.prints[number];
         match names {
@@ -170,14 +169,14 @@ pub struct PrintList {
 }
 
 impl PrintList {
-    /// Adds an input.
+    /// Adds an input behind those before.
     pub fn push(&mut self, print: &InputPrint) {
         self.names.push(&print.name);
         let InputPrint { bytes, modified_us, ends, .. } = *print;
         self.prints.push(Print { bytes, modified_us, ends });
     }
 
-    /// The inputs.
+    /// The inputs that were added, in their order.
     pub fn finish(self) -> Prints {
         Prints { names: Arc::new(self.names), prints: Arc::new(self.prints) }
     }

@@ -25,7 +25,7 @@ pub struct Raw<'a> {
     pub fragment: u32,
     /// Rows that the client counted.
     pub rows: u32,
-    /// Whole records.
+    /// Text of whole records, in UTF-8.
     pub text: &'a [u8],
 }
 
@@ -77,7 +77,7 @@ pub struct Parsed {
     pub fragment: u32,
     /// What became of it.
     pub is: RawIs,
-    /// What that took.
+    /// CPU time that parsing it took at the server, nanoseconds.
     pub cpu_ns: u64,
     /// How long it was there.
     pub stay_ns: u64,

@@ -68,12 +68,12 @@ impl Rejects {
         Rejects { texts: Texts::InPlace, ..Rejects::default() }
     }
 
-    /// How many there are.
+    /// Number of rejects.
     pub fn len(&self) -> u64 {
         self.count
     }
 
-    /// Whether there are none.
+    /// Whether there are no rejects.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -83,7 +83,7 @@ impl Rejects {
         self.bytes.len()
     }
 
-    /// Adds a reject.
+    /// Adds a reject behind those before.
     pub fn push(&mut self, reject: &Reject) {
         self.count += 1;
         let Reject { place, column, reason, advice, raw, .. } = reject;
@@ -145,7 +145,7 @@ impl Rejects {
         Ok(plain)
     }
 
-    /// Appends them.
+    /// Appends the list, its count first.
     pub fn put(&self, out: &mut Vec<u8>) {
         let repeating = if self.texts == Texts::Repeating { REPEATING } else { 0 };
         // An empty list is the same in all versions.

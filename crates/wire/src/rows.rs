@@ -28,7 +28,7 @@ const MAPPED: u8 = 4;
 const PROGRAM: u8 = 8;
 /// Flag of a description: inputs have different fields.
 const BY_INPUT: u8 = 64;
-/// Flags of both.
+/// Flags of a program: what it has.
 const FILTER: u8 = 1;
 const SELECT: u8 = 2;
 
@@ -74,7 +74,7 @@ impl RowSource {
             .collect()
     }
 
-    /// What is there.
+    /// Flags of a description that say which parts follow.
     pub(crate) fn flags(&self) -> u8 {
         let flag = |there: bool, flag| if there { flag } else { 0 };
         flag(self.derivation.is_some(), DERIVED)

@@ -7,12 +7,12 @@ use coload_source::{Aligned, byte_from_flag, delimiter_from_flag, optional_byte_
 
 use crate::size::parse_size;
 
-/// `auto` or `always`.
+/// Value of `--dictionaries`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Dictionaries {
-    /// Where they pay
+    /// For columns where they take less than the values
     Auto,
-    /// Always
+    /// For all columns
     Always,
 }
 
@@ -21,7 +21,7 @@ pub enum Dictionaries {
 pub enum Encoding {
     /// To be found out.
     Auto,
-    /// `--dictionaries always`.
+    /// Not of characters: `--encoding dictionary`, which is `--dictionaries always`.
     Dictionary,
     /// An encoding of text.
     Text(coload_input::Encoding),
@@ -30,9 +30,9 @@ pub enum Encoding {
 /// Form of what was found out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum SniffForm {
-    /// For people
+    /// A text for people
     Text,
-    /// For programs
+    /// JSON for programs
     Json,
     /// A CREATE TABLE, and in comments the flags and the evidence
     Sql,
@@ -41,9 +41,9 @@ pub enum SniffForm {
 /// Form of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ReportForm {
-    /// For people
+    /// A text for people
     Text,
-    /// For programs; README.md lists the fields
+    /// For programs; docs/loading.md lists the fields
     Json,
 }
 
@@ -59,10 +59,10 @@ pub enum OutputForm {
     Json,
 }
 
-/// `lf` or `any`.
+/// Value of `--line-end`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LineEndForm {
-    /// LF and CRLF
+    /// A line ends at LF or CRLF
     Lf,
     /// LF, CRLF and CR
     #[value(alias = "cr")]
@@ -72,7 +72,7 @@ pub enum LineEndForm {
     Returns,
 }
 
-/// `texts` or `needed`.
+/// Value of `--quote` of `coload export`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ExportQuotes {
     /// Around all texts: the file loads as the same table
@@ -84,7 +84,7 @@ pub enum ExportQuotes {
 /// `quoted`, `anywhere` or `letters`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum EscapesForm {
-    /// Within quotes
+    /// Within quotes only
     Quoted,
     /// In all fields: what follows is text
     Anywhere,
@@ -92,7 +92,7 @@ pub enum EscapesForm {
     Letters,
 }
 
-/// Columns of `--types`.
+/// Columns with their types, as `--types` names them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GivenColumns(pub Vec<coload_types::Column>);
 
@@ -107,7 +107,7 @@ pub enum RaggedPolicy {
     Truncate,
 }
 
-/// `strict` or `lenient`.
+/// Value of `--quotes`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum QuotesPolicy {
     /// Set the record aside
@@ -116,7 +116,7 @@ pub enum QuotesPolicy {
     Lenient,
 }
 
-/// `reject` or `replace`.
+/// Value of `--invalid-bytes`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum BytesPolicy {
     /// Set the record aside
@@ -125,7 +125,7 @@ pub enum BytesPolicy {
     Replace,
 }
 
-/// Where rejects go.
+/// Where records that are set aside go: the value of `--rejects`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RejectsTo {
     /// A file of CSV.
@@ -256,7 +256,7 @@ pub(super) fn scale(text: &str) -> Result<f64, String> {
 /// Form of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LogForm {
-    /// For people
+    /// A text for people
     Text,
     /// A JSON object a line
     Json,
@@ -278,9 +278,9 @@ pub enum PriorityName {
 pub enum LogLevel {
     /// What failed for good
     Error,
-    /// What failed
+    /// What failed, statements and logins among it
     Warn,
-    /// Statements too
+    /// Statements that are done, too
     Info,
     /// What libraries tell too
     Debug,

@@ -14,7 +14,7 @@ use crate::size::{show_bytes, show_count};
 /// Share of the inputs from which all of them was read.
 const WHOLE: f64 = 0.999_999;
 
-/// As text.
+/// The report of a dry run as text for people.
 pub fn dry_run_text(run: &DryRun) -> String {
     let mut out = String::new();
     // Writing to a String cannot fail.
@@ -51,7 +51,7 @@ pub fn dry_run_text(run: &DryRun) -> String {
     out
 }
 
-/// As JSON; README.md lists the fields.
+/// As JSON; docs/loading.md lists the fields.
 pub fn dry_run_json<'a>(run: &'a DryRun, dialect: &Dialect) -> JsonReport<'a> {
     let columns: Vec<Value> = run
         .columns

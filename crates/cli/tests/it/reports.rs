@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::support::{Sandbox, rows};
 
-/// Fields that programs rely on; README.md lists them.
+/// Fields that programs rely on; docs/loading.md lists them.
 const FIELDS: [&str; 20] = [
     "load_id",
     "table",
@@ -47,9 +47,9 @@ fn the_json_report_has_its_fields() {
     assert_eq!((&name["encoding"], &name["distinct"]), (&"dictionary".into(), &100.into()));
     assert_eq!(name["distinct_known"], "exact");
     assert_eq!(report["first_rejects"][0]["line"], 5001);
-    let readme = include_str!("../../../../README.md");
+    let page = include_str!("../../../../docs/loading.md");
     for field in FIELDS {
-        assert!(readme.contains(&format!("`{field}`")), "{field} is not in README.md");
+        assert!(page.contains(&format!("`{field}`")), "{field} is not in docs/loading.md");
     }
 }
 

@@ -227,7 +227,7 @@ fn float(value: f64) -> Scalar<'static> {
     Scalar::Narrow(ordinal_from_f64(value))
 }
 
-/// Characters of UTF-8.
+/// Counts characters: bytes of UTF-8 that do not continue one.
 fn characters(text: &[u8]) -> usize {
     text.iter().filter(|byte| **byte & 0xc0 != 0x80).count()
 }

@@ -5,13 +5,13 @@ use coload_types::{Error, Result};
 /// A token and the byte at which it starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Token {
-    /// What it is.
+    /// Kind of the token, with its text.
     pub kind: Kind,
     /// Byte offset in the text.
     pub at: usize,
 }
 
-/// Kinds of tokens.
+/// What a token of DDL can be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
     /// A bare word: keyword, type or name.
@@ -22,7 +22,7 @@ pub enum Kind {
     Text(String),
     /// An unsigned number as written.
     Number(String),
-    /// Any other character.
+    /// Any other character, such as a comma or a bracket.
     Symbol(char),
     /// The end of the text.
     End,

@@ -151,7 +151,7 @@ fn size(field: &[u8]) -> Option<u64> {
         .try_fold(0u64, |sum, digit| sum.checked_mul(8)?.checked_add(digit?))
 }
 
-/// Reads over bytes.
+/// Reads over so many bytes, and counts them in `at`.
 fn skip(text: &mut impl Read, bytes: u64, name: &str, at: &mut u64) -> Result<()> {
     let skipped = io::copy(&mut text.by_ref().take(bytes), &mut io::sink());
     let skipped = skipped.map_err(|e| read_error(name, e))?;

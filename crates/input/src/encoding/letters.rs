@@ -33,7 +33,7 @@ pub(super) struct Language {
 enum Script {
     /// Most letters of a word are ASCII.
     Latin,
-    /// None is.
+    /// No letter of a word is ASCII.
     Other,
 }
 

@@ -13,7 +13,7 @@ pub enum DosPage {
 }
 
 impl DosPage {
-    /// All pages.
+    /// All code pages that labels can name.
     pub const ALL: [DosPage; 3] = [DosPage::Cp437, DosPage::Cp850, DosPage::Cp852];
 
     /// The name, as the flag takes it.

@@ -22,7 +22,7 @@
 //! Source: RFC 1951, 3.2; the form of tables and entries is that of libdeflate (Eric Biggers), several symbols
 //! in an entry are an idea of ISA-L (Intel).
 
-/// A literal.
+/// Mark of an entry that has a literal.
 pub const LITERAL: u32 = 1 << 31;
 /// Neither a literal nor a length or distance.
 pub const EXCEPTIONAL: u32 = 1 << 15;

@@ -149,12 +149,12 @@ impl Inputs {
         Inputs { names, sources: Arc::new(Sources::Parts(file, ends)) }
     }
 
-    /// How many there are.
+    /// Number of inputs.
     pub fn len(&self) -> usize {
         self.names.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no inputs.
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
     }
@@ -280,13 +280,13 @@ pub struct InputList {
 }
 
 impl InputList {
-    /// Adds an input.
+    /// Adds an input behind those before.
     pub fn push(&mut self, input: InputFile) {
         self.sources.push(&input.name, input.source);
         self.names.push(&input.name);
     }
 
-    /// The inputs.
+    /// The inputs that were added, in their order.
     pub fn finish(self) -> Inputs {
         Inputs { names: Arc::new(self.names), sources: Arc::new(Sources::Each(self.sources)) }
     }

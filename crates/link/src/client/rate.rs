@@ -20,7 +20,6 @@ pub struct Rate {
 /// The beginning of a time over which the rate is measured.
 #[derive(Debug, Clone, Copy)]
 pub struct Window {
-    /// When.
     pub at: Instant,
     /// Wire bytes done so far.
     pub done: u64,

@@ -11,11 +11,11 @@ const PORT_DEFAULT: u16 = 8470;
 /// Where a server is, and perhaps who asks and which table is meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address {
-    /// Who logs in.
+    /// Name of the user who logs in; `None` where the address has none.
     pub user: Option<String>,
     /// Name or number of the machine; of IPv6, without brackets.
     pub host: String,
-    /// Port.
+    /// Port on which the server listens.
     pub port: u16,
     /// Whether the connection is encrypted.
     pub tls: bool,
@@ -29,7 +29,7 @@ impl Address {
         text.starts_with("coload://") || text.starts_with("coloads://")
     }
 
-    /// `host:port`.
+    /// Host and port as one text; an address of IPv6 is in brackets.
     pub fn authority(&self) -> String {
         match self.host.contains(':') {
             true => format!("[{}]:{}", self.host, self.port),

@@ -65,7 +65,7 @@ const TEXT_TRUST: f64 = 1.5;
 pub struct ColumnChoice {
     /// What a row costs either way.
     pub cost: ColumnCost,
-    /// Where it goes.
+    /// Where the column was placed last.
     pub placement: Placement,
     /// Fragments placed on the client, and on the server.
     pub fragments: [u64; 2],
@@ -161,7 +161,7 @@ fn link_trust(state: &State, link: &LinkStats, capacity: &Capacity) -> f64 {
     }
 }
 
-/// Chooses.
+/// Chooses placements and the share of text, and keeps what was measured for it.
 #[derive(Debug)]
 pub struct Chooser {
     policy: &'static dyn Policy,

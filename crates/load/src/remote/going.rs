@@ -36,7 +36,7 @@ pub struct Going {
     begun: LoadOptions,
     /// With the types that it has now.
     pub options: LoadOptions,
-    /// What it is, to the server.
+    /// What the load is, as the server is told.
     pub description: LoadDescription,
     /// What the server called it when it began, if it is to be loaded again: only that load is this one.
     pub begun_as: Option<LoadId>,

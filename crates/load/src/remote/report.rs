@@ -16,9 +16,9 @@ use crate::widen::Widened;
 /// What a load into a server did.
 #[derive(Debug, Clone)]
 pub struct RemoteReport {
-    /// The load.
+    /// Id under which the load is published.
     pub id: LoadId,
-    /// Table.
+    /// Name of the table.
     pub table: String,
     /// Set when the load was published before: nothing was loaded now.
     pub already: bool,
@@ -26,13 +26,13 @@ pub struct RemoteReport {
     pub held: String,
     /// Version of the store that shows the rows.
     pub version: u64,
-    /// Rows loaded.
+    /// Rows that the load brought into the table.
     pub rows: u64,
-    /// Records rejected.
+    /// Records that were set aside.
     pub rejects: u64,
     /// Each input; empty when nothing was loaded now.
     pub files: FileReports,
-    /// The first rejects.
+    /// The first rejects, at most [`crate::REJECTS_KEPT_MAX`].
     pub first_rejects: Vec<Reject>,
     /// Partitions, and how many of them an earlier attempt had sent.
     pub partitions: [usize; 2],
@@ -52,7 +52,7 @@ pub struct RemoteReport {
     pub server_peak_memory: u64,
     /// Bytes of the segments.
     pub bytes_stored: u64,
-    /// Segments.
+    /// Number of segments that were published.
     pub segments: u64,
     /// What merging small segments did, in words.
     pub merged: String,
@@ -64,7 +64,7 @@ pub struct RemoteReport {
     pub columns: Vec<Column>,
     /// What was estimated and chosen for each.
     pub choices: Vec<ColumnChoice>,
-    /// When the choice changed.
+    /// Changes of the placements while the load ran, in their order.
     pub changes: Vec<Change>,
     /// What went as text.
     pub raw: RawReport,
@@ -76,12 +76,12 @@ impl RemoteReport {
         self.files.filtered()
     }
 
-    /// Records read.
+    /// Records of all inputs that were read.
     pub fn records(&self) -> u64 {
         self.files.records()
     }
 
-    /// Input bytes read.
+    /// Bytes of all inputs that were read, as they are stored.
     pub fn bytes_read(&self) -> u64 {
         self.files.bytes()
     }

@@ -40,7 +40,7 @@ const POLL: Duration = Duration::from_millis(50);
 /// What all attempts did together.
 #[derive(Debug, Default)]
 pub struct Totals {
-    /// Attempts.
+    /// Attempts that were made, the one that succeeded among them.
     pub attempts: usize,
     /// Partitions that became durable.
     pub partitions: usize,
@@ -367,7 +367,7 @@ pub(super) fn report(options: &LoadOptions, done: &Done) -> RemoteReport {
     }
 }
 
-/// Asks one question.
+/// Asks a server one question over a connection of its own; the answer must be of this kind.
 fn ask(remote: &RemoteOptions, question: Message, answer: u8) -> Result<Message> {
     let options =
         ClientOptions { compression: WireCompression::None, ..client_options(remote, usize::MAX) };

@@ -17,7 +17,7 @@ const HANDED_BACK_SHARE: u64 = 10;
 /// What went as text.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct RawReport {
-    /// Fragments.
+    /// Fragments of the load, those that went as text among them.
     pub fragments: u64,
     /// Those of them that went as text.
     pub sent: u64,
@@ -83,7 +83,7 @@ impl Texts {
         if self.forced || self.possible() { self.share } else { 0.0 }
     }
 
-    /// Sets the share.
+    /// Sets the share of fragments that go as text, from 0 to 1, unless the user has set one.
     pub fn set_share(&mut self, share: f64) {
         if !self.forced {
             self.share = share;
@@ -124,7 +124,7 @@ impl Texts {
         self.awaited.insert(key, Sent { rows, bytes, at: Instant::now() });
     }
 
-    /// Notes an answer.
+    /// Notes what the server says of a text, and measures server and link by it.
     pub fn answered(&mut self, parsed: &Parsed) {
         let Some(sent) = self.awaited.remove(&(parsed.partition, parsed.fragment)) else { return };
         let under_way = sent.at.elapsed().saturating_sub(Duration::from_nanos(parsed.stay_ns));

@@ -18,7 +18,7 @@ pub struct ParsedChunk {
     pub speculated: bool,
     /// Its columns that wait for the partition.
     pub waiting: Waiting,
-    /// Its columns that are final.
+    /// Columns of the fragment that are final.
     pub ahead: Vec<AheadColumn>,
     /// What its progress was counted as.
     pub counted: Counted,
@@ -40,11 +40,11 @@ pub struct RawText {
 /// What is told of the progress of a chunk.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counted {
-    /// Bytes of text.
+    /// Bytes of the chunk's text.
     pub bytes: u64,
-    /// Rows parsed.
+    /// Rows that were parsed.
     pub rows: u64,
-    /// Records rejected.
+    /// Records that were set aside.
     pub rejects: u64,
 }
 

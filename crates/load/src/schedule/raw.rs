@@ -25,7 +25,7 @@ type Key = (usize, u32);
 /// A chunk that the server handed back.
 #[derive(Debug)]
 pub struct HandedBack {
-    /// Its number.
+    /// Number of the chunk in the load.
     pub chunk: usize,
     /// Where its first record starts.
     pub start: u64,

@@ -22,7 +22,7 @@ pub struct Head {
 }
 
 impl Head {
-    /// As the options say.
+    /// The head of an input that is read by these options.
     pub fn new(options: &LoadOptions) -> Self {
         let dialect = &options.dialect;
         Head {

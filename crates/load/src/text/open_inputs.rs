@@ -46,7 +46,7 @@ pub struct OpenInput<'a> {
     pub bytes: u64,
     /// Where the first record starts, after skipped lines and header.
     pub data_start: u64,
-    /// Lines before that.
+    /// Lines of the input before the first record.
     pub data_line: u64,
     /// What ends its lines.
     pub line_end: LineEnd,
@@ -62,7 +62,7 @@ enum InputAt<'a> {
 }
 
 impl OpenInput<'_> {
-    /// Name as given.
+    /// Name of the input, as it was given.
     pub fn name(&self) -> String {
         match self.file {
             InputAt::File(file) => file.name().to_owned(),
@@ -84,7 +84,7 @@ impl OpenInput<'_> {
         }
     }
 
-    /// As [`RawFile::check_unchanged`].
+    /// Compares the file with what it was when the load was planned, as [`RawFile::check_unchanged`] does.
     pub fn check_unchanged(&self) -> Result<()> {
         match self.file {
             InputAt::File(file) => file.check_unchanged(),
@@ -134,7 +134,7 @@ impl OpenInputs {
         (0..self.files.len()).map(|number| self.at(number))
     }
 
-    /// Bytes of all.
+    /// Bytes of all inputs, as they are stored.
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.bytes).sum()
     }

@@ -38,7 +38,7 @@ pub struct Gate {
     changed: Condvar,
 }
 
-/// A worker's window.
+/// Reads pieces of inputs window by window; a worker has one, and keeps its buffer.
 #[derive(Debug)]
 pub struct WindowReader {
     buffer: Vec<u8>,

@@ -111,7 +111,7 @@ pub enum Measure<'a> {
     No,
     /// They are, for partitions of so many bytes of text.
     Partition {
-        /// Bytes of text.
+        /// Bytes of text that a partition has.
         bytes: f64,
         /// What was measured of partitions before.
         measured: &'a Measured,

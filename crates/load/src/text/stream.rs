@@ -43,7 +43,7 @@ const WAIT: Duration = Duration::from_millis(5);
 pub struct StreamSource {
     /// Stored bytes of all, 0 if not known.
     pub bytes: u64,
-    /// The inputs.
+    /// The inputs of the load, in their order.
     pub inputs: Inputs,
     queue: TextQueue,
     cutter: Mutex<Cutter>,
@@ -66,7 +66,7 @@ pub enum StreamTurn {
 /// Whole records of one or more inputs.
 #[derive(Debug, Default, Clone)]
 pub struct StreamChunk {
-    /// Its parts, one an input.
+    /// Parts of the chunk, one an input.
     pub parts: Vec<Part>,
     /// Stored bytes since the chunk before, with those of inputs without records.
     pub source_bytes: Vec<(usize, u64)>,
@@ -108,7 +108,7 @@ pub struct PartText {
 /// How text stands in its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TextForm {
-    /// Alone.
+    /// Alone, from the first byte to the last.
     Alone,
     /// Behind a newline, and with a newline and padding behind it.
     Framed,
@@ -127,7 +127,7 @@ impl PartText {
         PartText { bytes, form: TextForm::Framed }
     }
 
-    /// The text.
+    /// The text, without what stands around it.
     pub fn as_slice(&self) -> &[u8] {
         match self.form {
             TextForm::Alone => &self.bytes,

@@ -36,9 +36,9 @@ impl Codec for Codes {
 /// A `Codes` page, read in place.
 #[derive(Debug, Clone, Copy)]
 pub struct CodesPage<'a> {
-    /// Packed blocks.
+    /// Blocks of packed numbers, one after the other; each number is a code less `base`.
     pub bytes: &'a [u8],
-    /// Rows.
+    /// Rows of the page, and numbers in `bytes`.
     pub rows: usize,
     /// Added to each unpacked number.
     pub base: u32,

@@ -16,7 +16,7 @@ const STRING_BYTES: usize = 8 << 10;
 /// Values that are not NULL, and how many rows there are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sample {
-    /// Numbers.
+    /// Sample of a page of 64-bit numbers.
     Int {
         /// Some that follow one another, of several places.
         stretches: Vec<Vec<i64>>,
@@ -25,7 +25,7 @@ pub enum Sample {
         /// Rows of the page.
         rows: usize,
     },
-    /// Strings.
+    /// Sample of a page of byte strings.
     Text {
         /// Some of them; long ones are cut.
         strings: Strings,

@@ -11,7 +11,7 @@ pub type Interval = Option<(i128, i128)>;
 pub enum Shape {
     /// `a + b * raw` with 32-bit raw values.
     Narrow,
-    /// 64 bits.
+    /// Numbers of 64 bits; bounds prove that they fit.
     Wide,
     /// 128 bits, checked row by row.
     Huge,

@@ -7,22 +7,22 @@ use crate::Predicate;
 pub enum Expr {
     /// A column, by its index.
     Column(usize),
-    /// A number.
+    /// A constant.
     Literal(i128),
-    /// Sum of two.
+    /// The first plus the second.
     Add(Box<Expr>, Box<Expr>),
-    /// Difference of two.
+    /// The first less the second.
     Sub(Box<Expr>, Box<Expr>),
-    /// Product of two.
+    /// The first times the second.
     Mul(Box<Expr>, Box<Expr>),
 }
 
 /// How a column of floats is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FloatWidth {
-    /// REAL.
+    /// REAL, 32 bits.
     Single,
-    /// DOUBLE.
+    /// DOUBLE, 64 bits.
     Double,
 }
 
@@ -33,30 +33,30 @@ pub enum FloatExpr {
     Column(usize, FloatWidth),
     /// An integer column, each value divided by a constant (a power of ten for DECIMAL).
     Integer(usize, f64),
-    /// A number.
+    /// A constant.
     Literal(f64),
-    /// Sum of two.
+    /// The first plus the second.
     Add(Box<FloatExpr>, Box<FloatExpr>),
-    /// Difference of two.
+    /// The first less the second.
     Sub(Box<FloatExpr>, Box<FloatExpr>),
-    /// Product of two.
+    /// The first times the second.
     Mul(Box<FloatExpr>, Box<FloatExpr>),
 }
 
 /// One aggregate. Rows in which a column of its expression is NULL do not count.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Aggregate {
-    /// Rows.
+    /// Number of rows, whatever they hold.
     CountRows,
     /// Rows in which none of these columns is NULL.
     Count(Vec<usize>),
-    /// Exact sum.
+    /// Exact sum of the rows' values.
     Sum(Expr),
     /// Sum of floats, in no particular order.
     SumFloat(FloatExpr),
-    /// Smallest value.
+    /// Smallest of the rows' values.
     Min(Expr),
-    /// Largest value.
+    /// Largest of the rows' values.
     Max(Expr),
 }
 
@@ -67,22 +67,22 @@ pub struct Query {
     pub groups: Vec<usize>,
     /// What is computed for each group.
     pub aggregates: Vec<Aggregate>,
-    /// Which rows count.
+    /// Tests that a row has to pass, all of them, to count.
     pub predicates: Vec<Predicate>,
 }
 
 impl Expr {
-    /// `self + other`.
+    /// The expression `self + other`.
     pub fn plus(self, other: Expr) -> Expr {
         Expr::Add(Box::new(self), Box::new(other))
     }
 
-    /// `self - other`.
+    /// The expression `self - other`.
     pub fn minus(self, other: Expr) -> Expr {
         Expr::Sub(Box::new(self), Box::new(other))
     }
 
-    /// `self * other`.
+    /// The expression `self * other`.
     pub fn times(self, other: Expr) -> Expr {
         Expr::Mul(Box::new(self), Box::new(other))
     }

@@ -9,7 +9,7 @@ use super::GROUPS_MAX;
 use super::vectors::Rows;
 use crate::unpack::{unpack_rows, unpack_to_8, unpack_to_32};
 
-/// A grouping column.
+/// A column by whose codes rows are grouped, in one segment.
 #[derive(Debug, Clone)]
 pub struct GroupColumn {
     column: usize,

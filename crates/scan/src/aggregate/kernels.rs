@@ -167,15 +167,15 @@ simd_dispatch! {
     pub fn add_32(x: &[u32], bx: u32, y: &[u32], by: u32, a: u32, out: &mut [u32]) = add_32_inner;
 }
 simd_dispatch! {
-    /// `p(x) * q(y)`.
+    /// `out[i] = p(x[i]) * q(y[i])`, wrapping.
     pub fn mul_64(x: &[i64], p: Line64, y: &[i64], q: Line64, out: &mut [i64]) = mul_64_inner;
 }
 simd_dispatch! {
-    /// `p(x) + q(y)`.
+    /// `out[i] = p(x[i]) + q(y[i])`, wrapping.
     pub fn add_64(x: &[i64], p: Line64, y: &[i64], q: Line64, out: &mut [i64]) = add_64_inner;
 }
 simd_dispatch! {
-    /// `line(x)`.
+    /// `out[i] = line(x[i])`, in 64 bits.
     pub fn line_32_to_64(x: &[u32], line: Line64, out: &mut [i64]) = line_32_to_64_inner;
 }
 simd_dispatch! { fn sum_u32_portable(values: &[u32], mask: &[u64]) -> u64 = sum_u32_inner; }

@@ -21,7 +21,7 @@ pub struct Term {
 /// What a term is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Root {
-    /// Index into [`Program::columns`].
+    /// Values of a column, by its index in [`Program::columns`].
     Column(usize),
     Add(Term, Term),
     Mul(Term, Term),

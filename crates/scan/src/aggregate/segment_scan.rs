@@ -41,7 +41,7 @@ pub struct SegmentScan {
     program: Arc<Program>,
     filter: Filter,
     groups: GroupSpace,
-    /// By slot.
+    /// What codes stand for, by the column's position in [`Program::columns`].
     codes: Vec<CodeValues>,
 }
 
@@ -277,7 +277,7 @@ impl NullSource<'_> {
 #[derive(Debug)]
 pub struct ScanScratch {
     positions: Box<[u16; BLOCK + POSITIONS_SPARE]>,
-    /// By root.
+    /// Values of each root, in the order of the program's roots.
     vectors: Vec<Vector>,
     groups: GroupScratch,
     compare: Scratch,
@@ -306,7 +306,7 @@ struct PageScan<'a, 'b> {
 /// The rows of one block that count.
 struct BlockRows<'a> {
     rows: Rows<'a>,
-    /// Slots in use.
+    /// Places of each vector that are computed: the rows, made up to whole words of the mask.
     slots: usize,
     mask: [u64; MASK_WORDS],
     /// By output: rows it skips.

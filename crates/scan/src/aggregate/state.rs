@@ -15,11 +15,11 @@ pub enum AggregateValue {
     Count(u64),
     /// Of exact sums, minima and maxima; `None` when no row counted.
     Exact(Option<i128>),
-    /// Of float sums.
+    /// Of float sums; `None` when no row counted.
     Float(Option<f64>),
 }
 
-/// One group of the result.
+/// A group of the result, with its values.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GroupRow {
     /// Values of the grouping columns.
@@ -68,7 +68,7 @@ pub struct Accumulator {
 pub enum SumSize {
     /// 64 bits, where bounds prove that there is room.
     Small,
-    /// 128 bits, checked.
+    /// 128 bits, each sum checked.
     Large,
 }
 
@@ -269,7 +269,7 @@ impl State {
 /// Whether a query has grouping columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Grouped {
-    /// It has.
+    /// Rows are grouped by the values of the query's grouping columns.
     Yes,
     /// It has none: all rows are one group.
     No,

@@ -15,7 +15,7 @@ use crate::unpack::{unpack_rows, unpack_to_32, unpack_to_64};
 /// Which rows of a block the vectors hold.
 #[derive(Debug, Clone, Copy)]
 pub enum Rows<'a> {
-    /// All, in place.
+    /// All rows of the block, each in its own place.
     All,
     /// These, one after the other.
     Few(&'a [u16]),

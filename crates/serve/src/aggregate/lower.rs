@@ -68,7 +68,6 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// The scan.
     pub fn scan(&self) -> &'a StoreScanExec {
         self.scan
     }

@@ -22,7 +22,7 @@ use crate::database::Database;
 pub(crate) enum Rows {
     /// Of a plan whose partitions are in order.
     Partitions(Arc<dyn ExecutionPlan>, Arc<TaskContext>),
-    /// As they come.
+    /// Rows in the order in which the plan brings them.
     Stream(SendableRecordBatchStream),
 }
 

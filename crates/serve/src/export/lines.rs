@@ -27,7 +27,7 @@ pub(crate) struct CsvLines {
 }
 
 impl CsvLines {
-    /// Of rows with these columns.
+    /// Makes lines of rows with these columns.
     pub fn new(options: CsvOptions, schema: &SchemaRef) -> Self {
         let names = options.names_tell().then(|| {
             let column = |f: &FieldRef| (f.name().clone(), is_text(f.data_type()));

@@ -26,9 +26,7 @@ pub(crate) use lines::CsvLines;
 /// How rows are written.
 #[derive(Debug, Clone)]
 pub(crate) enum Export {
-    /// Delimited text.
     Csv(CsvOptions),
-    /// Parquet.
     Parquet(ParquetOptions),
 }
 
@@ -37,7 +35,7 @@ pub(crate) enum Export {
 pub(crate) struct CsvOptions {
     /// Whether the first line has the names.
     pub header: bool,
-    /// Between fields.
+    /// Byte between two fields.
     pub delimiter: u8,
     /// Around fields that need it, and doubled inside.
     pub quote: u8,
@@ -78,7 +76,7 @@ impl CsvOptions {
     }
 }
 
-/// Form of Parquet.
+/// How a file of Parquet is written.
 #[derive(Debug, Clone)]
 pub(crate) struct ParquetOptions {
     compression: Compression,

@@ -142,7 +142,7 @@ impl ParquetFile {
         Ok(())
     }
 
-    /// Ends the file.
+    /// Writes the rows that wait and the footer, and gives the file back.
     pub async fn finish(mut self) -> Result<File> {
         if self.gathered.rows > 0 {
             self.end_row_group().await?;

@@ -47,7 +47,7 @@ pub(super) enum Strip {
 /// What tasks make of rows.
 #[derive(Clone)]
 pub(super) enum Make {
-    /// Nothing.
+    /// The rows stay as they are.
     Rows,
     Lines(Arc<Lines>),
 }
@@ -143,7 +143,7 @@ impl Strips {
         Strips { from, make, room }
     }
 
-    /// Of rows as they come.
+    /// The strips of rows in the order in which a stream brings them.
     pub fn of_stream(rows: SendableRecordBatchStream, make: Make, room: Room) -> Self {
         let (parts, made) = (VecDeque::new(), VecDeque::new());
         let from = From::Stream { rows: Some(rows), parts, made };

@@ -35,7 +35,6 @@ pub(super) fn action_type() -> ActionType {
 }
 
 impl Service {
-    /// Answers `CancelFlightInfo`.
     pub(super) async fn cancel_flight_info(
         &self,
         rights: &Rights,
@@ -49,7 +48,7 @@ impl Service {
         Ok(CancelFlightInfoResult::new(self.cancel(rights, info).await?))
     }
 
-    /// Answers `CancelQuery`.
+    /// Answers `CancelQuery`, the forerunner of `CancelFlightInfo`.
     pub(super) async fn cancel_query(
         &self,
         rights: &Rights,

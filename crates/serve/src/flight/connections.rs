@@ -61,7 +61,7 @@ impl Acceptor {
         Acceptor { listener, spare: spare() }
     }
 
-    /// The next connection.
+    /// Waits for the next connection and takes it.
     pub async fn next(&mut self) -> (TcpStream, std::net::SocketAddr) {
         loop {
             match self.listener.accept().await {

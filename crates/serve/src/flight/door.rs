@@ -79,7 +79,7 @@ struct State {
     inside_count: usize,
 }
 
-/// One connection.
+/// A connection that has a place.
 #[derive(Debug)]
 pub(crate) struct Visit {
     number: u64,

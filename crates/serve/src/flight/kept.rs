@@ -24,9 +24,9 @@ pub(crate) fn new_handle() -> Result<Handle> {
 /// How many things are kept, and for how long.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct KeptLimits {
-    /// Of all users.
+    /// Things of all users together.
     pub total: usize,
-    /// Of one user.
+    /// Things of one user.
     pub per_user: usize,
     /// What has not been used for so long is dropped by [`Kept::sweep`].
     pub idle_max: Duration,
@@ -43,7 +43,7 @@ pub(crate) enum WhenFull {
     DropOldest,
 }
 
-/// Things by handle.
+/// Things that clients name by a handle.
 #[derive(Debug)]
 pub(crate) struct Kept<T> {
     state: Mutex<State<T>>,

@@ -76,6 +76,5 @@ impl ServeLimits {
 pub(crate) enum UserCount {
     /// One, or nobody is asked.
     One,
-    /// More.
     Several,
 }

@@ -36,14 +36,13 @@ const WAITING_MAX: usize = 256;
 const FREE_FAILURES: u32 = 5;
 /// The first wait; each further failure doubles it.
 const WAIT_FIRST: Duration = Duration::from_millis(500);
-/// The longest wait.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 /// Failures are forgotten when there was none for so long.
 const FORGET_AFTER: Duration = Duration::from_secs(600);
 /// Peers of which something is known; beyond it those who failed longest ago are forgotten.
 const PEERS_MAX: usize = 16_384;
 
-/// Checks passwords.
+/// Checks passwords on threads of its own.
 #[derive(Debug)]
 pub(crate) struct Logins {
     queue: SyncSender<Check>,

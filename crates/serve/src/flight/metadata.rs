@@ -115,14 +115,14 @@ pub(crate) fn broken(error: &impl std::fmt::Display) -> Error {
     Error::Refused(format!("internal error: {error}"))
 }
 
-/// The only catalog.
+/// Answers with the only catalog that there is.
 pub(crate) fn catalogs(query: CommandGetCatalogs) -> Result<RecordBatch> {
     let mut builder = query.into_builder();
     builder.append(CATALOG);
     builder.build().map_err(|e| broken(&e))
 }
 
-/// The only schema.
+/// Answers with the only schema that there is.
 pub(crate) fn schemas(query: CommandGetDbSchemas) -> Result<RecordBatch> {
     let mut builder = query.into_builder();
     builder.append(CATALOG, SCHEMA);

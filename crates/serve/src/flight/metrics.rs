@@ -78,7 +78,7 @@ pub struct Metrics {
     latency: Latency,
     /// Calls without a known user.
     pub(crate) calls_refused: Counter,
-    /// Prepared statements kept.
+    /// Prepared statements that are kept now.
     pub(crate) prepared: Gauge<i64>,
     /// Seconds since 1970 when the server started.
     pub(crate) started: Gauge<f64, AtomicU64>,
@@ -137,7 +137,7 @@ impl Metrics {
         registry.register("start_time_seconds", "When the server started", self.started.clone());
     }
 
-    /// Counts a statement.
+    /// Counts a statement that has ended, its time and its rows.
     pub(crate) fn statement_ended<E>(&self, ended: Result<Ended, E>, time: Duration, rows: u64) {
         let outcome = match ended {
             Ok(Ended::Done) => "done",

@@ -32,7 +32,7 @@ const STATEMENT_BYTES: usize = 512;
 struct Prepared {
     text: Arc<str>,
     bound: Arc<BoundRows>,
-    /// The text's.
+    /// Counts the bytes of `text`.
     _held: HeldBytes,
 }
 

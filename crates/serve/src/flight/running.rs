@@ -37,11 +37,11 @@ struct Entry {
 /// What became of statements that were to be cancelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cancelled {
-    /// None ran.
+    /// No such statement runs.
     Unknown,
     /// They were told, and have ended.
     Ended,
-    /// They were told.
+    /// They were told, and some have not ended yet.
     Told,
 }
 

@@ -51,7 +51,7 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
 pub struct ServeOptions {
     /// Address and port; port 0 takes a free one.
     pub listen: SocketAddr,
-    /// Who may call.
+    /// Users who may call, with their rights.
     pub users: Users,
     /// Certificate and key; without them the connection is open to read.
     pub tls: Option<TlsFiles>,
@@ -88,7 +88,7 @@ impl ServeOptions {
 pub struct TlsFiles {
     /// Certificate of the server, and those between it and the root.
     pub certificate: PathBuf,
-    /// Its key.
+    /// Private key of the server's certificate, PEM.
     pub key: PathBuf,
     /// Root of the certificates that clients must have; without it they need none.
     pub client_ca: Option<PathBuf>,

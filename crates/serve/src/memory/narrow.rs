@@ -145,7 +145,7 @@ fn calls_functions(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
 /// What is done with batches that have too many bytes.
 #[derive(Debug, Clone, Copy)]
 enum Does {
-    /// They are cut.
+    /// They are cut into batches of fewer rows.
     Cut,
     /// Values so long that a batch full of them is too large are an error.
     Check,

@@ -36,7 +36,7 @@ use crate::error::to_datafusion;
 
 /// Share of the memory that one result of a batch may take.
 const RESULT_SHARE: usize = 16;
-/// The functions.
+/// Functions whose results can be much larger than what they are given, and how their size is known.
 const BOUNDED: [(&str, Grows); 24] = [
     ("repeat", Grows::Repeat),
     ("lpad", Grows::Pad),
@@ -254,7 +254,7 @@ impl Bounded {
     }
 }
 
-/// Texts as views.
+/// The type of the same texts or bytes as views; other types as they are.
 fn view(data_type: DataType) -> DataType {
     match data_type {
         DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,

@@ -42,7 +42,7 @@ impl Default for SpillOptions {
 #[derive(Debug)]
 pub(crate) struct SpillFolder {
     path: PathBuf,
-    /// Locked.
+    /// Locked as long as the folder is in use.
     _lock: File,
 }
 

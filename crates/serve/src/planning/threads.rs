@@ -13,7 +13,7 @@ use rustix::thread::Pid;
 
 /// Threads that are kept when they have nothing to do.
 const KEPT_MAX: usize = 4;
-/// For how long.
+/// Time that a thread without work waits for the next statement.
 const KEPT_TIME: Duration = Duration::from_secs(10);
 /// Added to the nice value of a thread that takes long: the scheduler gives one at 10 about a tenth of what it gives one at 0.
 const NICE: i32 = 10;

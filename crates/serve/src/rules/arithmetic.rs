@@ -81,7 +81,6 @@ impl Arithmetic {
         Arithmetic { operation, signature: Signature::any(2, Volatility::Immutable) }
     }
 
-    /// What it does.
     pub(crate) fn operation(&self) -> Operation {
         self.operation
     }

@@ -26,7 +26,6 @@ use super::refused;
 const MICRO_NANOS: i64 = 1_000;
 const YEAR_MONTHS: i64 = 12;
 
-/// The function.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct DateBin {
     signature: Signature,

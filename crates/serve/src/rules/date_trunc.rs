@@ -20,7 +20,6 @@ use datafusion::logical_expr::{
 use super::{map_values, refused};
 use crate::types::UTC;
 
-/// The function.
 #[derive(Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct DateTrunc {
     engine: DateTruncFunc,

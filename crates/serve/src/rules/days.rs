@@ -28,7 +28,6 @@ pub(super) enum Sign {
     Minus,
 }
 
-/// The function.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Shifted {
     sign: Sign,

@@ -112,7 +112,7 @@ fn beyond() -> DataFusionError {
     too_large("a sum", &STATE)
 }
 
-/// One exact sum.
+/// Accumulator of one exact sum.
 #[derive(Debug)]
 pub(super) struct ExactSum {
     finish: Finish,

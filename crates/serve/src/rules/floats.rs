@@ -24,7 +24,7 @@ pub(crate) fn canonical_f64(value: f64) -> f64 {
     if value.is_nan() { f64::NAN } else { value + 0.0 }
 }
 
-/// As [`canonical_f64`].
+/// The same as [`canonical_f64`], of 32 bits.
 pub(crate) fn canonical_f32(value: f32) -> f32 {
     if value.is_nan() { f32::NAN } else { value + 0.0 }
 }

@@ -16,7 +16,7 @@ use super::{has_expression, has_node};
 /// Whether a rule has work in the plan or node that it is given.
 type HasWork = fn(&LogicalPlan) -> Result<bool>;
 
-/// Rules by name.
+/// Rules of the engine that are left out where they have no work, by name.
 const RULES: [(&str, HasWork); 3] = [
     ("eliminate_duplicated_expr", |node| Ok(may_repeat(node))),
     ("rewrite_set_comparison", has_comparison),

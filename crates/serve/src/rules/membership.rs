@@ -29,7 +29,6 @@ use datafusion::optimizer::AnalyzerRule;
 
 use super::{has_expression, has_node, refused};
 
-/// The rule.
 #[derive(Debug)]
 pub(super) struct Membership;
 
@@ -89,7 +88,7 @@ enum Place {
     Conjunct,
     /// Joined to others by OR as well; false and NULL are the same there too.
     Disjunct,
-    /// Anywhere else.
+    /// Anywhere else, where NULL and false differ.
     Value,
 }
 

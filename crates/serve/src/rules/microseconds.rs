@@ -30,7 +30,7 @@ use super::unary::Unary;
 
 use crate::types::UTC;
 
-/// TIMESTAMP.
+/// Arrow's type of TIMESTAMP.
 pub(super) const TIMESTAMP: ArrowType = ArrowType::Timestamp(TimeUnit::Microsecond, None);
 
 const SECOND_MICROS: f64 = 1e6;

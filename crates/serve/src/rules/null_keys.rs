@@ -15,7 +15,6 @@ use datafusion::logical_expr::{Expr, ExprSchemable, Join, LogicalPlan, Operator,
 use datafusion::optimizer::extract_equijoin_predicate::ExtractEquijoinPredicate;
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
-/// The rule.
 #[derive(Debug, Default)]
 pub(super) struct KeysOfJoins {
     engine: ExtractEquijoinPredicate,

@@ -36,7 +36,7 @@ pub(super) const STATISTICS: [&str; 16] = [
     "median",
 ];
 
-/// One of them.
+/// A function of the list above, whose answers have no NaN but one.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Statistic {
     engine: Arc<AggregateUDF>,
@@ -98,7 +98,7 @@ pub(super) fn one_nan(engine: Box<dyn Accumulator>) -> Box<dyn Accumulator> {
     Box::new(OneNan { engine })
 }
 
-/// As [`one_nan`].
+/// The same as [`one_nan`], for the groups of a query.
 pub(super) fn one_nan_of_groups(engine: Box<dyn GroupsAccumulator>) -> Box<dyn GroupsAccumulator> {
     Box::new(OneNanOfGroups { engine })
 }

@@ -41,7 +41,6 @@ enum To {
     Right,
 }
 
-/// The function.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Shift {
     to: To,

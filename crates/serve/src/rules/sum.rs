@@ -36,7 +36,7 @@ const AVERAGE_DIGITS: u8 = 4;
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Total {
     made: Made,
-    /// For floats.
+    /// The engine's own, for floats.
     engine: Arc<AggregateUDF>,
     signature: Signature,
     aliases: Vec<String>,

@@ -26,7 +26,7 @@ use crate::export::{CsvOptions, Export as Form, ParquetOptions, Rows as FileRows
 use crate::memory::execute;
 use crate::rights::{Rights, Role};
 
-/// A COPY statement.
+/// A COPY statement, parsed and not yet planned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Copy {
     /// The query whose rows are written.
@@ -62,7 +62,6 @@ pub(crate) fn parse(statement: &str, limits: &StatementLimits) -> Result<Option<
     Ok(Some(Copy { query, path, options }))
 }
 
-/// What is copied.
 enum Rows {
     Query(Box<Query>),
     /// A SELECT of a table.
@@ -146,7 +145,7 @@ impl Export {
         Ok(Export { session, rows, columns, path: copy.path.clone(), form: export(copy)? })
     }
 
-    /// Runs it.
+    /// Plans the query, writes the file, and answers the count of rows.
     pub async fn run(self, database: &Database, user: &str) -> Result<Answer> {
         let (session, plan) = plan_of(database, user, &self.session, &self.rows).await?;
         let ordered = in_order(&plan)?;

@@ -193,7 +193,6 @@ fn create_table(store: &Store, rights: &Rights, table: &CreateTable) -> Result<A
     Ok(done())
 }
 
-/// DROP TABLE.
 fn drop(store: &Store, rights: &Rights, statement: &Statement) -> Result<Answer> {
     let Statement::Drop {
         object_type,
@@ -224,7 +223,6 @@ fn drop(store: &Store, rights: &Rights, statement: &Statement) -> Result<Answer>
     Ok(done())
 }
 
-/// TRUNCATE TABLE.
 fn truncate_tables(store: &Store, rights: &Rights, truncate: &Truncate) -> Result<Answer> {
     let Truncate { table_names, partitions, table: _, if_exists, identity, cascade, on_cluster } =
         truncate;

@@ -65,12 +65,12 @@ impl Insert {
         self
     }
 
-    /// Its session and where it goes.
+    /// The session, the table that gets the rows, and the plan that makes them.
     pub fn into_parts(self) -> (SessionState, LoadTarget, LogicalPlan) {
         (self.session, self.target, self.rows)
     }
 
-    /// Runs it.
+    /// Writes and publishes the rows, and answers their count.
     pub async fn run(self, database: &Database, user: &str) -> Result<Answer> {
         let rows = stream(database, user, &self.session, &self.rows).await?;
         count(write_rows(database, self.target, LoadKind::Insert, rows).await?)
@@ -118,7 +118,7 @@ pub(crate) async fn plan_create_as(planning: Planning, table: CreateTable) -> Re
 }
 
 impl CreateAs {
-    /// Runs it.
+    /// Makes the table with its rows, and answers their count.
     pub async fn run(self, database: &Database, user: &str) -> Result<Answer> {
         if self.is_kept {
             return count(0);

@@ -18,7 +18,7 @@ use crate::dialect::LongDelimiter;
 pub(super) enum Strict {
     /// Its quotes enclose its fields, which are too few or too many.
     WrongCount,
-    /// Quotes went astray.
+    /// A quote does not enclose a field.
     Broken,
 }
 
@@ -34,9 +34,9 @@ pub(super) enum HeadEnd {
 /// What became of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// It was read.
+    /// The record was read, mended or not.
     Read,
-    /// More text decides.
+    /// What the record is depends on text that is not there yet.
     NeedsMore,
     /// No reading gives the table's number of fields.
     NothingFits,
@@ -72,7 +72,7 @@ struct Ended {
 enum Inside {
     /// A field without quotes, or whose first quote is text.
     Bare,
-    /// Quotes.
+    /// A field in quotes that are not closed yet.
     Quotes,
     /// A field whose quote was closed: a separator follows.
     Closed,
@@ -82,7 +82,7 @@ enum Inside {
 struct Hypothesis {
     cost: u32,
     inside: Inside,
-    /// Fields that ended.
+    /// Fields of the record that have ended.
     fields: u32,
     last_ended: u32,
     /// Where the field starts.

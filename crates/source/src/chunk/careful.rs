@@ -38,7 +38,7 @@ pub enum Mending {
 }
 
 impl Mending {
-    /// All kinds.
+    /// All kinds of mending that there are.
     pub const ALL: [Mending; 5] = [
         Mending::Padded,
         Mending::Trimmed,

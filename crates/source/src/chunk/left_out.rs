@@ -14,11 +14,11 @@ use crate::tokenise::Seen;
 pub struct Told {
     /// The column at fault, if it is one.
     pub column: Option<String>,
-    /// Its value.
+    /// Value at fault, as the text of a reject has it.
     pub value: Vec<u8>,
     /// What is wrong, to follow the value.
     pub reason: String,
-    /// What helps.
+    /// What the user can do about it, as messages say it.
     pub advice: String,
 }
 
@@ -27,14 +27,14 @@ pub struct Told {
 pub struct LeftOut {
     /// Its number in the chunk, counted as if none were left out.
     pub row: u64,
-    /// Why.
+    /// What is wrong with the row.
     pub told: Arc<Told>,
 }
 
 /// Rows to leave out of a chunk.
 #[derive(Debug, Default)]
 pub(super) struct LeavingOut {
-    /// Last row first.
+    /// Rows that are left out, the last one first.
     rows: Vec<LeftOut>,
     done: u64,
 }

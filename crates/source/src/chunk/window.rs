@@ -20,9 +20,9 @@ pub struct Window<'a> {
 /// Whether more text follows a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LastWindow {
-    /// More text follows.
+    /// More text follows the window.
     No,
-    /// The input ends.
+    /// The input ends with the window.
     Yes,
 }
 

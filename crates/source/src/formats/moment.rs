@@ -107,7 +107,7 @@ fn expand(letter: u8) -> Option<&'static [u8]> {
 }
 
 impl Pattern {
-    /// Longest format.
+    /// Longest format that is taken, bytes of its text.
     const BYTES_MAX: usize = 64;
 
     fn new(text: &str) -> Result<Self, String> {
@@ -171,7 +171,7 @@ impl DateFormat {
         }
     }
 
-    /// As it was written.
+    /// The format as it was written.
     pub fn text(&self) -> &str {
         self.0.text()
     }
@@ -219,7 +219,7 @@ impl TimestampFormat {
         }
     }
 
-    /// As it was written.
+    /// The format as it was written.
     pub fn text(&self) -> &str {
         self.0.text()
     }

@@ -18,7 +18,7 @@ use super::key::{IS_LONG, Key, mix};
 /// Keys of a bucket.
 const SLOTS: usize = 6;
 const ALL_USED: u32 = (1 << SLOTS) - 1;
-/// Buckets at first.
+/// Buckets of a table that is new.
 const BUCKETS_START: usize = 8;
 /// Most keys of ten slots: more would often not find room in their bucket.
 const KEYS_PER_TEN_SLOTS: usize = 6;
@@ -44,7 +44,7 @@ pub(super) enum Packing {
         /// Some key: all have its other bits.
         base: Key,
     },
-    /// By a hash.
+    /// By a hash of all their bits, where packing does not hold them apart.
     Hashed,
 }
 

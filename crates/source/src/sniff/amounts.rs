@@ -15,11 +15,10 @@ const MONEY: &str = "$€£¥₹₽₩₺₴₪฿¢";
 /// What stands around a number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Around {
-    /// Nothing.
     Nothing,
     /// A sign before or behind it.
     Sign(char),
-    /// Parentheses.
+    /// A pair of parentheses, as accountants write negative amounts.
     Parentheses,
 }
 

@@ -31,7 +31,7 @@ const DELIMITERS: [u8; 4] = *b",\t;|";
 /// What the fields of a column have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fields {
-    /// All are NULL.
+    /// All fields of the column are NULL.
     None,
     Quoted,
     Bare,
@@ -41,7 +41,7 @@ enum Fields {
 /// What tells the names from rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Told {
-    /// Quotes.
+    /// The names are told by their quotes.
     ByQuotes,
     /// The end of their line.
     ByLineEnd,
@@ -56,7 +56,7 @@ enum Heads {
     Quoted,
     /// All but the one that is bare then.
     AllButOne(usize),
-    /// Some are bare.
+    /// Several are bare, and at least one is in quotes.
     Some,
 }
 

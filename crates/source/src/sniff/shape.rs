@@ -35,7 +35,7 @@ pub(super) struct Shape {
     pub header_rows: usize,
     /// Whether a delimiter ends each record.
     pub trailing: Trailing,
-    /// Columns.
+    /// Columns of the table, and fields of a record.
     pub columns: usize,
     /// Whether the names lack that of a first column, which names the rows.
     pub row_names: RowNames,

@@ -84,7 +84,7 @@ struct Underlined {
     names: Vec<String>,
     /// Lines before the rows.
     before: u64,
-    /// Lines after them.
+    /// Lines after the rows.
     footer: u64,
 }
 

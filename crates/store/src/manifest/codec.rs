@@ -243,7 +243,7 @@ fn read_table(reader: &mut ByteReader<'_>, format: u16) -> Result<TableEntry> {
 
 /// load, number, rows, bytes; statistics come on top.
 const SEGMENT_BYTES_MIN: usize = 19;
-/// flags, NULLs.
+/// A byte each: flags, count of NULLs.
 const STATS_BYTES_MIN: usize = 2;
 
 fn put_segment(

@@ -11,7 +11,7 @@ pub(super) fn corrupt(what: String) -> Error {
     Error::Corrupt(what)
 }
 
-/// name, type, flags.
+/// A byte each: length of the name, type, flags.
 const COLUMN_BYTES_MIN: usize = 3;
 
 pub(super) fn put_column(out: &mut Vec<u8>, column: &Column) {
@@ -47,7 +47,7 @@ pub(super) fn read_schema(reader: &mut ByteReader<'_>) -> Result<Schema> {
     Schema::new(columns).map_err(|e| corrupt(e.to_string()))
 }
 
-/// name, condition.
+/// A byte each: lengths of the name and of the condition.
 const CHECK_BYTES_MIN: usize = 2;
 
 pub(super) fn put_checks(out: &mut Vec<u8>, checks: &[Check]) {

@@ -36,11 +36,11 @@ use crate::store::Store;
 /// Rows that a repair took out of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LostRows {
-    /// Table.
+    /// Name of the table.
     pub table: String,
     /// File name of the segment that held them.
     pub segment: String,
-    /// How many.
+    /// Rows of the segment.
     pub rows: u64,
     /// The load or merge that wrote the segment.
     pub load: LoadId,

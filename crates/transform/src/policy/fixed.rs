@@ -5,7 +5,7 @@
 use super::{Estimates, Policy, placed};
 use crate::{Mix, Placement};
 
-/// All on the client.
+/// Places all columns on the client.
 #[derive(Debug, Clone, Copy)]
 pub struct OnClient;
 

@@ -42,7 +42,7 @@ pub fn parse_date(field: &[u8]) -> Result<i64, Rule> {
     slow_date(field)
 }
 
-/// [`parse_date`] in full.
+/// Reads what the short way of [`parse_date`] does not know, and says what is wrong with it.
 #[cold]
 #[inline(never)]
 pub fn slow_date(field: &[u8]) -> Result<i64, Rule> {
@@ -61,7 +61,7 @@ pub fn parse_time(field: &[u8]) -> Result<i64, Rule> {
     slow_time(field)
 }
 
-/// [`parse_time`] in full.
+/// Reads what the short way of [`parse_time`] does not know, and says what is wrong with it.
 #[cold]
 #[inline(never)]
 pub fn slow_time(field: &[u8]) -> Result<i64, Rule> {
@@ -84,7 +84,7 @@ pub fn parse_timestamp(field: &[u8], zone: Zone) -> Result<i64, Rule> {
     slow_timestamp(field, zone)
 }
 
-/// [`parse_timestamp`] in full.
+/// Reads what the short way of [`parse_timestamp`] does not know, and says what is wrong with it.
 #[cold]
 #[inline(never)]
 pub fn slow_timestamp(field: &[u8], zone: Zone) -> Result<i64, Rule> {

@@ -41,7 +41,7 @@ impl<'a> Quick<'a> {
         Quick { chunk, start, end, minus, tail }
     }
 
-    /// The whole field.
+    /// Bytes of the field, without those that the chunk has around it.
     #[inline(always)]
     pub fn field(self) -> &'a [u8] {
         &self.chunk[self.start..self.end]
@@ -78,7 +78,7 @@ pub fn parse_integer(number: Quick<'_>, min: i64, max: i64) -> Result<i64, Rule>
     slow_integer(number.field(), min, max)
 }
 
-/// [`parse_integer`] in full.
+/// Reads what the short way of [`parse_integer`] does not know, and says what is wrong with it.
 #[cold]
 #[inline(never)]
 pub fn slow_integer(field: &[u8], min: i64, max: i64) -> Result<i64, Rule> {
@@ -159,7 +159,7 @@ pub fn parse_double(number: Quick<'_>) -> Result<i64, Rule> {
     slow_double(number.field())
 }
 
-/// [`parse_double`] in full.
+/// Reads what the short way of [`parse_double`] does not know, and says what is wrong with it.
 #[cold]
 #[inline(never)]
 pub fn slow_double(field: &[u8]) -> Result<i64, Rule> {
@@ -185,7 +185,7 @@ pub fn parse_real(number: Quick<'_>) -> Result<i64, Rule> {
     slow_real(number.field())
 }
 
-/// [`parse_real`] in full.
+/// Reads what the short way of [`parse_real`] does not know, and says what is wrong with it.
 #[cold]
 #[inline(never)]
 pub fn slow_real(field: &[u8]) -> Result<i64, Rule> {

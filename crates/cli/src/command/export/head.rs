@@ -27,7 +27,7 @@ pub struct Head {
 }
 
 impl Head {
-    /// Of a table with these columns.
+    /// The head of a file with the rows of a table of these columns.
     pub fn new(columns: &[Column], style: Style, no_header: bool) -> Self {
         let types = columns.iter().map(|c| c.data_type).collect();
         let (mut line, mut names) = (Vec::new(), None);
@@ -123,7 +123,7 @@ impl Head {
         Ok(())
     }
 
-    /// Writes what waits.
+    /// Writes the line of names and the rows that waited for it.
     pub fn finish(mut self, out: &mut impl Write) -> io::Result<()> {
         if let Some(mut names) = self.names.take() {
             say_how_told(&names);

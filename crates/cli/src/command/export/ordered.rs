@@ -25,9 +25,8 @@ const MEMORY_SHARE: usize = 4;
 
 /// A part of a table that is to be written.
 pub struct Work {
-    /// Its segment.
     pub segment: Arc<SegmentLines>,
-    /// Its pages.
+    /// The pages or blocks of the segment that it is made of.
     pub part: Part,
 }
 

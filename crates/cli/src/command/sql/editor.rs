@@ -12,7 +12,7 @@ const MARGIN: usize = 1;
 /// How the typing of a line ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Typed {
-    /// Enter.
+    /// Enter: the line is done.
     Line(String),
     /// Ctrl-C: the line is dropped.
     Dropped,

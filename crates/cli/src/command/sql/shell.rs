@@ -89,9 +89,9 @@ fn tell(failure: Failure) -> Done {
 
 /// What follows a command with a backslash.
 enum Next {
-    /// The next line.
+    /// The shell reads the next line.
     Stay,
-    /// The end.
+    /// The shell ends.
     Leave,
 }
 

@@ -16,9 +16,9 @@ use crate::size::{show_bytes, show_count};
 
 /// A store or a server.
 pub enum Target {
-    /// In this process.
+    /// A store that this process reads and writes.
     Store(Database),
-    /// Somewhere else.
+    /// A server, over the network.
     Server(Box<Remote>),
 }
 
@@ -42,7 +42,7 @@ impl Target {
         Ok(Target::Store(store.database(options)?.clone()))
     }
 
-    /// What it is, for the shell.
+    /// What the shell calls the target.
     pub fn name(&self) -> String {
         match self {
             Target::Store(database) => format!("store {}", database.store().path().display()),

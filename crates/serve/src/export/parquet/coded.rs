@@ -46,7 +46,7 @@ const INLINE_BYTES_MAX: u32 = 12;
 
 /// The pages of a column of a row group.
 pub(super) struct CodedChunk {
-    /// The pages.
+    /// The pages one after the other, as they stand in the file.
     pub bytes: Bytes,
     /// What the file's footer has of them.
     pub close: ColumnCloseResult,

@@ -223,7 +223,7 @@ enum Walk {
 /// Puts values in the place of the names of columns that are joined by.
 struct Replacing<'a> {
     joined: &'a HashMap<String, Expr>,
-    /// Queries around.
+    /// Queries around the place, each a level.
     depth: usize,
     /// Whether a subquery names one, where it may be another.
     is_inner: bool,
