@@ -80,13 +80,14 @@ impl Folder {
             Err(e) => return Err(Error::io("make", self.path(), &e)),
         };
         let begin = || {
-            let _folder = lock(self.path())?;
+            let _folder = lock_path(self.path())?;
             clear(self)?;
             self.check(mode, schema)?;
             let id = LoadId::random()?;
             let work = self.path().join(format!("{WORK_PREFIX}{id}"));
             fs::create_dir(&work).map_err(|e| Error::io("make", &work, &e))?;
-            let lock = lock(&work.join(LOCK_NAME)).inspect_err(|_| drop(fs::remove_dir(&work)))?;
+            let lock =
+                lock_path(&work.join(LOCK_NAME)).inspect_err(|_| drop(fs::remove_dir(&work)))?;
             let (folder, state) = (self.clone(), State::Unpublished);
             Ok(Load { folder, id, work, began_us, is_folder_made, state, _lock: lock })
         };
@@ -122,7 +123,7 @@ impl Load {
     /// were there before, unless the message says otherwise.
     pub fn publish(&mut self, mode: LoadMode, schema: &Schema, count: usize) -> Result<Names> {
         let path = self.folder.path().to_owned();
-        let _folder = lock(&path)?;
+        let _folder = lock_path(&path)?;
         let removed = self.folder.check(mode, schema)?;
         let record = self.work.join(RECORD_NAME);
         let lines: String = removed.iter().map(|name| format!("{name}\n")).collect();
@@ -242,7 +243,7 @@ fn remove(path: &Path) -> Result<()> {
 }
 
 /// Locks a folder, which others change for a moment only, or a file that is new.
-fn lock(path: &Path) -> Result<LockedFile> {
+fn lock_path(path: &Path) -> Result<LockedFile> {
     let open = match path.is_dir() {
         true => File::open(path),
         false => File::create_new(path),
