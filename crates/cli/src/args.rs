@@ -89,8 +89,9 @@ pub struct LoadArgs {
     /// Files, globs such as 'data/*.csv', members as archive.zip!name, or - for standard input
     #[arg(required = true, value_name = "INPUT")]
     pub inputs: Vec<String>,
-    /// Directory of the store, made if absent; or a server: coload://[user@]host[:port][/table]
-    #[arg(long, value_name = "STORE")]
+    /// Directory of the store, made if absent; or a server: coload://[user@]host[:port][/table]; or Parquet files:
+    /// parquet:DIR
+    #[arg(long, value_name = "TARGET")]
     pub into: PathBuf,
     /// How a load into a server works.
     #[command(flatten)]
@@ -191,13 +192,13 @@ pub struct LoadsArgs {
 #[derive(Debug, Args)]
 #[group(multiple = false)]
 pub struct ModeArgs {
-    /// Add rows to the table; make it if absent (the default)
+    /// Add rows to the table, files to the directory of Parquet files; make it if absent (the default)
     #[arg(long)]
     pub append: bool,
-    /// Put the rows in place of what the table holds
+    /// Put the rows in place of what the table holds, the files in place of those that coload load wrote
     #[arg(long)]
     pub replace: bool,
-    /// Make the table; fail if it exists
+    /// Make the table; fail if it exists, or if there are Parquet files
     #[arg(long)]
     pub create: bool,
 }

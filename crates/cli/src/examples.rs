@@ -15,6 +15,8 @@ Examples:
       See types, rejects and size of the table before loading.
   psql -c 'COPY t TO STDOUT' | coload load - --into store --table t --delimiter tab --null '\\N'
       From another program.
+  coload load lineitem.tbl --into parquet:lineitem
+      Into Parquet files of a directory, for other programs.
   coload load lineitem.tbl --into coload://loader@db.example.com/lineitem --explain
       Into a server, and see which columns are transformed where.
 ";

@@ -37,7 +37,8 @@ mod union;
 pub use coload_ddl::{Schema, parse_columns, parse_create_table};
 pub use coload_load::{
     ColumnReport, Distinct, DryRun, FileCounts, FileReport, FileReports, LoadOptions, LoadReport,
-    Progress, ProgressCallback, RejectKind, Widened, check_reject_table,
+    ParquetReport, Progress, ProgressCallback, RejectKind, Widened, WrittenFile,
+    check_reject_table, dry_run_parquet, load_parquet, parquet_schema,
 };
 #[cfg(feature = "sql")]
 pub use coload_serve::{Database, DatabaseOptions, arrow};

@@ -1,6 +1,7 @@
 //! The report of a load, for people and for programs.
 
 mod dry_run;
+mod parquet;
 
 use std::fmt::{self, Display, Formatter, Write};
 use std::time::Duration;
@@ -13,6 +14,7 @@ use coload_source::{MENDED_TOLD_MAX, Mended, shorten};
 use serde_json::{Value, json};
 
 pub use dry_run::{dry_run_json, dry_run_text};
+pub use parquet::{parquet_json, parquet_text};
 
 use crate::given::flags;
 use crate::size::{show_bytes, show_count};
@@ -49,23 +51,24 @@ pub fn text(report: &LoadReport) -> String {
         counted(report.partitions, "partition"),
         report.bytes_read() as f64 / report.bytes_stored.max(1) as f64,
     );
-    let steps: Vec<String> = report
-        .steps
-        .iter()
-        .map(|(s, time)| format!("{} {}", s.name(), show_seconds(*time)))
-        .collect();
-    let _ = writeln!(
-        out,
-        "CPU {} s ({}), peak memory {}",
-        show_seconds(report.cpu),
-        steps.join(", "),
-        show_bytes(report.peak_memory)
-    );
+    out.push_str(&cpu_line(report.cpu, &report.steps, report.peak_memory));
     out.push_str(&merge(report));
     out.push_str(&widened(&report.widened));
     out.push_str(&mended(&report.files));
     out.push_str(&kinds_list(&report.reject_kinds));
     out
+}
+
+/// What a load took of the machine.
+fn cpu_line(cpu: Duration, steps: &[(Step, Duration)], peak_memory: u64) -> String {
+    let step = |(s, time): &(Step, Duration)| format!("{} {}", s.name(), show_seconds(*time));
+    let steps: Vec<String> = steps.iter().map(step).collect();
+    format!(
+        "CPU {} s ({}), peak memory {}\n",
+        show_seconds(cpu),
+        steps.join(", "),
+        show_bytes(peak_memory)
+    )
 }
 
 /// What was merged after the load; nothing if there was nothing to merge.

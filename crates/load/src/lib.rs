@@ -19,6 +19,7 @@ mod legs;
 mod opened;
 mod options;
 mod output_file;
+mod parquet;
 mod partition;
 mod pipeline;
 mod program;
@@ -45,6 +46,10 @@ pub use options::{
     OpenStream, Progress, ProgressCallback, default_memory,
 };
 pub use output_file::{OutputFile, check_output};
+pub use parquet::{
+    FRAGMENTS_PER_ROW_GROUP, ParquetReport, WrittenFile, dry_run_parquet, load_parquet,
+    parquet_schema,
+};
 pub use program::{RowProgram, RowsMade};
 pub use raw::{RawParser, RawPartition, RawRows};
 pub use reject_table::check_reject_table;

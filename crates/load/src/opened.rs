@@ -74,10 +74,15 @@ impl OpenedStream {
         lock(&self.inner).as_ref().is_some_and(|opened| opened.is_sampled_whole)
     }
 
+    /// Hands the stored bytes of the stream to who gives them to a load.
+    pub(crate) fn take_bytes(&self) -> Result<Box<dyn Read + Send>> {
+        let opened = lock(&self.inner).take().ok_or_else(|| taken(&self.name))?;
+        Ok(Box::new(Cursor::new(opened.head).chain(opened.reader)))
+    }
+
     /// Hands the stream to a load.
     pub(crate) fn take(&self) -> Result<TextInput> {
-        let opened = lock(&self.inner).take().ok_or_else(|| taken(&self.name))?;
-        TextInput::of_stream(&self.name, Box::new(Cursor::new(opened.head).chain(opened.reader)))
+        TextInput::of_stream(&self.name, self.take_bytes()?)
     }
 }
 

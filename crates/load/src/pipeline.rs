@@ -437,7 +437,7 @@ impl<F: Format> Drop for EndBell<'_, '_, F> {
 }
 
 fn cancelled() -> Error {
-    Error::Unavailable("the load was stopped; the store is as it was".into())
+    Error::Unavailable("the load was stopped; what was there is as it was".into())
 }
 
 /// A sketch for each column that is read, if they are wanted. There is none when another has the report, when

@@ -41,13 +41,7 @@ pub fn load(store: &Store, options: &LoadOptions) -> Result<LoadReport> {
 pub fn dry_run(store: Option<&Store>, options: &LoadOptions) -> Result<DryRun> {
     let started = Started::now();
     options.check()?;
-    let mut options = options.clone();
-    options.max_rejects = RejectLimit::Count(u64::MAX);
-    options.rejects_file = None;
-    if let Some(bytes) = options.sample_bytes {
-        let least = CHUNK_BYTES_MIN.max(64 << 10);
-        options.chunk_bytes = options.chunk_bytes.min((bytes as usize).max(least));
-    }
+    let mut options = dry_options(options);
     if let Some(store) = store {
         options = with_rules_of_table(store, &options)?.into_owned();
         store.check_target(&target(&options))?;
@@ -76,6 +70,18 @@ pub fn dry_run(store: Option<&Store>, options: &LoadOptions) -> Result<DryRun> {
         rejects,
         widened,
     })
+}
+
+/// The options of a load that is not to be: rejects are counted, and chunks are no longer than what is read.
+pub fn dry_options(options: &LoadOptions) -> LoadOptions {
+    let mut options = options.clone();
+    options.max_rejects = RejectLimit::Count(u64::MAX);
+    options.rejects_file = None;
+    if let Some(bytes) = options.sample_bytes {
+        let least = CHUNK_BYTES_MIN.max(64 << 10);
+        options.chunk_bytes = options.chunk_bytes.min((bytes as usize).max(least));
+    }
+    options
 }
 
 /// Runs passes until the types of inferred columns are wide enough.
@@ -241,7 +247,8 @@ fn kind(mode: LoadMode) -> LoadKind {
     }
 }
 
-fn steps(clock: &StepClock) -> Vec<(Step, std::time::Duration)> {
+/// CPU time by step.
+pub fn steps(clock: &StepClock) -> Vec<(Step, std::time::Duration)> {
     Step::ALL.into_iter().map(|s| (s, clock.get(s))).collect()
 }
 

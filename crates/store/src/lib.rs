@@ -43,6 +43,7 @@ pub use journal::{JournalEntry, LoadJournal};
 pub use load_record::{
     INPUT_NAME_BYTES_MAX, INPUTS_KEPT_MAX, LOADS_KEPT_MAX, LoadId, LoadKind, LoadRecord,
 };
+pub use lock::{Lock, LockedFile};
 pub use manifest::{
     BOUND_BYTES_MAX, ColumnStats, MANIFEST_BYTES_MAX, Manifest, REMEMBER_DAYS, SegmentEntry,
     TABLE_NAME_BYTES_MAX, TableEntry,

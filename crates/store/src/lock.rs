@@ -11,7 +11,7 @@ use std::process;
 
 /// What became of trying a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Lock {
+pub enum Lock {
     /// We hold it until the [`LockedFile`] is dropped.
     Held,
     /// Somebody else holds one that excludes ours.
@@ -22,7 +22,7 @@ pub(crate) enum Lock {
 
 /// An open file on which a lock was tried.
 #[derive(Debug)]
-pub(crate) struct LockedFile {
+pub struct LockedFile {
     file: File,
     lock: Lock,
     /// Process that locked it.

@@ -402,12 +402,11 @@ pub fn page_values(page: &Page, encoder: Option<&SymbolEncoder>) -> Result<Plain
     decode_page(page, decoder.as_slice(), physical)
 }
 
-/// A plain page's values.
-pub(crate) fn decode_page(
-    page: &Page,
-    decoders: &[SymbolDecoder],
-    physical: Physical,
-) -> Result<Plain> {
+/// The values of a plain page; `decoders` are those of its symbols.
+///
+/// # Errors
+/// `Corrupt` when it does not add up.
+pub fn decode_page(page: &Page, decoders: &[SymbolDecoder], physical: Physical) -> Result<Plain> {
     let mut plain = Plain::empty(physical);
     let page = expand_runs(page)?;
     let view = page.view()?;

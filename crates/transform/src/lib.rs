@@ -18,8 +18,8 @@ mod sort_plain;
 
 pub use cardinality::HyperLogLog;
 pub use compress::{
-    EncodingPolicy, JoinedDictionary, PartitionColumn, compress_column, dictionary_pays,
-    encode_column, page_values, sort_temporaries,
+    EncodingPolicy, JoinedDictionary, PartitionColumn, compress_column, decode_page,
+    dictionary_pays, encode_column, page_values, sort_temporaries,
 };
 pub use distinct::DistinctSketch;
 pub use fragment::{

@@ -2,20 +2,22 @@
 
 mod rejects;
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 use coload::{
-    Coload, Dialect, EncodingPolicy, Error, Joined, LoadMode, LoadOptions, LoadPlan, LoadReport,
-    LoadRequest, Mapping, SAMPLE_BYTES, Schema, SchemaOrigin, parse_columns, parse_create_table,
+    Coload, Dialect, DryRun, EncodingPolicy, Error, Joined, LoadMode, LoadOptions, LoadPlan,
+    LoadReport, LoadRequest, Mapping, SAMPLE_BYTES, Schema, SchemaOrigin, parse_columns,
+    parse_create_table,
 };
 use coload_ddl::column_sql;
-use coload_load::Address;
 use coload_source::expand_inputs;
 
 use crate::args::{
     Dictionaries, Encoding, LoadArgs, ModeArgs, PipelineArgs, RejectsTo, ReportForm,
 };
-use crate::command::load_remote;
+use crate::command::{load_parquet, load_remote};
 use crate::given::{check_given, given_dialect};
 use crate::interrupt::cancel_on_signal;
 use crate::output::{Done, Failure, print, say};
@@ -23,26 +25,27 @@ use crate::progress::ProgressBar;
 use crate::report;
 use rejects::Rejects;
 
+/// Loads into a target, and prints the report: the flags, what follows the target's prefix, and what is asked for.
+type RunInto = fn(&LoadArgs, &OsStr, LoadRequest) -> Done;
+
+/// Targets that `--into` tells by how it begins. Anything else is the directory of a store.
+const TARGETS: [(&str, RunInto); 3] = [
+    ("coload://", load_remote::run),
+    ("coloads://", load_remote::run),
+    ("parquet:", load_parquet::run),
+];
+
 /// Loads, and prints the report.
 ///
 /// # Errors
 /// `Usage` when flags contradict each other, `Failed` when nothing was loaded.
 pub fn run(args: &LoadArgs) -> Done {
     let request = request(args)?;
-    let server = args.into.to_str().filter(|target| Address::is_meant(target));
-    if let Some(target) = server {
-        let server = target.parse().map_err(Failure::Usage)?;
-        if let Some(RejectsTo::Table(table)) = &args.rejects {
-            return Err(Failure::Usage(Error::Invalid(format!(
-                "--rejects table:{table}: name a directory in --into, or a file for the rejects"
-            ))));
+    let into = args.into.as_os_str().as_bytes();
+    for (prefix, run) in TARGETS {
+        if let Some(rest) = into.strip_prefix(prefix.as_bytes()) {
+            return run(args, OsStr::from_bytes(rest), request);
         }
-        if args.dry_run {
-            return Err(Failure::Usage(Error::Invalid(
-                "--dry-run: name a directory in --into; what a server would do is not known".into(),
-            )));
-        }
-        return load_remote::run(args, &server, request);
     }
     if args.dry_run {
         return dry_run(args, &request);
@@ -57,8 +60,8 @@ pub fn run(args: &LoadArgs) -> Done {
 /// Says that the inputs hold nothing that could be loaded.
 pub fn tell_nothing(args: &LoadArgs) -> Done {
     say(&format!(
-        "nothing to load, and no table made: {} holds no record that tells the columns; give \
-         --columns or --schema to make the table",
+        "nothing to load, and nothing made: {} holds no record that tells the columns; give --columns or --schema \
+         to load it all the same",
         args.inputs.join(", ")
     ));
     print(match args.report {
@@ -72,15 +75,28 @@ fn dry_run(args: &LoadArgs, request: &LoadRequest) -> Done {
     let Some(mut plan) = Coload::plan_dry_run(&args.into, request)? else {
         return tell_nothing(args);
     };
-    let bar = prepare(args, &mut plan)?;
-    let all = |bytes: &usize| *bytes == usize::MAX;
-    plan.options.sample_bytes = args.sample.filter(|bytes| !all(bytes)).map(|bytes| bytes as u64);
+    let table = format!("table {}", plan.options.table);
+    let bar = prepare(args, &mut plan, &table)?;
+    set_sample(args, &mut plan);
     let run = Coload::dry_run(&args.into, &plan.options);
     bar.clear();
-    let run = run?;
+    tell_dry_run(args, &run?, &plan.options.dialect, "in the store")
+}
+
+/// Sets how much of the inputs a dry run reads.
+pub fn set_sample(args: &LoadArgs, plan: &mut LoadPlan) {
+    let all = |bytes: &usize| *bytes == usize::MAX;
+    plan.options.sample_bytes = args.sample.filter(|bytes| !all(bytes)).map(|bytes| bytes as u64);
+}
+
+/// Prints what a load would do; `place` is where its rows would be.
+///
+/// # Errors
+/// `Failed` when it would fail.
+pub fn tell_dry_run(args: &LoadArgs, run: &DryRun, dialect: &Dialect, place: &str) -> Done {
     match args.report {
-        ReportForm::Text => print(&report::dry_run_text(&run)),
-        ReportForm::Json => print(&report::dry_run_json(&run, &plan.options.dialect)),
+        ReportForm::Text => print(&report::dry_run_text(run, place)),
+        ReportForm::Json => print(&report::dry_run_json(run, dialect)),
     }?;
     match args.max_rejects.is_over(run.reject_count(), run.rows() + run.reject_count()) {
         false => Ok(()),
@@ -96,8 +112,8 @@ fn load(args: &LoadArgs, mut request: LoadRequest) -> Done<Option<(LoadReport, D
     request.found = Some(expand_inputs(&args.inputs)?);
     let store = Coload::create_or_open(&args.into)?;
     let Some(mut plan) = store.plan_unless_empty(&request)? else { return Ok(None) };
-    let bar = prepare(args, &mut plan)?;
     let table = plan.options.table.clone();
+    let bar = prepare(args, &mut plan, &format!("table {table}"))?;
     let rejects = Rejects::prepare(args.rejects.as_ref(), store.store(), &table)?;
     plan.options.rejects_file = rejects.file.clone();
     plan.options.rejects_table = rejects.table.map(str::to_owned);
@@ -108,9 +124,12 @@ fn load(args: &LoadArgs, mut request: LoadRequest) -> Done<Option<(LoadReport, D
     Ok(Some((report, plan.options.dialect)))
 }
 
-/// Tells what was found out, and sets what flags say.
-fn prepare(args: &LoadArgs, plan: &mut LoadPlan) -> Done<ProgressBar> {
-    tell_inferred(plan);
+/// Tells what was found out for what is loaded, and sets what flags say.
+///
+/// # Errors
+/// `Failed` when signals cannot be waited for.
+pub fn prepare(args: &LoadArgs, plan: &mut LoadPlan, what: &str) -> Done<ProgressBar> {
+    tell_inferred(plan, what);
     set_options(&mut plan.options, args);
     cancel_on_signal(Arc::clone(&plan.options.cancel))?;
     let bar = ProgressBar::on_terminal();
@@ -195,19 +214,18 @@ fn set_pipeline(options: &mut LoadOptions, args: &PipelineArgs) {
     };
 }
 
-/// Says on standard error what was guessed, and how to say otherwise.
-pub fn tell_inferred(plan: &LoadPlan) {
+/// Says on standard error what was guessed for a table or other `what`, and how to say otherwise.
+fn tell_inferred(plan: &LoadPlan, what: &str) {
     let name = plan.options.inputs.first().map_or_else(|| "-".to_owned(), |first| first.name);
     for line in &plan.evidence {
         say(&format!("{name}: {line}"));
     }
-    let table = &plan.options.table;
     match plan.schema_from {
         SchemaOrigin::Given => {}
-        SchemaOrigin::Table => say(&format!("{name}: columns are those of table {table}")),
+        SchemaOrigin::Table => say(&format!("{name}: columns are those of {what}")),
         SchemaOrigin::Inferred => {
             let list: Vec<String> = plan.options.schema.columns().iter().map(column_sql).collect();
-            say(&format!("{name}: columns inferred for table {table}; to say otherwise:"));
+            say(&format!("{name}: columns inferred for {what}; to say otherwise:"));
             say(&format!("  --columns '{}'", list.join(", ")));
         }
     }

@@ -1,16 +1,14 @@
 //! `coload load --into coload://...`.
 
-use std::sync::Arc;
+use std::ffi::OsStr;
 use std::sync::atomic::AtomicBool;
 
 use coload::{Error, LoadMode, LoadOptions, LoadRequest, Schema, plan_with};
 use coload_load::{Address, RemoteReport, ask_patiently, load_remote, table_schema};
 
-use crate::args::{LoadArgs, ReportForm};
+use crate::args::{LoadArgs, RejectsTo, ReportForm};
 use crate::command::load;
-use crate::interrupt::cancel_on_signal;
 use crate::output::{Done, Failure, print, say};
-use crate::progress::ProgressBar;
 use crate::remote_args::remote_options;
 use crate::remote_report;
 
@@ -18,7 +16,18 @@ use crate::remote_report;
 ///
 /// # Errors
 /// `Usage` when flags contradict each other, `Failed` when nothing was loaded.
-pub fn run(args: &LoadArgs, server: &Address, mut request: LoadRequest) -> Done {
+pub fn run(args: &LoadArgs, _: &OsStr, mut request: LoadRequest) -> Done {
+    let server: &Address = &args.into.to_string_lossy().parse().map_err(Failure::Usage)?;
+    if let Some(RejectsTo::Table(table)) = &args.rejects {
+        return Err(Failure::Usage(Error::Invalid(format!(
+            "--rejects table:{table}: name a directory in --into, or a file for the rejects"
+        ))));
+    }
+    if args.dry_run {
+        return Err(Failure::Usage(Error::Invalid(
+            "--dry-run: name a directory in --into; what a server would do is not known".into(),
+        )));
+    }
     if server.table.is_some() && request.table.is_some() && server.table != request.table {
         return Err(Failure::Usage(Error::Invalid(
             "--table and the table in --into differ: give one".into(),
@@ -58,11 +67,8 @@ fn load_into(
             Err(error) => return Err(error.into()),
         }
     }
-    load::tell_inferred(&plan);
-    load::set_options(&mut plan.options, args);
-    cancel_on_signal(Arc::clone(&plan.options.cancel))?;
-    let bar = ProgressBar::on_terminal();
-    plan.options.progress = bar.callback();
+    let table = format!("table {}", plan.options.table);
+    let bar = load::prepare(args, &mut plan, &table)?;
     let loaded = load_remote(&plan.options, &remote);
     bar.clear();
     let report = loaded?;

@@ -14,8 +14,8 @@ use crate::size::{show_bytes, show_count};
 /// Share of the inputs from which all of them was read.
 const WHOLE: f64 = 0.999_999;
 
-/// The report of a dry run as text for people.
-pub fn dry_run_text(run: &DryRun) -> String {
+/// The report of a dry run as text for people; `place` is where the rows would be: in the store, or as what.
+pub fn dry_run_text(run: &DryRun, place: &str) -> String {
     let mut out = String::new();
     // Writing to a String cannot fail.
     let _ = writeln!(
@@ -30,7 +30,7 @@ pub fn dry_run_text(run: &DryRun) -> String {
     out.push_str(&columns_table(&run.columns));
     let _ = writeln!(
         out,
-        "\nthe rows would take {} in the store; this took {} s of time and {} s of CPU",
+        "\nthe rows would take {} {place}; this took {} s of time and {} s of CPU",
         show_bytes(run.bytes_stored),
         show_seconds(run.wall),
         show_seconds(run.cpu),
@@ -38,7 +38,7 @@ pub fn dry_run_text(run: &DryRun) -> String {
     if run.share < WHOLE {
         let _ = writeln!(
             out,
-            "{:.2} % of the input was read; all of it would be about {} rows, {} in the store, {:.1} s",
+            "{:.2} % of the input was read; all of it would be about {} rows, {} {place}, {:.1} s",
             run.share * 100.0,
             show_count(run.of_all(run.rows() as f64) as u64),
             show_bytes(run.of_all(run.bytes_stored as f64) as u64),

@@ -84,7 +84,7 @@ fn an_empty_file_without_columns_is_nothing_to_load() {
     let sandbox = Sandbox::new();
     sandbox.write("empty.csv", "");
     let run = sandbox.run(&["load", "empty.csv", "--into", "store"]).ok();
-    for part in ["nothing to load", "no table made", "empty.csv", "--columns", "--schema"] {
+    for part in ["nothing to load", "nothing made", "empty.csv", "--columns", "--schema"] {
         assert!(run.err.contains(part), "{part}: {}", run.err);
     }
 }

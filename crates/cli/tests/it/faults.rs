@@ -57,7 +57,8 @@ fn interrupt(sandbox: &Sandbox, signal: Signal) -> Run {
 fn ctrl_c_leaves_the_store_as_it_was() {
     let (sandbox, before) = loaded();
     for signal in [Signal::INT, Signal::TERM] {
-        interrupt(&sandbox, signal).fails(1, &["the load was stopped", "the store is as it was"]);
+        interrupt(&sandbox, signal)
+            .fails(1, &["the load was stopped", "what was there is as it was"]);
         assert_eq!(sandbox.image(), before);
     }
 }

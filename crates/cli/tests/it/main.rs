@@ -5,6 +5,7 @@
 mod load_and_query;
 
 mod bad_input;
+mod drivers;
 mod exported;
 mod exported_in_order;
 mod exported_tables;
@@ -15,6 +16,8 @@ mod kill;
 mod many_inputs;
 mod memory;
 mod memory_served;
+mod parquet;
+mod parquet_faults;
 mod rejects_file;
 mod reports;
 mod row_sql;

@@ -1,11 +1,12 @@
 //! `coload serve` as a program, with the drivers that people use.
 
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::drivers::{passes, python};
 use crate::support::{COLUMNS, Sandbox, rows};
 
 /// A server on the sandbox's store.
@@ -181,24 +182,6 @@ fn wrong_usage_of_serve_is_told() {
         .fails(1, &["cannot connect to coload://127.0.0.1:1"]);
 }
 
-/// The folder with the drivers at pinned versions; installs them the first time.
-fn drivers() -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("drivers");
-    let setup = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/drivers/setup.sh");
-    let status = Command::new(&setup).arg(&folder).status().unwrap();
-    assert!(status.success(), "{} failed (it needs python3 with venv, and PyPI)", setup.display());
-    folder
-}
-
-/// Runs a program that talks to a server and ends with a count of checks.
-#[track_caller]
-fn passes(program: &mut Command) {
-    let output = program.output().unwrap();
-    let out = String::from_utf8_lossy(&output.stdout);
-    let err = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && out.ends_with(" checks\n"), "{out}\n{err}");
-}
-
 #[test]
 fn the_jdbc_driver_works_unchanged() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("jdbc");
@@ -227,9 +210,8 @@ fn the_jdbc_driver_works_unchanged() {
 fn the_adbc_driver_works_unchanged() {
     let sandbox = Sandbox::new();
     let server = Server::start(&sandbox, &[]);
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/drivers/adbc.py");
     let uri = format!("grpc://{}", server.address);
-    passes(Command::new(drivers().join("bin/python")).arg(script).arg(uri));
+    passes(python("adbc.py").arg(uri));
 }
 
 /// The password stood in the list of processes, for everybody on the machine.

@@ -10,7 +10,6 @@
 //! Memory: the rows of three row groups, and the pages of two.
 
 mod coded;
-mod hybrid;
 
 use std::collections::{HashSet, VecDeque};
 use std::fs::File;
@@ -18,6 +17,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use coload_parquet::ColumnChunk;
 use coload_types::{Error, Result};
 use datafusion::arrow::array::{Array, ArrayRef};
 use datafusion::arrow::datatypes::{FieldRef, SchemaRef};
@@ -34,7 +34,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::ColumnDescPtr;
 
-use self::coded::{CodedChunk, coded_chunk};
+use self::coded::coded_chunk;
 use super::ParquetOptions;
 use crate::database::Database;
 use crate::memory::sliced_bytes;
@@ -80,7 +80,7 @@ type Column = SpawnedTask<ParquetResult<Chunks>>;
 enum Chunks {
     /// Made by the library, one for each leaf.
     Leaves(Vec<ArrowColumnChunk>),
-    Coded(Box<CodedChunk>),
+    Coded(Box<ColumnChunk>),
 }
 
 /// What makes a column of a row group.
@@ -197,7 +197,7 @@ impl ParquetFile {
             })?;
             match chunks.map_err(failed)? {
                 Chunks::Coded(chunk) => {
-                    let CodedChunk { bytes, close } = *chunk;
+                    let ColumnChunk { bytes, close } = *chunk;
                     group.append_column(&bytes, close).map_err(failed)?;
                 }
                 Chunks::Leaves(chunks) => {

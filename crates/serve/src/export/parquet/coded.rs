@@ -1,8 +1,7 @@
 //! Columns of a row group with a dictionary.
 //!
 //! ```text
-//!   dictionary page   values in the order in which they came first       PLAIN
-//!   data pages        NULL or not, a bit a row | the code of each value  runs and packed codes
+//!   batches  ->  values in the order in which they came first, and the code of each  ->  pages ([`coload_parquet`])
 //! ```
 //!
 //! The writer of the library looks up each value by its bytes, compares it with the least and the largest, and packs codes one
@@ -14,7 +13,10 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use bytes::Bytes;
+use coload_parquet::{
+    Bounds, ColumnChunk, DataPage, DictionaryOrder, PAGE_ROWS, make_column_chunk, push_codes,
+    push_levels,
+};
 use coload_types::Bitmap;
 use datafusion::arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray};
 use datafusion::arrow::datatypes::{
@@ -24,33 +26,17 @@ use datafusion::arrow::datatypes::{
 };
 use datafusion::common::hash_utils::RandomState;
 use parquet::basic::{Compression, Encoding, Type as Physical};
-use parquet::column::page::{CompressedPage, Page, PageWriter};
-use parquet::column::writer::ColumnCloseResult;
 use parquet::data_type::ByteArray;
 use parquet::errors::{ParquetError, Result};
-use parquet::file::metadata::{ColumnChunkMetaData, ColumnIndexBuilder, OffsetIndexBuilder};
 use parquet::file::statistics::Statistics;
-use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
 use parquet::schema::types::ColumnDescPtr;
-
-use super::hybrid::{bits_of, push_hybrid};
 
 /// Most bytes of a dictionary, as in the library.
 const DICTIONARY_BYTES_MAX: usize = 1 << 20;
-/// Rows of a data page, as in the library.
-const PAGE_ROWS: usize = 20_000;
 /// Longest value that stands whole in statistics, as in the library: longer ones it cuts.
 const STATISTICS_BYTES_MAX: usize = 64;
 /// Longest text that stands in its view.
 const INLINE_BYTES_MAX: u32 = 12;
-
-/// The pages of a column of a row group.
-pub(super) struct CodedChunk {
-    /// The pages one after the other, as they stand in the file.
-    pub bytes: Bytes,
-    /// What the file's footer has of them.
-    pub close: ColumnCloseResult,
-}
 
 /// The codes of a column.
 struct Codes {
@@ -75,90 +61,37 @@ pub(super) fn coded_chunk(
     arrays: &[ArrayRef],
     column: &ColumnDescPtr,
     compression: Compression,
-) -> Result<Option<CodedChunk>> {
+) -> Result<Option<ColumnChunk>> {
     let is_flat = column.max_rep_level() == 0 && column.max_def_level() <= 1;
     if !is_flat || !matches!(compression, Compression::SNAPPY | Compression::UNCOMPRESSED) {
         return Ok(None);
     }
     let Some(codes) = codes_of(arrays, column.physical_type()) else { return Ok(None) };
     let Some(statistics) = codes.statistics(column.physical_type()) else { return Ok(None) };
-    let mut sink = TrackedWrite::new(Vec::new());
-    let mut pages = Pages { compression, out: SerializedPageWriter::new(&mut sink), bytes: (0, 0) };
-    let count = codes.dictionary.len() as u32;
-    let values = codes.dictionary.plain(column.physical_type());
-    pages.put(values, |buf| Page::DictionaryPage {
-        buf,
-        num_values: count,
-        encoding: Encoding::PLAIN,
-        is_sorted: false,
-    })?;
-    let data_page_offset = pages.bytes.1;
-    let mut index = (OffsetIndexBuilder::new(), ColumnIndexBuilder::new(column.physical_type()));
-    let mut codes_left = &codes.codes[..];
-    for first in (0..codes.nulls.len()).step_by(PAGE_ROWS) {
-        let rows = first..codes.nulls.len().min(first + PAGE_ROWS);
-        let nulls = rows.clone().filter(|row| codes.nulls.get(*row)).count();
-        let (of_page, rest) = codes_left.split_at(rows.len() - nulls);
-        codes_left = rest;
-        let offset = pages.bytes.1;
-        let buf = codes.page(rows.clone(), of_page, column.max_def_level() > 0);
-        pages.put(buf, |buf| Page::DataPage {
-            buf,
-            num_values: rows.len() as u32,
-            encoding: Encoding::RLE_DICTIONARY,
-            def_level_encoding: Encoding::RLE,
-            rep_level_encoding: Encoding::RLE,
-            statistics: None,
-        })?;
-        index.0.append_row_count(rows.len() as i64);
-        index.0.append_offset_and_size(offset, (pages.bytes.1 - offset) as i32);
-        let (min, max) = codes.dictionary.bounds(of_page, column.physical_type());
-        index.1.append(of_page.is_empty(), min, max, nulls as i64);
-    }
-    let (uncompressed, compressed) = pages.bytes;
-    let metadata = ColumnChunkMetaData::builder(column.clone())
-        .set_encodings(vec![Encoding::PLAIN, Encoding::RLE, Encoding::RLE_DICTIONARY])
-        .set_compression(compression)
-        .set_num_values(codes.nulls.len() as i64)
-        .set_total_compressed_size(compressed)
-        .set_total_uncompressed_size(uncompressed)
-        .set_dictionary_page_offset(Some(0))
-        .set_data_page_offset(data_page_offset)
-        .set_statistics(statistics)
-        .build()?;
-    let close = ColumnCloseResult {
-        bytes_written: compressed as u64,
-        rows_written: codes.nulls.len() as u64,
-        metadata,
-        bloom_filter: None,
-        column_index: Some(index.1.build()?),
-        offset_index: Some(index.0.build()),
-    };
-    Ok(Some(CodedChunk { bytes: sink.into_inner()?.into(), close }))
-}
-
-/// Pages that are written one after the other.
-struct Pages<'a> {
-    compression: Compression,
-    out: SerializedPageWriter<'a, Vec<u8>>,
-    /// Of all with their heads, before they are compressed and after.
-    bytes: (i64, i64),
-}
-
-impl Pages<'_> {
-    fn put(&mut self, buf: Vec<u8>, page: impl FnOnce(Bytes) -> Page) -> Result<()> {
-        let uncompressed = buf.len();
-        let buf = match self.compression {
-            Compression::SNAPPY => snap::raw::Encoder::new()
-                .compress_vec(&buf)
-                .map_err(|e| ParquetError::External(Box::new(e)))?,
-            _ => buf,
-        };
-        let written = self.out.write_page(CompressedPage::new(page(buf.into()), uncompressed))?;
-        self.bytes.0 += written.uncompressed_size as i64;
-        self.bytes.1 += written.compressed_size as i64;
-        Ok(())
-    }
+    let chunk = make_column_chunk(column, compression, |pages| {
+        let values = codes.dictionary.plain(column.physical_type());
+        let order = DictionaryOrder::Unsorted;
+        pages.put_dictionary(values, codes.dictionary.len() as u32, order)?;
+        let mut codes_left = &codes.codes[..];
+        for first in (0..codes.nulls.len()).step_by(PAGE_ROWS) {
+            let rows = first..codes.nulls.len().min(first + PAGE_ROWS);
+            let nulls = rows.clone().filter(|row| codes.nulls.get(*row)).count();
+            let (of_page, rest) = codes_left.split_at(rows.len() - nulls);
+            codes_left = rest;
+            pages.put_data(DataPage {
+                rows: rows.len(),
+                nulls,
+                encoding: Encoding::RLE_DICTIONARY,
+                body: codes.page(rows, of_page, column.max_def_level() > 0),
+                bounds: match of_page.is_empty() {
+                    true => Bounds::Nulls,
+                    false => codes.dictionary.bounds(of_page, column.physical_type()),
+                },
+            })?;
+        }
+        Ok(statistics)
+    });
+    chunk.map(Some).map_err(|e| ParquetError::External(Box::new(e)))
 }
 
 /// The codes of arrays; `None` when their type is left to the library, or their values are many.
@@ -264,8 +197,8 @@ impl Values {
         }
     }
 
-    /// The least and the largest of those that some codes stand for; nothing where there are none.
-    fn bounds(&self, codes: &[u32], physical: Physical) -> (Vec<u8>, Vec<u8>) {
+    /// The least and the largest of those that some codes stand for.
+    fn bounds(&self, codes: &[u32], physical: Physical) -> Bounds {
         let mut used = vec![false; self.len()];
         codes.iter().for_each(|code| used[*code as usize] = true);
         match self {
@@ -278,14 +211,14 @@ impl Values {
                     }
                     Some((value, _)) => value.to_le_bytes().to_vec(),
                 };
-                (bytes(values().min()), bytes(values().max()))
+                Bounds::Known(bytes(values().min()), bytes(values().max()))
             }
             Values::Texts(values) => {
                 let values = || values.iter().zip(&used).filter(|(_, used)| **used);
                 let bytes = |value: Option<(&Box<[u8]>, &bool)>| {
                     value.map_or(Vec::new(), |(value, _)| value.to_vec())
                 };
-                (bytes(values().min()), bytes(values().max()))
+                Bounds::Known(bytes(values().min()), bytes(values().max()))
             }
         }
     }
@@ -338,15 +271,9 @@ impl Codes {
     fn page(&self, rows: Range<usize>, codes: &[u32], has_levels: bool) -> Vec<u8> {
         let mut out = Vec::new();
         if has_levels {
-            let levels: Vec<u32> = rows.map(|row| u32::from(!self.nulls.get(row))).collect();
-            out.extend_from_slice(&[0; size_of::<u32>()]);
-            push_hybrid(&levels, 1, &mut out);
-            let bytes = (out.len() - size_of::<u32>()) as u32;
-            out[..size_of::<u32>()].copy_from_slice(&bytes.to_le_bytes());
+            push_levels(rows.map(|row| !self.nulls.get(row)), &mut out);
         }
-        let width = bits_of(self.dictionary.len() as u32 - 1);
-        out.push(width);
-        push_hybrid(codes, width, &mut out);
+        push_codes(codes, self.dictionary.len(), &mut out);
         out
     }
 }

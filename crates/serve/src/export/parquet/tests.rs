@@ -71,7 +71,7 @@ fn file_of(batches: &[RecordBatch], compression: Compression) -> (Bytes, usize) 
         let arrays: Vec<ArrayRef> = batches.iter().map(|b| Arc::clone(b.column(index))).collect();
         let mut other = library.next().unwrap();
         match coded_chunk(&arrays, &descriptor.column(index), compression).unwrap() {
-            Some(CodedChunk { bytes, close }) => {
+            Some(ColumnChunk { bytes, close }) => {
                 count += 1;
                 group.append_column(&bytes, close).unwrap();
             }

@@ -13,12 +13,12 @@ const GROUP: usize = 8;
 const RUN_MIN: usize = 16;
 
 /// Bits of a number; none for 0.
-pub(super) fn bits_of(number: u32) -> u8 {
+pub(crate) fn bits_of(number: u32) -> u8 {
     (u32::BITS - number.leading_zeros()) as u8
 }
 
 /// Appends numbers that have at most `width` bits.
-pub(super) fn push_hybrid(numbers: &[u32], width: u8, out: &mut Vec<u8>) {
+pub(crate) fn push_hybrid(numbers: &[u32], width: u8, out: &mut Vec<u8>) {
     let (mut packed, mut at) = (0, 0);
     while let Some(number) = numbers.get(at) {
         let mut run = 1;
