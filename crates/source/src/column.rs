@@ -5,17 +5,17 @@ use std::sync::Arc;
 
 use coload_page::{EncodedStrings, SymbolEncoder};
 use coload_transform::{DistinctSketch, NULL_CODE, TemporaryDictionary};
-use coload_types::parse_value::{parse_int_in, parse_wide_in};
-use coload_types::{DataType, Physical, Strings, Value, Values};
+use coload_types::{Physical, Strings, Values};
 
 mod absent;
 mod fragment;
+mod numbers;
 #[cfg(test)]
 mod tests;
 mod text;
 
 use crate::chunk::RejectedValue;
-use crate::column_rules::{ColumnRules, is_doubtful};
+use crate::column_rules::ColumnRules;
 use crate::field::FieldError;
 use crate::lexicon::{Changes, FieldChanges, Lexicon, LookUp, TooManyValues};
 use crate::row_codes::RowCodes;
@@ -318,90 +318,6 @@ impl ColumnParser {
         Ok(())
     }
 
-    fn parse_ints(&mut self, fields: &Fields<'_>, tell: &mut impl FnMut(usize, FieldError)) {
-        let text = fields.rows.text;
-        let doubts = self.rules.has_doubts();
-        let rewrites = self.rules.reads_otherwise();
-        let empty_is_null = self.rules.nullable && self.rules.fields.empty_is_null();
-        // The type is matched outside the loop, so that each loop holds one parser.
-        macro_rules! each {
-            ($data_type:expr) => {{
-                let data_type = $data_type;
-                self.ints.reserve(fields.len());
-                fields.for_each(|row, start, end| {
-                    if start == end && empty_is_null {
-                        self.nulls.push(self.ints.len() as u32);
-                        self.ints.push(0);
-                        return;
-                    }
-                    let value = match parse_int_in(text, start, end, data_type) {
-                        Ok(value)
-                            if !(rewrites
-                                || doubts && is_doubtful(&text[start..end], data_type, value)) =>
-                        {
-                            value
-                        }
-                        _ => match self.rules.value(&text[start..end]) {
-                            Ok(Some(Value::Int(value))) => value,
-                            Ok(_) => {
-                                self.nulls.push(self.ints.len() as u32);
-                                0
-                            }
-                            Err(error) => {
-                                tell(row, error);
-                                0
-                            }
-                        },
-                    };
-                    self.ints.push(value);
-                })
-            }};
-        }
-        match self.rules.data_type {
-            DataType::BigInt => each!(DataType::BigInt),
-            DataType::Integer => each!(DataType::Integer),
-            DataType::Decimal { precision, scale } => each!(DataType::Decimal { precision, scale }),
-            DataType::Timestamp => each!(DataType::Timestamp),
-            DataType::Double => each!(DataType::Double),
-            other => each!(other),
-        }
-    }
-
-    fn parse_wides(&mut self, fields: &Fields<'_>, tell: &mut impl FnMut(usize, FieldError)) {
-        let text = fields.rows.text;
-        let data_type = self.rules.data_type;
-        let doubts = self.rules.has_doubts();
-        let rewrites = self.rules.reads_otherwise();
-        let empty_is_null = self.rules.nullable && self.rules.fields.empty_is_null();
-        self.wides.reserve(fields.len());
-        fields.for_each(|row, start, end| {
-            if start == end && empty_is_null {
-                self.nulls.push(self.wides.len() as u32);
-                self.wides.push(0);
-                return;
-            }
-            let value = match parse_wide_in(text, start, end, data_type) {
-                Ok(value)
-                    if !(rewrites || doubts && is_doubtful(&text[start..end], data_type, 0)) =>
-                {
-                    value
-                }
-                _ => match self.rules.value(&text[start..end]) {
-                    Ok(Some(Value::Wide(value))) => value,
-                    Ok(_) => {
-                        self.nulls.push(self.wides.len() as u32);
-                        0
-                    }
-                    Err(error) => {
-                        tell(row, error);
-                        0
-                    }
-                },
-            };
-            self.wides.push(value);
-        });
-    }
-
     fn parse_text(
         &mut self,
         fields: &Fields<'_>,
@@ -526,6 +442,20 @@ struct Fields<'a> {
 }
 
 impl Fields<'_> {
+    /// The record that field number `i` is in.
+    #[inline(always)]
+    fn row(&self, i: usize) -> usize {
+        self.changed.map_or(i, |changed| usize::from(changed[i]))
+    }
+
+    /// Where fields from `first` on start and end.
+    fn find_spans(&self, first: usize, starts: &mut [u32], ends: &mut [u32]) {
+        for (i, (start, end)) in starts.iter_mut().zip(ends).enumerate() {
+            let span = self.rows.span(self.row(first + i), self.column);
+            (*start, *end) = (span.0 as u32, span.1 as u32);
+        }
+    }
+
     fn len(&self) -> usize {
         self.changed.map_or(self.rows.count, <[u16]>::len)
     }
@@ -535,7 +465,7 @@ impl Fields<'_> {
     fn for_each(&self, mut each: impl FnMut(usize, usize, usize)) {
         // One call, so that it is inlined.
         for i in 0..self.len() {
-            let row = self.changed.map_or(i, |changed| usize::from(changed[i]));
+            let row = self.row(i);
             let (start, end) = self.rows.span(row, self.column);
             each(row, start, end);
         }

@@ -9,6 +9,7 @@
 //! BINARY in hexadecimal.
 
 mod double;
+mod eight;
 mod moment;
 mod number;
 mod swar;
@@ -22,6 +23,7 @@ use number::Quick;
 use text::{check_binary, parse_boolean, parse_uuid};
 
 pub use double::{is_double_as_written, is_slowly_as_written};
+pub use eight::{EightNumbers, LeadingZeros};
 pub use moment::half_of_day;
 pub use text::check_text;
 

@@ -1,6 +1,6 @@
 //! One binary for every processor: hot loops are compiled several times and chosen at run time.
 //!
-//! On x86-64 there is AVX-512 (F, BW, VL, DQ), AVX2 with BMI, and the baseline; elsewhere the
+//! On x86-64 there is AVX-512 (F, BW, VL, DQ, CD), AVX2 with BMI, and the baseline; elsewhere the
 //! portable code, which the compiler turns into NEON on AArch64 because NEON is its baseline.
 
 use std::sync::OnceLock;
@@ -12,7 +12,7 @@ pub enum SimdLevel {
     Portable,
     /// AVX2, BMI1, BMI2, POPCNT, LZCNT.
     Avx2,
-    /// AVX-512 F, BW, VL, DQ besides.
+    /// AVX-512 F, BW, VL, DQ, CD besides.
     Avx512,
 }
 
@@ -40,7 +40,8 @@ fn detect() -> SimdLevel {
         && is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512bw")
         && is_x86_feature_detected!("avx512vl")
-        && is_x86_feature_detected!("avx512dq");
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512cd");
     match (avx2, avx512) {
         (_, true) => SimdLevel::Avx512,
         (true, false) => SimdLevel::Avx2,

@@ -3,7 +3,7 @@
 
 use coload_page::{Page, PageDetail};
 use coload_transform::{FragmentColumn, page_values};
-use coload_types::Plain;
+use coload_types::{DataType, Plain};
 use proptest::prelude::*;
 
 use super::text::LONG_TEXTS_BYTES;

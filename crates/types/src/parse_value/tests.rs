@@ -470,3 +470,131 @@ proptest! {
         }
     }
 }
+
+/// Reads fields eight at once, each behind the one before, and the rest one by one.
+fn read_eight(fields: &[String], data_type: DataType, zeros: LeadingZeros) {
+    let Some(eight) = EightNumbers::new(data_type, zeros) else { return };
+    let mut chunk = b"999999999999999999999999".to_vec();
+    let (mut starts, mut ends) = (Vec::new(), Vec::new());
+    for field in fields {
+        chunk.push(b'9');
+        starts.push(chunk.len() as u32);
+        chunk.extend(field.as_bytes());
+        ends.push(chunk.len() as u32);
+    }
+    let (mut values, mut missed) = (vec![7], Vec::new());
+    eight.read(&chunk, &starts, &ends, &mut values, &mut missed);
+    assert_eq!(values.len(), fields.len() + 1);
+    assert!(missed.is_sorted());
+    for (i, field) in fields.iter().enumerate() {
+        let expected = parse_int(field.as_bytes(), data_type);
+        let digits = field.strip_prefix('-').unwrap_or(field).as_bytes();
+        let is_code = matches!(digits, [b'0', b'0'..=b'9', ..]);
+        if missed.contains(&(i as u32)) {
+            let behind = digits.iter().rev().position(|b| *b == b'.');
+            let is_short = match data_type {
+                DataType::Decimal { scale, .. } => {
+                    let read = behind.is_none_or(|n| n < 8 && n <= usize::from(scale));
+                    // Nothing is multiplied by more, and "." is not told from "0.".
+                    digits.len() <= 16
+                        && read
+                        && scale < 16
+                        && (expected != Ok(0) || behind.is_none())
+                }
+                _ => digits.len() <= 19 && behind.is_none() && expected != Ok(i64::MIN),
+            };
+            let is_plain =
+                expected.is_ok() && digits.iter().all(|b| b.is_ascii_digit() || *b == b'.');
+            let is_left_out = zeros == LeadingZeros::LeftOut && is_code;
+            let is_rest = i >= fields.len() / 8 * 8;
+            assert!(
+                !is_short || !is_plain || is_left_out || is_rest,
+                "{field:?} as {data_type} is left out"
+            );
+        } else {
+            assert_eq!(Ok(values[i + 1]), expected, "{field:?} as {data_type}");
+            assert!(zeros == LeadingZeros::Read || !is_code, "{field:?} is a code");
+        }
+    }
+}
+
+#[test]
+fn eight_numbers_at_the_edges() {
+    let fields = [
+        "0",
+        "-0",
+        "7",
+        "-7",
+        "",
+        "-",
+        ".",
+        "-.",
+        "5.",
+        ".5",
+        "0.5",
+        "-0.05",
+        "00",
+        "007",
+        "-007",
+        "00.5",
+        "9223372036854775807",
+        "9223372036854775808",
+        "-9223372036854775808",
+        "9999999999999999999",
+        "12345678901234567",
+        "-1234567890123456",
+        "1234567890123456",
+        "99999999.99",
+        "1234567.1234567",
+        "1.12345678",
+        "1.2.3",
+        "1..2",
+        "12a4",
+        "a",
+        "1e5",
+        " 12",
+        "+5",
+        "32767",
+        "32768",
+        "-32768",
+        "-32769",
+        "2147483647",
+        "2147483648",
+        "0.0",
+        "-12.34",
+        "12:4",
+        "12/4",
+        "1-2",
+        "--5",
+        "123456789012345678901234567890",
+        "1\u{ff}",
+    ];
+    let fields: Vec<String> =
+        fields.iter().cycle().take(fields.len() * 8).map(|f| (*f).to_owned()).collect();
+    for zeros in [LeadingZeros::Read, LeadingZeros::LeftOut] {
+        for data_type in [DataType::SmallInt, DataType::Integer, DataType::BigInt] {
+            read_eight(&fields, data_type, zeros);
+        }
+        for (precision, scale) in
+            [(18, 2), (10, 2), (4, 4), (18, 0), (18, 18), (1, 0), (12, 7), (3, 1)]
+        {
+            read_eight(&fields, decimal(precision, scale), zeros);
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn eight_numbers_are_those_of_one_field(
+        fields in prop::collection::vec("-?[0-9]{0,20}(\\.[0-9]{0,9})?|[-+0-9.eE :/]{0,26}", 1..40),
+        precision in 1u8..=18,
+        scale in 0u8..=18,
+        kept in any::<bool>(),
+    ) {
+        let zeros = if kept { LeadingZeros::Read } else { LeadingZeros::LeftOut };
+        for data_type in [DataType::SmallInt, DataType::Integer, DataType::BigInt] {
+            read_eight(&fields, data_type, zeros);
+        }
+        read_eight(&fields, decimal(precision, scale.min(precision)), zeros);
+    }
+}
