@@ -1,7 +1,8 @@
 //! Fields to provisional codes without parsing: each distinct text is parsed once.
 //!
 //! ```text
-//!   field bytes ---> key ---> buckets: code, or number of a text ---> key, code
+//!   field bytes ---> key ---> cuckoo: code                             few short texts
+//!                        ---> buckets: code, or number of a text ---> key, code
 //! ```
 //!
 //! A field of up to 15 bytes is its own key, compared exactly; a longer one is hashed and its bytes
@@ -11,12 +12,14 @@
 //!
 //! Only fields that differ from the one above are looked up ([`Changes`]).
 //!
-//! Cost: a field of up to 15 bytes is a probe of one bucket, about 25 instructions.
+//! Cost: of few short texts about 10 cycles a field; else a field of up to 15 bytes is a probe of one bucket, about 25
+//! instructions.
 //!
 //! Source: seed 000, section 4.1 (sort step); decisions 0002 and 0034.
 
 mod buckets;
 mod changes;
+mod cuckoo;
 mod key;
 
 use std::collections::HashMap;
@@ -33,7 +36,8 @@ use crate::field::FieldError;
 use crate::row_codes::{Block, RowCodes};
 use crate::rows::Rows;
 use buckets::{Buckets, Fast, Finder, Known, Packing, Portable, fast};
-use key::{GOLDEN, IS_LONG, KEY_BYTES, Key, long_key, placed, same_long, text_of};
+use cuckoo::{Cuckoo, Fields, Packed};
+use key::{GOLDEN, IS_LONG, KEY_BYTES, Key, key_of, same_long};
 
 pub(crate) use changes::{BLOCK_ROWS, Changes, FieldChanges};
 
@@ -54,14 +58,57 @@ struct Misses<'a, B: FnMut(usize, FieldError)> {
 /// What a look-up of a group needs besides the lexicon; the same for all columns.
 #[derive(Debug)]
 pub(crate) struct LookUp {
-    long_keys: [Key; GROUP],
+    keys: [Key; GROUP],
+    packed: Packed,
     numbers: [usize; GROUP],
     found: [u16; GROUP],
 }
 
 impl Default for LookUp {
     fn default() -> Self {
-        LookUp { long_keys: [[0; 2]; GROUP], numbers: [0; GROUP], found: [0; GROUP] }
+        LookUp {
+            keys: [[0; 2]; GROUP],
+            packed: Packed::default(),
+            numbers: [0; GROUP],
+            found: [0; GROUP],
+        }
+    }
+}
+
+/// Fields of a column that are looked up together.
+#[derive(Debug, Clone, Copy)]
+struct Group<'a> {
+    field: usize,
+    /// As [`FieldChanges`] has them; without keys the records follow each other.
+    keys: Option<&'a [Key]>,
+    records: &'a [u16],
+}
+
+impl Group<'_> {
+    /// The fields, with keys made where there are none and the records are not enough.
+    #[inline(always)]
+    fn fields<'b>(&'b self, rows: &'b Rows<'b>, made: &'b mut [Key; GROUP]) -> Fields<'b> {
+        if let Some(keys) = self.keys {
+            return Fields::Made(keys);
+        }
+        let (field, first, count) = (self.field, self.records[0] as usize, self.records.len());
+        if field + 1 < rows.stride {
+            return Fields::OfRecords { rows, field, first, count };
+        }
+        // A carriage return is cut off the last field.
+        Fields::Made(self.make_keys(rows, made).0)
+    }
+
+    /// The key of each field, and a bit for each long one.
+    #[inline(always)]
+    fn make_keys<'b>(&self, rows: &Rows<'_>, made: &'b mut [Key; GROUP]) -> (&'b [Key], u64) {
+        let (made, mut long) = (&mut made[..self.records.len()], 0);
+        for (i, (key, record)) in made.iter_mut().zip(self.records).enumerate() {
+            let (start, end) = rows.span(*record as usize, self.field);
+            *key = key_of(rows.text, start, end);
+            long |= u64::from(key[1] & IS_LONG != 0) << i;
+        }
+        (made, long)
     }
 }
 
@@ -74,6 +121,8 @@ pub struct TooManyValues;
 /// Text number 0 is none.
 #[derive(Debug)]
 pub struct Lexicon {
+    /// The texts, while they are few and short; then they are in the buckets.
+    cuckoo: Option<Cuckoo>,
     buckets: Buckets,
     finder: Option<Fast>,
     keys: Vec<Key>,
@@ -119,6 +168,7 @@ impl Lexicon {
     pub fn new(physical: Physical) -> Self {
         let finder = fast();
         Lexicon {
+            cuckoo: Some(Cuckoo::new()),
             buckets: Buckets::new(finder.is_some()),
             finder,
             keys: vec![[u64::MAX; 2]],
@@ -252,61 +302,68 @@ impl Lexicon {
         misses: &mut Misses<'_, impl FnMut(usize, FieldError)>,
         (scratch, finder): (&mut LookUp, impl Finder),
     ) {
-        let LookUp { long_keys, numbers, found } = scratch;
-        let groups = changes.keys.chunks(GROUP).zip(changes.rows.chunks(GROUP));
-        for (group, (given, group_rows)) in groups.enumerate() {
-            let next = changes.rows.get((group + 1) * GROUP).map_or(rows.count, |r| *r as usize);
-            let long = given.iter().fold(0, |tags, key| tags | key[1]) & IS_LONG != 0;
-            let keys = if long {
-                for (key, given) in long_keys.iter_mut().zip(given) {
-                    *key = match placed(*given) {
-                        None => *given,
-                        Some((start, end)) => long_key(&rows.text[start..end]),
-                    };
+        for (number, records) in changes.rows.chunks(GROUP).enumerate() {
+            let first = number * GROUP;
+            let next = changes.rows.get(first + GROUP).map_or(rows.count, |r| *r as usize);
+            let keys = changes.keys.map(|keys| &keys[first..first + records.len()]);
+            let group = Group { field: changes.field, keys, records };
+            let mut missing = match &self.cuckoo {
+                Some(cuckoo) => {
+                    let fields = group.fields(rows, &mut scratch.keys);
+                    finder.find_all(cuckoo, fields, &mut scratch.packed, &mut scratch.found)
                 }
-                &long_keys[..given.len()]
-            } else {
-                given
+                None => self.find_in_buckets(rows, group, scratch, finder),
             };
-            let mut missing = match self.buckets.packing() {
-                packing @ Packing::Exact { .. } => self.find_exact(packing, keys, found, finder),
-                Packing::Hashed => {
-                    let mut missing = self.find_hashed(keys, numbers, found, finder);
-                    if long {
-                        for number in &numbers[..keys.len()] {
-                            let place = self.places[*number].0 as usize;
-                            finder.fetch(self.arena.as_ptr().wrapping_add(place));
-                        }
-                    }
-                    for (i, given) in given.iter().enumerate().filter(|_| long) {
-                        if let Some((start, end)) = placed(*given) {
-                            let is_text = self.is_text_of(numbers[i], &rows.text[start..end]);
-                            missing |= u64::from(!is_text) << i;
-                        }
-                    }
-                    missing
-                }
-            };
-            let end_of = |i: usize| group_rows.get(i + 1).map_or(next, |r| *r as usize);
+            missing &= u64::MAX >> (GROUP - records.len());
+            let found = &mut scratch.found[..records.len()];
+            let end_of = |i: usize| records.get(i + 1).map_or(next, |r| *r as usize);
             while missing != 0 {
                 let i = missing.trailing_zeros() as usize;
                 missing &= missing - 1;
-                let row = group_rows[i] as usize;
-                found[i] = match placed(given[i]) {
-                    Some((start, end)) => {
-                        self.code_of_text(&rows.text[start..end], keys[i], row, misses)
-                    }
-                    None => {
-                        let (text, len) = text_of(keys[i]);
-                        self.code_of_text(&text[..len], keys[i], row, misses)
-                    }
-                };
+                let row = records[i] as usize;
+                let (start, end) = rows.span(row, group.field);
+                let key = key_of(rows.text, start, end);
+                found[i] = self.code_of_text(&rows.text[start..end], key, row, misses);
                 if let Some(error) = misses.error.take() {
                     (row + 1..end_of(i)).for_each(|row| (misses.bad)(row, error));
                 }
             }
-            out.extend(&found[..given.len()], group_rows, next);
+            out.extend(found, records, next);
         }
+    }
+
+    /// The codes of a group's fields, and a bit for each whose text is not where it is looked for first.
+    #[inline(always)]
+    fn find_in_buckets(
+        &self,
+        rows: &Rows<'_>,
+        group: Group<'_>,
+        scratch: &mut LookUp,
+        finder: impl Finder,
+    ) -> u64 {
+        let LookUp { keys, numbers, found, .. } = scratch;
+        let is_long = |keys: &[Key]| keys.iter().fold(0, |tags, key| tags | key[1]) & IS_LONG != 0;
+        let (keys, mut long) = match group.keys {
+            Some(keys) if !is_long(keys) => (keys, 0),
+            _ => group.make_keys(rows, keys),
+        };
+        let packing @ Packing::Exact { .. } = self.buckets.packing() else {
+            let mut missing = self.find_hashed(keys, numbers, found, finder);
+            if long != 0 {
+                for number in &numbers[..keys.len()] {
+                    let place = self.places[*number].0 as usize;
+                    finder.fetch(self.arena.as_ptr().wrapping_add(place));
+                }
+            }
+            while long != 0 {
+                let i = long.trailing_zeros() as usize;
+                long &= long - 1;
+                let text = rows.field(group.records[i] as usize, group.field);
+                missing |= u64::from(!self.is_text_of(numbers[i], text)) << i;
+            }
+            return missing;
+        };
+        self.find_exact(packing, keys, found, finder)
     }
 
     /// The codes of texts that stand in the first bucket of their key, and a bit for each that does not.
@@ -399,6 +456,9 @@ impl Lexicon {
     }
 
     fn known_code(&self, text: &[u8], key: Key, finder: impl Finder) -> Option<u16> {
+        if let Some(cuckoo) = &self.cuckoo {
+            return cuckoo.find(key);
+        }
         let packing = self.buckets.packing();
         let (packed, is_new) = Buckets::pack(packing, key, finder);
         if is_new {
@@ -455,15 +515,9 @@ impl Lexicon {
             return Ok(Some(code));
         }
         let new = Known { key, number: number as u16, code };
-        let all = self.keys.iter().zip(&self.codes).enumerate().skip(1);
-        let all = all.map(|(number, (key, code))| Known {
-            key: *key,
-            number: number as u16,
-            code: *code,
-        });
         match self.finder {
-            Some(finder) => self.buckets.add(new, finder, all),
-            None => self.buckets.add(new, Portable, all),
+            Some(finder) => self.add(new, finder),
+            None => self.add(new, Portable),
         }
         self.keys.push(key);
         self.codes.push(code);
@@ -474,6 +528,26 @@ impl Lexicon {
             self.places.push((0, 0));
         }
         Ok(Some(code))
+    }
+
+    /// Adds a text to the table of those that are known.
+    fn add(&mut self, new: Known, finder: impl Finder) {
+        let all = self.keys.iter().zip(&self.codes).enumerate().skip(1);
+        let all = all.map(|(number, (key, code))| Known {
+            key: *key,
+            number: number as u16,
+            code: *code,
+        });
+        if let Some(cuckoo) = &mut self.cuckoo {
+            if cuckoo.add(new, all.clone()) {
+                return;
+            }
+            self.cuckoo = None;
+            for (before, known) in all.clone().enumerate() {
+                self.buckets.add(known, finder, all.clone().take(before));
+            }
+        }
+        self.buckets.add(new, finder, all);
     }
 
     /// The code of a text that is its own value and that no other text shares: it needs no more than

@@ -13,6 +13,8 @@
 //!
 //! Cost: 64 bytes for 2.4 to 3.6 keys; about 20 instructions a look-up.
 
+use super::GROUP;
+use super::cuckoo::{Cuckoo, Fields, Packed};
 use super::key::{IS_LONG, Key, mix};
 
 /// Keys of a bucket.
@@ -74,6 +76,14 @@ pub(super) trait Finder: Copy {
     fn fetch(self, line: *const u8);
     /// A bit for each slot that holds the key.
     fn matching(self, keys: &[u64; 8], packed: u64) -> u32;
+    /// The codes of fields, and a bit for each that is not known; bits behind the fields mean nothing.
+    fn find_all(
+        self,
+        cuckoo: &Cuckoo,
+        fields: Fields<'_>,
+        packed: &mut Packed,
+        found: &mut [u16; GROUP],
+    ) -> u64;
 }
 
 /// Any processor; keys are packed by a hash, as gathering bits takes long.
@@ -106,6 +116,17 @@ impl Finder for Portable {
     #[inline(always)]
     fn matching(self, keys: &[u64; 8], packed: u64) -> u32 {
         keys.iter().enumerate().fold(0, |found, (i, key)| found | u32::from(*key == packed) << i)
+    }
+
+    #[inline(always)]
+    fn find_all(
+        self,
+        cuckoo: &Cuckoo,
+        fields: Fields<'_>,
+        _packed: &mut Packed,
+        found: &mut [u16; GROUP],
+    ) -> u64 {
+        cuckoo.find_each(fields, found)
     }
 }
 
@@ -175,6 +196,18 @@ impl Finder for Avx512 {
         }
         // SAFETY: as above.
         unsafe { matching(keys, packed) }
+    }
+
+    #[inline(always)]
+    fn find_all(
+        self,
+        cuckoo: &Cuckoo,
+        fields: Fields<'_>,
+        packed: &mut Packed,
+        found: &mut [u16; GROUP],
+    ) -> u64 {
+        // SAFETY: as above.
+        unsafe { cuckoo.find_all(fields, packed, found) }
     }
 }
 

@@ -13,13 +13,12 @@
 //! after the other in memory.
 //!
 //! Where most fields of a column change, finding out which do costs more than looking all up: such
-//! columns are dense, and their fields count as changed. How often they change is measured again in
-//! one of [`MEASURED_EVERY`] blocks.
+//! columns are dense: their fields count as changed, and nothing is done here. How often they change is
+//! measured again in one of [`MEASURED_EVERY`] blocks.
 //!
-//! Cost: about 25 instructions for a field outside of zones that are the same, 12 for one of a dense
-//! column.
+//! Cost: about 25 instructions for a field outside of zones that are the same.
 
-use super::key::{KEY_BYTES, Key, MASKS, place_of, word};
+use super::key::{IS_LONG, KEY_BYTES, Key, MASKS, word};
 use crate::rows::Rows;
 
 /// Most records of a block.
@@ -62,8 +61,10 @@ pub struct Changes {
 /// The changed fields of one column; row 0 is always one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FieldChanges<'a> {
-    /// A field's key, or for a long one where it stands.
-    pub(super) keys: &'a [Key],
+    /// Number of the field in a record.
+    pub(super) field: usize,
+    /// The keys of the fields; long ones only say that they are. `None` where all count as changed: who needs keys makes them.
+    pub(super) keys: Option<&'a [Key]>,
     /// The record it is in.
     pub(crate) rows: &'a [u16],
 }
@@ -116,17 +117,17 @@ impl Changes {
             unsafe { self.collect_avx512(rows) };
             return;
         }
-        self.collect_with(rows, same_bytes, look, make_key);
+        self.collect_with(rows, same_bytes, look);
     }
 
     /// What was found of column number `slot` of those given.
     pub(crate) fn of(&self, slot: usize) -> FieldChanges<'_> {
         let found = slot * STRIDE..self.next[slot] as usize;
-        let rows = match self.dense[slot] {
-            true => &EACH_RECORD[..found.len()],
-            false => &self.rows[found.clone()],
+        let (keys, rows) = match self.dense[slot] {
+            true => (None, &EACH_RECORD[..found.len()]),
+            false => (Some(&self.keys[found.clone()]), &self.rows[found]),
         };
-        FieldChanges { keys: &self.keys[found], rows }
+        FieldChanges { field: self.columns[slot], keys, rows }
     }
 
     /// Cuts the columns into zones by how often they changed in the block before.
@@ -194,28 +195,17 @@ impl Changes {
                 _mm_testz_si128(differ, differ) == 1
             }
         };
-        let make = |text: &[u8], start: usize, len: usize, key: &mut Key| {
-            // SAFETY: as above.
-            unsafe {
-                let mask = _mm_loadu_si128(BYTE_MASKS.as_ptr().add(16 - len).cast());
-                let tag = _mm_loadu_si128(TAGS.as_ptr().add(len).cast());
-                let now = _mm_loadu_si128(text.as_ptr().add(start).cast());
-                let key = std::ptr::from_mut(key).cast();
-                _mm_storeu_si128(key, _mm_ternarylogic_epi64::<0xEA>(now, mask, tag));
-            }
-        };
-        self.collect_with(rows, same, look, make);
+        self.collect_with(rows, same, look);
     }
 
     /// `same` compares any two pieces of the text; `look` makes the key of a field of up to 15 bytes,
-    /// and says whether the bytes at another place are the same; `make` only makes the key.
+    /// and says whether the bytes at another place are the same.
     #[inline(always)]
     fn collect_with(
         &mut self,
         rows: &Rows<'_>,
         same: impl Fn(&[u8], usize, usize, usize) -> bool,
         look: impl Fn(&[u8], usize, usize, usize, &mut Key) -> bool,
-        make: impl Fn(&[u8], usize, usize, &mut Key),
     ) {
         let last = rows.stride - 1;
         let (keys, key_rows) = (self.keys.as_mut_ptr(), self.rows.as_mut_ptr());
@@ -223,17 +213,8 @@ impl Changes {
             let ends = &rows.ends[row * rows.stride..][..=rows.stride];
             let above = &rows.ends[row.saturating_sub(1) * rows.stride..][..=rows.stride];
             let is_first = u32::from(row == 0);
-            for zone in &self.zones {
+            for zone in self.zones.iter().filter(|zone| zone.kind != Kind::Dense) {
                 let first = self.columns[zone.first];
-                if zone.kind == Kind::Dense {
-                    let at = zone.first * STRIDE + row;
-                    let ends = &ends[first..=first + zone.count];
-                    // SAFETY: a column has a place for each record of a block.
-                    unsafe {
-                        make_dense(rows.text, ends, first + zone.count > last, keys.add(at), &make)
-                    };
-                    continue;
-                }
                 let mut start = ends[first].wrapping_add(1) as usize;
                 let mut before = above[first].wrapping_add(1) as usize;
                 if zone.kind == Kind::Steady && row > 0 {
@@ -268,7 +249,7 @@ impl Changes {
                     let equal = if len <= KEY_BYTES {
                         look(rows.text, start, len, before, key) & (len == end_before - before)
                     } else {
-                        *key = place_of(start, len);
+                        *key = [0, IS_LONG];
                         len == end_before - before && same(rows.text, start, before, len)
                     };
                     *next += u32::from(!equal) | is_first;
@@ -276,38 +257,6 @@ impl Changes {
                 }
             }
         }
-    }
-}
-
-/// Makes the keys of fields next to each other, each for another column. `ends` are the separators around them; `has_last`
-/// says that the last one ends its record.
-///
-/// # Safety
-/// There are places for the keys, [`STRIDE`] from each other.
-#[inline(always)]
-unsafe fn make_dense(
-    text: &[u8],
-    ends: &[u32],
-    has_last: bool,
-    mut key: *mut Key,
-    make: &impl Fn(&[u8], usize, usize, &mut Key),
-) {
-    let Some((before, ends)) = ends.split_first() else { return };
-    let mut start = before.wrapping_add(1) as usize;
-    for (i, end) in ends.iter().enumerate() {
-        let (mut end, next) = (*end as usize, *end as usize + 1);
-        if has_last && i + 1 == ends.len() && end > start && text[end - 1] == b'\r' {
-            end -= 1;
-        }
-        let len = end - start;
-        // SAFETY: the caller says that there is a place.
-        let to = unsafe { &mut *key };
-        match len <= KEY_BYTES {
-            true => make(text, start, len, to),
-            false => *to = place_of(start, len),
-        }
-        start = next;
-        key = key.wrapping_add(STRIDE);
     }
 }
 
@@ -320,13 +269,6 @@ fn first_place(slot: usize) -> u32 {
 #[inline(always)]
 fn same_bytes(text: &[u8], a: usize, b: usize, len: usize) -> bool {
     text[a..a + len] == text[b..b + len]
-}
-
-/// The key of a field.
-#[inline(always)]
-fn make_key(text: &[u8], start: usize, len: usize, key: &mut Key) {
-    let [low, high] = MASKS[len];
-    *key = [word(text, start) & low, word(text, start + 8) & high | (len as u64) << 56];
 }
 
 /// The key of a field, and whether the bytes at `before` are the same.

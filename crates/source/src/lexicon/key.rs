@@ -13,19 +13,6 @@ const KEY_MIX: u64 = 0xD6E8_FEB8_6659_FD93;
 /// long one, and a hash.
 pub(super) type Key = [u64; 2];
 
-/// In place of a long field's key: where the field stands.
-#[inline(always)]
-pub(super) fn place_of(start: usize, len: usize) -> Key {
-    [start as u64 | (len as u64) << 32, LONG << 56]
-}
-
-/// Start and end of the field that a key only gives the place of.
-#[inline(always)]
-pub(super) fn placed(key: Key) -> Option<(usize, usize)> {
-    let start = key[0] as u32 as usize;
-    (key[1] == LONG << 56).then(|| (start, start + (key[0] >> 32) as usize))
-}
-
 /// Keeps the first bytes of a 16-byte load, by their number.
 pub(super) static MASKS: [Key; KEY_BYTES + 2] = {
     let mut masks = [[0; 2]; KEY_BYTES + 2];
@@ -39,18 +26,27 @@ pub(super) static MASKS: [Key; KEY_BYTES + 2] = {
     masks
 };
 
-/// The field that is its own key, and its length.
+/// The key of a field of up to 15 bytes; 16 bytes are read.
 #[inline(always)]
-pub(super) fn text_of(key: Key) -> ([u8; 16], usize) {
-    let mut text = [0; 16];
-    text[..8].copy_from_slice(&key[0].to_le_bytes());
-    text[8..].copy_from_slice(&key[1].to_le_bytes());
-    (text, usize::from(text[KEY_BYTES]))
+pub(super) fn make_key(text: &[u8], start: usize, len: usize, key: &mut Key) {
+    let [low, high] = MASKS[len];
+    *key = [word(text, start) & low, word(text, start + 8) & high | (len as u64) << 56];
+}
+
+/// The key of a field; a long one has the hash of its text.
+#[inline(always)]
+pub(super) fn key_of(text: &[u8], start: usize, end: usize) -> Key {
+    let mut key = [0; 2];
+    match end - start <= KEY_BYTES {
+        true => make_key(text, start, end - start, &mut key),
+        false => key = long_key(&text[start..end]),
+    }
+    key
 }
 
 /// The key of a field of more than 15 bytes: its first bytes and a hash of all.
 #[inline(always)]
-pub(super) fn long_key(text: &[u8]) -> Key {
+fn long_key(text: &[u8]) -> Key {
     [word(text, 0), hash_long(text) >> 8 | LONG << 56]
 }
 

@@ -18,9 +18,7 @@ fn field(seed: usize, block: usize, row: usize, column: usize) -> String {
 fn key_of(text: &[u8]) -> Key {
     let mut padded = text.to_vec();
     padded.resize(32, 0);
-    let mut key = [0; 2];
-    make_key(&padded, 0, text.len(), &mut key);
-    key
+    super::super::key::key_of(&padded, 0, text.len())
 }
 
 /// Compares what is found with each field, block by block.
@@ -43,22 +41,15 @@ fn check(seed: usize, blocks: usize, block_rows: usize, columns: &[usize]) {
         changes.collect(&rows, columns.iter().copied());
         for (slot, column) in columns.iter().enumerate() {
             let found = changes.of(slot);
-            assert_eq!((found.keys.len(), found.rows[0]), (found.rows.len(), 0));
+            assert_eq!((found.field, found.rows[0]), (*column, 0));
             for row in 0..block_rows {
                 let at = found.rows.partition_point(|r| usize::from(*r) <= row) - 1;
-                let text = match super::super::key::placed(found.keys[at]) {
-                    Some((start, end)) => rows.text[start..end].to_vec(),
-                    None => {
-                        let (bytes, len) = super::super::key::text_of(found.keys[at]);
-                        assert_eq!(key_of(&bytes[..len]), found.keys[at]);
-                        bytes[..len].to_vec()
-                    }
-                };
-                assert_eq!(
-                    text,
-                    field(seed, block, row, *column).into_bytes(),
-                    "{block} {row} {column}"
-                );
+                let text = rows.field(usize::from(found.rows[at]), *column);
+                let expected = field(seed, block, row, *column).into_bytes();
+                assert_eq!(text, expected, "{block} {row} {column}");
+                let key = found.keys.map(|keys| keys[at]);
+                let made = if text.len() <= KEY_BYTES { key_of(text) } else { [0, IS_LONG] };
+                assert_eq!(key.unwrap_or(made), made, "{block} {row} {column}");
             }
         }
     }
