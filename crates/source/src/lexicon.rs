@@ -1,7 +1,7 @@
 //! Fields to provisional codes without parsing: each distinct text is parsed once.
 //!
 //! ```text
-//!   field bytes ---> key ---> cuckoo: code                             few short texts
+//!   field bytes ---> key ---> table: code                              few short texts
 //!                        ---> buckets: code, or number of a text ---> key, code
 //! ```
 //!
@@ -20,7 +20,9 @@
 mod buckets;
 mod changes;
 mod cuckoo;
+mod few;
 mod key;
+mod packing;
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -36,8 +38,9 @@ use crate::field::FieldError;
 use crate::row_codes::{Block, RowCodes};
 use crate::rows::Rows;
 use buckets::{Buckets, Fast, Finder, Known, Packing, Portable, fast};
-use cuckoo::{Cuckoo, Fields, Packed};
+use few::Few;
 use key::{GOLDEN, IS_LONG, KEY_BYTES, Key, key_of, same_long};
+use packing::{Fields, Packed};
 
 pub(crate) use changes::{BLOCK_ROWS, Changes, FieldChanges};
 
@@ -122,7 +125,7 @@ pub struct TooManyValues;
 #[derive(Debug)]
 pub struct Lexicon {
     /// The texts, while they are few and short; then they are in the buckets.
-    cuckoo: Option<Cuckoo>,
+    few: Option<Few>,
     buckets: Buckets,
     finder: Option<Fast>,
     keys: Vec<Key>,
@@ -168,7 +171,7 @@ impl Lexicon {
     pub fn new(physical: Physical) -> Self {
         let finder = fast();
         Lexicon {
-            cuckoo: Some(Cuckoo::new()),
+            few: Some(Few::new()),
             buckets: Buckets::new(finder.is_some()),
             finder,
             keys: vec![[u64::MAX; 2]],
@@ -307,10 +310,10 @@ impl Lexicon {
             let next = changes.rows.get(first + GROUP).map_or(rows.count, |r| *r as usize);
             let keys = changes.keys.map(|keys| &keys[first..first + records.len()]);
             let group = Group { field: changes.field, keys, records };
-            let mut missing = match &self.cuckoo {
-                Some(cuckoo) => {
+            let mut missing = match &self.few {
+                Some(few) => {
                     let fields = group.fields(rows, &mut scratch.keys);
-                    finder.find_all(cuckoo, fields, &mut scratch.packed, &mut scratch.found)
+                    finder.find_all(few, fields, &mut scratch.packed, &mut scratch.found)
                 }
                 None => self.find_in_buckets(rows, group, scratch, finder),
             };
@@ -456,8 +459,8 @@ impl Lexicon {
     }
 
     fn known_code(&self, text: &[u8], key: Key, finder: impl Finder) -> Option<u16> {
-        if let Some(cuckoo) = &self.cuckoo {
-            return cuckoo.find(key);
+        if let Some(few) = &self.few {
+            return few.find(key, finder);
         }
         let packing = self.buckets.packing();
         let (packed, is_new) = Buckets::pack(packing, key, finder);
@@ -538,11 +541,11 @@ impl Lexicon {
             number: number as u16,
             code: *code,
         });
-        if let Some(cuckoo) = &mut self.cuckoo {
-            if cuckoo.add(new, all.clone()) {
+        if let Some(few) = &mut self.few {
+            if few.add(new, all.clone(), finder) {
                 return;
             }
-            self.cuckoo = None;
+            self.few = None;
             for (before, known) in all.clone().enumerate() {
                 self.buckets.add(known, finder, all.clone().take(before));
             }

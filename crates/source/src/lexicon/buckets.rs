@@ -14,8 +14,9 @@
 //! Cost: 64 bytes for 2.4 to 3.6 keys; about 20 instructions a look-up.
 
 use super::GROUP;
-use super::cuckoo::{Cuckoo, Fields, Packed};
+use super::few::Few;
 use super::key::{IS_LONG, Key, mix};
+use super::packing::{Fields, Packed};
 
 /// Keys of a bucket.
 const SLOTS: usize = 6;
@@ -79,7 +80,7 @@ pub(super) trait Finder: Copy {
     /// The codes of fields, and a bit for each that is not known; bits behind the fields mean nothing.
     fn find_all(
         self,
-        cuckoo: &Cuckoo,
+        few: &Few,
         fields: Fields<'_>,
         packed: &mut Packed,
         found: &mut [u16; GROUP],
@@ -121,12 +122,12 @@ impl Finder for Portable {
     #[inline(always)]
     fn find_all(
         self,
-        cuckoo: &Cuckoo,
+        few: &Few,
         fields: Fields<'_>,
         _packed: &mut Packed,
         found: &mut [u16; GROUP],
     ) -> u64 {
-        cuckoo.find_each(fields, found)
+        few.find_each(fields, found, self)
     }
 }
 
@@ -201,13 +202,15 @@ impl Finder for Avx512 {
     #[inline(always)]
     fn find_all(
         self,
-        cuckoo: &Cuckoo,
+        few: &Few,
         fields: Fields<'_>,
         packed: &mut Packed,
         found: &mut [u16; GROUP],
     ) -> u64 {
-        // SAFETY: as above.
-        unsafe { cuckoo.find_all(fields, packed, found) }
+        let Some(turn) = few.turn() else { return u64::MAX };
+        // SAFETY: as above; the fields of records are in the text.
+        let others = unsafe { packed.pack(turn, fields) };
+        others | few.find_packed(packed, fields.count(), found, self)
     }
 }
 

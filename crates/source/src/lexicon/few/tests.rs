@@ -5,17 +5,18 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 
 use super::*;
-use crate::lexicon::buckets::fast;
+use crate::lexicon::buckets::{Portable, fast};
+use crate::rows::Rows;
 
 fn key_of(text: &[u8]) -> Key {
     let mut padded = text.to_vec();
     padded.resize(text.len() + 16, 0);
-    super::key_of(&padded, 0, text.len())
+    crate::lexicon::key::key_of(&padded, 0, text.len())
 }
 
 /// Looks fields up in groups, from keys and from records, adds those that are new, and compares with a map.
-fn check(texts: &[Vec<u8>]) {
-    let mut cuckoo = Cuckoo::new();
+fn check_with(texts: &[Vec<u8>], finder: impl Finder) {
+    let mut few = Few::new();
     let mut known: Vec<Known> = Vec::new();
     let mut model: HashMap<&[u8], u16> = HashMap::new();
     for group in texts.chunks(GROUP) {
@@ -31,34 +32,36 @@ fn check(texts: &[Vec<u8>]) {
         text.extend([b'7'; 64]);
         let rows = Rows { text: &text, ends: &ends, stride: 3, count: group.len(), fields: 3 };
         let records = Fields::OfRecords { rows: &rows, field: 1, first: 0, count: group.len() };
-        if fast().is_some() {
-            for fields in [Fields::Made(&keys), records] {
-                let mut found = [0; GROUP];
-                // SAFETY: there is a finder only where the instructions are.
-                #[cfg(target_arch = "x86_64")]
-                let missing =
-                    unsafe { cuckoo.find_all(fields, &mut Packed::default(), &mut found) };
-                for (i, field) in group.iter().enumerate() {
-                    let code = (missing >> i & 1 == 0).then_some(found[i]);
-                    assert_eq!(code, model.get(field.as_slice()).copied(), "{field:?}");
-                }
+        for fields in [Fields::Made(&keys), records] {
+            let mut found = [0; GROUP];
+            let missing = finder.find_all(&few, fields, &mut Packed::default(), &mut found);
+            for (i, field) in group.iter().enumerate() {
+                let code = (missing >> i & 1 == 0).then_some(found[i]);
+                assert_eq!(code, model.get(field.as_slice()).copied(), "{field:?}");
             }
         }
         for (field, key) in group.iter().zip(keys) {
             if model.contains_key(field.as_slice()) {
                 continue;
             }
-            assert_eq!(cuckoo.find(key), None, "{field:?}");
+            assert_eq!(few.find(key, finder), None, "{field:?}");
             let new = Known { key, number: known.len() as u16, code: known.len() as u16 };
-            if !cuckoo.add(new, known.iter().copied()) {
+            if !few.add(new, known.iter().copied(), finder) {
                 return;
             }
             known.push(new);
             model.insert(field, new.code);
         }
         for Known { key, code, .. } in &known {
-            assert_eq!(cuckoo.find(*key), Some(*code), "{key:x?}");
+            assert_eq!(few.find(*key, finder), Some(*code), "{key:x?}");
         }
+    }
+}
+
+fn check(texts: &[Vec<u8>]) {
+    check_with(texts, Portable);
+    if let Some(finder) = fast() {
+        check_with(texts, finder);
     }
 }
 
@@ -71,15 +74,44 @@ fn digits_of_all_lengths_are_packed() {
 }
 
 #[test]
-fn a_table_holds_thousands_of_codes() {
-    let mut cuckoo = Cuckoo::new();
-    let known: Vec<Known> = (0..PLACES_MAX as u16 / 3)
-        .map(|code| Known { key: key_of(format!("{code:09}").as_bytes()), number: code, code })
-        .collect();
-    for (i, new) in known.iter().enumerate() {
-        assert!(cuckoo.add(*new, known[..i].iter().copied()), "{i}");
+fn there_is_room_for_thousands() {
+    for width in [4, 9] {
+        let mut few = Few::new();
+        let known: Vec<Known> = (0..KEYS_MAX as u16)
+            .map(|n| format!("{:0width$}", u32::from(n) * 2))
+            .enumerate()
+            .map(|(i, text)| Known {
+                key: key_of(text.as_bytes()),
+                number: i as u16,
+                code: i as u16,
+            })
+            .collect();
+        for (i, new) in known.iter().enumerate() {
+            assert!(few.add(*new, known[..i].iter().copied(), Portable), "{i}");
+        }
+        assert_eq!(matches!(few.table, Table::Direct(..)), width == 4);
+        assert!(known.iter().all(|known| few.find(known.key, Portable) == Some(known.code)));
     }
-    assert!(known.iter().all(|known| cuckoo.find(known.key) == Some(known.code)));
+}
+
+#[test]
+fn what_has_no_turn_is_left() {
+    let texts = [
+        "aaaaaaaaaaaaaaa",
+        "zyxwvutsrqponml",
+        "ZYXWVUTSRQPONML",
+        "012345678901234",
+        "!\"#$%&'()*+,-./",
+    ];
+    let mut few = Few::new();
+    let mut known: Vec<Known> = Vec::new();
+    let added = texts.iter().all(|text| {
+        let new = Known { key: key_of(text.as_bytes()), number: 0, code: 7 };
+        let is_added = few.add(new, known.iter().copied(), Portable);
+        known.push(new);
+        is_added
+    });
+    assert!(!added);
 }
 
 #[test]
