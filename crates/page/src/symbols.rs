@@ -64,7 +64,7 @@ fn mask(len: usize) -> u64 {
 #[derive(Clone, Copy)]
 struct Slot {
     bytes: u64,
-    /// Code in the low byte, length above; 0 when empty (and then `bytes` cannot match).
+    /// Code in the low byte, length above. A slot that is empty has bytes of another slot, which no word here matches.
     code_len: u32,
     /// High bits of a word that are not the symbol's.
     drop: u32,
@@ -73,7 +73,7 @@ struct Slot {
 impl Slot {
     #[inline(always)]
     fn matches(self, word: u64) -> bool {
-        word & (u64::MAX >> self.drop) == self.bytes
+        (word ^ self.bytes).wrapping_shl(self.drop) == 0
     }
 }
 
@@ -142,7 +142,7 @@ impl SymbolEncoder {
     fn longest(&self, text: &[u8]) -> Symbol {
         let word = load_short(text);
         let slot = &self.slots[slot_of(word)];
-        let code_len = if slot.code_len != 0 && slot.matches(word) {
+        let code_len = if slot.matches(word) {
             slot.code_len
         } else {
             u32::from(self.short[(word & 0xffff) as usize])
@@ -154,8 +154,8 @@ impl SymbolEncoder {
     fn new(mut symbols: Vec<Symbol>) -> Self {
         // Later symbols win a contended slot: put the long ones last, in a fixed order.
         symbols.sort_unstable_by_key(|s| (s.len, s.bytes));
-        let mut slots =
-            vec![Slot { bytes: u64::MAX, code_len: 0, drop: 1 }; SLOTS].into_boxed_slice();
+        let mut slots = vec![Slot { bytes: 0, code_len: 0, drop: 0 }; SLOTS].into_boxed_slice();
+        slots[slot_of(0)].bytes = 1;
         let mut short = vec![u16::from(ESCAPE) | 1 << 8; 1 << 16].into_boxed_slice();
         for (code, s) in symbols.iter().enumerate() {
             let code_len = code as u32 | u32::from(s.len) << 8;

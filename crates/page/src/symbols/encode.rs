@@ -169,19 +169,21 @@ impl SymbolEncoder {
             at += room[q];
             start
         });
-        let cursors = std::array::from_fn(|q| Cursor {
-            next: bounds[q],
-            last: bounds[q + 1],
-            position: 0,
-            end: 0,
-            out: offsets[q],
-            string_start: offsets[q],
-        });
-        // SAFETY: `reserve` made room for `at` bytes: twice the strings plus 8 for each stretch.
-        // `encode_four` writes at most two bytes for each byte it reads, and reads only strings
-        // that were checked above to end before the padding.
+        let lanes = Lanes {
+            starts,
+            lengths,
+            encoded,
+            next: std::array::from_fn(|q| bounds[q]),
+            last: std::array::from_fn(|q| bounds[q + 1]),
+            ends: [0; 4],
+            outs: [std::ptr::null_mut(); 4],
+        };
+        // SAFETY: `reserve` made room for `at` bytes: twice the strings plus 8 for each stretch. At most two bytes are
+        // written for each that is read, and only strings are read that were checked above to end before the padding.
         let ends = unsafe {
-            self.encode_four(source, starts, lengths, out.bytes.as_mut_ptr(), encoded, cursors)
+            let out = out.bytes.as_mut_ptr();
+            let ends = self.encode_four(source, offsets.map(|offset| out.add(offset)), lanes);
+            ends.map(|end| end.offset_from_unsigned(out))
         };
         let mut length = base;
         for q in 0..4 {
@@ -197,79 +199,109 @@ impl SymbolEncoder {
         unsafe { out.bytes.set_len(length) };
     }
 
+    /// Encodes the strings of four lanes side by side; where the codes of each end.
+    ///
     /// # Safety
-    /// `out` has room at each cursor for twice the bytes of its strings and 8 more; strings end 8
-    /// bytes before the end of `source`.
+    /// Each of `outs` has room for twice the bytes of its lane's strings and 8 more; strings are in `source` and end 8 bytes
+    /// before its end, at a byte that no symbol holds.
     unsafe fn encode_four(
         &self,
         source: &[u8],
-        starts: &[u32],
-        lengths: &[u32],
-        out: *mut u8,
-        encoded: &mut [u32],
-        mut cursors: [Cursor; 4],
-    ) -> [usize; 4] {
-        let mut running = 0;
-        for c in &mut cursors {
-            running += usize::from(c.advance(starts, lengths, encoded));
-        }
-        if running == 4 {
-            let [mut a, mut b, mut c, mut d] = cursors;
-            loop {
-                // SAFETY: each cursor stands in a string.
-                unsafe {
-                    self.step(source, out, &mut a);
-                    self.step(source, out, &mut b);
-                    self.step(source, out, &mut c);
-                    self.step(source, out, &mut d);
-                }
-                if (a.position >= a.end && !a.finish(starts, lengths, encoded))
-                    | (b.position >= b.end && !b.finish(starts, lengths, encoded))
-                    | (c.position >= c.end && !c.finish(starts, lengths, encoded))
-                    | (d.position >= d.end && !d.finish(starts, lengths, encoded))
-                {
-                    break;
-                }
+        outs: [*mut u8; 4],
+        lanes: Lanes<'_>,
+    ) -> [*mut u8; 4] {
+        #[cfg(target_arch = "x86_64")]
+        if coload_types::simd_level() >= coload_types::SimdLevel::Avx2 {
+            #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+            unsafe fn with_bmi2(
+                encoder: &SymbolEncoder,
+                source: &[u8],
+                outs: [*mut u8; 4],
+                lanes: Lanes<'_>,
+            ) -> [*mut u8; 4] {
+                // SAFETY: as the caller says.
+                unsafe { encoder.encode_lanes(source, outs, lanes) }
             }
-            cursors = [a, b, c, d];
+            // SAFETY: the instructions are there; the rest as the caller says.
+            return unsafe { with_bmi2(self, source, outs, lanes) };
         }
-        for c in &mut cursors {
-            while c.position < c.end {
-                // SAFETY: as above.
-                unsafe { self.step(source, out, c) };
-                if c.position >= c.end {
-                    c.finish(starts, lengths, encoded);
-                }
-            }
-        }
-        cursors.map(|c| c.out)
+        // SAFETY: as the caller says.
+        unsafe { self.encode_lanes(source, outs, lanes) }
     }
 
     /// # Safety
-    /// See [`Self::encode_four`]; `c.position < c.end`.
+    /// See [`Self::encode_four`].
     #[inline(always)]
-    unsafe fn step(&self, source: &[u8], out: *mut u8, c: &mut Cursor) {
-        // SAFETY: the position is inside a string, and 8 bytes follow every string.
-        let word = unsafe { source.as_ptr().add(c.position).cast::<u64>().read_unaligned() };
-        let word = u64::from_le(word);
-        // SAFETY: `slot_of` is below SLOTS, and 16 bits index the 65,536 short ones.
-        let (slot, short) = unsafe {
-            (
-                self.slots.get_unchecked(slot_of(word)),
-                *self.short.get_unchecked((word & 0xffff) as usize),
-            )
-        };
-        let hit = slot.matches(word);
-        // Which of the two it is cannot be predicted: no branch.
-        let code_len = std::hint::select_unpredictable(hit, slot.code_len, u32::from(short));
-        let code = code_len as u8;
-        // SAFETY: at most two bytes for one byte read, and the stretch has 8 to spare.
-        unsafe {
-            out.add(c.out).write(code);
-            out.add(c.out + 1).write(word as u8);
+    unsafe fn encode_lanes(
+        &self,
+        source: &[u8],
+        outs: [*mut u8; 4],
+        mut lanes: Lanes<'_>,
+    ) -> [*mut u8; 4] {
+        let (slots, short) = (self.slots.as_ptr(), self.short.as_ptr());
+        let [mut out_a, mut out_b, mut out_c, mut out_d] = outs;
+        let firsts = [0, 1, 2, 3].map(|lane| lanes.begin(lane, outs[lane]));
+        let [mut a, mut b, mut c, mut d] = firsts.map(Option::unwrap_or_default);
+        let mut running = firsts.map(|first| first.is_some());
+        // The code at a place, the next place, and where the next code goes; `None` at the end of the lane's strings.
+        // What a lane needs is in two registers, so that those of four fit.
+        macro_rules! step {
+            ($at:ident, $out:ident, $lane:expr) => {{
+                // SAFETY: the place is inside a string or at its end, which 8 bytes follow. `slot_of` is below SLOTS, and 16
+                // bits index the 65,536 short ones. There is room for two bytes for each that is read, and 8 to spare.
+                let (word, code_len) = unsafe {
+                    let word = u64::from_le(source.as_ptr().add($at).cast::<u64>().read_unaligned());
+                    let slot = &*slots.add(slot_of(word));
+                    let short = *short.add((word & 0xffff) as usize);
+                    // Which of the two it is cannot be predicted: no branch.
+                    let hit = slot.matches(word);
+                    (word, std::hint::select_unpredictable(hit, slot.code_len, u32::from(short)))
+                };
+                // SAFETY: as above.
+                unsafe {
+                    $out.write(code_len as u8);
+                    $out = $out.add(1);
+                }
+                if code_len as u8 != ESCAPE {
+                    $at += (code_len >> 8) as usize;
+                } else if $at != lanes.ends[$lane] {
+                    // SAFETY: as above.
+                    unsafe {
+                        $out.write(word as u8);
+                        $out = $out.add(1);
+                    }
+                    $at += 1;
+                } else {
+                    // The byte at the end of a string is in no symbol; the code is taken back.
+                    $out = $out.wrapping_sub(1);
+                    lanes.finish($lane, $out);
+                    match lanes.begin($lane, $out) {
+                        Some(next) => $at = next,
+                        None => {
+                            running[$lane] = false;
+                            break;
+                        }
+                    }
+                }
+            }};
         }
-        c.out += 1 + usize::from(code == ESCAPE);
-        c.position += (code_len >> 8) as usize;
+        if running == [true; 4] {
+            loop {
+                step!(a, out_a, 0);
+                step!(b, out_b, 1);
+                step!(c, out_c, 2);
+                step!(d, out_d, 3);
+            }
+        }
+        let (ats, mut outs) = ([a, b, c, d], [out_a, out_b, out_c, out_d]);
+        for lane in 0..4 {
+            let (mut at, mut out) = (ats[lane], outs[lane]);
+            while running[lane] {
+                step!(at, out, lane);
+            }
+            outs[lane] = out;
+        }
+        outs
     }
 }
 
@@ -287,41 +319,42 @@ fn quarters(lengths: &[u32], total: usize) -> [usize; 5] {
     bounds
 }
 
-/// Where one of the four interleaved encoders stands.
-#[derive(Debug, Clone, Copy)]
-struct Cursor {
-    /// String after the current one.
-    next: usize,
-    last: usize,
-    position: usize,
-    end: usize,
-    out: usize,
-    string_start: usize,
+/// The strings that four interleaved encoders encode.
+struct Lanes<'a> {
+    starts: &'a [u32],
+    lengths: &'a [u32],
+    /// Codes of each string, once it is encoded.
+    encoded: &'a mut [u32],
+    /// String after the current one of each lane.
+    next: [usize; 4],
+    last: [usize; 4],
+    /// Where the current strings end.
+    ends: [usize; 4],
+    /// Where their codes begin.
+    outs: [*mut u8; 4],
 }
 
-impl Cursor {
-    /// Notes the length of the current string and goes to the next; whether there is one.
+impl Lanes<'_> {
+    /// Notes the length of the current string.
     #[inline(always)]
-    fn finish(&mut self, starts: &[u32], lengths: &[u32], encoded: &mut [u32]) -> bool {
-        encoded[self.next - 1] = (self.out - self.string_start) as u32;
-        self.advance(starts, lengths, encoded)
+    fn finish(&mut self, lane: usize, out: *mut u8) {
+        self.encoded[self.next[lane] - 1] = out.addr().wrapping_sub(self.outs[lane].addr()) as u32;
     }
 
-    /// Goes to the next string that is not empty; whether there is one.
+    /// Goes to the next string that is not empty; where it starts.
     #[inline(always)]
-    fn advance(&mut self, starts: &[u32], lengths: &[u32], encoded: &mut [u32]) -> bool {
-        self.string_start = self.out;
-        while self.next < self.last {
-            let index = self.next;
-            self.next += 1;
-            if lengths[index] > 0 {
-                self.position = starts[index] as usize;
-                self.end = self.position + lengths[index] as usize;
-                return true;
+    fn begin(&mut self, lane: usize, out: *mut u8) -> Option<usize> {
+        self.outs[lane] = out;
+        while self.next[lane] < self.last[lane] {
+            let index = self.next[lane];
+            self.next[lane] += 1;
+            if self.lengths[index] > 0 {
+                let start = self.starts[index] as usize;
+                self.ends[lane] = start + self.lengths[index] as usize;
+                return Some(start);
             }
-            encoded[index] = 0;
+            self.encoded[index] = 0;
         }
-        (self.position, self.end) = (0, 0);
-        false
+        None
     }
 }

@@ -136,3 +136,12 @@ fn every_symbol_of_a_table_is_found() {
         assert_eq!(encoder.longest(bytes).len, symbol.len, "{:?}", String::from_utf8_lossy(bytes));
     }
 }
+
+#[test]
+fn an_empty_slot_matches_no_word() {
+    assert_ne!(slot_of(0), slot_of(1));
+    let encoder = SymbolEncoder::new(Vec::new());
+    for word in [0, 1, u64::MAX, u64::MAX >> 1, slot_of(0) as u64] {
+        assert!(!encoder.slots[slot_of(word)].matches(word), "{word:x}");
+    }
+}
