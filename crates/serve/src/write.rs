@@ -11,6 +11,7 @@
 //! smaller.
 
 mod column;
+mod parallel;
 mod segment_rows;
 
 use coload_store::merge_small_within;

@@ -9,16 +9,17 @@
 //! fragments and columns.
 
 use std::cmp::Reverse;
+use std::sync::Arc;
 
 use coload_ddl::{CheckedColumn, Schema};
 use coload_page::Page;
 use coload_store::{LoadDir, SegmentEntry, SegmentWriter};
-use coload_threads::for_each_parallel;
 use coload_types::{Column, Error, Result};
 use datafusion::arrow::record_batch::RecordBatch;
 
 use super::FRAGMENT_ROWS;
 use super::column::{WriterColumn, writer_columns};
+use super::parallel::on_threads;
 
 /// Fragments of a segment.
 const FRAGMENTS_MAX: usize = 50;
@@ -85,11 +86,11 @@ impl SegmentRows {
         let ends_at_once = ends && self.schema.checks().is_empty();
         let number = self.page_rows.len() as u32;
         let end_rows = (self.fragment_rows() + rows) as u32;
-        self.for_each_column(rows, |index, column| {
+        let batches = Arc::new(batches);
+        self.for_each_column(rows, move |index, column| {
             batches.iter().try_for_each(|batch| column.rows.append(batch.column(index)))?;
             if ends_at_once { column.end_fragment(number) } else { Ok(()) }
         })?;
-        drop(batches);
         match ends {
             true if ends_at_once => self.page_rows.push(end_rows),
             true => self.end_fragment()?,
@@ -108,12 +109,11 @@ impl SegmentRows {
         if self.page_rows.is_empty() {
             return Ok(());
         }
-        let mut assembled = self.for_each_column(self.rows(), |_, column| column.end_segment())?;
-        assembled.sort_by_key(|(index, _)| *index);
+        let assembled = self.for_each_column(self.rows(), |_, column| column.end_segment())?;
         let number = self.segments.len() as u32;
         let writer = self.take_writer()?;
         let mut finished = Vec::with_capacity(assembled.len());
-        for (column, (_, assembled)) in self.columns.iter_mut().zip(assembled) {
+        for (column, assembled) in self.columns.iter_mut().zip(assembled) {
             finished.push(column.write(assembled, &writer)?);
         }
         let summary = writer.finish(finished, std::mem::take(&mut self.page_rows))?;
@@ -133,27 +133,30 @@ impl SegmentRows {
         }
         self.keep_rules(rows)?;
         let number = self.page_rows.len() as u32;
-        self.for_each_column(rows, |_, column| column.end_fragment(number))?;
+        self.for_each_column(rows, move |_, column| column.end_fragment(number))?;
         self.page_rows.push(rows as u32);
         Ok(())
     }
 
-    /// Does something for all columns and gives what came of each, with its number; on several threads where it takes long
-    /// enough, those that take longest first.
-    fn for_each_column<R: Send>(
+    /// Does something for all columns and gives what came of each, in their order; on several threads where it takes long
+    /// enough, those that take longest first. After an error there are no columns left.
+    fn for_each_column<R: Send + 'static>(
         &mut self,
         rows: usize,
-        work: impl Fn(usize, &mut WriterColumn) -> Result<R> + Sync,
-    ) -> Result<Vec<(usize, R)>> {
+        work: impl Fn(usize, &mut WriterColumn) -> Result<R> + Send + Sync + 'static,
+    ) -> Result<Vec<R>> {
         let threads = if rows * self.columns.len() < PARALLEL_VALUES { 1 } else { self.threads };
-        let mut columns: Vec<(usize, &mut WriterColumn)> =
-            self.columns.iter_mut().enumerate().collect();
+        let mut columns: Vec<(usize, WriterColumn)> =
+            std::mem::take(&mut self.columns).into_iter().enumerate().collect();
         if threads > 1 {
             columns.sort_by_key(|(_, column)| Reverse(column.weight()));
         }
-        for_each_parallel(threads, &mut columns, |_, (index, column)| {
-            Ok((*index, work(*index, column)?))
-        })
+        let mut done = on_threads(threads, columns, move |(index, column)| work(*index, column))?;
+        done.sort_by_key(|((index, _), _)| *index);
+        let (columns, results) =
+            done.into_iter().map(|((_, column), result)| (column, result)).unzip();
+        self.columns = columns;
+        Ok(results)
     }
 
     /// Writes final pages, if there are so many bytes of them.
