@@ -123,6 +123,9 @@ def parse_arguments():
     decompression.add_argument("data", nargs="?", default="lineitem-sf1")
     export = command("export", run_export, 3, "a table and parts of it as CSV and Parquet, against DuckDB")
     export.add_argument("data", nargs="?", default="lineitem-sf1")
+    ingest = command("ingest", run_ingest, 7, "an Arrow table into a server by ADBC, beside DuckDB and coload load")
+    ingest.add_argument("data", nargs="?", default="lineitem-sf1")
+    ingest.add_argument("--rows", type=int, default=1_000_000, help="first rows of the table that are taken (default 1000000)")
     shapes = command("shapes", run_shapes, 3, "tables of one kind of column, against DuckDB and Polars")
     shapes.add_argument("--shapes", default="", help="names of shapes hold one of these words, comma between")
     shapes.add_argument("--rows", help="rows of each, in place of about 100 MB")
@@ -438,6 +441,15 @@ def run_export(args):
     import export
 
     export.run(sys.modules[__name__], args)
+
+
+# --- ingest
+
+
+def run_ingest(args):
+    import ingest  # the driver comes with the rivals
+
+    ingest.run(sys.modules[__name__], args)
 
 
 # --- shapes

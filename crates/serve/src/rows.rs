@@ -1,13 +1,18 @@
 //! The rows of one column, from Arrow arrays to fragments.
 
+use std::ops::Range;
+
 use coload_types::calendar::{DATE_DAYS, DAY_MICROS};
 use coload_types::parse_value::check_text;
 use coload_types::{
-    Bitmap, Column, DataType, Error, Plain, Result, Value, Values, ordinal_from_f32,
+    Bitmap, Column, DataType, Error, Plain, Result, Strings, Value, Values, ordinal_from_f32,
     ordinal_from_f64, parse_value,
 };
 use datafusion::arrow::array::cast::AsArray;
-use datafusion::arrow::array::{Array, ArrayRef, ArrowPrimitiveType, PrimitiveArray};
+use datafusion::arrow::array::{
+    Array, ArrayRef, ArrowPrimitiveType, GenericStringArray, OffsetSizeTrait, PrimitiveArray,
+};
+use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::datatypes::{
     DataType as ArrowType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type,
     Int32Type, Int64Type, Time64MicrosecondType, TimestampMicrosecondType,
@@ -16,6 +21,10 @@ use datafusion::arrow::datatypes::{
 use crate::rules::convert;
 use crate::types::arrow_type;
 use crate::write::bad_value;
+
+/// Microseconds of the days that there are.
+const CALENDAR_MICROS: Range<i64> =
+    *DATE_DAYS.start() * DAY_MICROS..(*DATE_DAYS.end() + 1) * DAY_MICROS;
 
 /// Rows of the fragment that is being filled.
 pub(crate) struct ColumnRows {
@@ -79,10 +88,7 @@ impl ColumnRows {
             &cast
         };
         self.append_values(array)?;
-        let nulls = array.logical_nulls();
-        append_nulls(&mut self.plain, array.len(), |i| {
-            nulls.as_ref().is_some_and(|n| n.is_null(i))
-        });
+        append_nulls(&mut self.plain, array.len(), array.logical_nulls().as_ref());
         Ok(())
     }
 
@@ -93,43 +99,60 @@ impl ColumnRows {
                 out.extend(array.as_boolean().iter().map(|v| i64::from(v == Some(true))));
             }
             (Values::Int(out), DataType::SmallInt) => {
-                numbers::<Int16Type, _>(array, out, |v| Ok(v.into()))?;
+                all_numbers::<Int16Type, _>(array, out, i64::from);
             }
             (Values::Int(out), DataType::Integer) => {
-                numbers::<Int32Type, _>(array, out, |v| Ok(v.into()))?;
+                all_numbers::<Int32Type, _>(array, out, i64::from);
             }
-            (Values::Int(out), DataType::BigInt) => numbers::<Int64Type, _>(array, out, Ok)?,
+            (Values::Int(out), DataType::BigInt) => all_numbers::<Int64Type, _>(array, out, |v| v),
             (Values::Int(out), DataType::Real) => {
-                numbers::<Float32Type, _>(array, out, |v| {
-                    Ok(ordinal_from_f32(if v.is_nan() { f32::NAN } else { v }))
-                })?;
+                all_numbers::<Float32Type, _>(array, out, |v| {
+                    ordinal_from_f32(if v.is_nan() { f32::NAN } else { v })
+                });
             }
             (Values::Int(out), DataType::Double) => {
-                numbers::<Float64Type, _>(array, out, |v| {
-                    Ok(ordinal_from_f64(if v.is_nan() { f64::NAN } else { v }))
-                })?;
+                all_numbers::<Float64Type, _>(array, out, |v| {
+                    ordinal_from_f64(if v.is_nan() { f64::NAN } else { v })
+                });
             }
             (Values::Int(out), DataType::Date) => {
-                numbers::<Date32Type, _>(array, out, |v| in_calendar(column, v.into(), 1))?;
+                let is_date = |v: i32| DATE_DAYS.contains(&i64::from(v));
+                numbers::<Date32Type, _>(array, out, is_date, i64::from)
+                    .map_err(|v| not_in_calendar(column, v.into()))?;
             }
             (Values::Int(out), DataType::Time) => {
-                numbers::<Time64MicrosecondType, _>(array, out, |v| in_day(column, v))?;
+                numbers::<Time64MicrosecondType, _>(
+                    array,
+                    out,
+                    |v| (0..DAY_MICROS).contains(&v),
+                    |v| v,
+                )
+                .map_err(|v| not_in_day(column, v))?;
             }
             (Values::Int(out), DataType::Timestamp | DataType::TimestampTz) => {
-                numbers::<TimestampMicrosecondType, _>(array, out, |v| {
-                    in_calendar(column, v, DAY_MICROS)
-                })?;
+                numbers::<TimestampMicrosecondType, _>(
+                    array,
+                    out,
+                    |v| CALENDAR_MICROS.contains(&v),
+                    |v| v,
+                )
+                .map_err(|v| not_in_calendar(column, v))?;
             }
-            // Precision at most 18, which the cast has checked, fits.
+            // Precision at most 18 fits.
             (Values::Int(out), DataType::Decimal { precision, .. }) => {
                 let above = 10_u128.pow(u32::from(precision));
-                numbers::<Decimal128Type, _>(array, out, |v| {
-                    in_precision(column, v, above).map(|v| v as i64)
-                })?;
+                numbers::<Decimal128Type, _>(
+                    array,
+                    out,
+                    |v| v.unsigned_abs() < above,
+                    |v| v as i64,
+                )
+                .map_err(|v| too_many_digits(column, v))?;
             }
             (Values::Wide(out), DataType::Decimal { precision, .. }) => {
                 let above = 10_u128.pow(u32::from(precision));
-                numbers::<Decimal128Type, _>(array, out, |v| in_precision(column, v, above))?;
+                numbers::<Decimal128Type, _>(array, out, |v| v.unsigned_abs() < above, |v| v)
+                    .map_err(|v| too_many_digits(column, v))?;
             }
             (Values::Wide(out), DataType::Uuid) => {
                 for text in array.as_string_view() {
@@ -146,22 +169,14 @@ impl ColumnRows {
                     push_bytes(out, bytes)?;
                 }
             }
-            (Values::Bytes(out), _) => {
-                let limit = column.data_type.length_max();
-                let mut push = |text: Option<&str>| {
-                    let text = text.unwrap_or_default();
-                    check_text(text.as_bytes(), limit)
-                        .map_err(|rule| bad_value(column, text, rule.text()))?;
-                    push_bytes(out, text.as_bytes())
-                };
-                match array.data_type() {
-                    ArrowType::Utf8 => array.as_string::<i32>().iter().try_for_each(&mut push)?,
-                    ArrowType::LargeUtf8 => {
-                        array.as_string::<i64>().iter().try_for_each(&mut push)?;
-                    }
-                    _ => array.as_string_view().iter().try_for_each(&mut push)?,
-                }
-            }
+            (Values::Bytes(out), _) => match array.data_type() {
+                ArrowType::Utf8 => append_texts(array.as_string::<i32>(), column, out)?,
+                ArrowType::LargeUtf8 => append_texts(array.as_string::<i64>(), column, out)?,
+                _ => array
+                    .as_string_view()
+                    .iter()
+                    .try_for_each(|text| push_text(column, text, out))?,
+            },
             (_, other) => {
                 return Err(Error::Invalid(format!("column of {other} in a wrong shape")));
             }
@@ -176,51 +191,98 @@ impl ColumnRows {
     }
 }
 
-/// Appends numbers, each mapped; NULL is 0.
+/// Appends numbers, each mapped, all of which fit; NULL is 0.
+fn all_numbers<T: ArrowPrimitiveType, N: Default>(
+    array: &ArrayRef,
+    out: &mut Vec<N>,
+    map: impl Fn(T::Native) -> N,
+) {
+    // Nothing is refused.
+    let _ = numbers::<T, N>(array, out, |_| true, map);
+}
+
+/// Appends numbers, each mapped; NULL is 0, whatever stands there. Gives the first number that does not fit.
+///
+/// Cost: two passes over the numbers, without a branch for each where there is no NULL.
 fn numbers<T: ArrowPrimitiveType, N: Default>(
     array: &ArrayRef,
     out: &mut Vec<N>,
-    map: impl Fn(T::Native) -> Result<N>,
-) -> Result<()> {
+    fits: impl Fn(T::Native) -> bool,
+    map: impl Fn(T::Native) -> N,
+) -> std::result::Result<(), T::Native> {
     let array: &PrimitiveArray<T> = array.as_primitive();
-    out.reserve(array.len());
-    for value in array {
-        out.push(value.map_or_else(|| Ok(N::default()), &map)?);
+    if array.null_count() > 0 {
+        out.reserve(array.len());
+        for value in array {
+            match value {
+                Some(value) if !fits(value) => return Err(value),
+                value => out.push(value.map_or_else(N::default, &map)),
+            }
+        }
+        return Ok(());
     }
+    let values = array.values();
+    if values.iter().fold(true, |all, value| all & fits(*value)) {
+        out.extend(values.iter().map(|value| map(*value)));
+        return Ok(());
+    }
+    values.iter().find(|value| !fits(**value)).map_or(Ok(()), |value| Err(*value))
+}
+
+/// Appends texts: all at once where nothing is to be said of one of them.
+fn append_texts<O: OffsetSizeTrait>(
+    array: &GenericStringArray<O>,
+    column: &Column,
+    out: &mut Strings,
+) -> Result<()> {
+    let offsets = array.value_offsets();
+    let (first, last) = (offsets[0].as_usize(), offsets[array.len()].as_usize());
+    let bytes = &array.value_data()[first..last];
+    let length = |row: usize| offsets[row + 1].as_usize() - offsets[row].as_usize();
+    let is_short = column.data_type.length_max().is_none_or(|limit| {
+        (0..array.len()).fold(0, |longest, row| length(row).max(longest)) <= limit as usize
+    });
+    // NULL is the empty text here, and Arrow lets anything stand there.
+    let is_empty = |row: usize| array.is_valid(row) || length(row) == 0;
+    let has_empty_nulls = array.null_count() == 0 || (0..array.len()).all(is_empty);
+    let is_whole = is_short && has_empty_nulls && check_text(bytes, None).is_ok();
+    if !is_whole || !out.has_room(bytes.len() as u64) {
+        return array.iter().try_for_each(|text| push_text(column, text, out));
+    }
+    let before = out.bytes.len();
+    out.bytes.extend_from_slice(bytes);
+    out.ends.extend(offsets[1..].iter().map(|end| (before + end.as_usize() - first) as u32));
     Ok(())
 }
 
-fn push_bytes(out: &mut coload_types::Strings, bytes: &[u8]) -> Result<()> {
+fn push_text(column: &Column, text: Option<&str>, out: &mut Strings) -> Result<()> {
+    let text = text.unwrap_or_default();
+    check_text(text.as_bytes(), column.data_type.length_max())
+        .map_err(|rule| bad_value(column, text, rule.text()))?;
+    push_bytes(out, text.as_bytes())
+}
+
+fn push_bytes(out: &mut Strings, bytes: &[u8]) -> Result<()> {
     if !out.has_room(bytes.len() as u64) {
-        return Err(Error::Limit("text of one column in 65,536 rows is over 4 GiB".into()));
+        return Err(Error::Limit("text of one column in the rows of a page is over 4 GiB".into()));
     }
     out.push(bytes);
     Ok(())
 }
 
-fn in_calendar(column: &Column, value: i64, units_per_day: i64) -> Result<i64> {
-    if DATE_DAYS.contains(&value.div_euclid(units_per_day)) {
-        return Ok(value);
-    }
+fn not_in_calendar(column: &Column, value: i64) -> Error {
     let text = Value::Int(value).display(column.data_type);
-    Err(bad_value(column, &text, "years are 0001 to 9999"))
+    bad_value(column, &text, "years are 0001 to 9999")
 }
 
-fn in_day(column: &Column, value: i64) -> Result<i64> {
-    if (0..DAY_MICROS).contains(&value) {
-        return Ok(value);
-    }
+fn not_in_day(column: &Column, value: i64) -> Error {
     let text = format!("{value} microseconds");
-    Err(bad_value(column, &text, "a time of day is less than 24 hours"))
+    bad_value(column, &text, "a time of day is less than 24 hours")
 }
 
-/// A decimal that is nearer to 0 than `above`, the least number with a digit more than the column has.
-fn in_precision(column: &Column, value: i128, above: u128) -> Result<i128> {
-    if value.unsigned_abs() < above {
-        return Ok(value);
-    }
+fn too_many_digits(column: &Column, value: i128) -> Error {
     let text = Value::Wide(value).display(column.data_type);
-    Err(bad_value(column, &text, "too many digits before the point"))
+    bad_value(column, &text, "too many digits before the point")
 }
 
 /// Whether an array is text of a column of text, in a form that clients send: it is copied from there.
@@ -237,11 +299,17 @@ fn parse_uuid(column: &Column, text: &str) -> Result<i128> {
 }
 
 /// Notes which of the last `count` rows are NULL.
-fn append_nulls(plain: &mut Plain, count: usize, is_null: impl Fn(usize) -> bool) {
+fn append_nulls(plain: &mut Plain, count: usize, nulls: Option<&NullBuffer>) {
     let before = plain.values.len() - count;
-    if plain.nulls.is_none() && !(0..count).any(&is_null) {
-        return;
+    match (nulls.filter(|nulls| nulls.null_count() > 0), &mut plain.nulls) {
+        (None, None) => {}
+        (None, Some(all)) => all.extend_zeros(count),
+        (Some(nulls), all) => {
+            let all = all.get_or_insert_with(|| Bitmap::zeros(before));
+            nulls.iter().for_each(|is_valid| all.push(!is_valid));
+        }
     }
-    let nulls = plain.nulls.get_or_insert_with(|| Bitmap::zeros(before));
-    (0..count).for_each(|i| nulls.push(is_null(i)));
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,19 +1,25 @@
-//! Rows of SQL statements into segments: batches are checked, cut into fragments and compressed, as
+//! Rows of SQL statements and of clients into segments: batches are checked, cut into fragments and compressed, as
 //! those of a load are.
 //!
-//! Memory: a partition's fragments and dictionaries, at most a share of the budget, and what is made of them while they
-//! are written. It is taken from what statements may hold together; where that is used up, segments become
+//! ```text
+//!   stream of batches   -> gathered rows   -> on threads of its own: columns -> fragments -> segments
+//!                          the next rows come meanwhile
+//! ```
+//!
+//! Memory: a partition's codes and dictionaries, the rows that are gathered, and those that are being written; at most a
+//! share of the budget. It is taken from what statements may hold together; where that is used up, segments become
 //! smaller.
 
-use coload_assemble::{Assembly, ColumnBuilder};
-use coload_ddl::{CheckedColumn, Schema};
-use coload_page::Page;
+mod column;
+mod parallel;
+mod segment_rows;
+
 use coload_store::merge_small_within;
-use coload_store::{LoadDir, LoadKind, LoadRecord, LoadTarget, SegmentEntry, SegmentWriter};
-use coload_threads::{StepClock, epoch_us, for_each_parallel};
-use coload_transform::{EncodingPolicy, PartitionColumn, Symbols, dictionary_limit, encoders};
-use coload_types::{Column, Error, Result};
+use coload_store::{LoadKind, LoadRecord, LoadTarget};
+use coload_threads::epoch_us;
+use coload_types::{Error, Result};
 use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::common::runtime::SpawnedTask;
 use datafusion::error::DataFusionError;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use futures::{Stream, TryStreamExt};
@@ -21,15 +27,13 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 
 use crate::database::Database;
 use crate::error::from_datafusion;
-use crate::memory::sliced_bytes;
-use crate::rows::ColumnRows;
+use crate::memory::{held_bytes, sliced_bytes};
+use segment_rows::{PARALLEL_VALUES, SegmentRows};
 
-/// Rows of a fragment.
+pub(crate) use segment_rows::bad_value;
+
+/// Rows from which on a fragment ends. What a client sends at once is not divided for less than the double.
 const FRAGMENT_ROWS: usize = 1 << 16;
-/// Fragments of a segment.
-const FRAGMENTS_MAX: usize = 50;
-/// Values below which one thread is faster than several, which take some 100 us to start.
-const PARALLEL_VALUES: usize = 1 << 17;
 
 /// Share of a database's memory that one writing statement may hold.
 const WRITER_SHARE: usize = 4;
@@ -58,9 +62,9 @@ pub(crate) async fn write_rows(
 ) -> Result<u64> {
     let mut writer = RowWriter::begin(database, target)?;
     while let Some(batch) = rows.try_next().await.map_err(from_datafusion)? {
-        blocking(|| writer.append(&batch))?;
+        writer.append(batch).await?;
     }
-    blocking(|| writer.publish_and_merge(database, kind))
+    writer.publish_and_merge(database, kind).await
 }
 
 /// Runs what computes or waits for the disk. On a runtime of several threads the others go on with
@@ -72,20 +76,38 @@ fn blocking<T>(work: impl FnOnce() -> T) -> T {
     }
 }
 
-/// Writes the rows of one statement; nothing is seen of them until [`Self::publish`].
+/// Writes the rows of one statement; nothing is seen of them until [`Self::publish_and_merge`].
 pub(crate) struct RowWriter {
-    load: LoadDir,
     table: String,
-    schema: Schema,
-    threads: usize,
-    columns: Vec<WriterColumn>,
-    /// Rows of the fragments of the segment.
-    page_rows: Vec<u32>,
+    gathered: Gathered,
+    writing: Writing,
+    /// Bytes of the rows that are being written.
+    written_bytes: usize,
+    /// Bytes that were held besides when they were handed over.
+    held_before: usize,
     bytes_max: usize,
     held_always: usize,
     reservation: MemoryReservation,
-    segments: Vec<SegmentEntry>,
     started_us: i64,
+}
+
+/// Rows that nothing was made of.
+#[derive(Default)]
+struct Gathered {
+    batches: Vec<RecordBatch>,
+    rows: usize,
+    /// Bytes of the rows.
+    bytes: usize,
+    /// Bytes that are free when they are dropped, which are more where batches are parts of larger ones.
+    held_bytes: usize,
+}
+
+/// Rows on their way into segments.
+enum Writing {
+    AtRest(Box<SegmentRows>),
+    Under(SpawnedTask<Result<Box<SegmentRows>>>),
+    /// A task has failed.
+    Failed,
 }
 
 impl RowWriter {
@@ -94,18 +116,20 @@ impl RowWriter {
     /// # Errors
     /// `Invalid` when the table does not fit the target.
     pub fn begin(database: &Database, target: LoadTarget) -> Result<Self> {
-        let (schema, memory) = (target.schema.clone(), database.options().memory);
+        let memory = database.options().memory;
+        let (table, schema) = (target.name.clone(), target.schema.clone());
+        let load = database.store().begin_load(target)?;
+        let threads = database.options().threads;
+        let rows = SegmentRows::new(load, schema, threads, memory / WRITER_SHARE);
         Ok(RowWriter {
-            table: target.name.clone(),
-            load: database.store().begin_load(target)?,
-            columns: writer_columns(&schema, memory / WRITER_SHARE),
-            schema,
-            threads: database.options().threads,
-            page_rows: Vec::new(),
+            table,
+            gathered: Gathered::default(),
+            writing: Writing::AtRest(Box::new(rows)),
+            written_bytes: 0,
+            held_before: 0,
             bytes_max: memory / WRITER_SHARE / TIMES_HELD,
             held_always: HELD_ALWAYS_BYTES.min(memory / HELD_ALWAYS_SHARE),
             reservation: MemoryConsumer::new("rows to write").register(&database.memory_pool()),
-            segments: Vec::new(),
             started_us: epoch_us(),
         })
     }
@@ -113,67 +137,62 @@ impl RowWriter {
     /// Adds the rows of a batch whose columns are the table's, in order.
     ///
     /// # Errors
-    /// `Invalid` when a value does not fit its column.
-    pub fn append(&mut self, batch: &RecordBatch) -> Result<()> {
-        let mut start = 0;
-        let row_bytes = sliced_bytes(batch) / batch.num_rows().max(1);
-        let rows_max = (self.bytes_max / PARTS / row_bytes.max(1)).max(1);
-        while start < batch.num_rows() {
-            let room = FRAGMENT_ROWS - self.columns.first().map_or(0, |column| column.rows.len());
-            let count = room.min(batch.num_rows() - start).min(rows_max);
-            let rows = batch.slice(start, count);
-            self.make_room(sliced_bytes(&rows))?;
-            self.for_each_column(count, |index, column| column.rows.append(rows.column(index)))?;
-            start += count;
-            let is_full = !self.reserve(self.held());
-            if count == room || is_full {
-                self.end_fragment()?;
-            }
-            if self.page_rows.len() >= FRAGMENTS_MAX || is_full {
-                self.end_segment()?;
-                self.reservation.free();
+    /// `Invalid` when a value does not fit its column, which may be told with a later batch or at the end.
+    pub async fn append(&mut self, batch: RecordBatch) -> Result<()> {
+        let rows = batch.num_rows();
+        if rows == 0 {
+            return Ok(());
+        }
+        // A batch of one row that is larger is taken all the same, if there is memory for it.
+        let bytes_max = self.bytes_max / PARTS;
+        let parts =
+            sliced_bytes(&batch).div_ceil(bytes_max.max(1)).max(rows.div_ceil(FRAGMENT_ROWS));
+        let part_rows = rows.div_ceil(parts.max(1));
+        for start in (0..rows).step_by(part_rows) {
+            let part = batch.slice(start, part_rows.min(rows - start));
+            self.make_room(sliced_bytes(&part)).await?;
+            self.gathered.push(part);
+            if self.gathered.rows >= FRAGMENT_ROWS || self.gathered.held_bytes >= bytes_max {
+                self.hand_over().await?;
             }
         }
         Ok(())
     }
 
-    /// Makes the rows visible and says how many there are.
+    /// Makes the rows visible and says how many there are, then merges small segments of the table.
     ///
     /// # Errors
     /// `Invalid` when the table was changed meanwhile, `Unavailable` when the disk fails.
-    pub fn publish(mut self, kind: LoadKind) -> Result<u64> {
-        self.end_fragment()?;
-        self.end_segment()?;
-        let mut record = LoadRecord::new(self.load.id(), kind);
-        record.started_us = self.started_us;
-        record.finished_us = epoch_us();
-        record.rows = self.segments.iter().map(|s| s.rows).sum();
-        let rows = record.rows;
-        self.load.publish(self.segments, record)?;
-        Ok(rows)
-    }
-
-    /// Makes the rows visible, then merges small segments of the table.
-    ///
-    /// # Errors
-    /// As [`Self::publish`].
-    pub fn publish_and_merge(self, database: &Database, kind: LoadKind) -> Result<u64> {
-        let table = self.table.clone();
-        let rows = self.publish(kind)?;
-        merge_within(database, &table);
-        Ok(rows)
+    pub async fn publish_and_merge(mut self, database: &Database, kind: LoadKind) -> Result<u64> {
+        self.hand_over().await?;
+        self.end_segment().await?;
+        let rows = self.at_rest().await?;
+        let (table, started_us) = (self.table, self.started_us);
+        // What merges takes it too.
+        self.reservation.free();
+        blocking(|| {
+            let (load, segments) = rows.into_parts();
+            let mut record = LoadRecord::new(load.id(), kind);
+            record.started_us = started_us;
+            record.finished_us = epoch_us();
+            record.rows = segments.iter().map(|s| s.rows).sum();
+            let rows = record.rows;
+            load.publish(segments, record)?;
+            merge_within(database, &table);
+            Ok(rows)
+        })
     }
 
     /// Sees to it that rows of so many bytes fit, if need be by writing what is held.
     ///
     /// # Errors
     /// `Limit` when there is not even memory for these rows.
-    fn make_room(&mut self, bytes: usize) -> Result<()> {
+    async fn make_room(&mut self, bytes: usize) -> Result<()> {
         if self.reserve(self.held() + bytes) {
             return Ok(());
         }
-        self.end_fragment()?;
-        self.end_segment()?;
+        self.hand_over().await?;
+        self.end_segment().await?;
         self.reservation.free();
         let needed = TIMES_HELD.saturating_mul(bytes);
         match bytes <= self.held_always {
@@ -182,9 +201,13 @@ impl RowWriter {
         }
     }
 
-    /// Bytes of all rows that are not written yet.
+    /// Bytes of all rows that are not in a file yet.
     fn held(&self) -> usize {
-        self.columns.iter().map(WriterColumn::bytes).sum()
+        let held = match &self.writing {
+            Writing::AtRest(rows) => rows.held_bytes(),
+            Writing::Under(_) | Writing::Failed => self.held_before + self.written_bytes,
+        };
+        held + self.gathered.bytes
     }
 
     /// Takes so much of what statements may hold together; `false` when that is too much, and what is
@@ -194,116 +217,66 @@ impl RowWriter {
         bytes <= self.held_always || (is_granted && bytes <= self.bytes_max)
     }
 
-    fn end_fragment(&mut self) -> Result<()> {
-        let rows = self.columns.first().map_or(0, |column| column.rows.len());
-        if rows == 0 {
-            return Ok(());
-        }
-        self.keep_rules(rows)?;
-        let number = self.page_rows.len() as u32;
-        self.for_each_column(rows, |_, column| column.end_fragment(number))?;
-        self.page_rows.push(rows as u32);
+    /// Has the gathered rows written, when those before are.
+    async fn hand_over(&mut self) -> Result<()> {
+        let rows = self.at_rest().await?;
+        let Gathered { batches, rows: count, bytes, .. } = std::mem::take(&mut self.gathered);
+        let is_full = !self.reserve(rows.held_bytes() + bytes);
+        self.held_before = if is_full { 0 } else { rows.held_bytes() };
+        self.written_bytes = bytes;
+        let values = if is_full { usize::MAX } else { count * rows.width() };
+        self.writing = start(rows, values, move |rows| {
+            if is_full {
+                rows.end_segment()?;
+            }
+            rows.take(batches)
+        })?;
         Ok(())
     }
 
-    /// Does something for all columns; on several threads where it takes long enough.
-    fn for_each_column(
-        &mut self,
-        rows: usize,
-        work: impl Fn(usize, &mut WriterColumn) -> Result<()> + Sync,
-    ) -> Result<()> {
-        let threads = if rows * self.columns.len() < PARALLEL_VALUES { 1 } else { self.threads };
-        for_each_parallel(threads, &mut self.columns, work)?;
+    /// Has the rows so far made a segment, and waits for it.
+    async fn end_segment(&mut self) -> Result<()> {
+        let rows = self.at_rest().await?;
+        let values = rows.rows() * rows.width();
+        self.writing = start(rows, values, SegmentRows::end_segment)?;
+        let rows = self.at_rest().await?;
+        self.writing = Writing::AtRest(rows);
         Ok(())
     }
 
-    /// Refuses rows that break a rule of the table.
-    fn keep_rules(&self, rows: usize) -> Result<()> {
-        let columns: Vec<_> = self
-            .columns
-            .iter()
-            .map(|column| Some(CheckedColumn::Plain(column.rows.plain())))
-            .collect();
-        for check in self.schema.checks() {
-            let Some(row) = check.broken(&columns, rows).first().copied() else { continue };
-            let shown = |column: &usize| {
-                let Column { name, data_type, .. } = &self.schema.columns()[*column];
-                let value = self.columns[*column].rows.plain().get(row as usize);
-                let value = value.map_or("NULL".to_owned(), |value| value.display(*data_type));
-                format!("{name} is {}", shorten(&value))
-            };
-            let values: Vec<String> = check.columns().iter().map(shown).collect();
-            return Err(Error::Invalid(format!(
-                "a row breaks {}: {}",
-                check.sql(),
-                values.join(", ")
-            )));
+    /// The rows that were handed over, when all that was to be done with them is done.
+    async fn at_rest(&mut self) -> Result<Box<SegmentRows>> {
+        match std::mem::replace(&mut self.writing, Writing::Failed) {
+            Writing::AtRest(rows) => Ok(rows),
+            Writing::Under(task) => task
+                .join_unwind()
+                .await
+                .map_err(|e| Error::Refused(format!("internal error: {e}")))?,
+            Writing::Failed => Err(Error::Refused("internal error: rows after an error".into())),
         }
-        Ok(())
-    }
-
-    fn end_segment(&mut self) -> Result<()> {
-        if self.page_rows.is_empty() {
-            return Ok(());
-        }
-        let number = self.segments.len() as u32;
-        let page_rows = std::mem::take(&mut self.page_rows);
-        let rows = page_rows.iter().map(|rows| *rows as usize).sum::<usize>();
-        let threads = if rows * self.columns.len() < PARALLEL_VALUES { 1 } else { self.threads };
-        let assembled =
-            for_each_parallel(threads, &mut self.columns, |_, column| column.end_segment())?;
-        let writer = SegmentWriter::create(&self.load.segment_path(number))?;
-        let mut finished = Vec::with_capacity(assembled.len());
-        for (column, assembled) in self.schema.columns().iter().zip(assembled) {
-            finished.push(writer.write_column(assembled, column.data_type.physical())?);
-        }
-        let summary = writer.finish(finished, page_rows)?;
-        self.segments.push(summary.entry(self.load.id(), number));
-        Ok(())
     }
 }
 
-/// Columns without rows, whose dictionaries and symbols share so much memory.
-fn writer_columns(schema: &Schema, memory: usize) -> Vec<WriterColumn> {
-    let (limit, encoders) = (dictionary_limit(memory, schema.len()), encoders(memory));
-    let column = |(index, column): (usize, &Column)| {
-        let symbols = if index < encoders { Symbols::Train } else { Symbols::Omit };
-        let physical = column.data_type.physical();
-        let assembly = Assembly { physical, policy: EncodingPolicy::Auto, limit, symbols };
-        let rows = ColumnRows::new(column);
-        WriterColumn { rows, assembly, builder: None, pages: Vec::new(), page_bytes: 0 }
-    };
-    schema.columns().iter().enumerate().map(column).collect()
+/// Does something with rows: of many values on a thread of its own, of few here.
+fn start(
+    mut rows: Box<SegmentRows>,
+    values: usize,
+    work: impl FnOnce(&mut SegmentRows) -> Result<()> + Send + 'static,
+) -> Result<Writing> {
+    if values >= PARALLEL_VALUES {
+        let work = move || work(&mut rows).map(|()| rows);
+        return Ok(Writing::Under(SpawnedTask::spawn_blocking(work)));
+    }
+    blocking(|| work(&mut rows))?;
+    Ok(Writing::AtRest(rows))
 }
 
-/// A column of a writer: rows of the fragment that is filled, and the fragments before of the segment.
-struct WriterColumn {
-    rows: ColumnRows,
-    assembly: Assembly,
-    builder: Option<ColumnBuilder>,
-    /// Pages that are final.
-    pages: Vec<(u32, Page)>,
-    page_bytes: usize,
-}
-
-impl WriterColumn {
-    fn bytes(&self) -> usize {
-        let kept = self.builder.as_ref().map_or(0, ColumnBuilder::values_bytes);
-        self.rows.bytes() + kept + self.page_bytes
-    }
-
-    fn end_fragment(&mut self, number: u32) -> Result<()> {
-        let builder = self.builder.get_or_insert_with(|| ColumnBuilder::new(self.assembly));
-        let taken = builder.take_values(number, self.rows.take())?;
-        self.page_bytes += taken.pages.iter().map(|(_, page)| page.bytes.len()).sum::<usize>();
-        self.pages.extend(taken.pages);
-        Ok(())
-    }
-
-    fn end_segment(&mut self) -> Result<PartitionColumn> {
-        self.page_bytes = 0;
-        let builder = self.builder.take().unwrap_or_else(|| ColumnBuilder::new(self.assembly));
-        builder.finish_with(std::mem::take(&mut self.pages), &StepClock::default())
+impl Gathered {
+    fn push(&mut self, batch: RecordBatch) {
+        self.rows += batch.num_rows();
+        self.bytes += sliced_bytes(&batch);
+        self.held_bytes += held_bytes(&batch);
+        self.batches.push(batch);
     }
 }
 
@@ -316,20 +289,4 @@ fn merge_within(database: &Database, table: &str) {
         // it could not read or write, the next statement that needs it says.
         let _ = merge_small_within(database.store(), table, bytes);
     }
-}
-
-/// The error for a value that breaks its column's declaration.
-pub(crate) fn bad_value(column: &Column, value: &str, why: &str) -> Error {
-    let shown = shorten(value);
-    Error::Invalid(format!("{shown:?} is not {} (column {}): {why}", column.data_type, column.name))
-}
-
-/// The start of a value, for messages.
-fn shorten(value: &str) -> String {
-    const SHOWN_MAX: usize = 60;
-    let mut shown: String = value.chars().take(SHOWN_MAX).collect();
-    if shown.len() < value.len() {
-        shown.push_str("...");
-    }
-    shown
 }

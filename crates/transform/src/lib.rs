@@ -4,6 +4,7 @@
 //! Invariant: no I/O, no clock, no threads; the result depends on the input only.
 
 mod cardinality;
+mod code_index;
 mod compress;
 mod distinct;
 mod fragment;

@@ -9,7 +9,7 @@
 //! It is the parse step's choice, made from values instead of text. The first fragment decides, by an
 //! estimate of its distinct values; a column that meets too many later goes on plain.
 //!
-//! Cost: a hash and a look-up for each value of few, encoding for each of many; the fragment's plain
+//! Cost: a look-up for each value of few ([`CodeIndex`]), encoding for each of many; the fragment's plain
 //! values are gone when it returns.
 //!
 //! Source: seed 000, section 4.2 (sort step of the server).
@@ -19,20 +19,16 @@ use std::sync::Arc;
 use coload_page::SymbolEncoder;
 use coload_types::{Dictionary, Physical, Plain, Result, Values};
 
+use crate::code_index::{CodeIndex, hashes};
 use crate::compress::encode_column;
 use crate::merge::merge_column;
-use crate::sort::push_from;
 use crate::{
-    CODES_PROVISIONAL_MAX, DictionaryLimit, EncodingPolicy, FragmentColumn, HyperLogLog, NULL_CODE,
+    CODES_PROVISIONAL_MAX, DictionaryLimit, EncodingPolicy, FragmentColumn, HyperLogLog,
     PartitionColumn, ProvisionalCodes, TemporaryDictionary, compress_column, sort_temporaries,
 };
 
 /// Rows of the first fragment that are looked at.
 const SAMPLE_ROWS: usize = 1 << 16;
-/// Slots of a table for each value that it may hold, so that a free one is near.
-const SLOTS_PER_VALUE: usize = 2;
-/// Slots of the first table: most statements that insert have few rows.
-const SLOTS_MIN: usize = 64;
 
 /// Whether text that is plain is shortened by symbols.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,8 +48,7 @@ pub struct PlainSorter {
     trains: Symbols,
     form: Form,
     temporary: TemporaryDictionary,
-    /// Code plus 1 of the value in each slot.
-    slots: Vec<u16>,
+    index: CodeIndex,
     encoder: Option<Arc<SymbolEncoder>>,
 }
 
@@ -74,7 +69,7 @@ impl PlainSorter {
             trains: Symbols::Train,
             form: Form::Undecided,
             temporary: TemporaryDictionary::empty(physical),
-            slots: Vec::new(),
+            index: CodeIndex::default(),
             encoder: None,
         }
     }
@@ -125,59 +120,15 @@ impl PlainSorter {
 
     /// Codes of a fragment; `None` when there are too many values.
     fn encode(&mut self, plain: &Plain) -> Option<FragmentColumn> {
-        let mut codes = Vec::with_capacity(plain.len());
-        for row in 0..plain.len() {
-            codes.push(if plain.is_null(row) { NULL_CODE } else { self.code(&plain.values, row)? });
-        }
+        let codes = self.index.encode(plain, self.limit, &mut self.temporary)?;
         let nulls = plain.nulls.is_some();
         let codes = ProvisionalCodes::new(&codes, self.temporary.values.len());
         Some(FragmentColumn::Codes { codes, dictionary: 0, nulls })
     }
 
-    fn code(&mut self, values: &Values, row: usize) -> Option<u16> {
-        if self.temporary.values.len() * SLOTS_PER_VALUE >= self.slots.len() {
-            self.grow();
-        }
-        let mask = self.slots.len() - 1;
-        let mut slot = hash(values, row) as usize & mask;
-        while let Some(code) = self.slots[slot].checked_sub(1) {
-            if same(&self.temporary.values, code as usize, values, row) {
-                return Some(code);
-            }
-            slot = (slot + 1) & mask;
-        }
-        let code = self.temporary.values.len();
-        let bytes = match (&self.temporary.values, values) {
-            (Values::Bytes(known), Values::Bytes(new)) => known.bytes.len() + new.get(row).len(),
-            _ => 0,
-        };
-        if !self.limit.holds(code + 1, bytes) {
-            self.temporary.stale = true;
-            return None;
-        }
-        push_from(&mut self.temporary.values, values, row);
-        self.slots[slot] = code as u16 + 1;
-        // A fragment that is given up half way leaves values of no row.
-        self.temporary.stale |= code + 1 == CODES_PROVISIONAL_MAX;
-        Some(code as u16)
-    }
-
-    /// Doubles the table of slots.
-    fn grow(&mut self) {
-        self.slots = vec![0; (2 * self.slots.len()).max(SLOTS_MIN)];
-        let mask = self.slots.len() - 1;
-        for code in 0..self.temporary.values.len() {
-            let mut slot = hash(&self.temporary.values, code) as usize & mask;
-            while self.slots[slot] != 0 {
-                slot = (slot + 1) & mask;
-            }
-            self.slots[slot] = code as u16 + 1;
-        }
-    }
-
     /// Bytes of the values so far and of what finds them.
     pub fn bytes(&self) -> usize {
-        self.temporary.bytes() + self.slots.len() * size_of::<u16>()
+        self.temporary.bytes() + self.index.bytes()
     }
 
     /// The compress step for all fragments that were pushed, in the order given.
@@ -196,42 +147,9 @@ impl PlainSorter {
 fn is_few(plain: &Plain) -> bool {
     let rows = plain.len().min(SAMPLE_ROWS);
     let mut sketch = HyperLogLog::default();
-    for row in 0..rows {
-        sketch.insert(hash(&plain.values, row));
-    }
+    hashes(&plain.values, rows, |hash| sketch.insert(hash));
     let distinct = sketch.estimate();
     distinct <= CODES_PROVISIONAL_MAX as f64 / 4.0 && (rows < 4096 || distinct <= rows as f64 / 4.0)
-}
-
-#[inline]
-fn hash(values: &Values, row: usize) -> u64 {
-    match values {
-        Values::Int(v) => HyperLogLog::mix(v[row] as u64),
-        Values::Wide(v) => {
-            HyperLogLog::mix(v[row] as u64 ^ HyperLogLog::mix((v[row] >> 64) as u64))
-        }
-        Values::Bytes(v) => {
-            let string = v.get(row);
-            let (words, rest) = string.as_chunks::<8>();
-            let mut hash = string.len() as u64;
-            for word in words {
-                hash = HyperLogLog::mix(hash ^ u64::from_le_bytes(*word));
-            }
-            let mut last = [0; 8];
-            last[..rest.len()].copy_from_slice(rest);
-            HyperLogLog::mix(hash ^ u64::from_le_bytes(last))
-        }
-    }
-}
-
-#[inline]
-fn same(a: &Values, i: usize, b: &Values, j: usize) -> bool {
-    match (a, b) {
-        (Values::Int(a), Values::Int(b)) => a[i] == b[j],
-        (Values::Wide(a), Values::Wide(b)) => a[i] == b[j],
-        (Values::Bytes(a), Values::Bytes(b)) => a.get(i) == b.get(j),
-        _ => false,
-    }
 }
 
 /// Joins the parts of one column of a partition, each with the numbers of its fragments: some were

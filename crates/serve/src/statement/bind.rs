@@ -156,11 +156,11 @@ async fn insert_each(
             };
             let mut made = stream(database, user, &session, &plan).await?;
             while let Some(batch) = made.try_next().await.map_err(from_datafusion)? {
-                writer.append(&batch)?;
+                writer.append(batch).await?;
             }
         }
     }
-    writer.publish_and_merge(database, LoadKind::Insert)
+    writer.publish_and_merge(database, LoadKind::Insert).await
 }
 
 /// The parameters as a table with the columns `$1`, `$2` and so on, that can be read once.

@@ -4,6 +4,7 @@ mod cancel;
 mod certificates;
 mod faults;
 mod hostile;
+mod ingest;
 mod limits;
 mod logins;
 mod requests;
