@@ -6,7 +6,7 @@ use std::io::Read;
 
 use coload_types::Result as IoResult;
 
-use crate::batch::{Batch, Codec, FieldLayout};
+use crate::batch::{Batch, Codec};
 use crate::fault::{Fault, Result};
 
 /// Bytes before a compressed buffer: its length without compression.
@@ -23,7 +23,7 @@ pub trait Body {
     fn read(&self, from: u64, bytes: usize) -> IoResult<Cow<'_, [u8]>>;
 }
 
-impl Body for [u8] {
+impl Body for Vec<u8> {
     fn read(&self, from: u64, bytes: usize) -> IoResult<Cow<'_, [u8]>> {
         let start = usize::try_from(from).ok();
         let range = start.and_then(|start| Some(start..start.checked_add(bytes)?));
@@ -55,16 +55,13 @@ impl<'a> Buffers<'a> {
         self.batch
     }
 
-    /// Bytes of the buffers of a field and those within it, decompressed.
+    /// Bytes of all buffers, decompressed.
     ///
     /// # Errors
     /// `Damaged` when a length is none; those of reading.
-    pub fn field_bytes(&self, field: &FieldLayout, own: usize) -> Result<u64> {
-        let mut bytes = 0_u64;
-        for buffer in field.buffer..field.buffer + own {
-            bytes = bytes.saturating_add(self.bytes(buffer)?);
-        }
-        Ok(bytes)
+    pub fn total_bytes(&self) -> Result<u64> {
+        (0..self.batch.buffers.len())
+            .try_fold(0_u64, |sum, buffer| Ok(sum.saturating_add(self.bytes(buffer)?)))
     }
 
     /// Bytes of a buffer, decompressed.

@@ -18,8 +18,8 @@ const ALIGNMENT: usize = 8;
 /// What stands before the metadata of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prefix {
-    /// Nothing follows.
-    End,
+    /// Nothing follows these bytes of the prefix.
+    End(usize),
     /// Metadata follow.
     Metadata {
         /// Bytes of the prefix: 8, or 4 before version 0.15 of Arrow.
@@ -44,7 +44,7 @@ impl Prefix {
             old => (4, i32::from_le_bytes(old)),
         };
         match usize::try_from(length) {
-            Ok(0) => Ok(Prefix::End),
+            Ok(0) => Ok(Prefix::End(prefix)),
             Ok(bytes) if bytes <= METADATA_BYTES_MAX => Ok(Prefix::Metadata { prefix, bytes }),
             _ => Err(Fault::damaged(format!("metadata of {length} bytes"))),
         }

@@ -69,7 +69,36 @@ impl fmt::Display for Field {
     }
 }
 
+impl Field {
+    /// The field that the values of its dictionary are of.
+    fn of_dictionary(&self) -> Self {
+        Field { encoding: Encoding::Plain, ..self.clone() }
+    }
+
+    /// The field whose values are in the dictionary of this number: this one, or one within it.
+    fn find_dictionary(&self, number: i64) -> Option<Self> {
+        match self.encoding {
+            Encoding::Dictionary { id, .. } if id == number => Some(self.of_dictionary()),
+            _ => self.children.iter().find_map(|child| child.find_dictionary(number)),
+        }
+    }
+
+    /// The number of the dictionary that its values stand in, if they do: that of its runs, if it has these.
+    pub fn dictionary(&self) -> Option<i64> {
+        match self.encoding {
+            Encoding::Plain => None,
+            Encoding::Dictionary { id, .. } => Some(id),
+            Encoding::Runs(_) => self.children.get(1)?.dictionary(),
+        }
+    }
+}
+
 impl ArrowSchema {
+    /// The field that the values of a dictionary are of.
+    pub fn field_of_dictionary(&self, id: i64) -> Option<Field> {
+        self.fields.iter().find_map(|field| field.find_dictionary(id))
+    }
+
     /// The schema that metadata tell.
     ///
     /// # Errors
