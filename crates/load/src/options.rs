@@ -221,7 +221,15 @@ impl LoadOptions {
         }
     }
 
-    /// Columns that are read from the text.
+    /// How the text is written, if the inputs are text.
+    pub fn dialect_of_text(&self) -> Option<&Dialect> {
+        match self.form {
+            InputForm::Text => Some(&self.dialect),
+            InputForm::Arrow => None,
+        }
+    }
+
+    /// Columns that are read from the inputs.
     pub fn read_schema(&self) -> &Schema {
         self.derivation.as_ref().map_or(&self.schema, |derivation| &derivation.read)
     }
