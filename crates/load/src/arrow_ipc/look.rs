@@ -57,7 +57,14 @@ pub fn look_at_arrow(name: &str, head: &[u8], end: SampleEnd) -> Result<Option<A
     if !is_certain && !is_named() {
         return Ok(None);
     }
-    let first = if form == ArrowForm::File { MAGIC_BYTES } else { 0 };
+    let first = match form {
+        ArrowForm::File => {
+            // Some writers put the first message at byte 64.
+            let words = head[MAGIC_BYTES.min(head.len())..].chunks_exact(MAGIC_BYTES);
+            MAGIC_BYTES + words.take_while(|word| **word == [0; MAGIC_BYTES]).count() * MAGIC_BYTES
+        }
+        ArrowForm::Stream => 0,
+    };
     let mut walk = Walk { head, at: first, end };
     let found = match walk.next() {
         Ok(Some((Message::Schema(schema), _))) => Ok(schema),

@@ -140,6 +140,8 @@ struct Reader {
 enum State {
     /// The first bytes of an input.
     Start,
+    /// Zeros behind the magic of a file: some writers put its first message at byte 64.
+    Padding,
     /// A message.
     Message { is_file: bool },
     /// The body of a message, as it comes.
@@ -331,11 +333,24 @@ impl Reader {
                     self.state = State::Start;
                     return Ok(Step::More);
                 }
-                let is_file = self.rest.starts_with(FILE_MAGIC);
-                if is_file {
-                    self.skip(MAGIC_BYTES);
+                self.state = match self.rest.starts_with(FILE_MAGIC) {
+                    true => State::Padding,
+                    false => State::Message { is_file: false },
+                };
+                Ok(Step::Done)
+            }
+            State::Padding => {
+                let word = self.rest.first_chunk::<MAGIC_BYTES>();
+                self.state = match word {
+                    Some(word) if self.at == 0 || *word == [0; MAGIC_BYTES] => State::Padding,
+                    None if !self.ended => State::Padding,
+                    _ => State::Message { is_file: true },
+                };
+                match self.state {
+                    State::Padding if word.is_none() => return Ok(Step::More),
+                    State::Padding => self.skip(MAGIC_BYTES),
+                    _ => {}
                 }
-                self.state = State::Message { is_file };
                 Ok(Step::Done)
             }
             State::Message { is_file } => self.message(is_file),
