@@ -51,7 +51,10 @@ impl Batch {
             return Err(Fault::damaged(format!("a batch of {rows} rows, over {ROWS_MAX}")));
         }
         let nodes = batch.nodes().into_iter().flatten().map(|node| {
-            Ok((number(node.length(), "the length of a field")?, number(node.null_count(), "NULLs")?))
+            Ok((
+                number(node.length(), "the length of a field")?,
+                number(node.null_count(), "NULLs")?,
+            ))
         });
         let buffers = batch.buffers().into_iter().flatten().map(|buffer| {
             let (start, bytes) =
@@ -123,7 +126,8 @@ impl BatchLayout {
     /// `Damaged` when the batch has not those of these fields, or another number of rows.
     pub fn new<'a>(fields: impl IntoIterator<Item = &'a Field>, batch: &Batch) -> Result<Self> {
         let mut walk = Walk { batch, nodes: 0, buffers: 0, variadic: 0 };
-        let fields = fields.into_iter().map(|field| walk.field(field)).collect::<Result<Vec<_>>>()?;
+        let fields =
+            fields.into_iter().map(|field| walk.field(field)).collect::<Result<Vec<_>>>()?;
         if (walk.nodes, walk.buffers) != (batch.nodes.len(), batch.buffers.len()) {
             return Err(Fault::damaged(format!(
                 "a batch of {} fields and {} buffers, and its schema has {} and {}",
@@ -169,7 +173,10 @@ impl Walk<'_> {
         self.nodes += 1;
         self.buffers += own;
         if self.nodes > self.batch.nodes.len() || self.buffers > self.batch.buffers.len() {
-            return Err(Fault::damaged(format!("a batch without the buffers of field {}", field.name)));
+            return Err(Fault::damaged(format!(
+                "a batch without the buffers of field {}",
+                field.name
+            )));
         }
         // What a dictionary's values have within them stands in the dictionary.
         let children = match field.encoding {

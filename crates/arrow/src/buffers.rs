@@ -142,7 +142,10 @@ fn decompress(compressed: &[u8], codec: Codec, bytes: usize) -> Result<Vec<u8>> 
         Codec::Lz4 => {
             // One byte more than it may have tells that it has more.
             let decoder = lz4_flex::frame::FrameDecoder::new(compressed);
-            decoder.take(bytes as u64 + 1).read_to_end(&mut out).map_err(|e| other(e.to_string()))?;
+            decoder
+                .take(bytes as u64 + 1)
+                .read_to_end(&mut out)
+                .map_err(|e| other(e.to_string()))?;
         }
         Codec::Zstd => {
             zstd_safe::decompress(&mut out, compressed)

@@ -50,12 +50,15 @@ impl Footer {
         aligned(footer, |footer| {
             let footer = ipc::root_as_footer(footer);
             let footer = footer.map_err(|e| Fault::damaged(format!("footer: {e}")))?;
-            let schema = footer.schema().ok_or_else(|| Fault::damaged("a footer without schema"))?;
+            let schema =
+                footer.schema().ok_or_else(|| Fault::damaged("a footer without schema"))?;
             let dictionaries = footer.dictionaries().into_iter().flatten();
             let batches = footer.recordBatches().into_iter().flatten();
             Ok(Footer {
                 schema: ArrowSchema::decode(schema)?,
-                dictionaries: dictionaries.map(|b| place(b, bytes_before)).collect::<Result<_>>()?,
+                dictionaries: dictionaries
+                    .map(|b| place(b, bytes_before))
+                    .collect::<Result<_>>()?,
                 batches: batches.map(|b| place(b, bytes_before)).collect::<Result<_>>()?,
             })
         })

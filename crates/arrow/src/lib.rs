@@ -29,7 +29,7 @@ pub use batch::{Batch, BatchLayout, FieldLayout};
 pub use buffers::{Body, Buffers};
 pub use fault::{Fault, Result};
 pub use footer::{FILE_MAGIC, Footer, TAIL_BYTES, footer_bytes};
-pub use message::{DictionaryBatch, Message, Prefix, PREFIX_BYTES, Place, starts_stream};
+pub use message::{DictionaryBatch, Message, PREFIX_BYTES, Place, Prefix, starts_stream};
 pub use schema::{ArrowSchema, Encoding, Field, IntType};
 pub use slice::{Slice, SliceValues, Strings, read_slice};
 pub use types::{ArrowType, Unit};

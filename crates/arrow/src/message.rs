@@ -126,19 +126,21 @@ impl Message {
                 )));
             }
             let batch = |batch: Option<ipc::RecordBatch<'_>>| {
-                let batch = batch.ok_or_else(|| Fault::damaged("a batch without its description"))?;
+                let batch =
+                    batch.ok_or_else(|| Fault::damaged("a batch without its description"))?;
                 Batch::decode(batch, body_bytes, version)
             };
             let decoded = match message.header_type() {
                 ipc::MessageHeader::Schema => {
                     let schema = message.header_as_schema();
-                    let schema = schema.ok_or_else(|| Fault::damaged("a message without its schema"))?;
+                    let schema =
+                        schema.ok_or_else(|| Fault::damaged("a message without its schema"))?;
                     Message::Schema(ArrowSchema::decode(schema)?)
                 }
                 ipc::MessageHeader::DictionaryBatch => {
                     let dictionary = message.header_as_dictionary_batch();
-                    let dictionary =
-                        dictionary.ok_or_else(|| Fault::damaged("a message without its dictionary"))?;
+                    let dictionary = dictionary
+                        .ok_or_else(|| Fault::damaged("a message without its dictionary"))?;
                     Message::Dictionary(DictionaryBatch {
                         id: dictionary.id(),
                         is_delta: dictionary.isDelta(),
@@ -149,7 +151,9 @@ impl Message {
                     Message::Batch(batch(message.header_as_record_batch())?)
                 }
                 other => {
-                    let text = format!("the Arrow data have a message of kind {other:?}, which is no table");
+                    let text = format!(
+                        "the Arrow data have a message of kind {other:?}, which is no table"
+                    );
                     return Err(Fault::Unknown(text));
                 }
             };

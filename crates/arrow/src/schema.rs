@@ -127,10 +127,16 @@ fn decode_field(field: ipc::Field<'_>, depth: usize) -> Result<Field> {
     let mut encoding = Encoding::Plain;
     if field.type_type() == ipc::Type::RunEndEncoded {
         let [ends, runs] = &children[..] else {
-            return Err(Fault::damaged(format!("field {name}: runs with {} children", children.len())));
+            return Err(Fault::damaged(format!(
+                "field {name}: runs with {} children",
+                children.len()
+            )));
         };
         let ArrowType::Int { width: width @ (2 | 4 | 8), signed: true } = ends.values else {
-            return Err(Fault::damaged(format!("field {name}: ends of runs that are {}", ends.values)));
+            return Err(Fault::damaged(format!(
+                "field {name}: ends of runs that are {}",
+                ends.values
+            )));
         };
         values = runs.values.clone();
         encoding = Encoding::Runs(IntType { width, signed: true });
@@ -200,7 +206,8 @@ fn decode_type(field: ipc::Field<'_>, children: &[Field]) -> Result<ArrowType> {
                     ArrowType::Decimal { width: bits as usize / 8, precision, scale }
                 }
                 _ => {
-                    let text = format!("a decimal of {bits} bits, {precision} digits, scale {scale}");
+                    let text =
+                        format!("a decimal of {bits} bits, {precision} digits, scale {scale}");
                     return Err(Fault::damaged(text));
                 }
             }

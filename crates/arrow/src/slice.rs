@@ -6,8 +6,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::buffers::Buffers;
 use crate::batch::FieldLayout;
+use crate::buffers::Buffers;
 use crate::fault::{Fault, Result};
 use crate::schema::{Encoding, Field, IntType};
 use crate::types::ArrowType;
@@ -86,17 +86,15 @@ impl Strings<'_> {
             Strings::Ends { places, bytes } => {
                 places.get(row..row + 2).and_then(|ends| bytes.get(ends[0]..ends[1]))
             }
-            Strings::Views { views, buffers } => {
-                views.get(row * VIEW_BYTES..(row + 1) * VIEW_BYTES).and_then(|view| {
-                    match View::decode(view) {
-                        View::Inline(bytes) => view.get(4..4 + bytes),
-                        View::Elsewhere { buffer, range } => {
-                            let (start, bytes) = buffers.get(buffer)?;
-                            bytes.get(range.start.checked_sub(*start)?..range.end.checked_sub(*start)?)
-                        }
+            Strings::Views { views, buffers } => views
+                .get(row * VIEW_BYTES..(row + 1) * VIEW_BYTES)
+                .and_then(|view| match View::decode(view) {
+                    View::Inline(bytes) => view.get(4..4 + bytes),
+                    View::Elsewhere { buffer, range } => {
+                        let (start, bytes) = buffers.get(buffer)?;
+                        bytes.get(range.start.checked_sub(*start)?..range.end.checked_sub(*start)?)
                     }
-                })
-            }
+                }),
         };
         // All that is no NULL was looked at when the rows were read.
         found.unwrap_or_default()
@@ -151,7 +149,10 @@ impl<'a> Slice<'a> {
             }
             SliceValues::Strings(Strings::Views { views, buffers }) => {
                 let buffers = buffers.into_iter().map(|(start, bytes)| (start, own(bytes)));
-                SliceValues::Strings(Strings::Views { views: own(views), buffers: buffers.collect() })
+                SliceValues::Strings(Strings::Views {
+                    views: own(views),
+                    buffers: buffers.collect(),
+                })
             }
             SliceValues::Keys(keys, id) => SliceValues::Keys(keys, id),
             SliceValues::Indexed(keys, values) => {
@@ -214,7 +215,10 @@ pub fn read_slice<'a>(
             SliceValues::Strings(read.views(&valid)?)
         }
         (_, ArrowType::Other(name, _)) => {
-            return Err(Fault::Unknown(format!("field {} is {name}, which no column holds", field.name)));
+            return Err(Fault::Unknown(format!(
+                "field {} is {name}, which no column holds",
+                field.name
+            )));
         }
         (_, other) => {
             let width = other.width().unwrap_or(0);
@@ -357,8 +361,7 @@ impl<'a> Read<'_, 'a> {
             return Err(self.damaged("runs that end before the last row"));
         }
         let first = first.unwrap_or(0);
-        let values =
-            read_slice(values_field, values_layout, self.buffers, first..last.max(first))?;
+        let values = read_slice(values_field, values_layout, self.buffers, first..last.max(first))?;
         Ok(values.indexed(keys))
     }
 }

@@ -120,7 +120,8 @@ const KINDS: usize = 17;
 fn batches() -> impl Strategy<Value = (Vec<usize>, Vec<Vec<Seeds>>)> {
     let kinds = prop::collection::vec(0..KINDS, 1..6);
     (kinds, prop::collection::vec(0_usize..40, 0..4)).prop_flat_map(|(kinds, rows)| {
-        let column = |rows: usize| prop::collection::vec(prop::option::weighted(0.8, 0..500_u16), rows);
+        let column =
+            |rows: usize| prop::collection::vec(prop::option::weighted(0.8, 0..500_u16), rows);
         let width = kinds.len();
         let batch = move |rows: usize| prop::collection::vec(column(rows), width);
         (Just(kinds), rows.into_iter().map(batch).collect::<Vec<_>>())
@@ -162,7 +163,9 @@ fn read(
         let tail = bytes.len().saturating_sub(TAIL_BYTES);
         let footer = footer_bytes(&bytes[tail..], bytes.len() as u64)?;
         let footer = Footer::decode(&bytes[tail - footer..tail], (tail - footer) as u64)?;
-        for Place { start, head_bytes, body_bytes } in footer.dictionaries.iter().chain(&footer.batches) {
+        for Place { start, head_bytes, body_bytes } in
+            footer.dictionaries.iter().chain(&footer.batches)
+        {
             assert!(start + u64::from(*head_bytes) + body_bytes <= bytes.len() as u64);
         }
         let zeros = bytes[8..].chunks_exact(8).take_while(|word| **word == [0; 8]).count();
@@ -221,7 +224,8 @@ fn texts_of(
             if slice.is_null(row) {
                 return Ok(None);
             }
-            let (_, texts) = dictionaries.iter().rev().find(|(known, _)| known == id).ok_or_else(missing)?;
+            let (_, texts) =
+                dictionaries.iter().rev().find(|(known, _)| known == id).ok_or_else(missing)?;
             return texts.get(keys[row] as usize).cloned().ok_or_else(missing);
         }
         let mut text = Vec::new();
@@ -237,7 +241,9 @@ fn made(kinds: &[usize], seeds: &[Vec<Seeds>]) -> (Schema, Vec<RecordBatch>, Vec
     let fields: Vec<Field> = kinds
         .iter()
         .enumerate()
-        .map(|(n, kind)| Field::new(format!("f{n}"), array(*kind, &none).0.data_type().clone(), true))
+        .map(|(n, kind)| {
+            Field::new(format!("f{n}"), array(*kind, &none).0.data_type().clone(), true)
+        })
         .collect();
     let schema = Schema::new(fields);
     let (mut batches, mut expected) = (Vec::new(), Vec::new());
@@ -305,7 +311,11 @@ proptest! {
 
 #[test]
 fn bytes_that_are_no_message_are_an_error() {
-    for bytes in [&b"\xff\xff\xff\xff\x10\0\0\0abcdefghijklmnop"[..], b"\xff\xff\xff\xff\xf0\xff\xff\xff", b"\xff\xff\xff"] {
+    for bytes in [
+        &b"\xff\xff\xff\xff\x10\0\0\0abcdefghijklmnop"[..],
+        b"\xff\xff\xff\xff\xf0\xff\xff\xff",
+        b"\xff\xff\xff",
+    ] {
         assert!(read(bytes, |rows| 0..rows).is_err(), "{bytes:?}");
     }
 }

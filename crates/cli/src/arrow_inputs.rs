@@ -168,8 +168,7 @@ fn columns_of(
         ArrowForm::File => "file",
         ArrowForm::Stream => "stream",
     };
-    let kinds: Vec<String> =
-        fields.iter().map(|field| format!("{} {field}", field.name)).collect();
+    let kinds: Vec<String> = fields.iter().map(|field| format!("{} {field}", field.name)).collect();
     Ok(Sniffed {
         dialect: Dialect::default(),
         schema,
@@ -179,12 +178,7 @@ fn columns_of(
 }
 
 /// The type of the column that a field becomes. Of fields of a table's columns only the names count.
-fn type_of(
-    name: &str,
-    field: &Field,
-    given: Option<&Column>,
-    is_known: bool,
-) -> Result<DataType> {
+fn type_of(name: &str, field: &Field, given: Option<&Column>, is_known: bool) -> Result<DataType> {
     let found = match (given, field.values.sql_type()) {
         (Some(given), _) if !matches!(field.values, ArrowType::Other(..)) => {
             return Ok(given.data_type);

@@ -44,8 +44,8 @@ pub use grain::RecordSize;
 pub use kinds::RejectKind;
 pub use opened::{OpenedStream, sample_end};
 pub use options::{
-    AfterTask, CHUNK_BYTES, Confirm, FRAGMENTS_PER_PARTITION, InputForm, LoadOptions, MERGE_COLUMNS,
-    OpenStream, Progress, ProgressCallback, default_memory,
+    AfterTask, CHUNK_BYTES, Confirm, FRAGMENTS_PER_PARTITION, InputForm, LoadOptions,
+    MERGE_COLUMNS, OpenStream, Progress, ProgressCallback, default_memory,
 };
 pub use output_file::{OutputFile, check_output};
 pub use parquet::{

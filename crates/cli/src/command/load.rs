@@ -7,9 +7,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 use coload::{
-    Coload, DryRun, EncodingPolicy, Error, Joined, LoadMode, LoadOptions, LoadPlan,
-    LoadReport, LoadRequest, Mapping, SAMPLE_BYTES, Schema, SchemaOrigin, parse_columns,
-    parse_create_table,
+    Coload, DryRun, EncodingPolicy, Error, Joined, LoadMode, LoadOptions, LoadPlan, LoadReport,
+    LoadRequest, Mapping, SAMPLE_BYTES, Schema, SchemaOrigin, parse_columns, parse_create_table,
 };
 use coload_ddl::column_sql;
 use coload_source::expand_inputs;

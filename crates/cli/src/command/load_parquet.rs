@@ -46,7 +46,9 @@ pub fn run(args: &LoadArgs, folder: &OsStr, mut request: LoadRequest) -> Done {
             let report = loaded?;
             match args.report {
                 ReportForm::Text => print(&report::parquet_text(&report)),
-                ReportForm::Json => print(&report::parquet_json(&report, plan.options.dialect_of_text())),
+                ReportForm::Json => {
+                    print(&report::parquet_json(&report, plan.options.dialect_of_text()))
+                }
             }
         }
     }

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.feather
 import pyarrow.ipc
 
-ROWS = 10_000
+ROWS = 4_000
 EPOCH = dt.datetime(1970, 1, 1)
 checks = 0
 
@@ -75,7 +75,7 @@ def table():
 def write(folder):
     whole = table()
     for name, compression in [("plain", "uncompressed"), ("lz4", "lz4"), ("zstd", "zstd")]:
-        pa.feather.write_feather(whole, f"{folder}/{name}.feather", compression=compression, chunksize=3000)
+        pa.feather.write_feather(whole, f"{folder}/{name}.feather", compression=compression, chunksize=1500)
     options = {"plain": None, "lz4": "lz4", "zstd": "zstd"}
     for name, codec in options.items():
         how = pa.ipc.IpcWriteOptions(compression=codec)

@@ -3,7 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-use coload_arrow::{BatchLayout, Body, Buffers, DictionaryBatch, Fault, Field, Message, Slice, read_slice};
+use coload_arrow::{
+    BatchLayout, Body, Buffers, DictionaryBatch, Fault, Field, Message, Slice, read_slice,
+};
 use coload_threads::lock;
 use coload_types::Result;
 

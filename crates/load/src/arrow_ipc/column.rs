@@ -204,10 +204,13 @@ impl ColumnRows {
                 gather(&found, |row| keys[row].is_none(), &keyed.converted)
             }
         };
-        append(&mut self.plain, match kept {
-            None => converted.plain,
-            Some(kept) => pick(converted.plain, kept),
-        });
+        append(
+            &mut self.plain,
+            match kept {
+                None => converted.plain,
+                Some(kept) => pick(converted.plain, kept),
+            },
+        );
         left
     }
 
@@ -224,7 +227,9 @@ impl ColumnRows {
         let mut code_of = |row: usize| -> Option<u16> {
             match (made, &mut keyed) {
                 (Made::Keys(keys, of), Some((_, codes))) => {
-                    let Some(key) = keys[row].map(|key| key as usize) else { return Some(NULL_CODE) };
+                    let Some(key) = keys[row].map(|key| key as usize) else {
+                        return Some(NULL_CODE);
+                    };
                     if codes[key] == UNKNOWN {
                         codes[key] = self.code(of.converted.plain.get(key))?;
                     }

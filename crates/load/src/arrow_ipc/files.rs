@@ -14,8 +14,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use coload_arrow::{
-    ArrowSchema, Batch, Body, Buffers, FILE_MAGIC, Fault, Footer, Message, PREFIX_BYTES,
-    Place, Prefix, TAIL_BYTES, footer_bytes,
+    ArrowSchema, Batch, Body, Buffers, FILE_MAGIC, Fault, Footer, Message, PREFIX_BYTES, Place,
+    Prefix, TAIL_BYTES, footer_bytes,
 };
 use coload_input::RawFile;
 use coload_types::{Error, Result};
@@ -87,7 +87,10 @@ fn read_at(file: &RawFile, at: u64, bytes: usize) -> Result<Vec<u8>> {
     let mut buffer = vec![0; bytes];
     match file.read_at(&mut buffer, at)? {
         read if read == bytes => Ok(buffer),
-        _ => Err(Error::Corrupt(format!("{}: {bytes} bytes at byte {at} are not there", file.name()))),
+        _ => Err(Error::Corrupt(format!(
+            "{}: {bytes} bytes at byte {at} are not there",
+            file.name()
+        ))),
     }
 }
 
@@ -101,8 +104,8 @@ pub fn message_at(file: &RawFile, place: &Place) -> std::result::Result<Message,
         return Err(Fault::Damaged("a message without metadata".to_owned()));
     };
     let metadata = head.get(prefix..prefix + bytes);
-    let metadata =
-        metadata.ok_or_else(|| Fault::Damaged("metadata that are longer than they may be".to_owned()))?;
+    let metadata = metadata
+        .ok_or_else(|| Fault::Damaged("metadata that are longer than they may be".to_owned()))?;
     match Message::decode(metadata)? {
         (message, body_bytes) if body_bytes == place.body_bytes => Ok(message),
         (_, body_bytes) => Err(Fault::Damaged(format!(
@@ -119,7 +122,9 @@ pub fn message_at(file: &RawFile, place: &Place) -> std::result::Result<Message,
 pub fn batch_at(file: &RawFile, place: &Place) -> std::result::Result<Batch, Fault> {
     match message_at(file, place)? {
         Message::Batch(batch) => Ok(batch),
-        _ => Err(Fault::Damaged("a message that is no record batch, where one is expected".to_owned())),
+        _ => Err(Fault::Damaged(
+            "a message that is no record batch, where one is expected".to_owned(),
+        )),
     }
 }
 
@@ -237,8 +242,7 @@ impl Index<'_> {
             if (prefix + metadata) as u64 > left {
                 return Err(Fault::Damaged("they end in the middle of a message".to_owned()));
             }
-            let decoded =
-                Message::decode(&read_at(self.file, self.at + prefix as u64, metadata)?)?;
+            let decoded = Message::decode(&read_at(self.file, self.at + prefix as u64, metadata)?)?;
             let place = Place {
                 start: self.at,
                 head_bytes: (prefix + metadata) as u32,

@@ -3,7 +3,8 @@
 use std::fmt;
 
 use coload_source::{
-    BadRecord, ColumnForm, FieldError, LeftOut, ParseTime, RejectedRecord, RejectedValue, told_bytes,
+    BadRecord, ColumnForm, FieldError, LeftOut, ParseTime, RejectedRecord, RejectedValue,
+    told_bytes,
 };
 use coload_threads::thread_cpu_ns;
 use coload_transform::{Fragment, TemporaryDictionary};

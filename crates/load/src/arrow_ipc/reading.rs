@@ -17,9 +17,7 @@ use super::input::{FieldsRead, batch_bytes_max, fault};
 use super::parser::{ArrowParser, RowsDone, RowsRead};
 use super::stream::{StreamRows, StreamTurn};
 use super::{Arrow, Files};
-use crate::format::{
-    Arrival, Leg, Number, PieceSpan, Read, Reading, Tick, Turn, Whole, WorkAhead,
-};
+use crate::format::{Arrival, Leg, Number, PieceSpan, Read, Reading, Tick, Turn, Whole, WorkAhead};
 use crate::grain::Grain;
 use crate::partition::PartitionPlan;
 use crate::widen::Way;
@@ -109,12 +107,13 @@ impl<'a> ArrowReading<'a> {
                 fields.schema.fields[fields.of_column[column]].dictionary().is_some()
             })
         };
-        let plan = |(number, column): (usize, &TableColumn)| {
-            match (has_dictionary(number), column.data_type.physical()) {
-                (true, _) => ColumnPlan::Codes,
-                (false, Physical::Bytes) => ColumnPlan::PlainText,
-                (false, _) => ColumnPlan::PlainNumbers,
-            }
+        let plan = |(number, column): (usize, &TableColumn)| match (
+            has_dictionary(number),
+            column.data_type.physical(),
+        ) {
+            (true, _) => ColumnPlan::Codes,
+            (false, Physical::Bytes) => ColumnPlan::PlainText,
+            (false, _) => ColumnPlan::PlainNumbers,
         };
         let columns = self.leg.options.read_schema().columns().iter().enumerate();
         PartitionPlan::new(columns.map(plan).collect(), Vec::new())
@@ -221,7 +220,8 @@ impl<'a> ArrowReading<'a> {
                 match column.has_all_keys() {
                     true => Ok(column),
                     false => {
-                        let text = format!("field {}: keys that its dictionary has not", field.name);
+                        let text =
+                            format!("field {}: keys that its dictionary has not", field.name);
                         Err(fault(options, file, start, Fault::Damaged(text)))
                     }
                 }
@@ -311,7 +311,10 @@ impl Reading for ArrowReading<'_> {
             Arrow::Files(files) => self.parse_files(files, read, clock, tick),
             Arrow::Stream(..) => {
                 let Some(rows) = lock(&self.taken).get(&read.chunk).cloned() else {
-                    return Err(Error::Corrupt(format!("chunk {} of a stream is gone", read.chunk)));
+                    return Err(Error::Corrupt(format!(
+                        "chunk {} of a stream is gone",
+                        read.chunk
+                    )));
                 };
                 self.parse_stream(&rows, read, clock, tick)
             }
@@ -319,7 +322,9 @@ impl Reading for ArrowReading<'_> {
     }
 
     fn take(&self, number: Number<'_>) -> Result<Turn> {
-        let Arrow::Stream(stream, _) = self.source else { return Ok(Turn::End(Arrival::default())) };
+        let Arrow::Stream(stream, _) = self.source else {
+            return Ok(Turn::End(Arrival::default()));
+        };
         let mut numbered = 0;
         let turn = stream.turn(|chunk| {
             let fields = chunk.rows.first().map(|rows| Arc::clone(&rows.batch.fields));

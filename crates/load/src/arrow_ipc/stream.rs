@@ -11,9 +11,7 @@ use std::sync::{
 };
 use std::time::Duration;
 
-use coload_arrow::{
-    Batch, FILE_MAGIC, Fault, Message, PREFIX_BYTES, Prefix,
-};
+use coload_arrow::{Batch, FILE_MAGIC, Fault, Message, PREFIX_BYTES, Prefix};
 use coload_input::{Block, Taken, TextQueue, Waiting, Who};
 use coload_threads::lock;
 use coload_types::Result;
@@ -456,16 +454,16 @@ impl Reader {
                 let Some(field) = fields.schema.field_of_dictionary(id) else {
                     return Err(Fault::Damaged(format!("dictionary {id} of no field")));
                 };
-                let read = fields.of_column.iter().any(|read| {
-                    fields.schema.fields[*read].dictionary() == Some(id)
-                });
+                let read = fields
+                    .of_column
+                    .iter()
+                    .any(|read| fields.schema.fields[*read].dictionary() == Some(id));
                 if !read {
                     return Ok(());
                 }
                 let known = self.dictionaries.get(&id).filter(|_| dictionary.is_delta).cloned();
                 let others = self.dictionaries.values().map(|known| known.bytes() as u64);
-                let bytes_max =
-                    batch_bytes_max(&self.options).saturating_sub(others.sum::<u64>());
+                let bytes_max = batch_bytes_max(&self.options).saturating_sub(others.sum::<u64>());
                 let part = read_dictionary(&field, &dictionary, &body, bytes_max)?;
                 let made = match known {
                     Some(known) => known.with(part),
@@ -517,7 +515,11 @@ impl Reader {
         }
         for part in 0..chunks {
             let cut = part_of(part, chunks, rows, is_compressed, batch.span.clone());
-            self.open.extend(cut.map(|(rows, span)| StreamRows { batch: Arc::clone(&batch), rows, span }));
+            self.open.extend(cut.map(|(rows, span)| StreamRows {
+                batch: Arc::clone(&batch),
+                rows,
+                span,
+            }));
             if chunks > 1 {
                 self.push_chunk();
             }

@@ -185,7 +185,10 @@ fn a_batch_of_a_stream_that_memory_does_not_hold_is_a_limit() {
             // Of a file a part of a batch is read at once.
             (Form::Stream, loaded) => assert_eq!(loaded.unwrap().record.rows, 2_000_000),
             (_, Err(Error::Limit(text))) => {
-                assert!(text.contains("16000000 bytes") && text.contains("--memory 92MiB"), "{text}");
+                assert!(
+                    text.contains("16000000 bytes") && text.contains("--memory 92MiB"),
+                    "{text}"
+                );
             }
             (_, other) => panic!("{other:?}"),
         }
@@ -203,13 +206,17 @@ fn a_strict_load_tells_the_first_record_that_is_none() {
     let mut options = arrow_options(&[path], "c0 SMALLINT");
     options.max_rejects = RejectLimit::Count(0);
     let error = load(&store(&dir, "s"), &options).unwrap_err().to_string();
-    assert!(error.contains("in.arrow:4:1 (byte ") && error.contains("\"40000\" is not SMALLINT"), "{error}");
+    assert!(
+        error.contains("in.arrow:4:1 (byte ") && error.contains("\"40000\" is not SMALLINT"),
+        "{error}"
+    );
 }
 
 #[test]
 fn times_of_other_units_are_exact_or_rejected() {
     let dir = scratch();
-    let values = seconds(vec![Some(0), Some(253_402_300_799), Some(253_402_300_800), Some(i64::MAX)]);
+    let values =
+        seconds(vec![Some(0), Some(253_402_300_799), Some(253_402_300_800), Some(i64::MAX)]);
     let path = write(&dir, "in.arrow", &bytes(Form::Stream, &[batch(vec![values])]));
     let store = store(&dir, "s");
     let report = load(&store, &arrow_options(&[path], "c0 TIMESTAMP")).unwrap();

@@ -15,8 +15,7 @@ fn damaged(form: Form, random: &mut Random) -> Vec<u8> {
     let count = if form == Form::File { 1 } else { 3 };
     let made = (0..count).map(|_| {
         let rows = random.below(30);
-        let columns: Vec<ArrayRef> =
-            (0..KINDS).map(|kind| column(kind, rows, random).0).collect();
+        let columns: Vec<ArrayRef> = (0..KINDS).map(|kind| column(kind, rows, random).0).collect();
         batch(columns)
     });
     let batches: Vec<_> = made.collect();

@@ -108,7 +108,12 @@ pub fn column(kind: usize, rows: usize, random: &mut Random) -> (ArrayRef, Vec<S
             let text = |seed: u32| {
                 let day = seed % 86_400;
                 let fraction = if seed % 2 == 1 { ".000001" } else { "" };
-                format!("1970-01-01 {:02}:{:02}:{:02}{fraction}", day / 3600, day / 60 % 60, day % 60)
+                format!(
+                    "1970-01-01 {:02}:{:02}:{:02}{fraction}",
+                    day / 3600,
+                    day / 60 % 60,
+                    day % 60
+                )
             };
             (Arc::new(TimestampMicrosecondArray::from(of(&seeds, micros))), bare(&text))
         }

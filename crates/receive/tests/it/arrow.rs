@@ -9,9 +9,7 @@ use arrow_array::types::Int32Type;
 use arrow_array::{ArrayRef, DictionaryArray, Float64Array, Int64Array, RecordBatch, StringArray};
 use arrow_ipc::writer::StreamWriter;
 use coload_ddl::parse_columns;
-use coload_load::{
-    InputForm, LoadOptions, OpenedStream, RemoteWork, load, load_remote,
-};
+use coload_load::{InputForm, LoadOptions, OpenedStream, RemoteWork, load, load_remote};
 use coload_receive::ReceiveOptions;
 use coload_source::{InputFile, InputSource};
 use coload_store::Store;
@@ -35,9 +33,12 @@ fn stream() -> Vec<u8> {
             ("city", Arc::new(coded)),
             ("note", Arc::new(StringArray::from_iter(notes))),
             ("x", Arc::new(Float64Array::from_iter_values(numbers().map(|n| n as f64 / 8.0)))),
-            ("small", Arc::new(Int64Array::from_iter_values(
-                numbers().map(|n| if n % 1000 == 999 { 1 << 40 } else { n as i64 % 50 }),
-            ))),
+            (
+                "small",
+                Arc::new(Int64Array::from_iter_values(
+                    numbers().map(|n| if n % 1000 == 999 { 1 << 40 } else { n as i64 % 50 }),
+                )),
+            ),
         ];
         RecordBatch::try_from_iter(columns).unwrap()
     };
@@ -108,7 +109,8 @@ fn a_pipe_is_loaded_and_a_file_goes_on_where_it_was() {
 
     let mut stopped = arrow_options(&file, "t");
     let cancel = Arc::clone(&stopped.cancel);
-    stopped.after_task = Some(Arc::new(|_| std::thread::sleep(std::time::Duration::from_millis(5))));
+    stopped.after_task =
+        Some(Arc::new(|_| std::thread::sleep(std::time::Duration::from_millis(5))));
     stopped.progress = Some(Arc::new(move |progress| {
         if progress.rows() > ROWS / 2 {
             cancel.store(true, Ordering::Relaxed);
