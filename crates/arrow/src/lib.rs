@@ -22,6 +22,7 @@ mod footer;
 mod message;
 mod schema;
 mod slice;
+mod strings;
 mod types;
 mod value;
 
@@ -31,6 +32,7 @@ pub use fault::{Fault, Result};
 pub use footer::{FILE_MAGIC, Footer, TAIL_BYTES, footer_bytes};
 pub use message::{DictionaryBatch, Message, PREFIX_BYTES, Place, Prefix, starts_stream};
 pub use schema::{ArrowSchema, Encoding, Field, IntType};
-pub use slice::{Slice, SliceValues, Strings, read_slice};
+pub use slice::{Slice, SliceValues, read_slice};
+pub use strings::Strings;
 pub use types::{ArrowType, Unit};
 pub use value::{Scalar, write_scalar};

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use coload_types::{DataType, Error, Place, Rule};
+use coload_types::{DataType, Error, Place};
 
 use crate::chunk::{BadRecord, RejectedRecord, RejectedValue, told_bytes};
 use crate::field::FieldError;
@@ -129,47 +129,13 @@ fn advice_of_value(
         .then_some("--date-format such as %d.%m.%Y, or --null TEXT if it stands for NULL")
 }
 
-/// What helps with a value of an input whose values have types, where it is no flag of text.
-fn typed_advice(error: FieldError) -> Option<&'static str> {
-    let FieldError::Rule(rule) = error else {
-        return Some("no NOT NULL in --columns, or --max-rejects N to set such records aside");
-    };
-    match rule {
-        Rule::NotUtf8 | Rule::NulByte => {
-            Some("BINARY in --columns, or --max-rejects N to set such records aside")
-        }
-        Rule::Empty
-        | Rule::NotANumber
-        | Rule::NotADate
-        | Rule::NotATime
-        | Rule::NotATimestamp
-        | Rule::NotABoolean
-        | Rule::NotAUuid
-        | Rule::NotOfTheForm
-        | Rule::NotAsInferred
-        | Rule::NotHex => {
-            Some("another type in --columns, or --max-rejects N to set such records aside")
-        }
-        Rule::NotAnInteger
-        | Rule::OutOfRange
-        | Rule::TooManyFractionDigits
-        | Rule::TooManyDigits
-        | Rule::NoSuchDate
-        | Rule::NoSuchTime
-        | Rule::TooFine
-        | Rule::HasZone
-        | Rule::NoSuchZone
-        | Rule::TooLong => None,
-    }
-}
-
 /// The 1-based field at fault or 0, what is wrong, and what helps.
 fn explain(reason: &BadRecord, columns: &[(String, DataType)]) -> (u32, String, String) {
     match reason {
         BadRecord::Field { column, error } | BadRecord::Value { column, error } => {
             let (text, mut advice) = error.texts();
             if let BadRecord::Value { .. } = reason {
-                advice = typed_advice(*error).unwrap_or(advice);
+                advice = error.typed_advice().unwrap_or(advice);
             }
             let data_type = columns[*column].1;
             let reason = match error {
@@ -299,6 +265,7 @@ fn write_field(out: &mut impl Write, field: &[u8]) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use coload_types::Rule;
     use proptest::prelude::*;
 
     use super::*;

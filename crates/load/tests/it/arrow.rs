@@ -44,11 +44,11 @@ fn store(dir: &TempDir, name: &str) -> Store {
 }
 
 /// What is told of rejects whatever the form of the input.
-fn rejects(report: &LoadReport) -> Vec<(u64, u32, Option<String>, Vec<u8>, String)> {
+fn rejects(report: &LoadReport) -> Vec<String> {
     let told = report.rejects.iter().map(|r| {
         // NULL has no text of its own.
         let value = if r.value() == NULL.as_bytes() { Vec::new() } else { r.value().to_vec() };
-        (r.place.line, r.place.field, r.column.clone(), value, r.reason.clone())
+        format!("{}:{} {:?} {value:?} {}", r.place.line, r.place.field, r.column, r.reason)
     });
     told.collect()
 }
