@@ -27,6 +27,7 @@
 //!
 //! Invariant: no logic of storage or SQL is here.
 
+mod arrow_inputs;
 mod database;
 mod heads;
 mod mapping;
@@ -36,8 +37,8 @@ mod union;
 
 pub use coload_ddl::{Schema, parse_columns, parse_create_table};
 pub use coload_load::{
-    ColumnReport, Distinct, DryRun, FileCounts, FileReport, FileReports, LoadOptions, LoadReport,
-    ParquetReport, Progress, ProgressCallback, RejectKind, Widened, WrittenFile,
+    ColumnReport, Distinct, DryRun, FileCounts, FileReport, FileReports, InputForm, LoadOptions,
+    LoadReport, ParquetReport, Progress, ProgressCallback, RejectKind, Widened, WrittenFile,
     check_reject_table, dry_run_parquet, load_parquet, parquet_schema,
 };
 #[cfg(feature = "sql")]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use coload_ddl::Schema;
 use coload_input::sample_input;
-use coload_load::{LoadOptions, OpenedStream, RecordSize, RowProgram, sample_end};
+use coload_load::{InputForm, LoadOptions, OpenedStream, RecordSize, RowProgram, sample_end};
 #[cfg(feature = "sql")]
 use coload_serve::plan_row_program;
 use coload_source::{
@@ -17,6 +17,7 @@ use coload_types::{Column, Error, Result};
 #[cfg(feature = "sql")]
 use coload_wire::RowSql;
 
+use crate::arrow_inputs::{find_arrow, sniff_arrow};
 use crate::heads::{check_comments, check_heads, for_several};
 use crate::mapping::{Mapping, map_columns};
 use crate::set_columns::{SetColumn, SetColumns, names_of};
@@ -99,18 +100,25 @@ pub struct LoadPlan {
     pub evidence: Vec<String>,
 }
 
-/// What is found out about one input without a store.
+/// What is found out about one input without a store, and what it is.
 ///
 /// # Errors
 /// As [`Coload::plan`](crate::Coload::plan).
-pub fn sniff_input(name: &str, given: &GivenDialect, sample_bytes: usize) -> Result<Sniffed> {
+pub fn sniff_input(
+    name: &str,
+    given: &GivenDialect,
+    sample_bytes: usize,
+) -> Result<(Sniffed, InputForm)> {
     let inputs = expand_inputs(&[name.to_owned()])?;
     let Some(input) = inputs.first().filter(|_| inputs.len() == 1) else {
         return Err(Error::Invalid(format!("{name} names {} inputs: give one", inputs.len())));
     };
     let stream = OpenedStream::open(&input)?;
     let (sample, end) = sample(&input, stream.as_ref(), sample_bytes)?;
-    sniff(&input.name, &sample, end, given, None)
+    match sniff_arrow(&input.name, &sample, end, given)? {
+        Some(sniffed) => Ok((sniffed, InputForm::Arrow)),
+        None => Ok((sniff(&input.name, &sample, end, given, None)?, InputForm::Text)),
+    }
 }
 
 /// Plans a load into `store`, or into one that is not there yet; `None` when all inputs are empty, and
@@ -168,10 +176,24 @@ pub fn plan_with(
         Joined::ByName => GivenDialect { columns: Vec::new(), ..given.clone() },
     };
     let name = name.as_str();
-    let mut sniffed = sniff(name, &sample, end, &of_first, by_position)?;
-    check_comments(&inputs, name, &sniffed, &given)?;
+    let first = (name, &sample[..], end);
+    let arrow = find_arrow(&inputs, request, first, by_position, to_read.as_ref())?;
+    let form = if arrow.is_some() { InputForm::Arrow } else { InputForm::Text };
+    let (mut sniffed, record_bytes) = match arrow {
+        Some(found) => (found.sniffed, found.record_bytes),
+        None => {
+            let sniffed = sniff(name, &sample, end, &of_first, by_position)?;
+            check_comments(&inputs, name, &sniffed, &given)?;
+            let mean = mean_record(&sample, &sniffed.dialect);
+            (sniffed, Some(mean))
+        }
+    };
     let mut fields_by_input = None;
     let fields = match (&request.mapping, request.joined) {
+        (None, _) if form == InputForm::Arrow => None,
+        (Some(mapping), _) if form == InputForm::Arrow => {
+            map_columns(name, mapping, to_read, &mut sniffed)?
+        }
         (mapping, Joined::ByName) => {
             let first = (name, &sample[..], end);
             let sample_bytes = request.sample_bytes;
@@ -204,7 +226,8 @@ pub fn plan_with(
     options.began_us = began_us;
     options.fields = fields;
     options.fields_by_input = fields_by_input;
-    options.record = Some(RecordSize::new(&options, Some(mean_record(&sample, &options.dialect))));
+    options.form = form;
+    options.record = Some(RecordSize::new(&options, record_bytes));
     options.mode = request.mode;
     options.stream = stream;
     let inferred = schema_from == SchemaOrigin::Inferred || request.select.is_some();

@@ -89,7 +89,7 @@ fn merge(report: &LoadReport) -> String {
 }
 
 /// The report as JSON; docs/loading.md lists the fields.
-pub fn json<'a>(report: &'a LoadReport, dialect: &Dialect) -> JsonReport<'a> {
+pub fn json<'a>(report: &'a LoadReport, dialect: Option<&Dialect>) -> JsonReport<'a> {
     let mut json = to_json(report);
     json["dialect"] = dialect_json(dialect);
     JsonReport::new(json, &report.files)
@@ -135,8 +135,9 @@ impl Display for JsonReport<'_> {
 pub const JSON_OF_NOTHING: &str = "{ \"table\": null, \"records\": 0, \"rows\": 0, \"rejects\": 0, \
      \"bytes_stored\": 0, \"files\": [], \"columns\": [], \"first_rejects\": [] }\n";
 
-/// The dialect as the flags that give it.
-pub fn dialect_json(dialect: &Dialect) -> Value {
+/// The dialect as the flags that give it; null where the inputs are no text.
+pub fn dialect_json(dialect: Option<&Dialect>) -> Value {
+    let Some(dialect) = dialect else { return Value::Null };
     let mut json = serde_json::Map::new();
     json.insert("header_rows".to_owned(), dialect.header_records().into());
     for (flag, value) in flags(dialect).into_iter().filter(|(flag, _)| *flag != "--header-rows") {

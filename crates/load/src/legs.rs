@@ -24,10 +24,11 @@ use coload_threads::{Step, StepClock};
 use coload_types::{Column, DataType, Error, Result, Value};
 use coload_wire::ColumnFrom;
 
+use crate::arrow_ipc::Arrow;
 use crate::format::Format;
 use crate::grain::Grain;
 use crate::opened::OpenedStream;
-use crate::options::LoadOptions;
+use crate::options::{InputForm, LoadOptions};
 use crate::pipeline::{Begun, Ended, Loaded, Pipeline, Stop};
 use crate::spool::Spool;
 use crate::target::{DoneSegment, Segments, Target};
@@ -130,7 +131,18 @@ pub fn run_once(
     target: &dyn Target,
     way: Way,
 ) -> std::result::Result<(Loaded, StepClock), Stop> {
-    let source = Text::open(options, None)?;
+    match options.form {
+        InputForm::Text => run_once_of::<Text>(options, target, way),
+        InputForm::Arrow => run_once_of::<Arrow>(options, target, way),
+    }
+}
+
+fn run_once_of<F: Format>(
+    options: &LoadOptions,
+    target: &dyn Target,
+    way: Way,
+) -> std::result::Result<(Loaded, StepClock), Stop> {
+    let source = F::open(options, None)?;
     let begun = Begun::new(options, &source, way)?;
     match Pipeline::new(options, &source, target, way, begun)?.run()? {
         Ended::Whole(loaded, clock) => Ok((loaded, clock)),
@@ -147,16 +159,28 @@ pub fn run_legs<'a>(
     dir: Option<&LoadDir>,
     pass: usize,
 ) -> std::result::Result<Whole<'a>, Stop> {
+    match options.form {
+        InputForm::Text => run_legs_of::<Text>(options, dir, pass),
+        InputForm::Arrow => run_legs_of::<Arrow>(options, dir, pass),
+    }
+}
+
+fn run_legs_of<'a, F: Format>(
+    options: &'a LoadOptions,
+    dir: Option<&LoadDir>,
+    pass: usize,
+) -> std::result::Result<Whole<'a>, Stop> {
     let way = way_of(options, pass <= RESTARTS_MAX, pass);
     let spool = make_spool(options, dir, way)?;
-    let source = Text::open(options, spool.as_ref())?;
+    let source = F::open(options, spool.as_ref())?;
     let mut begun = Begun::new(options, &source, way)?;
     let mut options = Cow::Borrowed(options);
     let (mut legs, mut widened) = (Vec::new(), Vec::new());
     let mut first = 0;
     let (loaded, clock, mut segments) = loop {
         let target = segments_of(&options, dir, first);
-        let (widening, next) = match Pipeline::new(&options, &source, &target, way, begun)?.run()? {
+        let ended = Pipeline::new(&options, &source, &target, way, begun)?.run()?;
+        let (widening, next) = match ended {
             Ended::Whole(loaded, clock) => break (loaded, clock, target.into_done()),
             Ended::Cut { widening, begun } => (widening, begun),
         };

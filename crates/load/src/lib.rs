@@ -8,6 +8,7 @@
 //! number of threads.
 
 mod account;
+mod arrow_ipc;
 mod checks;
 mod derive;
 mod file_report;
@@ -36,14 +37,15 @@ mod texts;
 mod whole_file;
 mod widen;
 
+pub use arrow_ipc::{ArrowForm, ArrowInput, look_at_arrow};
 pub use coload_link::{ClientTls, WireCompression};
 pub use file_report::{FileCounts, FileReport, FileReports};
 pub use grain::RecordSize;
 pub use kinds::RejectKind;
 pub use opened::{OpenedStream, sample_end};
 pub use options::{
-    AfterTask, CHUNK_BYTES, Confirm, FRAGMENTS_PER_PARTITION, LoadOptions, MERGE_COLUMNS,
-    OpenStream, Progress, ProgressCallback, default_memory,
+    AfterTask, CHUNK_BYTES, Confirm, FRAGMENTS_PER_PARTITION, InputForm, LoadOptions,
+    MERGE_COLUMNS, OpenStream, Progress, ProgressCallback, default_memory,
 };
 pub use output_file::{OutputFile, check_output};
 pub use parquet::{

@@ -81,6 +81,15 @@ pub type OpenStream = Arc<dyn Fn(usize) -> Box<dyn std::io::Read + Send> + Send 
 /// Says whether a load may be published; may wait for what decides that.
 pub type Confirm = Arc<dyn Fn() -> Result<()> + Send + Sync>;
 
+/// The form that the inputs of a load are in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InputForm {
+    /// Delimited text.
+    Text,
+    /// Files or streams of Arrow IPC.
+    Arrow,
+}
+
 /// A load: inputs, table, and how.
 #[derive(Clone)]
 pub struct LoadOptions {
@@ -114,7 +123,9 @@ pub struct LoadOptions {
     pub inferred: Option<Vec<ColumnForms>>,
     /// How large a record is, if there was a sample that tells it: chunks and partitions follow from it.
     pub record: Option<RecordSize>,
-    /// How the text is written.
+    /// What the inputs are.
+    pub form: InputForm,
+    /// How the text is written, if they are text.
     pub dialect: Dialect,
     /// What happens to rows that are there.
     pub mode: LoadMode,
@@ -188,6 +199,7 @@ impl LoadOptions {
             fields_by_input: None,
             inferred: None,
             record: None,
+            form: InputForm::Text,
             dialect,
             mode: LoadMode::Append,
             threads: std::thread::available_parallelism().map_or(1, usize::from),
@@ -209,7 +221,15 @@ impl LoadOptions {
         }
     }
 
-    /// Columns that are read from the text.
+    /// How the text is written, if the inputs are text.
+    pub fn dialect_of_text(&self) -> Option<&Dialect> {
+        match self.form {
+            InputForm::Text => Some(&self.dialect),
+            InputForm::Arrow => None,
+        }
+    }
+
+    /// Columns that are read from the inputs.
     pub fn read_schema(&self) -> &Schema {
         self.derivation.as_ref().map_or(&self.schema, |derivation| &derivation.read)
     }

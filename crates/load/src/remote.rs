@@ -32,7 +32,7 @@ use coload_types::{Error, Result};
 use coload_wire::{Again, LoadStatus, PROGRAM_AT_SERVER, RejectLimit};
 
 use crate::opened::OpenedStream;
-use crate::options::LoadOptions;
+use crate::options::{InputForm, LoadOptions};
 use crate::pipeline::Stop;
 
 pub use address::Address;
@@ -120,6 +120,12 @@ pub fn load_remote(options: &LoadOptions, remote: &RemoteOptions) -> Result<Remo
     let whole = matches!(remote.work, RemoteWork::Pipe | RemoteWork::Seq);
     if whole && options.program.is_some() {
         return Err(Error::Invalid(PROGRAM_AT_SERVER.into()));
+    }
+    if whole && options.form == InputForm::Arrow {
+        return Err(Error::Invalid(
+            "--placement pipe and seq send text that the server reads, and the inputs are Arrow (try another --placement)"
+                .to_owned(),
+        ));
     }
     let not_widened = check_widening(options, remote)?;
     let (started, cpu) = (Instant::now(), process_cpu_ns());

@@ -178,7 +178,7 @@ fn pieces_of(
 }
 
 /// An input that is read once; `None` when all are files. It may have been opened before.
-fn open_once(options: &LoadOptions, spool: Option<&Arc<Spool>>) -> Result<Option<TextInput>> {
+pub fn open_once(options: &LoadOptions, spool: Option<&Arc<Spool>>) -> Result<Option<TextInput>> {
     let inputs = &options.inputs;
     let Some(once) = inputs.read_once() else { return Ok(None) };
     if inputs.len() == 1 {

@@ -45,6 +45,13 @@ pub enum BadRecord {
         /// What is wrong with the field.
         error: FieldError,
     },
+    /// A value of an input whose values have types is none of its column.
+    Value {
+        /// Number of the column, counted from 0.
+        column: usize,
+        /// What is wrong with the value.
+        error: FieldError,
+    },
     /// Fewer or more fields than columns.
     FieldCount {
         /// Fields of the record.

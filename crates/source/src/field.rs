@@ -61,6 +61,40 @@ impl FieldError {
             FieldError::Rule(rule) => (rule.text(), rule.advice()),
         }
     }
+
+    /// What helps with a value of an input whose values have types, where it is no flag of text.
+    pub fn typed_advice(self) -> Option<&'static str> {
+        let FieldError::Rule(rule) = self else {
+            return Some("no NOT NULL in --columns, or --max-rejects N to set such records aside");
+        };
+        match rule {
+            Rule::NotUtf8 | Rule::NulByte => {
+                Some("BINARY in --columns, or --max-rejects N to set such records aside")
+            }
+            Rule::Empty
+            | Rule::NotANumber
+            | Rule::NotADate
+            | Rule::NotATime
+            | Rule::NotATimestamp
+            | Rule::NotABoolean
+            | Rule::NotAUuid
+            | Rule::NotOfTheForm
+            | Rule::NotAsInferred
+            | Rule::NotHex => {
+                Some("another type in --columns, or --max-rejects N to set such records aside")
+            }
+            Rule::NotAnInteger
+            | Rule::OutOfRange
+            | Rule::TooManyFractionDigits
+            | Rule::TooManyDigits
+            | Rule::NoSuchDate
+            | Rule::NoSuchTime
+            | Rule::TooFine
+            | Rule::HasZone
+            | Rule::NoSuchZone
+            | Rule::TooLong => None,
+        }
+    }
 }
 
 impl FieldRules {

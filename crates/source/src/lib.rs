@@ -51,6 +51,7 @@ pub use end_mark::{END_MARKS_MAX, without_end_mark};
 pub use field::{FieldError, FieldRules};
 pub use fixed::FixedWidths;
 pub use formats::{DateFormat, Formats, TimestampFormat};
+pub use header::unique_texts;
 pub use infer::ColumnForms;
 pub use lexicon::Lexicon;
 pub use plan::{SAMPLE_BYTES, SAMPLE_BYTES_MOST, SAMPLE_ROWS, plan_column};

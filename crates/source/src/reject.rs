@@ -132,8 +132,11 @@ fn advice_of_value(
 /// The 1-based field at fault or 0, what is wrong, and what helps.
 fn explain(reason: &BadRecord, columns: &[(String, DataType)]) -> (u32, String, String) {
     match reason {
-        BadRecord::Field { column, error } => {
-            let (text, advice) = error.texts();
+        BadRecord::Field { column, error } | BadRecord::Value { column, error } => {
+            let (text, mut advice) = error.texts();
+            if let BadRecord::Value { .. } = reason {
+                advice = error.typed_advice().unwrap_or(advice);
+            }
             let data_type = columns[*column].1;
             let reason = match error {
                 FieldError::Rule(_) => format!("is not {data_type}: {text}"),

@@ -7,9 +7,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 use coload::{
-    Coload, Dialect, DryRun, EncodingPolicy, Error, Joined, LoadMode, LoadOptions, LoadPlan,
-    LoadReport, LoadRequest, Mapping, SAMPLE_BYTES, Schema, SchemaOrigin, parse_columns,
-    parse_create_table,
+    Coload, DryRun, EncodingPolicy, Error, Joined, LoadMode, LoadOptions, LoadPlan, LoadReport,
+    LoadRequest, Mapping, SAMPLE_BYTES, Schema, SchemaOrigin, parse_columns, parse_create_table,
 };
 use coload_ddl::column_sql;
 use coload_source::expand_inputs;
@@ -50,10 +49,10 @@ pub fn run(args: &LoadArgs) -> Done {
     if args.dry_run {
         return dry_run(args, &request);
     }
-    let Some((report, dialect)) = load(args, request)? else { return tell_nothing(args) };
+    let Some((report, options)) = load(args, request)? else { return tell_nothing(args) };
     match args.report {
         ReportForm::Text => print(&report::text(&report)),
-        ReportForm::Json => print(&report::json(&report, &dialect)),
+        ReportForm::Json => print(&report::json(&report, options.dialect_of_text())),
     }
 }
 
@@ -80,7 +79,7 @@ fn dry_run(args: &LoadArgs, request: &LoadRequest) -> Done {
     set_sample(args, &mut plan);
     let run = Coload::dry_run(&args.into, &plan.options);
     bar.clear();
-    tell_dry_run(args, &run?, &plan.options.dialect, "in the store")
+    tell_dry_run(args, &run?, &plan.options, "in the store")
 }
 
 /// Sets how much of the inputs a dry run reads.
@@ -93,10 +92,10 @@ pub fn set_sample(args: &LoadArgs, plan: &mut LoadPlan) {
 ///
 /// # Errors
 /// `Failed` when it would fail.
-pub fn tell_dry_run(args: &LoadArgs, run: &DryRun, dialect: &Dialect, place: &str) -> Done {
+pub fn tell_dry_run(args: &LoadArgs, run: &DryRun, options: &LoadOptions, place: &str) -> Done {
     match args.report {
         ReportForm::Text => print(&report::dry_run_text(run, place)),
-        ReportForm::Json => print(&report::dry_run_json(run, dialect)),
+        ReportForm::Json => print(&report::dry_run_json(run, options.dialect_of_text())),
     }?;
     match args.max_rejects.is_over(run.reject_count(), run.rows() + run.reject_count()) {
         false => Ok(()),
@@ -107,7 +106,7 @@ pub fn tell_dry_run(args: &LoadArgs, run: &DryRun, dialect: &Dialect, place: &st
     }
 }
 
-fn load(args: &LoadArgs, mut request: LoadRequest) -> Done<Option<(LoadReport, Dialect)>> {
+fn load(args: &LoadArgs, mut request: LoadRequest) -> Done<Option<(LoadReport, LoadOptions)>> {
     // Looked at first, so that a name that is wrong makes no store.
     request.found = Some(expand_inputs(&args.inputs)?);
     let store = Coload::create_or_open(&args.into)?;
@@ -121,7 +120,7 @@ fn load(args: &LoadArgs, mut request: LoadRequest) -> Done<Option<(LoadReport, D
     bar.clear();
     let report = loaded?;
     drop(rejects);
-    Ok(Some((report, plan.options.dialect)))
+    Ok(Some((report, plan.options)))
 }
 
 /// Tells what was found out for what is loaded, and sets what flags say.

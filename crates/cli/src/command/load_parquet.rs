@@ -46,7 +46,9 @@ pub fn run(args: &LoadArgs, folder: &OsStr, mut request: LoadRequest) -> Done {
             let report = loaded?;
             match args.report {
                 ReportForm::Text => print(&report::parquet_text(&report)),
-                ReportForm::Json => print(&report::parquet_json(&report, &plan.options.dialect)),
+                ReportForm::Json => {
+                    print(&report::parquet_json(&report, plan.options.dialect_of_text()))
+                }
             }
         }
     }
@@ -56,5 +58,5 @@ fn dry_run(args: &LoadArgs, folder: &Path, mut plan: LoadPlan, bar: &ProgressBar
     load::set_sample(args, &mut plan);
     let run = dry_run_parquet(folder, &plan.options);
     bar.clear();
-    load::tell_dry_run(args, &run?, &plan.options.dialect, "as Parquet")
+    load::tell_dry_run(args, &run?, &plan.options, "as Parquet")
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use coload::InputForm;
 use coload_ddl::{column_sql, create_table_sql};
 use coload_source::{Sniffed, expand_inputs};
 use serde_json::{Value, json};
@@ -11,6 +12,9 @@ use crate::given::{check_given, command_line, flags, given_dialect, shell_word};
 use crate::output::{Done, print};
 use crate::report::dialect_json;
 
+/// What was found out, and what the input is.
+type Found<'a> = (&'a Sniffed, InputForm);
+
 /// Prints what was found out about a file, and why.
 ///
 /// # Errors
@@ -18,44 +22,49 @@ use crate::report::dialect_json;
 pub fn run(args: &SniffArgs) -> Done {
     check_given(&args.dialect)?;
     let given = given_dialect(&args.dialect);
-    let sniffed = coload::sniff_input(&args.input, &given, args.sample)?;
+    let (sniffed, form) = coload::sniff_input(&args.input, &given, args.sample)?;
     let table = expand_inputs(std::slice::from_ref(&args.input))?;
     let table = table.first().map_or_else(|| "t".to_owned(), |input| input.table_name());
     print(&match args.output {
-        SniffForm::Text => text(args, &sniffed, &table),
-        SniffForm::Json => json_text(args, &sniffed, &table),
-        SniffForm::Sql => sql(args, &sniffed, &table),
+        SniffForm::Text => text(args, (&sniffed, form), &table),
+        SniffForm::Json => json_text(args, (&sniffed, form), &table),
+        SniffForm::Sql => sql(args, (&sniffed, form), &table),
     })
 }
 
-fn text(args: &SniffArgs, sniffed: &Sniffed, table: &str) -> String {
+fn text(args: &SniffArgs, (sniffed, form): Found<'_>, table: &str) -> String {
     let mut out = String::new();
     for line in &sniffed.evidence {
         // Writing to a String cannot fail.
         let _ = writeln!(out, "{line}");
     }
     let _ = writeln!(out, "\n{}", create_table_sql(table, &sniffed.schema));
-    let _ = writeln!(out, "\n{}", load_command(args, sniffed));
+    let _ = writeln!(out, "\n{}", load_command(args, (sniffed, form)));
     out
 }
 
-fn sql(args: &SniffArgs, sniffed: &Sniffed, table: &str) -> String {
+fn sql(args: &SniffArgs, (sniffed, form): Found<'_>, table: &str) -> String {
     let mut out = String::new();
     for line in &sniffed.evidence {
         let _ = writeln!(out, "-- {}", on_one_line(line));
     }
-    let _ = writeln!(out, "-- {}", on_one_line(&load_command(args, sniffed)));
+    let _ = writeln!(out, "-- {}", on_one_line(&load_command(args, (sniffed, form))));
     let _ = writeln!(out, "{};", create_table_sql(table, &sniffed.schema).trim_end_matches(';'));
     out
 }
 
-fn load_command(args: &SniffArgs, sniffed: &Sniffed) -> String {
-    format!("coload load {} --into STORE {}", shell_word(&args.input), all_flags(args, sniffed))
+fn load_command(args: &SniffArgs, found: Found<'_>) -> String {
+    let flags = all_flags(args, found);
+    let command = format!("coload load {} --into STORE {flags}", shell_word(&args.input));
+    command.trim_end().to_owned()
 }
 
-/// The flags that give the dialect, and that of the types.
-fn all_flags(args: &SniffArgs, sniffed: &Sniffed) -> String {
-    let mut flags = command_line(&flags(&sniffed.dialect));
+/// The flags that give the dialect, if it is text, and that of the types.
+fn all_flags(args: &SniffArgs, (sniffed, form): Found<'_>) -> String {
+    let mut flags = match form {
+        InputForm::Text => command_line(&flags(&sniffed.dialect)),
+        InputForm::Arrow => String::new(),
+    };
     if args.dialect.all_text {
         flags.push_str(" --all-text");
     }
@@ -66,7 +75,7 @@ fn all_flags(args: &SniffArgs, sniffed: &Sniffed) -> String {
     flags
 }
 
-fn json_text(args: &SniffArgs, sniffed: &Sniffed, table: &str) -> String {
+fn json_text(args: &SniffArgs, (sniffed, form): Found<'_>, table: &str) -> String {
     let columns: Vec<Value> = sniffed
         .schema
         .columns()
@@ -75,8 +84,12 @@ fn json_text(args: &SniffArgs, sniffed: &Sniffed, table: &str) -> String {
         .collect();
     let json = json!({
         "table": table,
-        "dialect": dialect_json(&sniffed.dialect),
-        "flags": all_flags(args, sniffed),
+        "format": match form {
+            InputForm::Text => "text",
+            InputForm::Arrow => "arrow",
+        },
+        "dialect": dialect_json((form == InputForm::Text).then_some(&sniffed.dialect)),
+        "flags": all_flags(args, (sniffed, form)).trim_start(),
         "columns": columns,
         "create_table": create_table_sql(table, &sniffed.schema),
         "evidence": sniffed.evidence,

@@ -52,7 +52,7 @@ pub fn dry_run_text(run: &DryRun, place: &str) -> String {
 }
 
 /// As JSON; docs/loading.md lists the fields.
-pub fn dry_run_json<'a>(run: &'a DryRun, dialect: &Dialect) -> JsonReport<'a> {
+pub fn dry_run_json<'a>(run: &'a DryRun, dialect: Option<&Dialect>) -> JsonReport<'a> {
     let columns: Vec<Value> = run
         .columns
         .iter()

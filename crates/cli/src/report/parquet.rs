@@ -67,7 +67,7 @@ fn written_table(report: &ParquetReport) -> String {
 }
 
 /// As JSON; docs/loading.md lists the fields.
-pub fn parquet_json<'a>(report: &'a ParquetReport, dialect: &Dialect) -> JsonReport<'a> {
+pub fn parquet_json<'a>(report: &'a ParquetReport, dialect: Option<&Dialect>) -> JsonReport<'a> {
     let seconds = report.wall.as_secs_f64();
     let written = report.written.iter().map(|file| {
         json!({

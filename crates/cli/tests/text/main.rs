@@ -5,9 +5,12 @@
 #[allow(dead_code)]
 mod support;
 
+#[path = "../it/drivers.rs"]
+mod drivers;
 #[path = "../it/exported_tables.rs"]
 mod exported_tables;
 
+mod arrow;
 mod checks;
 mod commands;
 mod dos;

@@ -4,6 +4,9 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod any_bytes;
+mod arrow;
+mod arrow_damage;
+mod arrow_files;
 mod bad_input;
 mod broken_files;
 mod child;

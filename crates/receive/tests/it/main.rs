@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs)]
 
 mod adversity;
+mod arrow;
 mod faults;
 mod filters;
 mod hostile;

@@ -1,0 +1,38 @@
+//! Arrow IPC: messages, schemas, and the columns of record batches as bytes that were checked.
+//!
+//! ```text
+//!   file      ARROW1 | schema | dictionaries, record batches ... | end | footer: where they stand | ARROW1
+//!   stream             schema | dictionaries, record batches ... | end
+//!   message   FFFFFFFF, length | metadata (flatbuffer) | body: the buffers of the columns
+//! ```
+//!
+//! The metadata are decoded by `arrow_ipc`, whose verifier looks at all of it before anything is used. Bodies are read here:
+//! the arrays of the `arrow` crates are checked as a whole, so that one text that is not UTF-8 would cost its whole
+//! batch; and a part of a batch can be read without the rest.
+//!
+//! Invariants: bytes are hostile. Each length and place is checked before it is used, nothing is allocated by what a message
+//! says before it is known to be there or allowed, and nothing panics. No I/O: bytes come from a [`Body`].
+//!
+//! Source: the columnar format of Arrow, "Serialization and Interprocess Communication".
+
+mod batch;
+mod buffers;
+mod fault;
+mod footer;
+mod message;
+mod schema;
+mod slice;
+mod strings;
+mod types;
+mod value;
+
+pub use batch::{Batch, BatchLayout, FieldLayout};
+pub use buffers::{Body, Buffers};
+pub use fault::{Fault, Result};
+pub use footer::{FILE_MAGIC, Footer, TAIL_BYTES, footer_bytes};
+pub use message::{DictionaryBatch, Message, PREFIX_BYTES, Place, Prefix, starts_stream};
+pub use schema::{ArrowSchema, Encoding, Field, IntType};
+pub use slice::{Slice, SliceValues, read_slice};
+pub use strings::Strings;
+pub use types::{ArrowType, Unit};
+pub use value::{Scalar, write_scalar};

@@ -1,0 +1,198 @@
+"""Writes files and streams of Arrow with pyarrow, as people have them, and compares what Coload exports of them.
+
+Usage: arrow_files.py write FOLDER | arrow_files.py check FILE EXPORT.csv | arrow_files.py large FILE ROWS
+"""
+
+import csv
+import datetime as dt
+import decimal
+import random
+import sys
+
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.ipc
+
+ROWS = 4_000
+EPOCH = dt.datetime(1970, 1, 1)
+checks = 0
+
+
+def table():
+    """A column of each type that Coload has, NULLs among the values."""
+    random.seed(8)
+
+    def some(value):
+        return [None if random.random() < 0.1 else value(n) for n in range(ROWS)]
+
+    day = dt.date(1999, 1, 1)
+    money = decimal.Context(prec=76)
+    columns = {
+        "id": pa.array(range(ROWS), pa.int64()),
+        "i8": pa.array(some(lambda n: n % 256 - 128), pa.int8()),
+        "u8": pa.array(some(lambda n: n % 256), pa.uint8()),
+        "i16": pa.array(some(lambda n: n - 5000), pa.int16()),
+        "u16": pa.array(some(lambda n: 65_535 - n), pa.uint16()),
+        "i32": pa.array(some(lambda n: -(2**31) + n), pa.int32()),
+        "u32": pa.array(some(lambda n: 2**32 - 1 - n), pa.uint32()),
+        "u64": pa.array(some(lambda n: 2**64 - 1 - n), pa.uint64()),
+        "half": pa.array(some(lambda n: n / 4 - 7), pa.float32()).cast(pa.float16()),
+        "single": pa.array(some(lambda n: n / 3), pa.float32()),
+        "double": pa.array(some(lambda n: n / 3), pa.float64()),
+        "d32": pa.array(some(lambda n: decimal.Decimal(n).scaleb(-2)), pa.decimal32(7, 2)),
+        "d64": pa.array(some(lambda n: decimal.Decimal(-n).scaleb(-3)), pa.decimal64(15, 3)),
+        "d128": pa.array(some(lambda n: decimal.Decimal(n * 10**25).scaleb(-4, money)), pa.decimal128(33, 4)),
+        "d256": pa.array(some(lambda n: decimal.Decimal(-n * 10**30).scaleb(-4, money)), pa.decimal256(38, 4)),
+        "flag": pa.array(some(lambda n: n % 3 == 0), pa.bool_()),
+        "nothing": pa.nulls(ROWS),
+        "day32": pa.array(some(lambda n: day + dt.timedelta(n)), pa.date32()),
+        "day64": pa.array(some(lambda n: day + dt.timedelta(n)), pa.date64()),
+        "time_s": pa.array(some(lambda n: n), pa.time32("s")),
+        "time_ms": pa.array(some(lambda n: n * 7), pa.time32("ms")),
+        "time_us": pa.array(some(lambda n: n * 77), pa.time64("us")),
+        "time_ns": pa.array(some(lambda n: n * 7000), pa.time64("ns")),
+        "ts_s": pa.array(some(lambda n: n * 86_399 - 10**9), pa.timestamp("s")),
+        "ts_ms": pa.array(some(lambda n: n * 86_399 - 10**9), pa.timestamp("ms")),
+        "ts_us": pa.array(some(lambda n: n * 86_399_001 - 10**12), pa.timestamp("us")),
+        "ts_ns": pa.array(some(lambda n: n * 86_399_000 - 10**12), pa.timestamp("ns")),
+        "zone": pa.array(some(lambda n: n * 86_399_001), pa.timestamp("us", tz="Europe/Berlin")),
+        "text": pa.array(some(lambda n: f'"é", {n}\n' if n % 5 else "x" * (n % 300 + 1)), pa.string()),
+        "large": pa.array(some(lambda n: f"large {n}"), pa.large_string()),
+        "view": pa.array(some(lambda n: "v" * (n % 40 + 1)), pa.string_view()),
+        "bytes": pa.array(some(lambda n: n.to_bytes(3, "big")), pa.binary()),
+        "wide": pa.array(some(lambda n: n.to_bytes(16, "big")), pa.large_binary()),
+        "seen": pa.array(some(lambda n: n.to_bytes(n % 20 + 2, "big")), pa.binary_view()),
+        "fixed": pa.array(some(lambda n: n.to_bytes(4, "big")), pa.binary(4)),
+        "coded": pa.array(some(lambda n: f"code {n * n % 97}")).dictionary_encode(),
+        "number": pa.array(some(lambda n: n % 50 * 10**6)).dictionary_encode(),
+    }
+    ends = list(range(7, ROWS, 7)) + [ROWS]
+    values = pa.array([None if n % 11 == 0 else f"run {n % 13}" for n in range(len(ends))])
+    columns["runs"] = pa.RunEndEncodedArray.from_arrays(pa.array(ends, pa.int32()), values)
+    return pa.table(columns)
+
+
+def write(folder):
+    whole = table()
+    for name, compression in [("plain", "uncompressed"), ("lz4", "lz4"), ("zstd", "zstd")]:
+        pa.feather.write_feather(whole, f"{folder}/{name}.feather", compression=compression, chunksize=1500)
+    options = {"plain": None, "lz4": "lz4", "zstd": "zstd"}
+    for name, codec in options.items():
+        how = pa.ipc.IpcWriteOptions(compression=codec)
+        with pa.ipc.new_stream(f"{folder}/{name}.arrows", whole.schema, options=how) as writer:
+            for batch in whole.to_batches(max_chunksize=777):
+                writer.write_batch(batch)
+    # Dictionaries that others take the place of, and such as grow.
+    for name, deltas in [("replaced", False), ("grown", True)]:
+        how = pa.ipc.IpcWriteOptions(emit_dictionary_deltas=deltas)
+        schema = pa.schema([("id", pa.int64()), ("coded", pa.dictionary(pa.int32(), pa.string()))])
+        words = [f"word {n}" for n in range(9)]
+        with pa.ipc.new_stream(f"{folder}/{name}.arrows", schema, options=how) as writer:
+            for n in range(8):
+                known = words[: n + 2] if deltas else words[n % 3 : n % 3 + 5]
+                keys = pa.array([None if k == 3 else k % len(known) for k in range(10)], pa.int32())
+                coded = pa.DictionaryArray.from_arrays(keys, pa.array(known))
+                writer.write_batch(pa.record_batch([pa.array(range(n * 10, n * 10 + 10)), coded], schema=schema))
+    nested = pa.table(
+        {
+            "list": pa.array([[1, 2], None, []]),
+            "id": pa.array([1, 2, 3]),
+            "struct": pa.array([{"a": 1, "b": "x"}, None, {"a": 2, "b": None}]),
+            "map": pa.array([[("k", 1)], [], None], pa.map_(pa.string(), pa.int64())),
+            "name": pa.array(["a", "b", None]),
+        }
+    )
+    pa.feather.write_feather(nested, f"{folder}/nested.arrow", compression="zstd")
+    swapped = pa.table({"name": ["c"], "id": [4]})
+    pa.feather.write_feather(swapped, f"{folder}/swapped.arrow")
+    big = pa.table({"id": [1], "huge": pa.array([decimal.Decimal(5)], pa.decimal256(50, 2))})
+    pa.feather.write_feather(big, f"{folder}/big.arrow")
+    equal(True, True, "written")
+
+
+def text(value, kind):
+    """A value as Coload's CSV has it."""
+    if value is None:
+        return ""
+    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
+        kind = kind.value_type
+    if pa.types.is_boolean(kind):
+        return "true" if value else "false"
+    if isinstance(value, bytes):
+        return "\\x" + value.hex()
+    if pa.types.is_time(kind) or pa.types.is_timestamp(kind):
+        return moment(value, kind)
+    if isinstance(value, decimal.Decimal):
+        return f"{value:f}"
+    return str(value)
+
+
+def moment(value, kind):
+    """`value` counts the units of its type."""
+    nanos = value * {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}[kind.unit]
+    seconds, nanos = divmod(nanos, 10**9)
+    assert nanos % 1000 == 0
+    whole = EPOCH + dt.timedelta(seconds=seconds)
+    fraction = f".{nanos // 1000:06}".rstrip("0") if nanos else ""
+    shown = whole.strftime("%H:%M:%S") + fraction
+    if pa.types.is_timestamp(kind):
+        shown = whole.strftime("%Y-%m-%d ") + shown + ("+00" if kind.tz else "")
+    return shown
+
+
+def values(column):
+    """The values of a column; moments as the numbers that stand there."""
+    kind = column.type
+    if pa.types.is_time(kind) or pa.types.is_timestamp(kind):
+        width = pa.int32() if kind.bit_width == 32 else pa.int64()
+        column = column.cast(width)
+    return column.to_pylist()
+
+
+def check(path, export):
+    with open(path, "rb") as file:
+        is_file = file.read(6) == b"ARROW1"
+    reader = pa.ipc.open_file(path) if is_file else pa.ipc.open_stream(path)
+    with open(export, newline="", encoding="utf-8") as file:
+        rows = list(csv.reader(file))
+    batches = [reader.get_batch(n) for n in range(reader.num_record_batches)] if is_file else list(reader)
+    equal(rows[0], reader.schema.names, "names")
+    equal(len(rows) - 1, sum(batch.num_rows for batch in batches), "rows")
+    at = 1
+    for batch in batches:
+        for number, column in enumerate(batch.columns):
+            for row, value in enumerate(values(column)):
+                found = rows[at + row][number]
+                kind = column.type
+                if value is not None and pa.types.is_floating(kind):
+                    equal(float(found), float(value) if kind != pa.float32() else single(found, value), "float")
+                    continue
+                equal(found, text(value, kind), f"{batch.schema.names[number]} of row {at + row}")
+        at += batch.num_rows
+
+
+def single(found, value):
+    """A float of 32 bits has a shorter text than as one of 64."""
+    equal(pa.scalar(float(found), pa.float32()).as_py(), value, "float of 32 bits")
+    return float(found)
+
+
+def large(path, rows):
+    schema = pa.schema([("id", pa.int64()), ("note", pa.string())])
+    with pa.ipc.new_file(path, schema) as writer:
+        for first in range(0, rows, 1_000_000):
+            ids = pa.array(range(first, min(rows, first + 1_000_000)))
+            notes = pa.array([f"note {n * 7919 % 1000003} of it" for n in ids.to_pylist()])
+            writer.write_batch(pa.record_batch([ids, notes], schema=schema))
+    equal(True, True, "written")
+
+
+def equal(found, expected, what):
+    global checks
+    checks += 1
+    if found != expected:
+        sys.exit(f"{what}: {found!r}, and {expected!r} was expected")
+
+
+{"write": write, "check": check, "large": lambda path, rows: large(path, int(rows))}[sys.argv[1]](*sys.argv[2:])
+print(f"{checks} checks")

@@ -1,0 +1,136 @@
+//! Chunks of batches: several small ones, or a part of a large one.
+//!
+//! A batch that is compressed is not cut, for each part would decompress all of it. It counts as as many chunks as it is
+//! long, of which all but the first are empty, so that partitions are no larger than others.
+
+use std::ops::Range;
+
+use super::files::BatchAt;
+
+/// Batches that are read together.
+#[derive(Debug, Clone, Copy)]
+struct Group {
+    /// The first of them.
+    batch: usize,
+    batches: usize,
+    /// Chunks that they are: of more than one batch, one.
+    chunks: usize,
+    first_chunk: usize,
+}
+
+/// Rows of a batch that are read at once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rows {
+    /// Number of the batch.
+    pub batch: usize,
+    /// Its rows that are read.
+    pub rows: Range<u64>,
+    /// Where they stand in the account.
+    pub span: Range<u64>,
+}
+
+/// How batches are cut into chunks.
+#[derive(Debug, Default)]
+pub struct Chunks {
+    groups: Vec<Group>,
+    count: usize,
+}
+
+/// What decides how batches are cut.
+#[derive(Debug, Clone, Copy)]
+pub struct Cutting {
+    /// Bytes of a chunk.
+    pub chunk_bytes: u64,
+    /// Bytes that a row takes in memory at least.
+    pub row_bytes: u64,
+    /// Most chunks that a batch counts as which is not cut.
+    pub fragments_per_partition: usize,
+    /// Bytes that are read, chunks that begin in them whole.
+    pub sample_bytes: u64,
+}
+
+impl Cutting {
+    /// Bytes that rows count as.
+    pub fn weight(&self, rows: u64, bytes: u64) -> u64 {
+        bytes.max(rows.saturating_mul(self.row_bytes))
+    }
+
+    /// Chunks of a batch that is of such a weight.
+    pub fn chunks_of(&self, weight: u64, rows: u64, is_compressed: bool) -> usize {
+        match is_compressed {
+            true => ((weight / self.chunk_bytes) as usize).clamp(1, self.fragments_per_partition),
+            false => (weight.div_ceil(self.chunk_bytes)).clamp(1, rows.max(1)) as usize,
+        }
+    }
+}
+
+/// The rows of a part of a batch, and their share of its bytes.
+pub fn part_of(
+    part: usize,
+    parts: usize,
+    rows: u64,
+    is_compressed: bool,
+    span: Range<u64>,
+) -> Option<(Range<u64>, Range<u64>)> {
+    if is_compressed {
+        return (part == 0).then_some((0..rows, span));
+    }
+    let share = |of: u64, part: usize| (u128::from(of) * part as u128 / parts as u128) as u64;
+    let bytes = span.end - span.start;
+    let from = |part| span.start + share(bytes, part);
+    Some((share(rows, part)..share(rows, part + 1), from(part)..from(part + 1)))
+}
+
+impl Chunks {
+    /// Cuts batches.
+    pub fn new(batches: &[BatchAt], cutting: Cutting) -> Self {
+        let mut chunks = Chunks::default();
+        let (mut open, mut open_weight, mut before) = (None::<Group>, 0_u64, 0_u64);
+        for (number, batch) in batches.iter().enumerate() {
+            let weight = cutting.weight(u64::from(batch.rows), batch.bytes);
+            let joins = open.is_some() && open_weight.saturating_add(weight) <= cutting.chunk_bytes;
+            if !joins {
+                chunks.count += open.take().map_or(0, |group| chunks.push(group));
+                if before >= cutting.sample_bytes {
+                    return chunks;
+                }
+                open_weight = 0;
+            }
+            let count = cutting.chunks_of(weight, batch.rows.into(), batch.is_compressed);
+            let first_chunk = chunks.count;
+            let group =
+                open.get_or_insert(Group { batch: number, batches: 0, chunks: count, first_chunk });
+            group.batches += 1;
+            open_weight = open_weight.saturating_add(weight);
+            before = before.saturating_add(weight);
+        }
+        chunks.count += open.map_or(0, |group| chunks.push(group));
+        chunks
+    }
+
+    fn push(&mut self, group: Group) -> usize {
+        self.groups.push(group);
+        group.chunks
+    }
+
+    /// Number of chunks.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// What a chunk has, in order.
+    pub fn rows(&self, batches: &[BatchAt], chunk: usize) -> Vec<Rows> {
+        let found = self.groups.partition_point(|group| group.first_chunk <= chunk);
+        let Some(group) = found.checked_sub(1).map(|found| self.groups[found]) else {
+            return Vec::new();
+        };
+        let part = chunk - group.first_chunk;
+        let of = |batch: usize| {
+            let BatchAt { rows, is_compressed, place, position, .. } = batches[batch];
+            let span = position..position + (place.end() - place.start);
+            let (rows, span) = part_of(part, group.chunks, rows.into(), is_compressed, span)?;
+            Some(Rows { batch, rows, span })
+        };
+        (group.batch..group.batch + group.batches).filter_map(of).collect()
+    }
+}

@@ -1,0 +1,322 @@
+//! A column of the fragments of a partition: values as they are, or codes of those that dictionaries bring.
+//!
+//! Cost: a value of a dictionary of Arrow is looked up once a partition and worker, a row of it costs a copy of its code.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use coload_arrow::SliceValues;
+use coload_source::{ColumnForm, ColumnPlan, FieldError};
+use coload_transform::{
+    DictionaryLimit, DistinctSketch, FragmentColumn, NULL_CODE, ProvisionalCodes,
+    TemporaryDictionary,
+};
+use coload_types::{DataType, Plain, Value, Values};
+
+use super::convert::{Converted, convert, error_of, gather};
+use super::dictionary::{Column, Dictionary, append};
+
+/// The code of a key that was not looked up yet; no dictionary has so many values.
+const UNKNOWN: u16 = NULL_CODE - 1;
+
+/// Values of rows, before it is known which of them are kept.
+pub enum Made {
+    /// A value for each row.
+    Plain(Converted),
+    /// For each row a key of converted values, or NULL.
+    Keys(Vec<Option<u32>>, Arc<Keyed>),
+}
+
+/// A dictionary of Arrow, converted.
+#[derive(Debug)]
+pub struct Keyed {
+    /// What it was made of.
+    of: Arc<Dictionary>,
+    converted: Converted,
+}
+
+impl Made {
+    /// What is wrong with a row, if something is.
+    pub fn error(&self, row: usize) -> Option<FieldError> {
+        match self {
+            Made::Plain(converted) => error_of(&converted.bad, row),
+            Made::Keys(keys, keyed) => error_of(&keyed.converted.bad, keys[row]? as usize),
+        }
+    }
+
+    /// Whether some row may be wrong.
+    pub fn has_errors(&self) -> bool {
+        match self {
+            Made::Plain(converted) => !converted.bad.is_empty(),
+            Made::Keys(_, keyed) => !keyed.converted.bad.is_empty(),
+        }
+    }
+
+    /// Whether a row is NULL.
+    pub fn is_null(&self, row: usize) -> bool {
+        match self {
+            Made::Plain(converted) => converted.plain.is_null(row),
+            Made::Keys(keys, keyed) => {
+                keys[row].is_none_or(|key| keyed.converted.plain.is_null(key as usize))
+            }
+        }
+    }
+
+    /// Whether some row may be NULL.
+    pub fn may_be_null(&self) -> bool {
+        match self {
+            Made::Plain(converted) => converted.plain.nulls.is_some(),
+            Made::Keys(keys, keyed) => {
+                keyed.converted.plain.nulls.is_some() || keys.contains(&None)
+            }
+        }
+    }
+
+    /// Bytes of the text that the rows have as values of their own.
+    pub fn text_bytes(&self) -> u64 {
+        match self {
+            Made::Plain(converted) => converted.plain.values.bytes() as u64,
+            Made::Keys(keys, keyed) => {
+                let Values::Bytes(strings) = &keyed.converted.plain.values else { return 0 };
+                keys.iter().flatten().map(|key| strings.get(*key as usize).len() as u64).sum()
+            }
+        }
+    }
+}
+
+/// One column of the fragments that a worker makes of a partition.
+#[derive(Debug)]
+pub struct ColumnRows {
+    data_type: DataType,
+    plan: ColumnPlan,
+    form: ColumnForm,
+    /// Whether there were too many values for codes.
+    left_codes: bool,
+    plain: Plain,
+    codes: Vec<u16>,
+    dictionary: TemporaryDictionary,
+    limit: DictionaryLimit,
+    text_bytes: usize,
+    known: HashMap<Value, u16, foldhash::fast::RandomState>,
+    /// The dictionary of Arrow that was met last, and the codes of its keys.
+    keyed: Option<(Arc<Keyed>, Vec<u16>)>,
+    distinct: Option<Arc<DistinctSketch>>,
+}
+
+impl ColumnRows {
+    /// No rows yet.
+    pub fn new(
+        data_type: DataType,
+        plan: ColumnPlan,
+        limit: DictionaryLimit,
+        distinct: Option<Arc<DistinctSketch>>,
+    ) -> Self {
+        let physical = data_type.physical();
+        ColumnRows {
+            data_type,
+            plan,
+            form: ColumnForm::Planned,
+            left_codes: false,
+            plain: Plain::empty(physical),
+            codes: Vec::new(),
+            dictionary: TemporaryDictionary::empty(physical),
+            limit,
+            text_bytes: 0,
+            known: HashMap::default(),
+            keyed: None,
+            distinct,
+        }
+    }
+
+    fn is_planned_codes(&self) -> bool {
+        matches!(self.plan, ColumnPlan::Codes)
+    }
+
+    fn makes_codes(&self) -> bool {
+        self.is_planned_codes() && !self.left_codes && self.form == ColumnForm::Planned
+    }
+
+    /// How its next rows are given.
+    pub fn read_as(&mut self, form: ColumnForm) {
+        self.form = form;
+    }
+
+    /// There are too many values for codes.
+    pub fn leave_codes(&mut self) {
+        self.left_codes = true;
+    }
+
+    /// The values of its codes; `None` where it never has codes.
+    pub fn dictionary(&self) -> Option<&TemporaryDictionary> {
+        self.is_planned_codes().then_some(&self.dictionary)
+    }
+
+    /// The same, when nothing more comes.
+    pub fn into_dictionary(self) -> TemporaryDictionary {
+        self.dictionary
+    }
+
+    /// Some values of the dictionary may stand in no row.
+    pub fn mark_stale(&mut self) {
+        self.dictionary.stale = true;
+    }
+
+    /// Converts rows.
+    pub fn convert(&mut self, column: &Column<'_>) -> Made {
+        let (SliceValues::Keys(keys, _), Some(dictionary)) =
+            (&column.slice.values, &column.dictionary)
+        else {
+            return Made::Plain(convert(&column.slice, &column.values, self.data_type));
+        };
+        let keyed = match &self.keyed {
+            Some((keyed, _)) if Arc::ptr_eq(&keyed.of, dictionary) => Arc::clone(keyed),
+            _ => {
+                let converted = dictionary.convert(self.data_type);
+                let codes = vec![UNKNOWN; converted.plain.len()];
+                let keyed = Arc::new(Keyed { of: Arc::clone(dictionary), converted });
+                self.keyed = Some((Arc::clone(&keyed), codes));
+                keyed
+            }
+        };
+        let key = |(row, key): (usize, &u32)| (!column.slice.is_null(row)).then_some(*key);
+        Made::Keys(keys.iter().enumerate().map(key).collect(), keyed)
+    }
+
+    /// Adds rows, those of `kept` if not all.
+    ///
+    /// # Errors
+    /// `TooManyValues` when codes are left with these rows: the column is plain from now on.
+    pub fn add(&mut self, made: Made, kept: Option<&[u32]>) -> Result<(), TooManyValues> {
+        let mut left = Ok(());
+        if self.makes_codes() {
+            let before = self.codes.len();
+            if self.add_codes(&made, kept) {
+                return Ok(());
+            }
+            self.codes.truncate(before);
+            self.give_up_codes();
+            left = Err(TooManyValues);
+        }
+        let converted = match made {
+            Made::Plain(converted) => converted,
+            Made::Keys(keys, keyed) => {
+                let found: Vec<u32> = keys.iter().map(|key| key.unwrap_or(0)).collect();
+                gather(&found, |row| keys[row].is_none(), &keyed.converted)
+            }
+        };
+        append(
+            &mut self.plain,
+            match kept {
+                None => converted.plain,
+                Some(kept) => pick(converted.plain, kept),
+            },
+        );
+        left
+    }
+
+    /// The codes of rows; false when there are too many values, with some codes added.
+    fn add_codes(&mut self, made: &Made, kept: Option<&[u32]>) -> bool {
+        let rows = match made {
+            Made::Plain(converted) => converted.plain.len(),
+            Made::Keys(keys, _) => keys.len(),
+        };
+        let mut keyed = match made {
+            Made::Keys(..) => self.keyed.take(),
+            Made::Plain(_) => None,
+        };
+        let mut code_of = |row: usize| -> Option<u16> {
+            match (made, &mut keyed) {
+                (Made::Keys(keys, of), Some((_, codes))) => {
+                    let Some(key) = keys[row].map(|key| key as usize) else {
+                        return Some(NULL_CODE);
+                    };
+                    if codes[key] == UNKNOWN {
+                        codes[key] = self.code(of.converted.plain.get(key))?;
+                    }
+                    Some(codes[key])
+                }
+                (Made::Keys(keys, of), None) => {
+                    self.code(keys[row].and_then(|key| of.converted.plain.get(key as usize)))
+                }
+                (Made::Plain(converted), _) => self.code(converted.plain.get(row)),
+            }
+        };
+        let mut codes = Vec::with_capacity(kept.map_or(rows, <[u32]>::len));
+        let fits = match kept {
+            None => (0..rows).all(|row| code_of(row).map(|code| codes.push(code)).is_some()),
+            Some(kept) => {
+                kept.iter().all(|row| code_of(*row as usize).map(|code| codes.push(code)).is_some())
+            }
+        };
+        self.codes.append(&mut codes);
+        if keyed.is_some() {
+            self.keyed = keyed;
+        }
+        fits
+    }
+
+    /// The code of a value; `None` when there is no room for it.
+    fn code(&mut self, value: Option<Value>) -> Option<u16> {
+        let Some(value) = value else { return Some(NULL_CODE) };
+        if let Some(code) = self.known.get(&value) {
+            return Some(*code);
+        }
+        let text_bytes = match &value {
+            Value::Bytes(bytes) => bytes.len(),
+            Value::Int(_) | Value::Wide(_) => 0,
+        };
+        let code = self.dictionary.values.len();
+        if code + 1 > self.limit.values_max()
+            || !self.limit.holds(code + 1, self.text_bytes + text_bytes)
+        {
+            return None;
+        }
+        self.text_bytes += text_bytes;
+        self.dictionary.values.push(&value);
+        self.known.insert(value, code as u16);
+        Some(code as u16)
+    }
+
+    /// Makes values of the codes of this fragment; those of others stay what they are.
+    fn give_up_codes(&mut self) {
+        self.left_codes = true;
+        // What came of rows that are plain now may stand nowhere.
+        self.dictionary.stale = true;
+        for code in std::mem::take(&mut self.codes) {
+            let value = (code != NULL_CODE).then(|| self.dictionary.values.get(usize::from(code)));
+            self.plain.push(value.as_ref());
+        }
+    }
+
+    /// The rows, as a column of a fragment; `number` is that of the dictionary.
+    pub fn finish(&mut self, number: u32) -> FragmentColumn {
+        if self.makes_codes() {
+            let codes = std::mem::take(&mut self.codes);
+            return FragmentColumn::Codes {
+                codes: ProvisionalCodes::new(&codes, self.dictionary.values.len()),
+                dictionary: number,
+                nulls: codes.contains(&NULL_CODE),
+            };
+        }
+        let empty = Plain::empty(self.data_type.physical());
+        let plain = std::mem::replace(&mut self.plain, empty);
+        if let Some(distinct) = &self.distinct {
+            match &plain.values {
+                Values::Int(values) => distinct.add_ints(values),
+                Values::Wide(values) => distinct.add_wides(values),
+                Values::Bytes(strings) => distinct.add_strings(strings),
+            }
+        }
+        FragmentColumn::Plain(plain)
+    }
+}
+
+/// There are too many values for codes.
+#[derive(Debug)]
+pub struct TooManyValues;
+
+/// Some rows of a column.
+fn pick(plain: Plain, kept: &[u32]) -> Plain {
+    let of = Converted { plain, bad: Vec::new() };
+    gather(kept, |_| false, &of).plain
+}

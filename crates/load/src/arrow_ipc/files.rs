@@ -1,0 +1,287 @@
+//! Files of Arrow: where their batches stand, found when they are opened.
+//!
+//! ```text
+//!   file     ARROW1 | schema | d0 | b0 | b1 | d0 | b2 | footer      d: dictionaries, b: batches
+//!   account  head (all that is no batch)  | b0 | b1 | b2            in bytes: what a batch takes is counted with its rows
+//! ```
+//!
+//! A file whose messages are a stream is gone through once, from one to the next; of a file with a footer that says where they
+//! are. Only their metadata are read.
+//!
+//! Cost: 64 bytes a batch.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use coload_arrow::{
+    ArrowSchema, Batch, Body, Buffers, FILE_MAGIC, Fault, Footer, Message, PREFIX_BYTES, Place,
+    Prefix, TAIL_BYTES, footer_bytes,
+};
+use coload_input::RawFile;
+use coload_types::{Error, Result};
+
+use super::input::{FieldsRead, batch_bytes_max, fault};
+use crate::options::LoadOptions;
+
+/// A file, looked at.
+#[derive(Debug)]
+pub struct IndexedFile {
+    /// Its bytes.
+    pub file: Arc<RawFile>,
+    /// Its fields.
+    pub fields: Arc<FieldsRead>,
+    /// Its dictionaries, in their order.
+    pub dictionaries: Vec<DictionaryAt>,
+    /// Bytes that are no batch.
+    pub head: u64,
+}
+
+/// Values of a dictionary.
+#[derive(Debug, Clone, Copy)]
+pub struct DictionaryAt {
+    /// Number of the dictionary.
+    pub id: i64,
+    /// Whether they come after those before.
+    pub is_delta: bool,
+    /// Where they stand.
+    pub place: Place,
+    /// Batches of the file that come before; these do not see them.
+    pub before: u32,
+}
+
+/// A batch of a file.
+#[derive(Debug, Clone, Copy)]
+pub struct BatchAt {
+    /// Number of the input.
+    pub file: u32,
+    /// Number in its file.
+    pub number: u32,
+    /// Number of its rows.
+    pub rows: u32,
+    /// Whether its buffers are compressed, so that it is read as a whole.
+    pub is_compressed: bool,
+    /// Where it stands.
+    pub place: Place,
+    /// Where it stands in the account: behind the head, and the batches before.
+    pub position: u64,
+    /// Bytes of its buffers, decompressed.
+    pub bytes: u64,
+}
+
+/// The body of a message in a file.
+pub struct FileBody<'a> {
+    /// The file.
+    pub file: &'a RawFile,
+    /// Where the body starts.
+    pub start: u64,
+}
+
+impl Body for FileBody<'_> {
+    fn read(&self, from: u64, bytes: usize) -> Result<Cow<'_, [u8]>> {
+        read_at(self.file, self.start + from, bytes).map(Cow::Owned)
+    }
+}
+
+/// Bytes of a file, all of them.
+fn read_at(file: &RawFile, at: u64, bytes: usize) -> Result<Vec<u8>> {
+    let mut buffer = vec![0; bytes];
+    match file.read_at(&mut buffer, at)? {
+        read if read == bytes => Ok(buffer),
+        _ => Err(Error::Corrupt(format!(
+            "{}: {bytes} bytes at byte {at} are not there",
+            file.name()
+        ))),
+    }
+}
+
+/// The message at a place.
+///
+/// # Errors
+/// `Damaged` when it is not what the place says; those of reading.
+pub fn message_at(file: &RawFile, place: &Place) -> std::result::Result<Message, Fault> {
+    let head = read_at(file, place.start, place.head_bytes as usize)?;
+    let Prefix::Metadata { prefix, bytes } = Prefix::decode(&head)? else {
+        return Err(Fault::Damaged("a message without metadata".to_owned()));
+    };
+    let metadata = head.get(prefix..prefix + bytes);
+    let metadata = metadata
+        .ok_or_else(|| Fault::Damaged("metadata that are longer than they may be".to_owned()))?;
+    match Message::decode(metadata)? {
+        (message, body_bytes) if body_bytes == place.body_bytes => Ok(message),
+        (_, body_bytes) => Err(Fault::Damaged(format!(
+            "a body of {body_bytes} bytes where {} are expected",
+            place.body_bytes
+        ))),
+    }
+}
+
+/// The batch at a place.
+///
+/// # Errors
+/// As [`message_at`].
+pub fn batch_at(file: &RawFile, place: &Place) -> std::result::Result<Batch, Fault> {
+    match message_at(file, place)? {
+        Message::Batch(batch) => Ok(batch),
+        _ => Err(Fault::Damaged(
+            "a message that is no record batch, where one is expected".to_owned(),
+        )),
+    }
+}
+
+/// Looks at a file, by its number; its batches are added to `batches`.
+///
+/// # Errors
+/// `Input` when it is damaged, `Invalid` when its fields are not those that are read, `Unavailable` when it cannot be read.
+pub fn index_file(
+    file: Arc<RawFile>,
+    number: usize,
+    options: &LoadOptions,
+    batches: &mut Vec<BatchAt>,
+) -> Result<IndexedFile> {
+    let first = batches.len();
+    let mut index = Index { file: &file, number, at: 0, batches, first, dictionaries: Vec::new() };
+    let mut magic = [0; FILE_MAGIC.len()];
+    let read = file.read_at(&mut magic, 0)?;
+    let indexed = match &magic[..read] == FILE_MAGIC {
+        true => index.footer(),
+        false => index.stream(),
+    };
+    let (at, dictionaries) = (index.at, std::mem::take(&mut index.dictionaries));
+    let schema = indexed.map_err(|error| fault(options, number, at, error))?;
+    // What is in batches is not in the head.
+    let taken = batches[first..].iter().map(|batch| batch.place.end() - batch.place.start);
+    let taken = taken.fold(0, u64::saturating_add);
+    let Some(head) = file.bytes().checked_sub(taken) else {
+        let text = "batches that overlap".to_owned();
+        return Err(fault(options, number, 0, Fault::Damaged(text)));
+    };
+    let mut position = head;
+    for batch in &mut batches[first..] {
+        batch.position = position;
+        position += batch.place.end() - batch.place.start;
+    }
+    let fields = Arc::new(FieldsRead::new(schema, number, options)?);
+    for batch in &mut batches[first..] {
+        if batch.is_compressed {
+            let bytes = decompressed_bytes(&file, &batch.place, batch_bytes_max(options));
+            batch.bytes =
+                bytes.map_err(|error| fault(options, number, batch.place.start, error))?;
+        }
+    }
+    Ok(IndexedFile { file, fields, dictionaries, head })
+}
+
+/// Bytes of the buffers of a batch that is compressed.
+fn decompressed_bytes(
+    file: &RawFile,
+    place: &Place,
+    bytes_max: u64,
+) -> std::result::Result<u64, Fault> {
+    let batch = batch_at(file, place)?;
+    let body = FileBody { file, start: place.body() };
+    match Buffers::new(&batch, &body, bytes_max).total_bytes()? {
+        bytes if bytes > bytes_max => Err(Fault::TooLarge(bytes)),
+        bytes => Ok(bytes),
+    }
+}
+
+/// A file that is being looked at.
+struct Index<'a> {
+    file: &'a Arc<RawFile>,
+    number: usize,
+    /// The message that is looked at.
+    at: u64,
+    batches: &'a mut Vec<BatchAt>,
+    /// The first of its batches.
+    first: usize,
+    dictionaries: Vec<DictionaryAt>,
+}
+
+impl Index<'_> {
+    /// A file that says at its end where its messages are.
+    fn footer(&mut self) -> std::result::Result<ArrowSchema, Fault> {
+        let bytes = self.file.bytes();
+        let tail_bytes = TAIL_BYTES.min(bytes as usize);
+        self.at = bytes - tail_bytes as u64;
+        let tail = read_at(self.file, self.at, tail_bytes)?;
+        let footer_bytes = footer_bytes(&tail, bytes)?;
+        self.at -= footer_bytes as u64;
+        let footer = Footer::decode(&read_at(self.file, self.at, footer_bytes)?, self.at)?;
+        for place in &footer.dictionaries {
+            self.at = place.start;
+            match message_at(self.file, place)? {
+                Message::Dictionary(dictionary) => {
+                    self.dictionary(dictionary.id, dictionary.is_delta, *place, 0);
+                }
+                _ => return Err(Fault::Damaged("a message that is no dictionary".to_owned())),
+            }
+        }
+        for place in &footer.batches {
+            self.at = place.start;
+            let batch = batch_at(self.file, place)?;
+            self.batch(&batch, *place);
+        }
+        Ok(footer.schema)
+    }
+
+    /// A file of messages, one after the other.
+    fn stream(&mut self) -> std::result::Result<ArrowSchema, Fault> {
+        let mut schema = None;
+        while self.at < self.file.bytes() {
+            let left = self.file.bytes() - self.at;
+            let prefix =
+                Prefix::decode(&read_at(self.file, self.at, PREFIX_BYTES.min(left as usize))?)?;
+            let (prefix, metadata) = match prefix {
+                Prefix::End(prefix) if prefix as u64 == left => break,
+                Prefix::End(_) => {
+                    let text = "bytes behind the end of the stream, which may be another one (load each by itself)";
+                    return Err(Fault::Damaged(text.to_owned()));
+                }
+                Prefix::Metadata { prefix, bytes } => (prefix, bytes),
+            };
+            if (prefix + metadata) as u64 > left {
+                return Err(Fault::Damaged("they end in the middle of a message".to_owned()));
+            }
+            let decoded = Message::decode(&read_at(self.file, self.at + prefix as u64, metadata)?)?;
+            let place = Place {
+                start: self.at,
+                head_bytes: (prefix + metadata) as u32,
+                body_bytes: decoded.1,
+            };
+            if decoded.1 > left - (prefix + metadata) as u64 {
+                return Err(Fault::Damaged("they end in the middle of a message".to_owned()));
+            }
+            match (decoded.0, &schema) {
+                (Message::Schema(found), None) => schema = Some(found),
+                (Message::Dictionary(dictionary), Some(_)) => {
+                    let before = (self.batches.len() - self.first) as u32;
+                    self.dictionary(dictionary.id, dictionary.is_delta, place, before);
+                }
+                (Message::Batch(batch), Some(_)) => self.batch(&batch, place),
+                (Message::Schema(_), Some(_)) => {
+                    return Err(Fault::Damaged("a second schema".to_owned()));
+                }
+                (_, None) => return Err(Fault::Damaged("a message before the schema".to_owned())),
+            }
+            self.at = place.end();
+        }
+        schema.ok_or_else(|| Fault::Damaged("there is no schema".to_owned()))
+    }
+
+    fn dictionary(&mut self, id: i64, is_delta: bool, place: Place, before: u32) {
+        self.dictionaries.push(DictionaryAt { id, is_delta, place, before });
+    }
+
+    fn batch(&mut self, batch: &Batch, place: Place) {
+        self.batches.push(BatchAt {
+            file: self.number as u32,
+            number: (self.batches.len() - self.first) as u32,
+            // It has no more than 31 bits of them.
+            rows: batch.rows as u32,
+            is_compressed: batch.codec.is_some(),
+            place,
+            position: 0,
+            bytes: batch.body_bytes,
+        });
+    }
+}

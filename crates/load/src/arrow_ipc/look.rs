@@ -1,0 +1,147 @@
+//! What the first bytes of an input tell: whether it is Arrow, its fields, and how large its records are.
+
+use coload_arrow::{
+    ArrowSchema, Buffers, FILE_MAGIC, Fault, Message, PREFIX_BYTES, Prefix, starts_stream,
+};
+use coload_source::SampleEnd;
+use coload_types::{Error, Place, Result};
+
+/// Bytes of the magic of a file, padded.
+const MAGIC_BYTES: usize = 8;
+/// What files of the first version of Feather begin with, which are no Arrow.
+const OLD_FEATHER: &[u8; 4] = b"FEA1";
+/// Endings of names that say that an input is Arrow, where it is written as before version 0.15.
+const ENDINGS: [&str; 4] = [".arrow", ".arrows", ".ipc", ".feather"];
+/// How much larger text is that is compressed, where nothing tells.
+const COMPRESSED_FACTOR: usize = 3;
+
+/// What is known of an input that is Arrow.
+#[derive(Debug, Clone)]
+pub struct ArrowInput {
+    /// Its fields.
+    pub schema: ArrowSchema,
+    /// How its messages stand.
+    pub form: ArrowForm,
+    /// Bytes of a record on average, if a batch was seen.
+    pub record_bytes: Option<usize>,
+}
+
+/// How the messages of an input stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ArrowForm {
+    /// In a file, with a footer.
+    File,
+    /// One after the other.
+    Stream,
+}
+
+/// Looks at the first bytes of an input, decompressed; `None` when it is no Arrow.
+///
+/// # Errors
+/// `Input` when it is damaged, `Limit` when its schema is longer than what is looked at, `Invalid` when it is a kind of
+/// Arrow that is not read.
+pub fn look_at_arrow(name: &str, head: &[u8], end: SampleEnd) -> Result<Option<ArrowInput>> {
+    let form = if head.starts_with(FILE_MAGIC) { ArrowForm::File } else { ArrowForm::Stream };
+    let is_named = || {
+        let name = name.to_ascii_lowercase();
+        // What compressed it adds its own ending.
+        let stem = name.rsplit_once('.').map_or("", |(stem, _)| stem);
+        ENDINGS.iter().any(|ending| name.ends_with(ending) || stem.ends_with(ending))
+    };
+    if head.starts_with(OLD_FEATHER) {
+        return Err(Error::Invalid(format!(
+            "{name} is of the first version of Feather, which is not read: write it as Arrow IPC (Feather V2)"
+        )));
+    }
+    let is_certain = form == ArrowForm::File || starts_stream(head);
+    if !is_certain && !is_named() {
+        return Ok(None);
+    }
+    let first = match form {
+        ArrowForm::File => {
+            // Some writers put the first message at byte 64.
+            let words = head[MAGIC_BYTES.min(head.len())..].chunks_exact(MAGIC_BYTES);
+            MAGIC_BYTES + words.take_while(|word| **word == [0; MAGIC_BYTES]).count() * MAGIC_BYTES
+        }
+        ArrowForm::Stream => 0,
+    };
+    let mut walk = Walk { head, at: first, end };
+    let found = match walk.next() {
+        Ok(Some((Message::Schema(schema), _))) => Ok(schema),
+        Ok(Some(_)) => Err(Fault::Damaged("a message before the schema".to_owned())),
+        Ok(None) => Err(Fault::Damaged("there is no schema".to_owned())),
+        Err(error) => Err(error),
+    };
+    match found {
+        Ok(schema) => {
+            let record_bytes = walk.record_bytes();
+            Ok(Some(ArrowInput { schema, form, record_bytes }))
+        }
+        // It may be a text that somebody named so.
+        Err(_) if !is_certain => Ok(None),
+        Err(Fault::TooLarge(bytes)) => Err(Error::Limit(format!(
+            "{name}: the schema takes {bytes} bytes, and {} are looked at (try --sample {}MiB)",
+            head.len(),
+            (bytes + MAGIC_BYTES as u64 + PREFIX_BYTES as u64).div_ceil(1 << 20)
+        ))),
+        Err(error @ Fault::Damaged(_)) => Err(Error::Input {
+            place: Box::new(Place { file: name.to_owned(), line: 0, byte: first as u64, field: 0 }),
+            text: format!("{error}; nothing was loaded"),
+        }),
+        Err(error) => Err(Error::Invalid(format!("{name}: {error}"))),
+    }
+}
+
+/// Goes through messages.
+struct Walk<'a> {
+    head: &'a [u8],
+    at: usize,
+    end: SampleEnd,
+}
+
+impl<'a> Walk<'a> {
+    /// The next message, and what of its body is there; `None` at the end. `TooLarge` when more must be looked at.
+    fn next(&mut self) -> std::result::Result<Option<(Message, &'a [u8])>, Fault> {
+        let rest = self.head.get(self.at..).unwrap_or_default();
+        let cut = |bytes: usize| match self.end {
+            SampleEnd::Cut => Fault::TooLarge(bytes as u64),
+            SampleEnd::Whole => Fault::Damaged("they end in the middle of a message".to_owned()),
+        };
+        if rest.is_empty() && self.end == SampleEnd::Whole {
+            return Ok(None);
+        }
+        if rest.len() < PREFIX_BYTES {
+            return Err(cut(PREFIX_BYTES));
+        }
+        let Prefix::Metadata { prefix, bytes } = Prefix::decode(&rest[..PREFIX_BYTES])? else {
+            return Ok(None);
+        };
+        let metadata = rest.get(prefix..prefix + bytes).ok_or_else(|| cut(prefix + bytes))?;
+        let (message, body_bytes) = Message::decode(metadata)?;
+        let body = &rest[prefix + bytes..];
+        let body_bytes = usize::try_from(body_bytes).unwrap_or(usize::MAX);
+        self.at = self.at.saturating_add(prefix + bytes).saturating_add(body_bytes);
+        Ok(Some((message, &body[..body.len().min(body_bytes)])))
+    }
+
+    /// Bytes of a record of the first batch that has some. What is damaged is told when it is read.
+    fn record_bytes(&mut self) -> Option<usize> {
+        loop {
+            let (message, body) = self.next().ok()??;
+            let Message::Batch(batch) = message else { continue };
+            if batch.rows == 0 {
+                continue;
+            }
+            let stored = batch.body_bytes as usize;
+            let bytes = match batch.codec {
+                None => stored,
+                Some(_) => {
+                    let body = body.to_vec();
+                    let known = Buffers::new(&batch, &body, u64::MAX).total_bytes();
+                    known.map_or(stored.saturating_mul(COMPRESSED_FACTOR), |bytes| bytes as usize)
+                }
+            };
+            return Some((bytes / batch.rows as usize).max(1));
+        }
+    }
+}

@@ -1,0 +1,378 @@
+//! Reads the chunks of Arrow with the types of a leg.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{Arc, Condvar, Mutex, PoisonError, atomic::AtomicBool};
+
+use coload_arrow::{Batch, BatchLayout, Body, Buffers, Fault, SliceValues, read_slice};
+use coload_source::{ColumnPlan, Mended};
+use coload_threads::{Step, StepClock, lock};
+use coload_types::{Column as TableColumn, Error, Physical, Result};
+
+use super::cache::Dictionaries;
+use super::column::ColumnRows;
+use super::dictionary::{Column, Dictionary};
+use super::files::{FileBody, batch_at};
+use super::input::{FieldsRead, batch_bytes_max, fault};
+use super::parser::{ArrowParser, RowsDone, RowsRead};
+use super::stream::{StreamRows, StreamTurn};
+use super::{Arrow, Files};
+use crate::format::{Arrival, Leg, Number, PieceSpan, Read, Reading, Tick, Turn, Whole, WorkAhead};
+use crate::grain::Grain;
+use crate::partition::PartitionPlan;
+use crate::widen::Way;
+
+/// Reads the chunks of a leg.
+pub struct ArrowReading<'a> {
+    source: &'a Arrow,
+    leg: Leg<'a>,
+    grain: Grain,
+    dictionaries: Dictionaries,
+    gate: Arc<Gate>,
+    /// Chunks of a stream that may have to be read, or read again.
+    taken: Mutex<BTreeMap<usize, Arc<Vec<StreamRows>>>>,
+}
+
+/// Lets one worker at a time read rows that take a large share of the memory.
+#[derive(Debug, Default)]
+struct Gate {
+    taken: Mutex<bool>,
+    changed: Condvar,
+}
+
+/// What a worker keeps from chunk to chunk: whether it is within the gate.
+#[derive(Debug)]
+pub struct ArrowWorker {
+    gate: Arc<Gate>,
+    inside: bool,
+}
+
+impl ArrowWorker {
+    fn enter(&mut self) {
+        if self.inside {
+            return;
+        }
+        let mut taken = lock(&self.gate.taken);
+        while *taken {
+            taken = self.gate.changed.wait(taken).unwrap_or_else(PoisonError::into_inner);
+        }
+        *taken = true;
+        self.inside = true;
+    }
+
+    fn leave(&mut self) {
+        if self.inside {
+            *lock(&self.gate.taken) = false;
+            self.inside = false;
+            self.gate.changed.notify_one();
+        }
+    }
+}
+
+impl Drop for ArrowWorker {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+/// Rows to be read, wherever their batch is.
+struct Piece<'a> {
+    file: usize,
+    /// Where the message starts.
+    start: u64,
+    fields: &'a FieldsRead,
+    batch: &'a Batch,
+    body: &'a dyn Body,
+    rows: Range<u64>,
+    span: Range<u64>,
+}
+
+impl<'a> ArrowReading<'a> {
+    /// Nothing is read yet.
+    pub fn new(source: &'a Arrow, leg: Leg<'a>) -> Self {
+        ArrowReading {
+            source,
+            grain: Grain::of(leg.options),
+            leg,
+            dictionaries: Dictionaries::default(),
+            gate: Arc::default(),
+            taken: Mutex::default(),
+        }
+    }
+
+    /// The plan of a partition whose first rows have these fields: those with dictionaries have codes.
+    fn plan_of(&self, fields: Option<&FieldsRead>) -> PartitionPlan {
+        let has_dictionary = |column: usize| {
+            fields.is_some_and(|fields| {
+                fields.schema.fields[fields.of_column[column]].dictionary().is_some()
+            })
+        };
+        let plan = |(number, column): (usize, &TableColumn)| match (
+            has_dictionary(number),
+            column.data_type.physical(),
+        ) {
+            (true, _) => ColumnPlan::Codes,
+            (false, Physical::Bytes) => ColumnPlan::PlainText,
+            (false, _) => ColumnPlan::PlainNumbers,
+        };
+        let columns = self.leg.options.read_schema().columns().iter().enumerate();
+        PartitionPlan::new(columns.map(plan).collect(), Vec::new())
+    }
+
+    /// Reads a chunk of files.
+    fn parse_files(
+        &self,
+        files: &Files,
+        read: Read<'_, Self>,
+        clock: &StepClock,
+        tick: &Tick<'_>,
+    ) -> Result<Vec<PieceSpan>> {
+        let options = self.leg.options;
+        let mut spans = Vec::new();
+        for rows in files.chunks.rows(&files.batches, self.leg.from.chunks + read.chunk) {
+            let at = &files.batches[rows.batch];
+            let (number, start) = (at.file as usize, at.place.start);
+            let file = &files.files[number];
+            let batch = clock.time(Step::Read, || batch_at(&file.file, &at.place));
+            let batch = batch.map_err(|error| fault(options, number, start, error))?;
+            let body = FileBody { file: &file.file, start: at.place.body() };
+            let piece = Piece {
+                file: number,
+                start,
+                fields: &file.fields,
+                batch: &batch,
+                body: &body,
+                rows: rows.rows,
+                span: rows.span,
+            };
+            let dictionary = |id| self.dictionaries.get(file, at, id, options);
+            let bytes = piece.span.end - piece.span.start;
+            let span = self.parse_piece(&piece, &dictionary, (read.worker, read.parser), clock)?;
+            tick(bytes, span.rows)?;
+            add_span(&mut spans, span);
+        }
+        Ok(spans)
+    }
+
+    /// Reads a chunk of a stream.
+    fn parse_stream(
+        &self,
+        chunk: &[StreamRows],
+        read: Read<'_, Self>,
+        clock: &StepClock,
+        tick: &Tick<'_>,
+    ) -> Result<Vec<PieceSpan>> {
+        let mut spans = Vec::new();
+        for StreamRows { batch, rows, span } in chunk {
+            let piece = Piece {
+                file: batch.file,
+                start: batch.start,
+                fields: &batch.fields,
+                batch: &batch.batch,
+                body: &batch.body,
+                rows: rows.clone(),
+                span: span.clone(),
+            };
+            let dictionary = |id| {
+                batch.dictionaries.get(&id).cloned().ok_or_else(|| {
+                    let text = format!(
+                        "dictionary {id} does not come before the rows that need it (a file may have it later: \
+                         decompress it, and load it as a file)"
+                    );
+                    fault(self.leg.options, batch.file, batch.start, Fault::Damaged(text))
+                })
+            };
+            let span = self.parse_piece(&piece, &dictionary, (read.worker, read.parser), clock)?;
+            // Progress counts stored bytes, not those of the stream.
+            tick(0, span.rows)?;
+            add_span(&mut spans, span);
+        }
+        Ok(spans)
+    }
+
+    /// Reads rows of a batch.
+    fn parse_piece(
+        &self,
+        piece: &Piece<'_>,
+        dictionary: &dyn Fn(i64) -> Result<Arc<Dictionary>>,
+        (worker, parser): (&mut ArrowWorker, &mut ArrowParser),
+        clock: &StepClock,
+    ) -> Result<PieceSpan> {
+        let options = self.leg.options;
+        let Piece { file, start, fields, batch, body, ref rows, ref span } = *piece;
+        if batch.body_bytes.min(span.end - span.start) > self.grain.large_bytes as u64 {
+            worker.enter();
+        }
+        let bytes_max = batch_bytes_max(options);
+        let columns = clock.time(Step::Read, || {
+            let layout = BatchLayout::new(&fields.schema.fields, batch)
+                .map_err(|error| fault(options, file, start, error))?;
+            let buffers = Buffers::new(batch, body, bytes_max);
+            let column = |index: &usize| {
+                let field = &fields.schema.fields[*index];
+                let slice = read_slice(field, &layout.fields[*index], &buffers, rows.clone())
+                    .map_err(|error| fault(options, file, start, error))?;
+                let found = match &slice.values {
+                    SliceValues::Keys(_, id) => Some(dictionary(*id)?),
+                    _ => None,
+                };
+                let column = Column { values: field.values.clone(), slice, dictionary: found };
+                match column.has_all_keys() {
+                    true => Ok(column),
+                    false => {
+                        let text =
+                            format!("field {}: keys that its dictionary has not", field.name);
+                        Err(fault(options, file, start, Fault::Damaged(text)))
+                    }
+                }
+            };
+            fields.of_column.iter().map(column).collect::<Result<Vec<_>>>()
+        })?;
+        let count = (rows.end - rows.start) as usize;
+        let read = RowsRead {
+            columns,
+            rows: count,
+            offset: start,
+            // Records are counted within the span.
+            before: 0,
+            bytes_max,
+        };
+        let RowsDone { kept, rejects } = parser.add(&read)?;
+        Ok(PieceSpan {
+            file,
+            start: span.start,
+            end: span.end,
+            rows: kept as u64,
+            filtered: 0,
+            lines: count as u64,
+            rejects,
+            mended: Mended::default(),
+            whole: Whole::Yes,
+        })
+    }
+}
+
+/// Adds a span to those of a chunk: to the last one, if it goes on there.
+fn add_span(spans: &mut Vec<PieceSpan>, mut span: PieceSpan) {
+    match spans.last_mut() {
+        Some(last) if last.file == span.file && last.end == span.start => {
+            span.rejects.iter_mut().for_each(|reject| reject.line += last.lines);
+            last.rejects.append(&mut span.rejects);
+            (last.end, last.rows) = (span.end, last.rows + span.rows);
+            last.lines += span.lines;
+        }
+        _ => spans.push(span),
+    }
+}
+
+impl Reading for ArrowReading<'_> {
+    type Worker = ArrowWorker;
+    type Parser = ArrowParser;
+
+    fn worker(&self) -> ArrowWorker {
+        ArrowWorker { gate: Arc::clone(&self.gate), inside: false }
+    }
+
+    fn end_task(&self, worker: &mut ArrowWorker) {
+        worker.leave();
+    }
+
+    fn plan(&self, first: usize) -> Result<PartitionPlan> {
+        let Arrow::Files(files) = self.source else {
+            return Err(Error::Corrupt("a chunk of a stream that was planned without it".into()));
+        };
+        let rows = files.chunks.rows(&files.batches, self.leg.from.chunks + first);
+        let file = rows.first().map(|rows| files.batches[rows.batch].file as usize);
+        Ok(self.plan_of(file.map(|file| &*files.files[file].fields)))
+    }
+
+    fn parser(&self, plan: &PartitionPlan) -> ArrowParser {
+        let read = self.leg.options.read_schema().columns();
+        let column = |(number, (column, plan)): (usize, (&TableColumn, &ColumnPlan))| {
+            let distinct = self.leg.distinct.get(number).cloned();
+            let limit = self.grain.dictionary_limit();
+            ColumnRows::new(column.data_type, plan.clone(), limit, distinct)
+        };
+        let columns = read.iter().zip(&plan.read).enumerate().map(column).collect();
+        ArrowParser::new(columns, read.iter().map(|column| column.nullable).collect())
+    }
+
+    fn is_speculated(&self, _chunk: usize) -> bool {
+        false
+    }
+
+    fn parse(
+        &self,
+        read: Read<'_, Self>,
+        clock: &StepClock,
+        tick: &Tick<'_>,
+    ) -> Result<Vec<PieceSpan>> {
+        match self.source {
+            Arrow::Files(files) => self.parse_files(files, read, clock, tick),
+            Arrow::Stream(..) => {
+                let Some(rows) = lock(&self.taken).get(&read.chunk).cloned() else {
+                    return Err(Error::Corrupt(format!(
+                        "chunk {} of a stream is gone",
+                        read.chunk
+                    )));
+                };
+                self.parse_stream(&rows, read, clock, tick)
+            }
+        }
+    }
+
+    fn take(&self, number: Number<'_>) -> Result<Turn> {
+        let Arrow::Stream(stream, _) = self.source else {
+            return Ok(Turn::End(Arrival::default()));
+        };
+        let mut numbered = 0;
+        let turn = stream.turn(|chunk| {
+            let fields = chunk.rows.first().map(|rows| Arc::clone(&rows.batch.fields));
+            numbered = number(&chunk.arrival, &mut || self.plan_of(fields.as_deref()))?;
+            lock(&self.taken).insert(numbered, Arc::new(chunk.rows));
+            Ok(())
+        })?;
+        Ok(match turn {
+            StreamTurn::Parse => Turn::Parse(numbered),
+            StreamTurn::Again => Turn::Again,
+            StreamTurn::End => Turn::End(stream.take_rest()),
+        })
+    }
+
+    fn parsed(&self, chunk: usize) {
+        if self.leg.way != Way::GoOn {
+            lock(&self.taken).remove(&chunk);
+        }
+    }
+
+    fn verified(&self, before: usize) {
+        let mut taken = lock(&self.taken);
+        while taken.first_entry().is_some_and(|first| *first.key() < before) {
+            taken.pop_first();
+        }
+    }
+
+    fn give_back(&self, from: usize) {
+        if let Arrow::Stream(stream, _) = self.source {
+            let chunks = lock(&self.taken).split_off(&from);
+            stream.give_back(chunks.into_values().map(Arc::unwrap_or_clone));
+        }
+    }
+
+    fn ahead(&self) -> Option<&dyn WorkAhead> {
+        match self.source {
+            Arrow::Files(_) => None,
+            Arrow::Stream(stream, _) => Some(&**stream),
+        }
+    }
+}
+
+impl WorkAhead for super::stream::StreamSource {
+    fn run(&self, ended: &AtomicBool) {
+        self.queue().run_ahead(ended);
+    }
+
+    fn wake(&self) {
+        self.queue().wake();
+    }
+}

@@ -1,0 +1,227 @@
+//! Loads of Arrow are the loads of the text of the same values: the same rows, the same rejects.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arrow_array::types::Int32Type;
+use arrow_array::{ArrayRef, DictionaryArray, Int64Array, StringArray};
+use coload_load::{InputForm, LoadOptions, LoadReport, dry_run, load};
+use coload_source::Dialect;
+use coload_store::Store;
+use coload_types::{Error, Value};
+use coload_wire::RejectLimit;
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+use crate::arrow_files::{Form, KINDS, NULL, batch, bytes, column, seconds};
+use crate::support::{options, rows, scratch, segment_bytes, write};
+use crate::text::Random;
+
+/// Types of columns, whatever the kind of their fields. Between floats values are compared, not texts.
+const TYPES: [&str; 12] = [
+    "BIGINT",
+    "SMALLINT",
+    "INTEGER NOT NULL",
+    "DECIMAL(5,2)",
+    "DECIMAL(30,3)",
+    "DOUBLE",
+    "BOOLEAN",
+    "VARCHAR",
+    "VARCHAR(9) NOT NULL",
+    "DATE",
+    "TIMESTAMP",
+    "CHAR(4)",
+];
+
+fn arrow_options(paths: &[PathBuf], columns: &str) -> LoadOptions {
+    let mut options = options(paths, columns, Dialect::default());
+    options.form = InputForm::Arrow;
+    options
+}
+
+fn store(dir: &TempDir, name: &str) -> Store {
+    Store::create_or_open(dir.path().join(name)).unwrap()
+}
+
+/// What is told of rejects whatever the form of the input.
+fn rejects(report: &LoadReport) -> Vec<String> {
+    let told = report.rejects.iter().map(|r| {
+        // NULL has no text of its own.
+        let value = if r.value() == NULL.as_bytes() { Vec::new() } else { r.value().to_vec() };
+        format!("{}:{} {:?} {value:?} {}", r.place.line, r.place.field, r.column, r.reason)
+    });
+    told.collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(
+        std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(96)
+    ) })]
+
+    #[test]
+    fn arrow_is_loaded_as_its_text_is(seed: u64, form in prop::sample::select(&Form::ALL[..]), is_checked: bool) {
+        let dir = scratch();
+        let mut random = Random::new(seed);
+        let kinds: Vec<usize> = (0..random.below(4) + 1).map(|_| random.below(KINDS)).collect();
+        let types: Vec<&str> = kinds.iter().map(|_| TYPES[random.below(TYPES.len())]).collect();
+        let mut columns: Vec<String> =
+            types.iter().enumerate().map(|(n, of)| format!("c{n} {of}")).collect();
+        if is_checked {
+            // Rows that break it are left out when they are rows.
+            columns.push("CHECK (c0 IS NOT NULL)".to_owned());
+        }
+        let columns = columns.join(", ");
+        let (mut text, mut batches) = (String::new(), Vec::new());
+        // Dictionaries that change from batch to batch are for streams only.
+        let count = if kinds.contains(&9) && matches!(form, Form::File | Form::GzipFile) { 1 } else { 3 };
+        for _ in 0..count {
+            let rows = random.below(60);
+            let made: Vec<(ArrayRef, Vec<String>)> =
+                kinds.iter().map(|kind| column(*kind, rows, &mut random)).collect();
+            for row in 0..rows {
+                let fields: Vec<&str> = made.iter().map(|(_, texts)| texts[row].as_str()).collect();
+                text.push_str(&fields.join(","));
+                text.push('\n');
+            }
+            batches.push(batch(made.into_iter().map(|(array, _)| array).collect()));
+        }
+        let of_text = write(&dir, "in.csv", text.as_bytes());
+        let of_arrow = write(&dir, "in.arrow", &bytes(form, &batches));
+        let stores = [store(&dir, "text"), store(&dir, "one"), store(&dir, "many")];
+        let dialect = Dialect { nulls: vec![NULL.as_bytes().to_vec()], ..Dialect::default() };
+        let mut expected = options(&[of_text], &columns, dialect);
+        expected.chunk_bytes = 1000;
+        let expected = load(&stores[0], &expected).unwrap();
+        let mut options = arrow_options(&[of_arrow], &columns);
+        options.chunk_bytes = 1000;
+        for (store, threads) in stores[1..].iter().zip([1, 4]) {
+            options.threads = threads;
+            let report = load(store, &options).unwrap();
+            prop_assert_eq!(rows(store, "t"), rows(&stores[0], "t"));
+            prop_assert_eq!(rejects(&report), rejects(&expected));
+            prop_assert_eq!(report.record.rows, expected.record.rows);
+            prop_assert_eq!(report.record.rejects, expected.record.rejects);
+        }
+        prop_assert!(segment_bytes(&stores[1], "t") == segment_bytes(&stores[2], "t"));
+        let dry = dry_run(None, &options).unwrap();
+        prop_assert_eq!(dry.rows(), expected.record.rows);
+    }
+}
+
+fn numbers(from: i64, to: i64) -> ArrayRef {
+    Arc::new(Int64Array::from_iter_values(from..to))
+}
+
+/// A batch is longer than a chunk, and batches are shorter: rows keep their order, whatever is cut or put together.
+#[test]
+fn batches_are_cut_and_put_together() {
+    let dir = scratch();
+    for form in Form::ALL {
+        let store = store(&dir, &format!("{form:?}"));
+        let mut batches = vec![batch(vec![numbers(0, 50_000)])];
+        batches.extend((0..500).map(|n| batch(vec![numbers(50_000 + n * 10, 50_010 + n * 10)])));
+        batches.push(batch(vec![numbers(55_000, 55_000)]));
+        let path = write(&dir, "in.arrow", &bytes(form, &batches));
+        let mut options = arrow_options(&[path], "c0 BIGINT");
+        options.chunk_bytes = 16 << 10;
+        let report = load(&store, &options).unwrap();
+        assert_eq!(report.record.rows, 55_000);
+        let found = rows(&store, "t");
+        assert!((0..55_000).all(|n| found[n as usize] == [Some(Value::Int(n))]), "{form:?}");
+    }
+}
+
+/// Several inputs, in which a column is a dictionary here and text there; the dictionary has more values than codes.
+#[test]
+fn inputs_follow_one_another_and_dictionaries_may_be_too_large_for_codes() {
+    let dir = scratch();
+    let words: Vec<String> = (0..40_000).map(|n| format!("word {n}")).collect();
+    let coded: DictionaryArray<Int32Type> = words.iter().map(|word| Some(word.as_str())).collect();
+    let plain = StringArray::from_iter_values(["a", "b"]);
+    let first = write(&dir, "a.arrow", &bytes(Form::File, &[batch(vec![Arc::new(coded)])]));
+    let second = write(&dir, "b.arrows", &bytes(Form::Stream, &[batch(vec![Arc::new(plain)])]));
+    for threads in [1, 3] {
+        let store = store(&dir, &format!("s{threads}"));
+        let mut options = arrow_options(&[first.clone(), second.clone()], "c0 VARCHAR NOT NULL");
+        options.threads = threads;
+        let report = load(&store, &options).unwrap();
+        assert_eq!(report.record.rows, 40_002);
+        let found = rows(&store, "t");
+        let text = |row: usize| match &found[row][0] {
+            Some(Value::Bytes(bytes)) => String::from_utf8(bytes.to_vec()).unwrap(),
+            other => panic!("{other:?}"),
+        };
+        assert!((0..40_000).all(|n| text(n) == words[n]));
+        assert_eq!((text(40_000), text(40_001)), ("a".to_owned(), "b".to_owned()));
+    }
+}
+
+/// Keys stand for long texts: what they would take is told before it is taken.
+#[test]
+fn keys_of_long_texts_are_codes_and_too_many_of_them_are_a_limit() {
+    let dir = scratch();
+    let long: Vec<String> = (0..3).map(|n| format!("{n}").repeat(1 << 20)).collect();
+    let coded: DictionaryArray<Int32Type> =
+        (0..3000).map(|row| Some(long[row % 3].as_str())).collect();
+    let path = write(&dir, "in.arrow", &bytes(Form::File, &[batch(vec![Arc::new(coded)])]));
+    let mut options = arrow_options(&[path], "c0 VARCHAR");
+    options.memory = 256 << 20;
+    match load(&store(&dir, "s"), &options).unwrap_err() {
+        Error::Limit(text) => assert!(text.contains("--memory"), "{text}"),
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn a_batch_of_a_stream_that_memory_does_not_hold_is_a_limit() {
+    let dir = scratch();
+    let batches = [batch(vec![numbers(0, 2_000_000)])];
+    for form in [Form::Gzip, Form::GzipFile, Form::Stream] {
+        let path = write(&dir, "in.arrow", &bytes(form, &batches));
+        let mut options = arrow_options(&[path], "c0 BIGINT");
+        options.memory = 64 << 20;
+        let loaded = load(&store(&dir, &format!("{form:?}")), &options);
+        match (form, loaded) {
+            // Of a file a part of a batch is read at once.
+            (Form::Stream, loaded) => assert_eq!(loaded.unwrap().record.rows, 2_000_000),
+            (_, Err(Error::Limit(text))) => {
+                assert!(
+                    text.contains("16000000 bytes") && text.contains("--memory 92MiB"),
+                    "{text}"
+                );
+            }
+            (_, other) => panic!("{other:?}"),
+        }
+    }
+}
+
+/// A strict load ends with the first record that is none, and says where it is.
+#[test]
+fn a_strict_load_tells_the_first_record_that_is_none() {
+    let dir = scratch();
+    let values = Int64Array::from(vec![Some(1), None, Some(300), Some(40_000), Some(50_000)]);
+    let halves = [Arc::new(values.slice(0, 2)) as ArrayRef, Arc::new(values.slice(2, 3))];
+    let batches = halves.map(|half| batch(vec![half]));
+    let path = write(&dir, "in.arrow", &bytes(Form::File, &batches));
+    let mut options = arrow_options(&[path], "c0 SMALLINT");
+    options.max_rejects = RejectLimit::Count(0);
+    let error = load(&store(&dir, "s"), &options).unwrap_err().to_string();
+    assert!(
+        error.contains("in.arrow:4:1 (byte ") && error.contains("\"40000\" is not SMALLINT"),
+        "{error}"
+    );
+}
+
+#[test]
+fn times_of_other_units_are_exact_or_rejected() {
+    let dir = scratch();
+    let values =
+        seconds(vec![Some(0), Some(253_402_300_799), Some(253_402_300_800), Some(i64::MAX)]);
+    let path = write(&dir, "in.arrow", &bytes(Form::Stream, &[batch(vec![values])]));
+    let store = store(&dir, "s");
+    let report = load(&store, &arrow_options(&[path], "c0 TIMESTAMP")).unwrap();
+    let last = 253_402_300_799_000_000;
+    assert_eq!(rows(&store, "t"), [[Some(Value::Int(0))], [Some(Value::Int(last))]]);
+    let told: Vec<u64> = report.rejects.iter().map(|reject| reject.place.line).collect();
+    assert_eq!(told, [3, 4]);
+}

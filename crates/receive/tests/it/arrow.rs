@@ -1,0 +1,124 @@
+//! Files and streams of Arrow into a server.
+
+use std::io::Cursor;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use arrow_array::types::Int32Type;
+use arrow_array::{ArrayRef, DictionaryArray, Float64Array, Int64Array, RecordBatch, StringArray};
+use arrow_ipc::writer::StreamWriter;
+use coload_ddl::parse_columns;
+use coload_load::{InputForm, LoadOptions, OpenedStream, RemoteWork, load, load_remote};
+use coload_receive::ReceiveOptions;
+use coload_source::{InputFile, InputSource};
+use coload_store::Store;
+use coload_types::Error;
+use coload_wire::RejectLimit;
+
+use crate::setup::{ADAPTIVE, ALL, NONE, SIZE, Server, mix, options, rows};
+
+const ROWS: u64 = 20_000;
+
+/// A stream of batches, of whose last column every 1,000th value does not fit.
+fn stream() -> Vec<u8> {
+    let batch = |from: u64| {
+        let numbers = || from..from + 500;
+        let city = |n: u64| ["Rom", "Köln", "Oslo", "a,b"][(mix(n) % 4) as usize];
+        let coded: DictionaryArray<Int32Type> =
+            numbers().map(|n| (n % 9 > 0).then(|| city(n))).collect();
+        let notes = numbers().map(|n| (n % 7 > 0).then(|| format!("note {:x}", mix(n))));
+        let columns: Vec<(&str, ArrayRef)> = vec![
+            ("id", Arc::new(Int64Array::from_iter_values(numbers().map(|n| n as i64)))),
+            ("city", Arc::new(coded)),
+            ("note", Arc::new(StringArray::from_iter(notes))),
+            ("x", Arc::new(Float64Array::from_iter_values(numbers().map(|n| n as f64 / 8.0)))),
+            (
+                "small",
+                Arc::new(Int64Array::from_iter_values(
+                    numbers().map(|n| if n % 1000 == 999 { 1 << 40 } else { n as i64 % 50 }),
+                )),
+            ),
+        ];
+        RecordBatch::try_from_iter(columns).unwrap()
+    };
+    let mut out = Vec::new();
+    let mut writer = StreamWriter::try_new(&mut out, &batch(0).schema()).unwrap();
+    (0..ROWS / 500).for_each(|n| writer.write(&batch(n * 500)).unwrap());
+    writer.finish().unwrap();
+    out
+}
+
+fn write(folder: &Path) -> PathBuf {
+    let file = folder.join("t.arrows");
+    std::fs::write(&file, stream()).unwrap();
+    file
+}
+
+fn arrow_options(file: &Path, table: &str) -> LoadOptions {
+    let mut options = options(file, table);
+    options.form = InputForm::Arrow;
+    options.schema = parse_columns(
+        "id BIGINT NOT NULL, city VARCHAR(20), note VARCHAR, x DOUBLE, small INTEGER",
+    )
+    .unwrap();
+    options.max_rejects = RejectLimit::Count(100);
+    options
+}
+
+#[test]
+fn arrow_into_a_server_has_the_rows_of_arrow_into_a_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = write(folder.path());
+    let embedded = Store::create_or_open(folder.path().join("embedded")).unwrap();
+    let expected = load(&embedded, &arrow_options(&file, "t")).unwrap();
+    assert_eq!((expected.record.rows, expected.record.rejects), (ROWS - 20, 20));
+    let server = Server::start(&folder.path().join("server"), ReceiveOptions::default());
+    for (number, work) in [ALL, NONE, SIZE, ADAPTIVE].into_iter().enumerate() {
+        let table = format!("t{number}");
+        let mut remote = server.remote();
+        remote.work = work;
+        let report = load_remote(&arrow_options(&file, &table), &remote).unwrap();
+        assert_eq!((report.rows, report.rejects), (ROWS - 20, 20), "{work:?}");
+        assert!(report.partitions[0] > 3, "{:?}", report.partitions);
+        assert!(rows(&server.store, &table) == rows(&embedded, "t"), "{work:?}");
+        assert_eq!(report.first_rejects[0].place.line, 1000);
+    }
+    for work in [RemoteWork::Pipe, RemoteWork::Seq] {
+        let mut remote = server.remote();
+        remote.work = work;
+        let error = load_remote(&arrow_options(&file, "never"), &remote).unwrap_err();
+        assert!(matches!(&error, Error::Invalid(text) if text.contains("Arrow")), "{error}");
+    }
+}
+
+/// Standard input, and a load that was stopped: partitions that are durable are not sent again.
+#[test]
+fn a_pipe_is_loaded_and_a_file_goes_on_where_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = write(folder.path());
+    let embedded = Store::create_or_open(folder.path().join("embedded")).unwrap();
+    load(&embedded, &arrow_options(&file, "t")).unwrap();
+    let server = Server::start(&folder.path().join("server"), ReceiveOptions::default());
+
+    let mut piped = arrow_options(&file, "piped");
+    piped.inputs = vec![InputFile { name: "-".to_owned(), source: InputSource::Stdin }].into();
+    piped.stream = Some(OpenedStream::new("-", Box::new(Cursor::new(stream()))));
+    load_remote(&piped, &server.remote()).unwrap();
+    assert!(rows(&server.store, "piped") == rows(&embedded, "t"));
+
+    let mut stopped = arrow_options(&file, "t");
+    let cancel = Arc::clone(&stopped.cancel);
+    stopped.after_task =
+        Some(Arc::new(|_| std::thread::sleep(std::time::Duration::from_millis(5))));
+    stopped.progress = Some(Arc::new(move |progress| {
+        if progress.rows() > ROWS / 2 {
+            cancel.store(true, Ordering::Relaxed);
+        }
+    }));
+    load_remote(&stopped, &server.remote()).unwrap_err();
+    assert!(rows(&server.store, "t").is_empty());
+    let report = load_remote(&arrow_options(&file, "t"), &server.remote()).unwrap();
+    assert_eq!((report.rows, report.rejects), (ROWS - 20, 20));
+    assert!(rows(&server.store, "t") == rows(&embedded, "t"));
+}
