@@ -4,11 +4,9 @@
 
 mod clock;
 mod lock;
-mod parallel;
 
 pub use clock::{
     Started, Step, StepClock, epoch_us, peak_memory_bytes, process_cpu_ns, thread_cpu_ns,
     thread_run_and_wait_ns,
 };
 pub use lock::lock;
-pub use parallel::for_each_parallel;
