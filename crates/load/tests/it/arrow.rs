@@ -162,13 +162,16 @@ fn keys_of_long_texts_are_codes_and_too_many_of_them_are_a_limit() {
     let dir = scratch();
     let load = |values: usize, bytes: usize, is_runs: bool| {
         let long: Vec<String> = (0..values).map(|n| format!("{n:02}").repeat(bytes / 2)).collect();
-        let value = |row: usize| Some(long[row % values].as_str());
+        let long = StringArray::from(long);
         let array: ArrayRef = match is_runs {
-            false => Arc::new((0..100_000).map(value).collect::<DictionaryArray<Int32Type>>()),
+            false => {
+                let keys =
+                    Int32Array::from_iter_values((0..100_000).map(|row| row % values as i32));
+                Arc::new(DictionaryArray::new(keys, Arc::new(long)))
+            }
             true => {
-                let values: StringArray = (0..values).map(value).collect();
-                let ends: Int32Array = (1..=long.len() as i32).map(|n| n * 10_000).collect();
-                Arc::new(RunArray::<Int32Type>::try_new(&ends, &values).unwrap())
+                let ends: Int32Array = (1..=values as i32).map(|n| n * 10_000).collect();
+                Arc::new(RunArray::<Int32Type>::try_new(&ends, &long).unwrap())
             }
         };
         let path = write(&dir, "in.arrow", &ipc(Form::File, &[batch(vec![array])]));
