@@ -27,11 +27,11 @@ pub enum Made {
     Keys(Vec<Option<u32>>, Arc<Keyed>),
 }
 
-/// A dictionary of Arrow, converted.
+/// A dictionary of Arrow or the values of runs, converted.
 #[derive(Debug)]
 pub struct Keyed {
-    /// What it was made of.
-    of: Arc<Dictionary>,
+    /// What it was made of; of runs nothing that comes again.
+    of: Option<Arc<Dictionary>>,
     converted: Converted,
 }
 
@@ -72,10 +72,10 @@ impl Made {
         }
     }
 
-    /// Bytes of the text that the rows have as values of their own.
-    pub fn text_bytes(&self) -> u64 {
+    /// Bytes of text that the rows would have as values of their own, and have not yet.
+    fn text_bytes(&self) -> u64 {
         match self {
-            Made::Plain(converted) => converted.plain.values.bytes() as u64,
+            Made::Plain(_) => 0,
             Made::Keys(keys, keyed) => {
                 let Values::Bytes(strings) = &keyed.converted.plain.values else { return 0 };
                 keys.iter().flatten().map(|key| strings.get(*key as usize).len() as u64).sum()
@@ -163,39 +163,67 @@ impl ColumnRows {
 
     /// Converts rows.
     pub fn convert(&mut self, column: &Column<'_>) -> Made {
-        let (SliceValues::Keys(keys, _), Some(dictionary)) =
-            (&column.slice.values, &column.dictionary)
-        else {
-            return Made::Plain(convert(&column.slice, &column.values, self.data_type));
-        };
-        let keyed = match &self.keyed {
-            Some((keyed, _)) if Arc::ptr_eq(&keyed.of, dictionary) => Arc::clone(keyed),
-            _ => {
-                let converted = dictionary.convert(self.data_type);
-                let codes = vec![UNKNOWN; converted.plain.len()];
-                let keyed = Arc::new(Keyed { of: Arc::clone(dictionary), converted });
-                self.keyed = Some((Arc::clone(&keyed), codes));
-                keyed
+        let (keys, keyed) = match (&column.slice.values, &column.dictionary) {
+            (SliceValues::Keys(keys, _), Some(dictionary)) => (keys, self.keyed_by(dictionary)),
+            (SliceValues::Indexed(keys, of), _) => {
+                let converted = convert(of, &column.values, self.data_type);
+                (keys, self.keep_keyed(Keyed { of: None, converted }))
             }
+            _ => return Made::Plain(convert(&column.slice, &column.values, self.data_type)),
         };
         let key = |(row, key): (usize, &u32)| (!column.slice.is_null(row)).then_some(*key);
         Made::Keys(keys.iter().enumerate().map(key).collect(), keyed)
     }
 
-    /// Adds rows, those of `kept` if not all.
+    /// A dictionary, converted: the one that was met last, or another.
+    fn keyed_by(&mut self, dictionary: &Arc<Dictionary>) -> Arc<Keyed> {
+        let same =
+            |keyed: &Arc<Keyed>| keyed.of.as_ref().is_some_and(|of| Arc::ptr_eq(of, dictionary));
+        match &self.keyed {
+            Some((keyed, _)) if same(keyed) => Arc::clone(keyed),
+            _ => {
+                let converted = dictionary.convert(self.data_type);
+                self.keep_keyed(Keyed { of: Some(Arc::clone(dictionary)), converted })
+            }
+        }
+    }
+
+    fn keep_keyed(&mut self, keyed: Keyed) -> Arc<Keyed> {
+        let codes = vec![UNKNOWN; keyed.converted.plain.len()];
+        let keyed = Arc::new(keyed);
+        self.keyed = Some((Arc::clone(&keyed), codes));
+        keyed
+    }
+
+    /// Bytes of text that the fragment has if these rows have values of their own.
+    fn bytes_with(&self, made: &Made) -> u64 {
+        let texts = |values: &Values, codes: &[u16]| -> u64 {
+            let Values::Bytes(strings) = values else { return 0 };
+            let known = codes.iter().filter(|code| **code != NULL_CODE);
+            known.map(|code| strings.get(usize::from(*code)).len() as u64).sum()
+        };
+        let plain = self.plain.values.bytes() as u64;
+        plain + texts(&self.dictionary.values, &self.codes) + made.text_bytes()
+    }
+
+    /// Adds rows, those of `kept` if not all; their values may take `bytes_max` where they are no codes.
     ///
     /// # Errors
-    /// `TooManyValues` when codes are left with these rows: the column is plain from now on.
-    pub fn add(&mut self, made: Made, kept: Option<&[u32]>) -> Result<(), TooManyValues> {
-        let mut left = Ok(());
+    /// The bytes that they would take, if these are more.
+    pub fn add(&mut self, made: Made, kept: Option<&[u32]>, bytes_max: u64) -> Result<Added, u64> {
+        let mut added = Added::AsPlanned;
         if self.makes_codes() {
             let before = self.codes.len();
             if self.add_codes(&made, kept) {
-                return Ok(());
+                return Ok(added);
             }
             self.codes.truncate(before);
-            self.give_up_codes();
-            left = Err(TooManyValues);
+            added = Added::LeftCodes;
+        }
+        match self.bytes_with(&made) {
+            bytes if bytes > bytes_max => return Err(bytes),
+            _ if added == Added::LeftCodes => self.give_up_codes(),
+            _ => {}
         }
         let converted = match made {
             Made::Plain(converted) => converted,
@@ -211,7 +239,7 @@ impl ColumnRows {
                 Some(kept) => pick(converted.plain, kept),
             },
         );
-        left
+        Ok(added)
     }
 
     /// The codes of rows; false when there are too many values, with some codes added.
@@ -311,9 +339,14 @@ impl ColumnRows {
     }
 }
 
-/// There are too many values for codes.
-#[derive(Debug)]
-pub struct TooManyValues;
+/// How rows were added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Added {
+    /// As the column's plan has it.
+    AsPlanned,
+    /// There are too many values for codes: the column is plain from now on.
+    LeftCodes,
+}
 
 /// Some rows of a column.
 fn pick(plain: Plain, kept: &[u32]) -> Plain {

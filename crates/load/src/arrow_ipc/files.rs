@@ -14,10 +14,11 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use coload_arrow::{
-    ArrowSchema, Batch, Body, Buffers, FILE_MAGIC, Fault, Footer, Message, PREFIX_BYTES, Place,
-    Prefix, TAIL_BYTES, footer_bytes,
+    ArrowSchema, Batch, Body, Buffers, DictionaryBatch, FILE_MAGIC, Fault, Footer, Message,
+    PREFIX_BYTES, Place, Prefix, TAIL_BYTES, footer_bytes,
 };
 use coload_input::RawFile;
+use coload_transform::CODES_PROVISIONAL_MAX;
 use coload_types::{Error, Result};
 
 use super::input::{FieldsRead, batch_bytes_max, fault};
@@ -47,6 +48,8 @@ pub struct DictionaryAt {
     pub place: Place,
     /// Batches of the file that come before; these do not see them.
     pub before: u32,
+    /// Number of values.
+    pub rows: u64,
 }
 
 /// A batch of a file.
@@ -64,7 +67,7 @@ pub struct BatchAt {
     pub place: Place,
     /// Where it stands in the account: behind the head, and the batches before.
     pub position: u64,
-    /// Bytes of its buffers, decompressed.
+    /// Bytes of its buffers, decompressed, with those of texts for which its keys stand if they may not be codes.
     pub bytes: u64,
 }
 
@@ -168,7 +171,23 @@ pub fn index_file(
                 bytes.map_err(|error| fault(options, number, batch.place.start, error))?;
         }
     }
+    let key_bytes = key_bytes(&fields, &dictionaries);
+    for batch in &mut batches[first..] {
+        batch.bytes = batch.bytes.saturating_add(u64::from(batch.rows).saturating_mul(key_bytes));
+    }
     Ok(IndexedFile { file, fields, dictionaries, head })
+}
+
+/// Bytes of a row's texts in dictionaries of more values than codes have.
+fn key_bytes(fields: &FieldsRead, dictionaries: &[DictionaryAt]) -> u64 {
+    let of = |field: &usize| {
+        let id = fields.schema.fields[*field].dictionary()?;
+        let of_field = || dictionaries.iter().filter(move |at| at.id == id);
+        let rows = of_field().fold(0, |sum: u64, at| sum.saturating_add(at.rows));
+        let bytes = of_field().fold(0, |sum: u64, at| sum.saturating_add(at.place.body_bytes));
+        (rows > CODES_PROVISIONAL_MAX as u64).then(|| bytes / rows)
+    };
+    fields.of_column.iter().filter_map(of).fold(0, u64::saturating_add)
 }
 
 /// Bytes of the buffers of a batch that is compressed.
@@ -211,7 +230,7 @@ impl Index<'_> {
             self.at = place.start;
             match message_at(self.file, place)? {
                 Message::Dictionary(dictionary) => {
-                    self.dictionary(dictionary.id, dictionary.is_delta, *place, 0);
+                    self.dictionary(&dictionary, *place, 0);
                 }
                 _ => return Err(Fault::Damaged("a message that is no dictionary".to_owned())),
             }
@@ -255,7 +274,7 @@ impl Index<'_> {
                 (Message::Schema(found), None) => schema = Some(found),
                 (Message::Dictionary(dictionary), Some(_)) => {
                     let before = (self.batches.len() - self.first) as u32;
-                    self.dictionary(dictionary.id, dictionary.is_delta, place, before);
+                    self.dictionary(&dictionary, place, before);
                 }
                 (Message::Batch(batch), Some(_)) => self.batch(&batch, place),
                 (Message::Schema(_), Some(_)) => {
@@ -268,8 +287,10 @@ impl Index<'_> {
         schema.ok_or_else(|| Fault::Damaged("there is no schema".to_owned()))
     }
 
-    fn dictionary(&mut self, id: i64, is_delta: bool, place: Place, before: u32) {
-        self.dictionaries.push(DictionaryAt { id, is_delta, place, before });
+    fn dictionary(&mut self, dictionary: &DictionaryBatch, place: Place, before: u32) {
+        let DictionaryBatch { id, is_delta, batch } = dictionary;
+        let (id, is_delta, rows) = (*id, *is_delta, batch.rows);
+        self.dictionaries.push(DictionaryAt { id, is_delta, place, before, rows });
     }
 
     fn batch(&mut self, batch: &Batch, place: Place) {

@@ -10,8 +10,9 @@ use coload_threads::thread_cpu_ns;
 use coload_transform::{Fragment, TemporaryDictionary};
 use coload_types::{Error, Result};
 
-use super::column::{ColumnRows, Made};
+use super::column::{Added, ColumnRows, Made};
 use super::dictionary::Column;
+use super::input::BATCH_SHARE;
 use crate::format::Parser;
 
 /// Reads the chunks of a partition.
@@ -78,17 +79,6 @@ impl ArrowParser {
         let started = thread_cpu_ns();
         let pairs = self.columns.iter_mut().zip(&read.columns);
         let made: Vec<Made> = pairs.map(|(rows, column)| rows.convert(column)).collect();
-        // Keys stand for text that is long, maybe: as many codes are few bytes.
-        let bytes = made.iter().map(Made::text_bytes).fold(0, u64::saturating_add);
-        if bytes > read.bytes_max {
-            return Err(Error::Limit(format!(
-                "{} rows have values of {bytes} bytes, and those of a chunk may take {} of what --memory gives (try \
-                 a smaller --chunk-size, or --memory {}MiB)",
-                read.rows,
-                read.bytes_max,
-                bytes.saturating_mul(6).div_ceil(1 << 20)
-            )));
-        }
         let mut bad = self.bad_rows(&made, read.rows);
         let left_out = self.left_out_of(&bad, read.rows);
         let rejects = match bad.is_empty() && left_out.is_empty() {
@@ -99,8 +89,11 @@ impl ArrowParser {
         bad.sort_unstable_by_key(|(row, _)| *row);
         let kept = (!bad.is_empty()).then(|| rows_but(&bad, read.rows));
         for (number, (column, made)) in self.columns.iter_mut().zip(made).enumerate() {
-            if column.add(made, kept.as_deref()).is_err() {
-                self.plain_now.push(number);
+            // Keys stand for text that is long, maybe.
+            match column.add(made, kept.as_deref(), read.bytes_max) {
+                Ok(Added::AsPlanned) => {}
+                Ok(Added::LeftCodes) => self.plain_now.push(number),
+                Err(bytes) => return Err(too_large(read, bytes)),
             }
         }
         let count = kept.map_or(read.rows, |kept| kept.len());
@@ -146,6 +139,17 @@ impl ArrowParser {
         self.left_out += found.len() as u64;
         found
     }
+}
+
+/// Keys that stand for more than there is room for.
+fn too_large(read: &RowsRead<'_>, bytes: u64) -> Error {
+    Error::Limit(format!(
+        "{} rows of a dictionary or of runs have texts of {bytes} bytes, and those of a chunk may take {} of what \
+         --memory gives (try a smaller --chunk-size, or --memory {}MiB)",
+        read.rows,
+        read.bytes_max,
+        bytes.saturating_mul(BATCH_SHARE as u64).div_ceil(1 << 20)
+    ))
 }
 
 /// Why a row is none.

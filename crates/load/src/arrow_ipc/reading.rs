@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, PoisonError, atomic::AtomicBool};
 
-use coload_arrow::{Batch, BatchLayout, Body, Buffers, Fault, SliceValues, read_slice};
+use coload_arrow::{Batch, BatchLayout, Body, Buffers, Encoding, Fault, SliceValues, read_slice};
 use coload_source::{ColumnPlan, Mended};
 use coload_threads::{Step, StepClock, lock};
 use coload_types::{Column as TableColumn, Error, Physical, Result};
@@ -100,11 +100,11 @@ impl<'a> ArrowReading<'a> {
         }
     }
 
-    /// The plan of a partition whose first rows have these fields: those with dictionaries have codes.
+    /// The plan of a partition whose first rows have these fields: those with dictionaries or runs have codes.
     fn plan_of(&self, fields: Option<&FieldsRead>) -> PartitionPlan {
         let has_dictionary = |column: usize| {
             fields.is_some_and(|fields| {
-                fields.schema.fields[fields.of_column[column]].dictionary().is_some()
+                fields.schema.fields[fields.of_column[column]].encoding != Encoding::Plain
             })
         };
         let plan = |(number, column): (usize, &TableColumn)| match (

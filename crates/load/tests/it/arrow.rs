@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow_array::types::Int32Type;
-use arrow_array::{ArrayRef, DictionaryArray, Int64Array, StringArray};
+use arrow_array::{ArrayRef, DictionaryArray, Int32Array, Int64Array, RunArray, StringArray};
 use coload_load::{InputForm, LoadOptions, LoadReport, dry_run, load};
 use coload_source::Dialect;
 use coload_store::Store;
@@ -13,7 +13,7 @@ use coload_wire::RejectLimit;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-use crate::arrow_files::{Form, KINDS, NULL, batch, bytes, column, seconds};
+use crate::arrow_files::{Form, KINDS, NULL, batch, bytes as ipc, column, seconds};
 use crate::support::{options, rows, scratch, segment_bytes, write};
 use crate::text::Random;
 
@@ -86,7 +86,7 @@ proptest! {
             batches.push(batch(made.into_iter().map(|(array, _)| array).collect()));
         }
         let of_text = write(&dir, "in.csv", text.as_bytes());
-        let of_arrow = write(&dir, "in.arrow", &bytes(form, &batches));
+        let of_arrow = write(&dir, "in.arrow", &ipc(form, &batches));
         let stores = [store(&dir, "text"), store(&dir, "one"), store(&dir, "many")];
         let dialect = Dialect { nulls: vec![NULL.as_bytes().to_vec()], ..Dialect::default() };
         let mut expected = options(&[of_text], &columns, dialect);
@@ -121,7 +121,7 @@ fn batches_are_cut_and_put_together() {
         let mut batches = vec![batch(vec![numbers(0, 50_000)])];
         batches.extend((0..500).map(|n| batch(vec![numbers(50_000 + n * 10, 50_010 + n * 10)])));
         batches.push(batch(vec![numbers(55_000, 55_000)]));
-        let path = write(&dir, "in.arrow", &bytes(form, &batches));
+        let path = write(&dir, "in.arrow", &ipc(form, &batches));
         let mut options = arrow_options(&[path], "c0 BIGINT");
         options.chunk_bytes = 16 << 10;
         let report = load(&store, &options).unwrap();
@@ -138,8 +138,8 @@ fn inputs_follow_one_another_and_dictionaries_may_be_too_large_for_codes() {
     let words: Vec<String> = (0..40_000).map(|n| format!("word {n}")).collect();
     let coded: DictionaryArray<Int32Type> = words.iter().map(|word| Some(word.as_str())).collect();
     let plain = StringArray::from_iter_values(["a", "b"]);
-    let first = write(&dir, "a.arrow", &bytes(Form::File, &[batch(vec![Arc::new(coded)])]));
-    let second = write(&dir, "b.arrows", &bytes(Form::Stream, &[batch(vec![Arc::new(plain)])]));
+    let first = write(&dir, "a.arrow", &ipc(Form::File, &[batch(vec![Arc::new(coded)])]));
+    let second = write(&dir, "b.arrows", &ipc(Form::Stream, &[batch(vec![Arc::new(plain)])]));
     for threads in [1, 3] {
         let store = store(&dir, &format!("s{threads}"));
         let mut options = arrow_options(&[first.clone(), second.clone()], "c0 VARCHAR NOT NULL");
@@ -160,15 +160,34 @@ fn inputs_follow_one_another_and_dictionaries_may_be_too_large_for_codes() {
 #[test]
 fn keys_of_long_texts_are_codes_and_too_many_of_them_are_a_limit() {
     let dir = scratch();
-    let long: Vec<String> = (0..3).map(|n| format!("{n}").repeat(1 << 20)).collect();
-    let coded: DictionaryArray<Int32Type> =
-        (0..3000).map(|row| Some(long[row % 3].as_str())).collect();
-    let path = write(&dir, "in.arrow", &bytes(Form::File, &[batch(vec![Arc::new(coded)])]));
-    let mut options = arrow_options(&[path], "c0 VARCHAR");
-    options.memory = 256 << 20;
-    match load(&store(&dir, "s"), &options).unwrap_err() {
-        Error::Limit(text) => assert!(text.contains("--memory"), "{text}"),
-        other => panic!("{other}"),
+    let load = |values: usize, bytes: usize, is_runs: bool| {
+        let long: Vec<String> = (0..values).map(|n| format!("{n:02}").repeat(bytes / 2)).collect();
+        let long = StringArray::from(long);
+        let array: ArrayRef = match is_runs {
+            false => {
+                let keys =
+                    Int32Array::from_iter_values((0..100_000).map(|row| row % values as i32));
+                Arc::new(DictionaryArray::new(keys, Arc::new(long)))
+            }
+            true => {
+                let ends: Int32Array = (1..=values as i32).map(|n| n * 10_000).collect();
+                Arc::new(RunArray::<Int32Type>::try_new(&ends, &long).unwrap())
+            }
+        };
+        let path = write(&dir, "in.arrow", &ipc(Form::File, &[batch(vec![array])]));
+        let mut options = arrow_options(&[path], "c0 VARCHAR");
+        options.memory = 256 << 20;
+        options.mode = coload_store::LoadMode::Replace;
+        load(&store(&dir, "s"), &options)
+    };
+    // 10 GB of text, were they values of their own.
+    assert_eq!(load(10, 100_000, false).unwrap().record.rows, 100_000);
+    assert_eq!(load(10, 100_000, true).unwrap().record.rows, 100_000);
+    for is_runs in [false, true] {
+        match load(60, 1 << 20, is_runs).unwrap_err() {
+            Error::Limit(text) => assert!(text.contains("--memory"), "{text}"),
+            other => panic!("{other}"),
+        }
     }
 }
 
@@ -177,7 +196,7 @@ fn a_batch_of_a_stream_that_memory_does_not_hold_is_a_limit() {
     let dir = scratch();
     let batches = [batch(vec![numbers(0, 2_000_000)])];
     for form in [Form::Gzip, Form::GzipFile, Form::Stream] {
-        let path = write(&dir, "in.arrow", &bytes(form, &batches));
+        let path = write(&dir, "in.arrow", &ipc(form, &batches));
         let mut options = arrow_options(&[path], "c0 BIGINT");
         options.memory = 64 << 20;
         let loaded = load(&store(&dir, &format!("{form:?}")), &options);
@@ -202,7 +221,7 @@ fn a_strict_load_tells_the_first_record_that_is_none() {
     let values = Int64Array::from(vec![Some(1), None, Some(300), Some(40_000), Some(50_000)]);
     let halves = [Arc::new(values.slice(0, 2)) as ArrayRef, Arc::new(values.slice(2, 3))];
     let batches = halves.map(|half| batch(vec![half]));
-    let path = write(&dir, "in.arrow", &bytes(Form::File, &batches));
+    let path = write(&dir, "in.arrow", &ipc(Form::File, &batches));
     let mut options = arrow_options(&[path], "c0 SMALLINT");
     options.max_rejects = RejectLimit::Count(0);
     let error = load(&store(&dir, "s"), &options).unwrap_err().to_string();
@@ -217,7 +236,7 @@ fn times_of_other_units_are_exact_or_rejected() {
     let dir = scratch();
     let values =
         seconds(vec![Some(0), Some(253_402_300_799), Some(253_402_300_800), Some(i64::MAX)]);
-    let path = write(&dir, "in.arrow", &bytes(Form::Stream, &[batch(vec![values])]));
+    let path = write(&dir, "in.arrow", &ipc(Form::Stream, &[batch(vec![values])]));
     let store = store(&dir, "s");
     let report = load(&store, &arrow_options(&[path], "c0 TIMESTAMP")).unwrap();
     let last = 253_402_300_799_000_000;

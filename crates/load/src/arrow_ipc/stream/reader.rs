@@ -8,6 +8,7 @@ use std::sync::{
 
 use coload_arrow::{Batch, Buffers, FILE_MAGIC, Fault, Message, PREFIX_BYTES, Prefix};
 use coload_input::{Block, Taken, TextQueue};
+use coload_transform::CODES_PROVISIONAL_MAX;
 use coload_types::Result;
 
 use super::{Held, Known, StreamBatch, StreamChunk, StreamRows};
@@ -356,6 +357,16 @@ impl Reader {
         Ok(())
     }
 
+    /// Bytes of a row's texts in dictionaries of more values than codes have.
+    fn key_bytes(&self, fields: &FieldsRead) -> u64 {
+        let of = |field: &usize| {
+            let known = self.dictionaries.get(&fields.schema.fields[*field].dictionary()?)?;
+            let rows = known.len();
+            (rows > CODES_PROVISIONAL_MAX).then(|| (known.bytes() / rows) as u64)
+        };
+        fields.of_column.iter().filter_map(of).sum()
+    }
+
     fn take_batch(
         &mut self,
         fields: Arc<FieldsRead>,
@@ -369,7 +380,8 @@ impl Reader {
         if bytes > bytes_max {
             return Err(Fault::TooLarge(bytes));
         }
-        let weight = self.cutting.weight(batch.rows, bytes);
+        let keys = batch.rows.saturating_mul(self.key_bytes(&fields));
+        let weight = self.cutting.weight(batch.rows, bytes.saturating_add(keys));
         let span = self.covered..self.at;
         self.covered = self.at;
         self.left = self.left.saturating_sub(weight);
