@@ -22,6 +22,7 @@ mod changes;
 mod cuckoo;
 mod few;
 mod key;
+mod numbering;
 mod packing;
 
 use std::collections::HashMap;
@@ -171,7 +172,7 @@ impl Lexicon {
     pub fn new(physical: Physical) -> Self {
         let finder = fast();
         Lexicon {
-            few: Some(Few::new()),
+            few: Some(Few::new(finder.is_some())),
             buckets: Buckets::new(finder.is_some()),
             finder,
             keys: vec![[u64::MAX; 2]],
@@ -460,7 +461,7 @@ impl Lexicon {
 
     fn known_code(&self, text: &[u8], key: Key, finder: impl Finder) -> Option<u16> {
         if let Some(few) = &self.few {
-            return few.find(key, finder);
+            return few.find(key);
         }
         let packing = self.buckets.packing();
         let (packed, is_new) = Buckets::pack(packing, key, finder);
@@ -542,7 +543,7 @@ impl Lexicon {
             code: *code,
         });
         if let Some(few) = &mut self.few {
-            if few.add(new, all.clone(), finder) {
+            if few.add(new, all.clone()) {
                 return;
             }
             self.few = None;

@@ -127,7 +127,7 @@ impl Finder for Portable {
         _packed: &mut Packed,
         found: &mut [u16; GROUP],
     ) -> u64 {
-        few.find_each(fields, found, self)
+        few.find_each(fields, found)
     }
 }
 
@@ -207,10 +207,8 @@ impl Finder for Avx512 {
         packed: &mut Packed,
         found: &mut [u16; GROUP],
     ) -> u64 {
-        let Some(turn) = few.turn() else { return u64::MAX };
         // SAFETY: as above; the fields of records are in the text.
-        let others = unsafe { packed.pack(turn, fields) };
-        others | few.find_packed(packed, fields.count(), found, self)
+        unsafe { few.find_all(fields, packed, found) }
     }
 }
 

@@ -51,11 +51,6 @@ impl Turn {
         let packed = key[0] ^ key[1].rotate_left(self.turn);
         (differs(0) | differs(1) == 0).then_some(packed)
     }
-
-    /// The bits in which packed keys differ.
-    pub(super) fn varying(&self) -> u64 {
-        self.varying[0] | self.varying[1].rotate_left(self.turn)
-    }
 }
 
 impl Fields<'_> {
@@ -78,17 +73,30 @@ impl Fields<'_> {
     }
 }
 
-/// Packed keys, and where their fields stand.
+/// Packed keys, or numbers, and where their fields stand.
 #[derive(Debug)]
 pub(super) struct Packed {
     pub(super) keys: [u64; GROUP],
-    starts: [u32; GROUP],
-    ends: [u32; GROUP],
+    pub(super) numbers: [u32; GROUP],
+    pub(super) starts: [u32; GROUP],
+    pub(super) ends: [u32; GROUP],
 }
 
 impl Default for Packed {
     fn default() -> Self {
-        Packed { keys: [0; GROUP], starts: [0; GROUP], ends: [0; GROUP] }
+        Packed { keys: [0; GROUP], numbers: [0; GROUP], starts: [0; GROUP], ends: [0; GROUP] }
+    }
+}
+
+impl Packed {
+    /// Finds where the fields of records stand, and fills up eights with the last of them: behind the last record stands none.
+    #[inline(always)]
+    pub(super) fn find_spans(&mut self, rows: &Rows<'_>, field: usize, first: usize, count: usize) {
+        rows.find_spans(field, first, &mut self.starts[..count], &mut self.ends[..count]);
+        let eights = count..count.next_multiple_of(8);
+        let (start, end) = (self.starts[count - 1], self.ends[count - 1]);
+        self.starts[eights.clone()].fill(start);
+        self.ends[eights].fill(end);
     }
 }
 
@@ -110,9 +118,9 @@ mod avx512 {
         #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi1,bmi2,popcnt,lzcnt")]
         pub(in crate::lexicon) unsafe fn pack(&mut self, turn: &Turn, fields: Fields<'_>) -> u64 {
             let mut others = 0;
-            let (packed, _) = self.keys.as_chunks_mut::<LANES>();
             match fields {
                 Fields::Made(keys) => {
+                    let (packed, _) = self.keys.as_chunks_mut::<LANES>();
                     let (whole, rest) = keys.as_chunks::<LANES>();
                     let mut last = [[0; 2]; LANES];
                     last[..rest.len()].copy_from_slice(rest);
@@ -122,17 +130,8 @@ mod avx512 {
                     }
                 }
                 Fields::OfRecords { rows, field, first, count } => {
-                    rows.find_spans(
-                        field,
-                        first,
-                        &mut self.starts[..count],
-                        &mut self.ends[..count],
-                    );
-                    // Behind the last record stands none; it is read again.
-                    let eights = count..count.next_multiple_of(LANES);
-                    let (start, end) = (self.starts[count - 1], self.ends[count - 1]);
-                    self.starts[eights.clone()].fill(start);
-                    self.ends[eights].fill(end);
+                    self.find_spans(rows, field, first, count);
+                    let (packed, _) = self.keys.as_chunks_mut::<LANES>();
                     let (starts, _) = self.starts.as_chunks::<LANES>();
                     let (ends, _) = self.ends.as_chunks::<LANES>();
                     let eights = starts.iter().zip(ends).zip(packed).take(count.div_ceil(LANES));
