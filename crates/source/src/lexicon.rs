@@ -40,7 +40,7 @@ use crate::row_codes::{Block, RowCodes};
 use crate::rows::Rows;
 use buckets::{Buckets, Fast, Finder, Known, Packing, Portable, fast};
 use few::Few;
-use key::{GOLDEN, IS_LONG, KEY_BYTES, Key, key_of, same_long};
+use key::{GOLDEN, IS_LONG, KEY_BYTES, Key, key_of, key_with};
 use packing::{Fields, Packed};
 
 pub(crate) use changes::{BLOCK_ROWS, Changes, FieldChanges};
@@ -91,7 +91,12 @@ struct Group<'a> {
 impl Group<'_> {
     /// The fields, with keys made where there are none and the records are not enough.
     #[inline(always)]
-    fn fields<'b>(&'b self, rows: &'b Rows<'b>, made: &'b mut [Key; GROUP]) -> Fields<'b> {
+    fn fields<'b>(
+        &'b self,
+        rows: &'b Rows<'b>,
+        made: &'b mut [Key; GROUP],
+        finder: impl Finder,
+    ) -> Fields<'b> {
         if let Some(keys) = self.keys {
             return Fields::Made(keys);
         }
@@ -100,16 +105,21 @@ impl Group<'_> {
             return Fields::OfRecords { rows, field, first, count };
         }
         // A carriage return is cut off the last field.
-        Fields::Made(self.make_keys(rows, made).0)
+        Fields::Made(self.make_keys(rows, made, finder).0)
     }
 
     /// The key of each field, and a bit for each long one.
     #[inline(always)]
-    fn make_keys<'b>(&self, rows: &Rows<'_>, made: &'b mut [Key; GROUP]) -> (&'b [Key], u64) {
+    fn make_keys<'b>(
+        &self,
+        rows: &Rows<'_>,
+        made: &'b mut [Key; GROUP],
+        finder: impl Finder,
+    ) -> (&'b [Key], u64) {
         let (made, mut long) = (&mut made[..self.records.len()], 0);
         for (i, (key, record)) in made.iter_mut().zip(self.records).enumerate() {
             let (start, end) = rows.span(*record as usize, self.field);
-            *key = key_of(rows.text, start, end);
+            *key = key_with(rows.text, start, end, |text| finder.hash_long(text));
             long |= u64::from(key[1] & IS_LONG != 0) << i;
         }
         (made, long)
@@ -313,7 +323,7 @@ impl Lexicon {
             let group = Group { field: changes.field, keys, records };
             let mut missing = match &self.few {
                 Some(few) => {
-                    let fields = group.fields(rows, &mut scratch.keys);
+                    let fields = group.fields(rows, &mut scratch.keys, finder);
                     finder.find_all(few, fields, &mut scratch.packed, &mut scratch.found)
                 }
                 None => self.find_in_buckets(rows, group, scratch, finder),
@@ -349,7 +359,7 @@ impl Lexicon {
         let is_long = |keys: &[Key]| keys.iter().fold(0, |tags, key| tags | key[1]) & IS_LONG != 0;
         let (keys, mut long) = match group.keys {
             Some(keys) if !is_long(keys) => (keys, 0),
-            _ => group.make_keys(rows, keys),
+            _ => group.make_keys(rows, keys, finder),
         };
         let packing @ Packing::Exact { .. } = self.buckets.packing() else {
             let mut missing = self.find_hashed(keys, numbers, found, finder);
@@ -362,8 +372,9 @@ impl Lexicon {
             while long != 0 {
                 let i = long.trailing_zeros() as usize;
                 long &= long - 1;
-                let text = rows.field(group.records[i] as usize, group.field);
-                missing |= u64::from(!self.is_text_of(numbers[i], text)) << i;
+                let (start, end) = rows.span(group.records[i] as usize, group.field);
+                let text = &rows.text[start..end];
+                missing |= u64::from(!self.is_text_of(numbers[i], text, finder)) << i;
             }
             return missing;
         };
@@ -473,15 +484,17 @@ impl Lexicon {
         }
         let is_it = |number: u16| {
             let number = usize::from(number);
-            self.keys[number] == key && (text.len() <= KEY_BYTES || self.is_text_of(number, text))
+            self.keys[number] == key
+                && (text.len() <= KEY_BYTES || self.is_text_of(number, text, finder))
         };
         let number = self.buckets.find(packed, finder, is_it)?;
         Some(self.codes[usize::from(number)])
     }
 
-    fn is_text_of(&self, number: usize, text: &[u8]) -> bool {
+    #[inline(always)]
+    fn is_text_of(&self, number: usize, text: &[u8], finder: impl Finder) -> bool {
         let (start, len) = self.places[number];
-        len as usize == text.len() && same_long(&self.arena[start as usize..][..text.len()], text)
+        finder.is_same(&self.arena[start as usize..][..len as usize], text)
     }
 
     /// The code of a text not met before; `None` when there are too many values.

@@ -15,7 +15,7 @@
 
 use super::GROUP;
 use super::few::Few;
-use super::key::{IS_LONG, Key, mix};
+use super::key::{IS_LONG, Key, hash_long, mix};
 use super::packing::{Fields, Packed};
 
 /// Keys of a bucket.
@@ -77,6 +77,10 @@ pub(super) trait Finder: Copy {
     fn fetch(self, line: *const u8);
     /// A bit for each slot that holds the key.
     fn matching(self, keys: &[u64; 8], packed: u64) -> u32;
+    /// Hash of a long text.
+    fn hash_long(self, text: &[u8]) -> u64;
+    /// Whether two texts are the same.
+    fn is_same(self, a: &[u8], b: &[u8]) -> bool;
     /// The codes of fields, and a bit for each that is not known; bits behind the fields mean nothing.
     fn find_all(
         self,
@@ -117,6 +121,16 @@ impl Finder for Portable {
     #[inline(always)]
     fn matching(self, keys: &[u64; 8], packed: u64) -> u32 {
         keys.iter().enumerate().fold(0, |found, (i, key)| found | u32::from(*key == packed) << i)
+    }
+
+    #[inline(always)]
+    fn hash_long(self, text: &[u8]) -> u64 {
+        hash_long(text)
+    }
+
+    #[inline(always)]
+    fn is_same(self, a: &[u8], b: &[u8]) -> bool {
+        a == b
     }
 
     #[inline(always)]
@@ -197,6 +211,18 @@ impl Finder for Avx512 {
         }
         // SAFETY: as above.
         unsafe { matching(keys, packed) }
+    }
+
+    #[inline(always)]
+    fn hash_long(self, text: &[u8]) -> u64 {
+        // SAFETY: as above.
+        unsafe { super::key::avx512::hash_long(text) }
+    }
+
+    #[inline(always)]
+    fn is_same(self, a: &[u8], b: &[u8]) -> bool {
+        // SAFETY: as above.
+        unsafe { super::key::avx512::is_same(a, b) }
     }
 
     #[inline(always)]

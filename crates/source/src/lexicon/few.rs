@@ -98,8 +98,8 @@ impl Few {
                     return self.find_each(fields, found);
                 };
                 for (number, found) in scratch.numbers[..count].iter().zip(found.iter_mut()) {
-                    // SAFETY: there is a code for each number.
-                    *found = unsafe { *codes.get_unchecked(*number as usize) };
+                    // SAFETY: there is a code for each number. Volatile, as the compiler would take vectors of numbers apart.
+                    *found = unsafe { codes.as_ptr().add(*number as usize).read_volatile() };
                 }
                 let found = found.iter().enumerate();
                 found.fold(without, |missing, (i, code)| missing | u64::from(*code == NONE) << i)

@@ -1,5 +1,10 @@
 //! Keys of fields: their bytes in two words.
 
+use std::hash::BuildHasher;
+use std::sync::LazyLock;
+
+use foldhash::fast::RandomState;
+
 /// Longest field that is its own key.
 pub(super) const KEY_BYTES: usize = 15;
 /// What a longer field has in place of its length.
@@ -33,21 +38,23 @@ pub(super) fn make_key(text: &[u8], start: usize, len: usize, key: &mut Key) {
     *key = [word(text, start) & low, word(text, start + 8) & high | (len as u64) << 56];
 }
 
-/// The key of a field; a long one has the hash of its text.
+/// The key of a field; a long one has the hash of its text that `hash` makes.
 #[inline(always)]
-pub(super) fn key_of(text: &[u8], start: usize, end: usize) -> Key {
+pub(super) fn key_with(text: &[u8], start: usize, end: usize, hash: impl Fn(&[u8]) -> u64) -> Key {
     let mut key = [0; 2];
     match end - start <= KEY_BYTES {
         true => make_key(text, start, end - start, &mut key),
-        false => key = long_key(&text[start..end]),
+        false => {
+            // The high bits are mixed best.
+            key = [word(text, start), hash(&text[start..end]) >> 8 | IS_LONG];
+        }
     }
     key
 }
 
-/// The key of a field of more than 15 bytes: its first bytes and a hash of all.
-#[inline(always)]
-fn long_key(text: &[u8]) -> Key {
-    [word(text, 0), hash_long(text) >> 8 | LONG << 56]
+/// The key of a field.
+pub(super) fn key_of(text: &[u8], start: usize, end: usize) -> Key {
+    key_with(text, start, end, hash_long)
 }
 
 #[inline(always)]
@@ -57,27 +64,6 @@ pub(super) fn word(text: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(raw)
 }
 
-#[inline(always)]
-fn words(text: &[u8], at: usize) -> u128 {
-    let mut raw = [0; 16];
-    raw.copy_from_slice(&text[at..at + 16]);
-    u128::from_le_bytes(raw)
-}
-
-/// Whether two texts of more than 15 bytes, equally long, are the same.
-#[inline(always)]
-pub(super) fn same_long(a: &[u8], b: &[u8]) -> bool {
-    let len = a.len().min(b.len());
-    // The last 16 bytes overlap those before.
-    let mut differ = (words(a, 0) ^ words(b, 0)) | (words(a, len - 16) ^ words(b, len - 16));
-    let mut at = 16;
-    while at + 16 < len {
-        differ |= words(a, at) ^ words(b, at);
-        at += 16;
-    }
-    differ == 0
-}
-
 /// A hash of a key, whose high bits are well mixed.
 #[inline(always)]
 pub(super) fn mix(key: Key) -> u64 {
@@ -85,19 +71,98 @@ pub(super) fn mix(key: Key) -> u64 {
     (x ^ x >> 31).wrapping_mul(GOLDEN)
 }
 
-/// Hash of a text of at least 16 bytes, 16 at a time, the last 16 overlapping.
+/// Bytes of a long text that are hashed at once.
+const BLOCK: usize = 64;
+
+/// What the words of a block are multiplied with: others in each process, so that no file can be made whose texts have the
+/// same hash.
+static FACTORS: LazyLock<[u64; BLOCK / 8]> = LazyLock::new(|| {
+    let random = RandomState::default();
+    std::array::from_fn(|i| random.hash_one(i) | 1)
+});
+
+/// Hash of a text of any length. Words are zero where the text ends before them.
+pub(super) fn hash_long(text: &[u8]) -> u64 {
+    let factors = &*FACTORS;
+    text.chunks(BLOCK).fold(text.len() as u64, |hash, block| {
+        let words = block.chunks(8).map(|bytes| {
+            let mut word = [0; 8];
+            word[..bytes.len()].copy_from_slice(bytes);
+            u64::from_le_bytes(word)
+        });
+        let products = words.zip(factors).map(|(word, factor)| word.wrapping_mul(*factor));
+        with_block(hash, products.fold(0, u64::wrapping_add))
+    })
+}
+
 #[inline(always)]
-fn hash_long(text: &[u8]) -> u64 {
-    let fold = |words: u128, mix: u64| {
-        let product = u128::from(words as u64 ^ mix) * u128::from((words >> 64) as u64 ^ KEY_MIX);
-        product as u64 ^ (product >> 64) as u64
-    };
-    let len = text.len();
-    let mut hash = fold(words(text, 0), GOLDEN) ^ fold(words(text, len - 16), len as u64);
-    let mut at = 16;
-    while at + 16 < len {
-        hash = hash.rotate_left(23) ^ fold(words(text, at), GOLDEN);
-        at += 16;
+fn with_block(hash: u64, sum: u64) -> u64 {
+    let mixed = (hash ^ sum).wrapping_mul(GOLDEN);
+    mixed ^ mixed >> 32
+}
+
+#[cfg(target_arch = "x86_64")]
+pub(super) mod avx512 {
+    use std::arch::x86_64::*;
+
+    use super::{BLOCK, FACTORS, with_block};
+
+    /// The bytes of a text from `at` on, zeros behind it.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,bmi2")]
+    fn block(text: &[u8], at: usize) -> __m512i {
+        let mask = _bzhi_u64(u64::MAX, (text.len() - at).min(BLOCK) as u32);
+        // SAFETY: only bytes of the text are loaded.
+        unsafe { _mm512_maskz_loadu_epi8(mask, text.as_ptr().add(at).cast()) }
     }
-    hash
+
+    /// As [`super::hash_long`].
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,bmi2")]
+    pub(in crate::lexicon) fn hash_long(text: &[u8]) -> u64 {
+        // SAFETY: the load is of the eight factors.
+        let factors = unsafe { _mm512_loadu_si512(FACTORS.as_ptr().cast()) };
+        let mut hash = text.len() as u64;
+        for at in (0..text.len()).step_by(BLOCK) {
+            let products = _mm512_mullo_epi64(block(text, at), factors);
+            hash = with_block(hash, _mm512_reduce_add_epi64(products).cast_unsigned());
+        }
+        hash
+    }
+
+    /// Whether two texts are the same.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,bmi2")]
+    pub(in crate::lexicon) fn is_same(a: &[u8], b: &[u8]) -> bool {
+        let differs = |at: usize| _mm512_cmpneq_epi8_mask(block(a, at), block(b, at)) != 0;
+        a.len() == b.len() && !(0..a.len()).step_by(BLOCK).any(differs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_texts_are_hashed_and_compared_alike_everywhere() {
+        #[cfg(target_arch = "x86_64")]
+        if crate::lexicon::buckets::fast().is_some() {
+            let text: Vec<u8> = (0..300_u32).map(|i| (i * 7 % 251) as u8).collect();
+            for length in 0..text.len() {
+                let (a, mut b) = (&text[..length], text[..length].to_vec());
+                // SAFETY: the instructions are there.
+                unsafe {
+                    assert_eq!(avx512::hash_long(a), hash_long(a), "{length}");
+                    assert!(avx512::is_same(a, &b));
+                    for at in 0..length {
+                        b[at] ^= 1;
+                        assert!(!avx512::is_same(a, &b));
+                        assert_ne!(avx512::hash_long(&b), hash_long(a));
+                        b[at] ^= 1;
+                    }
+                    assert!(!avx512::is_same(&text, a));
+                }
+            }
+        }
+    }
 }

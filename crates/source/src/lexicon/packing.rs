@@ -198,8 +198,11 @@ mod avx512 {
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq")]
     unsafe fn read(text: &[u8], starts: &[u32; LANES], ends: &[u32; LANES]) -> [__m512i; 2] {
         let load = |lane: usize| {
-            // SAFETY: as the caller says.
-            unsafe { _mm_loadu_si128(text.as_ptr().add(starts[lane] as usize).cast()) }
+            // SAFETY: as the caller says. Volatile, as the compiler would load all starts and take them apart.
+            unsafe {
+                let start = (&raw const starts[lane]).read_volatile() as usize;
+                _mm_loadu_si128(text.as_ptr().add(start).cast())
+            }
         };
         let four = |lane: usize| {
             let all = _mm512_castsi128_si512(load(lane));
