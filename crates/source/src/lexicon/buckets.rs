@@ -15,7 +15,7 @@
 
 use super::GROUP;
 use super::few::Few;
-use super::key::{IS_LONG, Key, hash_long, mix};
+use super::key::{IS_LONG, Key, hash_of, key_of, mix};
 use super::packing::{Fields, Packed};
 
 /// Keys of a bucket.
@@ -77,8 +77,8 @@ pub(super) trait Finder: Copy {
     fn fetch(self, line: *const u8);
     /// A bit for each slot that holds the key.
     fn matching(self, keys: &[u64; 8], packed: u64) -> u32;
-    /// Hash of a long text.
-    fn hash_long(self, text: &[u8]) -> u64;
+    /// Hash of the text of a field, as [`hash_of`] has it.
+    fn hash_field(self, text: &[u8], start: usize, end: usize) -> u64;
     /// Whether two texts are the same.
     fn is_same(self, a: &[u8], b: &[u8]) -> bool;
     /// The codes of fields, and a bit for each that is not known; bits behind the fields mean nothing.
@@ -112,7 +112,7 @@ impl Finder for Portable {
 
     #[inline(always)]
     fn hash(self, packed: u64) -> u64 {
-        mix([packed, 0]) >> 32
+        mix(packed) >> 32
     }
 
     #[inline(always)]
@@ -124,8 +124,8 @@ impl Finder for Portable {
     }
 
     #[inline(always)]
-    fn hash_long(self, text: &[u8]) -> u64 {
-        hash_long(text)
+    fn hash_field(self, text: &[u8], start: usize, end: usize) -> u64 {
+        hash_of(key_of(text, start, end))
     }
 
     #[inline(always)]
@@ -214,9 +214,9 @@ impl Finder for Avx512 {
     }
 
     #[inline(always)]
-    fn hash_long(self, text: &[u8]) -> u64 {
+    fn hash_field(self, text: &[u8], start: usize, end: usize) -> u64 {
         // SAFETY: as above.
-        unsafe { super::key::avx512::hash_long(text) }
+        unsafe { super::key::avx512::hash(&text[start..end]) }
     }
 
     #[inline(always)]
@@ -278,7 +278,7 @@ impl Buckets {
                 let other = (key[0] ^ base[0]) & !varying[0] | (key[1] ^ base[1]) & !varying[1];
                 (finder.gather(key, varying), other != 0)
             }
-            Packing::Hashed => (mix(key), false),
+            Packing::Hashed => (hash_of(key), false),
         }
     }
 

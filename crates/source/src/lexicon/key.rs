@@ -11,6 +11,8 @@ pub(super) const KEY_BYTES: usize = 15;
 const LONG: u64 = 32;
 /// The bit of a key's last word that says so.
 pub(super) const IS_LONG: u64 = LONG << 56;
+/// The bits that have the length.
+const LENGTH: u64 = 0xff << 56;
 pub(super) const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 const KEY_MIX: u64 = 0xD6E8_FEB8_6659_FD93;
 
@@ -38,23 +40,15 @@ pub(super) fn make_key(text: &[u8], start: usize, len: usize, key: &mut Key) {
     *key = [word(text, start) & low, word(text, start + 8) & high | (len as u64) << 56];
 }
 
-/// The key of a field; a long one has the hash of its text that `hash` makes.
+/// The key of a field; a long one has the hash of its text.
 #[inline(always)]
-pub(super) fn key_with(text: &[u8], start: usize, end: usize, hash: impl Fn(&[u8]) -> u64) -> Key {
+pub(super) fn key_of(text: &[u8], start: usize, end: usize) -> Key {
     let mut key = [0; 2];
     match end - start <= KEY_BYTES {
         true => make_key(text, start, end - start, &mut key),
-        false => {
-            // The high bits are mixed best.
-            key = [word(text, start), hash(&text[start..end]) >> 8 | IS_LONG];
-        }
+        false => key = [word(text, start), hash_long(&text[start..end]) | IS_LONG],
     }
     key
-}
-
-/// The key of a field.
-pub(super) fn key_of(text: &[u8], start: usize, end: usize) -> Key {
-    key_with(text, start, end, hash_long)
 }
 
 #[inline(always)]
@@ -64,14 +58,34 @@ pub(super) fn word(text: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(raw)
 }
 
-/// A hash of a key, whose high bits are well mixed.
+/// A hash of a word, whose high bits are well mixed.
 #[inline(always)]
-pub(super) fn mix(key: Key) -> u64 {
-    let x = key[0] ^ key[1].wrapping_mul(KEY_MIX);
-    (x ^ x >> 31).wrapping_mul(GOLDEN)
+pub(super) fn mix(word: u64) -> u64 {
+    (word ^ word >> 31).wrapping_mul(GOLDEN)
 }
 
-/// Bytes of a long text that are hashed at once.
+/// Hash of a key's text, which has no bits where a key has the length.
+#[inline(always)]
+pub(super) fn hash_of(key: Key) -> u64 {
+    let word = key[1] & !LENGTH;
+    if key[1] & IS_LONG != 0 {
+        return word;
+    }
+    let factors = &*FACTORS;
+    let sum = key[0].wrapping_mul(factors[0]).wrapping_add(word.wrapping_mul(factors[1]));
+    with_block(key[1] >> 56, sum) >> 8
+}
+
+/// The text of a short key, and its length.
+pub(super) fn text_of(key: Key) -> ([u8; 16], usize) {
+    let mut text = [0; 16];
+    text[..8].copy_from_slice(&key[0].to_le_bytes());
+    text[8..].copy_from_slice(&key[1].to_le_bytes());
+    let length = std::mem::take(&mut text[KEY_BYTES]);
+    (text, usize::from(length))
+}
+
+/// Bytes of a text that are hashed at once.
 const BLOCK: usize = 64;
 
 /// What the words of a block are multiplied with: others in each process, so that no file can be made whose texts have the
@@ -81,10 +95,10 @@ static FACTORS: LazyLock<[u64; BLOCK / 8]> = LazyLock::new(|| {
     std::array::from_fn(|i| random.hash_one(i) | 1)
 });
 
-/// Hash of a text of any length. Words are zero where the text ends before them.
-pub(super) fn hash_long(text: &[u8]) -> u64 {
+/// Hash of a text, as [`hash_of`] has it. Words are zero where the text ends before them.
+fn hash_long(text: &[u8]) -> u64 {
     let factors = &*FACTORS;
-    text.chunks(BLOCK).fold(text.len() as u64, |hash, block| {
+    let hash = text.chunks(BLOCK).fold(text.len() as u64, |hash, block| {
         let words = block.chunks(8).map(|bytes| {
             let mut word = [0; 8];
             word[..bytes.len()].copy_from_slice(bytes);
@@ -92,7 +106,9 @@ pub(super) fn hash_long(text: &[u8]) -> u64 {
         });
         let products = words.zip(factors).map(|(word, factor)| word.wrapping_mul(*factor));
         with_block(hash, products.fold(0, u64::wrapping_add))
-    })
+    });
+    // The high bits are mixed best.
+    hash >> 8
 }
 
 #[inline(always)]
@@ -116,10 +132,10 @@ pub(super) mod avx512 {
         unsafe { _mm512_maskz_loadu_epi8(mask, text.as_ptr().add(at).cast()) }
     }
 
-    /// As [`super::hash_long`].
+    /// Hash of a text, as [`super::hash_of`] has it.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,bmi2")]
-    pub(in crate::lexicon) fn hash_long(text: &[u8]) -> u64 {
+    pub(in crate::lexicon) fn hash(text: &[u8]) -> u64 {
         // SAFETY: the load is of the eight factors.
         let factors = unsafe { _mm512_loadu_si512(FACTORS.as_ptr().cast()) };
         let mut hash = text.len() as u64;
@@ -127,7 +143,11 @@ pub(super) mod avx512 {
             let products = _mm512_mullo_epi64(block(text, at), factors);
             hash = with_block(hash, _mm512_reduce_add_epi64(products).cast_unsigned());
         }
-        hash
+        // A block of an empty text makes a difference in a key.
+        if text.is_empty() {
+            hash = with_block(0, 0);
+        }
+        hash >> 8
     }
 
     /// Whether two texts are the same.
@@ -144,20 +164,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_texts_are_hashed_and_compared_alike_everywhere() {
+    fn texts_are_hashed_and_compared_alike_everywhere() {
         #[cfg(target_arch = "x86_64")]
         if crate::lexicon::buckets::fast().is_some() {
             let text: Vec<u8> = (0..300_u32).map(|i| (i * 7 % 251) as u8).collect();
-            for length in 0..text.len() {
+            for length in 0..text.len() - 16 {
                 let (a, mut b) = (&text[..length], text[..length].to_vec());
                 // SAFETY: the instructions are there.
                 unsafe {
-                    assert_eq!(avx512::hash_long(a), hash_long(a), "{length}");
+                    let key = key_of(&text, 0, length);
+                    assert_eq!(avx512::hash(a), hash_of(key), "{length}");
                     assert!(avx512::is_same(a, &b));
                     for at in 0..length {
                         b[at] ^= 1;
                         assert!(!avx512::is_same(a, &b));
-                        assert_ne!(avx512::hash_long(&b), hash_long(a));
+                        assert_ne!(avx512::hash(&b), avx512::hash(a));
                         b[at] ^= 1;
                     }
                     assert!(!avx512::is_same(&text, a));
