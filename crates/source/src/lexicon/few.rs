@@ -101,8 +101,7 @@ impl Few {
                     // SAFETY: there is a code for each number. Volatile, as the compiler would take vectors of numbers apart.
                     *found = unsafe { codes.as_ptr().add(*number as usize).read_volatile() };
                 }
-                let found = found.iter().enumerate();
-                found.fold(without, |missing, (i, code)| missing | u64::from(*code == NONE) << i)
+                without | is_none(found)
             }
             Table::Packed(turn, cuckoo) => {
                 // SAFETY: as the caller says.
@@ -163,6 +162,20 @@ impl Few {
             Table::Empty => false,
         }
     }
+}
+
+/// A bit for each code that no text has.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn is_none(codes: &[u16; GROUP]) -> u64 {
+    use std::arch::x86_64::{_mm512_cmpeq_epi16_mask, _mm512_loadu_si512, _mm512_set1_epi16};
+    let half = |first: usize| {
+        // SAFETY: 32 codes are 64 bytes.
+        let codes = unsafe { _mm512_loadu_si512(codes[first..first + 32].as_ptr().cast()) };
+        u64::from(_mm512_cmpeq_epi16_mask(codes, _mm512_set1_epi16(NONE.cast_signed())))
+    };
+    half(0) | half(32) << 32
 }
 
 #[cfg(test)]

@@ -14,7 +14,6 @@ pub(super) const IS_LONG: u64 = LONG << 56;
 /// The bits that have the length.
 const LENGTH: u64 = 0xff << 56;
 pub(super) const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
-const KEY_MIX: u64 = 0xD6E8_FEB8_6659_FD93;
 
 /// 15 bytes of a field, zeros behind them, and the length in the last byte; or the first 8 bytes of a
 /// long one, and a hash.

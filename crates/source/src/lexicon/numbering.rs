@@ -159,10 +159,8 @@ fn right_aligned(key: Key) -> ([u8; PLACES], usize) {
 mod avx512 {
     use std::arch::x86_64::*;
 
+    use super::super::packing::avx512::{Eight, LANES, load_four};
     use super::*;
-
-    /// Fields that are numbered at once.
-    const LANES: usize = 8;
 
     /// The numbers of four fields, each four times; which of their bytes have no place, and which are those of no text.
     struct Four {
@@ -202,18 +200,15 @@ mod avx512 {
                     }
                 }
                 Fields::OfRecords { rows, field, first, count } => {
-                    self.find_spans(rows, field, first, count);
-                    // Fields of later records end behind it.
-                    if self.ends[0] < PLACES as u32 {
+                    // Fields of later records end behind the first.
+                    if rows.span(first, field).1 < PLACES {
                         return None;
                     }
-                    let (starts, _) = self.starts.as_chunks::<LANES>();
-                    let (ends, _) = self.ends.as_chunks::<LANES>();
                     let (to, _) = self.numbers.as_chunks_mut::<LANES>();
-                    let eights = starts.iter().zip(ends).zip(to).take(count.div_ceil(LANES));
-                    for (i, ((starts, ends), to)) in eights.enumerate() {
+                    for (i, to) in to.iter_mut().enumerate().take(count.div_ceil(LANES)) {
+                        let eight = Eight::new(rows, field, first, count, i);
                         // SAFETY: the text is as the caller says, and 16 bytes of it are before each end.
-                        let [low, high] = unsafe { read(rows.text, starts, ends) };
+                        let [low, high] = unsafe { read(rows.text, &eight) };
                         missing |= u64::from(numbers.eight(low, high, to)) << (i * LANES);
                     }
                 }
@@ -295,33 +290,18 @@ mod avx512 {
     /// The fields end in the text, 16 bytes after its start.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq")]
-    unsafe fn read(text: &[u8], starts: &[u32; LANES], ends: &[u32; LANES]) -> [[__m512i; 2]; 2] {
-        let load = |lane: usize| {
-            // SAFETY: as the caller says. Volatile, as the compiler would load all ends and take them apart.
-            unsafe {
-                let end = (&raw const ends[lane]).read_volatile() as usize;
-                _mm_loadu_si128(text.as_ptr().add(end).sub(PLACES).cast())
-            }
+    unsafe fn read(text: &[u8], eight: &Eight<'_>) -> [[__m512i; 2]; 2] {
+        // SAFETY: as the caller says.
+        let (low, high) = unsafe {
+            let at = |lane: usize| eight.end(lane) - PLACES;
+            (load_four(text, at), load_four(text, |lane| at(lane + 4)))
         };
-        let four = |lane: usize| {
-            let all = _mm512_castsi128_si512(load(lane));
-            let all = _mm512_inserti32x4::<1>(all, load(lane + 1));
-            let all = _mm512_inserti32x4::<2>(all, load(lane + 2));
-            _mm512_inserti32x4::<3>(all, load(lane + 3))
-        };
-        // SAFETY: the loads are of the eight places.
-        let lengths = unsafe {
-            let starts = _mm256_loadu_si256(starts.as_ptr().cast());
-            _mm256_sub_epi32(_mm256_loadu_si256(ends.as_ptr().cast()), starts)
-        };
-        let lengths = _mm256_min_epu32(lengths, _mm256_set1_epi32(255));
-        let lengths = _mm256_mullo_epi32(lengths, _mm256_set1_epi32(0x0101_0101));
-        let lengths = _mm512_castsi256_si512(lengths);
-        let low = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
-        let high = _mm512_setr_epi32(4, 4, 4, 4, 5, 5, 5, 5, 6, 6, 6, 6, 7, 7, 7, 7);
+        let lengths = _mm512_mullo_epi32(eight.lengths(), _mm512_set1_epi32(0x0101_0101));
+        let of_low = _mm512_setr_epi32(0, 0, 0, 0, 2, 2, 2, 2, 4, 4, 4, 4, 6, 6, 6, 6);
+        let of_high = _mm512_setr_epi32(8, 8, 8, 8, 10, 10, 10, 10, 12, 12, 12, 12, 14, 14, 14, 14);
         [
-            [four(0), _mm512_permutexvar_epi32(low, lengths)],
-            [four(4), _mm512_permutexvar_epi32(high, lengths)],
+            [low, _mm512_permutexvar_epi32(of_low, lengths)],
+            [high, _mm512_permutexvar_epi32(of_high, lengths)],
         ]
     }
 
