@@ -22,6 +22,7 @@ mod changes;
 mod cuckoo;
 mod few;
 mod key;
+mod numbering;
 mod packing;
 
 use std::collections::HashMap;
@@ -39,7 +40,7 @@ use crate::row_codes::{Block, RowCodes};
 use crate::rows::Rows;
 use buckets::{Buckets, Fast, Finder, Known, Packing, Portable, fast};
 use few::Few;
-use key::{GOLDEN, IS_LONG, KEY_BYTES, Key, key_of, same_long};
+use key::{GOLDEN, IS_LONG, KEY_BYTES, Key, key_of, text_of};
 use packing::{Fields, Packed};
 
 pub(crate) use changes::{BLOCK_ROWS, Changes, FieldChanges};
@@ -63,18 +64,12 @@ struct Misses<'a, B: FnMut(usize, FieldError)> {
 pub(crate) struct LookUp {
     keys: [Key; GROUP],
     packed: Packed,
-    numbers: [usize; GROUP],
     found: [u16; GROUP],
 }
 
 impl Default for LookUp {
     fn default() -> Self {
-        LookUp {
-            keys: [[0; 2]; GROUP],
-            packed: Packed::default(),
-            numbers: [0; GROUP],
-            found: [0; GROUP],
-        }
+        LookUp { keys: [[0; 2]; GROUP], packed: Packed::default(), found: [0; GROUP] }
     }
 }
 
@@ -99,19 +94,18 @@ impl Group<'_> {
             return Fields::OfRecords { rows, field, first, count };
         }
         // A carriage return is cut off the last field.
-        Fields::Made(self.make_keys(rows, made).0)
+        Fields::Made(self.make_keys(rows, made))
     }
 
-    /// The key of each field, and a bit for each long one.
+    /// The key of each field.
     #[inline(always)]
-    fn make_keys<'b>(&self, rows: &Rows<'_>, made: &'b mut [Key; GROUP]) -> (&'b [Key], u64) {
-        let (made, mut long) = (&mut made[..self.records.len()], 0);
-        for (i, (key, record)) in made.iter_mut().zip(self.records).enumerate() {
+    fn make_keys<'b>(&self, rows: &Rows<'_>, made: &'b mut [Key; GROUP]) -> &'b [Key] {
+        let made = &mut made[..self.records.len()];
+        for (key, record) in made.iter_mut().zip(self.records) {
             let (start, end) = rows.span(*record as usize, self.field);
             *key = key_of(rows.text, start, end);
-            long |= u64::from(key[1] & IS_LONG != 0) << i;
         }
-        (made, long)
+        made
     }
 }
 
@@ -130,8 +124,10 @@ pub struct Lexicon {
     finder: Option<Fast>,
     keys: Vec<Key>,
     codes: Vec<u16>,
-    /// Where the copy of a long text stands in the arena.
+    /// Where the copy of a text stands in the arena, if there is one.
     places: Vec<(u32, u32)>,
+    /// Whether there are copies of short texts, too, as all are compared.
+    keeps_all: bool,
     arena: Vec<u8>,
     by_value: ByValue,
     dictionary: TemporaryDictionary,
@@ -171,12 +167,14 @@ impl Lexicon {
     pub fn new(physical: Physical) -> Self {
         let finder = fast();
         Lexicon {
-            few: Some(Few::new()),
+            few: Some(Few::new(finder.is_some())),
             buckets: Buckets::new(finder.is_some()),
             finder,
             keys: vec![[u64::MAX; 2]],
             codes: vec![0],
-            places: vec![(0, 0)],
+            // No text is as long.
+            places: vec![(0, u32::MAX)],
+            keeps_all: false,
             arena: Vec::new(),
             by_value: match physical {
                 Physical::Int => ByValue::Ints(HashMap::default()),
@@ -344,29 +342,16 @@ impl Lexicon {
         scratch: &mut LookUp,
         finder: impl Finder,
     ) -> u64 {
-        let LookUp { keys, numbers, found, .. } = scratch;
-        let is_long = |keys: &[Key]| keys.iter().fold(0, |tags, key| tags | key[1]) & IS_LONG != 0;
-        let (keys, mut long) = match group.keys {
-            Some(keys) if !is_long(keys) => (keys, 0),
-            _ => group.make_keys(rows, keys),
-        };
-        let packing @ Packing::Exact { .. } = self.buckets.packing() else {
-            let mut missing = self.find_hashed(keys, numbers, found, finder);
-            if long != 0 {
-                for number in &numbers[..keys.len()] {
-                    let place = self.places[*number].0 as usize;
-                    finder.fetch(self.arena.as_ptr().wrapping_add(place));
-                }
+        match self.buckets.packing() {
+            Packing::Hashed => self.find_hashed(rows, group, scratch, finder),
+            packing @ Packing::Exact { .. } => {
+                let keys = match group.keys {
+                    Some(keys) => keys,
+                    None => group.make_keys(rows, &mut scratch.keys),
+                };
+                self.find_exact(packing, keys, &mut scratch.found, finder)
             }
-            while long != 0 {
-                let i = long.trailing_zeros() as usize;
-                long &= long - 1;
-                let text = rows.field(group.records[i] as usize, group.field);
-                missing |= u64::from(!self.is_text_of(numbers[i], text)) << i;
-            }
-            return missing;
-        };
-        self.find_exact(packing, keys, found, finder)
+        }
     }
 
     /// The codes of texts that stand in the first bucket of their key, and a bit for each that does not.
@@ -395,35 +380,39 @@ impl Lexicon {
         missing
     }
 
-    /// As [`Self::find_exact`], with the numbers of the texts; of a long text the bytes are yet to be compared with those
-    /// of its number.
+    /// As [`Self::find_exact`], of texts that are found by their hashes and compared.
     #[inline(always)]
     fn find_hashed(
         &self,
-        keys: &[Key],
-        numbers: &mut [usize; GROUP],
-        found: &mut [u16; GROUP],
+        rows: &Rows<'_>,
+        group: Group<'_>,
+        scratch: &mut LookUp,
         finder: impl Finder,
     ) -> u64 {
-        let (mut packed, mut places, mut missing) = ([0; GROUP], [0; GROUP], 0);
-        for ((key, packed), place) in keys.iter().zip(&mut packed).zip(&mut places) {
-            *packed = Buckets::pack(Packing::Hashed, *key, finder).0;
-            *place = self.buckets.fetch(*packed, finder);
+        let LookUp { packed: Packed { keys: hashes, numbers, .. }, found, .. } = scratch;
+        let (mut places, mut missing) = ([0; GROUP], 0);
+        let fields = group.records.iter().zip(hashes.iter_mut()).zip(&mut places);
+        for ((record, hash), place) in fields {
+            let (start, end) = rows.span(*record as usize, group.field);
+            *hash = finder.hash_field(rows.text, start, end);
+            *place = self.buckets.fetch(*hash, finder);
         }
-        for (i, number) in numbers[..keys.len()].iter_mut().enumerate() {
+        let count = group.records.len();
+        for ((number, hash), place) in numbers[..count].iter_mut().zip(hashes).zip(places) {
             // SAFETY: the place was told above.
-            *number = usize::from(unsafe { self.buckets.find_at(places[i], packed[i], finder) }.0);
-            finder.fetch(self.keys.as_ptr().wrapping_add(*number).cast());
-            finder.fetch(self.places.as_ptr().wrapping_add(*number).cast());
+            *number = u32::from(unsafe { self.buckets.find_at(place, *hash, finder) }.0);
+            finder.fetch(self.places.as_ptr().wrapping_add(*number as usize).cast());
         }
-        for (i, ((key, number), code)) in keys.iter().zip(numbers).zip(found).enumerate() {
-            // SAFETY: the answers of packed keys that are not exact are numbers of texts, each of which has a key and a
-            // code; number 0 is there from the start, with a key that no field has.
-            unsafe {
-                let differs = *self.keys.get_unchecked(*number) != *key;
-                missing |= u64::from(differs) << i;
-                *code = *self.codes.get_unchecked(*number);
-            }
+        for number in &numbers[..count] {
+            let start = self.places[*number as usize].0 as usize;
+            finder.fetch(self.arena.as_ptr().wrapping_add(start));
+        }
+        let fields = group.records.iter().zip(numbers).zip(found);
+        for (i, ((record, number), code)) in fields.enumerate() {
+            let (start, end) = rows.span(*record as usize, group.field);
+            let is_text = self.is_text_of(*number as usize, &rows.text[start..end], finder);
+            missing |= u64::from(!is_text) << i;
+            *code = self.codes[*number as usize];
         }
         missing
     }
@@ -460,7 +449,7 @@ impl Lexicon {
 
     fn known_code(&self, text: &[u8], key: Key, finder: impl Finder) -> Option<u16> {
         if let Some(few) = &self.few {
-            return few.find(key, finder);
+            return few.find(key);
         }
         let packing = self.buckets.packing();
         let (packed, is_new) = Buckets::pack(packing, key, finder);
@@ -472,15 +461,18 @@ impl Lexicon {
         }
         let is_it = |number: u16| {
             let number = usize::from(number);
-            self.keys[number] == key && (text.len() <= KEY_BYTES || self.is_text_of(number, text))
+            self.keys[number] == key
+                && (text.len() <= KEY_BYTES || self.is_text_of(number, text, finder))
         };
         let number = self.buckets.find(packed, finder, is_it)?;
         Some(self.codes[usize::from(number)])
     }
 
-    fn is_text_of(&self, number: usize, text: &[u8]) -> bool {
+    #[inline(always)]
+    fn is_text_of(&self, number: usize, text: &[u8], finder: impl Finder) -> bool {
         let (start, len) = self.places[number];
-        len as usize == text.len() && same_long(&self.arena[start as usize..][..text.len()], text)
+        len as usize == text.len()
+            && finder.is_same(&self.arena[start as usize..][..text.len()], text)
     }
 
     /// The code of a text not met before; `None` when there are too many values.
@@ -522,15 +514,30 @@ impl Lexicon {
             Some(finder) => self.add(new, finder),
             None => self.add(new, Portable),
         }
+        if self.few.is_none() && self.buckets.packing() == Packing::Hashed && !self.keeps_all {
+            self.keep_all();
+        }
         self.keys.push(key);
         self.codes.push(code);
-        if raw.len() > KEY_BYTES {
+        if raw.len() > KEY_BYTES || self.keeps_all {
             self.places.push((self.arena.len() as u32, raw.len() as u32));
             self.arena.extend_from_slice(raw);
         } else {
             self.places.push((0, 0));
         }
         Ok(Some(code))
+    }
+
+    /// Copies the short texts, which their keys were enough for.
+    fn keep_all(&mut self) {
+        self.keeps_all = true;
+        for (key, place) in self.keys.iter().zip(&mut self.places).skip(1) {
+            if key[1] & IS_LONG == 0 {
+                let (text, len) = text_of(*key);
+                *place = (self.arena.len() as u32, len as u32);
+                self.arena.extend_from_slice(&text[..len]);
+            }
+        }
     }
 
     /// Adds a text to the table of those that are known.
@@ -542,7 +549,7 @@ impl Lexicon {
             code: *code,
         });
         if let Some(few) = &mut self.few {
-            if few.add(new, all.clone(), finder) {
+            if few.add(new, all.clone()) {
                 return;
             }
             self.few = None;

@@ -39,30 +39,6 @@ impl<'a> Rows<'a> {
         (start, end)
     }
 
-    /// Where the fields of records from `first` on start and end, as separators have it: no carriage return is cut off.
-    #[inline(always)]
-    pub(crate) fn find_spans(
-        &self,
-        field: usize,
-        first: usize,
-        starts: &mut [u32],
-        ends: &mut [u32],
-    ) {
-        let behind = (first + starts.len()) * self.stride;
-        assert!(field < self.stride && behind < self.ends.len() && starts.len() == ends.len());
-        let mut at = first * self.stride + field;
-        for (start, end) in starts.iter_mut().zip(ends) {
-            // Volatile, as the compiler would gather them, which takes longer.
-            // SAFETY: `at + 1 <= behind`, which was checked to be in `ends`.
-            unsafe {
-                let before = self.ends.as_ptr().add(at);
-                *start = before.read_volatile().wrapping_add(1);
-                *end = before.add(1).read_volatile();
-            }
-            at += self.stride;
-        }
-    }
-
     /// A field's bytes, quotes included.
     pub fn field(&self, row: usize, field: usize) -> &'a [u8] {
         let (start, end) = self.span(row, field);

@@ -15,7 +15,7 @@
 
 use super::GROUP;
 use super::few::Few;
-use super::key::{IS_LONG, Key, mix};
+use super::key::{IS_LONG, Key, hash_of, key_of, mix};
 use super::packing::{Fields, Packed};
 
 /// Keys of a bucket.
@@ -77,6 +77,10 @@ pub(super) trait Finder: Copy {
     fn fetch(self, line: *const u8);
     /// A bit for each slot that holds the key.
     fn matching(self, keys: &[u64; 8], packed: u64) -> u32;
+    /// Hash of the text of a field, as [`hash_of`] has it.
+    fn hash_field(self, text: &[u8], start: usize, end: usize) -> u64;
+    /// Whether two texts are the same.
+    fn is_same(self, a: &[u8], b: &[u8]) -> bool;
     /// The codes of fields, and a bit for each that is not known; bits behind the fields mean nothing.
     fn find_all(
         self,
@@ -108,7 +112,7 @@ impl Finder for Portable {
 
     #[inline(always)]
     fn hash(self, packed: u64) -> u64 {
-        mix([packed, 0]) >> 32
+        mix(packed) >> 32
     }
 
     #[inline(always)]
@@ -120,6 +124,16 @@ impl Finder for Portable {
     }
 
     #[inline(always)]
+    fn hash_field(self, text: &[u8], start: usize, end: usize) -> u64 {
+        hash_of(key_of(text, start, end))
+    }
+
+    #[inline(always)]
+    fn is_same(self, a: &[u8], b: &[u8]) -> bool {
+        a == b
+    }
+
+    #[inline(always)]
     fn find_all(
         self,
         few: &Few,
@@ -127,7 +141,7 @@ impl Finder for Portable {
         _packed: &mut Packed,
         found: &mut [u16; GROUP],
     ) -> u64 {
-        few.find_each(fields, found, self)
+        few.find_each(fields, found)
     }
 }
 
@@ -200,6 +214,18 @@ impl Finder for Avx512 {
     }
 
     #[inline(always)]
+    fn hash_field(self, text: &[u8], start: usize, end: usize) -> u64 {
+        // SAFETY: as above.
+        unsafe { super::key::avx512::hash(&text[start..end]) }
+    }
+
+    #[inline(always)]
+    fn is_same(self, a: &[u8], b: &[u8]) -> bool {
+        // SAFETY: as above.
+        unsafe { super::key::avx512::is_same(a, b) }
+    }
+
+    #[inline(always)]
     fn find_all(
         self,
         few: &Few,
@@ -207,10 +233,8 @@ impl Finder for Avx512 {
         packed: &mut Packed,
         found: &mut [u16; GROUP],
     ) -> u64 {
-        let Some(turn) = few.turn() else { return u64::MAX };
         // SAFETY: as above; the fields of records are in the text.
-        let others = unsafe { packed.pack(turn, fields) };
-        others | few.find_packed(packed, fields.count(), found, self)
+        unsafe { few.find_all(fields, packed, found) }
     }
 }
 
@@ -254,7 +278,7 @@ impl Buckets {
                 let other = (key[0] ^ base[0]) & !varying[0] | (key[1] ^ base[1]) & !varying[1];
                 (finder.gather(key, varying), other != 0)
             }
-            Packing::Hashed => (mix(key), false),
+            Packing::Hashed => (hash_of(key), false),
         }
     }
 

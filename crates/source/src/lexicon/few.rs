@@ -1,36 +1,40 @@
 //! The codes of few short texts.
 //!
 //! ```text
-//!   field -> packed key -> its varying bits -> [code, ...]                      where these are few
-//!                       -> two places       -> [packed key, ...] [code, ...]    else
+//!   field -> number                    -> [code, ...]                      texts of one form
+//!         -> packed key -> two places  -> [packed key, ...] [code, ...]    others
 //! ```
 //!
-//! Keys are packed by vectors ([`super::packing`]) and looked up one by one: instructions that gather take longer than as
-//! many loads. A table by the varying bits needs one load and no comparison: dates have some 15 of them, numbers below a
-//! thousand 12. Where no turn packs the keys, or there are more than the caches hold, buckets are better.
+//! Fields are numbered ([`super::numbering`]) or packed ([`super::packing`]) by vectors, and looked up one by one: instructions
+//! that gather take longer than as many loads. A table by numbers needs one load and no comparison. Where texts have too many
+//! numbers and cannot be packed, or there are more than the caches hold, buckets are better.
 //!
-//! Cost: 22 to 256 bytes a key; 3 to 7 cycles a field.
+//! Cost: 2 to 256 bytes a key; 3 to 8 cycles a field.
 
 use super::GROUP;
-use super::buckets::{Finder, Known};
+use super::buckets::Known;
 use super::cuckoo::Cuckoo;
 use super::key::{IS_LONG, Key};
+use super::numbering::{Numbering, Numbers};
 use super::packing::{Fields, Packed, Turn};
 
-/// Most varying bits of a table by them: 128 KB.
-const DIRECT_BITS_MAX: u32 = 16;
-/// Codes of a table by varying bits that need no keys.
-const DIRECT_CODES: usize = 1024;
-/// Codes of a table by varying bits for each key besides.
-const DIRECT_CODES_A_KEY: usize = 128;
-/// Keys from which buckets are better.
-const KEYS_MAX: usize = 5_000;
+/// Most codes of a table by numbers: 512 KB.
+const NUMBERS_MAX: usize = 1 << 18;
+/// Codes of a table by numbers that need no keys.
+const NUMBERS: usize = 1024;
+/// Codes of a table by numbers for each key besides.
+const NUMBERS_A_KEY: usize = 128;
+/// Keys from which on buckets are better than packed keys.
+const PACKED_MAX: usize = 5_000;
 /// A code that no text has.
 const NONE: u16 = u16::MAX - 1;
 
 /// Codes by keys.
 #[derive(Debug)]
 pub(super) struct Few {
+    /// The form of the texts, where fields are numbered fast.
+    numbering: Option<Numbering>,
+    /// How their keys are packed, if they can be.
     turn: Option<Turn>,
     table: Table,
     count: usize,
@@ -38,39 +42,34 @@ pub(super) struct Few {
 
 #[derive(Debug)]
 enum Table {
-    /// By the bits in which packed keys differ, which are these.
-    Direct(u64, Vec<u16>),
-    Cuckoo(Cuckoo),
+    Numbers(Numbers, Vec<u16>),
+    Packed(Turn, Cuckoo),
+    Empty,
 }
 
 impl Few {
-    /// Holds nothing.
-    pub(super) fn new() -> Self {
-        Few { turn: None, table: Table::Direct(0, vec![NONE]), count: 0 }
+    /// Holds nothing. `numbers` says whether fields are numbered fast.
+    pub(super) fn new(numbers: bool) -> Self {
+        let numbering = numbers.then_some(Numbering::NONE);
+        Few { numbering, turn: None, table: Table::Empty, count: 0 }
     }
 
     /// The code of a key.
-    pub(super) fn find(&self, key: Key, finder: impl Finder) -> Option<u16> {
-        let packed = self.turn.as_ref()?.pack(key)?;
+    pub(super) fn find(&self, key: Key) -> Option<u16> {
         match &self.table {
-            Table::Direct(bits, codes) => {
-                let code = codes[finder.gather([packed, 0], [*bits, 0]) as usize];
-                (code != NONE).then_some(code)
+            Table::Numbers(numbers, codes) => {
+                Some(codes[numbers.number(key)?]).filter(|code| *code != NONE)
             }
-            Table::Cuckoo(cuckoo) => cuckoo.find(packed),
+            Table::Packed(turn, cuckoo) => cuckoo.find(turn.pack(key)?),
+            Table::Empty => None,
         }
     }
 
     /// The codes of fields, and a bit for each that is not known.
-    pub(super) fn find_each(
-        &self,
-        fields: Fields<'_>,
-        found: &mut [u16; GROUP],
-        finder: impl Finder,
-    ) -> u64 {
+    pub(super) fn find_each(&self, fields: Fields<'_>, found: &mut [u16; GROUP]) -> u64 {
         let mut missing = 0;
         for (i, found) in found.iter_mut().enumerate().take(fields.count()) {
-            match self.find(fields.key(i), finder) {
+            match self.find(fields.key(i)) {
                 Some(code) => *found = code,
                 None => missing |= 1 << i,
             }
@@ -78,84 +77,105 @@ impl Few {
         missing
     }
 
-    /// As [`Self::find_each`], of keys that were packed; bits behind them mean nothing.
-    #[inline(always)]
-    pub(super) fn find_packed(
+    /// As [`Self::find_each`], by vectors; bits behind the fields mean nothing.
+    ///
+    /// # Safety
+    /// The instructions of AVX-512 are there. Fields of records are in the text.
+    #[cfg(target_arch = "x86_64")]
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi1,bmi2,popcnt,lzcnt")]
+    pub(super) unsafe fn find_all(
         &self,
-        packed: &Packed,
-        count: usize,
+        fields: Fields<'_>,
+        scratch: &mut Packed,
         found: &mut [u16; GROUP],
-        finder: impl Finder,
     ) -> u64 {
+        let count = fields.count();
         match &self.table {
-            Table::Direct(bits, codes) => {
-                for (key, found) in packed.keys[..count].iter().zip(found.iter_mut()) {
-                    let at = finder.gather([*key, 0], [*bits, 0]) as usize;
-                    // SAFETY: there is a code for all that the bits may be.
-                    *found = unsafe { *codes.get_unchecked(at) };
+            Table::Numbers(numbers, codes) => {
+                // SAFETY: as the caller says.
+                let Some(without) = (unsafe { scratch.number(numbers, fields) }) else {
+                    return self.find_each(fields, found);
+                };
+                for (number, found) in scratch.numbers[..count].iter().zip(found.iter_mut()) {
+                    // SAFETY: there is a code for each number. Volatile, as the compiler would take vectors of numbers apart.
+                    *found = unsafe { codes.as_ptr().add(*number as usize).read_volatile() };
                 }
-                let missing = found.iter().enumerate();
-                missing.fold(0, |missing, (i, code)| missing | u64::from(*code == NONE) << i)
+                without | is_none(found)
             }
-            Table::Cuckoo(cuckoo) => cuckoo.find_all(&packed.keys[..count], found),
+            Table::Packed(turn, cuckoo) => {
+                // SAFETY: as the caller says.
+                let others = unsafe { scratch.pack(turn, fields) };
+                others | cuckoo.find_all(&scratch.keys[..count], found)
+            }
+            Table::Empty => u64::MAX,
         }
-    }
-
-    pub(super) fn turn(&self) -> Option<&Turn> {
-        self.turn.as_ref()
     }
 
     /// Adds a text that is not there; `all` are those that are. Whether the table holds them: if not, it is of no more use.
-    pub(super) fn add(
-        &mut self,
-        new: Known,
-        all: impl Iterator<Item = Known> + Clone,
-        finder: impl Finder,
-    ) -> bool {
-        if new.key[1] & IS_LONG != 0 || self.count == KEYS_MAX {
+    pub(super) fn add(&mut self, new: Known, all: impl Iterator<Item = Known> + Clone) -> bool {
+        if new.key[1] & IS_LONG != 0 {
             return false;
         }
-        self.count += 1;
-        let turn = match self.turn {
-            None => Turn::of(new.key),
-            Some(turn) => match turn.with(new.key) {
-                Some(turn) => turn,
-                None => return false,
-            },
+        let before = (self.numbering, self.turn);
+        self.numbering = self.numbering.map(|numbering| numbering.with(new.key));
+        self.turn = match self.turn {
+            None if self.count == 0 => Some(Turn::of(new.key)),
+            turn => turn.and_then(|turn| turn.with(new.key)),
         };
-        if self.turn == Some(turn) && self.put(turn, new, finder) {
+        self.count += 1;
+        let is_as_before = match &self.table {
+            Table::Numbers(..) => self.numbering == before.0,
+            Table::Packed(..) => self.turn == before.1,
+            Table::Empty => false,
+        };
+        if is_as_before && self.put(new) {
             return true;
         }
-        self.turn = Some(turn);
-        let bits = turn.varying().count_ones();
-        let direct_codes = DIRECT_CODES + DIRECT_CODES_A_KEY * self.count;
-        if bits <= DIRECT_BITS_MAX && 1 << bits <= direct_codes {
-            self.table = Table::Direct(turn.varying(), vec![NONE; 1 << bits]);
-        } else if let Some(cuckoo) = Cuckoo::with_room(self.count) {
-            self.table = Table::Cuckoo(cuckoo);
-        } else {
-            return false;
+        let numbers_max = NUMBERS_MAX.min(NUMBERS + NUMBERS_A_KEY * self.count);
+        let numbers = self.numbering.and_then(|numbering| numbering.numbers(numbers_max));
+        if let Some(numbers) = numbers {
+            let codes = vec![NONE; numbers.count()];
+            self.table = Table::Numbers(numbers, codes);
+            return all.chain([new]).all(|known| self.put(known));
         }
-        let mut places = self.count;
-        while !all.clone().chain([new]).all(|known| self.put(turn, known, finder)) {
-            places *= 2;
-            let Some(cuckoo) = Cuckoo::with_room(places) else { return false };
-            self.table = Table::Cuckoo(cuckoo);
-        }
-        true
+        let Some(turn) = self.turn.filter(|_| self.count <= PACKED_MAX) else { return false };
+        // Keys for which there is no room need more of it.
+        let count = self.count;
+        let mut rooms = (0..4).map_while(|doublings| Cuckoo::with_room(count << doublings));
+        rooms.any(|cuckoo| {
+            self.table = Table::Packed(turn, cuckoo);
+            all.clone().chain([new]).all(|known| self.put(known))
+        })
     }
 
     /// Whether there is room.
-    fn put(&mut self, turn: Turn, known: Known, finder: impl Finder) -> bool {
-        let Some(packed) = turn.pack(known.key) else { return false };
+    fn put(&mut self, known: Known) -> bool {
         match &mut self.table {
-            Table::Direct(bits, codes) => {
-                codes[finder.gather([packed, 0], [*bits, 0]) as usize] = known.code;
-                true
+            Table::Numbers(numbers, codes) => {
+                let number = numbers.number(known.key);
+                number.map(|number| codes[number] = known.code).is_some()
             }
-            Table::Cuckoo(cuckoo) => cuckoo.put(packed, known.code),
+            Table::Packed(turn, cuckoo) => {
+                turn.pack(known.key).is_some_and(|packed| cuckoo.put(packed, known.code))
+            }
+            Table::Empty => false,
         }
     }
+}
+
+/// A bit for each code that no text has.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn is_none(codes: &[u16; GROUP]) -> u64 {
+    use std::arch::x86_64::{_mm512_cmpeq_epi16_mask, _mm512_loadu_si512, _mm512_set1_epi16};
+    let half = |first: usize| {
+        // SAFETY: 32 codes are 64 bytes.
+        let codes = unsafe { _mm512_loadu_si512(codes[first..first + 32].as_ptr().cast()) };
+        u64::from(_mm512_cmpeq_epi16_mask(codes, _mm512_set1_epi16(NONE.cast_signed())))
+    };
+    half(0) | half(32) << 32
 }
 
 #[cfg(test)]

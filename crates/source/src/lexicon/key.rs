@@ -1,13 +1,19 @@
 //! Keys of fields: their bytes in two words.
 
+use std::hash::BuildHasher;
+use std::sync::LazyLock;
+
+use foldhash::fast::RandomState;
+
 /// Longest field that is its own key.
 pub(super) const KEY_BYTES: usize = 15;
 /// What a longer field has in place of its length.
 const LONG: u64 = 32;
 /// The bit of a key's last word that says so.
 pub(super) const IS_LONG: u64 = LONG << 56;
+/// The bits that have the length.
+const LENGTH: u64 = 0xff << 56;
 pub(super) const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
-const KEY_MIX: u64 = 0xD6E8_FEB8_6659_FD93;
 
 /// 15 bytes of a field, zeros behind them, and the length in the last byte; or the first 8 bytes of a
 /// long one, and a hash.
@@ -39,15 +45,9 @@ pub(super) fn key_of(text: &[u8], start: usize, end: usize) -> Key {
     let mut key = [0; 2];
     match end - start <= KEY_BYTES {
         true => make_key(text, start, end - start, &mut key),
-        false => key = long_key(&text[start..end]),
+        false => key = [word(text, start), hash_long(&text[start..end]) | IS_LONG],
     }
     key
-}
-
-/// The key of a field of more than 15 bytes: its first bytes and a hash of all.
-#[inline(always)]
-fn long_key(text: &[u8]) -> Key {
-    [word(text, 0), hash_long(text) >> 8 | LONG << 56]
 }
 
 #[inline(always)]
@@ -57,47 +57,132 @@ pub(super) fn word(text: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(raw)
 }
 
+/// A hash of a word, whose high bits are well mixed.
 #[inline(always)]
-fn words(text: &[u8], at: usize) -> u128 {
-    let mut raw = [0; 16];
-    raw.copy_from_slice(&text[at..at + 16]);
-    u128::from_le_bytes(raw)
+pub(super) fn mix(word: u64) -> u64 {
+    (word ^ word >> 31).wrapping_mul(GOLDEN)
 }
 
-/// Whether two texts of more than 15 bytes, equally long, are the same.
+/// Hash of a key's text, which has no bits where a key has the length.
 #[inline(always)]
-pub(super) fn same_long(a: &[u8], b: &[u8]) -> bool {
-    let len = a.len().min(b.len());
-    // The last 16 bytes overlap those before.
-    let mut differ = (words(a, 0) ^ words(b, 0)) | (words(a, len - 16) ^ words(b, len - 16));
-    let mut at = 16;
-    while at + 16 < len {
-        differ |= words(a, at) ^ words(b, at);
-        at += 16;
+pub(super) fn hash_of(key: Key) -> u64 {
+    let word = key[1] & !LENGTH;
+    if key[1] & IS_LONG != 0 {
+        return word;
     }
-    differ == 0
+    let factors = &*FACTORS;
+    let sum = key[0].wrapping_mul(factors[0]).wrapping_add(word.wrapping_mul(factors[1]));
+    with_block(key[1] >> 56, sum) >> 8
 }
 
-/// A hash of a key, whose high bits are well mixed.
-#[inline(always)]
-pub(super) fn mix(key: Key) -> u64 {
-    let x = key[0] ^ key[1].wrapping_mul(KEY_MIX);
-    (x ^ x >> 31).wrapping_mul(GOLDEN)
+/// The text of a short key, and its length.
+pub(super) fn text_of(key: Key) -> ([u8; 16], usize) {
+    let mut text = [0; 16];
+    text[..8].copy_from_slice(&key[0].to_le_bytes());
+    text[8..].copy_from_slice(&key[1].to_le_bytes());
+    let length = std::mem::take(&mut text[KEY_BYTES]);
+    (text, usize::from(length))
 }
 
-/// Hash of a text of at least 16 bytes, 16 at a time, the last 16 overlapping.
-#[inline(always)]
+/// Bytes of a text that are hashed at once.
+const BLOCK: usize = 64;
+
+/// What the words of a block are multiplied with: others in each process, so that no file can be made whose texts have the
+/// same hash.
+static FACTORS: LazyLock<[u64; BLOCK / 8]> = LazyLock::new(|| {
+    let random = RandomState::default();
+    std::array::from_fn(|i| random.hash_one(i) | 1)
+});
+
+/// Hash of a text, as [`hash_of`] has it. Words are zero where the text ends before them.
 fn hash_long(text: &[u8]) -> u64 {
-    let fold = |words: u128, mix: u64| {
-        let product = u128::from(words as u64 ^ mix) * u128::from((words >> 64) as u64 ^ KEY_MIX);
-        product as u64 ^ (product >> 64) as u64
-    };
-    let len = text.len();
-    let mut hash = fold(words(text, 0), GOLDEN) ^ fold(words(text, len - 16), len as u64);
-    let mut at = 16;
-    while at + 16 < len {
-        hash = hash.rotate_left(23) ^ fold(words(text, at), GOLDEN);
-        at += 16;
+    let factors = &*FACTORS;
+    let hash = text.chunks(BLOCK).fold(text.len() as u64, |hash, block| {
+        let words = block.chunks(8).map(|bytes| {
+            let mut word = [0; 8];
+            word[..bytes.len()].copy_from_slice(bytes);
+            u64::from_le_bytes(word)
+        });
+        let products = words.zip(factors).map(|(word, factor)| word.wrapping_mul(*factor));
+        with_block(hash, products.fold(0, u64::wrapping_add))
+    });
+    // The high bits are mixed best.
+    hash >> 8
+}
+
+#[inline(always)]
+fn with_block(hash: u64, sum: u64) -> u64 {
+    let mixed = (hash ^ sum).wrapping_mul(GOLDEN);
+    mixed ^ mixed >> 32
+}
+
+#[cfg(target_arch = "x86_64")]
+pub(super) mod avx512 {
+    use std::arch::x86_64::*;
+
+    use super::{BLOCK, FACTORS, with_block};
+
+    /// The bytes of a text from `at` on, zeros behind it.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,bmi2")]
+    fn block(text: &[u8], at: usize) -> __m512i {
+        let mask = _bzhi_u64(u64::MAX, (text.len() - at).min(BLOCK) as u32);
+        // SAFETY: only bytes of the text are loaded.
+        unsafe { _mm512_maskz_loadu_epi8(mask, text.as_ptr().add(at).cast()) }
     }
-    hash
+
+    /// Hash of a text, as [`super::hash_of`] has it.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,bmi2")]
+    pub(in crate::lexicon) fn hash(text: &[u8]) -> u64 {
+        // SAFETY: the load is of the eight factors.
+        let factors = unsafe { _mm512_loadu_si512(FACTORS.as_ptr().cast()) };
+        let mut hash = text.len() as u64;
+        for at in (0..text.len()).step_by(BLOCK) {
+            let products = _mm512_mullo_epi64(block(text, at), factors);
+            hash = with_block(hash, _mm512_reduce_add_epi64(products).cast_unsigned());
+        }
+        // A block of an empty text makes a difference in a key.
+        if text.is_empty() {
+            hash = with_block(0, 0);
+        }
+        hash >> 8
+    }
+
+    /// Whether two texts are the same.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,bmi2")]
+    pub(in crate::lexicon) fn is_same(a: &[u8], b: &[u8]) -> bool {
+        let differs = |at: usize| _mm512_cmpneq_epi8_mask(block(a, at), block(b, at)) != 0;
+        a.len() == b.len() && !(0..a.len()).step_by(BLOCK).any(differs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_hashed_and_compared_alike_everywhere() {
+        #[cfg(target_arch = "x86_64")]
+        if crate::lexicon::buckets::fast().is_some() {
+            let text: Vec<u8> = (0..300_u32).map(|i| (i * 7 % 251) as u8).collect();
+            for length in 0..text.len() - 16 {
+                let (a, mut b) = (&text[..length], text[..length].to_vec());
+                // SAFETY: the instructions are there.
+                unsafe {
+                    let key = key_of(&text, 0, length);
+                    assert_eq!(avx512::hash(a), hash_of(key), "{length}");
+                    assert!(avx512::is_same(a, &b));
+                    for at in 0..length {
+                        b[at] ^= 1;
+                        assert!(!avx512::is_same(a, &b));
+                        assert_ne!(avx512::hash(&b), avx512::hash(a));
+                        b[at] ^= 1;
+                    }
+                    assert!(!avx512::is_same(&text, a));
+                }
+            }
+        }
+    }
 }

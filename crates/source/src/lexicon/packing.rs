@@ -51,11 +51,6 @@ impl Turn {
         let packed = key[0] ^ key[1].rotate_left(self.turn);
         (differs(0) | differs(1) == 0).then_some(packed)
     }
-
-    /// The bits in which packed keys differ.
-    pub(super) fn varying(&self) -> u64 {
-        self.varying[0] | self.varying[1].rotate_left(self.turn)
-    }
 }
 
 impl Fields<'_> {
@@ -78,28 +73,27 @@ impl Fields<'_> {
     }
 }
 
-/// Packed keys, and where their fields stand.
+/// Packed keys, or numbers.
 #[derive(Debug)]
 pub(super) struct Packed {
     pub(super) keys: [u64; GROUP],
-    starts: [u32; GROUP],
-    ends: [u32; GROUP],
+    pub(super) numbers: [u32; GROUP],
 }
 
 impl Default for Packed {
     fn default() -> Self {
-        Packed { keys: [0; GROUP], starts: [0; GROUP], ends: [0; GROUP] }
+        Packed { keys: [0; GROUP], numbers: [0; GROUP] }
     }
 }
 
 #[cfg(target_arch = "x86_64")]
-mod avx512 {
+pub(super) mod avx512 {
     use std::arch::x86_64::*;
 
     use super::*;
 
-    /// Keys that are packed at once.
-    const LANES: usize = 8;
+    /// Fields that are read at once.
+    pub(in crate::lexicon) const LANES: usize = 8;
 
     impl Packed {
         /// Packs the keys of fields, and tells with a bit for each which cannot be known; bits behind them mean nothing.
@@ -110,9 +104,9 @@ mod avx512 {
         #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi1,bmi2,popcnt,lzcnt")]
         pub(in crate::lexicon) unsafe fn pack(&mut self, turn: &Turn, fields: Fields<'_>) -> u64 {
             let mut others = 0;
-            let (packed, _) = self.keys.as_chunks_mut::<LANES>();
             match fields {
                 Fields::Made(keys) => {
+                    let (packed, _) = self.keys.as_chunks_mut::<LANES>();
                     let (whole, rest) = keys.as_chunks::<LANES>();
                     let mut last = [[0; 2]; LANES];
                     last[..rest.len()].copy_from_slice(rest);
@@ -122,23 +116,11 @@ mod avx512 {
                     }
                 }
                 Fields::OfRecords { rows, field, first, count } => {
-                    rows.find_spans(
-                        field,
-                        first,
-                        &mut self.starts[..count],
-                        &mut self.ends[..count],
-                    );
-                    // Behind the last record stands none; it is read again.
-                    let eights = count..count.next_multiple_of(LANES);
-                    let (start, end) = (self.starts[count - 1], self.ends[count - 1]);
-                    self.starts[eights.clone()].fill(start);
-                    self.ends[eights].fill(end);
-                    let (starts, _) = self.starts.as_chunks::<LANES>();
-                    let (ends, _) = self.ends.as_chunks::<LANES>();
-                    let eights = starts.iter().zip(ends).zip(packed).take(count.div_ceil(LANES));
-                    for (i, ((starts, ends), packed)) in eights.enumerate() {
+                    let (packed, _) = self.keys.as_chunks_mut::<LANES>();
+                    for (i, packed) in packed.iter_mut().enumerate().take(count.div_ceil(LANES)) {
+                        let eight = Eight::new(rows, field, first, count, i);
                         // SAFETY: the text is as the caller says.
-                        let keys = unsafe { read(rows.text, starts, ends) };
+                        let keys = unsafe { read(rows.text, &eight) };
                         others |= u64::from(turn.pack_eight(keys, packed)) << (i * LANES);
                     }
                 }
@@ -191,30 +173,103 @@ mod avx512 {
         ]
     }
 
+    /// Eight fields of records that follow each other.
+    #[derive(Debug, Clone, Copy)]
+    pub(in crate::lexicon) struct Eight<'a> {
+        /// The separators before the first field, and on.
+        ends: &'a [u32],
+        stride: usize,
+        /// The last field; after it come none, and it is read again.
+        last: usize,
+    }
+
+    impl<'a> Eight<'a> {
+        /// Of fields of `count` records from `first` on, eight number `i`.
+        #[inline(always)]
+        pub(in crate::lexicon) fn new(
+            rows: &Rows<'a>,
+            field: usize,
+            first: usize,
+            count: usize,
+            i: usize,
+        ) -> Self {
+            let last = (count - 1 - i * LANES).min(LANES - 1);
+            let start = (first + i * LANES) * rows.stride + field;
+            let ends = &rows.ends[start..=start + last * rows.stride + 1];
+            Eight { ends, stride: rows.stride, last }
+        }
+
+        #[inline(always)]
+        fn separators(&self, lane: usize) -> *const u32 {
+            // SAFETY: the last field's separators are in the slice.
+            unsafe { self.ends.as_ptr().add(lane.min(self.last) * self.stride) }
+        }
+
+        /// Where a field starts. Volatile, here and below, as the compiler would load vectors and take them apart.
+        #[inline(always)]
+        pub(in crate::lexicon) fn start(&self, lane: usize) -> usize {
+            // SAFETY: as above.
+            unsafe { self.separators(lane).read_volatile().wrapping_add(1) as usize }
+        }
+
+        /// Where a field ends.
+        #[inline(always)]
+        pub(in crate::lexicon) fn end(&self, lane: usize) -> usize {
+            // SAFETY: as above; each field has a separator behind it.
+            unsafe { self.separators(lane).add(1).read_volatile() as usize }
+        }
+
+        /// The lengths of the fields, at most 255.
+        #[inline]
+        #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq")]
+        pub(in crate::lexicon) fn lengths(&self) -> __m512i {
+            let two = |lane: usize| {
+                // SAFETY: there are two separators at each place.
+                let [a, b] = [lane, lane + 1]
+                    .map(|lane| unsafe { _mm_loadl_epi64(self.separators(lane).cast()) });
+                _mm_unpacklo_epi64(a, b)
+            };
+            let four = |lane: usize| {
+                _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(two(lane)), two(lane + 2))
+            };
+            let around = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(four(0)), four(4));
+            let end = _mm512_srli_epi64::<32>(around);
+            let start = _mm512_maskz_add_epi32(0x5555, around, _mm512_set1_epi64(1));
+            _mm512_min_epu64(_mm512_sub_epi64(end, start), _mm512_set1_epi64(255))
+        }
+    }
+
+    /// Four times sixteen bytes of the text.
+    ///
+    /// # Safety
+    /// The places are in the text, 16 bytes before its end.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    pub(in crate::lexicon) unsafe fn load_four(
+        text: &[u8],
+        at: impl Fn(usize) -> usize,
+    ) -> __m512i {
+        // SAFETY: as the caller says.
+        let load = |lane: usize| unsafe { _mm_loadu_si128(text.as_ptr().add(at(lane)).cast()) };
+        let all = _mm512_castsi128_si512(load(0));
+        let all = _mm512_inserti32x4::<1>(all, load(1));
+        let all = _mm512_inserti32x4::<2>(all, load(2));
+        _mm512_inserti32x4::<3>(all, load(3))
+    }
+
     /// The keys of eight fields. Long ones are keys that no text has.
     ///
     /// # Safety
     /// The fields start in the text, 16 bytes before its end.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq")]
-    unsafe fn read(text: &[u8], starts: &[u32; LANES], ends: &[u32; LANES]) -> [__m512i; 2] {
-        let load = |lane: usize| {
-            // SAFETY: as the caller says.
-            unsafe { _mm_loadu_si128(text.as_ptr().add(starts[lane] as usize).cast()) }
+    unsafe fn read(text: &[u8], eight: &Eight<'_>) -> [__m512i; 2] {
+        // SAFETY: as the caller says.
+        let (low, high) = unsafe {
+            (load_four(text, |i| eight.start(i)), load_four(text, |i| eight.start(i + 4)))
         };
-        let four = |lane: usize| {
-            let all = _mm512_castsi128_si512(load(lane));
-            let all = _mm512_inserti32x4::<1>(all, load(lane + 1));
-            let all = _mm512_inserti32x4::<2>(all, load(lane + 2));
-            _mm512_inserti32x4::<3>(all, load(lane + 3))
-        };
-        let [first, second] = words(four(0), four(4));
-        // SAFETY: the loads are of the eight places.
-        let lengths = unsafe {
-            let starts = _mm256_loadu_si256(starts.as_ptr().cast());
-            _mm256_sub_epi32(_mm256_loadu_si256(ends.as_ptr().cast()), starts)
-        };
-        let length = _mm512_cvtepu32_epi64(_mm256_min_epu32(lengths, _mm256_set1_epi32(255)));
+        let [first, second] = words(low, high);
+        let length = eight.lengths();
         let ones = _mm512_set1_epi64(-1);
         let bits = _mm512_slli_epi64::<3>(length);
         // Bytes behind the end go; a shift by 64 and more leaves none of them.

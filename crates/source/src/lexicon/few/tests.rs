@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 
 use super::*;
-use crate::lexicon::buckets::{Portable, fast};
+use crate::lexicon::buckets::{Finder, Portable, fast};
 use crate::rows::Rows;
 
 fn key_of(text: &[u8]) -> Key {
@@ -15,8 +15,8 @@ fn key_of(text: &[u8]) -> Key {
 }
 
 /// Looks fields up in groups, from keys and from records, adds those that are new, and compares with a map.
-fn check_with(texts: &[Vec<u8>], finder: impl Finder) {
-    let mut few = Few::new();
+fn check_with(texts: &[Vec<u8>], finder: impl Finder, numbers: bool) {
+    let mut few = Few::new(numbers);
     let mut known: Vec<Known> = Vec::new();
     let mut model: HashMap<&[u8], u16> = HashMap::new();
     for group in texts.chunks(GROUP) {
@@ -44,24 +44,26 @@ fn check_with(texts: &[Vec<u8>], finder: impl Finder) {
             if model.contains_key(field.as_slice()) {
                 continue;
             }
-            assert_eq!(few.find(key, finder), None, "{field:?}");
+            assert_eq!(few.find(key), None, "{field:?}");
             let new = Known { key, number: known.len() as u16, code: known.len() as u16 };
-            if !few.add(new, known.iter().copied(), finder) {
+            if !few.add(new, known.iter().copied()) {
                 return;
             }
             known.push(new);
             model.insert(field, new.code);
         }
         for Known { key, code, .. } in &known {
-            assert_eq!(few.find(*key, finder), Some(*code), "{key:x?}");
+            assert_eq!(few.find(*key), Some(*code), "{key:x?}");
         }
     }
 }
 
 fn check(texts: &[Vec<u8>]) {
-    check_with(texts, Portable);
-    if let Some(finder) = fast() {
-        check_with(texts, finder);
+    for numbers in [true, false] {
+        check_with(texts, Portable, numbers);
+        if let Some(finder) = fast() {
+            check_with(texts, finder, numbers);
+        }
     }
 }
 
@@ -75,9 +77,9 @@ fn digits_of_all_lengths_are_packed() {
 
 #[test]
 fn there_is_room_for_thousands() {
-    for (width, step) in [(4, 1), (9, 30_011)] {
-        let mut few = Few::new();
-        let known: Vec<Known> = (0..KEYS_MAX as u16)
+    for (width, step, is_numbered) in [(4, 1, true), (9, 30_011, false)] {
+        let mut few = Few::new(true);
+        let known: Vec<Known> = (0..PACKED_MAX as u16)
             .map(|n| format!("{:0width$}", u32::from(n) * step))
             .enumerate()
             .map(|(i, text)| Known {
@@ -87,10 +89,10 @@ fn there_is_room_for_thousands() {
             })
             .collect();
         for (i, new) in known.iter().enumerate() {
-            assert!(few.add(*new, known[..i].iter().copied(), Portable), "{i}");
+            assert!(few.add(*new, known[..i].iter().copied()), "{i}");
         }
-        assert_eq!(matches!(few.table, Table::Direct(..)), width == 4);
-        assert!(known.iter().all(|known| few.find(known.key, Portable) == Some(known.code)));
+        assert_eq!(matches!(few.table, Table::Numbers(..)), is_numbered);
+        assert!(known.iter().all(|known| few.find(known.key) == Some(known.code)));
     }
 }
 
@@ -103,15 +105,43 @@ fn what_has_no_turn_is_left() {
         "012345678901234",
         "!\"#$%&'()*+,-./",
     ];
-    let mut few = Few::new();
+    let mut few = Few::new(true);
     let mut known: Vec<Known> = Vec::new();
     let added = texts.iter().all(|text| {
         let new = Known { key: key_of(text.as_bytes()), number: 0, code: 7 };
-        let is_added = few.add(new, known.iter().copied(), Portable);
+        let is_added = few.add(new, known.iter().copied());
         known.push(new);
         is_added
     });
     assert!(!added);
+}
+
+#[test]
+fn texts_of_one_form_are_numbered() {
+    let forms: [&dyn Fn(u32) -> String; 6] = [
+        &|n| n.to_string(),
+        &|n| format!("C-{n:05}"),
+        &|n| format!("{}.{:02}", n / 100, n % 100),
+        &|n| format!("{:04}-{:02}-{:02}", 1990 + n % 9, 1 + n % 12, 1 + n % 28),
+        &|n| if n % 3 == 0 { String::new() } else { format!("{n}") },
+        &|n| ((b'A' + (n % 26) as u8) as char).to_string(),
+    ];
+    for form in forms {
+        let texts: Vec<Vec<u8>> = (0..3_000).map(|n| form(n * 7 % 10_007).into_bytes()).collect();
+        check(&texts);
+        let mut few = Few::new(true);
+        let mut known: Vec<Known> = Vec::new();
+        for text in texts {
+            let key = key_of(&text);
+            if few.find(key).is_none() {
+                let code = known.len() as u16;
+                let new = Known { key, number: code, code };
+                assert!(few.add(new, known.iter().copied()));
+                known.push(new);
+            }
+        }
+        assert!(matches!(few.table, Table::Numbers(..)));
+    }
 }
 
 #[test]
@@ -122,7 +152,7 @@ fn an_empty_field_and_one_of_zeros_are_others() {
 proptest! {
     #[test]
     fn keys_are_found_as_in_a_map(
-        texts in prop::collection::vec("[0-9]{0,9}|[ab]{0,15}|[a-c-]{14,18}", 0..300),
+        texts in prop::collection::vec("[0-9]{0,3}|[0-9]{0,9}|[ab]{0,15}|[a-c-]{14,18}|[/0-9]{0,2}", 0..300),
     ) {
         check(&texts.into_iter().map(String::into_bytes).collect::<Vec<_>>());
     }
