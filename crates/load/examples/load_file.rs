@@ -2,7 +2,7 @@
 #![allow(clippy::print_stdout)]
 
 use coload_ddl::parse_create_table;
-use coload_load::{LoadOptions, load};
+use coload_load::{Hooks, LoadRequest, Resources, load};
 use coload_source::{Dialect, Trailing, expand_inputs};
 use coload_store::Store;
 
@@ -13,12 +13,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args: Vec<String> = std::env::args().collect();
     let (name, schema) = parse_create_table(&std::fs::read_to_string(&args[2])?)?;
     let dialect = Dialect { delimiter: b'|', trailing: Trailing::Delimiter, ..Dialect::default() };
-    let mut options = LoadOptions::new(expand_inputs(&args[1..2])?, name, schema, dialect);
-    options.threads = args[4].parse()?;
+    let request = LoadRequest::new(expand_inputs(&args[1..2])?, name, schema, dialect);
+    let mut resources = Resources::default();
+    resources.threads = args[4].parse()?;
     if let Some(memory) = args.get(5) {
-        options.memory = memory.parse()?;
+        resources.memory = memory.parse()?;
     }
-    let report = load(&Store::create_or_open(&args[3])?, &options)?;
+    let report = load(&Store::create_or_open(&args[3])?, &request, &resources, &Hooks::default())?;
     println!(
         "{} rows, {:.3} s wall, {:.3} s cpu, {} MB stored, {} MiB peak, {} partitions, {} segments",
         report.rows(),

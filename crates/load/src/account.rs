@@ -14,10 +14,10 @@ use coload_wire::{PartitionAccount, RejectLimit, Rejects};
 use crate::file_report::{FileCounts, FileReports};
 use crate::format::{Arrival, Format, InputBounds, PieceSpan};
 use crate::kinds::{RejectKind, RejectKinds};
-use crate::options::LoadOptions;
 use crate::output_file::{OutputFile, check_output};
 use crate::pipeline::column_names;
 use crate::report::REJECTS_KEPT_MAX;
+use crate::request::LoadRequest;
 use crate::widen::{Way, Widening};
 
 /// Bytes of a value or record that a report keeps.
@@ -69,7 +69,7 @@ impl Account {
     ///
     /// # Errors
     /// `Invalid` when the rejects file cannot be made.
-    pub fn new<F: Format>(options: &LoadOptions, source: &F, way: Way) -> Result<Self> {
+    pub fn new<F: Format>(request: &LoadRequest, source: &F, way: Way) -> Result<Self> {
         let bounds = source.bounds();
         let whole = |of: &InputBounds| {
             let bytes = of.end.unwrap_or(0);
@@ -82,37 +82,37 @@ impl Account {
         };
         let files = bounds.iter().map(whole).collect();
         let read = bounds.iter().map(covered).collect();
-        let (output, writer) = match &options.rejects_file {
+        let (output, writer) = match &request.rejects_file {
             None => (None, None),
             Some(path) => {
-                check_output("--rejects", path, &options.inputs, &options.protected)?;
+                check_output("--rejects", path, &request.inputs, &request.protected)?;
                 let (output, writer) = open_rejects(path)?;
                 (Some(output), Some(writer))
             }
         };
         Ok(Account {
             read,
-            inputs: options.inputs.clone(),
+            inputs: request.inputs.clone(),
             files,
             mended: BTreeMap::new(),
-            columns: column_names(options),
-            limit: options.max_rejects,
+            columns: column_names(request),
+            limit: request.max_rejects,
             rejects: 0,
             kept: Vec::new(),
             kinds: RejectKinds::default(),
             writer,
             output,
-            output_bytes_max: options.rejects_bytes_max,
-            widening: Widening::new(options, way),
-            sampled: options.sample_bytes.is_some(),
+            output_bytes_max: request.rejects_bytes_max,
+            widening: Widening::new(request, way),
+            sampled: request.sample_bytes.is_some(),
             record_bytes: 0,
         })
     }
 
     /// Goes on with wider types.
-    pub fn begin_leg(&mut self, options: &LoadOptions) {
-        self.columns = column_names(options);
-        self.widening = Widening::new(options, Way::GoOn);
+    pub fn begin_leg(&mut self, request: &LoadRequest) {
+        self.columns = column_names(request);
+        self.widening = Widening::new(request, Way::GoOn);
     }
 
     /// Adds a partition that an earlier attempt counted.

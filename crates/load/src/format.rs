@@ -17,8 +17,9 @@ use coload_transform::{DistinctSketch, Fragment, TemporaryDictionary};
 use coload_types::Result;
 
 use crate::account::Account;
-use crate::options::LoadOptions;
 use crate::partition::PartitionPlan;
+use crate::request::LoadRequest;
+use crate::resources::Resources;
 use crate::spool::Spool;
 use crate::widen::Way;
 
@@ -36,7 +37,11 @@ pub trait Format: Sized + Sync {
     ///
     /// # Errors
     /// `Invalid` when an input cannot be opened.
-    fn open(options: &LoadOptions, spool: Option<&Arc<Spool>>) -> Result<Self>;
+    fn open(
+        request: &LoadRequest,
+        resources: &Resources,
+        spool: Option<&Arc<Spool>>,
+    ) -> Result<Self>;
 
     /// Begins to read.
     fn read<'a>(&'a self, leg: Leg<'a>) -> Self::Reading<'a>;
@@ -75,8 +80,10 @@ pub trait Format: Sized + Sync {
 /// What a leg of a load reads.
 #[derive(Debug)]
 pub struct Leg<'a> {
-    /// The load, with the types of the leg.
-    pub options: &'a LoadOptions,
+    /// What is loaded, with the types of the leg.
+    pub request: &'a LoadRequest,
+    /// What may be used.
+    pub resources: &'a Resources,
     /// Where the leg begins.
     pub from: Position,
     /// Whether chunks may have to be read again after they were verified.

@@ -26,13 +26,14 @@ use coload_wire::ColumnFrom;
 
 use crate::format::Format;
 use crate::grain::Grain;
+use crate::load::Load;
 use crate::opened::OpenedStream;
-use crate::options::LoadOptions;
 use crate::pipeline::{Begun, Ended, Loaded, Pipeline, Stop};
+use crate::request::LoadRequest;
 use crate::spool::Spool;
 use crate::target::{DoneSegment, Segments, Target};
 use crate::text::Text;
-use crate::texts::text_options;
+use crate::texts::text_request;
 use crate::widen::{Way, Widened, Widening};
 
 /// A load, all legs of it.
@@ -43,8 +44,8 @@ pub struct Whole<'a> {
     pub segments: Vec<DoneSegment>,
     /// CPU time by step.
     pub clock: StepClock,
-    /// The options with the last types.
-    pub options: Cow<'a, LoadOptions>,
+    /// The request with the last types.
+    pub request: Cow<'a, LoadRequest>,
     /// Columns that became wider.
     pub widened: Vec<Widened>,
 }
@@ -62,27 +63,23 @@ struct Leg {
 const RESTARTS_MAX: usize = 2;
 
 /// What can be done when a column needs a wider type, if what there is may stay.
-pub fn way_of(options: &LoadOptions, stays: bool, pass: usize) -> Way {
-    match options.inferred {
+pub fn way_of(request: &LoadRequest, stays: bool, pass: usize) -> Way {
+    match request.inferred {
         Some(_) if stays => Way::GoOn,
         _ => Way::StartAgain { pass },
     }
 }
 
 /// Segments of a load, in a folder or nowhere, from a number on.
-pub fn segments_of<'a>(
-    options: &LoadOptions,
-    dir: Option<&'a LoadDir>,
-    first: u32,
-) -> Segments<'a> {
-    let columns = options.schema.columns().iter();
+pub fn segments_of<'a>(load: Load<'_>, dir: Option<&'a LoadDir>, first: u32) -> Segments<'a> {
+    let columns = load.request.schema.columns().iter();
     let physicals = columns.map(|column| column.data_type.physical()).collect();
-    Segments::new(dir, first, physicals, Grain::of(options).segment_bytes)
+    Segments::new(dir, first, physicals, Grain::of(load.request, load.resources).segment_bytes)
 }
 
 /// Whether the rows so far are those that wider types give: no filter, expression or rule looked at a column
 /// that became wider.
-fn same_rows(before: &LoadOptions, wider: &LoadOptions) -> bool {
+fn same_rows(before: &LoadRequest, wider: &LoadRequest) -> bool {
     let same_type = |a: &Schema, b: &Schema, column: usize| {
         a.columns()[column].data_type == b.columns()[column].data_type
     };
@@ -102,12 +99,12 @@ fn same_rows(before: &LoadOptions, wider: &LoadOptions) -> bool {
 
 /// Starts again with wider types, if the inputs can be read again.
 fn start_again(
-    options: &LoadOptions,
+    request: &LoadRequest,
     widening: Box<Widening>,
     told: Vec<Widened>,
     now: &[Widened],
 ) -> Stop {
-    let once = options.inputs.read_once().is_some();
+    let once = request.inputs.read_once().is_some();
     match now.first() {
         Some(Widened { column, from, place, value, .. }) if once => Stop::Failed(Error::Input {
             place: Box::new(place.clone()),
@@ -126,13 +123,13 @@ fn start_again(
 /// # Errors
 /// Those of a load. `Stop::Widen` where another attempt has to go on.
 pub fn run_once(
-    options: &LoadOptions,
+    load: Load<'_>,
     target: &dyn Target,
     way: Way,
 ) -> std::result::Result<(Loaded, StepClock), Stop> {
-    let source = Text::open(options, None)?;
-    let begun = Begun::new(options, &source, way)?;
-    match Pipeline::new(options, &source, target, way, begun)?.run()? {
+    let source = Text::open(load.request, load.resources, None)?;
+    let begun = Begun::new(load.request, &source, way)?;
+    match Pipeline::new(load, &source, target, way, begun)?.run()? {
         Ended::Whole(loaded, clock) => Ok((loaded, clock)),
         Ended::Cut { widening, .. } => Err(Stop::Widen(widening)),
     }
@@ -143,57 +140,58 @@ pub fn run_once(
 /// # Errors
 /// Those of a load. `Stop::Widen` where the load has to start again.
 pub fn run_legs<'a>(
-    options: &'a LoadOptions,
+    load: Load<'a>,
     dir: Option<&LoadDir>,
     pass: usize,
 ) -> std::result::Result<Whole<'a>, Stop> {
-    let way = way_of(options, pass <= RESTARTS_MAX, pass);
-    let spool = make_spool(options, dir, way)?;
-    let source = Text::open(options, spool.as_ref())?;
-    let mut begun = Begun::new(options, &source, way)?;
-    let mut options = Cow::Borrowed(options);
+    let mut request = Cow::Borrowed(load.request);
+    let way = way_of(&request, pass <= RESTARTS_MAX, pass);
+    let spool = make_spool(&request, dir, way)?;
+    let source = Text::open(&request, load.resources, spool.as_ref())?;
+    let mut begun = Begun::new(&request, &source, way)?;
     let (mut legs, mut widened) = (Vec::new(), Vec::new());
     let mut first = 0;
     let (loaded, clock, mut segments) = loop {
-        let target = segments_of(&options, dir, first);
-        let (widening, next) = match Pipeline::new(&options, &source, &target, way, begun)?.run()? {
+        let load = load.with_request(&request);
+        let target = segments_of(load, dir, first);
+        let (widening, next) = match Pipeline::new(load, &source, &target, way, begun)?.run()? {
             Ended::Whole(loaded, clock) => break (loaded, clock, target.into_done()),
             Ended::Cut { widening, begun } => (widening, begun),
         };
         first = target.started();
         let segments = target.into_done();
         let bytes = source.bytes_before(next.from, next.account.record_bytes());
-        let leg = Leg { columns: options.schema.columns().to_vec(), segments, bytes };
-        let bounds = leg.bounds(&options);
-        let before = options.clone();
-        let now = widening.clone().widen(options.to_mut(), &bounds)?;
-        if !same_rows(&before, &options) {
-            return Err(start_again(&options, widening, widened, &now));
+        let leg = Leg { columns: request.schema.columns().to_vec(), segments, bytes };
+        let bounds = leg.bounds(&request);
+        let before = request.clone();
+        let now = widening.clone().widen(request.to_mut(), &bounds)?;
+        if !same_rows(&before, &request) {
+            return Err(start_again(&request, widening, widened, &now));
         }
         widened.extend(now);
         legs.push(leg);
         begun = next;
-        begun.account.begin_leg(&options);
+        begun.account.begin_leg(&request);
     };
     if let Some(dir) = dir
         && !legs.is_empty()
     {
         let clean = loaded.account.is_clean();
-        let rewrite =
-            Rewrite { dir, options: &options, source: &source, spool, clean, widened: &widened };
+        let load = load.with_request(&request);
+        let rewrite = Rewrite { dir, load, source: &source, spool, clean, widened: &widened };
         segments = clock.time(Step::Write, || rewrite.run(legs, segments))?;
     }
-    Ok(Whole { loaded, segments, clock, options, widened })
+    Ok(Whole { loaded, segments, clock, request, widened })
 }
 
 /// Where the text of a stream is kept, if it may be needed again.
 fn make_spool(
-    options: &LoadOptions,
+    request: &LoadRequest,
     dir: Option<&LoadDir>,
     way: Way,
 ) -> Result<Option<Arc<Spool>>> {
-    let once = options.inputs.read_once().is_some();
-    let typed = options.read_schema().columns().iter().any(|c| !c.data_type.is_text());
+    let once = request.inputs.read_once().is_some();
+    let typed = request.read_schema().columns().iter().any(|c| !c.data_type.is_text());
     match dir {
         Some(dir) if way == Way::GoOn && once && typed => {
             Spool::create(&dir.scratch_path("spool")).map(Some)
@@ -203,9 +201,9 @@ fn make_spool(
 }
 
 /// The column of the table that a column is that is read.
-pub fn table_column(options: &LoadOptions, read: usize) -> Option<usize> {
-    let Some(derivation) = &options.derivation else { return Some(read) };
-    let made = match &options.program {
+pub fn table_column(request: &LoadRequest, read: usize) -> Option<usize> {
+    let Some(derivation) = &request.derivation else { return Some(read) };
+    let made = match &request.program {
         Some(program) => program.sources().iter().position(|source| *source == Some(read))?,
         None => read,
     };
@@ -214,14 +212,14 @@ pub fn table_column(options: &LoadOptions, read: usize) -> Option<usize> {
 
 impl Leg {
     /// The least and the largest value of each column that is read.
-    fn bounds(&self, options: &LoadOptions) -> Vec<Option<(Value, Value)>> {
+    fn bounds(&self, request: &LoadRequest) -> Vec<Option<(Value, Value)>> {
         let bounds = |read| {
-            let column = table_column(options, read)?;
+            let column = table_column(request, read)?;
             let stats = || self.segments.iter().map(|s| &s.summary.columns[column]);
             let least = stats().filter_map(|s| s.min.clone()).min()?;
             Some((least, stats().filter_map(|s| s.max.clone()).max()?))
         };
-        (0..options.read_schema().len()).map(bounds).collect()
+        (0..request.read_schema().len()).map(bounds).collect()
     }
 }
 
@@ -229,7 +227,7 @@ impl Leg {
 struct Rewrite<'a, F> {
     dir: &'a LoadDir,
     /// With the last types.
-    options: &'a LoadOptions,
+    load: Load<'a>,
     source: &'a F,
     spool: Option<Arc<Spool>>,
     /// Whether no record was rejected.
@@ -272,7 +270,7 @@ impl<F: Format> Rewrite<'_, F> {
 
     /// What becomes of each column of a leg; columns that are to be read again are added to `texts`.
     fn retypes(&self, leg: &Leg, texts: &mut Vec<usize>) -> Vec<Retype> {
-        let columns = leg.columns.iter().zip(self.options.schema.columns()).enumerate();
+        let columns = leg.columns.iter().zip(self.load.request.schema.columns()).enumerate();
         let retype = |(column, (from, to)): (usize, (&Column, &Column))| {
             Retype::between(from.data_type, to.data_type).unwrap_or_else(|| {
                 let known = texts.iter().position(|text| *text == column);
@@ -293,14 +291,16 @@ impl<F: Format> Rewrite<'_, F> {
         bytes: u64,
         next: &mut u32,
     ) -> Result<(Reread, Vec<u32>)> {
-        let mut options = text_options(self.options, texts, self.clean)?;
-        (options.stream, options.sample_bytes) = (self.kept_stream()?, Some(bytes));
-        let source = F::open(&options, None)?;
+        let mut request = text_request(self.load.request, texts, self.clean)?;
+        (request.stream, request.sample_bytes) = (self.kept_stream()?, Some(bytes));
+        let hooks = self.load.hooks.of_part();
+        let load = Load { request: &request, hooks: &hooks, ..self.load };
+        let source = F::open(&request, load.resources, None)?;
         source.check_same(self.source)?;
         let way = Way::StartAgain { pass: 0 };
-        let begun = Begun::new(&options, &source, way)?;
-        let target = segments_of(&options, Some(self.dir), *next);
-        match Pipeline::new(&options, &source, &target, way, begun)?.run() {
+        let begun = Begun::new(&request, &source, way)?;
+        let target = segments_of(load, Some(self.dir), *next);
+        match Pipeline::new(load, &source, &target, way, begun)?.run() {
             Ok(Ended::Whole(..)) => {}
             Err(Stop::Failed(error)) => return Err(error),
             Ok(Ended::Cut { .. }) | Err(Stop::Widen(_)) => {
@@ -317,7 +317,7 @@ impl<F: Format> Rewrite<'_, F> {
     fn kept_stream(&self) -> Result<Option<OpenedStream>> {
         let Some(spool) = &self.spool else { return Ok(None) };
         if let Some(reader) = spool.reader() {
-            return Ok(Some(OpenedStream::new(self.options.inputs.name(0), reader)));
+            return Ok(Some(OpenedStream::new(self.load.request.inputs.name(0), reader)));
         }
         let text = |widened: &&Widened| widened.to == DataType::Varchar(None);
         Err(match self.widened.iter().find(text) {

@@ -14,10 +14,11 @@ mod file_report;
 mod format;
 mod fragment_values;
 mod grain;
+mod hooks;
 mod kinds;
 mod legs;
+mod load;
 mod opened;
-mod options;
 mod output_file;
 mod parquet;
 mod partition;
@@ -27,6 +28,8 @@ mod raw;
 mod reject_table;
 mod remote;
 mod report;
+mod request;
+mod resources;
 mod run;
 mod schedule;
 mod spool;
@@ -39,12 +42,9 @@ mod widen;
 pub use coload_link::{ClientTls, WireCompression};
 pub use file_report::{FileCounts, FileReport, FileReports};
 pub use grain::RecordSize;
+pub use hooks::{AfterTask, Confirm, Hooks, Progress, ProgressCallback};
 pub use kinds::RejectKind;
 pub use opened::{OpenedStream, sample_end};
-pub use options::{
-    AfterTask, CHUNK_BYTES, Confirm, FRAGMENTS_PER_PARTITION, LoadOptions, MERGE_COLUMNS,
-    OpenStream, Progress, ProgressCallback, default_memory,
-};
 pub use output_file::{OutputFile, check_output};
 pub use parquet::{
     FRAGMENTS_PER_ROW_GROUP, ParquetReport, WrittenFile, dry_run_parquet, load_parquet,
@@ -58,6 +58,10 @@ pub use remote::{
     abort_load, ask_patiently, list_loads, load_remote, table_schema,
 };
 pub use report::{ColumnReport, Distinct, DryRun, LoadReport, REJECTS_KEPT_MAX};
+pub use request::{LoadRequest, OpenStream};
+pub use resources::{
+    CHUNK_BYTES, FRAGMENTS_PER_PARTITION, MERGE_COLUMNS, Resources, default_memory,
+};
 pub use run::{dry_run, load};
 pub use whole_file::WholeFile;
 pub use widen::Widened;

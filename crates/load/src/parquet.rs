@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The dictionaries of a partition are those of its row group, as they are. What is in the files depends on the input and
-//! the options only; their names on the time and the load.
+//! the request only; their names on the time and the load.
 //!
 //! A file holds what it holds: where a column becomes wider, the load starts again, and a stream is read again from a file
 //! without a name that kept it ([`passes`]).
@@ -32,12 +32,15 @@ use coload_ddl::Schema;
 use coload_threads::{Started, Step, peak_memory_bytes, process_cpu_ns};
 use coload_types::{Error, Result};
 
+use crate::hooks::Hooks;
 use crate::legs::run_once;
-use crate::options::LoadOptions;
+use crate::load::Load;
 use crate::output_file::check_output;
 use crate::pipeline::{Loaded, Stop};
 use crate::report::DryRun;
-use crate::run::{dry_options, steps};
+use crate::request::LoadRequest;
+use crate::resources::Resources;
+use crate::run::{dry, steps};
 use crate::widen::Widened;
 use files::Written;
 use folder::Folder;
@@ -57,23 +60,28 @@ pub const FRAGMENTS_PER_ROW_GROUP: usize = 10;
 /// `Input` when a record cannot be a row and no reject is left, `Invalid` when the request does not fit the folder or
 /// the inputs, `Unavailable` when the system fails. The files are those that were there then, unless the message says
 /// otherwise.
-pub fn load_parquet(folder: &Path, options: &LoadOptions) -> Result<ParquetReport> {
+pub fn load_parquet(
+    folder: &Path,
+    request: &LoadRequest,
+    resources: &Resources,
+    hooks: &Hooks,
+) -> Result<ParquetReport> {
     let started = Started::now();
-    options.check()?;
-    if let Some(path) = &options.rejects_file {
+    let of = Load { request, resources, hooks };
+    of.check()?;
+    if let Some(path) = &request.rejects_file {
         let folder = [(folder.to_owned(), "the folder of the Parquet files")];
-        check_output("--rejects", path, &options.inputs, &folder)?;
+        check_output("--rejects", path, &request.inputs, &folder)?;
     }
     let folder = Folder::new(folder)?;
-    let mut load = folder.begin(options.mode, &options.schema, options.began_us)?;
+    let mut load = folder.begin(request.mode, &request.schema, request.began_us)?;
     let scratch = load.scratch_path("stream");
-    let Ran { loaded, written, options, widened, clock } =
-        run(options, &scratch, Some(load.path()))?;
+    let Ran { loaded, written, request, widened, clock } = run(of, &scratch, Some(load.path()))?;
     let Loaded { partitions, mut account, distinct, .. } = loaded;
     let reject_kinds = account.take_kinds();
     let output = account.take_output();
     let names = clock
-        .time(Step::Write, || load.publish(options.mode, &options.schema, written.files.len()))?;
+        .time(Step::Write, || load.publish(request.mode, &request.schema, written.files.len()))?;
     if let Some(output) = output {
         output.commit().map_err(|error| {
             Error::Invalid(format!(
@@ -89,7 +97,7 @@ pub fn load_parquet(folder: &Path, options: &LoadOptions) -> Result<ParquetRepor
         id: load.id(),
         folder: folder.path().to_owned(),
         files,
-        columns: written.columns(&options.schema, &distinct),
+        columns: written.columns(&request.schema, &distinct),
         written: written.files(&names.added),
         removed: names.removed,
         partitions,
@@ -107,21 +115,27 @@ pub fn load_parquet(folder: &Path, options: &LoadOptions) -> Result<ParquetRepor
 ///
 /// # Errors
 /// As [`load_parquet`], but for rejects: they are counted, however many.
-pub fn dry_run_parquet(folder: &Path, options: &LoadOptions) -> Result<DryRun> {
+pub fn dry_run_parquet(
+    folder: &Path,
+    request: &LoadRequest,
+    resources: &Resources,
+    hooks: &Hooks,
+) -> Result<DryRun> {
     let started = Started::now();
-    options.check()?;
+    Load { request, resources, hooks }.check()?;
     let folder = Folder::new(folder)?;
-    let options = dry_options(options);
-    folder.check(options.mode, &options.schema)?;
-    let name = format!("coload-stream-{}-{}", std::process::id(), options.began_us);
-    let Ran { loaded, written, options, widened, clock } =
-        run(&options, &std::env::temp_dir().join(name), None)?;
+    let (request, resources) = dry(request, resources);
+    folder.check(request.mode, &request.schema)?;
+    let name = format!("coload-stream-{}-{}", std::process::id(), request.began_us);
+    let load = Load { request: &request, resources: &resources, hooks };
+    let Ran { loaded, written, request, widened, clock } =
+        run(load, &std::env::temp_dir().join(name), None)?;
     let Loaded { account, share, distinct, .. } = loaded;
     let (files, rejects) = account.into_files();
     Ok(DryRun {
         table: folder.path().display().to_string(),
         files,
-        columns: written.columns(&options.schema, &distinct),
+        columns: written.columns(&request.schema, &distinct),
         bytes_stored: written.files.iter().map(|file| file.bytes).sum(),
         share,
         wall: started.wall.elapsed(),
@@ -145,29 +159,29 @@ pub fn parquet_schema(folder: &Path) -> Result<Option<Schema>> {
 struct Ran {
     loaded: Loaded,
     written: Written,
-    /// The options with the last types.
-    options: LoadOptions,
+    /// The request with the last types.
+    request: LoadRequest,
     widened: Vec<Widened>,
     clock: coload_threads::StepClock,
 }
 
 /// Runs passes until the types are wide enough. `scratch` is a name for the text of a stream; the files go into a folder,
 /// or nowhere.
-fn run(options: &LoadOptions, scratch: &Path, into: Option<&Path>) -> Result<Ran> {
-    let mut options = options.clone();
-    let mut passes = Passes::new(&options, scratch)?;
+fn run(load: Load<'_>, scratch: &Path, into: Option<&Path>) -> Result<Ran> {
+    let mut request = load.request.clone();
+    let mut passes = Passes::new(&request, scratch)?;
     let mut widened = Vec::new();
     loop {
-        let way = passes.begin(&mut options, &widened)?;
+        let way = passes.begin(&mut request, &widened)?;
         into.map(remove_unfinished).transpose()?;
-        let target = RowGroups::new(&options.schema, into)?;
-        match run_once(&options, &target, way) {
+        let target = RowGroups::new(&request.schema, into)?;
+        match run_once(load.with_request(&request), &target, way) {
             Ok((loaded, clock)) => {
                 let written = target.into_written()?;
-                return Ok(Ran { loaded, written, options, widened, clock });
+                return Ok(Ran { loaded, written, request, widened, clock });
             }
             Err(Stop::Failed(error)) => return Err(error),
-            Err(Stop::Widen(widening)) => widened.extend(widening.widen(&mut options, &[])?),
+            Err(Stop::Widen(widening)) => widened.extend(widening.widen(&mut request, &[])?),
         }
     }
 }

@@ -21,8 +21,11 @@ use crate::checks::Checks;
 use crate::derive::Deriver;
 use crate::format::{Costs, Format, Leg, Position, Reading};
 use crate::grain::Grain;
-use crate::options::{LoadOptions, Progress};
+use crate::hooks::{Hooks, Progress};
+use crate::load::Load;
 use crate::raw::takes_raw;
+use crate::request::LoadRequest;
+use crate::resources::Resources;
 use crate::schedule::{Shape, State, Task};
 use crate::target::Target;
 use crate::widen::{Way, Widening};
@@ -62,7 +65,9 @@ type WorkerOf<'a, F> = <<F as Format>::Reading<'a> as Reading>::Worker;
 
 /// What all workers of a load share.
 pub struct Pipeline<'a, F: Format + 'a> {
-    options: &'a LoadOptions,
+    request: &'a LoadRequest,
+    resources: &'a Resources,
+    hooks: &'a Hooks,
     source: &'a F,
     reading: F::Reading<'a>,
     /// Where the leg begins.
@@ -123,7 +128,7 @@ impl Begun {
     ///
     /// # Errors
     /// `Invalid` when the rejects file cannot be made.
-    pub fn new<F: Format>(options: &LoadOptions, source: &F, way: Way) -> Result<Self> {
+    pub fn new<F: Format>(request: &LoadRequest, source: &F, way: Way) -> Result<Self> {
         let progress = Progress::default();
         progress.bytes_total.store(source.stored_bytes(), Ordering::Relaxed);
         progress.bytes.store(source.head_bytes(), Ordering::Relaxed);
@@ -131,7 +136,7 @@ impl Begun {
             from: Position::default(),
             partitions: 0,
             rows: 0,
-            account: Account::new(options, source, way)?,
+            account: Account::new(request, source, way)?,
             clock: StepClock::default(),
             progress,
         })
@@ -169,16 +174,17 @@ impl<'a, F: Format> Pipeline<'a, F> {
     /// # Errors
     /// `Corrupt` when what the target has is not of these inputs.
     pub fn new(
-        options: &'a LoadOptions,
+        load: Load<'a>,
         source: &'a F,
         target: &'a dyn Target,
         way: Way,
         begun: Begun,
     ) -> Result<Self> {
+        let Load { request, resources, hooks } = load;
         let Begun { from, partitions, rows, mut account, clock, progress } = begun;
-        let table = options.schema.columns();
+        let table = request.schema.columns();
         let physicals: Vec<Physical> = table.iter().map(|c| c.data_type.physical()).collect();
-        let grain = Grain::of(options);
+        let grain = Grain::of(request, resources);
         let chunks = source.chunks().map(|chunks| chunks - from.chunks);
         let mut state = State::new(Shape {
             keeps_partitions: target.keeps_partitions(),
@@ -192,7 +198,7 @@ impl<'a, F: Format> Pipeline<'a, F> {
             fragments_per_partition: grain.fragments_per_partition,
             parsers: grain.parsers,
             large_bytes: grain.large_partition_bytes,
-            merge_columns: options.merge_columns,
+            merge_columns: resources.merge_columns,
         });
         let mut rows_before = rows;
         if target.keeps_partitions() && chunks.is_some() {
@@ -202,21 +208,23 @@ impl<'a, F: Format> Pipeline<'a, F> {
             state.skip(known.len(), end);
             rows_before = known.iter().map(PartitionAccount::rows).sum();
         }
-        let distinct = sketches(options, target, from);
+        let distinct = sketches(request, target, from);
         let costs = match target.sharing() {
             Some(_) => Costs::Measured,
             None => Costs::Unknown,
         };
-        let leg = Leg { options, from, way, costs, distinct: distinct.clone() };
+        let leg = Leg { request, resources, from, way, costs, distinct: distinct.clone() };
         Ok(Pipeline {
-            options,
+            request,
+            resources,
+            hooks,
             source,
             reading: source.read(leg),
             from,
             target,
             way,
-            deriver: Deriver::new(options)?.map(Arc::new),
-            checks: Checks::new(&options.schema),
+            deriver: Deriver::new(request)?.map(Arc::new),
+            checks: Checks::new(&request.schema),
             physicals,
             grain,
             distinct,
@@ -231,7 +239,7 @@ impl<'a, F: Format> Pipeline<'a, F> {
             program_ns: AtomicU64::new(0),
             ended: AtomicBool::new(false),
             receipts: Mutex::default(),
-            takes_raw: takes_raw(options),
+            takes_raw: takes_raw(request),
             raw: raw::RawWork::default(),
             partitions_before: partitions,
             rows_before,
@@ -245,7 +253,7 @@ impl<'a, F: Format> Pipeline<'a, F> {
     pub fn run(self) -> std::result::Result<Ended, Stop> {
         self.tell_progress();
         std::thread::scope(|scope| {
-            for number in 0..self.options.threads {
+            for number in 0..self.resources.threads {
                 let worker = || {
                     // A worker that dies takes the others with it instead of leaving them waiting.
                     let bell = EndBell(&self);
@@ -255,7 +263,7 @@ impl<'a, F: Format> Pipeline<'a, F> {
                 self.spawn(scope, format!("coload-{number}"), worker);
             }
             if let Some(ahead) = self.reading.ahead()
-                && self.options.threads > 1
+                && self.resources.threads > 1
             {
                 let ahead = || ahead.run(&self.ended);
                 self.spawn(scope, "coload-ahead".to_owned(), ahead);
@@ -342,7 +350,7 @@ impl<'a, F: Format> Pipeline<'a, F> {
     }
 
     fn tell_progress(&self) {
-        if let Some(progress) = &self.options.progress {
+        if let Some(progress) = &self.hooks.progress {
             progress(&self.progress);
         }
     }
@@ -364,7 +372,7 @@ impl<'a, F: Format> Pipeline<'a, F> {
     fn work(&self) {
         let mut worker = self.reading.worker();
         while let Some(task) = self.next_task() {
-            let after = self.options.after_task.as_ref().map(|after| (after, thread_cpu_ns()));
+            let after = self.hooks.after_task.as_ref().map(|after| (after, thread_cpu_ns()));
             if let Err(error) = self.run_task(task, &mut worker) {
                 self.fail(error);
                 return;
@@ -393,7 +401,7 @@ impl<'a, F: Format> Pipeline<'a, F> {
 
     /// Whether the load goes on. A chunk may take seconds where the machine is busy, so this is asked after each window too.
     fn go_on(&self) -> Result<()> {
-        if self.options.cancel.load(Ordering::Relaxed) { Err(cancelled()) } else { Ok(()) }
+        if self.hooks.is_cancelled() { Err(cancelled()) } else { Ok(()) }
     }
 
     fn next_task(&self) -> Option<Task> {
@@ -443,21 +451,21 @@ fn cancelled() -> Error {
 /// A sketch for each column that is read, if they are wanted. There is none when another has the report, when
 /// a filter leaves values out, and when legs before had other types.
 fn sketches(
-    options: &LoadOptions,
+    request: &LoadRequest,
     target: &dyn Target,
     from: Position,
 ) -> Vec<Arc<DistinctSketch>> {
-    let all = options.count_distinct
+    let all = request.count_distinct
         && target.sharing().is_none()
-        && options.program.is_none()
+        && request.program.is_none()
         && from == Position::default();
-    let count = if all { options.read_schema().columns().len() } else { 0 };
+    let count = if all { request.read_schema().columns().len() } else { 0 };
     (0..count).map(|_| Arc::default()).collect()
 }
 
 /// Names and types of the columns that are read, for messages about rejects.
-pub fn column_names(options: &LoadOptions) -> Vec<(String, DataType)> {
-    let read = options.read_schema().columns();
+pub fn column_names(request: &LoadRequest) -> Vec<(String, DataType)> {
+    let read = request.read_schema().columns();
     read.iter().map(|c| (c.name.clone(), c.data_type)).collect()
 }
 

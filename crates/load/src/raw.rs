@@ -26,9 +26,9 @@ use coload_wire::{ColumnsAre, LoadDescription, Raw};
 
 use crate::format::Parser;
 use crate::grain::ColumnRoom;
-use crate::options::LoadOptions;
 use crate::partition::{PartitionPlan, SealedPartition, Waiting};
 use crate::pipeline::final_page;
+use crate::request::LoadRequest;
 use crate::text::{Measure, TextPart, WindowReader, column_rules, sample_bytes};
 
 /// Most bytes that a value takes besides those of its text.
@@ -46,31 +46,31 @@ pub struct RawParser {
 }
 
 /// Whether fragments of a load may go as text: nothing but its types makes rows of records, and these are given.
-pub fn takes_raw(options: &LoadOptions) -> bool {
-    options.inferred.is_none()
-        && options.fields_by_input.is_none()
-        && options.derivation.is_none()
-        && options.program.is_none()
-        && options.schema.checks().is_empty()
+pub fn takes_raw(request: &LoadRequest) -> bool {
+    request.inferred.is_none()
+        && request.fields_by_input.is_none()
+        && request.derivation.is_none()
+        && request.program.is_none()
+        && request.schema.checks().is_empty()
 }
 
 impl RawParser {
     /// A parser for a load; `None` if its fragments may not go as text.
     pub fn new(description: &LoadDescription) -> Option<Self> {
         let LoadDescription { table, schema, dialect, .. } = description;
-        let mut options =
-            LoadOptions::new(Vec::new(), table.clone(), schema.clone(), dialect.clone());
-        options.derivation.clone_from(&description.rows.derivation);
-        options.fields.clone_from(&description.rows.fields);
-        options.fields_by_input.clone_from(&description.rows.by_input);
+        let mut request =
+            LoadRequest::new(Vec::new(), table.clone(), schema.clone(), dialect.clone());
+        request.derivation.clone_from(&description.rows.derivation);
+        request.fields.clone_from(&description.rows.fields);
+        request.fields_by_input.clone_from(&description.rows.by_input);
         let other =
             description.rows.program.is_some() || description.columns_are == ColumnsAre::Inferred;
-        if other || !takes_raw(&options) {
+        if other || !takes_raw(&request) {
             return None;
         }
         Some(RawParser {
-            rules: dialect.record_rules(options.field_count()),
-            columns: column_rules(&options),
+            rules: dialect.record_rules(request.field_count()),
+            columns: column_rules(&request),
             physicals: schema.columns().iter().map(|c| c.data_type.physical()).collect(),
             policy: description.encoding,
             limit: DictionaryLimit::default(),

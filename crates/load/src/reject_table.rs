@@ -10,8 +10,11 @@ use coload_source::{Dialect, Header, InputFile, InputSource, InvalidBytes, Polic
 use coload_store::{ReadyLoad, Store};
 use coload_types::{Error, Result};
 
+use crate::hooks::Hooks;
+use crate::load::Load;
 use crate::opened::OpenedStream;
-use crate::options::LoadOptions;
+use crate::request::LoadRequest;
+use crate::resources::Resources;
 use crate::run::write_ready;
 
 /// Its columns. Value and raw record are text: what no text can hold is U+FFFD.
@@ -37,12 +40,7 @@ pub fn check_reject_table(store: &Store, table: &str) -> Result<()> {
 ///
 /// # Errors
 /// Those of a load.
-pub fn ready_rejects(
-    store: &Store,
-    file: &Path,
-    table: &str,
-    load: &LoadOptions,
-) -> Result<ReadyLoad> {
+pub fn ready_rejects(store: &Store, file: &Path, table: &str, load: Load<'_>) -> Result<ReadyLoad> {
     let name = file.display().to_string();
     let reader = File::open(file).map_err(|e| Error::io("open", file, &e))?;
     let dialect = Dialect {
@@ -52,11 +50,12 @@ pub fn ready_rejects(
     };
     let source = InputSource::Stream { path: file.to_owned() };
     let inputs = vec![InputFile { name: name.clone(), source }];
-    let mut options = LoadOptions::new(inputs, table, schema()?, dialect);
-    options.stream = Some(OpenedStream::new(name, Box::new(WithoutNul(reader))));
-    (options.memory, options.threads) = (load.memory, load.threads);
-    options.cancel = Arc::clone(&load.cancel);
-    write_ready(store, &options)
+    let mut request = LoadRequest::new(inputs, table, schema()?, dialect);
+    request.stream = Some(OpenedStream::new(name, Box::new(WithoutNul(reader))));
+    let Resources { memory, threads, .. } = *load.resources;
+    let resources = Resources { memory, threads, ..Resources::default() };
+    let hooks = Hooks { cancel: Arc::clone(&load.hooks.cancel), ..Hooks::default() };
+    write_ready(store, Load { request: &request, resources: &resources, hooks: &hooks })
 }
 
 fn schema() -> Result<Schema> {

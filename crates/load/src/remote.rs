@@ -31,9 +31,12 @@ use coload_transform::{Adaptive, Policy};
 use coload_types::{Error, Result};
 use coload_wire::{Again, LoadStatus, PROGRAM_AT_SERVER, RejectLimit};
 
+use crate::hooks::Hooks;
+use crate::load::Load;
 use crate::opened::OpenedStream;
-use crate::options::LoadOptions;
 use crate::pipeline::Stop;
+use crate::request::LoadRequest;
+use crate::resources::Resources;
 
 pub use address::Address;
 pub use choose::{Change, ColumnChoice};
@@ -115,16 +118,21 @@ impl RemoteOptions {
 /// # Errors
 /// As [`crate::load`]; `Refused` when the server does not want the load, `Unavailable` when it cannot be
 /// reached for too long. The table is as it was then, and the same load goes on later.
-pub fn load_remote(options: &LoadOptions, remote: &RemoteOptions) -> Result<RemoteReport> {
-    options.check()?;
+pub fn load_remote(
+    request: &LoadRequest,
+    resources: &Resources,
+    hooks: &Hooks,
+    remote: &RemoteOptions,
+) -> Result<RemoteReport> {
+    Load { request, resources, hooks }.check()?;
     let whole = matches!(remote.work, RemoteWork::Pipe | RemoteWork::Seq);
-    if whole && options.program.is_some() {
+    if whole && request.program.is_some() {
         return Err(Error::Invalid(PROGRAM_AT_SERVER.into()));
     }
-    let not_widened = check_widening(options, remote)?;
+    let not_widened = check_widening(request, remote)?;
     let (started, cpu) = (Instant::now(), process_cpu_ns());
     let mut totals = session::Totals::default();
-    let mut going = Going::new(options.clone(), remote, 0)?;
+    let mut going = Going::new(request.clone(), (resources, hooks), remote, 0)?;
     let mut widened = Vec::new();
     for pass in 1.. {
         match load_pass(&mut going, remote, &mut totals) {
@@ -140,9 +148,9 @@ pub fn load_remote(options: &LoadOptions, remote: &RemoteOptions) -> Result<Remo
             Err(Stop::Failed(error)) => return Err(error),
             Err(Stop::Widen(widening)) => {
                 widened.append(&mut going.widened);
-                let mut wider = going.options;
+                let mut wider = going.request;
                 widened.extend(widening.widen(&mut wider, &[])?);
-                going = Going::new(wider, remote, pass)?;
+                going = Going::new(wider, (resources, hooks), remote, pass)?;
             }
         }
     }
@@ -159,22 +167,22 @@ const STREAM_NOT_WIDENED: &str = "a stream cannot be sent again with wider ones 
 ///
 /// # Errors
 /// `Invalid` when records would be set aside then which another load takes.
-fn check_widening(options: &LoadOptions, remote: &RemoteOptions) -> Result<Option<&'static str>> {
+fn check_widening(request: &LoadRequest, remote: &RemoteOptions) -> Result<Option<&'static str>> {
     let whole = matches!(remote.work, RemoteWork::Pipe | RemoteWork::Seq);
     let is_whole = |stream: &OpenedStream| stream.is_sampled_whole();
-    let why = if options.inferred.is_none() {
+    let why = if request.inferred.is_none() {
         return Ok(None);
     } else if whole {
         WHOLE_NOT_WIDENED
-    } else if options.inputs.read_once().is_some()
-        && !options.stream.as_ref().is_some_and(is_whole)
-        && options.read_schema().columns().iter().any(|column| !column.data_type.is_text())
+    } else if request.inputs.read_once().is_some()
+        && !request.stream.as_ref().is_some_and(is_whole)
+        && request.read_schema().columns().iter().any(|column| !column.data_type.is_text())
     {
         STREAM_NOT_WIDENED
     } else {
         return Ok(None);
     };
-    if options.max_rejects != RejectLimit::Count(0) {
+    if request.max_rejects != RejectLimit::Count(0) {
         return Err(Error::Invalid(format!(
             "rejects are allowed, the columns' types are inferred, and {why}"
         )));
@@ -184,7 +192,7 @@ fn check_widening(options: &LoadOptions, remote: &RemoteOptions) -> Result<Optio
 
 /// Loads from the first byte on, however many attempts it takes.
 fn load_pass(
-    going: &mut Going,
+    going: &mut Going<'_>,
     remote: &RemoteOptions,
     totals: &mut session::Totals,
 ) -> std::result::Result<RemoteReport, Stop> {
@@ -200,7 +208,7 @@ fn load_pass(
             Err(Stop::Failed(Error::Unavailable(text)))
                 if going.description.salt == 0 || !totals.has_begun =>
             {
-                if going.options.cancel.load(Ordering::Relaxed) {
+                if going.hooks.is_cancelled() {
                     return Err(Error::Unavailable(text).into());
                 }
                 if totals.partitions > before {
@@ -213,7 +221,7 @@ fn load_pass(
                     ))
                     .into());
                 }
-                wait(pause, &going.options);
+                wait(pause, going.hooks);
                 pause = (pause * 2).min(PAUSE_MAX);
             }
             Err(stop) => return Err(stop),
@@ -221,9 +229,9 @@ fn load_pass(
     }
 }
 
-fn wait(pause: Duration, options: &LoadOptions) {
+fn wait(pause: Duration, hooks: &Hooks) {
     let until = Instant::now() + pause;
-    while Instant::now() < until && !options.cancel.load(Ordering::Relaxed) {
+    while Instant::now() < until && !hooks.is_cancelled() {
         std::thread::sleep(Duration::from_millis(50).min(pause));
     }
 }

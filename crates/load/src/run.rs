@@ -1,4 +1,4 @@
-//! One load from its options to its report.
+//! One load from its request to its report.
 
 use std::borrow::Cow;
 
@@ -10,11 +10,14 @@ use coload_threads::{Started, Step, StepClock, epoch_us, peak_memory_bytes, proc
 use coload_types::{Error, Result};
 use coload_wire::{CHUNK_BYTES_MIN, RejectLimit};
 
+use crate::hooks::Hooks;
 use crate::legs::{Whole, run_legs};
-use crate::options::LoadOptions;
+use crate::load::Load;
 use crate::pipeline::{Loaded, Stop};
 use crate::reject_table::ready_rejects;
 use crate::report::{ColumnReport, DryRun, LoadReport};
+use crate::request::LoadRequest;
+use crate::resources::Resources;
 use crate::target::DoneSegment;
 use crate::widen::Widened;
 
@@ -23,12 +26,19 @@ use crate::widen::Widened;
 /// # Errors
 /// `Input` when a record cannot be a row and no reject is left, `Invalid` when the request does not fit
 /// the store or the inputs, `Unavailable` when the system fails. The store is as it was then.
-pub fn load(store: &Store, options: &LoadOptions) -> Result<LoadReport> {
+pub fn load(
+    store: &Store,
+    request: &LoadRequest,
+    resources: &Resources,
+    hooks: &Hooks,
+) -> Result<LoadReport> {
     let started = Started::now();
-    options.check()?;
-    let options = &*with_rules_of_table(store, options)?;
-    let pass = |options: &LoadOptions, pass| load_once(store, options, &started, pass);
-    let (mut report, mut widened) = with_wider_types(options, pass)?;
+    let load = Load { request, resources, hooks };
+    load.check()?;
+    let request = with_rules_of_table(store, request)?;
+    let pass =
+        |request: &LoadRequest, pass| load_once(store, load.with_request(request), &started, pass);
+    let (mut report, mut widened) = with_wider_types(&request, pass)?;
     widened.append(&mut report.widened);
     Ok(LoadReport { widened, ..report })
 }
@@ -38,27 +48,33 @@ pub fn load(store: &Store, options: &LoadOptions) -> Result<LoadReport> {
 ///
 /// # Errors
 /// As [`load`], but for rejects: they are counted, however many.
-pub fn dry_run(store: Option<&Store>, options: &LoadOptions) -> Result<DryRun> {
+pub fn dry_run(
+    store: Option<&Store>,
+    request: &LoadRequest,
+    resources: &Resources,
+    hooks: &Hooks,
+) -> Result<DryRun> {
     let started = Started::now();
-    options.check()?;
-    let mut options = dry_options(options);
+    Load { request, resources, hooks }.check()?;
+    let (mut request, resources) = dry(request, resources);
     if let Some(store) = store {
-        options = with_rules_of_table(store, &options)?.into_owned();
-        store.check_target(&target(&options))?;
+        request = with_rules_of_table(store, &request)?.into_owned();
+        store.check_target(&target(&request))?;
     }
-    let pass = |options: &LoadOptions, pass| {
-        let whole = run_legs(options, None, pass)?;
-        let columns = report_columns(&whole.options, &whole.segments, &whole.loaded.distinct);
+    let load = Load { request: &request, resources: &resources, hooks };
+    let pass = |request: &LoadRequest, pass| {
+        let whole = run_legs(load.with_request(request), None, pass)?;
+        let columns = report_columns(&whole.request, &whole.segments, &whole.loaded.distinct);
         let bytes: u64 = whole.segments.iter().map(|s| s.summary.bytes).sum();
         Ok(((columns, bytes), whole.loaded, whole.clock, whole.widened))
     };
     let (((columns, bytes_stored), loaded, clock, mut last), mut widened) =
-        with_wider_types(&options, pass)?;
+        with_wider_types(&request, pass)?;
     widened.append(&mut last);
     let Loaded { account, share, .. } = loaded;
     let (files, rejects) = account.into_files();
     Ok(DryRun {
-        table: options.table,
+        table: request.table,
         files,
         columns,
         bytes_stored,
@@ -72,24 +88,24 @@ pub fn dry_run(store: Option<&Store>, options: &LoadOptions) -> Result<DryRun> {
     })
 }
 
-/// The options of a load that is not to be: rejects are counted, and chunks are no longer than what is read.
-pub fn dry_options(options: &LoadOptions) -> LoadOptions {
-    let mut options = options.clone();
-    options.max_rejects = RejectLimit::Count(u64::MAX);
-    options.rejects_file = None;
-    if let Some(bytes) = options.sample_bytes {
+/// A load that is not to be: rejects are counted, and chunks are no longer than what is read.
+pub fn dry(request: &LoadRequest, resources: &Resources) -> (LoadRequest, Resources) {
+    let (mut request, mut resources) = (request.clone(), resources.clone());
+    request.max_rejects = RejectLimit::Count(u64::MAX);
+    request.rejects_file = None;
+    if let Some(bytes) = request.sample_bytes {
         let least = CHUNK_BYTES_MIN.max(64 << 10);
-        options.chunk_bytes = options.chunk_bytes.min((bytes as usize).max(least));
+        resources.chunk_bytes = resources.chunk_bytes.min((bytes as usize).max(least));
     }
-    options
+    (request, resources)
 }
 
 /// Runs passes until the types of inferred columns are wide enough.
 fn with_wider_types<T>(
-    options: &LoadOptions,
-    mut run: impl FnMut(&LoadOptions, usize) -> std::result::Result<T, Stop>,
+    request: &LoadRequest,
+    mut run: impl FnMut(&LoadRequest, usize) -> std::result::Result<T, Stop>,
 ) -> Result<(T, Vec<Widened>)> {
-    let mut wider = Cow::Borrowed(options);
+    let mut wider = Cow::Borrowed(request);
     let mut widened = Vec::new();
     for pass in 0.. {
         match run(&wider, pass) {
@@ -101,27 +117,27 @@ fn with_wider_types<T>(
     Err(Error::Limit("the columns' types do not end to become wider: give --columns".to_owned()))
 }
 
-/// The options, with the rules of the table that rows are added to.
+/// The request, with the rules of the table that rows are added to.
 fn with_rules_of_table<'a>(
     store: &Store,
-    options: &'a LoadOptions,
-) -> Result<Cow<'a, LoadOptions>> {
+    request: &'a LoadRequest,
+) -> Result<Cow<'a, LoadRequest>> {
     let snapshot = store.snapshot()?;
-    let table = match options.mode {
-        LoadMode::Append => snapshot.table(&options.table),
+    let table = match request.mode {
+        LoadMode::Append => snapshot.table(&request.table),
         LoadMode::Replace | LoadMode::Create => None,
     };
     let rules = table.map_or(&[][..], |table| table.schema.checks());
-    let own = options.schema.checks();
+    let own = request.schema.checks();
     if rules.iter().all(|rule| own.contains(rule)) {
-        return Ok(Cow::Borrowed(options));
+        return Ok(Cow::Borrowed(request));
     }
-    let schema = options.schema.clone().with_more_checks(rules)?;
-    Ok(Cow::Owned(LoadOptions { schema, ..options.clone() }))
+    let schema = request.schema.clone().with_more_checks(rules)?;
+    Ok(Cow::Owned(LoadRequest { schema, ..request.clone() }))
 }
 
-fn target(options: &LoadOptions) -> LoadTarget {
-    LoadTarget { name: options.table.clone(), schema: options.schema.clone(), mode: options.mode }
+fn target(request: &LoadRequest) -> LoadTarget {
+    LoadTarget { name: request.table.clone(), schema: request.schema.clone(), mode: request.mode }
 }
 
 /// A load that is written and not visible yet.
@@ -133,21 +149,21 @@ struct Written<'a> {
 
 fn write_once<'a>(
     store: &Store,
-    options: &'a LoadOptions,
+    load: Load<'a>,
     started: &Started,
     pass: usize,
 ) -> std::result::Result<Written<'a>, Stop> {
-    let mut dir = store.begin_load(target(options))?;
-    let whole = run_legs(options, Some(&dir), pass)?;
+    let mut dir = store.begin_load(target(load.request))?;
+    let whole = run_legs(load, Some(&dir), pass)?;
     if !whole.widened.is_empty() {
-        dir.set_schema(whole.options.schema.clone())?;
+        dir.set_schema(whole.request.schema.clone())?;
     }
-    let mut record = LoadRecord::new(dir.id(), kind(options.mode));
-    record.key = options.key.unwrap_or(record.id);
+    let mut record = LoadRecord::new(dir.id(), kind(whole.request.mode));
+    record.key = whole.request.key.unwrap_or(record.id);
     let files = whole.loaded.account.files();
     record.started_us = started.epoch_us;
     record.finished_us = epoch_us();
-    record.set_inputs(options.inputs.names().iter());
+    record.set_inputs(whole.request.inputs.names().iter());
     record.rows = files.iter().map(|f| f.rows).sum();
     record.rejects = files.iter().map(|f| f.rejects).sum();
     record.bytes = files.iter().map(|f| f.bytes).sum();
@@ -167,9 +183,9 @@ impl Written<'_> {
 ///
 /// # Errors
 /// Those of a load.
-pub fn write_ready(store: &Store, options: &LoadOptions) -> Result<ReadyLoad> {
-    options.check()?;
-    match write_once(store, options, &Started::now(), 0) {
+pub fn write_ready(store: &Store, load: Load<'_>) -> Result<ReadyLoad> {
+    load.check()?;
+    match write_once(store, load, &Started::now(), 0) {
         Ok(Written { dir, record, whole }) => Written::ready(dir, &whole.segments, record),
         Err(Stop::Failed(error)) => Err(error),
         Err(Stop::Widen(_)) => Err(Error::Invalid("the columns of rejects are given".into())),
@@ -178,23 +194,23 @@ pub fn write_ready(store: &Store, options: &LoadOptions) -> Result<ReadyLoad> {
 
 fn load_once(
     store: &Store,
-    options: &LoadOptions,
+    load: Load<'_>,
     started: &Started,
     pass: usize,
 ) -> std::result::Result<LoadReport, Stop> {
-    let Written { dir, record, whole } = write_once(store, options, started, pass)?;
-    let Whole { loaded, segments, clock, options, widened } = whole;
+    let Written { dir, record, whole } = write_once(store, load, started, pass)?;
+    let Whole { loaded, segments, clock, request, widened } = whole;
     let Loaded { partitions, mut account, distinct, .. } = loaded;
     let reject_kinds = account.take_kinds();
     let output = account.take_output();
     let (files, rejects) = account.into_files();
-    let rejected = match (&options.rejects_table, &output) {
+    let rejected = match (&request.rejects_table, &output) {
         (Some(table), Some(output)) if record.rejects > 0 => {
-            Some(ready_rejects(store, output.written_path(), table, &options)?)
+            Some(ready_rejects(store, output.written_path(), table, load)?)
         }
         _ => None,
     };
-    if let Some(confirm) = &options.confirm {
+    if let Some(confirm) = &load.hooks.confirm {
         confirm()?;
     }
     let id = dir.id();
@@ -205,17 +221,17 @@ fn load_once(
     }
     let (wall, cpu_ns) = (started.wall.elapsed(), process_cpu_ns() - started.cpu_ns);
     // The rows are published: whatever becomes of the merges, the load has not failed.
-    let merge = merge_small_within(store, &options.table, options.memory);
-    if let Some(table) = &options.rejects_table {
-        let _ = merge_small_within(store, table, options.memory);
+    let merge = merge_small_within(store, &request.table, load.resources.memory);
+    if let Some(table) = &request.rejects_table {
+        let _ = merge_small_within(store, table, load.resources.memory);
     }
     Ok(LoadReport {
         id,
-        table: options.table.clone(),
+        table: request.table.clone(),
         version,
         record,
         files,
-        columns: report_columns(&options, &segments, &distinct),
+        columns: report_columns(&request, &segments, &distinct),
         segments: segments.len(),
         partitions,
         bytes_stored: segments.iter().map(|s| s.summary.bytes).sum(),
@@ -254,12 +270,12 @@ pub fn steps(clock: &StepClock) -> Vec<(Step, std::time::Duration)> {
 
 /// The columns over all segments of the load.
 fn report_columns(
-    options: &LoadOptions,
+    request: &LoadRequest,
     segments: &[DoneSegment],
     distinct: &[Option<f64>],
 ) -> Vec<ColumnReport> {
     let rows: u64 = segments.iter().map(|s| s.summary.rows).sum();
-    let columns = options.schema.columns().iter().enumerate();
+    let columns = request.schema.columns().iter().enumerate();
     columns
         .map(|(i, column)| {
             let indexes: Vec<&ColumnIndex> = segments.iter().map(|s| &s.columns[i].index).collect();

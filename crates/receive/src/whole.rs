@@ -24,7 +24,7 @@ use std::sync::{
 
 use coload_input::Inputs;
 use coload_link::{Message, Replies, WIRE_VERSION};
-use coload_load::{FileCounts, LoadOptions, LoadReport, OpenStream};
+use coload_load::{FileCounts, Hooks, LoadReport, LoadRequest, OpenStream, Resources};
 use coload_store::{LoadId, LoadJournal, Store};
 use coload_threads::{lock, peak_memory_bytes, process_cpu_ns};
 use coload_types::bytes::{ByteReader, put_varint};
@@ -181,14 +181,19 @@ impl Whole {
         replies: Option<Replies>,
     ) -> Result<()> {
         let duty = Duty::new(options);
-        let mut load = self.load_options(options, streams)?;
-        let of_threads = duty.clone();
-        load.after_task = Some(Arc::new(move |spent_ns| of_threads.rest(spent_ns)));
+        let (request, resources) = (self.request(streams), self.resources(options));
+        let (of_threads, arrived) = (duty.clone(), Arc::clone(&self.arrived));
+        let hooks = Hooks {
+            progress: None,
+            after_task: Some(Arc::new(move |spent_ns| of_threads.rest(spent_ns))),
+            confirm: Some(Arc::new(move || arrived.confirm())),
+            cancel: Arc::clone(&self.cancel),
+        };
         let (store, whole) = (store.clone(), Arc::clone(self));
         let work = move || {
             // The pipeline's threads inherit it.
             duty.begin();
-            let loaded = coload_load::load(&store, &load);
+            let loaded = coload_load::load(&store, &request, &resources, &hooks);
             if let Err(error) = &loaded {
                 whole.forget_if_final(error);
             }
@@ -206,11 +211,8 @@ impl Whole {
         Ok(())
     }
 
-    fn load_options(
-        &self,
-        options: &ReceiveOptions,
-        streams: Option<OpenStream>,
-    ) -> Result<LoadOptions> {
+    /// What is loaded of the inputs.
+    fn request(&self, streams: Option<OpenStream>) -> LoadRequest {
         let of = &self.description;
         let piped = streams.is_some();
         let (names, path) = (Arc::clone(of.inputs.names()), self.spool.path.clone());
@@ -219,7 +221,7 @@ impl Whole {
             false => Inputs::parts(names, path, self.arrived.ends()),
         };
         let mut load =
-            LoadOptions::new(inputs, of.table.clone(), of.schema.clone(), of.dialect.clone());
+            LoadRequest::new(inputs, of.table.clone(), of.schema.clone(), of.dialect.clone());
         load.derivation = of.rows.derivation.clone();
         load.fields = of.rows.fields.clone();
         load.fields_by_input = of.rows.by_input.clone();
@@ -227,20 +229,25 @@ impl Whole {
         load.streams = streams;
         load.key = Some(self.id);
         load.mode = of.mode;
-        load.threads = options.load_threads();
-        load.memory = options.load_memory / 16 * MEMORY_SIXTEENTHS;
-        load.chunk_bytes = of.chunk_bytes;
-        load.fragments_per_partition = of.fragments_per_partition;
-        load.merge_columns = options.merge_columns;
-        load.encoding = of.encoding;
         load.max_rejects = of.max_rejects;
         load.rejects_file = Some(self.rejects.clone());
         let old = self.wire_version < WIRE_VERSION_REJECTS;
         load.rejects_bytes_max = old.then_some(OLD_REJECTS_BYTES_MAX);
-        load.cancel = Arc::clone(&self.cancel);
-        let arrived = Arc::clone(&self.arrived);
-        load.confirm = Some(Arc::new(move || arrived.confirm()));
-        Ok(load)
+        load
+    }
+
+    /// What the server gives, and what the client says of chunks and dictionaries.
+    fn resources(&self, options: &ReceiveOptions) -> Resources {
+        let LoadDescription { chunk_bytes, fragments_per_partition, encoding, .. } =
+            self.description;
+        Resources {
+            threads: options.load_threads(),
+            memory: options.load_memory / 16 * MEMORY_SIXTEENTHS,
+            chunk_bytes,
+            fragments_per_partition,
+            merge_columns: options.merge_columns,
+            encoding,
+        }
     }
 
     /// Takes bytes of an input; tells what is durable from time to time.

@@ -7,16 +7,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 use coload::{
-    Coload, Dialect, DryRun, EncodingPolicy, Error, Joined, LoadMode, LoadOptions, LoadPlan,
-    LoadReport, LoadRequest, Mapping, SAMPLE_BYTES, Schema, SchemaOrigin, parse_columns,
-    parse_create_table,
+    Coload, Dialect, DryRun, EncodingPolicy, Error, Hooks, Joined, LoadMode, LoadPlan, LoadReport,
+    LoadRequest, Mapping, PlanRequest, Resources, SAMPLE_BYTES, Schema, SchemaOrigin,
+    parse_columns, parse_create_table,
 };
 use coload_ddl::column_sql;
 use coload_source::expand_inputs;
 
-use crate::args::{
-    Dictionaries, Encoding, LoadArgs, ModeArgs, PipelineArgs, RejectsTo, ReportForm,
-};
+use crate::args::{Dictionaries, Encoding, LoadArgs, ModeArgs, RejectsTo, ReportForm};
 use crate::command::{load_parquet, load_remote};
 use crate::given::{check_given, given_dialect};
 use crate::interrupt::cancel_on_signal;
@@ -26,7 +24,7 @@ use crate::report;
 use rejects::Rejects;
 
 /// Loads into a target, and prints the report: the flags, what follows the target's prefix, and what is asked for.
-type RunInto = fn(&LoadArgs, &OsStr, LoadRequest) -> Done;
+type RunInto = fn(&LoadArgs, &OsStr, PlanRequest) -> Done;
 
 /// Targets that `--into` tells by how it begins. Anything else is the directory of a store.
 const TARGETS: [(&str, RunInto); 3] = [
@@ -71,22 +69,22 @@ pub fn tell_nothing(args: &LoadArgs) -> Done {
 }
 
 /// Says what a load would do.
-fn dry_run(args: &LoadArgs, request: &LoadRequest) -> Done {
+fn dry_run(args: &LoadArgs, request: &PlanRequest) -> Done {
     let Some(mut plan) = Coload::plan_dry_run(&args.into, request)? else {
         return tell_nothing(args);
     };
-    let table = format!("table {}", plan.options.table);
-    let bar = prepare(args, &mut plan, &table)?;
+    let table = format!("table {}", plan.request.table);
+    let Prepared { resources, hooks, bar } = prepare(args, &mut plan, &table)?;
     set_sample(args, &mut plan);
-    let run = Coload::dry_run(&args.into, &plan.options);
+    let run = Coload::dry_run(&args.into, &plan.request, &resources, &hooks);
     bar.clear();
-    tell_dry_run(args, &run?, &plan.options.dialect, "in the store")
+    tell_dry_run(args, &run?, &plan.request.dialect, "in the store")
 }
 
 /// Sets how much of the inputs a dry run reads.
 pub fn set_sample(args: &LoadArgs, plan: &mut LoadPlan) {
     let all = |bytes: &usize| *bytes == usize::MAX;
-    plan.options.sample_bytes = args.sample.filter(|bytes| !all(bytes)).map(|bytes| bytes as u64);
+    plan.request.sample_bytes = args.sample.filter(|bytes| !all(bytes)).map(|bytes| bytes as u64);
 }
 
 /// Prints what a load would do; `place` is where its rows would be.
@@ -107,39 +105,49 @@ pub fn tell_dry_run(args: &LoadArgs, run: &DryRun, dialect: &Dialect, place: &st
     }
 }
 
-fn load(args: &LoadArgs, mut request: LoadRequest) -> Done<Option<(LoadReport, Dialect)>> {
+fn load(args: &LoadArgs, mut request: PlanRequest) -> Done<Option<(LoadReport, Dialect)>> {
     // Looked at first, so that a name that is wrong makes no store.
     request.found = Some(expand_inputs(&args.inputs)?);
     let store = Coload::create_or_open(&args.into)?;
     let Some(mut plan) = store.plan_unless_empty(&request)? else { return Ok(None) };
-    let table = plan.options.table.clone();
-    let bar = prepare(args, &mut plan, &format!("table {table}"))?;
+    let table = plan.request.table.clone();
+    let Prepared { resources, hooks, bar } = prepare(args, &mut plan, &format!("table {table}"))?;
     let rejects = Rejects::prepare(args.rejects.as_ref(), store.store(), &table)?;
-    plan.options.rejects_file = rejects.file.clone();
-    plan.options.rejects_table = rejects.table.map(str::to_owned);
-    let loaded = store.load(&plan.options);
+    plan.request.rejects_file = rejects.file.clone();
+    plan.request.rejects_table = rejects.table.map(str::to_owned);
+    let loaded = store.load(&plan.request, &resources, &hooks);
     bar.clear();
     let report = loaded?;
     drop(rejects);
-    Ok(Some((report, plan.options.dialect)))
+    Ok(Some((report, plan.request.dialect)))
+}
+
+/// What a load may use, and who is told of it.
+pub struct Prepared {
+    /// As flags say.
+    pub resources: Resources,
+    /// Signals stop the load, and the bar shows how far it is.
+    pub hooks: Hooks,
+    /// To be cleared when the load has ended.
+    pub bar: ProgressBar,
 }
 
 /// Tells what was found out for what is loaded, and sets what flags say.
 ///
 /// # Errors
 /// `Failed` when signals cannot be waited for.
-pub fn prepare(args: &LoadArgs, plan: &mut LoadPlan, what: &str) -> Done<ProgressBar> {
+pub fn prepare(args: &LoadArgs, plan: &mut LoadPlan, what: &str) -> Done<Prepared> {
     tell_inferred(plan, what);
-    set_options(&mut plan.options, args);
-    cancel_on_signal(Arc::clone(&plan.options.cancel))?;
+    set_request(&mut plan.request, args);
     let bar = ProgressBar::on_terminal();
-    plan.options.progress = bar.callback();
-    Ok(bar)
+    let hooks = Hooks { progress: bar.callback(), ..Hooks::default() };
+    cancel_on_signal(Arc::clone(&hooks.cancel))?;
+    Ok(Prepared { resources: resources(args), hooks, bar })
 }
 
-fn request(args: &LoadArgs) -> Done<LoadRequest> {
+fn request(args: &LoadArgs) -> Done<PlanRequest> {
     check_given(&args.dialect)?;
-    Ok(LoadRequest {
+    Ok(PlanRequest {
         inputs: args.inputs.clone(),
         found: None,
         table: args.table.clone(),
@@ -187,36 +195,37 @@ fn mode(args: &ModeArgs) -> LoadMode {
     }
 }
 
-/// Sets what flags say of how a load works.
-pub fn set_options(options: &mut LoadOptions, args: &LoadArgs) {
-    options.max_rejects = args.max_rejects;
+/// Sets what flags say of what is loaded besides the rows.
+fn set_request(request: &mut LoadRequest, args: &LoadArgs) {
+    request.max_rejects = args.max_rejects;
     if let Some(RejectsTo::File(path)) = &args.rejects {
-        options.rejects_file = Some(path.clone());
+        request.rejects_file = Some(path.clone());
     }
-    options.protected.extend(args.schema.clone().map(|path| (path, "the file of --schema")));
-    options.count_distinct = args.count_distinct || args.dry_run;
-    set_pipeline(options, &args.pipeline);
-    if args.dialect.encoding == Some(Encoding::Dictionary) {
-        options.encoding = EncodingPolicy::Dictionary;
-    }
+    request.protected.extend(args.schema.clone().map(|path| (path, "the file of --schema")));
+    request.count_distinct = args.count_distinct || args.dry_run;
 }
 
-fn set_pipeline(options: &mut LoadOptions, args: &PipelineArgs) {
-    let set = |target: &mut usize, given: Option<usize>| *target = given.unwrap_or(*target);
-    set(&mut options.threads, args.threads);
-    set(&mut options.memory, args.memory);
-    set(&mut options.chunk_bytes, args.chunk_size);
-    set(&mut options.fragments_per_partition, args.fragments_per_partition);
-    set(&mut options.merge_columns, args.merge_columns);
-    options.encoding = match args.dictionaries {
-        Dictionaries::Auto => EncodingPolicy::Auto,
-        Dictionaries::Always => EncodingPolicy::Dictionary,
-    };
+/// What flags say that a load may use.
+fn resources(args: &LoadArgs) -> Resources {
+    let given = &args.pipeline;
+    let forced = given.dictionaries == Dictionaries::Always
+        || args.dialect.encoding == Some(Encoding::Dictionary);
+    let usual = Resources::default();
+    Resources {
+        threads: given.threads.unwrap_or(usual.threads),
+        memory: given.memory.unwrap_or(usual.memory),
+        chunk_bytes: given.chunk_size.unwrap_or(usual.chunk_bytes),
+        fragments_per_partition: given
+            .fragments_per_partition
+            .unwrap_or(usual.fragments_per_partition),
+        merge_columns: given.merge_columns.unwrap_or(usual.merge_columns),
+        encoding: if forced { EncodingPolicy::Dictionary } else { EncodingPolicy::Auto },
+    }
 }
 
 /// Says on standard error what was guessed for a table or other `what`, and how to say otherwise.
 fn tell_inferred(plan: &LoadPlan, what: &str) {
-    let name = plan.options.inputs.first().map_or_else(|| "-".to_owned(), |first| first.name);
+    let name = plan.request.inputs.first().map_or_else(|| "-".to_owned(), |first| first.name);
     for line in &plan.evidence {
         say(&format!("{name}: {line}"));
     }
@@ -224,7 +233,7 @@ fn tell_inferred(plan: &LoadPlan, what: &str) {
         SchemaOrigin::Given => {}
         SchemaOrigin::Table => say(&format!("{name}: columns are those of {what}")),
         SchemaOrigin::Inferred => {
-            let list: Vec<String> = plan.options.schema.columns().iter().map(column_sql).collect();
+            let list: Vec<String> = plan.request.schema.columns().iter().map(column_sql).collect();
             say(&format!("{name}: columns inferred for {what}; to say otherwise:"));
             say(&format!("  --columns '{}'", list.join(", ")));
         }

@@ -3,21 +3,20 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use coload::{Error, LoadPlan, LoadRequest, plan_with};
+use coload::{Error, LoadPlan, PlanRequest, plan_with};
 use coload_load::{FRAGMENTS_PER_ROW_GROUP, dry_run_parquet, load_parquet, parquet_schema};
 use coload_source::expand_inputs;
 
 use crate::args::{LoadArgs, RejectsTo, ReportForm};
-use crate::command::load;
+use crate::command::load::{self, Prepared};
 use crate::output::{Done, Failure, print};
-use crate::progress::ProgressBar;
 use crate::report;
 
 /// Loads into Parquet files of a folder, and prints the report.
 ///
 /// # Errors
 /// `Usage` when flags contradict each other, `Failed` when nothing was loaded.
-pub fn run(args: &LoadArgs, folder: &OsStr, mut request: LoadRequest) -> Done {
+pub fn run(args: &LoadArgs, folder: &OsStr, mut request: PlanRequest) -> Done {
     let folder = Path::new(folder);
     let refuse = |text: String| Err(Failure::Usage(Error::Invalid(text)));
     if let Some(table) = &args.table {
@@ -36,25 +35,29 @@ pub fn run(args: &LoadArgs, folder: &OsStr, mut request: LoadRequest) -> Done {
     let Some(mut plan) = plan_with(&request, |_| parquet_schema(folder))? else {
         return load::tell_nothing(args);
     };
-    plan.options.fragments_per_partition = FRAGMENTS_PER_ROW_GROUP;
-    let bar = load::prepare(args, &mut plan, &format!("the files in {}", folder.display()))?;
+    let mut prepared =
+        load::prepare(args, &mut plan, &format!("the files in {}", folder.display()))?;
+    prepared.resources.fragments_per_partition =
+        args.pipeline.fragments_per_partition.unwrap_or(FRAGMENTS_PER_ROW_GROUP);
     match args.dry_run {
-        true => dry_run(args, folder, plan, &bar),
+        true => dry_run(args, folder, plan, prepared),
         false => {
-            let loaded = load_parquet(folder, &plan.options);
+            let Prepared { resources, hooks, bar } = prepared;
+            let loaded = load_parquet(folder, &plan.request, &resources, &hooks);
             bar.clear();
             let report = loaded?;
             match args.report {
                 ReportForm::Text => print(&report::parquet_text(&report)),
-                ReportForm::Json => print(&report::parquet_json(&report, &plan.options.dialect)),
+                ReportForm::Json => print(&report::parquet_json(&report, &plan.request.dialect)),
             }
         }
     }
 }
 
-fn dry_run(args: &LoadArgs, folder: &Path, mut plan: LoadPlan, bar: &ProgressBar) -> Done {
+fn dry_run(args: &LoadArgs, folder: &Path, mut plan: LoadPlan, prepared: Prepared) -> Done {
     load::set_sample(args, &mut plan);
-    let run = dry_run_parquet(folder, &plan.options);
+    let Prepared { resources, hooks, bar } = prepared;
+    let run = dry_run_parquet(folder, &plan.request, &resources, &hooks);
     bar.clear();
-    load::tell_dry_run(args, &run?, &plan.options.dialect, "as Parquet")
+    load::tell_dry_run(args, &run?, &plan.request.dialect, "as Parquet")
 }

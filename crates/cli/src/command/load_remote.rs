@@ -3,11 +3,11 @@
 use std::ffi::OsStr;
 use std::sync::atomic::AtomicBool;
 
-use coload::{Error, LoadMode, LoadOptions, LoadRequest, Schema, plan_with};
+use coload::{Error, LoadMode, LoadRequest, PlanRequest, Schema, plan_with};
 use coload_load::{Address, RemoteReport, ask_patiently, load_remote, table_schema};
 
 use crate::args::{LoadArgs, RejectsTo, ReportForm};
-use crate::command::load;
+use crate::command::load::{self, Prepared};
 use crate::output::{Done, Failure, print, say};
 use crate::remote_args::remote_options;
 use crate::remote_report;
@@ -16,7 +16,7 @@ use crate::remote_report;
 ///
 /// # Errors
 /// `Usage` when flags contradict each other, `Failed` when nothing was loaded.
-pub fn run(args: &LoadArgs, _: &OsStr, mut request: LoadRequest) -> Done {
+pub fn run(args: &LoadArgs, _: &OsStr, mut request: PlanRequest) -> Done {
     let server: &Address = &args.into.to_string_lossy().parse().map_err(Failure::Usage)?;
     if let Some(RejectsTo::Table(table)) = &args.rejects {
         return Err(Failure::Usage(Error::Invalid(format!(
@@ -49,7 +49,7 @@ pub fn run(args: &LoadArgs, _: &OsStr, mut request: LoadRequest) -> Done {
 fn load_into(
     args: &LoadArgs,
     server: &Address,
-    request: &LoadRequest,
+    request: &PlanRequest,
 ) -> Done<Option<RemoteReport>> {
     let mut remote = remote_options(server)?;
     args.remote.apply(&mut remote);
@@ -60,16 +60,16 @@ fn load_into(
     let plan = plan_with(request, described)?;
     let Some(mut plan) = plan else { return Ok(None) };
     if request.schema.is_some() && request.mode == LoadMode::Append {
-        match described(&plan.options.table) {
-            Ok(table) => add_rules(&mut plan.options, table.as_ref())?,
+        match described(&plan.request.table) {
+            Ok(table) => add_rules(&mut plan.request, table.as_ref())?,
             // Who may load into a table need not be allowed to see it; the server asks its rules.
             Err(Error::Refused(_)) => {}
             Err(error) => return Err(error.into()),
         }
     }
-    let table = format!("table {}", plan.options.table);
-    let bar = load::prepare(args, &mut plan, &table)?;
-    let loaded = load_remote(&plan.options, &remote);
+    let table = format!("table {}", plan.request.table);
+    let Prepared { resources, hooks, bar } = load::prepare(args, &mut plan, &table)?;
+    let loaded = load_remote(&plan.request, &resources, &hooks, &remote);
     bar.clear();
     let report = loaded?;
     if report.already {
@@ -83,13 +83,13 @@ fn load_into(
 }
 
 /// Adds the rules of the table, so that records which break one are rejects. The server refuses other columns.
-fn add_rules(options: &mut LoadOptions, table: Option<&Schema>) -> Done {
+fn add_rules(request: &mut LoadRequest, table: Option<&Schema>) -> Done {
     let Some(table) = table else { return Ok(()) };
     let names = |schema: &Schema| -> Vec<String> {
         schema.columns().iter().map(|column| column.name.to_lowercase()).collect()
     };
-    if names(table) == names(&options.schema) {
-        options.schema = options.schema.clone().with_more_checks(table.checks())?;
+    if names(table) == names(&request.schema) {
+        request.schema = request.schema.clone().with_more_checks(table.checks())?;
     }
     Ok(())
 }

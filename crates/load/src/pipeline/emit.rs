@@ -48,7 +48,7 @@ impl<F: Format> Pipeline<'_, F> {
         plan: &PartitionPlan,
         fragment: Fragment,
     ) -> Result<(Waiting, Vec<AheadColumn>)> {
-        let auto = self.options.encoding == EncodingPolicy::Auto;
+        let auto = self.resources.encoding == EncodingPolicy::Auto;
         let mut waiting = Waiting { rows: fragment.rows, columns: Vec::new() };
         let mut ahead = Vec::new();
         for (index, column) in fragment.columns.into_iter().enumerate() {
@@ -100,7 +100,7 @@ impl<F: Format> Pipeline<'_, F> {
     pub(super) fn compress(&self, partition: &SealedPartition, column: usize) -> Result<()> {
         let assembly = Assembly {
             physical: self.physicals[column],
-            policy: self.options.encoding,
+            policy: self.resources.encoding,
             limit: self.grain.dictionary_limit(),
             symbols: Symbols::Train,
         };

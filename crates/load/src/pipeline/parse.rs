@@ -164,7 +164,7 @@ impl<'a, F: Format> Pipeline<'a, F> {
         spans: &mut [PieceSpan],
     ) -> Result<Made> {
         let read = parser.finish(number)?;
-        let made = match &self.options.program {
+        let made = match &self.request.program {
             Some(program) => {
                 let started = thread_cpu_ns();
                 let made = run_program(&**program, read, parser, plan, spans);
@@ -195,7 +195,7 @@ impl<'a, F: Format> Pipeline<'a, F> {
 
     /// Whether a record is no row because the type of a column is too narrow.
     fn is_unfit(&self, record: &RejectedRecord) -> bool {
-        unfit_column(record, |column| self.options.inferred_type(column)).is_some()
+        unfit_column(record, |column| self.request.inferred_type(column)).is_some()
     }
 
     fn deliver(

@@ -24,9 +24,11 @@ use super::texts::RawReport;
 use super::whole::{self, send_whole};
 use super::{LoadList, RemoteOptions, RemoteWork};
 use crate::file_report::FileReports;
+use crate::hooks::Hooks;
 use crate::legs::{run_once, way_of};
-use crate::options::LoadOptions;
+use crate::load::Load;
 use crate::pipeline::{Loaded, Stop};
+use crate::request::LoadRequest;
 use crate::run::published_without_rejects;
 
 /// How long a server may take for an answer that needs no work.
@@ -67,12 +69,12 @@ impl Totals {
 /// # Errors
 /// `Unavailable` when trying again may help; else what is wrong.
 pub fn attempt(
-    going: &mut Going,
+    going: &mut Going<'_>,
     remote: &RemoteOptions,
     totals: &mut Totals,
 ) -> std::result::Result<Option<RemoteReport>, Stop> {
     totals.attempts += 1;
-    let mut client = Client::new(client_options(remote, going.options.memory))?;
+    let mut client = Client::new(client_options(remote, going.load().resources.memory))?;
     let tried = run(going, remote, &mut client, totals);
     let link = totals.add(client.stats());
     tried.map(|report| {
@@ -94,7 +96,7 @@ fn client_options(remote: &RemoteOptions, memory: usize) -> ClientOptions {
 }
 
 fn run(
-    going: &mut Going,
+    going: &mut Going<'_>,
     remote: &RemoteOptions,
     client: &mut Client,
     totals: &mut Totals,
@@ -103,9 +105,9 @@ fn run(
     let mut hello = vec![WIRE_VERSION];
     going.description.put(&mut hello);
     client.open(Message::new(HELLO, hello))?;
-    let answer = wait_for(client, &[WELCOME, DONE], ANSWER_TIMEOUT, &going.options.cancel)?;
+    let answer = wait_for(client, &[WELCOME, DONE], ANSWER_TIMEOUT, &going.hooks.cancel)?;
     if answer.kind == DONE {
-        return Ok(Some(report(&going.options, &Done::decode(&answer.bytes)?)));
+        return Ok(Some(report(&going.request, &Done::decode(&answer.bytes)?)));
     }
     let welcome = Welcome::decode(&answer.bytes)?;
     if going.description.again == Again::Yes
@@ -115,7 +117,7 @@ fn run(
         let _ = abort_load(remote, welcome.id);
         let note = "it was published, and the connection was lost before the server could say so";
         let done = Done { already: true, note: note.to_owned(), ..Done::default() };
-        return Ok(Some(report(&going.options, &done)));
+        return Ok(Some(report(&going.request, &done)));
     }
     going.welcome(&welcome)?;
     let join = Join { id: welcome.id, attempt: welcome.attempt }.encode();
@@ -145,31 +147,31 @@ fn is_final(stop: &Stop) -> bool {
 }
 
 fn go_on(
-    going: &mut Going,
+    going: &mut Going<'_>,
     remote: &RemoteOptions,
     client: &Client,
     welcome: &Welcome,
     started_us: i64,
     totals: &mut Totals,
 ) -> std::result::Result<Option<RemoteReport>, Stop> {
-    let options = &going.options;
+    let load = going.load();
     let RemoteWork::Shared(policy) = remote.work else {
-        let done = send_whole(options, client, welcome, started_us)?;
+        let done = send_whole(load, client, welcome, started_us)?;
         totals.partitions += 1;
-        let report = whole::report(options, client, report(options, &done), done)?;
+        let report = whole::report(load, client, report(load.request, &done), done)?;
         return Ok(Some(report));
     };
     let known = leading(welcome, 0);
     let durable = welcome.parts.iter().map(|(n, _)| *n);
     totals.partitions = totals.partitions.max(welcome.parts.len());
-    let chooser = Chooser::new(policy, options.threads, remote.raw_share);
+    let chooser = Chooser::new(policy, load.resources.threads, remote.raw_share);
     let numbers = 0..PARTITIONS_MAX;
     let sender = Sender::new(client, &chooser, numbers, durable, going.takes_wider()).after(&known);
-    let (loaded, clock) = match send(options, client, &sender, going.pass, totals) {
+    let (loaded, clock) = match send(load, client, &sender, going.pass, totals) {
         Err(Stop::Widen(widening)) if going.takes_wider() => {
             let Some(done) = going.widen(client, &sender, widening)? else { return Ok(None) };
             let _ = abort_load(remote, welcome.id);
-            return Ok(Some(report(&going.options, &done)));
+            return Ok(Some(report(&going.request, &done)));
         }
         sent => sent?,
     };
@@ -187,10 +189,10 @@ fn go_on(
         started_us,
     };
     client.push(Message::new(FINISH, finish.encode()))?;
-    let done = wait_for(client, &[DONE], WORK_TIMEOUT, &options.cancel)?;
+    let done = wait_for(client, &[DONE], WORK_TIMEOUT, &load.hooks.cancel)?;
     let done = Done::decode(&done.bytes)?;
     let version = done.version;
-    let mut report = report(options, &done);
+    let mut report = report(load.request, &done);
     if let Some(output) = output {
         output.commit().map_err(|error| published_without_rejects(version, &error))?;
     }
@@ -205,20 +207,22 @@ fn go_on(
 /// Sends the text of columns that became text, for the partitions before they did. The other columns are not parsed
 /// again if no record was rejected.
 fn send_texts(
-    going: &Going,
+    going: &Going<'_>,
     (remote, policy): (&RemoteOptions, &'static dyn Policy),
     client: &Client,
     welcome: &Welcome,
     clean: bool,
     totals: &mut Totals,
 ) -> std::result::Result<(), Stop> {
-    let options = going.options_of_texts(welcome.text_partitions, clean)?;
+    let request = going.request_of_texts(welcome.text_partitions, clean)?;
+    let hooks = going.hooks.of_part();
+    let load = Load { request: &request, hooks: &hooks, ..going.load() };
     let numbers = TEXTS_FROM..TEXTS_FROM.saturating_add(welcome.text_partitions);
     let known = leading(welcome, TEXTS_FROM);
     let durable = welcome.parts.iter().map(|(n, _)| *n);
-    let chooser = Chooser::new(policy, options.threads, None);
+    let chooser = Chooser::new(policy, load.resources.threads, None);
     let sender = Sender::new(client, &chooser, numbers, durable, false).after(&known);
-    send(&options, client, &sender, 0, totals)?;
+    send(load, client, &sender, 0, totals)?;
     Ok(going.check_inputs(remote)?)
 }
 
@@ -231,27 +235,29 @@ fn leading(welcome: &Welcome, from: u32) -> Vec<PartitionAccount> {
 
 /// Runs the pipeline, and waits until all of its partitions are durable.
 fn send(
-    options: &LoadOptions,
+    load: Load<'_>,
     client: &Client,
     sender: &Sender<'_>,
     pass: usize,
     totals: &mut Totals,
 ) -> std::result::Result<(Loaded, StepClock), Stop> {
     // Tells the pipeline that the link is broken; the user's own flag is looked at too.
-    let mut linked = options.clone();
-    linked.cancel = std::sync::Arc::default();
+    let linked = Hooks { cancel: std::sync::Arc::default(), ..load.hooks.clone() };
+    let cancel = &load.hooks.cancel;
+    let load = Load { hooks: &linked, ..load };
     let ended = AtomicBool::new(false);
     let (ran, listened) = std::thread::scope(|scope| {
         let listener = scope.spawn(|| {
-            let listened = listen(client, sender, &ended, &options.cancel);
+            let listened = listen(client, sender, &ended, cancel);
             if listened.is_err() {
                 linked.cancel.store(true, Ordering::Relaxed);
             }
             sender.end();
             listened
         });
-        let way = way_of(&linked, sender.takes_wider() && !linked.has_rows_by_value(), pass);
-        let ran = run_once(&linked, sender, way);
+        let way =
+            way_of(load.request, sender.takes_wider() && !load.request.has_rows_by_value(), pass);
+        let ran = run_once(load, sender, way);
         match &ran {
             Ok((loaded, _)) => wait_durable(sender, loaded.partitions, &linked.cancel),
             Err(Stop::Widen(_)) if sender.takes_wider() => {
@@ -336,10 +342,10 @@ pub(super) fn wait_for(
     Err(Error::Unavailable(format!("the server did not answer within {} s", timeout.as_secs())))
 }
 
-pub(super) fn report(options: &LoadOptions, done: &Done) -> RemoteReport {
+pub(super) fn report(request: &LoadRequest, done: &Done) -> RemoteReport {
     RemoteReport {
         id: LoadId::from_u128(done.id),
-        table: options.table.clone(),
+        table: request.table.clone(),
         already: done.already,
         version: done.version,
         rows: done.rows,
@@ -360,7 +366,7 @@ pub(super) fn report(options: &LoadOptions, done: &Done) -> RemoteReport {
         merged: if done.already { String::new() } else { done.note.clone() },
         link: LinkStats::default(),
         widened: Vec::new(),
-        columns: options.schema.columns().to_vec(),
+        columns: request.schema.columns().to_vec(),
         choices: Vec::new(),
         changes: Vec::new(),
         raw: RawReport::default(),

@@ -47,14 +47,14 @@ pub struct TextReading<'a> {
 impl<'a> TextReading<'a> {
     /// Nothing is read yet.
     pub fn new(source: &'a Text, leg: Leg<'a>) -> Self {
-        let options = leg.options;
+        let Leg { request, resources, .. } = leg;
         TextReading {
             source,
             leg,
-            rules: options.dialect.record_rules(options.field_count()),
-            columns: column_rules(options),
-            fields: options.fields_of_inputs(),
-            grain: Grain::of(options),
+            rules: request.dialect.record_rules(request.field_count()),
+            columns: column_rules(request),
+            fields: request.fields_of_inputs(),
+            grain: Grain::of(request, resources),
             gate: Arc::default(),
             measured: Measured::default(),
             taken: Mutex::default(),

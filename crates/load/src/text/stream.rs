@@ -24,7 +24,8 @@ use super::chunks::PIECE_BYTES;
 use super::head::{HEAD_BYTES_MAX, Head};
 use crate::format::Arrival;
 use crate::grain::{Grain, RECORD_BYTES_MAX};
-use crate::options::LoadOptions;
+use crate::request::LoadRequest;
+use crate::resources::Resources;
 
 /// Share of the memory that text waiting to be parsed may take.
 const AHEAD_SHARE: usize = 8;
@@ -163,28 +164,29 @@ impl StreamSource {
             Item: Into<Waiting> + 'static,
             IntoIter: ExactSizeIterator + Send + 'static,
         >,
-        options: &LoadOptions,
+        request: &LoadRequest,
+        resources: &Resources,
     ) -> Self {
-        let grain = Grain::of(options);
-        let ahead_share = match &options.streams {
+        let grain = Grain::of(request, resources);
+        let ahead_share = match &request.streams {
             Some(_) => AHEAD_SHARE_ARRIVING,
             None => AHEAD_SHARE,
         };
         let mut cutter = Cutter::new(
-            options.inputs.clone(),
-            Head::new(options),
-            options.fields_of_inputs(),
-            options.dialect.encoding,
+            request.inputs.clone(),
+            Head::new(request),
+            request.fields_of_inputs(),
+            request.dialect.encoding,
             grain.chunk_bytes,
         );
-        cutter.left = options.sample_bytes.unwrap_or(u64::MAX);
+        cutter.left = request.sample_bytes.unwrap_or(u64::MAX);
         cutter.record_bytes_max = grain.record_bytes_max;
         cutter.framed_bytes = grain.large_bytes;
         cutter.fragments_per_partition = grain.fragments_per_partition;
         StreamSource {
-            bytes: stored_bytes(&options.inputs),
-            inputs: options.inputs.clone(),
-            queue: TextQueue::new(inputs, options.memory / ahead_share, options.threads)
+            bytes: stored_bytes(&request.inputs),
+            inputs: request.inputs.clone(),
+            queue: TextQueue::new(inputs, resources.memory / ahead_share, resources.threads)
                 .with_windows(grain.windows_bytes),
             cutter: Mutex::new(cutter),
             text_bytes_max: grain.text_bytes,

@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use coload_load::load;
 use coload_source::Dialect;
 use coload_store::Store;
 use coload_store::merge_small;
@@ -11,7 +10,7 @@ use coload_types::Value;
 use proptest::prelude::*;
 
 use crate::model::{Model, Row};
-use crate::support::{options, rows, scratch, write};
+use crate::support::{load, options, rows, scratch, write};
 use crate::text::{self, Random};
 
 /// Most segments that small loads may leave.
@@ -36,9 +35,9 @@ proptest! {
             let text = text::text(&mut random, &dialect, &columns, count);
             let path = write(&dir, &format!("{number}.csv"), &text);
             let mut options = options(&[path], &columns.sql, dialect.clone());
-            options.chunk_bytes = random.of(&[500, 10 << 20]);
-            options.memory = random.of(&[1, 1 << 30]);
-            options.encoding = random.of(&[EncodingPolicy::Auto, EncodingPolicy::Dictionary]);
+            options.resources.chunk_bytes = random.of(&[500, 10 << 20]);
+            options.resources.memory = random.of(&[1, 1 << 30]);
+            options.resources.encoding = random.of(&[EncodingPolicy::Auto, EncodingPolicy::Dictionary]);
             load(&store, &options).unwrap().merge.unwrap();
             expected.extend(Model::read(&text, &dialect, &options.schema).rows);
         }
@@ -63,7 +62,7 @@ fn a_thousand_small_loads_leave_few_segments_and_every_row() {
         std::fs::write(&path, (0..10).map(line).collect::<String>()).unwrap();
         let columns = "id BIGINT NOT NULL, code SMALLINT, note VARCHAR";
         let mut options = options(std::slice::from_ref(&path), columns, Dialect::default());
-        options.threads = 1;
+        options.resources.threads = 1;
         let merge = load(&store, &options).unwrap().merge.unwrap();
         merged += merge.rows;
         assert!(segment_count(&store) <= SEGMENTS_MAX, "{}", segment_count(&store));

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use coload_load::{RemoteOptions, RemoteWork, load_remote};
+use coload_load::{RemoteOptions, RemoteWork};
 use coload_receive::ReceiveOptions;
 use coload_store::Store;
 
-use crate::setup::{ALL, NONE, Server, mix, options, records, rows};
+use crate::setup::{ALL, NONE, Server, load, load_remote, mix, options, records, rows};
 
 pub fn seed() -> u64 {
     let given = std::env::var("COLOAD_SEED").ok().and_then(|s| s.parse().ok());
@@ -121,7 +121,7 @@ fn pass_on(
 
 fn expected(folder: &Path, file: &Path) -> Vec<Vec<Option<coload_types::Value>>> {
     let store = Store::create_or_open(folder.join("embedded")).unwrap();
-    coload_load::load(&store, &options(file, "t")).unwrap();
+    load(&store, &options(file, "t")).unwrap();
     rows(&store, "t")
 }
 

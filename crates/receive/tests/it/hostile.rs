@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use coload_ddl::{parse_columns, parse_create_table};
 use coload_link::{Client, ClientOptions, Message, WIRE_VERSION, WireCompression};
-use coload_load::load_remote;
 use coload_page::{Page, PageDetail, encode_codes_u32, encode_int};
 use coload_receive::ReceiveOptions;
 use coload_source::Dialect;
@@ -18,7 +17,7 @@ use coload_wire::{
     TEXTS_FROM, WELCOME, WIDEN, WIDENED, Welcome, Widen, Work, put_raw_head,
 };
 
-use crate::setup::{Server, options, records, rows};
+use crate::setup::{Server, load_remote, options, records, rows};
 
 fn description(salt: u128) -> LoadDescription {
     LoadDescription {

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use coload_ddl::parse_columns;
-use coload_load::{LoadOptions, RemoteReport, RemoteWork, load, load_remote};
+use coload_load::{RemoteReport, RemoteWork};
 use coload_receive::{Keep, ReceiveOptions};
 use coload_source::{Policies, Ragged};
 use coload_store::Store;
@@ -13,7 +13,9 @@ use coload_types::Error;
 use coload_wire::RejectLimit;
 use proptest::prelude::*;
 
-use crate::setup::{ADAPTIVE, ALL, NONE, SIZE, Server, mix, options, records, rows};
+use crate::setup::{
+    ADAPTIVE, ALL, NONE, Options, SIZE, Server, load, load_remote, mix, options, records, rows,
+};
 
 /// Records without quotes, so that every line is one; each of `bad` has a field that is no value.
 fn lines(count: u64, bad: &[u64]) -> String {
@@ -38,7 +40,7 @@ fn lines(count: u64, bad: &[u64]) -> String {
 /// Loads a file into a table of a server, a share of the fragments as text.
 fn load_with(
     server: &Server,
-    options: &LoadOptions,
+    options: &Options,
     placement: RemoteWork,
     share: f64,
 ) -> RemoteReport {
@@ -48,7 +50,7 @@ fn load_with(
     load_remote(options, &remote).unwrap()
 }
 
-fn embedded(folder: &Path, options: &LoadOptions) -> Store {
+fn embedded(folder: &Path, options: &Options) -> Store {
     let store = Store::create_or_open(folder.join("embedded")).unwrap();
     load(&store, options).unwrap();
     store
@@ -68,7 +70,7 @@ fn rows_are_the_same_whatever_share_goes_as_text() {
                 let share = [0.3, 0.5, 0.8, 1.0][number];
                 let table = format!("{name}{number}{encoding:?}");
                 let mut options = options(&file, &table);
-                options.encoding = encoding;
+                options.resources.encoding = encoding;
                 let report = load_with(&server, &options, placement, share);
                 assert_eq!((report.rows, report.rejects, report.attempts), (6_000, 0, 1));
                 assert!(rows(&server.store, &table) == expected, "{table} {placement:?} {share}");
@@ -220,9 +222,9 @@ proptest! {
         let load = |table: &str| {
             let mut options = options(&file, table);
             options.schema = parse_columns("a INTEGER, b VARCHAR NOT NULL, c DECIMAL(20)").unwrap();
-            options.chunk_bytes = chunk << 8;
-            options.fragments_per_partition = fragments;
-            options.threads = threads;
+            options.resources.chunk_bytes = chunk << 8;
+            options.resources.fragments_per_partition = fragments;
+            options.resources.threads = threads;
             options
         };
         let placement = [

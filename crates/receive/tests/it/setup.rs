@@ -6,12 +6,19 @@ use std::sync::Arc;
 
 use coload_ddl::parse_columns;
 use coload_input::expand_inputs;
-use coload_load::{LoadOptions, RemoteOptions, RemoteWork};
+use coload_load::{RemoteOptions, RemoteReport, RemoteWork};
 use coload_receive::{Loads, Need, Permission, ReceiveOptions, listen, serve_loads};
 use coload_source::Dialect;
 use coload_store::Store;
 use coload_transform::{Adaptive, BySize, OnClient, OnServer};
-use coload_types::{Error, Plain, Value};
+use coload_types::{Error, Plain, Result, Value};
+
+/// As the tests of loads into stores have them.
+#[path = "../../../load/tests/it/options.rs"]
+#[allow(dead_code)]
+mod options;
+
+pub use options::*;
 
 /// All columns are the client's.
 pub const ALL: RemoteWork = RemoteWork::Shared(&OnClient);
@@ -106,13 +113,13 @@ pub fn records(count: u64) -> String {
 }
 
 /// Options that load a file in small chunks, so that a load has several partitions.
-pub fn options(file: &Path, table: &str) -> LoadOptions {
+pub fn options(file: &Path, table: &str) -> Options {
     let inputs = expand_inputs(&[file.to_string_lossy().into_owned()]).unwrap();
     let schema = parse_columns(COLUMNS).unwrap();
-    let mut options = LoadOptions::new(inputs, table, schema, Dialect::default());
-    options.chunk_bytes = 16 << 10;
-    options.fragments_per_partition = 4;
-    options.threads = 2;
+    let mut options = Options::new(inputs, table, schema, Dialect::default());
+    options.resources.chunk_bytes = 16 << 10;
+    options.resources.fragments_per_partition = 4;
+    options.resources.threads = 2;
     options
 }
 
@@ -132,4 +139,10 @@ pub fn rows(store: &Store, table: &str) -> Vec<Vec<Option<Value>>> {
         }
     }
     columns
+}
+
+/// Loads into a server.
+pub fn load_remote(options: &Options, remote: &RemoteOptions) -> Result<RemoteReport> {
+    let Options { request, resources, hooks } = options;
+    coload_load::load_remote(request, resources, hooks, remote)
 }
