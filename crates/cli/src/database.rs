@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use coload_input::Inputs;
-use coload_load::{DryRun, Hooks, LoadReport, LoadRequest, Resources, check_output};
+use coload_load::{Hooks, LoadReport, LoadRequest, Nowhere, Resources, check_output};
 #[cfg(feature = "sql")]
 use coload_serve::{Database, DatabaseOptions, arrow::record_batch::RecordBatch};
 use coload_store::{Snapshot, Store};
@@ -83,7 +83,7 @@ impl Coload {
             let store = [(self.store.path().to_owned(), "the store")];
             check_output("--rejects", path, &Inputs::default(), &store)?;
         }
-        coload_load::load(&self.store, request, resources, hooks)
+        coload_load::load(request, resources, hooks, &self.store)
     }
 
     /// Plans a load into a store that may not be there yet, and makes none.
@@ -103,8 +103,9 @@ impl Coload {
         request: &LoadRequest,
         resources: &Resources,
         hooks: &Hooks,
-    ) -> Result<DryRun> {
-        coload_load::dry_run(existing(path.as_ref())?.as_ref(), request, resources, hooks)
+    ) -> Result<LoadReport> {
+        let store = existing(path.as_ref())?;
+        coload_load::load(request, resources, hooks, &Nowhere::LikeStore(store.as_ref()))
     }
 
     #[cfg(feature = "sql")]

@@ -36,9 +36,10 @@ mod union;
 
 pub use coload_ddl::{Schema, parse_columns, parse_create_table};
 pub use coload_load::{
-    ColumnReport, Distinct, DryRun, FileCounts, FileReport, FileReports, Hooks, LoadReport,
-    LoadRequest, ParquetReport, Progress, ProgressCallback, RejectKind, Resources, Widened,
-    WrittenFile, check_reject_table, dry_run_parquet, load_parquet, parquet_schema,
+    ColumnReport, Destination, Distinct, DryRun, Earlier, FileCounts, FileReport, FileReports,
+    Hooks, LoadReport, LoadRequest, Merged, NetworkReport, Nowhere, ParquetFolder, PlacementReport,
+    Progress, ProgressCallback, Published, RejectKind, Resources, Widened, WrittenFile,
+    WrittenFiles, check_reject_table, load,
 };
 #[cfg(feature = "sql")]
 pub use coload_serve::{Database, DatabaseOptions, arrow};

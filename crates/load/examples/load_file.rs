@@ -14,12 +14,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (name, schema) = parse_create_table(&std::fs::read_to_string(&args[2])?)?;
     let dialect = Dialect { delimiter: b'|', trailing: Trailing::Delimiter, ..Dialect::default() };
     let request = LoadRequest::new(expand_inputs(&args[1..2])?, name, schema, dialect);
-    let mut resources = Resources::default();
-    resources.threads = args[4].parse()?;
+    let mut resources = Resources { threads: args[4].parse()?, ..Resources::default() };
     if let Some(memory) = args.get(5) {
         resources.memory = memory.parse()?;
     }
-    let report = load(&Store::create_or_open(&args[3])?, &request, &resources, &Hooks::default())?;
+    let report = load(&request, &resources, &Hooks::default(), &Store::create_or_open(&args[3])?)?;
     println!(
         "{} rows, {:.3} s wall, {:.3} s cpu, {} MB stored, {} MiB peak, {} partitions, {} segments",
         report.rows(),
@@ -28,7 +27,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         report.bytes_stored / 1_000_000,
         report.peak_memory >> 20,
         report.partitions,
-        report.segments
+        report.published.as_ref().map_or(0, |shown| shown.segments)
     );
     for (step, time) in &report.steps {
         println!("  {:10} {:.3}", step.name(), time.as_secs_f64());

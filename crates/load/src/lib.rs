@@ -15,9 +15,11 @@ mod format;
 mod fragment_values;
 mod grain;
 mod hooks;
+mod into_store;
 mod kinds;
 mod legs;
 mod load;
+mod nowhere;
 mod opened;
 mod output_file;
 mod parquet;
@@ -30,7 +32,6 @@ mod remote;
 mod report;
 mod request;
 mod resources;
-mod run;
 mod schedule;
 mod spool;
 mod target;
@@ -44,24 +45,26 @@ pub use file_report::{FileCounts, FileReport, FileReports};
 pub use grain::RecordSize;
 pub use hooks::{AfterTask, Confirm, Hooks, Progress, ProgressCallback};
 pub use kinds::RejectKind;
+pub use load::{Destination, Load, load};
+pub use nowhere::Nowhere;
 pub use opened::{OpenedStream, sample_end};
 pub use output_file::{OutputFile, check_output};
-pub use parquet::{
-    FRAGMENTS_PER_ROW_GROUP, ParquetReport, WrittenFile, dry_run_parquet, load_parquet,
-    parquet_schema,
-};
+pub use parquet::{FRAGMENTS_PER_ROW_GROUP, ParquetFolder};
 pub use program::{RowProgram, RowsMade};
 pub use raw::{RawParser, RawPartition, RawRows};
 pub use reject_table::check_reject_table;
 pub use remote::{
-    Address, Change, ColumnChoice, LoadList, RawReport, RemoteOptions, RemoteReport, RemoteWork,
-    abort_load, ask_patiently, list_loads, load_remote, table_schema,
+    Address, LoadList, RemoteOptions, RemoteWork, abort_load, ask_patiently, list_loads,
+    table_schema,
 };
-pub use report::{ColumnReport, Distinct, DryRun, LoadReport, REJECTS_KEPT_MAX};
+pub use report::{
+    Change, ColumnChoice, ColumnReport, Distinct, DryRun, Earlier, LoadReport, Merged,
+    NetworkReport, PlacementReport, Published, REJECTS_KEPT_MAX, RawReport, WrittenFile,
+    WrittenFiles,
+};
 pub use request::{LoadRequest, OpenStream};
 pub use resources::{
     CHUNK_BYTES, FRAGMENTS_PER_PARTITION, MERGE_COLUMNS, Resources, default_memory,
 };
-pub use run::{dry_run, load};
 pub use whole_file::WholeFile;
 pub use widen::Widened;

@@ -11,11 +11,11 @@ use coload_store::{ReadyLoad, Store};
 use coload_types::{Error, Result};
 
 use crate::hooks::Hooks;
+use crate::into_store::write_ready;
 use crate::load::Load;
 use crate::opened::OpenedStream;
 use crate::request::LoadRequest;
 use crate::resources::Resources;
-use crate::run::write_ready;
 
 /// Its columns. Value and raw record are text: what no text can hold is U+FFFD.
 const COLUMNS: &str = "file VARCHAR NOT NULL, line BIGINT NOT NULL, byte BIGINT NOT NULL, \

@@ -16,7 +16,6 @@ mod address;
 mod choose;
 mod fingerprint;
 mod going;
-mod report;
 mod sender;
 mod session;
 mod texts;
@@ -26,24 +25,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use coload_link::{ClientTls, WireCompression};
-use coload_threads::process_cpu_ns;
+use coload_threads::Started;
 use coload_transform::{Adaptive, Policy};
 use coload_types::{Error, Result};
 use coload_wire::{Again, LoadStatus, PROGRAM_AT_SERVER, RejectLimit};
 
 use crate::hooks::Hooks;
-use crate::load::Load;
+use crate::load::{Destination, Load};
 use crate::opened::OpenedStream;
 use crate::pipeline::Stop;
+use crate::report::LoadReport;
 use crate::request::LoadRequest;
-use crate::resources::Resources;
 
 pub use address::Address;
-pub use choose::{Change, ColumnChoice};
 use going::Going;
-pub use report::RemoteReport;
 pub use session::{abort_load, list_loads, table_schema};
-pub use texts::RawReport;
 
 /// First pause before a load is tried again, doubled each time.
 const PAUSE_FIRST: Duration = Duration::from_millis(200);
@@ -110,51 +106,45 @@ impl RemoteOptions {
     }
 }
 
-/// Loads the inputs into a table of a server: all of it or nothing.
-///
-/// When the server or the network goes away, tries again, and goes on where the server's journal ends, as
-/// long as it gets on at all.
-///
-/// # Errors
-/// As [`crate::load`]; `Refused` when the server does not want the load, `Unavailable` when it cannot be
-/// reached for too long. The table is as it was then, and the same load goes on later.
-pub fn load_remote(
-    request: &LoadRequest,
-    resources: &Resources,
-    hooks: &Hooks,
-    remote: &RemoteOptions,
-) -> Result<RemoteReport> {
-    Load { request, resources, hooks }.check()?;
-    let whole = matches!(remote.work, RemoteWork::Pipe | RemoteWork::Seq);
-    if whole && request.program.is_some() {
-        return Err(Error::Invalid(PROGRAM_AT_SERVER.into()));
-    }
-    let not_widened = check_widening(request, remote)?;
-    let (started, cpu) = (Instant::now(), process_cpu_ns());
-    let mut totals = session::Totals::default();
-    let mut going = Going::new(request.clone(), (resources, hooks), remote, 0)?;
-    let mut widened = Vec::new();
-    for pass in 1.. {
-        match load_pass(&mut going, remote, &mut totals) {
-            Ok(report) => {
-                widened.append(&mut going.widened);
-                let cpu = Duration::from_nanos(process_cpu_ns() - cpu);
-                return Ok(RemoteReport { wall: started.elapsed(), cpu, widened, ..report });
-            }
-            Err(Stop::Failed(Error::Input { place, text })) => {
-                let why = not_widened.map(|why| format!("; the types were inferred, and {why}"));
-                return Err(Error::Input { place, text: text + &why.unwrap_or_default() });
-            }
-            Err(Stop::Failed(error)) => return Err(error),
-            Err(Stop::Widen(widening)) => {
-                widened.append(&mut going.widened);
-                let mut wider = going.request;
-                widened.extend(widening.widen(&mut wider, &[])?);
-                going = Going::new(wider, (resources, hooks), remote, pass)?;
+/// Into a table of a server. When the server or the network goes away, the load is tried again, and goes on where the
+/// server's journal ends, as long as it gets on at all; then the table is as it was, and the same load goes on later.
+impl Destination for RemoteOptions {
+    fn take(&self, load: Load<'_>) -> Result<LoadReport> {
+        let Load { request, resources, hooks } = load;
+        let whole = matches!(self.work, RemoteWork::Pipe | RemoteWork::Seq);
+        if whole && request.program.is_some() {
+            return Err(Error::Invalid(PROGRAM_AT_SERVER.into()));
+        }
+        let not_widened = check_widening(request, self)?;
+        let started = Started::now();
+        let mut totals = session::Totals::default();
+        let mut going = Going::new(request.clone(), (resources, hooks), self, 0)?;
+        let mut widened = Vec::new();
+        for pass in 1.. {
+            match load_pass(&mut going, self, &mut totals) {
+                Ok(mut report) => {
+                    widened.append(&mut going.widened);
+                    report.set_costs(&started);
+                    return Ok(LoadReport { widened, ..report });
+                }
+                Err(Stop::Failed(Error::Input { place, text })) => {
+                    let why =
+                        not_widened.map(|why| format!("; the types were inferred, and {why}"));
+                    return Err(Error::Input { place, text: text + &why.unwrap_or_default() });
+                }
+                Err(Stop::Failed(error)) => return Err(error),
+                Err(Stop::Widen(widening)) => {
+                    widened.append(&mut going.widened);
+                    let mut wider = going.request;
+                    widened.extend(widening.widen(&mut wider, &[])?);
+                    going = Going::new(wider, (resources, hooks), self, pass)?;
+                }
             }
         }
+        Err(Error::Limit(
+            "the columns' types do not end to become wider: give --columns".to_owned(),
+        ))
     }
-    Err(Error::Limit("the columns' types do not end to become wider: give --columns".to_owned()))
 }
 
 /// Why inferred types do not become wider, and what to do.
@@ -195,7 +185,7 @@ fn load_pass(
     going: &mut Going<'_>,
     remote: &RemoteOptions,
     totals: &mut session::Totals,
-) -> std::result::Result<RemoteReport, Stop> {
+) -> std::result::Result<LoadReport, Stop> {
     let mut pause = PAUSE_FIRST;
     let mut got_on = Instant::now();
     totals.partitions = 0;

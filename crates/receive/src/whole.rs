@@ -193,7 +193,7 @@ impl Whole {
         let work = move || {
             // The pipeline's threads inherit it.
             duty.begin();
-            let loaded = coload_load::load(&store, &request, &resources, &hooks);
+            let loaded = coload_load::load(&request, &resources, &hooks, &store);
             if let Err(error) = &loaded {
                 whole.forget_if_final(error);
             }
@@ -360,7 +360,7 @@ impl Whole {
             // Published, whatever becomes of the rest.
             let _ = journal.remove();
         }
-        Ok(Message::new(DONE, self.done(&report, told).encode()))
+        Ok(Message::new(DONE, self.done(&report, told)?.encode()))
     }
 
     /// Removes the journal when the same inputs would fail again.
@@ -401,7 +401,11 @@ impl Whole {
         Ok(Message::new(REJECTS_PIECE, piece))
     }
 
-    fn done(&self, report: &LoadReport, (rejects_csv, rejects_bytes): (Vec<u8>, u64)) -> Done {
+    fn done(
+        &self,
+        report: &LoadReport,
+        (rejects_csv, rejects_bytes): (Vec<u8>, u64),
+    ) -> Result<Done> {
         let apart = self.wire_version >= WIRE_VERSION_REJECTS;
         // Who is told of fewer inputs knows that nothing was mended in the others, which are mostly all.
         let mended = if apart { report.files.mended_in_order() } else { Vec::new() };
@@ -413,14 +417,17 @@ impl Whole {
             lines: 0,
             end: file.text_bytes,
         };
-        Done {
-            id: report.id.as_u128(),
+        let (Some(id), Some(shown)) = (report.id, &report.published) else {
+            return Err(Error::Corrupt(format!("load {} of a store shows no version", self.id)));
+        };
+        Ok(Done {
+            id: id.as_u128(),
             already: false,
-            version: report.version,
+            version: shown.version,
             rows: report.rows(),
             rejects: report.reject_count(),
             bytes_stored: report.bytes_stored,
-            segments: report.segments as u64,
+            segments: shown.segments,
             cpu_ns: process_cpu_ns() - self.cpu_started_ns,
             peak_memory: peak_memory_bytes(),
             files: report.files.counts().iter().enumerate().map(part).collect(),
@@ -429,7 +436,7 @@ impl Whole {
             note: String::new(),
             rejects_bytes,
             mended,
-        }
+        })
     }
 
     /// Whether the client has sent all.

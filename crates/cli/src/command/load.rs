@@ -7,8 +7,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 use coload::{
-    Coload, Dialect, DryRun, EncodingPolicy, Error, Hooks, Joined, LoadMode, LoadPlan, LoadReport,
-    LoadRequest, Mapping, PlanRequest, Resources, SAMPLE_BYTES, Schema, SchemaOrigin,
+    Coload, Dialect, EncodingPolicy, Error, Hooks, Joined, LoadMode, LoadPlan, LoadReport,
+    LoadRequest, Mapping, PlanRequest, Resources, Result, SAMPLE_BYTES, Schema, SchemaOrigin,
     parse_columns, parse_create_table,
 };
 use coload_ddl::column_sql;
@@ -23,14 +23,18 @@ use crate::progress::ProgressBar;
 use crate::report;
 use rejects::Rejects;
 
-/// Loads into a target, and prints the report: the flags, what follows the target's prefix, and what is asked for.
-type RunInto = fn(&LoadArgs, &OsStr, PlanRequest) -> Done;
+/// A load that has ended: its report, and how the text was read.
+pub type Loaded = (LoadReport, Dialect);
 
-/// Targets that `--into` tells by how it begins. Anything else is the directory of a store.
-const TARGETS: [(&str, RunInto); 3] = [
-    ("coload://", load_remote::run),
-    ("coloads://", load_remote::run),
-    ("parquet:", load_parquet::run),
+/// Loads into a destination: the flags, what follows the prefix of `--into`, and what is asked for. `None` when there is
+/// nothing to load.
+type LoadInto = fn(&LoadArgs, &OsStr, PlanRequest) -> Done<Option<Loaded>>;
+
+/// Destinations that `--into` tells by how it begins. Anything else is the directory of a store.
+const DESTINATIONS: [(&str, LoadInto); 3] = [
+    ("coload://", load_remote::load_into),
+    ("coloads://", load_remote::load_into),
+    ("parquet:", load_parquet::load_into),
 ];
 
 /// Loads, and prints the report.
@@ -39,24 +43,50 @@ const TARGETS: [(&str, RunInto); 3] = [
 /// `Usage` when flags contradict each other, `Failed` when nothing was loaded.
 pub fn run(args: &LoadArgs) -> Done {
     let request = request(args)?;
-    let into = args.into.as_os_str().as_bytes();
-    for (prefix, run) in TARGETS {
-        if let Some(rest) = into.strip_prefix(prefix.as_bytes()) {
-            return run(args, OsStr::from_bytes(rest), request);
+    let into = args.into.as_os_str();
+    let known = DESTINATIONS
+        .iter()
+        .find_map(|(prefix, load)| Some((into.as_bytes().strip_prefix(prefix.as_bytes())?, *load)));
+    let (rest, load) = match known {
+        Some((rest, load)) => (OsStr::from_bytes(rest), load),
+        None if args.dry_run => (into, dry_run as LoadInto),
+        None => (into, load_into as LoadInto),
+    };
+    match load(args, rest, request)? {
+        Some(loaded) => tell(args, &loaded),
+        None => tell_nothing(args),
+    }
+}
+
+/// Prints the report.
+///
+/// # Errors
+/// `Failed` when a dry run says that the load would fail.
+fn tell(args: &LoadArgs, (report, dialect): &Loaded) -> Done {
+    if let (Some(earlier), Some(id)) = (&report.earlier, report.id) {
+        let held = if earlier.held.is_empty() { "it is published already" } else { &earlier.held };
+        say(&format!(
+            "nothing was loaded: this is load {id}, and {held} (--again loads it once more)"
+        ));
+    }
+    match (args.report, &report.placement) {
+        (ReportForm::Json, _) => print(&report::json(report, dialect)),
+        (ReportForm::Text, Some(placement)) if args.remote.explain => {
+            print(&(report::explanation(placement) + "\n" + &report::text(report)))
         }
-    }
-    if args.dry_run {
-        return dry_run(args, &request);
-    }
-    let Some((report, dialect)) = load(args, request)? else { return tell_nothing(args) };
-    match args.report {
-        ReportForm::Text => print(&report::text(&report)),
-        ReportForm::Json => print(&report::json(&report, &dialect)),
+        (ReportForm::Text, _) => print(&report::text(report)),
+    }?;
+    let (rows, rejects) = (report.rows(), report.reject_count());
+    match report.dry_run.is_some() && args.max_rejects.is_over(rejects, rows + rejects) {
+        false => Ok(()),
+        true => Err(Failure::Failed(Error::Invalid(format!(
+            "the load would fail: {rejects} records would be rejected (--max-rejects allows more)"
+        )))),
     }
 }
 
 /// Says that the inputs hold nothing that could be loaded.
-pub fn tell_nothing(args: &LoadArgs) -> Done {
+fn tell_nothing(args: &LoadArgs) -> Done {
     say(&format!(
         "nothing to load, and nothing made: {} holds no record that tells the columns; give --columns or --schema \
          to load it all the same",
@@ -68,58 +98,31 @@ pub fn tell_nothing(args: &LoadArgs) -> Done {
     })
 }
 
-/// Says what a load would do.
-fn dry_run(args: &LoadArgs, request: &PlanRequest) -> Done {
-    let Some(mut plan) = Coload::plan_dry_run(&args.into, request)? else {
-        return tell_nothing(args);
-    };
+/// Finds out what a load into the store of a directory would do.
+fn dry_run(args: &LoadArgs, into: &OsStr, request: PlanRequest) -> Done<Option<Loaded>> {
+    let Some(mut plan) = Coload::plan_dry_run(into, &request)? else { return Ok(None) };
     let table = format!("table {}", plan.request.table);
-    let Prepared { resources, hooks, bar } = prepare(args, &mut plan, &table)?;
-    set_sample(args, &mut plan);
-    let run = Coload::dry_run(&args.into, &plan.request, &resources, &hooks);
-    bar.clear();
-    tell_dry_run(args, &run?, &plan.request.dialect, "in the store")
+    let prepared = prepare(args, &mut plan, &table)?;
+    let request = plan.request;
+    let run = prepared.run(|resources, hooks| Coload::dry_run(into, &request, resources, hooks))?;
+    Ok(Some((run, request.dialect)))
 }
 
-/// Sets how much of the inputs a dry run reads.
-pub fn set_sample(args: &LoadArgs, plan: &mut LoadPlan) {
-    let all = |bytes: &usize| *bytes == usize::MAX;
-    plan.request.sample_bytes = args.sample.filter(|bytes| !all(bytes)).map(|bytes| bytes as u64);
-}
-
-/// Prints what a load would do; `place` is where its rows would be.
-///
-/// # Errors
-/// `Failed` when it would fail.
-pub fn tell_dry_run(args: &LoadArgs, run: &DryRun, dialect: &Dialect, place: &str) -> Done {
-    match args.report {
-        ReportForm::Text => print(&report::dry_run_text(run, place)),
-        ReportForm::Json => print(&report::dry_run_json(run, dialect)),
-    }?;
-    match args.max_rejects.is_over(run.reject_count(), run.rows() + run.reject_count()) {
-        false => Ok(()),
-        true => Err(Failure::Failed(Error::Invalid(format!(
-            "the load would fail: {} records would be rejected (--max-rejects allows more)",
-            run.reject_count()
-        )))),
-    }
-}
-
-fn load(args: &LoadArgs, mut request: PlanRequest) -> Done<Option<(LoadReport, Dialect)>> {
+/// Loads into the store of a directory.
+fn load_into(args: &LoadArgs, into: &OsStr, mut request: PlanRequest) -> Done<Option<Loaded>> {
     // Looked at first, so that a name that is wrong makes no store.
     request.found = Some(expand_inputs(&args.inputs)?);
-    let store = Coload::create_or_open(&args.into)?;
+    let store = Coload::create_or_open(into)?;
     let Some(mut plan) = store.plan_unless_empty(&request)? else { return Ok(None) };
     let table = plan.request.table.clone();
-    let Prepared { resources, hooks, bar } = prepare(args, &mut plan, &format!("table {table}"))?;
+    let prepared = prepare(args, &mut plan, &format!("table {table}"))?;
+    let mut request = plan.request;
     let rejects = Rejects::prepare(args.rejects.as_ref(), store.store(), &table)?;
-    plan.request.rejects_file = rejects.file.clone();
-    plan.request.rejects_table = rejects.table.map(str::to_owned);
-    let loaded = store.load(&plan.request, &resources, &hooks);
-    bar.clear();
-    let report = loaded?;
+    request.rejects_file = rejects.file.clone();
+    request.rejects_table = rejects.table.map(str::to_owned);
+    let report = prepared.run(|resources, hooks| store.load(&request, resources, hooks))?;
     drop(rejects);
-    Ok(Some((report, plan.request.dialect)))
+    Ok(Some((report, request.dialect)))
 }
 
 /// What a load may use, and who is told of it.
@@ -128,8 +131,22 @@ pub struct Prepared {
     pub resources: Resources,
     /// Signals stop the load, and the bar shows how far it is.
     pub hooks: Hooks,
-    /// To be cleared when the load has ended.
-    pub bar: ProgressBar,
+    bar: ProgressBar,
+}
+
+impl Prepared {
+    /// Runs a load, and clears the bar.
+    ///
+    /// # Errors
+    /// Those of the load.
+    pub fn run(
+        self,
+        load: impl FnOnce(&Resources, &Hooks) -> Result<LoadReport>,
+    ) -> Result<LoadReport> {
+        let loaded = load(&self.resources, &self.hooks);
+        self.bar.clear();
+        loaded
+    }
 }
 
 /// Tells what was found out for what is loaded, and sets what flags say.
@@ -203,6 +220,10 @@ fn set_request(request: &mut LoadRequest, args: &LoadArgs) {
     }
     request.protected.extend(args.schema.clone().map(|path| (path, "the file of --schema")));
     request.count_distinct = args.count_distinct || args.dry_run;
+    if args.dry_run {
+        let all = |bytes: &usize| *bytes == usize::MAX;
+        request.sample_bytes = args.sample.filter(|bytes| !all(bytes)).map(|bytes| bytes as u64);
+    }
 }
 
 /// What flags say that a load may use.

@@ -21,8 +21,7 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{SchemaDescriptor, TypePtr};
 
 use super::columns::MadeColumn;
-use super::report::WrittenFile;
-use crate::report::{ColumnReport, Distinct};
+use crate::report::{ColumnReport, Distinct, WrittenFile};
 use crate::target::{Work, Works};
 
 /// Bytes from which on a file ends: large enough for object stores, small enough to be written again.

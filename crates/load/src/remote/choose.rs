@@ -11,11 +11,12 @@ use coload_transform::{
     Capacity, ColumnCost, Estimates, Mix, Placement, Policy, RawCost, Times, choose_share,
     times_of_mix,
 };
-
+use coload_types::Column;
 use coload_wire::{Parsed, ServerLoad};
 
-use super::texts::{RawReport, Texts};
+use super::texts::Texts;
 use crate::partition::PartitionPlan;
+use crate::report::{Change, ColumnChoice, PlacementReport};
 use crate::target::RowCosts;
 
 /// Fragments after which a measured policy is asked first.
@@ -59,34 +60,6 @@ const LINK_TRUST: f64 = 2.0;
 
 /// The same of what it gave a text, while others were parsed on the same cores.
 const TEXT_TRUST: f64 = 1.5;
-
-/// One column's estimates and choice.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ColumnChoice {
-    /// What a row costs either way.
-    pub cost: ColumnCost,
-    /// Where the column was placed last.
-    pub placement: Placement,
-    /// Fragments placed on the client, and on the server.
-    pub fragments: [u64; 2],
-}
-
-/// A change of the choice while the load ran.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Change {
-    /// Fragments placed before it.
-    pub fragment: u64,
-    /// Seconds since the load began.
-    pub seconds: f64,
-    /// Columns on the client after it, of fragments that are parsed here.
-    pub on_client: usize,
-    /// Share of the fragments that go as text after it.
-    pub raw_share: f64,
-    /// The times a row that were expected, nanoseconds.
-    pub times: Times,
-    /// What there was to work with.
-    pub capacity: Capacity,
-}
 
 /// What sending a byte costs the client, as measured so far.
 fn send_byte_ns(link: &LinkStats) -> f64 {
@@ -404,7 +377,7 @@ impl Chooser {
     }
 
     /// Estimates and choices of all columns, the changes, and what went as text.
-    pub fn into_choices(self) -> (Vec<ColumnChoice>, Vec<Change>, RawReport) {
+    pub fn into_report(self, columns: &[Column]) -> PlacementReport {
         let state = self.state.into_inner().unwrap_or_else(|e| e.into_inner());
         let choices = state
             .costs
@@ -417,7 +390,12 @@ impl Chooser {
                 fragments: *fragments,
             })
             .collect();
-        (choices, state.changes, state.texts.report(state.fragments))
+        PlacementReport {
+            columns: columns.to_vec(),
+            choices,
+            changes: state.changes,
+            raw: state.texts.report(state.fragments),
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use coload_ddl::{Schema, parse_create_table};
 use coload_link::{Client, ClientOptions, LinkStats, Message, WIRE_VERSION, WireCompression};
 use coload_store::LoadId;
-use coload_threads::{Step, StepClock, epoch_us, peak_memory_bytes};
+use coload_threads::{StepClock, epoch_us};
 use coload_transform::{MEMORY_MIN, Policy};
 use coload_types::bytes::ByteReader;
 use coload_types::{Error, Result};
@@ -18,18 +18,18 @@ use coload_wire::{
 
 use super::choose::Chooser;
 use super::going::Going;
-use super::report::RemoteReport;
 use super::sender::Sender;
-use super::texts::RawReport;
 use super::whole::{self, send_whole};
 use super::{LoadList, RemoteOptions, RemoteWork};
-use crate::file_report::FileReports;
 use crate::hooks::Hooks;
 use crate::legs::{run_once, way_of};
 use crate::load::Load;
 use crate::pipeline::{Loaded, Stop};
+use crate::report::{
+    Earlier, LoadReport, Merged, NetworkReport, PlacementReport, Published,
+    published_without_rejects,
+};
 use crate::request::LoadRequest;
-use crate::run::published_without_rejects;
 
 /// How long a server may take for an answer that needs no work.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
@@ -72,13 +72,17 @@ pub fn attempt(
     going: &mut Going<'_>,
     remote: &RemoteOptions,
     totals: &mut Totals,
-) -> std::result::Result<Option<RemoteReport>, Stop> {
+) -> std::result::Result<Option<LoadReport>, Stop> {
     totals.attempts += 1;
     let mut client = Client::new(client_options(remote, going.load().resources.memory))?;
     let tried = run(going, remote, &mut client, totals);
     let link = totals.add(client.stats());
     tried.map(|report| {
-        report.map(|report| RemoteReport { link, attempts: totals.attempts, ..report })
+        report.map(|mut report| {
+            report.network.get_or_insert_default().link = link;
+            report.network.get_or_insert_default().attempts = totals.attempts;
+            report
+        })
     })
 }
 
@@ -100,7 +104,7 @@ fn run(
     remote: &RemoteOptions,
     client: &mut Client,
     totals: &mut Totals,
-) -> std::result::Result<Option<RemoteReport>, Stop> {
+) -> std::result::Result<Option<LoadReport>, Stop> {
     let started_us = epoch_us();
     let mut hello = vec![WIRE_VERSION];
     going.description.put(&mut hello);
@@ -153,7 +157,7 @@ fn go_on(
     welcome: &Welcome,
     started_us: i64,
     totals: &mut Totals,
-) -> std::result::Result<Option<RemoteReport>, Stop> {
+) -> std::result::Result<Option<LoadReport>, Stop> {
     let load = going.load();
     let RemoteWork::Shared(policy) = remote.work else {
         let done = send_whole(load, client, welcome, started_us)?;
@@ -180,7 +184,7 @@ fn go_on(
         send_texts(going, (remote, policy), client, welcome, account.is_clean(), totals)?;
     }
     let output = account.take_output();
-    let (files, first_rejects) = account.into_files();
+    let (files, rejects) = account.into_files();
     let finish = Finish {
         partitions: partitions as u32,
         records: files.records(),
@@ -197,10 +201,11 @@ fn go_on(
         output.commit().map_err(|error| published_without_rejects(version, &error))?;
     }
     report.files = files;
-    report.first_rejects = first_rejects;
-    report.partitions = [partitions, known.len()];
-    report.steps = Step::ALL.into_iter().map(|s| (s, clock.get(s))).collect();
-    (report.choices, report.changes, report.raw) = chooser.into_choices();
+    report.rejects = rejects;
+    report.partitions = partitions;
+    report.network.get_or_insert_default().partitions_known = known.len();
+    report.set_steps(&clock);
+    report.placement = Some(chooser.into_report(load.request.schema.columns()));
     Ok(Some(report))
 }
 
@@ -342,34 +347,28 @@ pub(super) fn wait_for(
     Err(Error::Unavailable(format!("the server did not answer within {} s", timeout.as_secs())))
 }
 
-pub(super) fn report(request: &LoadRequest, done: &Done) -> RemoteReport {
-    RemoteReport {
-        id: LoadId::from_u128(done.id),
-        table: request.table.clone(),
-        already: done.already,
-        version: done.version,
-        rows: done.rows,
-        rejects: done.rejects,
-        files: FileReports::default(),
-        first_rejects: Vec::new(),
-        partitions: [0; 2],
-        attempts: 1,
-        wall: Duration::ZERO,
-        cpu: Duration::ZERO,
-        steps: Vec::new(),
-        peak_memory: peak_memory_bytes(),
+/// What the server says of a load that it has.
+pub(super) fn report(request: &LoadRequest, done: &Done) -> LoadReport {
+    let earlier = || Earlier { rows: done.rows, rejects: done.rejects, held: done.note.clone() };
+    let merged = if done.already { String::new() } else { done.note.clone() };
+    let network = NetworkReport {
         server_cpu: Duration::from_nanos(done.cpu_ns),
         server_peak_memory: done.peak_memory,
+        ..NetworkReport::default()
+    };
+    let columns = request.schema.columns().to_vec();
+    LoadReport {
+        id: Some(LoadId::from_u128(done.id)),
         bytes_stored: done.bytes_stored,
-        segments: done.segments,
-        held: if done.already { done.note.clone() } else { String::new() },
-        merged: if done.already { String::new() } else { done.note.clone() },
-        link: LinkStats::default(),
-        widened: Vec::new(),
-        columns: request.schema.columns().to_vec(),
-        choices: Vec::new(),
-        changes: Vec::new(),
-        raw: RawReport::default(),
+        published: Some(Published {
+            version: done.version,
+            segments: done.segments,
+            merge: Merged::AtServer(merged),
+        }),
+        network: Some(network),
+        placement: Some(PlacementReport { columns, ..PlacementReport::default() }),
+        earlier: done.already.then(earlier),
+        ..LoadReport::new(request.table.clone())
     }
 }
 

@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 use coload_wire::{Parsed, RawIs};
 
+use crate::report::RawReport;
+
 /// Texts that may wait for their answers: one is parsed, one is on its way, one is between.
 const AWAITED_MAX: usize = 6;
 /// What every server takes that takes texts.
@@ -13,21 +15,6 @@ const TEXT_BYTES_MAX: usize = 4 << 20;
 const PROBES_MAX: u64 = 2;
 /// One text of so many may be handed back: it costs a parse at the server for nothing.
 const HANDED_BACK_SHARE: u64 = 10;
-
-/// What went as text.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct RawReport {
-    /// Fragments of the load, those that went as text among them.
-    pub fragments: u64,
-    /// Those of them that went as text.
-    pub sent: u64,
-    /// Those of these that the server handed back.
-    pub handed_back: u64,
-    /// The share that was chosen last.
-    pub share: f64,
-    /// Nanoseconds that a row took the server; 0 when there was none.
-    pub server_ns: f64,
-}
 
 /// A text that was sent.
 #[derive(Debug)]

@@ -15,13 +15,12 @@ use coload_wire::{
     CHUNK, CHUNKS, Chunk, DONE, Done, FINISH, Finish, REJECTS, REJECTS_PIECE, Welcome,
 };
 
-use super::report::RemoteReport;
 use super::session::{WORK_TIMEOUT, stopped, wait_for};
 use crate::file_report::{FileCounts, FileReports};
 use crate::hooks::Hooks;
 use crate::load::Load;
 use crate::output_file::{OutputFile, check_output};
-use crate::run::published_without_rejects;
+use crate::report::{LoadReport, published_without_rejects};
 
 /// Bytes of an input sent at once.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -162,12 +161,7 @@ fn fetch_rejects(hooks: &Hooks, client: &Client, path: &Path, done: &Done) -> Re
 ///
 /// # Errors
 /// `Invalid` when the file of rejects cannot be written.
-pub fn report(
-    load: Load<'_>,
-    client: &Client,
-    base: RemoteReport,
-    done: Done,
-) -> Result<RemoteReport> {
+pub fn report(load: Load<'_>, client: &Client, base: LoadReport, done: Done) -> Result<LoadReport> {
     let Load { request, hooks, .. } = load;
     if let Some(path) = &request.rejects_file {
         let fetched = fetch_rejects(hooks, client, path, &done);
@@ -192,5 +186,5 @@ pub fn report(
         mended.extend(told.next().filter(|m| *m != Mended::default()).map(|m| (number, m)));
     }
     let files = FileReports::new(inputs, counts, mended);
-    Ok(RemoteReport { files, first_rejects: done.first_rejects, ..base })
+    Ok(LoadReport { files, rejects: done.first_rejects, ..base })
 }

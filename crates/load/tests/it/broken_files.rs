@@ -7,7 +7,7 @@ use coload_source::Dialect;
 use coload_store::Store;
 use coload_store::merge_small;
 
-use crate::support::{load, options, scratch, write};
+use crate::support::{load, merged, options, scratch, write};
 
 #[test]
 fn an_input_that_is_cut_while_it_is_loaded_fails_the_load() {
@@ -48,7 +48,7 @@ fn a_merge_whose_segment_is_cut_fails_and_publishes_nothing() {
     let open = snapshot.segment(table, &table.segments[3]).unwrap();
     open.column(0).unwrap();
     OpenOptions::new().write(true).open(open.path()).unwrap().set_len(100).unwrap();
-    let merge = load(&store, &options).unwrap().merge;
+    let merge = merged(load(&store, &options).unwrap());
     let error = merge.unwrap_err().to_string();
     assert!(error.contains(".seg"), "{error}");
     assert!(merge_small(&store, "t").is_err());

@@ -13,7 +13,7 @@ use coload_store::Store;
 use coload_types::{Result, Value};
 
 use crate::model::Row;
-use crate::support::{Options, load, rows, schema};
+use crate::support::{Options, load, merged, rows, schema};
 
 /// Rows of each load.
 pub const ROWS: i64 = 200;
@@ -104,7 +104,7 @@ fn loads(dir: &Path, count: i64) -> Result<()> {
         options.resources.fragments_per_partition = 2;
         options.resources.memory = 4_000;
         // Opened each time: that is when leftovers are removed.
-        load(&Store::create_or_open(dir.join("s"))?, &options)?.merge?;
+        merged(load(&Store::create_or_open(dir.join("s"))?, &options)?)?;
         say(&format!("published {process} {number}"));
     }
     Ok(())

@@ -44,7 +44,7 @@ proptest! {
         prop_assert_eq!(&dry.files, &loaded.files);
         prop_assert_eq!(&dry.rejects, &loaded.rejects);
         prop_assert_eq!(dry.bytes_stored, loaded.bytes_stored);
-        prop_assert!((dry.share - 1.0).abs() < 1e-9);
+        prop_assert!((dry.dry_run.unwrap().share - 1.0).abs() < 1e-9);
     }
 }
 
@@ -58,7 +58,7 @@ fn check_sample(options: &Options) {
     sampled.sample_bytes = Some(500_000);
     let dry = dry_run(None, &sampled).unwrap();
     assert!((50_000..60_000).contains(&dry.rows()), "{}", dry.rows());
-    let estimated = dry.of_all(dry.rows() as f64);
+    let estimated = dry.dry_run.unwrap().of_all(dry.rows() as f64);
     assert!((180_000.0..220_000.0).contains(&estimated), "{estimated}");
     assert_eq!(dry.reject_count(), 0);
 }

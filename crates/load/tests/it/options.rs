@@ -3,9 +3,9 @@
 use std::ops::{Deref, DerefMut};
 
 use coload_ddl::Schema;
-use coload_load::{Hooks, LoadReport, LoadRequest, Resources};
+use coload_load::{Hooks, LoadReport, LoadRequest, Merged, Resources};
 use coload_source::{Dialect, Inputs};
-use coload_store::Store;
+use coload_store::{MergeReport, Store};
 use coload_types::Result;
 
 /// What a test asks for.
@@ -48,5 +48,13 @@ impl DerefMut for Options {
 /// Loads into a store.
 pub fn load(store: &Store, options: &Options) -> Result<LoadReport> {
     let Options { request, resources, hooks } = options;
-    coload_load::load(store, request, resources, hooks)
+    coload_load::load(request, resources, hooks, store)
+}
+
+/// What was merged after a load into a store.
+pub fn merged(report: LoadReport) -> Result<MergeReport> {
+    match report.published.unwrap().merge {
+        Merged::Here(merged) => merged,
+        Merged::AtServer(told) => panic!("a store tells {told}"),
+    }
 }

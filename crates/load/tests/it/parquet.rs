@@ -42,10 +42,11 @@ fn load(dir: &TempDir, text: &str, threads: usize, folder: &str) {
     options.resources.fragments_per_partition = 1;
     options.resources.threads = threads;
     let report = load_parquet(&dir.path().join(folder), &options).unwrap();
-    let rows: u64 = report.written.iter().map(|file| file.rows).sum();
+    let written = report.written.as_ref().unwrap();
+    let rows: u64 = written.files.iter().map(|file| file.rows).sum();
     assert_eq!((rows, report.rows()), (text.lines().count() as u64, rows));
-    let row_groups: usize = report.written.iter().map(|file| file.row_groups).sum();
-    assert_eq!(report.row_groups(), row_groups);
+    let row_groups: usize = written.files.iter().map(|file| file.row_groups).sum();
+    assert_eq!(written.row_groups(), row_groups);
 }
 
 #[test]

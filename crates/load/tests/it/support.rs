@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use coload_ddl::{Schema, parse_columns};
-use coload_load::{DryRun, ParquetReport};
+use coload_load::{LoadReport, Nowhere, ParquetFolder};
 use coload_source::{Dialect, Inputs, expand_inputs};
 use coload_store::Store;
 use coload_types::{Plain, Result};
@@ -116,13 +116,13 @@ fn without_id(mut bytes: Vec<u8>) -> Vec<u8> {
 }
 
 /// Loads nowhere.
-pub fn dry_run(store: Option<&Store>, options: &Options) -> Result<DryRun> {
+pub fn dry_run(store: Option<&Store>, options: &Options) -> Result<LoadReport> {
     let Options { request, resources, hooks } = options;
-    coload_load::dry_run(store, request, resources, hooks)
+    coload_load::load(request, resources, hooks, &Nowhere::LikeStore(store))
 }
 
 /// Loads into files of a folder.
-pub fn load_parquet(folder: &Path, options: &Options) -> Result<ParquetReport> {
+pub fn load_parquet(folder: &Path, options: &Options) -> Result<LoadReport> {
     let Options { request, resources, hooks } = options;
-    coload_load::load_parquet(folder, request, resources, hooks)
+    coload_load::load(request, resources, hooks, &ParquetFolder::new(folder)?)
 }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use coload_ddl::parse_columns;
-use coload_load::{RemoteReport, RemoteWork};
+use coload_load::RemoteWork;
 use coload_receive::{Keep, ReceiveOptions};
 use coload_source::{Policies, Ragged};
 use coload_store::Store;
@@ -14,7 +14,8 @@ use coload_wire::RejectLimit;
 use proptest::prelude::*;
 
 use crate::setup::{
-    ADAPTIVE, ALL, NONE, Options, SIZE, Server, load, load_remote, mix, options, records, rows,
+    ADAPTIVE, ALL, NONE, Options, RemoteReport, SIZE, Server, load, load_remote, mix, options,
+    records, rows,
 };
 
 /// Records without quotes, so that every line is one; each of `bad` has a field that is no value.

@@ -1,14 +1,15 @@
 //! A server on a loopback port, inputs, and the rows of a table.
 
 use std::fmt::Write;
+use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
 
 use coload_ddl::parse_columns;
 use coload_input::expand_inputs;
-use coload_load::{RemoteOptions, RemoteReport, RemoteWork};
+use coload_load::{LoadReport, RawReport, RemoteOptions, RemoteWork};
 use coload_receive::{Loads, Need, Permission, ReceiveOptions, listen, serve_loads};
-use coload_source::Dialect;
+use coload_source::{Dialect, Reject};
 use coload_store::Store;
 use coload_transform::{Adaptive, BySize, OnClient, OnServer};
 use coload_types::{Error, Plain, Result, Value};
@@ -144,5 +145,51 @@ pub fn rows(store: &Store, table: &str) -> Vec<Vec<Option<Value>>> {
 /// Loads into a server.
 pub fn load_remote(options: &Options, remote: &RemoteOptions) -> Result<RemoteReport> {
     let Options { request, resources, hooks } = options;
-    coload_load::load_remote(request, resources, hooks, remote)
+    coload_load::load(request, resources, hooks, remote).map(RemoteReport::new)
+}
+
+/// The report of a load into a server.
+#[derive(Debug)]
+pub struct RemoteReport {
+    report: LoadReport,
+    pub rows: u64,
+    pub rejects: u64,
+    pub first_rejects: Vec<Reject>,
+    /// Set when nothing was loaded now; then what the table holds.
+    pub already: bool,
+    pub held: String,
+    pub version: u64,
+    pub segments: u64,
+    /// Partitions, and how many of them an earlier attempt had sent.
+    pub partitions: [usize; 2],
+    pub attempts: usize,
+    pub raw: RawReport,
+}
+
+impl RemoteReport {
+    fn new(report: LoadReport) -> Self {
+        let network = report.network.as_ref().unwrap();
+        let published = report.published.as_ref().unwrap();
+        RemoteReport {
+            rows: report.rows(),
+            rejects: report.reject_count(),
+            first_rejects: report.rejects.clone(),
+            already: report.earlier.is_some(),
+            held: report.earlier.as_ref().map_or_else(String::new, |earlier| earlier.held.clone()),
+            version: published.version,
+            segments: published.segments,
+            partitions: [report.partitions, network.partitions_known],
+            attempts: network.attempts,
+            raw: report.placement.as_ref().unwrap().raw,
+            report,
+        }
+    }
+}
+
+impl Deref for RemoteReport {
+    type Target = LoadReport;
+
+    fn deref(&self) -> &LoadReport {
+        &self.report
+    }
 }

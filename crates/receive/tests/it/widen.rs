@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use coload_input::expand_inputs;
-use coload_load::{RemoteOptions, RemoteReport, table_schema};
+use coload_load::{RemoteOptions, table_schema};
 use coload_receive::ReceiveOptions;
 use coload_source::{GivenDialect, SampleEnd, sniff};
 use coload_store::{LoadMode, Store};
@@ -20,7 +20,9 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use crate::faults::{Process, Proxy, rounds, seed};
-use crate::setup::{ADAPTIVE, ALL, NONE, Options, SIZE, Server, load, load_remote, mix, rows};
+use crate::setup::{
+    ADAPTIVE, ALL, NONE, Options, RemoteReport, SIZE, Server, load, load_remote, mix, rows,
+};
 
 /// Records of the input.
 const RECORDS: u64 = 12_000;

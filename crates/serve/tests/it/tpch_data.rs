@@ -40,7 +40,7 @@ pub fn load(scratch: &Scratch) {
         let request = LoadRequest::new(inputs, table, schema, dialect);
         // Small chunks, so that tables have several pages, some with codes and some without.
         let resources = Resources { chunk_bytes: 1 << 20, ..Resources::default() };
-        load_files(scratch.database.store(), &request, &resources, &Hooks::default()).unwrap();
+        load_files(&request, &resources, &Hooks::default(), scratch.database.store()).unwrap();
     }
 }
 

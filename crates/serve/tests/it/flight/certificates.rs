@@ -104,7 +104,7 @@ fn loads_go_over_tls_too() {
     let schema = coload_ddl::parse_columns("id BIGINT, name VARCHAR").unwrap();
     let request = LoadRequest::new(inputs, "t", schema, Dialect::default());
     let load = |remote: &RemoteOptions| {
-        coload_load::load_remote(&request, &Resources::default(), &Hooks::default(), remote)
+        coload_load::load(&request, &Resources::default(), &Hooks::default(), remote)
     };
     let read = |path: PathBuf| std::fs::read(path).unwrap();
     let (certificate, key) = authority.sign("client", 2100);

@@ -1,4 +1,4 @@
-//! One load from its request to its report.
+//! Loads into a store of this process.
 
 use std::borrow::Cow;
 
@@ -6,102 +6,33 @@ use coload_page::ColumnIndex;
 use coload_store::{
     LoadDir, LoadKind, LoadMode, LoadRecord, LoadTarget, ReadyLoad, Store, merge_small_within,
 };
-use coload_threads::{Started, Step, StepClock, epoch_us, peak_memory_bytes, process_cpu_ns};
+use coload_threads::{Started, Step, epoch_us};
 use coload_types::{Error, Result};
-use coload_wire::{CHUNK_BYTES_MIN, RejectLimit};
 
-use crate::hooks::Hooks;
 use crate::legs::{Whole, run_legs};
-use crate::load::Load;
+use crate::load::{Destination, Load};
 use crate::pipeline::{Loaded, Stop};
 use crate::reject_table::ready_rejects;
-use crate::report::{ColumnReport, DryRun, LoadReport};
+use crate::report::{ColumnReport, LoadReport, Merged, Published, published_without_rejects};
 use crate::request::LoadRequest;
-use crate::resources::Resources;
 use crate::target::DoneSegment;
 use crate::widen::Widened;
 
-/// Loads the inputs into a table of the store: all of it or nothing.
-///
-/// # Errors
-/// `Input` when a record cannot be a row and no reject is left, `Invalid` when the request does not fit
-/// the store or the inputs, `Unavailable` when the system fails. The store is as it was then.
-pub fn load(
-    store: &Store,
-    request: &LoadRequest,
-    resources: &Resources,
-    hooks: &Hooks,
-) -> Result<LoadReport> {
-    let started = Started::now();
-    let load = Load { request, resources, hooks };
-    load.check()?;
-    let request = with_rules_of_table(store, request)?;
-    let pass =
-        |request: &LoadRequest, pass| load_once(store, load.with_request(request), &started, pass);
-    let (mut report, mut widened) = with_wider_types(&request, pass)?;
-    widened.append(&mut report.widened);
-    Ok(LoadReport { widened, ..report })
-}
-
-/// Reads, parses and compresses the inputs as a load does, and writes nothing: what a load into the
-/// store would report. `None` for a store that is not there yet.
-///
-/// # Errors
-/// As [`load`], but for rejects: they are counted, however many.
-pub fn dry_run(
-    store: Option<&Store>,
-    request: &LoadRequest,
-    resources: &Resources,
-    hooks: &Hooks,
-) -> Result<DryRun> {
-    let started = Started::now();
-    Load { request, resources, hooks }.check()?;
-    let (mut request, resources) = dry(request, resources);
-    if let Some(store) = store {
-        request = with_rules_of_table(store, &request)?.into_owned();
-        store.check_target(&target(&request))?;
+impl Destination for Store {
+    fn take(&self, load: Load<'_>) -> Result<LoadReport> {
+        let started = Started::now();
+        let request = with_rules_of_table(self, load.request)?;
+        let pass = |request: &LoadRequest, pass| {
+            load_once(self, load.with_request(request), &started, pass)
+        };
+        let (mut report, mut widened) = with_wider_types(&request, pass)?;
+        widened.append(&mut report.widened);
+        Ok(LoadReport { widened, ..report })
     }
-    let load = Load { request: &request, resources: &resources, hooks };
-    let pass = |request: &LoadRequest, pass| {
-        let whole = run_legs(load.with_request(request), None, pass)?;
-        let columns = report_columns(&whole.request, &whole.segments, &whole.loaded.distinct);
-        let bytes: u64 = whole.segments.iter().map(|s| s.summary.bytes).sum();
-        Ok(((columns, bytes), whole.loaded, whole.clock, whole.widened))
-    };
-    let (((columns, bytes_stored), loaded, clock, mut last), mut widened) =
-        with_wider_types(&request, pass)?;
-    widened.append(&mut last);
-    let Loaded { account, share, .. } = loaded;
-    let (files, rejects) = account.into_files();
-    Ok(DryRun {
-        table: request.table,
-        files,
-        columns,
-        bytes_stored,
-        share,
-        wall: started.wall.elapsed(),
-        cpu: std::time::Duration::from_nanos(process_cpu_ns() - started.cpu_ns),
-        steps: steps(&clock),
-        peak_memory: peak_memory_bytes(),
-        rejects,
-        widened,
-    })
-}
-
-/// A load that is not to be: rejects are counted, and chunks are no longer than what is read.
-pub fn dry(request: &LoadRequest, resources: &Resources) -> (LoadRequest, Resources) {
-    let (mut request, mut resources) = (request.clone(), resources.clone());
-    request.max_rejects = RejectLimit::Count(u64::MAX);
-    request.rejects_file = None;
-    if let Some(bytes) = request.sample_bytes {
-        let least = CHUNK_BYTES_MIN.max(64 << 10);
-        resources.chunk_bytes = resources.chunk_bytes.min((bytes as usize).max(least));
-    }
-    (request, resources)
 }
 
 /// Runs passes until the types of inferred columns are wide enough.
-fn with_wider_types<T>(
+pub fn with_wider_types<T>(
     request: &LoadRequest,
     mut run: impl FnMut(&LoadRequest, usize) -> std::result::Result<T, Stop>,
 ) -> Result<(T, Vec<Widened>)> {
@@ -118,7 +49,7 @@ fn with_wider_types<T>(
 }
 
 /// The request, with the rules of the table that rows are added to.
-fn with_rules_of_table<'a>(
+pub fn with_rules_of_table<'a>(
     store: &Store,
     request: &'a LoadRequest,
 ) -> Result<Cow<'a, LoadRequest>> {
@@ -136,7 +67,8 @@ fn with_rules_of_table<'a>(
     Ok(Cow::Owned(LoadRequest { schema, ..request.clone() }))
 }
 
-fn target(request: &LoadRequest) -> LoadTarget {
+/// Where a load goes.
+pub fn target(request: &LoadRequest) -> LoadTarget {
     LoadTarget { name: request.table.clone(), schema: request.schema.clone(), mode: request.mode }
 }
 
@@ -219,40 +151,27 @@ fn load_once(
     if let Some(output) = output {
         output.commit().map_err(|error| published_without_rejects(version, &error))?;
     }
-    let (wall, cpu_ns) = (started.wall.elapsed(), process_cpu_ns() - started.cpu_ns);
-    // The rows are published: whatever becomes of the merges, the load has not failed.
-    let merge = merge_small_within(store, &request.table, load.resources.memory);
-    if let Some(table) = &request.rejects_table {
-        let _ = merge_small_within(store, table, load.resources.memory);
-    }
-    Ok(LoadReport {
-        id,
-        table: request.table.clone(),
-        version,
-        record,
+    let mut report = LoadReport {
+        id: Some(id),
         files,
         columns: report_columns(&request, &segments, &distinct),
-        segments: segments.len(),
         partitions,
         bytes_stored: segments.iter().map(|s| s.summary.bytes).sum(),
-        wall,
-        cpu: std::time::Duration::from_nanos(cpu_ns),
-        steps: steps(&clock),
-        peak_memory: peak_memory_bytes(),
         rejects,
         reject_kinds,
         widened,
-        merge,
-    })
-}
-
-/// The rows are there, and the file of rejects is not.
-pub fn published_without_rejects(version: u64, error: &Error) -> Error {
-    // No attempt more helps: that would find the load published, and say nothing of the file.
-    Error::Invalid(format!(
-        "the load is published as version {version}, but its file of rejects is not there: {error}; the rows need not \
-         be loaded again"
-    ))
+        ..LoadReport::new(request.table.clone())
+    };
+    report.set_steps(&clock);
+    report.set_costs(started);
+    // The rows are published: whatever becomes of the merges, the load has not failed.
+    let merged = merge_small_within(store, &request.table, load.resources.memory);
+    if let Some(table) = &request.rejects_table {
+        let _ = merge_small_within(store, table, load.resources.memory);
+    }
+    let merge = Merged::Here(merged);
+    report.published = Some(Published { version, segments: segments.len() as u64, merge });
+    Ok(report)
 }
 
 fn kind(mode: LoadMode) -> LoadKind {
@@ -263,13 +182,8 @@ fn kind(mode: LoadMode) -> LoadKind {
     }
 }
 
-/// CPU time by step.
-pub fn steps(clock: &StepClock) -> Vec<(Step, std::time::Duration)> {
-    Step::ALL.into_iter().map(|s| (s, clock.get(s))).collect()
-}
-
 /// The columns over all segments of the load.
-fn report_columns(
+pub fn report_columns(
     request: &LoadRequest,
     segments: &[DoneSegment],
     distinct: &[Option<f64>],
