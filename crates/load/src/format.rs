@@ -314,15 +314,15 @@ pub struct PieceSpan {
     pub rejects: Vec<RejectedRecord>,
     /// Records that were mended, their lines counted from `start` on.
     pub mended: Mended,
-    /// Whether all of its records were read.
-    pub whole: Whole,
+    /// Up to where its records were read.
+    pub read_to: ReadTo,
 }
 
-/// Whether a piece was read to its end.
+/// Up to where a piece was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Whole {
+pub enum ReadTo {
     /// To its end.
-    Yes,
+    End,
     /// Only to a record so long that its start, which was speculated, is in doubt.
     InDoubt,
 }

@@ -8,6 +8,7 @@
 //! number of threads.
 
 mod account;
+mod arrivals;
 mod checks;
 mod derive;
 mod file_report;
@@ -39,6 +40,7 @@ mod text;
 mod texts;
 mod whole_file;
 mod widen;
+mod workers;
 
 pub use coload_link::{ClientTls, WireCompression};
 pub use file_report::{FileCounts, FileReport, FileReports};

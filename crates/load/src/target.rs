@@ -20,8 +20,9 @@ use coload_transform::{FinalPage, PartitionColumn};
 use coload_types::{Plain, Result};
 use coload_wire::{PartitionAccount, Seal};
 
+pub use crate::schedule::Lane;
 pub use segments::{DoneSegment, Segments};
-pub use sharing::{Answers, RawFlow, RowCosts, Sharing};
+pub use sharing::{Answers, RowCosts, Sharing, TextFragment};
 
 /// Takes the partitions of a load.
 pub trait Target: Sync {
@@ -119,12 +120,3 @@ pub trait Work: Debug + Send {
 
 /// Work to be done in any order.
 pub type Works = Vec<Box<dyn Work>>;
-
-/// How much work of a kind may be done at once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lane {
-    /// As much as there are workers.
-    Any,
-    /// As many columns as the load merges at once: each takes memory.
-    Merge,
-}

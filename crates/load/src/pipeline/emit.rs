@@ -12,9 +12,9 @@ use coload_types::{Error, Result};
 use coload_wire::Seal;
 
 use super::Pipeline;
+use crate::arrivals::Sealing;
 use crate::format::Format;
 use crate::partition::{PartitionPlan, SealedPartition, Waiting};
-use crate::schedule::Sealing;
 use crate::target::{Ahead, AheadColumn, Lane, Work, Works};
 use crate::widen::Way;
 
@@ -72,18 +72,18 @@ impl<F: Format> Pipeline<'_, F> {
 
     pub(super) fn give_ahead(&self, ahead: Ahead) -> Result<()> {
         let works = self.target.take_ahead(ahead)?;
-        lock(&self.state).delivered(works);
+        self.workers.lock().tasks.delivered(works);
         Ok(())
     }
 
-    pub(super) fn seal(&self, sealing: Sealing) -> Result<()> {
-        let Sealing { partition, blocks, page_rows } = sealing;
-        let account = lock(&self.receipts).remove(&partition).unwrap_or_default();
+    pub(super) fn seal(&self, partition: usize) -> Result<()> {
+        let Sealing { blocks, page_rows } = self.workers.lock().tasks.take_sealing(partition);
+        let account = lock(&self.books.receipts).remove(&partition).unwrap_or_default();
         // A pass that looks for all fields that do not fit leaves their records out: no attempt may go on behind it. A leg
         // ends before the first of them.
         let is_vain = self.target.keeps_partitions()
             && self.way != Way::GoOn
-            && lock(&self.account).needs_wider();
+            && lock(&self.books.account).needs_wider();
         let works = match is_vain {
             true => Works::new(),
             false => self.target.seal(Seal {
@@ -93,22 +93,22 @@ impl<F: Format> Pipeline<'_, F> {
                 account,
             })?,
         };
-        lock(&self.state).delivered(works);
+        self.workers.lock().tasks.delivered(works);
         Ok(())
     }
 
     pub(super) fn compress(&self, partition: &SealedPartition, column: usize) -> Result<()> {
         let assembly = Assembly {
-            physical: self.physicals[column],
+            physical: self.table.physicals[column],
             policy: self.resources.encoding,
             limit: self.grain.dictionary_limit(),
             symbols: Symbols::Train,
         };
-        let distinct = self.distinct(column);
+        let distinct = self.table.distinct(column);
         let compressed = partition.compress(column, assembly, &self.clock, distinct)?;
         let fragments = partition.waiting(column);
         self.target.take_column(partition.number, column, fragments, compressed)?;
-        lock(&self.state).compressed(partition.number);
+        self.workers.lock().tasks.schedule.done_of(partition.number);
         Ok(())
     }
 
@@ -116,13 +116,13 @@ impl<F: Format> Pipeline<'_, F> {
     pub(super) fn run_work(&self, work: Box<dyn Work>) -> Result<()> {
         let lane = work.lane();
         let works = work.run(&self.clock)?;
-        lock(&self.state).worked(lane, works);
+        self.workers.lock().tasks.worked(lane, works);
         Ok(())
     }
 
     pub(super) fn end_target(&self) -> Result<()> {
         let works = self.target.end()?;
-        lock(&self.state).worked(Lane::Any, works);
+        self.workers.lock().tasks.worked(Lane::Any, works);
         Ok(())
     }
 }

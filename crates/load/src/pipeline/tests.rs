@@ -38,13 +38,13 @@ fn run(file: &Path) -> (u64, Vec<(u64, u64)>, u64) {
     let pipeline = Pipeline::new(load, &source, &target, way, begun).unwrap();
     let (mut worker, mut seen) = (pipeline.reading.worker(), Vec::new());
     let mut redone = 0;
-    while let Some(task) = pipeline.next_task() {
-        redone += u64::from(matches!(task, Task::Parse { start: Some(_), .. }));
+    while let Some(task) = pipeline.workers.next_task(|| pipeline.go_on()) {
+        redone += u64::from(matches!(task, Task::ChunkAgain(_)));
         pipeline.run_task(task, &mut worker).unwrap();
-        seen.push((pipeline.progress.bytes(), pipeline.progress.rows()));
+        seen.push((pipeline.books.progress.bytes(), pipeline.books.progress.rows()));
     }
-    assert!(lock(&pipeline.state).error.is_none());
-    (pipeline.progress.bytes_total(), seen, redone)
+    assert!(pipeline.workers.lock().error.is_none());
+    (pipeline.books.progress.bytes_total(), seen, redone)
 }
 
 /// Asserts that the share of bytes is the share of rows to within a tenth, from a fifth of the bytes on.

@@ -108,7 +108,7 @@ impl CoreShare {
 
 /// What a row costs that goes as text.
 fn raw_cost(state: &State, link: &LinkStats) -> Option<RawCost> {
-    let RowCosts { base_ns, raw_ns, text_bytes } = state.rows;
+    let RowCosts { base_ns, text_ns, text_bytes } = state.rows;
     let base_ns = base_ns?;
     // It is assumed to parse as we do; the first text, which plans the partition, takes it longer.
     let as_we_do = base_ns + state.measured.iter().map(|cost| cost.client_placed_ns).sum::<f64>();
@@ -118,7 +118,7 @@ fn raw_cost(state: &State, link: &LinkStats) -> Option<RawCost> {
         None => as_we_do,
     };
     Some(RawCost {
-        client_ns: raw_ns.unwrap_or(text_bytes * RAW_BYTE_NS) + text_bytes * send_byte_ns(link),
+        client_ns: text_ns.unwrap_or(text_bytes * RAW_BYTE_NS) + text_bytes * send_byte_ns(link),
         server_ns: server_ns + text_bytes * RECEIVE_BYTE_NS,
         bytes: text_bytes,
     })
@@ -207,7 +207,7 @@ impl Chooser {
     }
 
     /// The most bytes of text of the next fragment of a partition, if it is to go as text.
-    pub fn leave_raw(
+    pub fn leave_text(
         &self,
         partition: usize,
         plan: &PartitionPlan,

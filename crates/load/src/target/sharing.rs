@@ -16,14 +16,14 @@ pub struct RowCosts {
     /// CPU nanoseconds of a row that is parsed for what no placement changes.
     pub base_ns: Option<f64>,
     /// CPU nanoseconds of a row that goes as text, without sending it.
-    pub raw_ns: Option<f64>,
+    pub text_ns: Option<f64>,
     /// Bytes of its text.
     pub text_bytes: f64,
 }
 
 /// A fragment on its way as text.
 #[derive(Debug)]
-pub struct RawFlow {
+pub struct TextFragment {
     /// Number of the partition.
     pub partition: usize,
     /// Number of the fragment among those of the partition that have rows.
@@ -40,13 +40,14 @@ pub trait Sharing: Sync {
     fn place(&self, partition: usize, plan: &PartitionPlan, costs: &RowCosts) -> Arc<[Placement]>;
 
     /// The most bytes of text of the next fragment of a partition, if it is to go as text.
-    fn leave_raw(&self, partition: usize, plan: &PartitionPlan, costs: &RowCosts) -> Option<usize>;
+    fn leave_text(&self, partition: usize, plan: &PartitionPlan, costs: &RowCosts)
+    -> Option<usize>;
 
     /// Takes the text of a fragment, behind room for its head.
     ///
     /// # Errors
     /// What ends the load.
-    fn send_raw(&self, raw: RawFlow) -> Result<()>;
+    fn send_text(&self, text: TextFragment) -> Result<()>;
 
     /// What became of texts.
     fn answers(&self) -> &Answers;

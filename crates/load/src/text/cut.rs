@@ -10,7 +10,7 @@ use coload_wire::{FRAGMENT_ROWS_MAX, RAW_HEAD_BYTES};
 use super::chunks::{Piece, Start};
 use super::open_inputs::{OpenInput, OpenInputs};
 use super::reader::WindowReader;
-use crate::format::{Cut, PieceSpan, Whole};
+use crate::format::{Cut, PieceSpan, ReadTo};
 
 /// Bytes of a chunk read at once: they stay in the second-level cache while they are looked at.
 const PART_BYTES: u64 = 256 << 10;
@@ -128,7 +128,7 @@ fn cut_records(
     let mut parser = ChunkParser::new(rules, Vec::new(), || 0);
     let clock = StepClock::default();
     let span = reader.parse_piece(input, piece, &mut parser, &clock, &|_, _| Ok(()))?;
-    if span.whole != Whole::Yes || !span.rejects.is_empty() || span.mended != Mended::default() {
+    if span.read_to != ReadTo::End || !span.rejects.is_empty() || span.mended != Mended::default() {
         return Ok(None);
     }
     let at = out.len();
@@ -151,6 +151,6 @@ fn span(piece: &Piece, bytes: Range<u64>, rows: u64, lines: u64) -> PieceSpan {
         lines,
         rejects: Vec::new(),
         mended: Mended::default(),
-        whole: Whole::Yes,
+        read_to: ReadTo::End,
     }
 }

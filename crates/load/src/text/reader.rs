@@ -10,7 +10,7 @@ use coload_types::{Error, Result};
 use super::chunks::{Piece, Start};
 use super::open_inputs::OpenInput;
 use super::stream::Part;
-use crate::format::{PieceSpan, Tick, Whole};
+use crate::format::{PieceSpan, ReadTo, Tick};
 use crate::grain::{Grain, RECORD_BYTES_MAX};
 
 /// Bytes of a window: it stays in the second-level cache while its columns are read.
@@ -154,7 +154,7 @@ impl WindowReader {
             usize::try_from(piece.end.saturating_sub(piece.start)).unwrap_or(usize::MAX);
         // A small piece needs no more.
         let mut window = WINDOW_BYTES.min(piece_bytes.max(1));
-        let mut whole = Whole::Yes;
+        let mut read_to = ReadTo::End;
         // `have` bytes of text stand at buffer[1..], from `offset` of the input on.
         let (mut offset, mut have) = (start, 0);
         let mut end = start;
@@ -191,7 +191,7 @@ impl WindowReader {
                 let more = if window > self.large_bytes { window / 4 } else { window };
                 window = (window + more).min(rest.saturating_add(1)).max(needed);
                 if piece.start_is == Start::Speculated && window / 2 > piece_bytes {
-                    whole = Whole::InDoubt;
+                    read_to = ReadTo::InDoubt;
                     break;
                 }
                 if needed > self.record_bytes_max {
@@ -209,7 +209,7 @@ impl WindowReader {
             offset += used as u64;
         }
         self.shrink();
-        Ok(end_piece(parser, rows, piece.file, start..end, whole))
+        Ok(end_piece(parser, rows, piece.file, start..end, read_to))
     }
 
     /// The byte after the first newline that stands before the piece's start or later.
@@ -319,7 +319,7 @@ impl WindowReader {
             }
         }
         self.shrink();
-        Ok(end_piece(parser, rows, file, offset..offset + end as u64, Whole::Yes))
+        Ok(end_piece(parser, rows, file, offset..offset + end as u64, ReadTo::End))
     }
 }
 
@@ -334,7 +334,7 @@ fn end_piece(
     rows_before: u64,
     file: usize,
     bytes: Range<u64>,
-    whole: Whole,
+    read_to: ReadTo,
 ) -> PieceSpan {
     let mended = parser.take_mended();
     let (rejects, lines) = parser.end_piece();
@@ -347,6 +347,6 @@ fn end_piece(
         lines,
         rejects,
         mended,
-        whole,
+        read_to,
     }
 }
