@@ -5,13 +5,13 @@
 
 mod arriving;
 mod job;
-mod texts;
+mod texts_sent;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use coload_types::Result;
-use coload_wire::RawIs;
+use coload_wire::TextIs;
 
 use crate::format::{Parser, PieceSpan, ReadTo};
 use crate::partition::{PartitionPlan, SealedPartition, Waiting};
@@ -20,8 +20,8 @@ use crate::target::{Ahead, AheadColumn, Works};
 
 pub use arriving::{Arriving, ChunkText, Counted, ParsedChunk};
 pub use job::{Job, Sealing};
-pub use texts::HandedBack;
-use texts::{Answered, TextsSent};
+pub use texts_sent::HandedBack;
+use texts_sent::{Answered, TextsSent};
 
 /// The chunks of a leg that were read, and what is to be done next.
 #[derive(Debug)]
@@ -235,7 +235,7 @@ impl<P: Parser> Arrivals<P> {
     ///
     /// # Errors
     /// `Corrupt` when none is awaited.
-    pub fn answered(&mut self, key: (usize, u32), is: RawIs) -> Result<Verified> {
+    pub fn answered(&mut self, key: (usize, u32), is: TextIs) -> Result<Verified> {
         let partition = key.0;
         let verified = match self.texts.answer(key, is)? {
             Answered::Taken(verified) => verified,

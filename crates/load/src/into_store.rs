@@ -9,7 +9,7 @@ use coload_store::{
 use coload_threads::{Started, Step, epoch_us};
 use coload_types::{Error, Result};
 
-use crate::legs::{Whole, run_legs};
+use crate::legs::{AllLegs, run_legs};
 use crate::load::{Destination, Load};
 use crate::pipeline::{Loaded, Stop};
 use crate::reject_table::ready_rejects;
@@ -76,7 +76,7 @@ pub fn target(request: &LoadRequest) -> LoadTarget {
 struct Written<'a> {
     dir: LoadDir,
     record: LoadRecord,
-    whole: Whole<'a>,
+    whole: AllLegs<'a>,
 }
 
 fn write_once<'a>(
@@ -131,7 +131,7 @@ fn load_once(
     pass: usize,
 ) -> std::result::Result<LoadReport, Stop> {
     let Written { dir, record, whole } = write_once(store, load, started, pass)?;
-    let Whole { loaded, segments, clock, request, widened } = whole;
+    let AllLegs { loaded, segments, clock, request, widened } = whole;
     let Loaded { partitions, mut account, distinct, .. } = loaded;
     let reject_kinds = account.take_kinds();
     let output = account.take_output();

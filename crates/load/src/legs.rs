@@ -30,14 +30,14 @@ use crate::load::Load;
 use crate::opened::OpenedStream;
 use crate::pipeline::{Begun, Ended, Loaded, Pipeline, Stop};
 use crate::request::LoadRequest;
+use crate::reread::reread_request;
 use crate::spool::Spool;
 use crate::target::{DoneSegment, Segments, Target};
 use crate::text::Text;
-use crate::texts::text_request;
 use crate::widen::{Way, Widened, Widening};
 
 /// A load, all legs of it.
-pub struct Whole<'a> {
+pub struct AllLegs<'a> {
     /// What became of the inputs.
     pub loaded: Loaded,
     /// Durable segments in order, of the last types.
@@ -143,7 +143,7 @@ pub fn run_legs<'a>(
     load: Load<'a>,
     dir: Option<&LoadDir>,
     pass: usize,
-) -> std::result::Result<Whole<'a>, Stop> {
+) -> std::result::Result<AllLegs<'a>, Stop> {
     let mut request = Cow::Borrowed(load.request);
     let way = way_of(&request, pass <= RESTARTS_MAX, pass);
     let spool = make_spool(&request, dir, way)?;
@@ -181,7 +181,7 @@ pub fn run_legs<'a>(
         let rewrite = Rewrite { dir, load, source: &source, spool, clean, widened: &widened };
         segments = clock.time(Step::Write, || rewrite.run(legs, segments))?;
     }
-    Ok(Whole { loaded, segments, clock, request, widened })
+    Ok(AllLegs { loaded, segments, clock, request, widened })
 }
 
 /// Where the text of a stream is kept, if it may be needed again.
@@ -291,7 +291,7 @@ impl<F: Format> Rewrite<'_, F> {
         bytes: u64,
         next: &mut u32,
     ) -> Result<(Reread, Vec<u32>)> {
-        let mut request = text_request(self.load.request, texts, self.clean)?;
+        let mut request = reread_request(self.load.request, texts, self.clean)?;
         (request.stream, request.sample_bytes) = (self.kept_stream()?, Some(bytes));
         let hooks = self.load.hooks.of_part();
         let load = Load { request: &request, hooks: &hooks, ..self.load };

@@ -27,18 +27,18 @@ mod parquet;
 mod partition;
 mod pipeline;
 mod program;
-mod raw;
 mod reject_table;
 mod remote;
+mod replaced_file;
 mod report;
 mod request;
+mod reread;
 mod resources;
 mod schedule;
 mod spool;
 mod target;
 mod text;
-mod texts;
-mod whole_file;
+mod text_fragments;
 mod widen;
 mod workers;
 
@@ -53,20 +53,20 @@ pub use opened::{OpenedStream, sample_end};
 pub use output_file::{OutputFile, check_output};
 pub use parquet::{FRAGMENTS_PER_ROW_GROUP, ParquetFolder};
 pub use program::{RowProgram, RowsMade};
-pub use raw::{RawParser, RawPartition, RawRows};
 pub use reject_table::check_reject_table;
 pub use remote::{
     Address, LoadList, RemoteOptions, RemoteWork, abort_load, ask_patiently, list_loads,
     table_schema,
 };
+pub use replaced_file::ReplacedFile;
 pub use report::{
     Change, ColumnChoice, ColumnReport, Distinct, DryRun, Earlier, LoadReport, Merged,
-    NetworkReport, PlacementReport, Published, REJECTS_KEPT_MAX, RawReport, WrittenFile,
+    NetworkReport, PlacementReport, Published, REJECTS_KEPT_MAX, TextFragmentReport, WrittenFile,
     WrittenFiles,
 };
 pub use request::{LoadRequest, OpenStream};
 pub use resources::{
     CHUNK_BYTES, FRAGMENTS_PER_PARTITION, MERGE_COLUMNS, Resources, default_memory,
 };
-pub use whole_file::WholeFile;
+pub use text_fragments::{ParsedText, TextFragmentParser, TextFragments};
 pub use widen::Widened;

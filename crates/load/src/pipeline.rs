@@ -22,11 +22,11 @@ use crate::format::{Costs, Format, Leg, Parser, Position, Reading};
 use crate::grain::Grain;
 use crate::hooks::{Hooks, Progress};
 use crate::load::Load;
-use crate::raw::takes_raw;
 use crate::request::LoadRequest;
 use crate::resources::Resources;
 use crate::schedule::{Shape, Task};
 use crate::target::Target;
+use crate::text_fragments::takes_text_fragments;
 use crate::widen::{Way, Widening};
 use crate::workers::{Shared, Tasks, Workers};
 use books::Books;
@@ -76,7 +76,7 @@ pub struct Pipeline<'a, F: Format + 'a> {
     /// CPU time by step.
     pub clock: StepClock,
     /// Whether chunks may go as text, and those that did.
-    takes_raw: bool,
+    takes_text_fragments: bool,
     texts: text::TextWork,
     before: Before,
 }
@@ -218,7 +218,7 @@ impl<'a, F: Format> Pipeline<'a, F> {
             workers: Workers::new(arrivals),
             books: Books::new(account, progress),
             clock,
-            takes_raw: takes_raw(request),
+            takes_text_fragments: takes_text_fragments(request),
             texts: text::TextWork::default(),
             before: Before { from, partitions, rows },
         })

@@ -18,8 +18,8 @@ mod fingerprint;
 mod going;
 mod sender;
 mod session;
-mod texts;
-mod whole;
+mod texts_sent;
+mod whole_inputs;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -75,7 +75,7 @@ pub struct RemoteOptions {
     /// Who does the work of the load.
     pub work: RemoteWork,
     /// Share of the fragments that go as text, whatever is measured; for tests and measurements.
-    pub raw_share: Option<f64>,
+    pub text_share: Option<f64>,
     /// What is compressed on the wire.
     pub compression: WireCompression,
     /// Connections over which the blocks of a load are sent.
@@ -96,7 +96,7 @@ impl RemoteOptions {
             authorization: None,
             tls: None,
             work: RemoteWork::default(),
-            raw_share: None,
+            text_share: None,
             compression: WireCompression::default(),
             connections: 4,
             outbox_bytes: 64 << 20,

@@ -17,7 +17,7 @@ use crate::kinds::RejectKind;
 use crate::widen::Widened;
 
 pub use network::NetworkReport;
-pub use placement::{Change, ColumnChoice, PlacementReport, RawReport};
+pub use placement::{Change, ColumnChoice, PlacementReport, TextFragmentReport};
 pub use written::{WrittenFile, WrittenFiles};
 
 /// Rejects that a report keeps; all are counted, and all go to the rejects file.

@@ -30,7 +30,7 @@ use crate::spool::Spool;
 
 pub use columns::column_rules;
 pub use open_inputs::OPEN_FILE_BYTES;
-pub use reader::{TextPart, WindowReader};
+pub use reader::{TextPiece, WindowReader};
 pub use sample::{Measure, sample_bytes};
 
 /// Inputs of text.

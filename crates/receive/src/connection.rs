@@ -11,19 +11,20 @@ use coload_types::bytes::ByteReader;
 use coload_types::{Error, Result};
 use coload_wire::{
     ABORT, BLOCK, CHUNK, CHUNKS, DESCRIBE, FINISH, Finish, HELLO, JOIN, Join, LIST, LOADS,
-    LoadDescription, RANGE, RANGES, RAW, REJECTS, SEAL, TABLE, WIDEN, Widen, write_statuses,
+    LoadDescription, RANGE, RANGES, REJECTS, SEAL, TABLE, TEXT_FRAGMENT, WIDEN, Widen,
+    write_statuses,
 };
 
 use crate::active::Active;
 use crate::loads::{Begun, Inner, Need, Permission};
-use crate::whole::Whole;
+use crate::whole_inputs::WholeInputs;
 
 /// A connection of a client, and the load that it belongs to.
 pub(crate) struct Connection {
     loads: Arc<Inner>,
     permission: Permission,
     load: Arc<Mutex<Option<Attempt>>>,
-    whole: Arc<Mutex<Option<Arc<Whole>>>>,
+    whole: Arc<Mutex<Option<Arc<WholeInputs>>>>,
 }
 
 /// A load, and which attempt of its client a connection is of.
@@ -67,7 +68,7 @@ impl Connection {
         let (loads, slot, to) = (Arc::clone(&self.loads), Arc::clone(&self.load), replies.clone());
         let whole_slot = Arc::clone(&self.whole);
         self.answer(replies, move || match loads.begin(version, description, &to)? {
-            Begun::Whole(whole, message) => {
+            Begun::WholeInputs(whole, message) => {
                 *lock(&whole_slot) = Some(whole);
                 Ok(Some(message))
             }
@@ -132,9 +133,9 @@ impl Handler for Connection {
                 let (load, attempt) = self.load()?;
                 load.take_block(attempt, message.bytes, credit, &self.loads.pool);
             }
-            RAW => {
+            TEXT_FRAGMENT => {
                 let (load, attempt) = self.load()?;
-                load.take_raw(attempt, message.bytes, credit, &self.loads.pool);
+                load.take_text(attempt, message.bytes, credit, &self.loads.pool);
             }
             SEAL => {
                 let (load, attempt) = self.load()?;

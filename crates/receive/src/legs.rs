@@ -21,7 +21,7 @@ use coload_store::{
 };
 use coload_types::bytes::ByteReader;
 use coload_types::{Error, Result, Value};
-use coload_wire::{LoadDescription, Ranges, TEXTS_FROM, Widen};
+use coload_wire::{LoadDescription, REREAD_FROM, Ranges, Widen};
 
 /// The legs of a load.
 #[derive(Debug, Clone)]
@@ -92,7 +92,7 @@ impl Legs {
     }
 
     /// Partitions of which the text of those is wanted: all before the last of them became text.
-    pub fn text_partitions(&self) -> u32 {
+    pub fn reread_partitions(&self) -> u32 {
         let legs = self.legs.windows(2);
         let mut texts = legs.filter(|leg| !text_columns(&leg[0].1, &leg[1].1).is_empty());
         texts.next_back().map_or(0, |leg| leg[1].0)
@@ -118,10 +118,10 @@ impl Legs {
         let path = journal.segment_path_as(load, partition)?;
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
         let file = name.unwrap_or_default();
-        let has_text = partition < self.text_partitions();
+        let has_text = partition < self.reread_partitions();
         Ok(Publishable::Converted(Box::new(Conversion {
             old: journal.existing_segment_path(partition),
-            texts: has_text.then(|| journal.existing_segment_path(TEXTS_FROM + partition)),
+            texts: has_text.then(|| journal.existing_segment_path(REREAD_FROM + partition)),
             text_columns: self.text_columns(),
             from: from.clone(),
             to: to.clone(),

@@ -16,7 +16,7 @@ use coload_store::{
 use coload_threads::{lock, peak_memory_bytes, process_cpu_ns};
 use coload_types::{Error, Result};
 use coload_wire::{
-    DONE, Done, Finish, LoadDescription, LoadState, LoadStatus, ServerLoad, WELCOME, Work,
+    DONE, Done, Finish, LoadDescription, LoadStage, LoadStatus, ServerLoad, WELCOME, Work,
 };
 use futures::Stream;
 use identity::{Identity, key_of};
@@ -27,7 +27,7 @@ use crate::busy::CpuGauge;
 use crate::connection::Connection;
 use crate::options::{Keep, ReceiveOptions};
 use crate::pool::Pool;
-use crate::whole::Whole;
+use crate::whole_inputs::WholeInputs;
 
 /// Published loads that a list names, of each table.
 const PUBLISHED_LISTED_MAX: usize = 20;
@@ -91,7 +91,7 @@ pub(crate) struct Inner {
     pub options: ReceiveOptions,
     pub pool: Arc<Pool>,
     active: Mutex<HashMap<LoadId, Arc<Active>>>,
-    whole: Mutex<HashMap<LoadId, Arc<Whole>>>,
+    whole: Mutex<HashMap<LoadId, Arc<WholeInputs>>>,
     cpu: CpuGauge,
     expired_at: Mutex<Instant>,
 }
@@ -154,7 +154,7 @@ pub(crate) enum Begun {
     /// The load goes on, with this number of an attempt and this welcome.
     Load(Arc<Active>, u64, Message),
     /// The client is to send its inputs, as the server parses them.
-    Whole(Arc<Whole>, Message),
+    WholeInputs(Arc<WholeInputs>, Message),
     /// It is published already.
     Done(Message),
 }
@@ -247,11 +247,12 @@ impl Inner {
             Journalled::Open(journal) => journal,
             Journalled::Published(done) => return Ok(Begun::Done(done)),
         };
-        let whole = Arc::new(Whole::new(description, journal, self.options.spool_bytes, version)?);
+        let whole =
+            Arc::new(WholeInputs::new(description, journal, self.options.spool_bytes, version)?);
         whole.begin(&self.store, &self.options, replies)?;
         let welcome = Message::new(WELCOME, whole.welcome().encode());
         lock(&self.whole).insert(id, Arc::clone(&whole));
-        Ok(Begun::Whole(whole, welcome))
+        Ok(Begun::WholeInputs(whole, welcome))
     }
 
     /// The journal of a load, unless the load was published while we came to it: only who has the journal may say so.
@@ -328,12 +329,12 @@ impl Inner {
     }
 
     /// A load of whole inputs in progress.
-    pub fn find_whole(&self, id: LoadId) -> Option<Arc<Whole>> {
+    pub fn find_whole(&self, id: LoadId) -> Option<Arc<WholeInputs>> {
         lock(&self.whole).get(&id).cloned()
     }
 
     /// A connection of a load of whole inputs ended.
-    pub fn leave_whole(&self, load: &Arc<Whole>) {
+    pub fn leave_whole(&self, load: &Arc<WholeInputs>) {
         load.leave();
         let mut whole = lock(&self.whole);
         if whole.get(&load.id).is_some_and(|w| Arc::ptr_eq(w, load)) {
@@ -431,7 +432,7 @@ impl Inner {
             list.push(LoadStatus {
                 id: entry.id,
                 table: description.table,
-                state: if arriving { LoadState::Arriving } else { LoadState::Waiting },
+                state: if arriving { LoadStage::Arriving } else { LoadStage::Waiting },
                 rows,
                 rejects,
                 bytes: entry.bytes,
@@ -444,7 +445,7 @@ impl Inner {
                 list.push(LoadStatus {
                     id: record.id,
                     table: table.name.clone(),
-                    state: LoadState::Published,
+                    state: LoadStage::Published,
                     rows: record.rows,
                     rejects: record.rejects,
                     bytes: record.bytes,

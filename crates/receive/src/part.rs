@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use coload_store::{ColumnStats, LoadJournal, SegmentEntry, SegmentFile, column_stats};
 use coload_types::bytes::{ByteReader, put_varint};
 use coload_types::{Error, Result};
-use coload_wire::{FilePart, PartitionAccount, Rejects};
+use coload_wire::{InputShare, PartitionAccount, Rejects};
 
 /// The first version of the wire whose rejects do not repeat their texts.
 const WIRE_VERSION_REPEATING: u8 = 6;
@@ -20,7 +20,7 @@ const PART_BYTES: usize = 40;
 #[derive(Debug, Clone)]
 pub struct Part {
     /// Inputs it has records of, in order.
-    pub files: Vec<FilePart>,
+    pub files: Vec<InputShare>,
     /// Records that were set aside as rejects.
     pub rejects: u64,
     /// Rows and bytes of its segment; no rows, no segment.
@@ -148,7 +148,7 @@ mod tests {
     use coload_types::Place;
 
     fn account(rejects: u64) -> PartitionAccount {
-        let part = FilePart { rows: 3, rejects, lines: 3, end: 30, ..FilePart::default() };
+        let part = InputShare { rows: 3, rejects, lines: 3, end: 30, ..InputShare::default() };
         let mut account = PartitionAccount { files: vec![part], ..PartitionAccount::default() };
         for line in 0..rejects {
             let place = Place { file: "a.csv".into(), line, byte: 2 * line, field: 0 };

@@ -11,7 +11,7 @@ use crate::account::{put_files, read_files};
 use crate::description::read_began;
 use crate::legs::{put_columns, read_columns};
 use crate::rejects::{put_some, read_some};
-use crate::{FilePart, PartitionAccount, read_text};
+use crate::{InputShare, PartitionAccount, read_text};
 
 fn put_id(out: &mut Vec<u8>, id: LoadId) {
     out.extend(id.as_u128().to_le_bytes());
@@ -70,7 +70,7 @@ pub struct Welcome {
     /// Columns of the table, if they became wider since the load began. Told to clients that can go on then.
     pub columns: Option<Schema>,
     /// With those: partitions of which the text of columns that became text is wanted.
-    pub text_partitions: u32,
+    pub reread_partitions: u32,
 }
 
 impl Welcome {
@@ -92,7 +92,7 @@ impl Welcome {
             out.extend(time.to_le_bytes());
             if let Some(columns) = &self.columns {
                 put_columns(&mut out, columns);
-                put_varint(&mut out, u64::from(self.text_partitions));
+                put_varint(&mut out, u64::from(self.reread_partitions));
             }
         }
         out
@@ -117,12 +117,21 @@ impl Welcome {
             0 => None,
             _ => Some(read_began(&mut reader)?),
         };
-        let (columns, text_partitions) = match reader.remaining() {
+        let (columns, reread_partitions) = match reader.remaining() {
             0 => (None, 0),
             _ => (Some(read_columns(&mut reader)?), reader.varint_u32()?),
         };
         reader.finish()?;
-        Ok(Welcome { id, attempt, wire_version, parts, stored, began_us, columns, text_partitions })
+        Ok(Welcome {
+            id,
+            attempt,
+            wire_version,
+            parts,
+            stored,
+            began_us,
+            columns,
+            reread_partitions,
+        })
     }
 }
 
@@ -193,7 +202,7 @@ pub struct Done {
     /// Most memory that the server's process held, bytes.
     pub peak_memory: u64,
     /// For `pipe` and `seq`: what became of the records of each input.
-    pub files: Vec<FilePart>,
+    pub files: Vec<InputShare>,
     /// For `pipe` and `seq`: the first rejects.
     pub first_rejects: Vec<Reject>,
     /// For `pipe` and `seq`: all rejects, as the file of `--rejects`.
@@ -388,13 +397,19 @@ impl ServerLoad {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::{FilePart, Rejects};
+    use crate::{InputShare, Rejects};
     use coload_ddl::parse_columns;
 
     #[test]
     fn messages_come_back_and_cut_ones_are_refused() {
         let account = PartitionAccount {
-            files: vec![FilePart { file: 0, rows: 3, lines: 3, end: 30, ..FilePart::default() }],
+            files: vec![InputShare {
+                file: 0,
+                rows: 3,
+                lines: 3,
+                end: 30,
+                ..InputShare::default()
+            }],
             rejects: Rejects::default(),
         };
         let id = LoadId::from_u128(9 << 70);
@@ -410,13 +425,13 @@ mod tests {
             stored,
             began_us: None,
             columns: None,
-            text_partitions: 0,
+            reread_partitions: 0,
         };
         assert_eq!(Welcome::decode(&old.encode()).unwrap(), old);
         let welcome = Welcome { began_us: Some(-9), ..old.clone() };
         assert_eq!(Welcome::decode(&welcome.encode()).unwrap(), welcome);
         let columns = parse_columns("a DECIMAL(9,1)").ok();
-        let wider = Welcome { columns, text_partitions: 3, ..welcome.clone() };
+        let wider = Welcome { columns, reread_partitions: 3, ..welcome.clone() };
         assert_eq!(Welcome::decode(&wider.encode()).unwrap(), wider);
         let odd = Welcome { began_us: Some(i64::MIN), ..old.clone() };
         assert!(Welcome::decode(&odd.encode()).is_err());

@@ -69,14 +69,14 @@ pub fn network_lines(report: &LoadReport, network: &NetworkReport) -> String {
             placement.changes.len().saturating_sub(1)
         );
     }
-    let raw = &placement.raw;
-    if raw.sent > 0 {
+    let texts = &placement.text_fragments;
+    if texts.sent > 0 {
         let _ = writeln!(
             out,
             "raw fragments: {} of {}, parsed at the server{}",
-            show_count(raw.sent),
-            show_count(raw.fragments),
-            match raw.handed_back {
+            show_count(texts.sent),
+            show_count(texts.fragments),
+            match texts.handed_back {
                 0 => String::new(),
                 back => format!("; {} of them came back, and were parsed here", show_count(back)),
             }
@@ -132,7 +132,7 @@ pub fn explanation(placement: &PlacementReport) -> String {
             change.fragment,
             change.seconds,
             change.on_client,
-            change.raw_share * 100.0,
+            change.text_share * 100.0,
             times.client,
             capacity.client_cores,
             times.link,
@@ -141,19 +141,19 @@ pub fn explanation(placement: &PlacementReport) -> String {
             capacity.server_weight,
         );
     }
-    let raw = &placement.raw;
+    let texts = &placement.text_fragments;
     let _ = writeln!(
         out,
         "raw fragments: {} of {}{}",
-        show_count(raw.sent),
-        show_count(raw.fragments),
-        match raw.sent {
+        show_count(texts.sent),
+        show_count(texts.fragments),
+        match texts.sent {
             0 => String::new(),
             _ => format!(
                 "; a row of text took {:.0} ns at the server; {} came back; {:.0} % were wanted at the end",
-                raw.server_ns,
-                show_count(raw.handed_back),
-                raw.share * 100.0
+                texts.server_ns,
+                show_count(texts.handed_back),
+                texts.share * 100.0
             ),
         }
     );
@@ -204,14 +204,14 @@ pub fn placement_json(placement: &PlacementReport) -> Value {
         .map(|c| {
             json!({
                 "fragment": c.fragment, "seconds": c.seconds, "columns_client": c.on_client,
-                "raw_share": c.raw_share,
+                "raw_share": c.text_share,
                 "client_ns": c.times.client, "link_ns": c.times.link, "server_ns": c.times.server,
             })
         })
         .collect();
     json!({
-        "fragments": placement.raw.fragments, "fragments_raw": placement.raw.sent,
-        "fragments_handed_back": placement.raw.handed_back,
+        "fragments": placement.text_fragments.fragments, "fragments_raw": placement.text_fragments.sent,
+        "fragments_handed_back": placement.text_fragments.handed_back,
         "columns": columns, "changes": changes,
     })
 }

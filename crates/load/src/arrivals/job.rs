@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::texts::HandedBack;
+use super::texts_sent::HandedBack;
 use crate::partition::SealedPartition;
 use crate::schedule::{self, Lane};
 use crate::target::{Ahead, TextFragment, Work};

@@ -53,13 +53,13 @@ pub struct FolderLoad {
     work: PathBuf,
     began_us: i64,
     is_folder_made: bool,
-    state: State,
+    stage: Stage,
     _lock: LockedFile,
 }
 
 /// How far a load is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum Stage {
     /// Some of its files may have names.
     Unpublished,
     /// All have; some that they replace may have theirs still.
@@ -93,8 +93,8 @@ impl ParquetFolder {
             fs::create_dir(&work).map_err(|e| Error::io("make", &work, &e))?;
             let lock =
                 lock_path(&work.join(LOCK_NAME)).inspect_err(|_| drop(fs::remove_dir(&work)))?;
-            let (folder, state) = (self.clone(), State::Unpublished);
-            Ok(FolderLoad { folder, id, work, began_us, is_folder_made, state, _lock: lock })
+            let (folder, stage) = (self.clone(), Stage::Unpublished);
+            Ok(FolderLoad { folder, id, work, began_us, is_folder_made, stage, _lock: lock })
         };
         begin().inspect_err(|_| {
             if is_folder_made {
@@ -142,7 +142,7 @@ impl FolderLoad {
                 .map_err(|e| Error::io("give its name to", &to, &e))?;
         }
         sync(&path)?;
-        self.state = State::Replacing;
+        self.stage = Stage::Replacing;
         for name in &removed {
             remove(&path.join(name)).map_err(|error| {
                 Error::Unavailable(format!(
@@ -152,7 +152,7 @@ impl FolderLoad {
                 ))
             })?;
         }
-        self.state = State::Published;
+        self.stage = Stage::Published;
         Ok(Names { added, removed })
     }
 }
@@ -160,15 +160,15 @@ impl FolderLoad {
 impl Drop for FolderLoad {
     /// Best effort: what cannot be removed is removed by the next load.
     fn drop(&mut self) {
-        match self.state {
-            State::Unpublished => {
+        match self.stage {
+            Stage::Unpublished => {
                 let _ = take_back(&self.folder, self.id);
             }
-            State::Replacing => return,
-            State::Published => {}
+            Stage::Replacing => return,
+            Stage::Published => {}
         }
         let _ = remove_work(&self.work);
-        if self.is_folder_made && self.state == State::Unpublished {
+        if self.is_folder_made && self.stage == Stage::Unpublished {
             let _ = fs::remove_dir(self.folder.path());
         }
     }

@@ -7,7 +7,7 @@ use coload_source::{ColumnForm, LeftOut, RejectedRecord};
 use coload_threads::{Step, lock, thread_cpu_ns};
 use coload_transform::Placement;
 use coload_types::Result;
-use coload_wire::FilePart;
+use coload_wire::InputShare;
 
 use super::{ParserOf, Pipeline, WorkerOf};
 use crate::arrivals::{Arrivals, Counted, ParsedChunk, Verified};
@@ -234,7 +234,7 @@ impl<'a, F: Format> Pipeline<'a, F> {
         // The account follows the order of the input, so it is kept under the same lock.
         let mut account = lock(&self.books.account);
         for (partition, span) in verified.spans {
-            let mut part = FilePart {
+            let mut part = InputShare {
                 file: span.file as u32,
                 rows: span.rows,
                 rejects: 0,

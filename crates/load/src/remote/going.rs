@@ -28,9 +28,9 @@ use crate::legs::table_column;
 use crate::load::Load;
 use crate::pipeline::Stop;
 use crate::request::LoadRequest;
+use crate::reread::reread_request;
 use crate::resources::Resources;
 use crate::text::Text;
-use crate::texts::text_request;
 use crate::widen::{HASTY_PASSES, Widened, Widening};
 
 /// A load on its way.
@@ -131,12 +131,12 @@ impl<'a> Going<'a> {
     ///
     /// # Errors
     /// Those of opening the inputs; `Corrupt` when no column became text.
-    pub fn request_of_texts(&self, partitions: u32, clean: bool) -> Result<LoadRequest> {
+    pub fn request_to_reread(&self, partitions: u32, clean: bool) -> Result<LoadRequest> {
         let columns = text_columns(&self.begun.schema, &self.request.schema);
         if columns.is_empty() {
             return Err(Error::Corrupt("text is wanted, and no column became text".into()));
         }
-        let mut request = text_request(&self.request, &columns, clean)?;
+        let mut request = reread_request(&self.request, &columns, clean)?;
         let source = Text::open(&request, self.resources, None)?;
         let grain = Grain::of(&request, self.resources);
         let chunks = grain.fragments_per_partition.saturating_mul(partitions as usize);

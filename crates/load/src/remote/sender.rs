@@ -13,8 +13,8 @@ use coload_threads::lock;
 use coload_transform::{FinalPage, PartitionColumn, Placement};
 use coload_types::Result;
 use coload_wire::{
-    BLOCK, Block, BlockContent, Parsed, PartitionAccount, RAW, RAW_HEAD_BYTES, SEAL, Seal,
-    put_raw_head,
+    BLOCK, Block, BlockContent, Parsed, PartitionAccount, SEAL, Seal, TEXT_FRAGMENT,
+    TEXT_HEAD_BYTES, put_text_head,
 };
 
 use super::choose::Chooser;
@@ -193,9 +193,9 @@ impl Sharing for Sender<'_> {
     fn send_text(&self, text: TextFragment) -> Result<()> {
         let TextFragment { partition, fragment, rows, mut message } = text;
         let partition = self.numbers.start + partition as u32;
-        put_raw_head(&mut message[..RAW_HEAD_BYTES], [partition, fragment, rows]);
-        self.chooser.sent_raw((partition, fragment), rows, message.len());
-        self.client.push(Message::new(RAW, message))
+        put_text_head(&mut message[..TEXT_HEAD_BYTES], [partition, fragment, rows]);
+        self.chooser.sent_text((partition, fragment), rows, message.len());
+        self.client.push(Message::new(TEXT_FRAGMENT, message))
     }
 
     fn answers(&self) -> &Answers {

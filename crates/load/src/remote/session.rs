@@ -12,14 +12,14 @@ use coload_types::bytes::ByteReader;
 use coload_types::{Error, Result};
 use coload_wire::{
     ABORT, Again, DESCRIBE, DONE, Done, FINISH, Finish, HELLO, JOIN, Join, LIST, LOADS, PARSED,
-    PARTITIONS_MAX, Parsed, PartitionAccount, SEALED, TABLE, TEXTS_FROM, WELCOME, Welcome,
+    PARTITIONS_MAX, Parsed, PartitionAccount, REREAD_FROM, SEALED, TABLE, WELCOME, Welcome,
     read_statuses,
 };
 
 use super::choose::Chooser;
 use super::going::Going;
 use super::sender::Sender;
-use super::whole::{self, send_whole};
+use super::whole_inputs::{self, send_whole};
 use super::{LoadList, RemoteOptions, RemoteWork};
 use crate::hooks::Hooks;
 use crate::legs::{run_once, way_of};
@@ -162,13 +162,13 @@ fn go_on(
     let RemoteWork::Shared(policy) = remote.work else {
         let done = send_whole(load, client, welcome, started_us)?;
         totals.partitions += 1;
-        let report = whole::report(load, client, report(load.request, &done), done)?;
+        let report = whole_inputs::report(load, client, report(load.request, &done), done)?;
         return Ok(Some(report));
     };
     let known = leading(welcome, 0);
     let durable = welcome.parts.iter().map(|(n, _)| *n);
     totals.partitions = totals.partitions.max(welcome.parts.len());
-    let chooser = Chooser::new(policy, load.resources.threads, remote.raw_share);
+    let chooser = Chooser::new(policy, load.resources.threads, remote.text_share);
     let numbers = 0..PARTITIONS_MAX;
     let sender = Sender::new(client, &chooser, numbers, durable, going.takes_wider()).after(&known);
     let (loaded, clock) = match send(load, client, &sender, going.pass, totals) {
@@ -180,8 +180,8 @@ fn go_on(
         sent => sent?,
     };
     let Loaded { partitions, mut account, .. } = loaded;
-    if welcome.text_partitions > 0 {
-        send_texts(going, (remote, policy), client, welcome, account.is_clean(), totals)?;
+    if welcome.reread_partitions > 0 {
+        send_reread(going, (remote, policy), client, welcome, account.is_clean(), totals)?;
     }
     let output = account.take_output();
     let (files, rejects) = account.into_files();
@@ -211,7 +211,7 @@ fn go_on(
 
 /// Sends the text of columns that became text, for the partitions before they did. The other columns are not parsed
 /// again if no record was rejected.
-fn send_texts(
+fn send_reread(
     going: &Going<'_>,
     (remote, policy): (&RemoteOptions, &'static dyn Policy),
     client: &Client,
@@ -219,11 +219,11 @@ fn send_texts(
     clean: bool,
     totals: &mut Totals,
 ) -> std::result::Result<(), Stop> {
-    let request = going.request_of_texts(welcome.text_partitions, clean)?;
+    let request = going.request_to_reread(welcome.reread_partitions, clean)?;
     let hooks = going.hooks.of_part();
     let load = Load { request: &request, hooks: &hooks, ..going.load() };
-    let numbers = TEXTS_FROM..TEXTS_FROM.saturating_add(welcome.text_partitions);
-    let known = leading(welcome, TEXTS_FROM);
+    let numbers = REREAD_FROM..REREAD_FROM.saturating_add(welcome.reread_partitions);
+    let known = leading(welcome, REREAD_FROM);
     let durable = welcome.parts.iter().map(|(n, _)| *n);
     let chooser = Chooser::new(policy, load.resources.threads, None);
     let sender = Sender::new(client, &chooser, numbers, durable, false).after(&known);

@@ -13,7 +13,7 @@ pub struct PlacementReport {
     /// Changes of the placements while the load ran, in their order.
     pub changes: Vec<Change>,
     /// What went as text.
-    pub raw: RawReport,
+    pub text_fragments: TextFragmentReport,
 }
 
 /// One column's estimates and choice.
@@ -37,7 +37,7 @@ pub struct Change {
     /// Columns on the client after it, of fragments that are parsed here.
     pub on_client: usize,
     /// Share of the fragments that go as text after it.
-    pub raw_share: f64,
+    pub text_share: f64,
     /// The times a row that were expected, nanoseconds.
     pub times: Times,
     /// What there was to work with.
@@ -46,7 +46,7 @@ pub struct Change {
 
 /// What went as text.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct RawReport {
+pub struct TextFragmentReport {
     /// Fragments of the load, those that went as text among them.
     pub fragments: u64,
     /// Those of them that went as text.

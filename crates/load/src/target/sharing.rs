@@ -56,34 +56,34 @@ pub trait Sharing: Sync {
 /// What the server says of texts, to be taken by the pipeline.
 #[derive(Debug, Default)]
 pub struct Answers {
-    state: Mutex<(VecDeque<Parsed>, bool)>,
+    told: Mutex<(VecDeque<Parsed>, bool)>,
     changed: Condvar,
 }
 
 impl Answers {
     /// Adds one.
     pub fn push(&self, parsed: Parsed) {
-        lock(&self.state).0.push_back(parsed);
+        lock(&self.told).0.push_back(parsed);
         self.changed.notify_all();
     }
 
     /// The next one; waits for it. `None` when the load has ended.
     pub fn next(&self) -> Option<Parsed> {
-        let mut state = lock(&self.state);
+        let mut told = lock(&self.told);
         loop {
-            if let Some(parsed) = state.0.pop_front() {
+            if let Some(parsed) = told.0.pop_front() {
                 return Some(parsed);
             }
-            if state.1 {
+            if told.1 {
                 return None;
             }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            told = self.changed.wait(told).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
     /// The load has ended: nobody waits any more.
     pub fn end(&self) {
-        lock(&self.state).1 = true;
+        lock(&self.told).1 = true;
         self.changed.notify_all();
     }
 }

@@ -9,7 +9,7 @@ use coload_types::{Error, Result};
 
 use super::chunks::{Piece, Start};
 use super::open_inputs::OpenInput;
-use super::stream::Part;
+use super::stream::StreamPiece;
 use crate::format::{PieceSpan, ReadTo, Tick};
 use crate::grain::{Grain, RECORD_BYTES_MAX};
 
@@ -18,7 +18,7 @@ const WINDOW_BYTES: usize = 384 << 10;
 
 /// Text that holds whole records of one input.
 #[derive(Debug, Clone, Copy)]
-pub struct TextPart<'a> {
+pub struct TextPiece<'a> {
     /// Number of the input.
     pub file: usize,
     /// The text; the last record may lack its newline.
@@ -242,21 +242,21 @@ impl WindowReader {
         Ok(input.bytes)
     }
 
-    /// Parses a part of a stream, which holds whole records.
+    /// Parses a piece of a stream, which holds whole records.
     ///
     /// # Errors
     /// Those of `tick`.
     pub fn parse_bytes(
         &mut self,
-        part: &Part,
+        piece: &StreamPiece,
         parser: &mut ChunkParser,
         tick: &Tick<'_>,
     ) -> Result<PieceSpan> {
-        let Part { file, text, end, offset, .. } = part;
+        let StreamPiece { file, text, end, offset, .. } = piece;
         let frame = text.frame();
         let text = text.as_slice();
-        let part = TextPart { file: *file, text, end: *end, offset: *offset, frame };
-        self.parse_text(&part, parser, tick)
+        let piece = TextPiece { file: *file, text, end: *end, offset: *offset, frame };
+        self.parse_text(&piece, parser, tick)
     }
 
     /// Parses text that holds whole records.
@@ -265,11 +265,11 @@ impl WindowReader {
     /// Those of `tick`.
     pub fn parse_text(
         &mut self,
-        part: &TextPart<'_>,
+        piece: &TextPiece<'_>,
         parser: &mut ChunkParser,
         tick: &Tick<'_>,
     ) -> Result<PieceSpan> {
-        let TextPart { file, text: bytes, end, offset, frame } = *part;
+        let TextPiece { file, text: bytes, end, offset, frame } = *piece;
         let rows = parser.rows() as u64;
         let mut window = WINDOW_BYTES;
         let (mut at, mut short) = (0, false);

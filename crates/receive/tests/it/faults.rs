@@ -143,7 +143,7 @@ fn a_network_that_is_cut_loses_nothing_and_doubles_nothing() {
         let mut remote = RemoteOptions::new(proxy.address.clone());
         remote.work = placement;
         remote.connections = 1 + (round % 3) as usize;
-        remote.raw_share = (round % 4 < 2).then_some((mix(seed ^ round) % 5) as f64 / 4.0);
+        remote.text_share = (round % 4 < 2).then_some((mix(seed ^ round) % 5) as f64 / 4.0);
         let report = load_remote(&options(&file, &table), &remote).unwrap();
         let cuts = proxy.cuts.load(Ordering::SeqCst);
         assert!(rows(&server.store, &table) == expected, "{table} {placement:?}, {cuts} cuts");
@@ -214,7 +214,7 @@ fn a_server_that_is_killed_goes_on_where_its_journal_ends() {
         let placement = [ALL, NONE, RemoteWork::Pipe][(round % 3) as usize];
         let mut remote = RemoteOptions::new(server.address.clone());
         remote.work = placement;
-        remote.raw_share = (round % 3 < 2).then_some((mix(seed ^ round) % 5) as f64 / 4.0);
+        remote.text_share = (round % 3 < 2).then_some((mix(seed ^ round) % 5) as f64 / 4.0);
         let table = format!("t{round}");
         let load = options(&file, &table);
         let loading = std::thread::spawn(move || load_remote(&load, &remote));
@@ -244,7 +244,7 @@ fn client_process() {
         return;
     };
     let mut remote = RemoteOptions::new(address);
-    remote.raw_share = Some(0.5);
+    remote.text_share = Some(0.5);
     if table.contains("pipe") {
         remote.work = RemoteWork::Pipe;
     }

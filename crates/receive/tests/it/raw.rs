@@ -47,7 +47,7 @@ fn load_with(
 ) -> RemoteReport {
     let mut remote = server.remote();
     remote.work = placement;
-    remote.raw_share = Some(share);
+    remote.text_share = Some(share);
     load_remote(options, &remote).unwrap()
 }
 
@@ -143,7 +143,7 @@ fn the_first_reject_over_the_limit_is_the_first_of_the_input() {
     std::fs::write(&file, lines(6_000, &[4_321, 5_000])).unwrap();
     let mut remote = server.remote();
     for share in [0.0, 0.5, 1.0] {
-        remote.raw_share = Some(share);
+        remote.text_share = Some(share);
         let error = load_remote(&options(&file, "t"), &remote).unwrap_err();
         let Error::Input { place, .. } = &error else { panic!("{error}") };
         assert_eq!((place.line, place.field), (4_322, 3), "{error}");

@@ -4,7 +4,7 @@ use coload_load::{RemoteWork, abort_load, list_loads, table_schema};
 use coload_receive::{Need, ReceiveOptions};
 use coload_store::{LoadId, OnMissing};
 use coload_types::Error;
-use coload_wire::{Again, LoadState, RejectLimit};
+use coload_wire::{Again, LoadStage, RejectLimit};
 
 use crate::setup::{ALL, Options, Server, load_remote, options, records, rows};
 
@@ -69,7 +69,7 @@ fn an_unfinished_load_is_listed_and_refuses_changed_inputs_until_it_is_dropped()
     assert!(abort_load(&remote, LoadId::from_u128(1)).is_err());
     load_remote(&options(&file, "t"), &remote).unwrap();
     let listed = list_loads(&remote).unwrap();
-    assert_eq!((listed.len(), listed[0].state), (1, LoadState::Published));
+    assert_eq!((listed.len(), listed[0].state), (1, LoadStage::Published));
     assert_eq!(listed[0].rows, 3_001);
 }
 

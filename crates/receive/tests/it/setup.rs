@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use coload_ddl::parse_columns;
 use coload_input::expand_inputs;
-use coload_load::{LoadReport, RawReport, RemoteOptions, RemoteWork};
+use coload_load::{LoadReport, RemoteOptions, RemoteWork, TextFragmentReport};
 use coload_receive::{Loads, Need, Permission, ReceiveOptions, listen, serve_loads};
 use coload_source::{Dialect, Reject};
 use coload_store::Store;
@@ -163,7 +163,7 @@ pub struct RemoteReport {
     /// Partitions, and how many of them an earlier attempt had sent.
     pub partitions: [usize; 2],
     pub attempts: usize,
-    pub raw: RawReport,
+    pub raw: TextFragmentReport,
 }
 
 impl RemoteReport {
@@ -180,7 +180,7 @@ impl RemoteReport {
             segments: published.segments,
             partitions: [report.partitions, network.partitions_known],
             attempts: network.attempts,
-            raw: report.placement.as_ref().unwrap().raw,
+            raw: report.placement.as_ref().unwrap().text_fragments,
             report,
         }
     }

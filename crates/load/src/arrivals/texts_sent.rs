@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use coload_types::{Error, Result};
-use coload_wire::RawIs;
+use coload_wire::TextIs;
 
 use super::Verified;
 use crate::format::PieceSpan;
@@ -109,7 +109,7 @@ impl TextsSent {
     ///
     /// # Errors
     /// `Corrupt` when none is awaited.
-    pub fn answer(&mut self, key: Key, is: RawIs) -> Result<Answered> {
+    pub fn answer(&mut self, key: Key, is: TextIs) -> Result<Answered> {
         let awaited = self.awaited.get_mut(&key).filter(|awaited| !awaited.handed_back);
         let Some(awaited) = awaited else {
             let (partition, fragment) = key;
@@ -118,7 +118,7 @@ impl TextsSent {
             )));
         };
         let (chunk, spans) = (awaited.chunk, std::mem::take(&mut awaited.spans));
-        if is == RawIs::Taken {
+        if is == TextIs::Taken {
             self.awaited.remove(&key);
             return Ok(Answered::Taken(self.tell(chunk, spans)));
         }

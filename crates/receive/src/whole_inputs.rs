@@ -30,7 +30,7 @@ use coload_threads::{lock, peak_memory_bytes, process_cpu_ns};
 use coload_types::bytes::{ByteReader, put_varint};
 use coload_types::{Error, Result};
 use coload_wire::{
-    Chunk, DONE, Done, FilePart, Finish, LoadDescription, REJECTS_PIECE, STORED, Welcome, Work,
+    Chunk, DONE, Done, Finish, InputShare, LoadDescription, REJECTS_PIECE, STORED, Welcome, Work,
 };
 use rustix::fs::{FallocateFlags, fallocate};
 
@@ -54,7 +54,7 @@ const REJECTS_PIECE_BYTES: usize = 1 << 20;
 
 /// A load of whole inputs, with a client.
 #[derive(Debug)]
-pub struct Whole {
+pub struct WholeInputs {
     /// Id of the journal of the load.
     pub id: LoadId,
     /// What the load is, as its client described it.
@@ -100,7 +100,7 @@ struct Spool {
     path: std::path::PathBuf,
 }
 
-impl Whole {
+impl WholeInputs {
     /// A load, with what its journal has of the inputs.
     ///
     /// # Errors
@@ -120,7 +120,7 @@ impl Whole {
         };
         let all = totals.iter().fold(0u64, |sum, total| sum.saturating_add(*total));
         let keeps = reading == Reading::Afterwards || all <= spool_bytes;
-        Ok(Whole {
+        Ok(WholeInputs {
             id: journal.id(),
             description,
             rejects: journal.input_path(u32::MAX),
@@ -149,7 +149,7 @@ impl Whole {
             // The rows are made here.
             began_us: None,
             columns: None,
-            text_partitions: 0,
+            reread_partitions: 0,
         }
     }
 
@@ -409,7 +409,7 @@ impl Whole {
         let apart = self.wire_version >= WIRE_VERSION_REJECTS;
         // Who is told of fewer inputs knows that nothing was mended in the others, which are mostly all.
         let mended = if apart { report.files.mended_in_order() } else { Vec::new() };
-        let part = |(number, file): (usize, &FileCounts)| FilePart {
+        let part = |(number, file): (usize, &FileCounts)| InputShare {
             file: number as u32,
             rows: file.rows,
             rejects: file.rejects,

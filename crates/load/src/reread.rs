@@ -13,7 +13,7 @@ use crate::request::LoadRequest;
 ///
 /// # Errors
 /// None that a schema with the same names could have.
-pub fn text_request(request: &LoadRequest, texts: &[usize], clean: bool) -> Result<LoadRequest> {
+pub fn reread_request(request: &LoadRequest, texts: &[usize], clean: bool) -> Result<LoadRequest> {
     let from_of = |column: &usize| match &request.derivation {
         Some(derivation) => derivation.columns[*column].clone(),
         None => ColumnFrom::Read(*column),
