@@ -5,13 +5,13 @@ use std::sync::OnceLock;
 
 use coload_ddl::parse_columns;
 use coload_link::{Ack, Assembler, Compression, Frame, HEADER_BYTES, decode_frame, error_from_bytes};
-use coload_load::{TextFragmentParser, TextFragments, ParsedText};
+use coload_load::{ParsedText, TextFragmentParser, TextFragments};
 use coload_source::Dialect;
 use coload_store::LoadMode;
-use coload_transform::EncodingPolicy;
+use coload_transform::DictionaryPolicy;
 use coload_types::Physical;
 use coload_types::bytes::ByteReader;
-use coload_wire::{Again, Block, Chunk, ColumnsAre, Done, Finish, Join, LoadDescription, Parsed, PartitionAccount, Ranges, TextFragment, RejectLimit, RowSource, Seal, ServerLoad, Welcome, Widen, Work, read_statuses};
+use coload_wire::{Again, Block, Chunk, ColumnsAre, Done, Finish, Join, LoadDescription, Parsed, PartitionAccount, Ranges, RejectLimit, RowSource, Seal, ServerLoad, TextFragment, Welcome, Widen, Work, read_statuses};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
@@ -30,8 +30,8 @@ fuzz_target!(|input: &[u8]| {
     let _ = (Join::decode(input), Welcome::decode(input), ServerLoad::decode(input));
     let _ = read_statuses(input);
     let _ = (Ranges::decode(input), Widen::decode(input), Parsed::decode(input));
-    if let Ok(raw) = TextFragment::decode(input) {
-        parse(&raw);
+    if let Ok(sent) = TextFragment::decode(input) {
+        parse(&sent);
     }
     if let Ok(description) = LoadDescription::decode(input) {
         let _ = TextFragmentParser::new(&description);
@@ -45,7 +45,7 @@ fuzz_target!(|input: &[u8]| {
 });
 
 /// Parses a text as a server does, and compresses what was kept of it.
-fn parse(raw: &TextFragment<'_>) {
+fn parse(sent: &TextFragment<'_>) {
     static PARSER: OnceLock<TextFragmentParser> = OnceLock::new();
     let parser = PARSER.get_or_init(|| {
         let schema = parse_columns("a BIGINT NOT NULL, b VARCHAR(9), c DATE, d DECIMAL(30,2)");
@@ -61,7 +61,7 @@ fn parse(raw: &TextFragment<'_>) {
             dialect: Dialect::default(),
             chunk_bytes: 1 << 20,
             fragments_per_partition: 5,
-            encoding: EncodingPolicy::Auto,
+            dictionaries: DictionaryPolicy::Auto,
             max_rejects: RejectLimit::Count(0),
             work: Work::Partitions,
             salt: 0,
@@ -70,12 +70,12 @@ fn parse(raw: &TextFragment<'_>) {
         TextFragmentParser::new(&description).expect("it may have texts")
     });
     let partition = TextFragments::default();
-    let again = TextFragment { fragment: raw.fragment ^ 1, ..*raw };
+    let again = TextFragment { fragment: sent.fragment ^ 1, ..*sent };
     let mut taken = 0;
-    for raw in [raw, &again] {
-        if let Ok(ParsedText::Taken(pages, _)) = partition.parse(parser, raw) {
-            assert!(pages.iter().all(|page| page.page.rows == raw.rows));
-            taken += raw.rows;
+    for sent in [sent, &again] {
+        if let Ok(ParsedText::Taken(pages, _)) = partition.parse(parser, sent) {
+            assert!(pages.iter().all(|page| page.page.rows == sent.rows));
+            taken += sent.rows;
         }
     }
     for column in 0..4 {

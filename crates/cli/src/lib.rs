@@ -50,7 +50,7 @@ pub use coload_source::{
 pub use coload_store::MergeReport;
 pub use coload_store::{LoadMode, Snapshot, Store};
 pub use coload_threads::Step;
-pub use coload_transform::EncodingPolicy;
+pub use coload_transform::DictionaryPolicy;
 pub use coload_types::{Column, DataType, Error, Result};
 pub use coload_wire::RejectLimit;
 pub use database::Coload;

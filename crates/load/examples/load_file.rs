@@ -36,7 +36,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         for c in &report.columns {
             println!(
                 "  {:24} {:20} {:?} {:.2} bits {} bytes",
-                c.name, c.encoding, c.distinct, c.bits_per_value, c.bytes
+                c.name, c.codec, c.distinct, c.bits_per_value, c.bytes
             );
         }
     }

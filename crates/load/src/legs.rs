@@ -7,7 +7,7 @@
 //!
 //! A leg is what has the same types. It ends before the first chunk with a field that these do not hold, which
 //! depends on the input only; the next begins with that chunk and wider types. At the end the segments of the
-//! legs before are written again with the last types ([`coload_store::retype_segment`]): values are converted, and of a column
+//! legs before are written again with the last types ([`TypeChange`]): values are converted, and of a column
 //! that became text the text is read again, that column only. Of a stream, which cannot be read again, it was
 //! kept ([`crate::spool`]).
 //!
@@ -17,11 +17,9 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use coload_ddl::Schema;
-use coload_store::{
-    LoadDir, Reread, RereadPage, Retype, SegmentFile, SegmentWriter, retype_segment,
-};
+use coload_store::{LoadDir, Reread, TypeChange, text_columns};
 use coload_threads::{Step, StepClock};
-use coload_types::{Column, DataType, Error, Result, Value};
+use coload_types::{DataType, Error, Result, Value};
 use coload_wire::ColumnFrom;
 
 use crate::format::Format;
@@ -32,7 +30,7 @@ use crate::pipeline::{Begun, Ended, Loaded, Pipeline, Stop};
 use crate::request::LoadRequest;
 use crate::reread::reread_request;
 use crate::spool::Spool;
-use crate::target::{DoneSegment, Segments, Target};
+use crate::target::{DoneSegment, MadeSegments, Segments, Target};
 use crate::text::Text;
 use crate::widen::{Way, Widened, Widening};
 
@@ -53,7 +51,7 @@ pub struct AllLegs<'a> {
 /// A leg that has ended.
 struct Leg {
     /// Columns of the table.
-    columns: Vec<Column>,
+    schema: Schema,
     segments: Vec<DoneSegment>,
     /// Text to be read to have all of it, in the terms of `sample_bytes`.
     bytes: u64,
@@ -161,7 +159,7 @@ pub fn run_legs<'a>(
         first = target.started();
         let segments = target.into_done();
         let bytes = source.bytes_before(next.from, next.account.record_bytes());
-        let leg = Leg { columns: request.schema.columns().to_vec(), segments, bytes };
+        let leg = Leg { schema: request.schema.clone(), segments, bytes };
         let bounds = leg.bounds(&request);
         let before = request.clone();
         let now = widening.clone().widen(request.to_mut(), &bounds)?;
@@ -178,7 +176,8 @@ pub fn run_legs<'a>(
     {
         let clean = loaded.account.is_clean();
         let load = load.with_request(&request);
-        let rewrite = Rewrite { dir, load, source: &source, spool, clean, widened: &widened };
+        let made = MadeSegments::new(dir);
+        let rewrite = Rewrite { dir, made, load, source: &source, spool, clean, widened: &widened };
         segments = clock.time(Step::Write, || rewrite.run(legs, segments))?;
     }
     Ok(AllLegs { loaded, segments, clock, request, widened })
@@ -226,6 +225,7 @@ impl Leg {
 /// Gives the segments of all legs the last types.
 struct Rewrite<'a, F> {
     dir: &'a LoadDir,
+    made: MadeSegments<'a>,
     /// With the last types.
     load: Load<'a>,
     source: &'a F,
@@ -238,11 +238,12 @@ struct Rewrite<'a, F> {
 impl<F: Format> Rewrite<'_, F> {
     /// Gives the segments of all legs, `last_leg` being those of the last.
     fn run(&self, legs: Vec<Leg>, mut last_leg: Vec<DoneSegment>) -> Result<Vec<DoneSegment>> {
-        let mut texts = Vec::new();
-        let retypes: Vec<Vec<Retype>> =
-            legs.iter().map(|leg| self.retypes(leg, &mut texts)).collect();
-        let is_text = |retype: &Retype| matches!(retype, Retype::Text { .. });
-        let last = retypes.iter().rposition(|columns| columns.iter().any(is_text));
+        let schema = &self.load.request.schema;
+        // What is no text in the first leg, and is in the last, became so.
+        let texts = legs.first().map_or_else(Vec::new, |leg| text_columns(&leg.schema, schema));
+        let change = |leg: &Leg| TypeChange::new(leg.schema.columns(), schema.columns(), &texts);
+        let changes = legs.iter().map(change).collect::<Result<Vec<_>>>()?;
+        let last = changes.iter().rposition(TypeChange::wants_text);
         let all = legs.iter().flat_map(|leg| &leg.segments).chain(&last_leg);
         let mut next = all.map(|segment| segment.number + 1).max().unwrap_or(0);
         let (mut reread, numbers) = match last {
@@ -250,38 +251,21 @@ impl<F: Format> Rewrite<'_, F> {
             None => (Reread::default(), Vec::new()),
         };
         let mut segments = Vec::new();
-        for (number, (leg, retypes)) in legs.into_iter().zip(retypes).enumerate() {
+        for (number, (leg, change)) in legs.into_iter().zip(&changes).enumerate() {
             let was_read = last.is_some_and(|last| number <= last);
             for segment in leg.segments {
                 let pages = if was_read { reread.take(&segment.page_rows())? } else { Vec::new() };
-                if retypes.iter().all(|retype| *retype == Retype::Keep) {
+                if change.is_none() {
                     segments.push(segment);
                     continue;
                 }
-                let text = (&reread, &pages[..]);
-                segments.push(self.rewrite(&segment, &retypes, text, next)?);
+                segments.push(self.made.change(&segment, change, (&reread, &pages), next)?);
                 next += 1;
             }
         }
-        numbers.iter().try_for_each(|number| self.remove(*number))?;
+        numbers.iter().try_for_each(|number| self.made.remove(*number))?;
         segments.append(&mut last_leg);
         Ok(segments)
-    }
-
-    /// What becomes of each column of a leg; columns that are to be read again are added to `texts`.
-    fn retypes(&self, leg: &Leg, texts: &mut Vec<usize>) -> Vec<Retype> {
-        let columns = leg.columns.iter().zip(self.load.request.schema.columns()).enumerate();
-        let retype = |(column, (from, to)): (usize, (&Column, &Column))| {
-            Retype::between(from.data_type, to.data_type).unwrap_or_else(|| {
-                let known = texts.iter().position(|text| *text == column);
-                let column = known.unwrap_or_else(|| {
-                    texts.push(column);
-                    texts.len() - 1
-                });
-                Retype::Text { column }
-            })
-        };
-        columns.map(retype).collect()
     }
 
     /// Reads columns of the table again, as text; their segments, and the numbers of these.
@@ -309,7 +293,7 @@ impl<F: Format> Rewrite<'_, F> {
         }
         let numbers: Vec<u32> = target.into_done().iter().map(|segment| segment.number).collect();
         *next = numbers.iter().map(|number| number + 1).max().unwrap_or(*next);
-        let segments = numbers.iter().map(|number| self.open(*number).map(Arc::new));
+        let segments = numbers.iter().map(|number| self.made.open(*number).map(Arc::new));
         Ok((Reread::new(segments.collect::<Result<_>>()?), numbers))
     }
 
@@ -330,28 +314,5 @@ impl<F: Format> Rewrite<'_, F> {
             },
             None => Error::Unavailable("the text of the stream was not kept".to_owned()),
         })
-    }
-
-    fn rewrite(
-        &self,
-        old: &DoneSegment,
-        retypes: &[Retype],
-        text: (&Reread, &[RereadPage]),
-        number: u32,
-    ) -> Result<DoneSegment> {
-        let file = self.open(old.number)?;
-        let writer = SegmentWriter::create(&self.dir.segment_path(number))?;
-        let (summary, columns) = retype_segment(&file, retypes, text, &writer)?;
-        self.remove(old.number)?;
-        Ok(DoneSegment { number, summary, columns })
-    }
-
-    fn open(&self, number: u32) -> Result<SegmentFile> {
-        SegmentFile::open(&self.dir.segment_path(number))
-    }
-
-    fn remove(&self, number: u32) -> Result<()> {
-        let path = self.dir.segment_path(number);
-        std::fs::remove_file(&path).map_err(|e| Error::io("remove", &path, &e))
     }
 }

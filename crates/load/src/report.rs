@@ -45,7 +45,7 @@ pub struct ColumnReport {
     /// Type that the column has in the table.
     pub data_type: DataType,
     /// `dictionary`, `frame of reference`, `symbols`, ..., with shares if mixed.
-    pub encoding: String,
+    pub codec: String,
     /// Distinct values that are not NULL.
     pub distinct: Distinct,
     /// Rows that are NULL.
@@ -63,7 +63,7 @@ impl ColumnReport {
         ColumnReport {
             name: column.name.clone(),
             data_type: column.data_type,
-            encoding: encoding(indexes),
+            codec: codec(indexes),
             distinct: distinct(indexes),
             nulls: indexes.iter().map(|x| x.nulls()).sum(),
             bytes,
@@ -92,7 +92,7 @@ fn is_coded(page: &PageMeta) -> bool {
     page.detail.is_codes()
 }
 
-fn encoding(indexes: &[&ColumnIndex]) -> String {
+fn codec(indexes: &[&ColumnIndex]) -> String {
     let pages = || indexes.iter().flat_map(|x| &x.pages);
     let coded = pages().filter(|p| is_coded(p)).count();
     let plain = pages().find(|p| !is_coded(p)).map_or("empty", PageMeta::codec_name);

@@ -60,8 +60,6 @@ pub struct LoadRequest {
     pub max_rejects: RejectLimit,
     /// File that gets the rejects.
     pub rejects_file: Option<PathBuf>,
-    /// Most bytes of that file, for a client that takes no more.
-    pub rejects_bytes_max: Option<u64>,
     /// Files and folders that it must not be written over or into, and what they are.
     pub protected: Vec<(PathBuf, &'static str)>,
     /// Table that gets what the file gets, in the version that shows the rows.
@@ -108,7 +106,6 @@ impl LoadRequest {
             sample_bytes: None,
             max_rejects: RejectLimit::Count(0),
             rejects_file: None,
-            rejects_bytes_max: None,
             protected: Vec::new(),
             rejects_table: None,
         }

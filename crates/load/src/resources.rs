@@ -1,6 +1,6 @@
 //! What a load may use, and how large it makes things.
 
-use coload_transform::EncodingPolicy;
+use coload_transform::DictionaryPolicy;
 use coload_types::{Error, Result};
 use coload_wire::{CHUNK_BYTES_MAX, CHUNK_BYTES_MIN};
 
@@ -25,7 +25,7 @@ pub struct Resources {
     /// Columns merged at once.
     pub merge_columns: usize,
     /// When columns get dictionaries.
-    pub encoding: EncodingPolicy,
+    pub dictionaries: DictionaryPolicy,
 }
 
 impl Default for Resources {
@@ -36,7 +36,7 @@ impl Default for Resources {
             chunk_bytes: CHUNK_BYTES,
             fragments_per_partition: FRAGMENTS_PER_PARTITION,
             merge_columns: MERGE_COLUMNS,
-            encoding: EncodingPolicy::Auto,
+            dictionaries: DictionaryPolicy::Auto,
         }
     }
 }

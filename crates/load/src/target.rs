@@ -10,6 +10,7 @@
 //! A target is told of fragments and partitions by several workers at once, so that they may come in any order; their
 //! numbers tell which. What takes longer than a moment it gives back as work, which any worker does.
 
+mod made;
 mod segments;
 mod sharing;
 
@@ -21,6 +22,7 @@ use coload_types::{Plain, Result};
 use coload_wire::{PartitionAccount, Seal};
 
 pub use crate::schedule::Lane;
+pub use made::MadeSegments;
 pub use segments::{DoneSegment, Segments};
 pub use sharing::{Answers, RowCosts, Sharing, TextFragment};
 

@@ -18,7 +18,7 @@ use coload_assemble::Assembly;
 use coload_source::{ChunkParser, ColumnParser, ColumnRules, Lexicon, Mended, RecordRules};
 use coload_threads::{StepClock, lock, thread_cpu_ns};
 use coload_transform::{
-    DictionaryLimit, EncodingPolicy, FinalPage, PartitionColumn, Symbols, dictionary_limit,
+    DictionaryLimit, DictionaryPolicy, FinalPage, PartitionColumn, Symbols, dictionary_limit,
     encoders,
 };
 use coload_types::{Error, Physical, Result};
@@ -40,7 +40,7 @@ pub struct TextFragmentParser {
     rules: RecordRules,
     columns: Vec<ColumnRules>,
     physicals: Vec<Physical>,
-    policy: EncodingPolicy,
+    policy: DictionaryPolicy,
     limit: DictionaryLimit,
     encoders: usize,
 }
@@ -72,7 +72,7 @@ impl TextFragmentParser {
             rules: dialect.record_rules(request.field_count()),
             columns: column_rules(&request),
             physicals: schema.columns().iter().map(|c| c.data_type.physical()).collect(),
-            policy: description.encoding,
+            policy: description.dictionaries,
             limit: DictionaryLimit::default(),
             encoders: usize::MAX,
         })
@@ -152,7 +152,7 @@ impl TextFragments {
         let mut pages = Vec::new();
         if taken {
             for (index, column) in fragment.columns.into_iter().enumerate() {
-                match by.policy == EncodingPolicy::Auto && plan.is_early(index) {
+                match by.policy == DictionaryPolicy::Auto && plan.is_early(index) {
                     true => pages.push(final_page(&plan, index, column)?),
                     false => waiting.columns.push((index, column)),
                 }
@@ -284,7 +284,7 @@ mod tests {
             dialect: Dialect::default(),
             chunk_bytes: 1 << 20,
             fragments_per_partition: 5,
-            encoding: EncodingPolicy::Auto,
+            dictionaries: DictionaryPolicy::Auto,
             max_rejects: RejectLimit::Count(0),
             work: Work::Partitions,
             salt: 0,

@@ -64,9 +64,7 @@ pub struct Active {
     pub cpu_started_ns: u64,
     costs: Mutex<Costs>,
     /// How fragments are read that come as text.
-    pub(crate) raw_parser: Option<Arc<TextFragmentParser>>,
-    /// Whether the client is one that knows of these.
-    pub(crate) client_knows_raw: AtomicBool,
+    pub(crate) text_parser: Option<Arc<TextFragmentParser>>,
 }
 
 #[derive(Debug)]
@@ -107,7 +105,7 @@ impl Active {
             id: journal.id(),
             publish_id: LoadId::random()?,
             types: Mutex::new(Types::new(&legs)),
-            raw_parser: TextFragmentParser::new(&description)
+            text_parser: TextFragmentParser::new(&description)
                 .map(|parser| Arc::new(parser.with_memory(memory_max as usize))),
             description,
             rules: Rules::new(&target),
@@ -128,7 +126,6 @@ impl Active {
             large_messages: LargeMessages::new(memory_max / LARGE_MESSAGE_SHARE),
             cpu_started_ns: coload_threads::process_cpu_ns(),
             costs: Mutex::default(),
-            client_knows_raw: AtomicBool::new(false),
         })
     }
 
@@ -136,7 +133,7 @@ impl Active {
     ///
     /// # Errors
     /// `Corrupt` when the journal is damaged.
-    pub fn begin_attempt(&self, version: u8, replies: &Replies) -> Result<(u64, Welcome)> {
+    pub fn begin_attempt(&self, replies: &Replies) -> Result<(u64, Welcome)> {
         let mut received = lock(&self.received);
         let attempt = self.attempt.fetch_add(1, Ordering::AcqRel) + 1;
         let taken_over = Error::Refused(format!("another client goes on with load {}", self.id));
@@ -149,7 +146,7 @@ impl Active {
         let journal = lock(&self.journal);
         let journal = journal.as_ref().ok_or_else(|| self.is_over())?;
         let parts = match self.keep {
-            Keep::All => told_parts(&received.parts, journal, version, WELCOME_REJECTS_BYTES_MAX)?,
+            Keep::All => told_parts(&received.parts, journal, WELCOME_REJECTS_BYTES_MAX)?,
             Keep::Nothing => {
                 received.parts.iter().map(|(n, p)| (*n, p.account_without_rejects())).collect()
             }
@@ -157,7 +154,6 @@ impl Active {
         let welcome = Welcome {
             id: self.id,
             attempt,
-            wire_version: coload_link::WIRE_VERSION,
             parts,
             stored: Vec::new(),
             began_us: self.description.began_us,
@@ -369,10 +365,10 @@ impl Active {
         let journal = lock(&self.journal);
         let journal = journal.as_ref().ok_or_else(|| self.is_over())?;
         let path = journal.segment_path(number)?;
-        let policy = self.description.encoding;
+        let policy = self.description.dictionaries;
         let types = lock(&self.types).of(number);
         // It reads the types that the load began with.
-        let parser = self.raw_parser.clone();
+        let parser = self.text_parser.clone();
         let parser = parser.filter(|_| *types == *self.description.schema.columns());
         let memory = self.memory_max as usize;
         let receiving = Arc::new(Receiving::new(number, path, types, policy, memory, parser));

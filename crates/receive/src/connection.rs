@@ -1,10 +1,9 @@
 //! One connection of a client: its messages, in the order they come.
 
+use std::cmp::Ordering;
 use std::sync::{Arc, Mutex};
 
-use coload_link::{
-    Credit, Handler, LargeMessages, Message, Replies, WIRE_VERSION, WIRE_VERSION_MIN,
-};
+use coload_link::{Credit, Handler, LargeMessages, Message, Replies, WIRE_VERSION};
 use coload_store::LoadId;
 use coload_threads::lock;
 use coload_types::bytes::ByteReader;
@@ -67,7 +66,7 @@ impl Connection {
         (self.permission)(&description.table, Need::of(description.mode))?;
         let (loads, slot, to) = (Arc::clone(&self.loads), Arc::clone(&self.load), replies.clone());
         let whole_slot = Arc::clone(&self.whole);
-        self.answer(replies, move || match loads.begin(version, description, &to)? {
+        self.answer(replies, move || match loads.begin(description, &to)? {
             Begun::WholeInputs(whole, message) => {
                 *lock(&whole_slot) = Some(whole);
                 Ok(Some(message))
@@ -82,21 +81,16 @@ impl Connection {
     }
 }
 
-/// A client may be older than the server, never newer.
+/// A client and its server speak one version.
 fn check_version(client: u8) -> Result<()> {
-    if client > WIRE_VERSION {
-        return Err(Error::Refused(format!(
-            "the client speaks version {client} of the wire, and the server up to {WIRE_VERSION} \
-             (update the server first)"
-        )));
-    }
-    if client < WIRE_VERSION_MIN {
-        return Err(Error::Refused(format!(
-            "the client speaks version {client} of the wire, and the server from \
-             {WIRE_VERSION_MIN} on (update the client)"
-        )));
-    }
-    Ok(())
+    let update = match client.cmp(&WIRE_VERSION) {
+        Ordering::Equal => return Ok(()),
+        Ordering::Greater => "update the server",
+        Ordering::Less => "update the client",
+    };
+    Err(Error::Refused(format!(
+        "the client speaks version {client} of the wire, and the server version {WIRE_VERSION} ({update})"
+    )))
 }
 
 fn read_id(bytes: &[u8]) -> Result<LoadId> {

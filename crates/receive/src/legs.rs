@@ -12,11 +12,10 @@
 //! table is there.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use coload_ddl::Schema;
 use coload_store::{
-    ColumnStats, LoadId, LoadJournal, SegmentEntry, SegmentFile, Texts, convert_segment, converts,
+    ColumnStats, LoadId, LoadJournal, Reread, SegmentEntry, SegmentFile, TypeChange, converts,
     text_columns,
 };
 use coload_types::bytes::ByteReader;
@@ -119,12 +118,16 @@ impl Legs {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
         let file = name.unwrap_or_default();
         let has_text = partition < self.reread_partitions();
+        let texts = self.text_columns();
         Ok(Publishable::Converted(Box::new(Conversion {
             old: journal.existing_segment_path(partition),
             texts: has_text.then(|| journal.existing_segment_path(REREAD_FROM + partition)),
-            text_columns: self.text_columns(),
-            from: from.clone(),
-            to: to.clone(),
+            change: TypeChange::new(
+                from.columns(),
+                to.columns(),
+                if has_text { &texts } else { &[] },
+            )?,
+            text_columns: texts.len(),
             path,
             entry: SegmentEntry { file, load, ..entry },
         })))
@@ -144,9 +147,8 @@ pub struct Conversion {
     old: PathBuf,
     /// The segment with the text of its rows.
     texts: Option<PathBuf>,
-    text_columns: Vec<usize>,
-    from: Schema,
-    to: Schema,
+    text_columns: usize,
+    change: TypeChange,
     path: PathBuf,
     entry: SegmentEntry,
 }
@@ -159,10 +161,12 @@ impl Conversion {
     /// fails.
     pub fn run(self) -> Result<SegmentEntry> {
         let old = SegmentFile::open(&self.old)?;
-        let texts = self.texts.map(|path| SegmentFile::open(&path)).transpose()?;
-        let texts =
-            texts.map(|file| Texts { columns: &self.text_columns, segment: Arc::new(file) });
-        let new = convert_segment(&old, &self.from, &self.to, texts, &self.path)?;
+        let (mut reread, mut pages) = (Reread::default(), Vec::new());
+        if let Some(path) = &self.texts {
+            reread = Reread::of_segment(SegmentFile::open(path)?, self.text_columns)?;
+            pages = reread.take(old.page_rows())?;
+        }
+        let (new, _) = self.change.write(&old, (&reread, &pages), &self.path)?;
         let (seal, columns) = (Some(new.seal), new.columns);
         Ok(SegmentEntry { bytes: new.bytes, seal, columns, ..self.entry })
     }

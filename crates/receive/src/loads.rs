@@ -35,10 +35,6 @@ const PUBLISHED_LISTED_MAX: usize = 20;
 const EXPIRE_INTERVAL: Duration = Duration::from_secs(3600);
 /// Window of one connection.
 const WINDOW_BYTES: u64 = 8 << 20;
-/// The first version of the wire in which loads go on with wider types.
-const WIRE_VERSION_WIDENS: u8 = 3;
-/// The first version of the wire that has fragments as text.
-const WIRE_VERSION_RAW: u8 = 3;
 /// Share of the memory of loads that is the window of a connection on which inputs come as they are.
 const WINDOW_WHOLE_SHARE: u64 = 128;
 /// Window when memory is short: a frame with its header fits at least.
@@ -185,12 +181,7 @@ fn target_of(description: &LoadDescription) -> LoadTarget {
 
 impl Inner {
     /// Begins a load or goes on with it.
-    pub fn begin(
-        &self,
-        version: u8,
-        description: LoadDescription,
-        replies: &Replies,
-    ) -> Result<Begun> {
+    pub fn begin(&self, description: LoadDescription, replies: &Replies) -> Result<Begun> {
         self.expire_at_times()?;
         let id = match self.id_of(&description)? {
             Identity::New(id) => id,
@@ -202,7 +193,7 @@ impl Inner {
         }
         let asks_when = description.began_us.is_some();
         if description.work != Work::Partitions {
-            return self.begin_whole(id, version, description, replies);
+            return self.begin_whole(id, description, replies);
         }
         let mut active = lock(&self.active);
         let load = match active.get(&id) {
@@ -220,14 +211,7 @@ impl Inner {
         if load.publishing.load(Ordering::Acquire) {
             return Err(Error::Unavailable(format!("load {id} is being published")));
         }
-        if version < WIRE_VERSION_WIDENS && load.is_wider() {
-            return Err(Error::Refused(format!(
-                "the columns of load {id} became wider, which version {version} of the wire cannot go on with \
-                 (update the client, or drop the load with coload loads --abort {id})"
-            )));
-        }
-        load.client_knows_raw.store(version >= WIRE_VERSION_RAW, Ordering::Release);
-        let (attempt, mut welcome) = load.begin_attempt(version, replies)?;
+        let (attempt, mut welcome) = load.begin_attempt(replies)?;
         welcome.began_us = welcome.began_us.filter(|_| asks_when);
         Ok(Begun::Load(load, attempt, Message::new(WELCOME, welcome.encode())))
     }
@@ -235,7 +219,6 @@ impl Inner {
     fn begin_whole(
         &self,
         id: LoadId,
-        version: u8,
         mut description: LoadDescription,
         replies: &Replies,
     ) -> Result<Begun> {
@@ -247,8 +230,7 @@ impl Inner {
             Journalled::Open(journal) => journal,
             Journalled::Published(done) => return Ok(Begun::Done(done)),
         };
-        let whole =
-            Arc::new(WholeInputs::new(description, journal, self.options.spool_bytes, version)?);
+        let whole = Arc::new(WholeInputs::new(description, journal, self.options.spool_bytes)?);
         whole.begin(&self.store, &self.options, replies)?;
         let welcome = Message::new(WELCOME, whole.welcome().encode());
         lock(&self.whole).insert(id, Arc::clone(&whole));
@@ -544,7 +526,6 @@ impl Inner {
     pub fn load_of(&self, load: Option<&Active>) -> ServerLoad {
         let queries = self.options.queries.as_ref().map(|q| q()).unwrap_or_default();
         let (plain_costs, placed_cost) = load.map(|l| l.costs()).unwrap_or_default();
-        let knows_raw = load.is_some_and(|l| l.client_knows_raw.load(Ordering::Acquire));
         ServerLoad {
             cpu_busy: self.cpu.busy(),
             load_cpu: self.options.load_cpu as f32,
@@ -554,9 +535,9 @@ impl Inner {
             cpu_ns: self.pool.cpu_ns(),
             plain_costs,
             placed_cost,
-            core_share: if knows_raw { self.pool.core_share() } else { 0.0 },
+            core_share: if load.is_some() { self.pool.core_share() } else { 0.0 },
             text_bytes_max: match load {
-                Some(load) if knows_raw && load.raw_parser.is_some() => self.message_bytes_max(),
+                Some(load) if load.text_parser.is_some() => self.message_bytes_max(),
                 _ => 0,
             },
         }

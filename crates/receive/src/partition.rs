@@ -25,7 +25,7 @@ use coload_page::{
 use coload_store::{FinishedColumn, SegmentSummary, SegmentWriter, append_page};
 use coload_threads::{StepClock, lock};
 use coload_transform::{
-    EncodingPolicy, FinalPage, PartitionColumn, Symbols, dictionary_limit, encoders,
+    DictionaryPolicy, FinalPage, PartitionColumn, Symbols, dictionary_limit, encoders,
 };
 use coload_types::{Column, Dictionary, Error, Plain, Result};
 use coload_wire::{Block, BlockContent, Seal, TextFragment, TextIs};
@@ -89,7 +89,7 @@ impl Receiving {
         number: u32,
         path: PathBuf,
         types: Arc<[Column]>,
-        policy: EncodingPolicy,
+        policy: DictionaryPolicy,
         memory: usize,
         parser: Option<Arc<TextFragmentParser>>,
     ) -> Self {

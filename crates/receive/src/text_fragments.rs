@@ -36,7 +36,7 @@ impl Active {
     ) -> Result<()> {
         let started = thread_cpu_ns();
         let text = TextFragment::decode(bytes)?;
-        let Some(parser) = &self.raw_parser else {
+        let Some(parser) = &self.text_parser else {
             return Err(Error::Corrupt("a text of a load that has none".into()));
         };
         let receiving = self.receiving(attempt, text.partition)?;

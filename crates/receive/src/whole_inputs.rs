@@ -15,7 +15,6 @@
 //! Source: seed 000, section 5.1 (Pipe and Seq).
 
 use std::fs::File;
-use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::sync::{
     Arc, Mutex,
@@ -23,7 +22,7 @@ use std::sync::{
 };
 
 use coload_input::Inputs;
-use coload_link::{Message, Replies, WIRE_VERSION};
+use coload_link::{Message, Replies};
 use coload_load::{FileCounts, Hooks, LoadReport, LoadRequest, OpenStream, Resources};
 use coload_store::{LoadId, LoadJournal, Store};
 use coload_threads::{lock, peak_memory_bytes, process_cpu_ns};
@@ -45,10 +44,6 @@ const MEMORY_SIXTEENTHS: usize = 14;
 const STORE_BYTES: u64 = 64 << 20;
 /// Number in the journal of the file of all inputs, and of the part that tells how much of them is there.
 const SPOOL: u32 = u32::MAX - 1;
-/// The first version of the wire in which clients fetch the file of rejects.
-const WIRE_VERSION_REJECTS: u8 = 5;
-/// Largest file of rejects that is sent to older clients, which get it whole.
-const OLD_REJECTS_BYTES_MAX: u64 = 64 << 20;
 /// Bytes of the file of rejects that are sent at once.
 const REJECTS_PIECE_BYTES: usize = 1 << 20;
 
@@ -66,8 +61,6 @@ pub struct WholeInputs {
     rejects: std::path::PathBuf,
     /// The rejects of the load once it is published, until the client is gone.
     rejected: Mutex<Option<File>>,
-    /// What the client speaks.
-    wire_version: u8,
     cpu_started_ns: u64,
     /// Bytes written and not yet made durable, over all inputs.
     unstored: AtomicU64,
@@ -83,7 +76,6 @@ fn open_spool(journal: &LoadJournal, totals: &[u64]) -> Result<(Spool, Vec<u64>)
     let file = journal.open_input(SPOOL)?;
     let mut left = file.metadata().map_err(|e| Error::io("look at", &path, &e))?.len();
     let mut stored = vec![0; totals.len()];
-    // What a server before version 5 of the wire had of the inputs lies elsewhere, and comes again.
     if let Some((_, part)) = journal.parts()?.iter().find(|(number, _)| *number == SPOOL) {
         let mut reader = ByteReader::new(part);
         for (stored, total) in stored.iter_mut().zip(totals) {
@@ -109,7 +101,6 @@ impl WholeInputs {
         description: LoadDescription,
         journal: LoadJournal,
         spool_bytes: u64,
-        wire_version: u8,
     ) -> Result<Self> {
         let totals: Vec<u64> =
             (0..description.inputs.len()).filter_map(|n| description.inputs.bytes(n)).collect();
@@ -129,7 +120,6 @@ impl WholeInputs {
             keeps,
             spool,
             rejected: Mutex::default(),
-            wire_version,
             cpu_started_ns: process_cpu_ns(),
             unstored: AtomicU64::new(0),
             loading: Mutex::default(),
@@ -143,7 +133,6 @@ impl WholeInputs {
         Welcome {
             id: self.id,
             attempt: 1,
-            wire_version: WIRE_VERSION,
             parts: Vec::new(),
             stored,
             // The rows are made here.
@@ -231,14 +220,12 @@ impl WholeInputs {
         load.mode = of.mode;
         load.max_rejects = of.max_rejects;
         load.rejects_file = Some(self.rejects.clone());
-        let old = self.wire_version < WIRE_VERSION_REJECTS;
-        load.rejects_bytes_max = old.then_some(OLD_REJECTS_BYTES_MAX);
         load
     }
 
     /// What the server gives, and what the client says of chunks and dictionaries.
     fn resources(&self, options: &ReceiveOptions) -> Resources {
-        let LoadDescription { chunk_bytes, fragments_per_partition, encoding, .. } =
+        let LoadDescription { chunk_bytes, fragments_per_partition, dictionaries, .. } =
             self.description;
         Resources {
             threads: options.load_threads(),
@@ -246,7 +233,7 @@ impl WholeInputs {
             chunk_bytes,
             fragments_per_partition,
             merge_columns: options.merge_columns,
-            encoding,
+            dictionaries,
         }
     }
 
@@ -355,12 +342,12 @@ impl WholeInputs {
             self.arrived.set_finished(false);
         }
         let report = report?;
-        let told = self.told_rejects()?;
+        let rejects_bytes = self.rejects_bytes()?;
         if let Some(journal) = lock(&self.journal).take() {
             // Published, whatever becomes of the rest.
             let _ = journal.remove();
         }
-        Ok(Message::new(DONE, self.done(&report, told)?.encode()))
+        Ok(Message::new(DONE, self.done(&report, rejects_bytes)?.encode()))
     }
 
     /// Removes the journal when the same inputs would fail again.
@@ -372,18 +359,13 @@ impl WholeInputs {
         }
     }
 
-    /// What the client is told of the file of rejects: its bytes, or how many there are to fetch.
-    fn told_rejects(&self) -> Result<(Vec<u8>, u64)> {
+    /// Bytes of the file of rejects, which the client may fetch now.
+    fn rejects_bytes(&self) -> Result<u64> {
         let fail = |e| Error::io("read", &self.rejects, &e);
-        let mut file = File::open(&self.rejects).map_err(fail)?;
-        if self.wire_version >= WIRE_VERSION_REJECTS {
-            let bytes = file.metadata().map_err(fail)?.len();
-            *lock(&self.rejected) = Some(file);
-            return Ok((Vec::new(), bytes));
-        }
-        let mut csv = Vec::new();
-        file.read_to_end(&mut csv).map_err(fail)?;
-        Ok((csv, 0))
+        let file = File::open(&self.rejects).map_err(fail)?;
+        let bytes = file.metadata().map_err(fail)?.len();
+        *lock(&self.rejected) = Some(file);
+        Ok(bytes)
     }
 
     /// Some bytes of the file of rejects.
@@ -401,14 +383,9 @@ impl WholeInputs {
         Ok(Message::new(REJECTS_PIECE, piece))
     }
 
-    fn done(
-        &self,
-        report: &LoadReport,
-        (rejects_csv, rejects_bytes): (Vec<u8>, u64),
-    ) -> Result<Done> {
-        let apart = self.wire_version >= WIRE_VERSION_REJECTS;
+    fn done(&self, report: &LoadReport, rejects_bytes: u64) -> Result<Done> {
         // Who is told of fewer inputs knows that nothing was mended in the others, which are mostly all.
-        let mended = if apart { report.files.mended_in_order() } else { Vec::new() };
+        let mended = report.files.mended_in_order();
         let part = |(number, file): (usize, &FileCounts)| InputShare {
             file: number as u32,
             rows: file.rows,
@@ -432,7 +409,6 @@ impl WholeInputs {
             peak_memory: peak_memory_bytes(),
             files: report.files.counts().iter().enumerate().map(part).collect(),
             first_rejects: report.rejects.clone(),
-            rejects_csv,
             note: String::new(),
             rejects_bytes,
             mended,

@@ -11,7 +11,7 @@ use coload_page::Page;
 use coload_store::merge_small_within;
 use coload_store::{LoadDir, LoadKind, LoadRecord, LoadTarget, SegmentEntry, SegmentWriter};
 use coload_threads::{StepClock, epoch_us, for_each_parallel};
-use coload_transform::{EncodingPolicy, PartitionColumn, Symbols, dictionary_limit, encoders};
+use coload_transform::{DictionaryPolicy, PartitionColumn, Symbols, dictionary_limit, encoders};
 use coload_types::{Column, Error, Result};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::error::DataFusionError;
@@ -269,7 +269,7 @@ fn writer_columns(schema: &Schema, memory: usize) -> Vec<WriterColumn> {
     let column = |(index, column): (usize, &Column)| {
         let symbols = if index < encoders { Symbols::Train } else { Symbols::Omit };
         let physical = column.data_type.physical();
-        let assembly = Assembly { physical, policy: EncodingPolicy::Auto, limit, symbols };
+        let assembly = Assembly { physical, policy: DictionaryPolicy::Auto, limit, symbols };
         let rows = ColumnRows::new(column);
         WriterColumn { rows, assembly, builder: None, pages: Vec::new(), page_bytes: 0 }
     };

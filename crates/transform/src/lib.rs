@@ -18,7 +18,7 @@ mod text_share;
 
 pub use cardinality::HyperLogLog;
 pub use compress::{
-    EncodingPolicy, JoinedDictionary, PartitionColumn, compress_column, decode_page,
+    DictionaryPolicy, JoinedDictionary, PartitionColumn, compress_column, decode_page,
     dictionary_pays, encode_column, page_values, sort_temporaries,
 };
 pub use distinct::DistinctSketch;

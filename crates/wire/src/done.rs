@@ -58,8 +58,6 @@ pub struct Welcome {
     pub id: LoadId,
     /// Which attempt of the client this is; further connections name it.
     pub attempt: u64,
-    /// Version of the wire that is spoken.
-    pub wire_version: u8,
     /// Partitions that are durable, in order.
     pub parts: Vec<(u32, PartitionAccount)>,
     /// Bytes of each input that are durable, for `pipe` and `seq`.
@@ -76,7 +74,7 @@ pub struct Welcome {
 impl Welcome {
     /// The welcome as bytes.
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = vec![self.wire_version];
+        let mut out = Vec::new();
         put_id(&mut out, self.id);
         out.extend(self.attempt.to_le_bytes());
         put_varint(&mut out, self.parts.len() as u64);
@@ -104,7 +102,6 @@ impl Welcome {
     /// `Corrupt` when it is none.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         let mut reader = ByteReader::new(bytes);
-        let wire_version = reader.u8()?;
         let (id, attempt) = (read_id(&mut reader)?, reader.u64()?);
         let count = reader.count(3)?;
         let mut parts = Vec::with_capacity(count);
@@ -122,16 +119,7 @@ impl Welcome {
             _ => (Some(read_columns(&mut reader)?), reader.varint_u32()?),
         };
         reader.finish()?;
-        Ok(Welcome {
-            id,
-            attempt,
-            wire_version,
-            parts,
-            stored,
-            began_us,
-            columns,
-            reread_partitions,
-        })
+        Ok(Welcome { id, attempt, parts, stored, began_us, columns, reread_partitions })
     }
 }
 
@@ -205,14 +193,12 @@ pub struct Done {
     pub files: Vec<InputShare>,
     /// For `pipe` and `seq`: the first rejects.
     pub first_rejects: Vec<Reject>,
-    /// For `pipe` and `seq`: all rejects, as the file of `--rejects`.
-    pub rejects_csv: Vec<u8>,
     /// What else there is to say, in words: what the merge of small segments did, empty if nothing; of a load that was
     /// published before, when, and what its table holds.
     pub note: String,
-    /// For `pipe` and `seq`, told to clients that ask for them: bytes of the file of rejects, which they fetch.
+    /// For `pipe` and `seq`: bytes of the file of rejects, which the client fetches.
     pub rejects_bytes: u64,
-    /// With those: records of each of `files` that were mended.
+    /// For `pipe` and `seq`: records of each of `files` that were mended, up to the last with some.
     pub mended: Vec<Mended>,
 }
 
@@ -235,14 +221,10 @@ impl Done {
         }
         put_files(&mut out, &self.files);
         put_some(&mut out, &self.first_rejects);
-        put_bytes(&mut out, &self.rejects_csv);
         put_bytes(&mut out, self.note.as_bytes());
-        // Old clients know of nothing more, and are told of none.
-        if self.rejects_bytes > 0 || !self.mended.is_empty() {
-            put_varint(&mut out, self.rejects_bytes);
-            put_varint(&mut out, self.mended.len() as u64);
-            self.mended.iter().for_each(|mended| put_mended(&mut out, mended));
-        }
+        put_varint(&mut out, self.rejects_bytes);
+        put_varint(&mut out, self.mended.len() as u64);
+        self.mended.iter().for_each(|mended| put_mended(&mut out, mended));
         out
     }
 
@@ -264,16 +246,12 @@ impl Done {
             peak_memory: reader.varint()?,
             files: read_files(&mut reader)?,
             first_rejects: read_some(&mut reader)?,
-            rejects_csv: reader.bytes()?.to_vec(),
             note: read_text(&mut reader)?,
-            rejects_bytes: 0,
+            rejects_bytes: reader.varint()?,
             mended: Vec::new(),
         };
-        if reader.remaining() > 0 {
-            done.rejects_bytes = reader.varint()?;
-            let count = reader.count(MENDED_BYTES_MIN)?;
-            done.mended = (0..count).map(|_| read_mended(&mut reader)).collect::<Result<_>>()?;
-        }
+        let count = reader.count(MENDED_BYTES_MIN)?;
+        done.mended = (0..count).map(|_| read_mended(&mut reader)).collect::<Result<_>>()?;
         reader.finish()?;
         Ok(done)
     }
@@ -420,7 +398,6 @@ mod tests {
         let old = Welcome {
             id,
             attempt: 4,
-            wire_version: 1,
             parts,
             stored,
             began_us: None,

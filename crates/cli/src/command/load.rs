@@ -7,14 +7,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 use coload::{
-    Coload, Dialect, EncodingPolicy, Error, Hooks, Joined, LoadMode, LoadPlan, LoadReport,
+    Coload, Dialect, DictionaryPolicy, Error, Hooks, Joined, LoadMode, LoadPlan, LoadReport,
     LoadRequest, Mapping, PlanRequest, Resources, Result, SAMPLE_BYTES, Schema, SchemaOrigin,
     parse_columns, parse_create_table,
 };
 use coload_ddl::column_sql;
 use coload_source::expand_inputs;
 
-use crate::args::{Dictionaries, Encoding, LoadArgs, ModeArgs, RejectsTo, ReportForm};
+use crate::args::{Dictionaries, LoadArgs, ModeArgs, RejectsTo, ReportForm};
 use crate::command::{load_parquet, load_remote};
 use crate::given::{check_given, given_dialect};
 use crate::interrupt::cancel_on_signal;
@@ -229,8 +229,6 @@ fn set_request(request: &mut LoadRequest, args: &LoadArgs) {
 /// What flags say that a load may use.
 fn resources(args: &LoadArgs) -> Resources {
     let given = &args.pipeline;
-    let forced = given.dictionaries == Dictionaries::Always
-        || args.dialect.encoding == Some(Encoding::Dictionary);
     let usual = Resources::default();
     Resources {
         threads: given.threads.unwrap_or(usual.threads),
@@ -240,7 +238,10 @@ fn resources(args: &LoadArgs) -> Resources {
             .fragments_per_partition
             .unwrap_or(usual.fragments_per_partition),
         merge_columns: given.merge_columns.unwrap_or(usual.merge_columns),
-        encoding: if forced { EncodingPolicy::Dictionary } else { EncodingPolicy::Auto },
+        dictionaries: match given.dictionaries {
+            Dictionaries::Auto => DictionaryPolicy::Auto,
+            Dictionaries::Always => DictionaryPolicy::Always,
+        },
     }
 }
 

@@ -177,7 +177,7 @@ fn column_json(column: &ColumnReport) -> Value {
         Distinct::Unknown => (None, "unknown"),
     };
     json!({
-        "name": column.name, "type": column.data_type.to_string(), "encoding": column.encoding,
+        "name": column.name, "type": column.data_type.to_string(), "codec": column.codec,
         "distinct": distinct, "distinct_known": known, "nulls": column.nulls, "bytes": column.bytes,
         "bits_per_value": column.bits_per_value,
     })

@@ -38,13 +38,13 @@ pub fn files_table(files: &FileReports) -> String {
 
 /// Encodings and sizes of columns.
 pub fn columns_table(columns: &[ColumnReport]) -> String {
-    let head = ["column", "type", "encoding", "distinct", "nulls", "bits/value", "bytes"];
+    let head = ["column", "type", "codec", "distinct", "nulls", "bits/value", "bytes"];
     let mut lines = vec![head.map(str::to_owned).to_vec()];
     for column in columns {
         lines.push(vec![
             column.name.clone(),
             column.data_type.to_string(),
-            column.encoding.clone(),
+            column.codec.clone(),
             match column.distinct {
                 Distinct::Exact(count) => show_count(count),
                 Distinct::AtLeast(count) => format!(">= {}", show_count(count)),

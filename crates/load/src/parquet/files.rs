@@ -351,7 +351,7 @@ impl Written {
             ColumnReport {
                 name: column.name.clone(),
                 data_type: column.data_type,
-                encoding: sums.encoding(),
+                codec: sums.codec(),
                 distinct: sums.distinct(),
                 nulls: sums.nulls,
                 bytes: sums.bytes,
@@ -364,7 +364,7 @@ impl Written {
 }
 
 impl Sums {
-    fn encoding(&self) -> String {
+    fn codec(&self) -> String {
         match (self.coded_pages, self.plain_pages) {
             (0, 0) => "empty".to_owned(),
             (0, _) => "plain".to_owned(),

@@ -6,7 +6,7 @@ use coload_assemble::Assembly;
 use coload_page::shrink_page;
 use coload_threads::lock;
 use coload_transform::{
-    EncodingPolicy, FinalPage, Fragment, FragmentColumn, Placement, Symbols, encode_column,
+    DictionaryPolicy, FinalPage, Fragment, FragmentColumn, Placement, Symbols, encode_column,
 };
 use coload_types::{Error, Result};
 use coload_wire::Seal;
@@ -48,7 +48,7 @@ impl<F: Format> Pipeline<'_, F> {
         plan: &PartitionPlan,
         fragment: Fragment,
     ) -> Result<(Waiting, Vec<AheadColumn>)> {
-        let auto = self.resources.encoding == EncodingPolicy::Auto;
+        let auto = self.resources.dictionaries == DictionaryPolicy::Auto;
         let mut waiting = Waiting { rows: fragment.rows, columns: Vec::new() };
         let mut ahead = Vec::new();
         for (index, column) in fragment.columns.into_iter().enumerate() {
@@ -100,7 +100,7 @@ impl<F: Format> Pipeline<'_, F> {
     pub(super) fn compress(&self, partition: &SealedPartition, column: usize) -> Result<()> {
         let assembly = Assembly {
             physical: self.table.physicals[column],
-            policy: self.resources.encoding,
+            policy: self.resources.dictionaries,
             limit: self.grain.dictionary_limit(),
             symbols: Symbols::Train,
         };

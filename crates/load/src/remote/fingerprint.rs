@@ -68,7 +68,7 @@ pub fn describe(
         dialect: request.dialect.clone(),
         chunk_bytes: grain.chunk_bytes,
         fragments_per_partition: grain.fragments_per_partition,
-        encoding: resources.encoding,
+        dictionaries: resources.dictionaries,
         max_rejects: request.max_rejects,
         work: match remote.work {
             RemoteWork::Pipe => Work::Pipe,

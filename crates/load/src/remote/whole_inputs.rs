@@ -134,11 +134,10 @@ impl Sending<'_> {
     }
 }
 
-/// Writes the file of rejects, which the server gives piece by piece; an old one gave it with the rest.
+/// Writes the file of rejects, which the server gives piece by piece.
 fn fetch_rejects(hooks: &Hooks, client: &Client, path: &Path, done: &Done) -> Result<()> {
     let (output, mut file) = OutputFile::create(path)?;
     let fail = |e| Error::io("write rejects to", path, &e);
-    file.write_all(&done.rejects_csv).map_err(fail)?;
     let mut at = 0;
     while at < done.rejects_bytes {
         let mut wanted = Vec::new();

@@ -118,7 +118,7 @@ pub fn check(dir: &TempDir, store: &Store, drawn: &[u8]) {
     options.resources.fragments_per_partition = 1 + *c as usize / 16 % 3;
     options.resources.memory = if c & 64 == 0 { 1 } else { 1 << 30 };
     if c & 128 != 0 {
-        options.resources.encoding = coload_transform::EncodingPolicy::Dictionary;
+        options.resources.dictionaries = coload_transform::DictionaryPolicy::Always;
     }
     let rules = chosen(&RULES[columns], d >> 2 & 3);
     let rules = add_columns(&mut options, d >> 4 & 3, rules);

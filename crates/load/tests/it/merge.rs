@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use coload_source::Dialect;
 use coload_store::Store;
 use coload_store::merge_small;
-use coload_transform::EncodingPolicy;
+use coload_transform::DictionaryPolicy;
 use coload_types::Value;
 use proptest::prelude::*;
 
@@ -37,7 +37,7 @@ proptest! {
             let mut options = options(&[path], &columns.sql, dialect.clone());
             options.resources.chunk_bytes = random.of(&[500, 10 << 20]);
             options.resources.memory = random.of(&[1, 1 << 30]);
-            options.resources.encoding = random.of(&[EncodingPolicy::Auto, EncodingPolicy::Dictionary]);
+            options.resources.dictionaries = random.of(&[DictionaryPolicy::Auto, DictionaryPolicy::Always]);
             merged(load(&store, &options).unwrap()).unwrap();
             expected.extend(Model::read(&text, &dialect, &options.schema).rows);
         }

@@ -9,7 +9,7 @@ use coload_load::Distinct;
 use coload_source::{Dialect, InputFile, InputSource};
 use coload_store::Store;
 use coload_threads::process_cpu_ns;
-use coload_transform::EncodingPolicy;
+use coload_transform::DictionaryPolicy;
 use coload_types::Error;
 use coload_wire::RejectLimit;
 use proptest::prelude::*;
@@ -30,7 +30,7 @@ fn vary(random: &mut Random, options: &mut Options) {
     options.resources.fragments_per_partition = 1 + random.below(3);
     options.resources.merge_columns = 1 + random.below(2);
     options.resources.memory = random.of(&[1, 1 << 12, 1 << 30]);
-    options.resources.encoding = random.of(&[EncodingPolicy::Auto, EncodingPolicy::Dictionary]);
+    options.resources.dictionaries = random.of(&[DictionaryPolicy::Auto, DictionaryPolicy::Always]);
 }
 
 /// Loads with a number of threads into a new store, and checks rows and rejects. Gives the segments.
@@ -232,13 +232,13 @@ fn columns_over_the_limit_of_a_dictionary_are_the_same_whoever_saw_what() {
             text.extend((0..40).flat_map(|i| format!("{},x,r{}\n", row + i, row + i).into_bytes()));
         }
     }
-    for encoding in [EncodingPolicy::Auto, EncodingPolicy::Dictionary] {
+    for encoding in [DictionaryPolicy::Auto, DictionaryPolicy::Always] {
         let dir = scratch();
         let path = write(&dir, "big.csv", &text);
         let mut options = options(&[path], "a BIGINT, b INTEGER, c VARCHAR", Dialect::default());
         options.resources.chunk_bytes = text.len() / 9;
         options.resources.fragments_per_partition = 10;
-        options.resources.encoding = encoding;
+        options.resources.dictionaries = encoding;
         let models = models(std::slice::from_ref(&text), &options);
         let first = check(&dir, &options, &models, 1);
         for threads in [2, 3, 8] {

@@ -74,11 +74,6 @@ impl Active {
         LoadTarget { schema: lock(&self.received).legs.last().clone(), ..self.target.clone() }
     }
 
-    /// Whether columns became wider since it began.
-    pub fn is_wider(&self) -> bool {
-        lock(&self.received).legs.is_wider()
-    }
-
     /// The ranges of columns over the partitions of the last types.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ use coload_load::RemoteWork;
 use coload_receive::{Keep, ReceiveOptions};
 use coload_source::{Policies, Ragged};
 use coload_store::Store;
-use coload_transform::EncodingPolicy;
+use coload_transform::DictionaryPolicy;
 use coload_types::Error;
 use coload_wire::RejectLimit;
 use proptest::prelude::*;
@@ -67,11 +67,11 @@ fn rows_are_the_same_whatever_share_goes_as_text() {
         let expected = rows(&embedded(folder.path(), &options(&file, name)), name);
         let policies = [ALL, NONE, SIZE, ADAPTIVE];
         for (number, placement) in policies.into_iter().enumerate() {
-            for encoding in [EncodingPolicy::Auto, EncodingPolicy::Dictionary] {
+            for encoding in [DictionaryPolicy::Auto, DictionaryPolicy::Always] {
                 let share = [0.3, 0.5, 0.8, 1.0][number];
                 let table = format!("{name}{number}{encoding:?}");
                 let mut options = options(&file, &table);
-                options.resources.encoding = encoding;
+                options.resources.dictionaries = encoding;
                 let report = load_with(&server, &options, placement, share);
                 assert_eq!((report.rows, report.rejects, report.attempts), (6_000, 0, 1));
                 assert!(rows(&server.store, &table) == expected, "{table} {placement:?} {share}");
