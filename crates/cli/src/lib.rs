@@ -36,8 +36,8 @@ mod union;
 
 pub use coload_ddl::{Schema, parse_columns, parse_create_table};
 pub use coload_load::{
-    ColumnReport, Destination, Distinct, DryRun, Earlier, FileCounts, FileReport, FileReports,
-    Hooks, LoadReport, LoadRequest, Merged, NetworkReport, Nowhere, ParquetFolder, PlacementReport,
+    ColumnReport, Destination, Distinct, DryRun, FileCounts, FileReport, FileReports, Hooks,
+    LoadReport, LoadRequest, Merged, NetworkReport, Nowhere, ParquetFolder, PlacementReport,
     Progress, ProgressCallback, Published, RejectKind, Resources, Widened, WrittenFile,
     WrittenFiles, check_reject_table, load,
 };

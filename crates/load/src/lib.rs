@@ -45,28 +45,24 @@ mod workers;
 pub use coload_link::{ClientTls, WireCompression};
 pub use file_report::{FileCounts, FileReport, FileReports};
 pub use grain::RecordSize;
-pub use hooks::{AfterTask, Confirm, Hooks, Progress, ProgressCallback};
+pub use hooks::{Hooks, Progress, ProgressCallback};
 pub use kinds::RejectKind;
 pub use load::{Destination, Load, load};
 pub use nowhere::Nowhere;
 pub use opened::{OpenedStream, sample_end};
-pub use output_file::{OutputFile, check_output};
+pub use output_file::check_output;
 pub use parquet::{FRAGMENTS_PER_ROW_GROUP, ParquetFolder};
 pub use program::{RowProgram, RowsMade};
 pub use reject_table::check_reject_table;
 pub use remote::{
-    Address, LoadList, RemoteOptions, RemoteWork, abort_load, ask_patiently, list_loads,
-    table_schema,
+    Address, RemoteOptions, RemoteWork, abort_load, ask_patiently, list_loads, table_schema,
 };
 pub use replaced_file::ReplacedFile;
 pub use report::{
-    Change, ColumnChoice, ColumnReport, Distinct, DryRun, Earlier, LoadReport, Merged,
-    NetworkReport, PlacementReport, Published, REJECTS_KEPT_MAX, TextFragmentReport, WrittenFile,
-    WrittenFiles,
+    ColumnReport, Distinct, DryRun, LoadReport, Merged, NetworkReport, PlacementReport, Published,
+    TextFragmentReport, WrittenFile, WrittenFiles,
 };
 pub use request::{LoadRequest, OpenStream};
-pub use resources::{
-    CHUNK_BYTES, FRAGMENTS_PER_PARTITION, MERGE_COLUMNS, Resources, default_memory,
-};
+pub use resources::{MERGE_COLUMNS, Resources, default_memory};
 pub use text_fragments::{ParsedText, TextFragmentParser, TextFragments};
 pub use widen::Widened;
