@@ -15,7 +15,6 @@ use crate::file_report::{FileCounts, FileReports};
 use crate::format::{Arrival, Format, InputBounds, PieceSpan};
 use crate::kinds::{RejectKind, RejectKinds};
 use crate::output_file::{OutputFile, check_output};
-use crate::pipeline::column_names;
 use crate::report::REJECTS_KEPT_MAX;
 use crate::request::LoadRequest;
 use crate::widen::{Way, Widening};
@@ -94,7 +93,7 @@ impl Account {
             inputs: request.inputs.clone(),
             files,
             mended: BTreeMap::new(),
-            columns: column_names(request),
+            columns: request.read_names(),
             limit: request.max_rejects,
             rejects: 0,
             kept: Vec::new(),
@@ -109,7 +108,7 @@ impl Account {
 
     /// Goes on with wider types.
     pub fn begin_leg(&mut self, request: &LoadRequest) {
-        self.columns = column_names(request);
+        self.columns = request.read_names();
         self.widening = Widening::new(request, Way::GoOn);
     }
 

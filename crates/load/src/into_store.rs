@@ -1,6 +1,8 @@
 //! Loads into a store of this process.
 
 use std::borrow::Cow;
+use std::path::Path;
+use std::sync::Arc;
 
 use coload_page::ColumnIndex;
 use coload_store::{
@@ -9,12 +11,14 @@ use coload_store::{
 use coload_threads::{Started, Step, epoch_us};
 use coload_types::{Error, Result};
 
+use crate::hooks::Hooks;
 use crate::legs::{AllLegs, run_legs};
 use crate::load::{Destination, Load};
 use crate::pipeline::{Loaded, Stop};
-use crate::reject_table::ready_rejects;
+use crate::reject_table::request_of_rejects;
 use crate::report::{ColumnReport, LoadReport, Merged, Published, published_without_rejects};
 use crate::request::LoadRequest;
+use crate::resources::Resources;
 use crate::target::DoneSegment;
 use crate::widen::Widened;
 
@@ -111,11 +115,14 @@ impl Written<'_> {
     }
 }
 
-/// Writes the rows of one small input, to become visible with another load.
-///
-/// # Errors
-/// Those of a load.
-pub fn write_ready(store: &Store, load: Load<'_>) -> Result<ReadyLoad> {
+/// Writes the rejects of a file for a table, with the memory and threads of the load that rejected them; they become
+/// visible with it.
+fn ready_rejects(store: &Store, file: &Path, table: &str, load: Load<'_>) -> Result<ReadyLoad> {
+    let request = request_of_rejects(file, table)?;
+    let Resources { memory, threads, .. } = *load.resources;
+    let resources = Resources { memory, threads, ..Resources::default() };
+    let hooks = Hooks { cancel: Arc::clone(&load.hooks.cancel), ..Hooks::default() };
+    let load = Load { request: &request, resources: &resources, hooks: &hooks };
     load.check()?;
     match write_once(store, load, &Started::now(), 0) {
         Ok(Written { dir, record, whole }) => Written::ready(dir, &whole.segments, record),

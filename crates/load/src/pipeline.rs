@@ -11,10 +11,8 @@ use std::sync::atomic::Ordering;
 
 use coload_threads::{StepClock, thread_cpu_ns};
 use coload_transform::DistinctSketch;
-use coload_types::{DataType, Error, Result};
+use coload_types::{Error, Result};
 use coload_wire::PartitionAccount;
-
-pub use emit::final_page;
 
 use crate::account::Account;
 use crate::arrivals::{Arrivals, Job, NextLeg};
@@ -26,7 +24,6 @@ use crate::request::LoadRequest;
 use crate::resources::Resources;
 use crate::schedule::{Shape, Task};
 use crate::target::Target;
-use crate::text_fragments::takes_text_fragments;
 use crate::widen::{Way, Widening};
 use crate::workers::{Shared, Tasks, Workers};
 use books::Books;
@@ -76,7 +73,7 @@ pub struct Pipeline<'a, F: Format + 'a> {
     /// CPU time by step.
     pub clock: StepClock,
     /// Whether chunks may go as text, and those that did.
-    takes_text_fragments: bool,
+    may_go_as_text: bool,
     texts: text::TextWork,
     before: Before,
 }
@@ -218,7 +215,7 @@ impl<'a, F: Format> Pipeline<'a, F> {
             workers: Workers::new(arrivals),
             books: Books::new(account, progress),
             clock,
-            takes_text_fragments: takes_text_fragments(request),
+            may_go_as_text: request.may_go_as_text(),
             texts: text::TextWork::default(),
             before: Before { from, partitions, rows },
         })
@@ -353,12 +350,6 @@ fn sketches(
         && from == Position::default();
     let count = if all { request.read_schema().columns().len() } else { 0 };
     (0..count).map(|_| Arc::default()).collect()
-}
-
-/// Names and types of the columns that are read, for messages about rejects.
-pub fn column_names(request: &LoadRequest) -> Vec<(String, DataType)> {
-    let read = request.read_schema().columns();
-    read.iter().map(|c| (c.name.clone(), c.data_type)).collect()
 }
 
 #[cfg(test)]

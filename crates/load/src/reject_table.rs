@@ -3,19 +3,14 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
-use std::sync::Arc;
 
 use coload_ddl::{Schema, parse_columns};
 use coload_source::{Dialect, Header, InputFile, InputSource, InvalidBytes, Policies};
-use coload_store::{ReadyLoad, Store};
+use coload_store::Store;
 use coload_types::{Error, Result};
 
-use crate::hooks::Hooks;
-use crate::into_store::write_ready;
-use crate::load::Load;
 use crate::opened::OpenedStream;
 use crate::request::LoadRequest;
-use crate::resources::Resources;
 
 /// Its columns. Value and raw record are text: what no text can hold is U+FFFD.
 const COLUMNS: &str = "file VARCHAR NOT NULL, line BIGINT NOT NULL, byte BIGINT NOT NULL, \
@@ -35,12 +30,11 @@ pub fn check_reject_table(store: &Store, table: &str) -> Result<()> {
     }
 }
 
-/// Writes the rejects of a file for a table, which is made if it is absent, with the memory and threads of the load that
-/// rejected them; they become visible with it.
+/// The load of the rejects of a file into a table, which is made if it is absent.
 ///
 /// # Errors
-/// Those of a load.
-pub fn ready_rejects(store: &Store, file: &Path, table: &str, load: Load<'_>) -> Result<ReadyLoad> {
+/// `Unavailable` when the file cannot be opened.
+pub fn request_of_rejects(file: &Path, table: &str) -> Result<LoadRequest> {
     let name = file.display().to_string();
     let reader = File::open(file).map_err(|e| Error::io("open", file, &e))?;
     let dialect = Dialect {
@@ -52,10 +46,7 @@ pub fn ready_rejects(store: &Store, file: &Path, table: &str, load: Load<'_>) ->
     let inputs = vec![InputFile { name: name.clone(), source }];
     let mut request = LoadRequest::new(inputs, table, schema()?, dialect);
     request.stream = Some(OpenedStream::new(name, Box::new(WithoutNul(reader))));
-    let Resources { memory, threads, .. } = *load.resources;
-    let resources = Resources { memory, threads, ..Resources::default() };
-    let hooks = Hooks { cancel: Arc::clone(&load.hooks.cancel), ..Hooks::default() };
-    write_ready(store, Load { request: &request, resources: &resources, hooks: &hooks })
+    Ok(request)
 }
 
 fn schema() -> Result<Schema> {

@@ -146,6 +146,21 @@ impl LoadRequest {
         (!forms.is_given()).then(|| self.read_schema().columns()[column].data_type)
     }
 
+    /// Names and types of the columns that are read, for messages about rejects.
+    pub(crate) fn read_names(&self) -> Vec<(String, DataType)> {
+        let read = self.read_schema().columns();
+        read.iter().map(|c| (c.name.clone(), c.data_type)).collect()
+    }
+
+    /// Whether fragments may go as text: nothing but its types makes rows of records, and these are given.
+    pub(crate) fn may_go_as_text(&self) -> bool {
+        self.inferred.is_none()
+            && self.fields_by_input.is_none()
+            && self.derivation.is_none()
+            && self.program.is_none()
+            && self.schema.checks().is_empty()
+    }
+
     /// Whether it depends on the types of columns which rows there are.
     pub(crate) fn has_rows_by_value(&self) -> bool {
         self.program.is_some() || !self.schema.checks().is_empty()

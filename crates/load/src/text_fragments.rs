@@ -27,7 +27,6 @@ use coload_wire::{ColumnsAre, LoadDescription, TextFragment};
 use crate::format::Parser;
 use crate::grain::ColumnRoom;
 use crate::partition::{PartitionPlan, SealedPartition, Waiting};
-use crate::pipeline::final_page;
 use crate::request::LoadRequest;
 use crate::text::{Measure, TextPiece, WindowReader, column_rules, sample_bytes};
 
@@ -45,15 +44,6 @@ pub struct TextFragmentParser {
     encoders: usize,
 }
 
-/// Whether fragments of a load may go as text: nothing but its types makes rows of records, and these are given.
-pub fn takes_text_fragments(request: &LoadRequest) -> bool {
-    request.inferred.is_none()
-        && request.fields_by_input.is_none()
-        && request.derivation.is_none()
-        && request.program.is_none()
-        && request.schema.checks().is_empty()
-}
-
 impl TextFragmentParser {
     /// A parser for a load; `None` if its fragments may not go as text.
     pub fn new(description: &LoadDescription) -> Option<Self> {
@@ -65,7 +55,7 @@ impl TextFragmentParser {
         request.fields_by_input.clone_from(&description.rows.by_input);
         let other =
             description.rows.program.is_some() || description.columns_are == ColumnsAre::Inferred;
-        if other || !takes_text_fragments(&request) {
+        if other || !request.may_go_as_text() {
             return None;
         }
         Some(TextFragmentParser {
@@ -153,7 +143,7 @@ impl TextFragments {
         if taken {
             for (index, column) in fragment.columns.into_iter().enumerate() {
                 match by.policy == DictionaryPolicy::Auto && plan.is_early(index) {
-                    true => pages.push(final_page(&plan, index, column)?),
+                    true => pages.push(plan.final_page(index, column)?),
                     false => waiting.columns.push((index, column)),
                 }
             }

@@ -1,14 +1,9 @@
 //! Fragments and partitions to the target.
 
-use std::sync::Arc;
-
 use coload_assemble::Assembly;
-use coload_page::shrink_page;
 use coload_threads::lock;
-use coload_transform::{
-    DictionaryPolicy, FinalPage, Fragment, FragmentColumn, Placement, Symbols, encode_column,
-};
-use coload_types::{Error, Result};
+use coload_transform::{DictionaryPolicy, Fragment, FragmentColumn, Placement, Symbols};
+use coload_types::Result;
 use coload_wire::Seal;
 
 use super::Pipeline;
@@ -17,26 +12,6 @@ use crate::format::Format;
 use crate::partition::{PartitionPlan, SealedPartition, Waiting};
 use crate::target::{Ahead, AheadColumn, Lane, Work, Works};
 use crate::widen::Way;
-
-/// The page of a fragment's column that was never meant to have codes.
-///
-/// # Errors
-/// `Limit` when it is too large.
-pub fn final_page(
-    plan: &PartitionPlan,
-    column: usize,
-    values: FragmentColumn,
-) -> Result<FinalPage> {
-    let symbols = plan.encoder(column);
-    let page = match values {
-        FragmentColumn::Page(page) => page,
-        FragmentColumn::Plain(plain) => encode_column(&plain, symbols.map(Arc::as_ref))?,
-        FragmentColumn::Codes { .. } => {
-            return Err(Error::Corrupt("codes of a column without dictionary".into()));
-        }
-    };
-    Ok(FinalPage { column, page: shrink_page(page)?, symbols: symbols.cloned() })
-}
 
 impl<F: Format> Pipeline<'_, F> {
     /// Divides a fragment into what waits for the partition and what goes ahead: pages of columns that were never meant
@@ -62,7 +37,7 @@ impl<F: Format> Pipeline<'_, F> {
                     ahead.push(ahead_column(plan, index, column)?);
                 }
                 (_, column) if auto && plan.is_early(index) => {
-                    ahead.push(AheadColumn::Page(final_page(plan, index, column)?));
+                    ahead.push(AheadColumn::Page(plan.final_page(index, column)?));
                 }
                 (_, column) => waiting.columns.push((index, column)),
             }
@@ -138,6 +113,6 @@ pub fn ahead_column(
 ) -> Result<AheadColumn> {
     Ok(match values {
         FragmentColumn::Plain(values) => AheadColumn::Values { column, values },
-        other => AheadColumn::Page(final_page(plan, column, other)?),
+        other => AheadColumn::Page(plan.final_page(column, other)?),
     })
 }

@@ -26,7 +26,7 @@ pub struct TextWork {
 impl<'a, F: Format> Pipeline<'a, F> {
     /// Who may be given text.
     pub(super) fn takes_text(&self) -> Option<&dyn Sharing> {
-        self.target.sharing().filter(|_| self.takes_text_fragments && self.reading.can_cut())
+        self.target.sharing().filter(|_| self.may_go_as_text && self.reading.can_cut())
     }
 
     /// Sends a chunk as text if that is wanted and it can be; else it is to be parsed.
