@@ -10,8 +10,8 @@ use coload_source::{
     Sample, TEXT_PADDING, Trailing, TypeOrigin, Window, plan_column, tokenise,
 };
 use coload_transform::{
-    DictionaryLimit, EncodingPolicy, Fragment, TemporaryDictionary, compress_column, merge_column,
-    sort_temporaries,
+    DictionaryLimit, DictionaryPolicy, Fragment, TemporaryDictionary, compress_column,
+    merge_column, sort_temporaries,
 };
 use coload_types::Physical;
 
@@ -278,7 +278,7 @@ impl<'a> Lab<'a> {
                         sorted,
                         encoder,
                         self.physicals[i],
-                        EncodingPolicy::Auto,
+                        DictionaryPolicy::Auto,
                     )
                 });
                 match compressed {

@@ -221,7 +221,7 @@ impl Field {
             }
             Scripts => (0..2 + random.below(5)).try_for_each(|n| {
                 let gap = if n > 0 { " " } else { "" };
-                write!(buffer, "{gap}{}", pick(random, SCRIPT_WORDS))
+                write!(buffer, "{gap}{}", random.pick(SCRIPT_WORDS))
             }),
             FewThenMany(rows) if row < rows => write!(buffer, "1{at:05}"),
             FewThenMany(_) => write!(buffer, "{}", random.bits() >> 2),
@@ -264,7 +264,7 @@ fn timestamp(random: &mut Random, buffer: &mut Vec<u8>) -> io::Result<()> {
 fn words(count: u32, random: &mut Random, buffer: &mut Vec<u8>) -> io::Result<()> {
     (0..count).try_for_each(|n| {
         let gap = if n > 0 { " " } else { "" };
-        write!(buffer, "{gap}{}", pick(random, COMMENT_WORDS))
+        write!(buffer, "{gap}{}", random.pick(COMMENT_WORDS))
     })
 }
 
@@ -279,14 +279,10 @@ fn quoted(random: &mut Random, buffer: &mut Vec<u8>) -> io::Result<()> {
             3 => "\"\" ",
             _ => " ",
         };
-        write!(buffer, "{gap}{}", pick(random, COMMENT_WORDS))?;
+        write!(buffer, "{gap}{}", random.pick(COMMENT_WORDS))?;
     }
     buffer.push(b'"');
     Ok(())
-}
-
-fn pick<'a>(random: &mut Random, list: &[&'a str]) -> &'a str {
-    list[random.below(list.len() as u32) as usize]
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::io::Cursor;
 
 use coload_ddl::Schema;
 use coload_types::Column;
-use coload_load::{OpenedStream, load};
+use coload_load::OpenedStream;
 use coload_source::{
     ColumnForms, Dialect, Formats, Header, InputFile, InputSource, Said, SampleEnd, TextEncoding,
 };
@@ -18,6 +18,9 @@ use model::Model;
 #[allow(dead_code)]
 #[path = "../../crates/load/tests/it/model.rs"]
 mod model;
+#[allow(dead_code)]
+#[path = "../../crates/load/tests/it/options.rs"]
+mod options;
 #[allow(dead_code)]
 #[path = "../../crates/load/tests/it/support.rs"]
 mod support;
@@ -77,14 +80,14 @@ fuzz_target!(|input: &[u8]| {
             options.inputs = vec![InputFile { name, source: InputSource::Stdin }].into();
         }
         options.mode = coload_store::LoadMode::Replace;
-        options.threads = 1 + usize::from(*c) % 3;
-        options.chunk_bytes = [16, 21, 64, 1 << 20][usize::from(*c) / 4 % 4];
-        options.fragments_per_partition = 1 + usize::from(*c) / 16 % 3;
-        options.memory = if c & 64 == 0 { 1 } else { 1 << 30 };
+        options.resources.threads = 1 + usize::from(*c) % 3;
+        options.resources.chunk_bytes = [16, 21, 64, 1 << 20][usize::from(*c) / 4 % 4];
+        options.resources.fragments_per_partition = 1 + usize::from(*c) / 16 % 3;
+        options.resources.memory = if c & 64 == 0 { 1 } else { 1 << 30 };
         if c & 128 != 0 {
-            options.encoding = coload_transform::EncodingPolicy::Dictionary;
+            options.resources.dictionaries = coload_transform::DictionaryPolicy::Always;
         }
-        let report = load(store, &options).expect("rejects are allowed");
+        let report = support::load(store, &options).expect("rejects are allowed");
         let snapshot = store.snapshot().expect("a version");
         let schema = snapshot.table("t").expect("the table").schema.clone();
         let model = Model::read(text, &options.dialect, &schema);

@@ -13,6 +13,9 @@ mod drawn;
 #[path = "../../crates/load/tests/it/model.rs"]
 mod model;
 #[allow(dead_code)]
+#[path = "../../crates/load/tests/it/options.rs"]
+mod options;
+#[allow(dead_code)]
 #[path = "../../crates/load/tests/it/support.rs"]
 mod support;
 

@@ -5,13 +5,13 @@ use std::sync::OnceLock;
 
 use coload_ddl::parse_columns;
 use coload_link::{Ack, Assembler, Compression, Frame, HEADER_BYTES, decode_frame, error_from_bytes};
-use coload_load::{RawParser, RawPartition, RawRows};
+use coload_load::{ParsedText, TextFragmentParser, TextFragments};
 use coload_source::Dialect;
 use coload_store::LoadMode;
-use coload_transform::EncodingPolicy;
+use coload_transform::DictionaryPolicy;
 use coload_types::Physical;
 use coload_types::bytes::ByteReader;
-use coload_wire::{Again, Block, Chunk, ColumnsAre, Done, Finish, Join, LoadDescription, Parsed, PartitionAccount, Ranges, Raw, RejectLimit, RowSource, Seal, ServerLoad, Welcome, Widen, Work, read_statuses};
+use coload_wire::{Again, Block, Chunk, ColumnsAre, Done, Finish, Join, LoadDescription, Parsed, PartitionAccount, Ranges, RejectLimit, RowSource, Seal, ServerLoad, TextFragment, Welcome, Widen, Work, read_statuses};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
@@ -30,11 +30,11 @@ fuzz_target!(|input: &[u8]| {
     let _ = (Join::decode(input), Welcome::decode(input), ServerLoad::decode(input));
     let _ = read_statuses(input);
     let _ = (Ranges::decode(input), Widen::decode(input), Parsed::decode(input));
-    if let Ok(raw) = Raw::decode(input) {
-        parse(&raw);
+    if let Ok(sent) = TextFragment::decode(input) {
+        parse(&sent);
     }
     if let Ok(description) = LoadDescription::decode(input) {
-        let _ = RawParser::new(&description);
+        let _ = TextFragmentParser::new(&description);
     }
     let _ = PartitionAccount::read(&mut ByteReader::new(input));
     if input.len() >= HEADER_BYTES {
@@ -45,8 +45,8 @@ fuzz_target!(|input: &[u8]| {
 });
 
 /// Parses a text as a server does, and compresses what was kept of it.
-fn parse(raw: &Raw<'_>) {
-    static PARSER: OnceLock<RawParser> = OnceLock::new();
+fn parse(sent: &TextFragment<'_>) {
+    static PARSER: OnceLock<TextFragmentParser> = OnceLock::new();
     let parser = PARSER.get_or_init(|| {
         let schema = parse_columns("a BIGINT NOT NULL, b VARCHAR(9), c DATE, d DECIMAL(30,2)");
         let description = LoadDescription {
@@ -61,21 +61,21 @@ fn parse(raw: &Raw<'_>) {
             dialect: Dialect::default(),
             chunk_bytes: 1 << 20,
             fragments_per_partition: 5,
-            encoding: EncodingPolicy::Auto,
+            dictionaries: DictionaryPolicy::Auto,
             max_rejects: RejectLimit::Count(0),
             work: Work::Partitions,
             salt: 0,
             again: Again::No,
         };
-        RawParser::new(&description).expect("it may have texts")
+        TextFragmentParser::new(&description).expect("it may have texts")
     });
-    let partition = RawPartition::default();
-    let again = Raw { fragment: raw.fragment ^ 1, ..*raw };
+    let partition = TextFragments::default();
+    let again = TextFragment { fragment: sent.fragment ^ 1, ..*sent };
     let mut taken = 0;
-    for raw in [raw, &again] {
-        if let Ok(RawRows::Taken(pages, _)) = partition.parse(parser, raw) {
-            assert!(pages.iter().all(|page| page.page.rows == raw.rows));
-            taken += raw.rows;
+    for sent in [sent, &again] {
+        if let Ok(ParsedText::Taken(pages, _)) = partition.parse(parser, sent) {
+            assert!(pages.iter().all(|page| page.page.rows == sent.rows));
+            taken += sent.rows;
         }
     }
     for column in 0..4 {

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use crate::warehouse::random::Random;
 use crate::warehouse::values::date;
-use crate::warehouse::words::{COMMENT_WORDS, NAMES, THINGS};
+use crate::warehouse::words::{Comments, NAMES, THINGS};
 
 /// A column of many values.
 #[derive(Clone, Copy)]
@@ -23,6 +23,9 @@ pub enum Many {
 /// 2020-01-01, and the days from then on that changes are of.
 const FIRST_DAY: i32 = 18_262;
 const DAYS: u32 = 2_000;
+
+/// Nothing in a tenth of the rows, else 3 to 14 words.
+const COMMENTS: Comments = Comments { empty_permille: 100, lengths: 12, names: THINGS };
 
 /// Appends one field of a column of many values; the row and `random` determine it.
 pub fn write(which: Many, row: u64, random: &mut Random, buffer: &mut Vec<u8>) {
@@ -45,7 +48,7 @@ pub fn write(which: Many, row: u64, random: &mut Random, buffer: &mut Vec<u8>) {
             write!(buffer, "{}.{:02}", cents / 100, cents % 100)
         }
         Many::Number => write!(buffer, "{}", random.bits() >> 20),
-        Many::Comment => comment(random, buffer),
+        Many::Comment => COMMENTS.write(random, buffer),
     };
 }
 
@@ -59,7 +62,7 @@ fn uuid(random: &mut Random, buffer: &mut Vec<u8>) -> std::io::Result<()> {
 
 fn email(random: &mut Random, buffer: &mut Vec<u8>) -> std::io::Result<()> {
     for part in 0..2 {
-        let name = pick(random, NAMES);
+        let name = random.pick(NAMES);
         buffer.extend(name.bytes().filter(u8::is_ascii_alphabetic).map(|b| b.to_ascii_lowercase()));
         buffer.extend(if part == 0 { &b"."[..] } else { b"" });
     }
@@ -71,25 +74,4 @@ fn timestamp(random: &mut Random, buffer: &mut Vec<u8>) -> std::io::Result<()> {
     let day = date(FIRST_DAY + random.below(DAYS) as i32);
     let second = random.below(86_400);
     write!(buffer, "{day} {:02}:{:02}:{:02}", second / 3600, second / 60 % 60, second % 60)
-}
-
-/// Nothing in a tenth of the rows, else 3 to 14 words, the first words of the list more often.
-fn comment(random: &mut Random, buffer: &mut Vec<u8>) -> std::io::Result<()> {
-    if random.one_in(100) {
-        return Ok(());
-    }
-    for word in 0..3 + random.below(12) {
-        buffer.extend(if word > 0 { &b" "[..] } else { b"" });
-        let reach = 1 + random.below(COMMENT_WORDS.len() as u32);
-        match random.below(12) {
-            0 => write!(buffer, "{}", random.below(1000))?,
-            1 => write!(buffer, "{}", pick(random, THINGS))?,
-            _ => write!(buffer, "{}", COMMENT_WORDS[random.below(reach) as usize])?,
-        }
-    }
-    Ok(())
-}
-
-fn pick<'a>(random: &mut Random, list: &[&'a str]) -> &'a str {
-    list[random.below(list.len() as u32) as usize]
 }

@@ -6,13 +6,16 @@ use super::Row;
 use super::columns::Many;
 use super::random::{Random, mix};
 use super::values::{FIRST_DAY, date};
-use super::words::{COMMENT_WORDS, LEGAL_FORMS, NAMES, PLACES, THINGS};
+use super::words::{Comments, LEGAL_FORMS, NAMES, PLACES, THINGS};
 
 /// Customers that there are; the ids of rows are below it.
 pub const CUSTOMERS: u32 = 150_000;
 
 /// Materials that there are; the ids of rows are below it.
 pub const MATERIALS: u32 = 80_000;
+
+/// Nothing in a quarter of the rows, else 3 to 18 words.
+const COMMENTS: Comments = Comments { empty_permille: 250, lengths: 16, names: NAMES };
 
 /// Appends one field; `id` is the column's value id, which only the numbers of customer and material use.
 pub fn write(which: Many, row: &Row, id: u32, buffer: &mut Vec<u8>) {
@@ -45,7 +48,7 @@ pub fn write(which: Many, row: &Row, id: u32, buffer: &mut Vec<u8>) {
         Many::CostAmount => {
             amount(net_amount(row) * i64::from(400 + item.below(500)) / 1000, buffer)
         }
-        Many::Comment => comment(&mut item, buffer),
+        Many::Comment => COMMENTS.write(&mut item, buffer),
     };
 }
 
@@ -91,22 +94,17 @@ fn amount(hundredths: i64, buffer: &mut Vec<u8>) -> std::io::Result<()> {
 
 fn customer_name(customer: u32, buffer: &mut Vec<u8>) -> std::io::Result<()> {
     let mut random = Random::new(mix(u64::from(customer)), 2);
-    let first = pick(&mut random, NAMES);
-    let legal_form = pick(&mut random, LEGAL_FORMS);
+    let first = random.pick(NAMES);
+    let legal_form = random.pick(LEGAL_FORMS);
     match random.below(3) {
-        0 => write!(buffer, "{first} & {} {legal_form}", pick(&mut random, NAMES)),
-        1 => write!(buffer, "{first} {} {legal_form}", pick(&mut random, THINGS)),
-        _ => write!(
-            buffer,
-            "{first} {} {} {legal_form}",
-            pick(&mut random, THINGS),
-            pick(&mut random, PLACES)
-        ),
+        0 => write!(buffer, "{first} & {} {legal_form}", random.pick(NAMES)),
+        1 => write!(buffer, "{first} {} {legal_form}", random.pick(THINGS)),
+        _ => write!(buffer, "{first} {} {} {legal_form}", random.pick(THINGS), random.pick(PLACES)),
     }
 }
 
 fn contact_email(random: &mut Random, buffer: &mut Vec<u8>) -> std::io::Result<()> {
-    let (name, company) = (ascii(pick(random, NAMES)), ascii(pick(random, NAMES)));
+    let (name, company) = (ascii(random.pick(NAMES)), ascii(random.pick(NAMES)));
     let initial = char::from(b'a' + random.below(26) as u8);
     let domain = ["de", "com", "fr", "it", "eu"][random.below(5) as usize];
     write!(buffer, "{initial}.{name}@{company}-{}.{domain}", random.below(5_000))
@@ -125,7 +123,7 @@ fn external_reference(random: &mut Random, buffer: &mut Vec<u8>) -> std::io::Res
         _ => write!(
             buffer,
             "{}/{:05}/{}",
-            pick(random, NAMES),
+            random.pick(NAMES),
             number % 100_000,
             18 + random.below(7)
         ),
@@ -136,27 +134,4 @@ fn created_at(day: u32, random: &mut Random, buffer: &mut Vec<u8>) -> std::io::R
     let second = 6 * 3600 + random.below(14 * 3600);
     let day = date(FIRST_DAY + day as i32);
     write!(buffer, "{day} {:02}:{:02}:{:02}", second / 3600, second / 60 % 60, second % 60)
-}
-
-/// Nothing in a quarter of the rows, else 3 to 18 words, the first words of the list more often.
-fn comment(random: &mut Random, buffer: &mut Vec<u8>) -> std::io::Result<()> {
-    if random.one_in(250) {
-        return Ok(());
-    }
-    for word in 0..3 + random.below(16) {
-        if word > 0 {
-            buffer.push(b' ');
-        }
-        let reach = 1 + random.below(COMMENT_WORDS.len() as u32);
-        match random.below(12) {
-            0 => write!(buffer, "{}", random.below(1000))?,
-            1 => write!(buffer, "{}", pick(random, NAMES))?,
-            _ => write!(buffer, "{}", COMMENT_WORDS[random.below(reach) as usize])?,
-        }
-    }
-    Ok(())
-}
-
-fn pick<'a>(random: &mut Random, list: &[&'a str]) -> &'a str {
-    list[random.below(list.len() as u32) as usize]
 }

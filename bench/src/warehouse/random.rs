@@ -22,6 +22,11 @@ impl Random {
         (((self.bits() >> 32) * u64::from(count)) >> 32) as u32
     }
 
+    /// Any of a list.
+    pub fn pick<'a>(&mut self, list: &[&'a str]) -> &'a str {
+        list[self.below(list.len() as u32) as usize]
+    }
+
     /// True in `permille` of a thousand cases.
     pub fn one_in(&mut self, permille: u32) -> bool {
         self.below(1000) < permille

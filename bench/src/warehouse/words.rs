@@ -1,4 +1,8 @@
-//! Word lists of the warehouse table.
+//! Word lists of the warehouse table, and what is said with them.
+
+use std::io::{self, Write};
+
+use super::random::Random;
 
 /// Countries, most frequent first.
 pub const COUNTRIES: &[&str] = &[
@@ -400,3 +404,37 @@ pub const COMMENT_WORDS: &[&str] = &[
     "no",
     "forklift",
 ];
+
+/// Comments of some words, the first words of the list more often.
+pub struct Comments {
+    /// Of a thousand comments so many say nothing.
+    pub empty_permille: u32,
+    /// The others have three words, and less than so many more.
+    pub lengths: u32,
+    /// Names that stand among the words.
+    pub names: &'static [&'static str],
+}
+
+impl Comments {
+    /// Writes one.
+    ///
+    /// # Errors
+    /// None that a buffer could have.
+    pub fn write(&self, random: &mut Random, buffer: &mut Vec<u8>) -> io::Result<()> {
+        if random.one_in(self.empty_permille) {
+            return Ok(());
+        }
+        for word in 0..3 + random.below(self.lengths) {
+            if word > 0 {
+                buffer.push(b' ');
+            }
+            let reach = 1 + random.below(COMMENT_WORDS.len() as u32);
+            match random.below(12) {
+                0 => write!(buffer, "{}", random.below(1000))?,
+                1 => write!(buffer, "{}", random.pick(self.names))?,
+                _ => write!(buffer, "{}", COMMENT_WORDS[random.below(reach) as usize])?,
+            }
+        }
+        Ok(())
+    }
+}

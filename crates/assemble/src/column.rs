@@ -18,8 +18,9 @@ use coload_page::shrink_page;
 use coload_page::{Page, PageDetail, SymbolEncoder};
 use coload_threads::{Step, StepClock};
 use coload_transform::{
-    DictionaryLimit, DistinctSketch, EncodingPolicy, FragmentColumn, PartitionColumn, PlainSorter,
-    Symbols, TemporaryDictionary, compress_column, join_parts, restore_codes, sort_temporaries,
+    DictionaryLimit, DictionaryPolicy, DistinctSketch, FragmentColumn, PartitionColumn,
+    PlainSorter, Symbols, TemporaryDictionary, compress_column, join_parts, restore_codes,
+    sort_temporaries,
 };
 use coload_types::{Dictionary, Error, Physical, Plain, Result};
 
@@ -29,7 +30,7 @@ pub struct Assembly {
     /// Shape of the values.
     pub physical: Physical,
     /// Whether values may be plain.
-    pub policy: EncodingPolicy,
+    pub policy: DictionaryPolicy,
     /// What a dictionary may hold.
     pub limit: DictionaryLimit,
     /// Whether plain values that are text get symbols.

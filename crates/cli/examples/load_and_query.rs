@@ -6,7 +6,7 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use coload::{Coload, LoadRequest, RejectLimit, arrow};
+use coload::{Coload, Hooks, PlanRequest, ProgressCallback, RejectLimit, Resources, arrow};
 
 pub fn main() -> Result<(), Box<dyn Error>> {
     let folder = tempfile::tempdir()?;
@@ -15,7 +15,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
 
     // Delimiter and header are found out from the file; so would be columns that are not given.
     let store = Coload::create_or_open(folder.path().join("store"))?;
-    let mut request = LoadRequest::new([file.to_string_lossy()]);
+    let mut request = PlanRequest::new([file.to_string_lossy()]);
     request.schema = Some(coload::parse_columns("name VARCHAR NOT NULL, born DATE NOT NULL")?);
     let mut plan = store.plan(&request)?;
     for line in &plan.evidence {
@@ -23,9 +23,10 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     }
 
     // A record may be set aside, and the progress is told.
-    plan.options.max_rejects = RejectLimit::Count(1);
-    plan.options.progress = Some(Arc::new(|p| println!("{} rows", p.rows())));
-    let report = store.load(&plan.options)?;
+    plan.request.max_rejects = RejectLimit::Count(1);
+    let progress: ProgressCallback = Arc::new(|p| println!("{} rows", p.rows()));
+    let hooks = Hooks { progress: Some(progress), ..Hooks::default() };
+    let report = store.load(&plan.request, &Resources::default(), &hooks)?;
     assert_eq!((report.rows(), report.reject_count()), (2, 1));
     println!("set aside: {}", report.rejects[0].to_error());
 

@@ -64,7 +64,7 @@ pub enum Command {
     /// Find out dialect and columns of a file, and say why.
     #[command(after_help = examples::SNIFF)]
     Sniff(Box<SniffArgs>),
-    /// Show tables, versions, segments, columns, encodings, sizes and loads of a store.
+    /// Show tables, versions, segments, columns, codecs, sizes and loads of a store.
     #[command(after_help = examples::INSPECT)]
     Inspect(InspectArgs),
     /// Read everything that a store holds, and say what is wrong; repair it with --repair.

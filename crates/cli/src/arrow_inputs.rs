@@ -8,7 +8,7 @@ use coload_source::{
 };
 use coload_types::{Column, DataType, Error, Result};
 
-use crate::plan::{LoadRequest, sample};
+use crate::plan::{PlanRequest, sample};
 use crate::set_columns::names_of;
 use crate::union::Joined;
 
@@ -31,7 +31,7 @@ pub struct ArrowFound {
 /// different fields; those of [`look_at_arrow`].
 pub fn find_arrow(
     inputs: &Inputs,
-    request: &LoadRequest,
+    request: &PlanRequest,
     (name, sample, end): (&str, &[u8], SampleEnd),
     schema: Option<&Schema>,
     table: Option<&Schema>,

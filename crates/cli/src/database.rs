@@ -5,13 +5,13 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use coload_input::Inputs;
-use coload_load::{DryRun, LoadOptions, LoadReport, check_output};
+use coload_load::{Hooks, LoadReport, LoadRequest, Nowhere, Resources, check_output};
 #[cfg(feature = "sql")]
 use coload_serve::{Database, DatabaseOptions, arrow::record_batch::RecordBatch};
 use coload_store::{Snapshot, Store};
 use coload_types::{Error, Result};
 
-use crate::plan::{LoadPlan, LoadRequest, plan};
+use crate::plan::{LoadPlan, PlanRequest, plan};
 
 /// An open store: plans and runs loads, and queries with the feature `sql`.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ impl Coload {
     ///
     /// # Errors
     /// `Invalid` when an input cannot be opened, is no delimited text, or does not tell its columns.
-    pub fn plan(&self, request: &LoadRequest) -> Result<LoadPlan> {
+    pub fn plan(&self, request: &PlanRequest) -> Result<LoadPlan> {
         self.plan_unless_empty(request)?.ok_or_else(|| {
             Error::Invalid(format!(
                 "{} holds no record, so that its columns cannot be told: give --columns or --schema",
@@ -64,7 +64,7 @@ impl Coload {
     ///
     /// # Errors
     /// As [`Coload::plan`].
-    pub fn plan_unless_empty(&self, request: &LoadRequest) -> Result<Option<LoadPlan>> {
+    pub fn plan_unless_empty(&self, request: &PlanRequest) -> Result<Option<LoadPlan>> {
         plan(Some(&self.store), request)
     }
 
@@ -73,19 +73,24 @@ impl Coload {
     /// # Errors
     /// `Input` when a record cannot be a row and no reject is left, `Invalid` when the request does
     /// not fit the store, `Unavailable` when the system fails. The store is as it was then.
-    pub fn load(&self, options: &LoadOptions) -> Result<LoadReport> {
-        if let Some(path) = &options.rejects_file {
+    pub fn load(
+        &self,
+        request: &LoadRequest,
+        resources: &Resources,
+        hooks: &Hooks,
+    ) -> Result<LoadReport> {
+        if let Some(path) = &request.rejects_file {
             let store = [(self.store.path().to_owned(), "the store")];
             check_output("--rejects", path, &Inputs::default(), &store)?;
         }
-        coload_load::load(&self.store, options)
+        coload_load::load(request, resources, hooks, &self.store)
     }
 
     /// Plans a load into a store that may not be there yet, and makes none.
     ///
     /// # Errors
     /// As [`Coload::open`] and [`Coload::plan`].
-    pub fn plan_dry_run(path: impl AsRef<Path>, request: &LoadRequest) -> Result<Option<LoadPlan>> {
+    pub fn plan_dry_run(path: impl AsRef<Path>, request: &PlanRequest) -> Result<Option<LoadPlan>> {
         plan(existing(path.as_ref())?.as_ref(), request)
     }
 
@@ -93,8 +98,14 @@ impl Coload {
     ///
     /// # Errors
     /// As [`Coload::load`], but for rejects, which are counted.
-    pub fn dry_run(path: impl AsRef<Path>, options: &LoadOptions) -> Result<DryRun> {
-        coload_load::dry_run(existing(path.as_ref())?.as_ref(), options)
+    pub fn dry_run(
+        path: impl AsRef<Path>,
+        request: &LoadRequest,
+        resources: &Resources,
+        hooks: &Hooks,
+    ) -> Result<LoadReport> {
+        let store = existing(path.as_ref())?;
+        coload_load::load(request, resources, hooks, &Nowhere::LikeStore(store.as_ref()))
     }
 
     #[cfg(feature = "sql")]

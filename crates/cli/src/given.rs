@@ -53,7 +53,7 @@ pub fn given_dialect(args: &DialectArgs) -> GivenDialect {
         },
         encoding: match args.encoding {
             Some(Encoding::Text(encoding)) => Some(encoding),
-            Some(Encoding::Auto | Encoding::Dictionary) | None => None,
+            Some(Encoding::Auto) | None => None,
         },
         all_text: args.all_text,
         decimal: args.decimal_separator,

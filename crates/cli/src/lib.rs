@@ -3,7 +3,7 @@
 //! What the command `coload` does, as a library: open a store, plan a load, run it, query.
 //!
 //! ```
-//! use coload::{Coload, LoadRequest};
+//! use coload::{Coload, Hooks, PlanRequest, Resources};
 //!
 //! # fn main() -> coload::Result<()> {
 //! # let folder = tempfile::tempdir().map_err(|e| coload::Error::Unavailable(e.to_string()))?;
@@ -11,8 +11,8 @@
 //! # std::fs::write(&file, "name,born\nAda,1815-12-10\nAlan,1912-06-23\n").ok();
 //! # let file = file.to_string_lossy().into_owned();
 //! let store = Coload::create_or_open(folder.path().join("store"))?;
-//! let plan = store.plan(&LoadRequest::new([file]))?;
-//! let report = store.load(&plan.options)?;
+//! let plan = store.plan(&PlanRequest::new([file]))?;
+//! let report = store.load(&plan.request, &Resources::default(), &Hooks::default())?;
 //! assert_eq!(report.rows(), 2);
 //!
 //! let batches = store.query("SELECT name FROM people WHERE born < DATE '1900-01-01'")?;
@@ -22,8 +22,8 @@
 //! ```
 //!
 //! A [`LoadPlan`] tells what was decided from the input ([`LoadPlan::evidence`]), and its
-//! [`LoadOptions`] can be changed before the load: threads, memory, rejects, a progress callback, a
-//! flag that cancels. A load is published whole or not at all.
+//! [`LoadRequest`] can be changed before the load. [`Resources`] are threads, memory and sizes, [`Hooks`] a
+//! progress callback and a flag that cancels. A load is published whole or not at all.
 //!
 //! Invariant: no logic of storage or SQL is here.
 
@@ -37,9 +37,10 @@ mod union;
 
 pub use coload_ddl::{Schema, parse_columns, parse_create_table};
 pub use coload_load::{
-    ColumnReport, Distinct, DryRun, FileCounts, FileReport, FileReports, InputForm, LoadOptions,
-    LoadReport, ParquetReport, Progress, ProgressCallback, RejectKind, Widened, WrittenFile,
-    check_reject_table, dry_run_parquet, load_parquet, parquet_schema,
+    ColumnReport, Destination, Distinct, DryRun, FileCounts, FileReport, FileReports, Hooks,
+    InputForm, LoadReport, LoadRequest, Merged, NetworkReport, Nowhere, ParquetFolder,
+    PlacementReport, Progress, ProgressCallback, Published, RejectKind, Resources, Widened,
+    WrittenFile, WrittenFiles, check_reject_table, load,
 };
 #[cfg(feature = "sql")]
 pub use coload_serve::{Database, DatabaseOptions, arrow};
@@ -50,11 +51,11 @@ pub use coload_source::{
 pub use coload_store::MergeReport;
 pub use coload_store::{LoadMode, Snapshot, Store};
 pub use coload_threads::Step;
-pub use coload_transform::EncodingPolicy;
+pub use coload_transform::DictionaryPolicy;
 pub use coload_types::{Column, DataType, Error, Result};
 pub use coload_wire::RejectLimit;
 pub use database::Coload;
 pub use mapping::Mapping;
-pub use plan::{LoadPlan, LoadRequest, SAMPLE_BYTES, SchemaOrigin, plan_with, sniff_input};
+pub use plan::{LoadPlan, PlanRequest, SAMPLE_BYTES, SchemaOrigin, plan_with, sniff_input};
 pub use set_columns::{SetColumn, SetValue};
 pub use union::Joined;

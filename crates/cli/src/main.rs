@@ -9,7 +9,6 @@ mod interrupt;
 mod output;
 mod progress;
 mod remote_args;
-mod remote_report;
 mod report;
 mod size;
 

@@ -1,11 +1,11 @@
-//! From what a user asks to the options of a load: the first bytes of the first input decide what was
+//! From what a user asks to the request of a load: the first bytes of the first input decide what was
 //! not given.
 
 use std::sync::Arc;
 
 use coload_ddl::Schema;
 use coload_input::sample_input;
-use coload_load::{InputForm, LoadOptions, OpenedStream, RecordSize, RowProgram, sample_end};
+use coload_load::{InputForm, LoadRequest, OpenedStream, RecordSize, RowProgram, sample_end};
 #[cfg(feature = "sql")]
 use coload_serve::plan_row_program;
 use coload_source::{
@@ -29,9 +29,9 @@ pub const SAMPLE_BYTES: usize = 1 << 20;
 /// Bytes of the other inputs that are looked at for their fields.
 const HEADER_BYTES: usize = 64 << 10;
 
-/// A load as a user asks for it. What is `None` is decided from the first input.
+/// A load as a user asks for it, to be planned. What is `None` is decided from the first input.
 #[derive(Debug, Clone)]
-pub struct LoadRequest {
+pub struct PlanRequest {
     /// Files, globs, or `-` for standard input.
     pub inputs: Vec<String>,
     /// What `inputs` name, if somebody has looked already.
@@ -58,10 +58,10 @@ pub struct LoadRequest {
     pub sample_bytes: usize,
 }
 
-impl LoadRequest {
+impl PlanRequest {
     /// Appends the inputs to the table named after the first; everything else is found out.
     pub fn new<S: Into<String>>(inputs: impl IntoIterator<Item = S>) -> Self {
-        LoadRequest {
+        PlanRequest {
             inputs: inputs.into_iter().map(Into::into).collect(),
             found: None,
             table: None,
@@ -92,8 +92,8 @@ pub enum SchemaOrigin {
 /// A load that can be run.
 #[derive(Debug, Clone)]
 pub struct LoadPlan {
-    /// Everything the load needs; may be changed before it runs.
-    pub options: LoadOptions,
+    /// What is loaded; may be changed before it is.
+    pub request: LoadRequest,
     /// Where the columns come from.
     pub schema_from: SchemaOrigin,
     /// What was decided from the input, and why, a line each.
@@ -123,7 +123,7 @@ pub fn sniff_input(
 
 /// Plans a load into `store`, or into one that is not there yet; `None` when all inputs are empty, and
 /// nothing else tells the columns.
-pub(crate) fn plan(store: Option<&Store>, request: &LoadRequest) -> Result<Option<LoadPlan>> {
+pub(crate) fn plan(store: Option<&Store>, request: &PlanRequest) -> Result<Option<LoadPlan>> {
     plan_with(request, |table| {
         let Some(store) = store else { return Ok(None) };
         Ok(store.snapshot()?.table(table).map(|t| t.schema.clone()))
@@ -136,7 +136,7 @@ pub(crate) fn plan(store: Option<&Store>, request: &LoadRequest) -> Result<Optio
 /// # Errors
 /// As [`Coload::plan`](crate::Coload::plan), and those of `known`.
 pub fn plan_with(
-    request: &LoadRequest,
+    request: &PlanRequest,
     known: impl FnOnce(&str) -> Result<Option<Schema>>,
 ) -> Result<Option<LoadPlan>> {
     let inputs = match &request.found {
@@ -220,19 +220,19 @@ pub fn plan_with(
         sniffed.evidence.extend(lacks);
     }
     let (schema, derivation) = set.derive(schema, made, read, program.is_some())?;
-    let mut options = LoadOptions::new(inputs.clone(), table, schema, sniffed.dialect);
-    options.derivation = derivation;
-    options.program = program;
-    options.began_us = began_us;
-    options.fields = fields;
-    options.fields_by_input = fields_by_input;
-    options.form = form;
-    options.record = Some(RecordSize::new(&options, record_bytes));
-    options.mode = request.mode;
-    options.stream = stream;
+    let mut load = LoadRequest::new(inputs.clone(), table, schema, sniffed.dialect);
+    load.derivation = derivation;
+    load.program = program;
+    load.began_us = began_us;
+    load.fields = fields;
+    load.fields_by_input = fields_by_input;
+    load.form = form;
+    load.record = Some(RecordSize::new(&load, record_bytes));
+    load.mode = request.mode;
+    load.stream = stream;
     let inferred = schema_from == SchemaOrigin::Inferred || request.select.is_some();
-    options.inferred = (inferred && !sniffed.forms.is_empty()).then_some(sniffed.forms);
-    Ok(Some(LoadPlan { options, schema_from, evidence: sniffed.evidence }))
+    load.inferred = (inferred && !sniffed.forms.is_empty()).then_some(sniffed.forms);
+    Ok(Some(LoadPlan { request: load, schema_from, evidence: sniffed.evidence }))
 }
 
 /// Bytes of a record of the sample on average; too few where quoted fields go over lines.
@@ -248,7 +248,7 @@ fn mean_record(sample: &[u8], dialect: &Dialect) -> usize {
 /// The filter and expressions of a request.
 #[cfg(feature = "sql")]
 fn row_program(
-    request: &LoadRequest,
+    request: &PlanRequest,
     read: &Schema,
     table: Option<&Schema>,
     began_us: i64,
@@ -260,7 +260,7 @@ fn row_program(
 
 #[cfg(not(feature = "sql"))]
 fn row_program(
-    request: &LoadRequest,
+    request: &PlanRequest,
     _read: &Schema,
     _table: Option<&Schema>,
     _began_us: i64,
@@ -344,7 +344,7 @@ pub(crate) fn is_blank(text: &[u8]) -> bool {
 
 fn known_schema(
     known: impl FnOnce(&str) -> Result<Option<Schema>>,
-    request: &LoadRequest,
+    request: &PlanRequest,
     table: &str,
 ) -> Result<(Option<Schema>, SchemaOrigin)> {
     if let Some(schema) = &request.schema {

@@ -1,452 +1,177 @@
-//! The report of a load, for people and for programs.
+//! The report of a load, for people and for programs: one for all destinations, with what only some can tell.
 
-mod dry_run;
-mod parquet;
+mod json;
+mod network;
+mod notes;
+mod tables;
 
-use std::fmt::{self, Display, Formatter, Write};
-use std::time::Duration;
+use std::fmt::Write;
 
-use coload::{
-    ColumnReport, Dialect, Distinct, FileReport, FileReports, LoadReport, Mending, Reject,
-    RejectKind, Step, Widened,
-};
-use coload_source::{MENDED_TOLD_MAX, Mended, shorten};
-use serde_json::{Value, json};
+use coload::{DryRun, LoadReport, Merged, WrittenFiles};
 
-pub use dry_run::{dry_run_json, dry_run_text};
-pub use parquet::{parquet_json, parquet_text};
-
-use crate::given::flags;
 use crate::size::{show_bytes, show_count};
+use notes::{kinds_list, mended, rejects_list, widened};
+use tables::{FILES_SHOWN_MAX, files_table, rate, show_seconds};
 
-/// Files that the text names one by one; of more it tells the sums, and those with rejects.
-const FILES_SHOWN_MAX: usize = 20;
+pub use json::{JSON_OF_NOTHING, dialect_json, json};
+pub use network::explanation;
+pub use tables::{Side, align, columns_table, counted};
+
+/// Share of the inputs from which all of them was read.
+const WHOLE: f64 = 0.999_999;
 
 /// The report as text.
 pub fn text(report: &LoadReport) -> String {
-    let mut out = String::new();
-    let seconds = report.wall.as_secs_f64();
-    // Writing to a String cannot fail.
-    let _ = writeln!(
-        out,
-        "loaded {} rows into {} in {} s: {}, {} MB/s (version {}, load {})",
-        show_count(report.rows()),
+    let mut out = headline(report);
+    if report.earlier.is_some() {
+        return out;
+    }
+    match &report.network {
+        Some(network) => out.push_str(&network::network_lines(report, network)),
+        None => {
+            out.push('\n');
+            out.push_str(&files_table(&report.files));
+            out.push('\n');
+            out.push_str(&columns_table(&report.columns));
+            out.push('\n');
+            out.push_str(&match (&report.dry_run, &report.written) {
+                (Some(run), _) => dry_run_lines(report, run),
+                (None, Some(written)) => written_lines(report, written) + &cpu_line(report),
+                (None, None) => stored_line(report) + &cpu_line(report),
+            });
+        }
+    }
+    out.push_str(&merge(report));
+    out.push_str(&widened(&report.widened));
+    if report.network.is_none() {
+        out.push_str(&mended(&report.files));
+    }
+    out.push_str(&match report.reject_kinds.is_empty() {
+        true => rejects_list(&report.rejects),
+        false => kinds_list(&report.reject_kinds),
+    });
+    out
+}
+
+/// How many rows went where, and how fast.
+fn headline(report: &LoadReport) -> String {
+    let (rows, rejects) = (show_count(report.rows()), show_count(report.reject_count()));
+    if report.dry_run.is_some() {
+        return format!(
+            "dry run: {rows} rows would go into {}, {rejects} records would be rejected; nothing was written\n",
+            report.table
+        );
+    }
+    let version = report.published.as_ref().map(|shown| format!("version {}", shown.version));
+    let id = report.id.map(|id| format!("load {id}"));
+    let names: Vec<String> = version.into_iter().chain(id).collect();
+    format!(
+        "{} {rows} rows into {} in {} s: {}, {} MB/s ({})\n",
+        if report.earlier.is_some() { "had loaded" } else { "loaded" },
         report.table,
         show_seconds(report.wall),
         show_bytes(report.bytes_read()),
-        show_count(rate(report.bytes_read(), seconds).round() as u64),
-        report.version,
-        report.id,
-    );
-    out.push('\n');
-    out.push_str(&files_table(&report.files));
-    out.push('\n');
-    out.push_str(&columns_table(&report.columns));
-    out.push('\n');
-    let _ = writeln!(
-        out,
-        "stored {} in {} of {}, {:.1} times smaller than the input",
+        show_count(rate(report.bytes_read(), report.wall.as_secs_f64()).round() as u64),
+        names.join(", "),
+    )
+}
+
+/// What the segments of a store take.
+fn stored_line(report: &LoadReport) -> String {
+    let segments = report.published.as_ref().map_or(0, |published| published.segments);
+    format!(
+        "stored {} in {} of {}, {:.1} times smaller than the input\n",
         show_bytes(report.bytes_stored),
-        counted(report.segments, "segment"),
+        counted(segments as usize, "segment"),
         counted(report.partitions, "partition"),
         report.bytes_read() as f64 / report.bytes_stored.max(1) as f64,
+    )
+}
+
+/// What the rows would take, of what was read and of all.
+fn dry_run_lines(report: &LoadReport, run: &DryRun) -> String {
+    let mut out = format!(
+        "the rows would take {} {}; this took {} s of time and {} s of CPU\n",
+        show_bytes(report.bytes_stored),
+        run.place,
+        show_seconds(report.wall),
+        show_seconds(report.cpu),
     );
-    out.push_str(&cpu_line(report.cpu, &report.steps, report.peak_memory));
-    out.push_str(&merge(report));
-    out.push_str(&widened(&report.widened));
-    out.push_str(&mended(&report.files));
-    out.push_str(&kinds_list(&report.reject_kinds));
+    if run.share < WHOLE {
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            out,
+            "{:.2} % of the input was read; all of it would be about {} rows, {} {}, {:.1} s",
+            run.share * 100.0,
+            show_count(run.of_all(report.rows() as f64) as u64),
+            show_bytes(run.of_all(report.bytes_stored as f64) as u64),
+            run.place,
+            run.of_all(report.wall.as_secs_f64()),
+        );
+    }
+    out
+}
+
+/// The Parquet files that were written, and those that they replaced.
+fn written_lines(report: &LoadReport, written: &WrittenFiles) -> String {
+    let mut lines = vec![["written", "rows", "row groups", "bytes"].map(str::to_owned).to_vec()];
+    for file in written.files.iter().take(FILES_SHOWN_MAX) {
+        lines.push(vec![
+            file.name.clone(),
+            show_count(file.rows),
+            show_count(file.row_groups as u64),
+            show_bytes(file.bytes),
+        ]);
+    }
+    let left_out = written.files.len().saturating_sub(FILES_SHOWN_MAX);
+    if left_out > 0 {
+        lines.push(vec![format!("and {left_out} more")]);
+    }
+    let mut out = align(&lines, &[Side::Left, Side::Right, Side::Right, Side::Right]);
+    // Writing to a String cannot fail.
+    let _ = writeln!(
+        out,
+        "\nwrote {} in {} of {}, {:.1} times smaller than the input",
+        show_bytes(report.bytes_stored),
+        counted(written.files.len(), "file"),
+        counted(written.row_groups(), "row group"),
+        report.bytes_read() as f64 / report.bytes_stored.max(1) as f64,
+    );
+    if !written.removed.is_empty() {
+        let _ = writeln!(out, "removed {} before", counted(written.removed.len(), "file of loads"));
+    }
     out
 }
 
 /// What a load took of the machine.
-fn cpu_line(cpu: Duration, steps: &[(Step, Duration)], peak_memory: u64) -> String {
-    let step = |(s, time): &(Step, Duration)| format!("{} {}", s.name(), show_seconds(*time));
-    let steps: Vec<String> = steps.iter().map(step).collect();
+fn cpu_line(report: &LoadReport) -> String {
+    let steps = report.steps.iter();
+    let steps: Vec<String> =
+        steps.map(|(s, time)| format!("{} {}", s.name(), show_seconds(*time))).collect();
     format!(
         "CPU {} s ({}), peak memory {}\n",
-        show_seconds(cpu),
+        show_seconds(report.cpu),
         steps.join(", "),
-        show_bytes(peak_memory)
+        show_bytes(report.peak_memory)
     )
 }
 
 /// What was merged after the load; nothing if there was nothing to merge.
 fn merge(report: &LoadReport) -> String {
-    match &report.merge {
-        Ok(merge) if merge.merges == 0 => String::new(),
-        Ok(merge) => format!(
+    match report.published.as_ref().map(|published| &published.merge) {
+        None => String::new(),
+        Some(Merged::Here(Ok(merge))) if merge.merges == 0 => String::new(),
+        Some(Merged::AtServer(told)) if told.is_empty() => String::new(),
+        Some(Merged::AtServer(told)) => format!("then {told}\n"),
+        Some(Merged::Here(Ok(merge))) => format!(
             "then merged small segments of the table: {} became {}, {} rows, {}\n",
             show_count(merge.segments_before as u64),
             show_count(merge.segments_after as u64),
             show_count(merge.rows),
             show_bytes(merge.bytes)
         ),
-        Err(error) => format!(
+        Some(Merged::Here(Err(error))) => format!(
             "the rows are loaded, but small segments of the table could not be merged: {error}\n"
         ),
-    }
-}
-
-/// The report as JSON; docs/loading.md lists the fields.
-pub fn json<'a>(report: &'a LoadReport, dialect: Option<&Dialect>) -> JsonReport<'a> {
-    let mut json = to_json(report);
-    json["dialect"] = dialect_json(dialect);
-    JsonReport::new(json, &report.files)
-}
-
-/// A report as JSON, with its inputs, a line each. There may be a million of them: a tree of values takes a kilobyte for
-/// each, and their lines a quarter of that, so each is made when it is written.
-pub struct JsonReport<'a> {
-    before: String,
-    files: &'a FileReports,
-    after: String,
-}
-
-impl<'a> JsonReport<'a> {
-    /// The report of these inputs; `json` has what else there is to say.
-    pub fn new(mut json: Value, files: &'a FileReports) -> Self {
-        const EMPTY: &str = "\"files\": []";
-        json["files"] = json!([]);
-        let mut text = serde_json::to_string_pretty(&json).unwrap_or_default();
-        text.push('\n');
-        // Quotes within a text are escaped, so this is the place and no value.
-        let (before, after) = match text.split_once(EMPTY) {
-            Some((before, after)) => (format!("{before}\"files\": ["), format!("]{after}")),
-            None => (text, String::new()),
-        };
-        JsonReport { before, files, after }
-    }
-}
-
-impl Display for JsonReport<'_> {
-    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
-        out.write_str(&self.before)?;
-        for (number, file) in self.files.iter().enumerate() {
-            out.write_str(if number == 0 { "\n    " } else { ",\n    " })?;
-            out.write_str(&file_json(&file).to_string())?;
-        }
-        out.write_str(if self.files.is_empty() { "" } else { "\n  " })?;
-        out.write_str(&self.after)
-    }
-}
-
-/// The report of a load whose inputs are empty, and do not tell any columns.
-pub const JSON_OF_NOTHING: &str = "{ \"table\": null, \"records\": 0, \"rows\": 0, \"rejects\": 0, \
-     \"bytes_stored\": 0, \"files\": [], \"columns\": [], \"first_rejects\": [] }\n";
-
-/// The dialect as the flags that give it; null where the inputs are no text.
-pub fn dialect_json(dialect: Option<&Dialect>) -> Value {
-    let Some(dialect) = dialect else { return Value::Null };
-    let mut json = serde_json::Map::new();
-    json.insert("header_rows".to_owned(), dialect.header_records().into());
-    for (flag, value) in flags(dialect).into_iter().filter(|(flag, _)| *flag != "--header-rows") {
-        let name = flag.trim_start_matches('-').replace('-', "_");
-        json.entry(name)
-            .and_modify(|old| *old = json!([old.clone(), value.clone()]))
-            .or_insert_with(|| value.clone().into());
-    }
-    json.into()
-}
-
-/// How a kind of mending is named.
-fn mending_name(mending: Mending) -> (&'static str, &'static str) {
-    match mending {
-        Mending::Padded => ("padded", "missing fields were filled (--ragged)"),
-        Mending::Trimmed => ("trimmed", "empty fields too many were left out (--ragged)"),
-        Mending::Truncated => ("truncated", "fields too many were left out (--ragged truncate)"),
-        Mending::Requoted => ("requoted", "stray quotes were taken for text (--quotes lenient)"),
-        Mending::Replaced => {
-            ("replaced", "bytes that are not UTF-8 were replaced (--invalid-bytes)")
-        }
-    }
-}
-
-fn mended_json(mended: &Mended) -> Value {
-    let counts = Mending::ALL.into_iter().filter(|m| mended.count(*m) > 0);
-    let kind = |m: Mending| {
-        let first = mended.first.iter().filter(|(kind, ..)| *kind == m);
-        let first: Vec<Value> =
-            first.map(|(_, line, byte)| json!({ "line": line, "byte": byte })).collect();
-        (mending_name(m).0.to_owned(), json!({ "records": mended.count(m), "first": first }))
-    };
-    Value::Object(counts.map(kind).collect())
-}
-
-/// Columns whose types became wider than the sample told.
-pub fn widened(columns: &[Widened]) -> String {
-    let mut out = String::new();
-    for Widened { column, from, to, place, value } in columns {
-        let _ = writeln!(
-            out,
-            "\ncolumn {column} became {to}: {place} has \"{}\", which is not {from} as inferred (--columns \
-             says otherwise; --sample all looks at all fields first)",
-            shorten(value)
-        );
-    }
-    out
-}
-
-/// Records that were mended: how many, and where the first are.
-pub fn mended(files: &FileReports) -> String {
-    let mut out = String::new();
-    let count = |mending| files.mended(mending);
-    for mending in Mending::ALL.into_iter().filter(|m| count(*m) > 0) {
-        let first = files.with_mended().flat_map(|(name, mended)| {
-            let of_kind = mended.first.iter().filter(move |(kind, ..)| *kind == mending);
-            of_kind.map(move |(_, line, _)| format!("{name}:{line}"))
-        });
-        let first: Vec<String> = first.take(MENDED_TOLD_MAX).collect();
-        let _ = writeln!(
-            out,
-            "\nrecords mended: {}, {}: {}{}",
-            show_count(count(mending)),
-            mending_name(mending).1,
-            first.join(", "),
-            if count(mending) > first.len() as u64 { ", ..." } else { "" }
-        );
-    }
-    out
-}
-
-fn to_json(report: &LoadReport) -> Value {
-    let seconds = report.wall.as_secs_f64();
-    let merge = match &report.merge {
-        Ok(merge) => json!({
-            "merges": merge.merges, "segments_before": merge.segments_before,
-            "segments_after": merge.segments_after, "rows": merge.rows, "bytes": merge.bytes,
-        }),
-        Err(error) => json!({ "error": error.to_string() }),
-    };
-    json!({
-        "load_id": report.id.to_string(),
-        "table": report.table,
-        "version": report.version,
-        "records": report.rows() + report.reject_count() + report.filtered(),
-        "rows": report.rows(),
-        "rejects": report.reject_count(),
-        "filtered": report.filtered(),
-        "bytes_read": report.bytes_read(),
-        "bytes_stored": report.bytes_stored,
-        "segments": report.segments,
-        "partitions": report.partitions,
-        "wall_s": seconds,
-        "mb_per_s": rate(report.bytes_read(), seconds),
-        "rows_per_s": report.rows() as f64 / seconds.max(1e-9),
-        "cpu_s": report.cpu.as_secs_f64(),
-        "cpu_by_step_s": steps_json(&report.steps),
-        "peak_memory_bytes": report.peak_memory,
-        "columns": report.columns.iter().map(column_json).collect::<Vec<_>>(),
-        "first_rejects": report.rejects.iter().map(reject_json).collect::<Vec<_>>(),
-        "reject_kinds": report.reject_kinds.iter().map(kind_json).collect::<Vec<_>>(),
-        "widened": report.widened.iter().map(widened_json).collect::<Vec<_>>(),
-        "merge": merge,
-    })
-}
-
-fn column_json(column: &ColumnReport) -> Value {
-    let (distinct, known) = match column.distinct {
-        Distinct::Exact(count) => (Some(count), "exact"),
-        Distinct::AtLeast(count) => (Some(count), "at least"),
-        Distinct::About(count) => (Some(count), "estimated"),
-        Distinct::Unknown => (None, "unknown"),
-    };
-    json!({
-        "name": column.name, "type": column.data_type.to_string(), "encoding": column.encoding,
-        "distinct": distinct, "distinct_known": known, "nulls": column.nulls, "bytes": column.bytes,
-        "bits_per_value": column.bits_per_value,
-    })
-}
-
-fn steps_json(steps: &[(Step, Duration)]) -> Value {
-    steps.iter().map(|(step, time)| (step.name().to_owned(), json!(time.as_secs_f64()))).collect()
-}
-
-fn reject_json(reject: &Reject) -> Value {
-    let Reject { place, column, reason, .. } = reject;
-    json!({
-        "file": place.file, "line": place.line, "byte": place.byte, "column": column,
-        "value": String::from_utf8_lossy(reject.value()), "reason": reason,
-    })
-}
-
-/// A column whose type became wider, as JSON.
-pub fn widened_json(widened: &Widened) -> Value {
-    let Widened { column, from, to, place, value } = widened;
-    json!({
-        "column": column, "from": from.to_string(), "to": to.to_string(), "file": place.file,
-        "line": place.line, "byte": place.byte, "value": String::from_utf8_lossy(value),
-    })
-}
-
-/// What became of one input.
-pub fn file_json(file: &FileReport) -> Value {
-    json!({
-        "name": file.name, "bytes": file.bytes, "records": file.records, "rows": file.rows,
-        "rejects": file.rejects, "filtered": file.filtered, "mended": mended_json(&file.mended),
-    })
-}
-
-fn files_table(files: &FileReports) -> String {
-    let filtered = files.filtered() > 0;
-    let line = |name: &str, bytes, counts: [u64; 4]| {
-        let [records, rows, rejects, left_out] = counts.map(show_count);
-        let mut line = vec![name.to_owned(), bytes, records, rows, rejects];
-        line.extend(filtered.then_some(left_out));
-        line
-    };
-    let mut head = ["file", "bytes", "records", "loaded", "rejected"].map(str::to_owned).to_vec();
-    head.extend(filtered.then(|| "filtered out".to_owned()));
-    let mut lines = vec![head];
-    let all = files.len() <= FILES_SHOWN_MAX;
-    for file in files.iter().filter(|f| all || f.rejects > 0).take(FILES_SHOWN_MAX) {
-        let counts = [file.records, file.rows, file.rejects, file.filtered];
-        lines.push(line(&file.name, show_bytes(file.bytes), counts));
-    }
-    if files.len() > 1 {
-        let name = format!("{} files", files.len());
-        let counts = [files.records(), files.rows(), files.rejects(), files.filtered()];
-        lines.push(line(&name, show_bytes(files.bytes()), counts));
-    }
-    let right = Side::Right;
-    align(&lines, &[Side::Left, right, right, right, right, right])
-}
-
-/// Encodings and sizes of columns.
-pub fn columns_table(columns: &[ColumnReport]) -> String {
-    let head = ["column", "type", "encoding", "distinct", "nulls", "bits/value", "bytes"];
-    let mut lines = vec![head.map(str::to_owned).to_vec()];
-    for column in columns {
-        lines.push(vec![
-            column.name.clone(),
-            column.data_type.to_string(),
-            column.encoding.clone(),
-            match column.distinct {
-                Distinct::Exact(count) => show_count(count),
-                Distinct::AtLeast(count) => format!(">= {}", show_count(count)),
-                Distinct::About(count) => format!("~{}", show_count(count)),
-                Distinct::Unknown => "-".to_owned(),
-            },
-            show_count(column.nulls),
-            format!("{:.2}", column.bits_per_value),
-            show_bytes(column.bytes),
-        ]);
-    }
-    let right = Side::Right;
-    align(&lines, &[Side::Left, Side::Left, Side::Left, right, right, right, right])
-}
-
-/// Rejects by kind, with the first of each.
-fn kinds_list(kinds: &[RejectKind]) -> String {
-    let mut out = String::new();
-    if kinds.is_empty() {
-        return out;
-    }
-    let count: u64 = kinds.iter().map(|kind| kind.count).sum();
-    let s = if kinds.len() == 1 { "" } else { "s" };
-    let _ = writeln!(out, "\nrejected records: {} of {} kind{s}", show_count(count), kinds.len());
-    for RejectKind { column, reason, advice, count, first } in kinds {
-        let column = column.as_ref().map_or(String::new(), |name| format!("column {name}; "));
-        let _ = writeln!(out, "  {}: {reason} ({column}try {advice})", show_count(*count));
-        for (place, value) in first {
-            let value = match place.field {
-                0 => String::new(),
-                _ => format!(" \"{}\"", shorten(value)),
-            };
-            let _ = writeln!(out, "    {place}{value}");
-        }
-        if *count > first.len() as u64 && !first.is_empty() {
-            out.push_str("    ...\n");
-        }
-    }
-    out
-}
-
-fn kind_json(kind: &RejectKind) -> Value {
-    let first = kind.first.iter().map(|(place, value)| {
-        json!({
-            "file": place.file, "line": place.line, "byte": place.byte,
-            "value": String::from_utf8_lossy(value),
-        })
-    });
-    json!({
-        "column": kind.column, "reason": kind.reason, "advice": kind.advice, "count": kind.count,
-        "first": first.collect::<Vec<_>>(),
-    })
-}
-
-/// The first rejects, a line each.
-pub fn rejects_list(rejects: &[Reject]) -> String {
-    let mut out = String::new();
-    if rejects.is_empty() {
-        return out;
-    }
-    let _ = writeln!(out, "\nrejected records, the first {}:", rejects.len());
-    for reject in rejects {
-        let _ = writeln!(out, "  {}", reject.to_error());
-    }
-    out
-}
-
-/// Where the text of a column of a table stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Side {
-    /// At the left, as texts stand.
-    Left,
-    /// At the right, as numbers stand.
-    Right,
-}
-
-/// Lines of cells as a table whose columns are as wide as their widest cell.
-pub fn align(lines: &[Vec<String>], sides: &[Side]) -> String {
-    let width = |column: usize| {
-        lines.iter().filter_map(|l| l.get(column)).map(|c| c.chars().count()).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..sides.len()).map(width).collect();
-    let mut out = String::new();
-    for line in lines {
-        let mut text = String::new();
-        for ((cell, side), width) in line.iter().zip(sides).zip(&widths) {
-            let space = " ".repeat(width.saturating_sub(cell.chars().count()));
-            let gap = if text.is_empty() { "" } else { "  " };
-            let _ = match side {
-                Side::Left => write!(text, "{gap}{cell}{space}"),
-                Side::Right => write!(text, "{gap}{space}{cell}"),
-            };
-        }
-        out.push_str(text.trim_end());
-        out.push('\n');
-    }
-    out
-}
-
-fn rate(bytes: u64, seconds: f64) -> f64 {
-    bytes as f64 / 1e6 / seconds.max(1e-9)
-}
-
-pub fn show_seconds(time: Duration) -> String {
-    let seconds = time.as_secs_f64();
-    let digits = if seconds < 10.0 { 3 } else { 1 };
-    format!("{seconds:.digits$}")
-}
-
-/// "1 segment" or "2 segments".
-pub fn counted(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", plural(count))
-}
-
-fn plural(count: usize) -> &'static str {
-    if count == 1 { "" } else { "s" }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn columns_are_as_wide_as_their_widest_cell() {
-        let line = |a: &str, b: &str| vec![a.to_owned(), b.to_owned()];
-        let lines = [line("file", "rows"), line("a", "12,345")];
-        assert_eq!(align(&lines, &[Side::Left, Side::Right]), "file    rows\na     12,345\n");
     }
 }

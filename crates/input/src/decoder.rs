@@ -28,7 +28,7 @@ const MAGIC_BYTES: usize = 16;
 
 /// Whether an input goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub enum Filled {
     /// There may be more.
     More,
     /// It has ended, or the next member is somebody else's.
@@ -104,7 +104,7 @@ impl Decoder {
     /// # Errors
     /// `Input` when the input is damaged or truncated, with the place in the stored bytes;
     /// `Unavailable` when it cannot be read.
-    pub fn fill(&mut self, out: &mut Vec<u8>, bytes: usize) -> Result<State> {
+    pub fn fill(&mut self, out: &mut Vec<u8>, bytes: usize) -> Result<Filled> {
         let before = out.len();
         out.resize(before + bytes, 0);
         let filled = self.fill_slice(&mut out[before..]);
@@ -116,7 +116,7 @@ impl Decoder {
     ///
     /// # Errors
     /// As [`Decoder::fill`].
-    pub fn fill_slice(&mut self, out: &mut [u8]) -> Result<(usize, State)> {
+    pub fn fill_slice(&mut self, out: &mut [u8]) -> Result<(usize, Filled)> {
         let result = match &mut self.inner {
             Inner::Plain { raw, at } => fill_from(raw, out).inspect(|(n, _)| *at += *n as u64),
             Inner::Reader { reader, .. } => fill_from(reader, out),
@@ -164,7 +164,7 @@ impl Decoder {
 
     /// The text as a stream.
     pub fn into_reader(self) -> impl Read + Send {
-        TextReader { decoder: self, text: Vec::new(), at: 0, state: State::More }
+        TextReader { decoder: self, text: Vec::new(), at: 0, state: Filled::More }
     }
 
     /// Stored bytes read so far, from the start of the input on.
@@ -208,12 +208,12 @@ struct TextReader {
     decoder: Decoder,
     text: Vec<u8>,
     at: usize,
-    state: State,
+    state: Filled,
 }
 
 impl Read for TextReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        while self.at == self.text.len() && self.state == State::More {
+        while self.at == self.text.len() && self.state == Filled::More {
             self.text.clear();
             self.at = 0;
             let filled = self.decoder.fill(&mut self.text, BUFFER_BYTES);
@@ -226,17 +226,17 @@ impl Read for TextReader {
     }
 }
 
-fn fill_from(reader: &mut impl Read, out: &mut [u8]) -> io::Result<(usize, State)> {
+fn fill_from(reader: &mut impl Read, out: &mut [u8]) -> io::Result<(usize, Filled)> {
     let mut have = 0;
     while have < out.len() {
         match reader.read(&mut out[have..]) {
-            Ok(0) => return Ok((have, State::Done)),
+            Ok(0) => return Ok((have, Filled::Done)),
             Ok(n) => have += n,
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
             Err(e) => return Err(e),
         }
     }
-    Ok((have, State::More))
+    Ok((have, Filled::More))
 }
 
 fn snappy(raw: Raw, start: u64) -> Inner {
@@ -326,11 +326,11 @@ impl Members {
         }
     }
 
-    fn fill(&mut self, out: &mut [u8]) -> io::Result<(usize, State)> {
+    fn fill(&mut self, out: &mut [u8]) -> io::Result<(usize, Filled)> {
         let mut filled = 0;
         while filled < out.len() {
             if !self.in_member && !self.start_member()? {
-                return Ok((filled, State::Done));
+                return Ok((filled, Filled::Done));
             }
             let input = &self.buffer[self.start..self.end];
             let step = match self.codec.step(input, &mut out[filled..]) {
@@ -356,7 +356,7 @@ impl Members {
                 Next::More => {}
             }
         }
-        Ok((filled, State::More))
+        Ok((filled, Filled::More))
     }
 
     fn go_to(&mut self, raw: Raw, at: u64, stop: u64, start: Start) {

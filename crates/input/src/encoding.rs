@@ -174,10 +174,10 @@ pub struct TextEncoding {
 /// One input's bytes, appended to a text in UTF-8.
 pub struct ToUtf8 {
     encoding: TextEncoding,
-    state: State,
+    conversion: Conversion,
 }
 
-enum State {
+enum Conversion {
     /// The first bytes, too few to tell a mark.
     Start(Vec<u8>),
     /// UTF-8 already, which is passed on.
@@ -188,15 +188,15 @@ enum State {
 impl ToUtf8 {
     /// At the start of an input.
     pub fn new(encoding: TextEncoding) -> Self {
-        ToUtf8 { encoding, state: State::Start(Vec::new()) }
+        ToUtf8 { encoding, conversion: Conversion::Start(Vec::new()) }
     }
 
     /// Appends the next bytes; `end` tells whether they are the last.
     pub fn append(&mut self, bytes: &[u8], end: End, text: &mut Vec<u8>) {
-        match &mut self.state {
-            State::AsItIs => text.extend_from_slice(bytes),
-            State::Converting(converter) => converter.convert(bytes, end, text),
-            State::Start(start) => {
+        match &mut self.conversion {
+            Conversion::AsItIs => text.extend_from_slice(bytes),
+            Conversion::Converting(converter) => converter.convert(bytes, end, text),
+            Conversion::Start(start) => {
                 start.extend_from_slice(bytes);
                 if start.len() < MARK_BYTES_MAX && end == End::NotYet {
                     return;
@@ -204,7 +204,8 @@ impl ToUtf8 {
                 let start = std::mem::take(start);
                 let TextEncoding { encoding, said } = self.encoding;
                 let (encoding, mark) = encoding.of_text(&start, said);
-                self.state = Converter::new(encoding).map_or(State::AsItIs, State::Converting);
+                self.conversion =
+                    Converter::new(encoding).map_or(Conversion::AsItIs, Conversion::Converting);
                 self.append(&start[mark..], end, text);
             }
         }

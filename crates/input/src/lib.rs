@@ -20,7 +20,7 @@ mod windows;
 
 pub use archive::{Check, Member, Stored};
 pub use compression::Compression;
-pub use decoder::{Decoder, State};
+pub use decoder::{Decoder, Filled};
 pub use encoding::{
     ByteOrder, DosPage, Encoding, End, MARK_BYTES_MAX, Said, TextEncoding, ToUtf8, convert_all,
     detect_encoding,

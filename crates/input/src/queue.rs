@@ -33,7 +33,7 @@ use coload_threads::lock;
 use coload_types::Result;
 use open::{By, Open, Shared};
 
-use crate::decoder::{Decoder, State};
+use crate::decoder::{Decoder, Filled};
 use crate::open::Waiting;
 use crate::windows::Windows;
 
@@ -226,7 +226,7 @@ impl TextQueue {
 
     /// The next block of a decoder. Its `source_bytes` is where it ends in the stored bytes, as what it took is
     /// known when all before it is there.
-    fn fill(&self, decoder: &mut Decoder) -> Result<(Block, State)> {
+    fn fill(&self, decoder: &mut Decoder) -> Result<(Block, Filled)> {
         // Without the copy from its window, if a member fits.
         decoder.read_member(BLOCK_BYTES)?;
         let mut text = self.buffer();

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use coload_types::Result;
 
-use crate::decoder::{Decoder, State};
+use crate::decoder::{Decoder, Filled};
 use crate::inputs::InputFile;
 use crate::open::TextInput;
 
@@ -19,17 +19,17 @@ const STEP_BYTES_MAX: usize = 1 << 20;
 ///
 /// # Errors
 /// `Input` when it is damaged, `Unavailable` when it cannot be read.
-pub fn sample_input(input: &InputFile, bytes_max: usize) -> Result<(Vec<u8>, State)> {
+pub fn sample_input(input: &InputFile, bytes_max: usize) -> Result<(Vec<u8>, Filled)> {
     let TextInput { name, format, raw, .. } = TextInput::open(input)?;
     let mut decoder = Decoder::new(&name, raw, format, 0, u64::MAX)?;
     let mut text = Vec::new();
     loop {
         let step = STEP_BYTES_MAX.min(bytes_max - text.len());
         if step == 0 {
-            return Ok((text, State::More));
+            return Ok((text, Filled::More));
         }
-        if decoder.fill(&mut text, step)? == State::Done {
-            return Ok((text, State::Done));
+        if decoder.fill(&mut text, step)? == Filled::Done {
+            return Ok((text, Filled::Done));
         }
     }
 }
@@ -42,9 +42,9 @@ pub fn sample_input(input: &InputFile, bytes_max: usize) -> Result<(Vec<u8>, Sta
 pub fn sample_head(
     name: &str,
     head: &[u8],
-    state: State,
+    state: Filled,
     bytes_max: usize,
-) -> Result<(Vec<u8>, State)> {
+) -> Result<(Vec<u8>, Filled)> {
     let at_end = Arc::new(AtomicBool::new(false));
     let head = Head { bytes: Cursor::new(head.to_vec()), at_end: Arc::clone(&at_end) };
     let TextInput { name, format, raw, .. } = TextInput::of_stream(name, Box::new(head))?;
@@ -54,15 +54,15 @@ pub fn sample_head(
     loop {
         let step = STEP_BYTES.min(bytes_max - text.len());
         if step == 0 {
-            return Ok((text, State::More));
+            return Ok((text, Filled::More));
         }
         // What ends in the middle ends so because it was cut.
-        let cut = |at_end: &AtomicBool| state == State::More && at_end.load(Ordering::Relaxed);
+        let cut = |at_end: &AtomicBool| state == Filled::More && at_end.load(Ordering::Relaxed);
         match decoder.fill(&mut text, step) {
-            Ok(State::More) => {}
-            Ok(State::Done) if cut(&at_end) => return Ok((text, State::More)),
-            Ok(State::Done) => return Ok((text, State::Done)),
-            Err(_) if cut(&at_end) => return Ok((text, State::More)),
+            Ok(Filled::More) => {}
+            Ok(Filled::Done) if cut(&at_end) => return Ok((text, Filled::More)),
+            Ok(Filled::Done) => return Ok((text, Filled::Done)),
+            Err(_) if cut(&at_end) => return Ok((text, Filled::More)),
             Err(error) => return Err(error),
         }
     }

@@ -20,14 +20,9 @@ use coload_types::{Error, Result};
 
 use crate::compress::{Compression, decompress};
 
-/// The newest version of the wire that this program speaks: 2 knows when a load began, and rows that were
-/// filtered out; 3 goes on with wider types, and has fragments as text; 4 tells where inputs lie; 5 fetches rejects;
-/// 6 tells once what many rejects say alike; 7 tells the fields of each input where they differ;
-/// 8 has pages of codecs from 4 on.
-pub const WIRE_VERSION: u8 = 8;
-/// The oldest version that a server of this program understands.
-pub const WIRE_VERSION_MIN: u8 = 1;
-/// The version of frames; those of all versions of the wire so far are the same.
+/// The version of the wire that this program speaks, and the only one: those before it were never released.
+pub const WIRE_VERSION: u8 = 9;
+/// The version of frames.
 const FRAME_VERSION: u8 = 1;
 /// Most bytes of a message in one frame.
 pub const FRAME_BYTES_MAX: usize = 1 << 20;

@@ -29,7 +29,7 @@ pub use client::{Client, ClientOptions, ClientTls, LinkStats};
 pub use compress::{Compression, ReceiverQueue, WireCompression, choose_compression};
 pub use frame::{
     Ack, Assembler, FRAME_BYTES_MAX, Frame, HEADER_BYTES, MESSAGE_BYTES_MAX, Message, WIRE_VERSION,
-    WIRE_VERSION_MIN, cut_message, decode_frame,
+    cut_message, decode_frame,
 };
 pub use outbox::Outbox;
 pub use server::{Credit, Exchange, Handler, LargeMessages, Replies, exchange};

@@ -13,7 +13,7 @@ use crate::frame::Message;
 #[derive(Debug)]
 pub struct Outbox {
     bytes_max: usize,
-    state: Mutex<State>,
+    waiting: Mutex<Waiting>,
     /// A message came: one of those that empty the queue is enough to take it.
     filled: Condvar,
     /// Wakes those that push, when there is room again.
@@ -21,7 +21,7 @@ pub struct Outbox {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct Waiting {
     messages: VecDeque<Message>,
     bytes: usize,
     frames: usize,
@@ -33,15 +33,15 @@ impl Outbox {
     pub fn new(bytes_max: usize) -> Self {
         Outbox {
             bytes_max,
-            state: Mutex::default(),
+            waiting: Mutex::default(),
             filled: Condvar::new(),
             emptied: Condvar::new(),
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // Every change of the state is whole, so a panic elsewhere leaves it usable.
-        lock(&self.state)
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        // Every change of the waiting is whole, so a panic elsewhere leaves it usable.
+        lock(&self.waiting)
     }
 
     /// Adds a message; waits while the queue is full.
@@ -49,42 +49,42 @@ impl Outbox {
     /// # Errors
     /// What the queue was closed with.
     pub fn push(&self, message: Message) -> Result<()> {
-        let mut state = self.lock();
+        let mut waiting = self.lock();
         loop {
-            if let Some(error) = &state.closed {
+            if let Some(error) = &waiting.closed {
                 return Err(error.clone());
             }
-            if state.bytes < self.bytes_max {
+            if waiting.bytes < self.bytes_max {
                 break;
             }
-            state = self.emptied.wait(state).unwrap_or_else(PoisonError::into_inner);
+            waiting = self.emptied.wait(waiting).unwrap_or_else(PoisonError::into_inner);
         }
-        state.bytes += message.bytes.len();
-        state.frames += message.frames();
-        state.messages.push_back(message);
-        drop(state);
+        waiting.bytes += message.bytes.len();
+        waiting.frames += message.frames();
+        waiting.messages.push_back(message);
+        drop(waiting);
         self.filled.notify_one();
         Ok(())
     }
 
     /// The next message; waits for one. `None` when the queue is closed.
     pub fn pop(&self) -> Option<Message> {
-        let mut state = self.lock();
+        let mut waiting = self.lock();
         loop {
-            if state.closed.is_some() {
+            if waiting.closed.is_some() {
                 return None;
             }
-            if let Some(message) = state.messages.pop_front() {
-                state.bytes -= message.bytes.len();
-                state.frames -= message.frames();
-                let room = state.bytes < self.bytes_max;
-                drop(state);
+            if let Some(message) = waiting.messages.pop_front() {
+                waiting.bytes -= message.bytes.len();
+                waiting.frames -= message.frames();
+                let room = waiting.bytes < self.bytes_max;
+                drop(waiting);
                 if room {
                     self.emptied.notify_all();
                 }
                 return Some(message);
             }
-            state = self.filled.wait(state).unwrap_or_else(PoisonError::into_inner);
+            waiting = self.filled.wait(waiting).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
@@ -100,11 +100,11 @@ impl Outbox {
 
     /// Ends it: what waits is dropped, and everybody who comes gets `error`, the first one given.
     pub fn close(&self, error: Error) {
-        let mut state = self.lock();
-        state.closed.get_or_insert(error);
-        state.messages.clear();
-        (state.bytes, state.frames) = (0, 0);
-        drop(state);
+        let mut waiting = self.lock();
+        waiting.closed.get_or_insert(error);
+        waiting.messages.clear();
+        (waiting.bytes, waiting.frames) = (0, 0);
+        drop(waiting);
         self.filled.notify_all();
         self.emptied.notify_all();
     }

@@ -2,7 +2,7 @@
 #![allow(clippy::print_stdout)]
 
 use coload_ddl::parse_create_table;
-use coload_load::{LoadOptions, load};
+use coload_load::{Hooks, LoadRequest, Resources, load};
 use coload_source::{Dialect, Trailing, expand_inputs};
 use coload_store::Store;
 
@@ -13,12 +13,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args: Vec<String> = std::env::args().collect();
     let (name, schema) = parse_create_table(&std::fs::read_to_string(&args[2])?)?;
     let dialect = Dialect { delimiter: b'|', trailing: Trailing::Delimiter, ..Dialect::default() };
-    let mut options = LoadOptions::new(expand_inputs(&args[1..2])?, name, schema, dialect);
-    options.threads = args[4].parse()?;
+    let request = LoadRequest::new(expand_inputs(&args[1..2])?, name, schema, dialect);
+    let mut resources = Resources { threads: args[4].parse()?, ..Resources::default() };
     if let Some(memory) = args.get(5) {
-        options.memory = memory.parse()?;
+        resources.memory = memory.parse()?;
     }
-    let report = load(&Store::create_or_open(&args[3])?, &options)?;
+    let report = load(&request, &resources, &Hooks::default(), &Store::create_or_open(&args[3])?)?;
     println!(
         "{} rows, {:.3} s wall, {:.3} s cpu, {} MB stored, {} MiB peak, {} partitions, {} segments",
         report.rows(),
@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         report.bytes_stored / 1_000_000,
         report.peak_memory >> 20,
         report.partitions,
-        report.segments
+        report.published.as_ref().map_or(0, |shown| shown.segments)
     );
     for (step, time) in &report.steps {
         println!("  {:10} {:.3}", step.name(), time.as_secs_f64());
@@ -36,7 +36,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         for c in &report.columns {
             println!(
                 "  {:24} {:20} {:?} {:.2} bits {} bytes",
-                c.name, c.encoding, c.distinct, c.bits_per_value, c.bytes
+                c.name, c.codec, c.distinct, c.bits_per_value, c.bytes
             );
         }
     }

@@ -14,10 +14,9 @@ use coload_wire::{PartitionAccount, RejectLimit, Rejects};
 use crate::file_report::{FileCounts, FileReports};
 use crate::format::{Arrival, Format, InputBounds, PieceSpan};
 use crate::kinds::{RejectKind, RejectKinds};
-use crate::options::LoadOptions;
 use crate::output_file::{OutputFile, check_output};
-use crate::pipeline::column_names;
 use crate::report::REJECTS_KEPT_MAX;
+use crate::request::LoadRequest;
 use crate::widen::{Way, Widening};
 
 /// Bytes of a value or record that a report keeps.
@@ -55,7 +54,6 @@ pub struct Account {
     writer: Option<RejectWriter<BufWriter<File>>>,
     /// The file of rejects, until the load is published.
     output: Option<OutputFile>,
-    output_bytes_max: Option<u64>,
     /// Where types may become wider.
     widening: Option<Widening>,
     /// Whether inputs need not be read to their ends.
@@ -69,7 +67,7 @@ impl Account {
     ///
     /// # Errors
     /// `Invalid` when the rejects file cannot be made.
-    pub fn new<F: Format>(options: &LoadOptions, source: &F, way: Way) -> Result<Self> {
+    pub fn new<F: Format>(request: &LoadRequest, source: &F, way: Way) -> Result<Self> {
         let bounds = source.bounds();
         let whole = |of: &InputBounds| {
             let bytes = of.end.unwrap_or(0);
@@ -82,37 +80,36 @@ impl Account {
         };
         let files = bounds.iter().map(whole).collect();
         let read = bounds.iter().map(covered).collect();
-        let (output, writer) = match &options.rejects_file {
+        let (output, writer) = match &request.rejects_file {
             None => (None, None),
             Some(path) => {
-                check_output("--rejects", path, &options.inputs, &options.protected)?;
+                check_output("--rejects", path, &request.inputs, &request.protected)?;
                 let (output, writer) = open_rejects(path)?;
                 (Some(output), Some(writer))
             }
         };
         Ok(Account {
             read,
-            inputs: options.inputs.clone(),
+            inputs: request.inputs.clone(),
             files,
             mended: BTreeMap::new(),
-            columns: column_names(options),
-            limit: options.max_rejects,
+            columns: request.read_names(),
+            limit: request.max_rejects,
             rejects: 0,
             kept: Vec::new(),
             kinds: RejectKinds::default(),
             writer,
             output,
-            output_bytes_max: options.rejects_bytes_max,
-            widening: Widening::new(options, way),
-            sampled: options.sample_bytes.is_some(),
+            widening: Widening::new(request, way),
+            sampled: request.sample_bytes.is_some(),
             record_bytes: 0,
         })
     }
 
     /// Goes on with wider types.
-    pub fn begin_leg(&mut self, options: &LoadOptions) {
-        self.columns = column_names(options);
-        self.widening = Widening::new(options, Way::GoOn);
+    pub fn begin_leg(&mut self, request: &LoadRequest) {
+        self.columns = request.read_names();
+        self.widening = Widening::new(request, Way::GoOn);
     }
 
     /// Adds a partition that an earlier attempt counted.
@@ -311,16 +308,8 @@ impl Account {
             return Err(Error::Input { place, text });
         }
         if let (Some(writer), Some(output)) = (self.writer.take(), &self.output) {
-            let path = output.written_path();
-            let fail = |e| Error::io("write rejects to", path, &e);
-            let written = writer.finish().and_then(|out| Ok(out.get_ref().metadata()?.len()));
-            let bytes = written.map_err(fail)?;
-            if let Some(most) = self.output_bytes_max.filter(|most| bytes > *most) {
-                return Err(Error::Limit(format!(
-                    "the records set aside take {bytes} bytes, and the version of the wire that the client speaks \
-                     takes {most} (update the client, or take another --placement)"
-                )));
-            }
+            let fail = |e| Error::io("write rejects to", output.written_path(), &e);
+            writer.finish().map(drop).map_err(fail)?;
         }
         for (file, read) in self.read.iter().enumerate() {
             if read.end != read.to && !self.sampled {

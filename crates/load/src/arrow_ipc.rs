@@ -18,13 +18,15 @@ use chunks::{Chunks, Cutting};
 use coload_input::{Raw, TextInput, Waiting};
 use coload_types::{Physical, Result};
 use files::{BatchAt, IndexedFile, index_file};
+use input::Asked;
 use reading::ArrowReading;
 use stream::StreamSource;
 
 use crate::account::Account;
 use crate::format::{Format, InputBounds, Leg, Position};
 use crate::grain::Grain;
-use crate::options::LoadOptions;
+use crate::request::LoadRequest;
+use crate::resources::Resources;
 use crate::spool::Spool;
 use crate::text::open_once;
 
@@ -54,47 +56,52 @@ pub struct StreamInputs {
 }
 
 /// What decides how batches are cut.
-fn cutting(options: &LoadOptions) -> Cutting {
-    let grain = Grain::of(options);
+fn cutting(asked: Asked<'_>) -> Cutting {
+    let grain = Grain::of(asked.request, asked.resources);
     let held = |physical: Physical| match physical {
         Physical::Int => 8,
         Physical::Wide => 16,
         Physical::Bytes => 4,
     };
-    let columns = options.read_schema().columns().iter();
+    let columns = asked.request.read_schema().columns().iter();
     let row_bytes: u64 = columns.map(|column| held(column.data_type.physical())).sum();
     Cutting {
         chunk_bytes: grain.chunk_bytes as u64,
         row_bytes: row_bytes.max(1),
         fragments_per_partition: grain.fragments_per_partition,
-        sample_bytes: options.sample_bytes.unwrap_or(u64::MAX),
+        sample_bytes: asked.request.sample_bytes.unwrap_or(u64::MAX),
     }
 }
 
 impl Format for Arrow {
     type Reading<'a> = ArrowReading<'a>;
 
-    fn open(options: &LoadOptions, spool: Option<&Arc<Spool>>) -> Result<Self> {
-        let inputs = options.inputs.clone();
+    fn open(
+        request: &LoadRequest,
+        resources: &Resources,
+        spool: Option<&Arc<Spool>>,
+    ) -> Result<Self> {
+        let asked = Asked { request, resources };
+        let inputs = asked.request.inputs.clone();
         let numbers = 0..inputs.len();
-        let cutting = cutting(options);
-        let stream = if let Some(open) = options.streams.clone() {
+        let cutting = cutting(asked);
+        let stream = if let Some(open) = asked.request.streams.clone() {
             let stream = move |number: usize| {
                 let name = inputs.name(number);
                 Waiting::Stream { name, reader: open(number) }
             };
-            StreamSource::new(numbers.map(stream), options, cutting)
-        } else if let Some(opened) = open_once(options, spool)? {
-            StreamSource::new([opened], options, cutting)
-        } else if let Some(files) = open_files(options, cutting)? {
+            StreamSource::new(numbers.map(stream), asked, cutting)
+        } else if let Some(opened) = open_once(request, spool)? {
+            StreamSource::new([opened], asked, cutting)
+        } else if let Some(files) = open_files(asked, cutting)? {
             return Ok(Arrow::Files(files));
         } else {
             let named = move |number: usize| Waiting::Named(inputs.at(number));
-            StreamSource::new(numbers.map(named), options, cutting)
+            StreamSource::new(numbers.map(named), asked, cutting)
         };
         let inputs = StreamInputs {
-            bytes: options.inputs.iter().filter_map(|input| input.bytes()).sum(),
-            inputs: options.inputs.clone(),
+            bytes: asked.request.inputs.iter().filter_map(|input| input.bytes()).sum(),
+            inputs: asked.request.inputs.clone(),
         };
         Ok(Arrow::Stream(Box::new(stream), inputs))
     }
@@ -177,15 +184,15 @@ impl Format for Arrow {
 }
 
 /// The inputs, if all are files that are stored as they are.
-fn open_files(options: &LoadOptions, cutting: Cutting) -> Result<Option<Files>> {
+fn open_files(asked: Asked<'_>, cutting: Cutting) -> Result<Option<Files>> {
     let mut files = Files { files: Vec::new(), batches: Vec::new(), chunks: Chunks::default() };
-    for (number, input) in options.inputs.iter().enumerate() {
+    for (number, input) in asked.request.inputs.iter().enumerate() {
         let input = TextInput::open(&input)?;
         if !input.is_plain_file() {
             return Ok(None);
         }
         let Raw::File { file, .. } = input.raw else { return Ok(None) };
-        let mut indexed = index_file(file, number, options, &mut files.batches)?;
+        let mut indexed = index_file(file, number, asked, &mut files.batches)?;
         // Inputs of a load mostly have the same fields.
         if let Some(last) = files.files.last().filter(|last| last.fields == indexed.fields) {
             indexed.fields = Arc::clone(&last.fields);

@@ -18,7 +18,7 @@ use coload_types::{Column, Error, Plain, Result, Strings, Value, Values};
 use coload_wire::{ColumnFrom, load_time};
 
 use crate::format::PieceSpan;
-use crate::options::LoadOptions;
+use crate::request::LoadRequest;
 
 /// What a column is made of, once it is known when the load began.
 #[derive(Debug)]
@@ -63,13 +63,13 @@ impl Deriver {
     ///
     /// # Errors
     /// `Invalid` when a column does not hold the time of the load.
-    pub fn new(options: &LoadOptions) -> Result<Option<Self>> {
-        let Some(derivation) = &options.derivation else { return Ok(None) };
-        let columns = options.schema.columns().iter().zip(&derivation.columns);
-        let made = columns.map(|(column, from)| Made::new(column, from, options.began_us));
+    pub fn new(request: &LoadRequest) -> Result<Option<Self>> {
+        let Some(derivation) = &request.derivation else { return Ok(None) };
+        let columns = request.schema.columns().iter().zip(&derivation.columns);
+        let made = columns.map(|(column, from)| Made::new(column, from, request.began_us));
         let made = made.collect::<Result<Vec<_>>>()?;
         let asked = made.iter().any(|made| matches!(made, Made::InputName));
-        let names = InputNames::new(if asked { options.inputs.clone() } else { Inputs::default() });
+        let names = InputNames::new(if asked { request.inputs.clone() } else { Inputs::default() });
         let dictionary = |(column, made): (&Column, &Made)| match made {
             Made::OfRead(_) => None,
             Made::InputName => names.dictionary(),
@@ -79,8 +79,8 @@ impl Deriver {
                 Some(dictionary)
             }
         };
-        let dictionaries = options.schema.columns().iter().zip(&made).map(dictionary).collect();
-        let read = |from: &ColumnFrom| match (from, &options.program) {
+        let dictionaries = request.schema.columns().iter().zip(&made).map(dictionary).collect();
+        let read = |from: &ColumnFrom| match (from, &request.program) {
             (ColumnFrom::Read(index), Some(program)) => program.sources()[*index],
             (ColumnFrom::Read(index), None) => Some(*index),
             _ => None,

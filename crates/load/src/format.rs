@@ -17,8 +17,9 @@ use coload_transform::{DistinctSketch, Fragment, TemporaryDictionary};
 use coload_types::Result;
 
 use crate::account::Account;
-use crate::options::LoadOptions;
 use crate::partition::PartitionPlan;
+use crate::request::LoadRequest;
+use crate::resources::Resources;
 use crate::spool::Spool;
 use crate::widen::Way;
 
@@ -36,7 +37,11 @@ pub trait Format: Sized + Sync {
     ///
     /// # Errors
     /// `Invalid` when an input cannot be opened.
-    fn open(options: &LoadOptions, spool: Option<&Arc<Spool>>) -> Result<Self>;
+    fn open(
+        request: &LoadRequest,
+        resources: &Resources,
+        spool: Option<&Arc<Spool>>,
+    ) -> Result<Self>;
 
     /// Begins to read.
     fn read<'a>(&'a self, leg: Leg<'a>) -> Self::Reading<'a>;
@@ -75,8 +80,10 @@ pub trait Format: Sized + Sync {
 /// What a leg of a load reads.
 #[derive(Debug)]
 pub struct Leg<'a> {
-    /// The load, with the types of the leg.
-    pub options: &'a LoadOptions,
+    /// What is loaded, with the types of the leg.
+    pub request: &'a LoadRequest,
+    /// What may be used.
+    pub resources: &'a Resources,
     /// Where the leg begins.
     pub from: Position,
     /// Whether chunks may have to be read again after they were verified.
@@ -307,15 +314,15 @@ pub struct PieceSpan {
     pub rejects: Vec<RejectedRecord>,
     /// Records that were mended, their lines counted from `start` on.
     pub mended: Mended,
-    /// Whether all of its records were read.
-    pub whole: Whole,
+    /// Up to where its records were read.
+    pub read_to: ReadTo,
 }
 
-/// Whether a piece was read to its end.
+/// Up to where a piece was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Whole {
+pub enum ReadTo {
     /// To its end.
-    Yes,
+    End,
     /// Only to a record so long that its start, which was speculated, is in doubt.
     InDoubt,
 }

@@ -5,7 +5,7 @@
 //!              + parsers: dictionaries and the fragment of each + text ahead
 //! ```
 //!
-//! What is stored must depend on the input and the options only, so nothing here looks at what the process holds at a
+//! What is stored must depend on the input, the request and the memory given only, so nothing here looks at what the process holds at a
 //! moment: chunks, partitions, dictionaries and segments have their sizes from the columns, the width of the sample's
 //! records and the memory. Only how many workers parse at once depends on the threads, and changes nothing that is
 //! stored.
@@ -21,7 +21,8 @@ use coload_types::Physical;
 use coload_wire::{CHUNK_BYTES_MIN, RejectLimit};
 
 use crate::account::COUNTED_BYTES;
-use crate::options::LoadOptions;
+use crate::request::LoadRequest;
+use crate::resources::Resources;
 use crate::text::OPEN_FILE_BYTES;
 
 /// Share of the memory that one partition may hold; two are in flight.
@@ -116,25 +117,25 @@ impl Grain {
     }
 
     /// The grain of a load.
-    pub fn of(options: &LoadOptions) -> Self {
-        let given = options.memory - inputs_bytes(options);
+    pub fn of(request: &LoadRequest, resources: &Resources) -> Self {
+        let given = resources.memory - inputs_bytes(request, resources);
         let memory = given.max(MEMORY_MIN);
-        let record = options.record.unwrap_or_else(|| RecordSize::new(options, None));
+        let record = request.record.unwrap_or_else(|| RecordSize::new(request, None));
         let (width, percent) = (record.columns, record.expansion_percent());
         let of_text = |bytes: usize| bytes / percent * 100;
-        let least = CHUNK_BYTES_LEAST.min(options.chunk_bytes).max(CHUNK_BYTES_MIN);
+        let least = CHUNK_BYTES_LEAST.min(resources.chunk_bytes).max(CHUNK_BYTES_MIN);
         // A page of few rows is mostly its head.
         let wanted =
             record.text_bytes.saturating_mul(ROWS_WANTED).min(of_text(memory / CHUNK_SHARE_MOST));
         let chunk_bytes =
-            options.chunk_bytes.min(of_text(memory / CHUNK_SHARE).max(wanted).max(least));
+            resources.chunk_bytes.min(of_text(memory / CHUNK_SHARE).max(wanted).max(least));
         let fragments = of_text(memory / PARTITION_SHARE) / chunk_bytes;
         let dictionary_bytes = dictionary_limit(memory, width).bytes;
         let parser_bytes = width * (dictionary_bytes.min(DICTIONARY_BYTES_FULL) + COLUMN_BYTES)
             + chunk_bytes / 100 * (100 + percent);
         Grain {
             chunk_bytes,
-            fragments_per_partition: options.fragments_per_partition.min(fragments).max(1),
+            fragments_per_partition: resources.fragments_per_partition.min(fragments).max(1),
             dictionary_bytes,
             segment_bytes: given / SEGMENT_SHARE,
             encoders: encoders(memory),
@@ -143,19 +144,19 @@ impl Grain {
             large_partition_bytes: memory / LARGE_PARTITION_SHARE,
             text_bytes: memory / TEXT_SHARE,
             windows_bytes: memory / 10 * WINDOWS_TENTHS,
-            parsers: (memory / PARSERS_SHARE / parser_bytes).clamp(1, options.threads.max(1)),
+            parsers: (memory / PARSERS_SHARE / parser_bytes).clamp(1, resources.threads.max(1)),
         }
     }
 }
 
 /// Bytes that the inputs of a load take where these are so many that it matters: what is left is for the rows. At least
 /// half of the memory is.
-fn inputs_bytes(options: &LoadOptions) -> usize {
-    let inputs = &options.inputs;
+fn inputs_bytes(request: &LoadRequest, resources: &Resources) -> usize {
+    let inputs = &request.inputs;
     let bytes = inputs.held_bytes() + inputs.len() * INPUT_BYTES;
-    match bytes < options.memory / INPUTS_SHARE {
+    match bytes < resources.memory / INPUTS_SHARE {
         true => 0,
-        false => bytes.min(options.memory / 2),
+        false => bytes.min(resources.memory / 2),
     }
 }
 
@@ -176,12 +177,12 @@ pub struct RecordSize {
 impl RecordSize {
     /// The size of a record of which there is a sample, with so many bytes of text on average; without one it is taken
     /// to have short fields.
-    pub fn new(options: &LoadOptions, text_bytes: Option<usize>) -> Self {
+    pub fn new(request: &LoadRequest, text_bytes: Option<usize>) -> Self {
         let held = |schema: &Schema| -> usize {
             schema.columns().iter().map(|column| held_bytes(column.data_type.physical())).sum()
         };
-        let (read, table) = (options.read_schema(), &options.schema);
-        let fields = options.field_count().max(1);
+        let (read, table) = (request.read_schema(), &request.schema);
+        let fields = request.field_count().max(1);
         RecordSize {
             columns: read.len().max(table.len()).max(1),
             // Each field has its separator at least.
@@ -192,13 +193,13 @@ impl RecordSize {
     }
 
     /// The size if any record may be rejected, and its account is kept until its partition is sent.
-    pub fn with_rejects(self, options: &LoadOptions) -> Self {
-        let kept = match options.max_rejects {
+    pub fn with_rejects(self, request: &LoadRequest, resources: &Resources) -> Self {
+        let kept = match request.max_rejects {
             RejectLimit::Count(count) => count.saturating_mul(REJECT_BYTES as u64),
             RejectLimit::Percent(share) if share > 0.0 => u64::MAX,
             RejectLimit::Percent(_) => 0,
         };
-        if kept <= (options.memory.max(MEMORY_MIN) / REJECTS_SHARE) as u64 {
+        if kept <= (resources.memory.max(MEMORY_MIN) / REJECTS_SHARE) as u64 {
             return self;
         }
         RecordSize { reject_bytes: REJECT_BYTES, ..self }
@@ -229,19 +230,19 @@ mod tests {
 
     use super::*;
 
-    fn options(columns: usize, data_type: DataType, memory: usize) -> LoadOptions {
+    fn request(columns: usize, data_type: DataType) -> LoadRequest {
         let column = |n| Column::new(format!("c{n}"), data_type);
         let schema = Schema::new((0..columns).map(column).collect()).expect("distinct names");
-        LoadOptions {
-            memory,
-            threads: 8,
-            ..LoadOptions::new(Vec::new(), "t", schema, Dialect::default())
-        }
+        LoadRequest::new(Vec::new(), "t", schema, Dialect::default())
+    }
+
+    fn with_memory(memory: usize) -> Resources {
+        Resources { memory, threads: 8, ..Resources::default() }
     }
 
     /// What is held at most by what the grain says, less what each column takes whatever the memory is.
-    fn held(grain: &Grain, options: &LoadOptions) -> usize {
-        let record = RecordSize::new(options, None);
+    fn held(grain: &Grain, request: &LoadRequest) -> usize {
+        let record = RecordSize::new(request, None);
         let values = |text: usize| text / 100 * record.expansion_percent();
         let partition = values(grain.chunk_bytes * grain.fragments_per_partition);
         let dictionaries = (grain.dictionary_bytes.min(DICTIONARY_BYTES_FULL)) * record.columns;
@@ -264,16 +265,16 @@ mod tests {
     /// Symptom: a million files of one line held 613 MiB of 256, some 550 bytes for each.
     #[test]
     fn an_input_takes_few_bytes_and_they_count() {
-        let mut many = options(3, DataType::BigInt, 32 << 20);
-        let few = Grain::of(&many);
+        let (mut many, resources) = (request(3, DataType::BigInt), with_memory(32 << 20));
+        let few = Grain::of(&many, &resources);
         many.inputs = inputs(100_000);
-        let bytes = inputs_bytes(&many);
+        let bytes = inputs_bytes(&many, &resources);
         assert!((104 * 100_000..130 * 100_000).contains(&bytes), "{bytes}");
-        let grain = Grain::of(&many);
-        assert!(held(&grain, &many) + bytes <= many.memory, "{grain:?} and {bytes}");
+        let grain = Grain::of(&many, &resources);
+        assert!(held(&grain, &many) + bytes <= resources.memory, "{grain:?} and {bytes}");
         assert!(grain.segment_bytes < few.segment_bytes, "{grain:?}");
         many.inputs = inputs(1000);
-        assert_eq!(Grain::of(&many), few);
+        assert_eq!(Grain::of(&many, &resources), few);
     }
 
     #[test]
@@ -281,9 +282,9 @@ mod tests {
         for memory in [64 << 20, 256 << 20, 1 << 30, 16 << 30] {
             for columns in [1, 16, 155, 1024, 4096] {
                 for data_type in [DataType::BigInt, DataType::Varchar(None)] {
-                    let options = options(columns, data_type, memory);
-                    let grain = Grain::of(&options);
-                    let held = held(&grain, &options);
+                    let request = request(columns, data_type);
+                    let grain = Grain::of(&request, &with_memory(memory));
+                    let held = held(&grain, &request);
                     // A dictionary is not smaller than it is worth having.
                     let most = memory + columns * DICTIONARY_BYTES_MIN;
                     assert!(held <= most, "{columns} {data_type} {memory}: {held}, {grain:?}");
@@ -293,10 +294,11 @@ mod tests {
     }
 
     #[test]
-    fn a_large_memory_leaves_what_the_options_say() {
-        let options = options(155, DataType::Varchar(None), 16 << 30);
-        let grain = Grain::of(&options);
+    fn a_large_memory_leaves_what_the_resources_say() {
+        let resources = with_memory(16 << 30);
+        let grain = Grain::of(&request(155, DataType::Varchar(None)), &resources);
         let cut = (grain.chunk_bytes, grain.fragments_per_partition, grain.parsers);
-        assert_eq!(cut, (options.chunk_bytes, options.fragments_per_partition, options.threads));
+        let Resources { chunk_bytes, fragments_per_partition, threads, .. } = resources;
+        assert_eq!(cut, (chunk_bytes, fragments_per_partition, threads));
     }
 }

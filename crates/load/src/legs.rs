@@ -7,7 +7,7 @@
 //!
 //! A leg is what has the same types. It ends before the first chunk with a field that these do not hold, which
 //! depends on the input only; the next begins with that chunk and wider types. At the end the segments of the
-//! legs before are written again with the last types ([`coload_store::retype_segment`]): values are converted, and of a column
+//! legs before are written again with the last types ([`TypeChange`]): values are converted, and of a column
 //! that became text the text is read again, that column only. Of a stream, which cannot be read again, it was
 //! kept ([`crate::spool`]).
 //!
@@ -17,35 +17,34 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use coload_ddl::Schema;
-use coload_store::{
-    LoadDir, Reread, RereadPage, Retype, SegmentFile, SegmentWriter, retype_segment,
-};
+use coload_store::{LoadDir, Reread, TypeChange, text_columns};
 use coload_threads::{Step, StepClock};
-use coload_types::{Column, DataType, Error, Result, Value};
+use coload_types::{DataType, Error, Result, Value};
 use coload_wire::ColumnFrom;
 
 use crate::arrow_ipc::Arrow;
 use crate::format::Format;
 use crate::grain::Grain;
+use crate::load::Load;
 use crate::opened::OpenedStream;
-use crate::options::{InputForm, LoadOptions};
 use crate::pipeline::{Begun, Ended, Loaded, Pipeline, Stop};
+use crate::request::{InputForm, LoadRequest};
+use crate::reread::reread_request;
 use crate::spool::Spool;
-use crate::target::{DoneSegment, Segments, Target};
+use crate::target::{DoneSegment, MadeSegments, Segments, Target};
 use crate::text::Text;
-use crate::texts::text_options;
 use crate::widen::{Way, Widened, Widening};
 
 /// A load, all legs of it.
-pub struct Whole<'a> {
+pub struct AllLegs<'a> {
     /// What became of the inputs.
     pub loaded: Loaded,
     /// Durable segments in order, of the last types.
     pub segments: Vec<DoneSegment>,
     /// CPU time by step.
     pub clock: StepClock,
-    /// The options with the last types.
-    pub options: Cow<'a, LoadOptions>,
+    /// The request with the last types.
+    pub request: Cow<'a, LoadRequest>,
     /// Columns that became wider.
     pub widened: Vec<Widened>,
 }
@@ -53,7 +52,7 @@ pub struct Whole<'a> {
 /// A leg that has ended.
 struct Leg {
     /// Columns of the table.
-    columns: Vec<Column>,
+    schema: Schema,
     segments: Vec<DoneSegment>,
     /// Text to be read to have all of it, in the terms of `sample_bytes`.
     bytes: u64,
@@ -63,27 +62,23 @@ struct Leg {
 const RESTARTS_MAX: usize = 2;
 
 /// What can be done when a column needs a wider type, if what there is may stay.
-pub fn way_of(options: &LoadOptions, stays: bool, pass: usize) -> Way {
-    match options.inferred {
+pub fn way_of(request: &LoadRequest, stays: bool, pass: usize) -> Way {
+    match request.inferred {
         Some(_) if stays => Way::GoOn,
         _ => Way::StartAgain { pass },
     }
 }
 
 /// Segments of a load, in a folder or nowhere, from a number on.
-pub fn segments_of<'a>(
-    options: &LoadOptions,
-    dir: Option<&'a LoadDir>,
-    first: u32,
-) -> Segments<'a> {
-    let columns = options.schema.columns().iter();
+pub fn segments_of<'a>(load: Load<'_>, dir: Option<&'a LoadDir>, first: u32) -> Segments<'a> {
+    let columns = load.request.schema.columns().iter();
     let physicals = columns.map(|column| column.data_type.physical()).collect();
-    Segments::new(dir, first, physicals, Grain::of(options).segment_bytes)
+    Segments::new(dir, first, physicals, Grain::of(load.request, load.resources).segment_bytes)
 }
 
 /// Whether the rows so far are those that wider types give: no filter, expression or rule looked at a column
 /// that became wider.
-fn same_rows(before: &LoadOptions, wider: &LoadOptions) -> bool {
+fn same_rows(before: &LoadRequest, wider: &LoadRequest) -> bool {
     let same_type = |a: &Schema, b: &Schema, column: usize| {
         a.columns()[column].data_type == b.columns()[column].data_type
     };
@@ -103,12 +98,12 @@ fn same_rows(before: &LoadOptions, wider: &LoadOptions) -> bool {
 
 /// Starts again with wider types, if the inputs can be read again.
 fn start_again(
-    options: &LoadOptions,
+    request: &LoadRequest,
     widening: Box<Widening>,
     told: Vec<Widened>,
     now: &[Widened],
 ) -> Stop {
-    let once = options.inputs.read_once().is_some();
+    let once = request.inputs.read_once().is_some();
     match now.first() {
         Some(Widened { column, from, place, value, .. }) if once => Stop::Failed(Error::Input {
             place: Box::new(place.clone()),
@@ -127,24 +122,24 @@ fn start_again(
 /// # Errors
 /// Those of a load. `Stop::Widen` where another attempt has to go on.
 pub fn run_once(
-    options: &LoadOptions,
+    load: Load<'_>,
     target: &dyn Target,
     way: Way,
 ) -> std::result::Result<(Loaded, StepClock), Stop> {
-    match options.form {
-        InputForm::Text => run_once_of::<Text>(options, target, way),
-        InputForm::Arrow => run_once_of::<Arrow>(options, target, way),
+    match load.request.form {
+        InputForm::Text => run_once_of::<Text>(load, target, way),
+        InputForm::Arrow => run_once_of::<Arrow>(load, target, way),
     }
 }
 
 fn run_once_of<F: Format>(
-    options: &LoadOptions,
+    load: Load<'_>,
     target: &dyn Target,
     way: Way,
 ) -> std::result::Result<(Loaded, StepClock), Stop> {
-    let source = F::open(options, None)?;
-    let begun = Begun::new(options, &source, way)?;
-    match Pipeline::new(options, &source, target, way, begun)?.run()? {
+    let source = F::open(load.request, load.resources, None)?;
+    let begun = Begun::new(load.request, &source, way)?;
+    match Pipeline::new(load, &source, target, way, begun)?.run()? {
         Ended::Whole(loaded, clock) => Ok((loaded, clock)),
         Ended::Cut { widening, .. } => Err(Stop::Widen(widening)),
     }
@@ -155,31 +150,32 @@ fn run_once_of<F: Format>(
 /// # Errors
 /// Those of a load. `Stop::Widen` where the load has to start again.
 pub fn run_legs<'a>(
-    options: &'a LoadOptions,
+    load: Load<'a>,
     dir: Option<&LoadDir>,
     pass: usize,
-) -> std::result::Result<Whole<'a>, Stop> {
-    match options.form {
-        InputForm::Text => run_legs_of::<Text>(options, dir, pass),
-        InputForm::Arrow => run_legs_of::<Arrow>(options, dir, pass),
+) -> std::result::Result<AllLegs<'a>, Stop> {
+    match load.request.form {
+        InputForm::Text => run_legs_of::<Text>(load, dir, pass),
+        InputForm::Arrow => run_legs_of::<Arrow>(load, dir, pass),
     }
 }
 
 fn run_legs_of<'a, F: Format>(
-    options: &'a LoadOptions,
+    load: Load<'a>,
     dir: Option<&LoadDir>,
     pass: usize,
-) -> std::result::Result<Whole<'a>, Stop> {
-    let way = way_of(options, pass <= RESTARTS_MAX, pass);
-    let spool = make_spool(options, dir, way)?;
-    let source = F::open(options, spool.as_ref())?;
-    let mut begun = Begun::new(options, &source, way)?;
-    let mut options = Cow::Borrowed(options);
+) -> std::result::Result<AllLegs<'a>, Stop> {
+    let mut request = Cow::Borrowed(load.request);
+    let way = way_of(&request, pass <= RESTARTS_MAX, pass);
+    let spool = make_spool(&request, dir, way)?;
+    let source = F::open(&request, load.resources, spool.as_ref())?;
+    let mut begun = Begun::new(&request, &source, way)?;
     let (mut legs, mut widened) = (Vec::new(), Vec::new());
     let mut first = 0;
     let (loaded, clock, mut segments) = loop {
-        let target = segments_of(&options, dir, first);
-        let ended = Pipeline::new(&options, &source, &target, way, begun)?.run()?;
+        let load = load.with_request(&request);
+        let target = segments_of(load, dir, first);
+        let ended = Pipeline::new(load, &source, &target, way, begun)?.run()?;
         let (widening, next) = match ended {
             Ended::Whole(loaded, clock) => break (loaded, clock, target.into_done()),
             Ended::Cut { widening, begun } => (widening, begun),
@@ -187,37 +183,38 @@ fn run_legs_of<'a, F: Format>(
         first = target.started();
         let segments = target.into_done();
         let bytes = source.bytes_before(next.from, next.account.record_bytes());
-        let leg = Leg { columns: options.schema.columns().to_vec(), segments, bytes };
-        let bounds = leg.bounds(&options);
-        let before = options.clone();
-        let now = widening.clone().widen(options.to_mut(), &bounds)?;
-        if !same_rows(&before, &options) {
-            return Err(start_again(&options, widening, widened, &now));
+        let leg = Leg { schema: request.schema.clone(), segments, bytes };
+        let bounds = leg.bounds(&request);
+        let before = request.clone();
+        let now = widening.clone().widen(request.to_mut(), &bounds)?;
+        if !same_rows(&before, &request) {
+            return Err(start_again(&request, widening, widened, &now));
         }
         widened.extend(now);
         legs.push(leg);
         begun = next;
-        begun.account.begin_leg(&options);
+        begun.account.begin_leg(&request);
     };
     if let Some(dir) = dir
         && !legs.is_empty()
     {
         let clean = loaded.account.is_clean();
-        let rewrite =
-            Rewrite { dir, options: &options, source: &source, spool, clean, widened: &widened };
+        let load = load.with_request(&request);
+        let made = MadeSegments::new(dir);
+        let rewrite = Rewrite { dir, made, load, source: &source, spool, clean, widened: &widened };
         segments = clock.time(Step::Write, || rewrite.run(legs, segments))?;
     }
-    Ok(Whole { loaded, segments, clock, options, widened })
+    Ok(AllLegs { loaded, segments, clock, request, widened })
 }
 
 /// Where the text of a stream is kept, if it may be needed again.
 fn make_spool(
-    options: &LoadOptions,
+    request: &LoadRequest,
     dir: Option<&LoadDir>,
     way: Way,
 ) -> Result<Option<Arc<Spool>>> {
-    let once = options.inputs.read_once().is_some();
-    let typed = options.read_schema().columns().iter().any(|c| !c.data_type.is_text());
+    let once = request.inputs.read_once().is_some();
+    let typed = request.read_schema().columns().iter().any(|c| !c.data_type.is_text());
     match dir {
         Some(dir) if way == Way::GoOn && once && typed => {
             Spool::create(&dir.scratch_path("spool")).map(Some)
@@ -227,9 +224,9 @@ fn make_spool(
 }
 
 /// The column of the table that a column is that is read.
-pub fn table_column(options: &LoadOptions, read: usize) -> Option<usize> {
-    let Some(derivation) = &options.derivation else { return Some(read) };
-    let made = match &options.program {
+pub fn table_column(request: &LoadRequest, read: usize) -> Option<usize> {
+    let Some(derivation) = &request.derivation else { return Some(read) };
+    let made = match &request.program {
         Some(program) => program.sources().iter().position(|source| *source == Some(read))?,
         None => read,
     };
@@ -238,22 +235,23 @@ pub fn table_column(options: &LoadOptions, read: usize) -> Option<usize> {
 
 impl Leg {
     /// The least and the largest value of each column that is read.
-    fn bounds(&self, options: &LoadOptions) -> Vec<Option<(Value, Value)>> {
+    fn bounds(&self, request: &LoadRequest) -> Vec<Option<(Value, Value)>> {
         let bounds = |read| {
-            let column = table_column(options, read)?;
+            let column = table_column(request, read)?;
             let stats = || self.segments.iter().map(|s| &s.summary.columns[column]);
             let least = stats().filter_map(|s| s.min.clone()).min()?;
             Some((least, stats().filter_map(|s| s.max.clone()).max()?))
         };
-        (0..options.read_schema().len()).map(bounds).collect()
+        (0..request.read_schema().len()).map(bounds).collect()
     }
 }
 
 /// Gives the segments of all legs the last types.
 struct Rewrite<'a, F> {
     dir: &'a LoadDir,
+    made: MadeSegments<'a>,
     /// With the last types.
-    options: &'a LoadOptions,
+    load: Load<'a>,
     source: &'a F,
     spool: Option<Arc<Spool>>,
     /// Whether no record was rejected.
@@ -264,11 +262,12 @@ struct Rewrite<'a, F> {
 impl<F: Format> Rewrite<'_, F> {
     /// Gives the segments of all legs, `last_leg` being those of the last.
     fn run(&self, legs: Vec<Leg>, mut last_leg: Vec<DoneSegment>) -> Result<Vec<DoneSegment>> {
-        let mut texts = Vec::new();
-        let retypes: Vec<Vec<Retype>> =
-            legs.iter().map(|leg| self.retypes(leg, &mut texts)).collect();
-        let is_text = |retype: &Retype| matches!(retype, Retype::Text { .. });
-        let last = retypes.iter().rposition(|columns| columns.iter().any(is_text));
+        let schema = &self.load.request.schema;
+        // What is no text in the first leg, and is in the last, became so.
+        let texts = legs.first().map_or_else(Vec::new, |leg| text_columns(&leg.schema, schema));
+        let change = |leg: &Leg| TypeChange::new(leg.schema.columns(), schema.columns(), &texts);
+        let changes = legs.iter().map(change).collect::<Result<Vec<_>>>()?;
+        let last = changes.iter().rposition(TypeChange::wants_text);
         let all = legs.iter().flat_map(|leg| &leg.segments).chain(&last_leg);
         let mut next = all.map(|segment| segment.number + 1).max().unwrap_or(0);
         let (mut reread, numbers) = match last {
@@ -276,38 +275,21 @@ impl<F: Format> Rewrite<'_, F> {
             None => (Reread::default(), Vec::new()),
         };
         let mut segments = Vec::new();
-        for (number, (leg, retypes)) in legs.into_iter().zip(retypes).enumerate() {
+        for (number, (leg, change)) in legs.into_iter().zip(&changes).enumerate() {
             let was_read = last.is_some_and(|last| number <= last);
             for segment in leg.segments {
                 let pages = if was_read { reread.take(&segment.page_rows())? } else { Vec::new() };
-                if retypes.iter().all(|retype| *retype == Retype::Keep) {
+                if change.is_none() {
                     segments.push(segment);
                     continue;
                 }
-                let text = (&reread, &pages[..]);
-                segments.push(self.rewrite(&segment, &retypes, text, next)?);
+                segments.push(self.made.change(&segment, change, (&reread, &pages), next)?);
                 next += 1;
             }
         }
-        numbers.iter().try_for_each(|number| self.remove(*number))?;
+        numbers.iter().try_for_each(|number| self.made.remove(*number))?;
         segments.append(&mut last_leg);
         Ok(segments)
-    }
-
-    /// What becomes of each column of a leg; columns that are to be read again are added to `texts`.
-    fn retypes(&self, leg: &Leg, texts: &mut Vec<usize>) -> Vec<Retype> {
-        let columns = leg.columns.iter().zip(self.options.schema.columns()).enumerate();
-        let retype = |(column, (from, to)): (usize, (&Column, &Column))| {
-            Retype::between(from.data_type, to.data_type).unwrap_or_else(|| {
-                let known = texts.iter().position(|text| *text == column);
-                let column = known.unwrap_or_else(|| {
-                    texts.push(column);
-                    texts.len() - 1
-                });
-                Retype::Text { column }
-            })
-        };
-        columns.map(retype).collect()
     }
 
     /// Reads columns of the table again, as text; their segments, and the numbers of these.
@@ -317,14 +299,16 @@ impl<F: Format> Rewrite<'_, F> {
         bytes: u64,
         next: &mut u32,
     ) -> Result<(Reread, Vec<u32>)> {
-        let mut options = text_options(self.options, texts, self.clean)?;
-        (options.stream, options.sample_bytes) = (self.kept_stream()?, Some(bytes));
-        let source = F::open(&options, None)?;
+        let mut request = reread_request(self.load.request, texts, self.clean)?;
+        (request.stream, request.sample_bytes) = (self.kept_stream()?, Some(bytes));
+        let hooks = self.load.hooks.of_part();
+        let load = Load { request: &request, hooks: &hooks, ..self.load };
+        let source = F::open(&request, load.resources, None)?;
         source.check_same(self.source)?;
         let way = Way::StartAgain { pass: 0 };
-        let begun = Begun::new(&options, &source, way)?;
-        let target = segments_of(&options, Some(self.dir), *next);
-        match Pipeline::new(&options, &source, &target, way, begun)?.run() {
+        let begun = Begun::new(&request, &source, way)?;
+        let target = segments_of(load, Some(self.dir), *next);
+        match Pipeline::new(load, &source, &target, way, begun)?.run() {
             Ok(Ended::Whole(..)) => {}
             Err(Stop::Failed(error)) => return Err(error),
             Ok(Ended::Cut { .. }) | Err(Stop::Widen(_)) => {
@@ -333,7 +317,7 @@ impl<F: Format> Rewrite<'_, F> {
         }
         let numbers: Vec<u32> = target.into_done().iter().map(|segment| segment.number).collect();
         *next = numbers.iter().map(|number| number + 1).max().unwrap_or(*next);
-        let segments = numbers.iter().map(|number| self.open(*number).map(Arc::new));
+        let segments = numbers.iter().map(|number| self.made.open(*number).map(Arc::new));
         Ok((Reread::new(segments.collect::<Result<_>>()?), numbers))
     }
 
@@ -341,7 +325,7 @@ impl<F: Format> Rewrite<'_, F> {
     fn kept_stream(&self) -> Result<Option<OpenedStream>> {
         let Some(spool) = &self.spool else { return Ok(None) };
         if let Some(reader) = spool.reader() {
-            return Ok(Some(OpenedStream::new(self.options.inputs.name(0), reader)));
+            return Ok(Some(OpenedStream::new(self.load.request.inputs.name(0), reader)));
         }
         let text = |widened: &&Widened| widened.to == DataType::Varchar(None);
         Err(match self.widened.iter().find(text) {
@@ -354,28 +338,5 @@ impl<F: Format> Rewrite<'_, F> {
             },
             None => Error::Unavailable("the text of the stream was not kept".to_owned()),
         })
-    }
-
-    fn rewrite(
-        &self,
-        old: &DoneSegment,
-        retypes: &[Retype],
-        text: (&Reread, &[RereadPage]),
-        number: u32,
-    ) -> Result<DoneSegment> {
-        let file = self.open(old.number)?;
-        let writer = SegmentWriter::create(&self.dir.segment_path(number))?;
-        let (summary, columns) = retype_segment(&file, retypes, text, &writer)?;
-        self.remove(old.number)?;
-        Ok(DoneSegment { number, summary, columns })
-    }
-
-    fn open(&self, number: u32) -> Result<SegmentFile> {
-        SegmentFile::open(&self.dir.segment_path(number))
-    }
-
-    fn remove(&self, number: u32) -> Result<()> {
-        let path = self.dir.segment_path(number);
-        std::fs::remove_file(&path).map_err(|e| Error::io("remove", &path, &e))
     }
 }

@@ -8,6 +8,7 @@
 //! number of threads.
 
 mod account;
+mod arrivals;
 mod arrow_ipc;
 mod checks;
 mod derive;
@@ -15,51 +16,55 @@ mod file_report;
 mod format;
 mod fragment_values;
 mod grain;
+mod hooks;
+mod into_store;
 mod kinds;
 mod legs;
+mod load;
+mod nowhere;
 mod opened;
-mod options;
 mod output_file;
 mod parquet;
 mod partition;
 mod pipeline;
 mod program;
-mod raw;
 mod reject_table;
 mod remote;
+mod replaced_file;
 mod report;
-mod run;
+mod request;
+mod reread;
+mod resources;
 mod schedule;
 mod spool;
 mod target;
 mod text;
-mod texts;
-mod whole_file;
+mod text_fragments;
 mod widen;
+mod workers;
 
 pub use arrow_ipc::{ArrowForm, ArrowInput, look_at_arrow};
 pub use coload_link::{ClientTls, WireCompression};
 pub use file_report::{FileCounts, FileReport, FileReports};
 pub use grain::RecordSize;
+pub use hooks::{Hooks, Progress, ProgressCallback};
 pub use kinds::RejectKind;
+pub use load::{Destination, Load, load};
+pub use nowhere::Nowhere;
 pub use opened::{OpenedStream, sample_end};
-pub use options::{
-    AfterTask, CHUNK_BYTES, Confirm, FRAGMENTS_PER_PARTITION, InputForm, LoadOptions,
-    MERGE_COLUMNS, OpenStream, Progress, ProgressCallback, default_memory,
-};
-pub use output_file::{OutputFile, check_output};
-pub use parquet::{
-    FRAGMENTS_PER_ROW_GROUP, ParquetReport, WrittenFile, dry_run_parquet, load_parquet,
-    parquet_schema,
-};
+pub use output_file::check_output;
+pub use parquet::{FRAGMENTS_PER_ROW_GROUP, ParquetFolder};
 pub use program::{RowProgram, RowsMade};
-pub use raw::{RawParser, RawPartition, RawRows};
 pub use reject_table::check_reject_table;
 pub use remote::{
-    Address, Change, ColumnChoice, LoadList, RawReport, RemoteOptions, RemoteReport, RemoteWork,
-    abort_load, ask_patiently, list_loads, load_remote, table_schema,
+    Address, RemoteOptions, RemoteWork, abort_load, ask_patiently, list_loads, table_schema,
 };
-pub use report::{ColumnReport, Distinct, DryRun, LoadReport, REJECTS_KEPT_MAX};
-pub use run::{dry_run, load};
-pub use whole_file::WholeFile;
+pub use replaced_file::ReplacedFile;
+pub use report::{
+    ColumnReport, Distinct, DryRun, LoadReport, Merged, NetworkReport, PlacementReport, Published,
+    TextFragmentReport, WrittenFile, WrittenFiles,
+};
+pub use request::{InputForm, LoadRequest, OpenStream};
+pub use resources::{MERGE_COLUMNS, Resources, default_memory};
+pub use text_fragments::{ParsedText, TextFragmentParser, TextFragments};
 pub use widen::Widened;

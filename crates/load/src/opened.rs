@@ -3,7 +3,7 @@
 use std::io::{Cursor, Read};
 use std::sync::{Arc, Mutex};
 
-use coload_input::{InputFile, State, TextInput, sample_head};
+use coload_input::{Filled, InputFile, TextInput, sample_head};
 use coload_source::SampleEnd;
 use coload_types::{Error, Result};
 
@@ -63,9 +63,9 @@ impl OpenedStream {
         let missing = bytes_max.saturating_sub(opened.head.len()) as u64;
         let read = opened.reader.by_ref().take(missing).read_to_end(&mut opened.head);
         let read = read.map_err(|e| coload_input::read_error(&self.name, e))?;
-        let stored = if (read as u64) < missing { State::Done } else { State::More };
+        let stored = if (read as u64) < missing { Filled::Done } else { Filled::More };
         let (text, state) = sample_head(&self.name, &opened.head, stored, bytes_max)?;
-        opened.is_sampled_whole = matches!(state, State::Done);
+        opened.is_sampled_whole = matches!(state, Filled::Done);
         Ok((text, sample_end(state)))
     }
 
@@ -87,10 +87,10 @@ impl OpenedStream {
 }
 
 /// The same in the words of `source`.
-pub fn sample_end(state: State) -> SampleEnd {
+pub fn sample_end(state: Filled) -> SampleEnd {
     match state {
-        State::Done => SampleEnd::Whole,
-        State::More => SampleEnd::Cut,
+        Filled::Done => SampleEnd::Whole,
+        Filled::More => SampleEnd::Cut,
     }
 }
 

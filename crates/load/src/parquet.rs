@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The dictionaries of a partition are those of its row group, as they are. What is in the files depends on the input and
-//! the options only; their names on the time and the load.
+//! the request only; their names on the time and the load.
 //!
 //! A file holds what it holds: where a column becomes wider, the load starts again, and a stream is read again from a file
 //! without a name that kept it ([`passes`]).
@@ -22,152 +22,125 @@ mod files;
 mod folder;
 mod passes;
 mod publish;
-mod report;
 mod row_groups;
 
 use std::path::Path;
-use std::time::Duration;
 
-use coload_ddl::Schema;
-use coload_threads::{Started, Step, peak_memory_bytes, process_cpu_ns};
+use coload_threads::{Started, Step, StepClock};
 use coload_types::{Error, Result};
 
 use crate::legs::run_once;
-use crate::options::LoadOptions;
+use crate::load::{Destination, Load};
 use crate::output_file::check_output;
 use crate::pipeline::{Loaded, Stop};
-use crate::report::DryRun;
-use crate::run::{dry_options, steps};
+use crate::report::{LoadReport, WrittenFiles};
+use crate::request::LoadRequest;
 use crate::widen::Widened;
 use files::Written;
-use folder::Folder;
 use passes::Passes;
 use publish::remove_unfinished;
 use row_groups::RowGroups;
 
-pub use report::{ParquetReport, WrittenFile};
+pub use folder::ParquetFolder;
 
 /// Default fragments of a partition, and so of a row group: some 100 MiB of text. Readers share a file out by row groups,
 /// and hold one in memory.
 pub const FRAGMENTS_PER_ROW_GROUP: usize = 10;
 
-/// Loads the inputs into files of a folder: all of it or nothing.
-///
-/// # Errors
-/// `Input` when a record cannot be a row and no reject is left, `Invalid` when the request does not fit the folder or
-/// the inputs, `Unavailable` when the system fails. The files are those that were there then, unless the message says
-/// otherwise.
-pub fn load_parquet(folder: &Path, options: &LoadOptions) -> Result<ParquetReport> {
-    let started = Started::now();
-    options.check()?;
-    if let Some(path) = &options.rejects_file {
-        let folder = [(folder.to_owned(), "the folder of the Parquet files")];
-        check_output("--rejects", path, &options.inputs, &folder)?;
-    }
-    let folder = Folder::new(folder)?;
-    let mut load = folder.begin(options.mode, &options.schema, options.began_us)?;
-    let scratch = load.scratch_path("stream");
-    let Ran { loaded, written, options, widened, clock } =
-        run(options, &scratch, Some(load.path()))?;
-    let Loaded { partitions, mut account, distinct, .. } = loaded;
-    let reject_kinds = account.take_kinds();
-    let output = account.take_output();
-    let names = clock
-        .time(Step::Write, || load.publish(options.mode, &options.schema, written.files.len()))?;
-    if let Some(output) = output {
-        output.commit().map_err(|error| {
-            Error::Invalid(format!(
-                "the load is published as {} in {}, but its file of rejects is not there: {error}; the rows need not \
-                 be loaded again",
-                names.added.join(", "),
-                folder.path().display()
-            ))
+impl Destination for ParquetFolder {
+    fn take(&self, load: Load<'_>) -> Result<LoadReport> {
+        let started = Started::now();
+        let asked = load.request;
+        if let Some(path) = &asked.rejects_file {
+            let folder = [(self.path().to_owned(), "the folder of the Parquet files")];
+            check_output("--rejects", path, &asked.inputs, &folder)?;
+        }
+        let mut begun = self.begin(asked.mode, &asked.schema, asked.began_us)?;
+        let scratch = begun.scratch_path("stream");
+        let Ran { loaded, written, request, widened, clock } =
+            run(load, &scratch, Some(begun.path()))?;
+        let Loaded { partitions, mut account, distinct, .. } = loaded;
+        let reject_kinds = account.take_kinds();
+        let output = account.take_output();
+        let names = clock.time(Step::Write, || {
+            begun.publish(request.mode, &request.schema, written.files.len())
         })?;
+        if let Some(output) = output {
+            output.commit().map_err(|error| self.without_rejects(&names.added, &error))?;
+        }
+        let (files, rejects) = account.into_files();
+        let columns = written.columns(&request.schema, &distinct);
+        let written = WrittenFiles { files: written.files(&names.added), removed: names.removed };
+        let mut report = LoadReport {
+            id: Some(begun.id()),
+            files,
+            columns,
+            partitions,
+            bytes_stored: written.files.iter().map(|file| file.bytes).sum(),
+            rejects,
+            reject_kinds,
+            widened,
+            written: Some(written),
+            ..LoadReport::new(self.path().display().to_string())
+        };
+        report.set_steps(&clock);
+        report.set_costs(&started);
+        Ok(report)
     }
-    let (files, rejects) = account.into_files();
-    Ok(ParquetReport {
-        id: load.id(),
-        folder: folder.path().to_owned(),
-        files,
-        columns: written.columns(&options.schema, &distinct),
-        written: written.files(&names.added),
-        removed: names.removed,
-        partitions,
-        wall: started.wall.elapsed(),
-        cpu: Duration::from_nanos(process_cpu_ns() - started.cpu_ns),
-        steps: steps(&clock),
-        peak_memory: peak_memory_bytes(),
-        rejects,
-        reject_kinds,
-        widened,
-    })
 }
 
-/// Reads, parses and compresses the inputs as [`load_parquet`] does, and writes nothing.
-///
-/// # Errors
-/// As [`load_parquet`], but for rejects: they are counted, however many.
-pub fn dry_run_parquet(folder: &Path, options: &LoadOptions) -> Result<DryRun> {
-    let started = Started::now();
-    options.check()?;
-    let folder = Folder::new(folder)?;
-    let options = dry_options(options);
-    folder.check(options.mode, &options.schema)?;
-    let name = format!("coload-stream-{}-{}", std::process::id(), options.began_us);
-    let Ran { loaded, written, options, widened, clock } =
-        run(&options, &std::env::temp_dir().join(name), None)?;
-    let Loaded { account, share, distinct, .. } = loaded;
-    let (files, rejects) = account.into_files();
-    Ok(DryRun {
-        table: folder.path().display().to_string(),
-        files,
-        columns: written.columns(&options.schema, &distinct),
-        bytes_stored: written.files.iter().map(|file| file.bytes).sum(),
-        share,
-        wall: started.wall.elapsed(),
-        cpu: Duration::from_nanos(process_cpu_ns() - started.cpu_ns),
-        steps: steps(&clock),
-        peak_memory: peak_memory_bytes(),
-        rejects,
-        widened,
-    })
-}
+impl ParquetFolder {
+    /// Does what a load does, and writes nothing but the text of a stream, at `scratch`.
+    ///
+    /// # Errors
+    /// Those of a load.
+    pub(crate) fn dry_run(&self, load: Load<'_>, scratch: &Path) -> Result<Ran> {
+        self.check(load.request.mode, &load.request.schema)?;
+        run(load, scratch, None)
+    }
 
-/// The columns of the files in a folder; `None` when there are none.
-///
-/// # Errors
-/// `Invalid` when a column is of a type that a load does not write, `Corrupt` when a file is no Parquet.
-pub fn parquet_schema(folder: &Path) -> Result<Option<Schema>> {
-    Folder::new(folder)?.schema()
+    /// The rows are there, and the file of rejects is not.
+    fn without_rejects(&self, added: &[String], error: &Error) -> Error {
+        Error::Invalid(format!(
+            "the load is published as {} in {}, but its file of rejects is not there: {error}; the rows need not \
+             be loaded again",
+            added.join(", "),
+            self.path().display()
+        ))
+    }
 }
 
 /// A load whose files are written.
-struct Ran {
-    loaded: Loaded,
-    written: Written,
-    /// The options with the last types.
-    options: LoadOptions,
-    widened: Vec<Widened>,
-    clock: coload_threads::StepClock,
+pub struct Ran {
+    /// What became of the inputs.
+    pub loaded: Loaded,
+    /// The files.
+    pub written: Written,
+    /// The request with the last types.
+    pub request: LoadRequest,
+    /// Columns that became wider.
+    pub widened: Vec<Widened>,
+    /// CPU time by step.
+    pub clock: StepClock,
 }
 
 /// Runs passes until the types are wide enough. `scratch` is a name for the text of a stream; the files go into a folder,
 /// or nowhere.
-fn run(options: &LoadOptions, scratch: &Path, into: Option<&Path>) -> Result<Ran> {
-    let mut options = options.clone();
-    let mut passes = Passes::new(&options, scratch)?;
+fn run(load: Load<'_>, scratch: &Path, into: Option<&Path>) -> Result<Ran> {
+    let mut request = load.request.clone();
+    let mut passes = Passes::new(&request, scratch)?;
     let mut widened = Vec::new();
     loop {
-        let way = passes.begin(&mut options, &widened)?;
+        let way = passes.begin(&mut request, &widened)?;
         into.map(remove_unfinished).transpose()?;
-        let target = RowGroups::new(&options.schema, into)?;
-        match run_once(&options, &target, way) {
+        let target = RowGroups::new(&request.schema, into)?;
+        match run_once(load.with_request(&request), &target, way) {
             Ok((loaded, clock)) => {
                 let written = target.into_written()?;
-                return Ok(Ran { loaded, written, options, widened, clock });
+                return Ok(Ran { loaded, written, request, widened, clock });
             }
             Err(Stop::Failed(error)) => return Err(error),
-            Err(Stop::Widen(widening)) => widened.extend(widening.widen(&mut options, &[])?),
+            Err(Stop::Widen(widening)) => widened.extend(widening.widen(&mut request, &[])?),
         }
     }
 }

@@ -3,11 +3,12 @@
 use std::sync::{Arc, Mutex};
 
 use coload_assemble::{Assembly, ColumnBuilder, Parsed};
-use coload_page::SymbolEncoder;
+use coload_page::{SymbolEncoder, shrink_page};
 use coload_source::ColumnPlan;
 use coload_threads::{Step, StepClock, lock};
 use coload_transform::{
-    ColumnCost, DistinctSketch, FragmentColumn, PartitionColumn, TemporaryDictionary,
+    ColumnCost, DistinctSketch, FinalPage, FragmentColumn, PartitionColumn, TemporaryDictionary,
+    encode_column,
 };
 use coload_types::{Error, Result};
 
@@ -81,6 +82,22 @@ impl PartitionPlan {
             ColumnPlan::Text { encoder, .. } => Some(encoder),
             _ => None,
         }
+    }
+
+    /// The page of a fragment's column of the table that was never meant to have codes.
+    ///
+    /// # Errors
+    /// `Limit` when it is too large.
+    pub fn final_page(&self, column: usize, values: FragmentColumn) -> Result<FinalPage> {
+        let symbols = self.encoder(column);
+        let page = match values {
+            FragmentColumn::Page(page) => page,
+            FragmentColumn::Plain(plain) => encode_column(&plain, symbols.map(Arc::as_ref))?,
+            FragmentColumn::Codes { .. } => {
+                return Err(Error::Corrupt("codes of a column without dictionary".into()));
+            }
+        };
+        Ok(FinalPage { column, page: shrink_page(page)?, symbols: symbols.cloned() })
     }
 
     /// The symbols of a column whose texts are plain.

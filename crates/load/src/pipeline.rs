@@ -1,37 +1,33 @@
 //! Runs a load: workers take tasks until the target has all.
 
+mod books;
 mod emit;
 mod parse;
-mod raw;
+mod table;
+mod text;
 
-use std::collections::BTreeMap;
-use std::sync::{
-    Arc, Condvar, Mutex,
-    atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
-};
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use coload_transform::DistinctSketch;
-use coload_types::{DataType, Error, Physical, Result};
-
-pub use emit::final_page;
-
-use crate::account::Account;
-use crate::checks::Checks;
-use crate::derive::Deriver;
-use crate::format::{Costs, Format, Leg, Position, Reading};
-use crate::grain::Grain;
-use crate::options::{LoadOptions, Progress};
-use crate::raw::takes_raw;
-use crate::schedule::{Shape, State, Task};
-use crate::target::Target;
-use crate::widen::{Way, Widening};
-use coload_threads::lock;
 use coload_threads::{StepClock, thread_cpu_ns};
+use coload_transform::DistinctSketch;
+use coload_types::{Error, Result};
 use coload_wire::PartitionAccount;
 
-/// How long a worker waits before it looks at the cancel flag again.
-const WAIT: Duration = Duration::from_millis(100);
+use crate::account::Account;
+use crate::arrivals::{Arrivals, Job, NextLeg};
+use crate::format::{Costs, Format, Leg, Parser, Position, Reading};
+use crate::grain::Grain;
+use crate::hooks::{Hooks, Progress};
+use crate::load::Load;
+use crate::request::LoadRequest;
+use crate::resources::Resources;
+use crate::schedule::{Shape, Task};
+use crate::target::Target;
+use crate::widen::{Way, Widening};
+use crate::workers::{Shared, Tasks, Workers};
+use books::Books;
+use table::Table;
 
 /// Why a pass did not load.
 pub enum Stop {
@@ -62,44 +58,44 @@ type WorkerOf<'a, F> = <<F as Format>::Reading<'a> as Reading>::Worker;
 
 /// What all workers of a load share.
 pub struct Pipeline<'a, F: Format + 'a> {
-    options: &'a LoadOptions,
+    request: &'a LoadRequest,
+    resources: &'a Resources,
+    hooks: &'a Hooks,
     source: &'a F,
     reading: F::Reading<'a>,
-    /// Where the leg begins.
-    from: Position,
     target: &'a dyn Target,
     /// Whether a chunk that the types are too narrow for ends the leg.
     way: Way,
-    deriver: Option<Arc<Deriver>>,
-    checks: Option<Checks>,
-    /// Of the columns of the table.
-    physicals: Vec<Physical>,
     grain: Grain,
-    /// Of the columns that are read, where their values are those that are loaded.
-    distinct: Vec<Arc<DistinctSketch>>,
-    state: Mutex<State<ParserOf<'a, F>>>,
-    /// For workers that wait for a task.
-    wake: Condvar,
-    /// Workers that wait, or are about to.
-    idle: AtomicUsize,
-    /// For who watches the workers.
-    end: Condvar,
-    account: Mutex<Account>,
+    table: Table,
+    workers: Workers<Arrivals<ParserOf<'a, F>>>,
+    books: Books,
     /// CPU time by step.
     pub clock: StepClock,
-    progress: Progress,
-    /// Rows that a filter left out, and the CPU nanoseconds of the program that does.
-    filtered: AtomicU64,
-    program_ns: AtomicU64,
-    ended: AtomicBool,
-    /// For a target that keeps partitions: what became of the records of those that are not sealed yet.
-    receipts: Mutex<BTreeMap<usize, PartitionAccount>>,
     /// Whether chunks may go as text, and those that did.
-    takes_raw: bool,
-    raw: raw::RawWork,
-    /// Of the legs before.
-    partitions_before: usize,
-    rows_before: u64,
+    may_go_as_text: bool,
+    texts: text::TextWork,
+    before: Before,
+}
+
+/// What there was before the leg.
+struct Before {
+    /// Where the leg begins.
+    from: Position,
+    partitions: usize,
+    rows: u64,
+}
+
+impl<P: Parser> Tasks for Arrivals<P> {
+    type Task = Task<Job>;
+
+    fn take_task(&mut self) -> Option<Task<Job>> {
+        self.schedule.take_task()
+    }
+
+    fn is_finished(&self) -> bool {
+        self.schedule.is_finished()
+    }
 }
 
 /// What a load has when a leg of it begins.
@@ -123,7 +119,7 @@ impl Begun {
     ///
     /// # Errors
     /// `Invalid` when the rejects file cannot be made.
-    pub fn new<F: Format>(options: &LoadOptions, source: &F, way: Way) -> Result<Self> {
+    pub fn new<F: Format>(request: &LoadRequest, source: &F, way: Way) -> Result<Self> {
         let progress = Progress::default();
         progress.bytes_total.store(source.stored_bytes(), Ordering::Relaxed);
         progress.bytes.store(source.head_bytes(), Ordering::Relaxed);
@@ -131,7 +127,7 @@ impl Begun {
             from: Position::default(),
             partitions: 0,
             rows: 0,
-            account: Account::new(options, source, way)?,
+            account: Account::new(request, source, way)?,
             clock: StepClock::default(),
             progress,
         })
@@ -169,72 +165,59 @@ impl<'a, F: Format> Pipeline<'a, F> {
     /// # Errors
     /// `Corrupt` when what the target has is not of these inputs.
     pub fn new(
-        options: &'a LoadOptions,
+        load: Load<'a>,
         source: &'a F,
         target: &'a dyn Target,
         way: Way,
         begun: Begun,
     ) -> Result<Self> {
-        let Begun { from, partitions, rows, mut account, clock, progress } = begun;
-        let table = options.schema.columns();
-        let physicals: Vec<Physical> = table.iter().map(|c| c.data_type.physical()).collect();
-        let grain = Grain::of(options);
+        let Load { request, resources, hooks } = load;
+        let Begun { from, partitions, mut rows, mut account, clock, progress } = begun;
+        let grain = Grain::of(request, resources);
         let chunks = source.chunks().map(|chunks| chunks - from.chunks);
-        let mut state = State::new(Shape {
-            keeps_partitions: target.keeps_partitions(),
+        let shape = Shape {
             chunks,
-            end_before: from.end,
             ahead_max: match way {
                 // The text of chunks is kept until they are verified.
                 Way::GoOn => 2 * grain.parsers + 2,
                 Way::StartAgain { .. } => usize::MAX,
             },
-            fragments_per_partition: grain.fragments_per_partition,
-            parsers: grain.parsers,
+            chunks_per_partition: grain.fragments_per_partition,
+            readers: grain.parsers,
             large_bytes: grain.large_partition_bytes,
-            merge_columns: options.merge_columns,
-        });
-        let mut rows_before = rows;
+            merges: resources.merge_columns,
+            keeps_partitions: target.keeps_partitions(),
+        };
+        let mut arrivals = Arrivals::new(shape, from.end);
         if target.keeps_partitions() && chunks.is_some() {
             let known = target.known();
             known.iter().try_for_each(|k| account.add_known(k))?;
             let end = known.iter().rev().find_map(|k| k.files.last()).map_or(0, |f| f.end);
-            state.skip(known.len(), end);
-            rows_before = known.iter().map(PartitionAccount::rows).sum();
+            arrivals.skip(known.len(), end);
+            rows = known.iter().map(PartitionAccount::rows).sum();
         }
-        let distinct = sketches(options, target, from);
+        let distinct = sketches(request, target, from);
         let costs = match target.sharing() {
             Some(_) => Costs::Measured,
             None => Costs::Unknown,
         };
-        let leg = Leg { options, from, way, costs, distinct: distinct.clone() };
+        let leg = Leg { request, resources, from, way, costs, distinct: distinct.clone() };
         Ok(Pipeline {
-            options,
+            request,
+            resources,
+            hooks,
             source,
             reading: source.read(leg),
-            from,
             target,
             way,
-            deriver: Deriver::new(options)?.map(Arc::new),
-            checks: Checks::new(&options.schema),
-            physicals,
             grain,
-            distinct,
-            state: Mutex::new(state),
-            wake: Condvar::new(),
-            idle: AtomicUsize::new(0),
-            end: Condvar::new(),
-            account: Mutex::new(account),
+            table: Table::new(request, distinct)?,
+            workers: Workers::new(arrivals),
+            books: Books::new(account, progress),
             clock,
-            progress,
-            filtered: AtomicU64::new(0),
-            program_ns: AtomicU64::new(0),
-            ended: AtomicBool::new(false),
-            receipts: Mutex::default(),
-            takes_raw: takes_raw(options),
-            raw: raw::RawWork::default(),
-            partitions_before: partitions,
-            rows_before,
+            may_go_as_text: request.may_go_as_text(),
+            texts: text::TextWork::default(),
+            before: Before { from, partitions, rows },
         })
     }
 
@@ -245,31 +228,20 @@ impl<'a, F: Format> Pipeline<'a, F> {
     pub fn run(self) -> std::result::Result<Ended, Stop> {
         self.tell_progress();
         std::thread::scope(|scope| {
-            for number in 0..self.options.threads {
-                let worker = || {
-                    // A worker that dies takes the others with it instead of leaving them waiting.
-                    let bell = EndBell(&self);
-                    self.work();
-                    drop(bell);
-                };
-                self.spawn(scope, format!("coload-{number}"), worker);
+            for number in 0..self.resources.threads {
+                self.spawn(scope, format!("coload-{number}"), || self.work());
             }
             if let Some(ahead) = self.reading.ahead()
-                && self.options.threads > 1
+                && self.resources.threads > 1
             {
-                let ahead = || ahead.run(&self.ended);
+                let ahead = || ahead.run(self.workers.ended());
                 self.spawn(scope, "coload-ahead".to_owned(), ahead);
             }
             if let Some(sharing) = self.takes_text() {
-                let take = || {
-                    let bell = EndBell(&self);
-                    self.take_answers(sharing);
-                    drop(bell);
-                };
+                let take = || self.workers.beside(|| self.take_answers(sharing));
                 self.spawn(scope, "coload-answers".to_owned(), take);
             }
-            self.watch();
-            self.ended.store(true, Ordering::Release);
+            self.workers.watch(|| self.tell_progress());
             if let Some(sharing) = self.takes_text() {
                 sharing.answers().end();
             }
@@ -278,27 +250,25 @@ impl<'a, F: Format> Pipeline<'a, F> {
             }
         });
         self.tell_progress();
-        let estimate = |column| self.distinct(column).map(DistinctSketch::estimate);
-        let distinct = (0..self.physicals.len()).map(estimate).collect();
-        let mut state = self.state.into_inner().unwrap_or_else(|e| e.into_inner());
-        let mut account = self.account.into_inner().unwrap_or_else(|e| e.into_inner());
-        if let Some(error) = state.error.take() {
+        self.finish()
+    }
+
+    /// How the leg ended, when no worker does anything any more.
+    fn finish(self) -> std::result::Result<Ended, Stop> {
+        let Before { from, partitions, rows } = self.before;
+        let Shared { tasks: arrivals, error } = self.workers.into_shared();
+        let (mut account, progress) = self.books.into_parts();
+        if let Some(error) = error {
             return Err(stop(&mut account, error));
         }
-        let partitions = self.partitions_before + state.partitions_done;
-        let rows = self.rows_before + self.target.rows();
-        if let Some(next) = state.take_next_leg()
+        let partitions = partitions + arrivals.schedule.sealed();
+        let rows = rows + self.target.rows();
+        if let Some(NextLeg { chunk, end }) = arrivals.next_leg()
             && let Some(widening) = account.take_widening()
         {
-            self.reading.give_back(next.chunk);
-            let begun = Begun {
-                from: Position { chunks: self.from.chunks + next.chunk, end: next.end },
-                partitions,
-                rows,
-                account,
-                clock: self.clock,
-                progress: self.progress,
-            };
+            self.reading.give_back(chunk);
+            let from = Position { chunks: from.chunks + chunk, end };
+            let begun = Begun { from, partitions, rows, account, clock: self.clock, progress };
             return Ok(Ended::Cut { widening: Box::new(widening), begun });
         }
         self.source.check_unchanged()?;
@@ -306,6 +276,7 @@ impl<'a, F: Format> Pipeline<'a, F> {
             return Err(stop(&mut account, error));
         }
         let share = self.source.share(&account);
+        let distinct = self.table.distinct_estimates();
         Ok(Ended::Whole(Loaded { partitions, share, distinct, account }, self.clock))
     }
 
@@ -316,123 +287,49 @@ impl<'a, F: Format> Pipeline<'a, F> {
         work: impl FnOnce() + Send + 's,
     ) {
         if let Err(e) = std::thread::Builder::new().name(name).spawn_scoped(scope, work) {
-            self.fail(Error::Unavailable(format!("cannot start a thread: {e}")));
-        }
-    }
-
-    /// What counts the distinct values of a column of the table.
-    fn distinct(&self, column: usize) -> Option<&DistinctSketch> {
-        let read = self.deriver.as_ref().map_or(Some(column), |deriver| deriver.read(column))?;
-        self.distinct.get(read).map(Arc::as_ref)
-    }
-
-    /// Tells the progress until the workers are done.
-    fn watch(&self) {
-        let mut state = lock(&self.state);
-        while !self.ended.load(Ordering::Acquire) {
-            state = self
-                .end
-                .wait_timeout(state, WAIT)
-                .map_or_else(|e| e.into_inner().0, |(state, _)| state);
-            self.tell_progress();
-            if state.is_finished() || state.error.is_some() {
-                return;
-            }
+            self.workers.fail(Error::Unavailable(format!("cannot start a thread: {e}")));
         }
     }
 
     fn tell_progress(&self) {
-        if let Some(progress) = &self.options.progress {
-            progress(&self.progress);
-        }
-    }
-
-    fn fail(&self, error: Error) {
-        lock(&self.state).error.get_or_insert(error);
-        self.wake.notify_all();
-        self.end.notify_all();
-    }
-
-    /// Tells workers that wait that there may be something to do. Who waits said so under the lock under
-    /// which tasks are made.
-    fn wake_idle(&self) {
-        if self.idle.load(Ordering::Acquire) > 0 {
-            self.wake.notify_all();
+        if let Some(progress) = &self.hooks.progress {
+            progress(&self.books.progress);
         }
     }
 
     fn work(&self) {
         let mut worker = self.reading.worker();
-        while let Some(task) = self.next_task() {
-            let after = self.options.after_task.as_ref().map(|after| (after, thread_cpu_ns()));
-            if let Err(error) = self.run_task(task, &mut worker) {
-                self.fail(error);
-                return;
-            }
+        let run = |task| {
+            let after = self.hooks.after_task.as_ref().map(|after| (after, thread_cpu_ns()));
+            self.run_task(task, &mut worker)?;
             self.reading.end_task(&mut worker);
-            self.wake_idle();
+            self.workers.wake_idle();
             if let Some((after, began)) = after {
                 after(thread_cpu_ns() - began);
             }
-        }
+            Ok(())
+        };
+        self.workers.work(|| self.go_on(), run);
     }
 
-    fn run_task(&self, task: Task, worker: &mut WorkerOf<'a, F>) -> Result<()> {
+    fn run_task(&self, task: Task<Job>, worker: &mut WorkerOf<'a, F>) -> Result<()> {
         match task {
-            Task::Parse { chunk, start } => self.parse_chunk(chunk, start, worker),
+            Task::Chunk(chunk) => self.parse_chunk(chunk, worker),
+            Task::ChunkAgain(chunk) => self.parse_again(chunk, worker),
             Task::TakeChunk => self.take_chunk(worker),
-            Task::Compress { partition, column } => self.compress(&partition, column),
-            Task::Ahead(ahead) => self.give_ahead(ahead),
-            Task::Work(work) => self.run_work(work),
-            Task::SendRaw(flow) => self.send_raw(flow),
-            Task::ParseBack(back) => self.parse_back(back, worker),
-            Task::Seal(sealing) => self.seal(sealing),
+            Task::Job(Job::Compress { partition, column }) => self.compress(&partition, column),
+            Task::Job(Job::Ahead(ahead)) => self.give_ahead(ahead),
+            Task::Job(Job::Work(work)) => self.run_work(work),
+            Task::Job(Job::SendText(text)) => self.send_text(text),
+            Task::Job(Job::ParseBack(back)) => self.parse_back(back, worker),
+            Task::Seal(partition) => self.seal(partition),
             Task::End => self.end_target(),
         }
     }
 
     /// Whether the load goes on. A chunk may take seconds where the machine is busy, so this is asked after each window too.
     fn go_on(&self) -> Result<()> {
-        if self.options.cancel.load(Ordering::Relaxed) { Err(cancelled()) } else { Ok(()) }
-    }
-
-    fn next_task(&self) -> Option<Task> {
-        let mut state = lock(&self.state);
-        loop {
-            if let Err(error) = self.go_on() {
-                state.error.get_or_insert(error);
-            }
-            if state.error.is_some() || state.is_finished() {
-                self.wake.notify_all();
-                self.end.notify_all();
-                return None;
-            }
-            if let Some(task) = state.take_task() {
-                return Some(task);
-            }
-            self.idle.fetch_add(1, Ordering::AcqRel);
-            state = self
-                .wake
-                .wait_timeout(state, WAIT)
-                .map_or_else(|e| e.into_inner().0, |(state, _)| state);
-            self.idle.fetch_sub(1, Ordering::AcqRel);
-        }
-    }
-}
-
-/// Ends the load when a worker ends, also by a panic.
-struct EndBell<'a, 'b, F: Format>(&'a Pipeline<'b, F>);
-
-impl<F: Format> Drop for EndBell<'_, '_, F> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.fail(Error::Unavailable("a worker failed; see the message above".into()));
-        }
-        if self.0.state.lock().is_ok_and(|s| s.is_finished() || s.error.is_some()) {
-            self.0.ended.store(true, Ordering::Release);
-        }
-        self.0.wake.notify_all();
-        self.0.end.notify_all();
+        if self.hooks.is_cancelled() { Err(cancelled()) } else { Ok(()) }
     }
 }
 
@@ -443,22 +340,16 @@ fn cancelled() -> Error {
 /// A sketch for each column that is read, if they are wanted. There is none when another has the report, when
 /// a filter leaves values out, and when legs before had other types.
 fn sketches(
-    options: &LoadOptions,
+    request: &LoadRequest,
     target: &dyn Target,
     from: Position,
 ) -> Vec<Arc<DistinctSketch>> {
-    let all = options.count_distinct
+    let all = request.count_distinct
         && target.sharing().is_none()
-        && options.program.is_none()
+        && request.program.is_none()
         && from == Position::default();
-    let count = if all { options.read_schema().columns().len() } else { 0 };
+    let count = if all { request.read_schema().columns().len() } else { 0 };
     (0..count).map(|_| Arc::default()).collect()
-}
-
-/// Names and types of the columns that are read, for messages about rejects.
-pub fn column_names(options: &LoadOptions) -> Vec<(String, DataType)> {
-    let read = options.read_schema().columns();
-    read.iter().map(|c| (c.name.clone(), c.data_type)).collect()
 }
 
 #[cfg(test)]

@@ -3,16 +3,14 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
-use std::sync::Arc;
 
 use coload_ddl::{Schema, parse_columns};
 use coload_source::{Dialect, Header, InputFile, InputSource, InvalidBytes, Policies};
-use coload_store::{ReadyLoad, Store};
+use coload_store::Store;
 use coload_types::{Error, Result};
 
 use crate::opened::OpenedStream;
-use crate::options::LoadOptions;
-use crate::run::write_ready;
+use crate::request::LoadRequest;
 
 /// Its columns. Value and raw record are text: what no text can hold is U+FFFD.
 const COLUMNS: &str = "file VARCHAR NOT NULL, line BIGINT NOT NULL, byte BIGINT NOT NULL, \
@@ -32,17 +30,11 @@ pub fn check_reject_table(store: &Store, table: &str) -> Result<()> {
     }
 }
 
-/// Writes the rejects of a file for a table, which is made if it is absent, with the memory and threads of the load that
-/// rejected them; they become visible with it.
+/// The load of the rejects of a file into a table, which is made if it is absent.
 ///
 /// # Errors
-/// Those of a load.
-pub fn ready_rejects(
-    store: &Store,
-    file: &Path,
-    table: &str,
-    load: &LoadOptions,
-) -> Result<ReadyLoad> {
+/// `Unavailable` when the file cannot be opened.
+pub fn request_of_rejects(file: &Path, table: &str) -> Result<LoadRequest> {
     let name = file.display().to_string();
     let reader = File::open(file).map_err(|e| Error::io("open", file, &e))?;
     let dialect = Dialect {
@@ -52,11 +44,9 @@ pub fn ready_rejects(
     };
     let source = InputSource::Stream { path: file.to_owned() };
     let inputs = vec![InputFile { name: name.clone(), source }];
-    let mut options = LoadOptions::new(inputs, table, schema()?, dialect);
-    options.stream = Some(OpenedStream::new(name, Box::new(WithoutNul(reader))));
-    (options.memory, options.threads) = (load.memory, load.threads);
-    options.cancel = Arc::clone(&load.cancel);
-    write_ready(store, &options)
+    let mut request = LoadRequest::new(inputs, table, schema()?, dialect);
+    request.stream = Some(OpenedStream::new(name, Box::new(WithoutNul(reader))));
+    Ok(request)
 }
 
 fn schema() -> Result<Schema> {

@@ -16,31 +16,30 @@ mod address;
 mod choose;
 mod fingerprint;
 mod going;
-mod report;
 mod sender;
 mod session;
-mod texts;
-mod whole;
+mod texts_sent;
+mod whole_inputs;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use coload_link::{ClientTls, WireCompression};
-use coload_threads::process_cpu_ns;
+use coload_threads::Started;
 use coload_transform::{Adaptive, Policy};
 use coload_types::{Error, Result};
 use coload_wire::{Again, LoadStatus, PROGRAM_AT_SERVER, RejectLimit};
 
+use crate::hooks::Hooks;
+use crate::load::{Destination, Load};
 use crate::opened::OpenedStream;
-use crate::options::{InputForm, LoadOptions};
 use crate::pipeline::Stop;
+use crate::report::LoadReport;
+use crate::request::{InputForm, LoadRequest};
 
 pub use address::Address;
-pub use choose::{Change, ColumnChoice};
 use going::Going;
-pub use report::RemoteReport;
 pub use session::{abort_load, list_loads, table_schema};
-pub use texts::RawReport;
 
 /// First pause before a load is tried again, doubled each time.
 const PAUSE_FIRST: Duration = Duration::from_millis(200);
@@ -76,7 +75,7 @@ pub struct RemoteOptions {
     /// Who does the work of the load.
     pub work: RemoteWork,
     /// Share of the fragments that go as text, whatever is measured; for tests and measurements.
-    pub raw_share: Option<f64>,
+    pub text_share: Option<f64>,
     /// What is compressed on the wire.
     pub compression: WireCompression,
     /// Connections over which the blocks of a load are sent.
@@ -97,7 +96,7 @@ impl RemoteOptions {
             authorization: None,
             tls: None,
             work: RemoteWork::default(),
-            raw_share: None,
+            text_share: None,
             compression: WireCompression::default(),
             connections: 4,
             outbox_bytes: 64 << 20,
@@ -107,52 +106,52 @@ impl RemoteOptions {
     }
 }
 
-/// Loads the inputs into a table of a server: all of it or nothing.
-///
-/// When the server or the network goes away, tries again, and goes on where the server's journal ends, as
-/// long as it gets on at all.
-///
-/// # Errors
-/// As [`crate::load`]; `Refused` when the server does not want the load, `Unavailable` when it cannot be
-/// reached for too long. The table is as it was then, and the same load goes on later.
-pub fn load_remote(options: &LoadOptions, remote: &RemoteOptions) -> Result<RemoteReport> {
-    options.check()?;
-    let whole = matches!(remote.work, RemoteWork::Pipe | RemoteWork::Seq);
-    if whole && options.program.is_some() {
-        return Err(Error::Invalid(PROGRAM_AT_SERVER.into()));
-    }
-    if whole && options.form == InputForm::Arrow {
-        return Err(Error::Invalid(
-            "--placement pipe and seq send text that the server reads, and the inputs are Arrow (try another --placement)"
-                .to_owned(),
-        ));
-    }
-    let not_widened = check_widening(options, remote)?;
-    let (started, cpu) = (Instant::now(), process_cpu_ns());
-    let mut totals = session::Totals::default();
-    let mut going = Going::new(options.clone(), remote, 0)?;
-    let mut widened = Vec::new();
-    for pass in 1.. {
-        match load_pass(&mut going, remote, &mut totals) {
-            Ok(report) => {
-                widened.append(&mut going.widened);
-                let cpu = Duration::from_nanos(process_cpu_ns() - cpu);
-                return Ok(RemoteReport { wall: started.elapsed(), cpu, widened, ..report });
-            }
-            Err(Stop::Failed(Error::Input { place, text })) => {
-                let why = not_widened.map(|why| format!("; the types were inferred, and {why}"));
-                return Err(Error::Input { place, text: text + &why.unwrap_or_default() });
-            }
-            Err(Stop::Failed(error)) => return Err(error),
-            Err(Stop::Widen(widening)) => {
-                widened.append(&mut going.widened);
-                let mut wider = going.options;
-                widened.extend(widening.widen(&mut wider, &[])?);
-                going = Going::new(wider, remote, pass)?;
+/// Into a table of a server. When the server or the network goes away, the load is tried again, and goes on where the
+/// server's journal ends, as long as it gets on at all; then the table is as it was, and the same load goes on later.
+impl Destination for RemoteOptions {
+    fn take(&self, load: Load<'_>) -> Result<LoadReport> {
+        let Load { request, resources, hooks } = load;
+        let whole = matches!(self.work, RemoteWork::Pipe | RemoteWork::Seq);
+        if whole && request.program.is_some() {
+            return Err(Error::Invalid(PROGRAM_AT_SERVER.into()));
+        }
+        if whole && request.form == InputForm::Arrow {
+            return Err(Error::Invalid(
+                "--placement pipe and seq send text that the server reads, and the inputs are Arrow (try another \
+                 --placement)"
+                    .to_owned(),
+            ));
+        }
+        let not_widened = check_widening(request, self)?;
+        let started = Started::now();
+        let mut totals = session::Totals::default();
+        let mut going = Going::new(request.clone(), (resources, hooks), self, 0)?;
+        let mut widened = Vec::new();
+        for pass in 1.. {
+            match load_pass(&mut going, self, &mut totals) {
+                Ok(mut report) => {
+                    widened.append(&mut going.widened);
+                    report.set_costs(&started);
+                    return Ok(LoadReport { widened, ..report });
+                }
+                Err(Stop::Failed(Error::Input { place, text })) => {
+                    let why =
+                        not_widened.map(|why| format!("; the types were inferred, and {why}"));
+                    return Err(Error::Input { place, text: text + &why.unwrap_or_default() });
+                }
+                Err(Stop::Failed(error)) => return Err(error),
+                Err(Stop::Widen(widening)) => {
+                    widened.append(&mut going.widened);
+                    let mut wider = going.request;
+                    widened.extend(widening.widen(&mut wider, &[])?);
+                    going = Going::new(wider, (resources, hooks), self, pass)?;
+                }
             }
         }
+        Err(Error::Limit(
+            "the columns' types do not end to become wider: give --columns".to_owned(),
+        ))
     }
-    Err(Error::Limit("the columns' types do not end to become wider: give --columns".to_owned()))
 }
 
 /// Why inferred types do not become wider, and what to do.
@@ -165,22 +164,22 @@ const STREAM_NOT_WIDENED: &str = "a stream cannot be sent again with wider ones 
 ///
 /// # Errors
 /// `Invalid` when records would be set aside then which another load takes.
-fn check_widening(options: &LoadOptions, remote: &RemoteOptions) -> Result<Option<&'static str>> {
+fn check_widening(request: &LoadRequest, remote: &RemoteOptions) -> Result<Option<&'static str>> {
     let whole = matches!(remote.work, RemoteWork::Pipe | RemoteWork::Seq);
     let is_whole = |stream: &OpenedStream| stream.is_sampled_whole();
-    let why = if options.inferred.is_none() {
+    let why = if request.inferred.is_none() {
         return Ok(None);
     } else if whole {
         WHOLE_NOT_WIDENED
-    } else if options.inputs.read_once().is_some()
-        && !options.stream.as_ref().is_some_and(is_whole)
-        && options.read_schema().columns().iter().any(|column| !column.data_type.is_text())
+    } else if request.inputs.read_once().is_some()
+        && !request.stream.as_ref().is_some_and(is_whole)
+        && request.read_schema().columns().iter().any(|column| !column.data_type.is_text())
     {
         STREAM_NOT_WIDENED
     } else {
         return Ok(None);
     };
-    if options.max_rejects != RejectLimit::Count(0) {
+    if request.max_rejects != RejectLimit::Count(0) {
         return Err(Error::Invalid(format!(
             "rejects are allowed, the columns' types are inferred, and {why}"
         )));
@@ -190,10 +189,10 @@ fn check_widening(options: &LoadOptions, remote: &RemoteOptions) -> Result<Optio
 
 /// Loads from the first byte on, however many attempts it takes.
 fn load_pass(
-    going: &mut Going,
+    going: &mut Going<'_>,
     remote: &RemoteOptions,
     totals: &mut session::Totals,
-) -> std::result::Result<RemoteReport, Stop> {
+) -> std::result::Result<LoadReport, Stop> {
     let mut pause = PAUSE_FIRST;
     let mut got_on = Instant::now();
     totals.partitions = 0;
@@ -206,7 +205,7 @@ fn load_pass(
             Err(Stop::Failed(Error::Unavailable(text)))
                 if going.description.salt == 0 || !totals.has_begun =>
             {
-                if going.options.cancel.load(Ordering::Relaxed) {
+                if going.hooks.is_cancelled() {
                     return Err(Error::Unavailable(text).into());
                 }
                 if totals.partitions > before {
@@ -219,7 +218,7 @@ fn load_pass(
                     ))
                     .into());
                 }
-                wait(pause, &going.options);
+                wait(pause, going.hooks);
                 pause = (pause * 2).min(PAUSE_MAX);
             }
             Err(stop) => return Err(stop),
@@ -227,9 +226,9 @@ fn load_pass(
     }
 }
 
-fn wait(pause: Duration, options: &LoadOptions) {
+fn wait(pause: Duration, hooks: &Hooks) {
     let until = Instant::now() + pause;
-    while Instant::now() < until && !options.cancel.load(Ordering::Relaxed) {
+    while Instant::now() < until && !hooks.is_cancelled() {
         std::thread::sleep(Duration::from_millis(50).min(pause));
     }
 }

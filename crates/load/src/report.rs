@@ -1,16 +1,24 @@
-//! What a load did.
+//! What a load did, or would do, wherever its rows go.
+
+mod network;
+mod placement;
+mod written;
 
 use std::time::Duration;
 
 use coload_page::{ColumnIndex, PageMeta};
 use coload_source::{Mending, Reject};
-use coload_store::{LoadId, LoadRecord, MergeReport};
-use coload_threads::Step;
-use coload_types::{Column, DataType};
+use coload_store::{LoadId, MergeReport};
+use coload_threads::{Started, Step, StepClock, peak_memory_bytes, process_cpu_ns};
+use coload_types::{Column, DataType, Error, Result};
 
 use crate::file_report::FileReports;
 use crate::kinds::RejectKind;
 use crate::widen::Widened;
+
+pub use network::NetworkReport;
+pub use placement::{Change, ColumnChoice, PlacementReport, TextFragmentReport};
+pub use written::{WrittenFile, WrittenFiles};
 
 /// Rejects that a report keeps; all are counted, and all go to the rejects file.
 pub const REJECTS_KEPT_MAX: usize = 10;
@@ -37,7 +45,7 @@ pub struct ColumnReport {
     /// Type that the column has in the table.
     pub data_type: DataType,
     /// `dictionary`, `frame of reference`, `symbols`, ..., with shares if mixed.
-    pub encoding: String,
+    pub codec: String,
     /// Distinct values that are not NULL.
     pub distinct: Distinct,
     /// Rows that are NULL.
@@ -55,7 +63,7 @@ impl ColumnReport {
         ColumnReport {
             name: column.name.clone(),
             data_type: column.data_type,
-            encoding: encoding(indexes),
+            codec: codec(indexes),
             distinct: distinct(indexes),
             nulls: indexes.iter().map(|x| x.nulls()).sum(),
             bytes,
@@ -84,7 +92,7 @@ fn is_coded(page: &PageMeta) -> bool {
     page.detail.is_codes()
 }
 
-fn encoding(indexes: &[&ColumnIndex]) -> String {
+fn codec(indexes: &[&ColumnIndex]) -> String {
     let pages = || indexes.iter().flat_map(|x| &x.pages);
     let coded = pages().filter(|p| is_coded(p)).count();
     let plain = pages().find(|p| !is_coded(p)).map_or("empty", PageMeta::codec_name);
@@ -105,26 +113,20 @@ fn distinct(indexes: &[&ColumnIndex]) -> Distinct {
     }
 }
 
-/// What a load did.
+/// What a load did, or would do. What only some destinations can tell is `None` for the others.
 #[derive(Debug, Clone)]
 pub struct LoadReport {
-    /// Id of the load, by which its segments are named.
-    pub id: LoadId,
-    /// Name of the table.
+    /// Id of the load, by which what it wrote is named; `None` when nothing was written.
+    pub id: Option<LoadId>,
+    /// Name of the table, or of the folder.
     pub table: String,
-    /// Version of the store that shows the rows.
-    pub version: u64,
-    /// The record that the store keeps of the load.
-    pub record: LoadRecord,
-    /// What became of each input, in their order.
+    /// What became of each input, in their order; empty when nothing was loaded now.
     pub files: FileReports,
-    /// What became of each column, in the table's order.
+    /// What each column takes, in the table's order; empty where a server knows.
     pub columns: Vec<ColumnReport>,
-    /// Number of segments that were written.
-    pub segments: usize,
-    /// Partitions they were merged from.
+    /// Partitions that were made; 0 where a server parses.
     pub partitions: usize,
-    /// Bytes of the segments on the disk.
+    /// Bytes of what was written, or would be.
     pub bytes_stored: u64,
     /// Time from start to durable publish.
     pub wall: Duration,
@@ -136,40 +138,62 @@ pub struct LoadReport {
     pub peak_memory: u64,
     /// The first rejects, at most [`REJECTS_KEPT_MAX`].
     pub rejects: Vec<Reject>,
-    /// Rejects by kind, in the order in which they were met.
+    /// Rejects by kind, in the order in which they were met; of a load into a server and a dry run there are none.
     pub reject_kinds: Vec<RejectKind>,
     /// Columns whose inferred types became wider, in the order in which that was found.
     pub widened: Vec<Widened>,
-    /// What merging the table's small segments after the load did, or why it failed; the load is
-    /// published all the same.
-    pub merge: coload_types::Result<MergeReport>,
+    /// For a store, here or at a server: the version that shows the rows.
+    pub published: Option<Published>,
+    /// For a folder of Parquet files: the files.
+    pub written: Option<WrittenFiles>,
+    /// For a server: what went over the link, and what was done there.
+    pub network: Option<NetworkReport>,
+    /// For a server: who transformed what.
+    pub placement: Option<PlacementReport>,
+    /// For a dry run: what it says of all of the inputs.
+    pub dry_run: Option<DryRun>,
+    /// For a server that had loaded this before: nothing was loaded now.
+    pub earlier: Option<Earlier>,
 }
 
-/// What a load would do.
+/// A version of a store that shows the rows of a load.
 #[derive(Debug, Clone)]
+pub struct Published {
+    /// Its number.
+    pub version: u64,
+    /// Segments that were written.
+    pub segments: u64,
+    /// What was merged after it; the load is published whatever becomes of that.
+    pub merge: Merged,
+}
+
+/// What became of the table's small segments after a load.
+#[derive(Debug, Clone)]
+pub enum Merged {
+    /// What was merged, or why that failed.
+    Here(Result<MergeReport>),
+    /// What the server says of it; nothing if it says nothing.
+    AtServer(String),
+}
+
+/// A load that a server has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Earlier {
+    /// Rows that it brought into the table.
+    pub rows: u64,
+    /// Records that it set aside.
+    pub rejects: u64,
+    /// When it was published, and what the table holds, in words.
+    pub held: String,
+}
+
+/// What a dry run says of a load.
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DryRun {
-    /// Name that the table would have.
-    pub table: String,
-    /// What was read of each input, in their order.
-    pub files: FileReports,
-    /// What each column of the text that was read would take.
-    pub columns: Vec<ColumnReport>,
-    /// Bytes of the segments of what was read.
-    pub bytes_stored: u64,
     /// Share of the inputs that was read, from 0 to 1; 1 where the whole is not known.
     pub share: f64,
-    /// Time from the start to the end of the run.
-    pub wall: Duration,
-    /// CPU time of the process meanwhile.
-    pub cpu: Duration,
-    /// CPU time by step.
-    pub steps: Vec<(Step, Duration)>,
-    /// Most memory the process has held.
-    pub peak_memory: u64,
-    /// The first rejects, at most [`REJECTS_KEPT_MAX`].
-    pub rejects: Vec<Reject>,
-    /// Types of inferred columns that became wider.
-    pub widened: Vec<Widened>,
+    /// Where the rows would be, in words.
+    pub place: &'static str,
 }
 
 impl DryRun {
@@ -178,37 +202,64 @@ impl DryRun {
     pub fn of_all(&self, amount: f64) -> f64 {
         amount / self.share.max(1e-9)
     }
-
-    /// Rows that would be loaded.
-    pub fn rows(&self) -> u64 {
-        self.files.rows()
-    }
-
-    /// Records left out by a filter.
-    pub fn filtered(&self) -> u64 {
-        self.files.filtered()
-    }
-
-    /// Records that would be rejected.
-    pub fn reject_count(&self) -> u64 {
-        self.files.rejects()
-    }
 }
 
 impl LoadReport {
-    /// Rows that the load brought into the table.
-    pub fn rows(&self) -> u64 {
-        self.files.rows()
+    /// Nothing yet, of a load into a table or folder.
+    pub(crate) fn new(table: String) -> Self {
+        LoadReport {
+            id: None,
+            table,
+            files: FileReports::default(),
+            columns: Vec::new(),
+            partitions: 0,
+            bytes_stored: 0,
+            wall: Duration::ZERO,
+            cpu: Duration::ZERO,
+            steps: Vec::new(),
+            peak_memory: 0,
+            rejects: Vec::new(),
+            reject_kinds: Vec::new(),
+            widened: Vec::new(),
+            published: None,
+            written: None,
+            network: None,
+            placement: None,
+            dry_run: None,
+            earlier: None,
+        }
     }
 
-    /// Records left out by a filter.
-    pub fn filtered(&self) -> u64 {
-        self.files.filtered()
+    /// Sets what the process took since it started.
+    pub(crate) fn set_costs(&mut self, started: &Started) {
+        self.wall = started.wall.elapsed();
+        self.cpu = Duration::from_nanos(process_cpu_ns() - started.cpu_ns);
+        self.peak_memory = peak_memory_bytes();
+    }
+
+    /// Sets the CPU time by step.
+    pub(crate) fn set_steps(&mut self, clock: &StepClock) {
+        self.steps = Step::ALL.into_iter().map(|step| (step, clock.get(step))).collect();
+    }
+
+    /// Rows that the load brought into the table.
+    pub fn rows(&self) -> u64 {
+        self.earlier.as_ref().map_or(self.files.rows(), |earlier| earlier.rows)
     }
 
     /// Number of records that were set aside.
     pub fn reject_count(&self) -> u64 {
-        self.files.rejects()
+        self.earlier.as_ref().map_or(self.files.rejects(), |earlier| earlier.rejects)
+    }
+
+    /// Records left out by a filter.
+    pub fn filtered(&self) -> u64 {
+        self.files.filtered()
+    }
+
+    /// Records of all inputs that were read.
+    pub fn records(&self) -> u64 {
+        self.files.records()
     }
 
     /// Rows that were mended in one way.
@@ -220,4 +271,13 @@ impl LoadReport {
     pub fn bytes_read(&self) -> u64 {
         self.files.bytes()
     }
+}
+
+/// The rows are there, and the file of rejects is not.
+pub fn published_without_rejects(version: u64, error: &Error) -> Error {
+    // No attempt more helps: that would find the load published, and say nothing of the file.
+    Error::Invalid(format!(
+        "the load is published as version {version}, but its file of rejects is not there: {error}; the rows need not \
+         be loaded again"
+    ))
 }

@@ -1,190 +1,155 @@
-//! What is to be done next, and by whom: the pipeline as a set of tasks over one lock.
+//! What is to be done next, by whomever: the tasks of a load, by numbers.
 //!
 //! ```text
-//!   chunks --parse--> fragments --verify in order--> partition --compress, a column a task-->
-//!   target --its own work--> finish
+//!   chunks --read by anybody--> verified in order --> partition complete --> its columns --> sealed, in order --> end
 //! ```
 //!
-//! Workers take the task nearest to the end of the pipeline first, which empties memory before it is
-//! filled. At most two partitions are being filled or compressed at once. What is done depends on the
-//! input and the options; only who does it, and when, depends on the threads.
-
-mod arriving;
-mod raw;
-mod task;
+//! Workers take the task nearest to the end first, which empties memory before it is filled. At most two partitions are
+//! being filled or compressed at once. What is done depends on the input and the request; only who does it, and when,
+//! depends on the workers.
+//!
+//! What a chunk is, what a job does, where a partition goes, and who waits for a task is known elsewhere: this is tested
+//! with jobs that do nothing.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
-
-use coload_types::Error;
-
-use crate::format::{Parser, PieceSpan, Whole};
-use crate::partition::{PartitionPlan, SealedPartition, Waiting};
-use crate::target::{Lane, Works};
-
-pub use arriving::{Arriving, Counted, ParsedChunk, RawText};
-pub use raw::HandedBack;
-use raw::RawChunks;
-pub use task::{Sealing, Task};
 
 /// Partitions that may be filled or compressed at once: one is filled while one is compressed.
 const PARTITIONS_IN_FLIGHT: usize = 2;
 
-/// A partition being compressed.
-#[derive(Debug)]
-struct Compressing {
-    page_rows: Vec<u32>,
-    /// What the target gets of the partition in all.
-    blocks: u64,
-    remaining: usize,
-    /// What its fragments took.
-    bytes: usize,
+/// How many jobs of a kind may be done at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lane {
+    /// As many as there are workers.
+    Any,
+    /// As many columns as the load merges at once: each takes memory.
+    Merge,
+}
+
+/// Something to be done that is not looked into here.
+pub trait Job {
+    /// How many of its kind may be done at once.
+    fn lane(&self) -> Lane {
+        Lane::Any
+    }
+}
+
+/// Something a worker can do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Task<J> {
+    /// Read a chunk that was cut beforehand.
+    Chunk(usize),
+    /// Read a chunk again: its start was speculated on, and that was wrong.
+    ChunkAgain(usize),
+    /// Take the next chunk, where they come one by one, and read it.
+    TakeChunk,
+    /// Do a job.
+    Job(J),
+    /// Tell the target that a partition is complete.
+    Seal(usize),
+    /// Tell the target that all are.
+    End,
+}
+
+/// What waits for a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Before {
+    /// The seal of a partition.
+    Seal(usize),
+    /// That the target is told of the end.
+    End,
+    /// That the load is finished.
+    Finish,
 }
 
 /// What a load is like.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Shape {
-    /// Whether partitions stay when an attempt ends early.
-    pub keeps_partitions: bool,
-    /// Chunks in all; `None` for a stream.
+    /// Chunks in all; `None` where they come one by one.
     pub chunks: Option<usize>,
-    /// Where the chunk before the first ended.
-    pub end_before: u64,
-    /// Chunks that a stream may be ahead of the first that is not delivered.
+    /// Chunks that come one by one may be so many ahead of the first that is not verified.
     pub ahead_max: usize,
-    /// Fragments of a partition.
-    pub fragments_per_partition: usize,
-    /// Chunks that are parsed at once.
-    pub parsers: usize,
-    /// While a partition of more bytes is compressed, nothing else is parsed.
+    /// Chunks of a partition.
+    pub chunks_per_partition: usize,
+    /// Chunks that are read at once.
+    pub readers: usize,
+    /// While a partition of more bytes is compressed, no other chunk is read.
     pub large_bytes: usize,
-    /// Columns merged at once.
-    pub merge_columns: usize,
+    /// Jobs of [`Lane::Merge`] that are done at once.
+    pub merges: usize,
+    /// Whether a partition that a cut would make short is left to the next leg.
+    pub keeps_partitions: bool,
 }
 
-/// Everything the workers share and change.
+/// A partition of which all chunks are verified.
 #[derive(Debug)]
-pub struct State<P> {
-    keeps_partitions: bool,
-    fragments_per_partition: usize,
-    parsers: usize,
-    large_bytes: usize,
-    merge_columns: usize,
-    next_chunk: usize,
+struct Complete {
+    /// Its jobs that are not done; `None` before they are known.
+    jobs: Option<usize>,
+    /// What they hold.
+    bytes: usize,
+}
+
+/// What is done, what is being done, and what comes next.
+#[derive(Debug)]
+pub struct Schedule<J> {
+    shape: Shape,
     /// Chunks in all; known from the start where they are cut beforehand, else at the end.
     chunks: Option<usize>,
-    redo: Vec<(usize, u64)>,
-    /// Chunks that workers have and did not deliver yet.
-    parsing: usize,
-    /// Chunks that come one by one may be so many ahead of the frontier.
-    ahead_max: usize,
+    next_chunk: usize,
+    again: Vec<usize>,
+    /// Chunks that workers have and did not return yet.
+    reading: usize,
     /// Set when a chunk did not fit: the leg ends before it.
     is_cut: bool,
-    arriving: BTreeMap<usize, Arriving<P>>,
-    /// Next chunk to verify, and where the one before it ended.
+    /// Next chunk to verify.
     frontier: usize,
-    frontier_end: u64,
-    tasks: VecDeque<Task>,
-    raw: RawChunks,
-    merges_running: usize,
-    compressing: BTreeMap<usize, Compressing>,
-    /// Partitions that the target was given.
-    pub partitions_done: usize,
-    /// Fragments and ends of partitions that the target has not taken yet.
-    delivering: usize,
-    /// Texts and work of the target that are not done.
-    unfinished: usize,
-    /// Whether the target was told that no partition comes any more.
+    tasks: VecDeque<Task<J>>,
+    merging: usize,
+    /// Partitions of which all chunks are verified, and that are not sealed.
+    complete: BTreeMap<usize, Complete>,
+    completed: usize,
+    /// What the seals of partitions wait for besides their jobs.
+    before_seal: BTreeMap<usize, usize>,
+    sealed: usize,
+    before_end: usize,
+    before_finish: usize,
     has_ended: bool,
-    /// The first thing that went wrong.
-    pub error: Option<Error>,
 }
 
-/// Where the next leg begins.
-#[derive(Debug)]
-pub struct NextLeg {
-    /// The first chunk of this leg that is not part of it.
-    pub chunk: usize,
-    /// Where the chunk before it ended.
-    pub end: u64,
-}
-
-/// What the verified chunks add to the account of the load.
-#[derive(Debug, Default)]
-pub struct Verified {
-    /// Pieces, in order, with the numbers of their partitions.
-    pub spans: Vec<(usize, PieceSpan)>,
-    /// The pieces of the chunk after these, if the types are too narrow for it.
-    pub unfit: Vec<PieceSpan>,
-    /// What was counted of chunks that will be parsed again.
-    pub in_vain: Counted,
-}
-
-impl<P: Parser> State<P> {
-    /// The state of a load of which nothing is done yet.
+impl<J: Job> Schedule<J> {
+    /// Nothing is done yet.
     pub fn new(shape: Shape) -> Self {
-        let Shape {
-            keeps_partitions,
-            chunks,
-            end_before,
-            ahead_max,
-            fragments_per_partition,
-            parsers,
-            large_bytes,
-            merge_columns,
-        } = shape;
-        State {
-            keeps_partitions,
-            fragments_per_partition,
-            parsers,
-            large_bytes,
-            merge_columns,
+        Schedule {
+            chunks: shape.chunks,
+            shape,
             next_chunk: 0,
-            chunks,
-            redo: Vec::new(),
-            parsing: 0,
-            ahead_max,
+            again: Vec::new(),
+            reading: 0,
             is_cut: false,
-            arriving: BTreeMap::new(),
             frontier: 0,
-            frontier_end: end_before,
             tasks: VecDeque::new(),
-            raw: RawChunks::default(),
-            merges_running: 0,
-            compressing: BTreeMap::new(),
-            partitions_done: 0,
-            delivering: 0,
-            unfinished: 0,
+            merging: 0,
+            complete: BTreeMap::new(),
+            completed: 0,
+            before_seal: BTreeMap::new(),
+            sealed: 0,
+            before_end: 0,
+            before_finish: 0,
             has_ended: false,
-            error: None,
         }
     }
 
-    /// Begins after the first partitions, which are done; their last record ends at `end`.
-    pub fn skip(&mut self, partitions: usize, end: u64) {
-        let first = partitions * self.fragments_per_partition;
+    /// Begins after the first partitions, which are done.
+    pub fn skip(&mut self, partitions: usize) {
+        let first = partitions * self.shape.chunks_per_partition;
         self.frontier = self.chunks.map_or(first, |chunks| chunks.min(first));
         self.next_chunk = self.frontier;
-        self.frontier_end = end;
-        self.partitions_done = partitions;
+        (self.completed, self.sealed) = (partitions, partitions);
     }
 
-    /// Whether there is nothing more to do, ever.
-    pub fn is_finished(&self) -> bool {
-        self.has_ended && self.unfinished == 0
-    }
-
-    /// Whether the target was given all partitions.
-    fn has_delivered_all(&self) -> bool {
-        self.is_at_end()
-            && self.arriving.is_empty()
-            && self.compressing.is_empty()
-            && self.delivering == 0
-    }
-
-    /// Whether all chunks are verified, and no worker has one that comes after the end of a leg.
-    fn is_at_end(&self) -> bool {
-        self.chunks == Some(self.frontier) && (!self.is_cut || self.parsing == 0)
+    /// The partition of a chunk.
+    pub fn partition_of(&self, chunk: usize) -> usize {
+        chunk / self.shape.chunks_per_partition
     }
 
     /// Chunks that are verified.
@@ -192,243 +157,179 @@ impl<P: Parser> State<P> {
         self.frontier
     }
 
+    /// Partitions that were sealed, or are to be next.
+    pub fn sealed(&self) -> usize {
+        self.sealed
+    }
+
+    /// Whether the leg ended before the input did.
+    pub fn is_cut(&self) -> bool {
+        self.is_cut
+    }
+
+    /// Whether workers have chunks that they did not return yet.
+    pub fn is_reading(&self) -> bool {
+        self.reading > 0
+    }
+
+    /// Whether there is nothing more to do, ever.
+    pub fn is_finished(&self) -> bool {
+        self.has_ended && self.before_finish == 0
+    }
+
+    /// Whether all chunks are verified, and no worker has one that comes after the end of a leg.
+    fn is_at_end(&self) -> bool {
+        self.chunks == Some(self.frontier) && (!self.is_cut || self.reading == 0)
+    }
+
     /// The next task, if one can be done now.
-    pub fn take_task(&mut self) -> Option<Task> {
-        let is_merge = |task: &Task| matches!(task, Task::Work(work) if work.lane() == Lane::Merge);
-        let merging = self.merges_running >= self.merge_columns;
-        if let Some(at) = self.tasks.iter().position(|task| !(merging && is_merge(task))) {
+    pub fn take_task(&mut self) -> Option<Task<J>> {
+        let is_merge = |task: &Task<J>| matches!(task, Task::Job(job) if job.lane() == Lane::Merge);
+        let full = self.merging >= self.shape.merges;
+        if let Some(at) = self.tasks.iter().position(|task| !(full && is_merge(task))) {
             let task = self.tasks.remove(at);
-            self.merges_running += usize::from(task.as_ref().is_some_and(is_merge));
+            self.merging += usize::from(task.as_ref().is_some_and(is_merge));
             return task;
         }
-        if self.has_delivered_all() && !self.has_ended {
+        if self.is_at_end() && self.complete.is_empty() && self.before_end == 0 && !self.has_ended {
             self.has_ended = true;
-            self.unfinished += 1;
+            self.before_finish += 1;
             return Some(Task::End);
         }
-        let large =
-            |partition: &Compressing| partition.remaining > 0 && partition.bytes > self.large_bytes;
-        if self.parsing >= self.parsers || self.compressing.values().any(large) {
+        let large = |partition: &Complete| {
+            partition.jobs != Some(0) && partition.bytes > self.shape.large_bytes
+        };
+        if self.reading >= self.shape.readers || self.complete.values().any(large) {
             return None;
         }
-        if let Some((chunk, start)) = self.redo.pop() {
-            self.parsing += 1;
-            return Some(Task::Parse { chunk, start: Some(start) });
+        if let Some(chunk) = self.again.pop() {
+            self.reading += 1;
+            return Some(Task::ChunkAgain(chunk));
         }
-        let partition = self.next_chunk / self.fragments_per_partition;
-        if partition >= self.partitions_done + PARTITIONS_IN_FLIGHT {
+        if self.partition_of(self.next_chunk) >= self.sealed + PARTITIONS_IN_FLIGHT {
             return None;
         }
         match self.chunks {
             Some(chunks) if self.next_chunk >= chunks => None,
-            Some(_) => {
-                self.next_chunk += 1;
-                self.parsing += 1;
-                Some(Task::Parse { chunk: self.next_chunk - 1, start: None })
+            Some(_) => Some(Task::Chunk(self.number_chunk())),
+            None => {
+                (self.next_chunk - self.frontier < self.shape.ahead_max).then_some(Task::TakeChunk)
             }
-            None => (self.next_chunk - self.frontier < self.ahead_max).then_some(Task::TakeChunk),
         }
     }
 
-    /// Gives the next chunk its number, where they come one by one.
-    pub fn number_taken_chunk(&mut self) -> usize {
+    /// Gives the next chunk its number; a worker has it.
+    pub fn number_chunk(&mut self) -> usize {
         self.next_chunk += 1;
-        self.parsing += 1;
+        self.reading += 1;
         self.next_chunk - 1
-    }
-
-    /// Fragments of a partition.
-    pub fn fragments_per_partition(&self) -> usize {
-        self.fragments_per_partition
     }
 
     /// Notes that no chunk comes any more.
     pub fn end_chunks(&mut self) {
-        if self.chunks.is_none() {
-            self.chunks = Some(self.next_chunk);
-            self.seal_if_complete();
-        }
+        self.chunks.get_or_insert(self.next_chunk);
     }
 
-    /// The partition of a chunk, while its fragments arrive.
-    pub fn arriving(&mut self, chunk: usize) -> &mut Arriving<P> {
-        self.arriving.entry(chunk / self.fragments_per_partition).or_default()
+    /// Notes that a worker has read a chunk.
+    pub fn read(&mut self) {
+        self.reading -= 1;
     }
 
-    /// Takes a parsed chunk and verifies all that can be verified.
-    pub fn deliver(&mut self, chunk: usize, parsed: ParsedChunk) -> Verified {
-        self.parsing -= 1;
-        let mut verified = Verified::default();
-        if self.is_cut {
-            verified.in_vain.add(parsed.counted);
-            self.end_leg();
-            return verified;
-        }
-        self.arriving(chunk).fragments.insert(chunk, parsed);
-        loop {
-            let (next, end) = (self.frontier, self.frontier_end);
-            let Some(arriving) = self.arriving.get_mut(&(next / self.fragments_per_partition))
-            else {
-                return verified;
-            };
-            let Some(parsed) = arriving.fragments.remove(&next) else { return verified };
-            let proven = |s: &PieceSpan| s.start == end && s.whole == Whole::Yes;
-            if parsed.speculated && !parsed.spans.first().is_some_and(proven) {
-                // A quoted newline was taken for the end of a record: parse the chunk again from
-                // where the one before it ended.
-                arriving.stale = true;
-                self.redo.push((next, end));
-                verified.in_vain = parsed.counted;
-                return verified;
-            }
-            if parsed.unfit {
-                self.cut_before(parsed, &mut verified);
-                return verified;
-            }
-            self.frontier_end = parsed.spans.last().map_or(end, |s| s.end);
-            self.frontier += 1;
-            let number = next / self.fragments_per_partition;
-            let ParsedChunk { waiting, ahead, spans, raw, .. } = parsed;
-            if let Some(raw) = raw {
-                let (flow, plan) = arriving.take_raw(number, waiting.rows, raw);
-                arriving.verified.push(waiting);
-                self.send_raw(next, flow, spans, plan);
-                self.seal_if_complete();
-                continue;
-            }
-            let ahead = arriving.take_ahead(number, waiting.rows, ahead);
-            arriving.verified.push(waiting);
-            if let Some(ahead) = ahead {
-                self.delivering += 1;
-                self.tasks.push_back(Task::Ahead(ahead));
-            }
-            self.account(next, number, spans, &mut verified);
-            self.seal_if_complete();
-        }
+    /// Lets the next chunk be read again.
+    pub fn read_again(&mut self) {
+        self.again.push(self.frontier);
     }
 
-    /// Ends the leg before a chunk that its types are too narrow for. What was parsed from there on was
-    /// in vain.
-    fn cut_before(&mut self, mut parsed: ParsedChunk, verified: &mut Verified) {
-        verified.unfit = std::mem::take(&mut parsed.spans);
+    /// Notes that the next chunk is verified.
+    pub fn verify(&mut self) {
+        self.frontier += 1;
+    }
+
+    /// Ends the leg before the next chunk.
+    pub fn cut(&mut self) {
         self.is_cut = true;
         self.chunks = Some(self.frontier);
-        self.redo.clear();
-        verified.in_vain.add(parsed.counted);
-        for arriving in self.arriving.values_mut() {
-            let later = std::mem::take(&mut arriving.fragments).into_values();
-            later.for_each(|parsed| verified.in_vain.add(parsed.counted));
-        }
-        self.end_leg();
+        self.again.clear();
     }
 
-    /// Seals what there is when the last chunk that comes after the end is delivered.
-    fn end_leg(&mut self) {
-        if self.parsing > 0 {
-            return;
+    /// A partition whose chunks have all been verified since this was asked last; its jobs are to be given.
+    pub fn take_complete(&mut self) -> Option<usize> {
+        let at_boundary = self.frontier.is_multiple_of(self.shape.chunks_per_partition);
+        if self.frontier == 0 || !(self.is_at_end() || at_boundary) {
+            return None;
         }
-        // Dictionaries have values of chunks that are left to the next leg.
-        self.arriving.values_mut().for_each(|arriving| arriving.stale = true);
-        self.arriving.retain(|_, arriving| !arriving.verified.is_empty());
-        self.seal_if_complete();
+        let partition = self.partition_of(self.frontier - 1);
+        let is_left = self.shape.keeps_partitions && self.is_cut && !at_boundary;
+        if partition < self.completed || is_left {
+            return None;
+        }
+        self.completed = partition + 1;
+        self.complete.insert(partition, Complete { jobs: None, bytes: 0 });
+        Some(partition)
     }
 
-    /// Where the next leg begins, if this one ended before the input did.
-    pub fn take_next_leg(&mut self) -> Option<NextLeg> {
-        let next = NextLeg { chunk: self.frontier, end: self.frontier_end };
-        std::mem::take(&mut self.is_cut).then_some(next)
+    /// Gives the jobs of a complete partition, whose chunks hold so many bytes until they are done.
+    pub fn begin(&mut self, partition: usize, bytes: usize, jobs: Vec<J>) {
+        if let Some(complete) = self.complete.get_mut(&partition) {
+            *complete = Complete { jobs: Some(jobs.len()), bytes };
+        }
+        self.tasks.extend(jobs.into_iter().map(Task::Job));
+        self.seal();
     }
 
-    /// Turns the partition behind the frontier into compress tasks if all its chunks are verified.
-    fn seal_if_complete(&mut self) {
-        let at_end = self.is_at_end();
-        let at_boundary = self.frontier.is_multiple_of(self.fragments_per_partition);
-        if self.frontier == 0 || !(at_end || at_boundary) {
-            return;
+    /// Notes that a job of a complete partition is done.
+    pub fn done_of(&mut self, partition: usize) {
+        if let Some(Complete { jobs: Some(jobs), .. }) = self.complete.get_mut(&partition) {
+            *jobs -= 1;
         }
-        if self.keeps_partitions && self.is_cut && !at_boundary {
-            // Partitions begin at the same chunks in all attempts: the next makes this one anew.
-            self.arriving.clear();
-            return;
-        }
-        let number = (self.frontier - 1) / self.fragments_per_partition;
-        let Some(mut arriving) = self.arriving.remove(&number) else { return };
-        let fragments: Vec<Waiting> =
-            arriving.verified.drain(..).filter(|fragment| fragment.rows > 0).collect();
-        let mut parsers: Vec<P> = arriving.parsers.into_iter().flatten().collect();
-        if arriving.stale {
-            parsers.iter_mut().for_each(P::mark_stale);
-        }
-        let columns = fragments.iter().flat_map(|fragment| &fragment.columns);
-        let bytes = columns.map(|(_, column)| column.bytes()).sum();
-        let plan = match arriving.plan.get() {
-            Some(Ok(plan)) if !fragments.is_empty() => Arc::clone(plan),
-            _ => Arc::new(PartitionPlan::new(Vec::new(), Vec::new())),
-        };
-        let dictionaries = parsers.into_iter().map(P::into_dictionaries).collect();
-        let sealed = Arc::new(SealedPartition::new(number, plan, fragments, dictionaries));
-        let width = sealed.width();
-        let columns: Vec<usize> = (0..width).filter(|c| sealed.waits(*c)).collect();
-        self.compressing.insert(
-            number,
-            Compressing {
-                page_rows: sealed.page_rows.clone(),
-                blocks: arriving.flown + columns.len() as u64,
-                remaining: columns.len(),
-                bytes,
-            },
-        );
-        for column in columns {
-            self.tasks.push_back(Task::Compress { partition: Arc::clone(&sealed), column });
-        }
+        self.seal();
     }
 
-    /// Notes that the target has a column of a partition.
-    pub fn compressed(&mut self, partition: usize) {
-        if let Some(compressing) = self.compressing.get_mut(&partition) {
-            compressing.remaining -= 1;
-        }
-        self.seal_partitions();
+    /// Adds a job.
+    pub fn add(&mut self, before: Before, job: J) {
+        self.wait_for(before);
+        self.tasks.push_back(Task::Job(job));
     }
 
-    /// Ends whole partitions, in order.
-    pub fn seal_partitions(&mut self) {
-        while let Some(entry) = self.compressing.first_entry() {
-            if *entry.key() != self.partitions_done
-                || entry.get().remaining > 0
-                || self.raw.awaits(self.partitions_done)
-            {
-                return;
+    /// Lets something wait, until [`Self::done`], for what nobody here does.
+    pub fn wait_for(&mut self, before: Before) {
+        *self.count(before) += 1;
+    }
+
+    /// Notes that a job is done, or what was waited for.
+    pub fn done(&mut self, before: Before, lane: Lane) {
+        self.merging -= usize::from(lane == Lane::Merge);
+        *self.count(before) -= 1;
+        if let Before::Seal(partition) = before {
+            if self.before_seal.get(&partition) == Some(&0) {
+                self.before_seal.remove(&partition);
             }
-            let partition = self.partitions_done;
-            let Compressing { mut blocks, mut page_rows, .. } = entry.remove();
-            self.raw.correct(partition, &mut blocks, &mut page_rows);
-            self.partitions_done += 1;
-            self.delivering += 1;
-            self.tasks.push_back(Task::Seal(Sealing { partition, blocks, page_rows }));
+            self.seal();
         }
     }
 
-    /// Notes that the target has taken a fragment or the end of a partition, and takes the work that it left.
-    pub fn delivered(&mut self, works: Works) {
-        self.delivering -= 1;
-        self.add_works(works);
+    fn count(&mut self, before: Before) -> &mut usize {
+        match before {
+            Before::Seal(partition) => self.before_seal.entry(partition).or_default(),
+            Before::End => &mut self.before_end,
+            Before::Finish => &mut self.before_finish,
+        }
     }
 
-    /// Notes that work of the target is done, or that it was told of the end; takes the work that this left.
-    pub fn worked(&mut self, lane: Lane, works: Works) {
-        self.merges_running -= usize::from(lane == Lane::Merge);
-        self.unfinished -= 1;
-        self.add_works(works);
-    }
-
-    fn add_works(&mut self, works: Works) {
-        self.unfinished += works.len();
-        self.tasks.extend(works.into_iter().map(Task::Work));
-    }
-
-    /// Notes that a text is sent.
-    pub fn sent_raw(&mut self) {
-        self.unfinished -= 1;
+    /// Seals partitions that nothing is to be done for any more, in order.
+    fn seal(&mut self) {
+        while let Some(entry) = self.complete.first_entry()
+            && *entry.key() == self.sealed
+            && entry.get().jobs == Some(0)
+            && !self.before_seal.contains_key(&self.sealed)
+        {
+            entry.remove();
+            self.tasks.push_back(Task::Seal(self.sealed));
+            self.sealed += 1;
+            self.before_end += 1;
+        }
     }
 }
+
+#[cfg(test)]
+mod tests;

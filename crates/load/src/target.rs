@@ -10,6 +10,7 @@
 //! A target is told of fragments and partitions by several workers at once, so that they may come in any order; their
 //! numbers tell which. What takes longer than a moment it gives back as work, which any worker does.
 
+mod made;
 mod segments;
 mod sharing;
 
@@ -20,8 +21,10 @@ use coload_transform::{FinalPage, PartitionColumn};
 use coload_types::{Plain, Result};
 use coload_wire::{PartitionAccount, Seal};
 
+pub use crate::schedule::Lane;
+pub use made::MadeSegments;
 pub use segments::{DoneSegment, Segments};
-pub use sharing::{Answers, RawFlow, RowCosts, Sharing};
+pub use sharing::{Answers, RowCosts, Sharing, TextFragment};
 
 /// Takes the partitions of a load.
 pub trait Target: Sync {
@@ -119,12 +122,3 @@ pub trait Work: Debug + Send {
 
 /// Work to be done in any order.
 pub type Works = Vec<Box<dyn Work>>;
-
-/// How much work of a kind may be done at once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lane {
-    /// As much as there are workers.
-    Any,
-    /// As many columns as the load merges at once: each takes memory.
-    Merge,
-}

@@ -24,12 +24,13 @@ use stream::StreamSource;
 use crate::account::Account;
 use crate::format::{Format, InputBounds, Leg, Position};
 use crate::grain::Grain;
-use crate::options::LoadOptions;
+use crate::request::LoadRequest;
+use crate::resources::Resources;
 use crate::spool::Spool;
 
 pub use columns::column_rules;
 pub use open_inputs::OPEN_FILE_BYTES;
-pub use reader::{TextPart, WindowReader};
+pub use reader::{TextPiece, WindowReader};
 pub use sample::{Measure, sample_bytes};
 
 /// Inputs of text.
@@ -48,23 +49,27 @@ pub enum Text {
 impl Format for Text {
     type Reading<'a> = TextReading<'a>;
 
-    fn open(options: &LoadOptions, spool: Option<&Arc<Spool>>) -> Result<Self> {
-        let head = Head::new(options);
-        let inputs = options.inputs.clone();
+    fn open(
+        request: &LoadRequest,
+        resources: &Resources,
+        spool: Option<&Arc<Spool>>,
+    ) -> Result<Self> {
+        let head = Head::new(request);
+        let inputs = request.inputs.clone();
         let numbers = 0..inputs.len();
-        let stream = if let Some(open) = options.streams.clone() {
+        let stream = if let Some(open) = request.streams.clone() {
             let stream = move |number: usize| {
                 let name = inputs.name(number);
                 Waiting::Stream { name, reader: open(number) }
             };
-            StreamSource::new(numbers.map(stream), options)
-        } else if let Some(opened) = open_once(options, spool)? {
-            StreamSource::new([opened], options)
-        } else if let Some(inputs) = open_files(options, &head)? {
-            return Ok(Text::of_files(inputs, options));
+            StreamSource::new(numbers.map(stream), request, resources)
+        } else if let Some(opened) = open_once(request, spool)? {
+            StreamSource::new([opened], request, resources)
+        } else if let Some(inputs) = open_files(request, &head)? {
+            return Ok(Text::of_files(inputs, request, resources));
         } else {
             let named = move |number: usize| Waiting::Named(inputs.at(number));
-            StreamSource::new(numbers.map(named), options)
+            StreamSource::new(numbers.map(named), request, resources)
         };
         Ok(Text::Stream(Box::new(stream)))
     }
@@ -149,9 +154,9 @@ impl Format for Text {
 }
 
 impl Text {
-    fn of_files(inputs: OpenInputs, options: &LoadOptions) -> Self {
-        let mut chunks = cut_files(&inputs, Grain::of(options).chunk_bytes as u64);
-        if let Some(sample_bytes) = options.sample_bytes {
+    fn of_files(inputs: OpenInputs, request: &LoadRequest, resources: &Resources) -> Self {
+        let mut chunks = cut_files(&inputs, Grain::of(request, resources).chunk_bytes as u64);
+        if let Some(sample_bytes) = request.sample_bytes {
             keep_first(&inputs, &mut chunks, sample_bytes);
         }
         Text::Files { inputs, chunks }
@@ -178,11 +183,11 @@ fn pieces_of(
 }
 
 /// An input that is read once; `None` when all are files. It may have been opened before.
-pub fn open_once(options: &LoadOptions, spool: Option<&Arc<Spool>>) -> Result<Option<TextInput>> {
-    let inputs = &options.inputs;
+pub fn open_once(request: &LoadRequest, spool: Option<&Arc<Spool>>) -> Result<Option<TextInput>> {
+    let inputs = &request.inputs;
     let Some(once) = inputs.read_once() else { return Ok(None) };
     if inputs.len() == 1 {
-        let mut opened = match &options.stream {
+        let mut opened = match &request.stream {
             Some(stream) => stream.take()?,
             None => TextInput::open(&once)?,
         };
@@ -200,12 +205,12 @@ pub fn open_once(options: &LoadOptions, spool: Option<&Arc<Spool>>) -> Result<Op
 }
 
 /// The inputs, if all are text as it is.
-fn open_files(options: &LoadOptions, head: &Head) -> Result<Option<OpenInputs>> {
-    let mut files = OpenInputs::new(&options.inputs, head.line_end());
-    let fields = options.fields_of_inputs();
-    for (number, input) in options.inputs.iter().enumerate() {
+fn open_files(request: &LoadRequest, head: &Head) -> Result<Option<OpenInputs>> {
+    let mut files = OpenInputs::new(&request.inputs, head.line_end());
+    let fields = request.fields_of_inputs();
+    for (number, input) in request.inputs.iter().enumerate() {
         let text = TextInput::open(&input)?;
-        if !(text.is_plain_file() && options.dialect.encoding.is_utf8(&text.start()?)) {
+        if !(text.is_plain_file() && request.dialect.encoding.is_utf8(&text.start()?)) {
             return Ok(None);
         }
         let Raw::File { file, .. } = text.raw else { return Ok(None) };

@@ -17,7 +17,7 @@ use coload_types::{Column, DataType, Physical, Place, Result, Value, check_bytes
 use coload_wire::FieldsByInput;
 
 use crate::account::SHOWN_BYTES_MAX;
-use crate::options::LoadOptions;
+use crate::request::LoadRequest;
 
 /// Passes that stop at the first field that does not fit.
 pub const HASTY_PASSES: usize = 2;
@@ -85,16 +85,16 @@ pub struct Widening {
 
 impl Widening {
     /// For a load whose columns were inferred, and whose inputs can be read again if that is needed.
-    pub fn new(options: &LoadOptions, way: Way) -> Option<Self> {
-        if way != Way::GoOn && options.inputs.read_once().is_some() {
+    pub fn new(request: &LoadRequest, way: Way) -> Option<Self> {
+        if way != Way::GoOn && request.inputs.read_once().is_some() {
             return None;
         }
         Some(Widening {
-            forms: options.inferred.clone()?,
-            schema: options.read_schema().clone(),
-            rules: options.dialect.record_rules(options.field_count()),
-            fields: options.dialect.field_rules(),
-            by_input: options.fields_of_inputs(),
+            forms: request.inferred.clone()?,
+            schema: request.read_schema().clone(),
+            rules: request.dialect.record_rules(request.field_count()),
+            fields: request.dialect.field_rules(),
+            by_input: request.fields_of_inputs(),
             way,
             noted: Vec::new(),
             told: Vec::new(),
@@ -186,14 +186,14 @@ impl Widening {
         hasty && self.has_noted()
     }
 
-    /// Gives the options wider types, and tells which. `stored` are the least and the largest value that a
+    /// Gives the request wider types, and tells which. `stored` are the least and the largest value that a
     /// column that is read has in the segments so far, as its type has them.
     ///
     /// # Errors
     /// None that a schema with the same names could have.
     pub fn widen(
         mut self,
-        options: &mut LoadOptions,
+        request: &mut LoadRequest,
         stored: &[Option<(Value, Value)>],
     ) -> Result<Vec<Widened>> {
         let last = matches!(self.way, Way::StartAgain { pass } if pass + 1 >= PASSES_MAX);
@@ -216,9 +216,9 @@ impl Widening {
             Column { data_type, ..column.clone() }
         };
         let columns = self.schema.columns().iter().zip(&self.forms).map(wider).collect();
-        options.set_read_schema(Schema::new(columns)?)?;
-        options.inferred = Some(self.forms);
-        let columns = options.read_schema().columns().iter().zip(self.schema.columns());
+        request.set_read_schema(Schema::new(columns)?)?;
+        request.inferred = Some(self.forms);
+        let columns = request.read_schema().columns().iter().zip(self.schema.columns());
         let columns: Vec<_> = columns.map(|(now, before)| (now.data_type, before)).collect();
         let told = self.noted.into_iter().map(|(column, place, value)| {
             let (to, before) = columns[column];

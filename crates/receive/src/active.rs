@@ -9,13 +9,14 @@ use std::sync::{
 };
 
 use coload_link::{Credit, LargeMessages, Message, Replies};
-use coload_load::RawParser;
+use coload_load::TextFragmentParser;
 use coload_store::{LoadId, LoadJournal, LoadTarget, SegmentEntry, SegmentSummary};
 use coload_threads::{lock, thread_cpu_ns};
 use coload_types::bytes::{ByteReader, put_varint};
 use coload_types::{Column, Error, Physical, Result};
 use coload_wire::{
-    Block, BlockContent, Finish, LoadDescription, PARTITIONS_MAX, SEALED, Seal, TEXTS_FROM, Welcome,
+    Block, BlockContent, Finish, LoadDescription, PARTITIONS_MAX, REREAD_FROM, SEALED, Seal,
+    Welcome,
 };
 use wider::{Types, convert_all};
 
@@ -50,7 +51,7 @@ pub struct Active {
     pub(crate) memory_max: u64,
     /// `None` once it is published or dropped.
     pub journal: Mutex<Option<LoadJournal>>,
-    state: Mutex<State>,
+    received: Mutex<Received>,
     /// The attempt that may send.
     pub attempt: AtomicU64,
     /// Set while it is being published.
@@ -63,13 +64,11 @@ pub struct Active {
     pub cpu_started_ns: u64,
     costs: Mutex<Costs>,
     /// How fragments are read that come as text.
-    pub(crate) raw_parser: Option<Arc<RawParser>>,
-    /// Whether the client is one that knows of these.
-    pub(crate) client_knows_raw: AtomicBool,
+    pub(crate) text_parser: Option<Arc<TextFragmentParser>>,
 }
 
 #[derive(Debug)]
-struct State {
+struct Received {
     parts: BTreeMap<u32, Part>,
     legs: Legs,
     under_way: HashMap<u32, Arc<Receiving>>,
@@ -78,7 +77,7 @@ struct State {
     failed: Option<Error>,
 }
 
-impl State {
+impl Received {
     /// Partitions that are durable, without texts.
     fn parts(&self) -> impl Iterator<Item = (&u32, &Part)> {
         self.parts.range(..PARTITIONS_MAX)
@@ -106,7 +105,7 @@ impl Active {
             id: journal.id(),
             publish_id: LoadId::random()?,
             types: Mutex::new(Types::new(&legs)),
-            raw_parser: RawParser::new(&description)
+            text_parser: TextFragmentParser::new(&description)
                 .map(|parser| Arc::new(parser.with_memory(memory_max as usize))),
             description,
             rules: Rules::new(&target),
@@ -114,7 +113,7 @@ impl Active {
             keep,
             memory_max,
             journal: Mutex::new(Some(journal)),
-            state: Mutex::new(State {
+            received: Mutex::new(Received {
                 parts,
                 legs,
                 under_way: HashMap::new(),
@@ -127,7 +126,6 @@ impl Active {
             large_messages: LargeMessages::new(memory_max / LARGE_MESSAGE_SHARE),
             cpu_started_ns: coload_threads::process_cpu_ns(),
             costs: Mutex::default(),
-            client_knows_raw: AtomicBool::new(false),
         })
     }
 
@@ -135,33 +133,32 @@ impl Active {
     ///
     /// # Errors
     /// `Corrupt` when the journal is damaged.
-    pub fn begin_attempt(&self, version: u8, replies: &Replies) -> Result<(u64, Welcome)> {
-        let mut state = lock(&self.state);
+    pub fn begin_attempt(&self, replies: &Replies) -> Result<(u64, Welcome)> {
+        let mut received = lock(&self.received);
         let attempt = self.attempt.fetch_add(1, Ordering::AcqRel) + 1;
         let taken_over = Error::Refused(format!("another client goes on with load {}", self.id));
-        for old in state.replies.drain(..) {
+        for old in received.replies.drain(..) {
             old.fail(&taken_over);
         }
-        state.under_way.clear();
-        state.failed = None;
-        state.replies.push(replies.clone());
+        received.under_way.clear();
+        received.failed = None;
+        received.replies.push(replies.clone());
         let journal = lock(&self.journal);
         let journal = journal.as_ref().ok_or_else(|| self.is_over())?;
         let parts = match self.keep {
-            Keep::All => told_parts(&state.parts, journal, version, WELCOME_REJECTS_BYTES_MAX)?,
+            Keep::All => told_parts(&received.parts, journal, WELCOME_REJECTS_BYTES_MAX)?,
             Keep::Nothing => {
-                state.parts.iter().map(|(n, p)| (*n, p.account_without_rejects())).collect()
+                received.parts.iter().map(|(n, p)| (*n, p.account_without_rejects())).collect()
             }
         };
         let welcome = Welcome {
             id: self.id,
             attempt,
-            wire_version: coload_link::WIRE_VERSION,
             parts,
             stored: Vec::new(),
             began_us: self.description.began_us,
-            columns: state.legs.is_wider().then(|| state.legs.last().clone()),
-            text_partitions: state.legs.text_partitions(),
+            columns: received.legs.is_wider().then(|| received.legs.last().clone()),
+            reread_partitions: received.legs.reread_partitions(),
         };
         Ok((attempt, welcome))
     }
@@ -171,9 +168,9 @@ impl Active {
     /// # Errors
     /// `Refused` when it is of another attempt.
     pub fn join(&self, attempt: u64, replies: &Replies) -> Result<()> {
-        let mut state = lock(&self.state);
+        let mut received = lock(&self.received);
         self.check_attempt(attempt)?;
-        state.replies.push(replies.clone());
+        received.replies.push(replies.clone());
         Ok(())
     }
 
@@ -186,47 +183,47 @@ impl Active {
 
     /// Ends the attempt with an error; the load can be gone on with.
     pub fn fail(&self, attempt: u64, error: &Error) {
-        let mut state = lock(&self.state);
+        let mut received = lock(&self.received);
         if self.check_attempt(attempt).is_err() {
             return;
         }
-        if state.failed.is_none() {
-            state.failed = Some(error.clone());
-            for replies in &state.replies {
+        if received.failed.is_none() {
+            received.failed = Some(error.clone());
+            for replies in &received.replies {
                 replies.fail(error);
             }
         }
-        state.under_way.clear();
+        received.under_way.clear();
     }
 
     /// A connection ended; whether it was the last of the attempt.
     pub fn left(&self, attempt: u64) -> bool {
-        let mut state = lock(&self.state);
+        let mut received = lock(&self.received);
         if self.check_attempt(attempt).is_err() {
             return false;
         }
         // All connections of a client end together.
-        state.replies.clear();
-        state.under_way.clear();
+        received.replies.clear();
+        received.under_way.clear();
         true
     }
 
     /// Whether a client is there.
     pub fn has_client(&self) -> bool {
-        !lock(&self.state).replies.is_empty()
+        !lock(&self.received).replies.is_empty()
     }
 
     /// Rows and rejects that are durable.
     pub fn counts(&self) -> (u64, u64) {
-        let state = lock(&self.state);
-        let rejects = state.parts().map(|(_, p)| p.rejects).sum();
-        (state.parts().map(|(_, p)| p.rows).sum(), rejects)
+        let received = lock(&self.received);
+        let rejects = received.parts().map(|(_, p)| p.rejects).sum();
+        (received.parts().map(|(_, p)| p.rows).sum(), rejects)
     }
 
     /// Bytes held for partitions under way.
     pub fn held_bytes(&self) -> u64 {
-        let state = lock(&self.state);
-        state.under_way.values().map(|p| p.held_bytes.load(Ordering::Relaxed)).sum()
+        let received = lock(&self.received);
+        received.under_way.values().map(|p| p.held_bytes.load(Ordering::Relaxed)).sum()
     }
 
     /// Costs as acknowledgements tell them: of plain columns a row, of placed ones a byte.
@@ -336,28 +333,28 @@ impl Active {
 
     /// The partition of a block; `None` when it is durable, and this is a repetition.
     pub(crate) fn receiving(&self, attempt: u64, number: u32) -> Result<Option<Arc<Receiving>>> {
-        let mut state = lock(&self.state);
-        if number >= PARTITIONS_MAX && number - TEXTS_FROM >= state.legs.text_partitions() {
+        let mut received = lock(&self.received);
+        if number >= PARTITIONS_MAX && number - REREAD_FROM >= received.legs.reread_partitions() {
             return Err(Error::Corrupt(format!("partition {number} of a load")));
         }
         self.check_attempt(attempt)?;
-        if let Some(error) = &state.failed {
+        if let Some(error) = &received.failed {
             return Err(error.clone());
         }
-        if state.parts.contains_key(&number) {
+        if received.parts.contains_key(&number) {
             return Ok(None);
         }
-        if let Some(receiving) = state.under_way.get(&number) {
+        if let Some(receiving) = received.under_way.get(&number) {
             return Ok(Some(Arc::clone(receiving)));
         }
-        if state.under_way.len() >= PARTITIONS_UNDER_WAY_MAX {
+        if received.under_way.len() >= PARTITIONS_UNDER_WAY_MAX {
             return Err(Error::Limit(format!(
                 "more than {PARTITIONS_UNDER_WAY_MAX} partitions of load {} under way at once",
                 self.id
             )));
         }
         let held: u64 =
-            state.under_way.values().map(|p| p.held_bytes.load(Ordering::Relaxed)).sum();
+            received.under_way.values().map(|p| p.held_bytes.load(Ordering::Relaxed)).sum();
         if held > self.memory_max {
             return Err(Error::Limit(format!(
                 "partitions of load {} hold {held} bytes, and --load-memory of the server is {} \
@@ -368,14 +365,14 @@ impl Active {
         let journal = lock(&self.journal);
         let journal = journal.as_ref().ok_or_else(|| self.is_over())?;
         let path = journal.segment_path(number)?;
-        let policy = self.description.encoding;
+        let policy = self.description.dictionaries;
         let types = lock(&self.types).of(number);
         // It reads the types that the load began with.
-        let parser = self.raw_parser.clone();
+        let parser = self.text_parser.clone();
         let parser = parser.filter(|_| *types == *self.description.schema.columns());
         let memory = self.memory_max as usize;
         let receiving = Arc::new(Receiving::new(number, path, types, policy, memory, parser));
-        state.under_way.insert(number, Arc::clone(&receiving));
+        received.under_way.insert(number, Arc::clone(&receiving));
         Ok(Some(receiving))
     }
 
@@ -421,9 +418,9 @@ impl Active {
         summary: Option<SegmentSummary>,
     ) -> Result<()> {
         let number = receiving.number;
-        let mut state = lock(&self.state);
+        let mut received = lock(&self.received);
         self.check_attempt(attempt)?;
-        if !state.under_way.get(&number).is_some_and(|r| Arc::ptr_eq(r, receiving)) {
+        if !received.under_way.get(&number).is_some_and(|r| Arc::ptr_eq(r, receiving)) {
             return Ok(());
         }
         let journal = lock(&self.journal);
@@ -438,10 +435,10 @@ impl Active {
             // Under the lock: nobody may begin an attempt between the check and the journal.
             journal.put_part(number, part.encode(&seal.account))?;
         }
-        state.under_way.remove(&number);
-        state.parts.insert(number, part);
-        let first = state.replies.first().cloned();
-        drop(state);
+        received.under_way.remove(&number);
+        received.parts.insert(number, part);
+        let first = received.replies.first().cloned();
+        drop(received);
         first.map_or(Ok(()), |replies| replies.send(&sealed(number)))
     }
 
@@ -450,7 +447,7 @@ impl Active {
     }
 
     fn tell_sealed(&self, number: u32) -> Result<()> {
-        let first = lock(&self.state).replies.first().cloned();
+        let first = lock(&self.received).replies.first().cloned();
         first.map_or(Ok(()), |replies| replies.send(&sealed(number)))
     }
 
@@ -459,10 +456,10 @@ impl Active {
     /// # Errors
     /// `Refused` when one has.
     pub(crate) fn tell(&self, attempt: u64, message: &Message) -> Result<()> {
-        let state = lock(&self.state);
+        let received = lock(&self.received);
         self.check_attempt(attempt)?;
-        let first = state.replies.first().cloned();
-        drop(state);
+        let first = received.replies.first().cloned();
+        drop(received);
         first.map_or(Ok(()), |replies| replies.send(message))
     }
 
@@ -471,11 +468,11 @@ impl Active {
     /// # Errors
     /// `Corrupt` when the accounts do not agree.
     pub fn segments(&self, finish: &Finish, pool: &Pool) -> Result<(Vec<SegmentEntry>, u64)> {
-        let state = lock(&self.state);
-        let whole = state.parts().map(|(number, _)| *number).eq(0..finish.partitions);
-        let rows: u64 = state.parts().map(|(_, p)| p.rows).sum();
-        let rejects: u64 = state.parts().map(|(_, p)| p.rejects).sum();
-        let filtered = state.parts().fold(0, |sum, (_, p)| p.filtered().saturating_add(sum));
+        let received = lock(&self.received);
+        let whole = received.parts().map(|(number, _)| *number).eq(0..finish.partitions);
+        let rows: u64 = received.parts().map(|(_, p)| p.rows).sum();
+        let rejects: u64 = received.parts().map(|(_, p)| p.rejects).sum();
+        let filtered = received.parts().fold(0, |sum, (_, p)| p.filtered().saturating_add(sum));
         let records = rows.saturating_add(rejects).saturating_add(filtered);
         if !whole || rows != finish.rows || records != finish.records {
             return Err(Error::Corrupt(format!(
@@ -486,13 +483,13 @@ impl Active {
                 finish.partitions,
                 finish.records,
                 finish.rows,
-                state.parts().count()
+                received.parts().count()
             )));
         }
-        state.check_texts()?;
-        let legs = state.legs.clone();
-        let parts: Vec<(u32, Part)> = state.parts().map(|(n, p)| (*n, p.clone())).collect();
-        drop(state);
+        received.check_reread()?;
+        let legs = received.legs.clone();
+        let parts: Vec<(u32, Part)> = received.parts().map(|(n, p)| (*n, p.clone())).collect();
+        drop(received);
         if self.keep == Keep::Nothing {
             return Ok((Vec::new(), rejects));
         }

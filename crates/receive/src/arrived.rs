@@ -24,7 +24,7 @@ const POLL: Duration = Duration::from_millis(100);
 /// How far each input has arrived.
 #[derive(Debug)]
 pub struct Arrived {
-    state: Mutex<State>,
+    ranges: Mutex<Ranges>,
     changed: Condvar,
     /// Where each input ends when they stand one after the other.
     ends: Vec<u64>,
@@ -41,7 +41,7 @@ pub enum Reading {
 }
 
 #[derive(Debug)]
-struct State {
+struct Ranges {
     /// Bytes of each input that are there from its start on.
     to: Vec<u64>,
     /// Parts behind a gap: input and start, to the end. Of many inputs few are on their way at once.
@@ -61,7 +61,7 @@ impl Arrived {
             *sum = sum.saturating_add(*total);
             Some(*sum)
         });
-        let state = State {
+        let ranges = Ranges {
             parts: BTreeMap::new(),
             read: vec![0; to.len()],
             to,
@@ -69,7 +69,12 @@ impl Arrived {
             finished: false,
             ended: false,
         };
-        Arrived { ends: ends.collect(), state: Mutex::new(state), changed: Condvar::new(), reading }
+        Arrived {
+            ends: ends.collect(),
+            ranges: Mutex::new(ranges),
+            changed: Condvar::new(),
+            reading,
+        }
     }
 
     /// Waits until bytes that begin at `offset` may be taken.
@@ -78,32 +83,34 @@ impl Arrived {
     /// `Unavailable` when the client is gone.
     pub fn make_room(&self, file: usize, offset: u64) -> Result<()> {
         let position = self.start(file).saturating_add(offset);
-        let mut state = lock(&self.state);
+        let mut ranges = lock(&self.ranges);
         // The first bytes of each input are read before the others: they tell how it is compressed.
         while self.reading == Reading::Meanwhile
             && offset > 0
-            && position > self.read_position(&mut state).saturating_add(AHEAD_BYTES)
+            && position > self.read_position(&mut ranges).saturating_add(AHEAD_BYTES)
         {
-            if state.ended {
+            if ranges.ended {
                 return Err(Error::Unavailable("the client is gone".into()));
             }
-            state = self.wait_for_change(state);
+            ranges = self.wait_for_change(ranges);
         }
         Ok(())
     }
 
-    fn read_position(&self, state: &mut State) -> u64 {
-        while state.reads < self.ends.len() && state.read[state.reads] >= self.total(state.reads) {
-            state.reads += 1;
+    fn read_position(&self, ranges: &mut Ranges) -> u64 {
+        while ranges.reads < self.ends.len()
+            && ranges.read[ranges.reads] >= self.total(ranges.reads)
+        {
+            ranges.reads += 1;
         }
-        match state.read.get(state.reads) {
-            Some(read) => self.start(state.reads) + read,
+        match ranges.read.get(ranges.reads) {
+            Some(read) => self.start(ranges.reads) + read,
             None => u64::MAX,
         }
     }
 
-    fn wait_for_change<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
-        self.changed.wait_timeout(state, POLL).unwrap_or_else(PoisonError::into_inner).0
+    fn wait_for_change<'a>(&self, ranges: MutexGuard<'a, Ranges>) -> MutexGuard<'a, Ranges> {
+        self.changed.wait_timeout(ranges, POLL).unwrap_or_else(PoisonError::into_inner).0
     }
 
     /// Notes bytes that are there.
@@ -111,19 +118,19 @@ impl Arrived {
     /// # Errors
     /// `Limit` when too many parts have gaps between them.
     pub fn add(&self, file: usize, start: u64, end: u64) -> Result<()> {
-        let mut state = lock(&self.state);
-        let state = &mut *state;
-        let part = state.parts.entry((file, start)).or_insert(end);
+        let mut ranges = lock(&self.ranges);
+        let ranges = &mut *ranges;
+        let part = ranges.parts.entry((file, start)).or_insert(end);
         *part = end.max(*part);
         let of_file = (file, 0)..=(file, u64::MAX);
-        while let Some((&key, &end)) = state.parts.range(of_file.clone()).next() {
-            if key.1 > state.to[file] {
+        while let Some((&key, &end)) = ranges.parts.range(of_file.clone()).next() {
+            if key.1 > ranges.to[file] {
                 break;
             }
-            state.parts.remove(&key);
-            state.to[file] = state.to[file].max(end);
+            ranges.parts.remove(&key);
+            ranges.to[file] = ranges.to[file].max(end);
         }
-        if state.parts.len() > PARTS_MAX && state.parts.range(of_file).count() > PARTS_MAX {
+        if ranges.parts.len() > PARTS_MAX && ranges.parts.range(of_file).count() > PARTS_MAX {
             return Err(Error::Limit(format!(
                 "input {file} comes in more than {PARTS_MAX} parts with gaps between them"
             )));
@@ -137,15 +144,15 @@ impl Arrived {
     /// # Errors
     /// When the client is gone.
     pub fn wait(&self, file: usize, offset: u64) -> io::Result<u64> {
-        let mut state = lock(&self.state);
+        let mut ranges = lock(&self.ranges);
         loop {
-            if state.to[file] > offset || state.to[file] == self.total(file) {
-                return Ok(state.to[file]);
+            if ranges.to[file] > offset || ranges.to[file] == self.total(file) {
+                return Ok(ranges.to[file]);
             }
-            if state.ended {
+            if ranges.ended {
                 return Err(io::Error::other("the client is gone"));
             }
-            state = self.wait_for_change(state);
+            ranges = self.wait_for_change(ranges);
         }
     }
 
@@ -154,24 +161,24 @@ impl Arrived {
     /// # Errors
     /// `Unavailable` when it is gone.
     pub fn confirm(&self) -> Result<()> {
-        let mut state = lock(&self.state);
-        while !state.finished {
-            if state.ended {
+        let mut ranges = lock(&self.ranges);
+        while !ranges.finished {
+            if ranges.ended {
                 return Err(Error::Unavailable("the client is gone".into()));
             }
-            state = self.wait_for_change(state);
+            ranges = self.wait_for_change(ranges);
         }
         Ok(())
     }
 
     /// Bytes of each input that are there from its start on.
     pub fn to(&self) -> Vec<u64> {
-        lock(&self.state).to.clone()
+        lock(&self.ranges).to.clone()
     }
 
     /// Bytes that were read of all inputs, one after the other, up to the first gap.
     pub fn read_to(&self) -> u64 {
-        let position = self.read_position(&mut lock(&self.state));
+        let position = self.read_position(&mut lock(&self.ranges));
         position.min(self.ends.last().copied().unwrap_or(0))
     }
 
@@ -191,30 +198,30 @@ impl Arrived {
     }
 
     fn note_read(&self, file: usize, to: u64) {
-        lock(&self.state).read[file] = to;
+        lock(&self.ranges).read[file] = to;
         self.changed.notify_all();
     }
 
     /// Notes whether the client has sent all, and its files did not change.
     pub fn set_finished(&self, finished: bool) {
-        lock(&self.state).finished = finished;
+        lock(&self.ranges).finished = finished;
         self.changed.notify_all();
     }
 
     /// Whether the client has sent all, and its files did not change.
     pub fn is_finished(&self) -> bool {
-        lock(&self.state).finished
+        lock(&self.ranges).finished
     }
 
     /// The client is gone: nobody waits any more.
     pub fn end(&self) {
-        lock(&self.state).ended = true;
+        lock(&self.ranges).ended = true;
         self.changed.notify_all();
     }
 
     /// Whether the client is gone.
     pub fn is_ended(&self) -> bool {
-        lock(&self.state).ended
+        lock(&self.ranges).ended
     }
 }
 

@@ -1,29 +1,29 @@
 //! One connection of a client: its messages, in the order they come.
 
+use std::cmp::Ordering;
 use std::sync::{Arc, Mutex};
 
-use coload_link::{
-    Credit, Handler, LargeMessages, Message, Replies, WIRE_VERSION, WIRE_VERSION_MIN,
-};
+use coload_link::{Credit, Handler, LargeMessages, Message, Replies, WIRE_VERSION};
 use coload_store::LoadId;
 use coload_threads::lock;
 use coload_types::bytes::ByteReader;
 use coload_types::{Error, Result};
 use coload_wire::{
     ABORT, BLOCK, CHUNK, CHUNKS, DESCRIBE, FINISH, Finish, HELLO, JOIN, Join, LIST, LOADS,
-    LoadDescription, RANGE, RANGES, RAW, REJECTS, SEAL, TABLE, WIDEN, Widen, write_statuses,
+    LoadDescription, RANGE, RANGES, REJECTS, SEAL, TABLE, TEXT_FRAGMENT, WIDEN, Widen,
+    write_statuses,
 };
 
 use crate::active::Active;
 use crate::loads::{Begun, Inner, Need, Permission};
-use crate::whole::Whole;
+use crate::whole_inputs::WholeInputs;
 
 /// A connection of a client, and the load that it belongs to.
 pub(crate) struct Connection {
     loads: Arc<Inner>,
     permission: Permission,
     load: Arc<Mutex<Option<Attempt>>>,
-    whole: Arc<Mutex<Option<Arc<Whole>>>>,
+    whole: Arc<Mutex<Option<Arc<WholeInputs>>>>,
 }
 
 /// A load, and which attempt of its client a connection is of.
@@ -66,8 +66,8 @@ impl Connection {
         (self.permission)(&description.table, Need::of(description.mode))?;
         let (loads, slot, to) = (Arc::clone(&self.loads), Arc::clone(&self.load), replies.clone());
         let whole_slot = Arc::clone(&self.whole);
-        self.answer(replies, move || match loads.begin(version, description, &to)? {
-            Begun::Whole(whole, message) => {
+        self.answer(replies, move || match loads.begin(description, &to)? {
+            Begun::WholeInputs(whole, message) => {
                 *lock(&whole_slot) = Some(whole);
                 Ok(Some(message))
             }
@@ -81,21 +81,16 @@ impl Connection {
     }
 }
 
-/// A client may be older than the server, never newer.
+/// A client and its server speak one version.
 fn check_version(client: u8) -> Result<()> {
-    if client > WIRE_VERSION {
-        return Err(Error::Refused(format!(
-            "the client speaks version {client} of the wire, and the server up to {WIRE_VERSION} \
-             (update the server first)"
-        )));
-    }
-    if client < WIRE_VERSION_MIN {
-        return Err(Error::Refused(format!(
-            "the client speaks version {client} of the wire, and the server from \
-             {WIRE_VERSION_MIN} on (update the client)"
-        )));
-    }
-    Ok(())
+    let update = match client.cmp(&WIRE_VERSION) {
+        Ordering::Equal => return Ok(()),
+        Ordering::Greater => "update the server",
+        Ordering::Less => "update the client",
+    };
+    Err(Error::Refused(format!(
+        "the client speaks version {client} of the wire, and the server version {WIRE_VERSION} ({update})"
+    )))
 }
 
 fn read_id(bytes: &[u8]) -> Result<LoadId> {
@@ -132,9 +127,9 @@ impl Handler for Connection {
                 let (load, attempt) = self.load()?;
                 load.take_block(attempt, message.bytes, credit, &self.loads.pool);
             }
-            RAW => {
+            TEXT_FRAGMENT => {
                 let (load, attempt) = self.load()?;
-                load.take_raw(attempt, message.bytes, credit, &self.loads.pool);
+                load.take_text(attempt, message.bytes, credit, &self.loads.pool);
             }
             SEAL => {
                 let (load, attempt) = self.load()?;

@@ -12,16 +12,15 @@
 //! table is there.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use coload_ddl::Schema;
 use coload_store::{
-    ColumnStats, LoadId, LoadJournal, SegmentEntry, SegmentFile, Texts, convert_segment, converts,
+    ColumnStats, LoadId, LoadJournal, Reread, SegmentEntry, SegmentFile, TypeChange, converts,
     text_columns,
 };
 use coload_types::bytes::ByteReader;
 use coload_types::{Error, Result, Value};
-use coload_wire::{LoadDescription, Ranges, TEXTS_FROM, Widen};
+use coload_wire::{LoadDescription, REREAD_FROM, Ranges, Widen};
 
 /// The legs of a load.
 #[derive(Debug, Clone)]
@@ -92,7 +91,7 @@ impl Legs {
     }
 
     /// Partitions of which the text of those is wanted: all before the last of them became text.
-    pub fn text_partitions(&self) -> u32 {
+    pub fn reread_partitions(&self) -> u32 {
         let legs = self.legs.windows(2);
         let mut texts = legs.filter(|leg| !text_columns(&leg[0].1, &leg[1].1).is_empty());
         texts.next_back().map_or(0, |leg| leg[1].0)
@@ -118,13 +117,17 @@ impl Legs {
         let path = journal.segment_path_as(load, partition)?;
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
         let file = name.unwrap_or_default();
-        let has_text = partition < self.text_partitions();
+        let has_text = partition < self.reread_partitions();
+        let texts = self.text_columns();
         Ok(Publishable::Converted(Box::new(Conversion {
             old: journal.existing_segment_path(partition),
-            texts: has_text.then(|| journal.existing_segment_path(TEXTS_FROM + partition)),
-            text_columns: self.text_columns(),
-            from: from.clone(),
-            to: to.clone(),
+            texts: has_text.then(|| journal.existing_segment_path(REREAD_FROM + partition)),
+            change: TypeChange::new(
+                from.columns(),
+                to.columns(),
+                if has_text { &texts } else { &[] },
+            )?,
+            text_columns: texts.len(),
             path,
             entry: SegmentEntry { file, load, ..entry },
         })))
@@ -144,9 +147,8 @@ pub struct Conversion {
     old: PathBuf,
     /// The segment with the text of its rows.
     texts: Option<PathBuf>,
-    text_columns: Vec<usize>,
-    from: Schema,
-    to: Schema,
+    text_columns: usize,
+    change: TypeChange,
     path: PathBuf,
     entry: SegmentEntry,
 }
@@ -159,10 +161,12 @@ impl Conversion {
     /// fails.
     pub fn run(self) -> Result<SegmentEntry> {
         let old = SegmentFile::open(&self.old)?;
-        let texts = self.texts.map(|path| SegmentFile::open(&path)).transpose()?;
-        let texts =
-            texts.map(|file| Texts { columns: &self.text_columns, segment: Arc::new(file) });
-        let new = convert_segment(&old, &self.from, &self.to, texts, &self.path)?;
+        let (mut reread, mut pages) = (Reread::default(), Vec::new());
+        if let Some(path) = &self.texts {
+            reread = Reread::of_segment(SegmentFile::open(path)?, self.text_columns)?;
+            pages = reread.take(old.page_rows())?;
+        }
+        let (new, _) = self.change.write(&old, (&reread, &pages), &self.path)?;
         let (seal, columns) = (Some(new.seal), new.columns);
         Ok(SegmentEntry { bytes: new.bytes, seal, columns, ..self.entry })
     }

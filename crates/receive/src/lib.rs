@@ -24,10 +24,10 @@ mod options;
 mod part;
 mod partition;
 mod pool;
-mod raw;
 mod rules;
 mod service;
-mod whole;
+mod text_fragments;
+mod whole_inputs;
 
 pub use loads::{Loads, Need, Permission};
 pub use options::{

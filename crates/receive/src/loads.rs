@@ -16,7 +16,7 @@ use coload_store::{
 use coload_threads::{lock, peak_memory_bytes, process_cpu_ns};
 use coload_types::{Error, Result};
 use coload_wire::{
-    DONE, Done, Finish, LoadDescription, LoadState, LoadStatus, ServerLoad, WELCOME, Work,
+    DONE, Done, Finish, LoadDescription, LoadStage, LoadStatus, ServerLoad, WELCOME, Work,
 };
 use futures::Stream;
 use identity::{Identity, key_of};
@@ -27,7 +27,7 @@ use crate::busy::CpuGauge;
 use crate::connection::Connection;
 use crate::options::{Keep, ReceiveOptions};
 use crate::pool::Pool;
-use crate::whole::Whole;
+use crate::whole_inputs::WholeInputs;
 
 /// Published loads that a list names, of each table.
 const PUBLISHED_LISTED_MAX: usize = 20;
@@ -35,10 +35,6 @@ const PUBLISHED_LISTED_MAX: usize = 20;
 const EXPIRE_INTERVAL: Duration = Duration::from_secs(3600);
 /// Window of one connection.
 const WINDOW_BYTES: u64 = 8 << 20;
-/// The first version of the wire in which loads go on with wider types.
-const WIRE_VERSION_WIDENS: u8 = 3;
-/// The first version of the wire that has fragments as text.
-const WIRE_VERSION_RAW: u8 = 3;
 /// Share of the memory of loads that is the window of a connection on which inputs come as they are.
 const WINDOW_WHOLE_SHARE: u64 = 128;
 /// Window when memory is short: a frame with its header fits at least.
@@ -91,7 +87,7 @@ pub(crate) struct Inner {
     pub options: ReceiveOptions,
     pub pool: Arc<Pool>,
     active: Mutex<HashMap<LoadId, Arc<Active>>>,
-    whole: Mutex<HashMap<LoadId, Arc<Whole>>>,
+    whole: Mutex<HashMap<LoadId, Arc<WholeInputs>>>,
     cpu: CpuGauge,
     expired_at: Mutex<Instant>,
 }
@@ -154,7 +150,7 @@ pub(crate) enum Begun {
     /// The load goes on, with this number of an attempt and this welcome.
     Load(Arc<Active>, u64, Message),
     /// The client is to send its inputs, as the server parses them.
-    Whole(Arc<Whole>, Message),
+    WholeInputs(Arc<WholeInputs>, Message),
     /// It is published already.
     Done(Message),
 }
@@ -185,12 +181,7 @@ fn target_of(description: &LoadDescription) -> LoadTarget {
 
 impl Inner {
     /// Begins a load or goes on with it.
-    pub fn begin(
-        &self,
-        version: u8,
-        description: LoadDescription,
-        replies: &Replies,
-    ) -> Result<Begun> {
+    pub fn begin(&self, description: LoadDescription, replies: &Replies) -> Result<Begun> {
         self.expire_at_times()?;
         let id = match self.id_of(&description)? {
             Identity::New(id) => id,
@@ -202,7 +193,7 @@ impl Inner {
         }
         let asks_when = description.began_us.is_some();
         if description.work != Work::Partitions {
-            return self.begin_whole(id, version, description, replies);
+            return self.begin_whole(id, description, replies);
         }
         let mut active = lock(&self.active);
         let load = match active.get(&id) {
@@ -220,14 +211,7 @@ impl Inner {
         if load.publishing.load(Ordering::Acquire) {
             return Err(Error::Unavailable(format!("load {id} is being published")));
         }
-        if version < WIRE_VERSION_WIDENS && load.is_wider() {
-            return Err(Error::Refused(format!(
-                "the columns of load {id} became wider, which version {version} of the wire cannot go on with \
-                 (update the client, or drop the load with coload loads --abort {id})"
-            )));
-        }
-        load.client_knows_raw.store(version >= WIRE_VERSION_RAW, Ordering::Release);
-        let (attempt, mut welcome) = load.begin_attempt(version, replies)?;
+        let (attempt, mut welcome) = load.begin_attempt(replies)?;
         welcome.began_us = welcome.began_us.filter(|_| asks_when);
         Ok(Begun::Load(load, attempt, Message::new(WELCOME, welcome.encode())))
     }
@@ -235,7 +219,6 @@ impl Inner {
     fn begin_whole(
         &self,
         id: LoadId,
-        version: u8,
         mut description: LoadDescription,
         replies: &Replies,
     ) -> Result<Begun> {
@@ -247,11 +230,11 @@ impl Inner {
             Journalled::Open(journal) => journal,
             Journalled::Published(done) => return Ok(Begun::Done(done)),
         };
-        let whole = Arc::new(Whole::new(description, journal, self.options.spool_bytes, version)?);
+        let whole = Arc::new(WholeInputs::new(description, journal, self.options.spool_bytes)?);
         whole.begin(&self.store, &self.options, replies)?;
         let welcome = Message::new(WELCOME, whole.welcome().encode());
         lock(&self.whole).insert(id, Arc::clone(&whole));
-        Ok(Begun::Whole(whole, welcome))
+        Ok(Begun::WholeInputs(whole, welcome))
     }
 
     /// The journal of a load, unless the load was published while we came to it: only who has the journal may say so.
@@ -328,12 +311,12 @@ impl Inner {
     }
 
     /// A load of whole inputs in progress.
-    pub fn find_whole(&self, id: LoadId) -> Option<Arc<Whole>> {
+    pub fn find_whole(&self, id: LoadId) -> Option<Arc<WholeInputs>> {
         lock(&self.whole).get(&id).cloned()
     }
 
     /// A connection of a load of whole inputs ended.
-    pub fn leave_whole(&self, load: &Arc<Whole>) {
+    pub fn leave_whole(&self, load: &Arc<WholeInputs>) {
         load.leave();
         let mut whole = lock(&self.whole);
         if whole.get(&load.id).is_some_and(|w| Arc::ptr_eq(w, load)) {
@@ -431,7 +414,7 @@ impl Inner {
             list.push(LoadStatus {
                 id: entry.id,
                 table: description.table,
-                state: if arriving { LoadState::Arriving } else { LoadState::Waiting },
+                state: if arriving { LoadStage::Arriving } else { LoadStage::Waiting },
                 rows,
                 rejects,
                 bytes: entry.bytes,
@@ -444,7 +427,7 @@ impl Inner {
                 list.push(LoadStatus {
                     id: record.id,
                     table: table.name.clone(),
-                    state: LoadState::Published,
+                    state: LoadStage::Published,
                     rows: record.rows,
                     rejects: record.rejects,
                     bytes: record.bytes,
@@ -543,7 +526,6 @@ impl Inner {
     pub fn load_of(&self, load: Option<&Active>) -> ServerLoad {
         let queries = self.options.queries.as_ref().map(|q| q()).unwrap_or_default();
         let (plain_costs, placed_cost) = load.map(|l| l.costs()).unwrap_or_default();
-        let knows_raw = load.is_some_and(|l| l.client_knows_raw.load(Ordering::Acquire));
         ServerLoad {
             cpu_busy: self.cpu.busy(),
             load_cpu: self.options.load_cpu as f32,
@@ -553,9 +535,9 @@ impl Inner {
             cpu_ns: self.pool.cpu_ns(),
             plain_costs,
             placed_cost,
-            core_share: if knows_raw { self.pool.core_share() } else { 0.0 },
+            core_share: if load.is_some() { self.pool.core_share() } else { 0.0 },
             text_bytes_max: match load {
-                Some(load) if knows_raw && load.raw_parser.is_some() => self.message_bytes_max(),
+                Some(load) if load.text_parser.is_some() => self.message_bytes_max(),
                 _ => 0,
             },
         }

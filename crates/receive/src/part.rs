@@ -5,10 +5,7 @@ use std::collections::BTreeMap;
 use coload_store::{ColumnStats, LoadJournal, SegmentEntry, SegmentFile, column_stats};
 use coload_types::bytes::{ByteReader, put_varint};
 use coload_types::{Error, Result};
-use coload_wire::{FilePart, PartitionAccount, Rejects};
-
-/// The first version of the wire whose rejects do not repeat their texts.
-const WIRE_VERSION_REPEATING: u8 = 6;
+use coload_wire::{InputShare, PartitionAccount, Rejects};
 
 /// Most bytes of rejects that a client is told of partitions that are durable.
 pub const WELCOME_REJECTS_BYTES_MAX: usize = 8 << 20;
@@ -20,7 +17,7 @@ const PART_BYTES: usize = 40;
 #[derive(Debug, Clone)]
 pub struct Part {
     /// Inputs it has records of, in order.
-    pub files: Vec<FilePart>,
+    pub files: Vec<InputShare>,
     /// Records that were set aside as rejects.
     pub rejects: u64,
     /// Rows and bytes of its segment; no rows, no segment.
@@ -107,12 +104,11 @@ impl Part {
     }
 }
 
-/// The accounts of durable partitions that a client of a version is told. One whose rejects are too many for one message
+/// The accounts of durable partitions that a client is told. One whose rejects are too many for one message
 /// is left out, and comes again: the client counts its records, and what it sends of it is passed over.
 pub fn told_parts(
     parts: &BTreeMap<u32, Part>,
     journal: &LoadJournal,
-    version: u8,
     mut room: usize,
 ) -> Result<Vec<(u32, PartitionAccount)>> {
     let mut told = Vec::with_capacity(parts.len());
@@ -124,10 +120,7 @@ pub fn told_parts(
         if room == 0 {
             continue;
         }
-        let (_, mut account) = Part::decode(&journal.part(*number)?)?;
-        if version < WIRE_VERSION_REPEATING {
-            account.rejects = account.rejects.to_in_place()?;
-        }
+        let (_, account) = Part::decode(&journal.part(*number)?)?;
         if account.rejects.bytes() > room {
             room = 0;
             continue;
@@ -148,7 +141,7 @@ mod tests {
     use coload_types::Place;
 
     fn account(rejects: u64) -> PartitionAccount {
-        let part = FilePart { rows: 3, rejects, lines: 3, end: 30, ..FilePart::default() };
+        let part = InputShare { rows: 3, rejects, lines: 3, end: 30, ..InputShare::default() };
         let mut account = PartitionAccount { files: vec![part], ..PartitionAccount::default() };
         for line in 0..rejects {
             let place = Place { file: "a.csv".into(), line, byte: 2 * line, field: 0 };
@@ -176,14 +169,14 @@ mod tests {
             assert_eq!((&same, read.rejects), (account, account.rejects.len()));
             parts.insert(number, part);
         }
-        let numbers = |version, room| -> Vec<u32> {
-            let told = told_parts(&parts, &journal, version, room).unwrap();
+        let numbers = |room| -> Vec<u32> {
+            let told = told_parts(&parts, &journal, room).unwrap();
             assert!(told.iter().all(|(n, told)| told.files == accounts[*n as usize].files));
             told.into_iter().map(|(number, _)| number).collect()
         };
-        assert_eq!(numbers(WIRE_VERSION_REPEATING, 1 << 20), [0, 1, 2, 3, 4]);
-        assert_eq!(numbers(WIRE_VERSION_REPEATING, 1_000), [0, 1, 3]);
-        let old = told_parts(&parts, &journal, WIRE_VERSION_REPEATING - 1, 1 << 20).unwrap();
-        assert_eq!(old[2].1.rejects, accounts[2].rejects.to_in_place().unwrap());
+        assert_eq!(numbers(1 << 20), [0, 1, 2, 3, 4]);
+        assert_eq!(numbers(1_000), [0, 1, 3]);
+        let told = told_parts(&parts, &journal, 1 << 20).unwrap();
+        assert_eq!(told[2].1.rejects, accounts[2].rejects);
     }
 }

@@ -18,17 +18,17 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use coload_assemble::{Assembly, ColumnBuilder, Taken};
-use coload_load::{RawParser, RawPartition, RawRows};
+use coload_load::{ParsedText, TextFragmentParser, TextFragments};
 use coload_page::{
     Page, PageMeta, PageRules, SymbolDecoder, verify_dictionary, verify_page, verify_values_of,
 };
 use coload_store::{FinishedColumn, SegmentSummary, SegmentWriter, append_page};
 use coload_threads::{StepClock, lock};
 use coload_transform::{
-    EncodingPolicy, FinalPage, PartitionColumn, Symbols, dictionary_limit, encoders,
+    DictionaryPolicy, FinalPage, PartitionColumn, Symbols, dictionary_limit, encoders,
 };
 use coload_types::{Column, Dictionary, Error, Plain, Result};
-use coload_wire::{Block, BlockContent, Raw, RawIs, Seal};
+use coload_wire::{Block, BlockContent, Seal, TextFragment, TextIs};
 
 use crate::options::Keep;
 
@@ -45,8 +45,8 @@ pub struct Receiving {
     types: Arc<[Column]>,
     columns: Vec<Mutex<ReceivedColumn>>,
     /// Fragments that came as text, and how they are read.
-    raw: RawPartition,
-    parser: Option<Arc<RawParser>>,
+    text: TextFragments,
+    parser: Option<Arc<TextFragmentParser>>,
     writer: Mutex<Option<Arc<SegmentWriter>>>,
     /// Blocks that are done, and the seal once it came.
     progress: Mutex<Progress>,
@@ -89,9 +89,9 @@ impl Receiving {
         number: u32,
         path: PathBuf,
         types: Arc<[Column]>,
-        policy: EncodingPolicy,
+        policy: DictionaryPolicy,
         memory: usize,
-        parser: Option<Arc<RawParser>>,
+        parser: Option<Arc<TextFragmentParser>>,
     ) -> Self {
         let (limit, encoders) = (dictionary_limit(memory, types.len()), encoders(memory));
         let column = |(index, column): (usize, &Column)| {
@@ -107,7 +107,7 @@ impl Receiving {
             unfinished: AtomicUsize::new(types.len()),
             types,
             columns,
-            raw: RawPartition::default(),
+            text: TextFragments::default(),
             parser,
             writer: Mutex::default(),
             progress: Mutex::default(),
@@ -145,23 +145,23 @@ impl Receiving {
     ///
     /// # Errors
     /// `Corrupt` when its fragment came before or this load has no texts, `Unavailable` when the disk fails.
-    pub fn take_raw(&self, raw: &Raw<'_>, keep: Keep) -> Result<(RawIs, Next)> {
+    pub fn take_text(&self, text: &TextFragment<'_>, keep: Keep) -> Result<(TextIs, Next)> {
         let Some(parser) = &self.parser else {
             return Err(Error::Corrupt("a text of a load that has none".into()));
         };
-        let pages = match self.raw.parse(parser, raw)? {
-            RawRows::HandedBack => return Ok((RawIs::HandedBack, Next::Wait)),
-            RawRows::Taken(pages, kept) => {
+        let pages = match self.text.parse(parser, text)? {
+            ParsedText::HandedBack => return Ok((TextIs::HandedBack, Next::Wait)),
+            ParsedText::Taken(pages, kept) => {
                 self.held_bytes.fetch_add(kept, Ordering::Relaxed);
                 pages
             }
         };
         if keep == Keep::All {
-            self.take_parsed(raw.fragment, pages)?;
+            self.take_parsed(text.fragment, pages)?;
         }
         let mut progress = lock(&self.progress);
         progress.blocks += 1;
-        Ok((RawIs::Taken, self.next(&mut progress)?))
+        Ok((TextIs::Taken, self.next(&mut progress)?))
     }
 
     /// Takes what was made of a text: final pages; the other columns wait.
@@ -294,7 +294,7 @@ impl Receiving {
         let mut state = lock(&self.columns[column]);
         let mut builder = state.take_builder()?;
         if let Some(parser) = &self.parser
-            && let Some((numbers, part)) = self.raw.compress(parser, column)?
+            && let Some((numbers, part)) = self.text.compress(parser, column)?
         {
             builder.take_part(numbers, part);
         }

@@ -36,7 +36,7 @@ pub struct Pool {
 }
 
 struct Shared {
-    state: Mutex<State>,
+    queues: Mutex<Queues>,
     changed: Condvar,
     merges_max: usize,
     /// CPU nanoseconds of all jobs.
@@ -53,7 +53,7 @@ impl std::fmt::Debug for Shared {
 }
 
 #[derive(Default)]
-struct State {
+struct Queues {
     blocks: VecDeque<Job>,
     merges: VecDeque<Job>,
     merging: usize,
@@ -66,7 +66,7 @@ impl Pool {
     /// `Unavailable` when they cannot be started.
     pub fn start(options: &ReceiveOptions) -> Result<Self> {
         let shared = Arc::new(Shared {
-            state: Mutex::default(),
+            queues: Mutex::default(),
             changed: Condvar::new(),
             merges_max: options.merge_columns.max(1),
             cpu_ns: AtomicU64::new(0),
@@ -87,12 +87,12 @@ impl Pool {
 
     /// Queues a job for the next thread that is free.
     pub fn submit(&self, class: Class, job: impl FnOnce() + Send + 'static) {
-        let mut state = lock(&self.shared.state);
+        let mut queues = lock(&self.shared.queues);
         match class {
-            Class::Block => state.blocks.push_back(Box::new(job)),
-            Class::Merge => state.merges.push_back(Box::new(job)),
+            Class::Block => queues.blocks.push_back(Box::new(job)),
+            Class::Merge => queues.merges.push_back(Box::new(job)),
         }
-        drop(state);
+        drop(queues);
         self.shared.changed.notify_one();
     }
 
@@ -130,7 +130,7 @@ impl Shared {
             let spent = thread_cpu_ns() - started;
             self.cpu_ns.fetch_add(spent, Ordering::Relaxed);
             if class == Class::Merge {
-                lock(&self.state).merging -= 1;
+                lock(&self.queues).merging -= 1;
                 self.changed.notify_all();
             }
             if looked.elapsed() >= LOOK_INTERVAL
@@ -146,21 +146,21 @@ impl Shared {
 
     /// The next job. Merges go first: they empty memory.
     fn next(&self) -> Option<(Class, Job)> {
-        let mut state = lock(&self.state);
+        let mut queues = lock(&self.queues);
         loop {
             if self.ended.load(Ordering::Acquire) {
                 return None;
             }
-            if state.merging < self.merges_max
-                && let Some(job) = state.merges.pop_front()
+            if queues.merging < self.merges_max
+                && let Some(job) = queues.merges.pop_front()
             {
-                state.merging += 1;
+                queues.merging += 1;
                 return Some((Class::Merge, job));
             }
-            if let Some(job) = state.blocks.pop_front() {
+            if let Some(job) = queues.blocks.pop_front() {
                 return Some((Class::Block, job));
             }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            queues = self.changed.wait(queues).unwrap_or_else(PoisonError::into_inner);
         }
     }
 }

@@ -20,13 +20,13 @@ mod filter;
 mod lines;
 mod mask;
 mod page_test;
-mod parts;
 mod predicate;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, missing_docs)]
 mod random;
 mod ranges;
 mod run;
+mod stretches;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod test_segment;
@@ -38,6 +38,6 @@ pub use column_page::{ColumnPage, NullBits};
 pub use filter::{Filter, PageFilter};
 pub use lines::{Quotes, SegmentLines, Style};
 pub use mask::{BlockMask, Selection};
-pub use parts::{Part, parts};
 pub use predicate::{Accept, Predicate, Test, may_match};
 pub use run::{PageQueue, PageRef, run};
+pub use stretches::{Stretch, stretches};

@@ -1,4 +1,4 @@
-//! Lines of a part of a table, from codes.
+//! Lines of a stretch of a table, from codes.
 //!
 //! ```text
 //!   codes    3 1 3 0 ..      texts, made once for each value: "AIR" "MAIL" "RAIL" "TRUCK"   --\
@@ -19,7 +19,7 @@ use coload_types::{Code, DataType, Dictionary, Error, Physical, Result, Value};
 
 use crate::column_page::{ColumnPage, NullBits};
 use crate::mask::Selection;
-use crate::parts::Part;
+use crate::stretches::Stretch;
 
 const QUOTE: u8 = b'"';
 /// Values whose texts are made once: those of a column stay in a cache. Of more, the texts are made row by row.
@@ -144,27 +144,27 @@ impl SegmentLines {
         SegmentLines { segment, types, texts }
     }
 
-    /// Makes the lines of a part, and hands them to `sink`, some at a time; `false` of it ends that.
+    /// Makes the lines of a stretch, and hands them to `sink`, some at a time; `false` of it ends that.
     ///
     /// # Errors
     /// `Corrupt` when a page is damaged.
     pub fn lines(
         &self,
-        part: &Part,
+        stretch: &Stretch,
         style: Style,
         mut sink: impl FnMut(&mut Vec<u8>) -> bool,
     ) -> Result<()> {
         let together = (FIELDS_TOGETHER / BLOCK / self.types.len().max(1)).max(1);
         let mut fields: Vec<Fields> = self.types.iter().map(|_| Fields::default()).collect();
         let mut lines = Vec::new();
-        for page in part.pages.clone() {
+        for page in stretch.pages.clone() {
             let rows = self.segment.page_rows()[page] as usize;
             let (selection, expanded) = (Selection::all(rows), ExpandedPages::default());
             let columns = (0..self.types.len())
                 .map(|column| ColumnPage::open(&self.segment, column, page, &expanded))
                 .collect::<Result<Vec<_>>>()?;
-            let end = selection.block_count().min(part.blocks.end);
-            for first in (part.blocks.start..end).step_by(together) {
+            let end = selection.block_count().min(stretch.blocks.end);
+            for first in (stretch.blocks.start..end).step_by(together) {
                 let blocks = first..end.min(first + together);
                 let count = blocks.clone().map(|block| selection.block(block).1).sum();
                 for (index, (page, fields)) in columns.iter().zip(&mut fields).enumerate() {

@@ -12,7 +12,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use coload_scan::{Filter, PageQueue, Part, Predicate, may_match, parts};
+use coload_scan::{Filter, PageQueue, Predicate, Stretch, may_match, stretches};
 use coload_store::{SegmentEntry, SegmentFile};
 use coload_types::Result as StoreResult;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -77,7 +77,7 @@ enum Pages {
     /// The one that takes it first.
     Any,
     /// Those of each partition.
-    Own(Arc<[Part]>),
+    Own(Arc<[Stretch]>),
 }
 
 impl StoreScanExec {
@@ -133,7 +133,7 @@ impl StoreScanExec {
         }
         let segments = self.open_segments()?;
         let pages = segments.iter().flat_map(|segment| segment.page_rows());
-        let own = parts(pages.copied(), self.projection.len());
+        let own = stretches(pages.copied(), self.projection.len());
         let mut properties = self.properties.as_ref().clone();
         properties.partitioning = Partitioning::UnknownPartitioning(own.len());
         Ok(Some(StoreScanExec {

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use coload_page::bitpack::BLOCK;
 use coload_page::{Page, PageDetail, PageView, encode_codes_u32};
 use coload_transform::{
-    EncodingPolicy, FragmentColumn, PartitionColumn, compress_column, dictionary_pays,
+    DictionaryPolicy, FragmentColumn, PartitionColumn, compress_column, dictionary_pays,
     merge_dictionaries,
 };
 use coload_types::{Code, Dictionary, Plain, Result};
@@ -213,7 +213,7 @@ impl<'a> ColumnJoin<'a> {
             self.sources[place.source].decode_page(self.column, place.page, &mut plain)?;
         }
         let fragment = vec![FragmentColumn::Plain(plain)];
-        let policy = EncodingPolicy::Auto;
+        let policy = DictionaryPolicy::Auto;
         let mut joined = compress_column(fragment, &[], None, None, physical, policy)?;
         for page in &mut joined.pages {
             page.detail.shift_symbols(self.symbols.len() as u32);

@@ -51,9 +51,7 @@ pub use manifest::{
 pub use merge_small::{MergeReport, merge_small, merge_small_within};
 pub use older_loads::{OlderLoads, RememberedLoad};
 pub use publish::{LoadDir, MergeDir, MergeOutcome, ReadyLoad};
-pub use retype::{
-    Reread, RereadPage, Retype, Texts, convert_segment, converts, retype_segment, text_columns,
-};
+pub use retype::{Reread, RereadPage, TypeChange, converts, text_columns};
 pub use segment::{SegmentColumn, SegmentFile, append_page};
 pub use segment_builder::{ClosedSegment, OpenSegment, PlainWrite};
 pub use segment_writer::{

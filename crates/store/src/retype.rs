@@ -17,10 +17,10 @@ use coload_ddl::Schema;
 use coload_page::bitpack::BLOCK;
 use coload_page::shrink_page;
 use coload_page::{Page, PageView, encode_codes_u32, verify_values_of};
-use coload_transform::{EncodingPolicy, FragmentColumn, PartitionColumn, compress_column};
+use coload_transform::{DictionaryPolicy, FragmentColumn, PartitionColumn, compress_column};
 use coload_types::display::write_value;
 use coload_types::{
-    DataType, Dictionary, Error, Physical, Plain, Result, Value, Values, parse_int,
+    Column, DataType, Dictionary, Error, Physical, Plain, Result, Value, Values, parse_int,
 };
 
 use crate::join::{PagePlace, join_column, single_pages};
@@ -30,7 +30,7 @@ const DAY_US: i128 = 86_400_000_000;
 
 /// What becomes of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Retype {
+enum Retype {
     /// The column has its type already, and its pages stay as they are.
     Keep,
     /// Each value is converted to the new type.
@@ -49,7 +49,7 @@ pub enum Retype {
 
 impl Retype {
     /// How values of one type become those of another; `None` where only the text tells.
-    pub fn between(from: DataType, to: DataType) -> Option<Self> {
+    fn between(from: DataType, to: DataType) -> Option<Self> {
         use DataType::{BigInt, Date, Decimal, Double, Timestamp};
         match (from, to) {
             _ if from == to => Some(Retype::Keep),
@@ -84,6 +84,17 @@ impl Reread {
         Reread { pages: pages.collect(), segments }
     }
 
+    /// The pages of one segment that has the text of `columns` columns, and no others.
+    ///
+    /// # Errors
+    /// `Corrupt` when it has other columns.
+    pub fn of_segment(segment: SegmentFile, columns: usize) -> Result<Self> {
+        match segment.column_count() == columns {
+            true => Ok(Reread::new(vec![Arc::new(segment)])),
+            false => Err(Error::corrupt(segment.path(), "other columns than were wanted")),
+        }
+    }
+
     /// Takes as many pages as `rows` has, which must be of the same rows.
     ///
     /// # Errors
@@ -105,29 +116,88 @@ impl Reread {
     }
 }
 
-/// Writes a segment with other types. `text` are the columns that were read again, and its pages of them.
-///
-/// # Errors
-/// `Corrupt` when a segment is not what was written, `Unavailable` when the disk fails.
-pub fn retype_segment(
-    old: &SegmentFile,
-    retypes: &[Retype],
-    (reread, pages): (&Reread, &[RereadPage]),
-    writer: &SegmentWriter,
-) -> Result<(SegmentSummary, Vec<FinishedColumn>)> {
-    let mut columns = Vec::with_capacity(retypes.len());
-    for (column, retype) in retypes.iter().enumerate() {
-        let (physical, new) = match *retype {
-            Retype::Keep => (old.physical(column), copy_column(old, column)?),
-            Retype::Convert { from, to } => (to.physical(), convert_column(old, column, from, to)?),
-            Retype::Text { column } => {
-                (DataType::Varchar(None).physical(), reread.column(pages, column)?)
+/// How columns get wider types, those of the segments before too: the only way to it, for loads into a store and at a
+/// server.
+#[derive(Debug, Clone)]
+pub struct TypeChange {
+    columns: Vec<Retype>,
+    /// Types of the columns that get another and do not become text.
+    wider: Vec<Option<DataType>>,
+}
+
+impl TypeChange {
+    /// From columns to others, which [`converts`] says can be. `reread` are the columns whose text is read again, by
+    /// their numbers in the table.
+    ///
+    /// # Errors
+    /// `Corrupt` when the columns cannot be converted, or the text of one lacks.
+    pub fn new(from: &[Column], to: &[Column], reread: &[usize]) -> Result<Self> {
+        let retype = |(column, (from, to)): (usize, (&Column, &Column))| {
+            if !becomes_text(from.data_type, to.data_type) {
+                return Retype::between(from.data_type, to.data_type);
             }
+            let column = reread.iter().position(|reread| *reread == column)?;
+            Some(Retype::Text { column })
         };
-        columns.push(writer.write_column(new, physical)?);
+        let columns: Option<Vec<Retype>> = from.iter().zip(to).enumerate().map(retype).collect();
+        let Some(columns) = columns.filter(|_| from.len() == to.len()) else {
+            return Err(Error::Corrupt("columns that cannot be converted".to_owned()));
+        };
+        let wider = from.iter().zip(to).map(|(from, to)| {
+            let (from, to) = (from.data_type, to.data_type);
+            (from != to && !becomes_text(from, to)).then_some(to)
+        });
+        Ok(TypeChange { wider: wider.collect(), columns })
     }
-    let summary = writer.finish(columns.clone(), old.page_rows().to_vec())?;
-    Ok((summary, columns))
+
+    /// Whether all columns stay as they are.
+    pub fn is_none(&self) -> bool {
+        self.columns.iter().all(|retype| *retype == Retype::Keep)
+    }
+
+    /// Whether the text of columns is wanted.
+    pub fn wants_text(&self) -> bool {
+        self.columns.iter().any(|retype| matches!(retype, Retype::Text { .. }))
+    }
+
+    /// Writes a segment with the wider types. `pages` are those of its rows in the columns that were read again.
+    ///
+    /// # Errors
+    /// `Corrupt` when a segment is not what was written, or the new types do not hold its values; `Unavailable` when the
+    /// disk fails.
+    pub fn write(
+        &self,
+        old: &SegmentFile,
+        (reread, pages): (&Reread, &[RereadPage]),
+        path: &Path,
+    ) -> Result<(SegmentSummary, Vec<FinishedColumn>)> {
+        if self.columns.len() != old.column_count() {
+            return Err(Error::corrupt(old.path(), "columns that cannot be converted"));
+        }
+        let writer = SegmentWriter::create(path)?;
+        let mut columns = Vec::with_capacity(self.columns.len());
+        for (column, retype) in self.columns.iter().enumerate() {
+            let (physical, new) = match *retype {
+                Retype::Keep => (old.physical(column), copy_column(old, column)?),
+                Retype::Convert { from, to } => {
+                    (to.physical(), convert_column(old, column, from, to)?)
+                }
+                Retype::Text { column } => {
+                    (DataType::Varchar(None).physical(), reread.column(pages, column)?)
+                }
+            };
+            columns.push(writer.write_column(new, physical)?);
+        }
+        let summary = writer.finish(columns.clone(), old.page_rows().to_vec())?;
+        for (column, data_type) in columns.iter().zip(&self.wider) {
+            let Some(data_type) = data_type else { continue };
+            let mut bounds = Values::empty(column.physical);
+            let ends = [&column.stats.min, &column.stats.max];
+            ends.into_iter().flatten().for_each(|value| bounds.push(value));
+            verify_values_of(&bounds, *data_type)?;
+        }
+        Ok((summary, columns))
+    }
 }
 
 /// Whether only the text of values tells what they become.
@@ -152,65 +222,6 @@ pub fn converts(from: &Schema, to: &Schema) -> bool {
             && (becomes_text(old, new) || holds && Retype::between(old, new).is_some())
     });
     from.len() == to.len() && same.all(|same| same)
-}
-
-/// Columns of a segment that were read again as text, and the segment that has them.
-pub struct Texts<'a> {
-    /// Numbers of the columns in the table.
-    pub columns: &'a [usize],
-    /// The segment with these columns; it has no others.
-    pub segment: Arc<SegmentFile>,
-}
-
-/// Writes a segment with columns of wider types, which [`converts`] says can be.
-///
-/// # Errors
-/// `Corrupt` when the new types do not hold the values, or the text is of other rows; `Unavailable` when the
-/// disk fails.
-pub fn convert_segment(
-    old: &SegmentFile,
-    from: &Schema,
-    to: &Schema,
-    texts: Option<Texts<'_>>,
-    path: &Path,
-) -> Result<SegmentSummary> {
-    let pairs = || from.columns().iter().zip(to.columns());
-    let text_of = |column: usize| {
-        let column = texts.as_ref()?.columns.iter().position(|text| *text == column)?;
-        Some(Retype::Text { column })
-    };
-    let retypes: Option<Vec<Retype>> = pairs()
-        .enumerate()
-        .map(|(c, (from, to))| match becomes_text(from.data_type, to.data_type) {
-            true => text_of(c),
-            false => Retype::between(from.data_type, to.data_type),
-        })
-        .collect();
-    let Some(retypes) = retypes.filter(|retypes| retypes.len() == old.column_count()) else {
-        return Err(Error::corrupt(old.path(), "columns that cannot be converted"));
-    };
-    let (reread, pages) = match texts {
-        Some(texts) if texts.segment.column_count() != texts.columns.len() => {
-            return Err(Error::corrupt(texts.segment.path(), "other columns than were wanted"));
-        }
-        Some(texts) => {
-            let mut reread = Reread::new(vec![texts.segment]);
-            let pages = reread.take(old.page_rows())?;
-            (reread, pages)
-        }
-        None => (Reread::default(), Vec::new()),
-    };
-    let writer = SegmentWriter::create(path)?;
-    let (summary, columns) = retype_segment(old, &retypes, (&reread, &pages), &writer)?;
-    for ((from, to), column) in pairs().zip(&columns) {
-        if from.data_type != to.data_type && !becomes_text(from.data_type, to.data_type) {
-            let mut bounds = Values::empty(column.physical);
-            let ends = [&column.stats.min, &column.stats.max];
-            ends.into_iter().flatten().for_each(|v| bounds.push(v));
-            verify_values_of(&bounds, to.data_type)?;
-        }
-    }
-    Ok(summary)
 }
 
 fn copy_column(old: &SegmentFile, column: usize) -> Result<PartitionColumn> {
@@ -246,7 +257,7 @@ fn convert_column(
         old.decode_page(column, page, &mut plain)?;
         plain.values = convert_values(&plain.values, from, to)?;
         let fragment = vec![FragmentColumn::Plain(plain)];
-        let policy = EncodingPolicy::Auto;
+        let policy = DictionaryPolicy::Auto;
         let new = compress_column(fragment, &[], None, None, to.physical(), policy)?;
         pages.extend(new.pages);
     }

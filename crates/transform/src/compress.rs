@@ -32,12 +32,12 @@ use crate::{
 
 /// When a column gets a dictionary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum EncodingPolicy {
+pub enum DictionaryPolicy {
     /// When it takes less space than the values it replaces, or has few values.
     #[default]
     Auto,
     /// Always: the storage of seed 000.
-    Dictionary,
+    Always,
 }
 
 /// Up to this many values a dictionary is always kept: its codes make filters and groups fast.
@@ -88,15 +88,15 @@ pub fn compress_column(
     sorted: Option<JoinedDictionary>,
     encoder: Option<&SymbolEncoder>,
     physical: Physical,
-    policy: EncodingPolicy,
+    policy: DictionaryPolicy,
 ) -> Result<PartitionColumn> {
     let rows = columns.iter().map(|c| c.rows() as u64).sum();
     match (sorted, policy) {
-        (Some(joined), EncodingPolicy::Dictionary) => return Ok(pack_joined(&columns, joined)),
-        (Some(joined), EncodingPolicy::Auto) if dictionary_pays(&joined.dictionary, rows) => {
+        (Some(joined), DictionaryPolicy::Always) => return Ok(pack_joined(&columns, joined)),
+        (Some(joined), DictionaryPolicy::Auto) if dictionary_pays(&joined.dictionary, rows) => {
             return Ok(pack_joined(&columns, joined));
         }
-        (None, EncodingPolicy::Dictionary) => {
+        (None, DictionaryPolicy::Always) => {
             let mut column = compress_sorted(columns, temporaries, encoder, physical)?;
             shrink_pages(&mut column)?;
             return Ok(column);

@@ -12,14 +12,14 @@ mod limits;
 mod merge;
 mod placement;
 mod policy;
-mod raw_share;
 mod restore;
 mod sort;
 mod sort_plain;
+mod text_share;
 
 pub use cardinality::HyperLogLog;
 pub use compress::{
-    EncodingPolicy, JoinedDictionary, PartitionColumn, compress_column, decode_page,
+    DictionaryPolicy, JoinedDictionary, PartitionColumn, compress_column, decode_page,
     dictionary_pays, encode_column, page_values, sort_temporaries,
 };
 pub use distinct::DistinctSketch;
@@ -34,7 +34,7 @@ pub use placement::{
     times_of,
 };
 pub use policy::{Adaptive, BySize, Estimates, OnClient, OnServer, POLICIES, Policy};
-pub use raw_share::{Mix, RawCost, choose_share, mix_adaptively, times_of_mix};
 pub use restore::restore_codes;
 pub use sort::{SortedColumn, SortedDictionary, sort_column, sort_dictionary};
 pub use sort_plain::{PlainSorter, Symbols, join_parts};
+pub use text_share::{Mix, TextCost, choose_share, mix_adaptively, times_of_mix};

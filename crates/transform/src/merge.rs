@@ -105,7 +105,7 @@ fn merge_strings(inputs: &[&Dictionary], translations: &mut [Translation]) -> Re
         let value = lists[least].get(heads[least]);
         if !out.has_room(value.len() as u64) {
             return Err(Error::Limit(
-                "a dictionary over 4 GiB; load without --encoding dictionary".into(),
+                "a dictionary over 4 GiB; load without --dictionaries always".into(),
             ));
         }
         let code = Code(out.len() as u32);

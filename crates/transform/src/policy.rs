@@ -12,7 +12,7 @@ pub use adaptive::Adaptive;
 pub use fixed::{OnClient, OnServer};
 pub use size::BySize;
 
-use crate::{Capacity, ColumnCost, Mix, Placement, RawCost};
+use crate::{Capacity, ColumnCost, Mix, Placement, TextCost};
 
 /// All policies, the default first.
 pub const POLICIES: [&dyn Policy; 4] = [&Adaptive, &BySize, &OnClient, &OnServer];
@@ -25,7 +25,7 @@ pub struct Estimates<'a> {
     /// What there is to work with; `None` before anything is known of the link and the server.
     pub capacity: Option<Capacity>,
     /// What a row costs that goes as text; `None` where none may.
-    pub raw: Option<RawCost>,
+    pub text: Option<TextCost>,
     /// Placements that stay: what the columns cost the server is not known yet, so that only the share of text is chosen.
     pub kept: Option<&'a [Placement]>,
 }
@@ -58,7 +58,7 @@ impl Eq for dyn Policy {}
 
 /// A choice without text.
 fn placed(placements: Vec<Placement>) -> Mix {
-    Mix { placements, raw_share: 0.0, times: Default::default() }
+    Mix { placements, text_share: 0.0, times: Default::default() }
 }
 
 #[cfg(test)]
@@ -73,7 +73,7 @@ mod tests {
         assert_eq!(names.len(), POLICIES.len());
         for width in [0, 1, 7] {
             let columns = vec![ColumnCost::default(); width];
-            let unknown = Estimates { columns: &columns, capacity: None, raw: None, kept: None };
+            let unknown = Estimates { columns: &columns, capacity: None, text: None, kept: None };
             for policy in POLICIES {
                 assert_eq!(policy.choose(&unknown).placements.len(), width, "{policy:?}");
             }
@@ -85,7 +85,7 @@ mod tests {
         let smaller = ColumnCost { placed_bytes: 1.0, plain_bytes: 8.0, ..ColumnCost::default() };
         let larger = ColumnCost { placed_bytes: 9.0, ..smaller };
         let columns = [smaller, larger];
-        let of = Estimates { columns: &columns, capacity: None, raw: None, kept: None };
+        let of = Estimates { columns: &columns, capacity: None, text: None, kept: None };
         let choose = |policy: &dyn Policy| policy.choose(&of).placements;
         assert_eq!(choose(&BySize), [Placement::Client, Placement::Server]);
         assert_eq!(choose(&OnClient), [Placement::Client; 2]);

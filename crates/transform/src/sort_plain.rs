@@ -23,7 +23,7 @@ use crate::code_index::{CodeIndex, hashes};
 use crate::compress::encode_column;
 use crate::merge::merge_column;
 use crate::{
-    CODES_PROVISIONAL_MAX, DictionaryLimit, EncodingPolicy, FragmentColumn, HyperLogLog,
+    CODES_PROVISIONAL_MAX, DictionaryLimit, DictionaryPolicy, FragmentColumn, HyperLogLog,
     PartitionColumn, ProvisionalCodes, TemporaryDictionary, compress_column, sort_temporaries,
 };
 
@@ -43,7 +43,7 @@ pub enum Symbols {
 #[derive(Debug)]
 pub struct PlainSorter {
     physical: Physical,
-    policy: EncodingPolicy,
+    policy: DictionaryPolicy,
     limit: DictionaryLimit,
     trains: Symbols,
     form: Form,
@@ -61,7 +61,7 @@ enum Form {
 
 impl PlainSorter {
     /// A sorter for a column of this shape.
-    pub fn new(physical: Physical, policy: EncodingPolicy) -> Self {
+    pub fn new(physical: Physical, policy: DictionaryPolicy) -> Self {
         PlainSorter {
             physical,
             policy,
@@ -102,7 +102,7 @@ impl PlainSorter {
                 None => self.form = Form::Plain,
             }
         }
-        if self.policy == EncodingPolicy::Dictionary {
+        if self.policy == DictionaryPolicy::Always {
             return Ok(FragmentColumn::Plain(plain));
         }
         if let (Values::Bytes(strings), None) = (&plain.values, &self.encoder)
@@ -234,7 +234,7 @@ mod tests {
         let many: Vec<Option<u16>> = (0..30_000).map(Some).collect();
         for (values, coded) in [(few, true), (many, false)] {
             let plain = plain(Physical::Int, &values);
-            let mut sorter = PlainSorter::new(Physical::Int, EncodingPolicy::Auto);
+            let mut sorter = PlainSorter::new(Physical::Int, DictionaryPolicy::Auto);
             let column = sorter.push(plain).unwrap();
             assert_eq!(matches!(column, FragmentColumn::Codes { .. }), coded);
             assert_eq!(sorter.finish(vec![column]).unwrap().dictionary.is_some(), coded);
@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn a_column_that_meets_too_many_values_goes_on_plain_and_keeps_its_rows() {
-        let mut sorter = PlainSorter::new(Physical::Bytes, EncodingPolicy::Auto);
+        let mut sorter = PlainSorter::new(Physical::Bytes, DictionaryPolicy::Auto);
         let mut columns = Vec::new();
         let mut expected = Vec::new();
         for f in 0..12u16 {
@@ -265,7 +265,7 @@ mod tests {
             fragments in proptest::collection::vec(
                 (proptest::collection::vec(proptest::option::of(0u16..6), 1..40), 0usize..2), 1..6),
             shape in 0usize..3,
-            policy in prop_oneof![Just(EncodingPolicy::Auto), Just(EncodingPolicy::Dictionary)],
+            policy in prop_oneof![Just(DictionaryPolicy::Auto), Just(DictionaryPolicy::Always)],
         ) {
             let physical = [Physical::Int, Physical::Wide, Physical::Bytes][shape];
             let mut parts: [(Vec<u32>, Vec<FragmentColumn>, PlainSorter); 2] = std::array::from_fn(

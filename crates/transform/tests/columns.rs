@@ -8,8 +8,9 @@ use coload_page::bitpack::BLOCK;
 use coload_page::runs::expand_runs;
 use coload_page::{PageView, SymbolDecoder, encode_plain};
 use coload_transform::{
-    DictionaryLimit, EncodingPolicy, FragmentColumn, NULL_CODE, PartitionColumn, ProvisionalCodes,
-    TemporaryDictionary, compress_column, merge_column, restore_codes, sort_temporaries,
+    DictionaryLimit, DictionaryPolicy, FragmentColumn, NULL_CODE, PartitionColumn,
+    ProvisionalCodes, TemporaryDictionary, compress_column, merge_column, restore_codes,
+    sort_temporaries,
 };
 use coload_types::{Code, Physical, Plain, Value, Values};
 use proptest::prelude::*;
@@ -57,7 +58,7 @@ fn compress(
     fragments: &[Rows],
     seen: &[Seen],
     stale: &[u16],
-    policy: EncodingPolicy,
+    policy: DictionaryPolicy,
 ) -> PartitionColumn {
     let workers =
         1 + seen.iter().map(|s| if let Seen::Codes(w) = s { *w } else { 0 }).max().unwrap_or(0);
@@ -164,8 +165,8 @@ fn physicals() -> impl Strategy<Value = Physical> {
     prop_oneof![Just(Physical::Int), Just(Physical::Wide), Just(Physical::Bytes)]
 }
 
-fn policies() -> impl Strategy<Value = EncodingPolicy> {
-    prop_oneof![Just(EncodingPolicy::Auto), Just(EncodingPolicy::Dictionary)]
+fn policies() -> impl Strategy<Value = DictionaryPolicy> {
+    prop_oneof![Just(DictionaryPolicy::Auto), Just(DictionaryPolicy::Always)]
 }
 
 /// Fragments of numbers below `limit`, few or more than a dictionary is always kept for.
@@ -270,7 +271,7 @@ proptest! {
             let columns = vec![FragmentColumn::Codes { codes, dictionary: 0, nulls }];
             let temporaries = [temporary.clone()];
             let sorted = sort_temporaries(&columns, &temporaries, Physical::Int, DictionaryLimit::default()).unwrap();
-            let policy = EncodingPolicy::Auto;
+            let policy = DictionaryPolicy::Auto;
             compress_column(columns, &temporaries, sorted, None, Physical::Int, policy).unwrap()
         };
         for distinct in [255, 400] {
@@ -321,7 +322,7 @@ fn text_that_left_codes_midway_is_stored_alike_whoever_met_the_last_value() {
         };
         let columns = fragments.iter().enumerate().map(form).collect();
         let temporaries = std::slice::from_ref(&temporary);
-        compress_column(columns, temporaries, None, None, Physical::Bytes, EncodingPolicy::Auto)
+        compress_column(columns, temporaries, None, None, Physical::Bytes, DictionaryPolicy::Auto)
     };
     let plain = compress(0).unwrap();
     for coded in 1..=3 {

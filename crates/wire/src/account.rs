@@ -11,12 +11,12 @@ use crate::rejects::Rejects;
 /// inputs.
 const WITH_FILTERED: u32 = 1 << 31;
 
-/// Most bytes of a [`FilePart`].
-const FILE_PART_BYTES: usize = 55;
+/// Most bytes of a [`InputShare`].
+const INPUT_SHARE_BYTES: usize = 55;
 
 /// What one partition has of one input.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct FilePart {
+pub struct InputShare {
     /// Number of the input.
     pub file: u32,
     /// Records that became rows of the partition.
@@ -35,7 +35,7 @@ pub struct FilePart {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PartitionAccount {
     /// Inputs it has records of, in order.
-    pub files: Vec<FilePart>,
+    pub files: Vec<InputShare>,
     /// Records that could not become rows.
     pub rejects: Rejects,
 }
@@ -52,7 +52,7 @@ impl PartitionAccount {
     }
 
     /// Adds what the next piece has.
-    pub fn add(&mut self, part: FilePart) {
+    pub fn add(&mut self, part: InputShare) {
         match self.files.last_mut() {
             Some(last) if last.file == part.file => {
                 last.rows += part.rows;
@@ -67,7 +67,7 @@ impl PartitionAccount {
 
     /// At least as many bytes as it has when it is encoded, so that a buffer for it need not grow.
     pub fn bytes_at_most(&self) -> usize {
-        self.rejects.bytes() + FILE_PART_BYTES * self.files.len() + 20
+        self.rejects.bytes() + INPUT_SHARE_BYTES * self.files.len() + 20
     }
 
     /// Appends the account, as the seal of a partition has it.
@@ -91,7 +91,7 @@ impl PartitionAccount {
     }
 }
 
-pub(crate) fn put_files(out: &mut Vec<u8>, files: &[FilePart]) {
+pub(crate) fn put_files(out: &mut Vec<u8>, files: &[InputShare]) {
     put_varint(out, files.len() as u64);
     for part in files {
         // Most loads have no filter, and old servers know of none.
@@ -106,12 +106,12 @@ pub(crate) fn put_files(out: &mut Vec<u8>, files: &[FilePart]) {
     }
 }
 
-pub(crate) fn read_files(reader: &mut ByteReader<'_>) -> Result<Vec<FilePart>> {
+pub(crate) fn read_files(reader: &mut ByteReader<'_>) -> Result<Vec<InputShare>> {
     let count = reader.count(5)?;
     let mut files = Vec::with_capacity(count);
     for _ in 0..count {
         let number = reader.varint_u32()?;
-        let mut part = FilePart {
+        let mut part = InputShare {
             file: number & !WITH_FILTERED,
             rows: reader.varint()?,
             rejects: reader.varint()?,
@@ -197,10 +197,10 @@ mod tests {
             raw: b"1;12,5".to_vec(),
         };
         let mut account = PartitionAccount::default();
-        let part = FilePart { file: 1, rows: 20, rejects: 1, filtered: 3, lines: 21, end: 900 };
+        let part = InputShare { file: 1, rows: 20, rejects: 1, filtered: 3, lines: 21, end: 900 };
         account.add(part);
-        account.add(FilePart { rejects: 0, ..part });
-        account.add(FilePart { file: 2, rejects: 0, filtered: 0, ..part });
+        account.add(InputShare { rejects: 0, ..part });
+        account.add(InputShare { file: 2, rejects: 0, filtered: 0, ..part });
         account.rejects.push(&reject);
         Seal { partition: 7, blocks: 3, page_rows: vec![40, 20], account }
     }

@@ -3,7 +3,7 @@
 use coload_ddl::{Schema, create_table_sql, parse_create_table};
 use coload_source::Dialect;
 use coload_store::{LoadId, LoadMode};
-use coload_transform::EncodingPolicy;
+use coload_transform::DictionaryPolicy;
 use coload_types::bytes::{ByteReader, Checksum, put_bytes, put_varint};
 use coload_types::calendar::{DATE_DAYS, DAY_MICROS};
 use coload_types::{Error, Result};
@@ -73,7 +73,7 @@ pub struct LoadDescription {
     /// Fragments of a partition.
     pub fragments_per_partition: usize,
     /// When columns get dictionaries.
-    pub encoding: EncodingPolicy,
+    pub dictionaries: DictionaryPolicy,
     /// Records that may be set aside before the load fails.
     pub max_rejects: RejectLimit,
     /// What the client does.
@@ -139,9 +139,9 @@ impl LoadDescription {
         put_dialect(out, &self.dialect);
         put_varint(out, self.chunk_bytes as u64);
         put_varint(out, self.fragments_per_partition as u64);
-        out.push(match self.encoding {
-            EncodingPolicy::Auto => 0,
-            EncodingPolicy::Dictionary => 1,
+        out.push(match self.dictionaries {
+            DictionaryPolicy::Auto => 0,
+            DictionaryPolicy::Always => 1,
         });
         match self.max_rejects {
             RejectLimit::Count(count) => {
@@ -234,10 +234,10 @@ impl LoadDescription {
         if !(1..=FRAGMENTS_MAX).contains(&fragments_per_partition) {
             return Err(wrong("fragments", fragments_per_partition as u64));
         }
-        let encoding = match reader.u8()? {
-            0 => EncodingPolicy::Auto,
-            1 => EncodingPolicy::Dictionary,
-            other => return Err(wrong("encoding", other.into())),
+        let dictionaries = match reader.u8()? {
+            0 => DictionaryPolicy::Auto,
+            1 => DictionaryPolicy::Always,
+            other => return Err(wrong("dictionaries", other.into())),
         };
         let max_rejects = match reader.u8()? {
             0 => RejectLimit::Count(reader.varint()?),
@@ -284,7 +284,7 @@ impl LoadDescription {
             dialect,
             chunk_bytes,
             fragments_per_partition,
-            encoding,
+            dictionaries,
             max_rejects,
             work,
             salt,
@@ -349,7 +349,7 @@ impl LoadDescription {
         differ("--chunk-size", self.chunk_bytes == begun.chunk_bytes);
         let fragments = self.fragments_per_partition == begun.fragments_per_partition;
         differ("--fragments-per-partition or --memory", fragments);
-        differ("--encoding", self.encoding == begun.encoding);
+        differ("--dictionaries", self.dictionaries == begun.dictionaries);
         differ("--max-rejects", self.max_rejects == begun.max_rejects);
         differ("--placement", self.work == begun.work);
         found
@@ -403,7 +403,7 @@ mod tests {
             },
             chunk_bytes: 1 << 20,
             fragments_per_partition: 50,
-            encoding: EncodingPolicy::Dictionary,
+            dictionaries: DictionaryPolicy::Always,
             max_rejects: RejectLimit::Percent(0.5),
             work: Work::Pipe,
             salt: 77,

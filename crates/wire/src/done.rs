@@ -11,7 +11,7 @@ use crate::account::{put_files, read_files};
 use crate::description::read_began;
 use crate::legs::{put_columns, read_columns};
 use crate::rejects::{put_some, read_some};
-use crate::{FilePart, PartitionAccount, read_text};
+use crate::{InputShare, PartitionAccount, read_text};
 
 fn put_id(out: &mut Vec<u8>, id: LoadId) {
     out.extend(id.as_u128().to_le_bytes());
@@ -58,8 +58,6 @@ pub struct Welcome {
     pub id: LoadId,
     /// Which attempt of the client this is; further connections name it.
     pub attempt: u64,
-    /// Version of the wire that is spoken.
-    pub wire_version: u8,
     /// Partitions that are durable, in order.
     pub parts: Vec<(u32, PartitionAccount)>,
     /// Bytes of each input that are durable, for `pipe` and `seq`.
@@ -70,13 +68,13 @@ pub struct Welcome {
     /// Columns of the table, if they became wider since the load began. Told to clients that can go on then.
     pub columns: Option<Schema>,
     /// With those: partitions of which the text of columns that became text is wanted.
-    pub text_partitions: u32,
+    pub reread_partitions: u32,
 }
 
 impl Welcome {
     /// The welcome as bytes.
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = vec![self.wire_version];
+        let mut out = Vec::new();
         put_id(&mut out, self.id);
         out.extend(self.attempt.to_le_bytes());
         put_varint(&mut out, self.parts.len() as u64);
@@ -92,7 +90,7 @@ impl Welcome {
             out.extend(time.to_le_bytes());
             if let Some(columns) = &self.columns {
                 put_columns(&mut out, columns);
-                put_varint(&mut out, u64::from(self.text_partitions));
+                put_varint(&mut out, u64::from(self.reread_partitions));
             }
         }
         out
@@ -104,7 +102,6 @@ impl Welcome {
     /// `Corrupt` when it is none.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         let mut reader = ByteReader::new(bytes);
-        let wire_version = reader.u8()?;
         let (id, attempt) = (read_id(&mut reader)?, reader.u64()?);
         let count = reader.count(3)?;
         let mut parts = Vec::with_capacity(count);
@@ -117,12 +114,12 @@ impl Welcome {
             0 => None,
             _ => Some(read_began(&mut reader)?),
         };
-        let (columns, text_partitions) = match reader.remaining() {
+        let (columns, reread_partitions) = match reader.remaining() {
             0 => (None, 0),
             _ => (Some(read_columns(&mut reader)?), reader.varint_u32()?),
         };
         reader.finish()?;
-        Ok(Welcome { id, attempt, wire_version, parts, stored, began_us, columns, text_partitions })
+        Ok(Welcome { id, attempt, parts, stored, began_us, columns, reread_partitions })
     }
 }
 
@@ -193,17 +190,15 @@ pub struct Done {
     /// Most memory that the server's process held, bytes.
     pub peak_memory: u64,
     /// For `pipe` and `seq`: what became of the records of each input.
-    pub files: Vec<FilePart>,
+    pub files: Vec<InputShare>,
     /// For `pipe` and `seq`: the first rejects.
     pub first_rejects: Vec<Reject>,
-    /// For `pipe` and `seq`: all rejects, as the file of `--rejects`.
-    pub rejects_csv: Vec<u8>,
     /// What else there is to say, in words: what the merge of small segments did, empty if nothing; of a load that was
     /// published before, when, and what its table holds.
     pub note: String,
-    /// For `pipe` and `seq`, told to clients that ask for them: bytes of the file of rejects, which they fetch.
+    /// For `pipe` and `seq`: bytes of the file of rejects, which the client fetches.
     pub rejects_bytes: u64,
-    /// With those: records of each of `files` that were mended.
+    /// For `pipe` and `seq`: records of each of `files` that were mended, up to the last with some.
     pub mended: Vec<Mended>,
 }
 
@@ -226,14 +221,10 @@ impl Done {
         }
         put_files(&mut out, &self.files);
         put_some(&mut out, &self.first_rejects);
-        put_bytes(&mut out, &self.rejects_csv);
         put_bytes(&mut out, self.note.as_bytes());
-        // Old clients know of nothing more, and are told of none.
-        if self.rejects_bytes > 0 || !self.mended.is_empty() {
-            put_varint(&mut out, self.rejects_bytes);
-            put_varint(&mut out, self.mended.len() as u64);
-            self.mended.iter().for_each(|mended| put_mended(&mut out, mended));
-        }
+        put_varint(&mut out, self.rejects_bytes);
+        put_varint(&mut out, self.mended.len() as u64);
+        self.mended.iter().for_each(|mended| put_mended(&mut out, mended));
         out
     }
 
@@ -255,16 +246,12 @@ impl Done {
             peak_memory: reader.varint()?,
             files: read_files(&mut reader)?,
             first_rejects: read_some(&mut reader)?,
-            rejects_csv: reader.bytes()?.to_vec(),
             note: read_text(&mut reader)?,
-            rejects_bytes: 0,
+            rejects_bytes: reader.varint()?,
             mended: Vec::new(),
         };
-        if reader.remaining() > 0 {
-            done.rejects_bytes = reader.varint()?;
-            let count = reader.count(MENDED_BYTES_MIN)?;
-            done.mended = (0..count).map(|_| read_mended(&mut reader)).collect::<Result<_>>()?;
-        }
+        let count = reader.count(MENDED_BYTES_MIN)?;
+        done.mended = (0..count).map(|_| read_mended(&mut reader)).collect::<Result<_>>()?;
         reader.finish()?;
         Ok(done)
     }
@@ -388,13 +375,19 @@ impl ServerLoad {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::{FilePart, Rejects};
+    use crate::{InputShare, Rejects};
     use coload_ddl::parse_columns;
 
     #[test]
     fn messages_come_back_and_cut_ones_are_refused() {
         let account = PartitionAccount {
-            files: vec![FilePart { file: 0, rows: 3, lines: 3, end: 30, ..FilePart::default() }],
+            files: vec![InputShare {
+                file: 0,
+                rows: 3,
+                lines: 3,
+                end: 30,
+                ..InputShare::default()
+            }],
             rejects: Rejects::default(),
         };
         let id = LoadId::from_u128(9 << 70);
@@ -405,18 +398,17 @@ mod tests {
         let old = Welcome {
             id,
             attempt: 4,
-            wire_version: 1,
             parts,
             stored,
             began_us: None,
             columns: None,
-            text_partitions: 0,
+            reread_partitions: 0,
         };
         assert_eq!(Welcome::decode(&old.encode()).unwrap(), old);
         let welcome = Welcome { began_us: Some(-9), ..old.clone() };
         assert_eq!(Welcome::decode(&welcome.encode()).unwrap(), welcome);
         let columns = parse_columns("a DECIMAL(9,1)").ok();
-        let wider = Welcome { columns, text_partitions: 3, ..welcome.clone() };
+        let wider = Welcome { columns, reread_partitions: 3, ..welcome.clone() };
         assert_eq!(Welcome::decode(&wider.encode()).unwrap(), wider);
         let odd = Welcome { began_us: Some(i64::MIN), ..old.clone() };
         assert!(Welcome::decode(&odd.encode()).is_err());

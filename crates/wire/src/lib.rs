@@ -7,7 +7,7 @@
 //!   JOIN on further connections   ->
 //!   BLOCK column of a fragment or
 //!         of a partition          ->
-//!   RAW   text of a fragment      ->
+//!   TEXT_FRAGMENT   text of a fragment      ->
 //!                                 <-      PARSED it has those rows, or is handed back
 //!   SEAL  rows, blocks, account   ->
 //!                                 <-      SEALED the partition is durable
@@ -41,24 +41,24 @@ mod fields;
 mod legs;
 mod lists;
 mod prints;
-mod raw;
 mod reject_limit;
 mod rejects;
 mod rows;
+mod text_fragment;
 
-pub use account::{FilePart, PartitionAccount, Seal};
+pub use account::{InputShare, PartitionAccount, Seal};
 pub use block::{Block, BlockContent, FRAGMENT_ROWS_MAX};
 pub use derivation::{ColumnFrom, Derivation, load_time};
 pub use description::{Again, ColumnsAre, LoadDescription, PROGRAM_AT_SERVER, Work};
 pub use done::{Done, Finish, Join, ServerLoad, Welcome};
 pub use fields::{FieldMap, FieldsByInput};
 pub use legs::{Ranges, Widen};
-pub use lists::{LoadState, LoadStatus, read_statuses, write_statuses};
+pub use lists::{LoadStage, LoadStatus, read_statuses, write_statuses};
 pub use prints::{InputPrint, PrintList, Prints};
-pub use raw::{Parsed, RAW_HEAD_BYTES, Raw, RawIs, put_raw_head};
 pub use reject_limit::RejectLimit;
 pub use rejects::Rejects;
 pub use rows::{RowSource, RowSql};
+pub use text_fragment::{Parsed, TEXT_HEAD_BYTES, TextFragment, TextIs, put_text_head};
 
 use coload_types::bytes::{ByteReader, put_bytes, put_varint};
 use coload_types::{Error, Result};
@@ -86,7 +86,7 @@ pub const RANGE: u8 = 25;
 /// Client: the columns have wider types from now on.
 pub const WIDEN: u8 = 26;
 /// Client: the text of a fragment.
-pub const RAW: u8 = 27;
+pub const TEXT_FRAGMENT: u8 = 27;
 /// Client, after `DONE`: the file of rejects, from a byte on?
 pub const REJECTS: u8 = 28;
 /// Client: bytes of several inputs.
@@ -122,8 +122,8 @@ pub const CHUNK_BYTES_MAX: usize = 1 << 30;
 pub const FRAGMENTS_MAX: usize = 10_000;
 /// Most partitions of a load.
 pub const PARTITIONS_MAX: u32 = 1 << 24;
-/// Partition `TEXTS_FROM + n` holds the text of partition n: of columns that became text, and nothing else.
-pub const TEXTS_FROM: u32 = PARTITIONS_MAX;
+/// Partition `REREAD_FROM + n` holds the text of partition n: of columns that became text, and nothing else.
+pub const REREAD_FROM: u32 = PARTITIONS_MAX;
 
 /// Bytes of an input that a client sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use crate::read_text;
 
 /// How far a load is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LoadState {
+pub enum LoadStage {
     /// A client sends the load now.
     Arriving,
     /// No client sends; the same load goes on where this one ended.
@@ -25,7 +25,7 @@ pub struct LoadStatus {
     /// Name of the table.
     pub table: String,
     /// How far it is.
-    pub state: LoadState,
+    pub state: LoadStage,
     /// Rows that were acknowledged, and are durable.
     pub rows: u64,
     /// Records that were set aside as rejects.
@@ -46,9 +46,9 @@ pub fn write_statuses(statuses: &[LoadStatus]) -> Vec<u8> {
         out.extend(status.id.as_u128().to_le_bytes());
         put_bytes(&mut out, status.table.as_bytes());
         out.push(match status.state {
-            LoadState::Arriving => 0,
-            LoadState::Waiting => 1,
-            LoadState::Published => 2,
+            LoadStage::Arriving => 0,
+            LoadStage::Waiting => 1,
+            LoadStage::Published => 2,
         });
         for number in [status.rows, status.rejects, status.bytes, status.idle_s] {
             put_varint(&mut out, number);
@@ -73,9 +73,9 @@ pub fn read_statuses(bytes: &[u8]) -> Result<Vec<LoadStatus>> {
         let id = LoadId::from_u128(reader.i128()? as u128);
         let table = read_text(&mut reader)?;
         let state = match reader.u8()? {
-            0 => LoadState::Arriving,
-            1 => LoadState::Waiting,
-            _ => LoadState::Published,
+            0 => LoadStage::Arriving,
+            1 => LoadStage::Waiting,
+            _ => LoadStage::Published,
         };
         let (rows, rejects) = (reader.varint()?, reader.varint()?);
         let (bytes, idle_s) = (reader.varint()?, reader.varint()?);
@@ -97,7 +97,7 @@ mod tests {
         let status = LoadStatus {
             id: LoadId::from_u128(3),
             table: "t".into(),
-            state: LoadState::Waiting,
+            state: LoadStage::Waiting,
             rows: 1,
             rejects: 2,
             bytes: 3,

@@ -1,7 +1,7 @@
 //! The rejects of a partition, as the bytes that travel and are kept.
 //!
 //! ```text
-//!   varint count | REPEATING, then each reject:
+//!   varint count, then each reject:
 //!     file, column, reason, advice   varint 0 and a new text (bytes), or n: the n-th of the texts that are remembered
 //!     line, byte, field              varints
 //!     value                          bytes; or 0, where it begins in raw and its bytes (varints)
@@ -11,8 +11,7 @@
 //! The order is file, line, byte, field, column, value, reason, advice, raw. A value of no bytes stands at the record's first.
 //!
 //! Rejects are mostly of few kinds, and what they say is twenty times what they are. A new text is remembered; when
-//! [`TEXTS_MAX`] are, all are forgotten before the next. A long value is part of the record, and may be most of it. Without
-//! `REPEATING`, texts and values stand where they are used, without a number before: that is how versions of the wire before 6, and journals of their time, have them.
+//! [`TEXTS_MAX`] are, all are forgotten before the next. A long value is part of the record, and may be most of it.
 //!
 //! They are made as the records are counted, checked where they arrive, and read one by one where they are told, so that
 //! nobody holds more of them than these bytes.
@@ -23,31 +22,20 @@ use coload_source::{Reject, RejectedValue};
 use coload_types::bytes::{ByteReader, put_bytes, put_varint};
 use coload_types::{Error, Place, Result};
 
-/// Set in the count of rejects whose texts are remembered. No partition has so many.
-const REPEATING: u64 = 1 << 62;
 /// Texts that are remembered: a few files, columns and reasons.
 const TEXTS_MAX: usize = 64;
 /// Longest text that is remembered.
 const TEXT_BYTES_MAX: usize = 4 << 10;
 /// Least bytes of a value that is looked for in its record.
 const VALUE_BYTES_SOUGHT: usize = 16;
+/// Rejects of a few.
+const SOME_MAX: u64 = 64;
 /// Least bytes of a reject: four texts, three numbers, value and raw.
 const REJECT_BYTES_MIN: usize = 9;
-
-/// How texts stand in rejects.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Texts {
-    /// A text that was there before is told by its number.
-    #[default]
-    Repeating,
-    /// Each where it is used.
-    InPlace,
-}
 
 /// Rejects as bytes, in the order of the input.
 #[derive(Debug, Clone, Default)]
 pub struct Rejects {
-    texts: Texts,
     count: u64,
     bytes: Vec<u8>,
     /// Texts that [`Self::push`] remembers.
@@ -56,18 +44,13 @@ pub struct Rejects {
 
 impl PartialEq for Rejects {
     fn eq(&self, other: &Self) -> bool {
-        (self.texts, self.count, &self.bytes) == (other.texts, other.count, &other.bytes)
+        (self.count, &self.bytes) == (other.count, &other.bytes)
     }
 }
 
 impl Eq for Rejects {}
 
 impl Rejects {
-    /// None, as versions of the wire before 6 have them.
-    fn in_place() -> Self {
-        Rejects { texts: Texts::InPlace, ..Rejects::default() }
-    }
-
     /// Number of rejects.
     pub fn len(&self) -> u64 {
         self.count
@@ -100,56 +83,38 @@ impl Rejects {
 
     /// Appends a value, or where it stands in its record.
     fn put_value(&mut self, value: &[u8], raw: &[u8]) {
-        if self.texts == Texts::Repeating {
-            let sought = value.len() >= VALUE_BYTES_SOUGHT || value.is_empty();
-            if sought && let Some(at) = memchr::memmem::find(raw, value) {
-                put_varint(&mut self.bytes, 0);
-                put_varint(&mut self.bytes, at as u64);
-                return put_varint(&mut self.bytes, value.len() as u64);
-            }
+        let sought = value.len() >= VALUE_BYTES_SOUGHT || value.is_empty();
+        if sought && let Some(at) = memchr::memmem::find(raw, value) {
+            put_varint(&mut self.bytes, 0);
+            put_varint(&mut self.bytes, at as u64);
+            return put_varint(&mut self.bytes, value.len() as u64);
         }
         put_bytes(&mut self.bytes, value);
     }
 
     fn put_text(&mut self, text: &[u8]) {
-        if self.texts == Texts::Repeating {
-            if let Some(at) = self.remembered.iter().position(|known| **known == *text) {
-                return put_varint(&mut self.bytes, at as u64 + 1);
+        if let Some(at) = self.remembered.iter().position(|known| **known == *text) {
+            return put_varint(&mut self.bytes, at as u64 + 1);
+        }
+        put_varint(&mut self.bytes, 0);
+        if text.len() <= TEXT_BYTES_MAX {
+            if self.remembered.len() == TEXTS_MAX {
+                self.remembered.clear();
             }
-            put_varint(&mut self.bytes, 0);
-            if text.len() <= TEXT_BYTES_MAX {
-                if self.remembered.len() == TEXTS_MAX {
-                    self.remembered.clear();
-                }
-                self.remembered.push(text.into());
-            }
+            self.remembered.push(text.into());
         }
         put_bytes(&mut self.bytes, text);
     }
 
     /// The rejects, one by one.
     pub fn iter(&self) -> impl Iterator<Item = Result<Reject>> + '_ {
-        let mut reading = Reading::new(ByteReader::new(&self.bytes), self.texts);
+        let mut reading = Reading::new(ByteReader::new(&self.bytes));
         (0..self.count).map(move |_| reading.reject())
-    }
-
-    /// The same as versions of the wire before 6 have them.
-    ///
-    /// # Errors
-    /// `Corrupt` when they are none, which who read them has checked.
-    pub fn to_in_place(&self) -> Result<Self> {
-        let mut plain = Rejects::in_place();
-        for reject in self.iter() {
-            plain.push(&reject?);
-        }
-        Ok(plain)
     }
 
     /// Appends the list, its count first.
     pub fn put(&self, out: &mut Vec<u8>) {
-        let repeating = if self.texts == Texts::Repeating { REPEATING } else { 0 };
-        // An empty list is the same in all versions.
-        put_varint(out, if self.count == 0 { 0 } else { self.count | repeating });
+        put_varint(out, self.count);
         out.extend_from_slice(&self.bytes);
     }
 
@@ -158,33 +123,24 @@ impl Rejects {
     /// # Errors
     /// `Corrupt` when it is none.
     pub fn read(reader: &mut ByteReader<'_>) -> Result<Self> {
-        let told = reader.varint()?;
-        let texts = match told & REPEATING {
-            0 => Texts::InPlace,
-            _ => Texts::Repeating,
-        };
-        let count = told & !REPEATING;
-        if count == 0 {
-            return Ok(Rejects::default());
-        }
+        let count = reader.varint()?;
         if count > (reader.remaining() / REJECT_BYTES_MIN) as u64 {
             let bytes = reader.remaining();
             return Err(Error::Corrupt(format!("{count} rejects in {bytes} bytes")));
         }
-        let mut reading = Reading::new(*reader, texts);
+        let mut reading = Reading::new(*reader);
         for _ in 0..count {
             reading.parts()?;
         }
         let length = reader.remaining() - reading.reader.remaining();
         let bytes = reader.take(length)?.to_vec();
-        Ok(Rejects { texts, count, bytes, remembered: Vec::new() })
+        Ok(Rejects { count, bytes, remembered: Vec::new() })
     }
 }
 
 /// Reads rejects, and remembers their texts.
 struct Reading<'a> {
     reader: ByteReader<'a>,
-    texts: Texts,
     remembered: Vec<&'a str>,
 }
 
@@ -208,23 +164,19 @@ struct Parts<'a> {
 }
 
 impl<'a> Reading<'a> {
-    fn new(reader: ByteReader<'a>, texts: Texts) -> Self {
-        Reading { reader, texts, remembered: Vec::new() }
+    fn new(reader: ByteReader<'a>) -> Self {
+        Reading { reader, remembered: Vec::new() }
     }
 
     fn text(&mut self) -> Result<&'a str> {
-        if self.texts == Texts::Repeating {
-            let number = self.reader.varint()?;
-            if let Some(at) = number.checked_sub(1) {
-                let known = usize::try_from(at).ok().and_then(|at| self.remembered.get(at));
-                return known
-                    .copied()
-                    .ok_or_else(|| Error::Corrupt(format!("text {at} of rejects")));
-            }
+        let number = self.reader.varint()?;
+        if let Some(at) = number.checked_sub(1) {
+            let known = usize::try_from(at).ok().and_then(|at| self.remembered.get(at));
+            return known.copied().ok_or_else(|| Error::Corrupt(format!("text {at} of rejects")));
         }
         let text = std::str::from_utf8(self.reader.bytes()?)
             .map_err(|_| Error::Corrupt("a text that is not UTF-8".into()))?;
-        if self.texts == Texts::Repeating && text.len() <= TEXT_BYTES_MAX {
+        if text.len() <= TEXT_BYTES_MAX {
             if self.remembered.len() == TEXTS_MAX {
                 self.remembered.clear();
             }
@@ -260,7 +212,7 @@ impl<'a> Reading<'a> {
 
     fn value(&mut self) -> Result<ValueAt<'a>> {
         let bytes = self.reader.bytes()?;
-        if self.texts == Texts::Repeating && bytes.is_empty() {
+        if bytes.is_empty() {
             let (at, bytes) = (self.reader.varint()?, self.reader.varint()?);
             let place = |byte: u64| usize::try_from(byte).unwrap_or(usize::MAX);
             return Ok(ValueAt::InRecord(place(at)..place(at.saturating_add(bytes))));
@@ -286,18 +238,21 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// Appends a few rejects as all versions of the wire have them.
+/// Appends a few rejects.
 pub(crate) fn put_some(out: &mut Vec<u8>, rejects: &[Reject]) {
-    let mut plain = Rejects::in_place();
-    rejects.iter().for_each(|reject| plain.push(reject));
-    plain.put(out);
+    let mut few = Rejects::default();
+    rejects.iter().for_each(|reject| few.push(reject));
+    few.put(out);
 }
 
-/// Reads what [`put_some`] wrote. Each takes no more memory than it has bytes.
+/// Reads what [`put_some`] wrote.
+///
+/// # Errors
+/// `Corrupt` when they are none, or more than few: one that is told by numbers may take much more memory than bytes.
 pub(crate) fn read_some(reader: &mut ByteReader<'_>) -> Result<Vec<Reject>> {
     let rejects = Rejects::read(reader)?;
-    if rejects.texts == Texts::Repeating && !rejects.is_empty() {
-        return Err(Error::Corrupt("few rejects whose texts are not where they are used".into()));
+    if rejects.len() > SOME_MAX {
+        return Err(Error::Corrupt(format!("{} rejects, where there are few", rejects.len())));
     }
     rejects.iter().collect()
 }
@@ -331,23 +286,23 @@ mod tests {
     }
 
     #[test]
-    fn rejects_come_back_in_both_forms_and_cut_ones_are_refused() {
+    fn rejects_come_back_and_cut_ones_are_refused() {
         for count in [0, 1, 3, 260] {
             let (all, rejects) = of(count);
-            for rejects in [rejects.clone(), rejects.to_in_place().unwrap()] {
-                let mut bytes = Vec::new();
-                rejects.put(&mut bytes);
-                let mut reader = ByteReader::new(&bytes);
-                let read = Rejects::read(&mut reader).unwrap();
-                reader.finish().unwrap();
-                assert_eq!(read.iter().collect::<Result<Vec<_>>>().unwrap(), all);
-                if count <= 3 {
-                    let whole = |cut: usize| {
-                        let mut reader = ByteReader::new(&bytes[..cut]);
-                        Rejects::read(&mut reader).is_ok()
-                    };
-                    assert!(!(0..bytes.len()).any(whole));
-                }
+            let mut bytes = Vec::new();
+            rejects.put(&mut bytes);
+            let mut reader = ByteReader::new(&bytes);
+            let read = Rejects::read(&mut reader).unwrap();
+            reader.finish().unwrap();
+            assert_eq!(read.iter().collect::<Result<Vec<_>>>().unwrap(), all);
+            let few = read_some(&mut ByteReader::new(&bytes));
+            assert_eq!(few.ok(), (count <= SOME_MAX).then_some(all));
+            if count <= 3 {
+                let whole = |cut: usize| {
+                    let mut reader = ByteReader::new(&bytes[..cut]);
+                    Rejects::read(&mut reader).is_ok()
+                };
+                assert!(!(0..bytes.len()).any(whole));
             }
         }
     }
@@ -378,7 +333,7 @@ mod tests {
         let back = rejects.iter().next().unwrap().unwrap();
         assert_eq!((back.value(), &back.raw), (&value[..], &raw));
         let mut bytes = Vec::new();
-        put_varint(&mut bytes, 1 | REPEATING);
+        put_varint(&mut bytes, 1);
         // Empty texts are new ones of no bytes; the value has two bytes of a record of one.
         bytes.extend([0, 0, 1, 1, 1, 0, 0, 0, 0, 2, 0, 0, 0, 0, 1, b'x']);
         assert!(Rejects::read(&mut ByteReader::new(&bytes)).is_err());
@@ -387,11 +342,11 @@ mod tests {
     #[test]
     fn a_text_that_was_never_told_is_refused() {
         let mut bytes = Vec::new();
-        put_varint(&mut bytes, 1 | REPEATING);
+        put_varint(&mut bytes, 1);
         bytes.extend([3, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
         assert!(Rejects::read(&mut ByteReader::new(&bytes)).is_err());
         let mut many = Vec::new();
-        put_varint(&mut many, (1 << 40) | REPEATING);
+        put_varint(&mut many, 1 << 40);
         many.extend([0; 40]);
         assert!(Rejects::read(&mut ByteReader::new(&many)).is_err());
     }

@@ -67,7 +67,7 @@ fn codes(values: &Plain, dictionary: &mut Values) -> FragmentColumn {
     FragmentColumn::Codes { codes: ProvisionalCodes::new(&codes, 300), dictionary: 0, nulls }
 }
 
-fn assembly(physical: Physical, policy: EncodingPolicy) -> Assembly {
+fn assembly(physical: Physical, policy: DictionaryPolicy) -> Assembly {
     Assembly { physical, policy, limit: DictionaryLimit::default(), symbols: Symbols::Train }
 }
 
@@ -78,7 +78,7 @@ proptest! {
             (proptest::collection::vec(proptest::option::of(0u8..9), 1..50), 0usize..FORMS.len()), 1..8),
         shape in 0usize..3,
         backwards in any::<bool>(),
-        policy in prop_oneof![Just(EncodingPolicy::Auto), Just(EncodingPolicy::Dictionary)],
+        policy in prop_oneof![Just(DictionaryPolicy::Auto), Just(DictionaryPolicy::Always)],
     ) {
         let physical = [Physical::Int, Physical::Wide, Physical::Bytes][shape];
         let assembly = assembly(physical, policy);
@@ -113,7 +113,7 @@ proptest! {
         }
         if !coded.is_empty() {
             // A part of the column that was assembled elsewhere, with its dictionary.
-            let mut elsewhere = ColumnBuilder::new(Assembly { policy: EncodingPolicy::Dictionary, ..assembly });
+            let mut elsewhere = ColumnBuilder::new(Assembly { policy: DictionaryPolicy::Always, ..assembly });
             elsewhere.take_parsed(Parsed { fragments: coded, ..Parsed::default() });
             let (numbers, column) = elsewhere.finish(&StepClock::default(), None).unwrap();
             let part = numbers.into_iter().zip(column.pages).collect();
@@ -135,7 +135,7 @@ proptest! {
 fn a_fragment_that_comes_twice_is_refused_in_any_form() {
     let values = || plain(Physical::Int, &[Some(1), None]);
     let page = || vec![(7, encode_plain(&values()).unwrap())];
-    let mut builder = ColumnBuilder::new(assembly(Physical::Int, EncodingPolicy::Auto));
+    let mut builder = ColumnBuilder::new(assembly(Physical::Int, DictionaryPolicy::Auto));
     builder.take_values(7, values()).unwrap();
     assert!(matches!(builder.take_values(7, values()), Err(Error::Corrupt(_))));
     assert!(matches!(builder.take_pages(None, Vec::new(), page()), Err(Error::Corrupt(_))));

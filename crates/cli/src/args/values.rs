@@ -16,13 +16,11 @@ pub enum Dictionaries {
     Always,
 }
 
-/// An encoding of text, or what older versions took the flag for.
+/// An encoding of text, or that it is to be found out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encoding {
     /// To be found out.
     Auto,
-    /// Not of characters: `--encoding dictionary`, which is `--dictionaries always`.
-    Dictionary,
     /// An encoding of text.
     Text(coload_input::Encoding),
 }
@@ -200,7 +198,6 @@ pub(super) fn comment(text: &str) -> coload::Result<OptionalByte> {
 pub(super) fn encoding(text: &str) -> coload::Result<Encoding> {
     match text {
         "auto" => Ok(Encoding::Auto),
-        "dictionary" => Ok(Encoding::Dictionary),
         label => coload_input::Encoding::from_label(label).map(Encoding::Text),
     }
 }

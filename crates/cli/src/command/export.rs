@@ -1,13 +1,13 @@
 //! `coload export`: a table as delimited text, straight from its segments. Parquet is written by COPY.
 //!
 //! ```text
-//!   part 0   codes, texts of codes --> lines --\
-//!   part 1   ...                                >-- in order --> file       (ordered; lines of `coload_scan`)
+//!   stretch 0   codes, texts of codes --> lines --\
+//!   stretch 1   ...                                >-- in order --> file       (ordered; lines of `coload_scan`)
 //!   ...                                        /
 //!   the first rows --> line of names                                      (head)
 //! ```
 //!
-//! Memory: for each thread the fields of a part of the table, and lines that the file has not taken.
+//! Memory: for each thread the fields of a stretch of the table, and lines that the file has not taken.
 
 mod head;
 mod ordered;
@@ -17,8 +17,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use coload::{Coload, DataType, Error, Result, Snapshot};
-use coload_load::WholeFile;
-use coload_scan::{Part, Quotes, SegmentLines, Style, parts};
+use coload_load::ReplacedFile;
+use coload_scan::{Quotes, SegmentLines, Stretch, Style, stretches};
 use coload_store::{SegmentFile, TableEntry};
 
 use self::head::Head;
@@ -39,7 +39,7 @@ pub fn run(args: &ExportArgs) -> Done {
     let Some(path) = &args.output else {
         return print_with(|out| Ok(write_table(&snapshot, table, delimiter, args, out)?));
     };
-    let (whole, mut file) = WholeFile::create(path)?;
+    let (whole, mut file) = ReplacedFile::create(path)?;
     write_table(&snapshot, table, delimiter, args, &mut file)?
         .map_err(|e| Error::io("write", path, &e))?;
     Ok(whole.finish(&file)?)
@@ -103,7 +103,7 @@ fn export_parquet(_args: &ExportArgs) -> Done {
     )))
 }
 
-/// The rows in order, part after part. The outer error is that of reading.
+/// The rows in order, stretch after stretch. The outer error is that of reading.
 fn write_table(
     snapshot: &Snapshot,
     table: &TableEntry,
@@ -153,12 +153,12 @@ fn rest<'a>(
 ) -> impl Iterator<Item = Work> + 'a {
     segments.iter().enumerate().skip(first).flat_map(move |(index, segment)| {
         let lines = Arc::new(SegmentLines::new(Arc::clone(segment), Arc::clone(types)));
-        let cut = parts(segment.page_rows().iter().copied(), types.len());
-        let left = move |part: Part| match index == first {
-            true => part.behind(page, blocks),
-            false => vec![part],
+        let cut = stretches(segment.page_rows().iter().copied(), types.len());
+        let left = move |stretch: Stretch| match index == first {
+            true => stretch.behind(page, blocks),
+            false => vec![stretch],
         };
-        let work = move |part| Work { segment: Arc::clone(&lines), part };
+        let work = move |stretch| Work { segment: Arc::clone(&lines), stretch };
         cut.into_iter().flat_map(left).map(work)
     })
 }

@@ -7,15 +7,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 use coload::{
-    Coload, DryRun, EncodingPolicy, Error, Joined, LoadMode, LoadOptions, LoadPlan, LoadReport,
-    LoadRequest, Mapping, SAMPLE_BYTES, Schema, SchemaOrigin, parse_columns, parse_create_table,
+    Coload, Dialect, DictionaryPolicy, Error, Hooks, Joined, LoadMode, LoadPlan, LoadReport,
+    LoadRequest, Mapping, PlanRequest, Resources, Result, SAMPLE_BYTES, Schema, SchemaOrigin,
+    parse_columns, parse_create_table,
 };
 use coload_ddl::column_sql;
 use coload_source::expand_inputs;
 
-use crate::args::{
-    Dictionaries, Encoding, LoadArgs, ModeArgs, PipelineArgs, RejectsTo, ReportForm,
-};
+use crate::args::{Dictionaries, LoadArgs, ModeArgs, RejectsTo, ReportForm};
 use crate::command::{load_parquet, load_remote};
 use crate::given::{check_given, given_dialect};
 use crate::interrupt::cancel_on_signal;
@@ -24,14 +23,18 @@ use crate::progress::ProgressBar;
 use crate::report;
 use rejects::Rejects;
 
-/// Loads into a target, and prints the report: the flags, what follows the target's prefix, and what is asked for.
-type RunInto = fn(&LoadArgs, &OsStr, LoadRequest) -> Done;
+/// A load that has ended: its report, and how the text was read, if it was text.
+pub type Loaded = (LoadReport, Option<Dialect>);
 
-/// Targets that `--into` tells by how it begins. Anything else is the directory of a store.
-const TARGETS: [(&str, RunInto); 3] = [
-    ("coload://", load_remote::run),
-    ("coloads://", load_remote::run),
-    ("parquet:", load_parquet::run),
+/// Loads into a destination: the flags, what follows the prefix of `--into`, and what is asked for. `None` when there is
+/// nothing to load.
+type LoadInto = fn(&LoadArgs, &OsStr, PlanRequest) -> Done<Option<Loaded>>;
+
+/// Destinations that `--into` tells by how it begins. Anything else is the directory of a store.
+const DESTINATIONS: [(&str, LoadInto); 3] = [
+    ("coload://", load_remote::load_into),
+    ("coloads://", load_remote::load_into),
+    ("parquet:", load_parquet::load_into),
 ];
 
 /// Loads, and prints the report.
@@ -40,24 +43,50 @@ const TARGETS: [(&str, RunInto); 3] = [
 /// `Usage` when flags contradict each other, `Failed` when nothing was loaded.
 pub fn run(args: &LoadArgs) -> Done {
     let request = request(args)?;
-    let into = args.into.as_os_str().as_bytes();
-    for (prefix, run) in TARGETS {
-        if let Some(rest) = into.strip_prefix(prefix.as_bytes()) {
-            return run(args, OsStr::from_bytes(rest), request);
+    let into = args.into.as_os_str();
+    let known = DESTINATIONS
+        .iter()
+        .find_map(|(prefix, load)| Some((into.as_bytes().strip_prefix(prefix.as_bytes())?, *load)));
+    let (rest, load) = match known {
+        Some((rest, load)) => (OsStr::from_bytes(rest), load),
+        None if args.dry_run => (into, dry_run as LoadInto),
+        None => (into, load_into as LoadInto),
+    };
+    match load(args, rest, request)? {
+        Some(loaded) => tell(args, &loaded),
+        None => tell_nothing(args),
+    }
+}
+
+/// Prints the report.
+///
+/// # Errors
+/// `Failed` when a dry run says that the load would fail.
+fn tell(args: &LoadArgs, (report, dialect): &Loaded) -> Done {
+    if let (Some(earlier), Some(id)) = (&report.earlier, report.id) {
+        let held = if earlier.held.is_empty() { "it is published already" } else { &earlier.held };
+        say(&format!(
+            "nothing was loaded: this is load {id}, and {held} (--again loads it once more)"
+        ));
+    }
+    match (args.report, &report.placement) {
+        (ReportForm::Json, _) => print(&report::json(report, dialect.as_ref())),
+        (ReportForm::Text, Some(placement)) if args.remote.explain => {
+            print(&(report::explanation(placement) + "\n" + &report::text(report)))
         }
-    }
-    if args.dry_run {
-        return dry_run(args, &request);
-    }
-    let Some((report, options)) = load(args, request)? else { return tell_nothing(args) };
-    match args.report {
-        ReportForm::Text => print(&report::text(&report)),
-        ReportForm::Json => print(&report::json(&report, options.dialect_of_text())),
+        (ReportForm::Text, _) => print(&report::text(report)),
+    }?;
+    let (rows, rejects) = (report.rows(), report.reject_count());
+    match report.dry_run.is_some() && args.max_rejects.is_over(rejects, rows + rejects) {
+        false => Ok(()),
+        true => Err(Failure::Failed(Error::Invalid(format!(
+            "the load would fail: {rejects} records would be rejected (--max-rejects allows more)"
+        )))),
     }
 }
 
 /// Says that the inputs hold nothing that could be loaded.
-pub fn tell_nothing(args: &LoadArgs) -> Done {
+fn tell_nothing(args: &LoadArgs) -> Done {
     say(&format!(
         "nothing to load, and nothing made: {} holds no record that tells the columns; give --columns or --schema \
          to load it all the same",
@@ -69,76 +98,73 @@ pub fn tell_nothing(args: &LoadArgs) -> Done {
     })
 }
 
-/// Says what a load would do.
-fn dry_run(args: &LoadArgs, request: &LoadRequest) -> Done {
-    let Some(mut plan) = Coload::plan_dry_run(&args.into, request)? else {
-        return tell_nothing(args);
-    };
-    let table = format!("table {}", plan.options.table);
-    let bar = prepare(args, &mut plan, &table)?;
-    set_sample(args, &mut plan);
-    let run = Coload::dry_run(&args.into, &plan.options);
-    bar.clear();
-    tell_dry_run(args, &run?, &plan.options, "in the store")
+/// Finds out what a load into the store of a directory would do.
+fn dry_run(args: &LoadArgs, into: &OsStr, request: PlanRequest) -> Done<Option<Loaded>> {
+    let Some(mut plan) = Coload::plan_dry_run(into, &request)? else { return Ok(None) };
+    let table = format!("table {}", plan.request.table);
+    let prepared = prepare(args, &mut plan, &table)?;
+    let request = plan.request;
+    let run = prepared.run(|resources, hooks| Coload::dry_run(into, &request, resources, hooks))?;
+    Ok(Some((run, request.dialect_of_text().cloned())))
 }
 
-/// Sets how much of the inputs a dry run reads.
-pub fn set_sample(args: &LoadArgs, plan: &mut LoadPlan) {
-    let all = |bytes: &usize| *bytes == usize::MAX;
-    plan.options.sample_bytes = args.sample.filter(|bytes| !all(bytes)).map(|bytes| bytes as u64);
-}
-
-/// Prints what a load would do; `place` is where its rows would be.
-///
-/// # Errors
-/// `Failed` when it would fail.
-pub fn tell_dry_run(args: &LoadArgs, run: &DryRun, options: &LoadOptions, place: &str) -> Done {
-    match args.report {
-        ReportForm::Text => print(&report::dry_run_text(run, place)),
-        ReportForm::Json => print(&report::dry_run_json(run, options.dialect_of_text())),
-    }?;
-    match args.max_rejects.is_over(run.reject_count(), run.rows() + run.reject_count()) {
-        false => Ok(()),
-        true => Err(Failure::Failed(Error::Invalid(format!(
-            "the load would fail: {} records would be rejected (--max-rejects allows more)",
-            run.reject_count()
-        )))),
-    }
-}
-
-fn load(args: &LoadArgs, mut request: LoadRequest) -> Done<Option<(LoadReport, LoadOptions)>> {
+/// Loads into the store of a directory.
+fn load_into(args: &LoadArgs, into: &OsStr, mut request: PlanRequest) -> Done<Option<Loaded>> {
     // Looked at first, so that a name that is wrong makes no store.
     request.found = Some(expand_inputs(&args.inputs)?);
-    let store = Coload::create_or_open(&args.into)?;
+    let store = Coload::create_or_open(into)?;
     let Some(mut plan) = store.plan_unless_empty(&request)? else { return Ok(None) };
-    let table = plan.options.table.clone();
-    let bar = prepare(args, &mut plan, &format!("table {table}"))?;
+    let table = plan.request.table.clone();
+    let prepared = prepare(args, &mut plan, &format!("table {table}"))?;
+    let mut request = plan.request;
     let rejects = Rejects::prepare(args.rejects.as_ref(), store.store(), &table)?;
-    plan.options.rejects_file = rejects.file.clone();
-    plan.options.rejects_table = rejects.table.map(str::to_owned);
-    let loaded = store.load(&plan.options);
-    bar.clear();
-    let report = loaded?;
+    request.rejects_file = rejects.file.clone();
+    request.rejects_table = rejects.table.map(str::to_owned);
+    let report = prepared.run(|resources, hooks| store.load(&request, resources, hooks))?;
     drop(rejects);
-    Ok(Some((report, plan.options)))
+    Ok(Some((report, request.dialect_of_text().cloned())))
+}
+
+/// What a load may use, and who is told of it.
+pub struct Prepared {
+    /// As flags say.
+    pub resources: Resources,
+    /// Signals stop the load, and the bar shows how far it is.
+    pub hooks: Hooks,
+    bar: ProgressBar,
+}
+
+impl Prepared {
+    /// Runs a load, and clears the bar.
+    ///
+    /// # Errors
+    /// Those of the load.
+    pub fn run(
+        self,
+        load: impl FnOnce(&Resources, &Hooks) -> Result<LoadReport>,
+    ) -> Result<LoadReport> {
+        let loaded = load(&self.resources, &self.hooks);
+        self.bar.clear();
+        loaded
+    }
 }
 
 /// Tells what was found out for what is loaded, and sets what flags say.
 ///
 /// # Errors
 /// `Failed` when signals cannot be waited for.
-pub fn prepare(args: &LoadArgs, plan: &mut LoadPlan, what: &str) -> Done<ProgressBar> {
+pub fn prepare(args: &LoadArgs, plan: &mut LoadPlan, what: &str) -> Done<Prepared> {
     tell_inferred(plan, what);
-    set_options(&mut plan.options, args);
-    cancel_on_signal(Arc::clone(&plan.options.cancel))?;
+    set_request(&mut plan.request, args);
     let bar = ProgressBar::on_terminal();
-    plan.options.progress = bar.callback();
-    Ok(bar)
+    let hooks = Hooks { progress: bar.callback(), ..Hooks::default() };
+    cancel_on_signal(Arc::clone(&hooks.cancel))?;
+    Ok(Prepared { resources: resources(args), hooks, bar })
 }
 
-fn request(args: &LoadArgs) -> Done<LoadRequest> {
+fn request(args: &LoadArgs) -> Done<PlanRequest> {
     check_given(&args.dialect)?;
-    Ok(LoadRequest {
+    Ok(PlanRequest {
         inputs: args.inputs.clone(),
         found: None,
         table: args.table.clone(),
@@ -186,36 +212,42 @@ fn mode(args: &ModeArgs) -> LoadMode {
     }
 }
 
-/// Sets what flags say of how a load works.
-pub fn set_options(options: &mut LoadOptions, args: &LoadArgs) {
-    options.max_rejects = args.max_rejects;
+/// Sets what flags say of what is loaded besides the rows.
+fn set_request(request: &mut LoadRequest, args: &LoadArgs) {
+    request.max_rejects = args.max_rejects;
     if let Some(RejectsTo::File(path)) = &args.rejects {
-        options.rejects_file = Some(path.clone());
+        request.rejects_file = Some(path.clone());
     }
-    options.protected.extend(args.schema.clone().map(|path| (path, "the file of --schema")));
-    options.count_distinct = args.count_distinct || args.dry_run;
-    set_pipeline(options, &args.pipeline);
-    if args.dialect.encoding == Some(Encoding::Dictionary) {
-        options.encoding = EncodingPolicy::Dictionary;
+    request.protected.extend(args.schema.clone().map(|path| (path, "the file of --schema")));
+    request.count_distinct = args.count_distinct || args.dry_run;
+    if args.dry_run {
+        let all = |bytes: &usize| *bytes == usize::MAX;
+        request.sample_bytes = args.sample.filter(|bytes| !all(bytes)).map(|bytes| bytes as u64);
     }
 }
 
-fn set_pipeline(options: &mut LoadOptions, args: &PipelineArgs) {
-    let set = |target: &mut usize, given: Option<usize>| *target = given.unwrap_or(*target);
-    set(&mut options.threads, args.threads);
-    set(&mut options.memory, args.memory);
-    set(&mut options.chunk_bytes, args.chunk_size);
-    set(&mut options.fragments_per_partition, args.fragments_per_partition);
-    set(&mut options.merge_columns, args.merge_columns);
-    options.encoding = match args.dictionaries {
-        Dictionaries::Auto => EncodingPolicy::Auto,
-        Dictionaries::Always => EncodingPolicy::Dictionary,
-    };
+/// What flags say that a load may use.
+fn resources(args: &LoadArgs) -> Resources {
+    let given = &args.pipeline;
+    let usual = Resources::default();
+    Resources {
+        threads: given.threads.unwrap_or(usual.threads),
+        memory: given.memory.unwrap_or(usual.memory),
+        chunk_bytes: given.chunk_size.unwrap_or(usual.chunk_bytes),
+        fragments_per_partition: given
+            .fragments_per_partition
+            .unwrap_or(usual.fragments_per_partition),
+        merge_columns: given.merge_columns.unwrap_or(usual.merge_columns),
+        dictionaries: match given.dictionaries {
+            Dictionaries::Auto => DictionaryPolicy::Auto,
+            Dictionaries::Always => DictionaryPolicy::Always,
+        },
+    }
 }
 
 /// Says on standard error what was guessed for a table or other `what`, and how to say otherwise.
 fn tell_inferred(plan: &LoadPlan, what: &str) {
-    let name = plan.options.inputs.first().map_or_else(|| "-".to_owned(), |first| first.name);
+    let name = plan.request.inputs.first().map_or_else(|| "-".to_owned(), |first| first.name);
     for line in &plan.evidence {
         say(&format!("{name}: {line}"));
     }
@@ -223,7 +255,7 @@ fn tell_inferred(plan: &LoadPlan, what: &str) {
         SchemaOrigin::Given => {}
         SchemaOrigin::Table => say(&format!("{name}: columns are those of {what}")),
         SchemaOrigin::Inferred => {
-            let list: Vec<String> = plan.options.schema.columns().iter().map(column_sql).collect();
+            let list: Vec<String> = plan.request.schema.columns().iter().map(column_sql).collect();
             say(&format!("{name}: columns inferred for {what}; to say otherwise:"));
             say(&format!("  --columns '{}'", list.join(", ")));
         }

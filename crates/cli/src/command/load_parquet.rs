@@ -3,22 +3,24 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use coload::{Error, LoadPlan, LoadRequest, plan_with};
-use coload_load::{FRAGMENTS_PER_ROW_GROUP, dry_run_parquet, load_parquet, parquet_schema};
+use coload::{Error, Nowhere, ParquetFolder, PlanRequest, plan_with};
+use coload_load::FRAGMENTS_PER_ROW_GROUP;
 use coload_source::expand_inputs;
 
-use crate::args::{LoadArgs, RejectsTo, ReportForm};
-use crate::command::load;
-use crate::output::{Done, Failure, print};
-use crate::progress::ProgressBar;
-use crate::report;
+use crate::args::{LoadArgs, RejectsTo};
+use crate::command::load::{self, Loaded};
+use crate::output::{Done, Failure};
 
-/// Loads into Parquet files of a folder, and prints the report.
+/// Loads into Parquet files of a folder; `None` when there is nothing to load.
 ///
 /// # Errors
 /// `Usage` when flags contradict each other, `Failed` when nothing was loaded.
-pub fn run(args: &LoadArgs, folder: &OsStr, mut request: LoadRequest) -> Done {
-    let folder = Path::new(folder);
+pub fn load_into(
+    args: &LoadArgs,
+    folder: &OsStr,
+    mut request: PlanRequest,
+) -> Done<Option<Loaded>> {
+    let path = Path::new(folder);
     let refuse = |text: String| Err(Failure::Usage(Error::Invalid(text)));
     if let Some(table) = &args.table {
         return refuse(format!(
@@ -33,30 +35,16 @@ pub fn run(args: &LoadArgs, folder: &OsStr, mut request: LoadRequest) -> Done {
     }
     // Looked at first, so that a name that is wrong makes no folder.
     request.found = Some(expand_inputs(&args.inputs)?);
-    let Some(mut plan) = plan_with(&request, |_| parquet_schema(folder))? else {
-        return load::tell_nothing(args);
-    };
-    plan.options.fragments_per_partition = FRAGMENTS_PER_ROW_GROUP;
-    let bar = load::prepare(args, &mut plan, &format!("the files in {}", folder.display()))?;
-    match args.dry_run {
-        true => dry_run(args, folder, plan, &bar),
-        false => {
-            let loaded = load_parquet(folder, &plan.options);
-            bar.clear();
-            let report = loaded?;
-            match args.report {
-                ReportForm::Text => print(&report::parquet_text(&report)),
-                ReportForm::Json => {
-                    print(&report::parquet_json(&report, plan.options.dialect_of_text()))
-                }
-            }
-        }
-    }
-}
-
-fn dry_run(args: &LoadArgs, folder: &Path, mut plan: LoadPlan, bar: &ProgressBar) -> Done {
-    load::set_sample(args, &mut plan);
-    let run = dry_run_parquet(folder, &plan.options);
-    bar.clear();
-    load::tell_dry_run(args, &run?, &plan.options, "as Parquet")
+    let known = |_: &str| ParquetFolder::new(path)?.schema();
+    let Some(mut plan) = plan_with(&request, known)? else { return Ok(None) };
+    let files = format!("the files in {}", path.display());
+    let mut prepared = load::prepare(args, &mut plan, &files)?;
+    prepared.resources.fragments_per_partition =
+        args.pipeline.fragments_per_partition.unwrap_or(FRAGMENTS_PER_ROW_GROUP);
+    let request = plan.request;
+    let report = prepared.run(|resources, hooks| match args.dry_run {
+        true => coload::load(&request, resources, hooks, &Nowhere::LikeParquet(path)),
+        false => coload::load(&request, resources, hooks, &ParquetFolder::new(path)?),
+    })?;
+    Ok(Some((report, request.dialect_of_text().cloned())))
 }

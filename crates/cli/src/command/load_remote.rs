@@ -3,20 +3,19 @@
 use std::ffi::OsStr;
 use std::sync::atomic::AtomicBool;
 
-use coload::{Error, LoadMode, LoadOptions, LoadRequest, Schema, plan_with};
-use coload_load::{Address, RemoteReport, ask_patiently, load_remote, table_schema};
+use coload::{Error, LoadMode, LoadRequest, PlanRequest, Schema, plan_with};
+use coload_load::{Address, ask_patiently, table_schema};
 
-use crate::args::{LoadArgs, RejectsTo, ReportForm};
-use crate::command::load;
-use crate::output::{Done, Failure, print, say};
+use crate::args::{LoadArgs, RejectsTo};
+use crate::command::load::{self, Loaded};
+use crate::output::{Done, Failure};
 use crate::remote_args::remote_options;
-use crate::remote_report;
 
-/// Loads into a server, and prints the report.
+/// Loads into a server; `None` when there is nothing to load.
 ///
 /// # Errors
 /// `Usage` when flags contradict each other, `Failed` when nothing was loaded.
-pub fn run(args: &LoadArgs, _: &OsStr, mut request: LoadRequest) -> Done {
+pub fn load_into(args: &LoadArgs, _: &OsStr, mut request: PlanRequest) -> Done<Option<Loaded>> {
     let server: &Address = &args.into.to_string_lossy().parse().map_err(Failure::Usage)?;
     if let Some(RejectsTo::Table(table)) = &args.rejects {
         return Err(Failure::Usage(Error::Invalid(format!(
@@ -34,62 +33,38 @@ pub fn run(args: &LoadArgs, _: &OsStr, mut request: LoadRequest) -> Done {
         )));
     }
     request.table = request.table.or_else(|| server.table.clone());
-    let Some(report) = load_into(args, server, &request)? else {
-        return load::tell_nothing(args);
-    };
-    match args.report {
-        ReportForm::Text if args.remote.explain => {
-            print(&(remote_report::explanation(&report) + "\n" + &remote_report::text(&report)))
-        }
-        ReportForm::Text => print(&remote_report::text(&report)),
-        ReportForm::Json => print(&remote_report::json(&report)),
-    }
-}
-
-fn load_into(
-    args: &LoadArgs,
-    server: &Address,
-    request: &LoadRequest,
-) -> Done<Option<RemoteReport>> {
     let mut remote = remote_options(server)?;
     args.remote.apply(&mut remote);
     // The server may be away for some time, at the start as well as later.
     let described = |table: &str| {
         ask_patiently(&remote, &AtomicBool::new(false), || table_schema(&remote, table))
     };
-    let plan = plan_with(request, described)?;
+    let plan = plan_with(&request, described)?;
     let Some(mut plan) = plan else { return Ok(None) };
     if request.schema.is_some() && request.mode == LoadMode::Append {
-        match described(&plan.options.table) {
-            Ok(table) => add_rules(&mut plan.options, table.as_ref())?,
+        match described(&plan.request.table) {
+            Ok(table) => add_rules(&mut plan.request, table.as_ref())?,
             // Who may load into a table need not be allowed to see it; the server asks its rules.
             Err(Error::Refused(_)) => {}
             Err(error) => return Err(error.into()),
         }
     }
-    let table = format!("table {}", plan.options.table);
-    let bar = load::prepare(args, &mut plan, &table)?;
-    let loaded = load_remote(&plan.options, &remote);
-    bar.clear();
-    let report = loaded?;
-    if report.already {
-        say(&format!(
-            "nothing was loaded: this is load {}, and {} (--again loads it once more)",
-            report.id,
-            if report.held.is_empty() { "it is published already" } else { &report.held },
-        ));
-    }
-    Ok(Some(report))
+    let table = format!("table {}", plan.request.table);
+    let prepared = load::prepare(args, &mut plan, &table)?;
+    let request = plan.request;
+    let report =
+        prepared.run(|resources, hooks| coload::load(&request, resources, hooks, &remote))?;
+    Ok(Some((report, request.dialect_of_text().cloned())))
 }
 
 /// Adds the rules of the table, so that records which break one are rejects. The server refuses other columns.
-fn add_rules(options: &mut LoadOptions, table: Option<&Schema>) -> Done {
+fn add_rules(request: &mut LoadRequest, table: Option<&Schema>) -> Done {
     let Some(table) = table else { return Ok(()) };
     let names = |schema: &Schema| -> Vec<String> {
         schema.columns().iter().map(|column| column.name.to_lowercase()).collect()
     };
-    if names(table) == names(&options.schema) {
-        options.schema = options.schema.clone().with_more_checks(table.checks())?;
+    if names(table) == names(&request.schema) {
+        request.schema = request.schema.clone().with_more_checks(table.checks())?;
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use coload::Error;
 use coload_load::{Address, abort_load, list_loads};
 use coload_store::LoadId;
-use coload_wire::{LoadState, LoadStatus};
+use coload_wire::{LoadStage, LoadStatus};
 
 use crate::args::LoadsArgs;
 use crate::output::{Done, Failure, print};
@@ -36,9 +36,9 @@ fn table(loads: &[LoadStatus]) -> String {
             load.id.to_string(),
             load.table.clone(),
             match load.state {
-                LoadState::Arriving => "arriving".to_owned(),
-                LoadState::Waiting => "unfinished".to_owned(),
-                LoadState::Published => "published".to_owned(),
+                LoadStage::Arriving => "arriving".to_owned(),
+                LoadStage::Waiting => "unfinished".to_owned(),
+                LoadStage::Published => "published".to_owned(),
             },
             show_count(load.rows),
             show_count(load.rejects),

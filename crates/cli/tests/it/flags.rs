@@ -22,6 +22,7 @@ fn wrong_usage_is_exit_status_2() {
         (&["load", "a.csv", "--into", "store", "--append", "--replace"], "cannot be used with"),
         (&["load", "a.csv", "--into", "store", "--header", "--no-header"], "cannot be used with"),
         (&["load", "a.csv", "--into", "store", "--encoding", "zip"], "windows-1252"),
+        (&["load", "a.csv", "--into", "store", "--encoding", "dictionary"], "windows-1252"),
         (&["load", "a.csv", "--into", "store", "--delimiter", "\"", "--quote", "\""], "both"),
         (&["sql", "--store", "store", "--output", "xml"], "csv"),
         (&["lode"], "unrecognized subcommand"),
@@ -174,10 +175,10 @@ fn segments_do_not_depend_on_threads() {
 fn dictionaries_can_be_forced() {
     let sandbox = Sandbox::new();
     sandbox.write("a.csv", rows(1, 20_000));
-    let run = sandbox.load("a.csv", &["--encoding", "dictionary", "--report", "json"]).ok();
+    let run = sandbox.load("a.csv", &["--dictionaries", "always", "--report", "json"]).ok();
     let report: serde_json::Value = serde_json::from_str(&run.out).unwrap();
     for column in report["columns"].as_array().unwrap() {
-        assert_eq!(column["encoding"], "dictionary", "{column}");
+        assert_eq!(column["codec"], "dictionary", "{column}");
     }
     assert_eq!(report["columns"][0]["distinct"], 20_000);
     assert_eq!(sandbox.query("SELECT sum(id) FROM t"), ["200010000"]);

@@ -2,6 +2,8 @@
 
 use std::process::Stdio;
 
+use coload::{Hooks, PlanRequest, Resources};
+
 use crate::support::{COLUMNS, Run, Sandbox, rows};
 
 #[test]
@@ -120,13 +122,14 @@ fn the_library_refuses_a_stream_that_was_loaded() {
     let sandbox = Sandbox::new();
     let store = coload::Coload::create_or_open(sandbox.path("store")).unwrap();
     let file = sandbox.write("a.csv", "1\n");
-    let mut plan = store.plan(&coload::LoadRequest::new([file.to_string_lossy()])).unwrap();
-    let mut inputs = plan.options.inputs.iter().collect::<Vec<_>>();
+    let mut plan = store.plan(&PlanRequest::new([file.to_string_lossy()])).unwrap();
+    let mut inputs = plan.request.inputs.iter().collect::<Vec<_>>();
     inputs[0].source = coload_source::InputSource::Stdin;
-    plan.options.inputs = inputs.into();
-    plan.options.stream = Some(stream);
-    assert_eq!(store.load(&plan.options).unwrap().rows(), 1);
-    let again = store.load(&plan.options).unwrap_err().to_string();
+    plan.request.inputs = inputs.into();
+    plan.request.stream = Some(stream);
+    let load = || store.load(&plan.request, &Resources::default(), &Hooks::default());
+    assert_eq!(load().unwrap().rows(), 1);
+    let again = load().unwrap_err().to_string();
     assert!(again.contains("was read by another load"), "{again}");
 }
 

@@ -110,8 +110,8 @@ fn lineitem_is_read_by_others_as_it_was() {
         assert_eq!(report["rows"], 60_175);
         let written = &report["written"][0];
         assert!(written["row_groups"].as_u64().unwrap() > 5, "{written}");
-        let encoding = |n: usize| report["columns"][n]["encoding"].as_str().unwrap().to_owned();
-        assert_eq!((encoding(8).as_str(), encoding(15).as_str()), ("dictionary", "plain"));
+        let codec = |n: usize| report["columns"][n]["codec"].as_str().unwrap().to_owned();
+        assert_eq!((codec(8).as_str(), codec(15).as_str()), ("dictionary", "plain"));
         made.push(files(&sandbox, &format!("t{threads}")).into_values().collect::<Vec<_>>());
     }
     assert!(made[0] == made[1], "the bytes depend on the threads");

@@ -44,7 +44,7 @@ fn the_json_report_has_its_fields() {
     assert_eq!(report["columns"].as_array().unwrap().len(), 4);
     let name = &report["columns"][3];
     assert_eq!((&name["name"], &name["type"]), (&"name".into(), &"VARCHAR(10)".into()));
-    assert_eq!((&name["encoding"], &name["distinct"]), (&"dictionary".into(), &100.into()));
+    assert_eq!((&name["codec"], &name["distinct"]), (&"dictionary".into(), &100.into()));
     assert_eq!(name["distinct_known"], "exact");
     assert_eq!(report["first_rejects"][0]["line"], 5001);
     let page = include_str!("../../../../docs/loading.md");

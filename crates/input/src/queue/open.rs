@@ -11,7 +11,7 @@ use super::unit::{Unit, UnitStep};
 use super::{Block, Job, Kind, SEGMENT_BYTES};
 use crate::archive::Check;
 use crate::compression::Compression;
-use crate::decoder::{Decoder, Start, State};
+use crate::decoder::{Decoder, Filled, Start};
 use crate::open::TextInput;
 use crate::raw::{Raw, RawFile};
 use crate::windows::Windows;
@@ -123,10 +123,10 @@ impl Shared {
     }
 
     /// The decoder goes on, or others may have it.
-    pub fn slot(&self, decoder: Box<Decoder>, state: State) -> Slot {
+    pub fn slot(&self, decoder: Box<Decoder>, state: Filled) -> Slot {
         match state {
-            State::More => Slot::idle(decoder),
-            State::Done => {
+            Filled::More => Slot::idle(decoder),
+            Filled::Done => {
                 let at = decoder.at();
                 self.keep(decoder);
                 Slot::Ended(at)
@@ -205,7 +205,7 @@ impl Open {
     }
 
     /// Takes what the decoder made.
-    pub fn decoded(&mut self, decoder: Box<Decoder>, made: Result<(Block, State)>) {
+    pub fn decoded(&mut self, decoder: Box<Decoder>, made: Result<(Block, Filled)>) {
         match made {
             Err(error) => {
                 self.ready.push_back(Err(error));

@@ -4,7 +4,7 @@ use coload_types::Result;
 
 use super::open::{Shared, Slot};
 use super::{Block, SEGMENT_BYTES};
-use crate::decoder::{Decoder, Start, State};
+use crate::decoder::{Decoder, Filled, Start};
 
 /// Members from the first that seems to start in a segment, to the first that starts in a later one.
 pub struct Unit {
@@ -23,7 +23,7 @@ pub struct UnitStep {
     start: Option<u64>,
     block: Block,
     decoder: Box<Decoder>,
-    state: State,
+    state: Filled,
 }
 
 impl Unit {
@@ -53,7 +53,7 @@ pub fn decode(
     input: &Shared,
     segment: u64,
     decoder: Option<Box<Decoder>>,
-    fill: impl FnOnce(&mut Decoder) -> Result<(Block, State)>,
+    fill: impl FnOnce(&mut Decoder) -> Result<(Block, Filled)>,
 ) -> Result<Option<UnitStep>> {
     let (mut decoder, start) = match decoder {
         Some(decoder) => (decoder, None),

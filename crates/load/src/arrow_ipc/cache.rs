@@ -11,8 +11,7 @@ use coload_types::Result;
 
 use super::dictionary::Dictionary;
 use super::files::{BatchAt, DictionaryAt, FileBody, IndexedFile, message_at};
-use super::input::{batch_bytes_max, fault};
-use crate::options::LoadOptions;
+use super::input::{Asked, batch_bytes_max, fault};
 
 /// Share of what a batch may take that dictionaries may which nobody uses at this moment.
 const KEPT_SHARE: u64 = 2;
@@ -36,7 +35,7 @@ impl Dictionaries {
         file: &IndexedFile,
         batch: &BatchAt,
         id: i64,
-        options: &LoadOptions,
+        asked: Asked<'_>,
     ) -> Result<Arc<Dictionary>> {
         let seen = |(_, at): &(usize, &DictionaryAt)| at.id == id && at.before <= batch.number;
         let all: Vec<(usize, &DictionaryAt)> =
@@ -44,7 +43,7 @@ impl Dictionaries {
         let first = all.iter().rposition(|(_, at)| !at.is_delta).unwrap_or(0);
         let (Some((from, _)), Some((to, _))) = (all.get(first), all.last()) else {
             let missing = Fault::Damaged(format!("dictionary {id} is not there"));
-            return Err(fault(options, batch.file as usize, batch.place.start, missing));
+            return Err(fault(asked, batch.file as usize, batch.place.start, missing));
         };
         let key = (batch.file, id, *from, *to);
         // Who wants the same waits here, and reads it no second time.
@@ -54,11 +53,11 @@ impl Dictionaries {
         }
         let mut made: Option<Dictionary> = None;
         for (_, at) in &all[first..] {
-            let bytes_max = batch_bytes_max(options);
+            let bytes_max = batch_bytes_max(asked);
             let left = bytes_max.saturating_sub(made.as_ref().map_or(0, Dictionary::bytes) as u64);
             let part = part_at(file, at, left);
             let (field, part) =
-                part.map_err(|error| fault(options, batch.file as usize, at.place.start, error))?;
+                part.map_err(|error| fault(asked, batch.file as usize, at.place.start, error))?;
             made = Some(match made {
                 None => Dictionary::new(field.values, part),
                 Some(made) => made.with(part),
@@ -66,13 +65,13 @@ impl Dictionaries {
         }
         let Some(made) = made.map(Arc::new) else {
             let missing = Fault::Damaged(format!("dictionary {id} has no values"));
-            return Err(fault(options, batch.file as usize, batch.place.start, missing));
+            return Err(fault(asked, batch.file as usize, batch.place.start, missing));
         };
         kept.push_back((key, Arc::clone(&made)));
         let bytes = |kept: &VecDeque<(Key, Arc<Dictionary>)>| -> u64 {
             kept.iter().map(|(_, dictionary)| dictionary.bytes() as u64).sum()
         };
-        while kept.len() > 1 && bytes(&kept) > batch_bytes_max(options) / KEPT_SHARE {
+        while kept.len() > 1 && bytes(&kept) > batch_bytes_max(asked) / KEPT_SHARE {
             kept.pop_front();
         }
         Ok(made)

@@ -21,8 +21,7 @@ use coload_input::RawFile;
 use coload_transform::CODES_PROVISIONAL_MAX;
 use coload_types::{Error, Result};
 
-use super::input::{FieldsRead, batch_bytes_max, fault};
-use crate::options::LoadOptions;
+use super::input::{Asked, FieldsRead, batch_bytes_max, fault};
 
 /// A file, looked at.
 #[derive(Debug)]
@@ -138,7 +137,7 @@ pub fn batch_at(file: &RawFile, place: &Place) -> std::result::Result<Batch, Fau
 pub fn index_file(
     file: Arc<RawFile>,
     number: usize,
-    options: &LoadOptions,
+    asked: Asked<'_>,
     batches: &mut Vec<BatchAt>,
 ) -> Result<IndexedFile> {
     let first = batches.len();
@@ -150,25 +149,24 @@ pub fn index_file(
         false => index.stream(),
     };
     let (at, dictionaries) = (index.at, std::mem::take(&mut index.dictionaries));
-    let schema = indexed.map_err(|error| fault(options, number, at, error))?;
+    let schema = indexed.map_err(|error| fault(asked, number, at, error))?;
     // What is in batches is not in the head.
     let taken = batches[first..].iter().map(|batch| batch.place.end() - batch.place.start);
     let taken = taken.fold(0, u64::saturating_add);
     let Some(head) = file.bytes().checked_sub(taken) else {
         let text = "batches that overlap".to_owned();
-        return Err(fault(options, number, 0, Fault::Damaged(text)));
+        return Err(fault(asked, number, 0, Fault::Damaged(text)));
     };
     let mut position = head;
     for batch in &mut batches[first..] {
         batch.position = position;
         position += batch.place.end() - batch.place.start;
     }
-    let fields = Arc::new(FieldsRead::new(schema, number, options)?);
+    let fields = Arc::new(FieldsRead::new(schema, number, asked)?);
     for batch in &mut batches[first..] {
         if batch.is_compressed {
-            let bytes = decompressed_bytes(&file, &batch.place, batch_bytes_max(options));
-            batch.bytes =
-                bytes.map_err(|error| fault(options, number, batch.place.start, error))?;
+            let bytes = decompressed_bytes(&file, &batch.place, batch_bytes_max(asked));
+            batch.bytes = bytes.map_err(|error| fault(asked, number, batch.place.start, error))?;
         }
     }
     let key_bytes = key_bytes(&fields, &dictionaries);

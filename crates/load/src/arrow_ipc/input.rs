@@ -3,10 +3,28 @@
 use coload_arrow::{ArrowSchema, ArrowType, Fault};
 use coload_types::{Error, Place, Result};
 
-use crate::options::LoadOptions;
+use crate::format::Leg;
+use crate::request::LoadRequest;
+use crate::resources::Resources;
 
 /// Share of the memory that a batch may take which must be there as a whole.
 pub const BATCH_SHARE: usize = 6;
+
+/// What is loaded, and what may be used for it.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'a> {
+    /// What is loaded.
+    pub request: &'a LoadRequest,
+    /// What may be used.
+    pub resources: &'a Resources,
+}
+
+impl<'a> Asked<'a> {
+    /// Of a leg.
+    pub fn of(leg: &Leg<'a>) -> Self {
+        Asked { request: leg.request, resources: leg.resources }
+    }
+}
 
 /// The fields of an input, and which of them are read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,9 +40,9 @@ impl FieldsRead {
     ///
     /// # Errors
     /// `Invalid` when it has not the fields that the load reads, or one is of a type that no column holds.
-    pub fn new(schema: ArrowSchema, number: usize, options: &LoadOptions) -> Result<Self> {
-        let name = options.inputs.name(number);
-        let fields = options.fields_of_inputs();
+    pub fn new(schema: ArrowSchema, number: usize, asked: Asked<'_>) -> Result<Self> {
+        let name = asked.request.inputs.name(number);
+        let fields = asked.request.fields_of_inputs();
         let way = fields.of(number);
         if schema.fields.len() != way.count {
             return Err(Error::Invalid(format!(
@@ -33,7 +51,7 @@ impl FieldsRead {
                 way.count
             )));
         }
-        let columns = options.read_schema().columns().iter().zip(&way.of_column);
+        let columns = asked.request.read_schema().columns().iter().zip(&way.of_column);
         let of_column = columns.map(|(column, field)| {
             let Some(index) = *field else {
                 return Err(Error::Invalid(format!("{name} has no field for column {}", column.name)));
@@ -51,13 +69,13 @@ impl FieldsRead {
 }
 
 /// Most bytes that are in memory of a batch.
-pub fn batch_bytes_max(options: &LoadOptions) -> u64 {
-    (options.memory / BATCH_SHARE) as u64
+pub fn batch_bytes_max(asked: Asked<'_>) -> u64 {
+    (asked.resources.memory / BATCH_SHARE) as u64
 }
 
 /// What is told of a message that stands at a byte of an input.
-pub fn fault(options: &LoadOptions, file: usize, byte: u64, fault: Fault) -> Error {
-    let name = options.inputs.name(file);
+pub fn fault(asked: Asked<'_>, file: usize, byte: u64, fault: Fault) -> Error {
+    let name = asked.request.inputs.name(file);
     match fault {
         Fault::Damaged(_) => Error::Input {
             place: Box::new(Place { file: name, line: 0, byte, field: 0 }),
@@ -67,7 +85,7 @@ pub fn fault(options: &LoadOptions, file: usize, byte: u64, fault: Fault) -> Err
         Fault::TooLarge(bytes) => Error::Limit(format!(
             "{name} (byte {byte}): a record batch takes {bytes} bytes at once, and one may take {} of what --memory \
              gives (try --memory {}MiB, or write batches of fewer rows)",
-            batch_bytes_max(options),
+            batch_bytes_max(asked),
             (bytes.saturating_mul(BATCH_SHARE as u64)).div_ceil(1 << 20)
         )),
         Fault::Read(error) => error,

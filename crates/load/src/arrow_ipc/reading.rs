@@ -13,11 +13,13 @@ use super::cache::Dictionaries;
 use super::column::ColumnRows;
 use super::dictionary::{Column, Dictionary};
 use super::files::{FileBody, batch_at};
-use super::input::{FieldsRead, batch_bytes_max, fault};
+use super::input::{Asked, FieldsRead, batch_bytes_max, fault};
 use super::parser::{ArrowParser, RowsDone, RowsRead};
 use super::stream::{StreamRows, StreamTurn};
 use super::{Arrow, Files};
-use crate::format::{Arrival, Leg, Number, PieceSpan, Read, Reading, Tick, Turn, Whole, WorkAhead};
+use crate::format::{
+    Arrival, Leg, Number, PieceSpan, Read, ReadTo, Reading, Tick, Turn, WorkAhead,
+};
 use crate::grain::Grain;
 use crate::partition::PartitionPlan;
 use crate::widen::Way;
@@ -92,7 +94,7 @@ impl<'a> ArrowReading<'a> {
     pub fn new(source: &'a Arrow, leg: Leg<'a>) -> Self {
         ArrowReading {
             source,
-            grain: Grain::of(leg.options),
+            grain: Grain::of(leg.request, leg.resources),
             leg,
             dictionaries: Dictionaries::default(),
             gate: Arc::default(),
@@ -115,7 +117,7 @@ impl<'a> ArrowReading<'a> {
             (false, Physical::Bytes) => ColumnPlan::PlainText,
             (false, _) => ColumnPlan::PlainNumbers,
         };
-        let columns = self.leg.options.read_schema().columns().iter().enumerate();
+        let columns = self.leg.request.read_schema().columns().iter().enumerate();
         PartitionPlan::new(columns.map(plan).collect(), Vec::new())
     }
 
@@ -127,14 +129,14 @@ impl<'a> ArrowReading<'a> {
         clock: &StepClock,
         tick: &Tick<'_>,
     ) -> Result<Vec<PieceSpan>> {
-        let options = self.leg.options;
+        let asked = Asked::of(&self.leg);
         let mut spans = Vec::new();
         for rows in files.chunks.rows(&files.batches, self.leg.from.chunks + read.chunk) {
             let at = &files.batches[rows.batch];
             let (number, start) = (at.file as usize, at.place.start);
             let file = &files.files[number];
             let batch = clock.time(Step::Read, || batch_at(&file.file, &at.place));
-            let batch = batch.map_err(|error| fault(options, number, start, error))?;
+            let batch = batch.map_err(|error| fault(asked, number, start, error))?;
             let body = FileBody { file: &file.file, start: at.place.body() };
             let piece = Piece {
                 file: number,
@@ -145,7 +147,7 @@ impl<'a> ArrowReading<'a> {
                 rows: rows.rows,
                 span: rows.span,
             };
-            let dictionary = |id| self.dictionaries.get(file, at, id, options);
+            let dictionary = |id| self.dictionaries.get(file, at, id, asked);
             let bytes = piece.span.end - piece.span.start;
             let span = self.parse_piece(&piece, &dictionary, (read.worker, read.parser), clock)?;
             tick(bytes, span.rows)?;
@@ -179,7 +181,7 @@ impl<'a> ArrowReading<'a> {
                         "dictionary {id} does not come before the rows that need it (a file may have it later: \
                          decompress it, and load it as a file)"
                     );
-                    fault(self.leg.options, batch.file, batch.start, Fault::Damaged(text))
+                    fault(Asked::of(&self.leg), batch.file, batch.start, Fault::Damaged(text))
                 })
             };
             let span = self.parse_piece(&piece, &dictionary, (read.worker, read.parser), clock)?;
@@ -198,20 +200,20 @@ impl<'a> ArrowReading<'a> {
         (worker, parser): (&mut ArrowWorker, &mut ArrowParser),
         clock: &StepClock,
     ) -> Result<PieceSpan> {
-        let options = self.leg.options;
+        let asked = Asked::of(&self.leg);
         let Piece { file, start, fields, batch, body, ref rows, ref span } = *piece;
         if batch.body_bytes.min(span.end - span.start) > self.grain.large_bytes as u64 {
             worker.enter();
         }
-        let bytes_max = batch_bytes_max(options);
+        let bytes_max = batch_bytes_max(asked);
         let columns = clock.time(Step::Read, || {
             let layout = BatchLayout::new(&fields.schema.fields, batch)
-                .map_err(|error| fault(options, file, start, error))?;
+                .map_err(|error| fault(asked, file, start, error))?;
             let buffers = Buffers::new(batch, body, bytes_max);
             let column = |index: &usize| {
                 let field = &fields.schema.fields[*index];
                 let slice = read_slice(field, &layout.fields[*index], &buffers, rows.clone())
-                    .map_err(|error| fault(options, file, start, error))?;
+                    .map_err(|error| fault(asked, file, start, error))?;
                 let found = match &slice.values {
                     SliceValues::Keys(_, id) => Some(dictionary(*id)?),
                     _ => None,
@@ -222,7 +224,7 @@ impl<'a> ArrowReading<'a> {
                     false => {
                         let text =
                             format!("field {}: keys that its dictionary has not", field.name);
-                        Err(fault(options, file, start, Fault::Damaged(text)))
+                        Err(fault(asked, file, start, Fault::Damaged(text)))
                     }
                 }
             };
@@ -247,7 +249,7 @@ impl<'a> ArrowReading<'a> {
             lines: count as u64,
             rejects,
             mended: Mended::default(),
-            whole: Whole::Yes,
+            read_to: ReadTo::End,
         })
     }
 }
@@ -287,7 +289,7 @@ impl Reading for ArrowReading<'_> {
     }
 
     fn parser(&self, plan: &PartitionPlan) -> ArrowParser {
-        let read = self.leg.options.read_schema().columns();
+        let read = self.leg.request.read_schema().columns();
         let column = |(number, (column, plan)): (usize, (&TableColumn, &ColumnPlan))| {
             let distinct = self.leg.distinct.get(number).cloned();
             let limit = self.grain.dictionary_limit();

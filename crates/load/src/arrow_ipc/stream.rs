@@ -20,10 +20,9 @@ use coload_types::Result;
 
 use super::chunks::Cutting;
 use super::dictionary::Dictionary;
-use super::input::FieldsRead;
+use super::input::{Asked, FieldsRead};
 use crate::format::Arrival;
 use crate::grain::Grain;
-use crate::options::LoadOptions;
 use reader::{Next, Reader};
 
 /// Share of the memory that bytes waiting to be read may take.
@@ -114,15 +113,19 @@ impl StreamSource {
             Item: Into<Waiting> + 'static,
             IntoIter: ExactSizeIterator + Send + 'static,
         >,
-        options: &LoadOptions,
+        asked: Asked<'_>,
         cutting: Cutting,
     ) -> Self {
-        let grain = Grain::of(options);
+        let grain = Grain::of(asked.request, asked.resources);
         let held = Arc::<AtomicUsize>::default();
         StreamSource {
-            queue: TextQueue::new(inputs, options.memory / AHEAD_SHARE, options.threads)
-                .with_windows(grain.windows_bytes),
-            reader: Mutex::new(Reader::new(options, cutting, &held)),
+            queue: TextQueue::new(
+                inputs,
+                asked.resources.memory / AHEAD_SHARE,
+                asked.resources.threads,
+            )
+            .with_windows(grain.windows_bytes),
+            reader: Mutex::new(Reader::new(asked, cutting, &held)),
             held,
             held_max: grain.text_bytes,
         }

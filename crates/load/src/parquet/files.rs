@@ -21,8 +21,7 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{SchemaDescriptor, TypePtr};
 
 use super::columns::MadeColumn;
-use super::report::WrittenFile;
-use crate::report::{ColumnReport, Distinct};
+use crate::report::{ColumnReport, Distinct, WrittenFile};
 use crate::target::{Work, Works};
 
 /// Bytes from which on a file ends: large enough for object stores, small enough to be written again.
@@ -352,7 +351,7 @@ impl Written {
             ColumnReport {
                 name: column.name.clone(),
                 data_type: column.data_type,
-                encoding: sums.encoding(),
+                codec: sums.codec(),
                 distinct: sums.distinct(),
                 nulls: sums.nulls,
                 bytes: sums.bytes,
@@ -365,7 +364,7 @@ impl Written {
 }
 
 impl Sums {
-    fn encoding(&self) -> String {
+    fn codec(&self) -> String {
         match (self.coded_pages, self.plain_pages) {
             (0, 0) => "empty".to_owned(),
             (0, _) => "plain".to_owned(),

@@ -21,7 +21,7 @@ const STORE_MARK_TEXT: &[u8] = b"coload store";
 
 /// A folder of Parquet files, which may not be there yet.
 #[derive(Debug, Clone)]
-pub struct Folder {
+pub struct ParquetFolder {
     path: PathBuf,
 }
 
@@ -37,7 +37,7 @@ impl Found {
     }
 }
 
-impl Folder {
+impl ParquetFolder {
     /// A folder.
     ///
     /// # Errors
@@ -56,7 +56,7 @@ impl Folder {
                 "is a store: name another directory for Parquet files, or leave out parquet:",
             );
         }
-        Ok(Folder { path: path.to_owned() })
+        Ok(ParquetFolder { path: path.to_owned() })
     }
 
     /// Where it is.
@@ -80,7 +80,7 @@ impl Folder {
     ///
     /// # Errors
     /// `Invalid` when it cannot be read.
-    pub fn list<T>(&self, parse: impl Fn(&str) -> Option<T>) -> Result<Vec<T>> {
+    pub(super) fn list<T>(&self, parse: impl Fn(&str) -> Option<T>) -> Result<Vec<T>> {
         let fail = |e: io::Error| Error::io("list", &self.path, &e);
         let mut found = Vec::new();
         for entry in fs::read_dir(&self.path).map_err(fail)? {
@@ -118,7 +118,7 @@ impl Folder {
     ///
     /// # Errors
     /// `Invalid` when there are files that must not be, or that have other columns; `Corrupt` when one is no Parquet.
-    pub fn check(&self, mode: LoadMode, schema: &Schema) -> Result<Vec<String>> {
+    pub(super) fn check(&self, mode: LoadMode, schema: &Schema) -> Result<Vec<String>> {
         let names = self.names()?;
         match mode {
             LoadMode::Create => match names.first() {

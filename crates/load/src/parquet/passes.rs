@@ -11,7 +11,7 @@ use coload_threads::lock;
 use coload_types::{Error, Result};
 
 use crate::opened::OpenedStream;
-use crate::options::LoadOptions;
+use crate::request::LoadRequest;
 use crate::spool::Spool;
 use crate::widen::{Way, Widened};
 
@@ -33,12 +33,12 @@ impl Passes {
     ///
     /// # Errors
     /// `Unavailable` when that cannot be made, `Invalid` when the stream cannot be opened.
-    pub fn new(options: &LoadOptions, scratch: &Path) -> Result<Self> {
-        let typed = options.read_schema().columns().iter().any(|c| !c.data_type.is_text());
-        let once = options.inputs.read_once().filter(|_| options.inputs.len() == 1);
+    pub fn new(request: &LoadRequest, scratch: &Path) -> Result<Self> {
+        let typed = request.read_schema().columns().iter().any(|c| !c.data_type.is_text());
+        let once = request.inputs.read_once().filter(|_| request.inputs.len() == 1);
         let stream = match once {
-            Some(input) if options.inferred.is_some() && typed => {
-                let opened = match &options.stream {
+            Some(input) if request.inferred.is_some() && typed => {
+                let opened = match &request.stream {
                     Some(stream) => Some(stream.clone()),
                     None => OpenedStream::open(&input)?,
                 };
@@ -58,7 +58,7 @@ impl Passes {
     ///
     /// # Errors
     /// `Input` when the text of a stream was too much to be kept.
-    pub fn begin(&mut self, options: &mut LoadOptions, widened: &[Widened]) -> Result<Way> {
+    pub fn begin(&mut self, request: &mut LoadRequest, widened: &[Widened]) -> Result<Way> {
         let pass = self.pass;
         self.pass += 1;
         let Some(Kept { name, spool, rest }) = &self.stream else {
@@ -81,7 +81,7 @@ impl Passes {
             }
         };
         let reader = kept.chain(spool.keep(Box::new(rest.clone())));
-        options.stream = Some(OpenedStream::new(name.clone(), Box::new(reader)));
+        request.stream = Some(OpenedStream::new(name.clone(), Box::new(reader)));
         // A stream tells of a field that does not fit only where the pass may end before it.
         Ok(Way::GoOn)
     }

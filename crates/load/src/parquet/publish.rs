@@ -25,7 +25,7 @@ use coload_types::calendar::date_from_days;
 use coload_types::{Error, Result};
 
 use super::files::{UNFINISHED_SUFFIX, unfinished_name};
-use super::folder::{Folder, SUFFIX};
+use super::folder::{ParquetFolder, SUFFIX};
 
 const WORK_PREFIX: &str = "_coload-";
 const LOCK_NAME: &str = "lock";
@@ -46,20 +46,20 @@ pub struct Names {
 
 /// A load on its way into a folder. Dropped before it is published, it leaves nothing.
 #[derive(Debug)]
-pub struct Load {
-    folder: Folder,
+pub struct FolderLoad {
+    folder: ParquetFolder,
     id: LoadId,
     /// The folder of its unfinished files.
     work: PathBuf,
     began_us: i64,
     is_folder_made: bool,
-    state: State,
+    stage: Stage,
     _lock: LockedFile,
 }
 
 /// How far a load is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum Stage {
     /// Some of its files may have names.
     Unpublished,
     /// All have; some that they replace may have theirs still.
@@ -68,12 +68,17 @@ enum State {
     Published,
 }
 
-impl Folder {
+impl ParquetFolder {
     /// Begins a load: makes the folder if it is absent, clears what dead loads left, and checks that this one fits.
     ///
     /// # Errors
     /// `Invalid` when it does not, `Unavailable` when the system fails.
-    pub fn begin(&self, mode: LoadMode, schema: &Schema, began_us: i64) -> Result<Load> {
+    pub(super) fn begin(
+        &self,
+        mode: LoadMode,
+        schema: &Schema,
+        began_us: i64,
+    ) -> Result<FolderLoad> {
         let is_folder_made = match fs::create_dir(self.path()) {
             Ok(()) => true,
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => false,
@@ -88,8 +93,8 @@ impl Folder {
             fs::create_dir(&work).map_err(|e| Error::io("make", &work, &e))?;
             let lock =
                 lock_path(&work.join(LOCK_NAME)).inspect_err(|_| drop(fs::remove_dir(&work)))?;
-            let (folder, state) = (self.clone(), State::Unpublished);
-            Ok(Load { folder, id, work, began_us, is_folder_made, state, _lock: lock })
+            let (folder, stage) = (self.clone(), Stage::Unpublished);
+            Ok(FolderLoad { folder, id, work, began_us, is_folder_made, stage, _lock: lock })
         };
         begin().inspect_err(|_| {
             if is_folder_made {
@@ -100,7 +105,7 @@ impl Folder {
     }
 }
 
-impl Load {
+impl FolderLoad {
     /// Its id.
     pub fn id(&self) -> LoadId {
         self.id
@@ -137,7 +142,7 @@ impl Load {
                 .map_err(|e| Error::io("give its name to", &to, &e))?;
         }
         sync(&path)?;
-        self.state = State::Replacing;
+        self.stage = Stage::Replacing;
         for name in &removed {
             remove(&path.join(name)).map_err(|error| {
                 Error::Unavailable(format!(
@@ -147,30 +152,30 @@ impl Load {
                 ))
             })?;
         }
-        self.state = State::Published;
+        self.stage = Stage::Published;
         Ok(Names { added, removed })
     }
 }
 
-impl Drop for Load {
+impl Drop for FolderLoad {
     /// Best effort: what cannot be removed is removed by the next load.
     fn drop(&mut self) {
-        match self.state {
-            State::Unpublished => {
+        match self.stage {
+            Stage::Unpublished => {
                 let _ = take_back(&self.folder, self.id);
             }
-            State::Replacing => return,
-            State::Published => {}
+            Stage::Replacing => return,
+            Stage::Published => {}
         }
         let _ = remove_work(&self.work);
-        if self.is_folder_made && self.state == State::Unpublished {
+        if self.is_folder_made && self.stage == Stage::Unpublished {
             let _ = fs::remove_dir(self.folder.path());
         }
     }
 }
 
 /// Clears what dead loads left in a folder; its lock is held.
-fn clear(folder: &Folder) -> Result<()> {
+fn clear(folder: &ParquetFolder) -> Result<()> {
     let id = |name: &str| name.strip_prefix(WORK_PREFIX)?.parse::<LoadId>().ok();
     for id in folder.list(id)? {
         let work = folder.path().join(format!("{WORK_PREFIX}{id}"));
@@ -188,7 +193,7 @@ fn clear(folder: &Folder) -> Result<()> {
 }
 
 /// Undoes a dead load, or finishes it if all of its files have their names.
-fn clear_load(folder: &Folder, id: LoadId, work: &Path) -> Result<()> {
+fn clear_load(folder: &ParquetFolder, id: LoadId, work: &Path) -> Result<()> {
     let fail = |e: io::Error| Error::io("clear", work, &e);
     let mut has_unfinished = false;
     for entry in fs::read_dir(work).map_err(fail)? {
@@ -209,7 +214,7 @@ fn clear_load(folder: &Folder, id: LoadId, work: &Path) -> Result<()> {
 }
 
 /// Removes the files of a load that have names.
-fn take_back(folder: &Folder, id: LoadId) -> Result<()> {
+fn take_back(folder: &ParquetFolder, id: LoadId) -> Result<()> {
     let is_of = |name: &str| {
         let (rest, number) = name.strip_suffix(SUFFIX)?.rsplit_once('-')?;
         let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());

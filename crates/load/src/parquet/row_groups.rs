@@ -25,11 +25,11 @@ use crate::target::{Ahead, AheadColumn, Target, Work, Works};
 pub struct RowGroups {
     layout: Arc<Layout>,
     files: Arc<Mutex<Files>>,
-    state: Mutex<State>,
+    filling: Mutex<Filling>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct Filling {
     /// Partitions of which all columns are not there yet.
     arriving: BTreeMap<usize, Arriving>,
     /// Partitions that were sealed.
@@ -54,7 +54,7 @@ impl RowGroups {
     pub fn new(schema: &Schema, into: Option<&Path>) -> Result<Self> {
         let layout = Arc::new(Layout::new(schema)?);
         let files = Files::new(Arc::clone(&layout), into);
-        Ok(RowGroups { layout, files: Arc::new(Mutex::new(files)), state: Mutex::default() })
+        Ok(RowGroups { layout, files: Arc::new(Mutex::new(files)), filling: Mutex::default() })
     }
 
     /// The files, when all work is done.
@@ -66,12 +66,12 @@ impl RowGroups {
     }
 
     /// The work on a partition, if all of it is there.
-    fn complete(&self, state: &mut State, number: usize) -> Result<Works> {
+    fn complete(&self, filling: &mut Filling, number: usize) -> Result<Works> {
         let is_whole = |a: &Arriving| a.page_rows.as_ref().is_some_and(|r| r.len() == a.fragments);
-        if !state.arriving.get(&number).is_some_and(is_whole) {
+        if !filling.arriving.get(&number).is_some_and(is_whole) {
             return Ok(Works::new());
         }
-        let arriving = state.arriving.remove(&number).unwrap_or_default();
+        let arriving = filling.arriving.remove(&number).unwrap_or_default();
         let rows: u64 = arriving.page_rows.iter().flatten().map(|rows| u64::from(*rows)).sum();
         let width = self.layout.types.len();
         let making = Arc::new(Making {
@@ -92,8 +92,8 @@ impl RowGroups {
         }
     }
 
-    fn columns<'s>(&self, state: &'s mut State, partition: usize) -> &'s mut Arriving {
-        let arriving = state.arriving.entry(partition).or_default();
+    fn columns<'s>(&self, filling: &'s mut Filling, partition: usize) -> &'s mut Arriving {
+        let arriving = filling.arriving.entry(partition).or_default();
         arriving.columns.resize_with(self.layout.types.len(), ColumnParts::default);
         arriving
     }
@@ -102,8 +102,8 @@ impl RowGroups {
 impl Target for RowGroups {
     fn take_ahead(&self, ahead: Ahead) -> Result<Works> {
         let Ahead { partition, fragment, columns } = ahead;
-        let mut state = lock(&self.state);
-        let arriving = self.columns(&mut state, partition);
+        let mut filling = lock(&self.filling);
+        let arriving = self.columns(&mut filling, partition);
         arriving.fragments += 1;
         for column in columns {
             let AheadColumn::Page(page) = column else {
@@ -111,7 +111,7 @@ impl Target for RowGroups {
             };
             arriving.columns[page.column].ahead.push((fragment, page));
         }
-        self.complete(&mut state, partition)
+        self.complete(&mut filling, partition)
     }
 
     fn take_column(
@@ -121,22 +121,22 @@ impl Target for RowGroups {
         fragments: &[u32],
         compressed: PartitionColumn,
     ) -> Result<()> {
-        let mut state = lock(&self.state);
-        let arriving = self.columns(&mut state, partition);
+        let mut filling = lock(&self.filling);
+        let arriving = self.columns(&mut filling, partition);
         arriving.columns[column].compressed = Some((fragments.to_vec(), compressed));
         Ok(())
     }
 
     fn seal(&self, seal: Seal) -> Result<Works> {
-        let mut state = lock(&self.state);
+        let mut filling = lock(&self.filling);
         let partition = seal.partition as usize;
-        self.columns(&mut state, partition).page_rows = Some(seal.page_rows);
-        state.sealed += 1;
-        self.complete(&mut state, partition)
+        self.columns(&mut filling, partition).page_rows = Some(seal.page_rows);
+        filling.sealed += 1;
+        self.complete(&mut filling, partition)
     }
 
     fn end(&self) -> Result<Works> {
-        let sealed = lock(&self.state).sealed;
+        let sealed = lock(&self.filling).sealed;
         Ok(vec![Box::new(EndFiles { files: Arc::clone(&self.files), row_groups: sealed })])
     }
 

@@ -1,42 +1,17 @@
 //! Fragments and partitions to the target.
 
-use std::sync::Arc;
-
 use coload_assemble::Assembly;
-use coload_page::shrink_page;
 use coload_threads::lock;
-use coload_transform::{
-    EncodingPolicy, FinalPage, Fragment, FragmentColumn, Placement, Symbols, encode_column,
-};
-use coload_types::{Error, Result};
+use coload_transform::{DictionaryPolicy, Fragment, FragmentColumn, Placement, Symbols};
+use coload_types::Result;
 use coload_wire::Seal;
 
 use super::Pipeline;
+use crate::arrivals::Sealing;
 use crate::format::Format;
 use crate::partition::{PartitionPlan, SealedPartition, Waiting};
-use crate::schedule::Sealing;
 use crate::target::{Ahead, AheadColumn, Lane, Work, Works};
 use crate::widen::Way;
-
-/// The page of a fragment's column that was never meant to have codes.
-///
-/// # Errors
-/// `Limit` when it is too large.
-pub fn final_page(
-    plan: &PartitionPlan,
-    column: usize,
-    values: FragmentColumn,
-) -> Result<FinalPage> {
-    let symbols = plan.encoder(column);
-    let page = match values {
-        FragmentColumn::Page(page) => page,
-        FragmentColumn::Plain(plain) => encode_column(&plain, symbols.map(Arc::as_ref))?,
-        FragmentColumn::Codes { .. } => {
-            return Err(Error::Corrupt("codes of a column without dictionary".into()));
-        }
-    };
-    Ok(FinalPage { column, page: shrink_page(page)?, symbols: symbols.cloned() })
-}
 
 impl<F: Format> Pipeline<'_, F> {
     /// Divides a fragment into what waits for the partition and what goes ahead: pages of columns that were never meant
@@ -48,7 +23,7 @@ impl<F: Format> Pipeline<'_, F> {
         plan: &PartitionPlan,
         fragment: Fragment,
     ) -> Result<(Waiting, Vec<AheadColumn>)> {
-        let auto = self.options.encoding == EncodingPolicy::Auto;
+        let auto = self.resources.dictionaries == DictionaryPolicy::Auto;
         let mut waiting = Waiting { rows: fragment.rows, columns: Vec::new() };
         let mut ahead = Vec::new();
         for (index, column) in fragment.columns.into_iter().enumerate() {
@@ -62,7 +37,7 @@ impl<F: Format> Pipeline<'_, F> {
                     ahead.push(ahead_column(plan, index, column)?);
                 }
                 (_, column) if auto && plan.is_early(index) => {
-                    ahead.push(AheadColumn::Page(final_page(plan, index, column)?));
+                    ahead.push(AheadColumn::Page(plan.final_page(index, column)?));
                 }
                 (_, column) => waiting.columns.push((index, column)),
             }
@@ -72,18 +47,18 @@ impl<F: Format> Pipeline<'_, F> {
 
     pub(super) fn give_ahead(&self, ahead: Ahead) -> Result<()> {
         let works = self.target.take_ahead(ahead)?;
-        lock(&self.state).delivered(works);
+        self.workers.lock().tasks.delivered(works);
         Ok(())
     }
 
-    pub(super) fn seal(&self, sealing: Sealing) -> Result<()> {
-        let Sealing { partition, blocks, page_rows } = sealing;
-        let account = lock(&self.receipts).remove(&partition).unwrap_or_default();
+    pub(super) fn seal(&self, partition: usize) -> Result<()> {
+        let Sealing { blocks, page_rows } = self.workers.lock().tasks.take_sealing(partition);
+        let account = lock(&self.books.receipts).remove(&partition).unwrap_or_default();
         // A pass that looks for all fields that do not fit leaves their records out: no attempt may go on behind it. A leg
         // ends before the first of them.
         let is_vain = self.target.keeps_partitions()
             && self.way != Way::GoOn
-            && lock(&self.account).needs_wider();
+            && lock(&self.books.account).needs_wider();
         let works = match is_vain {
             true => Works::new(),
             false => self.target.seal(Seal {
@@ -93,22 +68,22 @@ impl<F: Format> Pipeline<'_, F> {
                 account,
             })?,
         };
-        lock(&self.state).delivered(works);
+        self.workers.lock().tasks.delivered(works);
         Ok(())
     }
 
     pub(super) fn compress(&self, partition: &SealedPartition, column: usize) -> Result<()> {
         let assembly = Assembly {
-            physical: self.physicals[column],
-            policy: self.options.encoding,
+            physical: self.table.physicals[column],
+            policy: self.resources.dictionaries,
             limit: self.grain.dictionary_limit(),
             symbols: Symbols::Train,
         };
-        let distinct = self.distinct(column);
+        let distinct = self.table.distinct(column);
         let compressed = partition.compress(column, assembly, &self.clock, distinct)?;
         let fragments = partition.waiting(column);
         self.target.take_column(partition.number, column, fragments, compressed)?;
-        lock(&self.state).compressed(partition.number);
+        self.workers.lock().tasks.schedule.done_of(partition.number);
         Ok(())
     }
 
@@ -116,13 +91,13 @@ impl<F: Format> Pipeline<'_, F> {
     pub(super) fn run_work(&self, work: Box<dyn Work>) -> Result<()> {
         let lane = work.lane();
         let works = work.run(&self.clock)?;
-        lock(&self.state).worked(lane, works);
+        self.workers.lock().tasks.worked(lane, works);
         Ok(())
     }
 
     pub(super) fn end_target(&self) -> Result<()> {
         let works = self.target.end()?;
-        lock(&self.state).worked(Lane::Any, works);
+        self.workers.lock().tasks.worked(Lane::Any, works);
         Ok(())
     }
 }
@@ -138,6 +113,6 @@ pub fn ahead_column(
 ) -> Result<AheadColumn> {
     Ok(match values {
         FragmentColumn::Plain(values) => AheadColumn::Values { column, values },
-        other => AheadColumn::Page(final_page(plan, column, other)?),
+        other => AheadColumn::Page(plan.final_page(column, other)?),
     })
 }

@@ -7,30 +7,38 @@ use coload_source::{ColumnForm, LeftOut, RejectedRecord};
 use coload_threads::{Step, lock, thread_cpu_ns};
 use coload_transform::Placement;
 use coload_types::Result;
-use coload_wire::FilePart;
+use coload_wire::InputShare;
 
 use super::{ParserOf, Pipeline, WorkerOf};
+use crate::arrivals::{Arrivals, Counted, ParsedChunk, Verified};
 use crate::format::{Format, Parser, PieceSpan, Read, Reading, Tick, Turn};
 use crate::partition::PartitionPlan;
 use crate::program::{Made, run_program};
-use crate::schedule::{Counted, ParsedChunk, State, Verified};
 use crate::widen::{Way, unfit_column};
+use crate::workers::Shared;
 
 impl<'a, F: Format> Pipeline<'a, F> {
-    /// Parses a chunk that was cut beforehand; with a start when it is parsed again.
-    pub(super) fn parse_chunk(
-        &self,
-        chunk: usize,
-        start: Option<u64>,
-        worker: &mut WorkerOf<'a, F>,
-    ) -> Result<()> {
-        let first = chunk - chunk % lock(&self.state).fragments_per_partition();
-        let plan = self.plan(chunk, || self.reading.plan(first))?;
-        // A chunk that is parsed again had quotes, or was no row.
-        if start.is_none() && self.leave_chunk(chunk, &plan, worker)? {
+    /// Parses a chunk that was cut beforehand, or lets it go as text.
+    pub(super) fn parse_chunk(&self, chunk: usize, worker: &mut WorkerOf<'a, F>) -> Result<()> {
+        let plan = self.plan_cut(chunk)?;
+        if self.leave_chunk(chunk, &plan, worker)? {
             return Ok(());
         }
-        self.parse(chunk, start, &plan, worker)
+        self.parse(chunk, None, &plan, worker)
+    }
+
+    /// Parses a chunk again, from where the one before it ended. It had quotes, or was no row, so that it does not go as
+    /// text.
+    pub(super) fn parse_again(&self, chunk: usize, worker: &mut WorkerOf<'a, F>) -> Result<()> {
+        let start = self.workers.lock().tasks.end();
+        let plan = self.plan_cut(chunk)?;
+        self.parse(chunk, Some(start), &plan, worker)
+    }
+
+    /// The plan of the partition of a chunk that was cut beforehand.
+    fn plan_cut(&self, chunk: usize) -> Result<Arc<PartitionPlan>> {
+        let first = chunk - chunk % self.grain.fragments_per_partition;
+        self.plan(chunk, || self.reading.plan(first))
     }
 
     /// Parses the next chunk where they come one by one, or helps it to come.
@@ -38,8 +46,8 @@ impl<'a, F: Format> Pipeline<'a, F> {
         let mut taken = None;
         let turn = self.clock.time(Step::Read, || {
             self.reading.take(&mut |arrival, make| {
-                let number = lock(&self.state).number_taken_chunk();
-                lock(&self.account).start_chunk(arrival);
+                let number = self.workers.lock().tasks.schedule.number_chunk();
+                lock(&self.books.account).start_chunk(arrival);
                 let bytes = arrival.source_bytes.iter().map(|(_, bytes)| bytes).sum::<u64>();
                 taken = Some((self.plan(number, || Ok(make())), bytes));
                 Ok(number)
@@ -49,16 +57,14 @@ impl<'a, F: Format> Pipeline<'a, F> {
             Turn::Parse(chunk) => {
                 let Some((plan, bytes)) = taken else { return Ok(()) };
                 self.parse(chunk, None, &plan?, worker)?;
-                self.progress.add(bytes, 0);
+                self.books.progress.add(bytes, 0);
                 Ok(())
             }
             Turn::Again => Ok(()),
             Turn::End(rest) => {
-                self.progress.add(rest.source_bytes.iter().map(|(_, bytes)| bytes).sum(), 0);
-                lock(&self.account).start_chunk(&rest);
-                let mut state = lock(&self.state);
-                state.end_chunks();
-                state.seal_partitions();
+                self.books.progress.add(rest.source_bytes.iter().map(|(_, bytes)| bytes).sum(), 0);
+                lock(&self.books.account).start_chunk(&rest);
+                self.workers.lock().tasks.end_chunks();
                 Ok(())
             }
         }
@@ -70,9 +76,9 @@ impl<'a, F: Format> Pipeline<'a, F> {
         chunk: usize,
         make: impl FnOnce() -> Result<PartitionPlan>,
     ) -> Result<Arc<PartitionPlan>> {
-        let cell = Arc::clone(&lock(&self.state).arriving(chunk).plan);
+        let cell = Arc::clone(&self.workers.lock().tasks.arriving(chunk).plan);
         let started = thread_cpu_ns();
-        let derived = |plan: PartitionPlan| match &self.deriver {
+        let derived = |plan: PartitionPlan| match &self.table.deriver {
             Some(deriver) => plan.with_derived(deriver),
             None => plan,
         };
@@ -90,8 +96,8 @@ impl<'a, F: Format> Pipeline<'a, F> {
         worker: &mut WorkerOf<'a, F>,
     ) -> Result<()> {
         let (number, parser, plain) = {
-            let mut state = lock(&self.state);
-            let arriving = state.arriving(chunk);
+            let mut shared = self.workers.lock();
+            let arriving = shared.tasks.arriving(chunk);
             let (number, parser) = arriving.take_parser();
             (number, parser, arriving.plain_columns.clone())
         };
@@ -100,7 +106,7 @@ impl<'a, F: Format> Pipeline<'a, F> {
             parser.leave_codes(column);
         }
         let placements = self.target.sharing().map(|sharing| {
-            let partition = chunk / lock(&self.state).fragments_per_partition();
+            let partition = chunk / self.grain.fragments_per_partition;
             sharing.place(partition, plan, &self.row_costs())
         });
         for (column, placement) in placements.iter().flat_map(|p| p.iter()).enumerate() {
@@ -113,7 +119,7 @@ impl<'a, F: Format> Pipeline<'a, F> {
         }
         let counted = [Cell::new(0), Cell::new(0)];
         let tick = |bytes: u64, rows: u64| {
-            self.progress.add(bytes, rows);
+            self.books.progress.add(bytes, rows);
             counted[0].set(counted[0].get() + bytes);
             counted[1].set(counted[1].get() + rows);
             self.go_on()
@@ -138,11 +144,11 @@ impl<'a, F: Format> Pipeline<'a, F> {
         // Rows that were left out afterwards are none.
         let rows = spans.iter().map(|span| span.rows + span.filtered).sum();
         let filtered = spans.iter().map(|span| span.filtered).sum();
-        self.filtered.fetch_add(filtered, Ordering::Relaxed);
-        self.progress.take_back(0, counted[1].get());
-        self.progress.add(0, rows);
+        self.books.filtered.fetch_add(filtered, Ordering::Relaxed);
+        self.books.progress.take_back(0, counted[1].get());
+        self.books.progress.add(0, rows);
         let rejects = spans.iter().map(|span| span.rejects.len() as u64).sum();
-        self.progress.rejects.fetch_add(rejects, Ordering::Relaxed);
+        self.books.progress.rejects.fetch_add(rejects, Ordering::Relaxed);
         let counted = Counted { bytes: counted[0].get(), rows, rejects };
         self.reading.parsed(chunk);
         let placements = placements.as_deref();
@@ -151,7 +157,7 @@ impl<'a, F: Format> Pipeline<'a, F> {
         let unfit = self.way == Way::GoOn
             && spans.iter().flat_map(|span| &span.rejects).any(|record| self.is_unfit(record));
         let speculated = start.is_none() && self.reading.is_speculated(chunk);
-        let parsed = ParsedChunk { spans, speculated, waiting, ahead, counted, unfit, raw: None };
+        let parsed = ParsedChunk { spans, speculated, waiting, ahead, counted, unfit, text: None };
         self.deliver(chunk, number, parser, parsed)
     }
 
@@ -164,20 +170,20 @@ impl<'a, F: Format> Pipeline<'a, F> {
         spans: &mut [PieceSpan],
     ) -> Result<Made> {
         let read = parser.finish(number)?;
-        let made = match &self.options.program {
+        let made = match &self.request.program {
             Some(program) => {
                 let started = thread_cpu_ns();
                 let made = run_program(&**program, read, parser, plan, spans);
-                self.program_ns.fetch_add(thread_cpu_ns() - started, Ordering::Relaxed);
+                self.books.program_ns.fetch_add(thread_cpu_ns() - started, Ordering::Relaxed);
                 made?
             }
             None => Made::Rows(read, None),
         };
         let Made::Rows(mut fragment, kept) = made else { return Ok(made) };
-        if let Some(deriver) = &self.deriver {
+        if let Some(deriver) = &self.table.deriver {
             fragment = deriver.derive(fragment, spans);
         }
-        let Some(checks) = &self.checks else { return Ok(Made::Rows(fragment, kept)) };
+        let Some(checks) = &self.table.checks else { return Ok(Made::Rows(fragment, kept)) };
         let dictionary = |column| match plan.read_of(column) {
             Some(read) => parser.dictionary(read),
             None => plan.derived_dictionary(column),
@@ -195,7 +201,7 @@ impl<'a, F: Format> Pipeline<'a, F> {
 
     /// Whether a record is no row because the type of a column is too narrow.
     fn is_unfit(&self, record: &RejectedRecord) -> bool {
-        unfit_column(record, |column| self.options.inferred_type(column)).is_some()
+        unfit_column(record, |column| self.request.inferred_type(column)).is_some()
     }
 
     fn deliver(
@@ -206,31 +212,29 @@ impl<'a, F: Format> Pipeline<'a, F> {
         parsed: ParsedChunk,
     ) -> Result<()> {
         let plain_now = parser.take_plain_now();
-        let mut state = lock(&self.state);
-        let arriving = state.arriving(chunk);
+        let mut shared = self.workers.lock();
+        let arriving = shared.tasks.arriving(chunk);
         arriving.plain_columns.extend(plain_now);
         arriving.return_parser(number, parser);
-        let verified = state.deliver(chunk, parsed);
-        self.reading.verified(state.frontier());
-        self.account(&mut state, verified)
+        let verified = shared.tasks.deliver(chunk, parsed);
+        self.reading.verified(shared.tasks.schedule.frontier());
+        self.account(&mut shared, verified);
+        Ok(())
     }
 
     /// Accounts for what was verified.
-    ///
-    /// # Errors
-    /// `Unavailable` when a segment cannot be made.
     pub(super) fn account(
         &self,
-        state: &mut State<ParserOf<'a, F>>,
+        shared: &mut Shared<Arrivals<ParserOf<'a, F>>>,
         verified: Verified,
-    ) -> Result<()> {
+    ) {
         let Counted { bytes, rows, rejects } = verified.in_vain;
-        self.progress.take_back(bytes, rows);
-        self.progress.rejects.fetch_sub(rejects, Ordering::Relaxed);
+        self.books.progress.take_back(bytes, rows);
+        self.books.progress.rejects.fetch_sub(rejects, Ordering::Relaxed);
         // The account follows the order of the input, so it is kept under the same lock.
-        let mut account = lock(&self.account);
+        let mut account = lock(&self.books.account);
         for (partition, span) in verified.spans {
-            let mut part = FilePart {
+            let mut part = InputShare {
                 file: span.file as u32,
                 rows: span.rows,
                 rejects: 0,
@@ -238,7 +242,7 @@ impl<'a, F: Format> Pipeline<'a, F> {
                 lines: span.lines,
                 end: span.end,
             };
-            let mut receipts = lock(&self.receipts);
+            let mut receipts = lock(&self.books.receipts);
             let receipt =
                 self.target.keeps_partitions().then(|| receipts.entry(partition).or_default());
             let added = match receipt {
@@ -253,14 +257,11 @@ impl<'a, F: Format> Pipeline<'a, F> {
             };
             if let Err(error) = added {
                 // Kept under the lock too, so that no later chunk's error comes first.
-                state.error.get_or_insert(error);
-                return Ok(());
+                shared.error.get_or_insert(error);
+                return;
             }
         }
         account.note_unfit(&verified.unfit);
-        drop(account);
-        state.seal_partitions();
-        Ok(())
     }
 }
 

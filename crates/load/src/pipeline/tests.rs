@@ -28,23 +28,23 @@ fn records() -> Vec<u8> {
 fn run(file: &Path) -> (u64, Vec<(u64, u64)>, u64) {
     let inputs = expand_inputs(&[file.display().to_string()]).unwrap();
     let schema = parse_columns("a BIGINT, b VARCHAR, c INTEGER").unwrap();
-    let mut options = LoadOptions::new(inputs, "t", schema, Dialect::default());
-    options.threads = 1;
-    options.chunk_bytes = 64 << 10;
+    let request = LoadRequest::new(inputs, "t", schema, Dialect::default());
+    let resources = Resources { threads: 1, chunk_bytes: 64 << 10, ..Resources::default() };
+    let load = Load { request: &request, resources: &resources, hooks: &Hooks::default() };
     let way = Way::StartAgain { pass: 0 };
-    let source = Text::open(&options, None).unwrap();
-    let begun = Begun::new(&options, &source, way).unwrap();
-    let target = segments_of(&options, None, 0);
-    let pipeline = Pipeline::new(&options, &source, &target, way, begun).unwrap();
+    let source = Text::open(&request, &resources, None).unwrap();
+    let begun = Begun::new(&request, &source, way).unwrap();
+    let target = segments_of(load, None, 0);
+    let pipeline = Pipeline::new(load, &source, &target, way, begun).unwrap();
     let (mut worker, mut seen) = (pipeline.reading.worker(), Vec::new());
     let mut redone = 0;
-    while let Some(task) = pipeline.next_task() {
-        redone += u64::from(matches!(task, Task::Parse { start: Some(_), .. }));
+    while let Some(task) = pipeline.workers.next_task(|| pipeline.go_on()) {
+        redone += u64::from(matches!(task, Task::ChunkAgain(_)));
         pipeline.run_task(task, &mut worker).unwrap();
-        seen.push((pipeline.progress.bytes(), pipeline.progress.rows()));
+        seen.push((pipeline.books.progress.bytes(), pipeline.books.progress.rows()));
     }
-    assert!(lock(&pipeline.state).error.is_none());
-    (pipeline.progress.bytes_total(), seen, redone)
+    assert!(pipeline.workers.lock().error.is_none());
+    (pipeline.books.progress.bytes_total(), seen, redone)
 }
 
 /// Asserts that the share of bytes is the share of rows to within a tenth, from a fifth of the bytes on.

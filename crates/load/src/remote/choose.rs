@@ -8,14 +8,15 @@ use std::time::Instant;
 use coload_link::LinkStats;
 use coload_threads::{lock, thread_run_and_wait_ns};
 use coload_transform::{
-    Capacity, ColumnCost, Estimates, Mix, Placement, Policy, RawCost, Times, choose_share,
+    Capacity, ColumnCost, Estimates, Mix, Placement, Policy, TextCost, Times, choose_share,
     times_of_mix,
 };
-
+use coload_types::Column;
 use coload_wire::{Parsed, ServerLoad};
 
-use super::texts::{RawReport, Texts};
+use super::texts_sent::TextsSent;
 use crate::partition::PartitionPlan;
+use crate::report::{Change, ColumnChoice, PlacementReport};
 use crate::target::RowCosts;
 
 /// Fragments after which a measured policy is asked first.
@@ -34,8 +35,8 @@ const SEND_BYTE_NS: f64 = 0.7;
 /// Bytes after which what sending cost is taken for what it costs.
 const SEND_BYTES_MEASURED: u64 = 4 << 20;
 /// Nanoseconds of the client to read and count a byte of text that goes as it is, until it is measured.
-const RAW_BYTE_NS: f64 = 0.3;
-/// Texts after which what they cost the server is taken for what they cost.
+const TEXT_BYTE_NS: f64 = 0.3;
+/// TextsSent after which what they cost the server is taken for what they cost.
 const SERVER_TEXTS_MEASURED: u64 = 4;
 /// Bytes that a server is done with before columns are placed by what it tells.
 const DONE_BYTES_MEASURED: u64 = 4 << 20;
@@ -59,34 +60,6 @@ const LINK_TRUST: f64 = 2.0;
 
 /// The same of what it gave a text, while others were parsed on the same cores.
 const TEXT_TRUST: f64 = 1.5;
-
-/// One column's estimates and choice.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ColumnChoice {
-    /// What a row costs either way.
-    pub cost: ColumnCost,
-    /// Where the column was placed last.
-    pub placement: Placement,
-    /// Fragments placed on the client, and on the server.
-    pub fragments: [u64; 2],
-}
-
-/// A change of the choice while the load ran.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Change {
-    /// Fragments placed before it.
-    pub fragment: u64,
-    /// Seconds since the load began.
-    pub seconds: f64,
-    /// Columns on the client after it, of fragments that are parsed here.
-    pub on_client: usize,
-    /// Share of the fragments that go as text after it.
-    pub raw_share: f64,
-    /// The times a row that were expected, nanoseconds.
-    pub times: Times,
-    /// What there was to work with.
-    pub capacity: Capacity,
-}
 
 /// What sending a byte costs the client, as measured so far.
 fn send_byte_ns(link: &LinkStats) -> f64 {
@@ -134,26 +107,27 @@ impl CoreShare {
 }
 
 /// What a row costs that goes as text.
-fn raw_cost(state: &State, link: &LinkStats) -> Option<RawCost> {
-    let RowCosts { base_ns, raw_ns, text_bytes } = state.rows;
+fn text_cost(measures: &Measures, link: &LinkStats) -> Option<TextCost> {
+    let RowCosts { base_ns, text_ns, text_bytes } = measures.rows;
     let base_ns = base_ns?;
     // It is assumed to parse as we do; the first text, which plans the partition, takes it longer.
-    let as_we_do = base_ns + state.measured.iter().map(|cost| cost.client_placed_ns).sum::<f64>();
-    let server_ns = match state.texts.server_ns() {
+    let as_we_do =
+        base_ns + measures.measured.iter().map(|cost| cost.client_placed_ns).sum::<f64>();
+    let server_ns = match measures.texts.server_ns() {
         Some((ns, SERVER_TEXTS_MEASURED..)) => ns,
         Some((ns, _)) => ns.min(as_we_do),
         None => as_we_do,
     };
-    Some(RawCost {
-        client_ns: raw_ns.unwrap_or(text_bytes * RAW_BYTE_NS) + text_bytes * send_byte_ns(link),
+    Some(TextCost {
+        client_ns: text_ns.unwrap_or(text_bytes * TEXT_BYTE_NS) + text_bytes * send_byte_ns(link),
         server_ns: server_ns + text_bytes * RECEIVE_BYTE_NS,
         bytes: text_bytes,
     })
 }
 
 /// Bytes a nanosecond that a link may give.
-fn link_trust(state: &State, link: &LinkStats, capacity: &Capacity) -> f64 {
-    match (link.bytes_per_second, state.texts.link_rate()) {
+fn link_trust(measures: &Measures, link: &LinkStats, capacity: &Capacity) -> f64 {
+    match (link.bytes_per_second, measures.texts.link_rate()) {
         (Some(_), _) => capacity.link_rate,
         (None, 0.0) => f64::INFINITY,
         // A text that had to wait for others came slower.
@@ -167,11 +141,11 @@ pub struct Chooser {
     policy: &'static dyn Policy,
     threads: usize,
     started: Instant,
-    state: Mutex<State>,
+    measures: Mutex<Measures>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct Measures {
     fragments: u64,
     /// Fragments after which it is asked again.
     look_at: u64,
@@ -180,7 +154,7 @@ struct State {
     measured: Vec<ColumnCost>,
     costs: Vec<ColumnCost>,
     rows: RowCosts,
-    texts: Texts,
+    texts: TextsSent,
     cores: CoreShare,
     placements: Arc<[Placement]>,
     placed: Vec<[u64; 2]>,
@@ -188,18 +162,18 @@ struct State {
     last: Option<(Capacity, Times)>,
 }
 
-impl State {
+impl Measures {
     /// What there is before anything is known of the link and the server.
     fn unknown(&self) -> Estimates<'_> {
-        Estimates { columns: &self.costs, capacity: None, raw: None, kept: None }
+        Estimates { columns: &self.costs, capacity: None, text: None, kept: None }
     }
 }
 
 impl Chooser {
     /// A chooser for a load on `threads` threads; with a share, so many fragments go as text, whatever is measured.
-    pub fn new(policy: &'static dyn Policy, threads: usize, raw_share: Option<f64>) -> Self {
-        let state = State { texts: Texts::new(raw_share), ..State::default() };
-        Chooser { policy, threads, started: Instant::now(), state: Mutex::new(state) }
+    pub fn new(policy: &'static dyn Policy, threads: usize, text_share: Option<f64>) -> Self {
+        let measures = Measures { texts: TextsSent::new(text_share), ..Measures::default() };
+        Chooser { policy, threads, started: Instant::now(), measures: Mutex::new(measures) }
     }
 
     /// Placements of the next fragment of a partition.
@@ -211,30 +185,31 @@ impl Chooser {
         link: &LinkStats,
         load: &[u8],
     ) -> Arc<[Placement]> {
-        let mut state = lock(&self.state);
-        let state = &mut *state;
+        let mut measures = lock(&self.measures);
+        let measures = &mut *measures;
         let width = plan.columns.len();
-        self.look(state, partition, plan, rows, link, load);
+        self.look(measures, partition, plan, rows, link, load);
         if !self.policy.is_measured() {
-            state.placements = self.policy.choose(&state.unknown()).placements.into();
+            measures.placements = self.policy.choose(&measures.unknown()).placements.into();
         }
         if (0..width).any(|column| plan.read_of(column).is_none()) {
             // A column that is not read is a code for each piece: there is nothing to transform.
-            let placed = state.placements.iter().enumerate().map(|(c, p)| match plan.read_of(c) {
-                Some(_) => *p,
-                None => Placement::Client,
-            });
-            state.placements = placed.collect();
+            let placed =
+                measures.placements.iter().enumerate().map(|(c, p)| match plan.read_of(c) {
+                    Some(_) => *p,
+                    None => Placement::Client,
+                });
+            measures.placements = placed.collect();
         }
-        state.fragments += 1;
-        for (counts, placement) in state.placed.iter_mut().zip(state.placements.iter()) {
+        measures.fragments += 1;
+        for (counts, placement) in measures.placed.iter_mut().zip(measures.placements.iter()) {
             counts[usize::from(*placement == Placement::Server)] += 1;
         }
-        Arc::clone(&state.placements)
+        Arc::clone(&measures.placements)
     }
 
     /// The most bytes of text of the next fragment of a partition, if it is to go as text.
-    pub fn leave_raw(
+    pub fn leave_text(
         &self,
         partition: usize,
         plan: &PartitionPlan,
@@ -242,36 +217,36 @@ impl Chooser {
         link: &LinkStats,
         load: &[u8],
     ) -> Option<usize> {
-        let mut state = lock(&self.state);
-        let state = &mut *state;
+        let mut measures = lock(&self.measures);
+        let measures = &mut *measures;
         if self.policy.is_measured() {
-            self.look(state, partition, plan, rows, link, load);
+            self.look(measures, partition, plan, rows, link, load);
         }
-        state.texts.next()
+        measures.texts.next()
     }
 
     /// Notes a text that is sent.
-    pub fn sent_raw(&self, key: (u32, u32), rows: u32, bytes: usize) {
-        let mut state = lock(&self.state);
-        state.fragments += 1;
-        state.texts.sent(key, rows, bytes);
+    pub fn sent_text(&self, key: (u32, u32), rows: u32, bytes: usize) {
+        let mut measures = lock(&self.measures);
+        measures.fragments += 1;
+        measures.texts.sent(key, rows, bytes);
     }
 
     /// Notes what became of a text.
     pub fn answered(&self, parsed: &Parsed) {
-        let mut state = lock(&self.state);
-        let first = state.texts.server_ns().is_none();
-        state.texts.answered(parsed);
+        let mut measures = lock(&self.measures);
+        let first = measures.texts.server_ns().is_none();
+        measures.texts.answered(parsed);
         if first {
             // What it costs is known.
-            state.look_at = 0;
+            measures.look_at = 0;
         }
     }
 
     /// Takes what is known now, and from time to time chooses again.
     fn look(
         &self,
-        state: &mut State,
+        measures: &mut Measures,
         partition: usize,
         plan: &PartitionPlan,
         rows: &RowCosts,
@@ -279,46 +254,46 @@ impl Chooser {
         load: &[u8],
     ) {
         let width = plan.columns.len();
-        if state.partition != Some(partition) && !plan.costs.is_empty() {
-            state.partition = Some(partition);
-            state.measured.clone_from(&plan.costs);
+        if measures.partition != Some(partition) && !plan.costs.is_empty() {
+            measures.partition = Some(partition);
+            measures.measured.clone_from(&plan.costs);
         }
-        state.measured.resize(width, ColumnCost::default());
-        state.costs.resize(width, ColumnCost::default());
+        measures.measured.resize(width, ColumnCost::default());
+        measures.costs.resize(width, ColumnCost::default());
         let send_byte_ns = send_byte_ns(link);
-        for (cost, measured) in state.costs.iter_mut().zip(&state.measured) {
+        for (cost, measured) in measures.costs.iter_mut().zip(&measures.measured) {
             let ColumnCost { server_placed_ns, server_plain_ns, .. } = *cost;
             *cost = ColumnCost { server_placed_ns, server_plain_ns, ..*measured };
             cost.client_placed_ns += cost.placed_bytes * send_byte_ns;
             cost.client_plain_ns += cost.plain_bytes * send_byte_ns;
         }
-        state.rows = *rows;
-        state.cores.note(thread_run_and_wait_ns());
-        state.placed.resize(width, [0; 2]);
+        measures.rows = *rows;
+        measures.cores.note(thread_run_and_wait_ns());
+        measures.placed.resize(width, [0; 2]);
         if !self.policy.is_measured() {
             return;
         }
-        if state.placements.len() != width {
+        if measures.placements.len() != width {
             // Nothing is known of the link and the server yet.
-            state.placements = self.policy.choose(&state.unknown()).placements.into();
-            state.look_at = FIRST_LOOK_FRAGMENTS;
+            measures.placements = self.policy.choose(&measures.unknown()).placements.into();
+            measures.look_at = FIRST_LOOK_FRAGMENTS;
             return;
-        } else if state.fragments >= state.look_at {
-            self.revise(state, link, &ServerLoad::decode(load).unwrap_or_default());
+        } else if measures.fragments >= measures.look_at {
+            self.revise(measures, link, &ServerLoad::decode(load).unwrap_or_default());
         } else {
             return;
         }
         // In the beginning each fragment tells more.
-        let often = state.fragments < 2 * REVISE_FRAGMENTS;
-        state.look_at = state.fragments + if often { 1 } else { REVISE_FRAGMENTS };
+        let often = measures.fragments < 2 * REVISE_FRAGMENTS;
+        measures.look_at = measures.fragments + if often { 1 } else { REVISE_FRAGMENTS };
     }
 
-    fn revise(&self, state: &mut State, link: &LinkStats, server: &ServerLoad) {
-        state.cores.look(link.cpu_ns);
+    fn revise(&self, measures: &mut Measures, link: &LinkStats, server: &ServerLoad) {
+        measures.cores.look(link.cpu_ns);
         // What the first bytes cost says little: files are made, caches are cold.
         let settled = link.done_bytes >= DONE_BYTES_MEASURED;
-        let measured = state.measured.iter();
-        for (column, (cost, measured)) in state.costs.iter_mut().zip(measured).enumerate() {
+        let measured = measures.measured.iter();
+        for (column, (cost, measured)) in measures.costs.iter_mut().zip(measured).enumerate() {
             let byte_ns = match server.placed_cost {
                 told if settled && told > 0.0 => f64::from(told),
                 _ => SERVER_BYTE_NS,
@@ -336,59 +311,59 @@ impl Chooser {
                 }
             } + cost.plain_bytes * RECEIVE_BYTE_NS;
         }
-        let capacity = self.capacity(state, link, server);
-        let raw = raw_cost(state, link);
-        state.texts.told(server.text_bytes_max);
-        let kept = (!settled).then_some(&*state.placements);
-        let possible = raw.filter(|_| state.texts.possible());
+        let capacity = self.capacity(measures, link, server);
+        let text = text_cost(measures, link);
+        measures.texts.told(server.text_bytes_max);
+        let kept = (!settled).then_some(&*measures.placements);
+        let possible = text.filter(|_| measures.texts.possible());
         let estimates =
-            Estimates { columns: &state.costs, capacity: Some(capacity), raw: possible, kept };
+            Estimates { columns: &measures.costs, capacity: Some(capacity), text: possible, kept };
         let best = self.policy.choose(&estimates);
         let swallowed = link.wire_bytes.saturating_sub(link.done_bytes) < PROBE_UNDER_WAY_MAX;
         // A busy server, which gives little of its core, may not yet have told so.
-        let may_probe = best.raw_share == 0.0 && swallowed && server.core_share > 0.0;
-        if let Some(raw) = raw.filter(|_| may_probe) {
+        let may_probe = best.text_share == 0.0 && swallowed && server.core_share > 0.0;
+        if let Some(text) = text.filter(|_| may_probe) {
             // Of a link that was never waited for it is not known what it gives.
-            let trusted = Capacity { link_rate: link_trust(state, link, &capacity), ..capacity };
-            let hoped = Estimates { capacity: Some(trusted), raw: Some(raw), ..estimates };
-            if self.policy.choose(&hoped).raw_share > 0.0 {
-                state.texts.probe();
+            let trusted = Capacity { link_rate: link_trust(measures, link, &capacity), ..capacity };
+            let hoped = Estimates { capacity: Some(trusted), text: Some(text), ..estimates };
+            if self.policy.choose(&hoped).text_share > 0.0 {
+                measures.texts.probe();
             }
         }
-        let now = |share| times_of_mix(&state.costs, &state.placements, share, &capacity);
-        let share = (&raw.unwrap_or_default(), state.texts.share());
-        let keep = state.placements.len() == best.placements.len()
+        let now = |share| times_of_mix(&measures.costs, &measures.placements, share, &capacity);
+        let share = (&text.unwrap_or_default(), measures.texts.share());
+        let keep = measures.placements.len() == best.placements.len()
             && best.times.longest() > now(share).longest() * CHANGE_GAIN;
-        state.last = Some((capacity, best.times));
+        measures.last = Some((capacity, best.times));
         if keep {
             // Another share costs nothing but what it saves.
-            if let Some(raw) = raw.filter(|_| state.texts.share() > 0.0) {
-                let share = choose_share(&state.costs, &state.placements, &raw, &capacity).0;
-                state.texts.set_share(share);
+            if let Some(text) = text.filter(|_| measures.texts.share() > 0.0) {
+                let share = choose_share(&measures.costs, &measures.placements, &text, &capacity).0;
+                measures.texts.set_share(share);
             }
             return;
         }
-        let Mix { placements, raw_share, times } = best;
+        let Mix { placements, text_share, times } = best;
         let on_client = placements.iter().filter(|p| **p == Placement::Client).count();
-        let (fragment, seconds) = (state.fragments, self.started.elapsed().as_secs_f64());
-        state.changes.push(Change { fragment, seconds, on_client, raw_share, times, capacity });
-        state.placements = placements.into();
-        state.texts.set_share(raw_share);
+        let (fragment, seconds) = (measures.fragments, self.started.elapsed().as_secs_f64());
+        measures.changes.push(Change { fragment, seconds, on_client, text_share, times, capacity });
+        measures.placements = placements.into();
+        measures.texts.set_share(text_share);
     }
 
-    fn capacity(&self, state: &State, link: &LinkStats, server: &ServerLoad) -> Capacity {
+    fn capacity(&self, measures: &Measures, link: &LinkStats, server: &ServerLoad) -> Capacity {
         let cores = f64::from(server.load_cpu).max(0.1);
         // What others use of the machine is not there for us. The loads' own work is part of what is
         // busy, so that half of it at least counts as free.
         let free = (1.0 - f64::from(server.cpu_busy)).max(0.5);
-        let columns = state.costs.len() as f64;
+        let columns = measures.costs.len() as f64;
         let given = link.done_bytes as f64 / self.started.elapsed().as_secs_f64().max(1e-3);
         Capacity {
-            client_cores: self.threads as f64 * state.cores.share.unwrap_or(1.0),
-            client_base_ns: state.rows.base_ns.unwrap_or(BASE_NS * columns),
+            client_cores: self.threads as f64 * measures.cores.share.unwrap_or(1.0),
+            client_base_ns: measures.rows.base_ns.unwrap_or(BASE_NS * columns),
             link_rate: match link.bytes_per_second {
                 Some(rate) => rate / 1e9,
-                None => (given * LINK_TRUST).max(state.texts.link_rate() * TEXT_TRUST) / 1e9,
+                None => (given * LINK_TRUST).max(measures.texts.link_rate() * TEXT_TRUST) / 1e9,
             },
             server_cores: cores
                 * match (server.core_share, server.queries) {
@@ -404,20 +379,25 @@ impl Chooser {
     }
 
     /// Estimates and choices of all columns, the changes, and what went as text.
-    pub fn into_choices(self) -> (Vec<ColumnChoice>, Vec<Change>, RawReport) {
-        let state = self.state.into_inner().unwrap_or_else(|e| e.into_inner());
-        let choices = state
+    pub fn into_report(self, columns: &[Column]) -> PlacementReport {
+        let measures = self.measures.into_inner().unwrap_or_else(|e| e.into_inner());
+        let choices = measures
             .costs
             .iter()
-            .zip(state.placements.iter())
-            .zip(&state.placed)
+            .zip(measures.placements.iter())
+            .zip(&measures.placed)
             .map(|((cost, placement), fragments)| ColumnChoice {
                 cost: *cost,
                 placement: *placement,
                 fragments: *fragments,
             })
             .collect();
-        (choices, state.changes, state.texts.report(state.fragments))
+        PlacementReport {
+            columns: columns.to_vec(),
+            choices,
+            changes: measures.changes,
+            text_fragments: measures.texts.report(measures.fragments),
+        }
     }
 }
 

@@ -12,7 +12,8 @@ use coload_wire::{ColumnsAre, InputPrint, LoadDescription, PrintList, RowSource,
 
 use super::{RemoteOptions, RemoteWork};
 use crate::grain::Grain;
-use crate::options::LoadOptions;
+use crate::request::LoadRequest;
+use crate::resources::Resources;
 
 /// Bytes at either end of an input that its fingerprint covers.
 const END_BYTES: u64 = 64 << 10;
@@ -21,12 +22,16 @@ const END_BYTES: u64 = 64 << 10;
 ///
 /// # Errors
 /// `Invalid` when an input cannot be opened, `Unavailable` when it cannot be read.
-pub fn describe(options: &LoadOptions, remote: &RemoteOptions) -> Result<LoadDescription> {
+pub fn describe(
+    request: &LoadRequest,
+    resources: &Resources,
+    remote: &RemoteOptions,
+) -> Result<LoadDescription> {
     let mut places = Checksum::default();
     places.add(&machine());
-    let (mut salt, grain) = (0, Grain::of(options));
+    let (mut salt, grain) = (0, Grain::of(request, resources));
     let mut inputs = PrintList::default();
-    for input in options.inputs.iter() {
+    for input in request.inputs.iter() {
         match &input.source {
             // Of a member of an archive the name says which it is.
             InputSource::File { path, .. } | InputSource::Member { archive: path, .. } => {
@@ -44,27 +49,27 @@ pub fn describe(options: &LoadOptions, remote: &RemoteOptions) -> Result<LoadDes
         }
     }
     Ok(LoadDescription {
-        table: options.table.clone(),
-        mode: options.mode,
-        schema: options.schema.clone(),
+        table: request.table.clone(),
+        mode: request.mode,
+        schema: request.schema.clone(),
         rows: RowSource {
-            program: options.program.as_ref().map(|program| program.sql().clone()),
-            derivation: options.derivation.clone(),
-            fields: options.fields.clone(),
-            by_input: options.fields_by_input.clone(),
+            program: request.program.as_ref().map(|program| program.sql().clone()),
+            derivation: request.derivation.clone(),
+            fields: request.fields.clone(),
+            by_input: request.fields_by_input.clone(),
         },
-        began_us: Some(options.began_us),
+        began_us: Some(request.began_us),
         origin: Some(places.value()),
-        columns_are: match options.inferred {
+        columns_are: match request.inferred {
             Some(_) => ColumnsAre::Inferred,
             None => ColumnsAre::Given,
         },
         inputs: inputs.finish(),
-        dialect: options.dialect.clone(),
+        dialect: request.dialect.clone(),
         chunk_bytes: grain.chunk_bytes,
         fragments_per_partition: grain.fragments_per_partition,
-        encoding: options.encoding,
-        max_rejects: options.max_rejects,
+        dictionaries: resources.dictionaries,
+        max_rejects: request.max_rejects,
         work: match remote.work {
             RemoteWork::Pipe => Work::Pipe,
             RemoteWork::Seq => Work::Seq,

@@ -13,14 +13,14 @@ use coload_threads::lock;
 use coload_transform::{FinalPage, PartitionColumn, Placement};
 use coload_types::Result;
 use coload_wire::{
-    BLOCK, Block, BlockContent, Parsed, PartitionAccount, RAW, RAW_HEAD_BYTES, SEAL, Seal,
-    put_raw_head,
+    BLOCK, Block, BlockContent, Parsed, PartitionAccount, SEAL, Seal, TEXT_FRAGMENT,
+    TEXT_HEAD_BYTES, put_text_head,
 };
 
 use super::choose::Chooser;
 use super::session::{WORK_TIMEOUT, not_in_time};
 use crate::partition::PartitionPlan;
-use crate::target::{Ahead, AheadColumn, Answers, RawFlow, RowCosts, Sharing, Target, Works};
+use crate::target::{Ahead, AheadColumn, Answers, RowCosts, Sharing, Target, TextFragment, Works};
 
 /// Sealed partitions that are not durable yet: the next waits, so that a server that is slow with small ones has no more under
 /// way than it takes.
@@ -177,20 +177,25 @@ impl Sharing for Sender<'_> {
         self.chooser.place(partition, plan, costs, &self.client.stats(), &load)
     }
 
-    fn leave_raw(&self, partition: usize, plan: &PartitionPlan, costs: &RowCosts) -> Option<usize> {
+    fn leave_text(
+        &self,
+        partition: usize,
+        plan: &PartitionPlan,
+        costs: &RowCosts,
+    ) -> Option<usize> {
         if self.has(partition as u32) {
             return None;
         }
         let load = self.client.receiver_load();
-        self.chooser.leave_raw(partition, plan, costs, &self.client.stats(), &load)
+        self.chooser.leave_text(partition, plan, costs, &self.client.stats(), &load)
     }
 
-    fn send_raw(&self, raw: RawFlow) -> Result<()> {
-        let RawFlow { partition, fragment, rows, mut message } = raw;
+    fn send_text(&self, text: TextFragment) -> Result<()> {
+        let TextFragment { partition, fragment, rows, mut message } = text;
         let partition = self.numbers.start + partition as u32;
-        put_raw_head(&mut message[..RAW_HEAD_BYTES], [partition, fragment, rows]);
-        self.chooser.sent_raw((partition, fragment), rows, message.len());
-        self.client.push(Message::new(RAW, message))
+        put_text_head(&mut message[..TEXT_HEAD_BYTES], [partition, fragment, rows]);
+        self.chooser.sent_text((partition, fragment), rows, message.len());
+        self.client.push(Message::new(TEXT_FRAGMENT, message))
     }
 
     fn answers(&self) -> &Answers {

@@ -6,28 +6,30 @@ use std::time::{Duration, Instant};
 use coload_ddl::{Schema, parse_create_table};
 use coload_link::{Client, ClientOptions, LinkStats, Message, WIRE_VERSION, WireCompression};
 use coload_store::LoadId;
-use coload_threads::{Step, StepClock, epoch_us, peak_memory_bytes};
+use coload_threads::{StepClock, epoch_us};
 use coload_transform::{MEMORY_MIN, Policy};
 use coload_types::bytes::ByteReader;
 use coload_types::{Error, Result};
 use coload_wire::{
     ABORT, Again, DESCRIBE, DONE, Done, FINISH, Finish, HELLO, JOIN, Join, LIST, LOADS, PARSED,
-    PARTITIONS_MAX, Parsed, PartitionAccount, SEALED, TABLE, TEXTS_FROM, WELCOME, Welcome,
+    PARTITIONS_MAX, Parsed, PartitionAccount, REREAD_FROM, SEALED, TABLE, WELCOME, Welcome,
     read_statuses,
 };
 
 use super::choose::Chooser;
 use super::going::Going;
-use super::report::RemoteReport;
 use super::sender::Sender;
-use super::texts::RawReport;
-use super::whole::{self, send_whole};
+use super::whole_inputs::{self, send_whole};
 use super::{LoadList, RemoteOptions, RemoteWork};
-use crate::file_report::FileReports;
+use crate::hooks::Hooks;
 use crate::legs::{run_once, way_of};
-use crate::options::LoadOptions;
+use crate::load::Load;
 use crate::pipeline::{Loaded, Stop};
-use crate::run::published_without_rejects;
+use crate::report::{
+    Earlier, LoadReport, Merged, NetworkReport, PlacementReport, Published,
+    published_without_rejects,
+};
+use crate::request::LoadRequest;
 
 /// How long a server may take for an answer that needs no work.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
@@ -67,16 +69,20 @@ impl Totals {
 /// # Errors
 /// `Unavailable` when trying again may help; else what is wrong.
 pub fn attempt(
-    going: &mut Going,
+    going: &mut Going<'_>,
     remote: &RemoteOptions,
     totals: &mut Totals,
-) -> std::result::Result<Option<RemoteReport>, Stop> {
+) -> std::result::Result<Option<LoadReport>, Stop> {
     totals.attempts += 1;
-    let mut client = Client::new(client_options(remote, going.options.memory))?;
+    let mut client = Client::new(client_options(remote, going.load().resources.memory))?;
     let tried = run(going, remote, &mut client, totals);
     let link = totals.add(client.stats());
     tried.map(|report| {
-        report.map(|report| RemoteReport { link, attempts: totals.attempts, ..report })
+        report.map(|mut report| {
+            report.network.get_or_insert_default().link = link;
+            report.network.get_or_insert_default().attempts = totals.attempts;
+            report
+        })
     })
 }
 
@@ -94,18 +100,18 @@ fn client_options(remote: &RemoteOptions, memory: usize) -> ClientOptions {
 }
 
 fn run(
-    going: &mut Going,
+    going: &mut Going<'_>,
     remote: &RemoteOptions,
     client: &mut Client,
     totals: &mut Totals,
-) -> std::result::Result<Option<RemoteReport>, Stop> {
+) -> std::result::Result<Option<LoadReport>, Stop> {
     let started_us = epoch_us();
     let mut hello = vec![WIRE_VERSION];
     going.description.put(&mut hello);
     client.open(Message::new(HELLO, hello))?;
-    let answer = wait_for(client, &[WELCOME, DONE], ANSWER_TIMEOUT, &going.options.cancel)?;
+    let answer = wait_for(client, &[WELCOME, DONE], ANSWER_TIMEOUT, &going.hooks.cancel)?;
     if answer.kind == DONE {
-        return Ok(Some(report(&going.options, &Done::decode(&answer.bytes)?)));
+        return Ok(Some(report(&going.request, &Done::decode(&answer.bytes)?)));
     }
     let welcome = Welcome::decode(&answer.bytes)?;
     if going.description.again == Again::Yes
@@ -115,7 +121,7 @@ fn run(
         let _ = abort_load(remote, welcome.id);
         let note = "it was published, and the connection was lost before the server could say so";
         let done = Done { already: true, note: note.to_owned(), ..Done::default() };
-        return Ok(Some(report(&going.options, &done)));
+        return Ok(Some(report(&going.request, &done)));
     }
     going.welcome(&welcome)?;
     let join = Join { id: welcome.id, attempt: welcome.attempt }.encode();
@@ -145,40 +151,40 @@ fn is_final(stop: &Stop) -> bool {
 }
 
 fn go_on(
-    going: &mut Going,
+    going: &mut Going<'_>,
     remote: &RemoteOptions,
     client: &Client,
     welcome: &Welcome,
     started_us: i64,
     totals: &mut Totals,
-) -> std::result::Result<Option<RemoteReport>, Stop> {
-    let options = &going.options;
+) -> std::result::Result<Option<LoadReport>, Stop> {
+    let load = going.load();
     let RemoteWork::Shared(policy) = remote.work else {
-        let done = send_whole(options, client, welcome, started_us)?;
+        let done = send_whole(load, client, welcome, started_us)?;
         totals.partitions += 1;
-        let report = whole::report(options, client, report(options, &done), done)?;
+        let report = whole_inputs::report(load, client, report(load.request, &done), done)?;
         return Ok(Some(report));
     };
     let known = leading(welcome, 0);
     let durable = welcome.parts.iter().map(|(n, _)| *n);
     totals.partitions = totals.partitions.max(welcome.parts.len());
-    let chooser = Chooser::new(policy, options.threads, remote.raw_share);
+    let chooser = Chooser::new(policy, load.resources.threads, remote.text_share);
     let numbers = 0..PARTITIONS_MAX;
     let sender = Sender::new(client, &chooser, numbers, durable, going.takes_wider()).after(&known);
-    let (loaded, clock) = match send(options, client, &sender, going.pass, totals) {
+    let (loaded, clock) = match send(load, client, &sender, going.pass, totals) {
         Err(Stop::Widen(widening)) if going.takes_wider() => {
             let Some(done) = going.widen(client, &sender, widening)? else { return Ok(None) };
             let _ = abort_load(remote, welcome.id);
-            return Ok(Some(report(&going.options, &done)));
+            return Ok(Some(report(&going.request, &done)));
         }
         sent => sent?,
     };
     let Loaded { partitions, mut account, .. } = loaded;
-    if welcome.text_partitions > 0 {
-        send_texts(going, (remote, policy), client, welcome, account.is_clean(), totals)?;
+    if welcome.reread_partitions > 0 {
+        send_reread(going, (remote, policy), client, welcome, account.is_clean(), totals)?;
     }
     let output = account.take_output();
-    let (files, first_rejects) = account.into_files();
+    let (files, rejects) = account.into_files();
     let finish = Finish {
         partitions: partitions as u32,
         records: files.records(),
@@ -187,38 +193,41 @@ fn go_on(
         started_us,
     };
     client.push(Message::new(FINISH, finish.encode()))?;
-    let done = wait_for(client, &[DONE], WORK_TIMEOUT, &options.cancel)?;
+    let done = wait_for(client, &[DONE], WORK_TIMEOUT, &load.hooks.cancel)?;
     let done = Done::decode(&done.bytes)?;
     let version = done.version;
-    let mut report = report(options, &done);
+    let mut report = report(load.request, &done);
     if let Some(output) = output {
         output.commit().map_err(|error| published_without_rejects(version, &error))?;
     }
     report.files = files;
-    report.first_rejects = first_rejects;
-    report.partitions = [partitions, known.len()];
-    report.steps = Step::ALL.into_iter().map(|s| (s, clock.get(s))).collect();
-    (report.choices, report.changes, report.raw) = chooser.into_choices();
+    report.rejects = rejects;
+    report.partitions = partitions;
+    report.network.get_or_insert_default().partitions_known = known.len();
+    report.set_steps(&clock);
+    report.placement = Some(chooser.into_report(load.request.schema.columns()));
     Ok(Some(report))
 }
 
 /// Sends the text of columns that became text, for the partitions before they did. The other columns are not parsed
 /// again if no record was rejected.
-fn send_texts(
-    going: &Going,
+fn send_reread(
+    going: &Going<'_>,
     (remote, policy): (&RemoteOptions, &'static dyn Policy),
     client: &Client,
     welcome: &Welcome,
     clean: bool,
     totals: &mut Totals,
 ) -> std::result::Result<(), Stop> {
-    let options = going.options_of_texts(welcome.text_partitions, clean)?;
-    let numbers = TEXTS_FROM..TEXTS_FROM.saturating_add(welcome.text_partitions);
-    let known = leading(welcome, TEXTS_FROM);
+    let request = going.request_to_reread(welcome.reread_partitions, clean)?;
+    let hooks = going.hooks.of_part();
+    let load = Load { request: &request, hooks: &hooks, ..going.load() };
+    let numbers = REREAD_FROM..REREAD_FROM.saturating_add(welcome.reread_partitions);
+    let known = leading(welcome, REREAD_FROM);
     let durable = welcome.parts.iter().map(|(n, _)| *n);
-    let chooser = Chooser::new(policy, options.threads, None);
+    let chooser = Chooser::new(policy, load.resources.threads, None);
     let sender = Sender::new(client, &chooser, numbers, durable, false).after(&known);
-    send(&options, client, &sender, 0, totals)?;
+    send(load, client, &sender, 0, totals)?;
     Ok(going.check_inputs(remote)?)
 }
 
@@ -231,27 +240,29 @@ fn leading(welcome: &Welcome, from: u32) -> Vec<PartitionAccount> {
 
 /// Runs the pipeline, and waits until all of its partitions are durable.
 fn send(
-    options: &LoadOptions,
+    load: Load<'_>,
     client: &Client,
     sender: &Sender<'_>,
     pass: usize,
     totals: &mut Totals,
 ) -> std::result::Result<(Loaded, StepClock), Stop> {
     // Tells the pipeline that the link is broken; the user's own flag is looked at too.
-    let mut linked = options.clone();
-    linked.cancel = std::sync::Arc::default();
+    let linked = Hooks { cancel: std::sync::Arc::default(), ..load.hooks.clone() };
+    let cancel = &load.hooks.cancel;
+    let load = Load { hooks: &linked, ..load };
     let ended = AtomicBool::new(false);
     let (ran, listened) = std::thread::scope(|scope| {
         let listener = scope.spawn(|| {
-            let listened = listen(client, sender, &ended, &options.cancel);
+            let listened = listen(client, sender, &ended, cancel);
             if listened.is_err() {
                 linked.cancel.store(true, Ordering::Relaxed);
             }
             sender.end();
             listened
         });
-        let way = way_of(&linked, sender.takes_wider() && !linked.has_rows_by_value(), pass);
-        let ran = run_once(&linked, sender, way);
+        let way =
+            way_of(load.request, sender.takes_wider() && !load.request.has_rows_by_value(), pass);
+        let ran = run_once(load, sender, way);
         match &ran {
             Ok((loaded, _)) => wait_durable(sender, loaded.partitions, &linked.cancel),
             Err(Stop::Widen(_)) if sender.takes_wider() => {
@@ -336,34 +347,28 @@ pub(super) fn wait_for(
     Err(Error::Unavailable(format!("the server did not answer within {} s", timeout.as_secs())))
 }
 
-pub(super) fn report(options: &LoadOptions, done: &Done) -> RemoteReport {
-    RemoteReport {
-        id: LoadId::from_u128(done.id),
-        table: options.table.clone(),
-        already: done.already,
-        version: done.version,
-        rows: done.rows,
-        rejects: done.rejects,
-        files: FileReports::default(),
-        first_rejects: Vec::new(),
-        partitions: [0; 2],
-        attempts: 1,
-        wall: Duration::ZERO,
-        cpu: Duration::ZERO,
-        steps: Vec::new(),
-        peak_memory: peak_memory_bytes(),
+/// What the server says of a load that it has.
+pub(super) fn report(request: &LoadRequest, done: &Done) -> LoadReport {
+    let earlier = || Earlier { rows: done.rows, rejects: done.rejects, held: done.note.clone() };
+    let merged = if done.already { String::new() } else { done.note.clone() };
+    let network = NetworkReport {
         server_cpu: Duration::from_nanos(done.cpu_ns),
         server_peak_memory: done.peak_memory,
+        ..NetworkReport::default()
+    };
+    let columns = request.schema.columns().to_vec();
+    LoadReport {
+        id: Some(LoadId::from_u128(done.id)),
         bytes_stored: done.bytes_stored,
-        segments: done.segments,
-        held: if done.already { done.note.clone() } else { String::new() },
-        merged: if done.already { String::new() } else { done.note.clone() },
-        link: LinkStats::default(),
-        widened: Vec::new(),
-        columns: options.schema.columns().to_vec(),
-        choices: Vec::new(),
-        changes: Vec::new(),
-        raw: RawReport::default(),
+        published: Some(Published {
+            version: done.version,
+            segments: done.segments,
+            merge: Merged::AtServer(merged),
+        }),
+        network: Some(network),
+        placement: Some(PlacementReport { columns, ..PlacementReport::default() }),
+        earlier: done.already.then(earlier),
+        ..LoadReport::new(request.table.clone())
     }
 }
 

@@ -46,12 +46,12 @@ pub struct Segments<'a> {
     physicals: Arc<[Physical]>,
     /// A segment is closed when so many bytes wait for its merge.
     segment_bytes: usize,
-    state: Mutex<State>,
+    filling: Mutex<Filling>,
     done: Arc<Mutex<Vec<DoneSegment>>>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct Filling {
     open: Option<OpenSegment>,
     /// Segments of the load so far.
     started: u32,
@@ -80,13 +80,13 @@ impl<'a> Segments<'a> {
         physicals: Vec<Physical>,
         segment_bytes: usize,
     ) -> Self {
-        let state = Mutex::new(State { started: first, ..State::default() });
-        Segments { dir, physicals: physicals.into(), segment_bytes, state, done: Arc::default() }
+        let filling = Mutex::new(Filling { started: first, ..Filling::default() });
+        Segments { dir, physicals: physicals.into(), segment_bytes, filling, done: Arc::default() }
     }
 
     /// Segments that were begun, those before the first included.
     pub fn started(&self) -> u32 {
-        lock(&self.state).started
+        lock(&self.filling).started
     }
 
     /// The segments, in order, when all work is done.
@@ -97,32 +97,32 @@ impl<'a> Segments<'a> {
     }
 
     /// Puts into segments what can be, in order.
-    fn advance(&self, state: &mut State) -> Result<Works> {
+    fn advance(&self, filling: &mut Filling) -> Result<Works> {
         let mut works = Works::new();
         loop {
-            let number = state.partition;
-            let Some(partition) = state.partitions.get_mut(&number) else { return Ok(works) };
-            while let Some(pages) = partition.ahead.remove(&state.fragment) {
-                state.fragment += 1;
+            let number = filling.partition;
+            let Some(partition) = filling.partitions.get_mut(&number) else { return Ok(works) };
+            while let Some(pages) = partition.ahead.remove(&filling.fragment) {
+                filling.fragment += 1;
                 if !pages.is_empty() {
-                    let open = open_segment(&mut state.open, &mut state.started, self)?;
+                    let open = open_segment(&mut filling.open, &mut filling.started, self)?;
                     works.push(Box::new(WritePages(open.push_early(number, pages))));
                 }
             }
-            let is_whole = |rows: &mut Vec<u32>| rows.len() == state.fragment as usize;
+            let is_whole = |rows: &mut Vec<u32>| rows.len() == filling.fragment as usize;
             let Some(page_rows) = partition.page_rows.take_if(is_whole) else { return Ok(works) };
             let columns = std::mem::take(&mut partition.columns);
-            state.partitions.remove(&number);
-            (state.partition, state.fragment) = (number + 1, 0);
+            filling.partitions.remove(&number);
+            (filling.partition, filling.fragment) = (number + 1, 0);
             if page_rows.is_empty() {
                 continue;
             }
-            let open = open_segment(&mut state.open, &mut state.started, self)?;
+            let open = open_segment(&mut filling.open, &mut filling.started, self)?;
             for write in open.push(number, &page_rows, columns) {
                 works.push(Box::new(WritePages(write)));
             }
             if open.waiting_bytes() >= self.segment_bytes {
-                works.extend(self.close(&mut state.open));
+                works.extend(self.close(&mut filling.open));
             }
         }
     }
@@ -173,9 +173,9 @@ impl Target for Segments<'_> {
             }
         });
         let pages = pages.collect::<Result<Vec<_>>>()?;
-        let mut state = lock(&self.state);
-        state.partitions.entry(partition).or_default().ahead.insert(fragment, pages);
-        self.advance(&mut state)
+        let mut filling = lock(&self.filling);
+        filling.partitions.entry(partition).or_default().ahead.insert(fragment, pages);
+        self.advance(&mut filling)
     }
 
     fn take_column(
@@ -185,22 +185,22 @@ impl Target for Segments<'_> {
         _: &[u32],
         compressed: PartitionColumn,
     ) -> Result<()> {
-        let mut state = lock(&self.state);
-        let columns = &mut state.partitions.entry(partition).or_default().columns;
+        let mut filling = lock(&self.filling);
+        let columns = &mut filling.partitions.entry(partition).or_default().columns;
         columns.resize_with(self.physicals.len(), || None);
         columns[column] = Some(compressed);
         Ok(())
     }
 
     fn seal(&self, seal: Seal) -> Result<Works> {
-        let mut state = lock(&self.state);
-        let partition = state.partitions.entry(seal.partition as usize).or_default();
+        let mut filling = lock(&self.filling);
+        let partition = filling.partitions.entry(seal.partition as usize).or_default();
         partition.page_rows = Some(seal.page_rows);
-        self.advance(&mut state)
+        self.advance(&mut filling)
     }
 
     fn end(&self) -> Result<Works> {
-        Ok(self.close(&mut lock(&self.state).open))
+        Ok(self.close(&mut lock(&self.filling).open))
     }
 
     fn rows(&self) -> u64 {

@@ -16,14 +16,14 @@ pub struct RowCosts {
     /// CPU nanoseconds of a row that is parsed for what no placement changes.
     pub base_ns: Option<f64>,
     /// CPU nanoseconds of a row that goes as text, without sending it.
-    pub raw_ns: Option<f64>,
+    pub text_ns: Option<f64>,
     /// Bytes of its text.
     pub text_bytes: f64,
 }
 
 /// A fragment on its way as text.
 #[derive(Debug)]
-pub struct RawFlow {
+pub struct TextFragment {
     /// Number of the partition.
     pub partition: usize,
     /// Number of the fragment among those of the partition that have rows.
@@ -40,13 +40,14 @@ pub trait Sharing: Sync {
     fn place(&self, partition: usize, plan: &PartitionPlan, costs: &RowCosts) -> Arc<[Placement]>;
 
     /// The most bytes of text of the next fragment of a partition, if it is to go as text.
-    fn leave_raw(&self, partition: usize, plan: &PartitionPlan, costs: &RowCosts) -> Option<usize>;
+    fn leave_text(&self, partition: usize, plan: &PartitionPlan, costs: &RowCosts)
+    -> Option<usize>;
 
     /// Takes the text of a fragment, behind room for its head.
     ///
     /// # Errors
     /// What ends the load.
-    fn send_raw(&self, raw: RawFlow) -> Result<()>;
+    fn send_text(&self, text: TextFragment) -> Result<()>;
 
     /// What became of texts.
     fn answers(&self) -> &Answers;
@@ -55,34 +56,34 @@ pub trait Sharing: Sync {
 /// What the server says of texts, to be taken by the pipeline.
 #[derive(Debug, Default)]
 pub struct Answers {
-    state: Mutex<(VecDeque<Parsed>, bool)>,
+    told: Mutex<(VecDeque<Parsed>, bool)>,
     changed: Condvar,
 }
 
 impl Answers {
     /// Adds one.
     pub fn push(&self, parsed: Parsed) {
-        lock(&self.state).0.push_back(parsed);
+        lock(&self.told).0.push_back(parsed);
         self.changed.notify_all();
     }
 
     /// The next one; waits for it. `None` when the load has ended.
     pub fn next(&self) -> Option<Parsed> {
-        let mut state = lock(&self.state);
+        let mut told = lock(&self.told);
         loop {
-            if let Some(parsed) = state.0.pop_front() {
+            if let Some(parsed) = told.0.pop_front() {
                 return Some(parsed);
             }
-            if state.1 {
+            if told.1 {
                 return None;
             }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            told = self.changed.wait(told).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
     /// The load has ended: nobody waits any more.
     pub fn end(&self) {
-        lock(&self.state).1 = true;
+        lock(&self.told).1 = true;
         self.changed.notify_all();
     }
 }

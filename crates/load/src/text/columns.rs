@@ -3,18 +3,18 @@
 use coload_source::{ColumnPlan, ColumnRules, Rows, TypeOrigin, plan_column};
 
 use crate::grain::ColumnRoom;
-use crate::options::LoadOptions;
+use crate::request::LoadRequest;
 
 /// How the columns that are read are read.
-pub fn column_rules(options: &LoadOptions) -> Vec<ColumnRules> {
-    let fields = options.dialect.field_rules();
-    let by_input = options.fields_of_inputs();
+pub fn column_rules(request: &LoadRequest) -> Vec<ColumnRules> {
+    let fields = request.dialect.field_rules();
+    let by_input = request.fields_of_inputs();
     let of_column = &by_input.of(0).of_column;
-    let origin = |column: usize| match options.inferred_type(column) {
+    let origin = |column: usize| match request.inferred_type(column) {
         Some(_) => TypeOrigin::Inferred,
         None => TypeOrigin::Declared,
     };
-    options
+    request
         .read_schema()
         .columns()
         .iter()

@@ -5,15 +5,15 @@ use std::ops::Range;
 use coload_source::{ChunkParser, Mended, RecordRules};
 use coload_threads::StepClock;
 use coload_types::Result;
-use coload_wire::{FRAGMENT_ROWS_MAX, RAW_HEAD_BYTES};
+use coload_wire::{FRAGMENT_ROWS_MAX, TEXT_HEAD_BYTES};
 
 use super::chunks::{Piece, Start};
 use super::open_inputs::{OpenInput, OpenInputs};
 use super::reader::WindowReader;
-use crate::format::{Cut, PieceSpan, Whole};
+use crate::format::{Cut, PieceSpan, ReadTo};
 
 /// Bytes of a chunk read at once: they stay in the second-level cache while they are looked at.
-const PART_BYTES: u64 = 256 << 10;
+const STEP_BYTES: u64 = 256 << 10;
 /// Bytes read at once behind it, to the end of its last record.
 const TAIL_BYTES: usize = 4096;
 /// Longest line behind a chunk that is looked for.
@@ -26,7 +26,7 @@ pub fn cut_chunk(
     rules: RecordRules,
     reader: &mut WindowReader,
 ) -> Result<Option<Cut>> {
-    let mut cut = Cut { message: vec![0; RAW_HEAD_BYTES], spans: Vec::new() };
+    let mut cut = Cut { message: vec![0; TEXT_HEAD_BYTES], spans: Vec::new() };
     for piece in pieces {
         let input = &inputs.at(piece.file);
         let at = cut.message.len();
@@ -74,7 +74,7 @@ struct Lines {
 }
 
 /// Appends the lines that start from `start` to before `limit`; `None` when there is a quote, or the last of them is
-/// long. Each part is looked at while it is in the cache.
+/// long. Each step is looked at while it is in the cache.
 fn read_lines(
     input: &OpenInput<'_>,
     start: u64,
@@ -91,7 +91,7 @@ fn read_lines(
     let (mut end, mut count) = (start, 0);
     while out.len() <= last + LINE_BYTES_MAX {
         let at = out.len();
-        let wanted = limit.saturating_sub(end).clamp(TAIL_BYTES as u64, PART_BYTES) as usize;
+        let wanted = limit.saturating_sub(end).clamp(TAIL_BYTES as u64, STEP_BYTES) as usize;
         out.resize(at + wanted, 0);
         let read = input.read_at(&mut out[at..], end)?;
         out.truncate(at + read);
@@ -100,12 +100,12 @@ fn read_lines(
         if let Some(newline) = newline {
             out.truncate(from + newline + 1);
         }
-        let part = &out[at..];
-        if quote.is_some_and(|quote| memchr::memchr(quote, part).is_some()) {
+        let step = &out[at..];
+        if quote.is_some_and(|quote| memchr::memchr(quote, step).is_some()) {
             return Ok(None);
         }
-        count += memchr::memchr_iter(b'\n', part).count() as u64;
-        end += part.len() as u64;
+        count += memchr::memchr_iter(b'\n', step).count() as u64;
+        end += step.len() as u64;
         if newline.is_none() && end >= input.bytes {
             out.push(b'\n');
             count += 1;
@@ -128,7 +128,7 @@ fn cut_records(
     let mut parser = ChunkParser::new(rules, Vec::new(), || 0);
     let clock = StepClock::default();
     let span = reader.parse_piece(input, piece, &mut parser, &clock, &|_, _| Ok(()))?;
-    if span.whole != Whole::Yes || !span.rejects.is_empty() || span.mended != Mended::default() {
+    if span.read_to != ReadTo::End || !span.rejects.is_empty() || span.mended != Mended::default() {
         return Ok(None);
     }
     let at = out.len();
@@ -151,6 +151,6 @@ fn span(piece: &Piece, bytes: Range<u64>, rows: u64, lines: u64) -> PieceSpan {
         lines,
         rejects: Vec::new(),
         mended: Mended::default(),
-        whole: Whole::Yes,
+        read_to: ReadTo::End,
     }
 }

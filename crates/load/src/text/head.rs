@@ -6,7 +6,7 @@ use coload_source::{
 };
 use coload_types::Error;
 
-use crate::options::LoadOptions;
+use crate::request::LoadRequest;
 
 /// Bytes in which skipped lines and header must end, and a footer must start.
 pub const HEAD_BYTES_MAX: usize = 4 << 20;
@@ -22,14 +22,14 @@ pub struct Head {
 }
 
 impl Head {
-    /// The head of an input that is read by these options.
-    pub fn new(options: &LoadOptions) -> Self {
-        let dialect = &options.dialect;
+    /// The head of an input that is read by these request.
+    pub fn new(request: &LoadRequest) -> Self {
+        let dialect = &request.dialect;
         Head {
             skip: dialect.skip,
             header_records: dialect.header_records(),
             footer: dialect.footer,
-            rules: dialect.record_rules(options.field_count()),
+            rules: dialect.record_rules(request.field_count()),
         }
     }
 

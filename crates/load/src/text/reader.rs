@@ -9,8 +9,8 @@ use coload_types::{Error, Result};
 
 use super::chunks::{Piece, Start};
 use super::open_inputs::OpenInput;
-use super::stream::Part;
-use crate::format::{PieceSpan, Tick, Whole};
+use super::stream::StreamPiece;
+use crate::format::{PieceSpan, ReadTo, Tick};
 use crate::grain::{Grain, RECORD_BYTES_MAX};
 
 /// Bytes of a window: it stays in the second-level cache while its columns are read.
@@ -18,7 +18,7 @@ const WINDOW_BYTES: usize = 384 << 10;
 
 /// Text that holds whole records of one input.
 #[derive(Debug, Clone, Copy)]
-pub struct TextPart<'a> {
+pub struct TextPiece<'a> {
     /// Number of the input.
     pub file: usize,
     /// The text; the last record may lack its newline.
@@ -154,7 +154,7 @@ impl WindowReader {
             usize::try_from(piece.end.saturating_sub(piece.start)).unwrap_or(usize::MAX);
         // A small piece needs no more.
         let mut window = WINDOW_BYTES.min(piece_bytes.max(1));
-        let mut whole = Whole::Yes;
+        let mut read_to = ReadTo::End;
         // `have` bytes of text stand at buffer[1..], from `offset` of the input on.
         let (mut offset, mut have) = (start, 0);
         let mut end = start;
@@ -191,7 +191,7 @@ impl WindowReader {
                 let more = if window > self.large_bytes { window / 4 } else { window };
                 window = (window + more).min(rest.saturating_add(1)).max(needed);
                 if piece.start_is == Start::Speculated && window / 2 > piece_bytes {
-                    whole = Whole::InDoubt;
+                    read_to = ReadTo::InDoubt;
                     break;
                 }
                 if needed > self.record_bytes_max {
@@ -209,7 +209,7 @@ impl WindowReader {
             offset += used as u64;
         }
         self.shrink();
-        Ok(end_piece(parser, rows, piece.file, start..end, whole))
+        Ok(end_piece(parser, rows, piece.file, start..end, read_to))
     }
 
     /// The byte after the first newline that stands before the piece's start or later.
@@ -242,21 +242,21 @@ impl WindowReader {
         Ok(input.bytes)
     }
 
-    /// Parses a part of a stream, which holds whole records.
+    /// Parses a piece of a stream, which holds whole records.
     ///
     /// # Errors
     /// Those of `tick`.
     pub fn parse_bytes(
         &mut self,
-        part: &Part,
+        piece: &StreamPiece,
         parser: &mut ChunkParser,
         tick: &Tick<'_>,
     ) -> Result<PieceSpan> {
-        let Part { file, text, end, offset, .. } = part;
+        let StreamPiece { file, text, end, offset, .. } = piece;
         let frame = text.frame();
         let text = text.as_slice();
-        let part = TextPart { file: *file, text, end: *end, offset: *offset, frame };
-        self.parse_text(&part, parser, tick)
+        let piece = TextPiece { file: *file, text, end: *end, offset: *offset, frame };
+        self.parse_text(&piece, parser, tick)
     }
 
     /// Parses text that holds whole records.
@@ -265,11 +265,11 @@ impl WindowReader {
     /// Those of `tick`.
     pub fn parse_text(
         &mut self,
-        part: &TextPart<'_>,
+        piece: &TextPiece<'_>,
         parser: &mut ChunkParser,
         tick: &Tick<'_>,
     ) -> Result<PieceSpan> {
-        let TextPart { file, text: bytes, end, offset, frame } = *part;
+        let TextPiece { file, text: bytes, end, offset, frame } = *piece;
         let rows = parser.rows() as u64;
         let mut window = WINDOW_BYTES;
         let (mut at, mut short) = (0, false);
@@ -319,7 +319,7 @@ impl WindowReader {
             }
         }
         self.shrink();
-        Ok(end_piece(parser, rows, file, offset..offset + end as u64, Whole::Yes))
+        Ok(end_piece(parser, rows, file, offset..offset + end as u64, ReadTo::End))
     }
 }
 
@@ -334,7 +334,7 @@ fn end_piece(
     rows_before: u64,
     file: usize,
     bytes: Range<u64>,
-    whole: Whole,
+    read_to: ReadTo,
 ) -> PieceSpan {
     let mended = parser.take_mended();
     let (rejects, lines) = parser.end_piece();
@@ -347,6 +347,6 @@ fn end_piece(
         lines,
         rejects,
         mended,
-        whole,
+        read_to,
     }
 }

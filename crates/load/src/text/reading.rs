@@ -19,7 +19,7 @@ use super::cut::cut_chunk;
 use super::measure::Measured;
 use super::reader::{Gate, WindowReader};
 use super::sample::{Measure, sample_bytes, sample_partition};
-use super::stream::{Part, StreamChunk, StreamSource, StreamTurn};
+use super::stream::{StreamChunk, StreamPiece, StreamSource, StreamTurn};
 use super::{Text, pieces_of};
 use crate::format::{
     Arrival, Costs, Cut, Leg, Number, Parser, PieceSpan, Read, Reading, Tick, Turn, WorkAhead,
@@ -47,14 +47,14 @@ pub struct TextReading<'a> {
 impl<'a> TextReading<'a> {
     /// Nothing is read yet.
     pub fn new(source: &'a Text, leg: Leg<'a>) -> Self {
-        let options = leg.options;
+        let Leg { request, resources, .. } = leg;
         TextReading {
             source,
             leg,
-            rules: options.dialect.record_rules(options.field_count()),
-            columns: column_rules(options),
-            fields: options.fields_of_inputs(),
-            grain: Grain::of(options),
+            rules: request.dialect.record_rules(request.field_count()),
+            columns: column_rules(request),
+            fields: request.fields_of_inputs(),
+            grain: Grain::of(request, resources),
             gate: Arc::default(),
             measured: Measured::default(),
             taken: Mutex::default(),
@@ -98,9 +98,9 @@ impl<'a> TextReading<'a> {
 
     /// The plan of a partition whose first chunk is of a stream.
     fn plan_of(&self, chunk: &StreamChunk) -> PartitionPlan {
-        let first = chunk.parts.first();
-        let (rules, columns) = self.rules_of(first.map_or(0, |part| part.file));
-        let text = first.map_or(&[][..], |part| part.text.as_slice());
+        let first = chunk.pieces.first();
+        let (rules, columns) = self.rules_of(first.map_or(0, |piece| piece.file));
+        let text = first.map_or(&[][..], |piece| piece.text.as_slice());
         sample_bytes(text, rules, &columns, self.grain.column_room(), self.measure())
     }
 }
@@ -170,11 +170,11 @@ impl Reading for TextReading<'_> {
                 };
                 // Progress counts stored bytes, not those of the text.
                 let rows = |_, rows| tick(0, rows);
-                let parse = |part: &Part| {
-                    self.choose_fields(parser, part.file);
-                    worker.parse_bytes(part, parser, &rows)
+                let parse = |piece: &StreamPiece| {
+                    self.choose_fields(parser, piece.file);
+                    worker.parse_bytes(piece, parser, &rows)
                 };
-                chunk.parts.iter().map(parse).collect()
+                chunk.pieces.iter().map(parse).collect()
             }
         }
     }

@@ -24,7 +24,8 @@ use super::chunks::PIECE_BYTES;
 use super::head::{HEAD_BYTES_MAX, Head};
 use crate::format::Arrival;
 use crate::grain::{Grain, RECORD_BYTES_MAX};
-use crate::options::LoadOptions;
+use crate::request::LoadRequest;
+use crate::resources::Resources;
 
 /// Share of the memory that text waiting to be parsed may take.
 const AHEAD_SHARE: usize = 8;
@@ -34,8 +35,8 @@ const AHEAD_SHARE_ARRIVING: usize = 64;
 const FRAME_BYTES: usize = 2 + TEXT_PADDING;
 /// Share of a buffer from which on text keeps it.
 const SMALL_SHARE: usize = 4;
-/// Bytes that the part of an input takes beside its text.
-const PART_BYTES: usize = PIECE_BYTES as usize;
+/// Bytes that the piece of an input takes beside its text.
+const STREAM_PIECE_BYTES: usize = PIECE_BYTES as usize;
 /// How long a worker waits for text before it looks for other work.
 const WAIT: Duration = Duration::from_millis(5);
 
@@ -66,8 +67,8 @@ pub enum StreamTurn {
 /// Whole records of one or more inputs.
 #[derive(Debug, Default, Clone)]
 pub struct StreamChunk {
-    /// Parts of the chunk, one an input.
-    pub parts: Vec<Part>,
+    /// Pieces of the chunk, one an input.
+    pub pieces: Vec<StreamPiece>,
     /// Stored bytes since the chunk before, with those of inputs without records.
     pub source_bytes: Vec<(usize, u64)>,
     /// Inputs that have ended since, and where in their text.
@@ -85,7 +86,7 @@ struct Held {
 
 impl Held {
     fn new(chunk: &StreamChunk, of: &Arc<AtomicUsize>) -> Arc<Self> {
-        let bytes = chunk.parts.iter().map(|part| part.text.as_slice().len()).sum();
+        let bytes = chunk.pieces.iter().map(|piece| piece.text.as_slice().len()).sum();
         of.fetch_add(bytes, Ordering::AcqRel);
         Arc::new(Held { bytes, of: Arc::clone(of) })
     }
@@ -97,10 +98,10 @@ impl Drop for Held {
     }
 }
 
-/// Text of a part. A long one stands as a window has it, so that it is parsed where it is: a copy of a record that takes a
+/// Text of a piece. A long one stands as a window has it, so that it is parsed where it is: a copy of a record that takes a
 /// quarter of the memory would take another.
 #[derive(Debug, Clone)]
-pub struct PartText {
+pub struct PieceText {
     bytes: Vec<u8>,
     form: TextForm,
 }
@@ -114,9 +115,9 @@ enum TextForm {
     Framed,
 }
 
-impl PartText {
+impl PieceText {
     fn alone(bytes: Vec<u8>) -> Self {
-        PartText { bytes, form: TextForm::Alone }
+        PieceText { bytes, form: TextForm::Alone }
     }
 
     fn framed(mut bytes: Vec<u8>) -> Self {
@@ -124,7 +125,7 @@ impl PartText {
         bytes.insert(0, b'\n');
         bytes.push(b'\n');
         bytes.resize(bytes.len() + TEXT_PADDING, 0);
-        PartText { bytes, form: TextForm::Framed }
+        PieceText { bytes, form: TextForm::Framed }
     }
 
     /// The text, without what stands around it.
@@ -143,11 +144,11 @@ impl PartText {
 
 /// Whole records of one input.
 #[derive(Debug, Clone)]
-pub struct Part {
+pub struct StreamPiece {
     /// Number of the input.
     pub file: usize,
     /// The text; the last record of an input may lack its newline.
-    pub text: PartText,
+    pub text: PieceText,
     /// Where its records end. What follows tells how the last of them are read, and comes again.
     pub end: usize,
     /// Where it stands in the text of the input.
@@ -163,28 +164,29 @@ impl StreamSource {
             Item: Into<Waiting> + 'static,
             IntoIter: ExactSizeIterator + Send + 'static,
         >,
-        options: &LoadOptions,
+        request: &LoadRequest,
+        resources: &Resources,
     ) -> Self {
-        let grain = Grain::of(options);
-        let ahead_share = match &options.streams {
+        let grain = Grain::of(request, resources);
+        let ahead_share = match &request.streams {
             Some(_) => AHEAD_SHARE_ARRIVING,
             None => AHEAD_SHARE,
         };
         let mut cutter = Cutter::new(
-            options.inputs.clone(),
-            Head::new(options),
-            options.fields_of_inputs(),
-            options.dialect.encoding,
+            request.inputs.clone(),
+            Head::new(request),
+            request.fields_of_inputs(),
+            request.dialect.encoding,
             grain.chunk_bytes,
         );
-        cutter.left = options.sample_bytes.unwrap_or(u64::MAX);
+        cutter.left = request.sample_bytes.unwrap_or(u64::MAX);
         cutter.record_bytes_max = grain.record_bytes_max;
         cutter.framed_bytes = grain.large_bytes;
         cutter.fragments_per_partition = grain.fragments_per_partition;
         StreamSource {
-            bytes: stored_bytes(&options.inputs),
-            inputs: options.inputs.clone(),
-            queue: TextQueue::new(inputs, options.memory / ahead_share, options.threads)
+            bytes: stored_bytes(&request.inputs),
+            inputs: request.inputs.clone(),
+            queue: TextQueue::new(inputs, resources.memory / ahead_share, resources.threads)
                 .with_windows(grain.windows_bytes),
             cutter: Mutex::new(cutter),
             text_bytes_max: grain.text_bytes,
@@ -232,9 +234,9 @@ impl StreamSource {
     pub fn give_back(&self, chunks: impl DoubleEndedIterator<Item = Arc<StreamChunk>>) {
         let mut cutter = lock(&self.cutter);
         for chunk in chunks.rev() {
-            let mut parts = Arc::unwrap_or_clone(chunk).parts;
-            parts.iter_mut().for_each(|part| part.data_line = None);
-            cutter.returned.push_front(StreamChunk { parts, ..StreamChunk::default() });
+            let mut pieces = Arc::unwrap_or_clone(chunk).pieces;
+            pieces.iter_mut().for_each(|piece| piece.data_line = None);
+            cutter.returned.push_front(StreamChunk { pieces, ..StreamChunk::default() });
         }
     }
 
@@ -252,9 +254,9 @@ impl StreamSource {
 impl StreamChunk {
     /// What comes with it.
     pub fn arrival(&self) -> Arrival {
-        let begins = |part: &Part| Some((part.file, part.offset, part.data_line?));
+        let begins = |piece: &StreamPiece| Some((piece.file, piece.offset, piece.data_line?));
         Arrival {
-            begins: self.parts.iter().filter_map(begins).collect(),
+            begins: self.pieces.iter().filter_map(begins).collect(),
             source_bytes: self.source_bytes.clone(),
             ends: self.ends.clone(),
         }
@@ -313,7 +315,7 @@ struct Cutter {
     data_line: Option<u64>,
     /// More text than a chunk, as long as a record is longer.
     target: usize,
-    parts: Vec<Part>,
+    pieces: Vec<StreamPiece>,
     /// Chunks that were handed out before.
     returned: VecDeque<StreamChunk>,
     /// What came and is not handed out, in order.
@@ -324,7 +326,7 @@ struct Cutter {
     /// Text to be handed out still.
     left: u64,
     record_bytes_max: usize,
-    /// Parts of more bytes of text stand as windows have it.
+    /// Pieces of more bytes of text stand as windows have it.
     framed_bytes: usize,
     fragments_per_partition: usize,
 }
@@ -352,7 +354,7 @@ impl Cutter {
             started: false,
             data_line: None,
             target: chunk_bytes,
-            parts: Vec::new(),
+            pieces: Vec::new(),
             returned: VecDeque::new(),
             arrived: VecDeque::new(),
             source_bytes: Vec::new(),
@@ -371,7 +373,7 @@ impl Cutter {
         }
         loop {
             if self.file == self.inputs.len() || self.left == 0 {
-                return Ok(if self.parts.is_empty() { Cut::End } else { self.emit() });
+                return Ok(if self.pieces.is_empty() { Cut::End } else { self.emit() });
             }
             // One byte more than the target tells whether the input ends there.
             let wanted = if self.started { self.target } else { HEAD_BYTES_MAX.max(self.target) };
@@ -473,11 +475,17 @@ impl Cutter {
             let (file, offset) = (self.file, self.offset);
             self.offset += end as u64;
             self.left = self.left.saturating_sub(end as u64);
-            self.target = self.target.saturating_sub(end.max(PART_BYTES));
-            self.parts.push(Part { file, text, end, offset, data_line: self.data_line.take() });
+            self.target = self.target.saturating_sub(end.max(STREAM_PIECE_BYTES));
+            self.pieces.push(StreamPiece {
+                file,
+                text,
+                end,
+                offset,
+                data_line: self.data_line.take(),
+            });
             return Ok((!whole || self.target == 0).then(|| self.emit()));
         }
-        if !self.parts.is_empty() {
+        if !self.pieces.is_empty() {
             // The next record starts a chunk of its own.
             return Ok(Some(self.emit()));
         }
@@ -508,12 +516,12 @@ impl Cutter {
 
     /// Takes records off `rest` that end at a place, with what follows if that is looked at. Of little text the room that
     /// there is for a chunk stays: each of many small inputs would have as much.
-    fn take_text(&mut self, end: usize) -> PartText {
+    fn take_text(&mut self, end: usize) -> PieceText {
         let taken = if self.head.looks_ahead() { self.rest.len() } else { end };
         if taken <= self.rest.capacity() / SMALL_SHARE {
             let text = self.rest[..taken].to_vec();
             self.rest.drain(..end);
-            return PartText::alone(text);
+            return PieceText::alone(text);
         }
         let mut tail = Vec::new();
         if end < self.rest.len() {
@@ -523,8 +531,8 @@ impl Cutter {
         self.rest.truncate(taken);
         let text = std::mem::replace(&mut self.rest, tail);
         match taken == end && end > self.framed_bytes {
-            true => PartText::framed(text),
-            false => PartText::alone(text),
+            true => PieceText::framed(text),
+            false => PieceText::alone(text),
         }
     }
 
@@ -572,12 +580,12 @@ impl Cutter {
 
     fn emit(&mut self) -> Cut {
         self.target = self.chunk_bytes;
-        let bytes: usize = self.parts.iter().map(|part| part.end).sum();
+        let bytes: usize = self.pieces.iter().map(|piece| piece.end).sum();
         // A chunk that is as long as several counts as so many of its partition, which is bounded in bytes.
         let more = (bytes / self.chunk_bytes).saturating_sub(1).min(self.fragments_per_partition);
         self.returned.extend((0..more).map(|_| StreamChunk::default()));
         Cut::Chunk(StreamChunk {
-            parts: std::mem::take(&mut self.parts),
+            pieces: std::mem::take(&mut self.pieces),
             source_bytes: std::mem::take(&mut self.source_bytes),
             ends: std::mem::take(&mut self.ends),
             held: None,

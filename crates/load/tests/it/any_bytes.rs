@@ -4,7 +4,6 @@
 //! Cause: the widest tokeniser set the bytes behind a text to zero and then took them for delimiters; its own test is in
 //! `coload_source`'s `tokenise/tests.rs`. NUL is no delimiter any more either.
 
-use coload_load::load;
 use coload_source::{
     Dialect, Escapes, FixedWidths, GivenDialect, GivenPolicies, Header, InvalidBytes, LineEnd,
     NullsAre, Quotes, Ragged, SampleEnd, sniff,
@@ -13,7 +12,7 @@ use coload_store::Store;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-use crate::support::{inputs, may_be_compressed, options, scratch, write};
+use crate::support::{inputs, load, may_be_compressed, options, scratch, write};
 
 /// Bytes with a meaning to some dialect, and those of encodings.
 const BYTES: &[u8] = b"\0\x01\x1a\t\n\r \"#',-.0179;\\|aNe\x80\x89\xc3\xa9\xfe\xff";
@@ -78,7 +77,7 @@ fn load_bytes(
     options.inferred = (!sniffed.forms.is_empty()).then_some(sniffed.forms);
     (options.schema, options.dialect) = (sniffed.schema, sniffed.dialect);
     options.mode = coload_store::LoadMode::Replace;
-    options.chunk_bytes = 16 + bytes.len() % 7;
+    options.resources.chunk_bytes = 16 + bytes.len() % 7;
     assert_eq!(inputs(&[dir.path().join("in.csv")]).len(), 1);
     load(store, &options).map(|_| ()).map_err(|e| e.to_string())
 }

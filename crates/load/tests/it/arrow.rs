@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::types::Int32Type;
 use arrow_array::{ArrayRef, DictionaryArray, Int32Array, Int64Array, RunArray, StringArray};
-use coload_load::{InputForm, LoadOptions, LoadReport, dry_run, load};
+use coload_load::{InputForm, LoadReport};
 use coload_source::Dialect;
 use coload_store::Store;
 use coload_types::{Error, Value};
@@ -14,7 +14,7 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 
 use crate::arrow_files::{Form, KINDS, NULL, batch, bytes as ipc, column, seconds};
-use crate::support::{options, rows, scratch, segment_bytes, write};
+use crate::support::{Options, dry_run, load, options, rows, scratch, segment_bytes, write};
 use crate::text::Random;
 
 /// Types of columns, whatever the kind of their fields. Between floats values are compared, not texts.
@@ -33,7 +33,7 @@ const TYPES: [&str; 12] = [
     "CHAR(4)",
 ];
 
-fn arrow_options(paths: &[PathBuf], columns: &str) -> LoadOptions {
+fn arrow_options(paths: &[PathBuf], columns: &str) -> Options {
     let mut options = options(paths, columns, Dialect::default());
     options.form = InputForm::Arrow;
     options
@@ -93,18 +93,18 @@ proptest! {
         expected.chunk_bytes = 1000;
         let expected = load(&stores[0], &expected).unwrap();
         let mut options = arrow_options(&[of_arrow], &columns);
-        options.chunk_bytes = 1000;
+        options.resources.chunk_bytes = 1000;
         for (store, threads) in stores[1..].iter().zip([1, 4]) {
-            options.threads = threads;
+            options.resources.threads = threads;
             let report = load(store, &options).unwrap();
             prop_assert_eq!(rows(store, "t"), rows(&stores[0], "t"));
             prop_assert_eq!(rejects(&report), rejects(&expected));
-            prop_assert_eq!(report.record.rows, expected.record.rows);
-            prop_assert_eq!(report.record.rejects, expected.record.rejects);
+            prop_assert_eq!(report.rows(), expected.rows());
+            prop_assert_eq!(report.reject_count(), expected.reject_count());
         }
         prop_assert!(segment_bytes(&stores[1], "t") == segment_bytes(&stores[2], "t"));
         let dry = dry_run(None, &options).unwrap();
-        prop_assert_eq!(dry.rows(), expected.record.rows);
+        prop_assert_eq!(dry.rows(), expected.rows());
     }
 }
 
@@ -123,9 +123,9 @@ fn batches_are_cut_and_put_together() {
         batches.push(batch(vec![numbers(55_000, 55_000)]));
         let path = write(&dir, "in.arrow", &ipc(form, &batches));
         let mut options = arrow_options(&[path], "c0 BIGINT");
-        options.chunk_bytes = 16 << 10;
+        options.resources.chunk_bytes = 16 << 10;
         let report = load(&store, &options).unwrap();
-        assert_eq!(report.record.rows, 55_000);
+        assert_eq!(report.rows(), 55_000);
         let found = rows(&store, "t");
         assert!((0..55_000).all(|n| found[n as usize] == [Some(Value::Int(n))]), "{form:?}");
     }
@@ -143,9 +143,9 @@ fn inputs_follow_one_another_and_dictionaries_may_be_too_large_for_codes() {
     for threads in [1, 3] {
         let store = store(&dir, &format!("s{threads}"));
         let mut options = arrow_options(&[first.clone(), second.clone()], "c0 VARCHAR NOT NULL");
-        options.threads = threads;
+        options.resources.threads = threads;
         let report = load(&store, &options).unwrap();
-        assert_eq!(report.record.rows, 40_002);
+        assert_eq!(report.rows(), 40_002);
         let found = rows(&store, "t");
         let text = |row: usize| match &found[row][0] {
             Some(Value::Bytes(bytes)) => String::from_utf8(bytes.to_vec()).unwrap(),
@@ -176,7 +176,7 @@ fn keys_of_long_texts_are_codes_and_too_many_of_them_are_a_limit() {
         };
         let path = write(&dir, "in.arrow", &ipc(Form::File, &[batch(vec![array])]));
         let mut options = arrow_options(&[path], "c0 VARCHAR");
-        options.memory = 256 << 20;
+        options.resources.memory = 256 << 20;
         options.mode = coload_store::LoadMode::Replace;
         load(&store(&dir, "s"), &options)
     };
@@ -198,7 +198,7 @@ fn a_batch_of_a_stream_that_memory_does_not_hold_is_a_limit() {
     for form in [Form::Gzip, Form::GzipFile, Form::Stream] {
         let path = write(&dir, "in.arrow", &ipc(form, &batches));
         let mut options = arrow_options(&[path], "c0 BIGINT");
-        options.memory = 64 << 20;
+        options.resources.memory = 64 << 20;
         let loaded = load(&store(&dir, &format!("{form:?}")), &options);
         match (form, loaded) {
             // Of a file a part of a batch is read at once.

@@ -1,13 +1,13 @@
 //! Files and streams of Arrow that are damaged or cut off: an error, or the rows that they say; never a panic.
 
 use arrow_array::ArrayRef;
-use coload_load::{InputForm, load};
+use coload_load::InputForm;
 use coload_source::Dialect;
 use coload_store::Store;
 use proptest::prelude::*;
 
 use crate::arrow_files::{Form, KINDS, batch, bytes, column};
-use crate::support::{options, scratch, write};
+use crate::support::{load, options, scratch, write};
 use crate::text::Random;
 
 /// All kinds of columns, in some batches; dictionaries in the first only where another would take their place.
@@ -48,7 +48,7 @@ proptest! {
         let columns: Vec<String> = (0..KINDS).map(|n| format!("c{n} VARCHAR")).collect();
         let mut options = options(&[path], &columns.join(", "), Dialect::default());
         options.form = InputForm::Arrow;
-        options.memory = 64 << 20;
+        options.resources.memory = 64 << 20;
         if is_piped {
             let bytes = bytes.clone();
             options.streams =
@@ -56,7 +56,7 @@ proptest! {
         }
         let store = Store::create_or_open(dir.path().join("s")).unwrap();
         match load(&store, &options) {
-            Ok(report) => prop_assert!(report.record.rows < 1 << 24),
+            Ok(report) => prop_assert!(report.rows() < 1 << 24),
             Err(error) => {
                 let text = error.to_string();
                 prop_assert!(text.contains("in.arrow") && !text.contains("panicked"), "{text}");

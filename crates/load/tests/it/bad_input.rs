@@ -7,14 +7,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use coload_load::{LoadOptions, LoadReport, check_reject_table, load};
+use coload_load::{LoadReport, check_reject_table};
 use coload_source::{Dialect, Header};
 use coload_store::Store;
 use coload_types::{Error, Value};
 use coload_wire::RejectLimit;
 use tempfile::TempDir;
 
-use crate::support::{options, rows, scratch, write};
+use crate::support::{Options, load, options, rows, scratch, write};
 
 const COLUMNS: &str = "a INTEGER NOT NULL, b VARCHAR(9)";
 
@@ -22,12 +22,12 @@ const COLUMNS: &str = "a INTEGER NOT NULL, b VARCHAR(9)";
 fn strict(
     dir: &TempDir,
     text: &[u8],
-    change: impl FnOnce(&mut LoadOptions),
+    change: impl FnOnce(&mut Options),
 ) -> coload_types::Result<LoadReport> {
     let path = write(dir, "in.csv", text);
     let mut options = options(&[path], COLUMNS, Dialect::default());
     options.max_rejects = RejectLimit::Count(0);
-    options.chunk_bytes = 64;
+    options.resources.chunk_bytes = 64;
     change(&mut options);
     let store = Store::create_or_open(dir.path().join("s")).unwrap();
     load(&store, &options)
@@ -71,7 +71,7 @@ fn messages_name_place_value_rule_and_flag() {
 #[test]
 fn a_comment_with_a_quote_does_not_swallow_records() {
     let text = b"1,a\n# a note,\"\n2,b\n3,\"c\"\n";
-    let comments = |o: &mut LoadOptions| o.dialect.comment = Some(b'#');
+    let comments = |o: &mut Options| o.dialect.comment = Some(b'#');
     let error = strict(&scratch(), text, comments).unwrap_err().to_string();
     assert!(error.contains("in.csv:2 (byte 4): a quote is opened"), "{error}");
 }
@@ -89,7 +89,8 @@ fn empty_inputs_are_loads_of_no_rows() {
     ] {
         let dir = scratch();
         let report = strict(&dir, text, |o| o.dialect.header = header).unwrap();
-        assert_eq!((report.rows(), report.segments), (0, 0), "{text:?}");
+        let segments = report.published.as_ref().unwrap().segments;
+        assert_eq!((report.rows(), segments), (0, 0), "{text:?}");
         let store = Store::open(dir.path().join("s")).unwrap();
         assert_eq!(store.snapshot().unwrap().table("t").unwrap().rows(), 0);
     }
@@ -104,8 +105,8 @@ fn records_longer_than_chunks_and_windows_are_read() {
         let dir = scratch();
         let path = write(&dir, "in.csv", text.as_bytes());
         let mut options = options(&[path], "a INTEGER, b VARCHAR", Dialect::default());
-        options.chunk_bytes = chunk_bytes;
-        options.threads = 3;
+        options.resources.chunk_bytes = chunk_bytes;
+        options.resources.threads = 3;
         let store = Store::create_or_open(dir.path().join("s")).unwrap();
         load(&store, &options).unwrap();
         let text = |s: &str| Some(Value::Bytes(s.as_bytes().into()));
@@ -126,7 +127,7 @@ fn a_wrong_speculation_does_not_read_the_rest_of_the_input() {
     let columns = "a INTEGER, b VARCHAR, c VARCHAR";
     let mut options = options(&[path], columns, Dialect::default());
     options.max_rejects = RejectLimit::Count(0);
-    options.chunk_bytes = 4_000;
+    options.resources.chunk_bytes = 4_000;
     let store = Store::create_or_open(dir.path().join("s")).unwrap();
     assert_eq!(load(&store, &options).unwrap().rows(), 300_667);
 }
@@ -136,9 +137,9 @@ fn changed_while_read(change: impl Fn(&PathBuf) + Send + Sync + 'static) -> (Tem
     let dir = scratch();
     let path = write(&dir, "in.csv", "1,some text\n".repeat(200_000).as_bytes());
     let mut options = options(std::slice::from_ref(&path), COLUMNS, Dialect::default());
-    options.chunk_bytes = 4_096;
+    options.resources.chunk_bytes = 4_096;
     let done = AtomicBool::new(false);
-    options.progress = Some(Arc::new(move |progress| {
+    options.hooks.progress = Some(Arc::new(move |progress| {
         if progress.bytes() > 0 && !done.swap(true, Ordering::SeqCst) {
             change(&path);
         }
@@ -171,9 +172,9 @@ fn a_load_that_is_stopped_leaves_the_store_as_it_was() {
     let dir = scratch();
     let path = write(&dir, "in.csv", "1,some text\n".repeat(100_000).as_bytes());
     let mut options = options(&[path], COLUMNS, Dialect::default());
-    options.chunk_bytes = 4_096;
-    let cancel = Arc::clone(&options.cancel);
-    options.progress = Some(Arc::new(move |_| cancel.store(true, Ordering::SeqCst)));
+    options.resources.chunk_bytes = 4_096;
+    let cancel = Arc::clone(&options.hooks.cancel);
+    options.hooks.progress = Some(Arc::new(move |_| cancel.store(true, Ordering::SeqCst)));
     let store = Store::create_or_open(dir.path().join("s")).unwrap();
     let error = load(&store, &options).unwrap_err().to_string();
     assert!(error.contains("the load was stopped"), "{error}");
@@ -216,7 +217,8 @@ fn rejects_become_rows_of_a_table() {
         let before = store.snapshot().unwrap().version();
         let report = load(&store, &options).unwrap();
         assert_eq!((report.rows(), report.reject_count(), report.reject_kinds.len()), (1, 4, 4));
-        assert_eq!((report.version, rows(&store, "bad").len()), (before + 1, 4 * times));
+        let version = report.published.as_ref().unwrap().version;
+        assert_eq!((version, rows(&store, "bad").len()), (before + 1, 4 * times));
     }
     let text = |value: &Option<Value>| match value {
         Some(Value::Bytes(bytes)) => String::from_utf8_lossy(bytes).into_owned(),

@@ -3,12 +3,11 @@
 use std::fs::OpenOptions;
 use std::sync::Arc;
 
-use coload_load::load;
 use coload_source::Dialect;
 use coload_store::Store;
 use coload_store::merge_small;
 
-use crate::support::{options, scratch, write};
+use crate::support::{load, merged, options, scratch, write};
 
 #[test]
 fn an_input_that_is_cut_while_it_is_loaded_fails_the_load() {
@@ -17,10 +16,10 @@ fn an_input_that_is_cut_while_it_is_loaded_fails_the_load() {
     let text: String = (0..400_000).map(|i| format!("{i}\n")).collect();
     let path = write(&dir, "in.csv", text.as_bytes());
     let mut options = options(std::slice::from_ref(&path), "a INTEGER", Dialect::default());
-    options.chunk_bytes = 64 << 10;
+    options.resources.chunk_bytes = 64 << 10;
     let cut = path.clone();
     let once = std::sync::Once::new();
-    options.progress = Some(Arc::new(move |progress| {
+    options.hooks.progress = Some(Arc::new(move |progress| {
         if progress.rows() > 0 {
             once.call_once(|| {
                 OpenOptions::new().write(true).open(&cut).unwrap().set_len(300_000).unwrap();
@@ -49,7 +48,7 @@ fn a_merge_whose_segment_is_cut_fails_and_publishes_nothing() {
     let open = snapshot.segment(table, &table.segments[3]).unwrap();
     open.column(0).unwrap();
     OpenOptions::new().write(true).open(open.path()).unwrap().set_len(100).unwrap();
-    let merge = load(&store, &options).unwrap().merge;
+    let merge = merged(load(&store, &options).unwrap());
     let error = merge.unwrap_err().to_string();
     assert!(error.contains(".seg"), "{error}");
     assert!(merge_small(&store, "t").is_err());

@@ -8,13 +8,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use coload_load::{LoadOptions, load};
 use coload_source::{Dialect, expand_inputs};
 use coload_store::Store;
 use coload_types::{Result, Value};
 
 use crate::model::Row;
-use crate::support::{rows, schema};
+use crate::support::{Options, load, merged, rows, schema};
 
 /// Rows of each load.
 pub const ROWS: i64 = 200;
@@ -99,13 +98,13 @@ fn loads(dir: &Path, count: i64) -> Result<()> {
         std::fs::write(&path, (0..ROWS).map(line).collect::<String>()).unwrap();
         let inputs = expand_inputs(&[path.display().to_string()])?;
         let columns = schema("p BIGINT NOT NULL, n BIGINT NOT NULL, r INTEGER, t VARCHAR");
-        let mut options = LoadOptions::new(inputs, "t", columns, Dialect::default());
-        options.threads = 2;
-        options.chunk_bytes = 1_000;
-        options.fragments_per_partition = 2;
-        options.memory = 4_000;
+        let mut options = Options::new(inputs, "t", columns, Dialect::default());
+        options.resources.threads = 2;
+        options.resources.chunk_bytes = 1_000;
+        options.resources.fragments_per_partition = 2;
+        options.resources.memory = 4_000;
         // Opened each time: that is when leftovers are removed.
-        load(&Store::create_or_open(dir.join("s"))?, &options)?.merge?;
+        merged(load(&Store::create_or_open(dir.join("s"))?, &options)?)?;
         say(&format!("published {process} {number}"));
     }
     Ok(())

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use coload_load::{LoadOptions, LoadReport, load};
+use coload_load::LoadReport;
 use coload_source::{
     Dialect, Escapes, Header, InputFile, InputSource, InvalidBytes, LineEnd, LongDelimiter,
     Mending, Policies, Quotes, Ragged, Said, TextEncoding, Trailing,
@@ -14,7 +14,7 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 
 use crate::dirty_model::{Expected, Row};
-use crate::support::{options, rows, scratch, segment_bytes, write};
+use crate::support::{Options, load, options, rows, scratch, segment_bytes, write};
 use crate::text::Random;
 
 fn dialect(random: &mut Random) -> Dialect {
@@ -106,7 +106,7 @@ fn show(row: &Row) -> Vec<String> {
     row.iter().map(text).collect()
 }
 
-fn check(dir: &TempDir, options: &LoadOptions, expected: &Expected, what: &str) -> Vec<Vec<u8>> {
+fn check(dir: &TempDir, options: &Options, expected: &Expected, what: &str) -> Vec<Vec<u8>> {
     let store = Store::create_or_open(dir.path().join(what)).unwrap();
     let report: LoadReport = load(&store, options).unwrap();
     let found = rows(&store, "t");
@@ -141,22 +141,25 @@ fn check_all(seed: u64, count: usize) {
     let expected = Expected::read(&text, &dialect, columns);
     let path: PathBuf = write(&dir, "in.csv", &text);
     let names: Vec<String> = (0..columns).map(|c| format!("c{c} VARCHAR NOT NULL")).collect();
-    let options = options(std::slice::from_ref(&path), &names.join(", "), dialect);
+    let mut options = options(std::slice::from_ref(&path), &names.join(", "), dialect);
     // From the longest record to five bytes more, so that chunks end at every byte of a record.
     let longest = expected.record_bytes_max.max(16);
     for (index, chunk_bytes) in (longest..=longest + 5).enumerate() {
-        let mut options = LoadOptions { chunk_bytes, ..options.clone() };
-        options.fragments_per_partition = random.of(&[1, 3, 50]);
-        options.threads = 1;
+        let mut options = options.clone();
+        options.resources.chunk_bytes = chunk_bytes;
+        options.resources.fragments_per_partition = random.of(&[1, 3, 50]);
+        options.resources.threads = 1;
         let one = check(&dir, &options, &expected, &format!("{index}-1"));
-        options.threads = 2 + random.below(7);
-        let many = check(&dir, &options, &expected, &format!("{index}-{}", options.threads));
-        assert!(one == many, "other segments for {} threads", options.threads);
+        options.resources.threads = 2 + random.below(7);
+        let many =
+            check(&dir, &options, &expected, &format!("{index}-{}", options.resources.threads));
+        assert!(one == many, "other segments for {} threads", options.resources.threads);
     }
     let stream = InputSource::Stream { path };
     let stream = vec![InputFile { name: "-".into(), source: stream }];
-    let stream = LoadOptions { inputs: stream.into(), chunk_bytes: longest, ..options };
-    check(&dir, &stream, &expected, "stream");
+    options.inputs = stream.into();
+    options.resources.chunk_bytes = longest;
+    check(&dir, &options, &expected, "stream");
 }
 
 proptest! {

@@ -2,7 +2,6 @@
 //! columns that are not read. The fuzz target `load` draws from what the fuzzer makes.
 
 use coload_ddl::{Check, Schema};
-use coload_load::{LoadOptions, load};
 use coload_source::{Dialect, FixedWidths, Header, Said, TextEncoding, Trailing};
 use coload_store::Store;
 use coload_types::{Column, DataType, Value};
@@ -10,7 +9,7 @@ use coload_wire::{ColumnFrom, Derivation};
 use tempfile::TempDir;
 
 use crate::model::{self, Model, RowRule};
-use crate::support;
+use crate::support::{self, Options, load};
 
 /// Bytes before the text.
 const OPTION_BYTES: usize = 4;
@@ -114,12 +113,12 @@ pub fn check(dir: &TempDir, store: &Store, drawn: &[u8]) {
     let path = support::write(dir, "in.csv", text);
     let mut options = support::options(&[path], COLUMNS[columns], dialect);
     options.mode = coload_store::LoadMode::Replace;
-    options.threads = 1 + *c as usize % 3;
-    options.chunk_bytes = [16, 21, 64, 1 << 20][*c as usize / 4 % 4];
-    options.fragments_per_partition = 1 + *c as usize / 16 % 3;
-    options.memory = if c & 64 == 0 { 1 } else { 1 << 30 };
+    options.resources.threads = 1 + *c as usize % 3;
+    options.resources.chunk_bytes = [16, 21, 64, 1 << 20][*c as usize / 4 % 4];
+    options.resources.fragments_per_partition = 1 + *c as usize / 16 % 3;
+    options.resources.memory = if c & 64 == 0 { 1 } else { 1 << 30 };
     if c & 128 != 0 {
-        options.encoding = coload_transform::EncodingPolicy::Dictionary;
+        options.resources.dictionaries = coload_transform::DictionaryPolicy::Always;
     }
     let rules = chosen(&RULES[columns], d >> 2 & 3);
     let rules = add_columns(&mut options, d >> 4 & 3, rules);
@@ -166,7 +165,7 @@ fn chosen(rules: &[Rule], choice: u8) -> Vec<Rule> {
 }
 
 /// Gives the table columns that are not read and a rule for them, for three of four choices.
-fn add_columns(options: &mut LoadOptions, choice: u8, mut rules: Vec<Rule>) -> Vec<Rule> {
+fn add_columns(options: &mut Options, choice: u8, mut rules: Vec<Rule>) -> Vec<Rule> {
     let read = options.schema.clone();
     let mut columns: Vec<_> =
         read.columns().iter().cloned().zip((0..).map(ColumnFrom::Read)).collect();
@@ -195,7 +194,7 @@ fn add_columns(options: &mut LoadOptions, choice: u8, mut rules: Vec<Rule>) -> V
 }
 
 /// Gives the table rules.
-fn add_rules(options: &mut LoadOptions, rules: &[Rule]) -> Vec<RowRule> {
+fn add_rules(options: &mut Options, rules: &[Rule]) -> Vec<RowRule> {
     let columns = options.schema.columns();
     let checks = rules.iter().map(|(sql, _)| Check::parse(None, sql, columns).expect(sql));
     let checks = checks.collect();

@@ -1,12 +1,11 @@
 //! A dry run tells what a load does, and writes nothing.
 
-use coload_load::{LoadOptions, dry_run, load};
 use coload_source::Dialect;
 use coload_store::{LoadMode, Store};
 use coload_wire::RejectLimit;
 use proptest::prelude::*;
 
-use crate::support::{options, scratch, write};
+use crate::support::{Options, dry_run, load, options, scratch, write};
 use crate::text::{self, Random};
 
 /// Names of everything in a directory, and when it was written.
@@ -34,7 +33,7 @@ proptest! {
         let (dialect, columns) = (text::dialect(&mut random), text::columns(&mut random));
         let path = write(&dir, "in.csv", &text::text(&mut random, &dialect, &columns, count));
         let mut options = options(&[path], &columns.sql, dialect);
-        options.chunk_bytes = 1_000;
+        options.resources.chunk_bytes = 1_000;
         options.count_distinct = true;
         let store = Store::create_or_open(dir.path().join("s")).unwrap();
         let before = listing(&dir.path().join("s"));
@@ -45,7 +44,7 @@ proptest! {
         prop_assert_eq!(&dry.files, &loaded.files);
         prop_assert_eq!(&dry.rejects, &loaded.rejects);
         prop_assert_eq!(dry.bytes_stored, loaded.bytes_stored);
-        prop_assert!((dry.share - 1.0).abs() < 1e-9);
+        prop_assert!((dry.dry_run.unwrap().share - 1.0).abs() < 1e-9);
     }
 }
 
@@ -54,11 +53,12 @@ fn numbers() -> Vec<u8> {
     (0..200_000).flat_map(|i| format!("{i:06},{}\n", i % 90 + 10).into_bytes()).collect()
 }
 
-fn check_sample(options: &LoadOptions) {
-    let sampled = LoadOptions { sample_bytes: Some(500_000), ..options.clone() };
+fn check_sample(options: &Options) {
+    let mut sampled = options.clone();
+    sampled.sample_bytes = Some(500_000);
     let dry = dry_run(None, &sampled).unwrap();
     assert!((50_000..60_000).contains(&dry.rows()), "{}", dry.rows());
-    let estimated = dry.of_all(dry.rows() as f64);
+    let estimated = dry.dry_run.unwrap().of_all(dry.rows() as f64);
     assert!((180_000.0..220_000.0).contains(&estimated), "{estimated}");
     assert_eq!(dry.reject_count(), 0);
 }

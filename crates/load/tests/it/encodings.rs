@@ -1,12 +1,11 @@
 //! A text in another encoding gives the rows that it gives in UTF-8.
 
 use coload_input::{Encoding, Said, TextEncoding};
-use coload_load::{LoadOptions, load};
 use coload_source::Dialect;
 use coload_store::Store;
 use proptest::prelude::*;
 
-use crate::support::{options, rows, scratch, write};
+use crate::support::{load, options, rows, scratch, write};
 
 const COLUMNS: &str = "a INTEGER, b VARCHAR, c VARCHAR";
 
@@ -55,11 +54,9 @@ proptest! {
                     _ => write(&dir, &name, &encode(label, &text)),
                 })
                 .collect();
-            let mut options = LoadOptions {
-                chunk_bytes,
-                threads,
-                ..options(&files, COLUMNS, Dialect::default())
-            };
+            let mut options =
+                options(&files, COLUMNS, Dialect::default()).with_threads(threads);
+            options.resources.chunk_bytes = chunk_bytes;
             // A mark tells of itself.
             if label != "utf-8" && mark.is_empty() {
                 let encoding = Encoding::from_label(label).unwrap();

@@ -2,12 +2,12 @@
 
 use std::io::Write;
 
-use coload_load::{LoadReport, load};
+use coload_load::LoadReport;
 use coload_source::Dialect;
 use coload_store::Store;
 
 use crate::model::Row;
-use crate::support::{options, rows, scratch, write};
+use crate::support::{load, options, rows, scratch, write};
 
 /// The least that a load can do with: records of more than half a MiB are long.
 const MEMORY: usize = 16 << 20;
@@ -17,7 +17,7 @@ fn loaded(name: &str, bytes: &[u8], threads: usize) -> (Vec<Row>, LoadReport) {
     let path = write(&dir, name, bytes);
     let mut options =
         options(std::slice::from_ref(&path), "a BIGINT, b VARCHAR, c VARCHAR", Dialect::default());
-    (options.memory, options.threads) = (MEMORY, threads);
+    (options.resources.memory, options.resources.threads) = (MEMORY, threads);
     let store = Store::create_or_open(dir.path().join("store")).unwrap();
     let report = load(&store, &options).unwrap();
     (rows(&store, "t"), report)

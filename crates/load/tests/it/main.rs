@@ -20,6 +20,7 @@ mod large_text;
 mod mapping;
 mod merge;
 mod model;
+mod options;
 mod parquet;
 mod pipeline;
 mod support;

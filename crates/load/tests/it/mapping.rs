@@ -1,14 +1,14 @@
 //! Columns that are not the fields in their order give the rows that the same text with the fields in
 //! the order of the columns gives.
 
-use coload_load::{LoadOptions, LoadReport, load};
+use coload_load::LoadReport;
 use coload_source::{Dialect, Policies, Ragged};
 use coload_store::Store;
 use coload_wire::FieldMap;
 use proptest::prelude::*;
 
 use crate::model::Row;
-use crate::support::{options, rows, scratch, write};
+use crate::support::{load, options, rows, scratch, write};
 
 const TYPES: [&str; 4] = ["INTEGER", "VARCHAR", "DECIMAL(9,2)", "DATE"];
 
@@ -58,12 +58,10 @@ proptest! {
         let policies = Policies { ragged, ..Policies::default() };
         let dialect = Dialect { policies, ..Dialect::default() };
         let run = |path, name: &str, fields| -> (Vec<Row>, LoadReport) {
-            let options = LoadOptions {
-                fields,
-                chunk_bytes,
-                threads,
-                ..options(&[path], &columns(kinds), dialect.clone())
-            };
+            let mut options =
+                options(&[path], &columns(kinds), dialect.clone()).with_threads(threads);
+            options.fields = fields;
+            options.resources.chunk_bytes = chunk_bytes;
             let store = Store::create_or_open(dir.path().join(name)).unwrap();
             let report = load(&store, &options).unwrap();
             (rows(&store, "t"), report)

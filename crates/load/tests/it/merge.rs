@@ -2,16 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-use coload_load::load;
 use coload_source::Dialect;
 use coload_store::Store;
 use coload_store::merge_small;
-use coload_transform::EncodingPolicy;
+use coload_transform::DictionaryPolicy;
 use coload_types::Value;
 use proptest::prelude::*;
 
 use crate::model::{Model, Row};
-use crate::support::{options, rows, scratch, write};
+use crate::support::{load, merged, options, rows, scratch, write};
 use crate::text::{self, Random};
 
 /// Most segments that small loads may leave.
@@ -36,10 +35,10 @@ proptest! {
             let text = text::text(&mut random, &dialect, &columns, count);
             let path = write(&dir, &format!("{number}.csv"), &text);
             let mut options = options(&[path], &columns.sql, dialect.clone());
-            options.chunk_bytes = random.of(&[500, 10 << 20]);
-            options.memory = random.of(&[1, 1 << 30]);
-            options.encoding = random.of(&[EncodingPolicy::Auto, EncodingPolicy::Dictionary]);
-            load(&store, &options).unwrap().merge.unwrap();
+            options.resources.chunk_bytes = random.of(&[500, 10 << 20]);
+            options.resources.memory = random.of(&[1, 1 << 30]);
+            options.resources.dictionaries = random.of(&[DictionaryPolicy::Auto, DictionaryPolicy::Always]);
+            merged(load(&store, &options).unwrap()).unwrap();
             expected.extend(Model::read(&text, &dialect, &options.schema).rows);
         }
         prop_assert_eq!(rows(&store, "t"), expected);
@@ -63,8 +62,8 @@ fn a_thousand_small_loads_leave_few_segments_and_every_row() {
         std::fs::write(&path, (0..10).map(line).collect::<String>()).unwrap();
         let columns = "id BIGINT NOT NULL, code SMALLINT, note VARCHAR";
         let mut options = options(std::slice::from_ref(&path), columns, Dialect::default());
-        options.threads = 1;
-        let merge = load(&store, &options).unwrap().merge.unwrap();
+        options.resources.threads = 1;
+        let merge = crate::support::merged(load(&store, &options).unwrap()).unwrap();
         merged += merge.rows;
         assert!(segment_count(&store) <= SEGMENTS_MAX, "{}", segment_count(&store));
         assert_eq!(merge.segments_after, segment_count(&store));
@@ -120,7 +119,7 @@ fn a_merge_that_fails_does_not_fail_the_load() {
     std::fs::write(&first, bytes).unwrap();
     let store = Store::open(store.path()).unwrap();
     for number in 4..=9 {
-        let merge = load(&store, &options).unwrap().merge;
+        let merge = merged(load(&store, &options).unwrap());
         assert_eq!(merge.is_err(), number >= 8, "{merge:?}");
         if let Err(error) = merge {
             assert!(error.to_string().contains(".seg"), "{error}");

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use coload_ddl::Schema;
-use coload_load::LoadOptions;
 use coload_source::{
     BadRecord, ColumnRules, Dialect, FixedWidths, Header, Reject, RejectWriter, RejectedRecord,
     RejectedValue, Told, Trailing, TypeOrigin, tokenise_slowly,
 };
 use coload_types::Value;
 use coload_wire::ColumnFrom;
+
+use crate::support::Options;
 
 /// A row; `None` is NULL.
 pub type Row = Vec<Option<Value>>;
@@ -103,7 +104,7 @@ impl Model {
 
     /// Makes the rows of the table of those that were read from the load's first input, and leaves out those
     /// that break a rule of the table; `holds` are its rules in order, of the columns that are read.
-    pub fn finish(&mut self, options: &LoadOptions, holds: &[RowRule]) {
+    pub fn finish(&mut self, options: &Options, holds: &[RowRule]) {
         let rows = std::mem::take(&mut self.rows).into_iter();
         for (row, (line, offset, raw)) in rows.zip(std::mem::take(&mut self.places)) {
             let derived = derive(&row, options);
@@ -138,7 +139,7 @@ impl Model {
 }
 
 /// The rejects of several inputs as a load tells them.
-pub fn rejects(models: &[Model], options: &LoadOptions) -> Vec<Reject> {
+pub fn rejects(models: &[Model], options: &Options) -> Vec<Reject> {
     let columns: Vec<_> =
         options.read_schema().columns().iter().map(|c| (c.name.clone(), c.data_type)).collect();
     let of_input = |(model, input): (&Model, coload_source::InputFile)| {
@@ -173,7 +174,7 @@ fn rules(dialect: &Dialect, schema: &Schema, column: usize) -> ColumnRules {
 }
 
 /// The row of the table for one that was read from the first input.
-fn derive(row: &Row, options: &LoadOptions) -> Row {
+fn derive(row: &Row, options: &Options) -> Row {
     let Some(derivation) = &options.derivation else { return row.clone() };
     let value = |from: &ColumnFrom| match from {
         ColumnFrom::Read(index) => row[*index].clone(),

@@ -5,11 +5,10 @@ use std::path::Path;
 
 use ::parquet::file::reader::{FileReader, SerializedFileReader};
 use ::parquet::record::RowAccessor;
-use coload_load::load_parquet;
 use coload_source::Dialect;
 use tempfile::TempDir;
 
-use crate::support::{options, scratch, write};
+use crate::support::{load_parquet, options, scratch, write};
 
 /// Row groups after which a file ends.
 const ROW_GROUPS_MAX: usize = 1_000;
@@ -39,14 +38,15 @@ fn load(dir: &TempDir, text: &str, threads: usize, folder: &str) {
     let dialect = Dialect::default();
     let mut options =
         options(&[write(dir, "in.csv", text.as_bytes())], "id BIGINT NOT NULL", dialect);
-    options.chunk_bytes = 16;
-    options.fragments_per_partition = 1;
-    options.threads = threads;
+    options.resources.chunk_bytes = 16;
+    options.resources.fragments_per_partition = 1;
+    options.resources.threads = threads;
     let report = load_parquet(&dir.path().join(folder), &options).unwrap();
-    let rows: u64 = report.written.iter().map(|file| file.rows).sum();
+    let written = report.written.as_ref().unwrap();
+    let rows: u64 = written.files.iter().map(|file| file.rows).sum();
     assert_eq!((rows, report.rows()), (text.lines().count() as u64, rows));
-    let row_groups: usize = report.written.iter().map(|file| file.row_groups).sum();
-    assert_eq!(report.row_groups(), row_groups);
+    let row_groups: usize = written.files.iter().map(|file| file.row_groups).sum();
+    assert_eq!(written.row_groups(), row_groups);
 }
 
 #[test]
@@ -72,8 +72,8 @@ fn partitions_without_rows_are_no_row_groups() {
     let text = format!("1\n2\n{}3\n{}", "x\n".repeat(100), "y\n".repeat(100));
     let mut options =
         options(&[write(&dir, "in.csv", text.as_bytes())], "id BIGINT NOT NULL", dialect);
-    options.chunk_bytes = 16;
-    options.fragments_per_partition = 2;
+    options.resources.chunk_bytes = 16;
+    options.resources.fragments_per_partition = 2;
     load_parquet(&dir.path().join("out"), &options).unwrap();
     let (values, row_groups) = read(&dir.path().join("out"));
     assert_eq!((values, row_groups.len()), (vec![1, 2, 3], 1));

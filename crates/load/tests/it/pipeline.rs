@@ -5,11 +5,11 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use coload_load::{Distinct, LoadOptions, load};
+use coload_load::Distinct;
 use coload_source::{Dialect, InputFile, InputSource};
 use coload_store::Store;
 use coload_threads::process_cpu_ns;
-use coload_transform::EncodingPolicy;
+use coload_transform::DictionaryPolicy;
 use coload_types::Error;
 use coload_wire::RejectLimit;
 use proptest::prelude::*;
@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 use crate::drawn;
 use crate::model::{self, Model, Row};
-use crate::support::{options, rows, scratch, segment_bytes, write};
+use crate::support::{Options, load, options, rows, scratch, segment_bytes, write};
 use crate::text::{self, Random};
 
 const CHUNK_BYTES: [usize; 8] = [16, 17, 33, 64, 128, 1_000, 65_536, 10 << 20];
@@ -25,19 +25,19 @@ const CHUNK_BYTES: [usize; 8] = [16, 17, 33, 64, 128, 1_000, 65_536, 10 << 20];
 const DRAWN: &[u8] = b"\n\n\n\r,|,|\"\\  #1102357.-:Tabxyz\xc3\xa9N";
 
 /// How a load is cut and by how many it is done: nothing of it may be seen in the rows.
-fn vary(random: &mut Random, options: &mut LoadOptions) {
-    options.chunk_bytes = random.of(&CHUNK_BYTES);
-    options.fragments_per_partition = 1 + random.below(3);
-    options.merge_columns = 1 + random.below(2);
-    options.memory = random.of(&[1, 1 << 12, 1 << 30]);
-    options.encoding = random.of(&[EncodingPolicy::Auto, EncodingPolicy::Dictionary]);
+fn vary(random: &mut Random, options: &mut Options) {
+    options.resources.chunk_bytes = random.of(&CHUNK_BYTES);
+    options.resources.fragments_per_partition = 1 + random.below(3);
+    options.resources.merge_columns = 1 + random.below(2);
+    options.resources.memory = random.of(&[1, 1 << 12, 1 << 30]);
+    options.resources.dictionaries = random.of(&[DictionaryPolicy::Auto, DictionaryPolicy::Always]);
 }
 
 /// Loads with a number of threads into a new store, and checks rows and rejects. Gives the segments.
-fn check(dir: &TempDir, options: &LoadOptions, models: &[Model], threads: usize) -> Vec<Vec<u8>> {
+fn check(dir: &TempDir, options: &Options, models: &[Model], threads: usize) -> Vec<Vec<u8>> {
     let rejects_path = dir.path().join(format!("rejects{threads}"));
     let mut options = options.clone();
-    options.threads = threads;
+    options.resources.threads = threads;
     options.rejects_file = Some(rejects_path.clone());
     let store = Store::create_or_open(dir.path().join(format!("store{threads}"))).unwrap();
     let report = load(&store, &options).unwrap();
@@ -64,9 +64,10 @@ fn check(dir: &TempDir, options: &LoadOptions, models: &[Model], threads: usize)
 }
 
 /// The strict load of an input with rejects says the first one and leaves the store as it was.
-fn check_strict(dir: &TempDir, options: &LoadOptions, models: &[Model]) {
+fn check_strict(dir: &TempDir, options: &Options, models: &[Model]) {
     let rejects = model::rejects(models, options);
-    let strict = LoadOptions { max_rejects: RejectLimit::Count(0), threads: 3, ..options.clone() };
+    let mut strict = options.clone().with_threads(3);
+    strict.max_rejects = RejectLimit::Count(0);
     let store = Store::create_or_open(dir.path().join("strict")).unwrap();
     match (load(&store, &strict), rejects.first()) {
         (Ok(report), None) => assert_eq!(report.reject_count(), 0),
@@ -78,7 +79,7 @@ fn check_strict(dir: &TempDir, options: &LoadOptions, models: &[Model]) {
     }
 }
 
-fn models(texts: &[Vec<u8>], options: &LoadOptions) -> Vec<Model> {
+fn models(texts: &[Vec<u8>], options: &Options) -> Vec<Model> {
     texts.iter().map(|t| Model::read(t, &options.dialect, &options.schema)).collect()
 }
 
@@ -231,18 +232,18 @@ fn columns_over_the_limit_of_a_dictionary_are_the_same_whoever_saw_what() {
             text.extend((0..40).flat_map(|i| format!("{},x,r{}\n", row + i, row + i).into_bytes()));
         }
     }
-    for encoding in [EncodingPolicy::Auto, EncodingPolicy::Dictionary] {
+    for encoding in [DictionaryPolicy::Auto, DictionaryPolicy::Always] {
         let dir = scratch();
         let path = write(&dir, "big.csv", &text);
         let mut options = options(&[path], "a BIGINT, b INTEGER, c VARCHAR", Dialect::default());
-        options.chunk_bytes = text.len() / 9;
-        options.fragments_per_partition = 10;
-        options.encoding = encoding;
+        options.resources.chunk_bytes = text.len() / 9;
+        options.resources.fragments_per_partition = 10;
+        options.resources.dictionaries = encoding;
         let models = models(std::slice::from_ref(&text), &options);
         let first = check(&dir, &options, &models, 1);
         for threads in [2, 3, 8] {
             let store = Store::create_or_open(dir.path().join(format!("s{threads}"))).unwrap();
-            load(&store, &LoadOptions { threads, ..options.clone() }).unwrap();
+            load(&store, &options.clone().with_threads(threads)).unwrap();
             assert!(segment_bytes(&store, "t") == first, "{threads} threads");
         }
     }
@@ -266,13 +267,13 @@ fn distinct_values_are_estimated_where_no_dictionary_has_all() {
     let columns = "a BIGINT, b DECIMAL(38,0), c VARCHAR, d INTEGER NOT NULL";
     let mut options = options(&[path], columns, Dialect::default());
     options.max_rejects = RejectLimit::Count(u64::MAX);
-    options.chunk_bytes = text.len() / 12;
-    options.fragments_per_partition = 3;
-    options.memory = 2 << 20;
+    options.resources.chunk_bytes = text.len() / 12;
+    options.resources.fragments_per_partition = 3;
+    options.resources.memory = 2 << 20;
     options.count_distinct = true;
     let of_threads = |threads: usize| {
         let store = Store::create_or_open(dir.path().join(format!("s{threads}"))).unwrap();
-        let report = load(&store, &LoadOptions { threads, ..options.clone() }).unwrap();
+        let report = load(&store, &options.clone().with_threads(threads)).unwrap();
         assert_eq!(report.rows(), ROWS as u64);
         report.columns.into_iter().map(|column| column.distinct).collect::<Vec<_>>()
     };
@@ -312,10 +313,10 @@ fn every_task_is_told_and_takes_no_longer_than_the_thread_ran() {
     let dir = scratch();
     let path = write(&dir, "t.csv", &b"abcdefghijkl,1\n".repeat(8));
     let mut options = options(&[path], "a TEXT, b INT", Dialect::default());
-    options.chunk_bytes = 16;
+    options.resources.chunk_bytes = 16;
     let told = Arc::new(Mutex::new(Vec::new()));
     let tasks = Arc::clone(&told);
-    options.after_task = Some(Arc::new(move |spent_ns| tasks.lock().unwrap().push(spent_ns)));
+    options.hooks.after_task = Some(Arc::new(move |spent_ns| tasks.lock().unwrap().push(spent_ns)));
     load(&Store::create_or_open(dir.path().join("store")).unwrap(), &options).unwrap();
     let told = told.lock().unwrap();
     assert!(told.len() >= 4, "a task for each chunk at least, not {told:?}");

@@ -3,14 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use coload_ddl::{Schema, parse_columns};
-use coload_load::LoadOptions;
+use coload_load::{LoadReport, Nowhere, ParquetFolder};
 use coload_source::{Dialect, Inputs, expand_inputs};
 use coload_store::Store;
-use coload_types::Plain;
+use coload_types::{Plain, Result};
 use coload_wire::RejectLimit;
 use tempfile::TempDir;
 
 use crate::model::Row;
+pub use crate::options::*;
 
 /// A directory, in memory where there is one: these tests are about what is written, not whether the
 /// disk keeps it.
@@ -54,9 +55,9 @@ pub fn inputs(paths: &[PathBuf]) -> Inputs {
 }
 
 /// A load of files into table `t` that rejects what it must.
-pub fn options(paths: &[PathBuf], columns: &str, dialect: Dialect) -> LoadOptions {
-    let mut options = LoadOptions::new(inputs(paths), "t", schema(columns), dialect);
-    options.threads = 2;
+pub fn options(paths: &[PathBuf], columns: &str, dialect: Dialect) -> Options {
+    let mut options = Options::new(inputs(paths), "t", schema(columns), dialect);
+    options.resources.threads = 2;
     options.max_rejects = RejectLimit::Count(u64::MAX);
     options
 }
@@ -112,4 +113,16 @@ fn without_id(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes.truncate(end as usize);
     bytes.extend(footer.encode());
     bytes
+}
+
+/// Loads nowhere.
+pub fn dry_run(store: Option<&Store>, options: &Options) -> Result<LoadReport> {
+    let Options { request, resources, hooks } = options;
+    coload_load::load(request, resources, hooks, &Nowhere::LikeStore(store))
+}
+
+/// Loads into files of a folder.
+pub fn load_parquet(folder: &Path, options: &Options) -> Result<LoadReport> {
+    let Options { request, resources, hooks } = options;
+    coload_load::load(request, resources, hooks, &ParquetFolder::new(folder)?)
 }

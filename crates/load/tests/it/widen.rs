@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use coload_ddl::Schema;
 use coload_ddl::column_sql;
-use coload_load::{LoadOptions, LoadReport, OpenedStream, Progress, dry_run, load};
+use coload_load::{LoadReport, OpenedStream, Progress};
 use coload_source::{
     DateFormat, Dialect, Formats, GivenDialect, Header, InputFile, InputSource, SampleEnd, sniff,
 };
@@ -15,7 +15,7 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 
 use crate::model::Row;
-use crate::support::{inputs, options, rows, scratch, write};
+use crate::support::{Options, dry_run, inputs, load, options, rows, scratch, write};
 
 /// How text comes to a load.
 #[derive(Debug, Clone, Copy)]
@@ -26,7 +26,7 @@ enum From {
 }
 
 /// A load whose columns are inferred from the first `sample` bytes.
-fn inferred(dir: &TempDir, text: &str, sample: usize, from: From) -> LoadOptions {
+fn inferred(dir: &TempDir, text: &str, sample: usize, from: From) -> Options {
     let given = GivenDialect::default();
     let found = sniff("in.csv", &text.as_bytes()[..sample], SampleEnd::Cut, &given, None).unwrap();
     let inputs = match from {
@@ -38,13 +38,13 @@ fn inferred(dir: &TempDir, text: &str, sample: usize, from: From) -> LoadOptions
             inputs(&[write(dir, "in.csv.gz", &gzip.finish().unwrap())])
         }
     };
-    let mut options = LoadOptions::new(inputs, "t", found.schema, found.dialect);
+    let mut options = Options::new(inputs, "t", found.schema, found.dialect);
     options.inferred = Some(found.forms);
     if let From::Stream = from {
         let text = text.as_bytes().to_vec();
         options.stream = Some(OpenedStream::new("-", Box::new(Cursor::new(text))));
     }
-    options.chunk_bytes = 64;
+    options.resources.chunk_bytes = 64;
     options
 }
 
@@ -53,7 +53,7 @@ fn load_inferred(
     text: &str,
     sample: usize,
     from: From,
-    change: impl Fn(&mut LoadOptions),
+    change: impl Fn(&mut Options),
 ) -> (String, Vec<Row>, LoadReport) {
     let dir = scratch();
     let mut options = inferred(&dir, text, sample, from);
@@ -70,7 +70,7 @@ fn check(first: &str, then: &str, expected: &str) {
     let head = format!("id,x\n{}", first.repeat(40));
     let text = format!("{head}{then}\n{}", first.repeat(3));
     for (threads, from) in [(1, From::File), (3, From::File), (2, From::Stream), (2, From::Gzip)] {
-        let set = |options: &mut LoadOptions| options.threads = threads;
+        let set = |options: &mut Options| options.resources.threads = threads;
         let (columns, found, report) = load_inferred(&text, head.len(), from, set);
         assert_eq!(columns, expected, "{first:?} then {then:?}");
         let dir = scratch();
@@ -102,7 +102,7 @@ fn a_column_becomes_as_wide_as_its_fields() {
 
 #[test]
 fn what_is_no_text_either_is_a_reject() {
-    let set = |options: &mut LoadOptions| options.max_rejects = RejectLimit::Count(1);
+    let set = |options: &mut Options| options.max_rejects = RejectLimit::Count(1);
     let (columns, rows, report) = load_inferred("id\n7\n8\n\0\n9\n", 6, From::File, set);
     assert_eq!((columns.as_str(), rows.len(), report.reject_count()), ("id BIGINT", 3, 1));
 }
@@ -163,7 +163,7 @@ fn a_file_that_was_replaced_is_not_read_again() {
     let mut options = inferred(&dir, text, 9, From::File);
     let other = write(&dir, "other", text.replace('7', "6").as_bytes());
     let file = dir.path().join("in.csv");
-    options.progress = Some(Arc::new(move |progress: &Progress| {
+    options.hooks.progress = Some(Arc::new(move |progress: &Progress| {
         if progress.rows() == 3 {
             let _ = std::fs::rename(&other, &file);
         }
@@ -252,8 +252,8 @@ proptest! {
                 let dir = scratch();
                 let mut options = inferred(&dir, &text, sample, from);
                 options.max_rejects = RejectLimit::Count(10);
-                (options.threads, options.chunk_bytes) = (threads, chunk);
-                options.fragments_per_partition = fragments;
+                (options.resources.threads, options.resources.chunk_bytes) = (threads, chunk);
+                options.resources.fragments_per_partition = fragments;
                 let store = Store::create_or_open(dir.path().join("store")).unwrap();
                 let report = load(&store, &options).unwrap();
                 prop_assert!(report.reject_count() as usize <= ragged.len());
@@ -262,7 +262,7 @@ proptest! {
                 let sql: Vec<String> = table.schema.columns().iter().map(column_sql).collect();
                 let bytes = table.segments.iter().map(|s| s.bytes).collect::<Vec<_>>();
                 let found = (sql.join(", "), rows(&store, "t"), bytes);
-                typed_nulls = options.dialect.typed_nulls;
+                typed_nulls = options.request.dialect.typed_nulls;
                 match &first {
                     None => first = Some(found),
                     Some(first) => prop_assert!(*first == found, "{:?} {}", from, found.0),

@@ -5,9 +5,9 @@ use std::sync::{Arc, mpsc::channel};
 use coload_store::{LoadId, LoadTarget, SegmentEntry};
 use coload_threads::lock;
 use coload_types::{Column, Error, Result};
-use coload_wire::{ColumnsAre, PARTITIONS_MAX, Ranges, TEXTS_FROM, Widen};
+use coload_wire::{ColumnsAre, PARTITIONS_MAX, REREAD_FROM, Ranges, Widen};
 
-use super::{Active, State};
+use super::{Active, Received};
 use crate::legs::{self, Legs, Publishable};
 use crate::options::Keep;
 use crate::part::Part;
@@ -33,11 +33,11 @@ impl Types {
     }
 }
 
-impl State {
+impl Received {
     /// Checks that all texts are there that are wanted.
-    pub(super) fn check_texts(&self) -> Result<()> {
-        let texts = self.parts.range(TEXTS_FROM..).map(|(number, _)| number - TEXTS_FROM);
-        if texts.eq(0..self.legs.text_partitions()) {
+    pub(super) fn check_reread(&self) -> Result<()> {
+        let texts = self.parts.range(REREAD_FROM..).map(|(number, _)| number - REREAD_FROM);
+        if texts.eq(0..self.legs.reread_partitions()) {
             return Ok(());
         }
         Err(Error::Corrupt("the text of columns that became text lacks; nothing was loaded".into()))
@@ -71,12 +71,7 @@ pub(super) fn convert_all(segments: Vec<Publishable>, pool: &Pool) -> Result<Vec
 impl Active {
     /// Where it goes, with the last types.
     pub fn target(&self) -> LoadTarget {
-        LoadTarget { schema: lock(&self.state).legs.last().clone(), ..self.target.clone() }
-    }
-
-    /// Whether columns became wider since it began.
-    pub fn is_wider(&self) -> bool {
-        lock(&self.state).legs.is_wider()
+        LoadTarget { schema: lock(&self.received).legs.last().clone(), ..self.target.clone() }
     }
 
     /// The ranges of columns over the partitions of the last types.
@@ -84,15 +79,15 @@ impl Active {
     /// # Errors
     /// `Refused` when it is another attempt's, `Corrupt` when the journal is damaged.
     pub fn ranges(&self, attempt: u64) -> Result<Ranges> {
-        let state = lock(&self.state);
+        let received = lock(&self.received);
         self.check_attempt(attempt)?;
-        let width = state.legs.last().len();
-        let parts = state
+        let width = received.legs.last().len();
+        let parts = received
             .parts
-            .range(state.legs.first_of_last()..PARTITIONS_MAX)
+            .range(received.legs.first_of_last()..PARTITIONS_MAX)
             .filter(|(_, p)| p.rows > 0);
         let parts: Vec<(u32, Part)> = parts.map(|(n, p)| (*n, p.clone())).collect();
-        drop(state);
+        drop(received);
         if self.keep == Keep::Nothing {
             return Ok(Ranges { columns: vec![None; width] });
         }
@@ -105,7 +100,7 @@ impl Active {
 
     /// The load that is published.
     pub fn published_as(&self) -> LoadId {
-        lock(&self.state).legs.published_as.unwrap_or(self.id)
+        lock(&self.received).legs.published_as.unwrap_or(self.id)
     }
 
     /// Takes wider types for the partitions that are not durable; the load is published as `id`. Ends the attempt: what is under way of it has the
@@ -115,23 +110,23 @@ impl Active {
     /// `Refused` when it is another attempt's, `Corrupt` when the types are none of this load, or not all partitions
     /// before are durable, `Unavailable` when the disk fails.
     pub fn widen(&self, attempt: u64, widen: Widen, id: LoadId) -> Result<()> {
-        let mut state = lock(&self.state);
+        let mut received = lock(&self.received);
         self.check_attempt(attempt)?;
         let given = self.description.columns_are == ColumnsAre::Given
             || self.description.rows.program.is_some()
             || !self.target.schema.checks().is_empty();
-        if given || !state.parts.keys().copied().eq(0..widen.partitions) {
+        if given || !received.parts.keys().copied().eq(0..widen.partitions) {
             return Err(Error::Corrupt(format!(
                 "wider columns after {} partitions of load {}",
                 widen.partitions, self.id
             )));
         }
         let journal = lock(&self.journal);
-        state.legs.add(widen, id, journal.as_ref().ok_or_else(|| self.is_over())?)?;
-        *lock(&self.types) = Types::new(&state.legs);
-        state.under_way.clear();
+        received.legs.add(widen, id, journal.as_ref().ok_or_else(|| self.is_over())?)?;
+        *lock(&self.types) = Types::new(&received.legs);
+        received.under_way.clear();
         let over = format!("load {} goes on with wider types in the next attempt", self.id);
-        state.failed = Some(Error::Unavailable(over));
+        received.failed = Some(Error::Unavailable(over));
         Ok(())
     }
 }

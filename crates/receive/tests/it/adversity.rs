@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use coload_ddl::parse_columns;
-use coload_load::{LoadOptions, OpenedStream, RemoteOptions, RemoteWork, list_loads, load_remote};
+use coload_load::{OpenedStream, RemoteOptions, RemoteWork, list_loads};
 use coload_receive::ReceiveOptions;
 use coload_source::{InputFile, InputSource};
 use coload_store::{OnExisting, OnMissing, Store};
@@ -13,12 +13,12 @@ use coload_types::Error;
 use coload_wire::RejectLimit;
 
 use crate::faults::Process;
-use crate::setup::{ALL, NONE, Server, options, records, rows};
+use crate::setup::{ALL, NONE, Options, Server, load_remote, options, records, rows};
 
 /// Makes a load stop itself after some rows.
-fn stop_after(options: &mut LoadOptions, rows: u64) {
-    let cancel = Arc::clone(&options.cancel);
-    options.progress = Some(Arc::new(move |progress| {
+fn stop_after(options: &mut Options, rows: u64) {
+    let cancel = Arc::clone(&options.hooks.cancel);
+    options.hooks.progress = Some(Arc::new(move |progress| {
         if progress.rows() > rows {
             cancel.store(true, Ordering::Relaxed);
         }
@@ -34,7 +34,7 @@ fn a_server_whose_disk_is_full_says_so_and_the_load_goes_on_when_there_is_room()
     for placement in [ALL, NONE, RemoteWork::Pipe] {
         let table = format!("{placement:?}");
         let mut load = options(&file, &table);
-        load.fragments_per_partition = 50;
+        load.resources.fragments_per_partition = 50;
         // No file may have more than 64 blocks of 512 bytes or 1 KiB: the system refuses to write, as when the disk
         // is full.
         let by = ["sh", "-c", "ulimit -f 64; trap '' XFSZ; exec \"$@\"", "sh"];
@@ -83,7 +83,7 @@ fn a_table_that_got_other_columns_during_a_load_is_left_as_it_is() {
     let file = folder.path().join("t.csv");
     std::fs::write(&file, records(2_000)).unwrap();
     let server = Server::start(&folder.path().join("server"), ReceiveOptions::default());
-    let schema = options(&file, "t").schema;
+    let schema = options(&file, "t").request.schema;
     server.store.create_table("t", &schema, OnExisting::Fail).unwrap();
     for placement in [ALL, RemoteWork::Pipe] {
         let mut remote = server.remote();
@@ -91,7 +91,7 @@ fn a_table_that_got_other_columns_during_a_load_is_left_as_it_is() {
         let mut load = options(&file, "t");
         let (store, once) = (server.store.clone(), std::sync::Once::new());
         let other = parse_columns("id BIGINT, extra INTEGER").unwrap();
-        load.progress = Some(Arc::new(move |_| {
+        load.hooks.progress = Some(Arc::new(move |_| {
             once.call_once(|| {
                 store.drop_table("t", OnMissing::Ignore).unwrap();
                 store.create_table("t", &other, OnExisting::Fail).unwrap();
@@ -99,7 +99,7 @@ fn a_table_that_got_other_columns_during_a_load_is_left_as_it_is() {
         }));
         if placement == RemoteWork::Pipe {
             // Nothing tells the progress of a load that the server makes: the table is another from the start.
-            load.progress = None;
+            load.hooks.progress = None;
         }
         let error = load_remote(&load, &remote).unwrap_err();
         assert!(error.to_string().contains("table t"), "{placement:?}: {error}");
@@ -120,7 +120,7 @@ fn inputs_larger_than_the_server_keeps_are_loaded_whole_and_begin_anew_after_a_s
     remote.work = RemoteWork::Pipe;
     for table in ["t", "u"] {
         let stopped = options(&file, table);
-        stopped.cancel.store(table == "u", Ordering::Relaxed);
+        stopped.hooks.cancel.store(table == "u", Ordering::Relaxed);
         let loaded = load_remote(&stopped, &remote);
         assert_eq!(loaded.is_ok(), table == "t", "{loaded:?}");
         let report = load_remote(&options(&file, table), &remote).unwrap();

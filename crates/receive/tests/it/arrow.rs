@@ -9,14 +9,16 @@ use arrow_array::types::Int32Type;
 use arrow_array::{ArrayRef, DictionaryArray, Float64Array, Int64Array, RecordBatch, StringArray};
 use arrow_ipc::writer::StreamWriter;
 use coload_ddl::parse_columns;
-use coload_load::{InputForm, LoadOptions, OpenedStream, RemoteWork, load, load_remote};
+use coload_load::{InputForm, OpenedStream, RemoteWork};
 use coload_receive::ReceiveOptions;
 use coload_source::{InputFile, InputSource};
 use coload_store::Store;
 use coload_types::Error;
 use coload_wire::RejectLimit;
 
-use crate::setup::{ADAPTIVE, ALL, NONE, SIZE, Server, mix, options, rows};
+use crate::setup::{
+    ADAPTIVE, ALL, NONE, Options, SIZE, Server, load, load_remote, mix, options, rows,
+};
 
 const ROWS: u64 = 20_000;
 
@@ -55,7 +57,7 @@ fn write(folder: &Path) -> PathBuf {
     file
 }
 
-fn arrow_options(file: &Path, table: &str) -> LoadOptions {
+fn arrow_options(file: &Path, table: &str) -> Options {
     let mut options = options(file, table);
     options.form = InputForm::Arrow;
     options.schema = parse_columns(
@@ -72,7 +74,7 @@ fn arrow_into_a_server_has_the_rows_of_arrow_into_a_store() {
     let file = write(folder.path());
     let embedded = Store::create_or_open(folder.path().join("embedded")).unwrap();
     let expected = load(&embedded, &arrow_options(&file, "t")).unwrap();
-    assert_eq!((expected.record.rows, expected.record.rejects), (ROWS - 20, 20));
+    assert_eq!((expected.rows(), expected.reject_count()), (ROWS - 20, 20));
     let server = Server::start(&folder.path().join("server"), ReceiveOptions::default());
     for (number, work) in [ALL, NONE, SIZE, ADAPTIVE].into_iter().enumerate() {
         let table = format!("t{number}");
@@ -108,10 +110,10 @@ fn a_pipe_is_loaded_and_a_file_goes_on_where_it_was() {
     assert!(rows(&server.store, "piped") == rows(&embedded, "t"));
 
     let mut stopped = arrow_options(&file, "t");
-    let cancel = Arc::clone(&stopped.cancel);
-    stopped.after_task =
+    let cancel = Arc::clone(&stopped.hooks.cancel);
+    stopped.hooks.after_task =
         Some(Arc::new(|_| std::thread::sleep(std::time::Duration::from_millis(5))));
-    stopped.progress = Some(Arc::new(move |progress| {
+    stopped.hooks.progress = Some(Arc::new(move |progress| {
         if progress.rows() > ROWS / 2 {
             cancel.store(true, Ordering::Relaxed);
         }

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use coload_load::{RemoteOptions, RemoteWork, load_remote};
+use coload_load::{RemoteOptions, RemoteWork};
 use coload_receive::ReceiveOptions;
 use coload_store::Store;
 
-use crate::setup::{ALL, NONE, Server, mix, options, records, rows};
+use crate::setup::{ALL, NONE, Server, load, load_remote, mix, options, records, rows};
 
 pub fn seed() -> u64 {
     let given = std::env::var("COLOAD_SEED").ok().and_then(|s| s.parse().ok());
@@ -121,7 +121,7 @@ fn pass_on(
 
 fn expected(folder: &Path, file: &Path) -> Vec<Vec<Option<coload_types::Value>>> {
     let store = Store::create_or_open(folder.join("embedded")).unwrap();
-    coload_load::load(&store, &options(file, "t")).unwrap();
+    load(&store, &options(file, "t")).unwrap();
     rows(&store, "t")
 }
 
@@ -143,7 +143,7 @@ fn a_network_that_is_cut_loses_nothing_and_doubles_nothing() {
         let mut remote = RemoteOptions::new(proxy.address.clone());
         remote.work = placement;
         remote.connections = 1 + (round % 3) as usize;
-        remote.raw_share = (round % 4 < 2).then_some((mix(seed ^ round) % 5) as f64 / 4.0);
+        remote.text_share = (round % 4 < 2).then_some((mix(seed ^ round) % 5) as f64 / 4.0);
         let report = load_remote(&options(&file, &table), &remote).unwrap();
         let cuts = proxy.cuts.load(Ordering::SeqCst);
         assert!(rows(&server.store, &table) == expected, "{table} {placement:?}, {cuts} cuts");
@@ -214,7 +214,7 @@ fn a_server_that_is_killed_goes_on_where_its_journal_ends() {
         let placement = [ALL, NONE, RemoteWork::Pipe][(round % 3) as usize];
         let mut remote = RemoteOptions::new(server.address.clone());
         remote.work = placement;
-        remote.raw_share = (round % 3 < 2).then_some((mix(seed ^ round) % 5) as f64 / 4.0);
+        remote.text_share = (round % 3 < 2).then_some((mix(seed ^ round) % 5) as f64 / 4.0);
         let table = format!("t{round}");
         let load = options(&file, &table);
         let loading = std::thread::spawn(move || load_remote(&load, &remote));
@@ -244,7 +244,7 @@ fn client_process() {
         return;
     };
     let mut remote = RemoteOptions::new(address);
-    remote.raw_share = Some(0.5);
+    remote.text_share = Some(0.5);
     if table.contains("pipe") {
         remote.work = RemoteWork::Pipe;
     }

@@ -5,13 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use coload_ddl::{CheckedColumn, Schema};
-use coload_load::{LoadOptions, RemoteWork, RowProgram, RowsMade, load, load_remote};
+use coload_load::{RemoteWork, RowProgram, RowsMade};
 use coload_receive::ReceiveOptions;
 use coload_store::Store;
 use coload_types::{Column, DataType, Plain, Result, Value, Values};
 use coload_wire::{ColumnFrom, Derivation, RejectLimit, RowSql};
 
-use crate::setup::{ADAPTIVE, ALL, NONE, SIZE, Server, options, records, rows};
+use crate::setup::{
+    ADAPTIVE, ALL, NONE, Options, SIZE, Server, load, load_remote, options, records, rows,
+};
 
 /// Keeps the rows whose number is no multiple of another, and tells when the load began.
 #[derive(Debug)]
@@ -68,7 +70,7 @@ impl RowProgram for NoMultiples {
 }
 
 /// Options of a load with a filter, and a column with its time.
-fn filtered(file: &Path, table: &str, multiples_of: i64, began_us: i64) -> LoadOptions {
+fn filtered(file: &Path, table: &str, multiples_of: i64, began_us: i64) -> Options {
     let mut options = options(file, table);
     let read = options.schema.clone();
     let program = NoMultiples::new(multiples_of, &read, began_us);
@@ -104,7 +106,8 @@ fn a_load_with_a_filter_is_the_same_as_into_a_directory() {
         let table = format!("t{number}");
         let mut remote = server.remote();
         remote.work = placement;
-        let of_server = LoadOptions { table: table.clone(), ..of_store.clone() };
+        let mut of_server = of_store.clone();
+        of_server.table.clone_from(&table);
         let report = load_remote(&of_server, &remote).unwrap();
         assert_eq!((report.rows, report.rejects, report.filtered()), (2_000, 1, 1_400));
         assert_eq!(report.records(), 3_401);
@@ -121,8 +124,8 @@ fn a_stopped_load_goes_on_with_its_filter_and_with_the_time_of_its_first_attempt
     let path = folder.path().join("server");
     let server = Server::start(&path, ReceiveOptions::default());
     let mut stopped = filtered(&file, "t", 5, 1_000);
-    let (cancel, store) = (Arc::clone(&stopped.cancel), server.store.clone());
-    stopped.progress = Some(Arc::new(move |_| {
+    let (cancel, store) = (Arc::clone(&stopped.hooks.cancel), server.store.clone());
+    stopped.hooks.progress = Some(Arc::new(move |_| {
         // When a partition is durable.
         if store.list_journals().unwrap().iter().any(|journal| journal.parts > 0) {
             cancel.store(true, Ordering::Relaxed);

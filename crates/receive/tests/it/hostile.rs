@@ -4,21 +4,20 @@ use std::time::Duration;
 
 use coload_ddl::{parse_columns, parse_create_table};
 use coload_link::{Client, ClientOptions, Message, WIRE_VERSION, WireCompression};
-use coload_load::load_remote;
 use coload_page::{Page, PageDetail, encode_codes_u32, encode_int};
 use coload_receive::ReceiveOptions;
 use coload_source::Dialect;
 use coload_store::{LoadMode, encode_dictionary};
-use coload_transform::EncodingPolicy;
+use coload_transform::DictionaryPolicy;
 use coload_types::{Dictionary, Error, Strings, Value, Values};
 use coload_wire::{
-    Again, BLOCK, Block, BlockContent, CHUNK, ColumnsAre, DONE, FINISH, FilePart, Finish, HELLO,
-    InputPrint, JOIN, Join, LoadDescription, PARSED, Parsed, PartitionAccount, RANGE, RAW,
-    RAW_HEAD_BYTES, Ranges, RawIs, RejectLimit, RowSource, SEAL, SEALED, Seal, ServerLoad,
-    TEXTS_FROM, WELCOME, WIDEN, WIDENED, Welcome, Widen, Work, put_raw_head,
+    Again, BLOCK, Block, BlockContent, CHUNK, ColumnsAre, DONE, FINISH, Finish, HELLO, InputPrint,
+    InputShare, JOIN, Join, LoadDescription, PARSED, Parsed, PartitionAccount, RANGE, REREAD_FROM,
+    Ranges, RejectLimit, RowSource, SEAL, SEALED, Seal, ServerLoad, TEXT_FRAGMENT, TEXT_HEAD_BYTES,
+    TextIs, WELCOME, WIDEN, WIDENED, Welcome, Widen, Work, put_text_head,
 };
 
-use crate::setup::{Server, options, records, rows};
+use crate::setup::{Server, load_remote, options, records, rows};
 
 fn description(salt: u128) -> LoadDescription {
     LoadDescription {
@@ -35,7 +34,7 @@ fn description(salt: u128) -> LoadDescription {
         dialect: Dialect::default(),
         chunk_bytes: 1 << 20,
         fragments_per_partition: 5,
-        encoding: EncodingPolicy::Auto,
+        dictionaries: DictionaryPolicy::Auto,
         max_rejects: RejectLimit::Count(0),
         work: Work::Partitions,
         salt,
@@ -116,7 +115,7 @@ fn seal(rows: u32, blocks: u64) -> Vec<u8> {
 }
 
 fn seal_of(partition: u32, rows: u32, blocks: u64) -> Vec<u8> {
-    let part = FilePart { file: 0, rows: u64::from(rows), end: 9, ..FilePart::default() };
+    let part = InputShare { file: 0, rows: u64::from(rows), end: 9, ..InputShare::default() };
     let account = PartitionAccount { files: vec![part], ..PartitionAccount::default() };
     Seal { partition, blocks, page_rows: vec![rows], account }.encode()
 }
@@ -130,16 +129,16 @@ type Lie = (&'static str, fn(&Liar));
 
 /// Says a text of partition 0.
 fn say_text(liar: &Liar, fragment: u32, rows: u32, text: &[u8]) {
-    let mut message = vec![0; RAW_HEAD_BYTES];
-    put_raw_head(&mut message, [0, fragment, rows]);
+    let mut message = vec![0; TEXT_HEAD_BYTES];
+    put_text_head(&mut message, [0, fragment, rows]);
     message.extend_from_slice(text);
-    liar.say(RAW, message);
+    liar.say(TEXT_FRAGMENT, message);
 }
 
 /// Says a text, and waits until it is taken.
 fn say_taken(liar: &Liar, fragment: u32) {
     say_text(liar, fragment, 2, b"1,2024-01-01\n2,\n");
-    assert_eq!(answer(liar).is, RawIs::Taken);
+    assert_eq!(answer(liar).is, TextIs::Taken);
 }
 
 fn answer(liar: &Liar) -> Parsed {
@@ -245,7 +244,7 @@ fn a_text_that_is_not_what_was_said_is_handed_back_and_leaves_nothing() {
     for (number, (rows, text)) in texts.into_iter().enumerate() {
         say_text(&liar, 2, rows, text);
         let answer = answer(&liar);
-        assert_eq!((answer.fragment, answer.is), (2, RawIs::HandedBack), "text {number}");
+        assert_eq!((answer.fragment, answer.is), (2, TextIs::HandedBack), "text {number}");
     }
     // The same fragment can come then, and the partition is what was taken.
     say_taken(&liar, 2);
@@ -282,30 +281,28 @@ fn a_text_whose_values_would_not_fit_into_memory_is_handed_back() {
     let liar = Liar::connect(&server, 1);
     let rows = 500_000;
     say_text(&liar, 0, rows, &b"1,\n".repeat(rows as usize));
-    assert_eq!(answer(&liar).is, RawIs::HandedBack);
+    assert_eq!(answer(&liar).is, TextIs::HandedBack);
 }
 
 #[test]
-fn only_clients_that_know_of_texts_are_told_that_they_are_taken() {
+fn clients_are_told_that_texts_are_taken() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(&folder.path().join("server"), ReceiveOptions::default());
-    for version in [2, WIRE_VERSION] {
-        let mut client = client(&server);
-        let mut hello = vec![version];
-        hello.extend(description(u128::from(version)).encode());
-        client.open(Message::new(HELLO, hello)).unwrap();
-        assert_eq!(receive(&client).unwrap().kind, WELCOME);
-        let told = || ServerLoad::decode(&client.receiver_load()).unwrap_or_default();
-        for _ in 0..100 {
-            // Load is told at once, and of the load that is begun soon.
-            if told().text_bytes_max > 0 {
-                break;
-            }
-            std::thread::sleep(Duration::from_millis(10));
+    let mut client = client(&server);
+    let mut hello = vec![WIRE_VERSION];
+    hello.extend(description(2).encode());
+    client.open(Message::new(HELLO, hello)).unwrap();
+    assert_eq!(receive(&client).unwrap().kind, WELCOME);
+    let told = || ServerLoad::decode(&client.receiver_load()).unwrap_or_default();
+    for _ in 0..100 {
+        // Load is told at once, and of the load that is begun soon.
+        if told().text_bytes_max > 0 {
+            break;
         }
-        assert!(told().load_cpu > 0.0, "version {version}");
-        assert_eq!(told().text_bytes_max > 0, version >= 3, "version {version}");
+        std::thread::sleep(Duration::from_millis(10));
     }
+    assert!(told().load_cpu > 0.0);
+    assert!(told().text_bytes_max > 0);
 }
 
 #[test]
@@ -363,10 +360,12 @@ fn connections_of_other_loads_and_attempts_are_refused() {
 }
 
 #[test]
-fn a_newer_client_is_told_to_update_the_server() {
+fn a_client_of_another_version_is_told_what_to_update() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(&folder.path().join("server"), ReceiveOptions::default());
-    for (version, word) in [(WIRE_VERSION + 1, "update the server"), (0, "update the client")] {
+    for (version, word) in
+        [(WIRE_VERSION + 1, "update the server"), (WIRE_VERSION - 1, "update the client")]
+    {
         let mut client = client(&server);
         let mut hello = vec![version];
         hello.extend(description(1).encode());
@@ -376,19 +375,19 @@ fn a_newer_client_is_told_to_update_the_server() {
 }
 
 #[test]
-fn an_older_client_is_served_and_told_nothing_that_it_does_not_know() {
+fn the_first_attempt_says_when_a_load_began() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(&folder.path().join("server"), ReceiveOptions::default());
-    let welcome = |version: u8, began_us: Option<i64>| {
+    let welcome = |began_us: Option<i64>| {
         let mut client = client(&server);
-        let mut hello = vec![version];
+        let mut hello = vec![WIRE_VERSION];
         hello.extend(LoadDescription { began_us, ..description(1) }.encode());
         client.open(Message::new(HELLO, hello)).unwrap();
         Welcome::decode(&receive(&client).unwrap().bytes).unwrap()
     };
-    assert_eq!(welcome(2, Some(77)).began_us, Some(77));
-    assert_eq!(welcome(1, None).began_us, None);
-    assert_eq!(welcome(2, Some(78)).began_us, Some(77));
+    assert_eq!(welcome(Some(77)).began_us, Some(77));
+    assert_eq!(welcome(None).began_us, None);
+    assert_eq!(welcome(Some(78)).began_us, Some(77));
 }
 
 #[test]
@@ -514,7 +513,7 @@ fn texts_that_were_not_asked_for_lack_or_are_of_other_rows_are_refused() {
         liar.say(SEAL, seal(2, 2));
         assert_eq!(receive(&liar.client).unwrap().kind, SEALED);
         if salt == 80 {
-            liar.say(SEAL, seal_of(TEXTS_FROM, 2, 0));
+            liar.say(SEAL, seal_of(REREAD_FROM, 2, 0));
             assert!(liar.error().to_string().contains(word));
             continue;
         }
@@ -522,14 +521,14 @@ fn texts_that_were_not_asked_for_lack_or_are_of_other_rows_are_refused() {
         liar.say(WIDEN, Widen { partitions: 1, schema }.encode());
         assert_eq!(receive(&liar.client).unwrap().kind, WIDENED);
         let liar = Liar::begin(&server, &guessed(salt));
-        assert_eq!(liar.welcome.text_partitions, 1);
+        assert_eq!(liar.welcome.reread_partitions, 1);
         match salt {
-            81 => liar.say(SEAL, seal_of(TEXTS_FROM + 1, 2, 0)),
+            81 => liar.say(SEAL, seal_of(REREAD_FROM + 1, 2, 0)),
             82 => liar.say(FINISH, finish(2)),
             _ => {
                 let pages = vec![(0, encode_codes_u32(&[0, 1, 1], 2))];
-                liar.pages_of(TEXTS_FROM, 0, words(), pages);
-                liar.say(SEAL, seal_of(TEXTS_FROM, 3, 1));
+                liar.pages_of(REREAD_FROM, 0, words(), pages);
+                liar.say(SEAL, seal_of(REREAD_FROM, 3, 1));
                 assert_eq!(receive(&liar.client).unwrap().kind, SEALED);
                 liar.say(FINISH, finish(2));
             }

@@ -1,10 +1,10 @@
 //! When a load is one that was done before.
 
-use coload_load::{LoadOptions, RemoteWork, load_remote};
+use coload_load::RemoteWork;
 use coload_receive::ReceiveOptions;
 use coload_store::{LoadMode, OnMissing};
 
-use crate::setup::{ALL, Server, options, records, rows};
+use crate::setup::{ALL, Options, Server, load_remote, options, records, rows};
 
 /// Symptom: after load, TRUNCATE and load the table was empty; after three replacing loads it held the second. Cause: a load
 /// was a no-op because it had been done, and not because the table held what it brought.
@@ -58,7 +58,7 @@ fn a_load_is_a_no_op_while_its_table_holds_what_it_brought() {
 }
 
 /// A load whose one input has this name, as its user wrote it.
-fn named(mut load: LoadOptions, name: &str) -> LoadOptions {
+fn named(mut load: Options, name: &str) -> Options {
     let mut inputs = load.inputs.iter().collect::<Vec<_>>();
     inputs[0].name = name.into();
     load.inputs = inputs.into();
@@ -80,9 +80,9 @@ fn a_file_of_the_same_name_in_another_folder_is_another_load() {
     };
     let remote = server.remote();
     let mut first = place("a", 4_000);
-    first.confirm = None;
-    let cancel = std::sync::Arc::clone(&first.cancel);
-    first.progress = Some(std::sync::Arc::new(move |progress| {
+    first.hooks.confirm = None;
+    let cancel = std::sync::Arc::clone(&first.hooks.cancel);
+    first.hooks.progress = Some(std::sync::Arc::new(move |progress| {
         if progress.rows() > 1_000 {
             cancel.store(true, std::sync::atomic::Ordering::Relaxed);
         }

@@ -1,14 +1,14 @@
 //! Every placement and encoding gives the rows of an embedded load.
 
 use coload_ddl::Schema;
-use coload_load::{RemoteWork, WireCompression, load, load_remote};
+use coload_load::{RemoteWork, WireCompression};
 use coload_receive::{Keep, ReceiveOptions};
 use coload_store::Store;
-use coload_transform::EncodingPolicy;
+use coload_transform::DictionaryPolicy;
 use coload_types::{Column, DataType, Value};
 use coload_wire::{ColumnFrom, Derivation, FieldMap};
 
-use crate::setup::{ADAPTIVE, ALL, NONE, SIZE, Server, options, records, rows};
+use crate::setup::{ADAPTIVE, ALL, NONE, SIZE, Server, load, load_remote, options, records, rows};
 
 #[test]
 fn a_load_into_a_server_has_the_rows_of_one_into_a_store() {
@@ -22,10 +22,10 @@ fn a_load_into_a_server_has_the_rows_of_one_into_a_store() {
     let server = Server::start(&folder.path().join("server"), ReceiveOptions::default());
     let policies = [ALL, NONE, SIZE, ADAPTIVE, RemoteWork::Pipe, RemoteWork::Seq];
     for (number, placement) in policies.into_iter().enumerate() {
-        for encoding in [EncodingPolicy::Auto, EncodingPolicy::Dictionary] {
+        for encoding in [DictionaryPolicy::Auto, DictionaryPolicy::Always] {
             let table = format!("t{number}_{encoding:?}");
             let mut options = options(&file, &table);
-            options.encoding = encoding;
+            options.resources.dictionaries = encoding;
             let mut remote = server.remote();
             remote.work = placement;
             remote.compression = [WireCompression::Lz4, WireCompression::Zstd][number % 2];

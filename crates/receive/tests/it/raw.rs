@@ -4,16 +4,19 @@ use std::fmt::Write;
 use std::path::Path;
 
 use coload_ddl::parse_columns;
-use coload_load::{LoadOptions, RemoteReport, RemoteWork, load, load_remote};
+use coload_load::RemoteWork;
 use coload_receive::{Keep, ReceiveOptions};
 use coload_source::{Policies, Ragged};
 use coload_store::Store;
-use coload_transform::EncodingPolicy;
+use coload_transform::DictionaryPolicy;
 use coload_types::Error;
 use coload_wire::RejectLimit;
 use proptest::prelude::*;
 
-use crate::setup::{ADAPTIVE, ALL, NONE, SIZE, Server, mix, options, records, rows};
+use crate::setup::{
+    ADAPTIVE, ALL, NONE, Options, RemoteReport, SIZE, Server, load, load_remote, mix, options,
+    records, rows,
+};
 
 /// Records without quotes, so that every line is one; each of `bad` has a field that is no value.
 fn lines(count: u64, bad: &[u64]) -> String {
@@ -38,17 +41,17 @@ fn lines(count: u64, bad: &[u64]) -> String {
 /// Loads a file into a table of a server, a share of the fragments as text.
 fn load_with(
     server: &Server,
-    options: &LoadOptions,
+    options: &Options,
     placement: RemoteWork,
     share: f64,
 ) -> RemoteReport {
     let mut remote = server.remote();
     remote.work = placement;
-    remote.raw_share = Some(share);
+    remote.text_share = Some(share);
     load_remote(options, &remote).unwrap()
 }
 
-fn embedded(folder: &Path, options: &LoadOptions) -> Store {
+fn embedded(folder: &Path, options: &Options) -> Store {
     let store = Store::create_or_open(folder.join("embedded")).unwrap();
     load(&store, options).unwrap();
     store
@@ -64,11 +67,11 @@ fn rows_are_the_same_whatever_share_goes_as_text() {
         let expected = rows(&embedded(folder.path(), &options(&file, name)), name);
         let policies = [ALL, NONE, SIZE, ADAPTIVE];
         for (number, placement) in policies.into_iter().enumerate() {
-            for encoding in [EncodingPolicy::Auto, EncodingPolicy::Dictionary] {
+            for encoding in [DictionaryPolicy::Auto, DictionaryPolicy::Always] {
                 let share = [0.3, 0.5, 0.8, 1.0][number];
                 let table = format!("{name}{number}{encoding:?}");
                 let mut options = options(&file, &table);
-                options.encoding = encoding;
+                options.resources.dictionaries = encoding;
                 let report = load_with(&server, &options, placement, share);
                 assert_eq!((report.rows, report.rejects, report.attempts), (6_000, 0, 1));
                 assert!(rows(&server.store, &table) == expected, "{table} {placement:?} {share}");
@@ -140,7 +143,7 @@ fn the_first_reject_over_the_limit_is_the_first_of_the_input() {
     std::fs::write(&file, lines(6_000, &[4_321, 5_000])).unwrap();
     let mut remote = server.remote();
     for share in [0.0, 0.5, 1.0] {
-        remote.raw_share = Some(share);
+        remote.text_share = Some(share);
         let error = load_remote(&options(&file, "t"), &remote).unwrap_err();
         let Error::Input { place, .. } = &error else { panic!("{error}") };
         assert_eq!((place.line, place.field), (4_322, 3), "{error}");
@@ -220,9 +223,9 @@ proptest! {
         let load = |table: &str| {
             let mut options = options(&file, table);
             options.schema = parse_columns("a INTEGER, b VARCHAR NOT NULL, c DECIMAL(20)").unwrap();
-            options.chunk_bytes = chunk << 8;
-            options.fragments_per_partition = fragments;
-            options.threads = threads;
+            options.resources.chunk_bytes = chunk << 8;
+            options.resources.fragments_per_partition = fragments;
+            options.resources.threads = threads;
             options
         };
         let placement = [

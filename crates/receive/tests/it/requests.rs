@@ -1,12 +1,12 @@
 //! Rejects, changed inputs, lists, aborts, tables that change: each with its message.
 
-use coload_load::{LoadOptions, RemoteWork, abort_load, list_loads, load_remote, table_schema};
+use coload_load::{RemoteWork, abort_load, list_loads, table_schema};
 use coload_receive::{Need, ReceiveOptions};
 use coload_store::{LoadId, OnMissing};
 use coload_types::Error;
-use coload_wire::{Again, LoadState, RejectLimit};
+use coload_wire::{Again, LoadStage, RejectLimit};
 
-use crate::setup::{ALL, Server, options, records, rows};
+use crate::setup::{ALL, Options, Server, load_remote, options, records, rows};
 
 #[test]
 fn rejects_come_back_with_file_and_line_whoever_parses() {
@@ -47,9 +47,9 @@ fn an_unfinished_load_is_listed_and_refuses_changed_inputs_until_it_is_dropped()
     std::fs::write(&file, records(3_000)).unwrap();
     let server = Server::start(&folder.path().join("server"), ReceiveOptions::default());
     let stopped = options(&file, "t");
-    let cancel = std::sync::Arc::clone(&stopped.cancel);
+    let cancel = std::sync::Arc::clone(&stopped.hooks.cancel);
     let mut stopped = stopped;
-    stopped.progress = Some(std::sync::Arc::new(move |progress| {
+    stopped.hooks.progress = Some(std::sync::Arc::new(move |progress| {
         if progress.rows() > 500 {
             cancel.store(true, std::sync::atomic::Ordering::Relaxed);
         }
@@ -69,7 +69,7 @@ fn an_unfinished_load_is_listed_and_refuses_changed_inputs_until_it_is_dropped()
     assert!(abort_load(&remote, LoadId::from_u128(1)).is_err());
     load_remote(&options(&file, "t"), &remote).unwrap();
     let listed = list_loads(&remote).unwrap();
-    assert_eq!((listed.len(), listed[0].state), (1, LoadState::Published));
+    assert_eq!((listed.len(), listed[0].state), (1, LoadStage::Published));
     assert_eq!(listed[0].rows, 3_001);
 }
 
@@ -119,10 +119,10 @@ fn a_load_that_failed_is_gone_when_its_client_is_told() {
 }
 
 /// Options of a load that stops itself before it is published.
-fn stopping(file: &std::path::Path) -> LoadOptions {
+fn stopping(file: &std::path::Path) -> Options {
     let mut stopped = options(file, "t");
-    let cancel = std::sync::Arc::clone(&stopped.cancel);
-    stopped.progress = Some(std::sync::Arc::new(move |progress| {
+    let cancel = std::sync::Arc::clone(&stopped.hooks.cancel);
+    stopped.hooks.progress = Some(std::sync::Arc::new(move |progress| {
         if progress.rows() > 500 {
             cancel.store(true, std::sync::atomic::Ordering::Relaxed);
         }
@@ -187,7 +187,7 @@ fn a_table_dropped_during_a_load_is_not_made_anew() {
     remote.again = Again::Yes;
     let mut second = options(&file, "t");
     let (store, once) = (server.store.clone(), std::sync::Once::new());
-    second.progress = Some(std::sync::Arc::new(move |progress| {
+    second.hooks.progress = Some(std::sync::Arc::new(move |progress| {
         if progress.rows() > 0 {
             once.call_once(|| drop(store.drop_table("t", OnMissing::Ignore)));
         }

@@ -1,17 +1,25 @@
 //! A server on a loopback port, inputs, and the rows of a table.
 
 use std::fmt::Write;
+use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
 
 use coload_ddl::parse_columns;
 use coload_input::expand_inputs;
-use coload_load::{LoadOptions, RemoteOptions, RemoteWork};
+use coload_load::{LoadReport, RemoteOptions, RemoteWork, TextFragmentReport};
 use coload_receive::{Loads, Need, Permission, ReceiveOptions, listen, serve_loads};
-use coload_source::Dialect;
+use coload_source::{Dialect, Reject};
 use coload_store::Store;
 use coload_transform::{Adaptive, BySize, OnClient, OnServer};
-use coload_types::{Error, Plain, Value};
+use coload_types::{Error, Plain, Result, Value};
+
+/// As the tests of loads into stores have them.
+#[path = "../../../load/tests/it/options.rs"]
+#[allow(dead_code)]
+mod options;
+
+pub use options::*;
 
 /// All columns are the client's.
 pub const ALL: RemoteWork = RemoteWork::Shared(&OnClient);
@@ -106,13 +114,13 @@ pub fn records(count: u64) -> String {
 }
 
 /// Options that load a file in small chunks, so that a load has several partitions.
-pub fn options(file: &Path, table: &str) -> LoadOptions {
+pub fn options(file: &Path, table: &str) -> Options {
     let inputs = expand_inputs(&[file.to_string_lossy().into_owned()]).unwrap();
     let schema = parse_columns(COLUMNS).unwrap();
-    let mut options = LoadOptions::new(inputs, table, schema, Dialect::default());
-    options.chunk_bytes = 16 << 10;
-    options.fragments_per_partition = 4;
-    options.threads = 2;
+    let mut options = Options::new(inputs, table, schema, Dialect::default());
+    options.resources.chunk_bytes = 16 << 10;
+    options.resources.fragments_per_partition = 4;
+    options.resources.threads = 2;
     options
 }
 
@@ -132,4 +140,56 @@ pub fn rows(store: &Store, table: &str) -> Vec<Vec<Option<Value>>> {
         }
     }
     columns
+}
+
+/// Loads into a server.
+pub fn load_remote(options: &Options, remote: &RemoteOptions) -> Result<RemoteReport> {
+    let Options { request, resources, hooks } = options;
+    coload_load::load(request, resources, hooks, remote).map(RemoteReport::new)
+}
+
+/// The report of a load into a server.
+#[derive(Debug)]
+pub struct RemoteReport {
+    report: LoadReport,
+    pub rows: u64,
+    pub rejects: u64,
+    pub first_rejects: Vec<Reject>,
+    /// Set when nothing was loaded now; then what the table holds.
+    pub already: bool,
+    pub held: String,
+    pub version: u64,
+    pub segments: u64,
+    /// Partitions, and how many of them an earlier attempt had sent.
+    pub partitions: [usize; 2],
+    pub attempts: usize,
+    pub raw: TextFragmentReport,
+}
+
+impl RemoteReport {
+    fn new(report: LoadReport) -> Self {
+        let network = report.network.as_ref().unwrap();
+        let published = report.published.as_ref().unwrap();
+        RemoteReport {
+            rows: report.rows(),
+            rejects: report.reject_count(),
+            first_rejects: report.rejects.clone(),
+            already: report.earlier.is_some(),
+            held: report.earlier.as_ref().map_or_else(String::new, |earlier| earlier.held.clone()),
+            version: published.version,
+            segments: published.segments,
+            partitions: [report.partitions, network.partitions_known],
+            attempts: network.attempts,
+            raw: report.placement.as_ref().unwrap().text_fragments,
+            report,
+        }
+    }
+}
+
+impl Deref for RemoteReport {
+    type Target = LoadReport;
+
+    fn deref(&self) -> &LoadReport {
+        &self.report
+    }
 }

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use coload_input::expand_inputs;
-use coload_load::{LoadOptions, RemoteOptions, RemoteReport, load, load_remote, table_schema};
+use coload_load::{RemoteOptions, table_schema};
 use coload_receive::ReceiveOptions;
 use coload_source::{GivenDialect, SampleEnd, sniff};
 use coload_store::{LoadMode, Store};
@@ -20,7 +20,9 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use crate::faults::{Process, Proxy, rounds, seed};
-use crate::setup::{ADAPTIVE, ALL, NONE, SIZE, Server, mix, rows};
+use crate::setup::{
+    ADAPTIVE, ALL, NONE, Options, RemoteReport, SIZE, Server, load, load_remote, mix, rows,
+};
 
 /// Records of the input.
 const RECORDS: u64 = 12_000;
@@ -47,22 +49,22 @@ fn text_of_numbers() -> String {
     text
 }
 
-fn inferred(file: &Path, table: &str) -> LoadOptions {
+fn inferred(file: &Path, table: &str) -> Options {
     let text = std::fs::read(file).unwrap();
     let given = GivenDialect::default();
     let sample = &text[..SAMPLE_BYTES.min(text.len())];
     let found = sniff("t.csv", sample, SampleEnd::Cut, &given, None).unwrap();
     let inputs = expand_inputs(&[file.to_string_lossy().into_owned()]).unwrap();
-    let mut options = LoadOptions::new(inputs, table, found.schema, found.dialect);
+    let mut options = Options::new(inputs, table, found.schema, found.dialect);
     options.inferred = Some(found.forms);
-    options.chunk_bytes = 16 << 10;
-    options.fragments_per_partition = 1;
-    options.threads = 2;
+    options.resources.chunk_bytes = 16 << 10;
+    options.resources.fragments_per_partition = 1;
+    options.resources.threads = 2;
     options
 }
 
 /// What the command does: columns are those of the table, if it is there.
-fn planned(file: &Path, table: &str, remote: &RemoteOptions) -> LoadOptions {
+fn planned(file: &Path, table: &str, remote: &RemoteOptions) -> Options {
     let mut options = inferred(file, table);
     if let Some(schema) = table_schema(remote, table).unwrap() {
         (options.schema, options.inferred) = (schema, None);
@@ -127,7 +129,7 @@ fn numbers_and_dates_become_wider_while_the_load_goes_on() {
         let mut remote = server.remote();
         remote.work = placement;
         let mut options = inferred(&file, &name);
-        options.threads = number + 1;
+        options.resources.threads = number + 1;
         let report = load_remote(&options, &remote).unwrap();
         let lines = [("n", 7_202), ("day", 9_002), ("n", 9_602), ("few", 10_802)];
         assert_eq!(widened(&report), lines, "{placement:?}");
@@ -141,7 +143,8 @@ fn numbers_and_dates_become_wider_while_the_load_goes_on() {
         // The same once more: with the table's types, or as one that does not know them.
         for again in [planned(&file, &name, &remote), options] {
             let replaces = LoadMode::Replace;
-            let again = LoadOptions { mode: replaces, ..again };
+            let mut again = again;
+            again.mode = replaces;
             let first = load_remote(&again, &remote).unwrap();
             assert!(load_remote(&again, &remote).unwrap().already, "{:?}", first.id);
         }
@@ -177,7 +180,9 @@ fn of_columns_that_become_text_the_text_is_sent() {
         std::fs::write(&file, text_with_text(rejects)).unwrap();
         let with_rejects = |table: &str| {
             let max_rejects = RejectLimit::Count(u64::MAX);
-            LoadOptions { max_rejects, ..inferred(&file, table) }
+            let mut options = inferred(&file, table);
+            options.max_rejects = max_rejects;
+            options
         };
         let store = Store::create_or_open(folder.path().join("embedded")).unwrap();
         load(&store, &with_rejects("t")).unwrap();
@@ -189,7 +194,7 @@ fn of_columns_that_become_text_the_text_is_sent() {
             let name = format!("t{number}");
             let remote = RemoteOptions { work: placement, ..server.remote() };
             let mut options = with_rejects(&name);
-            options.fragments_per_partition = 1 + number;
+            options.resources.fragments_per_partition = 1 + number;
             let report = load_remote(&options, &remote).unwrap();
             assert_eq!(report.rejects > 0, rejects);
             let [all, known] = report.partitions;
@@ -211,7 +216,7 @@ fn a_small_memory_cuts_the_same_chunks_whatever_the_types_become() {
         for placement in [ALL, NONE] {
             let name = format!("t{number}{placement:?}");
             let mut options = inferred(&file, &name);
-            (options.chunk_bytes, options.memory) = (10 << 20, 16 << 20);
+            (options.resources.chunk_bytes, options.resources.memory) = (10 << 20, 16 << 20);
             let report =
                 load_remote(&options, &RemoteOptions { work: placement, ..server.remote() });
             let report = report.unwrap();

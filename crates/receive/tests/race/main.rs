@@ -8,11 +8,11 @@ mod setup;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use coload_load::{RemoteWork, load_remote};
+use coload_load::RemoteWork;
 use coload_receive::ReceiveOptions;
 use coload_transform::Adaptive;
 
-use setup::{Server, options, records, rows};
+use setup::{Server, load_remote, options, records, rows};
 
 const ADAPTIVE: RemoteWork = RemoteWork::Shared(&Adaptive);
 

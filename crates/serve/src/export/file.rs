@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use coload_load::WholeFile;
+use coload_load::ReplacedFile;
 use coload_types::{Error, Result};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -48,7 +48,7 @@ impl Export {
         schema: SchemaRef,
         rows: Rows,
     ) -> Result<u64> {
-        let (whole, file) = WholeFile::create(path)?;
+        let (whole, file) = ReplacedFile::create(path)?;
         let (file, written) = match self {
             Export::Csv(options) => {
                 let strips = |make| rows.strips(make, Room::of(database));

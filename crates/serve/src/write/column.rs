@@ -5,7 +5,7 @@ use coload_ddl::Schema;
 use coload_page::{Page, PageMeta};
 use coload_store::{FinishedColumn, SegmentWriter};
 use coload_threads::StepClock;
-use coload_transform::{EncodingPolicy, PartitionColumn, Symbols, dictionary_limit, encoders};
+use coload_transform::{DictionaryPolicy, PartitionColumn, Symbols, dictionary_limit, encoders};
 use coload_types::{Column, Physical, Result};
 
 use crate::rows::ColumnRows;
@@ -29,7 +29,7 @@ pub(super) fn writer_columns(schema: &Schema, memory: usize) -> Vec<WriterColumn
     let column = |(index, column): (usize, &Column)| {
         let symbols = if index < encoders { Symbols::Train } else { Symbols::Omit };
         let physical = column.data_type.physical();
-        let assembly = Assembly { physical, policy: EncodingPolicy::Auto, limit, symbols };
+        let assembly = Assembly { physical, policy: DictionaryPolicy::Auto, limit, symbols };
         WriterColumn {
             rows: ColumnRows::new(column),
             assembly,

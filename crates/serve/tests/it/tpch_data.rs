@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use coload_load::{LoadOptions, load as load_files};
+use coload_load::{Hooks, LoadRequest, Resources, load as load_files};
 use coload_source::{Dialect, Trailing, expand_inputs};
 use tpchgen::generators::{
     CustomerGenerator, LineItemGenerator, NationGenerator, OrderGenerator, PartGenerator,
@@ -37,10 +37,10 @@ pub fn load(scratch: &Scratch) {
             ..Dialect::default()
         };
         let inputs = expand_inputs(&[path]).unwrap();
-        let mut options = LoadOptions::new(inputs, table, schema, dialect);
+        let request = LoadRequest::new(inputs, table, schema, dialect);
         // Small chunks, so that tables have several pages, some with codes and some without.
-        options.chunk_bytes = 1 << 20;
-        load_files(scratch.database.store(), &options).unwrap();
+        let resources = Resources { chunk_bytes: 1 << 20, ..Resources::default() };
+        load_files(&request, &resources, &Hooks::default(), scratch.database.store()).unwrap();
     }
 }
 

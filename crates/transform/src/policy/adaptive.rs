@@ -9,7 +9,7 @@ use crate::{
 
 /// Text must make the load shorter by this factor: what columns are expected to cost is off by a tenth now and then, and
 /// text is parsed by a machine that others use.
-const RAW_GAIN: f64 = 0.85;
+const TEXT_GAIN: f64 = 0.85;
 
 /// By what is measured while the load runs.
 #[derive(Debug, Clone, Copy)]
@@ -38,19 +38,19 @@ impl Policy for Adaptive {
 
 /// The best placements, or those that are kept; with a share of text only if that is much better.
 fn choose(estimates: &Estimates<'_>, capacity: &Capacity) -> Mix {
-    let Estimates { columns, raw, kept, .. } = *estimates;
+    let Estimates { columns, text, kept, .. } = *estimates;
     let placements = kept.map_or_else(|| place_adaptively(columns, capacity), <[_]>::to_vec);
     let times = times_of(columns, &placements, capacity);
-    let without = Mix { placements, raw_share: 0.0, times };
-    let Some(raw) = raw else { return without };
+    let without = Mix { placements, text_share: 0.0, times };
+    let Some(text) = text else { return without };
     let mixed = match kept {
-        None => mix_adaptively(columns, &raw, capacity),
+        None => mix_adaptively(columns, &text, capacity),
         Some(kept) => {
-            let (raw_share, times) = choose_share(columns, kept, &raw, capacity);
-            Mix { placements: kept.to_vec(), raw_share, times }
+            let (text_share, times) = choose_share(columns, kept, &text, capacity);
+            Mix { placements: kept.to_vec(), text_share, times }
         }
     };
-    match mixed.times.longest() <= without.times.longest() * RAW_GAIN {
+    match mixed.times.longest() <= without.times.longest() * TEXT_GAIN {
         true => mixed,
         false => without,
     }

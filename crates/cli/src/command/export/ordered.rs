@@ -1,6 +1,6 @@
 //! Parts of a table on several threads, written in order.
 //!
-//! A thread takes the next part and hands its lines over, strip by strip. The first of the parts that are not written is
+//! A thread takes the next stretch and hands its lines over, strip by strip. The first of the stretches that are not written is
 //! written as it comes; the others go on until as many strips wait as there may be.
 
 use std::collections::VecDeque;
@@ -13,21 +13,21 @@ use std::thread;
 
 use coload::{Error, Result};
 use coload_load::default_memory;
-use coload_scan::{Part, SegmentLines, Style};
+use coload_scan::{SegmentLines, Stretch, Style};
 use coload_threads::lock;
 
 /// Bytes of a strip: large enough for one write, small enough for a cache.
 const STRIP_BYTES: usize = 512 << 10;
-/// Strips that wait for each thread at most: the lines of a part.
+/// Strips that wait for each thread at most: the lines of a stretch.
 const STRIPS_OF_THREAD: usize = 24;
 /// Share of the memory that strips may take: fields and texts of dictionaries have the rest.
 const MEMORY_SHARE: usize = 4;
 
-/// A part of a table that is to be written.
+/// A stretch of a table that is to be written.
 pub struct Work {
     pub segment: Arc<SegmentLines>,
     /// The pages or blocks of the segment that it is made of.
-    pub part: Part,
+    pub stretch: Stretch,
 }
 
 /// How much there may be at once.
@@ -49,13 +49,13 @@ impl Room {
     }
 }
 
-/// What a thread is given: a part, and where its lines go.
+/// What a thread is given: a stretch, and where its lines go.
 type Job = (Work, SyncSender<Result<Vec<u8>>>);
 
-/// Writes the lines of all parts. The outer error is that of reading.
+/// Writes the lines of all stretches. The outer error is that of reading.
 ///
 /// # Errors
-/// The first of a part, in their order.
+/// The first of a stretch, in their order.
 pub fn write_in_order(
     mut work: impl Iterator<Item = Work>,
     style: Style,
@@ -104,10 +104,10 @@ fn next(jobs: &Mutex<Receiver<Job>>) -> Option<Job> {
     lock(jobs).recv().ok()
 }
 
-/// Makes the lines of a part, as long as somebody takes them.
-fn run((Work { segment, part }, taken): Job, style: Style) {
+/// Makes the lines of a stretch, as long as somebody takes them.
+fn run((Work { segment, stretch }, taken): Job, style: Style) {
     let mut strip = Vec::with_capacity(STRIP_BYTES);
-    let made = segment.lines(&part, style, |lines| {
+    let made = segment.lines(&stretch, style, |lines| {
         strip.append(lines);
         if strip.len() < STRIP_BYTES {
             return true;

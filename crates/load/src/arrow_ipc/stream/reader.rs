@@ -15,16 +15,18 @@ use super::{Held, Known, StreamBatch, StreamChunk, StreamRows};
 use crate::arrow_ipc::cache::read_dictionary;
 use crate::arrow_ipc::chunks::{Cutting, part_of};
 use crate::arrow_ipc::dictionary::Dictionary;
-use crate::arrow_ipc::input::{FieldsRead, batch_bytes_max, fault};
+use crate::arrow_ipc::input::{Asked, FieldsRead, batch_bytes_max, fault};
 use crate::format::Arrival;
-use crate::options::LoadOptions;
+use crate::request::LoadRequest;
+use crate::resources::Resources;
 
 /// Bytes of the magic of a file, padded.
 const MAGIC_BYTES: usize = 8;
 
 /// Reads messages out of blocks.
 pub struct Reader {
-    options: LoadOptions,
+    request: LoadRequest,
+    resources: Resources,
     cutting: Cutting,
     /// The input that is read, and where its next message starts.
     file: usize,
@@ -85,10 +87,15 @@ pub enum Next {
 }
 
 impl Reader {
+    fn asked(&self) -> Asked<'_> {
+        Asked { request: &self.request, resources: &self.resources }
+    }
+
     /// Nothing is read yet; what chunks hold is counted in `held`.
-    pub fn new(options: &LoadOptions, cutting: Cutting, held: &Arc<AtomicUsize>) -> Self {
+    pub fn new(asked: Asked<'_>, cutting: Cutting, held: &Arc<AtomicUsize>) -> Self {
         Reader {
-            options: options.clone(),
+            request: asked.request.clone(),
+            resources: asked.resources.clone(),
             cutting,
             file: 0,
             at: 0,
@@ -141,7 +148,7 @@ impl Reader {
             if let Some(chunk) = self.ready.pop_front() {
                 return Ok(Next::Chunk(chunk));
             }
-            if self.file == self.options.inputs.len() || self.left == 0 {
+            if self.file == self.request.inputs.len() || self.left == 0 {
                 return match self.open.is_empty() {
                     true => Ok(Next::End),
                     false => {
@@ -151,7 +158,7 @@ impl Reader {
                 };
             }
             let at = self.at;
-            match self.step().map_err(|error| fault(&self.options, self.file, at, error))? {
+            match self.step().map_err(|error| fault(self.asked(), self.file, at, error))? {
                 Step::Done => {}
                 Step::Ended => self.next_file(),
                 Step::More => match queue.take()? {
@@ -300,7 +307,7 @@ impl Reader {
                 let (message, body_bytes) = Message::decode(&self.rest[prefix..head_bytes])?;
                 let bytes = usize::try_from(body_bytes)
                     .ok()
-                    .filter(|bytes| *bytes as u64 <= batch_bytes_max(&self.options))
+                    .filter(|bytes| *bytes as u64 <= batch_bytes_max(self.asked()))
                     .ok_or(Fault::TooLarge(body_bytes))?;
                 self.rest.drain(..head_bytes);
                 let body = Vec::with_capacity(bytes);
@@ -320,7 +327,7 @@ impl Reader {
     ) -> std::result::Result<(), Fault> {
         match (message, &self.fields) {
             (Message::Schema(schema), None) => {
-                let fields = FieldsRead::new(schema, self.file, &self.options)?;
+                let fields = FieldsRead::new(schema, self.file, self.asked())?;
                 self.fields = Some(Arc::new(fields));
             }
             (Message::Schema(_), Some(_)) => {
@@ -341,7 +348,7 @@ impl Reader {
                 }
                 let known = self.dictionaries.get(&id).filter(|_| dictionary.is_delta).cloned();
                 let others = self.dictionaries.values().map(|known| known.bytes() as u64);
-                let bytes_max = batch_bytes_max(&self.options).saturating_sub(others.sum::<u64>());
+                let bytes_max = batch_bytes_max(self.asked()).saturating_sub(others.sum::<u64>());
                 let part = read_dictionary(&field, &dictionary, &body, bytes_max)?;
                 let made = match known {
                     Some(known) => known.with(part),
@@ -374,7 +381,7 @@ impl Reader {
         body: Vec<u8>,
         start: u64,
     ) -> std::result::Result<(), Fault> {
-        let bytes_max = batch_bytes_max(&self.options);
+        let bytes_max = batch_bytes_max(self.asked());
         let is_compressed = batch.codec.is_some();
         let bytes = Buffers::new(&batch, &body, bytes_max).total_bytes()?;
         if bytes > bytes_max {

@@ -12,7 +12,7 @@ fn schema() -> Schema {
 }
 
 /// Writes unfinished files, whole and without rows.
-fn write(load: &Load, count: usize) {
+fn write(load: &FolderLoad, count: usize) {
     let scratch = load.scratch_path("made");
     fs::create_dir(&scratch).unwrap();
     let files = super::super::row_groups::RowGroups::new(&schema(), Some(&scratch)).unwrap();
@@ -35,20 +35,20 @@ fn names(folder: &TempDir) -> Vec<String> {
     names
 }
 
-fn publish(folder: &Folder, mode: LoadMode, count: usize) -> Names {
+fn publish(folder: &ParquetFolder, mode: LoadMode, count: usize) -> Names {
     let mut load = folder.begin(mode, &schema(), BEGAN_US).unwrap();
     write(&load, count);
     load.publish(mode, &schema(), count).unwrap()
 }
 
 /// A process that dies: its lock is free, and nothing is cleared.
-fn die(load: Load) {
+fn die(load: FolderLoad) {
     let _ = load._lock.file().unlock();
     std::mem::forget(load);
 }
 
 /// Gives the first files their names, as a load that dies then.
-fn name_some(folder: &Folder, load: &Load, count: usize, replaces: &[String]) {
+fn name_some(folder: &ParquetFolder, load: &FolderLoad, count: usize, replaces: &[String]) {
     let lines: String = replaces.iter().map(|name| format!("{name}\n")).collect();
     fs::write(load.path().join(RECORD_NAME), lines).unwrap();
     for number in 0..count {
@@ -60,7 +60,7 @@ fn name_some(folder: &Folder, load: &Load, count: usize, replaces: &[String]) {
 #[test]
 fn files_get_names_in_the_order_of_the_input() {
     let dir = TempDir::new().unwrap();
-    let folder = Folder::new(dir.path()).unwrap();
+    let folder = ParquetFolder::new(dir.path()).unwrap();
     let added = publish(&folder, LoadMode::Append, 12).added;
     assert_eq!(names(&dir), added);
     assert!(added.is_sorted() && added[11].starts_with("20231114-221320-123456-"), "{added:?}");
@@ -77,7 +77,7 @@ fn what_a_dead_load_left_is_cleared_or_finished() {
         [(3, 0, false), (3, 2, false), (3, 3, false), (3, 0, true), (3, 2, true), (3, 3, true)]
     {
         let dir = TempDir::new().unwrap();
-        let folder = Folder::new(dir.path()).unwrap();
+        let folder = ParquetFolder::new(dir.path()).unwrap();
         let before = publish(&folder, LoadMode::Append, 2).added;
         let dead = folder.begin(LoadMode::Append, &schema(), BEGAN_US + 1).unwrap();
         write(&dead, count);
@@ -99,7 +99,7 @@ fn what_a_dead_load_left_is_cleared_or_finished() {
 #[test]
 fn a_folder_without_a_lock_is_cleared() {
     let dir = TempDir::new().unwrap();
-    let folder = Folder::new(dir.path()).unwrap();
+    let folder = ParquetFolder::new(dir.path()).unwrap();
     let id = LoadId::random().unwrap();
     fs::create_dir(dir.path().join(format!("{WORK_PREFIX}{id}"))).unwrap();
     fs::create_dir(dir.path().join("_coload-mine")).unwrap();
@@ -111,7 +111,7 @@ fn a_folder_without_a_lock_is_cleared() {
 #[test]
 fn a_live_load_is_left_alone() {
     let dir = TempDir::new().unwrap();
-    let folder = Folder::new(dir.path()).unwrap();
+    let folder = ParquetFolder::new(dir.path()).unwrap();
     let mut slow = folder.begin(LoadMode::Append, &schema(), BEGAN_US).unwrap();
     write(&slow, 2);
     let fast = publish(&folder, LoadMode::Replace, 1).added;
@@ -124,7 +124,7 @@ fn a_live_load_is_left_alone() {
 #[test]
 fn a_load_that_no_longer_fits_leaves_nothing() {
     let dir = TempDir::new().unwrap();
-    let folder = Folder::new(dir.path()).unwrap();
+    let folder = ParquetFolder::new(dir.path()).unwrap();
     let mut late = folder.begin(LoadMode::Create, &schema(), BEGAN_US).unwrap();
     write(&late, 2);
     let added = publish(&folder, LoadMode::Create, 1).added;
@@ -132,8 +132,10 @@ fn a_load_that_no_longer_fits_leaves_nothing() {
     assert!(matches!(&error, Error::Invalid(text) if text.contains("--create")), "{error}");
     drop(late);
     let other = parse_columns("a INTEGER").unwrap();
-    let mut other_load =
-        Folder::new(&dir.path().join("new")).unwrap().begin(LoadMode::Append, &other, 0).unwrap();
+    let mut other_load = ParquetFolder::new(&dir.path().join("new"))
+        .unwrap()
+        .begin(LoadMode::Append, &other, 0)
+        .unwrap();
     // A name is taken: the files before it lose theirs.
     write(&other_load, 2);
     let taken = dir.path().join("new").join(file_name(0, other_load.id, 1));

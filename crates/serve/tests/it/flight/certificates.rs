@@ -4,7 +4,7 @@ use std::time::Duration;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use coload_input::expand_inputs;
-use coload_load::{ClientTls, LoadOptions, RemoteOptions, load_remote};
+use coload_load::{ClientTls, Hooks, LoadRequest, RemoteOptions, Resources};
 use coload_serve::arrow::array::AsArray;
 use coload_serve::arrow::datatypes::Int64Type;
 use coload_serve::{Address, Credentials, Remote, ServeOptions, TlsFiles};
@@ -102,19 +102,22 @@ fn loads_go_over_tls_too() {
     std::fs::write(&file, "1,one\n2,two\n").unwrap();
     let inputs = expand_inputs(&[file.to_string_lossy().into_owned()]).unwrap();
     let schema = coload_ddl::parse_columns("id BIGINT, name VARCHAR").unwrap();
-    let options = LoadOptions::new(inputs, "t", schema, Dialect::default());
+    let request = LoadRequest::new(inputs, "t", schema, Dialect::default());
+    let load = |remote: &RemoteOptions| {
+        coload_load::load(&request, &Resources::default(), &Hooks::default(), remote)
+    };
     let read = |path: PathBuf| std::fs::read(path).unwrap();
     let (certificate, key) = authority.sign("client", 2100);
     let mut remote = RemoteOptions::new(running.address.to_string());
     remote.authorization = Some(format!("Basic {}", BASE64_STANDARD.encode("ada:ada")));
     remote.patience = Duration::from_secs(2);
     // Neither without TLS nor without a certificate of the root.
-    assert!(load_remote(&options, &remote).is_err());
+    assert!(load(&remote).is_err());
     remote.tls = Some(ClientTls { ca: Some(read(authority.ca())), certificate: None });
-    assert!(load_remote(&options, &remote).is_err());
+    assert!(load(&remote).is_err());
     let certificate = Some((read(certificate), read(key)));
     remote.tls = Some(ClientTls { ca: Some(read(authority.ca())), certificate });
-    load_remote(&options, &remote).unwrap();
+    load(&remote).unwrap();
     let found = running.scratch.database.query("SELECT count(*) FROM t WHERE id > 0").unwrap();
     assert_eq!(found[0].column(0).as_primitive::<Int64Type>().value(0), 2);
 }

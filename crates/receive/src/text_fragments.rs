@@ -6,7 +6,7 @@ use std::time::Instant;
 use coload_link::{Credit, Message};
 use coload_threads::thread_cpu_ns;
 use coload_types::{Error, Result};
-use coload_wire::{PARSED, Parsed, Raw, RawIs};
+use coload_wire::{PARSED, Parsed, TextFragment, TextIs};
 
 use crate::active::Active;
 use crate::partition::Next;
@@ -14,7 +14,7 @@ use crate::pool::Pool;
 
 impl Active {
     /// Takes a text, on a thread of the pool, and tells what became of it.
-    pub fn take_raw(
+    pub fn take_text(
         self: &Arc<Self>,
         attempt: u64,
         bytes: Vec<u8>,
@@ -23,11 +23,11 @@ impl Active {
     ) {
         let arrived = Instant::now();
         self.on_pool(attempt, bytes, credit, pool, move |active, bytes, pool| {
-            active.raw(attempt, &bytes, arrived, pool)
+            active.text(attempt, &bytes, arrived, pool)
         });
     }
 
-    fn raw(
+    fn text(
         self: &Arc<Self>,
         attempt: u64,
         bytes: &[u8],
@@ -35,21 +35,23 @@ impl Active {
         pool: &Arc<Pool>,
     ) -> Result<()> {
         let started = thread_cpu_ns();
-        let raw = Raw::decode(bytes)?;
-        let Some(parser) = &self.raw_parser else {
+        let text = TextFragment::decode(bytes)?;
+        let Some(parser) = &self.text_parser else {
             return Err(Error::Corrupt("a text of a load that has none".into()));
         };
-        let receiving = self.receiving(attempt, raw.partition)?;
+        let receiving = self.receiving(attempt, text.partition)?;
         let (is, next) = match &receiving {
             // It is durable, and this is a repetition.
-            None => (RawIs::Taken, Next::Wait),
+            None => (TextIs::Taken, Next::Wait),
             // Few bytes of text may be many values.
-            Some(_) if parser.bytes_max(&raw) > self.memory_max => (RawIs::HandedBack, Next::Wait),
-            Some(receiving) => receiving.take_raw(&raw, self.keep)?,
+            Some(_) if parser.bytes_max(&text) > self.memory_max => {
+                (TextIs::HandedBack, Next::Wait)
+            }
+            Some(receiving) => receiving.take_text(&text, self.keep)?,
         };
         let cpu_ns = thread_cpu_ns() - started;
         let stay_ns = arrived.elapsed().as_nanos() as u64;
-        let Raw { partition, fragment, .. } = raw;
+        let TextFragment { partition, fragment, .. } = text;
         let parsed = Parsed { partition, fragment, is, cpu_ns, stay_ns };
         self.tell(attempt, &Message::new(PARSED, parsed.encode()))?;
         match receiving {

@@ -7,7 +7,7 @@ use coload_types::Result;
 
 use crate::format::PieceSpan;
 use crate::partition::{PartitionPlan, Waiting};
-use crate::target::{Ahead, AheadColumn, RawFlow};
+use crate::target::{Ahead, AheadColumn, TextFragment};
 
 /// A chunk that was parsed.
 #[derive(Debug)]
@@ -25,12 +25,12 @@ pub struct ParsedChunk {
     /// Whether the types are too narrow for it: then the leg ends before it.
     pub unfit: bool,
     /// Its text behind room for a head, if it goes to the server so; then it has no columns.
-    pub raw: Option<RawText>,
+    pub text: Option<ChunkText>,
 }
 
 /// The text of a chunk.
 #[derive(Debug)]
-pub struct RawText {
+pub struct ChunkText {
     /// Room for a head, and the text.
     pub message: Vec<u8>,
     /// How its columns are read if it is handed back.
@@ -62,16 +62,20 @@ impl Counted {
 pub struct Arriving<P> {
     /// Made by whoever needs it first.
     pub plan: Arc<OnceLock<Result<Arc<PartitionPlan>>>>,
-    pub(super) fragments: BTreeMap<usize, ParsedChunk>,
-    pub(super) verified: Vec<Waiting>,
-    /// Fragments with rows, and columns of them that went ahead.
+    /// Chunks that were parsed and wait to be verified.
+    pub fragments: BTreeMap<usize, ParsedChunk>,
+    /// What waits of those that are verified, in order.
+    pub verified: Vec<Waiting>,
+    /// Fragments with rows.
     kept: u32,
-    pub(super) flown: u64,
+    /// Columns of them that went ahead, and texts.
+    pub flown: u64,
     /// The workers' parsers; `None` while one is in use. Its place is the number of its dictionaries.
-    pub(super) parsers: Vec<Option<P>>,
+    pub parsers: Vec<Option<P>>,
     /// Columns that met too many values for codes.
     pub plain_columns: Vec<usize>,
-    pub(super) stale: bool,
+    /// Whether dictionaries have values that stand in no row.
+    pub stale: bool,
 }
 
 impl<P> Default for Arriving<P> {
@@ -102,7 +106,7 @@ impl<P> Arriving<P> {
     }
 
     /// What goes ahead of a verified fragment with so many rows, if it has some.
-    pub(super) fn take_ahead(
+    pub fn take_ahead(
         &mut self,
         partition: usize,
         rows: u32,
@@ -118,16 +122,16 @@ impl<P> Arriving<P> {
     }
 
     /// The text of a verified fragment, which has rows.
-    pub(super) fn take_raw(
+    pub fn take_text(
         &mut self,
         partition: usize,
         rows: u32,
-        RawText { message, plan }: RawText,
-    ) -> (RawFlow, Arc<PartitionPlan>) {
+        ChunkText { message, plan }: ChunkText,
+    ) -> (TextFragment, Arc<PartitionPlan>) {
         let fragment = self.kept;
         self.kept += 1;
         self.flown += 1;
-        (RawFlow { partition, fragment, rows, message }, plan)
+        (TextFragment { partition, fragment, rows, message }, plan)
     }
 
     /// Gives a parser back.

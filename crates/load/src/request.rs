@@ -1,85 +1,21 @@
 //! What a load is asked to do.
 
 use std::path::PathBuf;
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, AtomicU64, Ordering},
-};
+use std::sync::Arc;
 
 use coload_ddl::Schema;
 use coload_source::{ColumnForms, Dialect, InputFields, Inputs};
 use coload_store::{LoadId, LoadMode};
 use coload_threads::epoch_us;
-use coload_transform::EncodingPolicy;
 use coload_types::{Column, DataType, Error, Result};
-use coload_wire::{
-    CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, ColumnFrom, Derivation, FieldMap, FieldsByInput, RejectLimit,
-};
+use coload_wire::{ColumnFrom, Derivation, FieldMap, FieldsByInput, RejectLimit};
 
 use crate::grain::RecordSize;
 use crate::opened::OpenedStream;
 use crate::program::RowProgram;
 
-/// Default bytes of a chunk (seed 000, section 4.4).
-pub const CHUNK_BYTES: usize = 10 << 20;
-/// Default fragments of a partition (seed 000, section 4.4).
-pub const FRAGMENTS_PER_PARTITION: usize = 50;
-/// Default columns merged at once (seed 000, section 4.4).
-pub const MERGE_COLUMNS: usize = 2;
-
-/// How far a load is; read it from another thread.
-#[derive(Debug, Default)]
-pub struct Progress {
-    pub(crate) bytes: AtomicU64,
-    pub(crate) bytes_total: AtomicU64,
-    pub(crate) rows: AtomicU64,
-    pub(crate) rejects: AtomicU64,
-}
-
-impl Progress {
-    pub(crate) fn add(&self, bytes: u64, rows: u64) {
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
-        self.rows.fetch_add(rows, Ordering::Relaxed);
-    }
-
-    /// Takes back what was counted of work that was in vain.
-    pub(crate) fn take_back(&self, bytes: u64, rows: u64) {
-        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
-        self.rows.fetch_sub(rows, Ordering::Relaxed);
-    }
-
-    /// Bytes of the inputs that were read so far, as they are stored.
-    pub fn bytes(&self) -> u64 {
-        self.bytes.load(Ordering::Relaxed)
-    }
-
-    /// Input bytes in all; 0 when not known (standard input).
-    pub fn bytes_total(&self) -> u64 {
-        self.bytes_total.load(Ordering::Relaxed)
-    }
-
-    /// Rows that were parsed so far.
-    pub fn rows(&self) -> u64 {
-        self.rows.load(Ordering::Relaxed)
-    }
-
-    /// Records that were set aside so far.
-    pub fn rejects(&self) -> u64 {
-        self.rejects.load(Ordering::Relaxed)
-    }
-}
-
-/// Called after each task with the CPU nanoseconds that it took.
-pub type AfterTask = Arc<dyn Fn(u64) + Send + Sync>;
-
-/// Called every tenth of a second while a load runs, and once at its end.
-pub type ProgressCallback = Arc<dyn Fn(&Progress) + Send + Sync>;
-
 /// Opens an input by its number.
 pub type OpenStream = Arc<dyn Fn(usize) -> Box<dyn std::io::Read + Send> + Send + Sync>;
-
-/// Says whether a load may be published; may wait for what decides that.
-pub type Confirm = Arc<dyn Fn() -> Result<()> + Send + Sync>;
 
 /// The form that the inputs of a load are in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,9 +26,9 @@ pub enum InputForm {
     Arrow,
 }
 
-/// A load: inputs, table, and how.
+/// What is loaded, and into which table.
 #[derive(Clone)]
-pub struct LoadOptions {
+pub struct LoadRequest {
     /// Files, in order; one may be standard input.
     pub inputs: Inputs,
     /// The input, if it is a stream that was opened to look at it.
@@ -101,8 +37,6 @@ pub struct LoadOptions {
     pub streams: Option<OpenStream>,
     /// What the load is known by when it comes again; its own id if there is none.
     pub key: Option<LoadId>,
-    /// Asked when all is durable, before it becomes visible.
-    pub confirm: Option<Confirm>,
     /// Name of the table, as the user wrote it.
     pub table: String,
     /// Columns of the table; in the order of the fields, unless `derivation` and `fields` say otherwise.
@@ -129,18 +63,6 @@ pub struct LoadOptions {
     pub dialect: Dialect,
     /// What happens to rows that are there.
     pub mode: LoadMode,
-    /// Threads that work; at least 1.
-    pub threads: usize,
-    /// Most memory to use, in bytes.
-    pub memory: usize,
-    /// Bytes of a chunk.
-    pub chunk_bytes: usize,
-    /// Fragments of a partition.
-    pub fragments_per_partition: usize,
-    /// Columns merged at once.
-    pub merge_columns: usize,
-    /// When columns get dictionaries.
-    pub encoding: EncodingPolicy,
     /// Whether distinct values are estimated where no dictionary tells; it costs some 5 % of a load.
     pub count_distinct: bool,
     /// Text that is read, chunks that begin in it whole; all of it if `None`. For dry runs.
@@ -149,24 +71,15 @@ pub struct LoadOptions {
     pub max_rejects: RejectLimit,
     /// File that gets the rejects.
     pub rejects_file: Option<PathBuf>,
-    /// Most bytes of that file, for a client that takes no more.
-    pub rejects_bytes_max: Option<u64>,
     /// Files and folders that it must not be written over or into, and what they are.
     pub protected: Vec<(PathBuf, &'static str)>,
     /// Table that gets what the file gets, in the version that shows the rows.
     pub rejects_table: Option<String>,
-    /// Told the CPU nanoseconds of each task by the thread that ran it, which goes on when it returns: so a
-    /// load can be slowed down.
-    pub after_task: Option<AfterTask>,
-    /// Told how far the load is.
-    pub progress: Option<ProgressCallback>,
-    /// Set it, and the load stops and leaves the store as it was.
-    pub cancel: Arc<AtomicBool>,
 }
 
-impl std::fmt::Debug for LoadOptions {
+impl std::fmt::Debug for LoadRequest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LoadOptions")
+        f.debug_struct("LoadRequest")
             .field("inputs", &self.inputs)
             .field("table", &self.table)
             .field("schema", &self.schema)
@@ -176,7 +89,7 @@ impl std::fmt::Debug for LoadOptions {
     }
 }
 
-impl LoadOptions {
+impl LoadRequest {
     /// Defaults for everything but inputs, table, columns and dialect.
     pub fn new(
         inputs: impl Into<Inputs>,
@@ -184,12 +97,11 @@ impl LoadOptions {
         schema: Schema,
         dialect: Dialect,
     ) -> Self {
-        LoadOptions {
+        LoadRequest {
             inputs: inputs.into(),
             stream: None,
             streams: None,
             key: None,
-            confirm: None,
             table: table.into(),
             schema,
             derivation: None,
@@ -202,22 +114,12 @@ impl LoadOptions {
             form: InputForm::Text,
             dialect,
             mode: LoadMode::Append,
-            threads: std::thread::available_parallelism().map_or(1, usize::from),
-            memory: default_memory(),
-            chunk_bytes: CHUNK_BYTES,
-            fragments_per_partition: FRAGMENTS_PER_PARTITION,
-            merge_columns: MERGE_COLUMNS,
             count_distinct: false,
-            encoding: EncodingPolicy::Auto,
             sample_bytes: None,
             max_rejects: RejectLimit::Count(0),
             rejects_file: None,
-            rejects_bytes_max: None,
             protected: Vec::new(),
             rejects_table: None,
-            after_task: None,
-            progress: None,
-            cancel: Arc::default(),
         }
     }
 
@@ -262,6 +164,21 @@ impl LoadOptions {
     pub(crate) fn inferred_type(&self, column: usize) -> Option<DataType> {
         let forms = self.inferred.as_ref()?.get(column)?;
         (!forms.is_given()).then(|| self.read_schema().columns()[column].data_type)
+    }
+
+    /// Names and types of the columns that are read, for messages about rejects.
+    pub(crate) fn read_names(&self) -> Vec<(String, DataType)> {
+        let read = self.read_schema().columns();
+        read.iter().map(|c| (c.name.clone(), c.data_type)).collect()
+    }
+
+    /// Whether fragments may go as text: nothing but its types makes rows of records, and these are given.
+    pub(crate) fn may_go_as_text(&self) -> bool {
+        self.inferred.is_none()
+            && self.fields_by_input.is_none()
+            && self.derivation.is_none()
+            && self.program.is_none()
+            && self.schema.checks().is_empty()
     }
 
     /// Whether it depends on the types of columns which rows there are.
@@ -350,32 +267,6 @@ impl LoadOptions {
         if let Some(fields) = &self.fields_by_input {
             fields.check(self.inputs.len(), self.read_schema().len())?;
         }
-        let at_least_one = [
-            ("--threads", self.threads),
-            ("--fragments-per-partition", self.fragments_per_partition),
-            ("--merge-columns", self.merge_columns),
-        ];
-        for (flag, value) in at_least_one {
-            if value == 0 {
-                return Err(Error::Invalid(format!("{flag} is 0; it is at least 1")));
-            }
-        }
-        if !(CHUNK_BYTES_MIN..=CHUNK_BYTES_MAX).contains(&self.chunk_bytes) {
-            return Err(Error::Invalid(format!(
-                "--chunk-size is {} bytes; it is {CHUNK_BYTES_MIN} to {CHUNK_BYTES_MAX}",
-                self.chunk_bytes
-            )));
-        }
         Ok(())
     }
-}
-
-/// A quarter of the machine's memory, or 1 GiB where it does not say.
-pub fn default_memory() -> usize {
-    let info = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let kib = info
-        .lines()
-        .find_map(|l| l.strip_prefix("MemTotal:"))
-        .and_then(|l| l.trim().trim_end_matches(" kB").trim().parse::<usize>().ok());
-    kib.map_or(1 << 30, |k| k * 1024 / 4)
 }

@@ -5,7 +5,6 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
-use std::sync::atomic::Ordering;
 
 use coload_input::{InputFile, InputSource, RawFile};
 use coload_link::{Client, Message};
@@ -16,12 +15,12 @@ use coload_wire::{
     CHUNK, CHUNKS, Chunk, DONE, Done, FINISH, Finish, REJECTS, REJECTS_PIECE, Welcome,
 };
 
-use super::report::RemoteReport;
 use super::session::{WORK_TIMEOUT, stopped, wait_for};
 use crate::file_report::{FileCounts, FileReports};
-use crate::options::LoadOptions;
+use crate::hooks::Hooks;
+use crate::load::Load;
 use crate::output_file::{OutputFile, check_output};
-use crate::run::published_without_rejects;
+use crate::report::{LoadReport, published_without_rejects};
 
 /// Bytes of an input sent at once.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -35,26 +34,27 @@ const HEADS_BYTES: usize = 256 << 10;
 /// # Errors
 /// `Invalid` when an input is no file, else as those of a load.
 pub fn send_whole(
-    options: &LoadOptions,
+    load: Load<'_>,
     client: &Client,
     welcome: &Welcome,
     started_us: i64,
 ) -> Result<Done> {
-    if let Some(path) = &options.rejects_file {
-        check_output("--rejects", path, &options.inputs, &options.protected)?;
+    let Load { request, hooks, .. } = load;
+    if let Some(path) = &request.rejects_file {
+        check_output("--rejects", path, &request.inputs, &request.protected)?;
         // Only then is the load published. What opens a pipe is who writes to it.
         if !std::fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
             drop(OutputFile::create(path)?);
         }
     }
-    let inputs = &options.inputs;
+    let inputs = &request.inputs;
     // Each is open while it is sent: there may be a million. Nothing is sent if one is no file.
     (0..inputs.len())
         .filter(|number| inputs.identity(*number).is_none())
         .try_for_each(|number| open(&inputs.at(number)).map(drop))?;
     let bytes = |number| inputs.bytes(number).unwrap_or(0);
     let stored = |i: usize| welcome.stored.get(i).copied().unwrap_or(0);
-    let mut sending = Sending { options, client, buffer: vec![0; CHUNK_BYTES], heads: Vec::new() };
+    let mut sending = Sending { hooks, client, buffer: vec![0; CHUNK_BYTES], heads: Vec::new() };
     let head = if inputs.len() > 1 { HEAD_BYTES } else { 0 };
     if head > 0 {
         for (i, input) in inputs.iter().enumerate() {
@@ -72,7 +72,7 @@ pub fn send_whole(
     let bytes = (0..inputs.len()).map(bytes).sum();
     let finish = Finish { partitions: 0, records: 0, rows: 0, bytes, started_us };
     client.push(Message::new(FINISH, finish.encode()))?;
-    let done = wait_for(client, &[DONE], WORK_TIMEOUT, &options.cancel)?;
+    let done = wait_for(client, &[DONE], WORK_TIMEOUT, &hooks.cancel)?;
     Done::decode(&done.bytes)
 }
 
@@ -88,7 +88,7 @@ fn open(input: &InputFile) -> Result<RawFile> {
 }
 
 struct Sending<'a> {
-    options: &'a LoadOptions,
+    hooks: &'a Hooks,
     client: &'a Client,
     buffer: Vec<u8>,
     /// First bytes of inputs that are sent together.
@@ -109,7 +109,7 @@ impl Sending<'_> {
     }
 
     fn flush_heads(&mut self) -> Result<()> {
-        if self.options.cancel.load(Ordering::Relaxed) {
+        if self.hooks.is_cancelled() {
             return Err(stopped());
         }
         match std::mem::take(&mut self.heads) {
@@ -121,7 +121,7 @@ impl Sending<'_> {
     /// Sends a part of an input.
     fn send(&mut self, number: usize, file: &RawFile, mut from: u64, to: u64) -> Result<()> {
         while from < to {
-            if self.options.cancel.load(Ordering::Relaxed) {
+            if self.hooks.is_cancelled() {
                 return Err(stopped());
             }
             let length = self.buffer.len().min((to - from) as usize);
@@ -134,17 +134,16 @@ impl Sending<'_> {
     }
 }
 
-/// Writes the file of rejects, which the server gives piece by piece; an old one gave it with the rest.
-fn fetch_rejects(options: &LoadOptions, client: &Client, path: &Path, done: &Done) -> Result<()> {
+/// Writes the file of rejects, which the server gives piece by piece.
+fn fetch_rejects(hooks: &Hooks, client: &Client, path: &Path, done: &Done) -> Result<()> {
     let (output, mut file) = OutputFile::create(path)?;
     let fail = |e| Error::io("write rejects to", path, &e);
-    file.write_all(&done.rejects_csv).map_err(fail)?;
     let mut at = 0;
     while at < done.rejects_bytes {
         let mut wanted = Vec::new();
         put_varint(&mut wanted, at);
         client.push(Message::new(REJECTS, wanted))?;
-        let piece = wait_for(client, &[REJECTS_PIECE], WORK_TIMEOUT, &options.cancel)?.bytes;
+        let piece = wait_for(client, &[REJECTS_PIECE], WORK_TIMEOUT, &hooks.cancel)?.bytes;
         if piece.is_empty() {
             return Err(Error::Corrupt(format!(
                 "the server ended the rejects at byte {at} of {}",
@@ -161,17 +160,13 @@ fn fetch_rejects(options: &LoadOptions, client: &Client, path: &Path, done: &Don
 ///
 /// # Errors
 /// `Invalid` when the file of rejects cannot be written.
-pub fn report(
-    options: &LoadOptions,
-    client: &Client,
-    base: RemoteReport,
-    done: Done,
-) -> Result<RemoteReport> {
-    if let Some(path) = &options.rejects_file {
-        let fetched = fetch_rejects(options, client, path, &done);
+pub fn report(load: Load<'_>, client: &Client, base: LoadReport, done: Done) -> Result<LoadReport> {
+    let Load { request, hooks, .. } = load;
+    if let Some(path) = &request.rejects_file {
+        let fetched = fetch_rejects(hooks, client, path, &done);
         fetched.map_err(|error| published_without_rejects(done.version, &error))?;
     }
-    let inputs = options.inputs.clone();
+    let inputs = request.inputs.clone();
     let mut counts = vec![FileCounts::default(); inputs.len()];
     let mut mended = BTreeMap::new();
     let mut told = done.mended.into_iter();
@@ -190,5 +185,5 @@ pub fn report(
         mended.extend(told.next().filter(|m| *m != Mended::default()).map(|m| (number, m)));
     }
     let files = FileReports::new(inputs, counts, mended);
-    Ok(RemoteReport { files, first_rejects: done.first_rejects, ..base })
+    Ok(LoadReport { files, rejects: done.first_rejects, ..base })
 }

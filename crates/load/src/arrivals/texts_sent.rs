@@ -12,12 +12,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use coload_types::{Error, Result};
-use coload_wire::RawIs;
+use coload_wire::TextIs;
 
-use super::{State, Task, Verified};
-use crate::format::{Parser, PieceSpan};
+use super::Verified;
+use crate::format::PieceSpan;
 use crate::partition::PartitionPlan;
-use crate::target::{Ahead, AheadColumn, RawFlow};
+use crate::target::TextFragment;
 
 /// A fragment of a partition.
 type Key = (usize, u32);
@@ -37,6 +37,16 @@ pub struct HandedBack {
     pub plan: Arc<PartitionPlan>,
 }
 
+/// What the server says of a text.
+#[derive(Debug)]
+pub enum Answered {
+    /// It has the rows: what this accounts for.
+    Taken(Verified),
+    /// The client parses it.
+    HandedBack(HandedBack),
+}
+
+/// A text whose answer is awaited.
 #[derive(Debug)]
 struct Awaited {
     chunk: usize,
@@ -49,7 +59,7 @@ struct Awaited {
 
 /// The texts of a load.
 #[derive(Debug, Default)]
-pub struct RawChunks {
+pub struct TextsSent {
     awaited: BTreeMap<Key, Awaited>,
     /// What became of verified chunks, in order, with their numbers and partitions; nothing of those awaited.
     waiting: VecDeque<(usize, usize, Option<Vec<PieceSpan>>)>,
@@ -57,19 +67,79 @@ pub struct RawChunks {
     corrections: BTreeMap<usize, Vec<(u32, u32, u64)>>,
 }
 
-impl RawChunks {
-    /// Whether the answer to a text of a partition is awaited.
-    pub(super) fn awaits(&self, partition: usize) -> bool {
-        self.awaited.range((partition, 0)..=(partition, u32::MAX)).next().is_some()
-    }
-
+impl TextsSent {
     /// Corrects what a partition has.
-    pub(super) fn correct(&mut self, partition: usize, blocks: &mut u64, page_rows: &mut Vec<u32>) {
+    pub fn correct(&mut self, partition: usize, blocks: &mut u64, page_rows: &mut Vec<u32>) {
         for (fragment, rows, sent) in self.corrections.remove(&partition).unwrap_or_default() {
             *blocks = *blocks - 1 + sent;
             page_rows[fragment as usize] = rows;
         }
         page_rows.retain(|rows| *rows > 0);
+    }
+
+    /// Accounts for a verified chunk, or lets it wait for those before it.
+    pub fn account(
+        &mut self,
+        chunk: usize,
+        partition: usize,
+        spans: Vec<PieceSpan>,
+        verified: &mut Verified,
+    ) {
+        if self.waiting.is_empty() {
+            verified.spans.extend(spans.into_iter().map(|span| (partition, span)));
+        } else {
+            self.waiting.push_back((chunk, partition, Some(spans)));
+        }
+    }
+
+    /// Notes that a verified chunk goes as text.
+    pub fn send(
+        &mut self,
+        chunk: usize,
+        text: &TextFragment,
+        spans: Vec<PieceSpan>,
+        plan: Arc<PartitionPlan>,
+    ) {
+        self.waiting.push_back((chunk, text.partition, None));
+        let awaited = Awaited { chunk, rows: text.rows, spans, plan, handed_back: false };
+        self.awaited.insert((text.partition, text.fragment), awaited);
+    }
+
+    /// Takes the answer to a text.
+    ///
+    /// # Errors
+    /// `Corrupt` when none is awaited.
+    pub fn answer(&mut self, key: Key, is: TextIs) -> Result<Answered> {
+        let awaited = self.awaited.get_mut(&key).filter(|awaited| !awaited.handed_back);
+        let Some(awaited) = awaited else {
+            let (partition, fragment) = key;
+            return Err(Error::Corrupt(format!(
+                "the server tells of the text of fragment {fragment} of partition {partition}, which it does not have"
+            )));
+        };
+        let (chunk, spans) = (awaited.chunk, std::mem::take(&mut awaited.spans));
+        if is == TextIs::Taken {
+            self.awaited.remove(&key);
+            return Ok(Answered::Taken(self.tell(chunk, spans)));
+        }
+        awaited.handed_back = true;
+        let start = spans.first().map_or(0, |span| span.start);
+        let (rows, plan) = (u64::from(awaited.rows), Arc::clone(&awaited.plan));
+        Ok(Answered::HandedBack(HandedBack { chunk, start, key, rows, plan }))
+    }
+
+    /// Takes what became of a chunk that was handed back: its rows, and the columns that are sent for it.
+    pub fn take_back(
+        &mut self,
+        back: &HandedBack,
+        rows: u32,
+        columns: u64,
+        spans: Vec<PieceSpan>,
+    ) -> Verified {
+        let (partition, fragment) = back.key;
+        self.awaited.remove(&back.key);
+        self.corrections.entry(partition).or_default().push((fragment, rows, columns));
+        self.tell(back.chunk, spans)
     }
 
     /// Accounts for a chunk that was awaited, and for those that waited behind it.
@@ -84,80 +154,5 @@ impl RawChunks {
             verified.spans.extend(spans.into_iter().flatten().map(|span| (partition, span)));
         }
         verified
-    }
-}
-
-impl<P: Parser> State<P> {
-    /// Accounts for a verified chunk, or lets it wait for those before it.
-    pub(super) fn account(
-        &mut self,
-        chunk: usize,
-        partition: usize,
-        spans: Vec<PieceSpan>,
-        verified: &mut Verified,
-    ) {
-        if self.raw.waiting.is_empty() {
-            verified.spans.extend(spans.into_iter().map(|span| (partition, span)));
-        } else {
-            self.raw.waiting.push_back((chunk, partition, Some(spans)));
-        }
-    }
-
-    /// Sends a verified chunk as text.
-    pub(super) fn send_raw(
-        &mut self,
-        chunk: usize,
-        flow: RawFlow,
-        spans: Vec<PieceSpan>,
-        plan: Arc<PartitionPlan>,
-    ) {
-        self.raw.waiting.push_back((chunk, flow.partition, None));
-        let awaited = Awaited { chunk, rows: flow.rows, spans, plan, handed_back: false };
-        self.raw.awaited.insert((flow.partition, flow.fragment), awaited);
-        self.unfinished += 1;
-        self.tasks.push_back(Task::SendRaw(flow));
-    }
-
-    /// Takes the answer to a text.
-    ///
-    /// # Errors
-    /// `Corrupt` when none is awaited.
-    pub fn answered(&mut self, key: Key, is: RawIs) -> Result<Verified> {
-        let awaited = self.raw.awaited.get_mut(&key).filter(|awaited| !awaited.handed_back);
-        let Some(awaited) = awaited else {
-            let (partition, fragment) = key;
-            return Err(Error::Corrupt(format!(
-                "the server tells of the text of fragment {fragment} of partition {partition}, which it does not have"
-            )));
-        };
-        let (chunk, spans) = (awaited.chunk, std::mem::take(&mut awaited.spans));
-        if is == RawIs::Taken {
-            self.raw.awaited.remove(&key);
-            return Ok(self.raw.tell(chunk, spans));
-        }
-        awaited.handed_back = true;
-        let start = spans.first().map_or(0, |span| span.start);
-        let (rows, plan) = (u64::from(awaited.rows), Arc::clone(&awaited.plan));
-        self.tasks.push_back(Task::ParseBack(HandedBack { chunk, start, key, rows, plan }));
-        Ok(Verified::default())
-    }
-
-    /// Takes what became of a chunk that was handed back: its rows, and their columns.
-    pub fn parsed_back(
-        &mut self,
-        back: HandedBack,
-        rows: u32,
-        columns: Vec<AheadColumn>,
-        spans: Vec<PieceSpan>,
-    ) -> Verified {
-        let (partition, fragment) = back.key;
-        self.raw.awaited.remove(&back.key);
-        let corrections = self.raw.corrections.entry(partition).or_default();
-        corrections.push((fragment, rows, columns.len() as u64));
-        if !columns.is_empty() {
-            self.delivering += 1;
-            self.tasks.push_back(Task::Ahead(Ahead { partition, fragment, columns }));
-        }
-        self.raw.tell(back.chunk, spans)
     }
 }

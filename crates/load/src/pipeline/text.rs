@@ -6,19 +6,19 @@ use std::sync::{
 };
 
 use coload_source::ColumnForm;
-use coload_threads::{Step, lock, thread_cpu_ns};
+use coload_threads::{Step, thread_cpu_ns};
 use coload_types::Result;
 
 use super::emit::ahead_column;
 use super::{Pipeline, WorkerOf};
+use crate::arrivals::{ChunkText, Counted, HandedBack, ParsedChunk};
 use crate::format::{Cut, Format, Parser, Read, Reading};
 use crate::partition::{PartitionPlan, Waiting};
-use crate::schedule::{Counted, HandedBack, ParsedChunk, RawText};
-use crate::target::{RawFlow, RowCosts, Sharing};
+use crate::target::{RowCosts, Sharing, TextFragment};
 
 /// Rows that went as text, and what that took without sending them.
 #[derive(Debug, Default)]
-pub struct RawWork {
+pub struct TextWork {
     rows: AtomicU64,
     cpu_ns: AtomicU64,
 }
@@ -26,7 +26,7 @@ pub struct RawWork {
 impl<'a, F: Format> Pipeline<'a, F> {
     /// Who may be given text.
     pub(super) fn takes_text(&self) -> Option<&dyn Sharing> {
-        self.target.sharing().filter(|_| self.takes_raw && self.reading.can_cut())
+        self.target.sharing().filter(|_| self.may_go_as_text && self.reading.can_cut())
     }
 
     /// Sends a chunk as text if that is wanted and it can be; else it is to be parsed.
@@ -37,42 +37,42 @@ impl<'a, F: Format> Pipeline<'a, F> {
         worker: &mut WorkerOf<'a, F>,
     ) -> Result<bool> {
         let Some(sharing) = self.takes_text() else { return Ok(false) };
-        let partition = chunk / lock(&self.state).fragments_per_partition();
-        let Some(bytes_max) = sharing.leave_raw(partition, plan, &self.row_costs()) else {
+        let partition = chunk / self.grain.fragments_per_partition;
+        let Some(bytes_max) = sharing.leave_text(partition, plan, &self.row_costs()) else {
             return Ok(false);
         };
         let started = thread_cpu_ns();
         let cut = self.reading.cut(chunk, worker)?;
         let spent = thread_cpu_ns() - started;
         self.clock.add(Step::Read, spent);
-        self.raw.cpu_ns.fetch_add(spent, Ordering::Relaxed);
+        self.texts.cpu_ns.fetch_add(spent, Ordering::Relaxed);
         let Some(Cut { message, spans }) = cut.filter(|cut| cut.message.len() <= bytes_max) else {
             return Ok(false);
         };
         let rows = spans.iter().map(|span| span.rows).sum();
         let bytes = spans.iter().map(|span| span.end - span.start).sum();
-        self.raw.rows.fetch_add(rows, Ordering::Relaxed);
-        self.progress.add(bytes, rows);
+        self.texts.rows.fetch_add(rows, Ordering::Relaxed);
+        self.books.progress.add(bytes, rows);
         let parsed = ParsedChunk {
             speculated: self.reading.is_speculated(chunk),
             waiting: Waiting { rows: rows as u32, columns: Vec::new() },
             ahead: Vec::new(),
             counted: Counted { bytes, rows, rejects: 0 },
             unfit: false,
-            raw: Some(RawText { message, plan: Arc::clone(plan) }),
+            text: Some(ChunkText { message, plan: Arc::clone(plan) }),
             spans,
         };
-        let mut state = lock(&self.state);
-        let verified = state.deliver(chunk, parsed);
-        self.account(&mut state, verified)?;
+        let mut shared = self.workers.lock();
+        let verified = shared.tasks.deliver(chunk, parsed);
+        self.account(&mut shared, verified);
         Ok(true)
     }
 
-    pub(super) fn send_raw(&self, flow: RawFlow) -> Result<()> {
+    pub(super) fn send_text(&self, text: TextFragment) -> Result<()> {
         if let Some(sharing) = self.takes_text() {
-            sharing.send_raw(flow)?;
+            sharing.send_text(text)?;
         }
-        lock(&self.state).sent_raw();
+        self.workers.lock().tasks.sent_text();
         Ok(())
     }
 
@@ -80,13 +80,13 @@ impl<'a, F: Format> Pipeline<'a, F> {
     pub(super) fn take_answers(&self, sharing: &dyn Sharing) {
         while let Some(parsed) = sharing.answers().next() {
             let key = (parsed.partition as usize, parsed.fragment);
-            let mut state = lock(&self.state);
-            let taken = state.answered(key, parsed.is);
-            let taken = taken.and_then(|verified| self.account(&mut state, verified));
-            drop(state);
+            let mut shared = self.workers.lock();
+            let taken = shared.tasks.answered(key, parsed.is);
+            let taken = taken.map(|verified| self.account(&mut shared, verified));
+            drop(shared);
             match taken {
-                Ok(()) => self.wake.notify_all(),
-                Err(error) => self.fail(error),
+                Ok(()) => self.workers.wake_all(),
+                Err(error) => self.workers.fail(error),
             }
         }
     }
@@ -103,32 +103,33 @@ impl<'a, F: Format> Pipeline<'a, F> {
         self.clock.add(Step::Tokenise, time.tokenise);
         self.clock.add(Step::Convert, time.convert);
         let rejects = spans.iter().map(|span| span.rejects.len() as u64).sum();
-        self.progress.take_back(0, back.rows);
-        self.progress.add(0, u64::from(fragment.rows));
-        self.progress.rejects.fetch_add(rejects, Ordering::Relaxed);
+        self.books.progress.take_back(0, back.rows);
+        self.books.progress.add(0, u64::from(fragment.rows));
+        self.books.progress.rejects.fetch_add(rejects, Ordering::Relaxed);
         let rows = fragment.rows;
         let columns = fragment.columns.into_iter().enumerate().filter(|_| rows > 0);
         let columns = columns.map(|(index, column)| ahead_column(&back.plan, index, column));
         let columns = columns.collect::<Result<Vec<_>>>()?;
-        let mut state = lock(&self.state);
-        let verified = state.parsed_back(back, rows, columns, spans);
-        self.account(&mut state, verified)
+        let mut shared = self.workers.lock();
+        let verified = shared.tasks.parsed_back(&back, rows, columns, spans);
+        self.account(&mut shared, verified);
+        Ok(())
     }
 
     /// What a row cost so far.
     pub(super) fn row_costs(&self) -> RowCosts {
-        let [raw_rows, raw_ns] =
-            [&self.raw.rows, &self.raw.cpu_ns].map(|number| number.load(Ordering::Relaxed));
-        let filtered = self.filtered.load(Ordering::Relaxed);
-        let all = self.progress.rows.load(Ordering::Relaxed);
-        let rows = all.saturating_sub(filtered).saturating_sub(raw_rows);
+        let [text_rows, text_ns] =
+            [&self.texts.rows, &self.texts.cpu_ns].map(|number| number.load(Ordering::Relaxed));
+        let filtered = self.books.filtered.load(Ordering::Relaxed);
+        let all = self.books.progress.rows.load(Ordering::Relaxed);
+        let rows = all.saturating_sub(filtered).saturating_sub(text_rows);
         let spent = self.clock.get(Step::Read) + self.clock.get(Step::Tokenise);
-        let spent = (spent.as_nanos() as u64).saturating_sub(raw_ns)
-            + self.program_ns.load(Ordering::Relaxed);
-        let bytes = self.progress.bytes.load(Ordering::Relaxed);
+        let spent = (spent.as_nanos() as u64).saturating_sub(text_ns)
+            + self.books.program_ns.load(Ordering::Relaxed);
+        let bytes = self.books.progress.bytes.load(Ordering::Relaxed);
         RowCosts {
             base_ns: (rows > 0).then(|| spent as f64 / rows as f64),
-            raw_ns: (raw_rows > 0).then(|| raw_ns as f64 / raw_rows as f64),
+            text_ns: (text_rows > 0).then(|| text_ns as f64 / text_rows as f64),
             text_bytes: bytes as f64 / all.max(1) as f64,
         }
     }

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use coload_wire::{Parsed, RawIs};
+use coload_wire::{Parsed, TextIs};
+
+use crate::report::TextFragmentReport;
 
 /// Texts that may wait for their answers: one is parsed, one is on its way, one is between.
 const AWAITED_MAX: usize = 6;
@@ -13,21 +15,6 @@ const TEXT_BYTES_MAX: usize = 4 << 20;
 const PROBES_MAX: u64 = 2;
 /// One text of so many may be handed back: it costs a parse at the server for nothing.
 const HANDED_BACK_SHARE: u64 = 10;
-
-/// What went as text.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct RawReport {
-    /// Fragments of the load, those that went as text among them.
-    pub fragments: u64,
-    /// Those of them that went as text.
-    pub sent: u64,
-    /// Those of these that the server handed back.
-    pub handed_back: u64,
-    /// The share that was chosen last.
-    pub share: f64,
-    /// Nanoseconds that a row took the server; 0 when there was none.
-    pub server_ns: f64,
-}
 
 /// A text that was sent.
 #[derive(Debug)]
@@ -39,7 +26,7 @@ struct Sent {
 
 /// The texts of a load.
 #[derive(Debug, Default)]
-pub struct Texts {
+pub struct TextsSent {
     /// The share that is wanted whatever is measured.
     forced: bool,
     share: f64,
@@ -59,12 +46,12 @@ pub struct Texts {
     server_rows: u64,
 }
 
-impl Texts {
+impl TextsSent {
     /// None yet; with a share it is not chosen.
     pub fn new(share: Option<f64>) -> Self {
         let bytes_max = if share.is_some() { TEXT_BYTES_MAX } else { 0 };
         let share_is = share.unwrap_or(0.0);
-        Texts { forced: share.is_some(), share: share_is, bytes_max, ..Texts::default() }
+        TextsSent { forced: share.is_some(), share: share_is, bytes_max, ..TextsSent::default() }
     }
 
     /// Takes what the server says that it takes; 0 for none.
@@ -129,7 +116,7 @@ impl Texts {
         let Some(sent) = self.awaited.remove(&(parsed.partition, parsed.fragment)) else { return };
         let under_way = sent.at.elapsed().saturating_sub(Duration::from_nanos(parsed.stay_ns));
         self.link_rate = self.link_rate.max(sent.bytes as f64 / under_way.as_secs_f64().max(1e-3));
-        self.handed_back += u64::from(parsed.is == RawIs::HandedBack);
+        self.handed_back += u64::from(parsed.is == TextIs::HandedBack);
         self.server_ns = self.server_ns.saturating_add(parsed.cpu_ns);
         self.server_rows += u64::from(sent.rows);
     }
@@ -141,8 +128,8 @@ impl Texts {
     }
 
     /// What went as text, of so many fragments.
-    pub fn report(&self, fragments: u64) -> RawReport {
-        RawReport {
+    pub fn report(&self, fragments: u64) -> TextFragmentReport {
+        TextFragmentReport {
             fragments,
             sent: self.sent,
             handed_back: self.handed_back,
@@ -157,13 +144,13 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    fn parsed(fragment: u32, is: RawIs) -> Parsed {
+    fn parsed(fragment: u32, is: TextIs) -> Parsed {
         Parsed { partition: 0, fragment, is, cpu_ns: 500, stay_ns: 0 }
     }
 
     #[test]
     fn as_many_go_as_text_as_were_chosen_and_the_server_can_take() {
-        let mut texts = Texts::default();
+        let mut texts = TextsSent::default();
         texts.set_share(0.5);
         assert_eq!(texts.next(), None, "the server takes none");
         texts.told(100);
@@ -175,14 +162,14 @@ mod tests {
             texts.sent((0, fragment), 10, 1_000);
         }
         assert_eq!(texts.next(), None, "{AWAITED_MAX} are awaited");
-        texts.answered(&parsed(0, RawIs::Taken));
+        texts.answered(&parsed(0, TextIs::Taken));
         assert_eq!((texts.next(), texts.server_ns()), (Some(100), Some((50.0, 1))));
         assert!(texts.link_rate() > 0.0);
     }
 
     #[test]
     fn few_texts_are_sent_to_see_what_the_link_gives() {
-        let mut texts = Texts::default();
+        let mut texts = TextsSent::default();
         texts.told(100);
         for fragment in 0..PROBES_MAX as u32 {
             assert_eq!(texts.next(), None);
@@ -191,7 +178,7 @@ mod tests {
             texts.sent((0, fragment), 10, 1_000);
             texts.probe();
             assert_eq!(texts.next(), None, "one is on its way");
-            texts.answered(&parsed(fragment, RawIs::Taken));
+            texts.answered(&parsed(fragment, TextIs::Taken));
         }
         texts.probe();
         assert_eq!(texts.next(), None);
@@ -199,20 +186,20 @@ mod tests {
 
     #[test]
     fn no_text_goes_when_many_are_handed_back() {
-        let mut texts = Texts::default();
+        let mut texts = TextsSent::default();
         texts.told(100);
         texts.set_share(1.0);
         for fragment in 0..20 {
             texts.sent((0, fragment), 10, 1_000);
-            texts.answered(&parsed(fragment, RawIs::Taken));
+            texts.answered(&parsed(fragment, TextIs::Taken));
         }
         for fragment in 20..22 {
             assert!(texts.next().is_some(), "{fragment}");
             texts.sent((0, fragment), 10, 1_000);
-            texts.answered(&parsed(fragment, RawIs::HandedBack));
+            texts.answered(&parsed(fragment, TextIs::HandedBack));
         }
         texts.sent((0, 30), 10, 1_000);
-        texts.answered(&parsed(30, RawIs::HandedBack));
+        texts.answered(&parsed(30, TextIs::HandedBack));
         assert_eq!((texts.next(), texts.share(), texts.report(40).handed_back), (None, 0.0, 3));
     }
 }

@@ -15,7 +15,6 @@
 //! Source: seed 000, section 5.1 (Pipe and Seq).
 
 use std::fs::File;
-use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::sync::{
     Arc, Mutex,
@@ -23,14 +22,14 @@ use std::sync::{
 };
 
 use coload_input::Inputs;
-use coload_link::{Message, Replies, WIRE_VERSION};
-use coload_load::{FileCounts, LoadOptions, LoadReport, OpenStream};
+use coload_link::{Message, Replies};
+use coload_load::{FileCounts, Hooks, LoadReport, LoadRequest, OpenStream, Resources};
 use coload_store::{LoadId, LoadJournal, Store};
 use coload_threads::{lock, peak_memory_bytes, process_cpu_ns};
 use coload_types::bytes::{ByteReader, put_varint};
 use coload_types::{Error, Result};
 use coload_wire::{
-    Chunk, DONE, Done, FilePart, Finish, LoadDescription, REJECTS_PIECE, STORED, Welcome, Work,
+    Chunk, DONE, Done, Finish, InputShare, LoadDescription, REJECTS_PIECE, STORED, Welcome, Work,
 };
 use rustix::fs::{FallocateFlags, fallocate};
 
@@ -45,16 +44,12 @@ const MEMORY_SIXTEENTHS: usize = 14;
 const STORE_BYTES: u64 = 64 << 20;
 /// Number in the journal of the file of all inputs, and of the part that tells how much of them is there.
 const SPOOL: u32 = u32::MAX - 1;
-/// The first version of the wire in which clients fetch the file of rejects.
-const WIRE_VERSION_REJECTS: u8 = 5;
-/// Largest file of rejects that is sent to older clients, which get it whole.
-const OLD_REJECTS_BYTES_MAX: u64 = 64 << 20;
 /// Bytes of the file of rejects that are sent at once.
 const REJECTS_PIECE_BYTES: usize = 1 << 20;
 
 /// A load of whole inputs, with a client.
 #[derive(Debug)]
-pub struct Whole {
+pub struct WholeInputs {
     /// Id of the journal of the load.
     pub id: LoadId,
     /// What the load is, as its client described it.
@@ -66,8 +61,6 @@ pub struct Whole {
     rejects: std::path::PathBuf,
     /// The rejects of the load once it is published, until the client is gone.
     rejected: Mutex<Option<File>>,
-    /// What the client speaks.
-    wire_version: u8,
     cpu_started_ns: u64,
     /// Bytes written and not yet made durable, over all inputs.
     unstored: AtomicU64,
@@ -83,7 +76,6 @@ fn open_spool(journal: &LoadJournal, totals: &[u64]) -> Result<(Spool, Vec<u64>)
     let file = journal.open_input(SPOOL)?;
     let mut left = file.metadata().map_err(|e| Error::io("look at", &path, &e))?.len();
     let mut stored = vec![0; totals.len()];
-    // What a server before version 5 of the wire had of the inputs lies elsewhere, and comes again.
     if let Some((_, part)) = journal.parts()?.iter().find(|(number, _)| *number == SPOOL) {
         let mut reader = ByteReader::new(part);
         for (stored, total) in stored.iter_mut().zip(totals) {
@@ -100,7 +92,7 @@ struct Spool {
     path: std::path::PathBuf,
 }
 
-impl Whole {
+impl WholeInputs {
     /// A load, with what its journal has of the inputs.
     ///
     /// # Errors
@@ -109,7 +101,6 @@ impl Whole {
         description: LoadDescription,
         journal: LoadJournal,
         spool_bytes: u64,
-        wire_version: u8,
     ) -> Result<Self> {
         let totals: Vec<u64> =
             (0..description.inputs.len()).filter_map(|n| description.inputs.bytes(n)).collect();
@@ -120,7 +111,7 @@ impl Whole {
         };
         let all = totals.iter().fold(0u64, |sum, total| sum.saturating_add(*total));
         let keeps = reading == Reading::Afterwards || all <= spool_bytes;
-        Ok(Whole {
+        Ok(WholeInputs {
             id: journal.id(),
             description,
             rejects: journal.input_path(u32::MAX),
@@ -129,7 +120,6 @@ impl Whole {
             keeps,
             spool,
             rejected: Mutex::default(),
-            wire_version,
             cpu_started_ns: process_cpu_ns(),
             unstored: AtomicU64::new(0),
             loading: Mutex::default(),
@@ -143,13 +133,12 @@ impl Whole {
         Welcome {
             id: self.id,
             attempt: 1,
-            wire_version: WIRE_VERSION,
             parts: Vec::new(),
             stored,
             // The rows are made here.
             began_us: None,
             columns: None,
-            text_partitions: 0,
+            reread_partitions: 0,
         }
     }
 
@@ -181,14 +170,19 @@ impl Whole {
         replies: Option<Replies>,
     ) -> Result<()> {
         let duty = Duty::new(options);
-        let mut load = self.load_options(options, streams)?;
-        let of_threads = duty.clone();
-        load.after_task = Some(Arc::new(move |spent_ns| of_threads.rest(spent_ns)));
+        let (request, resources) = (self.request(streams), self.resources(options));
+        let (of_threads, arrived) = (duty.clone(), Arc::clone(&self.arrived));
+        let hooks = Hooks {
+            progress: None,
+            after_task: Some(Arc::new(move |spent_ns| of_threads.rest(spent_ns))),
+            confirm: Some(Arc::new(move || arrived.confirm())),
+            cancel: Arc::clone(&self.cancel),
+        };
         let (store, whole) = (store.clone(), Arc::clone(self));
         let work = move || {
             // The pipeline's threads inherit it.
             duty.begin();
-            let loaded = coload_load::load(&store, &load);
+            let loaded = coload_load::load(&request, &resources, &hooks, &store);
             if let Err(error) = &loaded {
                 whole.forget_if_final(error);
             }
@@ -206,11 +200,8 @@ impl Whole {
         Ok(())
     }
 
-    fn load_options(
-        &self,
-        options: &ReceiveOptions,
-        streams: Option<OpenStream>,
-    ) -> Result<LoadOptions> {
+    /// What is loaded of the inputs.
+    fn request(&self, streams: Option<OpenStream>) -> LoadRequest {
         let of = &self.description;
         let piped = streams.is_some();
         let (names, path) = (Arc::clone(of.inputs.names()), self.spool.path.clone());
@@ -219,7 +210,7 @@ impl Whole {
             false => Inputs::parts(names, path, self.arrived.ends()),
         };
         let mut load =
-            LoadOptions::new(inputs, of.table.clone(), of.schema.clone(), of.dialect.clone());
+            LoadRequest::new(inputs, of.table.clone(), of.schema.clone(), of.dialect.clone());
         load.derivation = of.rows.derivation.clone();
         load.fields = of.rows.fields.clone();
         load.fields_by_input = of.rows.by_input.clone();
@@ -227,20 +218,23 @@ impl Whole {
         load.streams = streams;
         load.key = Some(self.id);
         load.mode = of.mode;
-        load.threads = options.load_threads();
-        load.memory = options.load_memory / 16 * MEMORY_SIXTEENTHS;
-        load.chunk_bytes = of.chunk_bytes;
-        load.fragments_per_partition = of.fragments_per_partition;
-        load.merge_columns = options.merge_columns;
-        load.encoding = of.encoding;
         load.max_rejects = of.max_rejects;
         load.rejects_file = Some(self.rejects.clone());
-        let old = self.wire_version < WIRE_VERSION_REJECTS;
-        load.rejects_bytes_max = old.then_some(OLD_REJECTS_BYTES_MAX);
-        load.cancel = Arc::clone(&self.cancel);
-        let arrived = Arc::clone(&self.arrived);
-        load.confirm = Some(Arc::new(move || arrived.confirm()));
-        Ok(load)
+        load
+    }
+
+    /// What the server gives, and what the client says of chunks and dictionaries.
+    fn resources(&self, options: &ReceiveOptions) -> Resources {
+        let LoadDescription { chunk_bytes, fragments_per_partition, dictionaries, .. } =
+            self.description;
+        Resources {
+            threads: options.load_threads(),
+            memory: options.load_memory / 16 * MEMORY_SIXTEENTHS,
+            chunk_bytes,
+            fragments_per_partition,
+            merge_columns: options.merge_columns,
+            dictionaries,
+        }
     }
 
     /// Takes bytes of an input; tells what is durable from time to time.
@@ -348,12 +342,12 @@ impl Whole {
             self.arrived.set_finished(false);
         }
         let report = report?;
-        let told = self.told_rejects()?;
+        let rejects_bytes = self.rejects_bytes()?;
         if let Some(journal) = lock(&self.journal).take() {
             // Published, whatever becomes of the rest.
             let _ = journal.remove();
         }
-        Ok(Message::new(DONE, self.done(&report, told).encode()))
+        Ok(Message::new(DONE, self.done(&report, rejects_bytes)?.encode()))
     }
 
     /// Removes the journal when the same inputs would fail again.
@@ -365,18 +359,13 @@ impl Whole {
         }
     }
 
-    /// What the client is told of the file of rejects: its bytes, or how many there are to fetch.
-    fn told_rejects(&self) -> Result<(Vec<u8>, u64)> {
+    /// Bytes of the file of rejects, which the client may fetch now.
+    fn rejects_bytes(&self) -> Result<u64> {
         let fail = |e| Error::io("read", &self.rejects, &e);
-        let mut file = File::open(&self.rejects).map_err(fail)?;
-        if self.wire_version >= WIRE_VERSION_REJECTS {
-            let bytes = file.metadata().map_err(fail)?.len();
-            *lock(&self.rejected) = Some(file);
-            return Ok((Vec::new(), bytes));
-        }
-        let mut csv = Vec::new();
-        file.read_to_end(&mut csv).map_err(fail)?;
-        Ok((csv, 0))
+        let file = File::open(&self.rejects).map_err(fail)?;
+        let bytes = file.metadata().map_err(fail)?.len();
+        *lock(&self.rejected) = Some(file);
+        Ok(bytes)
     }
 
     /// Some bytes of the file of rejects.
@@ -394,11 +383,10 @@ impl Whole {
         Ok(Message::new(REJECTS_PIECE, piece))
     }
 
-    fn done(&self, report: &LoadReport, (rejects_csv, rejects_bytes): (Vec<u8>, u64)) -> Done {
-        let apart = self.wire_version >= WIRE_VERSION_REJECTS;
+    fn done(&self, report: &LoadReport, rejects_bytes: u64) -> Result<Done> {
         // Who is told of fewer inputs knows that nothing was mended in the others, which are mostly all.
-        let mended = if apart { report.files.mended_in_order() } else { Vec::new() };
-        let part = |(number, file): (usize, &FileCounts)| FilePart {
+        let mended = report.files.mended_in_order();
+        let part = |(number, file): (usize, &FileCounts)| InputShare {
             file: number as u32,
             rows: file.rows,
             rejects: file.rejects,
@@ -406,23 +394,25 @@ impl Whole {
             lines: 0,
             end: file.text_bytes,
         };
-        Done {
-            id: report.id.as_u128(),
+        let (Some(id), Some(shown)) = (report.id, &report.published) else {
+            return Err(Error::Corrupt(format!("load {} of a store shows no version", self.id)));
+        };
+        Ok(Done {
+            id: id.as_u128(),
             already: false,
-            version: report.version,
+            version: shown.version,
             rows: report.rows(),
             rejects: report.reject_count(),
             bytes_stored: report.bytes_stored,
-            segments: report.segments as u64,
+            segments: shown.segments,
             cpu_ns: process_cpu_ns() - self.cpu_started_ns,
             peak_memory: peak_memory_bytes(),
             files: report.files.counts().iter().enumerate().map(part).collect(),
             first_rejects: report.rejects.clone(),
-            rejects_csv,
             note: String::new(),
             rejects_bytes,
             mended,
-        }
+        })
     }
 
     /// Whether the client has sent all.

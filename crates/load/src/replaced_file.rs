@@ -11,7 +11,7 @@ use coload_types::{Error, Result};
 
 /// A file that is being written. Dropped before [`Self::finish`], it leaves nothing.
 #[derive(Debug)]
-pub struct WholeFile {
+pub struct ReplacedFile {
     path: PathBuf,
     beside: PathBuf,
 }
@@ -19,7 +19,7 @@ pub struct WholeFile {
 /// Attempts at a name that nobody has.
 const NAMES_TRIED_MAX: usize = 100;
 
-impl WholeFile {
+impl ReplacedFile {
     /// Begins a file, and gives what is written to.
     ///
     /// # Errors
@@ -34,7 +34,7 @@ impl WholeFile {
             let beside = path.with_file_name(beside);
             // Another process of the same number, in another container, may have it.
             match OpenOptions::new().write(true).create_new(true).open(&beside) {
-                Ok(file) => return Ok((WholeFile { path: path.to_owned(), beside }, file)),
+                Ok(file) => return Ok((ReplacedFile { path: path.to_owned(), beside }, file)),
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(Error::io("write", path, &error)),
             }
@@ -61,7 +61,7 @@ impl WholeFile {
     }
 }
 
-impl Drop for WholeFile {
+impl Drop for ReplacedFile {
     fn drop(&mut self) {
         // After `finish` the name is free, and there is nothing to remove.
         let _ = std::fs::remove_file(&self.beside);
@@ -79,9 +79,9 @@ mod tests {
     fn of_two_at_once_the_last_to_end_is_there_whole() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.csv");
-        let (one, mut first) = WholeFile::create(&path).unwrap();
-        let (two, mut second) = WholeFile::create(&path).unwrap();
-        let (three, _) = WholeFile::create(&path).unwrap();
+        let (one, mut first) = ReplacedFile::create(&path).unwrap();
+        let (two, mut second) = ReplacedFile::create(&path).unwrap();
+        let (three, _) = ReplacedFile::create(&path).unwrap();
         for _ in 0..1_000 {
             first.write_all(b"one\n").unwrap();
             second.write_all(b"second\n").unwrap();

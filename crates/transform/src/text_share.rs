@@ -13,7 +13,7 @@ const STEPS: u32 = 16;
 
 /// What one row costs that goes as text.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct RawCost {
+pub struct TextCost {
     /// Nanoseconds of the client to read, count and send it.
     pub client_ns: f64,
     /// Nanoseconds of the server to receive, parse and transform it.
@@ -28,7 +28,7 @@ pub struct Mix {
     /// Of the fragments that are parsed by the client.
     pub placements: Vec<Placement>,
     /// From 0 to 1.
-    pub raw_share: f64,
+    pub text_share: f64,
     /// Time that these placements and this share take, a row.
     pub times: Times,
 }
@@ -40,14 +40,14 @@ pub struct Mix {
 pub fn times_of_mix(
     columns: &[ColumnCost],
     placements: &[Placement],
-    (raw, share): (&RawCost, f64),
+    (text, share): (&TextCost, f64),
     capacity: &Capacity,
 ) -> Times {
     let parsed = times_of(columns, placements, capacity);
     let text = Times {
-        client: raw.client_ns / capacity.client_cores.max(0.01),
-        link: raw.bytes / capacity.link_rate.max(1e-6),
-        server: raw.server_ns * capacity.server_weight / capacity.server_cores.max(0.01),
+        client: text.client_ns / capacity.client_cores.max(0.01),
+        link: text.bytes / capacity.link_rate.max(1e-6),
+        server: text.server_ns * capacity.server_weight / capacity.server_cores.max(0.01),
     };
     let mix = |parsed: f64, text: f64| parsed * (1.0 - share) + text * share;
     Times {
@@ -61,26 +61,26 @@ pub fn times_of_mix(
 pub fn choose_share(
     columns: &[ColumnCost],
     placements: &[Placement],
-    raw: &RawCost,
+    text: &TextCost,
     capacity: &Capacity,
 ) -> (f64, Times) {
     let shares = (0..=STEPS).map(|step| f64::from(step) / f64::from(STEPS));
     let timed =
-        shares.map(|share| (share, times_of_mix(columns, placements, (raw, share), capacity)));
+        shares.map(|share| (share, times_of_mix(columns, placements, (text, share), capacity)));
     let best = timed.min_by(|(_, a), (_, b)| a.longest().total_cmp(&b.longest()));
     best.unwrap_or_default()
 }
 
 /// The placements and the share of text that make the longest time short.
-pub fn mix_adaptively(columns: &[ColumnCost], raw: &RawCost, capacity: &Capacity) -> Mix {
+pub fn mix_adaptively(columns: &[ColumnCost], text: &TextCost, capacity: &Capacity) -> Mix {
     // A server that parses has less time for columns, which the client then keeps.
     let tried = [place_adaptively(columns, capacity), vec![Placement::Client; columns.len()]];
     let mixes = tried.into_iter().map(|placements| {
-        let (raw_share, times) = choose_share(columns, &placements, raw, capacity);
-        Mix { placements, raw_share, times }
+        let (text_share, times) = choose_share(columns, &placements, text, capacity);
+        Mix { placements, text_share, times }
     });
     let best = mixes.min_by(|a, b| a.times.longest().total_cmp(&b.times.longest()));
-    best.unwrap_or_else(|| Mix { placements: Vec::new(), raw_share: 0.0, times: Times::default() })
+    best.unwrap_or_else(|| Mix { placements: Vec::new(), text_share: 0.0, times: Times::default() })
 }
 
 #[cfg(test)]
@@ -95,7 +95,7 @@ mod tests {
         placed_bytes: 20.0,
         plain_bytes: 60.0,
     };
-    const RAW: RawCost = RawCost { client_ns: 60.0, server_ns: 250.0, bytes: 120.0 };
+    const TEXT: TextCost = TextCost { client_ns: 60.0, server_ns: 250.0, bytes: 120.0 };
 
     fn capacity(client_cores: f64, link_rate: f64, server_weight: f64) -> Capacity {
         Capacity { client_cores, client_base_ns: 50.0, link_rate, server_cores: 1.0, server_weight }
@@ -103,8 +103,8 @@ mod tests {
 
     #[test]
     fn half_a_core_before_an_idle_server_leaves_most_text_to_it() {
-        let mix = mix_adaptively(&[COLUMN], &RAW, &capacity(0.5, 1.25, 1.2));
-        assert!(mix.raw_share > 0.4 && mix.raw_share < 1.0, "{mix:?}");
+        let mix = mix_adaptively(&[COLUMN], &TEXT, &capacity(0.5, 1.25, 1.2));
+        assert!(mix.text_share > 0.4 && mix.text_share < 1.0, "{mix:?}");
         let without = times_of(&[COLUMN], &mix.placements, &capacity(0.5, 1.25, 1.2));
         assert!(mix.times.longest() < 0.7 * without.longest(), "{mix:?}");
     }
@@ -112,15 +112,16 @@ mod tests {
     #[test]
     fn a_slow_link_and_a_busy_server_get_no_text() {
         for capacity in [capacity(1.0, 0.05, 1.2), capacity(8.0, 1.25, 4.0)] {
-            let mix = mix_adaptively(&[COLUMN], &RAW, &capacity);
-            assert!(mix.raw_share < 0.1, "{mix:?}");
+            let mix = mix_adaptively(&[COLUMN], &TEXT, &capacity);
+            assert!(mix.text_share < 0.1, "{mix:?}");
         }
     }
 
     #[test]
     fn a_mix_is_between_its_parts() {
         let capacity = capacity(1.0, 1.0, 1.0);
-        let times = |share| times_of_mix(&[COLUMN], &[Placement::Client], (&RAW, share), &capacity);
+        let times =
+            |share| times_of_mix(&[COLUMN], &[Placement::Client], (&TEXT, share), &capacity);
         assert_eq!(times(0.0), times_of(&[COLUMN], &[Placement::Client], &capacity));
         assert_eq!(times(1.0), Times { client: 60.0, link: 120.0, server: 250.0 });
         assert_eq!(times(0.5), Times { client: 155.0, link: 70.0, server: 130.0 });

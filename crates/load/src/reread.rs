@@ -7,21 +7,21 @@ use coload_source::InputFields;
 use coload_types::Result;
 use coload_wire::{ColumnFrom, Derivation, FieldMap, RejectLimit};
 
-use crate::options::LoadOptions;
+use crate::request::LoadRequest;
 
 /// A load of columns of the table as text. `clean` says that no record was rejected.
 ///
 /// # Errors
 /// None that a schema with the same names could have.
-pub fn text_options(options: &LoadOptions, texts: &[usize], clean: bool) -> Result<LoadOptions> {
-    let from_of = |column: &usize| match &options.derivation {
+pub fn reread_request(request: &LoadRequest, texts: &[usize], clean: bool) -> Result<LoadRequest> {
+    let from_of = |column: &usize| match &request.derivation {
         Some(derivation) => derivation.columns[*column].clone(),
         None => ColumnFrom::Read(*column),
     };
     let from: Vec<ColumnFrom> = texts.iter().map(from_of).collect();
-    let columns = options.schema.columns();
+    let columns = request.schema.columns();
     let schema = Schema::new(texts.iter().map(|c| columns[*c].clone()).collect())?;
-    let mut again = LoadOptions {
+    let mut again = LoadRequest {
         schema,
         derivation: None,
         inferred: None,
@@ -29,19 +29,17 @@ pub fn text_options(options: &LoadOptions, texts: &[usize], clean: bool) -> Resu
         max_rejects: RejectLimit::Count(u64::MAX),
         rejects_file: None,
         rejects_table: None,
-        progress: None,
-        confirm: None,
         count_distinct: false,
-        ..options.clone()
+        ..request.clone()
     };
     let read = from.iter().map(|from| match from {
         ColumnFrom::Read(read) => Some(*read),
         ColumnFrom::Constant(_) | ColumnFrom::InputName | ColumnFrom::LoadTime => None,
     });
     match read.collect::<Option<Vec<usize>>>() {
-        Some(read) if clean && options.program.is_none() => {
-            let mut fields = options.fields_of_inputs().of_columns(&read);
-            match (&options.fields_by_input, fields.ways.pop()) {
+        Some(read) if clean && request.program.is_none() => {
+            let mut fields = request.fields_of_inputs().of_columns(&read);
+            match (&request.fields_by_input, fields.ways.pop()) {
                 (None, Some(InputFields { count, of_column })) => {
                     let of_column = of_column.into_iter().flatten().collect();
                     again.fields = Some(FieldMap { count, of_column });
@@ -54,7 +52,7 @@ pub fn text_options(options: &LoadOptions, texts: &[usize], clean: bool) -> Resu
         }
         // A record is left out for any of its fields, so all are looked at again.
         _ => {
-            let read = options.read_schema().clone();
+            let read = request.read_schema().clone();
             again.derivation = Some(Derivation { read, columns: from });
         }
     }

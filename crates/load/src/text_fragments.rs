@@ -9,7 +9,7 @@
 //! records become rows, as many as the client counted; else nothing of it is kept, and the client, who knows the place
 //! of each record in its input, parses it.
 //!
-//! Memory: codes and values of the partition; while a text is parsed, at most [`RawParser::bytes_max`].
+//! Memory: codes and values of the partition; while a text is parsed, at most [`TextFragmentParser::bytes_max`].
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -18,61 +18,51 @@ use coload_assemble::Assembly;
 use coload_source::{ChunkParser, ColumnParser, ColumnRules, Lexicon, Mended, RecordRules};
 use coload_threads::{StepClock, lock, thread_cpu_ns};
 use coload_transform::{
-    DictionaryLimit, EncodingPolicy, FinalPage, PartitionColumn, Symbols, dictionary_limit,
+    DictionaryLimit, DictionaryPolicy, FinalPage, PartitionColumn, Symbols, dictionary_limit,
     encoders,
 };
 use coload_types::{Error, Physical, Result};
-use coload_wire::{ColumnsAre, LoadDescription, Raw};
+use coload_wire::{ColumnsAre, LoadDescription, TextFragment};
 
 use crate::format::Parser;
 use crate::grain::ColumnRoom;
-use crate::options::LoadOptions;
 use crate::partition::{PartitionPlan, SealedPartition, Waiting};
-use crate::pipeline::final_page;
-use crate::text::{Measure, TextPart, WindowReader, column_rules, sample_bytes};
+use crate::request::LoadRequest;
+use crate::text::{Measure, TextPiece, WindowReader, column_rules, sample_bytes};
 
 /// Most bytes that a value takes besides those of its text.
 const VALUE_BYTES_MAX: usize = 16;
 
 /// How the texts of a load are read.
 #[derive(Debug)]
-pub struct RawParser {
+pub struct TextFragmentParser {
     rules: RecordRules,
     columns: Vec<ColumnRules>,
     physicals: Vec<Physical>,
-    policy: EncodingPolicy,
+    policy: DictionaryPolicy,
     limit: DictionaryLimit,
     encoders: usize,
 }
 
-/// Whether fragments of a load may go as text: nothing but its types makes rows of records, and these are given.
-pub fn takes_raw(options: &LoadOptions) -> bool {
-    options.inferred.is_none()
-        && options.fields_by_input.is_none()
-        && options.derivation.is_none()
-        && options.program.is_none()
-        && options.schema.checks().is_empty()
-}
-
-impl RawParser {
+impl TextFragmentParser {
     /// A parser for a load; `None` if its fragments may not go as text.
     pub fn new(description: &LoadDescription) -> Option<Self> {
         let LoadDescription { table, schema, dialect, .. } = description;
-        let mut options =
-            LoadOptions::new(Vec::new(), table.clone(), schema.clone(), dialect.clone());
-        options.derivation.clone_from(&description.rows.derivation);
-        options.fields.clone_from(&description.rows.fields);
-        options.fields_by_input.clone_from(&description.rows.by_input);
+        let mut request =
+            LoadRequest::new(Vec::new(), table.clone(), schema.clone(), dialect.clone());
+        request.derivation.clone_from(&description.rows.derivation);
+        request.fields.clone_from(&description.rows.fields);
+        request.fields_by_input.clone_from(&description.rows.by_input);
         let other =
             description.rows.program.is_some() || description.columns_are == ColumnsAre::Inferred;
-        if other || !takes_raw(&options) {
+        if other || !request.may_go_as_text() {
             return None;
         }
-        Some(RawParser {
-            rules: dialect.record_rules(options.field_count()),
-            columns: column_rules(&options),
+        Some(TextFragmentParser {
+            rules: dialect.record_rules(request.field_count()),
+            columns: column_rules(&request),
             physicals: schema.columns().iter().map(|c| c.data_type.physical()).collect(),
-            policy: description.encoding,
+            policy: description.dictionaries,
             limit: DictionaryLimit::default(),
             encoders: usize::MAX,
         })
@@ -81,13 +71,13 @@ impl RawParser {
     /// The parser with dictionaries that share so much memory.
     pub fn with_memory(self, memory: usize) -> Self {
         let limit = dictionary_limit(memory, self.physicals.len());
-        RawParser { limit, encoders: encoders(memory), ..self }
+        TextFragmentParser { limit, encoders: encoders(memory), ..self }
     }
 
     /// Bytes that the values of a text may take at most.
-    pub fn bytes_max(&self, raw: &Raw<'_>) -> u64 {
-        let values = raw.rows as u64 * (self.columns.len() * VALUE_BYTES_MAX) as u64;
-        values.saturating_add(raw.text.len() as u64)
+    pub fn bytes_max(&self, sent: &TextFragment<'_>) -> u64 {
+        let values = sent.rows as u64 * (self.columns.len() * VALUE_BYTES_MAX) as u64;
+        values.saturating_add(sent.text.len() as u64)
     }
 
     fn new_parser(&self, plan: &PartitionPlan) -> ChunkParser {
@@ -102,7 +92,7 @@ impl RawParser {
 
 /// What came of a text.
 #[derive(Debug)]
-pub enum RawRows {
+pub enum ParsedText {
     /// Its rows: pages that are final, and bytes that are kept of the other columns.
     Taken(Vec<FinalPage>, u64),
     /// Some record is no row, or the client counted others.
@@ -111,12 +101,12 @@ pub enum RawRows {
 
 /// The fragments of a partition that came as text.
 #[derive(Debug, Default)]
-pub struct RawPartition {
-    state: Mutex<State>,
+pub struct TextFragments {
+    parsing: Mutex<Parsing>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct Parsing {
     plan: Option<Arc<PartitionPlan>>,
     /// The parsers; `None` while one is in use. Its place is the number of its dictionaries.
     parsers: Vec<Option<ChunkParser>>,
@@ -134,75 +124,75 @@ struct Sealed {
     partition: SealedPartition,
 }
 
-impl RawPartition {
+impl TextFragments {
     /// Parses a text.
     ///
     /// # Errors
     /// `Corrupt` when its fragment came before, `Limit` when a page is too large.
-    pub fn parse(&self, by: &RawParser, raw: &Raw<'_>) -> Result<RawRows> {
-        let (plan, number, mut parser) = self.begin(by, raw)?;
+    pub fn parse(&self, by: &TextFragmentParser, sent: &TextFragment<'_>) -> Result<ParsedText> {
+        let (plan, number, mut parser) = self.begin(by, sent)?;
         let part =
-            TextPart { file: 0, text: raw.text, end: raw.text.len(), offset: 0, frame: None };
+            TextPiece { file: 0, text: sent.text, end: sent.text.len(), offset: 0, frame: None };
         let span = WindowReader::of_frame().parse_text(&part, &mut parser, &|_, _| Ok(()))?;
         let fragment = parser.finish(number)?;
-        let whole = span.rows == u64::from(raw.rows) && span.end == raw.text.len() as u64;
+        let whole = span.rows == u64::from(sent.rows) && span.end == sent.text.len() as u64;
         let as_it_stands = span.rejects.is_empty() && span.mended == Mended::default();
         let taken = whole && as_it_stands;
         let mut waiting = Waiting { rows: fragment.rows, columns: Vec::new() };
         let mut pages = Vec::new();
         if taken {
             for (index, column) in fragment.columns.into_iter().enumerate() {
-                match by.policy == EncodingPolicy::Auto && plan.is_early(index) {
-                    true => pages.push(final_page(&plan, index, column)?),
+                match by.policy == DictionaryPolicy::Auto && plan.is_early(index) {
+                    true => pages.push(plan.final_page(index, column)?),
                     false => waiting.columns.push((index, column)),
                 }
             }
         }
         let kept = waiting.columns.iter().map(|(_, column)| column.bytes() as u64).sum();
-        let mut state = lock(&self.state);
-        state.plain_columns.extend(parser.take_plain_now());
-        state.parsers[number as usize] = Some(parser);
+        let mut parsing = lock(&self.parsing);
+        parsing.plain_columns.extend(parser.take_plain_now());
+        parsing.parsers[number as usize] = Some(parser);
         match taken {
             true => {
-                state.fragments.insert(raw.fragment, Some(waiting));
+                parsing.fragments.insert(sent.fragment, Some(waiting));
             }
             false => {
-                state.stale = true;
-                state.fragments.remove(&raw.fragment);
+                parsing.stale = true;
+                parsing.fragments.remove(&sent.fragment);
             }
         }
-        Ok(if taken { RawRows::Taken(pages, kept) } else { RawRows::HandedBack })
+        Ok(if taken { ParsedText::Taken(pages, kept) } else { ParsedText::HandedBack })
     }
 
     /// The plan and a parser for a text whose fragment did not come before.
     fn begin(
         &self,
-        by: &RawParser,
-        raw: &Raw<'_>,
+        by: &TextFragmentParser,
+        sent: &TextFragment<'_>,
     ) -> Result<(Arc<PartitionPlan>, u32, ChunkParser)> {
-        let mut state = lock(&self.state);
-        if state.sealed.is_some() {
+        let mut parsing = lock(&self.parsing);
+        if parsing.sealed.is_some() {
             return Err(Error::Corrupt("a text of a partition that is complete".into()));
         }
-        if state.fragments.insert(raw.fragment, None).is_some() {
+        if parsing.fragments.insert(sent.fragment, None).is_some() {
             return Err(Error::Corrupt(format!(
                 "the text of fragment {} came twice",
-                raw.fragment
+                sent.fragment
             )));
         }
-        let plan = state.plan.get_or_insert_with(|| {
+        let plan = parsing.plan.get_or_insert_with(|| {
             let room = ColumnRoom { encoders: by.encoders, dictionary: by.limit };
-            Arc::new(sample_bytes(raw.text, by.rules, &by.columns, room, Measure::No))
+            Arc::new(sample_bytes(sent.text, by.rules, &by.columns, room, Measure::No))
         });
         let plan = Arc::clone(plan);
-        let free = state.parsers.iter().position(Option::is_some);
+        let free = parsing.parsers.iter().position(Option::is_some);
         let number = free.unwrap_or_else(|| {
-            state.parsers.push(None);
-            state.parsers.len() - 1
+            parsing.parsers.push(None);
+            parsing.parsers.len() - 1
         });
-        let parser = state.parsers[number].take();
+        let parser = parsing.parsers[number].take();
         let mut parser = parser.unwrap_or_else(|| by.new_parser(&plan));
-        for column in &state.plain_columns {
+        for column in &parsing.plain_columns {
             parser.columns_mut()[*column].leave_codes();
         }
         Ok((plan, number as u32, parser))
@@ -214,7 +204,7 @@ impl RawPartition {
     /// `Limit` when a dictionary or a page is too large.
     pub fn compress(
         &self,
-        by: &RawParser,
+        by: &TextFragmentParser,
         column: usize,
     ) -> Result<Option<(Vec<u32>, PartitionColumn)>> {
         let Some(sealed) = self.seal()? else { return Ok(None) };
@@ -235,27 +225,27 @@ impl RawPartition {
     }
 
     fn seal(&self) -> Result<Option<Arc<Sealed>>> {
-        let mut state = lock(&self.state);
-        if let Some(sealed) = &state.sealed {
+        let mut parsing = lock(&self.parsing);
+        if let Some(sealed) = &parsing.sealed {
             return Ok(Some(Arc::clone(sealed)));
         }
-        let Some(plan) = state.plan.clone() else { return Ok(None) };
-        let parsers = std::mem::take(&mut state.parsers).into_iter().collect::<Option<Vec<_>>>();
+        let Some(plan) = parsing.plan.clone() else { return Ok(None) };
+        let parsers = std::mem::take(&mut parsing.parsers).into_iter().collect::<Option<Vec<_>>>();
         let Some(mut parsers) = parsers else {
             return Err(Error::Corrupt("a partition is complete before its texts are".into()));
         };
-        let fragments = std::mem::take(&mut state.fragments);
+        let fragments = std::mem::take(&mut parsing.fragments);
         let (numbers, fragments) = fragments
             .into_iter()
             .filter_map(|(number, fragment)| Some((number, fragment?)))
             .unzip();
-        if state.stale {
+        if parsing.stale {
             parsers.iter_mut().for_each(Parser::mark_stale);
         }
         let dictionaries = parsers.into_iter().map(Parser::into_dictionaries).collect();
         let partition = SealedPartition::new(0, plan, fragments, dictionaries);
         let sealed = Arc::new(Sealed { numbers, partition });
-        state.sealed = Some(Arc::clone(&sealed));
+        parsing.sealed = Some(Arc::clone(&sealed));
         Ok(Some(sealed))
     }
 }
@@ -284,7 +274,7 @@ mod tests {
             dialect: Dialect::default(),
             chunk_bytes: 1 << 20,
             fragments_per_partition: 5,
-            encoding: EncodingPolicy::Auto,
+            dictionaries: DictionaryPolicy::Auto,
             max_rejects: RejectLimit::Count(0),
             work: Work::Partitions,
             salt: 0,
@@ -293,14 +283,14 @@ mod tests {
     }
 
     /// Rows of the texts that were taken, and of each column of the partition.
-    fn take(parser: &RawParser, texts: &[Vec<u8>]) -> (u32, Vec<u32>) {
-        let partition = RawPartition::default();
+    fn take(parser: &TextFragmentParser, texts: &[Vec<u8>]) -> (u32, Vec<u32>) {
+        let partition = TextFragments::default();
         let mut taken = 0;
         let mut rows = vec![0; parser.columns.len()];
         for (fragment, text) in texts.iter().enumerate() {
             let lines = text.iter().filter(|byte| **byte == b'\n').count() as u32;
-            let raw = Raw { partition: 0, fragment: fragment as u32, rows: lines, text };
-            if let RawRows::Taken(pages, _) = partition.parse(parser, &raw).unwrap() {
+            let sent = TextFragment { partition: 0, fragment: fragment as u32, rows: lines, text };
+            if let ParsedText::Taken(pages, _) = partition.parse(parser, &sent).unwrap() {
                 taken += lines;
                 pages.iter().for_each(|page| rows[page.column] += page.page.rows);
             }
@@ -315,10 +305,10 @@ mod tests {
 
     #[test]
     fn types_that_may_change_and_rows_that_are_made_have_no_texts() {
-        assert!(RawParser::new(&description("a BIGINT")).is_some());
+        assert!(TextFragmentParser::new(&description("a BIGINT")).is_some());
         let inferred =
             LoadDescription { columns_are: ColumnsAre::Inferred, ..description("a BIGINT") };
-        assert!(RawParser::new(&inferred).is_none());
+        assert!(TextFragmentParser::new(&inferred).is_none());
     }
 
     proptest! {
@@ -336,7 +326,7 @@ mod tests {
                 1..5,
             )
         ) {
-            let parser = RawParser::new(&description("a BIGINT NOT NULL, b VARCHAR, c DECIMAL(9,2)"));
+            let parser = TextFragmentParser::new(&description("a BIGINT NOT NULL, b VARCHAR, c DECIMAL(9,2)"));
             let parser = parser.unwrap();
             let whole = |records: &Vec<Vec<u8>>| {
                 let mut text = records.concat();

@@ -1,7 +1,7 @@
 //! The text of a fragment, which the server parses, and what it says of it.
 //!
 //! ```text
-//!   RAW      partition u32, fragment u32, rows u32, little-endian, then the text: whole records, each with its newline
+//!   TEXT_FRAGMENT      partition u32, fragment u32, rows u32, little-endian, then the text: whole records, each with its newline
 //!   PARSED   partition varint, fragment varint, u8  1 it has those rows, 0 it is handed back,
 //!            CPU nanoseconds varint, nanoseconds since it had arrived varint
 //! ```
@@ -14,11 +14,11 @@ use coload_types::{Error, Result};
 use crate::{FRAGMENT_ROWS_MAX, FRAGMENTS_MAX};
 
 /// Bytes before the text.
-pub const RAW_HEAD_BYTES: usize = 12;
+pub const TEXT_HEAD_BYTES: usize = 12;
 
 /// The text of a fragment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Raw<'a> {
+pub struct TextFragment<'a> {
     /// Number of the partition in the load.
     pub partition: u32,
     /// Number of the fragment in its partition.
@@ -29,14 +29,14 @@ pub struct Raw<'a> {
     pub text: &'a [u8],
 }
 
-/// Writes what stands before a text, which begins after [`RAW_HEAD_BYTES`] of `message`.
-pub fn put_raw_head(message: &mut [u8], [partition, fragment, rows]: [u32; 3]) {
+/// Writes what stands before a text, which begins after [`TEXT_HEAD_BYTES`] of `message`.
+pub fn put_text_head(message: &mut [u8], [partition, fragment, rows]: [u32; 3]) {
     for (target, number) in message.chunks_exact_mut(4).zip([partition, fragment, rows]) {
         target.copy_from_slice(&number.to_le_bytes());
     }
 }
 
-impl<'a> Raw<'a> {
+impl<'a> TextFragment<'a> {
     /// Reads a message that has a head and a text.
     ///
     /// # Errors
@@ -55,13 +55,13 @@ impl<'a> Raw<'a> {
         if text.last() != Some(&b'\n') {
             return Err(Error::Corrupt("a text whose last record does not end".into()));
         }
-        Ok(Raw { partition, fragment, rows, text })
+        Ok(TextFragment { partition, fragment, rows, text })
     }
 }
 
 /// What became of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RawIs {
+pub enum TextIs {
     /// The server has its rows.
     Taken,
     /// The server has none of it.
@@ -76,7 +76,7 @@ pub struct Parsed {
     /// Number of the fragment in its partition.
     pub fragment: u32,
     /// What became of it.
-    pub is: RawIs,
+    pub is: TextIs,
     /// CPU time that parsing it took at the server, nanoseconds.
     pub cpu_ns: u64,
     /// How long it was there.
@@ -89,7 +89,7 @@ impl Parsed {
         let mut out = Vec::new();
         put_varint(&mut out, u64::from(self.partition));
         put_varint(&mut out, u64::from(self.fragment));
-        out.push(u8::from(self.is == RawIs::Taken));
+        out.push(u8::from(self.is == TextIs::Taken));
         put_varint(&mut out, self.cpu_ns);
         put_varint(&mut out, self.stay_ns);
         out
@@ -103,8 +103,8 @@ impl Parsed {
         let mut reader = ByteReader::new(bytes);
         let (partition, fragment) = (reader.varint_u32()?, reader.varint_u32()?);
         let is = match reader.u8()? {
-            0 => RawIs::HandedBack,
-            1 => RawIs::Taken,
+            0 => TextIs::HandedBack,
+            1 => TextIs::Taken,
             other => return Err(Error::Corrupt(format!("answer {other} to a text"))),
         };
         let (cpu_ns, stay_ns) = (reader.varint()?, reader.varint()?);
@@ -121,22 +121,22 @@ mod tests {
     #[test]
     fn texts_and_answers_come_back_and_those_that_lie_are_refused() {
         let message = |rows: u32, text: &[u8]| {
-            let mut message = vec![0; RAW_HEAD_BYTES];
-            put_raw_head(&mut message, [7, 3, rows]);
+            let mut message = vec![0; TEXT_HEAD_BYTES];
+            put_text_head(&mut message, [7, 3, rows]);
             message.extend_from_slice(text);
             message
         };
         let bytes = message(2, b"a\nb\n");
-        let raw = Raw { partition: 7, fragment: 3, rows: 2, text: b"a\nb\n" };
-        assert_eq!(Raw::decode(&bytes).unwrap(), raw);
-        assert!((0..bytes.len() - 2).all(|cut| Raw::decode(&bytes[..cut]).is_err()));
+        let sent = TextFragment { partition: 7, fragment: 3, rows: 2, text: b"a\nb\n" };
+        assert_eq!(TextFragment::decode(&bytes).unwrap(), sent);
+        assert!((0..bytes.len() - 2).all(|cut| TextFragment::decode(&bytes[..cut]).is_err()));
         for (rows, text) in [(0, &b"a\n"[..]), (3, b"a\n"), (1, b"a"), (u32::MAX, b"a\n")] {
-            assert!(Raw::decode(&message(rows, text)).is_err(), "{rows} rows in {text:?}");
+            assert!(TextFragment::decode(&message(rows, text)).is_err(), "{rows} rows in {text:?}");
         }
         let mut far = message(1, b"a\n");
-        put_raw_head(&mut far, [0, FRAGMENTS_MAX as u32, 1]);
-        assert!(Raw::decode(&far).is_err());
-        for is in [RawIs::Taken, RawIs::HandedBack] {
+        put_text_head(&mut far, [0, FRAGMENTS_MAX as u32, 1]);
+        assert!(TextFragment::decode(&far).is_err());
+        for is in [TextIs::Taken, TextIs::HandedBack] {
             let parsed = Parsed { partition: 7, fragment: 300, is, cpu_ns: 1 << 40, stay_ns: 3 };
             let bytes = parsed.encode();
             assert_eq!(Parsed::decode(&bytes).unwrap(), parsed);

@@ -1,44 +1,28 @@
-//! The report of a load into a server.
+//! What a load into a server tells of the link, the server, and who transformed what.
 
 use std::fmt::Write;
 
-use coload_load::RemoteReport;
+use coload::{LoadReport, NetworkReport, PlacementReport};
 use coload_transform::Placement;
 use serde_json::{Value, json};
 
-use crate::report::{
-    JsonReport, Side, align, counted, mended, rejects_list, show_seconds, widened, widened_json,
-};
+use super::notes::mended;
+use super::tables::{Side, align, counted, show_seconds};
 use crate::size::{show_bytes, show_count};
 
-/// The report as text.
-pub fn text(report: &RemoteReport) -> String {
+/// What was sent, stored and placed, as text.
+pub fn network_lines(report: &LoadReport, network: &NetworkReport) -> String {
     let mut out = String::new();
-    let seconds = report.wall.as_secs_f64().max(1e-9);
+    let segments = report.published.as_ref().map_or(0, |published| published.segments);
     // Writing to a String cannot fail.
-    let _ = writeln!(
-        out,
-        "{} {} rows into {} in {} s: {}, {} MB/s (version {}, load {})",
-        if report.already { "had loaded" } else { "loaded" },
-        show_count(report.rows),
-        report.table,
-        show_seconds(report.wall),
-        show_bytes(report.bytes_read()),
-        show_count((report.bytes_read() as f64 / 1e6 / seconds).round() as u64),
-        report.version,
-        report.id,
-    );
-    if report.already {
-        return out;
-    }
-    if report.rejects > 0 {
-        let _ = writeln!(out, "rejected {} records", show_count(report.rejects));
+    if report.reject_count() > 0 {
+        let _ = writeln!(out, "rejected {} records", show_count(report.reject_count()));
     }
     if report.filtered() > 0 {
         let _ = writeln!(out, "filtered out {} records", show_count(report.filtered()));
     }
     out.push_str(mended(&report.files).trim_start());
-    let link = &report.link;
+    let link = &network.link;
     let _ = writeln!(
         out,
         "sent {} ({:.1} % of the input), {} of {} frames compressed{}",
@@ -55,16 +39,16 @@ pub fn text(report: &RemoteReport) -> String {
         out,
         "CPU {} s here, {} s at the server; peak memory {} here, {} at the server",
         show_seconds(report.cpu),
-        show_seconds(report.server_cpu),
+        show_seconds(network.server_cpu),
         show_bytes(report.peak_memory),
-        show_bytes(report.server_peak_memory),
+        show_bytes(network.server_peak_memory),
     );
     let _ = writeln!(
         out,
         "stored {} in {}{}",
         show_bytes(report.bytes_stored),
-        counted(report.segments as usize, "segment"),
-        match report.partitions {
+        counted(segments as usize, "segment"),
+        match [report.partitions, network.partitions_known] {
             // The server cuts them where it parses too.
             [0, _] => String::new(),
             [sent, 0] => format!(" of {}", counted(sent, "partition")),
@@ -72,41 +56,37 @@ pub fn text(report: &RemoteReport) -> String {
                 format!(" of {}, {known} of them by an earlier attempt", counted(sent, "partition")),
         }
     );
-    if report.attempts > 1 {
-        let _ = writeln!(out, "it took {} attempts", report.attempts);
+    if network.attempts > 1 {
+        let _ = writeln!(out, "it took {} attempts", network.attempts);
     }
-    let on_client = report.choices.iter().filter(|c| c.placement == Placement::Client).count();
-    if !report.choices.is_empty() {
+    let Some(placement) = &report.placement else { return out };
+    let on_client = placement.choices.iter().filter(|c| c.placement == Placement::Client).count();
+    if !placement.choices.is_empty() {
         let _ = writeln!(
             out,
             "columns placed here at the end: {on_client} of {}; the choice changed {} times",
-            report.choices.len(),
-            report.changes.len().saturating_sub(1)
+            placement.choices.len(),
+            placement.changes.len().saturating_sub(1)
         );
     }
-    let raw = &report.raw;
-    if raw.sent > 0 {
+    let texts = &placement.text_fragments;
+    if texts.sent > 0 {
         let _ = writeln!(
             out,
             "raw fragments: {} of {}, parsed at the server{}",
-            show_count(raw.sent),
-            show_count(raw.fragments),
-            match raw.handed_back {
+            show_count(texts.sent),
+            show_count(texts.fragments),
+            match texts.handed_back {
                 0 => String::new(),
                 back => format!("; {} of them came back, and were parsed here", show_count(back)),
             }
         );
     }
-    if !report.merged.is_empty() {
-        let _ = writeln!(out, "then {}", report.merged);
-    }
-    out.push_str(&widened(&report.widened));
-    out.push_str(&rejects_list(&report.first_rejects));
     out
 }
 
 /// The table of columns, what was estimated and chosen, and the changes.
-pub fn explanation(report: &RemoteReport) -> String {
+pub fn explanation(placement: &PlacementReport) -> String {
     let head = [
         "column",
         "client ns/row",
@@ -120,7 +100,7 @@ pub fn explanation(report: &RemoteReport) -> String {
         "there",
     ];
     let mut lines = vec![head.map(str::to_owned).to_vec()];
-    for (column, choice) in report.columns.iter().zip(&report.choices) {
+    for (column, choice) in placement.columns.iter().zip(&placement.choices) {
         let cost = &choice.cost;
         let number = |n: f64| format!("{n:.1}");
         lines.push(vec![
@@ -139,7 +119,7 @@ pub fn explanation(report: &RemoteReport) -> String {
     let mut sides = vec![Side::Right; 10];
     (sides[0], sides[7]) = (Side::Left, Side::Left);
     let mut out = align(&lines, &sides);
-    for change in &report.changes {
+    for change in &placement.changes {
         let (times, capacity) = (&change.times, &change.capacity);
         let rate = match capacity.link_rate.is_finite() {
             true => format!("{:.0} MB/s", capacity.link_rate * 1e3),
@@ -152,7 +132,7 @@ pub fn explanation(report: &RemoteReport) -> String {
             change.fragment,
             change.seconds,
             change.on_client,
-            change.raw_share * 100.0,
+            change.text_share * 100.0,
             times.client,
             capacity.client_cores,
             times.link,
@@ -161,19 +141,19 @@ pub fn explanation(report: &RemoteReport) -> String {
             capacity.server_weight,
         );
     }
-    let raw = &report.raw;
+    let texts = &placement.text_fragments;
     let _ = writeln!(
         out,
         "raw fragments: {} of {}{}",
-        show_count(raw.sent),
-        show_count(raw.fragments),
-        match raw.sent {
+        show_count(texts.sent),
+        show_count(texts.fragments),
+        match texts.sent {
             0 => String::new(),
             _ => format!(
                 "; a row of text took {:.0} ns at the server; {} came back; {:.0} % were wanted at the end",
-                raw.server_ns,
-                show_count(raw.handed_back),
-                raw.share * 100.0
+                texts.server_ns,
+                show_count(texts.handed_back),
+                texts.share * 100.0
             ),
         }
     );
@@ -187,13 +167,24 @@ fn placed(placement: Placement) -> &'static str {
     }
 }
 
-/// The report as JSON; docs/loading.md lists the fields.
-pub fn json(report: &RemoteReport) -> JsonReport<'_> {
-    let seconds = report.wall.as_secs_f64().max(1e-9);
-    let columns: Vec<Value> = report
+/// What went over the link, as JSON.
+pub fn network_json(network: &NetworkReport) -> Value {
+    json!({
+        "partitions_known": network.partitions_known, "attempts": network.attempts,
+        "server_cpu_s": network.server_cpu.as_secs_f64(),
+        "server_peak_memory_bytes": network.server_peak_memory,
+        "wire_bytes": network.link.wire_bytes, "message_bytes": network.link.message_bytes,
+        "frames": network.link.frames, "frames_compressed": network.link.frames_compressed,
+        "link_bytes_per_s": network.link.bytes_per_second,
+    })
+}
+
+/// Who transformed what, as JSON.
+pub fn placement_json(placement: &PlacementReport) -> Value {
+    let columns: Vec<Value> = placement
         .columns
         .iter()
-        .zip(&report.choices)
+        .zip(&placement.choices)
         .map(|(column, choice)| {
             json!({
                 "name": column.name, "type": column.data_type.to_string(),
@@ -207,41 +198,20 @@ pub fn json(report: &RemoteReport) -> JsonReport<'_> {
             })
         })
         .collect();
-    let changes: Vec<Value> = report
+    let changes: Vec<Value> = placement
         .changes
         .iter()
         .map(|c| {
             json!({
                 "fragment": c.fragment, "seconds": c.seconds, "columns_client": c.on_client,
-                "raw_share": c.raw_share,
+                "raw_share": c.text_share,
                 "client_ns": c.times.client, "link_ns": c.times.link, "server_ns": c.times.server,
             })
         })
         .collect();
-    let steps: serde_json::Map<String, Value> = report
-        .steps
-        .iter()
-        .map(|(step, time)| (step.name().to_owned(), time.as_secs_f64().into()))
-        .collect();
-    let json = json!({
-        "load_id": report.id.to_string(), "table": report.table, "already": report.already,
-        "version": report.version, "records": report.records(), "rows": report.rows,
-        "rejects": report.rejects, "filtered": report.filtered(),
-        "bytes_read": report.bytes_read(), "bytes_stored": report.bytes_stored,
-        "segments": report.segments, "partitions": report.partitions[0],
-        "partitions_known": report.partitions[1], "attempts": report.attempts,
-        "wall_s": seconds, "mb_per_s": report.bytes_read() as f64 / 1e6 / seconds,
-        "cpu_s": report.cpu.as_secs_f64(), "cpu_by_step_s": steps,
-        "peak_memory_bytes": report.peak_memory,
-        "server_cpu_s": report.server_cpu.as_secs_f64(),
-        "server_peak_memory_bytes": report.server_peak_memory,
-        "wire_bytes": report.link.wire_bytes, "message_bytes": report.link.message_bytes,
-        "frames": report.link.frames, "frames_compressed": report.link.frames_compressed,
-        "link_bytes_per_s": report.link.bytes_per_second,
-        "fragments": report.raw.fragments, "fragments_raw": report.raw.sent,
-        "fragments_handed_back": report.raw.handed_back,
-        "columns": columns, "changes": changes, "merged": report.merged,
-        "widened": report.widened.iter().map(widened_json).collect::<Vec<_>>(),
-    });
-    JsonReport::new(json, &report.files)
+    json!({
+        "fragments": placement.text_fragments.fragments, "fragments_raw": placement.text_fragments.sent,
+        "fragments_handed_back": placement.text_fragments.handed_back,
+        "columns": columns, "changes": changes,
+    })
 }

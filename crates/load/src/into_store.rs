@@ -1,0 +1,207 @@
+//! Loads into a store of this process.
+
+use std::borrow::Cow;
+use std::path::Path;
+use std::sync::Arc;
+
+use coload_page::ColumnIndex;
+use coload_store::{
+    LoadDir, LoadKind, LoadMode, LoadRecord, LoadTarget, ReadyLoad, Store, merge_small_within,
+};
+use coload_threads::{Started, Step, epoch_us};
+use coload_types::{Error, Result};
+
+use crate::hooks::Hooks;
+use crate::legs::{AllLegs, run_legs};
+use crate::load::{Destination, Load};
+use crate::pipeline::{Loaded, Stop};
+use crate::reject_table::request_of_rejects;
+use crate::report::{ColumnReport, LoadReport, Merged, Published, published_without_rejects};
+use crate::request::LoadRequest;
+use crate::resources::Resources;
+use crate::target::DoneSegment;
+use crate::widen::Widened;
+
+impl Destination for Store {
+    fn take(&self, load: Load<'_>) -> Result<LoadReport> {
+        let started = Started::now();
+        let request = with_rules_of_table(self, load.request)?;
+        let pass = |request: &LoadRequest, pass| {
+            load_once(self, load.with_request(request), &started, pass)
+        };
+        let (mut report, mut widened) = with_wider_types(&request, pass)?;
+        widened.append(&mut report.widened);
+        Ok(LoadReport { widened, ..report })
+    }
+}
+
+/// Runs passes until the types of inferred columns are wide enough.
+pub fn with_wider_types<T>(
+    request: &LoadRequest,
+    mut run: impl FnMut(&LoadRequest, usize) -> std::result::Result<T, Stop>,
+) -> Result<(T, Vec<Widened>)> {
+    let mut wider = Cow::Borrowed(request);
+    let mut widened = Vec::new();
+    for pass in 0.. {
+        match run(&wider, pass) {
+            Ok(done) => return Ok((done, widened)),
+            Err(Stop::Failed(error)) => return Err(error),
+            Err(Stop::Widen(widening)) => widened.extend(widening.widen(wider.to_mut(), &[])?),
+        }
+    }
+    Err(Error::Limit("the columns' types do not end to become wider: give --columns".to_owned()))
+}
+
+/// The request, with the rules of the table that rows are added to.
+pub fn with_rules_of_table<'a>(
+    store: &Store,
+    request: &'a LoadRequest,
+) -> Result<Cow<'a, LoadRequest>> {
+    let snapshot = store.snapshot()?;
+    let table = match request.mode {
+        LoadMode::Append => snapshot.table(&request.table),
+        LoadMode::Replace | LoadMode::Create => None,
+    };
+    let rules = table.map_or(&[][..], |table| table.schema.checks());
+    let own = request.schema.checks();
+    if rules.iter().all(|rule| own.contains(rule)) {
+        return Ok(Cow::Borrowed(request));
+    }
+    let schema = request.schema.clone().with_more_checks(rules)?;
+    Ok(Cow::Owned(LoadRequest { schema, ..request.clone() }))
+}
+
+/// Where a load goes.
+pub fn target(request: &LoadRequest) -> LoadTarget {
+    LoadTarget { name: request.table.clone(), schema: request.schema.clone(), mode: request.mode }
+}
+
+/// A load that is written and not visible yet.
+struct Written<'a> {
+    dir: LoadDir,
+    record: LoadRecord,
+    whole: AllLegs<'a>,
+}
+
+fn write_once<'a>(
+    store: &Store,
+    load: Load<'a>,
+    started: &Started,
+    pass: usize,
+) -> std::result::Result<Written<'a>, Stop> {
+    let mut dir = store.begin_load(target(load.request))?;
+    let whole = run_legs(load, Some(&dir), pass)?;
+    if !whole.widened.is_empty() {
+        dir.set_schema(whole.request.schema.clone())?;
+    }
+    let mut record = LoadRecord::new(dir.id(), kind(whole.request.mode));
+    record.key = whole.request.key.unwrap_or(record.id);
+    let files = whole.loaded.account.files();
+    record.started_us = started.epoch_us;
+    record.finished_us = epoch_us();
+    record.set_inputs(whole.request.inputs.names().iter());
+    record.rows = files.iter().map(|f| f.rows).sum();
+    record.rejects = files.iter().map(|f| f.rejects).sum();
+    record.bytes = files.iter().map(|f| f.bytes).sum();
+    Ok(Written { dir, record, whole })
+}
+
+impl Written<'_> {
+    /// The load, ready to become visible.
+    fn ready(dir: LoadDir, segments: &[DoneSegment], record: LoadRecord) -> Result<ReadyLoad> {
+        let id = dir.id();
+        let entries = segments.iter().map(|s| s.summary.clone().entry(id, s.number)).collect();
+        dir.ready(entries, record)
+    }
+}
+
+/// Writes the rejects of a file for a table, with the memory and threads of the load that rejected them; they become
+/// visible with it.
+fn ready_rejects(store: &Store, file: &Path, table: &str, load: Load<'_>) -> Result<ReadyLoad> {
+    let request = request_of_rejects(file, table)?;
+    let Resources { memory, threads, .. } = *load.resources;
+    let resources = Resources { memory, threads, ..Resources::default() };
+    let hooks = Hooks { cancel: Arc::clone(&load.hooks.cancel), ..Hooks::default() };
+    let load = Load { request: &request, resources: &resources, hooks: &hooks };
+    load.check()?;
+    match write_once(store, load, &Started::now(), 0) {
+        Ok(Written { dir, record, whole }) => Written::ready(dir, &whole.segments, record),
+        Err(Stop::Failed(error)) => Err(error),
+        Err(Stop::Widen(_)) => Err(Error::Invalid("the columns of rejects are given".into())),
+    }
+}
+
+fn load_once(
+    store: &Store,
+    load: Load<'_>,
+    started: &Started,
+    pass: usize,
+) -> std::result::Result<LoadReport, Stop> {
+    let Written { dir, record, whole } = write_once(store, load, started, pass)?;
+    let AllLegs { loaded, segments, clock, request, widened } = whole;
+    let Loaded { partitions, mut account, distinct, .. } = loaded;
+    let reject_kinds = account.take_kinds();
+    let output = account.take_output();
+    let (files, rejects) = account.into_files();
+    let rejected = match (&request.rejects_table, &output) {
+        (Some(table), Some(output)) if record.rejects > 0 => {
+            Some(ready_rejects(store, output.written_path(), table, load)?)
+        }
+        _ => None,
+    };
+    if let Some(confirm) = &load.hooks.confirm {
+        confirm()?;
+    }
+    let id = dir.id();
+    let version = clock
+        .time(Step::Write, || Written::ready(dir, &segments, record.clone())?.publish(rejected))?;
+    if let Some(output) = output {
+        output.commit().map_err(|error| published_without_rejects(version, &error))?;
+    }
+    let mut report = LoadReport {
+        id: Some(id),
+        files,
+        columns: report_columns(&request, &segments, &distinct),
+        partitions,
+        bytes_stored: segments.iter().map(|s| s.summary.bytes).sum(),
+        rejects,
+        reject_kinds,
+        widened,
+        ..LoadReport::new(request.table.clone())
+    };
+    report.set_steps(&clock);
+    report.set_costs(started);
+    // The rows are published: whatever becomes of the merges, the load has not failed.
+    let merged = merge_small_within(store, &request.table, load.resources.memory);
+    if let Some(table) = &request.rejects_table {
+        let _ = merge_small_within(store, table, load.resources.memory);
+    }
+    let merge = Merged::Here(merged);
+    report.published = Some(Published { version, segments: segments.len() as u64, merge });
+    Ok(report)
+}
+
+fn kind(mode: LoadMode) -> LoadKind {
+    match mode {
+        LoadMode::Append => LoadKind::Append,
+        LoadMode::Replace => LoadKind::Replace,
+        LoadMode::Create => LoadKind::Create,
+    }
+}
+
+/// The columns over all segments of the load.
+pub fn report_columns(
+    request: &LoadRequest,
+    segments: &[DoneSegment],
+    distinct: &[Option<f64>],
+) -> Vec<ColumnReport> {
+    let rows: u64 = segments.iter().map(|s| s.summary.rows).sum();
+    let columns = request.schema.columns().iter().enumerate();
+    columns
+        .map(|(i, column)| {
+            let indexes: Vec<&ColumnIndex> = segments.iter().map(|s| &s.columns[i].index).collect();
+            let estimate = distinct.get(i).copied().flatten();
+            ColumnReport::new(column, rows, &indexes).with_estimate(rows, estimate)
+        })
+        .collect()
+}
