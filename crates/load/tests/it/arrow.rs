@@ -90,7 +90,7 @@ proptest! {
         let stores = [store(&dir, "text"), store(&dir, "one"), store(&dir, "many")];
         let dialect = Dialect { nulls: vec![NULL.as_bytes().to_vec()], ..Dialect::default() };
         let mut expected = options(&[of_text], &columns, dialect);
-        expected.chunk_bytes = 1000;
+        expected.resources.chunk_bytes = 1000;
         let expected = load(&stores[0], &expected).unwrap();
         let mut options = arrow_options(&[of_arrow], &columns);
         options.resources.chunk_bytes = 1000;
@@ -181,8 +181,8 @@ fn keys_of_long_texts_are_codes_and_too_many_of_them_are_a_limit() {
         load(&store(&dir, "s"), &options)
     };
     // 10 GB of text, were they values of their own.
-    assert_eq!(load(10, 100_000, false).unwrap().record.rows, 100_000);
-    assert_eq!(load(10, 100_000, true).unwrap().record.rows, 100_000);
+    assert_eq!(load(10, 100_000, false).unwrap().rows(), 100_000);
+    assert_eq!(load(10, 100_000, true).unwrap().rows(), 100_000);
     for is_runs in [false, true] {
         match load(60, 1 << 20, is_runs).unwrap_err() {
             Error::Limit(text) => assert!(text.contains("--memory"), "{text}"),
@@ -202,7 +202,7 @@ fn a_batch_of_a_stream_that_memory_does_not_hold_is_a_limit() {
         let loaded = load(&store(&dir, &format!("{form:?}")), &options);
         match (form, loaded) {
             // Of a file a part of a batch is read at once.
-            (Form::Stream, loaded) => assert_eq!(loaded.unwrap().record.rows, 2_000_000),
+            (Form::Stream, loaded) => assert_eq!(loaded.unwrap().rows(), 2_000_000),
             (_, Err(Error::Limit(text))) => {
                 assert!(
                     text.contains("16000000 bytes") && text.contains("--memory 92MiB"),

@@ -62,9 +62,9 @@ impl Numbering {
             self.length_min = self.length_min.min(length as u8);
             self.length_max = self.length_max.max(length as u8);
         }
-        for place in PLACES - length..PLACES {
-            self.least[place] = self.least[place].min(bytes[place]);
-            self.greatest[place] = self.greatest[place].max(bytes[place]);
+        for (place, byte) in bytes.iter().enumerate().skip(PLACES - length) {
+            self.least[place] = self.least[place].min(*byte);
+            self.greatest[place] = self.greatest[place].max(*byte);
         }
         self
     }
@@ -84,12 +84,12 @@ impl Numbering {
         };
         let mut digits = [1; PLACES];
         let (shortest, longest) = (usize::from(self.length_min), usize::from(self.length_max));
-        for place in PLACES - longest..PLACES {
+        for (place, digits) in digits.iter_mut().enumerate().skip(PLACES - longest) {
             let optional = u8::from(place + shortest < PLACES);
             numbers.least[place] = self.least[place];
             numbers.range[place] = self.greatest[place] - self.least[place];
             numbers.optional[place] = optional;
-            digits[place] = usize::from(numbers.range[place]) + 1 + usize::from(optional);
+            *digits = usize::from(numbers.range[place]) + 1 + usize::from(optional);
         }
         // Of each two neighbours the left counts as many times as the right has digits; so of pairs, and of fours.
         let mut pairs = [1; PLACES / 2];
@@ -129,10 +129,10 @@ impl Numbers {
             return None;
         }
         let mut number = 0;
-        for place in 0..PLACES {
+        for (place, byte) in bytes.iter().enumerate() {
             let mut digit = 0;
             if place >= PLACES - length {
-                let behind = bytes[place].wrapping_sub(self.least[place]);
+                let behind = byte.wrapping_sub(self.least[place]);
                 if behind > self.range[place] {
                     return None;
                 }
