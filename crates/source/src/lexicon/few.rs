@@ -9,7 +9,7 @@
 //! that gather take longer than as many loads. A table by numbers needs one load and no comparison. Where texts have too many
 //! numbers and cannot be packed, or there are more than the caches hold, buckets are better.
 //!
-//! Cost: 2 to 256 bytes a key; 3 to 8 cycles a field.
+//! Cost: 2 to 48 bytes a key; 3 to 8 cycles a field.
 
 use super::GROUP;
 use super::buckets::Known;
@@ -21,9 +21,11 @@ use super::packing::{Fields, Packed, Turn};
 /// Most codes of a table by numbers: 512 KB.
 const NUMBERS_MAX: usize = 1 << 18;
 /// Codes of a table by numbers that need no keys.
-const NUMBERS: usize = 1024;
+const NUMBERS: usize = 256;
 /// Codes of a table by numbers for each key besides.
-const NUMBERS_A_KEY: usize = 128;
+const NUMBERS_A_KEY: usize = 24;
+/// Keys from one try of numbers to the next.
+const KEYS_A_TRY: usize = 64;
 /// Keys from which on buckets are better than packed keys.
 const PACKED_MAX: usize = 5_000;
 /// A code that no text has.
@@ -129,11 +131,13 @@ impl Few {
             Table::Packed(..) => self.turn == before.1,
             Table::Empty => false,
         };
-        if is_as_before && self.put(new) {
+        // With more keys there may be more numbers.
+        let may_number =
+            matches!(self.table, Table::Packed(..)) && self.count.is_multiple_of(KEYS_A_TRY);
+        if is_as_before && !(may_number && self.numbers().is_some()) && self.put(new) {
             return true;
         }
-        let numbers_max = NUMBERS_MAX.min(NUMBERS + NUMBERS_A_KEY * self.count);
-        let numbers = self.numbering.and_then(|numbering| numbering.numbers(numbers_max));
+        let numbers = self.numbers();
         if let Some(numbers) = numbers {
             let codes = vec![NONE; numbers.count()];
             self.table = Table::Numbers(numbers, codes);
@@ -147,6 +151,12 @@ impl Few {
             self.table = Table::Packed(turn, cuckoo);
             all.clone().chain([new]).all(|known| self.put(known))
         })
+    }
+
+    /// The numbers of the texts, if they are not too many for so few.
+    fn numbers(&self) -> Option<Numbers> {
+        let most = NUMBERS_MAX.min(NUMBERS + NUMBERS_A_KEY * self.count);
+        self.numbering?.numbers(most)
     }
 
     /// Whether there is room.

@@ -17,6 +17,9 @@ use super::packing::{Fields, Packed};
 /// Places of a text, the last character at the last one.
 const PLACES: usize = 16;
 
+/// Most digits of a place, which are bytes.
+const DIGITS_MAX: usize = 1 << 8;
+
 /// Texts of one form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Numbering {
@@ -90,6 +93,9 @@ impl Numbering {
             numbers.range[place] = self.greatest[place] - self.least[place];
             numbers.optional[place] = optional;
             *digits = usize::from(numbers.range[place]) + 1 + usize::from(optional);
+            if *digits > DIGITS_MAX {
+                return None;
+            }
         }
         // Of each two neighbours the left counts as many times as the right has digits; so of pairs, and of fours.
         let mut pairs = [1; PLACES / 2];

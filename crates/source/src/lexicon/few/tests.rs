@@ -122,12 +122,12 @@ fn texts_of_one_form_are_numbered() {
         &|n| n.to_string(),
         &|n| format!("C-{n:05}"),
         &|n| format!("{}.{:02}", n / 100, n % 100),
-        &|n| format!("{:04}-{:02}-{:02}", 1990 + n % 9, 1 + n % 12, 1 + n % 28),
+        &|n| format!("{:04}-{:02}-{:02}", 1990 + n / 336 % 9, 1 + n / 28 % 12, 1 + n % 28),
         &|n| if n % 3 == 0 { String::new() } else { format!("{n}") },
         &|n| ((b'A' + (n % 26) as u8) as char).to_string(),
     ];
     for form in forms {
-        let texts: Vec<Vec<u8>> = (0..3_000).map(|n| form(n * 7 % 10_007).into_bytes()).collect();
+        let texts: Vec<Vec<u8>> = (0..6_000).map(|n| form(n * 7 % 10_007).into_bytes()).collect();
         check(&texts);
         let mut few = Few::new(true);
         let mut known: Vec<Known> = Vec::new();
@@ -147,6 +147,16 @@ fn texts_of_one_form_are_numbered() {
 #[test]
 fn an_empty_field_and_one_of_zeros_are_others() {
     check(&[vec![], vec![0], vec![0; 8], vec![0; 15], vec![0; 16], vec![0; 40], vec![]]);
+}
+
+#[test]
+fn all_bytes_at_a_place_are_told_apart() {
+    let one = (0..=255_u8).map(|byte| vec![byte]);
+    let two = (0..=255_u8).map(|byte| vec![byte, b'7']);
+    let three = (0..=255_u8).map(|byte| vec![b'5', byte, b'7']);
+    check(&one.clone().chain(two.clone()).collect::<Vec<_>>());
+    check(&two.clone().chain(one.clone()).chain(three.clone()).collect::<Vec<_>>());
+    check(&three.chain(two).chain(one).collect::<Vec<_>>());
 }
 
 proptest! {
