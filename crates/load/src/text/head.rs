@@ -22,7 +22,7 @@ pub struct Head {
 }
 
 impl Head {
-    /// The head of an input that is read by these request.
+    /// The head of an input of this request.
     pub fn new(request: &LoadRequest) -> Self {
         let dialect = &request.dialect;
         Head {
