@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Each place has a range of characters, and the number is that of a mixed radix. Places that not all texts reach have one
-//! more digit, so that two texts never have the same number. No text is the last number.
+//! more digit, so that two texts never have the same number. The last number is that of the empty text.
 //!
 //! Cost: about 3 cycles a field by vectors, sixteen places whatever its length.
 
@@ -45,7 +45,7 @@ pub(super) struct Numbers {
     of_places: [i8; PLACES],
     of_pairs: [i16; PLACES / 2],
     of_fours: [i32; PLACES / 4],
-    /// The number of no text, and the greatest.
+    /// The number of the empty text, and the greatest.
     empty: u32,
 }
 
