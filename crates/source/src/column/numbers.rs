@@ -1,6 +1,6 @@
 //! Numbers of a window on their way into a fragment.
 
-use coload_types::parse_value::{EightNumbers, LeadingZeros, parse_int_in, parse_wide_in};
+use coload_types::parse_value::{Doubtful, EightNumbers, parse_int_in, parse_wide_in};
 use coload_types::{DataType, Value};
 
 use super::{ColumnParser, Fields};
@@ -21,8 +21,8 @@ impl ColumnParser {
         let rewrites = self.rules.reads_otherwise();
         let empty_is_null = self.rules.nullable && self.rules.fields.empty_is_null();
         self.ints.reserve(fields.len());
-        let leading_zeros = if doubts { LeadingZeros::LeftOut } else { LeadingZeros::Read };
-        let eight = EightNumbers::new(self.rules.data_type, leading_zeros);
+        let doubtful = if doubts { Doubtful::LeftOut } else { Doubtful::Read };
+        let eight = EightNumbers::new(self.rules.data_type, doubtful);
         if let Some(eight) = eight.filter(|_| !rewrites) {
             self.parse_ints_by_eight(fields, eight, tell);
             return;
@@ -68,6 +68,8 @@ impl ColumnParser {
         tell: &mut impl FnMut(usize, FieldError),
     ) {
         let text = fields.rows.text;
+        let data_type = self.rules.data_type;
+        let doubts = self.rules.has_doubts();
         let empty_is_null = self.rules.nullable && self.rules.fields.empty_is_null();
         let (mut starts, mut ends) = ([0; SPANS], [0; SPANS]);
         let mut missed = Vec::new();
@@ -83,10 +85,17 @@ impl ColumnParser {
                 let (start, end) = (starts[i] as usize, ends[i] as usize);
                 if start == end && empty_is_null {
                     self.nulls.push((before + i) as u32);
-                } else {
-                    let row = fields.row(first + i);
-                    self.ints[before + i] = self.read_int(before + i, row, &text[start..end], tell);
+                    continue;
                 }
+                self.ints[before + i] = match parse_int_in(text, start, end, data_type) {
+                    Ok(value) if !(doubts && is_doubtful(&text[start..end], data_type, value)) => {
+                        value
+                    }
+                    _ => {
+                        let row = fields.row(first + i);
+                        self.read_int(before + i, row, &text[start..end], tell)
+                    }
+                };
             }
         }
     }
