@@ -1,4 +1,4 @@
-//! Integers, decimals and floats eight at a time.
+//! Numbers, days and instants eight at a time.
 //!
 //! ```text
 //!   eight fields -> two words of each, its last sixteen characters -> digits -> values, and a bit for each that was read
@@ -25,9 +25,9 @@ pub enum Doubtful {
     LeftOut,
 }
 
-/// Reads many fields of a type of numbers.
+/// Reads many fields of a type of numbers, days or instants.
 #[derive(Debug, Clone, Copy)]
-pub struct EightNumbers {
+pub struct EightFields {
     #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code))]
     form: Form,
     #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code))]
@@ -40,6 +40,7 @@ enum Form {
     Integer { min: i64, max: i64 },
     Decimal { precision: u8, scale: u8 },
     Float(FloatForm),
+    Moment(MomentForm),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +50,14 @@ enum FloatForm {
     Real,
 }
 
-impl EightNumbers {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(target_arch = "x86_64"), expect(dead_code))]
+enum MomentForm {
+    Day,
+    Instant,
+}
+
+impl EightFields {
     /// `None` where the type has no such numbers, or the processor no instructions for them.
     pub fn new(data_type: DataType, doubtful: Doubtful) -> Option<Self> {
         if crate::simd_level() != crate::SimdLevel::Avx512 {
@@ -65,9 +73,13 @@ impl EightNumbers {
             }
             DataType::Double => Form::Float(FloatForm::Double),
             DataType::Real => Form::Float(FloatForm::Real),
+            DataType::Date => Form::Moment(MomentForm::Day),
+            // Inference takes only those that name their zone.
+            DataType::TimestampTz if doubtful == Doubtful::LeftOut => return None,
+            DataType::Timestamp | DataType::TimestampTz => Form::Moment(MomentForm::Instant),
             _ => return None,
         };
-        Some(EightNumbers { form, doubtful })
+        Some(EightFields { form, doubtful })
     }
 
     /// Appends a value for each field `chunk[starts[i]..ends[i]]` to `values`, and the numbers of those that were not read to
@@ -101,3 +113,5 @@ impl EightNumbers {
 mod avx512;
 #[cfg(target_arch = "x86_64")]
 mod floats;
+#[cfg(target_arch = "x86_64")]
+mod moments;

@@ -9,6 +9,7 @@ use super::number::{
 };
 use super::text::slow_uuid;
 use super::*;
+use crate::calendar::DATE_DAYS;
 use crate::display::display_value;
 use crate::{ordinal_from_f32, ordinal_from_f64};
 
@@ -473,7 +474,7 @@ proptest! {
 
 /// Reads fields eight at once, each behind the one before, and the rest one by one.
 fn read_eight(fields: &[String], data_type: DataType, doubtful: Doubtful) {
-    let Some(eight) = EightNumbers::new(data_type, doubtful) else { return };
+    let Some(eight) = EightFields::new(data_type, doubtful) else { return };
     let mut chunk = b"999999999999999999999999".to_vec();
     let (mut starts, mut ends) = (Vec::new(), Vec::new());
     for field in fields {
@@ -500,10 +501,15 @@ fn read_eight(fields: &[String], data_type: DataType, doubtful: Doubtful) {
                 }
                 DataType::Double => digits.len() <= 15 && behind.is_none_or(|n| n <= 22),
                 DataType::Real => digits.len() <= 7 && behind.is_none_or(|n| n <= 22),
+                DataType::Date => digits.len() == 10 && !digits.contains(&b'/'),
+                DataType::Timestamp | DataType::TimestampTz => {
+                    matches!(digits.len(), 10 | 19 | 21..=26) && !digits.contains(&b'/')
+                }
                 _ => digits.len() <= 19 && behind.is_none() && expected != Ok(i64::MIN),
             };
-            let is_plain =
-                expected.is_ok() && digits.iter().all(|b| b.is_ascii_digit() || *b == b'.');
+            let is_plain = expected.is_ok()
+                && digits.iter().all(|b| b.is_ascii_digit() || b" T-:.".contains(b))
+                && !digits.ends_with(b" ");
             let is_left_out = doubtful == Doubtful::LeftOut && is_code;
             let is_rest = i >= fields.len() / 8 * 8;
             assert!(
@@ -659,7 +665,7 @@ fn nearly_all_printed_floats_are_read_eight_at_once() {
         fields.push((unit * 10f64.powi((i % 9) as i32 - 3)).to_string());
     }
     for doubtful in [Doubtful::Read, Doubtful::LeftOut] {
-        let Some(eight) = EightNumbers::new(DataType::Double, doubtful) else { return };
+        let Some(eight) = EightFields::new(DataType::Double, doubtful) else { return };
         let (mut chunk, mut starts, mut ends) = (vec![b'9'; 24], Vec::new(), Vec::new());
         for field in &fields {
             starts.push(chunk.len() as u32);
@@ -670,5 +676,78 @@ fn nearly_all_printed_floats_are_read_eight_at_once() {
         eight.read(&chunk, &starts, &ends, &mut values, &mut missed);
         // Those below 10^-4 may have more than 22 digits behind their point.
         assert!(missed.len() < 800, "{} missed: {}", missed.len(), fields[missed[0] as usize]);
+    }
+}
+
+#[test]
+fn eight_moments_are_those_of_one_field() {
+    let fields = [
+        "2026-11-23",
+        "0001-01-01",
+        "0000-01-01",
+        "9999-12-31",
+        "2024-02-29",
+        "2023-02-29",
+        "1900-02-29",
+        "2000-02-29",
+        "2000-00-10",
+        "2000-13-10",
+        "2000-16-10",
+        "2000-10-00",
+        "2000-04-31",
+        "2000/01/01",
+        "2000-1-01",
+        "2000-01-01 ",
+        "2000-01-01T",
+        "",
+        "2026-11-23 20:56:07",
+        "2026-11-23T20:56:07",
+        "2026-11-23t20:56:07",
+        "2026-11-23 20:56",
+        "2026-11-23 20:56:",
+        "2026-11-23 23:59:59.999999",
+        "2026-11-23 23:59:59.5",
+        "2026-11-23 23:59:59.",
+        "2026-11-23 23:59:59.000001",
+        "2026-11-23 23:59:59.0000010",
+        "2026-11-23 23:59:59.0000011",
+        "2026-11-23 24:00:00",
+        "2026-11-23 23:60:00",
+        "2026-11-23 23:59:60",
+        "1969-12-31 23:59:59.999999",
+        "0001-01-01 00:00:00",
+        "2026-11-23 20:56:07Z",
+        "2026-11-23 20:56:07+01:00",
+        "2026-11-23 20.56.07",
+        "2026-11-23 20:56:07,5",
+        "2026-11-23 2a:56:07",
+        "2o26-11-23",
+        " 2026-11-23",
+    ];
+    let fields: Vec<String> =
+        fields.iter().cycle().take(fields.len() * 8).map(|f| (*f).to_owned()).collect();
+    for data_type in [DataType::Date, DataType::Timestamp, DataType::TimestampTz] {
+        read_eight(&fields, data_type, Doubtful::Read);
+    }
+}
+
+#[test]
+fn every_day_is_read_eight_at_once() {
+    let days: Vec<i64> = (*DATE_DAYS.start()..=*DATE_DAYS.end()).collect();
+    for days in days.chunks(80_000) {
+        let text = |day: &i64| display_value(&Value::Int(*day), DataType::Date);
+        let fields: Vec<String> = days.iter().map(text).collect();
+        read_eight(&fields, DataType::Date, Doubtful::Read);
+    }
+}
+
+proptest! {
+    #[test]
+    fn eight_instants_are_those_of_one_field(
+        fields in prop::collection::vec("[012][0-9]{3}-[01][0-9]-[0-3][0-9]([ T][0-2][0-9]:[0-6][0-9]:[0-6][0-9](\\.[0-9]{1,7})?)?|[-0-9 T:.]{8,28}", 8..40),
+    ) {
+        for data_type in [DataType::Date, DataType::Timestamp, DataType::TimestampTz] {
+            read_eight(&fields, data_type, Doubtful::Read);
+        }
     }
 }

@@ -3,11 +3,12 @@
 use std::arch::x86_64::*;
 
 use super::floats::floats;
-use super::{Doubtful, EightNumbers, Form, LANES};
+use super::moments::moments;
+use super::{Doubtful, EightFields, Form, LANES};
 use crate::parse_value::swar::POW10;
 
-/// Bytes before the end of a field that are loaded.
-const LOADED: u32 = 24;
+/// Bytes before the end of a field, or from its start on, that are loaded.
+const LOADED: u32 = 32;
 /// What a minus and a point are once '0' is taken off by exclusive or.
 const MINUS: i64 = (b'-' ^ b'0') as i64;
 pub(super) const POINT: i8 = (b'.' ^ b'0') as i8;
@@ -25,7 +26,7 @@ pub(super) struct Tails {
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512cd,lzcnt,bmi1,bmi2")]
 pub(super) fn read(
-    numbers: EightNumbers,
+    fields: EightFields,
     chunk: &[u8],
     starts: &[u32],
     ends: &[u32],
@@ -36,20 +37,9 @@ pub(super) fn read(
     let (end_groups, _) = ends.as_chunks::<LANES>();
     values.reserve(starts.len());
     for (group, (starts, ends)) in start_groups.iter().zip(end_groups).enumerate() {
-        let least = ends.iter().fold(u32::MAX, |least, end| least.min(*end));
-        let most = ends.iter().fold(0, |most, end| most.max(*end));
         let mut read = [0; LANES];
         let mut left = 0xff;
-        if least >= LOADED && most as usize <= chunk.len() {
-            // SAFETY: 24 bytes of the chunk are before each end.
-            let tails = unsafe { load(chunk, starts, ends) };
-            let (found, is_read) = match numbers.form {
-                Form::Integer { min, max } => integers(tails, min, max, numbers.doubtful),
-                Form::Decimal { precision, scale } => {
-                    decimals(tails, precision, scale, numbers.doubtful)
-                }
-                Form::Float(form) => floats(tails, form, numbers.doubtful),
-            };
+        if let Some((found, is_read)) = read_group(fields, chunk, starts, ends) {
             // SAFETY: the array has eight words.
             unsafe { _mm512_storeu_si512(read.as_mut_ptr().cast(), found) };
             left = !is_read;
@@ -65,22 +55,85 @@ pub(super) fn read(
     values.resize(values.len() + start_rest.len(), 0);
 }
 
-/// # Safety
-/// Each end is in the chunk, or the chunk's, and at least 24.
+/// Values of eight fields, and which of them were read; `None` where the chunk ends too near to them.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512cd")]
-unsafe fn load(chunk: &[u8], starts: &[u32; LANES], ends: &[u32; LANES]) -> Tails {
-    // SAFETY: the arrays have eight words of 32 bits; the places are in the chunk, as the caller says.
-    let (starts, ends, first, low, high) = unsafe {
-        let starts = _mm512_cvtepu32_epi64(_mm256_loadu_si256(starts.as_ptr().cast()));
-        let ends = _mm512_cvtepu32_epi64(_mm256_loadu_si256(ends.as_ptr().cast()));
-        let at = |before: usize| {
-            _mm512_i64gather_epi64::<1>(ends, chunk.as_ptr().wrapping_sub(before).cast())
-        };
-        (starts, ends, at(24), at(16), at(8))
+fn read_group(
+    fields: EightFields,
+    chunk: &[u8],
+    starts: &[u32; LANES],
+    ends: &[u32; LANES],
+) -> Option<(__m512i, __mmask8)> {
+    let least = |places: &[u32; LANES]| places.iter().fold(u32::MAX, |a, b| a.min(*b));
+    let most = |places: &[u32; LANES]| places.iter().fold(0, |a, b| a.max(*b)) as usize;
+    if let Form::Moment(form) = fields.form {
+        if most(starts) + LOADED as usize > chunk.len() {
+            return None;
+        }
+        // SAFETY: so many bytes are behind each start.
+        let words = unsafe { load(chunk, starts.map(|start| start as usize)) };
+        return Some(moments(words, lengths_of(starts, ends), form));
+    }
+    if least(ends) < LOADED || most(ends) > chunk.len() {
+        return None;
+    }
+    // SAFETY: so many bytes are before each end.
+    let tails = unsafe { tails(chunk, starts, ends) };
+    Some(match fields.form {
+        Form::Integer { min, max } => integers(tails, min, max, fields.doubtful),
+        Form::Decimal { precision, scale } => decimals(tails, precision, scale, fields.doubtful),
+        Form::Float(form) => floats(tails, form, fields.doubtful),
+        Form::Moment(_) => return None,
+    })
+}
+
+/// 32 bytes of each place: four words, the first bytes of all places in the first.
+///
+/// # Safety
+/// The chunk has 32 bytes from each place on.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512cd")]
+unsafe fn load(chunk: &[u8], places: [usize; LANES]) -> [__m512i; 4] {
+    // A gather takes longer than to load each field and to change rows and columns.
+    let pair = |a: usize, b: usize| {
+        let at = |i: usize| chunk.as_ptr().wrapping_add(places[i]).cast();
+        // SAFETY: as the caller says.
+        let (a, b) = unsafe { (_mm256_loadu_si256(at(a)), _mm256_loadu_si256(at(b))) };
+        _mm512_inserti64x4::<1>(_mm512_castsi256_si512(a), b)
     };
+    let (a, b, c, d) = (pair(0, 2), pair(1, 3), pair(4, 6), pair(5, 7));
+    let (left, right) = (_mm512_unpacklo_epi64(a, b), _mm512_unpacklo_epi64(c, d));
+    let (left_odd, right_odd) = (_mm512_unpackhi_epi64(a, b), _mm512_unpackhi_epi64(c, d));
+    [
+        _mm512_shuffle_i64x2::<0x88>(left, right),
+        _mm512_shuffle_i64x2::<0x88>(left_odd, right_odd),
+        _mm512_shuffle_i64x2::<0xdd>(left, right),
+        _mm512_shuffle_i64x2::<0xdd>(left_odd, right_odd),
+    ]
+}
+
+/// Bytes of each field.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512cd")]
+fn lengths_of(starts: &[u32; LANES], ends: &[u32; LANES]) -> __m512i {
+    // SAFETY: the arrays have eight words of 32 bits.
+    let (starts, ends) = unsafe {
+        (_mm256_loadu_si256(starts.as_ptr().cast()), _mm256_loadu_si256(ends.as_ptr().cast()))
+    };
+    _mm512_cvtepu32_epi64(_mm256_sub_epi32(ends, starts))
+}
+
+/// The last 24 characters before each end.
+///
+/// # Safety
+/// Each end is in the chunk, or the chunk's, and at least [`LOADED`].
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512cd")]
+unsafe fn tails(chunk: &[u8], starts: &[u32; LANES], ends: &[u32; LANES]) -> Tails {
+    // SAFETY: as the caller says.
+    let [_, first, low, high] = unsafe { load(chunk, ends.map(|end| (end - LOADED) as usize)) };
     let zeros = _mm512_set1_epi8(b'0' as i8);
-    let lengths = _mm512_sub_epi64(ends, starts);
+    let lengths = lengths_of(starts, ends);
     let tails = Tails {
         first: _mm512_xor_si512(first, zeros),
         low: _mm512_xor_si512(low, zeros),
