@@ -8,7 +8,7 @@ pub const DATE_DAYS: std::ops::RangeInclusive<i64> = -719_162..=2_932_896;
 pub const DAY_MICROS: i64 = 86_400_000_000;
 
 /// Days from 0000-03-01 to 1970-01-01; years start in March so that the leap day comes last.
-const EPOCH_FROM_MARCH: i64 = 719_468;
+pub(crate) const EPOCH_FROM_MARCH: i64 = 719_468;
 
 /// Whether February has 29 days.
 #[inline]

@@ -9,7 +9,7 @@
 //! BINARY in hexadecimal.
 
 mod double;
-mod eight;
+mod many;
 mod moment;
 mod number;
 mod swar;
@@ -23,7 +23,7 @@ use number::Quick;
 use text::{check_binary, parse_boolean, parse_uuid};
 
 pub use double::{is_double_as_written, is_slowly_as_written};
-pub use eight::{Doubtful, EightFields};
+pub use many::{Doubtful, ManyFields};
 pub use moment::half_of_day;
 pub use text::check_text;
 

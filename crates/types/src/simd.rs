@@ -1,6 +1,6 @@
 //! One binary for every processor: hot loops are compiled several times and chosen at run time.
 //!
-//! On x86-64 there is AVX-512 (F, BW, VL, DQ, CD), AVX2 with BMI, and the baseline; elsewhere the
+//! On x86-64 there is AVX-512 (F, BW, VL, DQ, CD), AVX2 with BMI and FMA, and the baseline; elsewhere the
 //! portable code, which the compiler turns into NEON on AArch64 because NEON is its baseline.
 
 use std::sync::OnceLock;
@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 pub enum SimdLevel {
     /// What every processor of the architecture has.
     Portable,
-    /// AVX2, BMI1, BMI2, POPCNT, LZCNT.
+    /// AVX2, FMA, BMI1, BMI2, POPCNT, LZCNT.
     Avx2,
     /// AVX-512 F, BW, VL, DQ, CD besides.
     Avx512,
@@ -32,6 +32,7 @@ pub fn simd_level() -> SimdLevel {
 #[cfg(target_arch = "x86_64")]
 fn detect() -> SimdLevel {
     let avx2 = is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("fma")
         && is_x86_feature_detected!("bmi1")
         && is_x86_feature_detected!("bmi2")
         && is_x86_feature_detected!("popcnt")
@@ -65,9 +66,9 @@ macro_rules! simd_dispatch {
         $vis fn $name($($arg: $ty),*) $(-> $out)? {
             #[cfg(target_arch = "x86_64")]
             {
-                #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi1,bmi2,popcnt,lzcnt")]
+                #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,fma,bmi1,bmi2,popcnt,lzcnt")]
                 fn avx512($($arg: $ty),*) $(-> $out)? { $inner($($arg),*) }
-                #[target_feature(enable = "avx2,bmi1,bmi2,popcnt,lzcnt")]
+                #[target_feature(enable = "avx2,fma,bmi1,bmi2,popcnt,lzcnt")]
                 fn avx2($($arg: $ty),*) $(-> $out)? { $inner($($arg),*) }
                 match $crate::simd_level() {
                     // SAFETY: the level says that the processor has these instructions.

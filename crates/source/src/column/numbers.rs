@@ -1,6 +1,6 @@
 //! Numbers of a window on their way into a fragment.
 
-use coload_types::parse_value::{Doubtful, EightFields, parse_int_in, parse_wide_in};
+use coload_types::parse_value::{Doubtful, ManyFields, parse_int_in, parse_wide_in};
 use coload_types::{DataType, Value};
 
 use super::{ColumnParser, Fields};
@@ -22,7 +22,7 @@ impl ColumnParser {
         let empty_is_null = self.rules.nullable && self.rules.fields.empty_is_null();
         self.ints.reserve(fields.len());
         let doubtful = if doubts { Doubtful::LeftOut } else { Doubtful::Read };
-        let eight = EightFields::new(self.rules.data_type, doubtful);
+        let eight = ManyFields::new(self.rules.data_type, doubtful);
         if let Some(eight) = eight.filter(|_| !rewrites) {
             self.parse_ints_by_eight(fields, eight, tell);
             return;
@@ -64,7 +64,7 @@ impl ColumnParser {
     fn parse_ints_by_eight(
         &mut self,
         fields: &Fields<'_>,
-        eight: EightFields,
+        eight: ManyFields,
         tell: &mut impl FnMut(usize, FieldError),
     ) {
         let text = fields.rows.text;

@@ -10,12 +10,12 @@
 //! Nothing here branches on the length of a field: lengths vary from row to row, and a branch
 //! that is predicted wrongly costs more than the whole conversion.
 
-const ONES: u64 = 0x0101_0101_0101_0101;
-const HIGHS: u64 = 0x8080_8080_8080_8080;
-const ZEROS: u64 = 0x3030_3030_3030_3030;
+pub const ONES: u64 = 0x0101_0101_0101_0101;
+pub const HIGHS: u64 = 0x8080_8080_8080_8080;
+pub const ZEROS: u64 = 0x3030_3030_3030_3030;
 /// Added to a byte above nine, it sets the high bit: 0x76 + 10 = 0x80. A byte that carries into
 /// its neighbour has its own high bit set before, and is caught by that.
-const ABOVE_NINE: u64 = 0x7676_7676_7676_7676;
+pub const ABOVE_NINE: u64 = 0x7676_7676_7676_7676;
 
 /// Powers of ten that fit.
 pub const POW10: [u64; 20] = {
