@@ -252,6 +252,13 @@ impl ChunkParser {
         let cut = self.cut(window);
         self.time.tokenise += (self.clock)() - started;
         let Cut { ends, consumed } = cut;
+        // One look at all is much less than one at each field. Fields end where characters do, unless what ends them can be
+        // a part of one.
+        let is_utf8 =
+            || simdutf8::basic::from_utf8(&window.text[window.start..consumed.end]).is_ok();
+        let cuts = [Some(separators.delimiter), separators.quote, separators.escape];
+        let cuts_between = cuts.iter().flatten().all(u8::is_ascii);
+        seen.doubtful_utf8 = seen.doubtful_utf8 && !(cuts_between && is_utf8());
         if self.rules.is_forgiving() && !self.is_clean(window, &seen, ends, consumed) {
             return self.parse_carefully(window);
         }
@@ -271,10 +278,10 @@ impl ChunkParser {
             return false;
         }
         let replace = self.rules.policies.invalid_bytes == InvalidBytes::Replace;
-        let text = &window.text[window.start..consumed.end];
-        if replace && seen.non_ascii && std::str::from_utf8(text).is_err() {
+        if replace && seen.doubtful_utf8 {
             return false;
         }
+        let text = &window.text[window.start..consumed.end];
         if self.rules.policies.quotes == Quotes::Lenient
             && seen.quote
             && self.has_return_after_quote(text)

@@ -331,7 +331,7 @@ impl ColumnParser {
         scratch.clear();
         let limit = self.rules.data_type.length_max().unwrap_or(u32::MAX);
         let plain = !seen.quote
-            && !seen.non_ascii
+            && !seen.doubtful_utf8
             && !seen.nul
             && self.rules.data_type.is_text()
             && self.rules.fields.nulls.iter().all(Vec::is_empty);

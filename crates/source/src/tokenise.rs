@@ -34,8 +34,8 @@ pub struct Separators {
 /// What a window holds besides separators.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// Whether a byte is over 127.
-    pub non_ascii: bool,
+    /// Whether the text may not be UTF-8: a byte is over 127, and nobody has looked at what it belongs to.
+    pub doubtful_utf8: bool,
     /// Whether a byte is NUL.
     pub nul: bool,
     /// Whether a byte is the quote.
@@ -218,7 +218,7 @@ mod x86 {
         }
         // SAFETY: `length` positions are written.
         unsafe { out.set_len(length) };
-        seen.non_ascii = _mm512_movepi8_mask(high) != 0;
+        seen.doubtful_utf8 = _mm512_movepi8_mask(high) != 0;
         seen.nul = nul != 0;
         seen.open_quote = carry.inside != 0;
         carry.strays != 0
@@ -294,7 +294,7 @@ fn find_by_masks(
         }
         at += 64;
     }
-    seen.non_ascii = high_bits != 0;
+    seen.doubtful_utf8 = high_bits != 0;
     seen.nul = nul_bits != 0;
     seen.open_quote = carry.inside != 0;
     carry.strays != 0
@@ -373,12 +373,12 @@ pub fn tokenise_slowly(
     let mut at = start;
     while at < end {
         let byte = text[at];
-        seen.non_ascii |= byte >= 0x80;
+        seen.doubtful_utf8 |= byte >= 0x80;
         seen.nul |= byte == 0;
         if quoted {
             if s.escape == Some(byte) && s.escape != s.quote && at + 1 < end {
                 at += 1;
-                seen.non_ascii |= text[at] >= 0x80;
+                seen.doubtful_utf8 |= text[at] >= 0x80;
                 seen.nul |= text[at] == 0;
             } else if s.quote == Some(byte) {
                 if at + 1 < end && s.quote == Some(text[at + 1]) {

@@ -88,8 +88,14 @@ impl Mended {
 }
 
 /// Nothing is known of what the fields hold.
-const SEEN_ALL: Seen =
-    Seen { non_ascii: true, nul: true, quote: true, newlines: 0, open_quote: false, strays: true };
+const SEEN_ALL: Seen = Seen {
+    doubtful_utf8: true,
+    nul: true,
+    quote: true,
+    newlines: 0,
+    open_quote: false,
+    strays: true,
+};
 
 /// How far a window was read.
 #[derive(Debug, Default)]

@@ -77,7 +77,7 @@ pub(super) fn copy_unquoted(
 impl ColumnRules {
     /// Whether the fields of a window, some of which are quoted, are texts as they are but for quotes.
     pub(super) fn is_quoted_plainly(&self, seen: &Seen) -> bool {
-        !seen.non_ascii
+        !seen.doubtful_utf8
             && !seen.nul
             && self.data_type.is_text()
             && self.fields.nulls.iter().all(Vec::is_empty)
