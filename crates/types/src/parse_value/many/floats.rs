@@ -112,8 +112,8 @@ fn nearest_inner(group: &mut Group, powers: &[f64; FIELDS], doubtful: Doubtful) 
     const DOUBT: f64 = 1.0 / (1u64 << 48) as f64;
     // `off` is itself off by less than 2^-40.
     const NEAR: f64 = 0.5 - 1.0 / (1u64 << 30) as f64;
-    for i in 0..FIELDS {
-        let (number, power) = (group.values[i], powers[i]);
+    for (i, power) in powers.iter().enumerate() {
+        let (number, power) = (group.values[i], *power);
         let is_exact = number < EXACT_END;
         let high = if is_exact { number } else { number & !LOW_BITS };
         let low = (number ^ high) as i64 as f64;

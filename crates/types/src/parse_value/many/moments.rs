@@ -94,12 +94,13 @@ fn day(head: u64, day: u64) -> (u64, u64) {
     let (month, day) = (pairs >> 32 & 0xff, pairs >> 48 & 0xff);
 
     // Right for years of four digits.
-    let century = (year & 0x3fff) * 5243 >> 19;
+    let century = ((year & 0x3fff) * 5243) >> 19;
     let is_century = (century & 0x7f) * 100 == year;
     // Divisible by 100 and by 16 is divisible by 400.
     let is_leap = year & 3 == 0 && (!is_century || year & 15 == 0);
     // 31 and 30 by turns, from January on and from August on.
-    let length = if month == 2 { 28 + u64::from(is_leap) } else { 30 + ((month ^ month >> 3) & 1) };
+    let length =
+        if month == 2 { 28 + u64::from(is_leap) } else { 30 + ((month ^ (month >> 3)) & 1) };
     let none = u64::from(year == 0)
         | u64::from(month == 0)
         | u64::from(month > 12)
@@ -109,11 +110,11 @@ fn day(head: u64, day: u64) -> (u64, u64) {
     // The year starts in March.
     let early = u64::from(month < 3);
     let (year, month) = (year.wrapping_sub(early), month + 12 * early - 3);
-    let century = (year & 0x3fff) * 5243 >> 19;
-    let of_years = ((year & 0x3fff) * 1461 >> 2) - century + (century >> 2);
+    let century = ((year & 0x3fff) * 5243) >> 19;
+    let of_years = (((year & 0x3fff) * 1461) >> 2) - century + (century >> 2);
     let of_months = (month.wrapping_mul(153) & 0xffff) + 2;
     // A division by 5, right below 2^16.
-    let of_months = of_months * 52_429 >> 18;
+    let of_months = (of_months * 52_429) >> 18;
     let days = of_years + of_months + day;
     (days.wrapping_sub(EPOCH_FROM_MARCH as u64 + 1), above_nine(digits) | separators | none)
 }
