@@ -86,7 +86,7 @@ fn measure_columns(
 fn look_at(text: &[u8], quote: Option<u8>) -> Seen {
     let holds = |byte| memchr::memchr(byte, text).is_some();
     Seen {
-        non_ascii: !text.is_ascii(),
+        doubtful_utf8: std::str::from_utf8(text).is_err(),
         nul: holds(0),
         quote: quote.is_some_and(holds),
         ..Seen::default()
