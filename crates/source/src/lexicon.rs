@@ -21,6 +21,7 @@ mod buckets;
 mod changes;
 mod cuckoo;
 mod few;
+mod finder;
 mod group;
 mod key;
 mod numbering;
@@ -39,8 +40,9 @@ use crate::column_rules::ColumnRules;
 use crate::field::FieldError;
 use crate::row_codes::{Block, RowCodes};
 use crate::rows::Rows;
-use buckets::{Buckets, Fast, Finder, Known, Packing, Portable, fast};
+use buckets::{Buckets, Known, Packing};
 use few::Few;
+use finder::{Best, Finder, with_finder};
 use group::Group;
 use key::{GOLDEN, IS_LONG, KEY_BYTES, Key, key_of, text_of};
 use packing::Packed;
@@ -87,7 +89,7 @@ pub struct Lexicon {
     /// The texts, while they are few and short; then they are in the buckets.
     few: Option<Few>,
     buckets: Buckets,
-    finder: Option<Fast>,
+    finder: Best,
     keys: Vec<Key>,
     codes: Vec<u16>,
     /// Where the copy of a text stands in the arena, if there is one.
@@ -131,10 +133,10 @@ impl Hasher for Mix {
 impl Lexicon {
     /// A lexicon that knows no text yet, of a column with values of this physical form.
     pub fn new(physical: Physical) -> Self {
-        let finder = fast();
+        let finder = Best::new();
         Lexicon {
-            few: Some(Few::new(finder.is_some())),
-            buckets: Buckets::new(finder.is_some()),
+            few: Some(Few::new(finder.numbers())),
+            buckets: Buckets::new(finder.gathers()),
             finder,
             keys: vec![[u64::MAX; 2]],
             codes: vec![0],
@@ -238,26 +240,38 @@ impl Lexicon {
         misses: &mut Misses<'_, impl FnMut(usize, FieldError)>,
         scratch: &mut LookUp,
     ) {
-        #[cfg(target_arch = "x86_64")]
-        if let Some(finder) = self.finder {
-            #[target_feature(
-                enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi1,bmi2,popcnt,lzcnt,sse4.2"
-            )]
-            fn with_avx512(
-                lexicon: &mut Lexicon,
-                rows: &Rows<'_>,
-                changes: FieldChanges<'_>,
-                out: &mut Block<'_>,
-                misses: &mut Misses<'_, impl FnMut(usize, FieldError)>,
-                (scratch, finder): (&mut LookUp, Fast),
-            ) {
-                lexicon.look_up_with(rows, changes, out, misses, (scratch, finder));
-            }
-            // SAFETY: there is a finder only where the instructions are.
-            unsafe { with_avx512(self, rows, changes, out, misses, (scratch, finder)) };
-            return;
+        // The same code with the instructions of each.
+        macro_rules! compiled_with {
+            ($features:literal, $finder:ident) => {{
+                #[target_feature(enable = $features)]
+                fn look_up(
+                    lexicon: &mut Lexicon,
+                    rows: &Rows<'_>,
+                    changes: FieldChanges<'_>,
+                    out: &mut Block<'_>,
+                    misses: &mut Misses<'_, impl FnMut(usize, FieldError)>,
+                    with: (&mut LookUp, impl Finder),
+                ) {
+                    lexicon.look_up_with(rows, changes, out, misses, with);
+                }
+                // SAFETY: there is such a finder only where the instructions are.
+                unsafe { look_up(self, rows, changes, out, misses, (scratch, $finder)) }
+            }};
         }
-        self.look_up_with(rows, changes, out, misses, (scratch, Portable));
+        match self.finder {
+            Best::Portable(finder) => {
+                self.look_up_with(rows, changes, out, misses, (scratch, finder));
+            }
+            #[cfg(target_arch = "x86_64")]
+            Best::Avx2(finder) => {
+                compiled_with!("avx2,bmi1,bmi2,popcnt,lzcnt,sse4.2", finder);
+            }
+            #[cfg(target_arch = "x86_64")]
+            Best::Avx512(finder) => compiled_with!(
+                "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi1,bmi2,popcnt,lzcnt,sse4.2",
+                finder
+            ),
+        }
     }
 
     #[inline(always)]
@@ -308,10 +322,7 @@ impl Lexicon {
         row: usize,
         misses: &mut Misses<'_, impl FnMut(usize, FieldError)>,
     ) -> u16 {
-        let known = match self.finder {
-            Some(finder) => self.known_code(text, key, finder),
-            None => self.known_code(text, key, Portable),
-        };
+        let known = with_finder!(self.finder, finder => self.known_code(text, key, finder));
         if let Some(code) = known {
             return code;
         }
@@ -392,10 +403,7 @@ impl Lexicon {
             return Ok(Some(code));
         }
         let new = Known { key, number: number as u16, code };
-        match self.finder {
-            Some(finder) => self.add(new, finder),
-            None => self.add(new, Portable),
-        }
+        with_finder!(self.finder, finder => self.add(new, finder));
         if self.few.is_none() && self.buckets.packing() == Packing::Hashed && !self.keeps_all {
             self.keep_all();
         }

@@ -112,10 +112,12 @@ impl Changes {
             *next = first_place(slot) + found as u32;
         }
         #[cfg(target_arch = "x86_64")]
-        if coload_types::simd_level() == coload_types::SimdLevel::Avx512 {
+        match coload_types::simd_level() {
             // SAFETY: the instructions are there.
-            unsafe { self.collect_avx512(rows) };
-            return;
+            coload_types::SimdLevel::Avx512 => return unsafe { self.collect_avx512(rows) },
+            // SAFETY: as above.
+            coload_types::SimdLevel::Avx2 => return unsafe { self.collect_avx2(rows) },
+            coload_types::SimdLevel::Portable => {}
         }
         self.collect_with(rows, same_bytes, look);
     }
@@ -193,6 +195,44 @@ impl Changes {
                 _mm_storeu_si128(key, _mm_ternarylogic_epi64::<0xEA>(now, mask, tag));
                 let differ = _mm_ternarylogic_epi64::<0x28>(now, load(before), mask);
                 _mm_testz_si128(differ, differ) == 1
+            }
+        };
+        self.collect_with(rows, same, look);
+    }
+
+    /// # Safety
+    /// The instructions are there.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt,lzcnt,sse4.2")]
+    unsafe fn collect_avx2(&mut self, rows: &Rows<'_>) {
+        use std::arch::x86_64::*;
+        const HALF: usize = STEP / 2;
+        let same = |text: &[u8], a: usize, b: usize, len: usize| {
+            // SAFETY: the places lie in the text, and 64 bytes of padding follow it.
+            let load = |at: usize| unsafe { _mm256_loadu_si256(text.as_ptr().add(at).cast()) };
+            let mut at = 0;
+            while at < len {
+                let equal = _mm256_cmpeq_epi8(load(a + at), load(b + at));
+                let differ = !_mm256_movemask_epi8(equal).cast_unsigned();
+                if _bzhi_u32(differ, (len - at).min(HALF) as u32) != 0 {
+                    return false;
+                }
+                at += HALF;
+            }
+            true
+        };
+        let look = |text: &[u8], start: usize, len: usize, before: usize, key: &mut Key| {
+            // SAFETY: both places lie in the text, and 64 bytes of padding follow it; `len` is at most
+            // 15, and a key has 16 bytes.
+            unsafe {
+                let load = |at: usize| _mm_loadu_si128(text.as_ptr().add(at).cast());
+                let mask = _mm_loadu_si128(BYTE_MASKS.as_ptr().add(16 - len).cast());
+                let tag = _mm_loadu_si128(TAGS.as_ptr().add(len).cast());
+                let now = load(start);
+                let key = std::ptr::from_mut(key).cast();
+                _mm_storeu_si128(key, _mm_or_si128(_mm_and_si128(now, mask), tag));
+                let differ = _mm_xor_si128(now, load(before));
+                _mm_testz_si128(differ, mask) == 1
             }
         };
         self.collect_with(rows, same, look);

@@ -86,7 +86,7 @@ impl Few {
     #[cfg(target_arch = "x86_64")]
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi1,bmi2,popcnt,lzcnt")]
-    pub(super) unsafe fn find_all(
+    pub(super) unsafe fn find_all_avx512(
         &self,
         fields: Fields<'_>,
         scratch: &mut Packed,
@@ -108,6 +108,42 @@ impl Few {
             Table::Packed(turn, cuckoo) => {
                 // SAFETY: as the caller says.
                 let others = unsafe { scratch.pack(turn, fields) };
+                others | cuckoo.find_all(&scratch.keys[..count], found)
+            }
+            Table::Empty => u64::MAX,
+        }
+    }
+
+    /// As [`Self::find_each`], by vectors; bits behind the fields mean nothing.
+    ///
+    /// # Safety
+    /// The instructions of AVX2 are there. Fields of records are in the text.
+    #[cfg(target_arch = "x86_64")]
+    #[inline]
+    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt,lzcnt")]
+    pub(super) unsafe fn find_all_avx2(
+        &self,
+        fields: Fields<'_>,
+        scratch: &mut Packed,
+        found: &mut [u16; GROUP],
+    ) -> u64 {
+        let count = fields.count();
+        match &self.table {
+            Table::Numbers(numbers, codes) => {
+                // SAFETY: as the caller says.
+                let Some(mut missing) = (unsafe { scratch.number_avx2(numbers, fields) }) else {
+                    return self.find_each(fields, found);
+                };
+                let numbers = scratch.numbers[..count].iter();
+                for (i, (number, found)) in numbers.zip(found.iter_mut()).enumerate() {
+                    // SAFETY: there is a code for each number.
+                    *found = unsafe { *codes.get_unchecked(*number as usize) };
+                    missing |= u64::from(*found == NONE) << i;
+                }
+                missing
+            }
+            Table::Packed(turn, cuckoo) => {
+                let others = scratch.pack_each(turn, fields);
                 others | cuckoo.find_all(&scratch.keys[..count], found)
             }
             Table::Empty => u64::MAX,

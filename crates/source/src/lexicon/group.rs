@@ -1,6 +1,7 @@
 //! Fields of one column that are looked up together, so that the loads of many are under way at once.
 
-use super::buckets::{Buckets, Finder, Packing};
+use super::buckets::{Buckets, Packing};
+use super::finder::Finder;
 use super::key::{Key, key_of};
 use super::packing::{Fields, Packed};
 use super::{GROUP, Lexicon, LookUp};

@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn texts_are_hashed_and_compared_alike_everywhere() {
         #[cfg(target_arch = "x86_64")]
-        if crate::lexicon::buckets::fast().is_some() {
+        if coload_types::simd_level() == coload_types::SimdLevel::Avx512 {
             let text: Vec<u8> = (0..300_u32).map(|i| (i * 7 % 251) as u8).collect();
             for length in 0..text.len() - 16 {
                 let (a, mut b) = (&text[..length], text[..length].to_vec());

@@ -162,6 +162,9 @@ fn right_aligned(key: Key) -> ([u8; PLACES], usize) {
 }
 
 #[cfg(target_arch = "x86_64")]
+mod avx2;
+
+#[cfg(target_arch = "x86_64")]
 mod avx512 {
     use std::arch::x86_64::*;
 

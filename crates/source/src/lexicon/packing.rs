@@ -47,9 +47,15 @@ impl Turn {
 
     /// The packed key, unless the key is none of those that this packs.
     pub(super) fn pack(&self, key: Key) -> Option<u64> {
+        let (packed, other) = self.pack_any(key);
+        (other == 0).then_some(packed)
+    }
+
+    /// The packed key, and something but zero if the key is none of those that this packs.
+    #[inline(always)]
+    fn pack_any(&self, key: Key) -> (u64, u64) {
         let differs = |i: usize| (key[i] ^ self.base[i]) & !self.varying[i];
-        let packed = key[0] ^ key[1].rotate_left(self.turn);
-        (differs(0) | differs(1) == 0).then_some(packed)
+        (key[0] ^ key[1].rotate_left(self.turn), differs(0) | differs(1))
     }
 }
 
@@ -83,6 +89,20 @@ pub(super) struct Packed {
 impl Default for Packed {
     fn default() -> Self {
         Packed { keys: [0; GROUP], numbers: [0; GROUP] }
+    }
+}
+
+impl Packed {
+    /// Packs the keys of fields, and tells with a bit for each which cannot be known.
+    #[inline(always)]
+    pub(super) fn pack_each(&mut self, turn: &Turn, fields: Fields<'_>) -> u64 {
+        let mut others = 0;
+        for (i, packed) in self.keys.iter_mut().enumerate().take(fields.count()) {
+            let (key, other) = turn.pack_any(fields.key(i));
+            *packed = key;
+            others |= u64::from(other != 0) << i;
+        }
+        others
     }
 }
 

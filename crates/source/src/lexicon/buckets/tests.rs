@@ -3,6 +3,7 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 
 use super::*;
+use crate::lexicon::finder::{Best, Portable, with_finder};
 
 fn key_of(text: &[u8]) -> Key {
     let mut bytes = [0; 16];
@@ -45,24 +46,23 @@ fn check(keys: &[Key], exact: bool, finder: impl Finder) {
 }
 
 fn check_all(keys: &[Key]) {
-    check(keys, false, Portable);
-    check(keys, true, Portable);
-    if let Some(finder) = fast() {
-        check(keys, false, finder);
-        check(keys, true, finder);
+    for best in Best::all() {
+        with_finder!(best, finder => check(keys, false, finder));
+        with_finder!(best, finder => check(keys, true, finder));
     }
 }
 
 #[test]
 fn gathering_is_the_same_everywhere() {
-    if let Some(finder) = fast() {
+    for best in Best::all() {
         for (key, varying) in [
             ([0x1234_5678_9abc_def0, 0x0fed_cba9_8765_4321], [0xff00, 0xf0f0]),
             ([u64::MAX, 5], [u64::MAX, 0]),
             ([7, u64::MAX], [0, u64::MAX]),
             ([7, 7], [0, 0]),
         ] {
-            assert_eq!(finder.gather(key, varying), Portable.gather(key, varying));
+            let gathered = with_finder!(best, finder => finder.gather(key, varying));
+            assert_eq!(gathered, Portable.gather(key, varying));
         }
     }
 }

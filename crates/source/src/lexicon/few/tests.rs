@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 
 use super::*;
-use crate::lexicon::buckets::{Finder, Portable, fast};
+use crate::lexicon::finder::{Best, Finder, with_finder};
 use crate::rows::Rows;
 
 fn key_of(text: &[u8]) -> Key {
@@ -60,9 +60,8 @@ fn check_with(texts: &[Vec<u8>], finder: impl Finder, numbers: bool) {
 
 fn check(texts: &[Vec<u8>]) {
     for numbers in [true, false] {
-        check_with(texts, Portable, numbers);
-        if let Some(finder) = fast() {
-            check_with(texts, finder, numbers);
+        for best in Best::all() {
+            with_finder!(best, finder => check_with(texts, finder, numbers));
         }
     }
 }
