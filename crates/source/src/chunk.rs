@@ -392,6 +392,12 @@ impl ChunkParser {
         self.ends = ends;
     }
 
+    /// The fields of columns that are read from what changes.
+    fn changing(&self) -> Vec<usize> {
+        let columns = self.columns.iter().filter(|parser| parser.reads_changes());
+        columns.filter_map(ColumnParser::field).collect()
+    }
+
     /// Reads records that have the right number of fields; those with bad fields are rejected, and
     /// the rest is read again without them. `places` says where the records stand, if need be.
     fn read_regular(&mut self, rows: &Rows<'_>, seen: &Seen, places: &dyn Fn() -> Vec<Place>) {
@@ -403,13 +409,12 @@ impl ChunkParser {
         let marks: Vec<_> = self.columns.iter().map(ColumnParser::mark).collect();
         let mut bad = std::mem::take(&mut self.bad);
         bad.clear();
+        let mut changing = self.changing();
         for first in (0..rows.count).step_by(BLOCK_ROWS) {
             let block = rows.part(first, BLOCK_ROWS.min(rows.count - first));
             let bad_before = bad.len();
-            let columns = self.columns.iter().enumerate();
-            let changing =
-                columns.filter(|(_, p)| p.reads_changes()).filter_map(|(_, p)| p.field());
-            self.changes.collect(&block, changing);
+            self.changes.collect(&block, &changing);
+            let mut too_many = false;
             let mut slot = 0;
             for (column, parser) in self.columns.iter_mut().enumerate() {
                 let (field, bad_before) = (parser.field(), bad.len());
@@ -426,6 +431,7 @@ impl ChunkParser {
                 if parsed == Err(TooManyValues) {
                     parser.leave_codes();
                     self.plain_now.push(column);
+                    too_many = true;
                     let again = match field {
                         Some(field) => parser.parse(&block, field, seen, &mut bad),
                         None => parser.push_absent(block.count),
@@ -436,6 +442,9 @@ impl ChunkParser {
             }
             for b in &mut bad[bad_before..] {
                 b.row += first;
+            }
+            if too_many {
+                changing = self.changing();
             }
         }
         self.time.convert += (self.clock)() - started;

@@ -246,7 +246,7 @@ impl ColumnParser {
     ) -> Result<(), TooManyValues> {
         if self.reads_changes() {
             let mut changes = Changes::default();
-            changes.collect(rows, std::iter::once(column));
+            changes.collect(rows, &[column]);
             let mut scratch = LookUp::default();
             return self.parse_changes(rows, column, seen, changes.of(0), &mut scratch, bad);
         }

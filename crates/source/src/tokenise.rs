@@ -272,9 +272,13 @@ fn find_by_masks(
     seen: &mut Seen,
     load: impl Fn(usize) -> (Masks, u64, u64),
 ) -> bool {
+    /// Positions that are written at once, be there as many or not.
+    const AT_ONCE: usize = 8;
+    assert!(out.capacity() - out.len() >= end - start + AT_ONCE);
     let mut carry = Carry::new();
     let (mut high_bits, mut nul_bits) = (0, 0);
     let mut at = start;
+    let mut length = out.len();
     while at < end {
         let valid = valid_bits(end - at);
         let (mut m, high, nul) = load(at);
@@ -288,12 +292,24 @@ fn find_by_masks(
         let newlines = m.newline & !inside;
         seen.newlines += newlines.count_ones() as usize;
         let mut ends = m.delimiter & !inside | newlines;
+        let mut next = length;
+        length += ends.count_ones() as usize;
+        // How many there are cannot be predicted, but that they are few.
         while ends != 0 {
-            out.push((at + ends.trailing_zeros() as usize) as u32);
-            ends &= ends - 1;
+            for i in 0..AT_ONCE {
+                // SAFETY: there is room for as many positions as bytes before the end, and for those that are written
+                // for nothing.
+                unsafe {
+                    *out.as_mut_ptr().add(next + i) = at as u32 + ends.trailing_zeros();
+                }
+                ends &= ends.wrapping_sub(1);
+            }
+            next += AT_ONCE;
         }
         at += 64;
     }
+    // SAFETY: so many positions are written.
+    unsafe { out.set_len(length) };
     seen.doubtful_utf8 = high_bits != 0;
     seen.nul = nul_bits != 0;
     seen.open_quote = carry.inside != 0;

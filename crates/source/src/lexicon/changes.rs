@@ -89,14 +89,10 @@ enum Kind {
 
 impl Changes {
     /// Finds the changed fields of these columns in a block of at most [`BLOCK_ROWS`] records.
-    pub(crate) fn collect(
-        &mut self,
-        rows: &Rows<'_>,
-        columns: impl Iterator<Item = usize> + Clone,
-    ) {
+    pub(crate) fn collect(&mut self, rows: &Rows<'_>, columns: &[usize]) {
         assert!(rows.count <= BLOCK_ROWS && rows.count * rows.stride < rows.ends.len());
-        if !columns.clone().eq(self.columns.iter().copied()) {
-            self.columns = columns.collect();
+        if columns != self.columns {
+            self.columns = columns.to_vec();
             self.keys.resize(self.columns.len() * STRIDE, [0; 2]);
             self.rows.resize(self.columns.len() * STRIDE, 0);
             self.next = (0..self.columns.len()).map(first_place).collect();

@@ -98,16 +98,26 @@ static FACTORS: LazyLock<[u64; BLOCK / 8]> = LazyLock::new(|| {
 fn hash_long(text: &[u8]) -> u64 {
     let factors = &*FACTORS;
     let hash = text.chunks(BLOCK).fold(text.len() as u64, |hash, block| {
-        let words = block.chunks(8).map(|bytes| {
-            let mut word = [0; 8];
-            word[..bytes.len()].copy_from_slice(bytes);
-            u64::from_le_bytes(word)
-        });
-        let products = words.zip(factors).map(|(word, factor)| word.wrapping_mul(*factor));
-        with_block(hash, products.fold(0, u64::wrapping_add))
+        let (words, rest) = block.as_chunks::<8>();
+        let whole = words.iter().zip(factors);
+        let whole = whole.map(|(word, factor)| u64::from_le_bytes(*word).wrapping_mul(*factor));
+        let mut sum = whole.fold(0, u64::wrapping_add);
+        if !rest.is_empty() {
+            sum = sum.wrapping_add(short_word(block, rest).wrapping_mul(factors[words.len()]));
+        }
+        with_block(hash, sum)
     });
     // The high bits are mixed best.
     hash >> 8
+}
+
+/// The bytes of `rest`, fewer than eight and the last of `block`, zeros behind them.
+#[inline(always)]
+fn short_word(block: &[u8], rest: &[u8]) -> u64 {
+    match block.last_chunk::<8>() {
+        Some(last) => u64::from_le_bytes(*last) >> (8 * (8 - rest.len())),
+        None => rest.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
+    }
 }
 
 #[inline(always)]
@@ -161,6 +171,22 @@ pub(super) mod avx512 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_are_hashed_as_words_with_zeros_behind_them() {
+        let text: Vec<u8> = (0..300_u32).map(|i| (i * 7 % 251) as u8).collect();
+        for length in 0..text.len() {
+            let mut padded = text[..length].to_vec();
+            padded.resize(length.next_multiple_of(BLOCK), 0);
+            let hash = padded.chunks(BLOCK).fold(length as u64, |hash, block| {
+                let (words, _) = block.as_chunks::<8>();
+                let products = words.iter().zip(FACTORS.iter());
+                let products = products.map(|(w, f)| u64::from_le_bytes(*w).wrapping_mul(*f));
+                with_block(hash, products.fold(0, u64::wrapping_add))
+            });
+            assert_eq!(hash_long(&text[..length]), hash >> 8, "{length}");
+        }
+    }
 
     #[test]
     fn texts_are_hashed_and_compared_alike_everywhere() {

@@ -97,10 +97,23 @@ impl Packed {
     #[inline(always)]
     pub(super) fn pack_each(&mut self, turn: &Turn, fields: Fields<'_>) -> u64 {
         let mut others = 0;
-        for (i, packed) in self.keys.iter_mut().enumerate().take(fields.count()) {
-            let (key, other) = turn.pack_any(fields.key(i));
-            *packed = key;
+        let mut pack = |i: usize, key: Key, packed: &mut u64| {
+            let other;
+            (*packed, other) = turn.pack_any(key);
             others |= u64::from(other != 0) << i;
+        };
+        match fields {
+            Fields::Made(keys) => {
+                for (i, (key, packed)) in keys.iter().zip(&mut self.keys).enumerate() {
+                    pack(i, *key, packed);
+                }
+            }
+            Fields::OfRecords { rows, field, first, count } => {
+                for (i, packed) in self.keys.iter_mut().enumerate().take(count) {
+                    let (start, end) = rows.span(first + i, field);
+                    pack(i, key_of(rows.text, start, end), packed);
+                }
+            }
         }
         others
     }

@@ -63,7 +63,8 @@ impl Finder for Avx2 {
 
     #[inline(always)]
     fn is_same(self, a: &[u8], b: &[u8]) -> bool {
-        a == b
+        // SAFETY: as above.
+        unsafe { is_same(a, b) }
     }
 
     #[inline(always)]
@@ -76,5 +77,62 @@ impl Finder for Avx2 {
     ) -> u64 {
         // SAFETY: as above; the fields of records are in the text.
         unsafe { few.find_all_avx2(fields, packed, found) }
+    }
+}
+
+/// Whether two texts are the same, of which most have tens of bytes.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn is_same(a: &[u8], b: &[u8]) -> bool {
+    const LOADED: usize = 32;
+    if a.len() != b.len() {
+        return false;
+    }
+    let (Some(last_a), Some(last_b)) = (a.last_chunk::<16>(), b.last_chunk::<16>()) else {
+        return a == b;
+    };
+    let short = |bytes: *const u8| {
+        // SAFETY: there are sixteen bytes.
+        unsafe { _mm_loadu_si128(bytes.cast()) }
+    };
+    let long = |bytes: *const u8| {
+        // SAFETY: there are 32 bytes.
+        unsafe { _mm256_loadu_si256(bytes.cast()) }
+    };
+    if a.len() <= LOADED {
+        // The two overlap; bytes that are compared twice are as they are.
+        let first = _mm_xor_si128(short(a.as_ptr()), short(b.as_ptr()));
+        let last = _mm_xor_si128(short(last_a.as_ptr()), short(last_b.as_ptr()));
+        let differ = _mm_or_si128(first, last);
+        return _mm_testz_si128(differ, differ) == 1;
+    }
+    let (whole_a, whole_b) = (a.as_chunks::<LOADED>().0, b.as_chunks::<LOADED>().0);
+    let differs = |a: *const u8, b: *const u8| {
+        let differ = _mm256_xor_si256(long(a), long(b));
+        _mm256_testz_si256(differ, differ) == 0
+    };
+    let last = a.len() - LOADED;
+    !whole_a.iter().zip(whole_b).any(|(a, b)| differs(a.as_ptr(), b.as_ptr()))
+        && !differs(a[last..].as_ptr(), b[last..].as_ptr())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_of_all_lengths_are_compared() {
+        let Some(finder) = Avx2::new() else { return };
+        let text: Vec<u8> = (0..140_u32).map(|i| (i * 7 % 251) as u8).collect();
+        for length in 0..text.len() {
+            let (a, mut b) = (&text[..length], text[..length].to_vec());
+            assert!(finder.is_same(a, &b));
+            for at in 0..length {
+                b[at] ^= 1;
+                assert!(!finder.is_same(a, &b), "byte {at} of {length}");
+                b[at] ^= 1;
+            }
+            assert!(!finder.is_same(&text, a));
+        }
     }
 }
