@@ -132,7 +132,8 @@ impl ColumnRows {
         matches!(self.plan, ColumnPlan::Codes)
     }
 
-    fn makes_codes(&self) -> bool {
+    /// Whether its next rows become codes.
+    pub fn makes_codes(&self) -> bool {
         self.is_planned_codes() && !self.left_codes && self.form == ColumnForm::Planned
     }
 

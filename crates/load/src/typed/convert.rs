@@ -6,7 +6,7 @@
 //!
 //! Cost: 1 to 3 ns a value of the same kind; 100 to 200 ns through text.
 
-use coload_arrow::{ArrowType, Scalar, Slice, SliceValues, Strings, Unit, write_scalar};
+use coload_arrow::{ArrowType, Scalar, Slice, SliceValues, Strings, Unit, int96, write_scalar};
 use coload_source::FieldError;
 use coload_types::calendar::{DATE_DAYS, DAY_MICROS};
 use coload_types::parse_value::check_text;
@@ -15,6 +15,8 @@ use coload_types::{
     parse_value, wide_from_uuid,
 };
 
+/// Digits of which 64 bits hold all numbers.
+const DIGITS_OF_64_BITS: u32 = 19;
 /// Nanoseconds of a microsecond.
 const MICRO_NANOS: i128 = 1_000;
 
@@ -173,6 +175,22 @@ impl Rows<'_, '_> {
                 let value = i128::from_le_bytes(raw);
                 fits(value, precision).map(|value| value as i64)
             }),
+            (
+                ArrowType::Decimal { width: width @ (4 | 8), scale: own, .. },
+                DataType::Decimal { precision, scale },
+            ) if i16::from(*own) == i16::from(scale) => {
+                let end = 10_u64.pow(u32::from(precision).min(DIGITS_OF_64_BITS));
+                self.signed(*width, |value| match value.unsigned_abs() < end {
+                    true => Ok(value),
+                    false => Err(Rule::TooManyDigits),
+                })
+            }
+            (ArrowType::Int96, DataType::Timestamp) => {
+                self.fixed(|raw: [u8; 12]| match int96(raw) {
+                    Some(Scalar::Moment(nanos)) => moment(nanos),
+                    _ => Err(Rule::NoSuchDate),
+                })
+            }
             (ArrowType::Float(4), DataType::Real) => {
                 self.fixed(|raw| Ok(real(f32::from_le_bytes(raw))))
             }
