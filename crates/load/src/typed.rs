@@ -16,7 +16,7 @@ mod look;
 mod parser;
 mod worker;
 
-pub use chunks::{Block, Chunks, Cutting, part_of};
+pub use chunks::{Block, Chunks, Cutting, Rows, part_of};
 pub use column::ColumnRows;
 pub use dictionary::{Column, Dictionary};
 pub use input::{Asked, BATCH_SHARE, FileBody, batch_bytes_max, fields_of_columns, read_at};

@@ -142,6 +142,9 @@ fn memory_bytes(
     group: &RowGroup,
     fields: &FieldsRead,
 ) -> std::result::Result<u64, Fault> {
+    if group.rows == 0 {
+        return Ok(0);
+    }
     let body = FileBody { file, start: 0 };
     let mut bytes = 0_u64;
     for (stored, leaf) in fields.of_column.iter().zip(&fields.chunks) {

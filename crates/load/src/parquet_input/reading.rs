@@ -16,7 +16,7 @@ use crate::format::{Leg, PieceSpan, Read, Reading, Tick};
 use crate::grain::Grain;
 use crate::partition::PartitionPlan;
 use crate::typed::{
-    Asked, Column, FileBody, Gate, RowsRead, TypedParser, TypedWorker, add_rows, add_span,
+    Asked, Column, FileBody, Gate, Rows, RowsRead, TypedParser, TypedWorker, add_rows, add_span,
     batch_bytes_max, parser_of, plan_of,
 };
 
@@ -184,7 +184,10 @@ impl Reading for ParquetReading<'_> {
     fn plan(&self, first: usize) -> Result<PartitionPlan> {
         let chunk = self.leg.from.chunks + first;
         let rows = self.source.chunks.rows(|group| self.source.block(group), chunk);
-        let Some(first) = rows.first() else { return Ok(plan_of(&self.leg, |_| false)) };
+        let has_rows = |rows: &&Rows| !rows.rows.is_empty();
+        let Some(first) = rows.iter().find(has_rows) else {
+            return Ok(plan_of(&self.leg, |_| false));
+        };
         let at = &self.source.groups[first.block];
         let body = FileBody { file: &self.source.files[at.file as usize].file, start: 0 };
         let group = Group { index: first.block, at, body: &body };

@@ -1,12 +1,11 @@
 //! Files of Parquet that are damaged or cut off: an error, or rows; never a panic, never more memory than allowed.
 
 use ::parquet::basic::Compression;
-use coload_store::Store;
 use proptest::prelude::*;
 
 use crate::parquet_files::{KINDS, Seeds, Shape, bytes, seeds};
 use crate::parquet_input::parquet_options;
-use crate::support::{load, scratch, write};
+use crate::support::{dry_run, scratch, write};
 use crate::text::Random;
 
 /// Loads damaged bytes as text columns: an error that names the file and leaves nothing, or rows.
@@ -17,9 +16,7 @@ fn check(dir: &tempfile::TempDir, bytes: &[u8], columns: usize) -> Option<u64> {
     let mut options = parquet_options(&[path], &columns.join(", "));
     options.resources.memory = 64 << 20;
     options.resources.threads = 1;
-    options.mode = coload_store::LoadMode::Replace;
-    let store = Store::create_or_open(dir.path().join("s")).unwrap();
-    match load(&store, &options) {
+    match dry_run(None, &options) {
         Ok(report) => {
             assert!(report.rows() < 1 << 24);
             Some(report.rows())
@@ -53,12 +50,11 @@ fn each_truncation_and_each_byte_is_told_or_gives_rows() {
         let dir = scratch();
         assert_eq!(check(&dir, &whole, 3), Some(12));
         for cut in 0..whole.len() {
-            // An empty file has no rows, whatever it was to be.
             let rows = check(&dir, &whole[..cut], 3);
             assert!(rows.is_none(), "{cut} bytes of {}: {rows:?}", whole.len());
         }
         for at in 0..whole.len() {
-            for flip in [1, 0x80, 0xff] {
+            for flip in [1 << (at % 8), 0xff] {
                 let mut damaged = whole.clone();
                 damaged[at] ^= flip;
                 // No file has a checksum of its footer: a row less is one that the format cannot tell.
@@ -70,7 +66,7 @@ fn each_truncation_and_each_byte_is_told_or_gives_rows() {
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(
-        std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(200)
+        std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(100)
     ) })]
 
     #[test]

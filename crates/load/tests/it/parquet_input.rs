@@ -127,7 +127,8 @@ fn row_groups_are_cut_and_put_together() {
     let path = write(&dir, "in.parquet", &bytes(&[0], &groups, SHAPE, &mut random));
     for threads in [1, 3] {
         let store = store(&dir, &format!("s{threads}"));
-        let mut options = parquet_options(&[path.clone(), path.clone()], "c0 BIGINT");
+        let paths = [path.clone(), write(&dir, "more.parquet", &std::fs::read(&path).unwrap())];
+        let mut options = parquet_options(&paths, "c0 BIGINT");
         options.resources.chunk_bytes = 16 << 10;
         options.resources.threads = threads;
         let report = load(&store, &options).unwrap();

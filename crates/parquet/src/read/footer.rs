@@ -131,7 +131,8 @@ impl Chunk {
     /// Where it is; some writers say 0 where there is no dictionary.
     fn place(&self) -> Option<ColumnAt> {
         let data = self.data?;
-        let start = self.dictionary.filter(|at| (1..data).contains(at)).unwrap_or(data);
+        let is_first = |at: &u64| *at > 0 && (*at < data || data == 0);
+        let start = self.dictionary.filter(is_first).unwrap_or(data);
         let Chunk { codec, bytes, raw_bytes, physical, .. } = *self;
         Some(ColumnAt { start, bytes, raw_bytes, codec, physical })
     }
@@ -294,7 +295,10 @@ impl<'a> Group<'a> {
         }
         for (column, (leaf, physical)) in self.columns.iter().zip(self.leaves) {
             let end = column.start.checked_add(column.bytes);
-            if column.start < MAGIC.len() as u64 || end.is_none_or(|end| end > data_bytes) {
+            let is_outside =
+                column.start < MAGIC.len() as u64 || end.is_none_or(|end| end > data_bytes);
+            // Where there are no rows no page is read.
+            if is_outside && self.rows > 0 {
                 return Err(damaged(format!(
                     "a column chunk of {} bytes at byte {}, outside the data",
                     column.bytes, column.start
