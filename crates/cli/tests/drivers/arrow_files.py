@@ -125,7 +125,7 @@ def parquet(folder):
     numbers = ["id", "i8", "u8", "i16", "u16", "i32", "u32", "u64", "day32", "time_us", "ts_us", "ts_ns", "number"]
     deltas = dict.fromkeys(numbers, "DELTA_BINARY_PACKED")
     deltas |= dict.fromkeys(["text", "bytes", "view"], "DELTA_BYTE_ARRAY")
-    deltas |= dict.fromkeys(["large", "wide", "coded"], "DELTA_LENGTH_BYTE_ARRAY")
+    deltas |= dict.fromkeys(["large", "wide"], "DELTA_LENGTH_BYTE_ARRAY")
     deltas |= dict.fromkeys(["single", "double", "half", "fixed", "ts_ms", "zone"], "BYTE_STREAM_SPLIT")
     writers = {
         "snappy": {"row_group_size": 1500},

@@ -1,10 +1,11 @@
 //! What was read of column chunks, for the chunks that come next: where their pages are, dictionaries, and pages of which
 //! not all rows were read.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
+use std::hash::Hash;
 use std::sync::{Arc, Mutex};
 
-use coload_arrow::{Fault, Result};
+use coload_arrow::Result;
 use coload_parquet::{
     ColumnAt, ColumnMap, Dictionary, Stored, read_dictionary, read_page, walk_column,
 };
@@ -50,52 +51,73 @@ impl ColumnRead {
     }
 }
 
-/// What is kept under a key, the oldest first.
+/// What is kept under keys, until what is kept is too much.
 #[derive(Debug)]
 struct Kept<K, T> {
-    items: VecDeque<(K, Arc<T>, usize)>,
+    items: HashMap<K, (Arc<T>, usize), foldhash::fast::RandomState>,
+    /// The oldest first; some are gone.
+    order: VecDeque<K>,
     bytes: usize,
 }
 
 impl<K, T> Default for Kept<K, T> {
     fn default() -> Self {
-        Kept { items: VecDeque::new(), bytes: 0 }
+        Kept { items: HashMap::default(), order: VecDeque::new(), bytes: 0 }
     }
 }
 
-impl<K: PartialEq, T> Kept<K, T> {
-    fn get(&self, key: &K) -> Option<Arc<T>> {
-        // The newest are asked for most.
-        let found = self.items.iter().rev().find(|(other, ..)| other == key);
-        found.map(|(_, item, _)| Arc::clone(item))
+impl<K: Copy + Eq + Hash, T: Default> Kept<K, T> {
+    /// What is under a key: what was there, or the default.
+    fn get_or_push(&mut self, key: K) -> Arc<T> {
+        let order = &mut self.order;
+        let (item, _) = self.items.entry(key).or_insert_with(|| {
+            order.push_back(key);
+            Default::default()
+        });
+        Arc::clone(item)
     }
 
-    fn push(&mut self, key: K, item: Arc<T>, bytes: usize, bytes_max: usize) {
-        self.items.push_back((key, item, bytes));
-        self.bytes += bytes;
+    /// What is under a key takes so many bytes now; the oldest go that are too much.
+    fn weigh(&mut self, key: &K, bytes: usize, bytes_max: usize) {
+        if let Some((_, held)) = self.items.get_mut(key) {
+            self.bytes = self.bytes - *held + bytes;
+            *held = bytes;
+        }
         while self.bytes > bytes_max
-            && let Some((.., bytes)) = self.items.pop_front()
+            && let Some(oldest) = self.order.pop_front()
         {
-            self.bytes -= bytes;
+            self.remove(&oldest);
         }
     }
 
     fn remove(&mut self, key: &K) {
-        if let Some(at) = self.items.iter().position(|(other, ..)| other == key)
-            && let Some((.., bytes)) = self.items.remove(at)
-        {
+        if let Some((_, bytes)) = self.items.remove(key) {
             self.bytes -= bytes;
         }
     }
 }
 
+/// What one worker reads, while others that want it wait.
+type Cell<T> = Mutex<Option<Arc<T>>>;
+
 /// What was read of column chunks.
 #[derive(Debug)]
 pub struct Cache {
-    columns: Mutex<Kept<Key, ColumnRead>>,
-    pages: Mutex<Kept<(Key, usize), Vec<u8>>>,
+    columns: Mutex<Kept<Key, Cell<ColumnRead>>>,
+    pages: Mutex<Kept<(Key, usize), Cell<Vec<u8>>>>,
     /// Most bytes of each.
     bytes_max: usize,
+}
+
+/// What is in a cell, read if it is not there.
+fn read_once<T>(cell: &Cell<T>, read: impl FnOnce() -> Result<T>) -> Result<Arc<T>> {
+    let mut held = lock(cell);
+    if let Some(found) = &*held {
+        return Ok(Arc::clone(found));
+    }
+    let read = Arc::new(read()?);
+    *held = Some(Arc::clone(&read));
+    Ok(read)
 }
 
 impl Cache {
@@ -116,23 +138,22 @@ impl Cache {
         body: &FileBody<'_>,
         bytes_max: u64,
     ) -> Result<Arc<ColumnRead>> {
-        if let Some(found) = lock(&self.columns).get(&key) {
-            return Ok(found);
+        let cell = lock(&self.columns).get_or_push(key);
+        let mut is_new = false;
+        let read = read_once(&cell, || {
+            is_new = true;
+            let map = walk_column(at, rows, body, bytes_max)?;
+            let page = |page: &_| read_page(at, page, body, bytes_max);
+            let dictionary = read_dictionary(stored, &map, page, bytes_max)?;
+            Ok(ColumnRead { map, dictionary, typed: Mutex::default() })
+        })?;
+        if is_new {
+            lock(&self.columns).weigh(&key, read.bytes(), self.bytes_max);
         }
-        let map = walk_column(at, rows, body, bytes_max)?;
-        let page = |page: &_| read_page(at, page, body, bytes_max);
-        let dictionary = read_dictionary(stored, &map, page, bytes_max)?;
-        let read = Arc::new(ColumnRead { map, dictionary, typed: Mutex::default() });
-        let mut columns = lock(&self.columns);
-        // Another worker may have looked at it meanwhile.
-        if let Some(found) = columns.get(&key) {
-            return Ok(found);
-        }
-        columns.push(key, Arc::clone(&read), read.bytes(), self.bytes_max);
         Ok(read)
     }
 
-    /// The bytes of a page, of which so many rows were left after these were read.
+    /// The bytes of a page.
     ///
     /// # Errors
     /// Those of `read`.
@@ -142,23 +163,17 @@ impl Cache {
         page: usize,
         use_again: UseAgain,
         read: impl FnOnce() -> Result<Vec<u8>>,
-    ) -> std::result::Result<Arc<Vec<u8>>, Fault> {
+    ) -> Result<Arc<Vec<u8>>> {
         if use_again == UseAgain::No {
             return read().map(Arc::new);
         }
         let key = (key, page);
-        {
-            let mut pages = lock(&self.pages);
-            if let Some(found) = pages.get(&key) {
-                if use_again == UseAgain::Last {
-                    pages.remove(&key);
-                }
-                return Ok(found);
-            }
-        }
-        let bytes = Arc::new(read()?);
-        if use_again == UseAgain::Yes {
-            lock(&self.pages).push(key, Arc::clone(&bytes), bytes.capacity(), self.bytes_max);
+        let cell = lock(&self.pages).get_or_push(key);
+        let bytes = read_once(&cell, read)?;
+        let mut pages = lock(&self.pages);
+        match use_again {
+            UseAgain::Yes => pages.weigh(&key, bytes.capacity(), self.bytes_max),
+            _ => pages.remove(&key),
         }
         Ok(bytes)
     }

@@ -290,6 +290,12 @@ impl ColumnRows {
         values: &Plain,
         codes: &mut [u16],
     ) -> bool {
+        // Mostly the chunks before had all values.
+        if !codes.contains(&UNKNOWN) {
+            let code = |key: u32| if key == NO_KEY { NULL_CODE } else { codes[key as usize] };
+            self.codes.extend(keys.map(code));
+            return true;
+        }
         self.codes.reserve(keys.len());
         for key in keys {
             if key == NO_KEY {

@@ -238,6 +238,16 @@ impl Rows<'_, '_> {
         let SliceValues::Strings(strings) = &slice.values else { return None };
         let is_text = matches!(values, ArrowType::Text(_) | ArrowType::TextView);
         let limit = target.length_max();
+        if let Strings::Ends { places, bytes } = strings
+            && slice.has_no_nulls()
+            && limit.is_none()
+            && are_texts(bytes)
+            && bytes.len() <= u32::MAX as usize
+            && places.len() == slice.rows + 1
+        {
+            let ends = places[1..].iter().map(|place| *place as u32).collect();
+            return Some(Values::Bytes(coload_types::Strings { bytes: bytes.to_vec(), ends }));
+        }
         let bytes = match strings {
             Strings::Ends { bytes, .. } => bytes.len(),
             Strings::Views { .. } => 0,
@@ -280,6 +290,11 @@ impl Rows<'_, '_> {
         }
         out
     }
+}
+
+/// Whether bytes are texts, wherever these end: ASCII, and no NUL.
+fn are_texts(bytes: &[u8]) -> bool {
+    bytes.is_ascii() && memchr::memchr(0, bytes).is_none()
 }
 
 /// Checks a string for a column of text or bytes, which keeps it as it is.

@@ -39,16 +39,16 @@ fn file(kinds: &[usize], rows: usize, shape: Shape, random: &mut Random) -> Vec<
 #[test]
 fn each_truncation_and_each_byte_is_told_or_gives_rows() {
     let mut random = Random::new(11);
-    for (number, kinds) in [[0, 9, 3], [7, 15, 10], [8, 12, 4]].into_iter().enumerate() {
+    for (number, kinds) in [[0, 10, 3], [7, 15, 9]].into_iter().enumerate() {
         let shape = Shape {
             version: number % 2 + 1,
             compression: [Compression::SNAPPY, Compression::UNCOMPRESSED][number % 2],
             page_rows: 4,
             dictionary_bytes: 40,
         };
-        let whole = file(&kinds, 6, shape, &mut random);
+        let whole = file(&kinds, 4, shape, &mut random);
         let dir = scratch();
-        assert_eq!(check(&dir, &whole, 3), Some(12));
+        assert_eq!(check(&dir, &whole, 3), Some(8));
         for cut in 0..whole.len() {
             let rows = check(&dir, &whole[..cut], 3);
             assert!(rows.is_none(), "{cut} bytes of {}: {rows:?}", whole.len());
