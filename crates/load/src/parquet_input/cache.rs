@@ -15,6 +15,8 @@ use crate::typed::{Dictionary as TypedDictionary, FileBody};
 
 /// Number of a row group, and of a column that is read.
 type Key = (usize, usize);
+/// That, and the number of a page.
+type PageKey = (Key, usize);
 
 /// A column chunk that was looked at.
 #[derive(Debug)]
@@ -99,12 +101,14 @@ impl<K: Copy + Eq + Hash, T: Default> Kept<K, T> {
 
 /// What one worker reads, while others that want it wait.
 type Cell<T> = Mutex<Option<Arc<T>>>;
+/// The bytes of a page.
+type Page = Cell<Vec<u8>>;
 
 /// What was read of column chunks.
 #[derive(Debug)]
 pub struct Cache {
     columns: Mutex<Kept<Key, Cell<ColumnRead>>>,
-    pages: Mutex<Kept<(Key, usize), Cell<Vec<u8>>>>,
+    pages: Mutex<Kept<PageKey, Page>>,
     /// Most bytes of each.
     bytes_max: usize,
 }

@@ -54,12 +54,10 @@ fn each_truncation_and_each_byte_is_told_or_gives_rows() {
             assert!(rows.is_none(), "{cut} bytes of {}: {rows:?}", whole.len());
         }
         for at in 0..whole.len() {
-            for flip in [1 << (at % 8), 0xff] {
-                let mut damaged = whole.clone();
-                damaged[at] ^= flip;
-                // No file has a checksum of its footer: a row less is one that the format cannot tell.
-                check(&dir, &damaged, 3);
-            }
+            let mut damaged = whole.clone();
+            damaged[at] ^= 1 << (at % 8);
+            // No file has a checksum of its footer: a row less is one that the format cannot tell.
+            check(&dir, &damaged, 3);
         }
     }
 }

@@ -94,7 +94,7 @@ impl<'a> Hybrid<'a> {
             let width = self.width as usize;
             let size = count.saturating_mul(width).min(rest.len());
             self.at += size;
-            let held = if width == 0 { usize::MAX } else { size * 8 / width };
+            let held = (size * 8).checked_div(width).unwrap_or(usize::MAX);
             Part::Packed { bytes: &rest[..size], bit: 0, count: count.saturating_mul(8).min(held) }
         };
         match part.count() {
@@ -266,12 +266,12 @@ fn ones(part: Part<'_>) -> Result<usize> {
 }
 
 /// Which of `take` rows after `skip` of a page of `rows` have values, and the bytes of the values.
-pub(super) fn split_levels<'a>(
-    page: &'a [u8],
+pub(super) fn split_levels(
+    page: &[u8],
     form: PageForm,
     optional: bool,
     (rows, skip, take): (usize, usize, usize),
-) -> Result<(Validity, &'a [u8])> {
+) -> Result<(Validity, &[u8])> {
     match form {
         PageForm::Two { levels, .. } => {
             let (levels, values) = page.split_at_checked(levels as usize).ok_or_else(cut_off)?;
