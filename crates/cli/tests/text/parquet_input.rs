@@ -31,7 +31,9 @@ fn all_that_pyarrow_and_duckdb_write_is_loaded_as_it_is() {
                 &[&args[..], &["--chunk-size", "64KiB", "--fragments-per-partition", "3"]].concat(),
             )
             .ok();
-        check(&sandbox, &file, &table);
+        // pyarrow does not read the deltas of DuckDB, whose rows are those of its other file.
+        let same = if name == "duckdb2" { "duckdb.parquet" } else { &file };
+        check(&sandbox, same, &table);
     }
 }
 
