@@ -24,6 +24,9 @@ use crate::typed::{
 const KEPT_SHARE: u64 = 2;
 /// Most distinct numbers that are worth codes.
 const NUMBERS_MAX: usize = 8192;
+/// Least rows that each value of a dictionary stands for which is worth codes: writers begin with dictionaries whatever
+/// they are worth, and to look up a long text costs more than to copy it.
+const ROWS_PER_VALUE_MIN: u64 = 2;
 
 /// Reads the chunks of a leg.
 pub struct ParquetReading<'a> {
@@ -80,8 +83,8 @@ impl<'a> ParquetReading<'a> {
         Ok((stored, read))
     }
 
-    /// Whether the values of a column's dictionary are few enough for codes.
-    fn has_codes(&self, read: &ColumnRead, data_type: DataType) -> bool {
+    /// Whether the values of a column's dictionary are few enough for codes; it stands for so many rows.
+    fn has_codes(&self, read: &ColumnRead, rows: u64, data_type: DataType) -> bool {
         let Some(dictionary) = &read.dictionary else { return false };
         let limit = self.grain.dictionary_limit();
         let few = match data_type.physical() {
@@ -90,7 +93,8 @@ impl<'a> ParquetReading<'a> {
                 dictionary.len() <= NUMBERS_MAX && limit.holds(dictionary.len(), 0)
             }
         };
-        few && read.map.is_coded()
+        let repeats = dictionary.len() as u64 * ROWS_PER_VALUE_MIN <= rows;
+        few && repeats && read.map.is_coded()
     }
 
     /// Reads rows of a column of a row group.
@@ -104,7 +108,7 @@ impl<'a> ParquetReading<'a> {
     ) -> std::result::Result<Column<'static>, Fault> {
         let (stored, read) = self.column_of(group, column)?;
         let data_type = self.leg.request.read_schema().columns()[column].data_type;
-        let keyed = parser.makes_codes(column) && self.has_codes(&read, data_type);
+        let keyed = parser.makes_codes(column) && self.has_codes(&read, group.at.rows, data_type);
         let fields = &self.source.files[group.at.file as usize].fields;
         let at = &group.at.columns[fields.chunks[column]];
         let large = self.grain.large_bytes;
@@ -197,7 +201,8 @@ impl Reading for ParquetReading<'_> {
             let read = self.column_of(group, number);
             let (_, read) = read.map_err(|error| self.fault(at, number, error))?;
             coded.push(
-                column.data_type == DataType::Boolean || self.has_codes(&read, column.data_type),
+                column.data_type == DataType::Boolean
+                    || self.has_codes(&read, at.rows, column.data_type),
             );
         }
         Ok(plan_of(&self.leg, |column| coded[column]))
