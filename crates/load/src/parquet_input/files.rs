@@ -76,13 +76,13 @@ pub fn read_footer(
     let tail_bytes = TAIL_BYTES.min(bytes as usize);
     let tail = read_at(file, bytes - tail_bytes as u64, tail_bytes)?;
     let length = footer_bytes(&tail, bytes)?;
-    // It is there twice: as bytes, and as what is kept of them.
+    // As bytes, and as what is kept of them.
     if length.saturating_mul(2) > bytes_max {
         return Err(Fault::TooLarge(length.saturating_mul(2)));
     }
     let start = bytes - TAIL_BYTES as u64 - length;
     let footer = read_at(file, start, length as usize)?;
-    Ok((Footer::decode(&footer, start, leaves)?, start))
+    Ok((Footer::decode(&footer, start, bytes_max, leaves)?, start))
 }
 
 /// Looks at a file, by its number; its row groups are added to `groups`.

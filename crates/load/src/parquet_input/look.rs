@@ -12,8 +12,8 @@ use crate::typed::{TypedField, TypedInput, TypedKind};
 
 /// What a file begins with that is encrypted as a whole.
 const ENCRYPTED_MAGIC: &[u8; 4] = b"PARE";
-/// Bytes of the longest footer that is looked at.
-const FOOTER_BYTES_MAX: u64 = 1 << 30;
+/// Bytes that a footer takes at most which is looked at.
+const FOOTER_BYTES_MAX: u64 = 128 << 20;
 /// Least bytes that a field takes in memory.
 const FIELD_BYTES: usize = 8;
 
@@ -50,6 +50,10 @@ pub fn look_at_parquet(input: &InputFile, head: &[u8]) -> Result<Option<TypedInp
                     text: format!("{error}; nothing was loaded"),
                 },
                 Fault::Read(error) => error,
+                Fault::TooLarge(bytes) => Error::Limit(format!(
+                    "{name}: the footer takes {bytes} bytes in memory, and {FOOTER_BYTES_MAX} may be (write files of \
+                     fewer columns or row groups)"
+                )),
                 other => Error::Invalid(format!("{name}: {other}")),
             }
         })?;

@@ -1,6 +1,6 @@
 //! Footers: the fields of a file, and where the column chunks of its row groups are.
 //!
-//! Invariant: what is kept takes no more memory than a small multiple of the footer's bytes.
+//! Invariant: what is kept takes no more memory than it may, whatever the footer says.
 
 use coload_arrow::{Fault, Result};
 
@@ -13,6 +13,8 @@ pub const MAGIC: &[u8; 4] = b"PAR1";
 const ENCRYPTED_MAGIC: &[u8; 4] = b"PARE";
 /// Bytes behind the footer: its length, and the magic.
 pub const TAIL_BYTES: usize = 8;
+/// Most rows of a row group.
+const GROUP_ROWS_MAX: u64 = u32::MAX as u64;
 
 /// Bytes of the footer of a file of so many bytes that ends with `tail`.
 ///
@@ -140,18 +142,20 @@ impl Chunk {
 
 impl Footer {
     /// Reads a footer: the fields, and for each row group the column chunks of the `leaves`, which rise. `data_bytes` are
-    /// those of the file before the footer.
+    /// those of the file before the footer; what is kept takes `bytes_max` at most.
     ///
     /// # Errors
-    /// `Damaged` when it contradicts itself, `Unknown` for what is not read: encrypted columns, and columns in other files.
+    /// `Damaged` when it contradicts itself, `Unknown` for what is not read: encrypted columns, and columns in other files;
+    /// `TooLarge` when more would be kept.
     pub fn decode(
         bytes: &[u8],
         data_bytes: u64,
+        bytes_max: u64,
         leaves: impl FnOnce(&[ParquetField]) -> Result<Vec<usize>>,
     ) -> Result<Self> {
         let mut footer = Footer { fields: Vec::new(), groups: Vec::new(), rows: 0, raw_bytes: 0 };
         // The schema comes first in all files that there are; a thrift structure may have any order.
-        let elements = elements(bytes)?;
+        let elements = elements(bytes, bytes_max)?;
         footer.fields = fields(&elements)?;
         let stored = footer.fields.iter().filter_map(|field| field.stored.as_ref());
         let physicals: Vec<(usize, i32)> =
@@ -165,6 +169,7 @@ impl Footer {
             leaves.into_iter().map(|leaf| (leaf, physical(leaf))).collect();
         let mut failed = None;
         let mut groups = Vec::new();
+        let group_bytes = size_of::<RowGroup>() + leaves.len() * size_of::<ColumnAt>();
         let mut raw_bytes = 0_u64;
         Compact::new(bytes).structure(|from, field, kind| {
             match field {
@@ -174,6 +179,7 @@ impl Footer {
                     group.decode(from)?;
                     raw_bytes = raw_bytes.saturating_add(group.raw_bytes);
                     let number = groups.len();
+                    within((number + 1) * group_bytes, bytes_max)?;
                     match group.finish(number, data_bytes) {
                         Ok(group) => groups.push(group),
                         Err(fault) => {
@@ -210,7 +216,15 @@ fn encrypted() -> Fault {
     Fault::Unknown("columns are encrypted, which is not read".to_owned())
 }
 
-fn elements(bytes: &[u8]) -> Result<Vec<Element>> {
+/// Checks what is kept.
+fn within(bytes: usize, bytes_max: u64) -> ThriftResult<()> {
+    match bytes as u64 {
+        bytes if bytes > bytes_max => Err(Wrong::TooLarge(bytes)),
+        _ => Ok(()),
+    }
+}
+
+fn elements(bytes: &[u8], bytes_max: u64) -> Result<Vec<Element>> {
     let mut elements = Vec::new();
     Compact::new(bytes).structure(|from, field, kind| {
         if field != 2 {
@@ -218,7 +232,8 @@ fn elements(bytes: &[u8]) -> Result<Vec<Element>> {
         }
         from.list(kind, Kind::Struct, |from| {
             elements.push(Element::decode(from)?);
-            Ok(())
+            // Fields are made of them, which are as large.
+            within(elements.len() * 2 * size_of::<Element>(), bytes_max)
         })?;
         Ok(true)
     })?;
@@ -290,6 +305,13 @@ impl<'a> Group<'a> {
             return Err(fault);
         }
         let damaged = |what: String| Fault::Damaged(format!("row group {}: {what}", number + 1));
+        if self.rows > GROUP_ROWS_MAX {
+            return Err(Fault::Unknown(format!(
+                "row group {} has {} rows, and {GROUP_ROWS_MAX} are the most that is read",
+                number + 1,
+                self.rows
+            )));
+        }
         if let Some((leaf, _)) = self.leaves.get(self.columns.len()) {
             return Err(damaged(format!("column chunk {} is not there", leaf + 1)));
         }
@@ -311,5 +333,78 @@ impl<'a> Group<'a> {
         }
         let start = if self.start == u64::MAX { 0 } else { self.start };
         Ok(RowGroup { rows: self.rows, bytes: self.bytes, start, columns: self.columns })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// A field of a structure: the distance of its number, and its kind.
+    fn field(delta: u8, kind: u8) -> u8 {
+        delta << 4 | kind
+    }
+
+    /// A footer of one column `a` of INT64, and a row group for each number of rows.
+    fn footer(groups: &[u64]) -> Vec<u8> {
+        let number = |value: u64| {
+            let (mut value, mut bytes) = (value << 1, Vec::new());
+            while value >= 0x80 {
+                bytes.push(value as u8 | 0x80);
+                value >>= 7;
+            }
+            bytes.push(value as u8);
+            bytes
+        };
+        let mut out = vec![field(1, 5), 2, field(1, 9), 0x2c];
+        out.extend([field(4, 8), 1, b'm', field(1, 5), 2, 0]);
+        out.extend([field(1, 5), 4, field(2, 5), 0, field(1, 8), 1, b'a', 0]);
+        out.push(field(1, 6));
+        out.extend(number(groups.iter().fold(0, |sum: u64, rows| sum.saturating_add(*rows))));
+        out.extend([field(1, 9), (groups.len() as u8) << 4 | 12]);
+        for rows in groups {
+            // One column chunk: INT64, 9 bytes at byte 4.
+            out.extend([field(1, 9), 0x1c, field(3, 12)]);
+            out.extend([field(1, 5), 4, field(5, 6), 18, field(1, 6), 18, field(2, 6), 8, 0, 0]);
+            out.push(field(2, 6));
+            out.extend(number(*rows));
+            out.push(0);
+        }
+        out.push(0);
+        out
+    }
+
+    #[test]
+    fn a_footer_tells_fields_and_row_groups() {
+        let bytes = footer(&[3, 4]);
+        let read = Footer::decode(&bytes, 100, 1 << 20, |_| Ok(vec![0])).unwrap();
+        assert_eq!((read.rows, read.raw_bytes, read.groups.len()), (7, 18, 2));
+        let names: Vec<(&str, &str)> =
+            read.fields.iter().map(|field| (field.name.as_str(), field.kind.as_str())).collect();
+        assert_eq!(names, [("a", "INT64")]);
+        let [column] = read.groups[1].columns[..] else { panic!("{:?}", read.groups[1]) };
+        assert_eq!((column.start, column.bytes, read.groups[1].rows), (4, 9, 4));
+        for cut in 0..bytes.len() {
+            let cut = Footer::decode(&bytes[..cut], 100, 1 << 20, |_| Ok(vec![0]));
+            assert!(matches!(cut, Err(Fault::Damaged(_))), "{cut:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_footer_says_is_bounded() {
+        let decode = |bytes: &[u8], data_bytes, bytes_max| {
+            Footer::decode(bytes, data_bytes, bytes_max, |_| Ok(vec![0])).unwrap_err()
+        };
+        let many = decode(&footer(&[1 << 40]), 100, 1 << 20);
+        assert!(matches!(&many, Fault::Unknown(text) if text.contains("1099511627776 rows")));
+        assert!(matches!(decode(&footer(&[1; 9]), 100, 500), Fault::TooLarge(_)));
+        let outside = decode(&footer(&[1]), 12, 1 << 20);
+        assert!(matches!(&outside, Fault::Damaged(text) if text.contains("outside the data")));
+        // A million empty elements take a million bytes, and would take a hundred times as many.
+        let mut bomb = vec![field(2, 9), 0xfc];
+        bomb.extend([0xc0, 0x84, 0x3d]);
+        bomb.extend(vec![0; 1_000_000]);
+        assert!(matches!(decode(&bomb, 100, 10 << 20), Fault::TooLarge(_)));
     }
 }

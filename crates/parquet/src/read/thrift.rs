@@ -24,14 +24,17 @@ pub(super) enum Wrong {
     Short,
     /// It is none.
     Bad(&'static str),
+    /// What is kept of it takes so many bytes, which is more than may be.
+    TooLarge(u64),
 }
 
 impl From<Wrong> for Fault {
     fn from(wrong: Wrong) -> Self {
-        Fault::Damaged(match wrong {
-            Wrong::Short => "metadata that end too early".to_owned(),
-            Wrong::Bad(what) => format!("metadata with {what}"),
-        })
+        match wrong {
+            Wrong::Short => Fault::Damaged("metadata that end too early".to_owned()),
+            Wrong::Bad(what) => Fault::Damaged(format!("metadata with {what}")),
+            Wrong::TooLarge(bytes) => Fault::TooLarge(bytes),
+        }
     }
 }
 
