@@ -24,6 +24,7 @@ mod delta;
 mod footer;
 mod head;
 mod levels;
+mod logical;
 mod rows;
 mod schema;
 mod thrift;
