@@ -1,4 +1,4 @@
-//! What is wrong with a message.
+//! What is wrong with a message, or a part of a file.
 
 use std::fmt;
 
@@ -30,7 +30,7 @@ impl Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fault::Damaged(what) => write!(f, "the Arrow data are damaged or truncated: {what}"),
+            Fault::Damaged(what) => write!(f, "the data are damaged or truncated: {what}"),
             Fault::Unknown(what) => f.write_str(what),
             Fault::TooLarge(bytes) => write!(f, "{bytes} bytes would be in memory at once"),
             Fault::Read(error) => error.fmt(f),

@@ -48,7 +48,11 @@ pub struct Bits<'a> {
     first: usize,
 }
 
-impl Bits<'_> {
+impl<'a> Bits<'a> {
+    /// The bits of bytes, from the lowest of the first on.
+    pub fn new(bytes: Vec<u8>) -> Self {
+        Bits { bytes: Cow::Owned(bytes), first: 0 }
+    }
     /// Whether the bit of a row is set.
     pub fn get(&self, row: usize) -> bool {
         let at = self.first + row;
@@ -57,6 +61,11 @@ impl Bits<'_> {
 }
 
 impl<'a> Slice<'a> {
+    /// So many rows, those of which are no NULL whose bit is set.
+    pub fn new(rows: usize, valid: Option<Bits<'a>>, values: SliceValues<'a>) -> Self {
+        Slice { rows, valid, values }
+    }
+
     /// Whether a row is NULL, as far as the column itself says: what a key leads to may be NULL too.
     pub fn is_null(&self, row: usize) -> bool {
         matches!(self.values, SliceValues::Nothing)

@@ -82,6 +82,9 @@ pub enum ArrowType {
         /// The zone in which the instant is shown, if it is one.
         zone: Option<String>,
     },
+    /// Date and time without zone as old files of Parquet have them: nanoseconds of a day in 8 bytes, and the number of the
+    /// day, counted from one in 4713 BC, in 4.
+    Int96,
     /// Text whose places are of so many bytes: 4 or 8.
     Text(usize),
     /// Text by views.
@@ -130,7 +133,7 @@ impl ArrowType {
             ArrowType::Decimal { precision, scale, .. } => decimal(*precision, *scale)?,
             ArrowType::Date { .. } => DataType::Date,
             ArrowType::Time { .. } => DataType::Time,
-            ArrowType::Timestamp { zone: None, .. } => DataType::Timestamp,
+            ArrowType::Timestamp { zone: None, .. } | ArrowType::Int96 => DataType::Timestamp,
             ArrowType::Timestamp { .. } => DataType::TimestampTz,
             ArrowType::Null | ArrowType::Text(_) | ArrowType::TextView => DataType::Varchar(None),
             ArrowType::Binary(_) | ArrowType::BinaryView | ArrowType::FixedBinary(_) => {
@@ -151,6 +154,7 @@ impl ArrowType {
             | ArrowType::Time { width, .. }
             | ArrowType::FixedBinary(width) => Some(*width),
             ArrowType::Timestamp { .. } => Some(8),
+            ArrowType::Int96 => Some(12),
             ArrowType::Uuid => Some(16),
             ArrowType::Null
             | ArrowType::Bool
@@ -194,6 +198,7 @@ impl fmt::Display for ArrowType {
             ArrowType::Timestamp { unit, zone: Some(zone) } => {
                 write!(f, "timestamp[{}, tz={zone}]", unit.name())
             }
+            ArrowType::Int96 => f.write_str("int96"),
             ArrowType::Text(4) => f.write_str("string"),
             ArrowType::Text(_) => f.write_str("large_string"),
             ArrowType::TextView => f.write_str("string_view"),

@@ -12,6 +12,8 @@ use crate::types::ArrowType;
 /// Nanoseconds of a second and of a day.
 const SECOND_NANOS: i128 = 1_000_000_000;
 const DAY_NANOS: i128 = 86_400 * SECOND_NANOS;
+/// The number of 1970-01-01 where days are counted from 4713 BC.
+const JULIAN_DAY_OF_1970: i128 = 2_440_588;
 /// Milliseconds of a day.
 const DAY_MILLIS: i64 = 86_400_000;
 
@@ -96,6 +98,7 @@ fn fixed<'a>(values: &ArrowType, raw: &'a [u8]) -> Option<Scalar<'a>> {
             let nanos = int(true) * i128::from(unit.nanos());
             if zone.is_none() { Scalar::Moment(nanos) } else { Scalar::Instant(nanos) }
         }
+        ArrowType::Int96 => int96(raw.try_into().ok()?)?,
         ArrowType::FixedBinary(_) => Scalar::Bytes(raw),
         ArrowType::Uuid => Scalar::Uuid(raw.try_into().ok()?),
         ArrowType::Null
@@ -106,6 +109,13 @@ fn fixed<'a>(values: &ArrowType, raw: &'a [u8]) -> Option<Scalar<'a>> {
         | ArrowType::BinaryView
         | ArrowType::Other(..) => return None,
     })
+}
+
+/// The moment of 12 bytes of [`ArrowType::Int96`].
+pub fn int96(raw: [u8; 12]) -> Option<Scalar<'static>> {
+    let (nanos, day) = raw.split_first_chunk::<8>()?;
+    let day = i128::from(u32::from_le_bytes(day.try_into().ok()?)) - JULIAN_DAY_OF_1970;
+    Some(Scalar::Moment(day * DAY_NANOS + i128::from(i64::from_le_bytes(*nanos))))
 }
 
 /// A float of 16 bits, all of which are floats of 32.

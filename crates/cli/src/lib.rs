@@ -27,12 +27,12 @@
 //!
 //! Invariant: no logic of storage or SQL is here.
 
-mod arrow_inputs;
 mod database;
 mod heads;
 mod mapping;
 mod plan;
 mod set_columns;
+mod typed_inputs;
 mod union;
 
 pub use coload_ddl::{Schema, parse_columns, parse_create_table};

@@ -17,10 +17,10 @@ use coload_types::{Column, Error, Result};
 #[cfg(feature = "sql")]
 use coload_wire::RowSql;
 
-use crate::arrow_inputs::{find_arrow, sniff_arrow};
 use crate::heads::{check_comments, check_heads, for_several};
 use crate::mapping::{Mapping, map_columns};
 use crate::set_columns::{SetColumn, SetColumns, names_of};
+use crate::typed_inputs::{find_typed, sniff_typed};
 use crate::union::{Joined, KnownInputs, join_by_name};
 
 /// Bytes of the first input that are looked at, if nothing else is asked for.
@@ -115,8 +115,8 @@ pub fn sniff_input(
     };
     let stream = OpenedStream::open(&input)?;
     let (sample, end) = sample(&input, stream.as_ref(), sample_bytes)?;
-    match sniff_arrow(&input.name, &sample, end, given)? {
-        Some(sniffed) => Ok((sniffed, InputForm::Arrow)),
+    match sniff_typed(&input, &sample, end, given)? {
+        Some(found) => Ok(found),
         None => Ok((sniff(&input.name, &sample, end, given, None)?, InputForm::Text)),
     }
 }
@@ -163,7 +163,7 @@ pub fn plan_with(
         // The load refuses a stream among other inputs, and says so.
         _ => None,
     };
-    let (name, sample, end) = first_text(&inputs, stream.as_ref(), request.sample_bytes)?;
+    let (input, sample, end) = first_text(&inputs, stream.as_ref(), request.sample_bytes)?;
     if schema.is_none() && end == SampleEnd::Whole && is_blank(&sample) {
         return Ok(None);
     }
@@ -175,11 +175,11 @@ pub fn plan_with(
         Joined::ByPosition => given.clone(),
         Joined::ByName => GivenDialect { columns: Vec::new(), ..given.clone() },
     };
-    let name = name.as_str();
-    let first = (name, &sample[..], end);
-    let arrow = find_arrow(&inputs, request, first, by_position, to_read.as_ref())?;
-    let form = if arrow.is_some() { InputForm::Arrow } else { InputForm::Text };
-    let (mut sniffed, record_bytes) = match arrow {
+    let first = (&input, &sample[..], end);
+    let typed = find_typed(&inputs, request, first, by_position, to_read.as_ref())?;
+    let name = input.name.as_str();
+    let form = typed.as_ref().map_or(InputForm::Text, |found| found.form);
+    let (mut sniffed, record_bytes) = match typed {
         Some(found) => (found.sniffed, found.record_bytes),
         None => {
             let sniffed = sniff(name, &sample, end, &of_first, by_position)?;
@@ -190,8 +190,8 @@ pub fn plan_with(
     };
     let mut fields_by_input = None;
     let fields = match (&request.mapping, request.joined) {
-        (None, _) if form == InputForm::Arrow => None,
-        (Some(mapping), _) if form == InputForm::Arrow => {
+        (None, _) if form != InputForm::Text => None,
+        (Some(mapping), _) if form != InputForm::Text => {
             map_columns(name, mapping, to_read, &mut sniffed)?
         }
         (mapping, Joined::ByName) => {
@@ -326,14 +326,14 @@ fn first_text(
     inputs: &Inputs,
     stream: Option<&OpenedStream>,
     bytes_max: usize,
-) -> Result<(String, Vec<u8>, SampleEnd)> {
+) -> Result<(InputFile, Vec<u8>, SampleEnd)> {
     let mut first = None;
     for input in inputs.iter() {
         let (text, end) = sample(&input, stream, bytes_max)?;
         if end == SampleEnd::Cut || !is_blank(&text) {
-            return Ok((input.name, text, end));
+            return Ok((input, text, end));
         }
-        first.get_or_insert((input.name, text, end));
+        first.get_or_insert((input, text, end));
     }
     first.ok_or_else(|| Error::Invalid("no input: name a file, a glob, or -".to_owned()))
 }

@@ -1,36 +1,29 @@
 //! Arrow IPC: files whose batches are cut into chunks beforehand, and streams of which batches are taken as they come.
 
 mod cache;
-mod chunks;
-mod column;
-mod convert;
-mod dictionary;
 mod files;
 mod input;
 mod look;
-mod parser;
 mod reading;
 mod stream;
 
 use std::sync::Arc;
 
-use chunks::{Chunks, Cutting};
 use coload_input::{Raw, TextInput, Waiting};
-use coload_types::{Physical, Result};
+use coload_types::Result;
 use files::{BatchAt, IndexedFile, index_file};
-use input::Asked;
 use reading::ArrowReading;
 use stream::StreamSource;
 
 use crate::account::Account;
 use crate::format::{Format, InputBounds, Leg, Position};
-use crate::grain::Grain;
 use crate::request::LoadRequest;
 use crate::resources::Resources;
 use crate::spool::Spool;
 use crate::text::open_once;
+use crate::typed::{Asked, Block, Chunks, Cutting, cutting};
 
-pub use look::{ArrowForm, ArrowInput, look_at_arrow};
+pub use look::look_at_arrow;
 
 /// Inputs of Arrow.
 pub enum Arrow {
@@ -48,29 +41,18 @@ pub struct Files {
     chunks: Chunks,
 }
 
+impl Files {
+    /// A batch, as it is cut.
+    fn block(&self, batch: usize) -> Block {
+        self.batches[batch].block()
+    }
+}
+
 /// What is known of inputs that come in order.
 #[derive(Debug)]
 pub struct StreamInputs {
     inputs: coload_input::Inputs,
     bytes: u64,
-}
-
-/// What decides how batches are cut.
-fn cutting(asked: Asked<'_>) -> Cutting {
-    let grain = Grain::of(asked.request, asked.resources);
-    let held = |physical: Physical| match physical {
-        Physical::Int => 8,
-        Physical::Wide => 16,
-        Physical::Bytes => 4,
-    };
-    let columns = asked.request.read_schema().columns().iter();
-    let row_bytes: u64 = columns.map(|column| held(column.data_type.physical())).sum();
-    Cutting {
-        chunk_bytes: grain.chunk_bytes as u64,
-        row_bytes: row_bytes.max(1),
-        fragments_per_partition: grain.fragments_per_partition,
-        sample_bytes: asked.request.sample_bytes.unwrap_or(u64::MAX),
-    }
 }
 
 impl Format for Arrow {
@@ -150,7 +132,8 @@ impl Format for Arrow {
     fn bytes_before(&self, place: Position, records: u64) -> u64 {
         match self {
             Arrow::Files(files) => {
-                let chunks = (0..place.chunks).flat_map(|c| files.chunks.rows(&files.batches, c));
+                let chunks = (0..place.chunks)
+                    .flat_map(|c| files.chunks.rows(|batch| files.block(batch), c));
                 chunks.map(|rows| rows.span.end - rows.span.start).sum()
             }
             Arrow::Stream(..) => records,
@@ -199,6 +182,6 @@ fn open_files(asked: Asked<'_>, cutting: Cutting) -> Result<Option<Files>> {
         }
         files.files.push(indexed);
     }
-    files.chunks = Chunks::new(&files.batches, cutting);
+    files.chunks = Chunks::new(files.batches.iter().map(BatchAt::block), cutting);
     Ok(Some(files))
 }

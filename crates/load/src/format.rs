@@ -8,6 +8,8 @@
 //! A format knows records, and what stands before the first and behind the last. The pipeline knows chunks by their
 //! numbers, fragments and accounts. A format is asked once a chunk.
 
+mod taken;
+
 use std::fmt::Debug;
 use std::sync::{Arc, atomic::AtomicBool};
 
@@ -22,6 +24,8 @@ use crate::request::LoadRequest;
 use crate::resources::Resources;
 use crate::spool::Spool;
 use crate::widen::Way;
+
+pub use taken::Taken;
 
 /// Is told the bytes and the rows of each window that was parsed; its error ends the task.
 pub type Tick<'a> = dyn Fn(u64, u64) -> Result<()> + 'a;

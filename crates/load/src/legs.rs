@@ -27,6 +27,7 @@ use crate::format::Format;
 use crate::grain::Grain;
 use crate::load::Load;
 use crate::opened::OpenedStream;
+use crate::parquet_input::Parquet;
 use crate::pipeline::{Begun, Ended, Loaded, Pipeline, Stop};
 use crate::request::{InputForm, LoadRequest};
 use crate::reread::reread_request;
@@ -129,6 +130,7 @@ pub fn run_once(
     match load.request.form {
         InputForm::Text => run_once_of::<Text>(load, target, way),
         InputForm::Arrow => run_once_of::<Arrow>(load, target, way),
+        InputForm::Parquet => run_once_of::<Parquet>(load, target, way),
     }
 }
 
@@ -157,6 +159,7 @@ pub fn run_legs<'a>(
     match load.request.form {
         InputForm::Text => run_legs_of::<Text>(load, dir, pass),
         InputForm::Arrow => run_legs_of::<Arrow>(load, dir, pass),
+        InputForm::Parquet => run_legs_of::<Parquet>(load, dir, pass),
     }
 }
 

@@ -25,6 +25,7 @@ mod nowhere;
 mod opened;
 mod output_file;
 mod parquet;
+mod parquet_input;
 mod partition;
 mod pipeline;
 mod program;
@@ -40,10 +41,11 @@ mod spool;
 mod target;
 mod text;
 mod text_fragments;
+mod typed;
 mod widen;
 mod workers;
 
-pub use arrow_ipc::{ArrowForm, ArrowInput, look_at_arrow};
+pub use arrow_ipc::look_at_arrow;
 pub use coload_link::{ClientTls, WireCompression};
 pub use file_report::{FileCounts, FileReport, FileReports};
 pub use grain::RecordSize;
@@ -54,6 +56,7 @@ pub use nowhere::Nowhere;
 pub use opened::{OpenedStream, sample_end};
 pub use output_file::check_output;
 pub use parquet::{FRAGMENTS_PER_ROW_GROUP, ParquetFolder};
+pub use parquet_input::look_at_parquet;
 pub use program::{RowProgram, RowsMade};
 pub use reject_table::check_reject_table;
 pub use remote::{
@@ -67,4 +70,5 @@ pub use report::{
 pub use request::{InputForm, LoadRequest, OpenStream};
 pub use resources::{MERGE_COLUMNS, Resources, default_memory};
 pub use text_fragments::{ParsedText, TextFragmentParser, TextFragments};
+pub use typed::{TypedField, TypedInput, TypedKind};
 pub use widen::Widened;

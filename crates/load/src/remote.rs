@@ -35,7 +35,7 @@ use crate::load::{Destination, Load};
 use crate::opened::OpenedStream;
 use crate::pipeline::Stop;
 use crate::report::LoadReport;
-use crate::request::{InputForm, LoadRequest};
+use crate::request::LoadRequest;
 
 pub use address::Address;
 use going::Going;
@@ -115,12 +115,11 @@ impl Destination for RemoteOptions {
         if whole && request.program.is_some() {
             return Err(Error::Invalid(PROGRAM_AT_SERVER.into()));
         }
-        if whole && request.form == InputForm::Arrow {
-            return Err(Error::Invalid(
-                "--placement pipe and seq send text that the server reads, and the inputs are Arrow (try another \
+        if whole && let Some(form) = request.form.typed_name() {
+            return Err(Error::Invalid(format!(
+                "--placement pipe and seq send text that the server reads, and the inputs are {form} (try another \
                  --placement)"
-                    .to_owned(),
-            ));
+            )));
         }
         let not_widened = check_widening(request, self)?;
         let started = Started::now();

@@ -24,6 +24,8 @@ pub enum InputForm {
     Text,
     /// Files or streams of Arrow IPC.
     Arrow,
+    /// Files of Parquet.
+    Parquet,
 }
 
 /// What is loaded, and into which table.
@@ -127,7 +129,7 @@ impl LoadRequest {
     pub fn dialect_of_text(&self) -> Option<&Dialect> {
         match self.form {
             InputForm::Text => Some(&self.dialect),
-            InputForm::Arrow => None,
+            InputForm::Arrow | InputForm::Parquet => None,
         }
     }
 

@@ -6,9 +6,9 @@
 //! ```
 //!
 //! A column chunk is bytes: it is made by any thread, and the library's writer puts it into a file. Loads and COPY make theirs
-//! here.
+//! here. What files of others have is read by [`read`](crate::Footer), as rows that were checked.
 //!
-//! Invariant: no I/O, no threads, no Arrow; the bytes depend on the column only.
+//! Invariant: no I/O, no threads; the bytes depend on the column only.
 //!
 //! Source: parquet.apache.org: file format, encodings, logical types, page index.
 
@@ -16,6 +16,7 @@ mod bounds;
 mod column;
 mod hybrid;
 mod pages;
+mod read;
 mod schema;
 mod values;
 
@@ -23,5 +24,9 @@ pub use column::{ColumnPages, ColumnSums};
 pub use pages::{
     Bounds, ColumnChunk, DataPage, DictionaryOrder, PAGE_ROWS, Pages, make_column_chunk,
     push_codes, push_levels,
+};
+pub use read::{
+    ColumnAt, ColumnMap, Dictionary, Footer, MAGIC, PageAt, ParquetField, RowGroup, Stored,
+    TAIL_BYTES, dictionary_bytes, footer_bytes, read_dictionary, read_page, read_rows, walk_column,
 };
 pub use schema::{COLUMNS_KEY, check_schema, file_schema, read_schema};

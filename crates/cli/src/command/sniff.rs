@@ -63,7 +63,7 @@ fn load_command(args: &SniffArgs, found: Found<'_>) -> String {
 fn all_flags(args: &SniffArgs, (sniffed, form): Found<'_>) -> String {
     let mut flags = match form {
         InputForm::Text => command_line(&flags(&sniffed.dialect)),
-        InputForm::Arrow => String::new(),
+        InputForm::Arrow | InputForm::Parquet => String::new(),
     };
     if args.dialect.all_text {
         flags.push_str(" --all-text");
@@ -87,6 +87,7 @@ fn json_text(args: &SniffArgs, (sniffed, form): Found<'_>, table: &str) -> Strin
         "format": match form {
             InputForm::Text => "text",
             InputForm::Arrow => "arrow",
+            InputForm::Parquet => "parquet",
         },
         "dialect": dialect_json((form == InputForm::Text).then_some(&sniffed.dialect)),
         "flags": all_flags(args, (sniffed, form)).trim_start(),

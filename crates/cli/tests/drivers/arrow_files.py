@@ -1,6 +1,8 @@
-"""Writes files and streams of Arrow with pyarrow, as people have them, and compares what Coload exports of them.
+"""Writes files and streams of Arrow, and files of Parquet, with pyarrow and DuckDB, as people have them, and compares what
+Coload exports of them.
 
-Usage: arrow_files.py write FOLDER | arrow_files.py check FILE EXPORT.csv | arrow_files.py large FILE ROWS
+Usage: arrow_files.py write FOLDER | arrow_files.py parquet FOLDER | arrow_files.py check FILE EXPORT.csv
+       arrow_files.py large FILE ROWS | arrow_files.py large_parquet FILE ROWS
 """
 
 import csv
@@ -9,9 +11,11 @@ import decimal
 import random
 import sys
 
+import duckdb
 import pyarrow as pa
 import pyarrow.feather
 import pyarrow.ipc
+import pyarrow.parquet as pq
 
 ROWS = 4_000
 EPOCH = dt.datetime(1970, 1, 1)
@@ -110,6 +114,52 @@ def write(folder):
     equal(True, True, "written")
 
 
+def parquet(folder):
+    whole = table()
+    # What Parquet has no type for, or pyarrow does not write.
+    whole = whole.drop_columns(["runs"])
+    for name in ["d32", "d64"]:
+        kind = whole.schema.field(name).type
+        at = whole.schema.get_field_index(name)
+        whole = whole.set_column(at, name, whole[name].cast(pa.decimal128(kind.precision, kind.scale)))
+    numbers = ["id", "i8", "u8", "i16", "u16", "i32", "u32", "u64", "day32", "time_us", "ts_us", "ts_ns", "number"]
+    deltas = dict.fromkeys(numbers, "DELTA_BINARY_PACKED")
+    deltas |= dict.fromkeys(["text", "bytes", "view"], "DELTA_BYTE_ARRAY")
+    deltas |= dict.fromkeys(["large", "wide"], "DELTA_LENGTH_BYTE_ARRAY")
+    deltas |= dict.fromkeys(["single", "double", "half", "fixed", "ts_ms", "zone"], "BYTE_STREAM_SPLIT")
+    writers = {
+        "snappy": {"row_group_size": 1500},
+        "zstd": {"compression": "zstd", "use_dictionary": False, "data_page_version": "2.0"},
+        "gzip": {"compression": "gzip", "version": "1.0", "row_group_size": 777},
+        "lz4": {"compression": "lz4", "data_page_size": 500, "write_page_checksum": True, "dictionary_pagesize_limit": 300},
+        "deltas": {"compression": "none", "use_dictionary": False, "column_encoding": deltas, "data_page_size": 900},
+        "integers": {"store_decimal_as_integer": True, "write_page_index": True},
+    }
+    for name, options in writers.items():
+        pq.write_table(whole, f"{folder}/{name}.parquet", **options)
+    local = whole.drop_columns(["zone"])
+    pq.write_table(local, f"{folder}/int96.parquet", use_deprecated_int96_timestamps=True)
+    pq.write_table(whole.select(["id"]), f"{folder}/brotli.parquet", compression="brotli")
+    finer = pa.table({"ts": pa.array([0, 1500, 3000], pa.timestamp("ns"))})
+    pq.write_table(finer, f"{folder}/finer.parquet")
+    nested = pa.table(
+        {
+            "list": pa.array([[1, 2], None, []]),
+            "id": pa.array([1, 2, 3]),
+            "struct": pa.array([{"a": 1, "b": "x"}, None, {"a": 2, "b": None}]),
+            "map": pa.array([[("k", 1)], [], None], pa.map_(pa.string(), pa.int64())),
+            "name": pa.array(["a", "b", None]),
+        }
+    )
+    pq.write_table(nested, f"{folder}/nested.parquet")
+    pq.write_table(pa.table({"name": ["c"], "id": [4]}), f"{folder}/swapped.parquet")
+    pq.write_table(pa.table({"id": [1], "huge": pa.array([decimal.Decimal(5)], pa.decimal256(50, 2))}), f"{folder}/big.parquet")
+    names = "id, i8, u8, i16, u16, i32, u32, u64, single, double, d128, flag, day32, time_us, ts_s, ts_ms, ts_us, zone, text, bytes, coded"
+    duckdb.sql(f"COPY (SELECT {names} FROM '{folder}/snappy.parquet') TO '{folder}/duckdb.parquet'")
+    duckdb.sql(f"COPY (SELECT {names} FROM '{folder}/snappy.parquet') TO '{folder}/duckdb2.parquet' (PARQUET_VERSION V2, COMPRESSION zstd)")
+    equal(True, True, "written")
+
+
 def text(value, kind):
     """A value as Coload's CSV has it."""
     if value is None:
@@ -151,12 +201,21 @@ def values(column):
 
 def check(path, export):
     with open(path, "rb") as file:
-        is_file = file.read(6) == b"ARROW1"
+        magic = file.read(6)
+    if magic.startswith(b"PAR1"):
+        whole = pq.ParquetFile(path).read()
+        compare(whole.schema.names, whole.to_batches(), export)
+        return
+    is_file = magic == b"ARROW1"
     reader = pa.ipc.open_file(path) if is_file else pa.ipc.open_stream(path)
+    batches = [reader.get_batch(n) for n in range(reader.num_record_batches)] if is_file else list(reader)
+    compare(reader.schema.names, batches, export)
+
+
+def compare(names, batches, export):
     with open(export, newline="", encoding="utf-8") as file:
         rows = list(csv.reader(file))
-    batches = [reader.get_batch(n) for n in range(reader.num_record_batches)] if is_file else list(reader)
-    equal(rows[0], reader.schema.names, "names")
+    equal(rows[0], names, "names")
     equal(len(rows) - 1, sum(batch.num_rows for batch in batches), "rows")
     at = 1
     for batch in batches:
@@ -187,6 +246,14 @@ def large(path, rows):
     equal(True, True, "written")
 
 
+def large_parquet(path, rows):
+    """One row group."""
+    with pq.ParquetWriter(path, pa.schema([("id", pa.int64()), ("note", pa.string())])) as writer:
+        notes = pa.array([f"note {n * 7919 % 1000003} of it" for n in range(rows)])
+        writer.write_table(pa.table({"id": pa.array(range(rows)), "note": notes}), row_group_size=rows)
+    equal(True, True, "written")
+
+
 def equal(found, expected, what):
     global checks
     checks += 1
@@ -194,5 +261,12 @@ def equal(found, expected, what):
         sys.exit(f"{what}: {found!r}, and {expected!r} was expected")
 
 
-{"write": write, "check": check, "large": lambda path, rows: large(path, int(rows))}[sys.argv[1]](*sys.argv[2:])
+commands = {
+    "write": write,
+    "parquet": parquet,
+    "check": check,
+    "large": lambda path, rows: large(path, int(rows)),
+    "large_parquet": lambda path, rows: large_parquet(path, int(rows)),
+}
+commands[sys.argv[1]](*sys.argv[2:])
 print(f"{checks} checks")

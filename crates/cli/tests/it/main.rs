@@ -18,6 +18,7 @@ mod memory;
 mod memory_served;
 mod parquet;
 mod parquet_faults;
+mod parquet_input;
 mod rejects_file;
 mod reports;
 mod row_sql;

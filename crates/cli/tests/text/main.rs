@@ -18,5 +18,6 @@ mod exported;
 mod fixed_width;
 #[cfg(not(feature = "sql"))]
 mod no_sql;
+mod parquet_input;
 mod set_columns;
 mod union;

@@ -9,9 +9,9 @@ use coload_arrow::{
 use coload_threads::lock;
 use coload_types::Result;
 
-use super::dictionary::Dictionary;
-use super::files::{BatchAt, DictionaryAt, FileBody, IndexedFile, message_at};
-use super::input::{Asked, batch_bytes_max, fault};
+use super::files::{BatchAt, DictionaryAt, IndexedFile, message_at};
+use super::input::fault;
+use crate::typed::{Asked, Dictionary, FileBody, batch_bytes_max};
 
 /// Share of what a batch may take that dictionaries may which nobody uses at this moment.
 const KEPT_SHARE: u64 = 2;

@@ -10,18 +10,18 @@
 //!
 //! Cost: 64 bytes a batch.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use coload_arrow::{
-    ArrowSchema, Batch, Body, Buffers, DictionaryBatch, FILE_MAGIC, Fault, Footer, Message,
-    PREFIX_BYTES, Place, Prefix, TAIL_BYTES, footer_bytes,
+    ArrowSchema, Batch, Buffers, DictionaryBatch, FILE_MAGIC, Fault, Footer, Message, PREFIX_BYTES,
+    Place, Prefix, TAIL_BYTES, footer_bytes,
 };
 use coload_input::RawFile;
 use coload_transform::CODES_PROVISIONAL_MAX;
-use coload_types::{Error, Result};
+use coload_types::Result;
 
-use super::input::{Asked, FieldsRead, batch_bytes_max, fault};
+use super::input::{FieldsRead, fault};
+use crate::typed::{Asked, Block, FileBody, batch_bytes_max, read_at};
 
 /// A file, looked at.
 #[derive(Debug)]
@@ -70,29 +70,15 @@ pub struct BatchAt {
     pub bytes: u64,
 }
 
-/// The body of a message in a file.
-pub struct FileBody<'a> {
-    /// The file.
-    pub file: &'a RawFile,
-    /// Where the body starts.
-    pub start: u64,
-}
-
-impl Body for FileBody<'_> {
-    fn read(&self, from: u64, bytes: usize) -> Result<Cow<'_, [u8]>> {
-        read_at(self.file, self.start + from, bytes).map(Cow::Owned)
-    }
-}
-
-/// Bytes of a file, all of them.
-fn read_at(file: &RawFile, at: u64, bytes: usize) -> Result<Vec<u8>> {
-    let mut buffer = vec![0; bytes];
-    match file.read_at(&mut buffer, at)? {
-        read if read == bytes => Ok(buffer),
-        _ => Err(Error::Corrupt(format!(
-            "{}: {bytes} bytes at byte {at} are not there",
-            file.name()
-        ))),
+impl BatchAt {
+    /// Its rows, as they are cut.
+    pub fn block(&self) -> Block {
+        Block {
+            rows: self.rows.into(),
+            bytes: self.bytes,
+            is_whole: self.is_compressed,
+            span: self.position..self.position + (self.place.end() - self.place.start),
+        }
     }
 }
 

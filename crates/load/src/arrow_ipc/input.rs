@@ -3,28 +3,7 @@
 use coload_arrow::{ArrowSchema, ArrowType, Fault};
 use coload_types::{Error, Place, Result};
 
-use crate::format::Leg;
-use crate::request::LoadRequest;
-use crate::resources::Resources;
-
-/// Share of the memory that a batch may take which must be there as a whole.
-pub const BATCH_SHARE: usize = 6;
-
-/// What is loaded, and what may be used for it.
-#[derive(Debug, Clone, Copy)]
-pub struct Asked<'a> {
-    /// What is loaded.
-    pub request: &'a LoadRequest,
-    /// What may be used.
-    pub resources: &'a Resources,
-}
-
-impl<'a> Asked<'a> {
-    /// Of a leg.
-    pub fn of(leg: &Leg<'a>) -> Self {
-        Asked { request: leg.request, resources: leg.resources }
-    }
-}
+use crate::typed::{Asked, BATCH_SHARE, batch_bytes_max, fields_of_columns};
 
 /// The fields of an input, and which of them are read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,38 +18,19 @@ impl FieldsRead {
     /// Finds the fields of an input, by its number.
     ///
     /// # Errors
-    /// `Invalid` when it has not the fields that the load reads, or one is of a type that no column holds.
+    /// As [`fields_of_columns`].
     pub fn new(schema: ArrowSchema, number: usize, asked: Asked<'_>) -> Result<Self> {
-        let name = asked.request.inputs.name(number);
-        let fields = asked.request.fields_of_inputs();
-        let way = fields.of(number);
-        if schema.fields.len() != way.count {
-            return Err(Error::Invalid(format!(
-                "{name} has {} fields, and {} are read (try --by-name, or load it by itself)",
-                schema.fields.len(),
-                way.count
-            )));
-        }
-        let columns = asked.request.read_schema().columns().iter().zip(&way.of_column);
-        let of_column = columns.map(|(column, field)| {
-            let Some(index) = *field else {
-                return Err(Error::Invalid(format!("{name} has no field for column {}", column.name)));
-            };
-            match &schema.fields[index] {
-                field if matches!(field.values, ArrowType::Other(..)) => Err(Error::Invalid(format!(
-                    "{name}: field {} is {field}, which no column holds (leave it out: --by-name with --columns)",
-                    field.name
-                ))),
-                _ => Ok(index),
-            }
-        });
-        Ok(FieldsRead { of_column: of_column.collect::<Result<_>>()?, schema })
+        let of_column =
+            fields_of_columns(number, schema.fields.len(), asked, |index| {
+                match &schema.fields[index] {
+                    field if matches!(field.values, ArrowType::Other(..)) => {
+                        Err(format!("field {} is {field}, which no column holds", field.name))
+                    }
+                    _ => Ok(()),
+                }
+            })?;
+        Ok(FieldsRead { of_column, schema })
     }
-}
-
-/// Most bytes that are in memory of a batch.
-pub fn batch_bytes_max(asked: Asked<'_>) -> u64 {
-    (asked.resources.memory / BATCH_SHARE) as u64
 }
 
 /// What is told of a message that stands at a byte of an input.

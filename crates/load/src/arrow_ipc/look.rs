@@ -1,10 +1,12 @@
 //! What the first bytes of an input tell: whether it is Arrow, its fields, and how large its records are.
 
 use coload_arrow::{
-    ArrowSchema, Buffers, FILE_MAGIC, Fault, Message, PREFIX_BYTES, Prefix, starts_stream,
+    ArrowType, Buffers, FILE_MAGIC, Fault, Field, Message, PREFIX_BYTES, Prefix, starts_stream,
 };
 use coload_source::SampleEnd;
 use coload_types::{Error, Place, Result};
+
+use crate::typed::{TypedField, TypedInput, TypedKind};
 
 /// Bytes of the magic of a file, padded.
 const MAGIC_BYTES: usize = 8;
@@ -15,33 +17,14 @@ const ENDINGS: [&str; 4] = [".arrow", ".arrows", ".ipc", ".feather"];
 /// How much larger text is that is compressed, where nothing tells.
 const COMPRESSED_FACTOR: usize = 3;
 
-/// What is known of an input that is Arrow.
-#[derive(Debug, Clone)]
-pub struct ArrowInput {
-    /// Its fields.
-    pub schema: ArrowSchema,
-    /// How its messages stand.
-    pub form: ArrowForm,
-    /// Bytes of a record on average, if a batch was seen.
-    pub record_bytes: Option<usize>,
-}
-
-/// How the messages of an input stand.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ArrowForm {
-    /// In a file, with a footer.
-    File,
-    /// One after the other.
-    Stream,
-}
-
 /// Looks at the first bytes of an input, decompressed; `None` when it is no Arrow.
 ///
 /// # Errors
 /// `Input` when it is damaged, `Limit` when its schema is longer than what is looked at, `Invalid` when it is a kind of
 /// Arrow that is not read.
-pub fn look_at_arrow(name: &str, head: &[u8], end: SampleEnd) -> Result<Option<ArrowInput>> {
-    let form = if head.starts_with(FILE_MAGIC) { ArrowForm::File } else { ArrowForm::Stream };
+pub fn look_at_arrow(name: &str, head: &[u8], end: SampleEnd) -> Result<Option<TypedInput>> {
+    let kind =
+        if head.starts_with(FILE_MAGIC) { TypedKind::ArrowFile } else { TypedKind::ArrowStream };
     let is_named = || {
         let name = name.to_ascii_lowercase();
         // What compressed it adds its own ending.
@@ -53,17 +36,17 @@ pub fn look_at_arrow(name: &str, head: &[u8], end: SampleEnd) -> Result<Option<A
             "{name} is of the first version of Feather, which is not read: write it as Arrow IPC (Feather V2)"
         )));
     }
-    let is_certain = form == ArrowForm::File || starts_stream(head);
+    let is_certain = kind == TypedKind::ArrowFile || starts_stream(head);
     if !is_certain && !is_named() {
         return Ok(None);
     }
-    let first = match form {
-        ArrowForm::File => {
+    let first = match kind == TypedKind::ArrowFile {
+        true => {
             // Some writers put the first message at byte 64.
             let words = head[MAGIC_BYTES.min(head.len())..].chunks_exact(MAGIC_BYTES);
             MAGIC_BYTES + words.take_while(|word| **word == [0; MAGIC_BYTES]).count() * MAGIC_BYTES
         }
-        ArrowForm::Stream => 0,
+        false => 0,
     };
     let mut walk = Walk { head, at: first, end };
     let found = match walk.next() {
@@ -75,7 +58,8 @@ pub fn look_at_arrow(name: &str, head: &[u8], end: SampleEnd) -> Result<Option<A
     match found {
         Ok(schema) => {
             let record_bytes = walk.record_bytes();
-            Ok(Some(ArrowInput { schema, form, record_bytes }))
+            let fields = schema.fields.into_iter().map(field).collect();
+            Ok(Some(TypedInput { kind, fields, record_bytes }))
         }
         // It may be a text that somebody named so.
         Err(_) if !is_certain => Ok(None),
@@ -89,6 +73,16 @@ pub fn look_at_arrow(name: &str, head: &[u8], end: SampleEnd) -> Result<Option<A
             text: format!("{error}; nothing was loaded"),
         }),
         Err(error) => Err(Error::Invalid(format!("{name}: {error}"))),
+    }
+}
+
+fn field(field: Field) -> TypedField {
+    TypedField {
+        data_type: field.values.sql_type(),
+        is_readable: !matches!(field.values, ArrowType::Other(..)),
+        kind: field.to_string(),
+        name: field.name,
+        nullable: field.nullable,
     }
 }
 

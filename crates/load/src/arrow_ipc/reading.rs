@@ -1,28 +1,24 @@
 //! Reads the chunks of Arrow with the types of a leg.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::{Arc, Condvar, Mutex, PoisonError, atomic::AtomicBool};
+use std::sync::{Arc, atomic::AtomicBool};
 
 use coload_arrow::{Batch, BatchLayout, Body, Buffers, Encoding, Fault, SliceValues, read_slice};
-use coload_source::{ColumnPlan, Mended};
-use coload_threads::{Step, StepClock, lock};
-use coload_types::{Column as TableColumn, Error, Physical, Result};
+use coload_threads::{Step, StepClock};
+use coload_types::{Error, Result};
 
 use super::cache::Dictionaries;
-use super::column::ColumnRows;
-use super::dictionary::{Column, Dictionary};
-use super::files::{FileBody, batch_at};
-use super::input::{Asked, FieldsRead, batch_bytes_max, fault};
-use super::parser::{ArrowParser, RowsDone, RowsRead};
+use super::files::batch_at;
+use super::input::{FieldsRead, fault};
 use super::stream::{StreamRows, StreamTurn};
 use super::{Arrow, Files};
-use crate::format::{
-    Arrival, Leg, Number, PieceSpan, Read, ReadTo, Reading, Tick, Turn, WorkAhead,
-};
+use crate::format::{Arrival, Leg, Number, PieceSpan, Read, Reading, Taken, Tick, Turn, WorkAhead};
 use crate::grain::Grain;
 use crate::partition::PartitionPlan;
-use crate::widen::Way;
+use crate::typed::{
+    Asked, Column, Dictionary, FileBody, Gate, RowsRead, TypedParser, TypedWorker, add_rows,
+    add_span, batch_bytes_max, parser_of, plan_of,
+};
 
 /// Reads the chunks of a leg.
 pub struct ArrowReading<'a> {
@@ -32,49 +28,7 @@ pub struct ArrowReading<'a> {
     dictionaries: Dictionaries,
     gate: Arc<Gate>,
     /// Chunks of a stream that may have to be read, or read again.
-    taken: Mutex<BTreeMap<usize, Arc<Vec<StreamRows>>>>,
-}
-
-/// Lets one worker at a time read rows that take a large share of the memory.
-#[derive(Debug, Default)]
-struct Gate {
-    taken: Mutex<bool>,
-    changed: Condvar,
-}
-
-/// What a worker keeps from chunk to chunk: whether it is within the gate.
-#[derive(Debug)]
-pub struct ArrowWorker {
-    gate: Arc<Gate>,
-    inside: bool,
-}
-
-impl ArrowWorker {
-    fn enter(&mut self) {
-        if self.inside {
-            return;
-        }
-        let mut taken = lock(&self.gate.taken);
-        while *taken {
-            taken = self.gate.changed.wait(taken).unwrap_or_else(PoisonError::into_inner);
-        }
-        *taken = true;
-        self.inside = true;
-    }
-
-    fn leave(&mut self) {
-        if self.inside {
-            *lock(&self.gate.taken) = false;
-            self.inside = false;
-            self.gate.changed.notify_one();
-        }
-    }
-}
-
-impl Drop for ArrowWorker {
-    fn drop(&mut self) {
-        self.leave();
-    }
+    taken: Taken<Vec<StreamRows>>,
 }
 
 /// Rows to be read, wherever their batch is.
@@ -95,10 +49,10 @@ impl<'a> ArrowReading<'a> {
         ArrowReading {
             source,
             grain: Grain::of(leg.request, leg.resources),
+            taken: Taken::new(leg.way),
             leg,
             dictionaries: Dictionaries::default(),
             gate: Arc::default(),
-            taken: Mutex::default(),
         }
     }
 
@@ -109,16 +63,7 @@ impl<'a> ArrowReading<'a> {
                 fields.schema.fields[fields.of_column[column]].encoding != Encoding::Plain
             })
         };
-        let plan = |(number, column): (usize, &TableColumn)| match (
-            has_dictionary(number),
-            column.data_type.physical(),
-        ) {
-            (true, _) => ColumnPlan::Codes,
-            (false, Physical::Bytes) => ColumnPlan::PlainText,
-            (false, _) => ColumnPlan::PlainNumbers,
-        };
-        let columns = self.leg.request.read_schema().columns().iter().enumerate();
-        PartitionPlan::new(columns.map(plan).collect(), Vec::new())
+        plan_of(&self.leg, has_dictionary)
     }
 
     /// Reads a chunk of files.
@@ -131,8 +76,9 @@ impl<'a> ArrowReading<'a> {
     ) -> Result<Vec<PieceSpan>> {
         let asked = Asked::of(&self.leg);
         let mut spans = Vec::new();
-        for rows in files.chunks.rows(&files.batches, self.leg.from.chunks + read.chunk) {
-            let at = &files.batches[rows.batch];
+        for rows in files.chunks.rows(|batch| files.block(batch), self.leg.from.chunks + read.chunk)
+        {
+            let at = &files.batches[rows.block];
             let (number, start) = (at.file as usize, at.place.start);
             let file = &files.files[number];
             let batch = clock.time(Step::Read, || batch_at(&file.file, &at.place));
@@ -197,7 +143,7 @@ impl<'a> ArrowReading<'a> {
         &self,
         piece: &Piece<'_>,
         dictionary: &dyn Fn(i64) -> Result<Arc<Dictionary>>,
-        (worker, parser): (&mut ArrowWorker, &mut ArrowParser),
+        (worker, parser): (&mut TypedWorker, &mut TypedParser),
         clock: &StepClock,
     ) -> Result<PieceSpan> {
         let asked = Asked::of(&self.leg);
@@ -239,43 +185,19 @@ impl<'a> ArrowReading<'a> {
             before: 0,
             bytes_max,
         };
-        let RowsDone { kept, rejects } = parser.add(&read)?;
-        Ok(PieceSpan {
-            file,
-            start: span.start,
-            end: span.end,
-            rows: kept as u64,
-            filtered: 0,
-            lines: count as u64,
-            rejects,
-            mended: Mended::default(),
-            read_to: ReadTo::End,
-        })
-    }
-}
-
-/// Adds a span to those of a chunk: to the last one, if it goes on there.
-fn add_span(spans: &mut Vec<PieceSpan>, mut span: PieceSpan) {
-    match spans.last_mut() {
-        Some(last) if last.file == span.file && last.end == span.start => {
-            span.rejects.iter_mut().for_each(|reject| reject.line += last.lines);
-            last.rejects.append(&mut span.rejects);
-            (last.end, last.rows) = (span.end, last.rows + span.rows);
-            last.lines += span.lines;
-        }
-        _ => spans.push(span),
+        add_rows(parser, &read, file, span.clone())
     }
 }
 
 impl Reading for ArrowReading<'_> {
-    type Worker = ArrowWorker;
-    type Parser = ArrowParser;
+    type Worker = TypedWorker;
+    type Parser = TypedParser;
 
-    fn worker(&self) -> ArrowWorker {
-        ArrowWorker { gate: Arc::clone(&self.gate), inside: false }
+    fn worker(&self) -> TypedWorker {
+        TypedWorker::new(&self.gate)
     }
 
-    fn end_task(&self, worker: &mut ArrowWorker) {
+    fn end_task(&self, worker: &mut TypedWorker) {
         worker.leave();
     }
 
@@ -283,20 +205,13 @@ impl Reading for ArrowReading<'_> {
         let Arrow::Files(files) = self.source else {
             return Err(Error::Corrupt("a chunk of a stream that was planned without it".into()));
         };
-        let rows = files.chunks.rows(&files.batches, self.leg.from.chunks + first);
-        let file = rows.first().map(|rows| files.batches[rows.batch].file as usize);
+        let rows = files.chunks.rows(|batch| files.block(batch), self.leg.from.chunks + first);
+        let file = rows.first().map(|rows| files.batches[rows.block].file as usize);
         Ok(self.plan_of(file.map(|file| &*files.files[file].fields)))
     }
 
-    fn parser(&self, plan: &PartitionPlan) -> ArrowParser {
-        let read = self.leg.request.read_schema().columns();
-        let column = |(number, (column, plan)): (usize, (&TableColumn, &ColumnPlan))| {
-            let distinct = self.leg.distinct.get(number).cloned();
-            let limit = self.grain.dictionary_limit();
-            ColumnRows::new(column.data_type, plan.clone(), limit, distinct)
-        };
-        let columns = read.iter().zip(&plan.read).enumerate().map(column).collect();
-        ArrowParser::new(columns, read.iter().map(|column| column.nullable).collect())
+    fn parser(&self, plan: &PartitionPlan) -> TypedParser {
+        parser_of(&self.leg, &self.grain, plan)
     }
 
     fn is_speculated(&self, _chunk: usize) -> bool {
@@ -312,12 +227,7 @@ impl Reading for ArrowReading<'_> {
         match self.source {
             Arrow::Files(files) => self.parse_files(files, read, clock, tick),
             Arrow::Stream(..) => {
-                let Some(rows) = lock(&self.taken).get(&read.chunk).cloned() else {
-                    return Err(Error::Corrupt(format!(
-                        "chunk {} of a stream is gone",
-                        read.chunk
-                    )));
-                };
+                let rows = self.taken.get(read.chunk)?;
                 self.parse_stream(&rows, read, clock, tick)
             }
         }
@@ -331,7 +241,7 @@ impl Reading for ArrowReading<'_> {
         let turn = stream.turn(|chunk| {
             let fields = chunk.rows.first().map(|rows| Arc::clone(&rows.batch.fields));
             numbered = number(&chunk.arrival, &mut || self.plan_of(fields.as_deref()))?;
-            lock(&self.taken).insert(numbered, Arc::new(chunk.rows));
+            self.taken.keep(numbered, Arc::new(chunk.rows));
             Ok(())
         })?;
         Ok(match turn {
@@ -342,22 +252,16 @@ impl Reading for ArrowReading<'_> {
     }
 
     fn parsed(&self, chunk: usize) {
-        if self.leg.way != Way::GoOn {
-            lock(&self.taken).remove(&chunk);
-        }
+        self.taken.parsed(chunk);
     }
 
     fn verified(&self, before: usize) {
-        let mut taken = lock(&self.taken);
-        while taken.first_entry().is_some_and(|first| *first.key() < before) {
-            taken.pop_first();
-        }
+        self.taken.verified(before);
     }
 
     fn give_back(&self, from: usize) {
         if let Arrow::Stream(stream, _) = self.source {
-            let chunks = lock(&self.taken).split_off(&from);
-            stream.give_back(chunks.into_values().map(Arc::unwrap_or_clone));
+            stream.give_back(self.taken.split_off(from).map(Arc::unwrap_or_clone));
         }
     }
 

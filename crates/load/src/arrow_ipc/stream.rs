@@ -18,11 +18,10 @@ use coload_input::{TextQueue, Waiting, Who};
 use coload_threads::lock;
 use coload_types::Result;
 
-use super::chunks::Cutting;
-use super::dictionary::Dictionary;
-use super::input::{Asked, FieldsRead};
+use super::input::FieldsRead;
 use crate::format::Arrival;
 use crate::grain::Grain;
+use crate::typed::{Asked, Cutting, Dictionary};
 use reader::{Next, Reader};
 
 /// Share of the memory that bytes waiting to be read may take.

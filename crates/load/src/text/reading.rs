@@ -1,14 +1,13 @@
 //! Reads the chunks of text with the types of a leg.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, atomic::AtomicBool};
+use std::sync::{Arc, atomic::AtomicBool};
 
 use coload_source::{
     ChunkParser, ColumnForm, ColumnParser, ColumnRules, InputFields, LeftOut, Lexicon, ParseTime,
     RecordRules,
 };
-use coload_threads::{StepClock, lock, thread_cpu_ns};
+use coload_threads::{StepClock, thread_cpu_ns};
 use coload_transform::{Fragment, TemporaryDictionary};
 use coload_types::{Error, Result};
 use coload_wire::FieldsByInput;
@@ -22,11 +21,11 @@ use super::sample::{Measure, sample_bytes, sample_partition};
 use super::stream::{StreamChunk, StreamPiece, StreamSource, StreamTurn};
 use super::{Text, pieces_of};
 use crate::format::{
-    Arrival, Costs, Cut, Leg, Number, Parser, PieceSpan, Read, Reading, Tick, Turn, WorkAhead,
+    Arrival, Costs, Cut, Leg, Number, Parser, PieceSpan, Read, Reading, Taken, Tick, Turn,
+    WorkAhead,
 };
 use crate::grain::Grain;
 use crate::partition::PartitionPlan;
-use crate::widen::Way;
 
 /// Reads the chunks of a leg.
 pub struct TextReading<'a> {
@@ -41,13 +40,13 @@ pub struct TextReading<'a> {
     gate: Arc<Gate>,
     measured: Measured,
     /// Chunks of a stream that may have to be read, or read again.
-    taken: Mutex<BTreeMap<usize, Arc<StreamChunk>>>,
+    taken: Taken<StreamChunk>,
 }
 
 impl<'a> TextReading<'a> {
     /// Nothing is read yet.
     pub fn new(source: &'a Text, leg: Leg<'a>) -> Self {
-        let Leg { request, resources, .. } = leg;
+        let Leg { request, resources, way, .. } = leg;
         TextReading {
             source,
             leg,
@@ -57,7 +56,7 @@ impl<'a> TextReading<'a> {
             grain: Grain::of(request, resources),
             gate: Arc::default(),
             measured: Measured::default(),
-            taken: Mutex::default(),
+            taken: Taken::new(way),
         }
     }
 
@@ -165,9 +164,7 @@ impl Reading for TextReading<'_> {
                 pieces.iter().map(parse).collect()
             }
             Text::Stream(_) => {
-                let Some(chunk) = lock(&self.taken).get(&chunk).cloned() else {
-                    return Err(Error::Corrupt(format!("chunk {chunk} of a stream is gone")));
-                };
+                let chunk = self.taken.get(chunk)?;
                 // Progress counts stored bytes, not those of the text.
                 let rows = |_, rows| tick(0, rows);
                 let parse = |piece: &StreamPiece| {
@@ -185,7 +182,7 @@ impl Reading for TextReading<'_> {
         let turn = stream.turn(|chunk| {
             // Under the lock of the stream, so that the first chunk of a partition plans it.
             numbered = number(&chunk.arrival(), &mut || self.plan_of(chunk))?;
-            lock(&self.taken).insert(numbered, Arc::clone(chunk));
+            self.taken.keep(numbered, Arc::clone(chunk));
             Ok(())
         })?;
         Ok(match turn {
@@ -196,21 +193,16 @@ impl Reading for TextReading<'_> {
     }
 
     fn parsed(&self, chunk: usize) {
-        if self.leg.way != Way::GoOn {
-            lock(&self.taken).remove(&chunk);
-        }
+        self.taken.parsed(chunk);
     }
 
     fn verified(&self, before: usize) {
-        let mut taken = lock(&self.taken);
-        while taken.first_entry().is_some_and(|first| *first.key() < before) {
-            taken.pop_first();
-        }
+        self.taken.verified(before);
     }
 
     fn give_back(&self, from: usize) {
         if let Text::Stream(stream) = self.source {
-            stream.give_back(lock(&self.taken).split_off(&from).into_values());
+            stream.give_back(self.taken.split_off(from));
         }
     }
 

@@ -1,4 +1,4 @@
-//! Files and streams of Arrow into a server.
+//! Loads of Arrow and Parquet into a server.
 
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use arrow_array::types::Int32Type;
 use arrow_array::{ArrayRef, DictionaryArray, Float64Array, Int64Array, RecordBatch, StringArray};
 use arrow_ipc::writer::StreamWriter;
 use coload_ddl::parse_columns;
-use coload_load::{InputForm, OpenedStream, RemoteWork};
+use coload_load::{InputForm, OpenedStream, ParquetFolder, RemoteWork};
 use coload_receive::ReceiveOptions;
 use coload_source::{InputFile, InputSource};
 use coload_store::Store;
@@ -123,4 +123,50 @@ fn a_pipe_is_loaded_and_a_file_goes_on_where_it_was() {
     let report = load_remote(&arrow_options(&file, "t"), &server.remote()).unwrap();
     assert_eq!((report.rows, report.rejects), (ROWS - 20, 20));
     assert!(rows(&server.store, "t") == rows(&embedded, "t"));
+}
+
+/// The same rows, in a file of Parquet.
+fn parquet(folder: &Path) -> PathBuf {
+    let mut options = arrow_options(&write(folder), "t");
+    options.schema =
+        parse_columns("id BIGINT NOT NULL, city VARCHAR(20), note VARCHAR, x DOUBLE, small BIGINT")
+            .unwrap();
+    let files = folder.join("files");
+    let Options { request, resources, hooks } = &options;
+    coload_load::load(request, resources, hooks, &ParquetFolder::new(&files).unwrap()).unwrap();
+    let mut paths = files.read_dir().unwrap().map(|entry| entry.unwrap().path());
+    paths.find(|path| path.extension().is_some_and(|ending| ending == "parquet")).unwrap()
+}
+
+#[test]
+fn parquet_into_a_server_goes_on_where_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = parquet(folder.path());
+    let parquet_options = |table: &str| {
+        let mut options = arrow_options(&file, table);
+        options.form = InputForm::Parquet;
+        options
+    };
+    let embedded = Store::create_or_open(folder.path().join("embedded")).unwrap();
+    let expected = load(&embedded, &parquet_options("t")).unwrap();
+    assert_eq!((expected.rows(), expected.reject_count()), (ROWS - 20, 20));
+    let server = Server::start(&folder.path().join("server"), ReceiveOptions::default());
+    let mut stopped = parquet_options("t");
+    let cancel = Arc::clone(&stopped.hooks.cancel);
+    stopped.hooks.after_task =
+        Some(Arc::new(|_| std::thread::sleep(std::time::Duration::from_millis(5))));
+    stopped.hooks.progress = Some(Arc::new(move |progress| {
+        if progress.rows() > ROWS / 2 {
+            cancel.store(true, Ordering::Relaxed);
+        }
+    }));
+    load_remote(&stopped, &server.remote()).unwrap_err();
+    assert!(rows(&server.store, "t").is_empty());
+    let report = load_remote(&parquet_options("t"), &server.remote()).unwrap();
+    assert_eq!((report.rows, report.rejects), (ROWS - 20, 20));
+    assert!(rows(&server.store, "t") == rows(&embedded, "t"));
+    let mut remote = server.remote();
+    remote.work = RemoteWork::Pipe;
+    let error = load_remote(&parquet_options("never"), &remote).unwrap_err();
+    assert!(matches!(&error, Error::Invalid(text) if text.contains("Parquet")), "{error}");
 }

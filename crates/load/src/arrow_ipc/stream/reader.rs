@@ -13,12 +13,11 @@ use coload_types::Result;
 
 use super::{Held, Known, StreamBatch, StreamChunk, StreamRows};
 use crate::arrow_ipc::cache::read_dictionary;
-use crate::arrow_ipc::chunks::{Cutting, part_of};
-use crate::arrow_ipc::dictionary::Dictionary;
-use crate::arrow_ipc::input::{Asked, FieldsRead, batch_bytes_max, fault};
+use crate::arrow_ipc::input::{FieldsRead, fault};
 use crate::format::Arrival;
 use crate::request::LoadRequest;
 use crate::resources::Resources;
+use crate::typed::{Asked, Cutting, Dictionary, batch_bytes_max, part_of};
 
 /// Bytes of the magic of a file, padded.
 const MAGIC_BYTES: usize = 8;

@@ -1,8 +1,7 @@
-//! Inputs of Arrow: whether they are, and the columns that their fields are.
+//! Inputs whose records have types, Arrow and Parquet: whether they are, and the columns that their fields are.
 
-use coload_arrow::{ArrowType, Field};
 use coload_ddl::Schema;
-use coload_load::{ArrowForm, ArrowInput, look_at_arrow};
+use coload_load::{InputForm, TypedField, TypedInput, look_at_arrow, look_at_parquet};
 use coload_source::{
     Dialect, GivenDialect, InputFile, Inputs, NullsAre, SampleEnd, Sniffed, unique_texts,
 };
@@ -15,32 +14,46 @@ use crate::union::Joined;
 /// Bytes of other inputs in which their schema is looked for first.
 const HEAD_BYTES: usize = 64 << 10;
 
-/// What is found out of inputs that are Arrow.
-pub struct ArrowFound {
+/// What is found out of inputs whose records have types.
+pub struct TypedFound {
+    /// What they are.
+    pub form: InputForm,
     /// Their columns, in the form in which those of text are found.
     pub sniffed: Sniffed,
     /// Bytes of a record on average, if it is known.
     pub record_bytes: Option<usize>,
 }
 
-/// Finds the columns of inputs, if the first of them is Arrow: `schema` if there is one by position, else those of the fields.
-/// With a `table` the types of fields that are not read do not matter.
+/// Looks at an input with the first bytes of it; `None` when its records have no types.
+///
+/// # Errors
+/// Those of [`look_at_arrow`] and [`look_at_parquet`].
+fn look(input: &InputFile, sample: &[u8], end: SampleEnd) -> Result<Option<TypedInput>> {
+    match look_at_parquet(input, sample)? {
+        Some(found) => Ok(Some(found)),
+        None => look_at_arrow(&input.name, sample, end),
+    }
+}
+
+/// Finds the columns of inputs, if the records of the first of them have types: `schema` if there is one by position, else
+/// those of the fields. With a `table` the types of fields that are not read do not matter.
 ///
 /// # Errors
 /// `Invalid` when flags say what only text has, when a field is of a type that no column holds, or when inputs have
-/// different fields; those of [`look_at_arrow`].
-pub fn find_arrow(
+/// different fields; those of [`look_at_arrow`] and [`look_at_parquet`].
+pub fn find_typed(
     inputs: &Inputs,
     request: &PlanRequest,
-    (name, sample, end): (&str, &[u8], SampleEnd),
+    (input, sample, end): (&InputFile, &[u8], SampleEnd),
     schema: Option<&Schema>,
     table: Option<&Schema>,
-) -> Result<Option<ArrowFound>> {
-    let Some(found) = look_at_arrow(name, sample, end)? else { return Ok(None) };
-    check_flags(name, &request.dialect)?;
+) -> Result<Option<TypedFound>> {
+    let Some(found) = look(input, sample, end)? else { return Ok(None) };
+    let (name, kind) = (input.name.as_str(), name_of(&found));
+    check_flags(name, kind, &request.dialect)?;
     if request.joined == Joined::ByName {
         return Err(Error::Invalid(format!(
-            "{name} is Arrow, and --union-by-name joins inputs of text: load inputs with different fields one by one, with \
+            "{name} is {kind}, and --union-by-name joins inputs of text: load inputs with different fields one by one, with \
              --by-name"
         )));
     }
@@ -48,26 +61,32 @@ pub fn find_arrow(
         check_alike(name, &found, &input, request.sample_bytes)?;
     }
     let sniffed = columns_of(name, &found, &request.dialect.columns, schema, table)?;
-    Ok(Some(ArrowFound { sniffed, record_bytes: found.record_bytes }))
+    Ok(Some(TypedFound { form: found.kind.form(), sniffed, record_bytes: found.record_bytes }))
 }
 
-/// The columns of one input, if it is Arrow.
+/// The columns of one input, if its records have types.
 ///
 /// # Errors
-/// As [`find_arrow`].
-pub fn sniff_arrow(
-    name: &str,
+/// As [`find_typed`].
+pub fn sniff_typed(
+    input: &InputFile,
     sample: &[u8],
     end: SampleEnd,
     given: &GivenDialect,
-) -> Result<Option<Sniffed>> {
-    let Some(found) = look_at_arrow(name, sample, end)? else { return Ok(None) };
-    check_flags(name, given)?;
-    columns_of(name, &found, &given.columns, None, None).map(Some)
+) -> Result<Option<(Sniffed, InputForm)>> {
+    let Some(found) = look(input, sample, end)? else { return Ok(None) };
+    check_flags(&input.name, name_of(&found), given)?;
+    let sniffed = columns_of(&input.name, &found, &given.columns, None, None)?;
+    Ok(Some((sniffed, found.kind.form())))
+}
+
+/// What an input is, in the words of messages.
+fn name_of(found: &TypedInput) -> &'static str {
+    found.kind.form().typed_name().unwrap_or_default()
 }
 
 /// Refuses flags of text.
-fn check_flags(name: &str, given: &GivenDialect) -> Result<()> {
+fn check_flags(name: &str, kind: &str, given: &GivenDialect) -> Result<()> {
     let policies = &given.policies;
     let flags = [
         ("--delimiter", given.delimiter.is_some() || given.aligned.is_some()),
@@ -97,30 +116,31 @@ fn check_flags(name: &str, given: &GivenDialect) -> Result<()> {
     ];
     match flags.iter().find(|(_, is_given)| *is_given) {
         Some((flag, _)) => Err(Error::Invalid(format!(
-            "{name} is Arrow, whose values have types, and {flag} says how text is written: leave it out"
+            "{name} is {kind}, whose values have types, and {flag} says how text is written: leave it out"
         ))),
         None => Ok(()),
     }
 }
 
 /// Checks that another input has the fields of the first, in its order.
-fn check_alike(first: &str, found: &ArrowInput, input: &InputFile, bytes_max: usize) -> Result<()> {
-    let look = |bytes: usize| {
+fn check_alike(first: &str, found: &TypedInput, input: &InputFile, bytes_max: usize) -> Result<()> {
+    let look_at = |bytes: usize| {
         let (text, end) = sample(input, None, bytes)?;
-        look_at_arrow(&input.name, &text, end)
+        look(input, &text, end)
     };
-    let other = match look(HEAD_BYTES) {
-        Err(Error::Limit(_)) if bytes_max > HEAD_BYTES => look(bytes_max)?,
+    let other = match look_at(HEAD_BYTES) {
+        Err(Error::Limit(_)) if bytes_max > HEAD_BYTES => look_at(bytes_max)?,
         other => other?,
     };
-    let Some(other) = other else {
+    let Some(other) = other.filter(|other| other.kind.form() == found.kind.form()) else {
         return Err(Error::Invalid(format!(
-            "{first} is Arrow, and {} is not: load it by itself",
+            "{first} is {}, and {} is not: load it by itself",
+            name_of(found),
             input.name
         )));
     };
-    let names = |input: &ArrowInput| -> Vec<String> {
-        input.schema.fields.iter().map(|field| field.name.to_lowercase()).collect()
+    let names = |input: &TypedInput| -> Vec<String> {
+        input.fields.iter().map(|field| field.name.to_lowercase()).collect()
     };
     match names(found) == names(&other) {
         true => Ok(()),
@@ -134,12 +154,12 @@ fn check_alike(first: &str, found: &ArrowInput, input: &InputFile, bytes_max: us
 /// The columns of the fields.
 fn columns_of(
     name: &str,
-    found: &ArrowInput,
+    found: &TypedInput,
     given: &[Column],
     schema: Option<&Schema>,
     table: Option<&Schema>,
 ) -> Result<Sniffed> {
-    let fields = &found.schema.fields;
+    let fields = &found.fields;
     let names = unique_texts(fields.iter().map(|field| field.name.clone()));
     if let Some(wrong) =
         given.iter().find(|given| !names.iter().any(|n| n.eq_ignore_ascii_case(&given.name)))
@@ -156,7 +176,7 @@ fn columns_of(
             schema.clone()
         }
         None => {
-            let column = |(field, name_of): (&Field, String)| {
+            let column = |(field, name_of): (&TypedField, String)| {
                 let given = given.iter().find(|given| given.name.eq_ignore_ascii_case(&name_of));
                 let data_type = type_of(name, field, given, table.is_some())?;
                 Ok(Column { nullable: field.nullable, ..Column::new(name_of, data_type) })
@@ -164,33 +184,30 @@ fn columns_of(
             Schema::new(fields.iter().zip(names).map(column).collect::<Result<_>>()?)?
         }
     };
-    let form = match found.form {
-        ArrowForm::File => "file",
-        ArrowForm::Stream => "stream",
-    };
-    let kinds: Vec<String> = fields.iter().map(|field| format!("{} {field}", field.name)).collect();
+    let kinds: Vec<String> =
+        fields.iter().map(|field| format!("{} {}", field.name, field.kind)).collect();
     Ok(Sniffed {
         dialect: Dialect::default(),
         schema,
         forms: Vec::new(),
-        evidence: vec![format!("Arrow IPC ({form}), fields: {}", kinds.join(", "))],
+        evidence: vec![format!("{}, fields: {}", found.kind.told(), kinds.join(", "))],
     })
 }
 
 /// The type of the column that a field becomes. Of fields of a table's columns only the names count.
-fn type_of(name: &str, field: &Field, given: Option<&Column>, is_known: bool) -> Result<DataType> {
-    let found = match (given, field.values.sql_type()) {
-        (Some(given), _) if !matches!(field.values, ArrowType::Other(..)) => {
-            return Ok(given.data_type);
-        }
-        (_, found) => found,
-    };
-    match found {
-        Ok(data_type) => Ok(data_type),
-        Err(_) if is_known => Ok(DataType::Varchar(None)),
-        Err(why) => Err(Error::Invalid(format!(
-            "{name}: field {} is {field}, {why} (give the columns that are to be read with --columns, and --by-name)",
-            field.name
+fn type_of(
+    name: &str,
+    field: &TypedField,
+    given: Option<&Column>,
+    is_known: bool,
+) -> Result<DataType> {
+    match (given, &field.data_type) {
+        (Some(given), _) if field.is_readable => Ok(given.data_type),
+        (_, Ok(data_type)) => Ok(*data_type),
+        (_, Err(_)) if is_known => Ok(DataType::Varchar(None)),
+        (_, Err(why)) => Err(Error::Invalid(format!(
+            "{name}: field {} is {}, {why} (give the columns that are to be read with --columns, and --by-name)",
+            field.name, field.kind
         ))),
     }
 }

@@ -18,13 +18,15 @@ use super::dictionary::{Column, Dictionary, append};
 
 /// The code of a key that was not looked up yet; no dictionary has so many values.
 const UNKNOWN: u16 = NULL_CODE - 1;
+/// The key of a row that is NULL; no dictionary has so many values.
+const NO_KEY: u32 = u32::MAX;
 
 /// Values of rows, before it is known which of them are kept.
 pub enum Made {
     /// A value for each row.
     Plain(Converted),
-    /// For each row a key of converted values, or NULL.
-    Keys(Vec<Option<u32>>, Arc<Keyed>),
+    /// For each row a key of converted values, or [`NO_KEY`].
+    Keys(Vec<u32>, Arc<Keyed>),
 }
 
 /// A dictionary of Arrow or the values of runs, converted.
@@ -40,7 +42,7 @@ impl Made {
     pub fn error(&self, row: usize) -> Option<FieldError> {
         match self {
             Made::Plain(converted) => error_of(&converted.bad, row),
-            Made::Keys(keys, keyed) => error_of(&keyed.converted.bad, keys[row]? as usize),
+            Made::Keys(keys, keyed) => error_of(&keyed.converted.bad, keys[row] as usize),
         }
     }
 
@@ -57,7 +59,7 @@ impl Made {
         match self {
             Made::Plain(converted) => converted.plain.is_null(row),
             Made::Keys(keys, keyed) => {
-                keys[row].is_none_or(|key| keyed.converted.plain.is_null(key as usize))
+                keys[row] == NO_KEY || keyed.converted.plain.is_null(keys[row] as usize)
             }
         }
     }
@@ -67,7 +69,7 @@ impl Made {
         match self {
             Made::Plain(converted) => converted.plain.nulls.is_some(),
             Made::Keys(keys, keyed) => {
-                keyed.converted.plain.nulls.is_some() || keys.contains(&None)
+                keyed.converted.plain.nulls.is_some() || keys.contains(&NO_KEY)
             }
         }
     }
@@ -78,7 +80,8 @@ impl Made {
             Made::Plain(_) => 0,
             Made::Keys(keys, keyed) => {
                 let Values::Bytes(strings) = &keyed.converted.plain.values else { return 0 };
-                keys.iter().flatten().map(|key| strings.get(*key as usize).len() as u64).sum()
+                let some = keys.iter().filter(|key| **key != NO_KEY);
+                some.map(|key| strings.get(*key as usize).len() as u64).sum()
             }
         }
     }
@@ -132,7 +135,8 @@ impl ColumnRows {
         matches!(self.plan, ColumnPlan::Codes)
     }
 
-    fn makes_codes(&self) -> bool {
+    /// Whether its next rows become codes.
+    pub fn makes_codes(&self) -> bool {
         self.is_planned_codes() && !self.left_codes && self.form == ColumnForm::Planned
     }
 
@@ -171,7 +175,10 @@ impl ColumnRows {
             }
             _ => return Made::Plain(convert(&column.slice, &column.values, self.data_type)),
         };
-        let key = |(row, key): (usize, &u32)| (!column.slice.is_null(row)).then_some(*key);
+        if column.slice.has_no_nulls() {
+            return Made::Keys(keys.clone(), keyed);
+        }
+        let key = |(row, key): (usize, &u32)| if column.slice.is_null(row) { NO_KEY } else { *key };
         Made::Keys(keys.iter().enumerate().map(key).collect(), keyed)
     }
 
@@ -227,10 +234,7 @@ impl ColumnRows {
         }
         let converted = match made {
             Made::Plain(converted) => converted,
-            Made::Keys(keys, keyed) => {
-                let found: Vec<u32> = keys.iter().map(|key| key.unwrap_or(0)).collect();
-                gather(&found, |row| keys[row].is_none(), &keyed.converted)
-            }
+            Made::Keys(keys, keyed) => gather(&keys, |row| keys[row] == NO_KEY, &keyed.converted),
         };
         append(
             &mut self.plain,
@@ -244,43 +248,70 @@ impl ColumnRows {
 
     /// The codes of rows; false when there are too many values, with some codes added.
     fn add_codes(&mut self, made: &Made, kept: Option<&[u32]>) -> bool {
-        let rows = match made {
-            Made::Plain(converted) => converted.plain.len(),
-            Made::Keys(keys, _) => keys.len(),
-        };
-        let mut keyed = match made {
-            Made::Keys(..) => self.keyed.take(),
-            Made::Plain(_) => None,
-        };
-        let mut code_of = |row: usize| -> Option<u16> {
-            match (made, &mut keyed) {
-                (Made::Keys(keys, of), Some((_, codes))) => {
-                    let Some(key) = keys[row].map(|key| key as usize) else {
-                        return Some(NULL_CODE);
-                    };
-                    if codes[key] == UNKNOWN {
-                        codes[key] = self.code(of.converted.plain.get(key))?;
+        match made {
+            Made::Keys(keys, of) => {
+                // Of keys that others took the place of the codes are not known.
+                let (keyed, mut codes) = match self.keyed.take() {
+                    Some((keyed, codes)) if Arc::ptr_eq(&keyed, of) => (keyed, codes),
+                    _ => (Arc::clone(of), vec![UNKNOWN; of.converted.plain.len()]),
+                };
+                let values = &keyed.converted.plain;
+                let fits = match kept {
+                    None => self.add_keys(keys.iter().copied(), values, &mut codes),
+                    Some(kept) => {
+                        let kept = kept.iter().map(|row| keys[*row as usize]);
+                        self.add_keys(kept, values, &mut codes)
                     }
-                    Some(codes[key])
-                }
-                (Made::Keys(keys, of), None) => {
-                    self.code(keys[row].and_then(|key| of.converted.plain.get(key as usize)))
-                }
-                (Made::Plain(converted), _) => self.code(converted.plain.get(row)),
+                };
+                self.keyed = Some((keyed, codes));
+                fits
             }
-        };
-        let mut codes = Vec::with_capacity(kept.map_or(rows, <[u32]>::len));
-        let fits = match kept {
-            None => (0..rows).all(|row| code_of(row).map(|code| codes.push(code)).is_some()),
-            Some(kept) => {
-                kept.iter().all(|row| code_of(*row as usize).map(|code| codes.push(code)).is_some())
+            Made::Plain(converted) => {
+                let rows = converted.plain.len();
+                let mut add = |row: usize| match self.code(converted.plain.get(row)) {
+                    Some(code) => {
+                        self.codes.push(code);
+                        true
+                    }
+                    None => false,
+                };
+                match kept {
+                    None => (0..rows).all(add),
+                    Some(kept) => kept.iter().all(|row| add(*row as usize)),
+                }
             }
-        };
-        self.codes.append(&mut codes);
-        if keyed.is_some() {
-            self.keyed = keyed;
         }
-        fits
+    }
+
+    /// The codes of keys, each looked up once.
+    fn add_keys(
+        &mut self,
+        keys: impl ExactSizeIterator<Item = u32>,
+        values: &Plain,
+        codes: &mut [u16],
+    ) -> bool {
+        // Mostly the chunks before had all values.
+        if !codes.contains(&UNKNOWN) {
+            let code = |key: u32| if key == NO_KEY { NULL_CODE } else { codes[key as usize] };
+            self.codes.extend(keys.map(code));
+            return true;
+        }
+        self.codes.reserve(keys.len());
+        for key in keys {
+            if key == NO_KEY {
+                self.codes.push(NULL_CODE);
+                continue;
+            }
+            let known = &mut codes[key as usize];
+            if *known == UNKNOWN {
+                match self.code(values.get(key as usize)) {
+                    Some(code) => *known = code,
+                    None => return false,
+                }
+            }
+            self.codes.push(*known);
+        }
+        true
     }
 
     /// The code of a value; `None` when there is no room for it.

@@ -16,7 +16,7 @@ use super::input::BATCH_SHARE;
 use crate::format::Parser;
 
 /// Reads the chunks of a partition.
-pub struct ArrowParser {
+pub struct TypedParser {
     columns: Vec<ColumnRows>,
     /// Whether NULL may stand in each.
     nullable: Vec<bool>,
@@ -29,9 +29,9 @@ pub struct ArrowParser {
     time: ParseTime,
 }
 
-impl fmt::Debug for ArrowParser {
+impl fmt::Debug for TypedParser {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ArrowParser").field("rows", &self.rows).finish_non_exhaustive()
+        f.debug_struct("TypedParser").field("rows", &self.rows).finish_non_exhaustive()
     }
 }
 
@@ -57,10 +57,10 @@ pub struct RowsDone {
     pub rejects: Vec<RejectedRecord>,
 }
 
-impl ArrowParser {
+impl TypedParser {
     /// A parser of columns.
     pub fn new(columns: Vec<ColumnRows>, nullable: Vec<bool>) -> Self {
-        ArrowParser {
+        TypedParser {
             columns,
             nullable,
             rows: 0,
@@ -69,6 +69,11 @@ impl ArrowParser {
             plain_now: Vec::new(),
             time: ParseTime::default(),
         }
+    }
+
+    /// Whether the next rows of a column become codes.
+    pub fn makes_codes(&self, column: usize) -> bool {
+        self.columns[column].makes_codes()
     }
 
     /// Adds rows to the fragment.
@@ -229,7 +234,7 @@ fn record_text(columns: &[Column<'_>], row: usize) -> Vec<u8> {
     text
 }
 
-impl Parser for ArrowParser {
+impl Parser for TypedParser {
     fn read_as(&mut self, column: usize, form: ColumnForm) {
         self.columns[column].read_as(form);
     }

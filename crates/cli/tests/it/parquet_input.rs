@@ -1,0 +1,25 @@
+//! `coload load` of files of Parquet through the engine of SQL.
+
+use crate::drivers::{passes, python};
+use crate::support::Sandbox;
+
+#[test]
+fn rows_are_filtered_and_columns_made() {
+    let sandbox = Sandbox::new();
+    passes(python("arrow_files.py").arg("parquet").arg(sandbox.path(".")));
+    let load = ["load", "snappy.parquet", "--into", "store", "--table", "t"];
+    let made = ["--select", "id * 2 AS twice, coded", "--where", "id >= 3990"];
+    sandbox.run(&[&load[..], &made].concat()).ok();
+    let exported = sandbox.run(&["export", "store", "t"]).ok().out;
+    let twice: Vec<&str> = exported.lines().filter_map(|line| line.split(',').next()).collect();
+    let expected = (3990..4000).map(|id| (id * 2).to_string());
+    assert!(twice[1..].iter().copied().eq(expected), "{exported}");
+    // Two files, as one.
+    let both = ["load", "snappy.parquet", "gzip.parquet", "--into", "store", "--table", "both"];
+    sandbox
+        .run(&[&both[..], &["--columns", "id BIGINT, number BIGINT", "--by-name"]].concat())
+        .ok();
+    let exported = sandbox.run(&["export", "store", "both"]).ok().out;
+    let found = exported.lines().skip(1).filter_map(|line| line.split(',').next());
+    assert!(found.eq((0..4000).chain(0..4000).map(|id: u32| id.to_string())), "{exported}");
+}

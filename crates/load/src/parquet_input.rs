@@ -1,0 +1,135 @@
+//! Files of Parquet, whose row groups are cut into chunks beforehand.
+//!
+//! ```text
+//!   file      PAR1 | row group 1 | row group 2 | footer          row group: a column chunk for each column
+//!   chunks          0     1     2  |   3   4   5                 rows of a row group, or several small row groups
+//! ```
+//!
+//! A footer is at the end of its file, so that files are read, and no streams.
+
+mod cache;
+mod files;
+mod input;
+mod look;
+mod reading;
+
+use std::sync::Arc;
+
+use coload_input::{Raw, TextInput};
+use coload_types::{Error, Result};
+use files::{GroupAt, IndexedFile, index_file};
+use reading::ParquetReading;
+
+use crate::account::Account;
+use crate::format::{Format, InputBounds, Leg, Position};
+use crate::request::LoadRequest;
+use crate::resources::Resources;
+use crate::spool::Spool;
+use crate::typed::{Asked, Block, Chunks, cutting};
+
+pub use look::look_at_parquet;
+
+/// Inputs of Parquet, looked at.
+#[derive(Debug)]
+pub struct Parquet {
+    files: Vec<IndexedFile>,
+    /// Row groups of all files, in order.
+    groups: Vec<GroupAt>,
+    chunks: Chunks,
+}
+
+impl Parquet {
+    /// A row group, as it is cut.
+    fn block(&self, group: usize) -> Block {
+        self.groups[group].block()
+    }
+}
+
+/// What is told of Parquet that does not come from a file.
+pub fn not_a_file(name: &str) -> Error {
+    Error::Invalid(format!(
+        "{name} is Parquet, which is read from its end: from files that are not compressed as a whole, and neither from \
+         pipes nor from compressed members of archives (write it to a file, and load that)"
+    ))
+}
+
+impl Format for Parquet {
+    type Reading<'a> = ParquetReading<'a>;
+
+    fn open(
+        request: &LoadRequest,
+        resources: &Resources,
+        _spool: Option<&Arc<Spool>>,
+    ) -> Result<Self> {
+        let asked = Asked { request, resources };
+        if request.streams.is_some() || request.stream.is_some() {
+            return Err(not_a_file(&request.inputs.name(0)));
+        }
+        let mut files: Vec<IndexedFile> = Vec::new();
+        let mut groups = Vec::new();
+        for (number, input) in request.inputs.iter().enumerate() {
+            let input_file = TextInput::open(&input)?;
+            let is_plain = input_file.is_plain_file();
+            let Raw::File { file, .. } = input_file.raw else {
+                return Err(not_a_file(&input.name));
+            };
+            if !is_plain {
+                return Err(not_a_file(&input.name));
+            }
+            let mut indexed = index_file(file, number, asked, &mut groups)?;
+            // Inputs of a load mostly have the same fields.
+            if let Some(last) = files.last().filter(|last| last.fields == indexed.fields) {
+                indexed.fields = Arc::clone(&last.fields);
+            }
+            files.push(indexed);
+        }
+        let chunks = Chunks::new(groups.iter().map(GroupAt::block), cutting(asked));
+        Ok(Parquet { files, groups, chunks })
+    }
+
+    fn read<'a>(&'a self, leg: Leg<'a>) -> ParquetReading<'a> {
+        ParquetReading::new(self, leg)
+    }
+
+    fn chunks(&self) -> Option<usize> {
+        Some(self.chunks.count())
+    }
+
+    fn bounds(&self) -> Vec<InputBounds> {
+        let of = |file: &IndexedFile| InputBounds {
+            start: file.head,
+            lines: 0,
+            end: Some(file.file.bytes()),
+        };
+        self.files.iter().map(of).collect()
+    }
+
+    fn stored_bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.file.bytes()).sum()
+    }
+
+    fn head_bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.head).sum()
+    }
+
+    fn bytes_before(&self, place: Position, _records: u64) -> u64 {
+        let chunks = (0..place.chunks).flat_map(|chunk| self.chunks.rows(|g| self.block(g), chunk));
+        chunks.map(|rows| rows.span.end - rows.span.start).sum()
+    }
+
+    fn check_unchanged(&self) -> Result<()> {
+        self.files.iter().try_for_each(|file| file.file.check_unchanged())
+    }
+
+    fn check_same(&self, before: &Self) -> Result<()> {
+        let mut pairs = self.files.iter().zip(&before.files);
+        pairs.try_for_each(|(now, before)| now.file.check_same(&before.file))
+    }
+
+    fn share(&self, account: &Account) -> f64 {
+        match self.stored_bytes() {
+            0 => 1.0,
+            all => (account.text_bytes() as f64 / all as f64).min(1.0),
+        }
+    }
+}

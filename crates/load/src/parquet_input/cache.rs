@@ -1,0 +1,195 @@
+//! What was read of column chunks, for the chunks that come next: where their pages are, dictionaries, and pages of which
+//! not all rows were read.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::Hash;
+use std::sync::{Arc, Mutex};
+
+use coload_arrow::Result;
+use coload_parquet::{
+    ColumnAt, ColumnMap, Dictionary, Stored, read_dictionary, read_page, walk_column,
+};
+use coload_threads::lock;
+
+use crate::typed::{Dictionary as TypedDictionary, FileBody};
+
+/// Number of a row group, and of a column that is read.
+type Key = (usize, usize);
+/// That, and the number of a page.
+type PageKey = (Key, usize);
+
+/// A column chunk that was looked at.
+#[derive(Debug)]
+pub struct ColumnRead {
+    /// Its pages.
+    pub map: ColumnMap,
+    /// Its dictionary.
+    pub dictionary: Option<Dictionary>,
+    /// The values of it, as those of a column whose rows are places in it.
+    typed: Mutex<Option<Arc<TypedDictionary>>>,
+}
+
+impl ColumnRead {
+    fn bytes(&self) -> usize {
+        let dictionary = self.dictionary.as_ref().map_or(0, Dictionary::bytes);
+        // The values are there twice where rows are places.
+        self.map.bytes() + 2 * dictionary
+    }
+
+    /// The values of the dictionary, as those of a column whose rows are places in it.
+    ///
+    /// # Errors
+    /// `Damaged` when one is none of its type.
+    pub fn typed(&self, stored: &Stored) -> Result<Option<Arc<TypedDictionary>>> {
+        let Some(dictionary) = &self.dictionary else { return Ok(None) };
+        let mut typed = lock(&self.typed);
+        if let Some(typed) = &*typed {
+            return Ok(Some(Arc::clone(typed)));
+        }
+        let slice = dictionary.slice(stored)?;
+        let made = Arc::new(TypedDictionary::new(stored.values.clone(), slice));
+        *typed = Some(Arc::clone(&made));
+        Ok(Some(made))
+    }
+}
+
+/// What is kept under keys, until what is kept is too much.
+#[derive(Debug)]
+struct Kept<K, T> {
+    items: HashMap<K, (Arc<T>, usize), foldhash::fast::RandomState>,
+    /// The oldest first; some are gone.
+    order: VecDeque<K>,
+    bytes: usize,
+}
+
+impl<K, T> Default for Kept<K, T> {
+    fn default() -> Self {
+        Kept { items: HashMap::default(), order: VecDeque::new(), bytes: 0 }
+    }
+}
+
+impl<K: Copy + Eq + Hash, T: Default> Kept<K, T> {
+    /// What is under a key: what was there, or the default.
+    fn get_or_push(&mut self, key: K) -> Arc<T> {
+        let order = &mut self.order;
+        let (item, _) = self.items.entry(key).or_insert_with(|| {
+            order.push_back(key);
+            Default::default()
+        });
+        Arc::clone(item)
+    }
+
+    /// What is under a key takes so many bytes now; the oldest go that are too much.
+    fn weigh(&mut self, key: &K, bytes: usize, bytes_max: usize) {
+        if let Some((_, held)) = self.items.get_mut(key) {
+            self.bytes = self.bytes - *held + bytes;
+            *held = bytes;
+        }
+        while self.bytes > bytes_max
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.remove(&oldest);
+        }
+    }
+
+    fn remove(&mut self, key: &K) {
+        if let Some((_, bytes)) = self.items.remove(key) {
+            self.bytes -= bytes;
+        }
+    }
+}
+
+/// What one worker reads, while others that want it wait.
+type Cell<T> = Mutex<Option<Arc<T>>>;
+/// The bytes of a page.
+type Page = Cell<Vec<u8>>;
+
+/// What was read of column chunks.
+#[derive(Debug)]
+pub struct Cache {
+    columns: Mutex<Kept<Key, Cell<ColumnRead>>>,
+    pages: Mutex<Kept<PageKey, Page>>,
+    /// Most bytes of each.
+    bytes_max: usize,
+}
+
+/// What is in a cell, read if it is not there.
+fn read_once<T>(cell: &Cell<T>, read: impl FnOnce() -> Result<T>) -> Result<Arc<T>> {
+    let mut held = lock(cell);
+    if let Some(found) = &*held {
+        return Ok(Arc::clone(found));
+    }
+    let read = Arc::new(read()?);
+    *held = Some(Arc::clone(&read));
+    Ok(read)
+}
+
+impl Cache {
+    /// Nothing yet; what is kept takes twice so many bytes at most.
+    pub fn new(bytes_max: usize) -> Self {
+        Cache { columns: Mutex::default(), pages: Mutex::default(), bytes_max }
+    }
+
+    /// The pages and the dictionary of a column chunk, which take `bytes_max` at most.
+    ///
+    /// # Errors
+    /// As [`walk_column`] and [`read_dictionary`].
+    pub fn column(
+        &self,
+        key: Key,
+        (at, rows): (&ColumnAt, u64),
+        stored: &Stored,
+        body: &FileBody<'_>,
+        bytes_max: u64,
+    ) -> Result<Arc<ColumnRead>> {
+        let cell = lock(&self.columns).get_or_push(key);
+        let mut is_new = false;
+        let read = read_once(&cell, || {
+            is_new = true;
+            let map = walk_column(at, rows, body, bytes_max)?;
+            let page = |page: &_| read_page(at, page, body, bytes_max);
+            let dictionary = read_dictionary(stored, &map, page, bytes_max)?;
+            Ok(ColumnRead { map, dictionary, typed: Mutex::default() })
+        })?;
+        if is_new {
+            lock(&self.columns).weigh(&key, read.bytes(), self.bytes_max);
+        }
+        Ok(read)
+    }
+
+    /// The bytes of a page.
+    ///
+    /// # Errors
+    /// Those of `read`.
+    pub fn page(
+        &self,
+        key: Key,
+        page: usize,
+        use_again: UseAgain,
+        read: impl FnOnce() -> Result<Vec<u8>>,
+    ) -> Result<Arc<Vec<u8>>> {
+        if use_again == UseAgain::No {
+            return read().map(Arc::new);
+        }
+        let key = (key, page);
+        let cell = lock(&self.pages).get_or_push(key);
+        let bytes = read_once(&cell, read)?;
+        let mut pages = lock(&self.pages);
+        match use_again {
+            UseAgain::Yes => pages.weigh(&key, bytes.capacity(), self.bytes_max),
+            _ => pages.remove(&key),
+        }
+        Ok(bytes)
+    }
+}
+
+/// Whether rows of a page are read again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UseAgain {
+    /// All its rows are read now.
+    No,
+    /// Others are read with the next chunk.
+    Yes,
+    /// Those before were read with another chunk, and these are the last.
+    Last,
+}

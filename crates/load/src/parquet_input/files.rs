@@ -1,0 +1,164 @@
+//! Files of Parquet: where their row groups are, found when they are opened.
+//!
+//! ```text
+//!   account  head (all that is no row group)  | row group 1 | row group 2     in bytes, as the footer has them
+//! ```
+//!
+//! Only footers are read, and heads of dictionaries of texts.
+//!
+//! Cost: 64 bytes a row group, and 40 for each column of it that is read.
+
+use std::sync::Arc;
+
+use coload_arrow::Fault;
+use coload_input::RawFile;
+use coload_parquet::{
+    ColumnAt, Footer, MAGIC, ParquetField, RowGroup, TAIL_BYTES, dictionary_bytes, footer_bytes,
+};
+use coload_transform::CODES_PROVISIONAL_MAX;
+use coload_types::Result;
+
+use super::input::{FieldsRead, Spot, fault};
+use crate::typed::{Asked, Block, FileBody, batch_bytes_max, read_at};
+
+/// Most bytes that one of a file is taken for in memory, whatever its footer says.
+const EXPANSION_MAX: u64 = 1 << 12;
+
+/// A file, looked at.
+#[derive(Debug)]
+pub struct IndexedFile {
+    /// Its bytes.
+    pub file: Arc<RawFile>,
+    /// Its fields.
+    pub fields: Arc<FieldsRead>,
+    /// Bytes that are no row group.
+    pub head: u64,
+}
+
+/// A row group of a file.
+#[derive(Debug)]
+pub struct GroupAt {
+    /// Number of the input.
+    pub file: u32,
+    /// Number in its file.
+    pub number: u32,
+    /// Number of its rows.
+    pub rows: u64,
+    /// Where it starts.
+    pub start: u64,
+    /// The column chunks that are read.
+    pub columns: Box<[ColumnAt]>,
+    /// Where it stands in the account, and its bytes.
+    position: u64,
+    stored: u64,
+    /// Bytes of its rows in memory.
+    bytes: u64,
+}
+
+impl GroupAt {
+    /// Its rows, as they are cut.
+    pub fn block(&self) -> Block {
+        let span = self.position..self.position + self.stored;
+        Block { rows: self.rows, bytes: self.bytes, is_whole: false, span }
+    }
+}
+
+/// Reads the footer of a file: which column chunks are read `fields` tells.
+///
+/// # Errors
+/// `Damaged` when there is none, `TooLarge` when it takes more than may be; those of reading.
+pub fn read_footer(
+    file: &RawFile,
+    bytes_max: u64,
+    leaves: impl FnOnce(&[ParquetField]) -> std::result::Result<Vec<usize>, Fault>,
+) -> std::result::Result<(Footer, u64), Fault> {
+    let bytes = file.bytes();
+    let tail_bytes = TAIL_BYTES.min(bytes as usize);
+    let tail = read_at(file, bytes - tail_bytes as u64, tail_bytes)?;
+    let length = footer_bytes(&tail, bytes)?;
+    // As bytes, and as what is kept of them.
+    if length.saturating_mul(2) > bytes_max {
+        return Err(Fault::TooLarge(length.saturating_mul(2)));
+    }
+    let start = bytes - TAIL_BYTES as u64 - length;
+    let footer = read_at(file, start, length as usize)?;
+    Ok((Footer::decode(&footer, start, bytes_max, leaves)?, start))
+}
+
+/// Looks at a file, by its number; its row groups are added to `groups`.
+///
+/// # Errors
+/// `Input` when it is damaged, `Invalid` when its fields are not those that are read, `Unavailable` when it cannot be read.
+pub fn index_file(
+    file: Arc<RawFile>,
+    number: usize,
+    asked: Asked<'_>,
+    groups: &mut Vec<GroupAt>,
+) -> Result<IndexedFile> {
+    let at = |byte: u64| Spot { file: number, byte, group: None, column: None };
+    let bytes_max = batch_bytes_max(asked);
+    let mut fields = None;
+    let read = read_footer(&file, bytes_max, |all| {
+        let read = fields.insert(FieldsRead::new(all, number, asked)?);
+        Ok(read.leaves.clone())
+    });
+    let tail = file.bytes().saturating_sub(TAIL_BYTES as u64);
+    let (footer, start) = read.map_err(|error| fault(asked, at(tail), error))?;
+    let Some(fields) = fields else {
+        let text = "a footer without fields".to_owned();
+        return Err(fault(asked, at(start), Fault::Damaged(text)));
+    };
+    let taken = footer.groups.iter().fold(0_u64, |sum, group| sum.saturating_add(group.bytes));
+    let Some(mut position) =
+        file.bytes().checked_sub(taken).filter(|head| *head >= MAGIC.len() as u64)
+    else {
+        let text = "row groups that overlap".to_owned();
+        return Err(fault(asked, at(start), Fault::Damaged(text)));
+    };
+    let head = position;
+    for (index, group) in footer.groups.into_iter().enumerate() {
+        let spot = Spot { group: Some(index as u32), ..at(group.start) };
+        let bytes = memory_bytes(&file, &group, &fields).map_err(|e| fault(asked, spot, e))?;
+        let RowGroup { rows, bytes: stored, start, columns } = group;
+        groups.push(GroupAt {
+            file: number as u32,
+            number: index as u32,
+            rows,
+            start,
+            columns: columns.into(),
+            position,
+            stored,
+            bytes,
+        });
+        position += stored;
+    }
+    Ok(IndexedFile { file, fields: Arc::new(fields), head })
+}
+
+/// Bytes that the rows of a row group take: those of the pages, and of the texts of dictionaries that have more values than
+/// codes.
+fn memory_bytes(
+    file: &RawFile,
+    group: &RowGroup,
+    fields: &FieldsRead,
+) -> std::result::Result<u64, Fault> {
+    if group.rows == 0 {
+        return Ok(0);
+    }
+    let body = FileBody { file, start: 0 };
+    let mut bytes = 0_u64;
+    for (stored, leaf) in fields.of_column.iter().zip(&fields.chunks) {
+        let column = &group.columns[*leaf];
+        bytes =
+            bytes.saturating_add(column.raw_bytes.min(column.bytes.saturating_mul(EXPANSION_MAX)));
+        if stored.is_text()
+            && let Some((values, raw)) = dictionary_bytes(column, &body)?
+        {
+            let each = raw / u64::from(values.max(1));
+            if values as usize > CODES_PROVISIONAL_MAX {
+                bytes = bytes.saturating_add(each.saturating_mul(group.rows));
+            }
+        }
+    }
+    Ok(bytes)
+}

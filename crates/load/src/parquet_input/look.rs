@@ -1,0 +1,98 @@
+//! What a file tells before it is loaded: whether it is Parquet, its fields, and how large its records are.
+
+use coload_arrow::Fault;
+use coload_input::{InputFile, InputSource, Raw, TextInput};
+use coload_parquet::{Footer, MAGIC, ParquetField, TAIL_BYTES};
+use coload_types::{Error, Place, Result};
+
+use super::files::read_footer;
+use super::not_a_file;
+use crate::request::InputForm;
+use crate::typed::{TypedField, TypedInput, TypedKind};
+
+/// What a file begins with that is encrypted as a whole.
+const ENCRYPTED_MAGIC: &[u8; 4] = b"PARE";
+/// Bytes that a footer takes at most which is looked at.
+const FOOTER_BYTES_MAX: u64 = 128 << 20;
+/// Least bytes that a field takes in memory.
+const FIELD_BYTES: usize = 8;
+
+/// Looks at the first bytes of an input, decompressed, and at its footer; `None` when it is no Parquet.
+///
+/// # Errors
+/// `Input` when it is damaged, `Invalid` when it does not come from a file, or is encrypted.
+pub fn look_at_parquet(input: &InputFile, head: &[u8]) -> Result<Option<TypedInput>> {
+    let name = &input.name;
+    if head.starts_with(ENCRYPTED_MAGIC) && name.ends_with(".parquet") {
+        return Err(Error::Invalid(format!("{name}: the file is encrypted, which is not read")));
+    }
+    if !head.starts_with(MAGIC) || !is_binary(name, &head[MAGIC.len()..]) {
+        return Ok(None);
+    }
+    if !matches!(
+        input.source,
+        InputSource::File { .. } | InputSource::Part { .. } | InputSource::Member { .. }
+    ) {
+        return Err(not_a_file(name));
+    }
+    let opened = TextInput::open(input)?;
+    if !opened.is_plain_file() {
+        return Err(not_a_file(name));
+    }
+    let Raw::File { file, .. } = opened.raw else { return Err(not_a_file(name)) };
+    let byte = file.bytes().saturating_sub(TAIL_BYTES as u64);
+    let (footer, _) =
+        read_footer(&file, FOOTER_BYTES_MAX, |_| Ok(Vec::new())).map_err(|error| {
+            let place = Place { file: name.clone(), line: 0, byte, field: 0 };
+            match error {
+                Fault::Damaged(_) => Error::Input {
+                    place: Box::new(place),
+                    text: format!("{error}; nothing was loaded"),
+                },
+                Fault::Read(error) => error,
+                Fault::TooLarge(bytes) => Error::Limit(format!(
+                    "{name}: the footer takes {bytes} bytes in memory, and {FOOTER_BYTES_MAX} may be (write files of \
+                     fewer columns or row groups)"
+                )),
+                other => Error::Invalid(format!("{name}: {other}")),
+            }
+        })?;
+    Ok(Some(TypedInput {
+        kind: TypedKind::Parquet,
+        record_bytes: record_bytes(&footer),
+        fields: footer.fields.into_iter().map(field).collect(),
+    }))
+}
+
+/// Whether what comes behind the magic is no text: the head of a page, or a footer.
+fn is_binary(name: &str, behind: &[u8]) -> bool {
+    let is_text = |byte: &u8| matches!(byte, b'\t' | b'\n' | b'\r' | 0x20..);
+    name.to_ascii_lowercase().ends_with(".parquet") || !behind.first().is_some_and(is_text)
+}
+
+fn field(field: ParquetField) -> TypedField {
+    TypedField {
+        data_type: field.sql_type(),
+        is_readable: field.stored.is_some(),
+        name: field.name,
+        nullable: field.nullable,
+        kind: field.kind,
+    }
+}
+
+/// Bytes of a record in memory on average.
+fn record_bytes(footer: &Footer) -> Option<usize> {
+    let each = footer.raw_bytes.checked_div(footer.rows)?;
+    Some((each as usize).max(footer.fields.len() * FIELD_BYTES))
+}
+
+impl InputForm {
+    /// The form in the words of messages; `None` for text.
+    pub fn typed_name(self) -> Option<&'static str> {
+        match self {
+            InputForm::Text => None,
+            InputForm::Arrow => Some("Arrow"),
+            InputForm::Parquet => Some("Parquet"),
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! Reads the chunks of Parquet with the types of a leg.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use coload_arrow::Fault;
+use coload_parquet::{Stored, read_page, read_rows};
+use coload_threads::{Step, StepClock};
+use coload_types::{DataType, Physical, Result};
+
+use super::Parquet;
+use super::cache::{Cache, ColumnRead, UseAgain};
+use super::files::GroupAt;
+use super::input::{Spot, fault};
+use crate::format::{Leg, PieceSpan, Read, Reading, Tick};
+use crate::grain::Grain;
+use crate::partition::PartitionPlan;
+use crate::typed::{
+    Asked, Column, FileBody, Gate, Rows, RowsRead, TypedParser, TypedWorker, add_rows, add_span,
+    batch_bytes_max, parser_of, plan_of,
+};
+
+/// Share of what a page may take that pages and dictionaries may which are kept.
+const KEPT_SHARE: u64 = 2;
+/// Most distinct numbers that are worth codes.
+const NUMBERS_MAX: usize = 8192;
+/// Least rows that each value of a dictionary stands for which is worth codes: writers begin with dictionaries whatever
+/// they are worth, and to look up a long text costs more than to copy it.
+const ROWS_PER_VALUE_MIN: u64 = 2;
+
+/// Reads the chunks of a leg.
+pub struct ParquetReading<'a> {
+    source: &'a Parquet,
+    leg: Leg<'a>,
+    grain: Grain,
+    cache: Cache,
+    gate: Arc<Gate>,
+}
+
+/// A row group that is being read.
+#[derive(Clone, Copy)]
+struct Group<'a> {
+    index: usize,
+    at: &'a GroupAt,
+    body: &'a FileBody<'a>,
+}
+
+impl<'a> ParquetReading<'a> {
+    /// Nothing is read yet.
+    pub fn new(source: &'a Parquet, leg: Leg<'a>) -> Self {
+        let kept = batch_bytes_max(Asked::of(&leg)) / KEPT_SHARE / 2;
+        ParquetReading {
+            source,
+            grain: Grain::of(leg.request, leg.resources),
+            leg,
+            cache: Cache::new(kept as usize),
+            gate: Arc::default(),
+        }
+    }
+
+    /// What is told of a column of a row group.
+    fn fault(&self, group: &GroupAt, column: usize, error: Fault) -> coload_types::Error {
+        let spot = Spot {
+            file: group.file as usize,
+            byte: group.start,
+            group: Some(group.number),
+            column: Some(&self.leg.request.read_schema().columns()[column].name),
+        };
+        fault(Asked::of(&self.leg), spot, error)
+    }
+
+    /// How the values of a column are stored, and its column chunk.
+    fn column_of(
+        &self,
+        group: Group<'_>,
+        column: usize,
+    ) -> std::result::Result<(&Stored, Arc<ColumnRead>), Fault> {
+        let fields = &self.source.files[group.at.file as usize].fields;
+        let (stored, leaf) = (&fields.of_column[column], fields.chunks[column]);
+        let at = (&group.at.columns[leaf], group.at.rows);
+        let bytes_max = batch_bytes_max(Asked::of(&self.leg));
+        let read = self.cache.column((group.index, column), at, stored, group.body, bytes_max)?;
+        Ok((stored, read))
+    }
+
+    /// Whether the values of a column's dictionary are few enough for codes; it stands for so many rows.
+    fn has_codes(&self, read: &ColumnRead, rows: u64, data_type: DataType) -> bool {
+        let Some(dictionary) = &read.dictionary else { return false };
+        let limit = self.grain.dictionary_limit();
+        let few = match data_type.physical() {
+            Physical::Bytes => limit.holds(dictionary.len(), dictionary.bytes()),
+            Physical::Int | Physical::Wide => {
+                dictionary.len() <= NUMBERS_MAX && limit.holds(dictionary.len(), 0)
+            }
+        };
+        let repeats = dictionary.len() as u64 * ROWS_PER_VALUE_MIN <= rows;
+        few && repeats && read.map.is_coded()
+    }
+
+    /// Reads rows of a column of a row group.
+    fn read_column(
+        &self,
+        group: Group<'_>,
+        column: usize,
+        rows: &Range<u64>,
+        (worker, parser): (&mut TypedWorker, &TypedParser),
+        bytes_max: u64,
+    ) -> std::result::Result<Column<'static>, Fault> {
+        let (stored, read) = self.column_of(group, column)?;
+        let data_type = self.leg.request.read_schema().columns()[column].data_type;
+        let keyed = parser.makes_codes(column) && self.has_codes(&read, group.at.rows, data_type);
+        let fields = &self.source.files[group.at.file as usize].fields;
+        let at = &group.at.columns[fields.chunks[column]];
+        let large = self.grain.large_bytes;
+        let mut page = |number: usize| {
+            let page = read.map.page(number);
+            let here = page.row_range();
+            if page.bytes() > large {
+                worker.enter();
+            }
+            let again = match (here.start < rows.start, here.end > rows.end) {
+                (_, true) => UseAgain::Yes,
+                (true, false) => UseAgain::Last,
+                (false, false) => UseAgain::No,
+            };
+            self.cache.page((group.index, column), number, again, || {
+                read_page(at, page, group.body, bytes_max)
+            })
+        };
+        let dictionary = (read.dictionary.as_ref(), keyed);
+        let slice = read_rows(stored, &read.map, rows.clone(), dictionary, &mut page, bytes_max)?;
+        let dictionary = if keyed { read.typed(stored)? } else { None };
+        Ok(Column { values: stored.values.clone(), slice, dictionary })
+    }
+
+    /// Reads rows of a row group.
+    fn parse_rows(
+        &self,
+        group: Group<'_>,
+        (rows, span): (Range<u64>, Range<u64>),
+        (worker, parser): (&mut TypedWorker, &mut TypedParser),
+        clock: &StepClock,
+    ) -> Result<PieceSpan> {
+        let bytes_max = batch_bytes_max(Asked::of(&self.leg));
+        let mut left = bytes_max;
+        let columns = clock.time(Step::Read, || {
+            let count = self.leg.request.read_schema().len();
+            let column = |column: usize| {
+                let tools = (&mut *worker, &*parser);
+                let read = self.read_column(group, column, &rows, tools, left);
+                let read = read.map_err(|error| {
+                    let error = match error {
+                        // What the columns before have is needed, too.
+                        Fault::TooLarge(bytes) => Fault::TooLarge(bytes + (bytes_max - left)),
+                        other => other,
+                    };
+                    self.fault(group.at, column, error)
+                })?;
+                left = left.saturating_sub(read.slice.bytes() as u64);
+                Ok(read)
+            };
+            (0..count).map(column).collect::<Result<Vec<_>>>()
+        })?;
+        let read = RowsRead {
+            columns,
+            rows: (rows.end - rows.start) as usize,
+            offset: group.at.start,
+            // Records are counted within the span.
+            before: 0,
+            bytes_max,
+        };
+        add_rows(parser, &read, group.at.file as usize, span)
+    }
+}
+
+impl Reading for ParquetReading<'_> {
+    type Worker = TypedWorker;
+    type Parser = TypedParser;
+
+    fn worker(&self) -> TypedWorker {
+        TypedWorker::new(&self.gate)
+    }
+
+    fn end_task(&self, worker: &mut TypedWorker) {
+        worker.leave();
+    }
+
+    fn plan(&self, first: usize) -> Result<PartitionPlan> {
+        let chunk = self.leg.from.chunks + first;
+        let rows = self.source.chunks.rows(|group| self.source.block(group), chunk);
+        let has_rows = |rows: &&Rows| !rows.rows.is_empty();
+        let Some(first) = rows.iter().find(has_rows) else {
+            return Ok(plan_of(&self.leg, |_| false));
+        };
+        let at = &self.source.groups[first.block];
+        let body = FileBody { file: &self.source.files[at.file as usize].file, start: 0 };
+        let group = Group { index: first.block, at, body: &body };
+        let columns = self.leg.request.read_schema().columns();
+        let mut coded = Vec::with_capacity(columns.len());
+        for (number, column) in columns.iter().enumerate() {
+            let read = self.column_of(group, number);
+            let (_, read) = read.map_err(|error| self.fault(at, number, error))?;
+            coded.push(
+                column.data_type == DataType::Boolean
+                    || self.has_codes(&read, at.rows, column.data_type),
+            );
+        }
+        Ok(plan_of(&self.leg, |column| coded[column]))
+    }
+
+    fn parser(&self, plan: &PartitionPlan) -> TypedParser {
+        parser_of(&self.leg, &self.grain, plan)
+    }
+
+    fn is_speculated(&self, _chunk: usize) -> bool {
+        false
+    }
+
+    fn parse(
+        &self,
+        read: Read<'_, Self>,
+        clock: &StepClock,
+        tick: &Tick<'_>,
+    ) -> Result<Vec<PieceSpan>> {
+        let mut spans = Vec::new();
+        let chunk = self.leg.from.chunks + read.chunk;
+        for rows in self.source.chunks.rows(|group| self.source.block(group), chunk) {
+            let at = &self.source.groups[rows.block];
+            let body = FileBody { file: &self.source.files[at.file as usize].file, start: 0 };
+            let group = Group { index: rows.block, at, body: &body };
+            let bytes = rows.span.end - rows.span.start;
+            let span =
+                self.parse_rows(group, (rows.rows, rows.span), (read.worker, read.parser), clock)?;
+            tick(bytes, span.rows)?;
+            add_span(&mut spans, span);
+        }
+        Ok(spans)
+    }
+}

@@ -1,0 +1,176 @@
+//! Loads of Parquet are the loads of the text of the same values: the same rows, the same rejects.
+
+use std::path::PathBuf;
+
+use ::parquet::basic::Compression;
+use coload_load::{InputForm, LoadReport};
+use coload_source::Dialect;
+use coload_store::Store;
+use coload_types::{Error, Value};
+use coload_wire::RejectLimit;
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+use crate::arrow_files::NULL;
+use crate::parquet_files::{KINDS, Seeds, Shape, bytes, seeds, text};
+use crate::support::{Options, dry_run, load, options, rows, scratch, segment_bytes, write};
+use crate::text::Random;
+
+/// Types of columns, whatever the kind of their fields. Between floats values are compared, not texts.
+const TYPES: [&str; 14] = [
+    "BIGINT",
+    "SMALLINT",
+    "INTEGER NOT NULL",
+    "DECIMAL(5,2)",
+    "DECIMAL(12,3)",
+    "DECIMAL(30,3)",
+    "DOUBLE",
+    "BOOLEAN",
+    "VARCHAR",
+    "VARCHAR(9) NOT NULL",
+    "DATE",
+    "TIMESTAMP",
+    "TIME",
+    "UUID",
+];
+
+pub fn parquet_options(paths: &[PathBuf], columns: &str) -> Options {
+    let mut options = options(paths, columns, Dialect::default());
+    options.form = InputForm::Parquet;
+    options
+}
+
+fn store(dir: &TempDir, name: &str) -> Store {
+    Store::create_or_open(dir.path().join(name)).unwrap()
+}
+
+/// What is told of rejects whatever the form of the input.
+fn rejects(report: &LoadReport) -> Vec<String> {
+    let told = report.rejects.iter().map(|r| {
+        // NULL has no text of its own.
+        let value = if r.value() == NULL.as_bytes() { Vec::new() } else { r.value().to_vec() };
+        format!("{}:{} {:?} {value:?} {}", r.place.line, r.place.field, r.column, r.reason)
+    });
+    told.collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(
+        std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(96)
+    ) })]
+
+    #[test]
+    fn parquet_is_loaded_as_its_text_is(seed: u64, is_checked: bool) {
+        let dir = scratch();
+        let mut random = Random::new(seed);
+        let kinds: Vec<usize> = (0..random.below(4) + 1).map(|_| random.below(KINDS.len())).collect();
+        let types: Vec<&str> = kinds.iter().map(|_| TYPES[random.below(TYPES.len())]).collect();
+        let mut columns: Vec<String> =
+            types.iter().enumerate().map(|(n, of)| format!("c{n} {of}")).collect();
+        if is_checked {
+            // Rows that break it are left out when they are rows.
+            columns.push("CHECK (c0 IS NOT NULL)".to_owned());
+        }
+        let columns = columns.join(", ");
+        let (mut csv, mut groups) = (String::new(), Vec::new());
+        for _ in 0..random.below(3) + 1 {
+            let rows = random.below(80);
+            let group: Vec<Seeds> = kinds.iter().map(|_| seeds(rows, &mut random)).collect();
+            for row in 0..rows {
+                let fields: Vec<String> =
+                    kinds.iter().zip(&group).map(|(kind, seeds)| text(*kind, seeds[row])).collect();
+                csv.push_str(&fields.join(","));
+                csv.push('\n');
+            }
+            groups.push(group);
+        }
+        let shape = Shape::draw(&mut random);
+        let of_text = write(&dir, "in.csv", csv.as_bytes());
+        let of_parquet = write(&dir, "in.parquet", &bytes(&kinds, &groups, shape, &mut random));
+        let stores = [store(&dir, "text"), store(&dir, "one"), store(&dir, "many")];
+        let dialect = Dialect { nulls: vec![NULL.as_bytes().to_vec()], ..Dialect::default() };
+        let mut expected = options(&[of_text], &columns, dialect);
+        expected.resources.chunk_bytes = 1000;
+        let expected = load(&stores[0], &expected).unwrap();
+        let mut options = parquet_options(&[of_parquet], &columns);
+        options.resources.chunk_bytes = 1000;
+        for (store, threads) in stores[1..].iter().zip([1, 4]) {
+            options.resources.threads = threads;
+            let report = load(store, &options).unwrap();
+            prop_assert_eq!(rows(store, "t"), rows(&stores[0], "t"));
+            prop_assert_eq!(rejects(&report), rejects(&expected));
+            prop_assert_eq!(report.rows(), expected.rows());
+            prop_assert_eq!(report.reject_count(), expected.reject_count());
+        }
+        prop_assert!(segment_bytes(&stores[1], "t") == segment_bytes(&stores[2], "t"));
+        let dry = dry_run(None, &options).unwrap();
+        prop_assert_eq!(dry.rows(), expected.rows());
+    }
+}
+
+const SHAPE: Shape = Shape {
+    version: 1,
+    compression: Compression::SNAPPY,
+    page_rows: 1000,
+    dictionary_bytes: 1 << 20,
+};
+
+/// A row group is longer than a chunk, and row groups are shorter: rows keep their order, whatever is cut or put together.
+#[test]
+fn row_groups_are_cut_and_put_together() {
+    let dir = scratch();
+    let mut random = Random::new(7);
+    let run = |from: u32, to: u32| vec![(from..to).map(Some).collect::<Seeds>()];
+    let mut groups = vec![run(0, 30_000)];
+    groups.extend((0..300).map(|n| run(30_000 + n * 10, 30_010 + n * 10)));
+    groups.push(run(0, 0));
+    let path = write(&dir, "in.parquet", &bytes(&[0], &groups, SHAPE, &mut random));
+    for threads in [1, 3] {
+        let store = store(&dir, &format!("s{threads}"));
+        let paths = [path.clone(), write(&dir, "more.parquet", &std::fs::read(&path).unwrap())];
+        let mut options = parquet_options(&paths, "c0 BIGINT");
+        options.resources.chunk_bytes = 16 << 10;
+        options.resources.threads = threads;
+        let report = load(&store, &options).unwrap();
+        assert_eq!(report.rows(), 66_000);
+        let found = rows(&store, "t");
+        let expected = |row: i64| [Some(Value::Int(row % 33_000 - 35_000))];
+        assert!((0..66_000).all(|row| found[row as usize] == expected(row)));
+    }
+}
+
+/// A strict load ends with the first record that is none, and says where it is.
+#[test]
+fn a_strict_load_tells_the_first_record_that_is_none() {
+    let dir = scratch();
+    let mut random = Random::new(7);
+    let groups = [vec![vec![Some(35_001), None]], vec![vec![Some(35_300), Some(0), Some(1)]]];
+    let path = write(&dir, "in.parquet", &bytes(&[0], &groups, SHAPE, &mut random));
+    let mut options = parquet_options(&[path], "c0 SMALLINT");
+    options.max_rejects = RejectLimit::Count(0);
+    let error = load(&store(&dir, "s"), &options).unwrap_err().to_string();
+    assert!(
+        error.contains("in.parquet:4:1 (byte ") && error.contains("\"-35000\" is not SMALLINT"),
+        "{error}"
+    );
+}
+
+/// Dictionaries stand for long texts: what they would take is told before it is taken.
+#[test]
+fn what_memory_does_not_hold_is_a_limit() {
+    let dir = scratch();
+    let mut random = Random::new(7);
+    let groups = [vec![(0..400_000).map(Some).collect::<Seeds>()]];
+    let shape = Shape { page_rows: 1 << 20, ..SHAPE };
+    let path = write(&dir, "in.parquet", &bytes(&[9], &groups, shape, &mut random));
+    let mut options = parquet_options(&[path], "c0 VARCHAR");
+    options.resources.memory = 3 << 20;
+    match load(&store(&dir, "s"), &options) {
+        Err(Error::Limit(text)) => {
+            assert!(text.contains("--memory") && text.contains("row group 1"), "{text}");
+        }
+        other => panic!("{:?}", other.map(|report| report.rows())),
+    }
+    options.resources.memory = 64 << 20;
+    assert_eq!(load(&store(&dir, "s"), &options).unwrap().rows(), 400_000);
+}

@@ -1,0 +1,244 @@
+//! The pages of a column chunk: where they are and which rows they have, found by going from head to head.
+//!
+//! Cost: one read a page, and 64 bytes of memory; pages without rows are passed over.
+
+use std::ops::Range;
+
+use coload_arrow::{Body, Fault, Result};
+
+use super::codec::decompress;
+use super::footer::ColumnAt;
+use super::head::{Encoding, PageHead, PageKind};
+
+/// Bytes in which the head of a page is looked for first.
+const HEAD_BYTES: usize = 256;
+/// Longest head; those with long texts as bounds are long.
+const HEAD_BYTES_MAX: usize = 16 << 20;
+
+/// The pages of a column chunk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ColumnMap {
+    /// The page of the dictionary, and how many values it has.
+    pub(super) dictionary: Option<(PageAt, u32)>,
+    /// Pages with rows, in their order.
+    pages: Vec<PageAt>,
+}
+
+/// A page of a column chunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageAt {
+    /// Where its bytes start.
+    start: u64,
+    /// How many these are in the file.
+    stored: u32,
+    /// How many when they are decompressed.
+    raw: u32,
+    crc: Option<u32>,
+    /// Its first row in the row group.
+    pub(super) first_row: u64,
+    pub(super) rows: u32,
+    pub(super) encoding: Encoding,
+    pub(super) form: PageForm,
+}
+
+/// How the levels of a page stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PageForm {
+    /// Before the values, with their length, and compressed with them.
+    One { levels: Encoding },
+    /// Before the values, of these bytes, not compressed.
+    Two { levels: u32, compressed: bool },
+    /// There are none.
+    Dictionary,
+}
+
+impl PageAt {
+    /// Bytes of the page in memory.
+    pub fn bytes(&self) -> usize {
+        self.raw as usize
+    }
+
+    /// Its rows in the row group.
+    pub fn row_range(&self) -> Range<u64> {
+        self.first_row..self.first_row + u64::from(self.rows)
+    }
+}
+
+impl ColumnMap {
+    /// The pages that have any of these rows: their numbers.
+    pub fn pages_of(&self, rows: &Range<u64>) -> Range<usize> {
+        let from = self.pages.partition_point(|page| page.row_range().end <= rows.start);
+        let to = self.pages.partition_point(|page| page.first_row < rows.end);
+        from..to.max(from)
+    }
+
+    /// A page.
+    pub fn page(&self, number: usize) -> &PageAt {
+        &self.pages[number]
+    }
+
+    /// Whether all rows are places in the dictionary.
+    pub fn is_coded(&self) -> bool {
+        self.pages.iter().all(|page| page.encoding == Encoding::Dictionary)
+    }
+
+    /// Bytes of memory that this takes.
+    pub fn bytes(&self) -> usize {
+        self.pages.capacity() * size_of::<PageAt>()
+    }
+}
+
+/// Finds the pages of a column chunk that has so many rows. What it finds takes `bytes_max` at most.
+///
+/// # Errors
+/// `Damaged` when the heads contradict each other or the footer, `TooLarge` when there are too many pages; those of
+/// reading.
+pub fn walk_column(
+    column: &ColumnAt,
+    rows: u64,
+    body: &dyn Body,
+    bytes_max: u64,
+) -> Result<ColumnMap> {
+    let mut map = ColumnMap { dictionary: None, pages: Vec::new() };
+    let end = column.start + column.bytes;
+    let (mut at, mut row) = (column.start, 0_u64);
+    while row < rows {
+        let head = head_at(body, at, end)?;
+        let start = at + head.bytes as u64;
+        at = start + u64::from(head.stored);
+        if at > end {
+            return Err(Fault::Damaged("a page that is longer than its column chunk".to_owned()));
+        }
+        let page = |rows: u32, encoding: Encoding, form: PageForm| PageAt {
+            start,
+            stored: head.stored,
+            raw: head.raw,
+            crc: head.crc,
+            first_row: row,
+            rows,
+            encoding,
+            form,
+        };
+        let page = match head.kind {
+            PageKind::Other => continue,
+            PageKind::Dictionary { values, encoding } => {
+                // Its values are plain, whatever old writers call that.
+                if map.dictionary.is_some() || !map.pages.is_empty() {
+                    return Err(Fault::Damaged("a dictionary that comes too late".to_owned()));
+                }
+                if !matches!(encoding, Encoding::Plain | Encoding::Dictionary) {
+                    let text =
+                        format!("the values of a dictionary are {encoding:?}, which is not read");
+                    return Err(Fault::Unknown(text));
+                }
+                map.dictionary = Some((page(0, Encoding::Plain, PageForm::Dictionary), values));
+                continue;
+            }
+            PageKind::Data { values, encoding, levels } => {
+                page(values, encoding, PageForm::One { levels })
+            }
+            PageKind::DataTwo { values, encoding, levels, repetitions, compressed } => {
+                if repetitions > 0 {
+                    let text = "a page of a column without lists that has levels of lists";
+                    return Err(Fault::Damaged(text.to_owned()));
+                }
+                page(values, encoding, PageForm::Two { levels, compressed })
+            }
+        };
+        if page.rows == 0 {
+            continue;
+        }
+        if page.encoding == Encoding::Dictionary && map.dictionary.is_none() {
+            return Err(Fault::Damaged("places in a dictionary that is not there".to_owned()));
+        }
+        row += u64::from(page.rows);
+        map.pages.push(page);
+        match map.bytes() as u64 {
+            bytes if bytes > bytes_max => return Err(Fault::TooLarge(bytes)),
+            _ => {}
+        }
+    }
+    match row == rows {
+        true => Ok(map),
+        false => Err(Fault::Damaged(format!("pages of {row} rows in a row group of {rows}"))),
+    }
+}
+
+/// Values of the dictionary of a column chunk and bytes of its page, if it begins with one.
+///
+/// # Errors
+/// As [`walk_column`].
+pub fn dictionary_bytes(column: &ColumnAt, body: &dyn Body) -> Result<Option<(u32, u64)>> {
+    if column.bytes == 0 {
+        return Ok(None);
+    }
+    let head = head_at(body, column.start, column.start + column.bytes)?;
+    Ok(match head.kind {
+        PageKind::Dictionary { values, .. } => Some((values, head.raw.into())),
+        _ => None,
+    })
+}
+
+/// The head at a place of a column chunk.
+fn head_at(body: &dyn Body, at: u64, end: u64) -> Result<PageHead> {
+    let left = usize::try_from(end - at).unwrap_or(usize::MAX);
+    let mut window = HEAD_BYTES.min(left);
+    loop {
+        let bytes = body.read(at, window)?;
+        match PageHead::decode(&bytes)? {
+            Some(head) => return Ok(head),
+            None if window < left.min(HEAD_BYTES_MAX) => window = (window * 8).min(left),
+            None => {
+                let text = "a column chunk that ends before its rows do".to_owned();
+                return Err(Fault::Damaged(text));
+            }
+        }
+    }
+}
+
+/// Reads a page: its bytes, decompressed.
+///
+/// # Errors
+/// `Damaged` when they are others than it says, `TooLarge` when they are more than may be; those of reading.
+pub fn read_page(
+    column: &ColumnAt,
+    page: &PageAt,
+    body: &dyn Body,
+    bytes_max: u64,
+) -> Result<Vec<u8>> {
+    let together = u64::from(page.raw) + u64::from(page.stored);
+    if together > bytes_max {
+        return Err(Fault::TooLarge(together));
+    }
+    let stored = body.read(page.start, page.stored as usize)?;
+    if page.crc.is_some_and(|crc| crc != checksum(&stored)) {
+        return Err(Fault::Damaged(format!("the checksum of the page at byte {}", page.start)));
+    }
+    let plain = match page.form {
+        PageForm::Two { levels, .. } => levels as usize,
+        PageForm::One { .. } | PageForm::Dictionary => 0,
+    };
+    let is_compressed = !matches!(page.form, PageForm::Two { compressed: false, .. });
+    let raw = page.raw as usize;
+    if plain > raw || plain > stored.len() {
+        return Err(Fault::Damaged("levels that are longer than their page".to_owned()));
+    }
+    if (!is_compressed || column.codec == 0) && raw == stored.len() {
+        return Ok(stored.into_owned());
+    }
+    let mut out = vec![0; raw];
+    out[..plain].copy_from_slice(&stored[..plain]);
+    let codec = if is_compressed { column.codec } else { 0 };
+    // Pages without values are not compressed by all writers.
+    if !(out.len() == plain && stored.len() == plain) {
+        decompress(codec, &stored[plain..], &mut out[plain..])?;
+    }
+    Ok(out)
+}
+
+/// The checksum of pages, that of gzip.
+fn checksum(bytes: &[u8]) -> u32 {
+    let mut crc = libdeflater::Crc::new();
+    crc.update(bytes);
+    crc.sum()
+}
