@@ -110,7 +110,8 @@ pub struct Cache {
     columns: Mutex<Kept<Key, Cell<ColumnRead>>>,
     pages: Mutex<Kept<PageKey, Page>>,
     /// Most bytes of each.
-    bytes_max: usize,
+    columns_max: usize,
+    pages_max: usize,
 }
 
 /// What is in a cell, read if it is not there.
@@ -125,9 +126,9 @@ fn read_once<T>(cell: &Cell<T>, read: impl FnOnce() -> Result<T>) -> Result<Arc<
 }
 
 impl Cache {
-    /// Nothing yet; what is kept takes twice so many bytes at most.
-    pub fn new(bytes_max: usize) -> Self {
-        Cache { columns: Mutex::default(), pages: Mutex::default(), bytes_max }
+    /// Nothing yet; what is kept of column chunks and of pages takes so many bytes at most.
+    pub fn new(columns_max: usize, pages_max: usize) -> Self {
+        Cache { columns: Mutex::default(), pages: Mutex::default(), columns_max, pages_max }
     }
 
     /// The pages and the dictionary of a column chunk, which take `bytes_max` at most.
@@ -152,7 +153,7 @@ impl Cache {
             Ok(ColumnRead { map, dictionary, typed: Mutex::default() })
         })?;
         if is_new {
-            lock(&self.columns).weigh(&key, read.bytes(), self.bytes_max);
+            lock(&self.columns).weigh(&key, read.bytes(), self.columns_max);
         }
         Ok(read)
     }
@@ -176,7 +177,7 @@ impl Cache {
         let bytes = read_once(&cell, read)?;
         let mut pages = lock(&self.pages);
         match use_again {
-            UseAgain::Yes => pages.weigh(&key, bytes.capacity(), self.bytes_max),
+            UseAgain::Yes => pages.weigh(&key, bytes.capacity(), self.pages_max),
             _ => pages.remove(&key),
         }
         Ok(bytes)

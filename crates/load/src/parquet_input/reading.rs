@@ -20,8 +20,10 @@ use crate::typed::{
     batch_bytes_max, parser_of, plan_of,
 };
 
-/// Share of what a page may take that pages and dictionaries may which are kept.
-const KEPT_SHARE: u64 = 2;
+/// Share of the memory that dictionaries may take which are kept.
+const DICTIONARIES_SHARE: usize = 24;
+/// Share of the memory that pages may take which are kept: one of each column, or each chunk decompresses them anew.
+const PAGES_SHARE: usize = 8;
 /// Most distinct numbers that are worth codes.
 const NUMBERS_MAX: usize = 8192;
 /// Least rows that each value of a dictionary stands for which is worth codes: writers begin with dictionaries whatever
@@ -48,12 +50,12 @@ struct Group<'a> {
 impl<'a> ParquetReading<'a> {
     /// Nothing is read yet.
     pub fn new(source: &'a Parquet, leg: Leg<'a>) -> Self {
-        let kept = batch_bytes_max(Asked::of(&leg)) / KEPT_SHARE / 2;
+        let memory = leg.resources.memory;
         ParquetReading {
             source,
             grain: Grain::of(leg.request, leg.resources),
             leg,
-            cache: Cache::new(kept as usize),
+            cache: Cache::new(memory / DICTIONARIES_SHARE, memory / PAGES_SHARE),
             gate: Arc::default(),
         }
     }
