@@ -1,17 +1,29 @@
 //! The command line.
 
 #[cfg(feature = "sql")]
+mod answers;
+#[cfg(feature = "sql")]
 mod limits;
 mod values;
 
 #[cfg(feature = "sql")]
+use std::ffi::OsStr;
+use std::ffi::OsString;
+#[cfg(feature = "sql")]
 use std::net::SocketAddr;
+#[cfg(feature = "sql")]
+use std::path::Path;
 use std::path::PathBuf;
 
+#[cfg(feature = "sql")]
+use clap::CommandFactory;
 use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
 use coload::{RejectLimit, SetColumn};
 use coload_source::{DateFormat, FixedWidths, TimestampFormat, TypeOrder};
 
+#[cfg(feature = "sql")]
+pub use answers::AnswerArgs;
 #[cfg(feature = "sql")]
 pub use limits::{LimitArgs, SpillArgs};
 pub use values::{
@@ -19,7 +31,7 @@ pub use values::{
     LineEndForm, OptionalByte, QuotesPolicy, RaggedPolicy, RejectsTo, ReportForm, SniffForm,
 };
 #[cfg(feature = "sql")]
-pub use values::{LogForm, LogLevel, OutputForm, PriorityName};
+pub use values::{LogForm, LogLevel, PriorityName};
 use values::{
     at_least_one, chunk_size, comment, decimal, delimiter, encoding, escape, given_columns, quote,
     rejects_to, sample_size, thousands,
@@ -81,6 +93,26 @@ pub enum Command {
     #[cfg(feature = "sql")]
     /// Make TPC-H lineitem in a temporary folder, load it and query it.
     Demo(DemoArgs),
+    /// Print the completions of a shell: coload completions bash > ~/.local/share/bash-completion/completions/coload
+    Completions(CompletionsArgs),
+    /// Write the pages of the manual, one for each command, such as into ~/.local/share/man/man1
+    Man(ManArgs),
+}
+
+/// Arguments of `coload completions`.
+#[derive(Debug, Args)]
+pub struct CompletionsArgs {
+    /// Shell for which they are
+    #[arg(value_name = "SHELL")]
+    pub shell: Shell,
+}
+
+/// Arguments of `coload man`.
+#[derive(Debug, Args)]
+pub struct ManArgs {
+    /// Directory of the pages, made if absent
+    #[arg(value_name = "DIR")]
+    pub folder: PathBuf,
 }
 
 /// Flags and arguments of `coload load`.
@@ -318,18 +350,22 @@ pub struct PipelineArgs {
 /// Flags and arguments of `coload sql`.
 #[derive(Debug, Args)]
 pub struct SqlArgs {
-    /// Directory of the store, or a server: coload://[user@]host:port, coloads:// with TLS
-    #[arg(long, value_name = "STORE")]
-    pub store: String,
+    /// Directory of the store, or a server: coload://[user@]host:port, coloads:// with TLS [default: store of the file of
+    /// settings]
+    #[arg(long, env = "COLOAD_STORE", value_name = "STORE")]
+    pub store: Option<String>,
     /// Who asks a server.
     #[command(flatten)]
     pub credentials: CredentialArgs,
     /// Statements to run; may be given several times
     #[arg(short, long = "command", value_name = "QUERY")]
     pub commands: Vec<String>,
-    /// Form of the answers
-    #[arg(long, value_name = "FORM", default_value = "table")]
-    pub output: OutputForm,
+    /// Scripts to run behind them, or - for standard input; may be given several times
+    #[arg(short, long = "file", value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// How answers are shown.
+    #[command(flatten)]
+    pub answers: AnswerArgs,
     /// Threads [default: all of the machine]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub threads: Option<usize>,
@@ -505,6 +541,26 @@ pub struct DemoArgs {
     /// Keep the temporary folder with the data and the store
     #[arg(long)]
     pub keep: bool,
+}
+
+/// The words of the command line; `coload STORE` is `coload sql --store STORE`.
+pub fn words_of(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let words: Vec<OsString> = words.collect();
+    #[cfg(feature = "sql")]
+    if words.get(1).is_some_and(|first| names_a_store(first)) {
+        let (program, rest) = words.split_at(1);
+        return [program, &["sql".into(), "--store".into()], rest].concat();
+    }
+    words
+}
+
+/// Whether a word is no command, and names a store or a server.
+#[cfg(feature = "sql")]
+fn names_a_store(word: &OsStr) -> bool {
+    let text = word.to_string_lossy();
+    let is_command = Cli::command().get_subcommands().any(|command| command.get_name() == text);
+    let is_other = is_command || text == "help" || text.starts_with('-');
+    !is_other && (coload_serve::Address::is_meant(&text) || Path::new(word).is_dir())
 }
 
 #[cfg(test)]

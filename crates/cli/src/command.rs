@@ -8,6 +8,7 @@ pub mod load;
 pub mod load_parquet;
 pub mod load_remote;
 pub mod loads;
+pub mod manual;
 #[cfg(feature = "sql")]
 pub mod serve;
 pub mod sniff;

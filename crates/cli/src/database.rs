@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use coload_input::Inputs;
 use coload_load::{Hooks, LoadReport, LoadRequest, Nowhere, Resources, check_output};
 #[cfg(feature = "sql")]
-use coload_serve::{Database, DatabaseOptions, arrow::record_batch::RecordBatch};
+use coload_serve::{AnswerRows, Database, DatabaseOptions, arrow::record_batch::RecordBatch};
 use coload_store::{Snapshot, Store};
 use coload_types::{Error, Result};
 
@@ -118,6 +118,29 @@ impl Coload {
     /// When called within a tokio runtime; use [`Coload::database`] there.
     pub fn query(&self, sql: &str) -> Result<Vec<RecordBatch>> {
         self.database(DatabaseOptions::default())?.query(sql)
+    }
+
+    #[cfg(feature = "sql")]
+    /// Starts one SQL statement on the newest version; its rows are taken as they come, and memory does not depend on how many
+    /// they are. Must not be called within a tokio runtime.
+    ///
+    /// ```
+    /// # fn main() -> coload::Result<()> {
+    /// # let folder = tempfile::tempdir().map_err(|e| coload::Error::Unavailable(e.to_string()))?;
+    /// let store = coload::Coload::create_or_open(folder.path().join("store"))?;
+    /// let mut count = 0;
+    /// for rows in store.stream("SELECT value FROM range(1000000)")? {
+    ///     count += rows?.num_rows();
+    /// }
+    /// assert_eq!(count, 1_000_000);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `Unavailable` when threads cannot be started. What is wrong with the statement is told by its rows.
+    pub fn stream(&self, sql: &str) -> Result<AnswerRows> {
+        Ok(self.database(DatabaseOptions::default())?.start(sql))
     }
 
     #[cfg(feature = "sql")]

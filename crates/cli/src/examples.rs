@@ -57,9 +57,13 @@ Examples:
 pub const SQL: &str = "\
 Examples:
   coload sql --store store
-      A shell; \\? helps.
+      A shell, as coload store; help helps.
   coload sql --store store -c 'SELECT count(*) FROM people' --output json
       One statement.
+  coload sql --store store -c 'SELECT * FROM people' -o people.parquet
+      Into a file, in the form of its ending.
+  coload sql --store store -f report.sql --max-rows 100
+      A script; tables show their first and last rows.
   coload sql --store coload://reader@db.example.com -c 'SELECT 1'
       From a server.
 ";

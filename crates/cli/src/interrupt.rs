@@ -12,16 +12,32 @@ use crate::output::say;
 /// How long a load may take to stop. One that waits for standard input cannot look at the flag.
 const GRACE: Duration = Duration::from_secs(3);
 
+#[cfg(feature = "sql")]
+/// Exit status of a command that Ctrl-C has ended, as shells have it.
+pub const INTERRUPTED: u8 = 130;
+
 /// Waits for SIGINT and SIGTERM.
 pub struct Signals {
     interrupt: Signal,
     terminate: Signal,
 }
 
+/// A signal that asks to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Told {
+    /// SIGINT: Ctrl-C.
+    Interrupt,
+    /// SIGTERM.
+    Terminate,
+}
+
 impl Signals {
     /// The next of either.
-    pub async fn next(&mut self) {
-        tokio::select! { _ = self.interrupt.recv() => {}, _ = self.terminate.recv() => {} }
+    pub async fn next(&mut self) -> Told {
+        tokio::select! {
+            _ = self.interrupt.recv() => Told::Interrupt,
+            _ = self.terminate.recv() => Told::Terminate,
+        }
     }
 }
 

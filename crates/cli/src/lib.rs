@@ -43,7 +43,7 @@ pub use coload_load::{
     WrittenFile, WrittenFiles, check_reject_table, load,
 };
 #[cfg(feature = "sql")]
-pub use coload_serve::{Database, DatabaseOptions, arrow};
+pub use coload_serve::{AnswerRows, Canceller, Database, DatabaseOptions, arrow};
 pub use coload_source::{
     Dialect, GivenDialect, GivenPolicies, Header, InvalidBytes, LineEnd, Mending, Quotes, Ragged,
     Reject,

@@ -3,6 +3,8 @@
 mod allocator;
 mod args;
 mod command;
+#[cfg(feature = "sql")]
+mod config;
 mod examples;
 mod given;
 mod interrupt;
@@ -33,7 +35,7 @@ fn main() -> ExitCode {
         resident: allocator::resident_bytes,
         trim: allocator::give_back_freed_pages,
     });
-    let cli = Cli::parse();
+    let cli = Cli::parse_from(args::words_of(std::env::args_os()));
     let done = match cli.command {
         Command::Load(args) => {
             allocator::use_small_pages();
@@ -60,11 +62,18 @@ fn main() -> ExitCode {
         Command::Verify(args) => command::verify::run(&args),
         #[cfg(feature = "sql")]
         Command::Demo(args) => command::demo::run(&args),
+        Command::Completions(args) => command::manual::completions(args.shell),
+        Command::Man(args) => command::manual::pages(&args.folder),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
         // Somebody like `head` has read enough.
         Err(Failure::OutputClosed) => ExitCode::SUCCESS,
+        #[cfg(feature = "sql")]
+        Err(Failure::Interrupted) => {
+            say("error: the statement was cancelled");
+            ExitCode::from(interrupt::INTERRUPTED)
+        }
         Err(Failure::Failed(error)) => {
             say(&format!("error: {error}"));
             ExitCode::from(1)

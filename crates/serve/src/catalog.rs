@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use coload_store::Snapshot;
+use coload_store::{Snapshot, TableEntry};
 use coload_threads::lock;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{
@@ -15,6 +15,7 @@ use datafusion::error::Result;
 
 use crate::error::to_datafusion;
 use crate::functions::table_functions;
+use crate::information_schema::Views;
 use crate::names::{find_table, folded_schema};
 use crate::rights::{Rights, Role};
 use crate::table::StoreTable;
@@ -103,10 +104,11 @@ impl SnapshotCatalog {
     /// The views that tell what tables and columns there are.
     fn information_schema(&self) -> Arc<dyn SchemaProvider> {
         let stored = SnapshotCatalog { names: ColumnNames::Stored, ..self.clone() };
-        Arc::new(
-            InformationSchemaProvider::new(Arc::new(stored))
-                .with_table_functions(table_functions()),
-        )
+        let engine = InformationSchemaProvider::new(Arc::new(stored))
+            .with_table_functions(table_functions());
+        let seen = |table: &&TableEntry| self.rights.may_read(&table.name);
+        let tables = self.snapshot.tables().iter().filter(seen).cloned().collect();
+        Arc::new(Views::new(engine, tables))
     }
 }
 

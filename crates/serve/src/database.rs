@@ -16,9 +16,10 @@ use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::session_state::SessionState;
 use datafusion::prelude::SessionConfig;
 use futures::TryStreamExt;
-use tokio::runtime::Runtime;
+use tokio::runtime::{Handle, Runtime};
 use tokio::task::{JoinError, JoinHandle};
 
+use crate::answer_rows::{AnswerRows, Teller};
 use crate::catalog::{ArrowSchemas, CATALOG, ExtraTable, SCHEMA, SnapshotCatalog};
 use crate::error::from_datafusion;
 use crate::functions::session_builder;
@@ -223,6 +224,32 @@ impl Database {
     /// When called within a tokio runtime.
     pub fn query(&self, text: &str) -> Result<Vec<RecordBatch>> {
         self.block_on(async { self.sql(text).await?.collect().await })
+    }
+
+    /// Starts one statement on the database's own threads; its rows are taken as they come. What is wrong with it is told by
+    /// the first look at the answer.
+    pub fn start(&self, text: &str) -> AnswerRows {
+        let (database, text) = (self.clone(), text.to_owned());
+        let answer = |teller: Teller| async move {
+            let mut answer = database.sql(&text).await?;
+            let mut going = teller.schema(answer.schema()).await;
+            while going.is_some()
+                && let Some(rows) = answer.next().await?
+            {
+                going = teller.rows(rows).await;
+            }
+            Ok(())
+        };
+        AnswerRows::start(&self.handle(), answer)
+    }
+
+    /// The database's own threads.
+    fn handle(&self) -> Handle {
+        match &self.inner.runtime {
+            Some(runtime) => runtime.handle().clone(),
+            // Only `drop` takes the runtime, and nobody can call then.
+            None => Handle::current(),
+        }
     }
 
     /// Starts a future, such as one over [`Self::sql`], on the database's own threads.

@@ -31,7 +31,7 @@ pub(crate) fn from_datafusion(error: DataFusionError) -> Error {
             Error::Limit(format!("{text} (raise --memory)"))
         }
         DataFusionError::IoError(inner) => Error::Unavailable(inner.to_string()),
-        DataFusionError::Internal(text) => Error::Refused(format!("internal error: {text}")),
+        DataFusionError::Internal(text) => internal(&text),
         other => Error::Invalid(plain_text(&other)),
     }
 }
@@ -57,9 +57,19 @@ fn from_shared(error: &DataFusionError) -> Error {
             },
             other => Error::Invalid(arrow_text(other)),
         },
+        DataFusionError::Internal(text) => internal(text),
         other => Error::Invalid(plain_text(other)),
     }
 }
+
+/// An error that should not be, without the engine's wish to be told of it.
+fn internal(text: &str) -> Error {
+    let said = text.split(BUG_REPORT).next().unwrap_or(text).trim_end_matches(['.', '\n', ' ']);
+    Error::Refused(format!("internal error: {said}"))
+}
+
+/// How the engine begins to ask for a report to its project.
+const BUG_REPORT: &str = "This issue was likely caused by a bug in DataFusion";
 
 fn from_arrow(error: ArrowError) -> Error {
     match error {
@@ -96,6 +106,13 @@ fn plain_text(error: &DataFusionError) -> String {
         | DataFusionError::Execution(_)
         | DataFusionError::SchemaError(..)
         | DataFusionError::Configuration(_) => error.message().into_owned(),
-        other => other.strip_backtrace(),
+        other => {
+            let text = other.strip_backtrace();
+            text.split(BUG_REPORT)
+                .next()
+                .unwrap_or_default()
+                .trim_end_matches(['.', '\n', ' '])
+                .to_owned()
+        }
     }
 }

@@ -1,7 +1,7 @@
-//! Formats of dates and times, which are those of strftime.
+//! Formats of dates and times, which are those of strftime, or of PostgreSQL where these mean one thing.
 //!
-//! `to_char(d, 'YYYY-MM-DD')` is what other databases write, and here it is a text without a single field: the engine answers
-//! `YYYY-MM-DD` for each row. A format with letters and without a field is an error that says what to write instead.
+//! `to_char(d, 'YYYY-MM-DD')` is a text without a single field for the engine, which answers `YYYY-MM-DD` for each row: it
+//! becomes `%Y-%m-%d`. Another format with letters and without a field is an error that says what to write instead.
 
 use std::sync::Arc;
 
@@ -9,6 +9,7 @@ use coload_types::Error;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, FieldRef};
+use datafusion::common::ScalarValue;
 use datafusion::common::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
@@ -58,6 +59,58 @@ const OTHERS: [(&str, &str); 20] = [
     ("pm", "%p"),
     ("iw", "%V"),
 ];
+
+/// Fields of PostgreSQL whose text is that of a field of strftime, in any case; the longest of those that begin alike first.
+/// Without HH, which is 12 hours there and 24 elsewhere, and without names that are padded with blanks.
+const POSTGRES: [(&str, &str); 14] = [
+    ("yyyy", "%Y"),
+    ("yy", "%y"),
+    ("mm", "%m"),
+    ("mi", "%M"),
+    ("ms", "%3f"),
+    ("us", "%6f"),
+    ("ddd", "%j"),
+    ("dd", "%d"),
+    ("hh24", "%H"),
+    ("hh12", "%I"),
+    ("ss", "%S"),
+    ("am", "%p"),
+    ("pm", "%p"),
+    ("iw", "%V"),
+];
+
+/// Fields whose text has the case in which they are written.
+const POSTGRES_CASED: [(&str, &str); 4] =
+    [("FMMonth", "%B"), ("FMDay", "%A"), ("Mon", "%b"), ("Dy", "%a")];
+
+/// The format of strftime that means what one of PostgreSQL does; `None` where that is in doubt.
+fn of_postgres(format: &str) -> Option<String> {
+    let lower = format.to_ascii_lowercase();
+    // Minutes in Java, months in PostgreSQL.
+    if format.contains('%') || lower.contains(":mm") || lower.contains("mm:") {
+        return None;
+    }
+    let (mut out, mut at, mut fields) = (String::new(), 0, 0);
+    while let Some(next) = format[at..].chars().next() {
+        let cased = POSTGRES_CASED.iter().find(|(theirs, _)| format[at..].starts_with(theirs));
+        let found =
+            cased.or_else(|| POSTGRES.iter().find(|(field, _)| lower[at..].starts_with(field)));
+        match found {
+            Some((theirs, ours)) => {
+                let is_small = *ours == "%p" && format[at..].starts_with(char::is_lowercase);
+                out.push_str(if is_small { "%P" } else { ours });
+                at += theirs.len();
+                fields += 1;
+            }
+            None if next.is_ascii_alphabetic() && next != 'T' => return None,
+            None => {
+                out.push(next);
+                at += next.len_utf8();
+            }
+        }
+    }
+    (fields > 0).then_some(out)
+}
 
 /// A function that looks at its formats, where it has some; else the function itself.
 pub(crate) fn with_checked_formats(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
@@ -167,7 +220,17 @@ impl ScalarUDFImpl for Formatted {
         self.inner.output_ordering(input)
     }
 
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+    fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        for format in args.args.iter_mut().skip(1) {
+            let ColumnarValue::Scalar(value) = format else { continue };
+            if let Some(ours) = value.try_as_str().flatten().and_then(of_postgres) {
+                *value = match value.data_type() {
+                    DataType::Utf8View => ScalarValue::Utf8View(Some(ours)),
+                    DataType::LargeUtf8 => ScalarValue::LargeUtf8(Some(ours)),
+                    _ => ScalarValue::Utf8(Some(ours)),
+                };
+            }
+        }
         let formats = args.args.iter().skip(1);
         formats.into_iter().try_for_each(|formats| check_all(self.name(), formats))?;
         self.inner.invoke_with_args(args).map_err(|error| {
@@ -201,6 +264,26 @@ mod tests {
             assert!(text.contains(&format!("'{ours}'")), "{text}");
         }
         assert_eq!(in_strftime("hello"), None);
+    }
+
+    #[test]
+    fn formats_of_postgres_are_taken_where_they_mean_one_thing() {
+        for (theirs, ours) in [
+            ("YYYY-MM-DD", Some("%Y-%m-%d")),
+            ("yyyymmdd", Some("%Y%m%d")),
+            ("DD Mon YYYY, HH12:MI:SS AM", Some("%d %b %Y, %I:%M:%S %p")),
+            ("YYYY-MM-DDTHH24:MI:SS.US", Some("%Y-%m-%dT%H:%M:%S.%6f")),
+            ("FMMonth", Some("%B")),
+            ("yyyy-MM-dd HH:mm:ss", None),
+            ("HH:MI PM", None),
+            ("Month", None),
+            ("MON", None),
+            ("hello", None),
+            ("-", None),
+            ("%Y", None),
+        ] {
+            assert_eq!(of_postgres(theirs).as_deref(), ours, "{theirs}");
+        }
     }
 
     #[test]

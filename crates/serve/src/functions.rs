@@ -1,6 +1,12 @@
 //! The functions that statements can call: a list by name of those of the query engine. What a new version of it adds is
 //! not there until it is listed, which a test asks for.
 
+mod boundaries;
+mod digest;
+mod extract;
+mod own;
+mod type_name;
+
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
@@ -10,6 +16,7 @@ use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::logical_expr::{AggregateUDF, ScalarUDF, WindowUDF};
 
 use crate::formats::with_checked_formats;
+use crate::statement::tree::spoken_names;
 
 /// What a function is called with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,6 +82,7 @@ static LISTED: LazyLock<Listed> = LazyLock::new(|| {
     let scalar = Defaults::default_scalar_functions().into_iter();
     let scalar: Vec<_> =
         scalar.filter(|f| is_in(SCALAR, f.name())).map(with_checked_formats).collect();
+    let scalar = [scalar, own::own_functions()].concat();
     let aggregate = Defaults::default_aggregate_functions().into_iter();
     let aggregate: Vec<_> = aggregate.filter(|f| is_in(AGGREGATE, f.name())).collect();
     let window = Defaults::default_window_functions().into_iter();
@@ -98,6 +106,11 @@ static LISTED: LazyLock<Listed> = LazyLock::new(|| {
 /// The kind of a function by its name in lower case; `None` when there is none of that name.
 pub(crate) fn kind_of(name: &str) -> Option<Kind> {
     LISTED.kinds.get(name).copied()
+}
+
+/// Names of all functions that statements can call, in no order.
+pub fn function_names() -> impl Iterator<Item = &'static str> {
+    LISTED.kinds.keys().map(String::as_str).chain(TABLE_FUNCTIONS).chain(spoken_names())
 }
 
 /// The functions that are tables, by name.

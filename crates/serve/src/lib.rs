@@ -12,6 +12,7 @@
 //! Invariant: this is the only crate that names DataFusion.
 
 mod aggregate;
+mod answer_rows;
 mod arrays;
 mod catalog;
 mod database;
@@ -23,6 +24,7 @@ mod filter;
 mod flight;
 mod formats;
 mod functions;
+mod information_schema;
 mod lanes;
 mod literal;
 mod memory;
@@ -47,11 +49,13 @@ mod write;
 mod yielding;
 
 pub use aggregate::AggregateOnCodesExec;
+pub use answer_rows::{AnswerRows, Canceller};
 pub use catalog::{CATALOG, SCHEMA};
 pub use coload_receive::{Keep, LoadPriority, ReceiveOptions};
 pub use database::{Answer, Database, DatabaseOptions, STACK_BYTES};
 pub use datafusion::arrow;
 pub use flight::{Metrics, ServeLimits, ServeOptions, Server, TlsFiles, Users, hash_password};
+pub use functions::function_names;
 pub use memory::{MemoryGauge, SpillOptions, measure_memory};
 pub use remote::{Address, Credentials, Remote};
 pub use rights::{Grant, Rights, Role};

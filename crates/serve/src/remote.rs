@@ -1,6 +1,7 @@
 //! A server, seen from a client: statements there, rows here.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use arrow_flight::HandshakeRequest;
@@ -19,6 +20,7 @@ use tokio::runtime::{Builder, Runtime};
 use tonic::Request;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
 
+use crate::answer_rows::{AnswerRows, Teller};
 use crate::flight::read_pem;
 use crate::flight::status::error;
 
@@ -50,7 +52,8 @@ pub struct Credentials {
 #[derive(Debug)]
 pub struct Remote {
     runtime: Runtime,
-    client: FlightSqlServiceClient<Channel>,
+    flight: FlightServiceClient<Channel>,
+    token: Option<String>,
     address: Address,
 }
 
@@ -70,8 +73,8 @@ impl Remote {
             .enable_all()
             .build()
             .map_err(|e| Error::Unavailable(format!("cannot start a thread: {e}")))?;
-        let client = runtime.block_on(connect(&address, credentials))?;
-        Ok(Remote { runtime, client, address })
+        let (flight, token) = runtime.block_on(connect(&address, credentials))?;
+        Ok(Remote { runtime, flight, token, address })
     }
 
     /// Address of the server, as it was given.
@@ -87,28 +90,23 @@ impl Remote {
     /// # Panics
     /// When called within a tokio runtime.
     pub fn query(&mut self, text: &str) -> Result<(SchemaRef, Vec<RecordBatch>)> {
-        let mut batches = Vec::new();
-        let schema = self.stream(text, |_, batch| {
-            batches.push(batch);
-            Ok(())
-        })?;
-        Ok((schema, batches))
+        let mut rows = self.start(text);
+        let schema = rows.schema()?;
+        Ok((schema, rows.collect::<Result<_>>()?))
     }
 
-    /// Runs one statement and hands its rows over as they come, with their columns, which it gives back.
-    ///
-    /// # Errors
-    /// As [`Self::query`], and those of `each`.
-    ///
-    /// # Panics
-    /// When called within a tokio runtime.
-    pub fn stream(
-        &mut self,
-        text: &str,
-        each: impl FnMut(&SchemaRef, RecordBatch) -> Result<()>,
-    ) -> Result<SchemaRef> {
-        let Remote { runtime, client, .. } = self;
-        runtime.block_on(stream(client, text, each))
+    /// Starts one statement; its rows are taken as they come. Dropped or cancelled before its end, it ends at the server too.
+    pub fn start(&mut self, text: &str) -> AnswerRows {
+        let (client, text) = (self.client(), text.to_owned());
+        AnswerRows::start(self.runtime.handle(), |teller| stream(client, text, teller))
+    }
+
+    fn client(&self) -> FlightSqlServiceClient<Channel> {
+        let mut client = FlightSqlServiceClient::new_from_inner(self.flight.clone());
+        if let Some(token) = &self.token {
+            client.set_token(token.clone());
+        }
+        client
     }
 
     /// The names of a column of text that a statement answers.
@@ -125,7 +123,7 @@ impl Remote {
 async fn connect(
     address: &Address,
     credentials: &Credentials,
-) -> Result<FlightSqlServiceClient<Channel>> {
+) -> Result<(FlightServiceClient<Channel>, Option<String>)> {
     let endpoint = endpoint(address, credentials)?;
     let channel = endpoint
         .connect()
@@ -142,11 +140,7 @@ async fn connect(
         }
         (None, None) => None,
     };
-    let mut client = FlightSqlServiceClient::new_from_inner(flight);
-    if let Some(token) = token {
-        client.set_token(token);
-    }
-    Ok(client)
+    Ok((flight, token))
 }
 
 /// Says user and password, and gets a token. The driver's own handshake drops the kind of an error.
@@ -194,26 +188,37 @@ fn endpoint(address: &Address, credentials: &Credentials) -> Result<Endpoint> {
 }
 
 async fn stream(
-    client: &mut FlightSqlServiceClient<Channel>,
-    text: &str,
-    mut each: impl FnMut(&SchemaRef, RecordBatch) -> Result<()>,
-) -> Result<SchemaRef> {
-    let info = client.execute(text.to_owned(), None).await.map_err(from_flight)?;
-    let mut schema = None;
+    mut client: FlightSqlServiceClient<Channel>,
+    text: String,
+    teller: Teller,
+) -> Result<()> {
+    let info = client.execute(text, None).await.map_err(from_flight)?;
+    let mut has_schema = false;
     for endpoint in info.endpoint.clone() {
         let Some(ticket) = endpoint.ticket else {
             return Err(Error::Refused("the server gave an answer without a ticket".into()));
         };
         let mut rows = client.do_get(ticket).await.map_err(from_flight)?;
         while let Some(batch) = rows.try_next().await.map_err(from_flight)? {
-            each(schema.get_or_insert_with(|| batch.schema()), batch)?;
+            if !std::mem::replace(&mut has_schema, true)
+                && teller.schema(batch.schema()).await.is_none()
+            {
+                return Ok(());
+            }
+            if teller.rows(batch).await.is_none() {
+                return Ok(());
+            }
         }
-        schema = schema.or_else(|| rows.schema().cloned());
+        if let Some(schema) = rows.schema().filter(|_| !has_schema) {
+            has_schema = true;
+            teller.schema(Arc::clone(schema)).await;
+        }
     }
-    match schema {
-        Some(schema) => Ok(schema),
-        None => Ok(info.try_decode_schema().map_err(|e| from_flight(e.into()))?.into()),
+    if !has_schema {
+        let schema = info.try_decode_schema().map_err(|e| from_flight(e.into()))?;
+        teller.schema(Arc::new(schema)).await;
     }
+    Ok(())
 }
 
 fn from_flight(failed: FlightError) -> Error {

@@ -13,6 +13,7 @@ pub(crate) mod bind;
 mod columns;
 mod copy;
 pub(crate) mod ddl;
+mod describe;
 mod dialect;
 pub(crate) mod hints;
 pub(crate) mod insert;
@@ -42,7 +43,9 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::sql::parser::Statement;
-use datafusion::sql::sqlparser::ast::{Query, ShowStatementFilter, Statement as SqlStatement};
+use datafusion::sql::sqlparser::ast::{
+    Query, ShowCreateObject, ShowStatementFilter, Statement as SqlStatement,
+};
 
 use crate::Answer;
 use crate::database::Database;
@@ -192,8 +195,8 @@ async fn plan_here(
         other => planning.check_reading(other)?,
     };
     let mut logical = planning.logical(statement, &names).await?;
-    if let LogicalPlan::DescribeTable(describe) = &mut logical {
-        describe.schema = Arc::new(planning.described(&describe.schema, &names));
+    if let LogicalPlan::DescribeTable(described) = &logical {
+        logical = describe::columns(&described.schema, &names).map_err(from_datafusion)?;
     }
     let fields = parameters::fields_of(&logical)?;
     let unspelled = Arc::new(logical.schema().as_arrow().clone());
@@ -259,6 +262,10 @@ impl Planning {
                 "`coload load` brings files into a table",
             ));
         }
+        if let Some(table) = describe::summarized(text)? {
+            let query = describe::summarize(&table, &self.snapshot, &self.rights)?;
+            return Ok(SqlStatement::Query(query));
+        }
         text::parse_statement(text, &self.limits())
             .map_err(|error| hints::parser_error(error, text, &self.snapshot, &self.rights))
     }
@@ -293,16 +300,6 @@ impl Planning {
         copy::check_right(&self.rights)?;
         let (rows, schema) = self.query(copy.query.clone()).await?;
         copy::Export::new(self.session, rows, schema, &copy)
-    }
-
-    /// The columns of a table or query that is described, as they were written.
-    fn described(&self, planned: &ArrowSchema, names: &Names) -> ArrowSchema {
-        let written = |field: &Arc<Field>| {
-            let name = names.stored(field.name()).or_else(|| names.alias(field.name()));
-            let name = name.unwrap_or(field.name()).to_owned();
-            field.as_ref().clone().with_name(name)
-        };
-        ArrowSchema::new(planned.fields().iter().map(written).collect::<Vec<_>>())
     }
 
     /// Lets through what reads only, with names folded.
@@ -366,7 +363,16 @@ impl Planning {
                 let show = SqlStatement::ShowColumns { extended, full, show_options };
                 Ok((show, Names::default()))
             }
-            show @ SqlStatement::ShowTables { .. } => Ok((show, Names::default())),
+            SqlStatement::ShowTables { show_options, .. } => {
+                let mut query = describe::tables(&show_options)?;
+                let names = self.check_query(&mut query)?;
+                Ok((SqlStatement::Query(query), names))
+            }
+            SqlStatement::ShowCreate { obj_type: ShowCreateObject::Table, obj_name } => {
+                let mut query = describe::create(&obj_name, &self.snapshot, &self.rights)?;
+                let names = self.check_query(&mut query)?;
+                Ok((SqlStatement::Query(query), names))
+            }
             SqlStatement::ShowVariable { variable } => {
                 variable.iter().try_for_each(|part| check_plain(&part.value))?;
                 Ok((SqlStatement::ShowVariable { variable }, Names::default()))

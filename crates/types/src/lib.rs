@@ -14,6 +14,7 @@ pub mod calendar;
 mod digits;
 pub mod display;
 pub mod parse_value;
+mod visible;
 
 pub mod bytes;
 pub mod delimited;
@@ -32,3 +33,4 @@ pub use parse_value::{
 };
 pub use simd::{SimdLevel, simd_level};
 pub use value::{Bitmap, Plain, Strings, Value, Values};
+pub use visible::{commands_a_terminal, visible};

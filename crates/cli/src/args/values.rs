@@ -45,18 +45,6 @@ pub enum ReportForm {
     Json,
 }
 
-#[cfg(feature = "sql")]
-/// Form of an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum OutputForm {
-    /// A table with a frame
-    Table,
-    /// A header and lines
-    Csv,
-    /// An array of objects
-    Json,
-}
-
 /// Value of `--line-end`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LineEndForm {

@@ -246,3 +246,19 @@ fn the_command_that_sniff_prints_loads_the_file_as_it_says() {
         assert_eq!(rows, ["20,217.5,a;1"], "{run}");
     }
 }
+
+#[test]
+fn completions_and_pages_of_the_manual_are_made_of_the_flags() {
+    let sandbox = Sandbox::new();
+    for shell in ["bash", "zsh", "fish"] {
+        let made = sandbox.run(&["completions", shell]).ok().out;
+        assert!(made.contains("max-rejects") && made.contains("output-file"), "{shell}");
+    }
+    let checked = std::process::Command::new("bash")
+        .args(["-n", "-c", &sandbox.run(&["completions", "bash"]).ok().out])
+        .status();
+    assert!(checked.unwrap().success(), "bash takes its completions");
+    sandbox.run(&["man", "pages"]).ok();
+    let page = |name: &str| std::fs::read_to_string(sandbox.path("pages").join(name)).unwrap();
+    assert!(page("coload.1").contains("coload\\-sql") && page("coload-load.1").contains("rejects"));
+}

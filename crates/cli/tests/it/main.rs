@@ -4,6 +4,7 @@
 #[path = "../../examples/load_and_query.rs"]
 mod load_and_query;
 
+mod answers;
 mod bad_input;
 mod drivers;
 mod exported;
@@ -24,6 +25,7 @@ mod reports;
 mod row_sql;
 mod row_sql_server;
 mod serve;
+mod shell;
 mod sql;
 mod support;
 mod union_served;

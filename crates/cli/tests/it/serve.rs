@@ -57,6 +57,21 @@ impl Server {
         line.split_whitespace().nth(1).unwrap().parse().unwrap()
     }
 
+    /// Whether it soon does nothing any more: its threads take no time of a processor.
+    pub fn rests(&self) -> bool {
+        let ticks = || {
+            let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
+            let fields = stat.rsplit(')').next().unwrap().split_whitespace().skip(11).take(2);
+            fields.map(|field| field.parse::<u64>().unwrap()).sum::<u64>()
+        };
+        (0..20).any(|_| {
+            let before = ticks();
+            std::thread::sleep(std::time::Duration::from_millis(250));
+            // A tick is 10 ms.
+            ticks() - before <= 2
+        })
+    }
+
     /// Asks it to stop and gives its exit status.
     fn stop(mut self) -> Option<i32> {
         let pid = Pid::from_raw(self.child.id().cast_signed()).unwrap();

@@ -3,6 +3,8 @@
 //! It is the text that [`ArrayFormatter`] makes, which writes through three layers of formatting; what is common is written
 //! here, and the rest there. The two are compared in the tests.
 
+use std::sync::LazyLock;
+
 use coload_types::calendar::{DATE_DAYS, DAY_MICROS};
 use coload_types::delimited::push_quoted;
 use coload_types::display::{write_date, write_int, write_micros, write_seconds};
@@ -15,7 +17,7 @@ use datafusion::arrow::datatypes::{
 };
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 
-use super::{CsvOptions, Texts, is_bytes, is_text};
+use super::{CsvOptions, Texts, is_bytes, is_text, text_options};
 use crate::types::UTC;
 
 /// Bytes that occur in the texts of numbers, truth values and times.
@@ -30,6 +32,34 @@ pub(super) struct Fields<'a> {
     values: Values<'a>,
     nulls: Option<NullBuffer>,
     quotes: Quotes,
+}
+
+/// The texts of a column's values, without quotes.
+pub(crate) struct ColumnTexts<'a> {
+    values: Values<'a>,
+    nulls: Option<NullBuffer>,
+}
+
+impl<'a> ColumnTexts<'a> {
+    /// Of an array.
+    ///
+    /// # Errors
+    /// `Invalid` when it has no text form.
+    pub fn new(array: &'a dyn Array) -> Result<Self> {
+        static FORMAT: LazyLock<FormatOptions<'static>> = LazyLock::new(text_options);
+        Ok(ColumnTexts { values: Values::of(array, &FORMAT)?, nulls: array.logical_nulls() })
+    }
+
+    /// Appends the text of a row's value, unless it is NULL; whether it is not.
+    ///
+    /// # Errors
+    /// `Invalid` when the value has no text.
+    pub fn push(&self, row: usize, out: &mut Vec<u8>) -> Result<bool> {
+        match self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
+            true => Ok(false),
+            false => self.values.push(row, out).map(|()| true),
+        }
+    }
 }
 
 /// When fields of a column are in quotes.
@@ -75,13 +105,7 @@ impl<'a> Fields<'a> {
         options: &CsvOptions,
         format: &'a FormatOptions<'_>,
     ) -> Result<Self> {
-        let values = match known(array) {
-            Some(values) => values,
-            None => {
-                let prefix = if is_bytes(array.data_type()) { Prefix::Hex } else { Prefix::None };
-                Values::Other(ArrayFormatter::try_new(array, format).map_err(invalid)?, prefix)
-            }
-        };
+        let values = Values::of(array, format)?;
         let is_any = matches!(values, Values::Text(_) | Values::View(_) | Values::Other(..));
         let quotes = match is_any {
             _ if options.texts == Texts::Quoted && is_text(array.data_type()) => Quotes::Always,
@@ -160,7 +184,15 @@ fn known(array: &dyn Array) -> Option<Values<'_>> {
     })
 }
 
-impl Values<'_> {
+impl<'a> Values<'a> {
+    fn of(array: &'a dyn Array, format: &'a FormatOptions<'_>) -> Result<Self> {
+        if let Some(values) = known(array) {
+            return Ok(values);
+        }
+        let prefix = if is_bytes(array.data_type()) { Prefix::Hex } else { Prefix::None };
+        Ok(Values::Other(ArrayFormatter::try_new(array, format).map_err(invalid)?, prefix))
+    }
+
     /// Appends the text of a value.
     #[inline]
     fn push(&self, row: usize, out: &mut Vec<u8>) -> Result<()> {

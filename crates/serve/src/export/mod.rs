@@ -19,6 +19,7 @@ use coload_types::{Error, Result};
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::arrow::util::display::FormatOptions;
 
+pub(crate) use fields::ColumnTexts;
 pub(crate) use file::Rows;
 pub(crate) use in_order::in_order;
 pub(crate) use lines::CsvLines;

@@ -47,6 +47,7 @@ pub use metrics::Metrics;
 pub(crate) use server::read_pem;
 pub use server::{ServeOptions, Server, TlsFiles};
 pub use users::{Users, hash_password};
+pub(crate) use wire_types::{wire_parts, wire_schema};
 
 /// Largest share of the memory budget that one message may take.
 pub(crate) const MESSAGE_BYTES_DEFAULT: usize = 64 << 20;

@@ -9,6 +9,7 @@ use datafusion::error::DataFusionError;
 
 use super::tree::Names;
 use crate::error::from_datafusion;
+use crate::functions::function_names;
 use crate::names::{fold, missing_table, quote};
 use crate::rights::Rights;
 
@@ -26,9 +27,10 @@ pub(super) fn planning_error(
         return unknown_column(field, valid, names);
     }
     match from_datafusion(error) {
-        Error::Invalid(text) => match missing_name(&text) {
-            Some(name) => missing_table(snapshot, rights, name),
-            None => Error::Invalid(text),
+        Error::Invalid(text) => match (missing_name(&text), missing_function(&text)) {
+            (Some(name), _) => missing_table(snapshot, rights, name),
+            (None, Some(name)) => unknown_function(name),
+            (None, None) => Error::Invalid(text),
         },
         other => other,
     }
@@ -38,7 +40,13 @@ pub(super) fn planning_error(
 pub(crate) fn expression_error(error: DataFusionError) -> Error {
     match missing_field(&error) {
         Some((field, valid)) => unknown_column(field, valid, &Names::default()),
-        None => from_datafusion(error),
+        None => match from_datafusion(error) {
+            Error::Invalid(text) => match missing_function(&text) {
+                Some(name) => unknown_function(name),
+                None => Error::Invalid(text),
+            },
+            other => other,
+        },
     }
 }
 
@@ -61,6 +69,24 @@ fn missing_field(error: &DataFusionError) -> Option<(&Column, &[Column])> {
 fn missing_name(text: &str) -> Option<&str> {
     let name = text.strip_prefix("table '")?.strip_suffix("' not found")?;
     Some(name.strip_prefix("coload.public.").unwrap_or(name))
+}
+
+/// The name in `Invalid function 'x'.`
+fn missing_function(text: &str) -> Option<&str> {
+    text.strip_prefix("Invalid function '")?.split('\'').next()
+}
+
+fn unknown_function(name: &str) -> Error {
+    let folded = fold(name);
+    let distance = |known: &&str| levenshtein(known, &folded);
+    let near = function_names().filter(|known| distance(known) <= 1 + folded.chars().count() / 4);
+    // Of those that are as near the first by name, so that the message is the same each time.
+    let nearest = near.min_by_key(|known| (distance(known), *known));
+    let hint = match nearest {
+        Some(known) => format!("; did you mean {known}()?"),
+        None => "; SHOW FUNCTIONS lists them".to_owned(),
+    };
+    Error::Invalid(format!("no function named {name}{hint}"))
 }
 
 fn unknown_column(field: &Column, valid: &[Column], names: &Names) -> Error {

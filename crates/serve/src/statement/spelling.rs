@@ -21,7 +21,10 @@ use crate::table::StoreTable;
 /// The schema of a plan's answer with names as they were written.
 pub(super) fn spelled_schema(plan: &LogicalPlan, names: &Names, planned: &SchemaRef) -> SchemaRef {
     let fields = planned.fields().iter().enumerate().map(|(index, field)| {
-        match spelling(plan, index, names).filter(|name| fold(name) == fold(field.name())) {
+        let is_same = |name: &String| {
+            fold(name) == fold(field.name()) || names.alias(field.name()) == Some(name)
+        };
+        match spelling(plan, index, names).filter(is_same) {
             Some(name) => Arc::new(field.as_ref().clone().with_name(name)),
             None => Arc::clone(field),
         }

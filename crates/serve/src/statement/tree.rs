@@ -16,6 +16,8 @@ mod expr;
 mod function;
 mod like;
 mod query;
+mod spell;
+mod spoken;
 mod tables;
 mod types;
 mod using;
@@ -25,7 +27,7 @@ use std::collections::HashMap;
 
 use coload_ddl::Schema;
 use coload_store::Snapshot;
-use coload_types::{Error, Result};
+use coload_types::{DataType, Error, Result};
 use datafusion::sql::sqlparser::ast::{
     Expr, Ident, ObjectName, ObjectNamePart, Query, Statement, WindowSpec,
 };
@@ -34,6 +36,8 @@ use super::limits::StatementLimits;
 use super::text::too_deep;
 use crate::names::{find_table, fold};
 use crate::rights::Rights;
+
+pub(crate) use spoken::spoken_names;
 
 /// Definitions of windows that may be put in the place of their names.
 const WINDOW_COPIES_MAX: usize = 1_000;
@@ -108,6 +112,13 @@ impl Names {
             .find(|name| fold(name) == folded)
     }
 
+    /// The declared type of a folded column, where one table is named.
+    pub fn declared(&self, folded: &str) -> Option<DataType> {
+        let mut tables = self.tables.values();
+        let (Some(table), None) = (tables.next(), tables.next()) else { return None };
+        table.columns().iter().find(|c| fold(&c.name) == folded).map(|c| c.data_type)
+    }
+
     /// The spelling of a folded alias.
     pub fn alias(&self, folded: &str) -> Option<&str> {
         self.aliases.get(folded).map(String::as_str)
@@ -144,6 +155,10 @@ struct Walker<'a> {
     ctes: Vec<HashMap<String, usize>>,
     relations: usize,
     wildcards: usize,
+    /// Whether nobody sees the names of the query's columns, as it stands in an expression.
+    is_unseen: bool,
+    /// Terms of arguments that were written twice.
+    copied: usize,
 }
 
 /// Checks a query and folds its names.
@@ -240,6 +255,8 @@ impl<'a> Walker<'a> {
             ctes: Vec::new(),
             relations: 0,
             wildcards: 0,
+            is_unseen: false,
+            copied: 0,
         }
     }
 
@@ -257,6 +274,14 @@ impl<'a> Walker<'a> {
         self.depth += 1;
         let done = work(self);
         self.depth -= 1;
+        done
+    }
+
+    /// Does something where nobody sees the names of columns, or where they are seen.
+    fn with_names_unseen<T>(&mut self, is_unseen: bool, work: impl FnOnce(&mut Self) -> T) -> T {
+        let outer = std::mem::replace(&mut self.is_unseen, is_unseen);
+        let done = work(self);
+        self.is_unseen = outer;
         done
     }
 

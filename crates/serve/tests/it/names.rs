@@ -298,6 +298,6 @@ fn joins_by_name_find_columns_in_any_case() {
     assert_eq!(ask(database, "SELECT * FROM three ORDER BY 1").0, ["Id", "How Many"]);
     database.query("INSERT INTO THREE (\"how many\", ID) VALUES (7, 9)").unwrap();
     assert_eq!(ask(database, "SELECT id, \"HOW MANY\" FROM three WHERE iD = 9").1, ["9,7"]);
-    let subquery = "SELECT \"Int64(1)\" FROM (SELECT 1) s";
+    let subquery = "SELECT \"1\" FROM (SELECT 1) s";
     assert_eq!(ask(database, subquery).1, ["1"]);
 }

@@ -5,7 +5,7 @@ use coload_serve::output::{OutputFormat, write_answer};
 
 use crate::support::Scratch;
 
-fn text(scratch: &Scratch, sql: &str, format: OutputFormat) -> String {
+fn text(scratch: &Scratch, sql: &str, format: &OutputFormat) -> String {
     let mut out = Vec::new();
     scratch.database.block_on(async {
         let answer = scratch.database.sql(sql).await.unwrap();
@@ -21,16 +21,19 @@ fn answers_are_tables_csv_and_json() {
     let scratch = Scratch::new();
     let sql = "SELECT 1 AS a, 'x,\"y' AS b, CAST(NULL AS VARCHAR) AS c, '' AS d";
     assert_eq!(
-        text(&scratch, sql, OutputFormat::Table),
+        text(&scratch, sql, OutputFormat::table()),
         "+---+------+------+---+\n| a | b    | c    | d |\n+---+------+------+---+\n\
          | 1 | x,\"y | NULL |   |\n+---+------+------+---+\n(1 row)\n"
     );
-    assert_eq!(text(&scratch, sql, OutputFormat::Csv), "a,b,c,d\n1,\"x,\"\"y\",,\"\"\n");
-    let json = text(&scratch, sql, OutputFormat::Json);
-    assert_eq!(json.trim_end(), r#"[{"a":1,"b":"x,\"y","d":""}]"#);
+    assert_eq!(
+        text(&scratch, sql, OutputFormat::of_name("csv").unwrap()),
+        "a,b,c,d\n1,\"x,\"\"y\",,\"\"\n"
+    );
+    let json = text(&scratch, sql, OutputFormat::of_name("json").unwrap());
+    assert_eq!(json.trim_end(), r#"[{"a":1,"b":"x,\"y","c":null,"d":""}]"#);
     let none = "SELECT 1 AS a WHERE false";
-    assert!(text(&scratch, none, OutputFormat::Table).contains("| a |"));
-    assert_eq!(text(&scratch, "CREATE TABLE t (a INT)", OutputFormat::Table), "");
+    assert!(text(&scratch, none, OutputFormat::table()).contains("| a |"));
+    assert_eq!(text(&scratch, "CREATE TABLE t (a INT)", OutputFormat::table()), "");
 }
 
 #[test]
@@ -76,7 +79,7 @@ fn explain_analyze_tells_pages() {
     let plan = text(
         &scratch,
         "EXPLAIN ANALYZE SELECT sum(v + 1) FROM t WHERE v < 1000",
-        OutputFormat::Table,
+        OutputFormat::table(),
     );
     for word in ["predicates=[v < 1000]", "pages_scanned=1", "pages_pruned=4", "rows_tested="] {
         assert!(plan.contains(word), "{word} in {plan}");
@@ -96,10 +99,11 @@ fn a_thousand_inserts_leave_few_segments_and_every_row() {
         assert!(segments <= 30, "{segments} segments after {id} inserts");
     }
     let sums = "SELECT count(*), count(name), count(DISTINCT name), sum(id) FROM t";
-    let sums = text(&scratch, sums, OutputFormat::Csv);
+    let sums = text(&scratch, sums, OutputFormat::of_name("csv").unwrap());
     assert_eq!(sums.lines().last(), Some("2000,1000,7,498500"));
     // The order of rows stays.
-    let ids = text(&scratch, "SELECT id FROM t WHERE id >= 0", OutputFormat::Csv);
+    let ids =
+        text(&scratch, "SELECT id FROM t WHERE id >= 0", OutputFormat::of_name("csv").unwrap());
     assert!(ids.lines().skip(1).eq((0..INSERTS).map(|id| id.to_string())), "{ids}");
 }
 

@@ -3,44 +3,47 @@
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use coload::Error;
-use coload_serve::output::OutputFormat;
 use coload_serve::split_statements;
-use console::Term;
 
-use super::editor::{Typed, read_line};
-use super::{Target, run_one};
+use super::commands::{self, Next};
+use super::editor::{Editor, Typed};
+use super::session::Session;
+use super::words::{Sql, TableNames};
 use crate::output::{Done, Failure, print, say};
 
 /// Lines of history that are kept.
-const HISTORY_LINES_MAX: usize = 1_000;
+const HISTORY_LINES_MAX: usize = 10_000;
+/// How long names of tables are taken for those there are.
+const NAMES_AGE_MAX: Duration = Duration::from_secs(5);
 const PROMPT: &str = "coload> ";
 const PROMPT_MORE: &str = "   ...> ";
-const HELP: &str = r"A statement ends with a semicolon and may take several lines.
-  \d         tables
-  \d TABLE   columns of a table
-  \?         this help
-  \q         leave (or Ctrl-D)
-Arrow keys bring back lines; Ctrl-C drops the statement being typed.
-";
 
 /// Talks until the person leaves. A statement that fails does not end the shell.
 ///
 /// # Errors
-/// When the terminal goes away.
-pub fn run(target: &mut Target, format: OutputFormat) -> Done {
-    let term = Term::stdout();
+/// When the terminal goes away, or the file that answers went into cannot be finished.
+pub fn run(session: &mut Session) -> Done {
     let mut history = History::open();
-    print(&format!("{}; \\? for help\n", target.name()))?;
+    let mut editor = Editor::new();
+    let mut names = KnownNames::default();
+    session.settings.timing.get_or_insert(true);
+    print(&format!("{}; help helps\n", session.target.name()))?;
     let mut text = String::new();
     loop {
         let prompt = if text.is_empty() { PROMPT } else { PROMPT_MORE };
-        let typed = read_line(&term, prompt, &history.lines)
-            .map_err(|e| Error::Unavailable(format!("cannot read from the terminal: {e}")))?;
-        let line = match typed {
-            Typed::End => return Ok(()),
+        let typed = {
+            let mut known = || names.get(session);
+            let mut language =
+                Sql { before: &text, names: &mut known, has_colours: console::colors_enabled() };
+            editor.read_line(prompt, &history.lines, &mut language)
+        };
+        let line = match typed
+            .map_err(|e| Error::Unavailable(format!("cannot read from the terminal: {e}")))?
+        {
+            Typed::End => return session.finish(),
             Typed::Dropped => {
                 text.clear();
                 continue;
@@ -48,9 +51,14 @@ pub fn run(target: &mut Target, format: OutputFormat) -> Done {
             Typed::Line(line) => line,
         };
         history.add(&line);
-        if text.is_empty() && line.trim_start().starts_with('\\') {
-            match backslash(target, line.trim()) {
-                Ok(Next::Leave) => return Ok(()),
+        let command = match text.is_empty() {
+            true if line.trim_start().starts_with('\\') => Some(line.trim()),
+            true => commands::of_word(&line),
+            false => None,
+        };
+        if let Some(command) = command {
+            match commands::run(session, command) {
+                Ok(Next::Leave) => return session.finish(),
                 Ok(Next::Stay) => {}
                 Err(failure) => tell(failure)?,
             }
@@ -58,18 +66,16 @@ pub fn run(target: &mut Target, format: OutputFormat) -> Done {
         }
         text.push_str(&line);
         text.push('\n');
-        text = run_complete(target, &text, format)?;
+        text = run_complete(session, &text)?;
     }
 }
 
 /// Runs the statements that are complete; gives the rest back.
-fn run_complete(target: &mut Target, text: &str, format: OutputFormat) -> Done<String> {
+fn run_complete(session: &mut Session, text: &str) -> Done<String> {
     let found = split_statements(text);
     for statement in &found.complete {
-        let started = Instant::now();
-        match run_one(target, statement, format) {
-            Ok(()) => print(&format!("{:.3} s\n", started.elapsed().as_secs_f64()))?,
-            Err(failure) => tell(failure)?,
+        if let Err(failure) = session.answer(statement) {
+            tell(failure)?;
         }
     }
     let rest = if found.rest.is_empty() { String::new() } else { found.rest + "\n" };
@@ -80,6 +86,10 @@ fn run_complete(target: &mut Target, text: &str, format: OutputFormat) -> Done<S
 fn tell(failure: Failure) -> Done {
     match failure {
         Failure::OutputClosed => Err(failure),
+        Failure::Interrupted => {
+            say("cancelled");
+            Ok(())
+        }
         Failure::Usage(error) | Failure::Failed(error) => {
             say(&format!("error: {error}"));
             Ok(())
@@ -87,32 +97,21 @@ fn tell(failure: Failure) -> Done {
     }
 }
 
-/// What follows a command with a backslash.
-enum Next {
-    /// The shell reads the next line.
-    Stay,
-    /// The shell ends.
-    Leave,
+/// Names of tables, looked up again when they are old. Those of a store that cannot be asked are none.
+#[derive(Default)]
+struct KnownNames {
+    names: TableNames,
+    looked_up: Option<Instant>,
 }
 
-fn backslash(target: &mut Target, line: &str) -> Done<Next> {
-    let (command, argument) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-    let argument = argument.trim().trim_end_matches(';').trim_matches('"');
-    match (command.trim_end_matches(';'), argument) {
-        ("\\q", _) => return Ok(Next::Leave),
-        ("\\?", _) => print(HELP)?,
-        ("\\d", "") => print(&target.tables()?)?,
-        ("\\d", table) => {
-            let columns = target.columns(table)?;
-            print(&columns)?;
+impl KnownNames {
+    fn get(&mut self, session: &mut Session) -> TableNames {
+        if self.looked_up.is_none_or(|at| at.elapsed() > NAMES_AGE_MAX) {
+            self.names = session.target.names().unwrap_or_default();
+            self.looked_up = Some(Instant::now());
         }
-        (other, _) => {
-            return Err(Failure::Failed(Error::Invalid(format!(
-                "{other} is no command; \\? shows them"
-            ))));
-        }
+        self.names.clone()
     }
-    Ok(Next::Stay)
 }
 
 /// Lines typed, here and before. A history that cannot be kept is no reason to stop.

@@ -1,16 +1,18 @@
 //! What statements run on: a store here, or a server.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::Path;
-use std::sync::Arc;
 
 use coload::{Coload, Error};
 use coload_ddl::{create_table_sql, quote_name};
-use coload_serve::output::{AnswerWriter, OutputFormat};
-use coload_serve::{Address, Credentials, Database, DatabaseOptions, Remote};
+use coload_serve::arrow::array::AsArray;
+use coload_serve::arrow::compute::cast;
+use coload_serve::arrow::datatypes::DataType as ArrowType;
+use coload_serve::{Address, AnswerRows, Credentials, Database, DatabaseOptions, Remote};
 
 use crate::args::{CredentialArgs, SqlArgs};
-use crate::output::{Done, say};
+use crate::config::Config;
+use crate::output::{Done, Failure, say};
 use crate::report::{Side, align};
 use crate::size::{show_bytes, show_count};
 
@@ -27,13 +29,18 @@ impl Target {
     ///
     /// # Errors
     /// `Failed` when there is none, or it does not let one in.
-    pub fn open(args: &SqlArgs) -> Done<Self> {
-        if Address::is_meant(&args.store) {
-            let address: Address = args.store.parse()?;
+    pub fn open(args: &SqlArgs, config: &Config) -> Done<Self> {
+        let Some(named) = args.store.as_ref().or(config.store.as_ref()) else {
+            return Err(Failure::Usage(Error::Invalid(
+                "which store? give --store STORE, set COLOAD_STORE, or write `coload STORE`".into(),
+            )));
+        };
+        if Address::is_meant(named) {
+            let address: Address = named.parse()?;
             let credentials = credentials(&args.credentials, &address)?;
             return Ok(Target::Server(Box::new(Remote::connect(address, &credentials)?)));
         }
-        let store = Coload::open(&args.store)?;
+        let store = Coload::open(named)?;
         let mut options =
             DatabaseOptions { memory: coload_load::default_memory(), ..Default::default() };
         options.threads = args.threads.unwrap_or(options.threads);
@@ -50,40 +57,38 @@ impl Target {
         }
     }
 
-    /// Runs one statement and writes its rows as they come.
+    /// Starts one statement; its rows are taken as they come.
+    pub fn start(&mut self, statement: &str) -> AnswerRows {
+        match self {
+            Target::Store(database) => database.start(statement),
+            Target::Server(server) => server.start(statement),
+        }
+    }
+
+    /// Tables and their columns, by table, as far as they may be seen; at most `NAMES_MAX` columns.
     ///
     /// # Errors
-    /// When it fails, or `out` does not take them.
-    pub fn answer(
-        &mut self,
-        statement: &str,
-        format: OutputFormat,
-        out: impl Write,
-    ) -> Result<(), Error> {
-        match self {
-            Target::Store(database) => database.block_on(async {
-                let mut answer = database.sql(statement).await?;
-                let mut writer = AnswerWriter::new(answer.schema(), format, out)?;
-                while let Some(rows) = answer.next().await? {
-                    writer.write(rows)?;
+    /// When they cannot be read.
+    pub fn names(&mut self) -> Result<Vec<(String, Vec<String>)>, Error> {
+        /// Columns of which a list for completion is made.
+        const NAMES_MAX: usize = 20_000;
+        let mut rows = self.start(&format!(
+            "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = \
+             'public' ORDER BY table_name, ordinal_position LIMIT {NAMES_MAX}"
+        ));
+        let mut names: Vec<(String, Vec<String>)> = Vec::new();
+        while let Some(batch) = rows.next_rows()? {
+            let text = |column: usize| cast(batch.column(column), &ArrowType::Utf8);
+            let (Ok(tables), Ok(columns)) = (text(0), text(1)) else { continue };
+            let (tables, columns) = (tables.as_string::<i32>(), columns.as_string::<i32>());
+            for (table, column) in tables.iter().flatten().zip(columns.iter().flatten()) {
+                match names.last_mut() {
+                    Some((last, columns)) if last == table => columns.push(column.to_owned()),
+                    _ => names.push((table.to_owned(), vec![column.to_owned()])),
                 }
-                writer.finish()
-            }),
-            Target::Server(server) => {
-                let mut out = Some(out);
-                let mut writer = None;
-                let schema = server.stream(statement, |schema, rows| {
-                    if let Some(out) = out.take() {
-                        writer = Some(AnswerWriter::new(Arc::clone(schema), format, out)?);
-                    }
-                    writer.as_mut().map_or(Ok(()), |writer| writer.write(rows))
-                })?;
-                if let Some(out) = out {
-                    writer = Some(AnswerWriter::new(schema, format, out)?);
-                }
-                writer.map_or(Ok(()), AnswerWriter::finish)
             }
         }
+        Ok(names)
     }
 
     /// The tables, a line each.

@@ -64,7 +64,7 @@ impl Walker<'_> {
             }
             Expr::InSubquery { expr, subquery, negated: _ } => {
                 self.expr(expr)?;
-                self.query(subquery)
+                self.with_names_unseen(true, |walker| walker.query(subquery))
             }
             Expr::Between { expr, negated: _, low, high } => {
                 self.expr(expr)?;
@@ -113,7 +113,7 @@ impl Walker<'_> {
                 self.optional(else_result)
             }
             Expr::Exists { subquery, negated: _ } | Expr::Subquery(subquery) => {
-                self.query(subquery)
+                self.with_names_unseen(true, |walker| walker.query(subquery))
             }
             Expr::Cube(sets) if sets.len() > CUBE_MAX => {
                 Err(Error::Limit(format!("a CUBE of more than {CUBE_MAX} columns")))
@@ -123,7 +123,13 @@ impl Walker<'_> {
             }
             Expr::Tuple(parts) => self.exprs(parts),
             Expr::Value(_) => self.value(expr),
-            Expr::Function(function) => self.function(function),
+            Expr::Function(function) => match self.spoken(function)? {
+                None => self.function(function),
+                Some(meant) => {
+                    *expr = meant;
+                    self.expr(expr)
+                }
+            },
             Expr::Interval(interval) => self.interval(interval),
             _ => self.special_form(expr),
         }

@@ -12,6 +12,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::super::text::too_deep;
+use super::spell::{order_by_names, short_text};
 use super::{JOINED_MAX, WILDCARDS_MAX, Walk, Walker, refuse};
 use crate::names::fold;
 
@@ -76,6 +77,13 @@ impl Walker<'_> {
         is_select: bool,
     ) -> Result<()> {
         self.set_expr(body)?;
+        if self.walk == Walk::Look
+            && let Some(OrderBy { kind: OrderByKind::Expressions(exprs), .. }) = order_by
+            && let SetExpr::Select(select) = &*body
+            && select.distinct.is_some()
+        {
+            order_by_names(exprs, select);
+        }
         if let Some(order_by) = order_by {
             self.order_by(order_by, is_select)?;
         }
@@ -135,7 +143,7 @@ impl Walker<'_> {
                 check_recursive(query)?;
             }
             let before = self.relations;
-            self.query(query)?;
+            self.with_names_unseen(false, |walker| walker.query(query))?;
             let tables = (self.relations - before).max(1);
             if let Some(ctes) = self.ctes.last_mut() {
                 ctes.insert(fold(&alias.name.value), tables);
@@ -278,6 +286,9 @@ impl Walker<'_> {
         match distinct {
             Some(Distinct::On(exprs)) => self.exprs(exprs)?,
             Some(Distinct::All | Distinct::Distinct) | None => {}
+        }
+        if self.walk == Walk::Look && !self.is_unseen {
+            self.name_columns(projection);
         }
         projection.iter_mut().try_for_each(|item| self.item(item))?;
         match group_by {
@@ -464,13 +475,6 @@ fn asks_subquery(expr: &Expr) -> bool {
         _ => ControlFlow::Continue(()),
     });
     found.is_break()
-}
-
-/// An expression as it is written, or its start.
-fn short_text(expr: &Expr) -> String {
-    /// Characters of a name of a column.
-    const CHARS_MAX: usize = 200;
-    expr.to_string().chars().take(CHARS_MAX).collect()
 }
 
 /// Refuses what the planner drops of a recursive common table expression.

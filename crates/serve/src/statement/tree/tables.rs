@@ -91,7 +91,7 @@ impl Walker<'_> {
                     return refuse("TABLESAMPLE", SAMPLE_INSTEAD);
                 }
                 self.optional_alias(alias)?;
-                self.query(subquery)
+                self.with_names_unseen(false, |walker| walker.query(subquery))
             }
             TableFactor::NestedJoin { table_with_joins, alias } => {
                 self.optional_alias(alias)?;

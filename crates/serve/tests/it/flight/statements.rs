@@ -14,7 +14,7 @@ use super::{Running, channel, here};
 pub fn csv(client: &mut Remote, text: &str) -> String {
     let (schema, batches) = client.query(text).unwrap();
     let mut out = Vec::new();
-    write_answer(&schema, &batches, OutputFormat::Csv, &mut out).unwrap();
+    write_answer(&schema, &batches, OutputFormat::of_name("csv").unwrap(), &mut out).unwrap();
     let out = String::from_utf8(out).unwrap();
     out.split_once('\n').map_or(String::new(), |(_, rows)| rows.to_owned())
 }

@@ -1,31 +1,17 @@
-//! A line of the shell while it is typed: keys change it, lines of before come back.
-//!
-//! Deliberately not here: search in the history, completion, colours.
+//! A line while it is typed: keys change it, lines of before come back.
 
-use std::io;
+use std::ops::Range;
 
-use console::{Key, Term, measure_text_width};
+use console::{Key, measure_text_width};
 
-/// Columns that stay free at the right edge, where terminals differ in when they wrap.
-const MARGIN: usize = 1;
-
-/// How the typing of a line ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Typed {
-    /// Enter: the line is done.
-    Line(String),
-    /// Ctrl-C: the line is dropped.
-    Dropped,
-    /// Ctrl-D on an empty line.
-    End,
-}
+use super::Typed;
 
 /// A line being typed, and the lines that the arrow keys bring back.
 #[derive(Debug)]
-struct LineBuffer<'a> {
-    characters: Vec<char>,
+pub(super) struct LineBuffer<'a> {
+    pub characters: Vec<char>,
     /// Characters before the cursor.
-    cursor: usize,
+    pub cursor: usize,
     history: &'a [String],
     /// The line of history that is shown; the history's length for the new one.
     shown: usize,
@@ -34,17 +20,17 @@ struct LineBuffer<'a> {
 }
 
 impl<'a> LineBuffer<'a> {
-    fn new(history: &'a [String]) -> Self {
+    pub fn new(history: &'a [String]) -> Self {
         let shown = history.len();
         LineBuffer { characters: Vec::new(), cursor: 0, history, shown, draft: Vec::new() }
     }
 
-    fn text(&self) -> String {
+    pub fn text(&self) -> String {
         self.characters.iter().collect()
     }
 
     /// Takes a key; tells when it ends the line.
-    fn press(&mut self, key: &Key) -> Option<Typed> {
+    pub fn press(&mut self, key: &Key) -> Option<Typed> {
         match key {
             Key::Enter => return Some(Typed::Line(self.text())),
             Key::CtrlC => return Some(Typed::Dropped),
@@ -68,6 +54,7 @@ impl<'a> LineBuffer<'a> {
                 self.cursor = 0;
             }
             Key::Char('\x17') => self.delete_word(),
+            // Completion has let it through, as there is no word before it.
             Key::Tab => self.insert(' '),
             Key::Char(c) if !c.is_control() => self.insert(*c),
             _ => {}
@@ -75,7 +62,7 @@ impl<'a> LineBuffer<'a> {
         None
     }
 
-    fn insert(&mut self, character: char) {
+    pub fn insert(&mut self, character: char) {
         self.characters.insert(self.cursor, character);
         self.cursor += 1;
     }
@@ -110,8 +97,17 @@ impl<'a> LineBuffer<'a> {
         self.cursor = self.characters.len();
     }
 
-    /// The part of the line that fits `width` columns, and the column of the cursor in it.
-    fn window(&self, width: usize) -> (String, usize) {
+    /// Puts a text in the place of the characters from `start` to the cursor.
+    pub fn replace(&mut self, start: usize, text: &str) {
+        let start = start.min(self.cursor);
+        let new: Vec<char> = text.chars().collect();
+        let end = start + new.len();
+        self.characters.splice(start..self.cursor, new);
+        self.cursor = end;
+    }
+
+    /// The part of the line that fits `width` columns, as positions of characters, and the column of the cursor in it.
+    pub fn window(&self, width: usize) -> (Range<usize>, usize) {
         let wide = |characters: &[char]| measure_text_width(&characters.iter().collect::<String>());
         let mut start = 0;
         while wide(&self.characters[start..self.cursor]) >= width.max(1) {
@@ -121,35 +117,7 @@ impl<'a> LineBuffer<'a> {
         while end > self.cursor && wide(&self.characters[start..end]) > width {
             end -= 1;
         }
-        let column = wide(&self.characters[start..self.cursor]);
-        (self.characters[start..end].iter().collect(), column)
-    }
-}
-
-/// Reads a line from the terminal.
-///
-/// # Errors
-/// When the terminal goes away.
-pub fn read_line(term: &Term, prompt: &str, history: &[String]) -> io::Result<Typed> {
-    let mut line = LineBuffer::new(history);
-    loop {
-        let columns = usize::from(term.size().1);
-        let width = columns.saturating_sub(prompt.chars().count() + MARGIN);
-        let (text, column) = line.window(width);
-        term.clear_line()?;
-        term.write_str(&format!("\r{prompt}{text}"))?;
-        let behind = measure_text_width(&text) - column.min(measure_text_width(&text));
-        if behind > 0 {
-            term.move_cursor_left(behind)?;
-        }
-        let key = match term.read_key_raw() {
-            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Ok(Typed::End),
-            key => key?,
-        };
-        if let Some(typed) = line.press(&key) {
-            term.write_line("")?;
-            return Ok(typed);
-        }
+        (start..end, wide(&self.characters[start..self.cursor]))
     }
 }
 

@@ -1,0 +1,199 @@
+//! DESCRIBE, SHOW TABLES, SHOW CREATE TABLE and SUMMARIZE: queries over the catalog and its tables.
+
+use coload_ddl::create_table_sql;
+use coload_store::{Snapshot, TableEntry};
+use coload_types::{DataType, Error, Result};
+use datafusion::arrow::datatypes::Schema as ArrowSchema;
+use datafusion::error::Result as DataFusionResult;
+use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, ident, lit};
+use datafusion::sql::sqlparser::ast::{
+    ObjectName, ObjectNamePart, Query, ShowStatementFilter, ShowStatementFilterPosition,
+    ShowStatementOptions, Statement as SqlStatement,
+};
+
+use datafusion::sql::sqlparser::tokenizer::Token;
+
+use super::limits::StatementLimits;
+use super::text::{parse, parse_statement};
+use super::tree::Names;
+use super::{check_plain, unsupported};
+use crate::names::{find_table, missing_table};
+use crate::rights::Rights;
+use crate::types::sql_type;
+
+/// The columns of a table or query that is described: names as they were written, types of CREATE TABLE.
+pub(super) fn columns(planned: &ArrowSchema, names: &Names) -> DataFusionResult<LogicalPlan> {
+    let row = |field: &std::sync::Arc<datafusion::arrow::datatypes::Field>| {
+        let name = names.stored(field.name()).or_else(|| names.alias(field.name()));
+        let declared = names.declared(field.name()).or_else(|| sql_type(field.data_type()));
+        let data_type = match declared {
+            Some(data_type) => data_type.to_string(),
+            // Values within a statement only, such as an INTERVAL.
+            None => field.data_type().to_string().to_uppercase(),
+        };
+        let is_nullable = if field.is_nullable() { "YES" } else { "NO" };
+        vec![lit(name.unwrap_or(field.name())), lit(data_type), lit(is_nullable)]
+    };
+    let rows = planned.fields().iter().map(row).collect();
+    LogicalPlanBuilder::values(rows)?
+        .project([
+            ident("column1").alias("column_name"),
+            ident("column2").alias("data_type"),
+            ident("column3").alias("is_nullable"),
+        ])?
+        .build()
+}
+
+/// The query that SHOW TABLES stands for.
+///
+/// # Errors
+/// `Invalid` for a filter other than LIKE.
+pub(super) fn tables(options: &ShowStatementOptions) -> Result<Box<Query>> {
+    let ShowStatementOptions { show_in, starts_with, limit, limit_from, filter_position } = options;
+    if show_in.is_some() || starts_with.is_some() || limit.is_some() || limit_from.is_some() {
+        return Err(unsupported("SHOW TABLES IN", "there is one schema; write SHOW TABLES LIKE"));
+    }
+    let like = match filter_position {
+        None => String::new(),
+        Some(
+            ShowStatementFilterPosition::Infix(filter)
+            | ShowStatementFilterPosition::Suffix(filter),
+        ) => {
+            let (word, pattern) = match filter {
+                ShowStatementFilter::Like(pattern) => ("LIKE", pattern),
+                ShowStatementFilter::ILike(pattern) => ("ILIKE", pattern),
+                other => return Err(unsupported(&format!("SHOW TABLES {other}"), "write LIKE")),
+            };
+            check_plain(pattern)?;
+            format!(" AND table_name {word} '{pattern}'")
+        }
+    };
+    let text = format!(
+        "SELECT table_catalog, table_schema, table_name, table_type FROM information_schema.tables WHERE table_schema = \
+         'public'{like} ORDER BY table_name"
+    );
+    query(&text)
+}
+
+/// The query that SHOW CREATE TABLE stands for.
+///
+/// # Errors
+/// `Invalid` when there is no such table to see.
+pub(super) fn create(
+    name: &ObjectName,
+    snapshot: &Snapshot,
+    rights: &Rights,
+) -> Result<Box<Query>> {
+    let table = table_to_see(name, snapshot, rights)?;
+    query(&format!(
+        "SELECT {} AS table_name, {} AS sql",
+        literal(&table.name),
+        literal(&create_table_sql(&table.name, &table.schema))
+    ))
+}
+
+/// The table that SUMMARIZE names, if a text begins with that word.
+///
+/// # Errors
+/// `Invalid` when something else follows.
+pub(super) fn summarized(text: &str) -> Result<Option<ObjectName>> {
+    let text = text.trim_start();
+    let Some((word, rest)) = text.split_once(char::is_whitespace) else { return Ok(None) };
+    if !word.eq_ignore_ascii_case("summarize") {
+        return Ok(None);
+    }
+    let named = parse(rest, &StatementLimits::default(), |parser| {
+        let name = parser.parse_object_name(false)?;
+        parser.expect_token(&Token::EOF).map(|_| name)
+    });
+    named.map(Some).map_err(|_| {
+        unsupported("SUMMARIZE of anything but a table", "write SUMMARIZE table, or the aggregates")
+    })
+}
+
+/// The query that SUMMARIZE stands for: a row for each column, with its least and greatest value, about how many differ, mean,
+/// deviation, quartiles of numbers, rows, and the share of NULLs.
+///
+/// # Errors
+/// `Invalid` when there is no such table to see.
+pub(super) fn summarize(
+    name: &ObjectName,
+    snapshot: &Snapshot,
+    rights: &Rights,
+) -> Result<Box<Query>> {
+    let table = table_to_see(name, snapshot, rights)?;
+    let mut parts = Vec::new();
+    for (place, column) in table.schema.columns().iter().enumerate() {
+        let (name, from) = (quoted(&column.name), quoted(&table.name));
+        let is_number = matches!(
+            column.data_type,
+            DataType::SmallInt
+                | DataType::Integer
+                | DataType::BigInt
+                | DataType::Decimal { .. }
+                | DataType::Real
+                | DataType::Double
+        );
+        let if_number = |text: String| if is_number { text } else { "NULL".to_owned() };
+        let end = |function: &str| match column.data_type {
+            DataType::Binary(_) => "NULL".to_owned(),
+            DataType::Boolean => format!("{function}(CAST({name} AS VARCHAR))"),
+            _ => format!("CAST({function}({name}) AS VARCHAR)"),
+        };
+        let quartile = |share: &str| {
+            let value = format!("approx_percentile_cont(CAST({name} AS DOUBLE), {share})");
+            if_number(format!("CAST({value} AS VARCHAR)"))
+        };
+        let number = format!("CAST({name} AS DOUBLE)");
+        parts.push(format!(
+            "SELECT {place} AS place, {} AS column_name, {} AS column_type, {} AS min, {} AS max, approx_distinct({name}) AS \
+             approx_unique, CAST({} AS DOUBLE) AS avg, CAST({} AS DOUBLE) AS std, {} AS q25, {} AS q50, {} AS q75, count(*) AS \
+             \"count\", CASE WHEN count(*) > 0 THEN round(100.0 * (count(*) - count({name})) / count(*), 2) END AS \
+             null_percentage FROM {from}",
+            literal(&column.name),
+            literal(&column.data_type.to_string()),
+            end("min"),
+            end("max"),
+            if_number(format!("avg({number})")),
+            if_number(format!("stddev({number})")),
+            quartile("0.25"),
+            quartile("0.5"),
+            quartile("0.75"),
+        ));
+    }
+    query(&format!(
+        "SELECT column_name, column_type, min, max, approx_unique, avg, std, q25, q50, q75, \"count\", null_percentage FROM ({}) \
+         AS summary ORDER BY place",
+        parts.join(" UNION ALL ")
+    ))
+}
+
+fn table_to_see<'a>(
+    name: &ObjectName,
+    snapshot: &'a Snapshot,
+    rights: &Rights,
+) -> Result<&'a TableEntry> {
+    let last = match name.0.last() {
+        Some(ObjectNamePart::Identifier(ident)) => &ident.value,
+        _ => return Err(unsupported(&format!("{name} as a name"), "write the name")),
+    };
+    let found = find_table(snapshot, last).map(|index| &snapshot.tables()[index]);
+    found
+        .filter(|table| rights.may_read(&table.name))
+        .ok_or_else(|| missing_table(snapshot, rights, last))
+}
+
+fn literal(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+fn query(text: &str) -> Result<Box<Query>> {
+    match parse_statement(text, &StatementLimits::default())? {
+        SqlStatement::Query(query) => Ok(query),
+        _ => Err(Error::Refused("internal error: a view of the catalog is no query".into())),
+    }
+}
