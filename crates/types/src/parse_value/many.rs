@@ -50,7 +50,7 @@ enum Form {
 }
 
 impl ManyFields {
-    /// `None` where the type has no such fields.
+    /// `None` where the type has no such fields, or they are read faster one by one.
     pub fn new(data_type: DataType, doubtful: Doubtful) -> Option<Self> {
         let form = match data_type {
             DataType::SmallInt | DataType::Integer | DataType::BigInt => {
@@ -60,6 +60,8 @@ impl ManyFields {
             DataType::Decimal { precision, scale } if precision <= DECIMAL_INT_PRECISION_MAX => {
                 Form::Decimal { precision, scale }
             }
+            // Without an instruction a fused multiply takes longer than the parser of one field.
+            DataType::Double | DataType::Real if !floats::are_fast() => return None,
             DataType::Double => Form::Double,
             DataType::Real => Form::Real,
             DataType::Date => Form::Day,

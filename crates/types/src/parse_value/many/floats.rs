@@ -15,7 +15,7 @@
 use super::numbers::{before_point, behind_point, closed, last_point};
 use super::{Doubtful, FIELDS, Group, above_nine, eight_digits, own_of_tail, yes_if};
 use crate::parse_value::swar::{POW10, ZEROS};
-use crate::simd_dispatch;
+use crate::{SimdLevel, simd_dispatch, simd_level};
 
 /// Most digits behind a point: larger powers of ten are no doubles.
 const FRACTION_MAX: u64 = 22;
@@ -32,6 +32,11 @@ static POWERS: [f64; 1 + FRACTION_MAX as usize] = [
     1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
     1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
 ];
+
+/// Whether this processor multiplies and adds at once.
+pub(super) fn are_fast() -> bool {
+    cfg!(target_arch = "aarch64") || simd_level() >= SimdLevel::Avx2
+}
 
 /// DOUBLEs, as their ordinals. Where doubtful numbers are left out, so are those that their DOUBLE is not printed as.
 pub(super) fn doubles(group: &mut Group, doubtful: Doubtful) {
