@@ -40,10 +40,10 @@ fn commands_and_files_are_completed() {
     assert_eq!(found("\\ti"), ["\\timing"]);
     assert_eq!(found("\\d li"), ["lineitem"]);
     assert_eq!(found("\\output ma"), ["markdown"]);
-    assert_eq!(found("\\i src/ma"), ["src/main.rs"]);
+    assert_eq!(found("\\i src/main"), ["src/main.rs"]);
     assert_eq!(found("\\i sr"), ["src/"]);
-    assert_eq!(complete("", "copy t to 'src/ma"), (11, vec!["src/main.rs".into()]));
-    assert_eq!(complete("select '\n", "src/ma").1, ["src/main.rs"]);
+    assert_eq!(complete("", "copy t to 'src/main"), (11, vec!["src/main.rs".into()]));
+    assert_eq!(complete("select '\n", "src/main").1, ["src/main.rs"]);
     assert_eq!(found("select 'a', sel"), ["select"]);
 }
 
