@@ -244,3 +244,6 @@ fn eight_digits(word: u64) -> u64 {
     let fours = hundreds.wrapping_add(pairs >> 16) & 0x0000_ffff_0000_ffff;
     (fours & 0xffff) * 10_000 + (fours >> 32)
 }
+
+#[cfg(test)]
+mod tests;
