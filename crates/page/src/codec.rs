@@ -13,6 +13,8 @@ mod decimals;
 mod deltas;
 mod frames;
 mod halves;
+mod masked;
+mod multiples;
 mod sample;
 mod shrink;
 mod strings;
@@ -60,6 +62,10 @@ impl CodecId {
     pub const TEMPLATES: CodecId = CodecId(7);
     /// Strings compressed a block at a time.
     pub const ZSTANDARD: CodecId = CodecId(8);
+    /// Numbers whose distances have a common divisor.
+    pub const MULTIPLES: CodecId = CodecId(9);
+    /// Wide numbers of which only some bits differ.
+    pub const MASKED: CodecId = CodecId(10);
 
     /// The codec of this number.
     ///
@@ -120,7 +126,7 @@ pub trait Codec: fmt::Debug + Sync {
 }
 
 /// All codecs; each stands at its number.
-static CODECS: [&dyn Codec; 9] = [
+static CODECS: [&dyn Codec; 11] = [
     &codes::Codes,
     &frames::Frames,
     &wide_frames::WideFrames,
@@ -130,6 +136,8 @@ static CODECS: [&dyn Codec; 9] = [
     &halves::Halves,
     &templates::Templates,
     &zstandard::Zstandard,
+    &multiples::Multiples,
+    &masked::Masked,
 ];
 
 /// Encodes a plain column; text without symbols.

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-/// A block of numbers as a base and packed offsets from it.
+/// A block of numbers as a base and packed offsets from it, in steps.
 #[derive(Debug, Clone, Copy)]
 pub struct Frame<'a> {
     /// Packed offsets ([`crate::bitpack`]); that of a NULL row is 0.
@@ -20,6 +20,16 @@ pub struct Frame<'a> {
     pub count: usize,
     /// Value of offset 0.
     pub base: i64,
+    /// What is added to it for each 1 of an offset; not 0. In a page that lies the sum may wrap.
+    pub step: u64,
+}
+
+impl Frame<'_> {
+    /// The value of an offset.
+    #[inline(always)]
+    pub fn value(&self, offset: u64) -> i64 {
+        self.base.wrapping_add(offset.wrapping_mul(self.step) as i64)
+    }
 }
 
 /// The blocks of a page of numbers.

@@ -320,7 +320,7 @@ fn for_ints(
             continue;
         }
         let start = block * BLOCK;
-        let Some(Frame { packed, width, count, base }) = page.frame(block) else {
+        let Some(frame @ Frame { packed, width, count, .. }) = page.frame(block) else {
             let mut values = [0; BLOCK];
             page.unpack_int(block, &mut values);
             mask.for_each(|row| visit(start + row, values[row]));
@@ -328,18 +328,17 @@ fn for_ints(
         };
         if selected <= FEW_ROWS {
             mask.for_each(|row| {
-                let offset = unpack_one(packed, row, width);
-                visit(start + row, base.wrapping_add(offset as i64));
+                visit(start + row, frame.value(unpack_one(packed, row, width)));
             });
             continue;
         }
         unpack_to_64(packed, count, width, &mut offsets);
         if selected == count {
             for (row, offset) in offsets[..count].iter().enumerate() {
-                visit(start + row, base.wrapping_add(*offset as i64));
+                visit(start + row, frame.value(*offset));
             }
         } else {
-            mask.for_each(|row| visit(start + row, base.wrapping_add(offsets[row] as i64)));
+            mask.for_each(|row| visit(start + row, frame.value(offsets[row])));
         }
     }
 }

@@ -126,30 +126,35 @@ fn keep_int(
     mask: &mut BlockMask,
     scratch: &mut Scratch,
 ) {
-    let Some(Frame { packed, width, count, base }) = page.frame(block) else {
+    let Some(frame @ Frame { packed, width, count, base, step }) = page.frame(block) else {
         keep_unpacked(page, ranges, block, mask);
         return;
     };
-    let max = max_of_width(width);
     // A block near the end of i64 reaches past it on paper only: no stored value does.
-    let top = i128::from(base) + i128::from(max);
-    let clipped = ranges.clip(base, top.min(i128::from(i64::MAX)) as i64);
-    let offset = |v: i64| v.wrapping_sub(base) as u64;
-    match clipped.as_slice() {
+    let most = max_of_width(width).min(i64::MAX.abs_diff(base) / step);
+    let clipped = ranges.clip(base, frame.value(most));
+    if clipped.as_slice().len() > RANGES_MAX {
+        keep_unpacked(page, &clipped, block, mask);
+        return;
+    }
+    // The offsets of the values in a range; between two steps there are none.
+    let mut offsets = [(0, 0); RANGES_MAX];
+    let mut found = 0;
+    for (low, high) in clipped.as_slice() {
+        let (first, last) = (low.abs_diff(base).div_ceil(step), high.abs_diff(base) / step);
+        if first <= last {
+            offsets[found] = (first, last);
+            found += 1;
+        }
+    }
+    match &offsets[..found] {
         [] => *mask = BlockMask::NONE,
-        [(low, high)] if offset(*low) == 0 && i128::from(*high) >= top.min(i64::MAX.into()) => {
+        [(0, last)] if *last >= most => {
             drop_nulls(page.null_bits(), block, mask);
         }
-        few if few.len() <= RANGES_MAX => {
-            let mut offsets = [(0, 0); RANGES_MAX];
-            for (o, (low, high)) in offsets.iter_mut().zip(few) {
-                *o = (offset(*low), offset(*high));
-            }
-            mask.keep(&mask_packed(packed, count, width, &offsets[..few.len()], scratch));
+        few => {
+            mask.keep(&mask_packed(packed, count, width, few, scratch));
             drop_nulls(page.null_bits(), block, mask);
-        }
-        _ => {
-            keep_unpacked(page, &clipped, block, mask);
         }
     }
 }

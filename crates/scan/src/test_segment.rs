@@ -95,7 +95,10 @@ fn write_column(
 /// The page in a codec that can hold it, whether or not it is worth it.
 fn in_some_codec(page: Page, number: usize) -> Page {
     let codecs: &[CodecId] = match page.detail {
-        PageDetail::Int { .. } => &[CodecId::DELTAS, CodecId::HALVES, CodecId::DECIMALS],
+        PageDetail::Int { .. } => {
+            &[CodecId::DELTAS, CodecId::HALVES, CodecId::DECIMALS, CodecId::MULTIPLES]
+        }
+        PageDetail::Wide { .. } => &[CodecId::MASKED],
         PageDetail::Text { .. } => &[CodecId::ZSTANDARD, CodecId::TEMPLATES],
         _ => return page,
     };

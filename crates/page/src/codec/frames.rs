@@ -38,7 +38,8 @@ struct IntFrames<'a>(PackedBlocks<'a>);
 impl<'a> IntBlocks<'a> for IntFrames<'a> {
     fn frame(&self, block: usize) -> Option<Frame<'a>> {
         let (packed, width, count) = self.0.block(block);
-        Some(Frame { packed, width, count, base: i64::from_le_bytes(self.0.head(block)) })
+        let base = i64::from_le_bytes(self.0.head(block));
+        Some(Frame { packed, width, count, base, step: 1 })
     }
 
     fn unpack(&self, block: usize, out: &mut [i64; BLOCK]) {

@@ -2,7 +2,7 @@
 
 use crate::bitpack::BLOCK;
 use crate::page::block_rows;
-use crate::view::{IntPage, PageView, TextPage, TextScratch};
+use crate::view::{IntPage, PageView, TextPage, TextScratch, WidePage};
 use coload_types::{Result, Strings};
 
 /// Blocks that a sample looks into.
@@ -20,6 +20,15 @@ pub enum Sample {
     Int {
         /// Some that follow one another, of several places.
         stretches: Vec<Vec<i64>>,
+        /// NULL rows of the page.
+        nulls: usize,
+        /// Rows of the page.
+        rows: usize,
+    },
+    /// Sample of a page of 128-bit numbers.
+    Wide {
+        /// Some of them.
+        values: Vec<i128>,
         /// NULL rows of the page.
         nulls: usize,
         /// Rows of the page.
@@ -52,15 +61,27 @@ impl Sample {
         match page {
             PageView::Int(page) => Ok(Sample::of_ints(page)),
             PageView::Text(page) => Sample::of_text(page),
-            PageView::Codes(_) | PageView::Wide(_) => Ok(None),
+            PageView::Wide(page) => Ok(Sample::of_wides(page)),
+            PageView::Codes(_) => Ok(None),
         }
     }
 
     fn of_ints(page: &IntPage<'_>) -> Option<Self> {
         let stretches = Sample::stretches(page);
-        let nulls = page.null_bits().unwrap_or(&[]).iter().map(|b| b.count_ones() as usize).sum();
-        let rows = page.rows();
+        let (nulls, rows) = (count_ones(page.null_bits()), page.rows());
         (!stretches.is_empty()).then_some(Sample::Int { stretches, nulls, rows })
+    }
+
+    fn of_wides(page: &WidePage<'_>) -> Option<Self> {
+        let mut block = [0; BLOCK];
+        let mut values = Vec::new();
+        for b in places(page.rows()) {
+            let count = page.unpack_wide(b, &mut block);
+            let is_value = |row: &usize| !page.is_null(b * BLOCK + row);
+            values.extend((0..count).filter(is_value).take(STRETCH).map(|row| block[row]));
+        }
+        let (nulls, rows) = (count_ones(page.null_bits()), page.rows());
+        (!values.is_empty()).then_some(Sample::Wide { values, nulls, rows })
     }
 
     /// Some numbers of a page that are not NULL, of several places.
@@ -109,6 +130,10 @@ impl Sample {
         let (rows, bytes) = (strings.len(), strings.bytes.len());
         Sample::Text { strings, rows, bytes }
     }
+}
+
+fn count_ones(bits: Option<&[u8]>) -> usize {
+    bits.unwrap_or(&[]).iter().map(|byte| byte.count_ones() as usize).sum()
 }
 
 /// Appends strings up to [`STRING_BYTES`]; the one that would be over that is cut.

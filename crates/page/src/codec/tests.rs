@@ -24,6 +24,18 @@ fn ints(values: &[i64], nulls: &[usize]) -> Plain {
     plain
 }
 
+fn wides(values: &[i128], nulls: &[usize]) -> Plain {
+    let mut plain = Plain { values: Values::Wide(values.to_vec()), nulls: None };
+    set_nulls(&mut plain, nulls);
+    plain
+}
+
+/// Random but for version and variant, in the order of texts.
+fn uuid_of_version_4(next: &mut impl FnMut() -> u64) -> i128 {
+    let (high, low) = (next() & !0xf000 | 0x4000, next() & !(3 << 62) | 1 << 63);
+    ((u128::from(high) << 64 | u128::from(low)) ^ 1 << 127) as i128
+}
+
 fn texts<S: AsRef<[u8]>>(strings: &[S], nulls: &[usize]) -> Plain {
     let mut values = Strings::default();
     for (row, string) in strings.iter().enumerate() {
@@ -284,6 +296,58 @@ fn an_unknown_codec_is_named() {
     assert!(text.contains("77") && text.contains("newer"), "{text}");
 }
 
+#[test]
+fn whole_seconds_take_no_bits_for_microseconds() {
+    let mut next = noise(12);
+    let start = 1_600_000_000_000_000;
+    let mut seconds = |step: i64| -> Vec<i64> {
+        (0..20_000).map(|_| start + (next() % 50_000_000) as i64 * step).collect()
+    };
+    let page = chosen(&ints(&seconds(1_000_000), &[]));
+    assert_eq!(page.codec, CodecId::MULTIPLES);
+    assert!(bits_of(&page) < 26.2, "{} bits", bits_of(&page));
+    let page = chosen(&ints(&seconds(-1_000), &[0, 9_000]));
+    assert_eq!(page.codec, CodecId::MULTIPLES);
+    // One that is no multiple, where a sample does not look.
+    let mut values = seconds(1_000_000);
+    values[600] += 1;
+    assert_eq!(chosen(&ints(&values, &[])).codec, CodecId::FRAMES);
+    // It is no value where the row is NULL.
+    assert_eq!(chosen(&ints(&values, &[600])).codec, CodecId::MULTIPLES);
+    // From one end to the other.
+    let far = [i64::MIN, i64::MAX, -1];
+    assert_eq!(encode_as(CodecId::MULTIPLES, &ints(&far, &[])), None);
+    let far = [i64::MIN, i64::MAX - 1, 0, i64::MIN + 2];
+    assert!(encode_as(CodecId::MULTIPLES, &ints(&far, &[])).is_some());
+    for alike in [vec![7; 3_000], vec![i64::MIN], vec![]] {
+        assert_eq!(encode_as(CodecId::MULTIPLES, &ints(&alike, &[])), None);
+    }
+}
+
+#[test]
+fn bits_that_all_wide_numbers_share_are_kept_once() {
+    let mut next = noise(13);
+    let uuids: Vec<i128> = (0..20_000).map(|_| uuid_of_version_4(&mut next)).collect();
+    for nulls in [&[][..], &[0, 1, 1_500]] {
+        let page = chosen(&wides(&uuids, nulls));
+        assert_eq!(page.codec, CodecId::MASKED);
+        assert!(bits_of(&page) < 123.2, "{} bits", bits_of(&page));
+    }
+    // One of another version, where a sample does not look.
+    let mut others = uuids.clone();
+    others[600] ^= 1 << 76;
+    assert!(bits_of(&chosen(&wides(&others, &[]))) < 124.2);
+    // Blocks whose bits are the same within each.
+    let blocks: Vec<i128> = (0..4_000).map(|i| if i < 1_024 { 5 } else { -5 }).collect();
+    assert!(encode_as(CodecId::MASKED, &wides(&blocks, &[])).is_some());
+    // Runs without end.
+    let odd: Vec<i128> = (0..2_000).map(|i| if i % 2 == 0 { 0 } else { 0x5555 << 60 }).collect();
+    assert!(encode_as(CodecId::MASKED, &wides(&odd, &[])).is_some());
+    let odd: Vec<i128> = (0..2_000).map(|i| if i % 2 == 0 { 0 } else { 0x55555 }).collect();
+    assert_eq!(encode_as(CodecId::MASKED, &wides(&odd, &[])), None);
+    assert!(encode_as(CodecId::MASKED, &wides(&[i128::MIN, i128::MAX], &[])).is_some());
+}
+
 /// A page in each codec that is chosen by estimate.
 fn pages() -> Vec<(Plain, Page)> {
     let mut next = noise(9);
@@ -295,6 +359,8 @@ fn pages() -> Vec<(Plain, Page)> {
         })
         .collect();
     let uniform: Vec<i64> = (0..count).map(|_| ordinal_from_f64(next() as f64)).collect();
+    let seconds: Vec<i64> = (0..count).map(|_| (next() % 9_999) as i64 * 1_000_000).collect();
+    let uuids: Vec<i128> = (0..count).map(|_| uuid_of_version_4(&mut next)).collect();
     let steps: Vec<i64> = (0..count as i64).map(|i| i * 5 + i % 3).collect();
     let mut ids: Vec<String> = (0..count).map(|_| format!("k{:08x}", next() as u32)).collect();
     ids[77] = "other".into();
@@ -303,6 +369,8 @@ fn pages() -> Vec<(Plain, Page)> {
         (CodecId::DECIMALS, ints(&cents, &[4, 2_000])),
         (CodecId::HALVES, ints(&uniform, &[4, 2_000])),
         (CodecId::DELTAS, ints(&steps, &[])),
+        (CodecId::MULTIPLES, ints(&seconds, &[4, 2_000])),
+        (CodecId::MASKED, wides(&uuids, &[4, 2_000])),
         (CodecId::TEMPLATES, texts(&ids, &[4, 2_000])),
         (CodecId::TEMPLATES, texts(&numbers, &[])),
         (CodecId::ZSTANDARD, texts(&sentences(1_200, 12), &[4, 1_000])),
@@ -348,11 +416,12 @@ fn changed_bytes_are_no_panic() {
 #[test]
 fn any_bytes_are_no_panic() {
     let mut next = noise(11);
-    for id in 3..9u8 {
+    for id in 3..11u8 {
         for length in 0..600usize {
             let codec = CodecId(id);
             let detail = match codec.codec().unwrap().content() {
                 Content::Int => crate::PageDetail::Int { min: 0, max: 9 },
+                Content::Wide => crate::PageDetail::Wide { min: 0, max: 9 },
                 _ => crate::PageDetail::Text { symbols: 0 },
             };
             let small = next().is_multiple_of(2);
@@ -371,10 +440,34 @@ proptest! {
         values in prop::collection::vec(prop_oneof![-3i64..3, Just(i64::MIN), Just(i64::MAX), any::<i64>()], 1..2_100),
         nulls in prop::collection::vec(0usize..2_100, 0..3),
     ) {
-        for id in [CodecId::DELTAS, CodecId::DECIMALS, CodecId::HALVES] {
+        for id in [CodecId::DELTAS, CodecId::DECIMALS, CodecId::HALVES, CodecId::MULTIPLES] {
             encode_as(id, &ints(&values, &nulls));
         }
         chosen(&ints(&values, &nulls));
+    }
+
+    #[test]
+    fn multiples_come_back(
+        values in prop::collection::vec(-300i64..300, 1..2_100),
+        step in prop_oneof![2i64..9, Just(1 << 54), Just(1_000_000)],
+        first in prop_oneof![Just(i64::MIN), Just(i64::MAX), any::<i64>()],
+        nulls in prop::collection::vec(0usize..2_100, 0..3),
+    ) {
+        let value = |n: &i64| n.checked_mul(step).and_then(|n| first.checked_add(n));
+        let values: Vec<i64> = values.iter().filter_map(value).collect();
+        encode_as(CodecId::MULTIPLES, &ints(&values, &nulls));
+        chosen(&ints(&values, &nulls));
+    }
+
+    #[test]
+    fn wide_numbers_come_back_from_every_codec(
+        values in prop::collection::vec(any::<i128>(), 1..2_100),
+        mask in prop_oneof![Just(u128::MAX), Just(!(0xf << 76 | 3 << 62)), Just(0), any::<u128>(), any::<u64>().prop_map(u128::from)],
+        nulls in prop::collection::vec(0usize..2_100, 0..3),
+    ) {
+        let values: Vec<i128> = values.iter().map(|v| (*v as u128 & mask) as i128).collect();
+        encode_as(CodecId::MASKED, &wides(&values, &nulls));
+        chosen(&wides(&values, &nulls));
     }
 
     #[test]

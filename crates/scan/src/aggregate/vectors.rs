@@ -196,7 +196,8 @@ fn load_lookup(
 }
 
 fn load_narrow(page: &IntPage<'_>, block: usize, rows: Rows<'_>, out: &mut Vector) -> Result<()> {
-    let Some(Frame { packed, width, base, .. }) = page.frame(block) else {
+    // Offsets of other steps do not say how large the sums of values get.
+    let Some(Frame { packed, width, base, step: 1, .. }) = page.frame(block) else {
         return load_unpacked(page, block, rows, out);
     };
     if width > 32 {
@@ -249,7 +250,7 @@ fn load_unpacked(page: &IntPage<'_>, block: usize, rows: Rows<'_>, out: &mut Vec
 }
 
 fn load_wide(page: &IntPage<'_>, block: usize, rows: Rows<'_>, out: &mut [i64]) {
-    let Some(Frame { packed, width, count, base }) = page.frame(block) else {
+    let Some(frame @ Frame { packed, width, count, .. }) = page.frame(block) else {
         let mut values = [0; BLOCK];
         page.unpack_int(block, &mut values);
         match rows {
@@ -267,12 +268,12 @@ fn load_wide(page: &IntPage<'_>, block: usize, rows: Rows<'_>, out: &mut [i64]) 
             let mut offsets = [0; BLOCK];
             unpack_to_64(packed, count, width, &mut offsets);
             for (o, v) in out.iter_mut().zip(&offsets) {
-                *o = base.wrapping_add(*v as i64);
+                *o = frame.value(*v);
             }
         }
         Rows::Few(positions) => {
             for (o, row) in out.iter_mut().zip(positions) {
-                *o = base.wrapping_add(unpack_one(packed, usize::from(*row), width) as i64);
+                *o = frame.value(unpack_one(packed, usize::from(*row), width));
             }
         }
     }

@@ -110,6 +110,14 @@ fn examples() -> Vec<Example> {
         in_codec(CodecId::DECIMALS, plain(Int, |r| Some(Value::Int(tenths(r))))),
         in_codec(CodecId::HALVES, plain(Int, |r| null_if(r % 50 == 1, fraction(r)))),
         in_codec(
+            CodecId::MULTIPLES,
+            plain(Int, |r| null_if(r % 50 == 1, Value::Int(number(r) as i64 % 9_999 * 60_000))),
+        ),
+        in_codec(
+            CodecId::MASKED,
+            plain(Wide, |r| null_if(r % 50 == 1, Value::Wide(i128::from(number(r)) << 30 | 5))),
+        ),
+        in_codec(
             CodecId::TEMPLATES,
             plain(Bytes, |r| {
                 if r % 70 == 9 {
