@@ -1,0 +1,1 @@
+//! Loads into servers that the tests start themselves.
