@@ -15,6 +15,7 @@ use coload_types::{Column, Error, Result};
 
 use crate::engine::{Connection, Engine, RowForm, TableColumn};
 use crate::journal::Journal;
+use crate::mysql::Mysql;
 use crate::names::TableName;
 use crate::options::{DatabaseOptions, Guarantee, Method};
 use crate::postgres::Postgres;
@@ -42,6 +43,7 @@ impl Database {
     pub fn new(url: &str, table: &str, options: DatabaseOptions) -> Result<Self> {
         let engine: Arc<dyn Engine> = match url.split_once("://") {
             Some(("postgres" | "postgresql", _)) => Arc::new(Postgres::new(url)?),
+            Some(("mysql" | "mariadb", _)) => Arc::new(Mysql::new(url)?),
             _ => return Err(Error::Invalid("not the URL of a database".into())),
         };
         Ok(Database { engine, table: TableName::parse(table)?, options })
@@ -84,7 +86,8 @@ impl Database {
     ) -> Result<Vec<TableColumn>> {
         let columns = self.engine.columns_sql(schema)?;
         let name = self.engine.quotes().table(table);
-        on.run(&format!("CREATE TABLE {name} ({columns})"), &[])?;
+        let options = self.engine.table_options();
+        on.run(&format!("CREATE TABLE {name} ({columns}){options}"), &[])?;
         let made = on.describe(table)?.unwrap_or_default();
         fits::columns_for(table, made, schema)
     }

@@ -30,6 +30,9 @@ pub trait Engine: Debug + Send + Sync {
     /// `Invalid` when a column is of a type that the engine does not hold.
     fn columns_sql(&self, schema: &Schema) -> Result<String>;
 
+    /// What follows these columns.
+    fn table_options(&self) -> &'static str;
+
     /// The form in which a method sends rows of these columns.
     ///
     /// # Errors
@@ -183,4 +186,19 @@ pub enum Cell {
     Jsonb,
     /// Text that only the server can read: the method must send text.
     TextOnly,
+    /// The server rounds values without a word: nothing is loaded into such a column.
+    Rounds,
+    /// Bytes as hexadecimal digits, which a statement makes bytes of (MySQL).
+    Hex,
+}
+
+impl TableColumn {
+    /// Why nothing is loaded into a column whose values the server rounds.
+    pub fn rounds(&self) -> Error {
+        Error::Invalid(format!(
+            "column {} is of type {}, of which the server rounds or cuts values without a word: nothing is loaded into it \
+             (give it a type that has all digits)",
+            self.name, self.type_name
+        ))
+    }
 }

@@ -16,11 +16,13 @@
 mod destination;
 mod engine;
 mod journal;
+mod mysql;
 mod names;
 mod options;
 mod postgres;
 mod queue;
 mod refusals;
+mod row_maker;
 mod sender;
 mod staging;
 mod target;

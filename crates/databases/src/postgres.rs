@@ -56,6 +56,10 @@ impl Engine for Postgres {
         Quotes('"')
     }
 
+    fn table_options(&self) -> &'static str {
+        ""
+    }
+
     fn columns_sql(&self, schema: &Schema) -> Result<String> {
         let column = |column: &coload_types::Column| {
             let mut sql = format!(
@@ -79,7 +83,7 @@ impl Engine for Postgres {
 
     fn form(&self, method: Method, columns: &[TableColumn]) -> Result<Box<dyn RowForm>> {
         Ok(match method {
-            Method::CopyText => Box::new(TextRows::new(columns)),
+            Method::CopyText => Box::new(TextRows::new(columns)?),
             _ => Box::new(BinaryRows::new(columns)?),
         })
     }

@@ -88,6 +88,7 @@ fn data_type(base: &str, kind: &str, modifier: i32) -> (DataType, Cell) {
         ("b", "time") if fraction_is_whole => of_type(DataType::Time),
         ("b", "timestamp") if fraction_is_whole => of_type(DataType::Timestamp),
         ("b", "timestamptz") if fraction_is_whole => of_type(DataType::TimestampTz),
+        ("b", "time" | "timestamp" | "timestamptz") => (text, Cell::Rounds),
         ("b", "uuid") => of_type(DataType::Uuid),
         ("b", "bytea") => of_type(DataType::Binary(None)),
         ("b", "varchar") => of_type(DataType::Varchar(length)),

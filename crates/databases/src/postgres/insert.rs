@@ -8,16 +8,14 @@ use coload_load::RowBytes;
 use tokio_postgres::Statement;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 
-use super::binary_rows::cells;
 use super::connection::{PostgresConnection, refusal, world};
 use crate::engine::{Refusal, RowTable};
 use crate::names::Quotes;
 use crate::options::Method;
+use crate::row_maker::{NULL_LENGTH, cells};
 
 /// Most parameters of a statement.
 const PARAMETERS_MAX: usize = 65_535;
-/// Length of an element that is NULL.
-const NULL: [u8; 4] = [0xff; 4];
 
 /// A parameter whose bytes are there.
 #[derive(Debug)]
@@ -197,7 +195,7 @@ fn send_arrays(
         for row in at..end {
             for (cell, out) in cells(rows.slice(row..row + 1)).zip(&mut elements) {
                 match cell {
-                    None => out.extend_from_slice(&NULL),
+                    None => out.extend_from_slice(NULL_LENGTH),
                     Some(bytes) => {
                         out.put_u32(bytes.len() as u32);
                         out.extend_from_slice(bytes);

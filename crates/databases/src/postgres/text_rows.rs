@@ -2,67 +2,54 @@
 
 use coload_ddl::CheckedColumn;
 use coload_load::RowBytes;
-use coload_types::{DataType, Result, Value, display::display_value};
+use coload_types::display::{write_int, write_wide};
+use coload_types::{DataType, Result, Values};
 
-use crate::engine::{RowForm, TableColumn};
+use crate::engine::{Cell, RowForm, TableColumn};
+use crate::row_maker::{CellForm, Frame, make_rows, put_escaped, put_hex};
 
 /// Makes rows of text.
 #[derive(Debug)]
 pub struct TextRows {
-    types: Vec<DataType>,
+    forms: Vec<TextCell>,
+    frame: Frame,
 }
+
+/// The form of the cells of a column.
+#[derive(Debug)]
+struct TextCell(DataType);
 
 impl TextRows {
     /// For rows of these columns.
-    pub fn new(columns: &[TableColumn]) -> Self {
-        TextRows { types: columns.iter().map(|column| column.data_type).collect() }
+    ///
+    /// # Errors
+    /// `Invalid` when the server would round the values of one.
+    pub fn new(columns: &[TableColumn]) -> Result<Self> {
+        if let Some(column) = columns.iter().find(|column| column.cell == Cell::Rounds) {
+            return Err(column.rounds());
+        }
+        let forms = columns.iter().map(|column| TextCell(column.data_type)).collect();
+        let frame = Frame { start: Vec::new(), between: b"\t", end: b"\n", null: b"\\N" };
+        Ok(TextRows { forms, frame })
+    }
+}
+
+impl CellForm for TextCell {
+    fn put(&self, values: &Values, row: usize, out: &mut Vec<u8>) {
+        match (values, self.0) {
+            (Values::Int(values), data_type) => write_int(values[row], data_type, out),
+            (Values::Wide(values), data_type) => write_wide(values[row], data_type, out),
+            (Values::Bytes(values), DataType::Binary(_)) => {
+                out.extend_from_slice(b"\\\\x");
+                put_hex(values.get(row), out);
+            }
+            (Values::Bytes(values), _) => put_escaped(values.get(row), out),
+        }
     }
 }
 
 impl RowForm for TextRows {
     fn make_rows(&self, columns: &[CheckedColumn<'_>], rows: usize) -> Result<RowBytes> {
-        let mut made = RowBytes::default();
-        for row in 0..rows {
-            for (number, (column, data_type)) in columns.iter().zip(&self.types).enumerate() {
-                if number > 0 {
-                    made.bytes.push(b'\t');
-                }
-                put_cell(column.get(row), *data_type, &mut made.bytes);
-            }
-            made.bytes.push(b'\n');
-            made.ends.push(made.bytes.len());
-        }
-        Ok(made)
-    }
-}
-
-fn put_cell(value: Option<Value>, data_type: DataType, out: &mut Vec<u8>) {
-    match (value, data_type) {
-        (None, _) => out.extend_from_slice(b"\\N"),
-        (Some(Value::Bytes(bytes)), DataType::Binary(_)) => {
-            const DIGITS: &[u8; 16] = b"0123456789abcdef";
-            out.extend_from_slice(b"\\\\x");
-            for byte in bytes.iter() {
-                out.extend_from_slice(&[
-                    DIGITS[usize::from(byte >> 4)],
-                    DIGITS[usize::from(byte & 15)],
-                ]);
-            }
-        }
-        (Some(Value::Bytes(bytes)), _) => put_escaped(&bytes, out),
-        (Some(value), _) => out.extend_from_slice(display_value(&value, data_type).as_bytes()),
-    }
-}
-
-/// Text whose tabs, line ends and backslashes do not end the cell.
-pub fn put_escaped(text: &[u8], out: &mut Vec<u8>) {
-    for byte in text {
-        match byte {
-            b'\\' => out.extend_from_slice(b"\\\\"),
-            b'\t' => out.extend_from_slice(b"\\t"),
-            b'\n' => out.extend_from_slice(b"\\n"),
-            b'\r' => out.extend_from_slice(b"\\r"),
-            other => out.push(*other),
-        }
+        make_rows(&self.forms, &self.frame, columns, rows)
     }
 }
