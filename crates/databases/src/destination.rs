@@ -70,7 +70,8 @@ impl Database {
     fn look(&self, on: &mut dyn Connection, request: &LoadRequest) -> Result<Into> {
         match on.describe(&self.table)? {
             Some(columns) => {
-                let columns = fits::columns_for(&self.table, columns, &request.schema)?;
+                let columns =
+                    fits::columns_for(&*self.engine, &self.table, columns, &request.schema)?;
                 Ok(Into { columns, exists: true })
             }
             None => Ok(Into { columns: Vec::new(), exists: false }),
@@ -89,7 +90,7 @@ impl Database {
         let options = self.engine.table_options();
         on.run(&format!("CREATE TABLE {name} ({columns}){options}"), &[])?;
         let made = on.describe(table)?.unwrap_or_default();
-        fits::columns_for(table, made, schema)
+        fits::columns_for(&*self.engine, table, made, schema)
     }
 
     /// The method, why it is that, and the form of its rows.

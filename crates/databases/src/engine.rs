@@ -30,6 +30,9 @@ pub trait Engine: Debug + Send + Sync {
     /// `Invalid` when a column is of a type that the engine does not hold.
     fn columns_sql(&self, schema: &Schema) -> Result<String>;
 
+    /// Whether values of a type go into a column of another one as they are, as the engine has no such type.
+    fn stands_for(&self, loaded: DataType, column: &TableColumn) -> bool;
+
     /// What follows these columns.
     fn table_options(&self) -> &'static str;
 

@@ -66,6 +66,17 @@ impl Engine for Mysql {
         Ok(columns.join(", "))
     }
 
+    fn stands_for(&self, loaded: DataType, column: &TableColumn) -> bool {
+        match loaded {
+            // The moment in UTC.
+            DataType::TimestampTz => column.data_type == DataType::Timestamp,
+            DataType::Uuid => {
+                matches!(column.data_type, DataType::Char(36..) | DataType::Varchar(_))
+            }
+            _ => false,
+        }
+    }
+
     fn table_options(&self) -> &'static str {
         " ENGINE = InnoDB CHARACTER SET = utf8mb4"
     }

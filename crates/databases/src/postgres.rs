@@ -56,6 +56,10 @@ impl Engine for Postgres {
         Quotes('"')
     }
 
+    fn stands_for(&self, _: DataType, _: &TableColumn) -> bool {
+        false
+    }
+
     fn table_options(&self) -> &'static str {
         ""
     }

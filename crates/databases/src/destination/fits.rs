@@ -3,7 +3,7 @@
 use coload_ddl::Schema;
 use coload_types::{DataType, Error, Result};
 
-use crate::engine::TableColumn;
+use crate::engine::{Engine, TableColumn};
 use crate::names::TableName;
 
 /// The columns of a table into which those of a load go, in the order of the load.
@@ -12,6 +12,7 @@ use crate::names::TableName;
 /// `Invalid` when the table lacks one, the server makes its values itself, or it has another type; or when a column that
 /// must have a value is not loaded.
 pub fn columns_for(
+    engine: &dyn Engine,
     table: &TableName,
     columns: Vec<TableColumn>,
     schema: &Schema,
@@ -44,7 +45,8 @@ pub fn columns_for(
                 other.name
             ));
         }
-        let Some(data_type) = type_for(column.data_type, other.data_type) else {
+        let stands = engine.stands_for(column.data_type, &other).then_some(column.data_type);
+        let Some(data_type) = stands.or_else(|| type_for(column.data_type, other.data_type)) else {
             return refuse(format!(
                 "column {} is {}, which takes {}, and the load has {} (leave out --columns, --schema and --types to have \
                  the table's)",

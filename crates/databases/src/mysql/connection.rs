@@ -289,8 +289,8 @@ fn world(error: &mysql_async::Error) -> Error {
 fn refusal(error: &mysql_async::Error) -> Refusal {
     let mysql_async::Error::Server(told) = error else { return Refusal::Failed(world(error)) };
     let class = told.state.get(..2).unwrap_or_default();
-    /// Of the class HY000, what a value is at fault for.
-    const OF_VALUES: [u16; 6] = [1364, 1366, 1411, 3819, 4025, 1526];
+    /// Of no class of their own, what a value is at fault for.
+    const OF_VALUES: [u16; 10] = [1264, 1265, 1292, 1364, 1366, 1406, 1411, 1526, 3819, 4025];
     let is_row = matches!(class, "22" | "23" | "44" | "45") || OF_VALUES.contains(&told.code);
     if !is_row {
         return Refusal::Failed(world(error));

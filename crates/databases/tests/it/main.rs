@@ -1,1 +1,0 @@
-//! Loads into servers that the tests start themselves.
