@@ -8,6 +8,7 @@ mod rows_go;
 use std::sync::Arc;
 
 use coload_ddl::Schema;
+use coload_input::InputSource;
 use coload_load::{Destination, Load, LoadReport, LoadRequest};
 use coload_store::LoadId;
 use coload_threads::Started;
@@ -120,7 +121,8 @@ impl Database {
         Err(Error::Invalid(why))
     }
 
-    fn connections(&self, route: &Route) -> (usize, String) {
+    /// How many connections rows are sent over at most, and why.
+    fn connections(&self, route: &Route, chunks: Option<u64>) -> (usize, String) {
         match (route, self.options.connections) {
             (Route::Direct { .. }, _) => {
                 (1, "1 connection: all rows are one transaction".to_owned())
@@ -128,11 +130,33 @@ impl Database {
             (_, Some(count)) => (count.max(1), "connections as given".to_owned()),
             (_, None) => {
                 let cores = std::thread::available_parallelism().map_or(1, usize::from);
-                let count = cores.clamp(2, 8);
-                (count, format!("{count} connections: as many as this machine has cores, 2 to 8"))
+                let most = cores.clamp(CONNECTIONS.0, CONNECTIONS.1);
+                let count = chunks.map_or(most, |chunks| most.min(chunks.max(1) as usize));
+                let why = match count < most {
+                    true => "a chunk of the input each".to_owned(),
+                    false => format!(
+                        "as many as this machine has cores, {} to {}",
+                        CONNECTIONS.0, CONNECTIONS.1
+                    ),
+                };
+                (count, format!("{count} connections: {why}"))
             }
         }
     }
+}
+
+/// Fewest and most connections that nobody asked for.
+const CONNECTIONS: (usize, usize) = (2, 8);
+
+/// Chunks of the inputs, as far as their sizes tell.
+fn chunks_of(load: Load<'_>) -> Option<u64> {
+    let bytes = |input: coload_input::InputFile| match input.source {
+        InputSource::File { identity, .. } => Some(identity.bytes),
+        _ => None,
+    };
+    let bytes: u64 = load.request.inputs.iter().map(bytes).sum::<Option<u64>>()?;
+    // A compressed file has more text than bytes.
+    Some(bytes.saturating_mul(4).div_ceil(load.resources.chunk_bytes as u64).max(1))
 }
 
 /// What a load has found out before its rows go.

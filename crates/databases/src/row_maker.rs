@@ -25,8 +25,12 @@ pub struct Frame {
     pub null: &'static [u8],
 }
 
-/// Bytes that a cell takes at a guess, so that the buffer grows seldom.
+/// Bytes that a cell takes at a guess.
 const CELL_BYTES: usize = 10;
+/// Rows after which it is known what a row takes.
+const ROWS_MEASURED: usize = 1024;
+/// Bytes of a cell that is copied as if it had so many: a copy of a known length is one or two instructions.
+const SHORT_BYTES: usize = 32;
 
 /// Makes rows, of columns in the order of the forms.
 ///
@@ -44,9 +48,15 @@ pub fn make_rows<F: CellForm>(
     let pairs = forms.iter().zip(columns);
     let sources: Vec<Source<'_, F>> =
         pairs.map(|(form, column)| Source::new(form, column, frame.null)).collect();
-    let mut bytes = Vec::with_capacity(rows * (2 + CELL_BYTES * sources.len()));
+    let measured = rows.min(ROWS_MEASURED);
+    let mut bytes = Vec::with_capacity(measured * (2 + CELL_BYTES * sources.len()) + SHORT_BYTES);
     let mut ends = Vec::with_capacity(rows);
     for row in 0..rows {
+        if row == ROWS_MEASURED {
+            // What the others take, so that the buffer does not grow by a copy.
+            let mean = bytes.len() / row + 1;
+            bytes.reserve((rows - row) * (mean + mean / 16));
+        }
         bytes.extend_from_slice(&frame.start);
         for (number, source) in sources.iter().enumerate() {
             if number > 0 {
@@ -64,6 +74,8 @@ pub fn make_rows<F: CellForm>(
 enum Source<'a, F> {
     /// A cell for each code, that of NULL last.
     Cells { codes: &'a [u16], bytes: Vec<u8>, ends: Vec<u32>, values: usize },
+    /// The same where all cells are short: bytes behind each are of no meaning.
+    Short { codes: &'a [u16], cells: Vec<([u8; SHORT_BYTES], u8)> },
     /// A value for each row.
     Plain { form: &'a F, plain: &'a Plain },
 }
@@ -82,7 +94,16 @@ impl<'a, F: CellForm> Source<'a, F> {
                 }
                 bytes.extend_from_slice(null);
                 ends.push(bytes.len() as u32);
-                Source::Cells { codes, bytes, ends, values: values.len() }
+                if ends.windows(2).any(|pair| (pair[1] - pair[0]) as usize > SHORT_BYTES) {
+                    return Source::Cells { codes, bytes, ends, values: values.len() };
+                }
+                let short = |pair: &[u32]| {
+                    let cell = &bytes[pair[0] as usize..pair[1] as usize];
+                    let mut padded = [0; SHORT_BYTES];
+                    padded[..cell.len()].copy_from_slice(cell);
+                    (padded, cell.len() as u8)
+                };
+                Source::Short { codes, cells: ends.windows(2).map(short).collect() }
             }
         }
     }
@@ -93,6 +114,12 @@ impl<'a, F: CellForm> Source<'a, F> {
             Source::Cells { codes, bytes, ends, values } => {
                 let code = usize::from(codes[row]).min(*values);
                 out.extend_from_slice(&bytes[ends[code] as usize..ends[code + 1] as usize]);
+            }
+            Source::Short { codes, cells } => {
+                let (cell, length) = &cells[usize::from(codes[row]).min(cells.len() - 1)];
+                let end = out.len() + usize::from(*length);
+                out.extend_from_slice(cell);
+                out.truncate(end);
             }
             Source::Plain { plain, .. } if plain.is_null(row) => out.extend_from_slice(null),
             Source::Plain { form, plain } => form.put(&plain.values, row, out),

@@ -154,7 +154,8 @@ fn what_the_server_refuses_is_a_reject_and_the_others_load(server: &Server) {
                 format!("--table {table} --method {method} --chunk-size 64KiB {guarantee} --again");
             let text = server.fail(&file, &flags);
             // Chunks of a resumable load are refused in any order.
-            let place = if guarantee == "--atomic" { "bad_rows.csv:9 (byte" } else { "bad_rows.csv:" };
+            let place =
+                if guarantee == "--atomic" { "bad_rows.csv:9 (byte" } else { "bad_rows.csv:" };
             assert!(text.contains(place), "{text}");
             if guarantee == "--atomic" {
                 assert_eq!(server.sql(&format!("SELECT count(*) FROM {table}")), "0");

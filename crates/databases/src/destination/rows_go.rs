@@ -13,7 +13,7 @@ use coload_threads::{Started, lock};
 use coload_types::{Error, Place, Result};
 use coload_wire::RejectLimit;
 
-use super::{Begun, Database, publish};
+use super::{Begun, Database, chunks_of, publish};
 use crate::engine::{Connection, RowTable};
 use crate::queue::Queue;
 use crate::sender::{Counts, Refused, Sending, Unit};
@@ -107,7 +107,7 @@ fn begin_pass(
         }
     };
     let (method, why, form) = database.method(&columns)?;
-    let (count, why_connections) = database.connections(&begun.route);
+    let (count, why_connections) = database.connections(&begun.route, chunks_of(load));
     let mut connections = vec![engine.connect()?];
     while connections.len() < count {
         match engine.connect() {

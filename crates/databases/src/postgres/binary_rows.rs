@@ -101,14 +101,14 @@ impl Kind {
     fn put_int(self, value: i64, out: &mut Vec<u8>) {
         match self {
             Kind::Bool => out.extend_from_slice(&[0, 0, 0, 1, u8::from(value != 0)]),
-            Kind::Int2 => put_fixed((value as i16).to_be_bytes(), out),
-            Kind::Int4 => put_fixed((value as i32).to_be_bytes(), out),
-            Kind::Int8 | Kind::Time => put_fixed(value.to_be_bytes(), out),
+            Kind::Int2 => put_fixed::<6>(&(value as i16).to_be_bytes(), out),
+            Kind::Int4 => put_fixed::<8>(&(value as i32).to_be_bytes(), out),
+            Kind::Int8 | Kind::Time => put_fixed::<12>(&value.to_be_bytes(), out),
             Kind::Numeric { scale } => put_numeric(i128::from(value), scale, out),
-            Kind::Float4 => put_fixed(f32_from_ordinal(value).to_be_bytes(), out),
-            Kind::Float8 => put_fixed(f64_from_ordinal(value).to_be_bytes(), out),
-            Kind::Date => put_fixed(((value - EPOCH_DAYS) as i32).to_be_bytes(), out),
-            Kind::Timestamp => put_fixed((value - EPOCH_MICROS).to_be_bytes(), out),
+            Kind::Float4 => put_fixed::<8>(&f32_from_ordinal(value).to_be_bytes(), out),
+            Kind::Float8 => put_fixed::<12>(&f64_from_ordinal(value).to_be_bytes(), out),
+            Kind::Date => put_fixed::<8>(&((value - EPOCH_DAYS) as i32).to_be_bytes(), out),
+            Kind::Timestamp => put_fixed::<12>(&(value - EPOCH_MICROS).to_be_bytes(), out),
             Kind::Uuid | Kind::Bytes | Kind::Jsonb => out.extend_from_slice(NULL_LENGTH),
         }
     }
@@ -117,7 +117,7 @@ impl Kind {
     fn put_wide(self, value: i128, out: &mut Vec<u8>) {
         match self {
             // The top bit is flipped so that numbers are in the order of the identifiers.
-            Kind::Uuid => put_fixed((value as u128 ^ (1 << 127)).to_be_bytes(), out),
+            Kind::Uuid => put_fixed::<20>(&(value as u128 ^ (1 << 127)).to_be_bytes(), out),
             Kind::Numeric { scale } => put_numeric(value, scale, out),
             _ => out.extend_from_slice(NULL_LENGTH),
         }
@@ -132,10 +132,13 @@ impl Kind {
     }
 }
 
+/// Appends a cell of `N - 4` bytes with its length, at once: room is asked for once.
 #[inline]
-fn put_fixed<const N: usize>(bytes: [u8; N], out: &mut Vec<u8>) {
-    out.extend_from_slice(&(N as u32).to_be_bytes());
-    out.extend_from_slice(&bytes);
+fn put_fixed<const N: usize>(bytes: &[u8], out: &mut Vec<u8>) {
+    let mut cell = [0; N];
+    cell[3] = (N - 4) as u8;
+    cell[4..].copy_from_slice(bytes);
+    out.extend_from_slice(&cell);
 }
 
 impl CellForm for Kind {
