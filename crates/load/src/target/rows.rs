@@ -105,3 +105,58 @@ pub fn add_left_out(known: &mut Vec<LeftOut>, rows: Vec<LeftOut>) {
     all.extend_from_slice(&known[at..]);
     *known = all;
 }
+
+#[cfg(test)]
+mod tests {
+    use coload_source::Told;
+
+    use super::*;
+
+    fn left_out(row: u64) -> LeftOut {
+        let told =
+            Told { column: None, value: Vec::new(), reason: String::new(), advice: String::new() };
+        LeftOut { row, told: told.into() }
+    }
+
+    /// The rows of a chunk that are left, by their numbers, as a parser and a filter leave them.
+    fn rows_left(chunk: u64, numbers: &RowNumbers) -> Vec<u64> {
+        let out = |row: &u64| numbers.left_out.iter().any(|left_out| left_out.row == *row);
+        let read: Vec<u64> = (0..chunk).filter(|row| !out(row)).collect();
+        match &numbers.kept {
+            None => read,
+            Some(kept) => kept.iter().map(|row| read[*row as usize]).collect(),
+        }
+    }
+
+    #[test]
+    fn refused_rows_are_those_of_the_chunk_whatever_was_left_out_before() {
+        for before in [vec![], vec![0], vec![1, 2], vec![0, 3, 9]] {
+            for kept in [None, Some(vec![0, 1, 2, 3, 5]), Some(vec![1, 4, 6])] {
+                let left_out_before: Vec<LeftOut> = before.iter().copied().map(left_out).collect();
+                let numbers = RowNumbers { kept, left_out: left_out_before };
+                let rows = rows_left(10, &numbers);
+                for refused in [vec![0], vec![1, 2], vec![0, 2], vec![2]] {
+                    let mut expected: Vec<u64> = before
+                        .iter()
+                        .copied()
+                        .chain(refused.iter().map(|row| rows[*row]))
+                        .collect();
+                    expected.sort_unstable();
+                    let all = numbers
+                        .with_refused(refused.iter().map(|row| left_out(*row as u64)).collect());
+                    let found: Vec<u64> = all.iter().map(|left_out| left_out.row).collect();
+                    assert_eq!(found, expected, "{numbers:?} {refused:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn rows_are_sliced_by_their_ends() {
+        let rows = RowBytes { bytes: b"abcdef".to_vec(), ends: vec![1, 1, 4, 6] };
+        assert_eq!(
+            [rows.slice(0..1), rows.slice(1..2), rows.slice(2..4)],
+            [&b"a"[..], b"", b"bcdef"]
+        );
+    }
+}
