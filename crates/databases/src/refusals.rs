@@ -118,6 +118,8 @@ impl Sending<'_> {
                     self.on.run(self.engine.begin_sql(), &[])?;
                 } else {
                     self.on.run("ROLLBACK TO SAVEPOINT coload_rows", &[])?;
+                    // It is open after that, and those that follow would be within it, each with a lock of its own.
+                    self.on.run("RELEASE SAVEPOINT coload_rows", &[])?;
                 }
                 Err(refusal)
             }

@@ -13,6 +13,7 @@ fn a_server_of_postgresql_gets_what_files_hold() {
     a_table_that_is_there_is_matched_by_name(server);
     types_of_the_server_are_read_as_it_reads_them(server);
     what_the_server_refuses_is_a_reject_and_the_others_load(server);
+    many_refusals_in_one_transaction_keep_no_locks(server);
     a_table_is_made_replaced_or_left_as_it_is(server);
     a_resumable_load_goes_on_and_is_done_once(server);
     nothing_is_rounded_or_cut_without_a_word(server);
@@ -192,6 +193,17 @@ fn what_the_server_refuses_is_a_reject_and_the_others_load(server: &Server) {
         );
         assert!(text.contains("\"line\": 3"), "{text}");
     }
+}
+
+/// Symptom: out of shared memory after some thousands of refusals. A savepoint stays open when it is rolled back to, and those
+/// that followed were within it.
+fn many_refusals_in_one_transaction_keep_no_locks(server: &Server) {
+    let (text, bad) = with_bad(6_000, 6);
+    let file = server.file("many.csv", &text);
+    server.sql("CREATE TABLE many (id bigint PRIMARY KEY, v int CHECK (v < 100), t text)");
+    let text = server.load(&file, "--table many --max-rejects 50%");
+    assert!(bad == 1_000 && text.contains("\"rejects\": 1000,"), "{bad}: {text}");
+    assert_eq!(server.sql("SELECT count(*) FROM many"), "5000");
 }
 
 fn a_table_is_made_replaced_or_left_as_it_is(server: &Server) {

@@ -136,6 +136,8 @@ impl Server {
                 let mut command = as_nobody(&postgres_program("postgres").unwrap());
                 command.arg("-D").arg(&data).args(["-p", &port, "-k"]).arg(self.folder.path());
                 command.args(["-c", "listen_addresses=127.0.0.1", "-c", "max_connections=40"]);
+                // So that what keeps locks is found with few rows.
+                command.args(["-c", "max_locks_per_transaction=10"]);
                 command
             }
             Engine::Mariadb => {
