@@ -54,6 +54,9 @@ pub trait Engine: Debug + Send + Sync {
     /// The statements that begin a transaction in which each row is checked when it comes.
     fn begin_sql(&self) -> &'static str;
 
+    /// The statements that put a savepoint `coload_rows` in place of the one that is open.
+    fn renew_savepoint_sql(&self) -> &'static str;
+
     /// The statement that takes all rows out of a table, within a transaction.
     fn empty_sql(&self, table: &TableName) -> String;
 

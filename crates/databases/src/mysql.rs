@@ -109,6 +109,11 @@ impl Engine for Mysql {
         "START TRANSACTION"
     }
 
+    fn renew_savepoint_sql(&self) -> &'static str {
+        // One of the same name goes away.
+        "SAVEPOINT coload_rows"
+    }
+
     fn empty_sql(&self, table: &TableName) -> String {
         // TRUNCATE would commit.
         format!("DELETE FROM {}", self.quotes().table(table))

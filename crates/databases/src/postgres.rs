@@ -108,6 +108,10 @@ impl Engine for Postgres {
         "BEGIN; SET CONSTRAINTS ALL IMMEDIATE"
     }
 
+    fn renew_savepoint_sql(&self) -> &'static str {
+        "RELEASE SAVEPOINT coload_rows; SAVEPOINT coload_rows"
+    }
+
     fn empty_sql(&self, table: &TableName) -> String {
         format!("TRUNCATE {}", self.quotes().table(table))
     }

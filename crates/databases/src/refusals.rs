@@ -18,8 +18,8 @@ use crate::engine::{Connection, Engine, Refusal, RowTable};
 use crate::journal::refused_row;
 use crate::options::Method;
 
-/// Rows that are tried first behind one that was refused.
-const ROWS_AFTER_REFUSAL: usize = 256;
+/// Rows that are tried at most behind one that the server named: those behind the next one at fault only cost to be sent.
+const ROWS_AFTER_REFUSAL: usize = 4096;
 
 /// How a try is undone that was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +41,8 @@ pub fn send_but_refused(
     rows: &RowBytes,
     undo: Undo,
 ) -> Result<Vec<LeftOut>> {
-    let mut sending = Sending { engine, on, table, rows, undo, is_first: true };
+    let mut sending =
+        Sending { engine, on, table, rows, undo, is_first: true, has_savepoint: false };
     let mut refused = Vec::new();
     let (mut at, mut step) = (0, rows.len());
     // A row that the server named; those before it were not tried without it.
@@ -81,6 +82,9 @@ pub fn send_but_refused(
             }
         }
     }
+    if sending.has_savepoint {
+        sending.on.run("RELEASE SAVEPOINT coload_rows", &[])?;
+    }
     Ok(refused)
 }
 
@@ -93,6 +97,8 @@ struct Sending<'a> {
     undo: Undo,
     /// Whether nothing of these rows is in the transaction.
     is_first: bool,
+    /// Whether a savepoint is open, with nothing behind it.
+    has_savepoint: bool,
 }
 
 impl Sending<'_> {
@@ -101,13 +107,15 @@ impl Sending<'_> {
             return self.on.send(self.table, self.rows, range);
         }
         let whole = self.is_first && self.undo == Undo::Transaction;
-        if !whole {
+        if !whole && !self.has_savepoint {
             self.on.run("SAVEPOINT coload_rows", &[])?;
+            self.has_savepoint = true;
         }
         match self.on.send(self.table, self.rows, range) {
             Ok(()) => {
                 if !whole {
-                    self.on.run("RELEASE SAVEPOINT coload_rows", &[])?;
+                    // One round trip: a savepoint within another one would keep locks.
+                    self.on.run(self.engine.renew_savepoint_sql(), &[])?;
                 }
                 self.is_first = false;
                 Ok(())
@@ -117,9 +125,8 @@ impl Sending<'_> {
                     self.on.run("ROLLBACK", &[])?;
                     self.on.run(self.engine.begin_sql(), &[])?;
                 } else {
+                    // It stays open.
                     self.on.run("ROLLBACK TO SAVEPOINT coload_rows", &[])?;
-                    // It is open after that, and those that follow would be within it, each with a lock of its own.
-                    self.on.run("RELEASE SAVEPOINT coload_rows", &[])?;
                 }
                 Err(refusal)
             }

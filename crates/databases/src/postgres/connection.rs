@@ -89,9 +89,10 @@ impl PostgresConnection {
             quotes.list(table.columns.iter().map(|column| column.name.as_str())),
             if is_binary { "binary" } else { "text" },
         );
+        let statement = insert::prepare(self, sql)?;
         let PostgresConnection { runtime, client, .. } = self;
         let sent = runtime.block_on(async {
-            let sink: CopyInSink<Bytes> = client.copy_in(&sql).await?;
+            let sink: CopyInSink<Bytes> = client.copy_in(&statement).await?;
             let mut sink = std::pin::pin!(sink);
             if is_binary {
                 sink.send(Bytes::from_static(COPY_HEAD)).await?;

@@ -76,7 +76,7 @@ fn values_sql(table: &RowTable, rows: usize) -> String {
     format!("{} VALUES {}", head(table), (0..rows).map(row).collect::<Vec<_>>().join(", "))
 }
 
-fn prepare(on: &mut PostgresConnection, sql: String) -> Result<Statement, Refusal> {
+pub(super) fn prepare(on: &mut PostgresConnection, sql: String) -> Result<Statement, Refusal> {
     if let Some(statement) = on.prepared.get(&sql) {
         return Ok(statement.clone());
     }
