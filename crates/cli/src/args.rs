@@ -26,6 +26,7 @@ use coload_source::{DateFormat, FixedWidths, TimestampFormat, TypeOrder};
 pub use answers::AnswerArgs;
 #[cfg(feature = "sql")]
 pub use limits::{LimitArgs, SpillArgs};
+pub use values::at_least_one;
 pub use values::{
     BytesPolicy, Delimiter, Dictionaries, Encoding, EscapesForm, ExportQuotes, GivenColumns,
     LineEndForm, OptionalByte, QuotesPolicy, RaggedPolicy, RejectsTo, ReportForm, SniffForm,
@@ -33,12 +34,13 @@ pub use values::{
 #[cfg(feature = "sql")]
 pub use values::{LogForm, LogLevel, PriorityName};
 use values::{
-    at_least_one, chunk_size, comment, decimal, delimiter, encoding, escape, given_columns, quote,
-    rejects_to, sample_size, thousands,
+    chunk_size, comment, decimal, delimiter, encoding, escape, given_columns, quote, rejects_to,
+    sample_size, thousands,
 };
 #[cfg(feature = "sql")]
 use values::{cores, no_secret, scale};
 
+use crate::database_args::DatabaseArgs;
 use crate::examples;
 use crate::remote_args::RemoteArgs;
 use crate::size::parse_size;
@@ -121,14 +123,17 @@ pub struct LoadArgs {
     /// Files, globs such as 'data/*.csv', members as archive.zip!name, or - for standard input
     #[arg(required = true, value_name = "INPUT")]
     pub inputs: Vec<String>,
-    /// Directory of the store, made if absent; or a server: coload://[user@]host[:port][/table]; or Parquet files:
-    /// parquet:DIR
+    /// Directory of the store, made if absent; or a server: coload://[user@]host[:port][/table]; or a
+    /// database: postgres://[user@]host[:port]/database, mysql://...; or Parquet files: parquet:DIR
     #[arg(long, value_name = "TARGET")]
     pub into: PathBuf,
     /// How a load into a server works.
     #[command(flatten)]
     pub remote: RemoteArgs,
-    /// Table [default: the first file's name without its extension]
+    /// How a load into a database works.
+    #[command(flatten)]
+    pub database: DatabaseArgs,
+    /// Table; of a database also schema.name [default: the first file's name without its extension]
     #[arg(long, value_name = "NAME")]
     pub table: Option<String>,
     /// File with the CREATE TABLE of the table; its name of the table is not used

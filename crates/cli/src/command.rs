@@ -5,6 +5,7 @@ pub mod demo;
 pub mod export;
 pub mod inspect;
 pub mod load;
+pub mod load_database;
 pub mod load_parquet;
 pub mod load_remote;
 pub mod loads;

@@ -17,6 +17,8 @@ Examples:
       From another program.
   coload load lineitem.tbl --into parquet:lineitem
       Into Parquet files of a directory, for other programs.
+  coload load orders.csv --into postgres://loader@db.example.com/shop --table sales.orders
+      Into a table of PostgreSQL, which is made if it is not there.
   coload load lineitem.tbl --into coload://loader@db.example.com/lineitem --explain
       Into a server, and see which columns are transformed where.
 ";

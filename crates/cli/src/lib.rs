@@ -35,12 +35,15 @@ mod set_columns;
 mod typed_inputs;
 mod union;
 
+pub use coload_databases::{
+    Database as DatabaseTable, DatabaseOptions as DatabaseLoadOptions, Guarantee, Method,
+};
 pub use coload_ddl::{Schema, parse_columns, parse_create_table};
 pub use coload_load::{
-    ColumnReport, Destination, Distinct, DryRun, FileCounts, FileReport, FileReports, Hooks,
-    InputForm, LoadReport, LoadRequest, Merged, NetworkReport, Nowhere, ParquetFolder,
-    PlacementReport, Progress, ProgressCallback, Published, RejectKind, Resources, Widened,
-    WrittenFile, WrittenFiles, check_reject_table, load,
+    ColumnReport, DatabaseReport, Destination, Distinct, DryRun, FileCounts, FileReport,
+    FileReports, Hooks, InputForm, LoadReport, LoadRequest, Merged, NetworkReport, Nowhere,
+    ParquetFolder, PlacementReport, Progress, ProgressCallback, Published, RejectKind, Resources,
+    SentBy, Widened, WrittenFile, WrittenFiles, check_reject_table, load,
 };
 #[cfg(feature = "sql")]
 pub use coload_serve::{AnswerRows, Canceller, Database, DatabaseOptions, arrow};

@@ -5,6 +5,7 @@ mod args;
 mod command;
 #[cfg(feature = "sql")]
 mod config;
+mod database_args;
 mod examples;
 mod given;
 mod interrupt;

@@ -31,9 +31,9 @@ pub struct RemoteArgs {
     /// What is compressed on the wire
     #[arg(long, value_name = "HOW", default_value = "adaptive", help_heading = "Server")]
     pub wire_compression: WireCompressionArg,
-    /// Connections to the server
-    #[arg(long, value_name = "N", default_value = "4", help_heading = "Server")]
-    pub connections: usize,
+    /// Connections to the server [default: 4; to a database, as many as pay]
+    #[arg(long, value_name = "N", help_heading = "Server")]
+    pub connections: Option<usize>,
     /// Load again what was loaded already
     #[arg(long, help_heading = "Server")]
     pub again: bool,
@@ -114,7 +114,7 @@ impl RemoteArgs {
             WireCompressionArg::Lz4 => WireCompression::Lz4,
             WireCompressionArg::Zstd => WireCompression::Zstd,
         };
-        options.connections = self.connections.max(1);
+        options.connections = self.connections.unwrap_or(options.connections).max(1);
         options.again = if self.again { Again::Yes } else { Again::No };
         options.patience = std::time::Duration::from_secs(self.patience);
     }

@@ -1,5 +1,6 @@
 //! The report of a load, for people and for programs: one for all destinations, with what only some can tell.
 
+mod database;
 mod json;
 mod network;
 mod notes;
@@ -13,6 +14,7 @@ use crate::size::{show_bytes, show_count};
 use notes::{kinds_list, mended, rejects_list, widened};
 use tables::{FILES_SHOWN_MAX, files_table, rate, show_seconds};
 
+pub use database::database_explanation;
 pub use json::{JSON_OF_NOTHING, dialect_json, json};
 pub use network::explanation;
 pub use tables::{Side, align, columns_table, counted};
@@ -26,9 +28,16 @@ pub fn text(report: &LoadReport) -> String {
     if report.earlier.is_some() {
         return out;
     }
-    match &report.network {
-        Some(network) => out.push_str(&network::network_lines(report, network)),
-        None => {
+    match (&report.network, &report.database) {
+        (Some(network), _) => out.push_str(&network::network_lines(report, network)),
+        (None, Some(database)) => {
+            out.push('\n');
+            out.push_str(&files_table(&report.files));
+            out.push('\n');
+            out.push_str(&database::database_lines(database));
+            out.push_str(&cpu_line(report));
+        }
+        (None, None) => {
             out.push('\n');
             out.push_str(&files_table(&report.files));
             out.push('\n');

@@ -27,6 +27,7 @@ mod output_file;
 mod parquet;
 mod parquet_input;
 mod partition;
+mod passes;
 mod pipeline;
 mod program;
 mod reject_table;
@@ -57,6 +58,7 @@ pub use opened::{OpenedStream, sample_end};
 pub use output_file::check_output;
 pub use parquet::{FRAGMENTS_PER_ROW_GROUP, ParquetFolder};
 pub use parquet_input::look_at_parquet;
+pub use passes::{Ran, earlier_load, read_again, run_passes};
 pub use program::{RowProgram, RowsMade};
 pub use reject_table::check_reject_table;
 pub use remote::{
@@ -64,11 +66,14 @@ pub use remote::{
 };
 pub use replaced_file::ReplacedFile;
 pub use report::{
-    ColumnReport, Distinct, DryRun, LoadReport, Merged, NetworkReport, PlacementReport, Published,
-    TextFragmentReport, WrittenFile, WrittenFiles,
+    ColumnReport, DatabaseReport, Distinct, DryRun, LoadReport, Merged, NetworkReport,
+    PlacementReport, Published, SentBy, TextFragmentReport, WrittenFile, WrittenFiles,
 };
 pub use request::{InputForm, LoadRequest, OpenStream};
 pub use resources::{MERGE_COLUMNS, Resources, default_memory};
+pub use target::{
+    Ahead, AheadColumn, FragmentRows, RowBytes, RowNumbers, TakesRows, Target, Work, Works,
+};
 pub use text_fragments::{ParsedText, TextFragmentParser, TextFragments};
 pub use typed::{TypedField, TypedInput, TypedKind};
 pub use widen::Widened;

@@ -11,6 +11,7 @@ use crate::into_store::{report_columns, target, with_rules_of_table, with_wider_
 use crate::legs::run_legs;
 use crate::load::{Destination, Load};
 use crate::parquet::{self, ParquetFolder};
+use crate::passes::Ran;
 use crate::pipeline::Loaded;
 use crate::report::{DryRun, LoadReport};
 use crate::request::LoadRequest;
@@ -75,7 +76,8 @@ fn like_parquet(folder: &Path, load: Load<'_>) -> Result<LoadReport> {
     let name = format!("coload-stream-{}-{}", std::process::id(), load.request.began_us);
     let folder = ParquetFolder::new(folder)?;
     let ran = folder.dry_run(load, &std::env::temp_dir().join(name))?;
-    let parquet::Ran { loaded, written, request, widened, clock } = ran;
+    let parquet::RanIntoFiles { ran, written } = ran;
+    let Ran { loaded, request, widened, clock, .. } = ran;
     let columns = written.columns(&request.schema, &loaded.distinct);
     let bytes_stored = written.files.iter().map(|file| file.bytes).sum();
     let mut report = report(folder.path().display().to_string(), loaded, "as Parquet");

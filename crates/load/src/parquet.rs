@@ -10,7 +10,7 @@
 //! the request only; their names on the time and the load.
 //!
 //! A file holds what it holds: where a column becomes wider, the load starts again, and a stream is read again from a file
-//! without a name that kept it ([`passes`]).
+//! without a name that kept it ([`crate::passes`]).
 //!
 //! Memory: up to three partitions, one of which is being filled, as codes and pages of ours; the column chunks of
 //! one or two row groups; the index of the pages of the file that is open.
@@ -20,24 +20,21 @@
 mod columns;
 mod files;
 mod folder;
-mod passes;
 mod publish;
 mod row_groups;
 
 use std::path::Path;
 
-use coload_threads::{Started, Step, StepClock};
+use coload_threads::{Started, Step};
 use coload_types::{Error, Result};
 
-use crate::legs::run_once;
 use crate::load::{Destination, Load};
 use crate::output_file::check_output;
-use crate::pipeline::{Loaded, Stop};
+use crate::passes::{Ran, run_passes};
+use crate::pipeline::Loaded;
 use crate::report::{LoadReport, WrittenFiles};
 use crate::request::LoadRequest;
-use crate::widen::Widened;
 use files::Written;
-use passes::Passes;
 use publish::remove_unfinished;
 use row_groups::RowGroups;
 
@@ -57,8 +54,8 @@ impl Destination for ParquetFolder {
         }
         let mut begun = self.begin(asked.mode, &asked.schema, asked.began_us)?;
         let scratch = begun.scratch_path("stream");
-        let Ran { loaded, written, request, widened, clock } =
-            run(load, &scratch, Some(begun.path()))?;
+        let RanIntoFiles { ran, written } = run(load, &scratch, Some(begun.path()))?;
+        let Ran { loaded, request, widened, clock, .. } = ran;
         let Loaded { partitions, mut account, distinct, .. } = loaded;
         let reject_kinds = account.take_kinds();
         let output = account.take_output();
@@ -94,7 +91,7 @@ impl ParquetFolder {
     ///
     /// # Errors
     /// Those of a load.
-    pub(crate) fn dry_run(&self, load: Load<'_>, scratch: &Path) -> Result<Ran> {
+    pub(crate) fn dry_run(&self, load: Load<'_>, scratch: &Path) -> Result<RanIntoFiles> {
         self.check(load.request.mode, &load.request.schema)?;
         run(load, scratch, None)
     }
@@ -111,36 +108,21 @@ impl ParquetFolder {
 }
 
 /// A load whose files are written.
-pub struct Ran {
-    /// What became of the inputs.
-    pub loaded: Loaded,
+pub struct RanIntoFiles {
+    /// The load.
+    pub ran: Ran<()>,
     /// The files.
     pub written: Written,
-    /// The request with the last types.
-    pub request: LoadRequest,
-    /// Columns that became wider.
-    pub widened: Vec<Widened>,
-    /// CPU time by step.
-    pub clock: StepClock,
 }
 
 /// Runs passes until the types are wide enough. `scratch` is a name for the text of a stream; the files go into a folder,
 /// or nowhere.
-fn run(load: Load<'_>, scratch: &Path, into: Option<&Path>) -> Result<Ran> {
-    let mut request = load.request.clone();
-    let mut passes = Passes::new(&request, scratch)?;
-    let mut widened = Vec::new();
-    loop {
-        let way = passes.begin(&mut request, &widened)?;
+fn run(load: Load<'_>, scratch: &Path, into: Option<&Path>) -> Result<RanIntoFiles> {
+    let begin = |request: &LoadRequest| {
         into.map(remove_unfinished).transpose()?;
-        let target = RowGroups::new(&request.schema, into)?;
-        match run_once(load.with_request(&request), &target, way) {
-            Ok((loaded, clock)) => {
-                let written = target.into_written()?;
-                return Ok(Ran { loaded, written, request, widened, clock });
-            }
-            Err(Stop::Failed(error)) => return Err(error),
-            Err(Stop::Widen(widening)) => widened.extend(widening.widen(&mut request, &[])?),
-        }
-    }
+        RowGroups::new(&request.schema, into)
+    };
+    let Ran { loaded, target, request, widened, clock } = run_passes(load, scratch, begin)?;
+    let written = target.into_written()?;
+    Ok(RanIntoFiles { ran: Ran { loaded, target: (), request, widened, clock }, written })
 }

@@ -1,5 +1,6 @@
 //! What a load did, or would do, wherever its rows go.
 
+mod database;
 mod network;
 mod placement;
 mod written;
@@ -16,6 +17,7 @@ use crate::file_report::FileReports;
 use crate::kinds::RejectKind;
 use crate::widen::Widened;
 
+pub use database::{DatabaseReport, SentBy};
 pub use network::NetworkReport;
 pub use placement::{Change, ColumnChoice, PlacementReport, TextFragmentReport};
 pub use written::{WrittenFile, WrittenFiles};
@@ -146,6 +148,8 @@ pub struct LoadReport {
     pub published: Option<Published>,
     /// For a folder of Parquet files: the files.
     pub written: Option<WrittenFiles>,
+    /// For a database: how the rows were brought into it.
+    pub database: Option<DatabaseReport>,
     /// For a server: what went over the link, and what was done there.
     pub network: Option<NetworkReport>,
     /// For a server: who transformed what.
@@ -223,6 +227,7 @@ impl LoadReport {
             widened: Vec::new(),
             published: None,
             written: None,
+            database: None,
             network: None,
             placement: None,
             dry_run: None,

@@ -11,6 +11,7 @@
 //! numbers tell which. What takes longer than a moment it gives back as work, which any worker does.
 
 mod made;
+mod rows;
 mod segments;
 mod sharing;
 
@@ -23,6 +24,7 @@ use coload_wire::{PartitionAccount, Seal};
 
 pub use crate::schedule::Lane;
 pub use made::MadeSegments;
+pub use rows::{FragmentRows, RowBytes, RowNumbers, TakesRows, add_left_out};
 pub use segments::{DoneSegment, Segments};
 pub use sharing::{Answers, RowCosts, Sharing, TextFragment};
 
@@ -41,6 +43,11 @@ pub trait Target: Sync {
 
     /// What it does of the work, if it does some: then it may take values and text of fragments as they are.
     fn sharing(&self) -> Option<&dyn Sharing> {
+        None
+    }
+
+    /// Makes rows of fragments, if it takes rows: then it gets nothing else of them.
+    fn takes_rows(&self) -> Option<&dyn TakesRows> {
         None
     }
 
@@ -104,6 +111,8 @@ pub enum AheadColumn {
         /// A value for each row.
         values: Plain,
     },
+    /// All columns: the target made rows of them.
+    Rows(FragmentRows),
 }
 
 /// Work that a target leaves to the workers of a load.

@@ -205,7 +205,7 @@ pub(super) fn sample_size(text: &str) -> Result<usize, String> {
     }
 }
 
-pub(super) fn at_least_one(text: &str) -> Result<usize, String> {
+pub fn at_least_one(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(0) | Err(_) => Err("expected a whole number, at least 1".to_owned()),
         Ok(number) => Ok(number),

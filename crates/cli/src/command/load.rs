@@ -15,7 +15,7 @@ use coload_ddl::column_sql;
 use coload_source::expand_inputs;
 
 use crate::args::{Dictionaries, LoadArgs, ModeArgs, RejectsTo, ReportForm};
-use crate::command::{load_parquet, load_remote};
+use crate::command::{load_database, load_parquet, load_remote};
 use crate::given::{check_given, given_dialect};
 use crate::interrupt::cancel_on_signal;
 use crate::output::{Done, Failure, print, say};
@@ -31,10 +31,14 @@ pub type Loaded = (LoadReport, Option<Dialect>);
 type LoadInto = fn(&LoadArgs, &OsStr, PlanRequest) -> Done<Option<Loaded>>;
 
 /// Destinations that `--into` tells by how it begins. Anything else is the directory of a store.
-const DESTINATIONS: [(&str, LoadInto); 3] = [
+const DESTINATIONS: [(&str, LoadInto); 7] = [
     ("coload://", load_remote::load_into),
     ("coloads://", load_remote::load_into),
     ("parquet:", load_parquet::load_into),
+    ("postgres://", load_database::load_into),
+    ("postgresql://", load_database::load_into),
+    ("mysql://", load_database::load_into),
+    ("mariadb://", load_database::load_into),
 ];
 
 /// Loads, and prints the report.
@@ -73,6 +77,9 @@ fn tell(args: &LoadArgs, (report, dialect): &Loaded) -> Done {
         (ReportForm::Json, _) => print(&report::json(report, dialect.as_ref())),
         (ReportForm::Text, Some(placement)) if args.remote.explain => {
             print(&(report::explanation(placement) + "\n" + &report::text(report)))
+        }
+        (ReportForm::Text, None) if args.remote.explain => {
+            print(&(report::database_explanation(report) + &report::text(report)))
         }
         (ReportForm::Text, _) => print(&report::text(report)),
     }?;

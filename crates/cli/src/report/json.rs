@@ -10,6 +10,7 @@ use coload::{
 use coload_source::Mended;
 use serde_json::{Value, json};
 
+use super::database::database_json;
 use super::network::{network_json, placement_json};
 use super::notes::mending_name;
 use super::tables::rate;
@@ -59,6 +60,7 @@ pub fn json<'a>(report: &'a LoadReport, dialect: Option<&Dialect>) -> JsonReport
         add(json!({ "already": report.earlier.is_some() }));
     }
     report.placement.iter().for_each(|placement| add(placement_json(placement)));
+    report.database.iter().for_each(|database| add(database_json(database)));
     report.written.iter().for_each(|written| add(written_json(written)));
     if report.written.is_some()
         && let Some(table) = json.as_object_mut().and_then(|json| json.remove("table"))

@@ -3,17 +3,19 @@
 use std::cell::Cell;
 use std::sync::{Arc, atomic::Ordering};
 
-use coload_source::{ColumnForm, LeftOut, RejectedRecord};
+use coload_source::{ColumnForm, ColumnPlan, RejectedRecord};
 use coload_threads::{Step, lock, thread_cpu_ns};
-use coload_transform::Placement;
-use coload_types::Result;
+use coload_transform::{Fragment, Placement, TemporaryDictionary};
+use coload_types::{Error, Result};
 use coload_wire::InputShare;
 
 use super::{ParserOf, Pipeline, WorkerOf};
 use crate::arrivals::{Arrivals, Counted, ParsedChunk, Verified};
 use crate::format::{Format, Parser, PieceSpan, Read, Reading, Tick, Turn};
-use crate::partition::PartitionPlan;
+use crate::fragment_values::FragmentValues;
+use crate::partition::{PartitionPlan, Waiting};
 use crate::program::{Made, run_program};
+use crate::target::{AheadColumn, FragmentRows, RowBytes, RowNumbers, TakesRows, add_left_out};
 use crate::widen::{Way, unfit_column};
 use crate::workers::Shared;
 
@@ -117,6 +119,14 @@ impl<'a, F: Format> Pipeline<'a, F> {
             };
             parser.read_as(read, form);
         }
+        let takes_rows = self.target.takes_rows();
+        if takes_rows.is_some() {
+            read_without_pages(&mut parser, plan);
+        }
+        let mut left_out = takes_rows.map_or_else(Vec::new, |takes| takes.left_out(chunk));
+        if !left_out.is_empty() {
+            parser.leave_out(left_out.clone());
+        }
         let counted = [Cell::new(0), Cell::new(0)];
         let tick = |bytes: u64, rows: u64| {
             self.books.progress.add(bytes, rows);
@@ -128,10 +138,9 @@ impl<'a, F: Format> Pipeline<'a, F> {
             self.reading.parse(Read { chunk, start, worker, parser }, &self.clock, tick)
         };
         let mut spans = read(&mut parser, &tick)?;
-        let mut left_out = Vec::new();
-        let fragment = loop {
+        let (fragment, kept) = loop {
             match self.make_rows(&mut parser, number, plan, &mut spans)? {
-                Made::Rows(fragment, _) => break fragment,
+                Made::Rows(fragment, kept) => break (fragment, kept),
                 Made::Failed(rows) => add_left_out(&mut left_out, rows),
             }
             parser.leave_out(left_out.clone());
@@ -152,8 +161,14 @@ impl<'a, F: Format> Pipeline<'a, F> {
         let counted = Counted { bytes: counted[0].get(), rows, rejects };
         self.reading.parsed(chunk);
         let placements = placements.as_deref();
-        let (waiting, ahead) =
-            self.clock.time(Step::Compress, || self.divide(placements, plan, fragment))?;
+        let (waiting, ahead) = self.clock.time(Step::Compress, || match takes_rows {
+            None => self.divide(placements, plan, fragment),
+            Some(takes) => {
+                let numbers = RowNumbers { kept, left_out };
+                rows_of(takes, &fragment, &parser, plan)
+                    .map(|rows| ahead_rows(FragmentRows { chunk, rows, numbers }))
+            }
+        })?;
         let unfit = self.way == Way::GoOn
             && spans.iter().flat_map(|span| &span.rejects).any(|record| self.is_unfit(record));
         let speculated = start.is_none() && self.reading.is_speculated(chunk);
@@ -184,12 +199,11 @@ impl<'a, F: Format> Pipeline<'a, F> {
             fragment = deriver.derive(fragment, spans);
         }
         let Some(checks) = &self.table.checks else { return Ok(Made::Rows(fragment, kept)) };
-        let dictionary = |column| match plan.read_of(column) {
-            Some(read) => parser.dictionary(read),
-            None => plan.derived_dictionary(column),
-        };
-        let mut broken =
-            checks.broken(&fragment, dictionary, |column| plan.encoder(column).map(Arc::as_ref))?;
+        let mut broken = checks.broken(
+            &fragment,
+            |column| dictionary(parser, plan, column),
+            |column| plan.encoder(column).map(Arc::as_ref),
+        )?;
         if broken.is_empty() {
             return Ok(Made::Rows(fragment, kept));
         }
@@ -265,20 +279,52 @@ impl<'a, F: Format> Pipeline<'a, F> {
     }
 }
 
-/// Adds rows of a chunk that was parsed without those that are known already.
-fn add_left_out(known: &mut Vec<LeftOut>, rows: Vec<LeftOut>) {
-    let (mut at, mut all) = (0, Vec::with_capacity(known.len() + rows.len()));
-    for mut row in rows {
-        // As many stood before it as were left out before it.
-        row.row += at as u64;
-        while let Some(before) = known.get(at)
-            && before.row <= row.row
-        {
-            all.push(before.clone());
-            (at, row.row) = (at + 1, row.row + 1);
-        }
-        all.push(row);
+/// The dictionary of a column of the table.
+fn dictionary<'p, P: Parser>(
+    parser: &'p P,
+    plan: &'p PartitionPlan,
+    column: usize,
+) -> Option<&'p TemporaryDictionary> {
+    match plan.read_of(column) {
+        Some(read) => parser.dictionary(read),
+        None => plan.derived_dictionary(column),
     }
-    all.extend_from_slice(&known[at..]);
-    *known = all;
+}
+
+/// Has columns that get no codes read as plain values: no page of them is wanted.
+fn read_without_pages<P: Parser>(parser: &mut P, plan: &PartitionPlan) {
+    for (column, planned) in plan.read.iter().enumerate() {
+        if matches!(planned, ColumnPlan::Text { .. } | ColumnPlan::Numbers { .. }) {
+            parser.read_as(column, ColumnForm::Plain);
+        }
+    }
+}
+
+/// The rows of a fragment, as a target has them that takes rows.
+fn rows_of<P: Parser>(
+    takes: &dyn TakesRows,
+    fragment: &Fragment,
+    parser: &P,
+    plan: &PartitionPlan,
+) -> Result<RowBytes> {
+    let all: Vec<usize> = (0..fragment.columns.len()).collect();
+    let encoder = |column| plan.encoder(column).map(Arc::as_ref);
+    let values =
+        FragmentValues::new(fragment, &all, |column| dictionary(parser, plan, column), encoder)?;
+    let columns: Vec<_> = values.views().into_iter().flatten().collect();
+    let rows = fragment.rows as usize;
+    if columns.len() != all.len() {
+        return Err(Error::Corrupt("codes of a column without dictionary".into()));
+    }
+    let made = takes.make_rows(&columns, rows)?;
+    match made.len() == rows {
+        true => Ok(made),
+        false => Err(Error::Corrupt(format!("{} rows were made of {rows}", made.len()))),
+    }
+}
+
+/// Rows that go ahead: nothing of them waits for the partition.
+fn ahead_rows(rows: FragmentRows) -> (Waiting, Vec<AheadColumn>) {
+    let waiting = Waiting { rows: rows.rows.len() as u32, columns: Vec::new() };
+    (waiting, vec![AheadColumn::Rows(rows)])
 }

@@ -11,7 +11,7 @@ use coload_link::{Client, Message};
 use coload_store::encode_dictionary;
 use coload_threads::lock;
 use coload_transform::{FinalPage, PartitionColumn, Placement};
-use coload_types::Result;
+use coload_types::{Error, Result};
 use coload_wire::{
     BLOCK, Block, BlockContent, Parsed, PartitionAccount, SEAL, Seal, TEXT_FRAGMENT,
     TEXT_HEAD_BYTES, put_text_head,
@@ -222,6 +222,9 @@ impl Target for Sender<'_> {
             let (column, content) = match column {
                 AheadColumn::Values { column, values } => {
                     (column, BlockContent::Plain { fragment, values })
+                }
+                AheadColumn::Rows(_) => {
+                    return Err(Error::Corrupt("rows for a server of stores".into()));
                 }
                 AheadColumn::Page(FinalPage { column, page, symbols }) => {
                     let symbols = symbols.map(|encoder| encoder.table()).into_iter().collect();

@@ -168,7 +168,7 @@ impl Target for Segments<'_> {
         let Ahead { partition, fragment, columns } = ahead;
         let pages = columns.into_iter().map(|column| match column {
             AheadColumn::Page(page) => Ok(page),
-            AheadColumn::Values { .. } => {
+            AheadColumn::Values { .. } | AheadColumn::Rows(_) => {
                 Err(Error::Corrupt("values for a store, which transforms nothing".into()))
             }
         });

@@ -1,0 +1,10 @@
+//! Loads into real servers of PostgreSQL and MariaDB, which the tests start on ports of their own, and end.
+//!
+//! The packages of Debian are installed if they are missing, which needs root. Values are read back by the servers' own
+//! clients.
+
+mod kills;
+mod mariadb;
+mod postgres;
+mod rows;
+mod servers;

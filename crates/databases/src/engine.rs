@@ -1,0 +1,210 @@
+//! What an engine is to a load: connections, types, and the form of its rows.
+
+use std::fmt::Debug;
+use std::ops::Range;
+
+use coload_ddl::{CheckedColumn, Schema};
+use coload_load::RowBytes;
+use coload_types::{DataType, Error, Result};
+
+use crate::names::{Quotes, TableName};
+use crate::options::Method;
+
+/// A database engine at a place.
+pub trait Engine: Debug + Send + Sync {
+    /// Opens a connection.
+    ///
+    /// # Errors
+    /// `Unavailable` when the server cannot be reached, `Refused` when it does not let us in.
+    fn connect(&self) -> Result<Box<dyn Connection>>;
+
+    /// Methods that it has, the best for many rows first.
+    fn methods(&self) -> &'static [Method];
+
+    /// How names are quoted.
+    fn quotes(&self) -> Quotes;
+
+    /// The columns of a table that has this schema, as `CREATE TABLE` has them between its parentheses.
+    ///
+    /// # Errors
+    /// `Invalid` when a column is of a type that the engine does not hold.
+    fn columns_sql(&self, schema: &Schema) -> Result<String>;
+
+    /// Whether values of a type go into a column of another one as they are, as the engine has no such type.
+    fn stands_for(&self, loaded: DataType, column: &TableColumn) -> bool;
+
+    /// What follows these columns.
+    fn table_options(&self) -> &'static str;
+
+    /// The form in which a method sends rows of these columns.
+    ///
+    /// # Errors
+    /// `Invalid` when it does not take a column.
+    fn form(&self, method: Method, columns: &[TableColumn]) -> Result<Box<dyn RowForm>>;
+
+    /// Types of a text that is a key, of a whole number, of any text, and of a moment that is now by default.
+    fn journal_types(&self) -> [&'static str; 4];
+
+    /// A parameter of a statement, by its number from 1 on.
+    fn parameter(&self, number: usize) -> String;
+
+    /// The same, whose text is a whole number.
+    fn whole_parameter(&self, number: usize) -> String;
+
+    /// The statements that begin a transaction in which each row is checked when it comes.
+    fn begin_sql(&self) -> &'static str;
+
+    /// The statements that put a savepoint `coload_rows` in place of the one that is open.
+    fn renew_savepoint_sql(&self) -> &'static str;
+
+    /// The statement that takes all rows out of a table, within a transaction.
+    fn empty_sql(&self, table: &TableName) -> String;
+
+    /// The statement that makes a table as another is, with its rules and indexes.
+    fn like_sql(&self, new: &TableName, like: &TableName) -> String;
+
+    /// The statement that gives a table another name, in the same schema.
+    fn rename_sql(&self, from: &TableName, to: &TableName) -> String;
+
+    /// The name of the schema in which tables are made that name none, in SQL.
+    fn current_schema_sql(&self) -> &'static str;
+}
+
+/// Makes rows in the form that a method sends.
+pub trait RowForm: Debug + Send + Sync {
+    /// Makes the rows of a fragment, of its columns in the order of the table.
+    ///
+    /// # Errors
+    /// `Limit` when a row is larger than the engine takes.
+    fn make_rows(&self, columns: &[CheckedColumn<'_>], rows: usize) -> Result<RowBytes>;
+}
+
+/// A table into which rows go.
+#[derive(Debug, Clone)]
+pub struct RowTable {
+    /// Its name.
+    pub name: TableName,
+    /// Columns that are loaded, in the order of the rows' cells.
+    pub columns: Vec<TableColumn>,
+    /// How rows are sent.
+    pub method: Method,
+    /// Rows of a statement, of methods that have batches.
+    pub batch_rows: usize,
+}
+
+/// Why rows were not taken.
+#[derive(Debug)]
+pub enum Refusal {
+    /// A row is at fault; all rows of the call are not there.
+    Row {
+        /// Its number in the call, if the server says it.
+        row: Option<usize>,
+        /// The column, if the server says it.
+        column: Option<String>,
+        /// What the server says, with its code: the same for all rows of a kind.
+        reason: String,
+        /// What it says of this row.
+        detail: String,
+    },
+    /// No row is: the load ends, or tries again.
+    Failed(Error),
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Refusal::Failed(error)
+    }
+}
+
+/// A cell of an answer; `None` is NULL.
+pub type TextCell = Option<String>;
+
+/// A connection. Called by one thread at a time; each call returns when the server has answered.
+pub trait Connection: Send {
+    /// The engine and its version, as the server says it.
+    fn server(&self) -> String;
+
+    /// Runs a statement, whose parameters are texts.
+    ///
+    /// # Errors
+    /// `Unavailable` when the connection is lost, `Refused` with what the server says.
+    fn run(&mut self, sql: &str, parameters: &[&str]) -> Result<u64>;
+
+    /// Runs a query whose answers are texts.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    fn ask(&mut self, sql: &str, parameters: &[&str]) -> Result<Vec<Vec<TextCell>>>;
+
+    /// The columns of a table; `None` when there is none.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    fn describe(&mut self, table: &TableName) -> Result<Option<Vec<TableColumn>>>;
+
+    /// Takes a lock of a name, which lasts as long as the connection; whether nobody had it.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    fn lock(&mut self, name: &str) -> Result<bool>;
+
+    /// Sends some of the rows, within the transaction that is open if there is one.
+    ///
+    /// # Errors
+    /// Why they were not taken.
+    fn send(
+        &mut self,
+        table: &RowTable,
+        rows: &RowBytes,
+        range: Range<usize>,
+    ) -> std::result::Result<(), Refusal>;
+}
+
+/// A column of a table of an engine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableColumn {
+    /// Name, as the catalogue has it.
+    pub name: String,
+    /// Type, as the engine writes it.
+    pub type_name: String,
+    /// What is read for it.
+    pub data_type: DataType,
+    /// How a value becomes the engine's.
+    pub cell: Cell,
+    /// Whether NULL may stand in it.
+    pub nullable: bool,
+    /// Whether the engine gives it a value that none may be given for.
+    pub is_generated: bool,
+    /// Whether the engine gives it a value where none is given.
+    pub has_default: bool,
+    /// Number of its type in the catalogue; 0 where types have none.
+    pub type_number: u32,
+    /// Number of the type of arrays of it; 0 where there is none.
+    pub array_number: u32,
+}
+
+/// How a value becomes the engine's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cell {
+    /// As its type of Coload says.
+    OfType,
+    /// Text of JSON, which PostgreSQL's jsonb has behind a version.
+    Jsonb,
+    /// Text that only the server can read: the method must send text.
+    TextOnly,
+    /// The server rounds values without a word: nothing is loaded into such a column.
+    Rounds,
+    /// Bytes as hexadecimal digits, which a statement makes bytes of (MySQL).
+    Hex,
+}
+
+impl TableColumn {
+    /// Why nothing is loaded into a column whose values the server rounds.
+    pub fn rounds(&self) -> Error {
+        Error::Invalid(format!(
+            "column {} is of type {}, of which the server rounds or cuts values without a word: nothing is loaded into it \
+             (give it a type that has all digits)",
+            self.name, self.type_name
+        ))
+    }
+}

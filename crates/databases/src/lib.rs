@@ -1,0 +1,34 @@
+//! Loads into databases: PostgreSQL, MySQL and MariaDB.
+//!
+//! ```text
+//!   pipeline: fragment -> rows in the engine's form -> queue -> connections -> table, or one beside it
+//!                                                       refused rows -> read again, and left out as rejects
+//!                                                       all there    -> published: one transaction, with a line in the journal
+//! ```
+//!
+//! An engine is a folder that implements [`engine::Engine`], [`engine::Connection`] and [`engine::RowForm`]; what a load
+//! does with them does not depend on it. No value is ever part of a statement's text.
+//!
+//! Memory: a chunk of rows for each connection, and one more.
+//!
+//! See decisions 0060 and 0061.
+
+mod destination;
+mod engine;
+mod journal;
+mod mysql;
+mod names;
+mod options;
+mod postgres;
+mod queue;
+mod refusals;
+mod row_maker;
+mod sender;
+mod staging;
+mod target;
+mod url;
+
+pub use destination::Database;
+pub use names::TableName;
+pub use options::{DatabaseOptions, Guarantee, Method};
+pub use url::is_database_url;

@@ -1,0 +1,368 @@
+//! A connection to MySQL or MariaDB.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use coload_load::RowBytes;
+use coload_types::{Error, Result};
+use futures::StreamExt;
+use mysql_async::prelude::Queryable;
+use mysql_async::{Conn, Opts, Params, Row, Value};
+use tokio::runtime::{Builder, Runtime};
+
+use super::catalogue::{COLUMNS_SQL, ENGINE_SQL, column_of};
+use crate::engine::{Cell, Connection, Refusal, RowTable, TableColumn, TextCell};
+use crate::names::{Quotes, TableName};
+use crate::options::Method;
+use crate::row_maker::cells;
+
+/// Bytes of a packet of LOAD DATA.
+const PACKET_BYTES: usize = 256 << 10;
+/// Most parameters of a statement.
+const PARAMETERS_MAX: usize = 65_535;
+/// Bytes of a statement with its parameters: a quarter of the least `max_allowed_packet` that is a default.
+const STATEMENT_BYTES: usize = 1 << 20;
+
+/// A connection.
+pub struct MysqlConnection {
+    runtime: Runtime,
+    conn: Conn,
+    server: String,
+}
+
+impl MysqlConnection {
+    /// Connects, and sets what values mean.
+    ///
+    /// # Errors
+    /// `Unavailable` when the server cannot be reached, `Refused` when it does not let us in.
+    pub fn open(opts: &Opts) -> Result<Self> {
+        let failed = |e| Error::Unavailable(format!("cannot start the network: {e}"));
+        let runtime = Builder::new_current_thread().enable_all().build().map_err(failed)?;
+        let connected = runtime.block_on(Conn::new(opts.clone()));
+        let conn = connected.map_err(|error| match world(&error) {
+            Error::Unavailable(text) => Error::Unavailable(format!("cannot connect to {text}")),
+            Error::Refused(text) => Error::Refused(format!("cannot connect to {text}")),
+            other => other,
+        })?;
+        let mut opened = MysqlConnection { runtime, conn, server: String::new() };
+        opened.run(
+            "SET NAMES utf8mb4, time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,\
+             NO_AUTO_VALUE_ON_ZERO,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION,NO_BACKSLASH_ESCAPES'",
+            &[],
+        )?;
+        let version = opened.ask("SELECT VERSION()", &[])?;
+        let version = version.into_iter().flatten().flatten().next().unwrap_or_default();
+        let name = if version.contains("MariaDB") { "" } else { "MySQL " };
+        opened.server = format!("{name}{version}");
+        Ok(opened)
+    }
+
+    /// Rows of LOAD DATA LOCAL, of which the server makes warnings of errors: any warning is a refusal.
+    fn load_data(
+        &mut self,
+        table: &RowTable,
+        rows: &RowBytes,
+        range: Range<usize>,
+    ) -> std::result::Result<(), Refusal> {
+        let sql = load_data_sql(table);
+        let data: Vec<std::io::Result<Bytes>> = rows
+            .slice(range.clone())
+            .chunks(PACKET_BYTES)
+            .map(|part| Ok(Bytes::copy_from_slice(part)))
+            .collect();
+        let MysqlConnection { runtime, conn, .. } = self;
+        let (taken, warnings) = runtime.block_on(async {
+            conn.set_infile_handler(async move { Ok(futures::stream::iter(data).boxed()) });
+            conn.query_drop(sql).await.map_err(|error| load_data_refusal(&error))?;
+            Ok::<_, Refusal>((conn.affected_rows(), conn.get_warnings()))
+        })?;
+        if taken == range.len() as u64 && warnings == 0 {
+            return Ok(());
+        }
+        let told = self.ask("SHOW WARNINGS LIMIT 1", &[])?;
+        let text = told.into_iter().next().map(|row| {
+            let mut cells = row.into_iter().map(Option::unwrap_or_default).skip(1);
+            (cells.next().unwrap_or_default(), cells.next().unwrap_or_default())
+        });
+        let (code, text) = text.unwrap_or_default();
+        let (row, column) = place(&text);
+        let detail = text.clone();
+        let reason = match (code.is_empty(), text.rsplit_once(" at row ")) {
+            (true, _) => format!("the server took {taken} rows of {}", range.len()),
+            (false, Some((what, _))) => format!("{what} ({code})"),
+            (false, None) => format!("{} ({code})", kind(&text)),
+        };
+        Err(Refusal::Row { row: row.filter(|row| *row < range.len()), column, reason, detail })
+    }
+
+    fn insert(
+        &mut self,
+        table: &RowTable,
+        rows: &RowBytes,
+        range: Range<usize>,
+    ) -> std::result::Result<(), Refusal> {
+        let width = table.columns.len().max(1);
+        let batch = match table.method {
+            Method::Values => table.batch_rows.clamp(1, (PARAMETERS_MAX / width).max(1)),
+            _ => 1,
+        };
+        let mut at = range.start;
+        while at < range.end {
+            let fits = |end: &usize| rows.slice(at..*end).len() <= STATEMENT_BYTES;
+            let most = range.end.min(at + batch);
+            let end = (at + 1..=most).rev().find(fits).unwrap_or(at + 1);
+            let parameters: Vec<Value> = (at..end)
+                .flat_map(|row| cells(rows.slice(row..row + 1)))
+                .map(|cell| cell.map_or(Value::NULL, |bytes| Value::Bytes(bytes.to_vec())))
+                .collect();
+            let sql = insert_sql(table, end - at);
+            let is_kept = table.method != Method::Insert && end - at == batch;
+            let MysqlConnection { runtime, conn, .. } = self;
+            let ran = runtime.block_on(async {
+                let statement = conn.prep(sql).await?;
+                conn.exec_drop(&statement, Params::Positional(parameters)).await?;
+                let warnings = conn.get_warnings();
+                if !is_kept {
+                    conn.close(statement).await?;
+                }
+                Ok(warnings)
+            });
+            let base = at - range.start;
+            match ran {
+                Ok(_) => at = end,
+                Err(error) => {
+                    return Err(match refusal(&error) {
+                        Refusal::Row { column, reason, detail, row } => {
+                            let row = row.map(|row| row + base).or((end - at == 1).then_some(base));
+                            Refusal::Row { row, column, reason, detail }
+                        }
+                        failed => failed,
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn columns_list(table: &RowTable) -> String {
+    Quotes('`').list(table.columns.iter().map(|column| column.name.as_str()))
+}
+
+/// Bytes come as hexadecimal digits, for a line is text.
+fn load_data_sql(table: &RowTable) -> String {
+    let quotes = Quotes('`');
+    let (mut fields, mut sets) = (Vec::new(), Vec::new());
+    for (at, column) in table.columns.iter().enumerate() {
+        let name = quotes.name(&column.name);
+        match column.cell {
+            Cell::Hex => {
+                fields.push(format!("@c{at}"));
+                sets.push(format!("{name} = UNHEX(@c{at})"));
+            }
+            _ => fields.push(name),
+        }
+    }
+    let set = if sets.is_empty() { String::new() } else { format!(" SET {}", sets.join(", ")) };
+    format!(
+        "LOAD DATA LOCAL INFILE 'rows' INTO TABLE {} CHARACTER SET utf8mb4 FIELDS TERMINATED BY X'09' ESCAPED BY X'5C' \
+         LINES TERMINATED BY X'0A' ({}){set}",
+        quotes.table(&table.name),
+        fields.join(", ")
+    )
+}
+
+fn insert_sql(table: &RowTable, rows: usize) -> String {
+    let row = format!("({})", vec!["?"; table.columns.len()].join(", "));
+    format!(
+        "INSERT INTO {} ({}) VALUES {}",
+        Quotes('`').table(&table.name),
+        columns_list(table),
+        vec![row.as_str(); rows].join(", ")
+    )
+}
+
+impl Connection for MysqlConnection {
+    fn server(&self) -> String {
+        self.server.clone()
+    }
+
+    fn run(&mut self, sql: &str, parameters: &[&str]) -> Result<u64> {
+        let MysqlConnection { runtime, conn, .. } = self;
+        let ran = runtime.block_on(async {
+            match parameters.is_empty() {
+                true => conn.query_drop(sql).await?,
+                false => conn.exec_drop(sql, texts(parameters)).await?,
+            }
+            Ok(conn.affected_rows())
+        });
+        ran.map_err(|error| world(&error))
+    }
+
+    fn ask(&mut self, sql: &str, parameters: &[&str]) -> Result<Vec<Vec<TextCell>>> {
+        let MysqlConnection { runtime, conn, .. } = self;
+        let rows: Vec<Row> = runtime
+            .block_on(async {
+                match parameters.is_empty() {
+                    true => conn.query(sql).await,
+                    false => conn.exec(sql, texts(parameters)).await,
+                }
+            })
+            .map_err(|error| world(&error))?;
+        let text = |value: Value| match value {
+            Value::NULL => None,
+            Value::Bytes(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
+            Value::Int(number) => Some(number.to_string()),
+            Value::UInt(number) => Some(number.to_string()),
+            other => Some(other.as_sql(true).trim_matches('\'').to_owned()),
+        };
+        Ok(rows.into_iter().map(|row| row.unwrap().into_iter().map(text).collect()).collect())
+    }
+
+    fn describe(&mut self, table: &TableName) -> Result<Option<Vec<TableColumn>>> {
+        // A parameter that is NULL needs no text.
+        let sql = |sql: &str| match table.schema {
+            Some(_) => sql.to_owned(),
+            None => sql.replacen("COALESCE(?, DATABASE())", "DATABASE()", 1),
+        };
+        let parameters: Vec<&str> =
+            table.schema.as_deref().into_iter().chain([table.name.as_str()]).collect();
+        let rows = self.ask(&sql(COLUMNS_SQL), &parameters)?;
+        if rows.is_empty() {
+            return Ok(None);
+        }
+        let engine = self.ask(&sql(ENGINE_SQL), &parameters)?;
+        let engine = engine.into_iter().flatten().flatten().next().unwrap_or_default();
+        if !matches!(engine.as_str(), "InnoDB" | "RocksDB" | "ROCKSDB" | "ndbcluster" | "") {
+            return Err(Error::Invalid(format!(
+                "table {table} is of the storage engine {engine}, which has no transactions: a load that fails would leave \
+                 some of its rows (ALTER TABLE ... ENGINE = InnoDB)"
+            )));
+        }
+        let column = |row: &Vec<TextCell>| {
+            column_of(row).ok_or_else(|| Error::Refused(format!("the columns of {table}: {row:?}")))
+        };
+        rows.iter().map(column).collect::<Result<_>>().map(Some)
+    }
+
+    fn lock(&mut self, name: &str) -> Result<bool> {
+        let rows = self.ask("SELECT GET_LOCK(?, 0)", &[name])?;
+        Ok(rows.into_iter().flatten().flatten().next().as_deref() == Some("1"))
+    }
+
+    fn send(
+        &mut self,
+        table: &RowTable,
+        rows: &RowBytes,
+        range: Range<usize>,
+    ) -> std::result::Result<(), Refusal> {
+        match table.method {
+            Method::LoadData => self.load_data(table, rows, range),
+            _ => self.insert(table, rows, range),
+        }
+    }
+}
+
+fn texts(parameters: &[&str]) -> Params {
+    let value = |text: &&str| Value::Bytes(text.as_bytes().to_vec());
+    Params::Positional(parameters.iter().map(value).collect())
+}
+
+/// An error that no row is at fault for.
+fn world(error: &mysql_async::Error) -> Error {
+    /// Deadlock, lock wait, too many connections, the server is ending, a read-only server, a killed query.
+    const MAY_PASS: [u16; 9] = [1040, 1053, 1203, 1205, 1213, 1226, 1290, 1317, 1927];
+    match error {
+        mysql_async::Error::Server(told) => {
+            let text = format!("MySQL: {} ({}, SQLSTATE {})", told.message, told.code, told.state);
+            match MAY_PASS.contains(&told.code) {
+                true => Error::Unavailable(text),
+                false => Error::Refused(text),
+            }
+        }
+        mysql_async::Error::Url(_) => Error::Invalid("not a URL of MySQL".into()),
+        other => Error::Unavailable(format!("MySQL: {other}")),
+    }
+}
+
+/// Why rows were not taken. Values, constraints and triggers are a row's fault.
+fn refusal(error: &mysql_async::Error) -> Refusal {
+    let mysql_async::Error::Server(told) = error else { return Refusal::Failed(world(error)) };
+    let class = told.state.get(..2).unwrap_or_default();
+    /// Of no class of their own, what a value is at fault for.
+    const OF_VALUES: [u16; 10] = [1264, 1265, 1292, 1364, 1366, 1406, 1411, 1526, 3819, 4025];
+    let is_row = matches!(class, "22" | "23" | "44" | "45") || OF_VALUES.contains(&told.code);
+    if !is_row {
+        return Refusal::Failed(world(error));
+    }
+    let (row, column) = place(&told.message);
+    let (what, _) = told.message.rsplit_once(" at row ").unwrap_or((&told.message, ""));
+    let reason = format!("{} ({}, SQLSTATE {})", kind(what), told.code, told.state);
+    Refusal::Row { row, column, reason, detail: told.message.clone() }
+}
+
+/// What LOAD DATA failed with, and what to do where it is not allowed.
+fn load_data_refusal(error: &mysql_async::Error) -> Refusal {
+    match error {
+        mysql_async::Error::Server(told) if matches!(told.code, 1148 | 3948 | 4166) => {
+            Refusal::Failed(Error::Refused(format!(
+                "MySQL: {} ({}): the server does not take LOAD DATA LOCAL (SET GLOBAL local_infile = 1 allows it, or \
+                 give --method values)",
+                told.message, told.code
+            )))
+        }
+        other => refusal(other),
+    }
+}
+
+/// A message without the value in it, which differs from row to row.
+fn kind(text: &str) -> String {
+    let mut kind = String::new();
+    let mut parts = text.split('\'');
+    kind.push_str(parts.next().unwrap_or_default());
+    match (parts.next(), text.starts_with("Duplicate entry"), text.starts_with("Incorrect")) {
+        (None, ..) => {}
+        (Some(_), true, _) | (Some(_), _, true) => {
+            kind.push_str("...");
+            kind.push_str(&parts.collect::<Vec<_>>().join("'"));
+        }
+        (Some(name), ..) => {
+            let rest: Vec<&str> = std::iter::once(name).chain(parts).collect();
+            kind.push('\'');
+            kind.push_str(&rest.join("'"));
+        }
+    }
+    kind
+}
+
+/// The row and the column of a message such as `Out of range value for column 'a' at row 3`; rows count from 1.
+fn place(text: &str) -> (Option<usize>, Option<String>) {
+    let row = text.rsplit_once(" at row ").and_then(|(_, row)| row.trim().parse::<usize>().ok());
+    let column = text.rsplit_once("column ").map(|(_, rest)| {
+        let rest = rest.split(" at row ").next().unwrap_or(rest);
+        // MariaDB names database and table before it.
+        let last = rest.rsplit('.').next().unwrap_or(rest);
+        last.trim_matches(['\'', '`', ' ']).to_owned()
+    });
+    (row.and_then(|row| row.checked_sub(1)), column)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn row_column_and_kind_are_those_that_the_message_tells() {
+        let some = |row, column: &str| (Some(row), Some(column.to_owned()));
+        assert_eq!(place("Out of range value for column 'a' at row 3"), some(2, "a"));
+        let text = "Incorrect integer value: 'x' for column `d`.`t`.`v` at row 1";
+        assert_eq!(place(text), some(0, "v"));
+        assert_eq!(place("Duplicate entry '5' for key 'PRIMARY'"), (None, None));
+        assert_eq!(
+            kind("Duplicate entry '5' for key 'PRIMARY'"),
+            "Duplicate entry ... for key 'PRIMARY'"
+        );
+        assert_eq!(kind("Data too long for column 'v'"), "Data too long for column 'v'");
+        assert_eq!(kind("no quotes"), "no quotes");
+    }
+}

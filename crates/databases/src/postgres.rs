@@ -1,0 +1,141 @@
+//! PostgreSQL, by its own protocol.
+
+mod binary_rows;
+mod catalogue;
+mod connect;
+mod connection;
+mod insert;
+mod numeric;
+mod text_rows;
+mod tls;
+
+use coload_ddl::{Schema, literal_sql};
+use coload_types::{DataType, Result};
+
+use crate::engine::{Connection, Engine, RowForm, TableColumn};
+use crate::names::{Quotes, TableName};
+use crate::options::Method;
+use binary_rows::BinaryRows;
+use connect::Server;
+use text_rows::TextRows;
+
+/// A PostgreSQL server, and who we are to it.
+#[derive(Debug)]
+pub struct Postgres {
+    server: Server,
+}
+
+impl Postgres {
+    /// The server of a URL, with what the environment and `.pgpass` say.
+    ///
+    /// # Errors
+    /// `Invalid` when the URL is none, or a certificate cannot be read.
+    pub fn new(url: &str) -> Result<Self> {
+        Ok(Postgres { server: Server::of_url(url)? })
+    }
+}
+
+impl Engine for Postgres {
+    fn connect(&self) -> Result<Box<dyn Connection>> {
+        Ok(Box::new(connection::PostgresConnection::open(&self.server)?))
+    }
+
+    fn methods(&self) -> &'static [Method] {
+        &[
+            Method::CopyBinary,
+            Method::CopyText,
+            Method::Unnest,
+            Method::Values,
+            Method::Prepared,
+            Method::Insert,
+            Method::InsertAutocommit,
+        ]
+    }
+
+    fn quotes(&self) -> Quotes {
+        Quotes('"')
+    }
+
+    fn stands_for(&self, _: DataType, _: &TableColumn) -> bool {
+        false
+    }
+
+    fn table_options(&self) -> &'static str {
+        ""
+    }
+
+    fn columns_sql(&self, schema: &Schema) -> Result<String> {
+        let column = |column: &coload_types::Column| {
+            let mut sql = format!(
+                "{} {}",
+                self.quotes().name(&column.name),
+                catalogue::type_name(column.data_type)
+            );
+            if let Some(default) = &column.default {
+                sql.push_str(" DEFAULT ");
+                sql.push_str(&default_sql(default, column.data_type));
+            }
+            if !column.nullable {
+                sql.push_str(" NOT NULL");
+            }
+            sql
+        };
+        let columns = schema.columns().iter().map(column);
+        let checks = schema.checks().iter().map(coload_ddl::Check::sql);
+        Ok(columns.chain(checks).collect::<Vec<_>>().join(", "))
+    }
+
+    fn form(&self, method: Method, columns: &[TableColumn]) -> Result<Box<dyn RowForm>> {
+        Ok(match method {
+            Method::CopyText => Box::new(TextRows::new(columns)?),
+            _ => Box::new(BinaryRows::new(columns)?),
+        })
+    }
+
+    fn journal_types(&self) -> [&'static str; 4] {
+        ["text", "bigint", "text", "timestamptz DEFAULT now()"]
+    }
+
+    fn parameter(&self, number: usize) -> String {
+        format!("${number}")
+    }
+
+    fn whole_parameter(&self, number: usize) -> String {
+        format!("CAST(${number} AS bigint)")
+    }
+
+    fn begin_sql(&self) -> &'static str {
+        "BEGIN; SET CONSTRAINTS ALL IMMEDIATE"
+    }
+
+    fn renew_savepoint_sql(&self) -> &'static str {
+        "RELEASE SAVEPOINT coload_rows; SAVEPOINT coload_rows"
+    }
+
+    fn empty_sql(&self, table: &TableName) -> String {
+        format!("TRUNCATE {}", self.quotes().table(table))
+    }
+
+    fn like_sql(&self, new: &TableName, like: &TableName) -> String {
+        let quotes = self.quotes();
+        format!("CREATE TABLE {} (LIKE {} INCLUDING ALL)", quotes.table(new), quotes.table(like))
+    }
+
+    fn rename_sql(&self, from: &TableName, to: &TableName) -> String {
+        let quotes = self.quotes();
+        format!("ALTER TABLE {} RENAME TO {}", quotes.table(from), quotes.name(&to.name))
+    }
+
+    fn current_schema_sql(&self) -> &'static str {
+        "current_schema()"
+    }
+}
+
+/// A default as PostgreSQL reads it: a literal, of which bytes are written as `\x` and digits.
+fn default_sql(value: &coload_types::Value, data_type: DataType) -> String {
+    let literal = literal_sql(value, data_type);
+    match data_type {
+        DataType::Binary(_) => format!("'\\x{}", literal.trim_start_matches('\'')),
+        _ => literal,
+    }
+}

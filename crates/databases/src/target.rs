@@ -1,0 +1,212 @@
+//! The target of a load: rows to the queue of the connections.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use coload_ddl::CheckedColumn;
+use coload_load::{Ahead, AheadColumn, RowBytes, TakesRows, Target, Work, Works};
+use coload_source::LeftOut;
+use coload_threads::{Step, StepClock, lock};
+use coload_transform::PartitionColumn;
+use coload_types::{Error, Result};
+use coload_wire::Seal;
+
+use crate::engine::{Connection, RowForm};
+use crate::sender::Sending;
+
+/// A connection that a thread gives back when it has sent all.
+type Given = Option<Box<dyn Connection>>;
+/// Threads that send.
+type Threads = Mutex<Vec<JoinHandle<Given>>>;
+
+/// Rows to a table of a database.
+pub struct Rows {
+    form: Arc<dyn RowForm>,
+    sending: Arc<Sending>,
+    threads: Arc<Threads>,
+    given: Arc<Mutex<Vec<Box<dyn Connection>>>>,
+}
+
+impl Rows {
+    /// Begins to send over these connections.
+    ///
+    /// # Errors
+    /// `Unavailable` when a thread cannot be started.
+    pub fn begin(
+        form: Arc<dyn RowForm>,
+        sending: Sending,
+        connections: Vec<Box<dyn Connection>>,
+    ) -> Result<Self> {
+        let rows = Rows {
+            form,
+            sending: Arc::new(sending),
+            threads: Arc::default(),
+            given: Arc::default(),
+        };
+        for (number, connection) in connections.into_iter().enumerate() {
+            let sending = Arc::clone(&rows.sending);
+            let thread = std::thread::Builder::new().name(format!("coload-send-{number}"));
+            let spawned = thread.spawn(move || sending.run(connection));
+            let failed = |e| Error::Unavailable(format!("cannot start a thread: {e}"));
+            lock(&rows.threads).push(spawned.map_err(failed)?);
+        }
+        Ok(rows)
+    }
+
+    /// What was sent, and refused.
+    pub fn sending(&self) -> &Sending {
+        &self.sending
+    }
+
+    /// The connections, when all rows are sent.
+    pub fn take_connections(&self) -> Vec<Box<dyn Connection>> {
+        std::mem::take(&mut *lock(&self.given))
+    }
+}
+
+impl Drop for Rows {
+    fn drop(&mut self) {
+        // Threads that wait for rows end; one that waits for the server is left alone.
+        self.sending.queue.fail(Error::Unavailable("the load has ended".into()));
+    }
+}
+
+impl TakesRows for Rows {
+    fn make_rows(&self, columns: &[CheckedColumn<'_>], rows: usize) -> Result<RowBytes> {
+        self.form.make_rows(columns, rows)
+    }
+
+    fn left_out(&self, _: usize) -> Vec<LeftOut> {
+        Vec::new()
+    }
+}
+
+impl Target for Rows {
+    fn takes_rows(&self) -> Option<&dyn TakesRows> {
+        Some(self)
+    }
+
+    fn take_ahead(&self, ahead: Ahead) -> Result<Works> {
+        for rows in rows_of(ahead)? {
+            self.sending.queue.push(rows)?;
+        }
+        Ok(Works::new())
+    }
+
+    fn take_column(&self, _: usize, _: usize, _: &[u32], _: PartitionColumn) -> Result<()> {
+        Err(columns_of_rows())
+    }
+
+    fn seal(&self, _: Seal) -> Result<Works> {
+        Ok(Works::new())
+    }
+
+    fn end(&self) -> Result<Works> {
+        self.sending.queue.end();
+        Ok(vec![Box::new(Wait {
+            sending: Arc::clone(&self.sending),
+            threads: Arc::clone(&self.threads),
+            given: Arc::clone(&self.given),
+        })])
+    }
+
+    fn rows(&self) -> u64 {
+        self.sending.counts.rows.load(Ordering::Relaxed)
+    }
+}
+
+fn rows_of(ahead: Ahead) -> Result<impl Iterator<Item = coload_load::FragmentRows>> {
+    let rows = ahead.columns.into_iter().map(|column| match column {
+        AheadColumn::Rows(rows) => Ok(rows),
+        AheadColumn::Page(_) | AheadColumn::Values { .. } => Err(columns_of_rows()),
+    });
+    Ok(rows.collect::<Result<Vec<_>>>()?.into_iter())
+}
+
+fn columns_of_rows() -> Error {
+    Error::Corrupt("columns for a database, which takes rows".into())
+}
+
+/// The end of a load: what is on the way arrives.
+struct Wait {
+    sending: Arc<Sending>,
+    threads: Arc<Threads>,
+    given: Arc<Mutex<Vec<Box<dyn Connection>>>>,
+}
+
+impl std::fmt::Debug for Wait {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Wait")
+    }
+}
+
+impl Work for Wait {
+    fn run(self: Box<Self>, clock: &StepClock) -> Result<Works> {
+        clock.time(Step::Write, || {
+            for thread in std::mem::take(&mut *lock(&self.threads)) {
+                match thread.join() {
+                    Ok(connection) => lock(&self.given).extend(connection),
+                    Err(_) => {
+                        let text = "a thread that sends rows panicked".to_owned();
+                        self.sending.queue.fail(Error::Unavailable(text));
+                    }
+                }
+            }
+        });
+        match self.sending.queue.failure() {
+            Some(error) => Err(error),
+            None => Ok(Works::new()),
+        }
+    }
+}
+
+/// Leaves out the rows that were refused, when the inputs are read again, and keeps no other.
+#[derive(Debug)]
+pub struct Settled {
+    refused: BTreeMap<usize, Vec<LeftOut>>,
+    rows: AtomicU64,
+}
+
+impl Settled {
+    /// These rows were refused, by their chunks.
+    pub fn new(refused: BTreeMap<usize, Vec<LeftOut>>) -> Self {
+        Settled { refused, rows: AtomicU64::new(0) }
+    }
+}
+
+impl TakesRows for Settled {
+    fn make_rows(&self, _: &[CheckedColumn<'_>], rows: usize) -> Result<RowBytes> {
+        Ok(RowBytes { bytes: Vec::new(), ends: vec![0; rows] })
+    }
+
+    fn left_out(&self, chunk: usize) -> Vec<LeftOut> {
+        self.refused.get(&chunk).cloned().unwrap_or_default()
+    }
+}
+
+impl Target for Settled {
+    fn takes_rows(&self) -> Option<&dyn TakesRows> {
+        Some(self)
+    }
+
+    fn take_ahead(&self, ahead: Ahead) -> Result<Works> {
+        for rows in rows_of(ahead)? {
+            self.rows.fetch_add(rows.rows.len() as u64, Ordering::Relaxed);
+        }
+        Ok(Works::new())
+    }
+
+    fn take_column(&self, _: usize, _: usize, _: &[u32], _: PartitionColumn) -> Result<()> {
+        Err(columns_of_rows())
+    }
+
+    fn seal(&self, _: Seal) -> Result<Works> {
+        Ok(Works::new())
+    }
+
+    fn rows(&self) -> u64 {
+        self.rows.load(Ordering::Relaxed)
+    }
+}
