@@ -11,12 +11,15 @@
 //!
 //! Cost: each byte of keys and values is read once, 32 at a time; a byte of a value is written once.
 
+mod fast;
+
 use std::sync::Arc;
 
 use crate::fault::{Fault, Rule};
 use crate::keys::{Keys, Target};
-use crate::masks::{STEP, equal, special_in_string, step_at};
+use crate::masks::{STEP, special_in_string, step_at};
 use crate::number::number_end;
+use crate::row::fast::{Begun, Usual, read_fields};
 use crate::space::{LineBreaks, byte_at, skip_space};
 use crate::string::{Found, find_end, unescape, unescape_onto};
 use crate::value::{Scratch, word_end};
@@ -89,10 +92,8 @@ pub struct RowReader {
     keys: Arc<Keys>,
     /// How each field is read.
     reads: Vec<Read>,
-    /// The entry that came behind each, the last time.
-    next: Vec<u32>,
-    /// The record in which each entry was met last.
-    met: Vec<u32>,
+    /// What each key was like in the records before.
+    usual: Vec<Usual>,
     record: u32,
     unknown: UnknownKeys,
     /// Objects that are open: the entry of each, and the object around it.
@@ -120,10 +121,9 @@ impl RowReader {
             crate::Holds::Value => Read::Text,
             crate::Holds::Json => Read::Json,
         });
-        RowReader {
+        let mut reader = RowReader {
             reads: holds.collect(),
-            next: keys.entries.iter().map(|entry| entry.next).collect(),
-            met: vec![0; keys.entries.len()],
+            usual: keys.entries.iter().map(Usual::new).collect(),
             record: 0,
             unknown,
             open: Vec::new(),
@@ -131,6 +131,15 @@ impl RowReader {
             late: Late::default(),
             scratch: Scratch::default(),
             keys,
+        };
+        reader.note_reads();
+        reader
+    }
+
+    /// Tells the keys how their values are written.
+    fn note_reads(&mut self) {
+        for usual in &mut self.usual {
+            usual.read = self.reads.get(usual.field as usize).copied().unwrap_or(Read::Nothing);
         }
     }
 
@@ -143,6 +152,7 @@ impl RowReader {
                 _ => read,
             };
         }
+        self.note_reads();
     }
 
     /// Reads the record that begins at `at` as a row; where it ends. Of one that is none nothing is left in `rows`.
@@ -157,7 +167,7 @@ impl RowReader {
         rows: &mut Rows,
     ) -> Result<usize, Fault> {
         let (bytes, ends) = (rows.text.len(), rows.ends.len());
-        let read = self.read_record(text, at, breaks, rows);
+        let read = read_record(self, text, at, breaks, rows);
         if read.is_err() {
             rows.text.truncate(bytes);
             rows.ends.truncate(ends);
@@ -165,7 +175,8 @@ impl RowReader {
         read
     }
 
-    fn read_record(
+    #[inline(always)]
+    fn read_any_record(
         &mut self,
         text: &[u8],
         start: usize,
@@ -187,22 +198,31 @@ impl RowReader {
         let mut is_open = byte_at(text, at) != b'}';
         loop {
             if is_open {
-                let found = self.find_key(&keys, object, guess, text, at)?;
+                let begun = Begun { at, guess, before, written, is_open };
+                let fast = read_fields(text, &mut self.usual, self.record, begun, rows);
+                (at, guess, before) = (fast.at, fast.guess, fast.before);
+                (written, is_open) = (fast.written, fast.is_open);
+                if !is_open {
+                    continue;
+                }
+                at = skip_space(text, at, breaks);
+                check_key_begins(text, at)?;
+                let found = find_key(&keys, object, text, at)?;
                 at = behind_colon(text, found.end, breaks)?;
                 let Some(entry) = found.entry else {
                     at = self.pass_over(text, found, object, at, breaks)?;
                     (at, is_open) = behind_value(text, at, breaks)?;
                     continue;
                 };
-                let met = &mut self.met[entry as usize];
+                let met = &mut self.usual[entry as usize].met;
                 if std::mem::replace(met, self.record) == self.record {
                     return Err(Fault::new(Rule::TwiceTheKey, found.start));
                 }
                 if entry != guess && before != u32::MAX {
-                    self.next[before as usize] = entry;
+                    self.usual[before as usize].next = entry;
                 }
                 before = entry;
-                guess = self.next[entry as usize];
+                guess = self.usual[entry as usize].next;
                 match keys.entries[entry as usize].target {
                     Target::Field(field) if field >= written => {
                         for _ in written..field {
@@ -235,7 +255,7 @@ impl RowReader {
                 at += 1;
                 let Some((entry, outer)) = self.open.pop() else { break };
                 object = outer;
-                (before, guess) = (entry, self.next[entry as usize]);
+                (before, guess) = (entry, self.usual[entry as usize].next);
             }
             (at, is_open) = behind_value(text, at, breaks)?;
         }
@@ -260,34 +280,13 @@ impl RowReader {
     fn begin_record(&mut self) {
         self.record = self.record.wrapping_add(1);
         if self.record == 0 {
-            self.met.fill(0);
+            self.usual.iter_mut().for_each(|usual| usual.met = 0);
             self.record = 1;
         }
         self.open.clear();
         self.others.clear();
         self.late.text.clear();
         self.late.fields.clear();
-    }
-
-    /// The key that begins at `at`.
-    #[inline(always)]
-    fn find_key(
-        &self,
-        keys: &Keys,
-        object: u32,
-        guess: u32,
-        text: &[u8],
-        at: usize,
-    ) -> Result<Key, Fault> {
-        if let (Some(entry), Some(bytes)) = (keys.entries.get(guess as usize), step_at(text, at)) {
-            let same = equal(bytes, &entry.quoted);
-            let all = ((1_u64 << entry.length) - 1) as u32;
-            if same & all == all && entry.length > 0 {
-                let end = at + entry.length as usize;
-                return Ok(Key { start: at, end, is_escaped: false, entry: Some(guess) });
-            }
-        }
-        find_other_key(keys, object, text, at)
     }
 
     /// Writes a value into its field, without what ends it; its end.
@@ -442,6 +441,16 @@ impl RowReader {
     }
 }
 
+coload_types::simd_dispatch! {
+    fn read_record(
+        reader: &mut RowReader,
+        text: &[u8],
+        start: usize,
+        breaks: LineBreaks,
+        rows: &mut Rows,
+    ) -> Result<usize, Fault> = RowReader::read_any_record;
+}
+
 /// A key that was found.
 #[derive(Debug, Clone, Copy)]
 struct Key {
@@ -452,8 +461,8 @@ struct Key {
     entry: Option<u32>,
 }
 
-/// A key that was not guessed.
-fn find_other_key(keys: &Keys, object: u32, text: &[u8], at: usize) -> Result<Key, Fault> {
+/// The key that begins at `at`.
+fn find_key(keys: &Keys, object: u32, text: &[u8], at: usize) -> Result<Key, Fault> {
     if byte_at(text, at) != b'"' {
         return Err(Fault::new(Rule::NoKey, at));
     }
@@ -461,6 +470,18 @@ fn find_other_key(keys: &Keys, object: u32, text: &[u8], at: usize) -> Result<Ke
     let name = unescape(&text[at + 1..end], at + 1, is_escaped)?;
     let entry = keys.objects[object as usize].by_name.get(&name[..]).copied();
     Ok(Key { start: at, end: end + 1, is_escaped, entry })
+}
+
+/// Checks that no object ends behind a comma.
+#[inline(always)]
+fn check_key_begins(text: &[u8], at: usize) -> Result<(), Fault> {
+    match byte_at(text, at) {
+        b'}' => {
+            let comma = memchr::memrchr(b',', &text[..at]);
+            Err(Fault::new(Rule::TrailingComma, comma.unwrap_or(at)))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The first byte of the value behind a key.

@@ -118,8 +118,53 @@ fn expected(tree: &Json<'_>, keys: &[String]) -> String {
     }
 }
 
+fn reader_paths() -> Vec<Path> {
+    ["a", "b.c", "b.d", "long_name_of_a_key_that_fits__"].iter().map(|keys| path(keys)).collect()
+}
+
+/// Values of every length, and what is none.
+fn value() -> impl Strategy<Value = String> {
+    prop_oneof![
+        3 => "[a-z]{0,40}".prop_map(|text| format!("\"{text}\"")),
+        3 => "-?[0-9]{1,34}(\\.[0-9]{0,34})?([eE][+-]?[0-9]{0,3})?",
+        2 => prop::sample::select(vec!["true", "false", "null", "nul", "truex", "\"\"", "\"a\\n\"", "\"\"\"", "[]", "{}", ""])
+            .prop_map(str::to_owned),
+    ]
+}
+
 proptest! {
     #![proptest_config(cases(2000))]
+
+    /// Records that are as usual but for one thing or another.
+    #[test]
+    fn usual_rows_are_those_of_the_tree(
+        values in prop::collection::vec(prop::collection::vec(value(), 4), 1..5),
+        space in prop::sample::select(vec!["", "", " ", "  ", "\n"]),
+        comma in prop::sample::select(vec![",", ",", ", ", ",\n ", " ,", ",,"]),
+        end in prop::sample::select(vec!["}", "}", " }", ",}", ", }", "]"]),
+    ) {
+        let mut reader = RowReader::new(keys(&["a", "b.c", "b.d", "long_name_of_a_key_that_fits__"]), UnknownKeys::Reject);
+        let (mut rows, mut count) = (Rows::default(), 0);
+        for values in values {
+            let [a, c, d, e] = &values[..] else { continue };
+            let text = format!(
+                "{{\"a\":{space}{a}{comma}\"b\":{space}{{\"c\":{c}{comma}\"d\":{space}{d}}}{comma}\"long_name_of_a_key_that_fits__\":{e}{end}"
+            );
+            let padded = padded(text.as_bytes());
+            let found = reader.read(&padded, 0, LineBreaks::AreSpace, &mut rows);
+            match parse_tree(&padded, 0, LineBreaks::AreSpace) {
+                Ok((tree, end)) => {
+                    prop_assert_eq!(found, Ok(end), "{}", text);
+                    let expected: Vec<String> =
+                        reader_paths().iter().map(|path| expected(&tree, &path.keys)).collect();
+                    prop_assert_eq!(fields(&rows, count, 4), expected, "{}", text);
+                    count += 1;
+                }
+                Err(_) => prop_assert!(found.is_err(), "{}", text),
+            }
+            prop_assert_eq!(rows.ends.len(), count * 4 + 1);
+        }
+    }
 
     #[test]
     fn rows_are_those_of_the_tree(texts in prop::collection::vec(json(), 1..6), cut: u16) {
