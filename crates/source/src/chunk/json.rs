@@ -240,7 +240,8 @@ impl Met<'_> {
             at: window.start,
             between: self.parser.between,
         };
-        while splitter.at < window.limit {
+        // Pieces of documents end where records do, so that none belongs to the next chunk.
+        loop {
             match splitter.next_item() {
                 Item::Record { start, end } => {
                     self.count_to(start);
