@@ -97,9 +97,6 @@ impl Rule {
             Rule::UnknownKey => {
                 "a larger --sample to find it, a column for it in --columns, or --unknown-keys ignore to leave such keys out"
             }
-            Rule::NoObjectHere => {
-                "--mapping with type JSON for this path, or --max-rejects N to set such records aside"
-            }
             Rule::OpenLine | Rule::Behind => {
                 "--format json if records do not stand on lines of their own, or --max-rejects N to set such records aside"
             }

@@ -331,7 +331,15 @@ mod tests {
         let fixed = FixedWidths::parse("3,5,2").unwrap();
         let fixed = Dialect { fixed: Some(fixed), quote: None, ..Dialect::default() };
         let aligned = Dialect { aligned: Some(Aligned::WideSpaces), ..Dialect::default() };
-        for dialect in [dialect, fixed, aligned] {
+        let path = |keys: &[&str], holds| Path {
+            keys: keys.iter().map(|key| (*key).to_owned()).collect(),
+            holds,
+        };
+        let paths = vec![path(&["a", "b.c"], Holds::Value), path(&["d"], Holds::Json)];
+        let keys = Arc::new(Keys::new(paths).unwrap());
+        let rules = JsonRules { form: JsonForm::Documents, keys, unknown: UnknownKeys::Ignore };
+        let json = Dialect { delimiter: b'\n', json: Some(Arc::new(rules)), ..Dialect::default() };
+        for dialect in [dialect, fixed, aligned, json] {
             let mut bytes = Vec::new();
             put_dialect(&mut bytes, &dialect);
             assert_eq!(read_dialect(&mut ByteReader::new(&bytes)).unwrap(), dialect);
