@@ -28,8 +28,9 @@ pub use answers::AnswerArgs;
 pub use limits::{LimitArgs, SpillArgs};
 pub use values::at_least_one;
 pub use values::{
-    BytesPolicy, Delimiter, Dictionaries, Encoding, EscapesForm, ExportQuotes, GivenColumns,
-    LineEndForm, OptionalByte, QuotesPolicy, RaggedPolicy, RejectsTo, ReportForm, SniffForm,
+    BytesPolicy, Delimiter, Dictionaries, Encoding, EscapesForm, ExportQuotes, FormatName,
+    GivenColumns, KeysPolicy, LineEndForm, OptionalByte, QuotesPolicy, RaggedPolicy, RejectsTo,
+    ReportForm, SniffForm,
 };
 #[cfg(feature = "sql")]
 pub use values::{LogForm, LogLevel, PriorityName};
@@ -243,6 +244,12 @@ pub struct ModeArgs {
 /// How the text is written; what is not given is found out from the first input.
 #[derive(Debug, Args)]
 pub struct DialectArgs {
+    /// What the inputs are: text, json (documents, or lists of records), json-lines [default: found out]
+    #[arg(long, value_name = "FORM", help_heading = "Dialect")]
+    pub format: Option<FormatName>,
+    /// Keys of JSON that are no column: reject the record, or ignore them
+    #[arg(long, value_name = "POLICY", help_heading = "Dirty records")]
+    pub unknown_keys: Option<KeysPolicy>,
     /// Between two fields: a character, tab, space, \xHH, or several characters; spaces or wide-spaces (runs of them, of two
     /// at least), bars or framed-bars (with blanks around)
     #[arg(long, value_name = "C", value_parser = delimiter, help_heading = "Dialect")]

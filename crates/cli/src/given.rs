@@ -1,11 +1,13 @@
 //! What flags say of how a text is written, and the flags that say it.
 
 use coload::{Dialect, GivenDialect, GivenPolicies, Header, InvalidBytes, LineEnd, Quotes, Ragged};
-use coload_source::{Escapes, LongDelimiter, NullsAre, describe_byte};
+use coload_source::{
+    Escapes, InputFormat, JsonRules, LongDelimiter, NullsAre, UnknownKeys, describe_byte,
+};
 
 use crate::args::{
-    BytesPolicy, Delimiter, DialectArgs, Encoding, EscapesForm, LineEndForm, QuotesPolicy,
-    RaggedPolicy,
+    BytesPolicy, Delimiter, DialectArgs, Encoding, EscapesForm, FormatName, KeysPolicy,
+    LineEndForm, QuotesPolicy, RaggedPolicy,
 };
 use crate::output::{Done, Failure};
 
@@ -63,6 +65,15 @@ pub fn given_dialect(args: &DialectArgs) -> GivenDialect {
         types: args.type_order,
         columns: args.types.as_ref().map(|types| types.0.clone()).unwrap_or_default(),
         nulls_are: nulls_are(args),
+        format: args.format.map(|format| match format {
+            FormatName::Text => InputFormat::Text,
+            FormatName::Json => InputFormat::Json,
+            FormatName::JsonLines => InputFormat::JsonLines,
+        }),
+        unknown_keys: match args.unknown_keys {
+            Some(KeysPolicy::Ignore) => UnknownKeys::Ignore,
+            Some(KeysPolicy::Reject) | None => UnknownKeys::Reject,
+        },
     }
 }
 
@@ -109,6 +120,9 @@ const QUOTED_NULL: &str = "--quoted-null";
 
 /// The flags that give this dialect, a pair each.
 pub fn flags(dialect: &Dialect) -> Vec<(&'static str, String)> {
+    if let Some(json) = &dialect.json {
+        return json_flags(json, dialect);
+    }
     let mut flags = match (&dialect.fixed, dialect.aligned) {
         (Some(fixed), _) => vec![("--fixed-width", fixed.to_string())],
         (None, Some(aligned)) => vec![
@@ -174,6 +188,24 @@ pub fn flags(dialect: &Dialect) -> Vec<(&'static str, String)> {
     }
     if dialect.policies.invalid_bytes == InvalidBytes::Replace {
         flags.push(("--invalid-bytes", text("replace")));
+    }
+    flags
+}
+
+/// The flags that give a dialect of JSON.
+fn json_flags(json: &JsonRules, dialect: &Dialect) -> Vec<(&'static str, String)> {
+    let mut flags = vec![("--format", json.form.to_string())];
+    if json.unknown == UnknownKeys::Ignore {
+        flags.push(("--unknown-keys", "ignore".to_owned()));
+    }
+    if dialect.encoding.encoding != coload_input::Encoding::Utf8 {
+        flags.push(("--encoding", dialect.encoding.encoding.to_string()));
+    }
+    let formats = dialect.formats;
+    flags.extend(formats.date.map(|f| ("--date-format", f.text().to_owned())));
+    flags.extend(formats.timestamp.map(|f| ("--timestamp-format", f.text().to_owned())));
+    if !dialect.types.is_default() {
+        flags.push(("--type-order", dialect.types.to_string()));
     }
     flags
 }

@@ -29,6 +29,7 @@
 
 mod database;
 mod heads;
+mod json_inputs;
 mod mapping;
 mod plan;
 mod set_columns;

@@ -18,6 +18,7 @@ use coload_types::{Column, Error, Result};
 use coload_wire::RowSql;
 
 use crate::heads::{check_comments, check_heads, for_several};
+use crate::json_inputs::{check_flags, mean_record as mean_json_record, sniff_several};
 use crate::mapping::{Mapping, map_columns};
 use crate::set_columns::{SetColumn, SetColumns, names_of};
 use crate::typed_inputs::{find_typed, sniff_typed};
@@ -117,7 +118,13 @@ pub fn sniff_input(
     let (sample, end) = sample(&input, stream.as_ref(), sample_bytes)?;
     match sniff_typed(&input, &sample, end, given)? {
         Some(found) => Ok(found),
-        None => Ok((sniff(&input.name, &sample, end, given, None)?, InputForm::Text)),
+        None => {
+            let sniffed = sniff(&input.name, &sample, end, given, None)?;
+            if sniffed.dialect.json.is_some() {
+                check_flags(&input.name, given)?;
+            }
+            Ok((sniffed, InputForm::Text))
+        }
     }
 }
 
@@ -183,17 +190,27 @@ pub fn plan_with(
         Some(found) => (found.sniffed, found.record_bytes),
         None => {
             let sniffed = sniff(name, &sample, end, &of_first, by_position)?;
+            let sniffed = match sniffed.dialect.json {
+                Some(_) => {
+                    let first = (name, &sample[..], end);
+                    let schema = to_read.as_ref().filter(|_| request.mapping.is_none());
+                    let by = (&request.dialect, request.sample_bytes);
+                    sniff_several(&inputs, first, by, schema, sniffed)?
+                }
+                None => sniffed,
+            };
             check_comments(&inputs, name, &sniffed, &given)?;
-            let mean = mean_record(&sample, &sniffed.dialect);
+            let mean = mean_json_record(&sample, &sniffed.dialect);
+            let mean = mean.unwrap_or_else(|| mean_record(&sample, &sniffed.dialect));
             (sniffed, Some(mean))
         }
     };
     let mut fields_by_input = None;
+    // Fields that have names of their own wherever they stand.
+    let has_own_names = form != InputForm::Text || sniffed.dialect.json.is_some();
     let fields = match (&request.mapping, request.joined) {
-        (None, _) if form != InputForm::Text => None,
-        (Some(mapping), _) if form != InputForm::Text => {
-            map_columns(name, mapping, to_read, &mut sniffed)?
-        }
+        (None, _) if has_own_names => None,
+        (Some(mapping), _) if has_own_names => map_columns(name, mapping, to_read, &mut sniffed)?,
         (mapping, Joined::ByName) => {
             let first = (name, &sample[..], end);
             let sample_bytes = request.sample_bytes;

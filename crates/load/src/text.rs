@@ -65,7 +65,7 @@ impl Format for Text {
             StreamSource::new(numbers.map(stream), request, resources)
         } else if let Some(opened) = open_once(request, spool)? {
             StreamSource::new([opened], request, resources)
-        } else if let Some(inputs) = open_files(request, &head)? {
+        } else if let Some(inputs) = open_files(request, resources, &head)? {
             return Ok(Text::of_files(inputs, request, resources));
         } else {
             let named = move |number: usize| Waiting::Named(inputs.at(number));
@@ -205,7 +205,16 @@ pub fn open_once(request: &LoadRequest, spool: Option<&Arc<Spool>>) -> Result<Op
 }
 
 /// The inputs, if all are text as it is.
-fn open_files(request: &LoadRequest, head: &Head) -> Result<Option<OpenInputs>> {
+fn open_files(
+    request: &LoadRequest,
+    resources: &Resources,
+    head: &Head,
+) -> Result<Option<OpenInputs>> {
+    // Documents that are longer than a chunk are cut where one comes after the other.
+    let bytes_max = match head.has_documents() {
+        true => Grain::of(request, resources).chunk_bytes as u64,
+        false => u64::MAX,
+    };
     let mut files = OpenInputs::new(&request.inputs, head.line_end());
     let fields = request.fields_of_inputs();
     for (number, input) in request.inputs.iter().enumerate() {
@@ -214,7 +223,10 @@ fn open_files(request: &LoadRequest, head: &Head) -> Result<Option<OpenInputs>> 
             return Ok(None);
         }
         let Raw::File { file, .. } = text.raw else { return Ok(None) };
-        files.push(file, &head.with_fields(fields.of(number).count))?;
+        if file.bytes() > bytes_max {
+            return Ok(None);
+        }
+        files.push(file, &head.clone().with_fields(fields.of(number).count))?;
     }
     Ok(Some(files))
 }

@@ -86,7 +86,7 @@ impl TextFragmentParser {
             ColumnParser::new(rules.clone(), plan.clone(), lexicon)
         };
         let columns = self.columns.iter().zip(&plan.read).map(column).collect();
-        ChunkParser::new(self.rules, columns, thread_cpu_ns)
+        ChunkParser::new(self.rules.clone(), columns, thread_cpu_ns)
     }
 }
 
@@ -182,7 +182,7 @@ impl TextFragments {
         }
         let plan = parsing.plan.get_or_insert_with(|| {
             let room = ColumnRoom { encoders: by.encoders, dictionary: by.limit };
-            Arc::new(sample_bytes(sent.text, by.rules, &by.columns, room, Measure::No))
+            Arc::new(sample_bytes(sent.text, by.rules.clone(), &by.columns, room, Measure::No))
         });
         let plan = Arc::clone(plan);
         let free = parsing.parsers.iter().position(Option::is_some);

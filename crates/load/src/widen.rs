@@ -143,7 +143,11 @@ impl Widening {
         told: usize,
         place: &impl Fn() -> Place,
     ) {
-        let rules = RecordRules { fields: self.by_input.of(file).count, ..self.rules };
+        let rules = RecordRules { fields: self.by_input.of(file).count, ..self.rules.clone() };
+        if let Some(json) = &self.rules.json {
+            let texts = json.evidence(&record.raw, &self.fields.formats);
+            return self.add_texts(file, texts, told, place);
+        }
         let mut fields = CarefulRecord::default();
         read_record(&record.raw, 0, true, &rules, &mut fields);
         for column in 0..self.forms.len() {
@@ -162,13 +166,36 @@ impl Widening {
             if data_type.physical() != Physical::Bytes && self.fields.is_typed_null(&text) {
                 continue;
             }
-            let mut with_it = self.forms[column];
-            with_it.add(&text, &self.fields.formats);
-            // What is noted must make the type wider.
-            match self.holds(data_type, with_it.data_type(SampleEnd::Cut)) {
-                true => self.forms[column] = with_it,
-                false => self.add(column, &text, place),
+            self.add_other(column, &text, place);
+        }
+    }
+
+    /// The same of a record of JSON, of which each field has a text that tells its type.
+    fn add_texts(
+        &mut self,
+        file: usize,
+        texts: Vec<Option<Vec<u8>>>,
+        told: usize,
+        place: &impl Fn() -> Place,
+    ) {
+        for column in 0..self.forms.len() {
+            let field = self.by_input.of(file).of_column[column];
+            let text = field.and_then(|field| texts.get(field)?.as_deref());
+            if let Some(text) = text.filter(|_| column != told && !self.forms[column].is_given()) {
+                self.add_other(column, text, place);
             }
+        }
+    }
+
+    /// Takes a field of a record that is told for another one into account.
+    fn add_other(&mut self, column: usize, text: &[u8], place: &impl Fn() -> Place) {
+        let data_type = self.schema.columns()[column].data_type;
+        let mut with_it = self.forms[column];
+        with_it.add(text, &self.fields.formats);
+        // What is noted must make the type wider.
+        match self.holds(data_type, with_it.data_type(SampleEnd::Cut)) {
+            true => self.forms[column] = with_it,
+            false => self.add(column, text, place),
         }
     }
 

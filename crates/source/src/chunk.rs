@@ -11,6 +11,7 @@
 //! Nothing here does I/O.
 
 mod careful;
+mod json;
 mod kept;
 mod left_out;
 mod window;
@@ -22,6 +23,7 @@ use coload_transform::{Fragment, TemporaryDictionary};
 use coload_types::Result;
 
 pub use careful::{MENDED_TOLD_MAX, Mended, Mending};
+use json::JsonParser;
 use kept::{Kept, Place, leave_out, places, raw_record};
 use left_out::LeavingOut;
 pub use left_out::{LeftOut, Told};
@@ -167,6 +169,8 @@ pub struct ChunkParser {
     rejects: Vec<RejectedRecord>,
     mended: Mended,
     leaving_out: LeavingOut,
+    /// Reads windows, where they are JSON.
+    json: Option<Box<JsonParser>>,
     /// Columns that left codes since the last fragment.
     plain_now: Vec<usize>,
     time: ParseTime,
@@ -176,7 +180,9 @@ pub struct ChunkParser {
 impl ChunkParser {
     /// A parser with a column parser for each column; `clock` measures the steps.
     pub fn new(rules: RecordRules, columns: Vec<ColumnParser>, clock: fn() -> u64) -> Self {
+        let json = rules.json.as_ref().map(|json| Box::new(JsonParser::new(json, &columns)));
         ChunkParser {
+            json,
             rules,
             columns,
             ends: Vec::new(),
@@ -209,6 +215,9 @@ impl ChunkParser {
         for (parser, field) in self.columns.iter_mut().zip(&fields.of_column) {
             parser.set_field(*field);
         }
+        if let Some(json) = &mut self.json {
+            json.read_for(&self.columns);
+        }
     }
 
     /// The values that the codes of a column stand for.
@@ -233,6 +242,9 @@ impl ChunkParser {
 
     /// Reads the whole records of a window.
     pub fn parse_window(&mut self, window: &Window<'_>) -> Consumed {
+        if let Some(json) = self.json.take() {
+            return self.parse_json(json, window);
+        }
         let escaped = self.rules.escaped_in(&window.text[window.start..window.end]);
         if self.rules.is_exotic() || escaped == Escaped::Separators {
             return self.parse_carefully(window);
@@ -505,7 +517,7 @@ impl ChunkParser {
                 BadRecord::OpenQuote
             } else if is_comment
                 || raw.is_empty() && self.rules.fields > 1
-                || kept.push(window.text, record, self.rules, place)
+                || kept.push(window.text, record, &self.rules, place)
             {
                 continue;
             } else {
@@ -526,6 +538,7 @@ impl ChunkParser {
     /// Ends a piece of the chunk: its rejects in order, and the newlines it spans. Lines are counted
     /// from here on for the next piece, which may be of another input.
     pub fn end_piece(&mut self) -> (Vec<RejectedRecord>, u64) {
+        self.begin_between(coload_json::Between::default(), true);
         let mut rejects = std::mem::take(&mut self.rejects);
         rejects.sort_by_key(|r| r.offset);
         (rejects, std::mem::take(&mut self.lines))
@@ -561,7 +574,10 @@ pub struct Sample {
 impl Sample {
     /// Takes the whole records of a window that have the right number of fields.
     pub fn new(window: &Window<'_>, rules: RecordRules) -> Self {
-        let mut parser = ChunkParser::new(rules, Vec::new(), || 0);
+        let mut parser = ChunkParser::new(rules.clone(), Vec::new(), || 0);
+        if rules.json.is_some() {
+            return Sample { kept: parser.sort_out_json(window), rules };
+        }
         if rules.is_exotic() {
             return Sample { kept: parser.sort_out_carefully(window), rules };
         }
@@ -572,7 +588,7 @@ impl Sample {
 
     /// The records that were kept, with where their fields stand.
     pub fn rows(&self) -> Rows<'_> {
-        let exotic = self.rules.is_exotic();
+        let exotic = self.rules.is_exotic() || self.rules.json.is_some();
         let written = self.rules.fields_written() as usize;
         Rows {
             text: &self.kept.text,

@@ -190,6 +190,11 @@ impl ColumnParser {
         self.lexicon.mark_stale();
     }
 
+    /// How its fields become values.
+    pub(crate) fn rules(&self) -> &ColumnRules {
+        &self.rules
+    }
+
     /// Which field of a record it is; `None` where the input lacks it.
     pub fn field(&self) -> Option<usize> {
         self.rules.field

@@ -1,5 +1,7 @@
 //! How delimited text is written: delimiter, quote, header and so on.
 
+use std::sync::Arc;
+
 use coload_input::{Encoding, TextEncoding};
 use coload_types::{Column, Error, Result};
 
@@ -7,6 +9,7 @@ use crate::aligned::Aligned;
 use crate::field::FieldRules;
 use crate::fixed::FixedWidths;
 use crate::formats::{DateFormat, Formats, TimestampFormat};
+use crate::json::{InputFormat, JsonRules, UnknownKeys};
 use crate::rules::{Padding, RecordRules, Trailing};
 use crate::tokenise::Separators;
 use crate::type_order::TypeOrder;
@@ -184,6 +187,8 @@ pub struct Dialect {
     pub types: TypeOrder,
     /// Numbers of the columns whose types were given beside inferred ones: what does not fit these is a reject.
     pub typed: Vec<u32>,
+    /// How records of JSON are read, whose fields are then written as this dialect has them; `None` of delimited text.
+    pub json: Option<Arc<JsonRules>>,
 }
 
 impl Default for Dialect {
@@ -213,6 +218,7 @@ impl Default for Dialect {
             formats: Formats::default(),
             types: TypeOrder::default(),
             typed: Vec::new(),
+            json: None,
         }
     }
 }
@@ -238,7 +244,10 @@ impl Dialect {
         ];
         for (index, (flag, byte)) in parts.iter().enumerate() {
             let Some(byte) = byte else { continue };
-            check_special(flag, *byte)?;
+            // The dialect of JSON has no delimiter: its own is a byte that none is.
+            if !(self.json.is_some() && index == 0) {
+                check_special(flag, *byte)?;
+            }
             if let Some((other, _)) = parts[..index].iter().find(|(_, b)| *b == Some(*byte)) {
                 return Err(Error::Invalid(format!(
                     "{other} and {flag} are both {}: each needs its own character",
@@ -293,7 +302,8 @@ impl Dialect {
         RecordRules {
             separators: Separators {
                 delimiter: self.delimiter,
-                quote: self.quote,
+                // Of JSON no byte between records is a quote.
+                quote: self.quote.filter(|_| self.json.is_none()),
                 escape: self.own_escape(),
             },
             fields: columns,
@@ -307,6 +317,7 @@ impl Dialect {
             padding: Padding::of(&self.nulls),
             outside_escape: self.outside_escape(),
             escapes: self.escapes,
+            json: self.json.clone(),
         }
     }
 
@@ -399,6 +410,10 @@ pub struct GivenDialect {
     pub encoding: Option<Encoding>,
     /// `--all-text`: inferred columns are VARCHAR, and no field is NULL unless `--null` says so.
     pub all_text: bool,
+    /// What `--format` says; `None` without it.
+    pub format: Option<InputFormat>,
+    /// What `--unknown-keys` says.
+    pub unknown_keys: UnknownKeys,
 }
 
 impl GivenDialect {

@@ -195,6 +195,11 @@ impl ColumnForms {
         self.has_sure_numbers |= other.has_sure_numbers;
     }
 
+    /// The field that was added last is a number, whatever it looks like.
+    pub fn note_number(&mut self) {
+        self.has_sure_numbers = true;
+    }
+
     /// Makes the column text, whatever its fields are.
     pub fn make_text(&mut self) {
         (self.forms, self.values) = (0, self.values.max(1));

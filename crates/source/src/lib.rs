@@ -14,6 +14,7 @@ mod fixed;
 mod formats;
 mod header;
 mod infer;
+mod json;
 mod lexicon;
 mod names;
 mod plan;
@@ -40,6 +41,7 @@ pub use chunk::{
 pub use coload_input::{
     Encoding, InputFile, InputSource, Inputs, STDIN, Said, TextEncoding, expand_inputs,
 };
+pub use coload_json::{Between, Holds, Item, Keys, Path, Splitter};
 pub use column::{ColumnForm, ColumnParser, ColumnPlan, PlanKind};
 pub use column_rules::{ColumnRules, TypeOrigin};
 pub use dialect::{
@@ -53,12 +55,13 @@ pub use fixed::FixedWidths;
 pub use formats::{DateFormat, Formats, TimestampFormat};
 pub use header::unique_texts;
 pub use infer::ColumnForms;
+pub use json::{InputFormat, JsonForm, JsonRules, UnknownKeys};
 pub use lexicon::Lexicon;
 pub use plan::{SAMPLE_BYTES, SAMPLE_BYTES_MOST, SAMPLE_ROWS, plan_column};
 pub use reject::{Reject, RejectWriter, shorten};
 pub use rows::Rows;
 pub use rules::{Padding, RecordRules, Trailing};
 pub use sample::SampleEnd;
-pub use sniff::{Sniffed, bom_len, read_names, sniff};
+pub use sniff::{JsonSample, Sniffed, bom_len, read_names, sniff, sniff_json};
 pub use tokenise::{Seen, Separators, TEXT_PADDING, tokenise, tokenise_slowly};
 pub use type_order::{Candidate, TypeOrder};

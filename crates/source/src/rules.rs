@@ -1,12 +1,15 @@
 //! What the parser of records has to know.
 
+use std::sync::Arc;
+
 use crate::aligned::Aligned;
 use crate::dialect::{Escapes, InvalidBytes, LineEnd, LongDelimiter, Policies, Quotes, Ragged};
 use crate::fixed::FixedWidths;
+use crate::json::JsonRules;
 use crate::tokenise::Separators;
 
 /// What delimits records and fields.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordRules {
     /// Bytes with a meaning.
     pub separators: Separators,
@@ -32,6 +35,8 @@ pub struct RecordRules {
     pub outside_escape: Option<u8>,
     /// What it makes of that byte.
     pub escapes: Escapes,
+    /// How records of JSON are read; `None` of delimited text.
+    pub json: Option<Arc<JsonRules>>,
 }
 
 /// What stands behind escapes.

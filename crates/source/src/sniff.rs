@@ -19,6 +19,7 @@ mod exported;
 mod foreign;
 mod formats;
 mod head;
+mod json;
 mod line_end;
 mod notes;
 mod nulls;
@@ -51,6 +52,8 @@ use exported::{looks_exported, sniff_exported};
 use foreign::{check_is_delimited, check_is_text};
 use formats::{choose_formats, given_formats};
 use head::{after_skipped, separator_line, without_last};
+use json::is_to_be_json;
+pub use json::{JsonSample, sniff_json};
 use line_end::{confirm_line_end, detect_line_end};
 use notes::{find_comments, find_footer, named_in_comments};
 pub(crate) use nulls::is_marker;
@@ -93,6 +96,18 @@ pub fn sniff(
     given: &GivenDialect,
     schema: Option<&Schema>,
 ) -> Result<Sniffed> {
+    let as_json = |text: &[u8]| sniff_json(name, &[(text, end)], given, schema);
+    let is_utf8 = given.encoding.is_none_or(|encoding| encoding == coload_input::Encoding::Utf8);
+    let has_mark = coload_input::Encoding::of_mark(sample).is_some();
+    // What is JSON is UTF-8, unless somebody or a mark says otherwise.
+    if is_utf8 && (!has_mark || bom_len(sample) > 0) && is_to_be_json(sample, given, schema) {
+        let mut sniffed = as_json(sample)?;
+        sniffed.dialect.encoding.said = match given.encoding {
+            Some(_) => coload_input::Said::User,
+            None => coload_input::Said::Nobody,
+        };
+        return Ok(sniffed);
+    }
     let may_be_exported = looks_exported(sample, end, given);
     if may_be_exported
         && let Some(mut sniffed) =
@@ -116,6 +131,7 @@ pub fn sniff(
     };
     let mut sniffed = match exported {
         Some(sniffed) => sniffed,
+        None if is_to_be_json(text, given, schema) => as_json(text)?,
         None => sniff_utf8(name, text, end, given, schema)?,
     };
     sniffed.dialect.encoding = encoding;

@@ -3,10 +3,12 @@
 //!
 //! The fields are listed once, in [`pass_dialect`], which both a writer and a reader go through.
 
+use std::sync::Arc;
+
 use coload_source::{
-    Aligned, DateFormat, Dialect, Encoding, Escapes, FixedWidths, Formats, Header, InvalidBytes,
-    LineEnd, LongDelimiter, NullsAre, Policies, Quotes, Ragged, Said, TextEncoding,
-    TimestampFormat, Trailing, TypeOrder,
+    Aligned, DateFormat, Dialect, Encoding, Escapes, FixedWidths, Formats, Header, Holds,
+    InvalidBytes, JsonForm, JsonRules, Keys, LineEnd, LongDelimiter, NullsAre, Path, Policies,
+    Quotes, Ragged, Said, TextEncoding, TimestampFormat, Trailing, TypeOrder, UnknownKeys,
 };
 use coload_types::bytes::{ByteReader, put_bytes, put_varint};
 use coload_types::{Error, Result};
@@ -135,6 +137,7 @@ fn pass_dialect(passage: &mut impl Passage, dialect: &mut Dialect) -> Result<()>
         formats: Formats { decimal, thousands, date, timestamp },
         types,
         typed,
+        json,
     } = dialect;
     passage.byte(delimiter)?;
     pass_long_delimiter(passage, long_delimiter)?;
@@ -210,6 +213,38 @@ fn pass_dialect(passage: &mut impl Passage, dialect: &mut Dialect) -> Result<()>
         *types = TypeOrder::parse(&order).map_err(Error::Corrupt)?;
         pass_typed(passage, typed)?;
     }
+    // Of delimited text no delimiter is a newline.
+    if *delimiter == b'\n' {
+        pass_json(passage, json)?;
+    }
+    Ok(())
+}
+
+fn pass_json(passage: &mut impl Passage, json: &mut Option<Arc<JsonRules>>) -> Result<()> {
+    let there = json.take();
+    let mut form = there.as_ref().map_or(JsonForm::Lines, |rules| rules.form);
+    let mut unknown = there.as_ref().map_or(UnknownKeys::Reject, |rules| rules.unknown);
+    passage.choice(&mut form, &[JsonForm::Lines, JsonForm::Documents])?;
+    passage.choice(&mut unknown, &[UnknownKeys::Reject, UnknownKeys::Ignore])?;
+    let mut paths = there.map_or_else(Vec::new, |rules| rules.keys.paths().to_vec());
+    let mut count = paths.len() as u64;
+    passage.number(&mut count)?;
+    if count > TYPED_MAX {
+        return Err(Error::Corrupt(format!("{count} paths of JSON")));
+    }
+    paths.resize_with(count as usize, Path::default);
+    for Path { keys, holds } in &mut paths {
+        passage.choice(holds, &[Holds::Value, Holds::Json])?;
+        let mut length = keys.len() as u64;
+        passage.number(&mut length)?;
+        if length > TYPED_MAX {
+            return Err(Error::Corrupt(format!("a path of {length} keys")));
+        }
+        keys.resize_with(length as usize, String::new);
+        keys.iter_mut().try_for_each(|key| passage.text(key))?;
+    }
+    let keys = Arc::new(Keys::new(paths).map_err(Error::Corrupt)?);
+    *json = Some(Arc::new(JsonRules { form, keys, unknown }));
     Ok(())
 }
 
@@ -296,7 +331,15 @@ mod tests {
         let fixed = FixedWidths::parse("3,5,2").unwrap();
         let fixed = Dialect { fixed: Some(fixed), quote: None, ..Dialect::default() };
         let aligned = Dialect { aligned: Some(Aligned::WideSpaces), ..Dialect::default() };
-        for dialect in [dialect, fixed, aligned] {
+        let path = |keys: &[&str], holds| Path {
+            keys: keys.iter().map(|key| (*key).to_owned()).collect(),
+            holds,
+        };
+        let paths = vec![path(&["a", "b.c"], Holds::Value), path(&["d"], Holds::Json)];
+        let keys = Arc::new(Keys::new(paths).unwrap());
+        let rules = JsonRules { form: JsonForm::Documents, keys, unknown: UnknownKeys::Ignore };
+        let json = Dialect { delimiter: b'\n', json: Some(Arc::new(rules)), ..Dialect::default() };
+        for dialect in [dialect, fixed, aligned, json] {
             let mut bytes = Vec::new();
             put_dialect(&mut bytes, &dialect);
             assert_eq!(read_dialect(&mut ByteReader::new(&bytes)).unwrap(), dialect);

@@ -102,6 +102,26 @@ pub enum QuotesPolicy {
     Lenient,
 }
 
+/// Value of `--format`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FormatName {
+    /// Delimited text, whatever it looks like
+    Text,
+    /// Documents of JSON behind each other, or lists of records
+    Json,
+    /// A record of JSON on each line
+    JsonLines,
+}
+
+/// Value of `--unknown-keys`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum KeysPolicy {
+    /// Set the record aside
+    Reject,
+    /// Leave them out
+    Ignore,
+}
+
 /// Value of `--invalid-bytes`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum BytesPolicy {

@@ -85,6 +85,7 @@ fn json_text(args: &SniffArgs, (sniffed, form): Found<'_>, table: &str) -> Strin
     let json = json!({
         "table": table,
         "format": match form {
+            InputForm::Text if sniffed.dialect.json.is_some() => "json",
             InputForm::Text => "text",
             InputForm::Arrow => "arrow",
             InputForm::Parquet => "parquet",

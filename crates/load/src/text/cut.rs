@@ -23,7 +23,7 @@ const LINE_BYTES_MAX: usize = 1 << 20;
 pub fn cut_chunk(
     inputs: &OpenInputs,
     pieces: &[Piece],
-    rules: RecordRules,
+    rules: &RecordRules,
     reader: &mut WindowReader,
 ) -> Result<Option<Cut>> {
     let mut cut = Cut { message: vec![0; TEXT_HEAD_BYTES], spans: Vec::new() };
@@ -50,7 +50,7 @@ pub fn cut_chunk(
 fn cut_lines(
     input: &OpenInput<'_>,
     piece: &Piece,
-    rules: RecordRules,
+    rules: &RecordRules,
     reader: &mut WindowReader,
     out: &mut Vec<u8>,
 ) -> Result<Option<PieceSpan>> {
@@ -121,11 +121,11 @@ fn read_lines(
 fn cut_records(
     input: &OpenInput<'_>,
     piece: &Piece,
-    rules: RecordRules,
+    rules: &RecordRules,
     reader: &mut WindowReader,
     out: &mut Vec<u8>,
 ) -> Result<Option<PieceSpan>> {
-    let mut parser = ChunkParser::new(rules, Vec::new(), || 0);
+    let mut parser = ChunkParser::new(rules.clone(), Vec::new(), || 0);
     let clock = StepClock::default();
     let span = reader.parse_piece(input, piece, &mut parser, &clock, &|_, _| Ok(()))?;
     if span.read_to != ReadTo::End || !span.rejects.is_empty() || span.mended != Mended::default() {

@@ -2,7 +2,8 @@
 //! them.
 
 use coload_source::{
-    CarefulRecord, LineEnd, Reading, RecordRules, TEXT_PADDING, first_line, read_record, tokenise,
+    Between, CarefulRecord, Item, JsonForm, LineEnd, Reading, RecordRules, Splitter, TEXT_PADDING,
+    first_line, read_record, tokenise,
 };
 use coload_types::Error;
 
@@ -12,7 +13,7 @@ use crate::request::LoadRequest;
 pub const HEAD_BYTES_MAX: usize = 4 << 20;
 
 /// What stands before the first record, and after the last.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Head {
     skip: u64,
     header_records: u64,
@@ -38,6 +39,11 @@ impl Head {
     pub fn with_fields(mut self, fields: usize) -> Self {
         self.rules.fields = fields;
         self
+    }
+
+    /// Whether records are those of documents of JSON, which no line ends.
+    pub fn has_documents(&self) -> bool {
+        self.rules.json.as_ref().is_some_and(|json| json.form == JsonForm::Documents)
     }
 
     /// What ends a line.
@@ -110,6 +116,17 @@ impl Head {
             "{name}: the last {} lines are over {HEAD_BYTES_MAX} bytes (is --footer right?)",
             self.footer
         ))
+    }
+
+    /// End of the last whole record of documents of JSON in `text`, and what stands before the next; `between` stands
+    /// before the first.
+    pub fn last_document_end(text: &[u8], between: Between) -> (usize, Between) {
+        let mut records = Splitter { text, end: text.len(), is_last: false, at: 0, between };
+        let mut last = (0, between);
+        while let Item::Record { .. } | Item::Bad { .. } = records.next_item() {
+            last = (records.at, records.between);
+        }
+        last
     }
 
     /// End of the last whole record in the first `end` bytes of `text`, which starts at a record.

@@ -252,7 +252,8 @@ impl WindowReader {
         parser: &mut ChunkParser,
         tick: &Tick<'_>,
     ) -> Result<PieceSpan> {
-        let StreamPiece { file, text, end, offset, .. } = piece;
+        let StreamPiece { file, text, end, offset, between, is_last, .. } = piece;
+        parser.begin_between(*between, *is_last);
         let frame = text.frame();
         let text = text.as_slice();
         let piece = TextPiece { file: *file, text, end: *end, offset: *offset, frame };

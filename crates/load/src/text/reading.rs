@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::sync::{Arc, atomic::AtomicBool};
 
 use coload_source::{
-    ChunkParser, ColumnForm, ColumnParser, ColumnRules, InputFields, LeftOut, Lexicon, ParseTime,
-    RecordRules,
+    ChunkParser, ColumnForm, ColumnParser, ColumnRules, InputFields, JsonForm, LeftOut, Lexicon,
+    ParseTime, RecordRules,
 };
 use coload_threads::{StepClock, thread_cpu_ns};
 use coload_transform::{Fragment, TemporaryDictionary};
@@ -70,7 +70,7 @@ impl<'a> TextReading<'a> {
     /// How the records of an input are read.
     fn rules_of(&self, file: usize) -> (RecordRules, Cow<'_, [ColumnRules]>) {
         let InputFields { count, of_column } = self.fields.of(file);
-        let rules = RecordRules { fields: *count, ..self.rules };
+        let rules = RecordRules { fields: *count, ..self.rules.clone() };
         if !self.fields.differ() {
             return (rules, Cow::Borrowed(&self.columns));
         }
@@ -84,6 +84,11 @@ impl<'a> TextReading<'a> {
         if self.fields.differ() {
             parser.read_fields(self.fields.of(file));
         }
+    }
+
+    /// Whether records are those of documents of JSON.
+    fn has_documents(&self) -> bool {
+        self.rules.json.as_ref().is_some_and(|json| json.form == JsonForm::Documents)
     }
 
     fn measure(&self) -> Measure<'_> {
@@ -136,7 +141,7 @@ impl Reading for TextReading<'_> {
             ColumnParser::new(rules.clone(), Clone::clone(plan), lexicon).counting(distinct)
         };
         let columns = self.columns.iter().zip(&plan.read).enumerate().map(column).collect();
-        ChunkParser::new(self.rules, columns, thread_cpu_ns)
+        ChunkParser::new(self.rules.clone(), columns, thread_cpu_ns)
     }
 
     fn is_speculated(&self, chunk: usize) -> bool {
@@ -207,12 +212,13 @@ impl Reading for TextReading<'_> {
     }
 
     fn can_cut(&self) -> bool {
-        matches!(self.source, Text::Files { .. })
+        // Documents of JSON are no lines.
+        matches!(self.source, Text::Files { .. }) && !self.has_documents()
     }
 
     fn cut(&self, chunk: usize, worker: &mut WindowReader) -> Result<Option<Cut>> {
         let Text::Files { inputs, .. } = self.source else { return Ok(None) };
-        cut_chunk(inputs, &self.pieces(chunk), self.rules, worker)
+        cut_chunk(inputs, &self.pieces(chunk), &self.rules, worker)
     }
 
     fn ahead(&self) -> Option<&dyn WorkAhead> {

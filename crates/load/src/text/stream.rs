@@ -15,7 +15,7 @@ use coload_input::{
     BLOCK_BYTES, Block, End, InputSource, Inputs, Stored, Taken, TextEncoding, TextQueue, ToUtf8,
     Waiting, Who,
 };
-use coload_source::{TEXT_PADDING, without_end_mark};
+use coload_source::{Between, TEXT_PADDING, without_end_mark};
 use coload_threads::lock;
 use coload_types::{Error, Result};
 use coload_wire::FieldsByInput;
@@ -155,6 +155,10 @@ pub struct StreamPiece {
     pub offset: u64,
     /// Lines before the first record, if these are the first records of the input.
     pub data_line: Option<u64>,
+    /// What stands before it, of documents of JSON.
+    pub between: Between,
+    /// Whether the input ends with it.
+    pub is_last: bool,
 }
 
 impl StreamSource {
@@ -315,6 +319,8 @@ struct Cutter {
     data_line: Option<u64>,
     /// More text than a chunk, as long as a record is longer.
     target: usize,
+    /// What stands before `rest`, of documents of JSON.
+    between: Between,
     pieces: Vec<StreamPiece>,
     /// Chunks that were handed out before.
     returned: VecDeque<StreamChunk>,
@@ -354,6 +360,7 @@ impl Cutter {
             started: false,
             data_line: None,
             target: chunk_bytes,
+            between: Between::default(),
             pieces: Vec::new(),
             returned: VecDeque::new(),
             arrived: VecDeque::new(),
@@ -390,6 +397,7 @@ impl Cutter {
                 continue;
             }
             if self.rest.is_empty() {
+                self.check_closed()?;
                 self.next_file();
                 continue;
             }
@@ -447,13 +455,25 @@ impl Cutter {
         Ok(())
     }
 
+    /// Checks that no list of records is open where an input ends behind one of them.
+    fn check_closed(&self) -> Result<()> {
+        if self.between == Between::default() {
+            return Ok(());
+        }
+        Err(Error::Invalid(format!(
+            "{} (byte {}): the input ends within a list of records: was it cut short?",
+            self.inputs.name(self.file),
+            self.offset
+        )))
+    }
+
     fn next_file(&mut self) {
         // Of an input without records nothing is read.
         let end = if self.data_line.is_none() { self.offset } else { 0 };
         self.ends.push((self.file, end));
         self.hand_out_to(self.file);
         self.file += 1;
-        self.head = self.head.with_fields(self.fields.of(self.file).count);
+        self.head = self.head.clone().with_fields(self.fields.of(self.file).count);
         self.to_utf8 = ToUtf8::new(self.encoding);
         (self.offset, self.ended, self.started) = (0, false, false);
         self.data_line = None;
@@ -462,11 +482,19 @@ impl Cutter {
     /// Takes records off `rest`; a chunk if it is full.
     fn cut(&mut self) -> Result<Option<Cut>> {
         let whole = self.ended && self.rest.len() <= self.target;
+        let between = self.between;
         let end = match whole {
             true => self.rest.len(),
             false => {
                 let end = self.target.min(self.rest.len());
-                self.head.last_record_end(&mut self.rest, end)
+                match self.head.has_documents() {
+                    true => {
+                        let (end, after) = Head::last_document_end(&self.rest[..end], between);
+                        self.between = after;
+                        end
+                    }
+                    false => self.head.last_record_end(&mut self.rest, end),
+                }
             }
         };
         if end > 0 {
@@ -482,7 +510,13 @@ impl Cutter {
                 end,
                 offset,
                 data_line: self.data_line.take(),
+                between,
+                is_last: whole,
             });
+            if whole {
+                // What is open is told by who reads it.
+                self.between = Between::default();
+            }
             return Ok((!whole || self.target == 0).then(|| self.emit()));
         }
         if !self.pieces.is_empty() {

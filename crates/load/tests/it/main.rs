@@ -16,6 +16,7 @@ mod dirty_model;
 mod drawn;
 mod dry_run;
 mod encodings;
+mod json;
 mod large_text;
 mod mapping;
 mod merge;

@@ -31,7 +31,7 @@ impl Kept {
         &mut self,
         text: &[u8],
         record: &[u32],
-        rules: RecordRules,
+        rules: &RecordRules,
         place: Place,
     ) -> bool {
         let start = record[0].wrapping_add(1) as usize;

@@ -205,7 +205,7 @@ fn refuse(name: &str, what: &str, help: &str) -> Result<()> {
 }
 
 /// Whether a text is an array or an object of JSON, or has one on each line.
-fn is_json(text: &[u8]) -> bool {
+pub(super) fn is_json(text: &[u8]) -> bool {
     match text.first() {
         Some(b'{') => {}
         Some(b'[') => {

@@ -6,9 +6,9 @@
 use coload_ddl::parse_columns;
 use coload_input::Encoding;
 use coload_source::{
-    Aligned, DateFormat, Escapes, FixedWidths, GivenDialect, GivenPolicies, Header, InvalidBytes,
-    LineEnd, NullsAre, Quotes, Ragged, SampleEnd, TimestampFormat, Trailing, TypeOrder, read_names,
-    sniff,
+    Aligned, DateFormat, Escapes, FixedWidths, GivenDialect, GivenPolicies, Header, InputFormat,
+    InvalidBytes, LineEnd, NullsAre, Quotes, Ragged, SampleEnd, TimestampFormat, Trailing,
+    TypeOrder, UnknownKeys, read_names, sniff,
 };
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -249,6 +249,8 @@ fn any_given() -> impl Strategy<Value = GivenDialect> {
             nulls_are: if also_quoted { NullsAre::AlsoQuoted } else { NullsAre::Unquoted },
             all_text,
             encoding,
+            format: (all_text && also_quoted).then_some(InputFormat::Json),
+            unknown_keys: UnknownKeys::Reject,
         }
     })
 }

@@ -1,0 +1,341 @@
+//! Windows of JSON: each record is written as a row of fields, and these are read like those of any text.
+//!
+//! ```text
+//!   window  ->  where records end  ->  rows of fields, with the place of each record  ->  columns
+//! ```
+
+use std::sync::Arc;
+
+use coload_json::{
+    Between, Fault, Item, LineBreaks, Read, RowReader, Rows as JsonRows, Rule, Splitter, path_at,
+};
+use coload_types::Physical;
+
+use super::{
+    BadRecord, ChunkParser, Consumed, Kept, LastWindow, Place, RejectedRecord, RejectedValue, Told,
+    Window, count_newlines,
+};
+use crate::column::ColumnParser;
+use crate::column_rules::TypeOrigin;
+use crate::json::{JsonForm, JsonRules};
+use crate::rows::Rows;
+use crate::tokenise::{Seen, TEXT_PADDING};
+
+/// Room for rows that is kept from window to window.
+const ROOM_BYTES_MAX: usize = 4 << 20;
+/// Bytes of a value that are told.
+const TOLD_BYTES_MAX: usize = 256;
+
+/// What reads windows of JSON.
+#[derive(Debug)]
+pub(super) struct JsonParser {
+    rules: Arc<JsonRules>,
+    reader: RowReader,
+    rows: JsonRows,
+    /// What stands before the next window.
+    between: Between,
+    /// Whether the input ends with the piece.
+    is_last: bool,
+    /// Offset in the input, start and end in the window of each row.
+    spans: Vec<(u64, usize, usize)>,
+    places: Vec<Place>,
+}
+
+impl JsonParser {
+    pub(super) fn new(rules: &Arc<JsonRules>, columns: &[ColumnParser]) -> Self {
+        let reader = RowReader::new(Arc::clone(&rules.keys), rules.unknown);
+        let mut parser = JsonParser {
+            rules: Arc::clone(rules),
+            reader,
+            rows: JsonRows::default(),
+            between: Between::default(),
+            is_last: true,
+            spans: Vec::new(),
+            places: Vec::new(),
+        };
+        if !columns.is_empty() {
+            parser.read_for(columns);
+        }
+        parser
+    }
+
+    /// Fields are read as their columns take them; those of no column are not.
+    pub(super) fn read_for(&mut self, columns: &[ColumnParser]) {
+        for field in 0..self.rules.keys.paths().len() {
+            self.reader.read_as(field, Read::Nothing);
+        }
+        for column in columns {
+            let rules = column.rules();
+            let read = match (rules.data_type.physical(), rules.origin) {
+                (Physical::Bytes, _) | (_, TypeOrigin::Declared) => Read::Text,
+                _ if tells_strings(rules.data_type) => Read::Text,
+                _ => Read::Typed,
+            };
+            if let Some(field) = rules.field {
+                self.reader.read_as(field, read);
+            }
+        }
+    }
+}
+
+/// Whether values of a type are written as strings.
+fn tells_strings(data_type: coload_types::DataType) -> bool {
+    use coload_types::DataType::{Date, Time, Timestamp, TimestampTz, Uuid};
+    matches!(data_type, Date | Time | Timestamp | TimestampTz | Uuid)
+}
+
+/// What was met in a window.
+struct Met<'a> {
+    parser: &'a mut JsonParser,
+    rejects: Vec<RejectedRecord>,
+    window: &'a Window<'a>,
+    is_utf8: bool,
+    /// Up to where newlines are counted, and how many there are; and those of windows before.
+    counted: usize,
+    line: u64,
+    lines_before: u64,
+}
+
+impl ChunkParser {
+    /// Says what stands before the next piece, of documents of JSON, and whether its input ends with it.
+    pub fn begin_between(&mut self, between: Between, is_last: bool) {
+        if let Some(json) = &mut self.json {
+            (json.between, json.is_last) = (between, is_last);
+        }
+    }
+
+    /// Reads the whole records of a window of JSON.
+    pub(super) fn parse_json(
+        &mut self,
+        mut json: Box<JsonParser>,
+        window: &Window<'_>,
+    ) -> Consumed {
+        let started = (self.clock)();
+        let (end, lines, rejects) = read_window(&mut json, window, self.lines);
+        self.rejects.extend(rejects);
+        self.time.tokenise += (self.clock)() - started;
+        let places = std::mem::take(&mut json.places);
+        json.rows.text.extend([0; TEXT_PADDING]);
+        let seen = Seen {
+            quote: json.rows.has_quotes,
+            nul: json.rows.has_nul,
+            newlines: places.len(),
+            ..Seen::default()
+        };
+        let rows = Rows {
+            text: &json.rows.text,
+            ends: &json.rows.ends,
+            stride: self.rules.fields,
+            count: places.len(),
+            fields: self.rules.fields,
+        };
+        let rejects = self.rejects.len();
+        self.read_regular(&rows, &seen, &|| places.clone());
+        for reject in &mut self.rejects[rejects..] {
+            let found = json.spans.binary_search_by_key(&reject.offset, |(offset, ..)| *offset);
+            if let Ok(found) = found {
+                let (_, start, end) = json.spans[found];
+                reject.set_raw(&window.text[start..end]);
+            }
+        }
+        self.lines += lines;
+        json.places = places;
+        self.json = Some(json);
+        let done = end >= window.limit || window.last == LastWindow::Yes && end == window.end;
+        Consumed { end, done, short: !done && end == window.start }
+    }
+
+    /// The records of a sample; where they begin is not known for sure.
+    pub(super) fn sort_out_json(&mut self, window: &Window<'_>) -> Kept {
+        let mut kept = Kept::new();
+        if let Some(mut json) = self.json.take() {
+            read_window(&mut json, window, 0);
+            kept.text = std::mem::take(&mut json.rows.text);
+            kept.ends = std::mem::take(&mut json.rows.ends);
+            kept.places = std::mem::take(&mut json.places);
+        }
+        kept.finish();
+        kept
+    }
+}
+
+/// Writes the rows of a window; up to where it was read, newlines before that, and what is no row.
+fn read_window(
+    parser: &mut JsonParser,
+    window: &Window<'_>,
+    lines_before: u64,
+) -> (usize, u64, Vec<RejectedRecord>) {
+    parser.rows.clear(ROOM_BYTES_MAX);
+    parser.spans.clear();
+    parser.places.clear();
+    let text = &window.text[window.start..window.end];
+    let form = parser.rules.form;
+    let mut met = Met {
+        parser,
+        rejects: Vec::new(),
+        window,
+        is_utf8: simdutf8::basic::from_utf8(text).is_ok(),
+        counted: window.start,
+        line: 0,
+        lines_before,
+    };
+    let end = match form {
+        JsonForm::Lines => met.read_lines(),
+        JsonForm::Documents => met.read_documents(),
+    };
+    if form == JsonForm::Documents {
+        met.count_to(end);
+    }
+    (end, met.line, met.rejects)
+}
+
+impl Met<'_> {
+    /// Reads each line; where the first one begins that is not read.
+    fn read_lines(&mut self) -> usize {
+        let window = self.window;
+        let text = window.text;
+        let Some(last) = memchr::memrchr(b'\n', &text[window.start..window.end]) else {
+            return window.start;
+        };
+        let stop = (window.start + last + 1).min(window.limit);
+        let mut at = window.start;
+        while at < stop {
+            let first = skip_blanks(text, at);
+            if text[first] == b'\n' {
+                at = first + 1;
+                self.line += 1;
+                continue;
+            }
+            let read = self.read_record(first, LineBreaks::EndRecords);
+            let behind = match read {
+                Ok(end) => skip_blanks(text, end),
+                Err(_) => usize::MAX,
+            };
+            at = match text.get(behind) {
+                Some(b'\n') => behind + 1,
+                _ => {
+                    let newline = memchr::memchr(b'\n', &text[first..window.end]);
+                    let end = newline.map_or(window.end, |newline| first + newline);
+                    if let Ok(of) = read {
+                        self.take_back();
+                        self.reject(first, end, Fault::new(Rule::Behind, skip_blanks(text, of)));
+                    } else if let Err(fault) = read {
+                        self.reject(first, end, fault);
+                    }
+                    end + 1
+                }
+            };
+            self.line += 1;
+        }
+        at
+    }
+
+    /// Reads each document; where the first one begins that is not read.
+    fn read_documents(&mut self) -> usize {
+        let window = self.window;
+        let mut splitter = Splitter {
+            text: window.text,
+            end: window.end,
+            is_last: window.last == LastWindow::Yes && self.parser.is_last,
+            at: window.start,
+            between: self.parser.between,
+        };
+        // Pieces of documents end where records do, so that none belongs to the next chunk.
+        loop {
+            match splitter.next_item() {
+                Item::Record { start, end } => {
+                    self.count_to(start);
+                    match self.read_record(start, LineBreaks::AreSpace) {
+                        Ok(found) if found == end => {}
+                        Ok(found) => {
+                            self.take_back();
+                            self.reject(start, end, Fault::new(Rule::NoComma, found));
+                        }
+                        Err(fault) => self.reject(start, end, fault),
+                    }
+                }
+                Item::Bad { start, end, fault } => {
+                    self.count_to(start);
+                    self.reject(start, end, fault);
+                }
+                Item::End | Item::More => break,
+            }
+        }
+        self.parser.between = splitter.between;
+        splitter.at
+    }
+
+    fn count_to(&mut self, at: usize) {
+        self.line += count_newlines(&self.window.text[self.counted..at]);
+        self.counted = at;
+    }
+
+    #[inline]
+    fn read_record(&mut self, start: usize, breaks: LineBreaks) -> Result<usize, Fault> {
+        let JsonParser { reader, rows, .. } = &mut *self.parser;
+        let (bytes, ends) = (rows.text.len(), rows.ends.len());
+        let end = reader.read(self.window.text, start, breaks, rows)?;
+        if !self.is_utf8
+            && let Err(error) = simdutf8::compat::from_utf8(&self.window.text[start..end])
+        {
+            rows.text.truncate(bytes);
+            rows.ends.truncate(ends);
+            return Err(Fault::new(Rule::NotUtf8, start + error.valid_up_to()));
+        }
+        let offset = self.window.offset + (start - self.window.start) as u64;
+        self.parser.spans.push((offset, start, end));
+        self.parser.places.push(Place { line: self.line, offset });
+        Ok(end)
+    }
+
+    /// Takes the last row back.
+    fn take_back(&mut self) {
+        let JsonParser { rows, spans, places, rules, .. } = &mut *self.parser;
+        let fields = rules.keys.paths().len();
+        rows.ends.truncate(rows.ends.len().saturating_sub(fields).max(1));
+        rows.text.truncate(rows.ends.last().map_or(0, |end| *end as usize) + 1);
+        spans.pop();
+        places.pop();
+    }
+
+    #[cold]
+    fn reject(&mut self, start: usize, end: usize, fault: Fault) {
+        let text = &self.window.text[..self.window.end];
+        let raw = &text[start..end.max(start)];
+        let raw = raw.strip_suffix(b"\n").unwrap_or(raw);
+        let raw = raw.strip_suffix(b"\r").unwrap_or(raw);
+        let at = fault.at.clamp(start, start + raw.len());
+        let path = path_at(raw, at - start);
+        let value = value_at(&raw[at - start..]);
+        let is_whole = matches!(fault.rule, Rule::NoObject | Rule::Behind | Rule::Open);
+        let told = Told {
+            column: Some(if is_whole || path.is_empty() { "(record)".to_owned() } else { path }),
+            value: value.to_vec(),
+            reason: fault.rule.text().to_owned(),
+            advice: fault.rule.advice().to_owned(),
+        };
+        self.rejects.push(RejectedRecord {
+            value: RejectedValue::apart(&told.value),
+            reason: BadRecord::Told(Arc::new(told)),
+            line: self.lines_before + self.line,
+            offset: self.window.offset + (start - self.window.start) as u64,
+            raw: raw.to_vec(),
+        });
+    }
+}
+
+/// The first byte from `at` on that is no blank.
+#[inline(always)]
+fn skip_blanks(text: &[u8], mut at: usize) -> usize {
+    while let Some(b' ' | b'\t' | b'\r') = text.get(at) {
+        at += 1;
+    }
+    at
+}
+
+/// What is told of the text at fault: up to what ends a value.
+fn value_at(text: &[u8]) -> &[u8] {
+    let is_end = |byte: &u8| matches!(byte, b',' | b'}' | b']' | b'\n' | b' ' | b':');
+    let length = text.iter().skip(1).position(is_end).map_or(text.len(), |length| length + 1);
+    &text[..length.min(TOLD_BYTES_MAX)]
+}

@@ -1,0 +1,106 @@
+//! Records of JSON, read as fields: which paths the fields are, and what separates records.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+pub use coload_json::UnknownKeys;
+use coload_json::{Holds, Json, Keys, LineBreaks, PADDING, Path, parse_tree};
+use coload_types::DataType;
+
+use crate::formats::Formats;
+use crate::infer::ColumnForms;
+use crate::sample::SampleEnd;
+
+/// What `--format` says that an input is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InputFormat {
+    /// Delimited text, whatever it looks like.
+    Text,
+    /// Documents of JSON, of any shape.
+    Json,
+    /// A record of JSON on each line.
+    JsonLines,
+}
+
+/// What separates records of JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JsonForm {
+    /// Each stands on a line of its own.
+    Lines,
+    /// Brackets: documents behind each other, or in lists.
+    Documents,
+}
+
+impl fmt::Display for JsonForm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            JsonForm::Lines => "json-lines",
+            JsonForm::Documents => "json",
+        })
+    }
+}
+
+/// How records of JSON become records of fields.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JsonRules {
+    /// What separates records.
+    pub form: JsonForm,
+    /// The paths of the fields.
+    pub keys: Arc<Keys>,
+    /// What becomes of other keys.
+    pub unknown: UnknownKeys,
+}
+
+impl JsonRules {
+    /// Whether line breaks may stand within records.
+    pub fn breaks(&self) -> LineBreaks {
+        match self.form {
+            JsonForm::Lines => LineBreaks::EndRecords,
+            JsonForm::Documents => LineBreaks::AreSpace,
+        }
+    }
+
+    /// What each field of a record tells of the type of its column; `None` where it is NULL, or the record is none.
+    pub fn evidence(&self, record: &[u8], formats: &Formats) -> Vec<Option<Vec<u8>>> {
+        let mut padded = record.to_vec();
+        padded.extend([0; PADDING]);
+        let Ok((tree, _)) = parse_tree(&padded, 0, self.breaks()) else { return Vec::new() };
+        self.keys.paths().iter().map(|path| evidence_at(&tree, path, formats)).collect()
+    }
+}
+
+fn evidence_at(tree: &Json<'_>, path: &Path, formats: &Formats) -> Option<Vec<u8>> {
+    let mut value = tree;
+    for key in &path.keys {
+        let Json::Object(entries, _) = value else { return None };
+        value = &entries.iter().find(|(name, _)| **name == *key.as_bytes())?.1;
+    }
+    evidence_of(value, path.holds, formats).map(Cow::into_owned)
+}
+
+/// What a value tells of the type of its column; `None` if it is NULL. A string is text, unless it is written as a date or a time.
+pub fn evidence_of<'a>(
+    value: &'a Json<'_>,
+    holds: Holds,
+    formats: &Formats,
+) -> Option<Cow<'a, [u8]>> {
+    const TEXT: &[u8] = b"\"";
+    match (value, holds) {
+        (Json::Null, _) => None,
+        (Json::Bool(true), Holds::Value) => Some(Cow::Borrowed(b"true")),
+        (Json::Bool(false), Holds::Value) => Some(Cow::Borrowed(b"false")),
+        (Json::Number(number), Holds::Value) => Some(Cow::Borrowed(number)),
+        (Json::Text(text), Holds::Value) if tells_date(text, formats) => Some(Cow::Borrowed(text)),
+        _ => Some(Cow::Borrowed(TEXT)),
+    }
+}
+
+/// Whether a string is a date, a time, or both, as inference has it.
+fn tells_date(text: &[u8], formats: &Formats) -> bool {
+    use DataType::{Date, Time, Timestamp, TimestampTz};
+    let mut forms = ColumnForms::default();
+    forms.add(text, formats);
+    let data_type = forms.data_type(SampleEnd::Whole);
+    matches!(data_type, Date | Time | Timestamp | TimestampTz)
+}

@@ -1,0 +1,363 @@
+//! JSON: what separates records, which paths are columns, and of which types.
+//!
+//! ```text
+//!   {"id": 1, "who": {"name": "Ann"}, "tags": ["a"]}   ->   id BIGINT, who.name VARCHAR, tags VARCHAR (JSON)
+//! ```
+//!
+//! A path whose values are all objects becomes the paths of these. One with a list or an object among its values holds JSON,
+//! and so does an object whose keys are no names but values: many of them, few in each.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use coload_ddl::Schema;
+use coload_json::{
+    Between, Holds, Item, Json, Keys, LineBreaks, PADDING, Path, Splitter, parse_tree,
+};
+use coload_types::{Column, DataType, Error, Result};
+
+use super::foreign::is_json;
+use super::{Sniffed, bom_len, given_formats, given_types};
+use crate::dialect::{Dialect, GivenDialect};
+use crate::header::unique_texts;
+use crate::infer::{ColumnForms, given_columns};
+use crate::json::{InputFormat, JsonForm, JsonRules, evidence_of};
+use crate::sample::SampleEnd;
+
+/// Keys that an object of names has at most, if each of its objects has few of them.
+const NAMES_MAX: usize = 64;
+/// An object has a tenth of the names at least.
+const NAMES_PER_OBJECT: usize = 10;
+/// Most keys of a path.
+const PATH_KEYS_MAX: usize = 16;
+
+/// The first bytes of an input, and whether they are all.
+pub type JsonSample<'a> = (&'a [u8], SampleEnd);
+
+/// Whether a text is to be read as JSON: it looks so, and nothing says that it is delimited. Where the columns are known, one
+/// of them must be a key.
+pub(super) fn is_to_be_json(text: &[u8], given: &GivenDialect, schema: Option<&Schema>) -> bool {
+    match given.format {
+        Some(InputFormat::Text) => return false,
+        Some(InputFormat::Json | InputFormat::JsonLines) => return true,
+        None => {}
+    }
+    let told = given.delimiter.is_some() || given.fixed.is_some() || given.aligned.is_some();
+    if told || !is_json(text[bom_len(text)..].trim_ascii_start()) {
+        return false;
+    }
+    let Some(schema) = schema else { return true };
+    let mut seen = Seen::default();
+    seen.add_records(text, SampleEnd::Cut, JsonForm::Documents, given);
+    let is_column = |(key, _): &(Vec<u8>, Seen)| {
+        let key = String::from_utf8_lossy(key).to_lowercase();
+        let of = |name: &str| name == key || name.starts_with(&format!("{key}."));
+        schema.columns().iter().any(|column| of(&column.name.to_lowercase()))
+    };
+    seen.children.iter().any(is_column)
+}
+
+/// Paths and columns of inputs of JSON; `schema` has the columns by their names, if there is one.
+///
+/// # Errors
+/// `Invalid` when no record is one, when `--types` names a path that there is not, or when there are too many columns.
+pub fn sniff_json(
+    name: &str,
+    samples: &[JsonSample<'_>],
+    given: &GivenDialect,
+    schema: Option<&Schema>,
+) -> Result<Sniffed> {
+    let form = match given.format {
+        Some(InputFormat::JsonLines) => JsonForm::Lines,
+        _ if samples.iter().all(|(text, end)| has_lines(text, *end, samples.len())) => {
+            JsonForm::Lines
+        }
+        _ => JsonForm::Documents,
+    };
+    let mut seen = Seen::default();
+    for (text, end) in samples {
+        seen.add_records(text, *end, form, given);
+    }
+    if seen.objects == 0 && schema.is_none() {
+        return Err(no_records(name, samples));
+    }
+    let mut leaves = Vec::new();
+    seen.leaves(&mut Vec::new(), &mut leaves);
+    let mut evidence =
+        vec![match form {
+        JsonForm::Lines => "JSON, a record on each line (--format json or text says otherwise)",
+        JsonForm::Documents => {
+            "JSON, documents or lists of records (--format json-lines or text says otherwise)"
+        }
+    }
+    .to_owned()];
+    let names = unique_texts(leaves.iter().map(|leaf| leaf.path.keys.join(".")));
+    let lists: Vec<&str> = names
+        .iter()
+        .zip(&leaves)
+        .filter(|(_, leaf)| leaf.path.holds == Holds::Json)
+        .map(|(name, _)| name.as_str())
+        .collect();
+    if !lists.is_empty() {
+        evidence.push(format!(
+            "JSON as text, of lists, objects and what they stand beside: {}",
+            lists.join(", ")
+        ));
+    }
+    let end = match samples {
+        [(_, SampleEnd::Whole)] => SampleEnd::Whole,
+        _ => SampleEnd::Cut,
+    };
+    let (schema, forms, paths) = match schema {
+        Some(schema) => (schema.clone(), Vec::new(), paths_of(schema, &names, &leaves)?),
+        None => {
+            evidence.push(format!("types: from {} records", seen.objects));
+            let (schema, forms) = columns_of(names, &leaves, given, end)?;
+            (schema, forms, leaves.into_iter().map(|leaf| leaf.path).collect())
+        }
+    };
+    let keys = Keys::new(paths).map_err(|text| Error::Invalid(format!("{name}: {text}")))?;
+    let rules = JsonRules { form, keys: Arc::new(keys), unknown: given.unknown_keys };
+    let dialect = Dialect {
+        delimiter: b'\n',
+        formats: given_formats(given),
+        types: given.types.unwrap_or_default(),
+        typed: given_columns(&forms),
+        json: Some(Arc::new(rules)),
+        ..Dialect::default()
+    };
+    dialect.check()?;
+    Ok(Sniffed { dialect, schema, forms, evidence })
+}
+
+fn columns_of(
+    names: Vec<String>,
+    leaves: &[Leaf],
+    given: &GivenDialect,
+    end: SampleEnd,
+) -> Result<(Schema, Vec<ColumnForms>)> {
+    let typed = given_types(&names, &given.columns)?;
+    let mut forms: Vec<ColumnForms> = leaves.iter().map(|leaf| leaf.forms).collect();
+    let column = |((name, forms), typed): ((String, &mut ColumnForms), Option<Column>)| {
+        if let Some(column) = &typed {
+            forms.give(column.data_type);
+        }
+        let data_type = if given.all_text { DataType::Varchar(None) } else { forms.data_type(end) };
+        typed.unwrap_or_else(|| Column::new(name, data_type))
+    };
+    let columns = names.into_iter().zip(&mut forms).zip(typed).map(column).collect();
+    let forms = if given.all_text { Vec::new() } else { forms };
+    Ok((Schema::new(columns)?, forms))
+}
+
+/// The paths of columns that are known: those of the same names, else what their names say.
+fn paths_of(schema: &Schema, names: &[String], leaves: &[Leaf]) -> Result<Vec<Path>> {
+    let path = |column: &Column| {
+        let same = |name: &String| *name == column.name;
+        let alike = |name: &String| name.eq_ignore_ascii_case(&column.name);
+        let at = names.iter().position(same).or_else(|| names.iter().position(alike));
+        match at {
+            Some(at) => leaves[at].path.clone(),
+            None => {
+                let keys: Vec<String> = column.name.split('.').map(str::to_owned).collect();
+                let is_leaf = |leaf: &Leaf| {
+                    keys.starts_with(&leaf.path.keys) || leaf.path.keys.starts_with(&keys)
+                };
+                let keys =
+                    if leaves.iter().any(is_leaf) { vec![column.name.clone()] } else { keys };
+                Path { keys, holds: Holds::Value }
+            }
+        }
+    };
+    Ok(schema.columns().iter().map(path).collect())
+}
+
+/// What to say of inputs without a record.
+fn no_records(name: &str, samples: &[JsonSample<'_>]) -> Error {
+    let Some((text, end)) = samples.iter().find(|(text, _)| !text.trim_ascii().is_empty()) else {
+        return Error::Invalid(format!("{name} has no records"));
+    };
+    let what = match first_record(text, *end) {
+        Item::More => {
+            return Error::Invalid(format!(
+                "{name} looks like JSON, and no record ends in the first {} bytes: give a larger --sample",
+                text.len()
+            ));
+        }
+        Item::Bad { fault, .. } => fault.rule.text(),
+        Item::Record { start, .. } => {
+            match parse_tree(&padded(text), start, LineBreaks::AreSpace) {
+                Err(fault) => fault.rule.text(),
+                Ok(_) => "has no keys",
+            }
+        }
+        Item::End => "has no records",
+    };
+    Error::Invalid(format!(
+        "{name} looks like JSON, and its first record {what} (records are objects; --format text to load its lines as they are)"
+    ))
+}
+
+fn splitter(text: &[u8], end: SampleEnd) -> Splitter<'_> {
+    let is_last = end == SampleEnd::Whole;
+    Splitter { text, end: text.len(), is_last, at: bom_len(text), between: Between::default() }
+}
+
+fn first_record(text: &[u8], end: SampleEnd) -> Item {
+    splitter(text, end).next_item()
+}
+
+/// Whether each record stands on a line of its own, as far as the first two tell. A single record of several inputs may be on
+/// many lines in others.
+fn has_lines(text: &[u8], end: SampleEnd, inputs: usize) -> bool {
+    let mut records = splitter(text, end);
+    let Item::Record { start, end: first } = records.next_item() else {
+        // What is wrong on a line is wrong on it only.
+        return records.between == Between::Documents && is_closed_line(text);
+    };
+    if records.between != Between::Documents || text[start..first].contains(&b'\n') {
+        return false;
+    }
+    let rest = &text[first..];
+    let line = rest.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    if !line.trim_ascii().is_empty() {
+        return false;
+    }
+    let is_alone = rest.trim_ascii().is_empty() && end == SampleEnd::Whole;
+    !(is_alone && inputs > 1)
+}
+
+/// Whether the first line is an object by its first and last bytes.
+fn is_closed_line(text: &[u8]) -> bool {
+    let text = text[bom_len(text)..].trim_ascii_start();
+    let line = text.split(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii();
+    line.len() < text.len() && line.starts_with(b"{") && line.ends_with(b"}")
+}
+
+fn padded(text: &[u8]) -> Vec<u8> {
+    [text, &[0; PADDING]].concat()
+}
+
+/// A path, and what its values have in common.
+struct Leaf {
+    path: Path,
+    forms: ColumnForms,
+}
+
+/// What was seen at a path.
+#[derive(Default)]
+struct Seen {
+    /// Keys of its objects, in the order in which they came.
+    children: Vec<(Vec<u8>, Seen)>,
+    by_key: HashMap<Vec<u8>, usize>,
+    /// Values that are not NULL, by kind.
+    objects: usize,
+    lists: usize,
+    scalars: usize,
+    forms: ColumnForms,
+}
+
+impl Seen {
+    /// Adds the records of a text that are some.
+    fn add_records(&mut self, text: &[u8], end: SampleEnd, form: JsonForm, given: &GivenDialect) {
+        let padded = padded(text);
+        let formats = given_formats(given);
+        let mut add = |start: usize, breaks: LineBreaks| {
+            if let Ok((Json::Object(entries, raw), _)) = parse_tree(&padded, start, breaks)
+                && std::str::from_utf8(raw).is_ok()
+            {
+                self.objects += 1;
+                self.add_entries(&entries, given, &formats);
+            }
+        };
+        if form == JsonForm::Lines {
+            let mut at = bom_len(text);
+            while at < text.len() {
+                let newline = memchr::memchr(b'\n', &text[at..]);
+                if newline.is_none() && end == SampleEnd::Cut {
+                    break;
+                }
+                let is_blank = |byte: &&u8| matches!(byte, b' ' | b'\t' | b'\r');
+                let blanks = text[at..].iter().take_while(is_blank).count();
+                add(at + blanks, LineBreaks::EndRecords);
+                at = newline.map_or(text.len(), |newline| at + newline + 1);
+            }
+            return;
+        }
+        let mut records = splitter(text, end);
+        loop {
+            match records.next_item() {
+                Item::Record { start, .. } => add(start, LineBreaks::AreSpace),
+                Item::Bad { .. } => {}
+                Item::End | Item::More => return,
+            }
+        }
+    }
+
+    fn add_entries(
+        &mut self,
+        entries: &[(std::borrow::Cow<'_, [u8]>, Json<'_>)],
+        given: &GivenDialect,
+        formats: &crate::formats::Formats,
+    ) {
+        for (key, value) in entries {
+            let at = match self.by_key.get(&key[..]) {
+                Some(at) => *at,
+                None => {
+                    let at = self.children.len();
+                    let forms = ColumnForms::trying(given.types.unwrap_or_default());
+                    self.children.push((key.to_vec(), Seen { forms, ..Seen::default() }));
+                    self.by_key.insert(key.to_vec(), at);
+                    at
+                }
+            };
+            let child = &mut self.children[at].1;
+            match value {
+                Json::Null => {}
+                Json::Object(inner, _) => {
+                    child.objects += 1;
+                    child.add_entries(inner, given, formats);
+                }
+                Json::List(_) => child.lists += 1,
+                Json::Bool(_) | Json::Number(_) | Json::Text(_) => child.scalars += 1,
+            }
+            if let Some(field) = evidence_of(value, Holds::Value, formats) {
+                child.forms.add(&field, formats);
+                if matches!(value, Json::Number(_)) {
+                    child.forms.note_number();
+                }
+            }
+        }
+    }
+
+    /// Whether its keys are values, not names.
+    fn is_map(&self) -> bool {
+        let met: usize = self.children.iter().map(|(_, child)| child.values()).sum();
+        let names = self.children.len();
+        names > NAMES_MAX
+            && met.saturating_mul(NAMES_PER_OBJECT) < names.saturating_mul(self.objects)
+    }
+
+    fn values(&self) -> usize {
+        self.objects + self.lists + self.scalars
+    }
+
+    fn leaves(&self, keys: &mut Vec<String>, out: &mut Vec<Leaf>) {
+        for (key, child) in &self.children {
+            keys.push(String::from_utf8_lossy(key).into_owned());
+            let has_keys = !child.children.is_empty() && keys.len() < PATH_KEYS_MAX;
+            if child.lists + child.scalars == 0 && has_keys && !child.is_map() {
+                child.leaves(keys, out);
+            } else {
+                let is_json = child.lists + child.objects > 0;
+                let holds = if is_json { Holds::Json } else { Holds::Value };
+                let mut forms = child.forms;
+                if is_json {
+                    forms.make_text();
+                }
+                out.push(Leaf { path: Path { keys: keys.clone(), holds }, forms });
+            }
+            keys.pop();
+        }
+    }
+}
