@@ -125,7 +125,7 @@ impl<'a> Lab<'a> {
             limit: usize::MAX,
             last: LastWindow::No,
         };
-        let sample = Sample::new(&window, rules);
+        let sample = Sample::new(&window, rules.clone());
         let plans = columns
             .iter()
             .enumerate()
@@ -190,7 +190,7 @@ impl<'a> Lab<'a> {
 
     fn chunk_parser(&self, columns: &[usize]) -> ChunkParser {
         let parsers = columns.iter().map(|c| self.parser(*c)).collect();
-        ChunkParser::new(self.rules, parsers, || 0)
+        ChunkParser::new(self.rules.clone(), parsers, || 0)
     }
 
     fn parse_with(&self, parser: &mut ChunkParser) -> Fragment {
