@@ -2,6 +2,7 @@
 //!
 //! The packages of Debian are installed if they are missing, which needs root. Values are read back by the servers' own
 //! clients.
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod kills;
 mod mariadb;
