@@ -43,6 +43,7 @@ use values::{cores, no_secret, scale};
 
 use crate::database_args::DatabaseArgs;
 use crate::examples;
+use crate::place_args::PlaceArgs;
 use crate::remote_args::RemoteArgs;
 use crate::size::parse_size;
 
@@ -121,13 +122,17 @@ pub struct ManArgs {
 /// Flags and arguments of `coload load`.
 #[derive(Debug, Args)]
 pub struct LoadArgs {
-    /// Files, globs such as 'data/*.csv', members as archive.zip!name, or - for standard input
+    /// Files, globs such as 'data/*.csv', members as archive.zip!name, objects such as s3://bucket/key, 's3://bucket/*.csv',
+    /// gs://..., az://... and https://host/path, or - for standard input
     #[arg(required = true, value_name = "INPUT")]
     pub inputs: Vec<String>,
     /// Directory of the store, made if absent; or a server: coload://[user@]host[:port][/table]; or a
     /// database: postgres://[user@]host[:port]/database, mysql://...; or Parquet files: parquet:DIR
     #[arg(long, value_name = "TARGET")]
     pub into: PathBuf,
+    /// Where objects are.
+    #[command(flatten)]
+    pub places: PlaceArgs,
     /// How a load into a server works.
     #[command(flatten)]
     pub remote: RemoteArgs,
@@ -392,9 +397,12 @@ pub struct SqlArgs {
 /// Flags and arguments of `coload sniff`.
 #[derive(Debug, Args)]
 pub struct SniffArgs {
-    /// File, or - for standard input
+    /// File, s3://bucket/key, https://host/path, or - for standard input
     #[arg(value_name = "INPUT")]
     pub input: String,
+    /// Where objects are.
+    #[command(flatten)]
+    pub places: PlaceArgs,
     /// What is known of how the text is written.
     #[command(flatten)]
     pub dialect: DialectArgs,

@@ -49,8 +49,8 @@ pub use coload_load::{
 #[cfg(feature = "sql")]
 pub use coload_serve::{AnswerRows, Canceller, Database, DatabaseOptions, arrow};
 pub use coload_source::{
-    Dialect, GivenDialect, GivenPolicies, Header, InvalidBytes, LineEnd, Mending, Quotes, Ragged,
-    Reject,
+    Dialect, GivenDialect, GivenPolicies, Header, Inputs, InvalidBytes, LineEnd, Mending,
+    PlaceOptions, Quotes, Ragged, Reject, expand_inputs_with,
 };
 pub use coload_store::MergeReport;
 pub use coload_store::{LoadMode, Snapshot, Store};

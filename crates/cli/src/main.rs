@@ -10,6 +10,7 @@ mod examples;
 mod given;
 mod interrupt;
 mod output;
+mod place_args;
 mod progress;
 mod remote_args;
 mod report;

@@ -9,8 +9,8 @@ use coload_load::{InputForm, LoadRequest, OpenedStream, RecordSize, RowProgram, 
 #[cfg(feature = "sql")]
 use coload_serve::plan_row_program;
 use coload_source::{
-    Dialect, GivenDialect, InputFile, InputSource, Inputs, LineEnd, SampleEnd, Sniffed,
-    expand_inputs, sniff,
+    Dialect, GivenDialect, InputFile, InputSource, Inputs, LineEnd, PlaceOptions, SampleEnd,
+    Sniffed, expand_inputs_with, sniff,
 };
 use coload_store::{LoadMode, Store};
 use coload_types::{Column, Error, Result};
@@ -37,6 +37,8 @@ pub struct PlanRequest {
     pub inputs: Vec<String>,
     /// What `inputs` name, if somebody has looked already.
     pub found: Option<Inputs>,
+    /// Where objects are, if some inputs are such.
+    pub places: PlaceOptions,
     /// Table; the stem of the first file if not given.
     pub table: Option<String>,
     /// Columns; those of the table if it exists and is appended to, else inferred.
@@ -65,6 +67,7 @@ impl PlanRequest {
         PlanRequest {
             inputs: inputs.into_iter().map(Into::into).collect(),
             found: None,
+            places: PlaceOptions::default(),
             table: None,
             schema: None,
             dialect: GivenDialect::default(),
@@ -101,18 +104,17 @@ pub struct LoadPlan {
     pub evidence: Vec<String>,
 }
 
-/// What is found out about one input without a store, and what it is.
+/// What is found out about one input, the only one of a list, without a store, and what it is.
 ///
 /// # Errors
 /// As [`Coload::plan`](crate::Coload::plan).
 pub fn sniff_input(
-    name: &str,
+    inputs: &Inputs,
     given: &GivenDialect,
     sample_bytes: usize,
 ) -> Result<(Sniffed, InputForm)> {
-    let inputs = expand_inputs(&[name.to_owned()])?;
     let Some(input) = inputs.first().filter(|_| inputs.len() == 1) else {
-        return Err(Error::Invalid(format!("{name} names {} inputs: give one", inputs.len())));
+        return Err(Error::Invalid(format!("{} inputs are named: give one", inputs.len())));
     };
     let stream = OpenedStream::open(&input)?;
     let (sample, end) = sample(&input, stream.as_ref(), sample_bytes)?;
@@ -148,7 +150,7 @@ pub fn plan_with(
 ) -> Result<Option<LoadPlan>> {
     let inputs = match &request.found {
         Some(found) => found.clone(),
-        None => expand_inputs(&request.inputs)?,
+        None => expand_inputs_with(&request.inputs, &request.places)?,
     };
     let Some(first) = inputs.first() else {
         return Err(Error::Invalid("no input: name a file, a glob, or -".to_owned()));
@@ -384,7 +386,10 @@ pub(crate) fn sample(
     match (&input.source, stream) {
         (_, Some(stream)) => stream.sample(bytes_max),
         (
-            InputSource::File { .. } | InputSource::Part { .. } | InputSource::Member { .. },
+            InputSource::File { .. }
+            | InputSource::Part { .. }
+            | InputSource::Member { .. }
+            | InputSource::Object(_),
             None,
         ) => {
             let (text, state) = sample_input(input, bytes_max)?;

@@ -53,6 +53,18 @@ pub fn not_a_file(name: &str) -> Error {
     ))
 }
 
+/// Says which column chunks are read: others need not come from afar.
+fn say_what_is_read(files: &[IndexedFile], groups: &[GroupAt]) {
+    let mut groups = groups.iter().peekable();
+    for (number, file) in files.iter().enumerate() {
+        let mut ranges = Vec::new();
+        while let Some(group) = groups.next_if(|group| group.file as usize == number) {
+            ranges.extend(group.columns.iter().map(|at| at.start..at.start + at.bytes));
+        }
+        file.file.will_read(ranges);
+    }
+}
+
 impl Format for Parquet {
     type Reading<'a> = ParquetReading<'a>;
 
@@ -83,6 +95,7 @@ impl Format for Parquet {
             }
             files.push(indexed);
         }
+        say_what_is_read(&files, &groups);
         let chunks = Chunks::new(groups.iter().map(GroupAt::block), cutting(asked));
         Ok(Parquet { files, groups, chunks })
     }

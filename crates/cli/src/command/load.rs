@@ -12,7 +12,7 @@ use coload::{
     parse_columns, parse_create_table,
 };
 use coload_ddl::column_sql;
-use coload_source::expand_inputs;
+use coload_source::expand_inputs_with;
 
 use crate::args::{Dictionaries, LoadArgs, ModeArgs, RejectsTo, ReportForm};
 use crate::command::{load_database, load_parquet, load_remote};
@@ -118,7 +118,7 @@ fn dry_run(args: &LoadArgs, into: &OsStr, request: PlanRequest) -> Done<Option<L
 /// Loads into the store of a directory.
 fn load_into(args: &LoadArgs, into: &OsStr, mut request: PlanRequest) -> Done<Option<Loaded>> {
     // Looked at first, so that a name that is wrong makes no store.
-    request.found = Some(expand_inputs(&args.inputs)?);
+    request.found = Some(expand_inputs_with(&args.inputs, &request.places)?);
     let store = Coload::create_or_open(into)?;
     let Some(mut plan) = store.plan_unless_empty(&request)? else { return Ok(None) };
     let table = plan.request.table.clone();
@@ -174,6 +174,7 @@ fn request(args: &LoadArgs) -> Done<PlanRequest> {
     Ok(PlanRequest {
         inputs: args.inputs.clone(),
         found: None,
+        places: args.places.options(),
         table: args.table.clone(),
         schema: schema(args)?,
         dialect: given_dialect(&args.dialect),

@@ -19,5 +19,6 @@ mod fixed_width;
 #[cfg(not(feature = "sql"))]
 mod no_sql;
 mod parquet_input;
+mod places;
 mod set_columns;
 mod union;

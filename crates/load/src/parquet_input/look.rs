@@ -31,7 +31,10 @@ pub fn look_at_parquet(input: &InputFile, head: &[u8]) -> Result<Option<TypedInp
     }
     if !matches!(
         input.source,
-        InputSource::File { .. } | InputSource::Part { .. } | InputSource::Member { .. }
+        InputSource::File { .. }
+            | InputSource::Part { .. }
+            | InputSource::Member { .. }
+            | InputSource::Object(_)
     ) {
         return Err(not_a_file(name));
     }

@@ -80,6 +80,7 @@ pub fn send_whole(
 fn open(input: &InputFile) -> Result<RawFile> {
     match &input.source {
         InputSource::File { path, identity } => RawFile::open_as(&input.name, path, identity),
+        InputSource::Object(object) => Ok(RawFile::of_object(&input.name, object)),
         _ => Err(Error::Invalid(format!(
             "{}: --placement pipe and seq send files as they are, and this is none (try --placement none)",
             input.name

@@ -1,0 +1,177 @@
+//! Objects that were found, in their order, and how their bytes are read.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use coload_types::Result;
+use object_store::path::Path;
+use object_store::{ObjectMeta, ObjectStore};
+
+use crate::ahead::ReadAhead;
+use crate::place::PlaceOptions;
+
+/// An object, as it was when it was found.
+#[derive(Debug, Clone)]
+pub struct Object {
+    /// Number of its store.
+    pub store: u32,
+    /// Its address, as messages show it.
+    pub address: Box<str>,
+    /// Its key in the store.
+    pub key: Path,
+    /// Its length.
+    pub bytes: u64,
+    /// What tells this version from others.
+    pub version: Version,
+}
+
+/// What tells one version of an object from others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Version {
+    /// What the server calls the version; `None` where it does not.
+    pub etag: Option<Box<str>>,
+    /// When it was written, microseconds since the epoch.
+    pub modified_us: i64,
+}
+
+impl Version {
+    /// The version that metadata tell.
+    pub fn of(meta: &ObjectMeta) -> Self {
+        let etag = meta.e_tag.as_deref().map(Into::into);
+        Version { etag, modified_us: meta.last_modified.timestamp_micros() }
+    }
+
+    /// Whether two are the same, as far as both tell.
+    pub fn is(&self, other: &Version) -> bool {
+        match (&self.etag, &other.etag) {
+            (Some(etag), Some(other)) => etag == other,
+            // A server names all versions or none.
+            (Some(_), None) | (None, Some(_)) => false,
+            (None, None) => self.modified_us == other.modified_us,
+        }
+    }
+}
+
+/// Objects in an order, which are read in that order for the most part.
+pub struct Objects {
+    /// Their stores.
+    pub(crate) stores: Vec<Arc<dyn ObjectStore>>,
+    pub(crate) objects: Vec<Object>,
+    pub(crate) options: PlaceOptions,
+    pub(crate) ahead: ReadAhead,
+}
+
+impl fmt::Debug for Objects {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Objects").field("objects", &self.objects.len()).finish_non_exhaustive()
+    }
+}
+
+impl Objects {
+    pub(crate) fn new(
+        stores: Vec<Arc<dyn ObjectStore>>,
+        objects: Vec<Object>,
+        options: PlaceOptions,
+    ) -> Arc<Self> {
+        Arc::new(Objects { stores, objects, options, ahead: ReadAhead::default() })
+    }
+
+    /// An object.
+    ///
+    /// # Panics
+    /// When there is no such object.
+    pub fn at(self: &Arc<Self>, number: usize) -> ObjectRef {
+        assert!(number < self.objects.len(), "object {number} of {}", self.objects.len());
+        ObjectRef { all: Arc::clone(self), number: number as u32 }
+    }
+
+    /// Ends it: objects are looked at again before they are read.
+    pub fn look(&self) {
+        self.ahead.stop();
+    }
+
+    /// Begins to read all objects in their order, ahead of who asks: so many bytes may be there that nobody has asked
+    /// for yet. What is read of an object is what [`ObjectRef::will_read`] said, or all.
+    pub fn read_ahead(self: &Arc<Self>, bytes: usize) {
+        ReadAhead::start(self, bytes);
+    }
+}
+
+/// One of several objects that were found.
+#[derive(Clone)]
+pub struct ObjectRef {
+    pub(crate) all: Arc<Objects>,
+    pub(crate) number: u32,
+}
+
+impl fmt::Debug for ObjectRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Object { address, bytes, version, .. } = self.object();
+        let mut shown = f.debug_struct("Object");
+        shown.field("address", address).field("bytes", bytes).field("version", version).finish()
+    }
+}
+
+impl PartialEq for ObjectRef {
+    fn eq(&self, other: &Self) -> bool {
+        let (a, b) = (self.object(), other.object());
+        (&a.address, a.bytes, &a.version) == (&b.address, b.bytes, &b.version)
+    }
+}
+
+impl Eq for ObjectRef {}
+
+impl ObjectRef {
+    pub(crate) fn object(&self) -> &Object {
+        &self.all.objects[self.number as usize]
+    }
+
+    /// Its address, as messages show it.
+    pub fn address(&self) -> &str {
+        &self.object().address
+    }
+
+    /// Its key: what a name of a file would be.
+    pub fn key(&self) -> &str {
+        self.object().key.as_ref()
+    }
+
+    /// Its length in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.object().bytes
+    }
+
+    /// What the server calls this version of it, if it does.
+    pub fn etag(&self) -> Option<&str> {
+        self.object().version.etag.as_deref()
+    }
+
+    /// When it was written, microseconds since the epoch.
+    pub fn modified_us(&self) -> i64 {
+        self.object().version.modified_us
+    }
+
+    /// All objects that were found with it.
+    pub fn all(&self) -> &Arc<Objects> {
+        &self.all
+    }
+
+    /// Says which parts of it will be read, in the order of its bytes; others are not read ahead.
+    pub fn will_read(&self, ranges: impl IntoIterator<Item = Range<u64>>) {
+        self.all.ahead.announce(self, ranges);
+    }
+
+    /// Fills `buffer` with its bytes from `at` on.
+    ///
+    /// # Errors
+    /// `Unavailable` when it cannot be read, or is another than the one that was found.
+    ///
+    /// # Panics
+    /// When it has not so many bytes.
+    pub fn read_at(&self, buffer: &mut [u8], at: u64) -> Result<()> {
+        let end = at.checked_add(buffer.len() as u64);
+        assert!(end.is_some_and(|end| end <= self.bytes()), "a read beyond an object");
+        ReadAhead::read(self, buffer, at)
+    }
+}
