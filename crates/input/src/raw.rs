@@ -34,6 +34,14 @@ pub trait Store: fmt::Debug + Send + Sync {
         None
     }
 
+    /// Says which small parts will be looked at next. Where bytes are far away all are fetched at once.
+    ///
+    /// # Errors
+    /// As [`Store::read_at`].
+    fn look_at(&self, _parts: Vec<Range<u64>>) -> Result<()> {
+        Ok(())
+    }
+
     /// Says which parts will be read. Where bytes are far away others are not read ahead.
     fn will_read(&self, _ranges: Vec<Range<u64>>) {}
 }
@@ -119,13 +127,24 @@ impl RawFile {
         self.start
     }
 
+    /// Says which small parts will be looked at next, one after the other.
+    ///
+    /// # Errors
+    /// As [`RawFile::read_at`].
+    pub fn look_at(&self, parts: impl IntoIterator<Item = Range<u64>>) -> Result<()> {
+        let parts = parts.into_iter().map(|part| self.within(part)).filter(|part| !part.is_empty());
+        self.store.look_at(parts.collect())
+    }
+
+    /// Where a part stands in the file.
+    fn within(&self, part: Range<u64>) -> Range<u64> {
+        let at = |place: u64| self.start + place.min(self.bytes);
+        at(part.start)..at(part.end)
+    }
+
     /// Says which parts will be read, so that they are there when they are. Without it all are.
     pub fn will_read(&self, ranges: impl IntoIterator<Item = Range<u64>>) {
-        let within = |range: Range<u64>| {
-            let at = |place: u64| self.start + place.min(self.bytes);
-            at(range.start)..at(range.end)
-        };
-        self.store.will_read(ranges.into_iter().map(within).collect());
+        self.store.will_read(ranges.into_iter().map(|range| self.within(range)).collect());
     }
 
     /// Fills `buffer` from `offset` on; less only at the end.
@@ -174,6 +193,10 @@ impl Store for ObjectRef {
     /// All that was read was of the version that was found, whatever it is now.
     fn check_unchanged(&self, _name: &str) -> Result<()> {
         Ok(())
+    }
+
+    fn look_at(&self, parts: Vec<Range<u64>>) -> Result<()> {
+        ObjectRef::look_at(self, parts)
     }
 
     fn will_read(&self, ranges: Vec<Range<u64>>) {

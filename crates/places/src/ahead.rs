@@ -5,12 +5,12 @@
 //!                            ^ who asks                       ^ next
 //! ```
 //!
-//! Before [`ReadAhead::start`] inputs are looked at: the first bytes of an object are fetched once, with those of the objects
-//! behind it, and others as they are asked for. After it blocks are fetched in the order of objects and bytes, as far ahead
+//! Before [`ReadAhead::start`] inputs are looked at: the first and last bytes of an object are fetched once, with those of the
+//! objects behind it, and others as they are asked for. After it blocks are fetched in the order of objects and bytes, as far ahead
 //! as there is room; one goes when all of it was read. A block that had to go before that is not fetched again as a
 //! whole: who asks gets what he asks for.
 //!
-//! Memory: blocks and heads take what `start` says; before it, heads take [`heads::HEADS_BYTES_MAX`]. 4 MiB more are parts
+//! Memory: blocks and heads take what `start` says; before it, heads take [`heads::ENDS_BYTES_MAX`]. 4 MiB more are parts
 //! that were looked at.
 
 mod heads;
@@ -21,15 +21,18 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use coload_threads::lock;
 use coload_types::{Error, Result};
+use futures::{StreamExt, TryStreamExt};
 
 use crate::fetch::fetch;
 use crate::object::{ObjectRef, Objects};
 use crate::runtime::{handle, wait_for};
-use heads::Heads;
+use heads::{End, Heads};
 use slots::{Key, Slots, ToFetch};
 
 /// Bytes that are fetched at least where nobody reads ahead: what comes next is mostly near.
 const LOOK_BYTES: u64 = 64 << 10;
+/// Small parts that are fetched at once.
+const LOOKS_AT_ONCE: usize = 32;
 /// Least and most bytes of a block.
 const BLOCK_BYTES: (usize, usize) = (1 << 20, 8 << 20);
 /// Share of what may be there for objects that came as a whole when they were looked at.
@@ -77,8 +80,8 @@ impl ReadAhead {
     pub fn start(all: &Arc<Objects>, bytes: usize) {
         let block_bytes = (bytes / BLOCKS).clamp(BLOCK_BYTES.0, BLOCK_BYTES.1);
         let mut state = all.ahead.lock();
-        state.heads.keep_whole(&all.objects, bytes / HEADS_SHARE);
-        let left = bytes.saturating_sub(state.heads.bytes());
+        state.heads.keep_whole(&all.objects, (bytes / HEADS_SHARE) as u64);
+        let left = bytes.saturating_sub(state.heads.bytes() as usize);
         state.slots.start(left, block_bytes as u64);
         Self::go_on(all, &mut state);
     }
@@ -86,6 +89,30 @@ impl ReadAhead {
     /// Fetches nothing ahead any more.
     pub fn stop(&self) {
         self.lock().slots.stop();
+    }
+
+    /// Fetches some parts of an object at once, and keeps them for who looks at them.
+    ///
+    /// # Errors
+    /// Those of fetching.
+    pub fn look_at(of: &ObjectRef, parts: Vec<Range<u64>>) -> Result<()> {
+        let object = of.clone();
+        let fetched = wait_for(async move {
+            let one = |part: Range<u64>| {
+                let object = object.clone();
+                async move {
+                    let bytes = fetch(&object, part.clone(), Vec::new()).await?;
+                    Ok::<_, Error>((part.start, bytes))
+                }
+            };
+            let all = futures::stream::iter(parts.into_iter().map(one));
+            all.buffer_unordered(LOOKS_AT_ONCE).try_collect::<Vec<_>>().await
+        })?;
+        let mut state = of.all.ahead.lock();
+        for (start, bytes) in fetched {
+            state.heads.keep_part(of.number, start, bytes);
+        }
+        Ok(())
     }
 
     /// Fills a buffer with bytes of an object that it has.
@@ -135,15 +162,21 @@ impl ReadAhead {
     /// Finds out how to get what stands at a place, and has it fetched.
     fn way(of: &ObjectRef, state: &mut State, at: u64) -> Way {
         let is_ahead = state.slots.is_started();
-        if state.heads.may_have(of, at, is_ahead) {
-            let missing = if is_ahead { Vec::new() } else { state.heads.missing(of) };
-            missing.into_iter().for_each(|number| Self::fetch_head(&of.all, number));
-            return state.heads.get(of.number);
+        match Heads::side(of, at) {
+            Some(side) if !is_ahead => {
+                let missing = state.heads.missing(of, side);
+                missing.into_iter().for_each(|end| Self::fetch_end(&of.all, end));
+                return state.heads.get((side, of.number), heads::range(of, side).start);
+            }
+            Some(side) if state.heads.has_whole(of.number, of.bytes()) => {
+                return state.heads.get((side, of.number), 0);
+            }
+            _ if !is_ahead => return Way::Alone,
+            _ => {}
         }
-        if !is_ahead {
-            return Way::Alone;
-        }
-        let (way, fetched) = state.slots.way(of, at);
+        let State { heads, slots } = state;
+        let is_there = |number: u32, bytes: u64| heads.has_whole(number, bytes);
+        let (way, fetched) = slots.way(of, at, is_there);
         fetched.into_iter().for_each(|block| Self::fetch_block(&of.all, block));
         way
     }
@@ -170,11 +203,11 @@ impl ReadAhead {
         Self::spawn(of, range, buffer, arrive);
     }
 
-    fn fetch_head(all: &Arc<Objects>, number: u32) {
-        let of = all.at(number as usize);
-        let range = 0..heads::head_bytes(&of);
+    fn fetch_end(all: &Arc<Objects>, end: End) {
+        let of = all.at(end.1 as usize);
+        let range = heads::range(&of, end.0);
         let arrive = move |of: &ObjectRef, bytes: Result<Vec<u8>>| {
-            of.all.ahead.lock().heads.arrived(number, bytes);
+            of.all.ahead.lock().heads.arrived(end, bytes);
             of.all.ahead.changed.notify_all();
         };
         Self::spawn(of, range, Vec::new(), arrive);
@@ -200,8 +233,8 @@ impl ReadAhead {
     fn read_alone(of: &ObjectRef, out: &mut [u8], at: u64) -> Result<usize> {
         let ahead = &of.all.ahead;
         let end = at + out.len() as u64;
-        if let Some(count) = ahead.lock().heads.recent(of.number, at, out) {
-            return Ok(count);
+        if ahead.lock().heads.part(of.number, at, out) {
+            return Ok(out.len());
         }
         let mut range = at..end;
         if end - at < LOOK_BYTES {
@@ -214,7 +247,7 @@ impl ReadAhead {
         let from = (at - range.start) as usize;
         out.copy_from_slice(&bytes[from..from + out.len()]);
         if bytes.len() as u64 <= LOOK_BYTES {
-            ahead.lock().heads.keep_recent(of.number, range.start, bytes);
+            ahead.lock().heads.keep_part(of.number, range.start, bytes);
         }
         Ok(out.len())
     }

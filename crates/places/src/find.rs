@@ -8,12 +8,14 @@ use futures::TryStreamExt;
 use glob::{MatchOptions, Pattern};
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
+use tokio::time::timeout;
 
 use crate::address::Address;
-use crate::again::{Trouble, ask, ask_or_tell};
+use crate::again::{Attempts, Trouble, ask, ask_or_tell};
 use crate::object::{Object, Objects, Version};
 use crate::place::{PlaceOptions, open};
 use crate::runtime::wait_for;
+use crate::words;
 
 /// As globs of files: `*` stays within a folder, `**` does not.
 const MATCHING: MatchOptions = MatchOptions {
@@ -21,6 +23,9 @@ const MATCHING: MatchOptions = MatchOptions {
     require_literal_separator: true,
     require_literal_leading_dot: false,
 };
+
+/// How often longer the list of a folder may take than an answer.
+const PAGES_SILENCE: u32 = 10;
 
 /// Finds the objects of all addresses, and for each address the numbers of its objects, sorted by key.
 ///
@@ -169,22 +174,56 @@ fn list(
         ),
     };
     let mut found = wait_for(async move {
-        let (store, prefix) = (&store, prefix.as_ref());
-        ask_or_tell(&options, &shown, || async move {
-            match depth {
-                Depth::Folder => Ok(store.list_with_delimiter(prefix).await?.objects),
-                Depth::All => store.list(prefix).try_collect().await,
+        match depth {
+            Depth::Folder => {
+                let list = || store.list_with_delimiter(prefix.as_ref());
+                // It comes in pages, of which the library tells nothing.
+                let pages = PlaceOptions {
+                    silence_max: options.silence_max.saturating_mul(PAGES_SILENCE),
+                    ..options
+                };
+                Ok(ask_or_tell(&pages, &shown, list).await?.objects)
             }
-        })
-        .await
+            Depth::All => list_all(&*store, prefix, &options)
+                .await
+                .map_err(|trouble| trouble.told(&shown, &options)),
+        }
     })?;
-    let is_marker = |object: &ObjectMeta| object.size == 0 && prefix_of_others(object, folder);
-    found.retain(|object| !is_marker(object));
+    // Some tools make an empty object for a folder; the library leaves out the slash at the end of its key.
+    let folder = folder.trim_end_matches('/');
+    found.retain(|object| object.size > 0 || object.location.as_ref() != folder);
     found.sort_unstable_by(|a, b| a.location.cmp(&b.location));
     Ok(found)
 }
 
-/// Whether an object is the folder itself: its key, with a slash at its end that the library leaves out.
-fn prefix_of_others(object: &ObjectMeta, folder: &str) -> bool {
-    object.location.as_ref() == folder.trim_end_matches('/')
+/// All objects below a prefix; a list that ends early goes on behind the last one.
+async fn list_all(
+    store: &dyn ObjectStore,
+    prefix: Option<Path>,
+    options: &PlaceOptions,
+) -> std::result::Result<Vec<ObjectMeta>, Trouble> {
+    let mut found: Vec<ObjectMeta> = Vec::new();
+    let mut attempts = Attempts::new(options);
+    loop {
+        let before = found.len();
+        let mut listed = match found.last() {
+            Some(last) => store.list_with_offset(prefix.as_ref(), &last.location),
+            None => store.list(prefix.as_ref()),
+        };
+        let trouble = loop {
+            match timeout(options.silence_max, listed.try_next()).await {
+                Ok(Ok(Some(object))) => found.push(object),
+                Ok(Ok(None)) => return Ok(found),
+                Ok(Err(error)) if words::may_pass(&error) => break Trouble::Refused(error),
+                Ok(Err(error)) => return Err(Trouble::Refused(error)),
+                Err(_) => break Trouble::Silent,
+            }
+        };
+        if found.len() > before {
+            attempts.got_on();
+        }
+        if !attempts.wait().await {
+            return Err(trouble);
+        }
+    }
 }

@@ -162,6 +162,14 @@ impl ObjectRef {
         self.all.ahead.announce(self, ranges);
     }
 
+    /// Fetches small parts of it at once, which are looked at one after the other then.
+    ///
+    /// # Errors
+    /// As [`ObjectRef::read_at`].
+    pub fn look_at(&self, parts: Vec<Range<u64>>) -> Result<()> {
+        ReadAhead::look_at(self, parts)
+    }
+
     /// Fills `buffer` with its bytes from `at` on.
     ///
     /// # Errors

@@ -79,7 +79,8 @@ fn all_formats_are_loaded_from_objects() {
     setup.server.put("bucket/f0.csv.gz", gzip("f0.csv"));
     setup.sandbox.run(&["load", "f0.csv", "--into", "parquet:pq"]).ok();
     let file = fs::read_dir(setup.sandbox.path("pq")).unwrap().flatten().map(|entry| entry.path());
-    let file = file.filter(|path| path.extension().is_some_and(|e| e == "parquet")).next().unwrap();
+    let is_parquet = |path: &std::path::PathBuf| path.extension().is_some_and(|e| e == "parquet");
+    let file = file.filter(is_parquet).last().unwrap();
     setup.server.put("bucket/f0.parquet", fs::read(file).unwrap());
     let lines = expected.lines().skip(1).map(|line| {
         let fields: Vec<&str> = line.split(',').map(|field| field.trim_matches('"')).collect();

@@ -17,6 +17,7 @@ use coload_wire::{
 
 use super::session::{WORK_TIMEOUT, stopped, wait_for};
 use crate::file_report::{FileCounts, FileReports};
+use crate::grain::Grain;
 use crate::hooks::Hooks;
 use crate::load::Load;
 use crate::output_file::{OutputFile, check_output};
@@ -62,6 +63,7 @@ pub fn send_whole(
         }
         sending.flush_heads()?;
     }
+    inputs.read_ahead(Grain::of(request, load.resources).ahead_bytes);
     for i in 0..inputs.len() {
         let from = stored(i).max(head);
         if from < bytes(i) {

@@ -1,4 +1,10 @@
-//! The first bytes of objects, which are looked at before they are loaded, and parts that were looked at last.
+//! The ends of objects, which are looked at before they are loaded, and parts that were looked at last.
+//!
+//! ```text
+//!   object   | head |   ...   | a page's head |   ...   | tail |
+//! ```
+//!
+//! Who looks at one object mostly looks at the next, so that the ends of those behind it come with its own.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -9,140 +15,177 @@ use coload_types::{Error, Result};
 use super::Way;
 use crate::object::{Object, ObjectRef};
 
-/// Objects whose heads are fetched ahead of the one that is looked at.
-const HEADS_AHEAD: u32 = 32;
-/// Heads that are kept.
-const HEADS_MAX: usize = 64;
-/// Most bytes of heads together.
-pub const HEADS_BYTES_MAX: u64 = 16 << 20;
+/// Objects whose ends are fetched ahead of the one that is looked at.
+const ENDS_AHEAD: u32 = 32;
+/// Objects whose heads have room at once.
+const HEADS: u64 = 64;
+/// Bytes of ends that are kept: of small objects all are looked at once, however often that is.
+pub const ENDS_BYTES_MAX: u64 = 16 << 20;
 /// Fewest and most bytes of a head: what is looked at to infer types, if there are few objects.
 const HEAD_BYTES: (u64, u64) = (64 << 10, 1 << 20);
-/// Parts that are kept that were looked at last.
-const RECENT_MAX: usize = 64;
+/// Bytes of a tail: footers of files with some row groups.
+const TAIL_BYTES: u64 = 64 << 10;
+/// Most bytes of parts that are kept.
+const PARTS_BYTES_MAX: usize = 4 << 20;
+
+/// A side of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Side {
+    /// Its first bytes.
+    Head,
+    /// Its last bytes.
+    Tail,
+}
+
+/// An end of an object.
+pub type End = (Side, u32);
 
 /// What was looked at.
 #[derive(Default)]
 pub struct Heads {
-    heads: BTreeMap<u32, Head>,
-    recent: VecDeque<(u32, u64, Vec<u8>)>,
+    ends: BTreeMap<End, Filling>,
+    /// Bytes of these, those that come included.
+    ends_bytes: u64,
+    parts: VecDeque<(u32, u64, Vec<u8>)>,
+    parts_bytes: usize,
 }
 
-enum Head {
+enum Filling {
     Coming,
     There(Arc<Vec<u8>>),
     Failed(Error),
 }
 
 /// Bytes of the head of an object.
-pub fn head_bytes(of: &ObjectRef) -> u64 {
-    let each = HEADS_BYTES_MAX / (of.all.objects.len() as u64).min(HEADS_MAX as u64);
+fn head_bytes(of: &ObjectRef) -> u64 {
+    let each = ENDS_BYTES_MAX / (of.all.objects.len() as u64).clamp(1, HEADS);
     of.bytes().min(each.clamp(HEAD_BYTES.0, HEAD_BYTES.1))
 }
 
+/// Where an end stands in its object.
+pub fn range(of: &ObjectRef, side: Side) -> Range<u64> {
+    match side {
+        Side::Head => 0..head_bytes(of),
+        Side::Tail => of.bytes().saturating_sub(TAIL_BYTES).max(head_bytes(of))..of.bytes(),
+    }
+}
+
+fn end_bytes(of: &ObjectRef, (side, number): End) -> u64 {
+    let range = range(&of.all.at(number as usize), side);
+    range.end - range.start
+}
+
 impl Heads {
-    /// Whether a byte is, or would be, in the head of its object. While objects are read ahead only a head that is
-    /// there, and all of its object, is worth something.
-    pub fn may_have(&self, of: &ObjectRef, at: u64, is_ahead: bool) -> bool {
-        let head = head_bytes(of);
-        match is_ahead {
-            false => at < head,
-            true => {
-                head == of.bytes() && matches!(self.heads.get(&of.number), Some(Head::There(_)))
-            }
-        }
+    /// The end that has a byte.
+    pub fn side(of: &ObjectRef, at: u64) -> Option<Side> {
+        [Side::Head, Side::Tail].into_iter().find(|side| range(of, *side).contains(&at))
     }
 
     /// Whether all of an object is there.
     pub fn has_whole(&self, number: u32, bytes: u64) -> bool {
-        matches!(self.heads.get(&number), Some(Head::There(head)) if head.len() as u64 == bytes)
+        let head = self.ends.get(&(Side::Head, number));
+        matches!(head, Some(Filling::There(head)) if head.len() as u64 == bytes)
     }
 
-    /// Keeps those that are all of their objects, as long as they are so few bytes.
-    pub fn keep_whole(&mut self, objects: &[Object], bytes_max: usize) {
-        let mut room = bytes_max;
-        self.heads.retain(|number, head| {
-            let Head::There(head) = head else { return false };
-            let bytes = objects[*number as usize].bytes;
-            let keeps = head.len() as u64 == bytes && head.len() <= room;
-            room -= if keeps { head.len() } else { 0 };
+    /// Keeps heads that are all of their objects, as long as they are so few bytes, and nothing else.
+    pub fn keep_whole(&mut self, objects: &[Object], bytes_max: u64) {
+        self.ends_bytes = 0;
+        self.ends.retain(|(side, number), end| {
+            let (Side::Head, Filling::There(head)) = (side, end) else { return false };
+            let (bytes, held) = (head.len() as u64, self.ends_bytes);
+            let keeps = bytes == objects[*number as usize].bytes && held + bytes <= bytes_max;
+            self.ends_bytes += if keeps { bytes } else { 0 };
             keeps
         });
+        self.parts.clear();
+        self.parts_bytes = 0;
     }
 
-    /// Bytes of those that are there.
-    pub fn bytes(&self) -> usize {
-        let bytes = |head: &Head| if let Head::There(bytes) = head { bytes.len() } else { 0 };
-        self.heads.values().map(bytes).sum()
+    /// Bytes of ends.
+    pub fn bytes(&self) -> u64 {
+        self.ends_bytes
     }
 
-    /// Heads that are to be fetched: that of an object, and of those behind it.
-    pub fn missing(&mut self, of: &ObjectRef) -> Vec<u32> {
-        if matches!(self.heads.get(&of.number), Some(Head::There(_) | Head::Failed(_)))
-            && self.heads.contains_key(&(of.number + HEADS_AHEAD / 2))
-        {
+    /// Ends that are to be fetched: that of an object, and of those behind it.
+    pub fn missing(&mut self, of: &ObjectRef, side: Side) -> Vec<End> {
+        let is_there = !matches!(self.ends.get(&(side, of.number)), None | Some(Filling::Coming));
+        let count = of.all.objects.len() as u32;
+        let last = count.min(of.number.saturating_add(ENDS_AHEAD));
+        // Half of them at once, not one with each look.
+        let half = last.min(of.number.saturating_add(ENDS_AHEAD / 2));
+        if is_there && (of.number..half).all(|number| self.ends.contains_key(&(side, number))) {
             return Vec::new();
         }
-        let count = of.all.objects.len() as u32;
-        let wanted: Range<u32> = of.number..count.min(of.number.saturating_add(HEADS_AHEAD));
-        let missing: Vec<u32> = wanted.filter(|n| !self.heads.contains_key(n)).collect();
-        for number in &missing {
-            self.heads.insert(*number, Head::Coming);
+        let missing: Vec<End> = (of.number..last)
+            .map(|number| (side, number))
+            .filter(|end| {
+                let of = of.all.at(end.1 as usize);
+                !self.ends.contains_key(end) && !range(&of, side).is_empty()
+            })
+            .collect();
+        for end in &missing {
+            self.ends.insert(*end, Filling::Coming);
+            self.ends_bytes += end_bytes(of, *end);
         }
-        self.forget_others(of.number);
+        self.forget_others(of);
         missing
     }
 
-    /// Leaves out heads that are far from the one that is looked at.
-    fn forget_others(&mut self, number: u32) {
-        while self.heads.len() > HEADS_MAX {
-            let is_free = |(of, head): &(&u32, &Head)| {
-                !matches!(head, Head::Coming)
-                    && !(number..number.saturating_add(HEADS_AHEAD)).contains(*of)
+    /// Leaves out ends that are far from the object that is looked at, while all are too many bytes.
+    fn forget_others(&mut self, of: &ObjectRef) {
+        let near = of.number..of.number.saturating_add(ENDS_AHEAD);
+        while self.ends_bytes > ENDS_BYTES_MAX {
+            let is_free = |(end, filling): &(&End, &Filling)| {
+                !matches!(filling, Filling::Coming) && !near.contains(&end.1)
             };
-            let Some(farthest) = self.heads.iter().find(is_free).map(|(of, _)| *of) else { return };
-            self.heads.remove(&farthest);
+            let Some(far) = self.ends.iter().find(is_free).map(|(end, _)| *end) else { return };
+            self.ends.remove(&far);
+            self.ends_bytes -= end_bytes(of, far);
         }
     }
 
-    /// Takes a head that has come.
-    pub fn arrived(&mut self, number: u32, bytes: Result<Vec<u8>>) {
-        let head = match bytes {
-            Ok(bytes) => Head::There(Arc::new(bytes)),
-            Err(error) => Head::Failed(error),
-        };
-        // One that nobody waits for any more is none.
-        if let Some(coming) = self.heads.get_mut(&number) {
-            *coming = head;
+    /// Takes an end that has come.
+    pub fn arrived(&mut self, end: End, bytes: Result<Vec<u8>>) {
+        // One that nobody waits for any more is not kept.
+        if let Some(coming) = self.ends.get_mut(&end) {
+            *coming = match bytes {
+                Ok(bytes) => Filling::There(Arc::new(bytes)),
+                Err(error) => Filling::Failed(error),
+            };
         }
     }
 
-    /// What is known of a head.
-    pub fn get(&self, number: u32) -> Way {
-        match self.heads.get(&number) {
-            Some(Head::There(bytes)) => Way::There(Arc::clone(bytes), 0, None),
-            Some(Head::Failed(error)) => Way::Failed(error.clone()),
-            Some(Head::Coming) => Way::Wait,
+    /// What is known of an end, which begins at `start`.
+    pub fn get(&self, end: End, start: u64) -> Way {
+        match self.ends.get(&end) {
+            Some(Filling::There(bytes)) => Way::There(Arc::clone(bytes), start, None),
+            Some(Filling::Failed(error)) => Way::Failed(error.clone()),
+            Some(Filling::Coming) => Way::Wait,
             None => Way::Alone,
         }
     }
 
-    /// Keeps a part that was looked at.
-    pub fn keep_recent(&mut self, number: u32, start: u64, bytes: Vec<u8>) {
-        if self.recent.len() == RECENT_MAX {
-            self.recent.pop_front();
+    /// Keeps a part that was looked at; the oldest go.
+    pub fn keep_part(&mut self, number: u32, start: u64, bytes: Vec<u8>) {
+        self.parts_bytes += bytes.len();
+        self.parts.push_back((number, start, bytes));
+        while self.parts_bytes > PARTS_BYTES_MAX
+            && let Some((.., bytes)) = self.parts.pop_front()
+        {
+            self.parts_bytes -= bytes.len();
         }
-        self.recent.push_back((number, start, bytes));
     }
 
     /// Fills a buffer from a part that was looked at, if one has all of it.
-    pub fn recent(&self, number: u32, at: u64, out: &mut [u8]) -> Option<usize> {
+    pub fn part(&self, number: u32, at: u64, out: &mut [u8]) -> bool {
         let end = at + out.len() as u64;
         let has = |(of, start, bytes): &&(u32, u64, Vec<u8>)| {
             *of == number && *start <= at && end <= start + bytes.len() as u64
         };
-        let (_, start, bytes) = self.recent.iter().find(has)?;
+        // What comes next is mostly behind what came last.
+        let Some((_, start, bytes)) = self.parts.iter().rev().find(has) else { return false };
         let from = (at - start) as usize;
         out.copy_from_slice(&bytes[from..from + out.len()]);
-        Some(out.len())
+        true
     }
 }

@@ -1,6 +1,6 @@
 //! Blocks that are there or coming, and which comes next.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -28,6 +28,8 @@ pub struct ToFetch {
 
 /// Blocks that come at once.
 const COMING_MAX: usize = 16;
+/// Trails that are followed: more than threads read at once.
+const TRAILS_MAX: usize = 64;
 /// Bytes of a block that may be left unread when it goes: a header, what stands between pages.
 const SLACK_BYTES: usize = 64 << 10;
 /// A block that was begun and not asked for again while so many others were gives room to the next.
@@ -47,8 +49,8 @@ pub struct Slots {
     /// Blocks that went before they were read.
     left: HashSet<Key>,
     next: Key,
-    /// The last block that was asked for and neither there nor coming.
-    missed: Option<Key>,
+    /// Who reads again what was read before, those last at the back.
+    trails: VecDeque<Trail>,
     held: usize,
     coming: usize,
     /// Buffers that are not used.
@@ -56,6 +58,15 @@ pub struct Slots {
     asked: u64,
     /// Number of the start: blocks that come for an earlier one are others.
     start: u32,
+}
+
+/// Blocks that are read behind those which are fetched ahead: text is read twice where it is measured first.
+#[derive(Debug, Clone, Copy)]
+struct Trail {
+    /// The block behind the last that was fetched.
+    next: Key,
+    /// How many are fetched at once: the more, the longer it goes on.
+    at_once: usize,
 }
 
 struct Slot {
@@ -96,7 +107,7 @@ impl Slots {
     pub fn start(&mut self, bytes_max: usize, block_bytes: u64) {
         self.stop();
         self.left.clear();
-        self.missed = None;
+        self.trails.clear();
         self.next = (0, 0);
         self.bytes_max = bytes_max.max(2 * block_bytes as usize);
         self.block_bytes = block_bytes;
@@ -122,26 +133,33 @@ impl Slots {
         if !self.is_started() {
             return None;
         }
+        let range = self.pass(objects, &is_there)?;
+        let bytes = (range.end - range.start) as usize;
+        if self.coming >= COMING_MAX || !self.has_room(bytes) {
+            return None;
+        }
+        let key = self.next;
+        self.next.1 += 1;
+        Some(self.fetch(key, range, 0))
+    }
+
+    /// Goes on to the next block that is neither there nor coming, and says where it stands; `None` at the end.
+    fn pass(
+        &mut self,
+        objects: &[Object],
+        is_there: &impl Fn(u32, u64) -> bool,
+    ) -> Option<Range<u64>> {
         loop {
             let (number, block) = self.next;
             let object = objects.get(number as usize)?;
             let blocks = self.blocks(number, object.bytes);
             if block as usize >= blocks.len() || is_there(number, object.bytes) {
                 self.next = (number + 1, 0);
-                continue;
-            }
-            if self.slots.contains_key(&self.next) {
+            } else if self.slots.contains_key(&self.next) {
                 self.next.1 += 1;
-                continue;
+            } else {
+                return Some(blocks.range(block as usize));
             }
-            let range = blocks.range(block as usize);
-            let bytes = (range.end - range.start) as usize;
-            if self.coming >= COMING_MAX || !self.has_room(bytes) {
-                return None;
-            }
-            let key = self.next;
-            self.next.1 += 1;
-            return Some(self.fetch(key, range, 0));
         }
     }
 
@@ -173,9 +191,14 @@ impl Slots {
     }
 
     /// How to get what stands at a place of an object, and what is to be fetched for it.
-    pub fn way(&mut self, of: &ObjectRef, at: u64) -> (Way, Option<ToFetch>) {
+    pub fn way(
+        &mut self,
+        of: &ObjectRef,
+        at: u64,
+        is_there: impl Fn(u32, u64) -> bool,
+    ) -> (Way, Vec<ToFetch>) {
         let blocks = self.blocks(of.number, of.bytes());
-        let Some(block) = blocks.find(at) else { return (Way::Alone, None) };
+        let Some(block) = blocks.find(at) else { return (Way::Alone, Vec::new()) };
         let key = (of.number, block as u32);
         let range = blocks.range(block);
         self.asked += 1;
@@ -187,19 +210,47 @@ impl Slots {
                 Filling::Failed(error) => Way::Failed(error.clone()),
                 Filling::There(bytes) => Way::There(Arc::clone(bytes), range.start, Some(key)),
             };
-            return (way, None);
+            return (way, Vec::new());
         }
         let bytes = (range.end - range.start) as usize;
         if self.left.contains(&key) || !(self.has_room(bytes) || self.make_room(bytes, key)) {
-            return (Way::Alone, None);
+            return (Way::Alone, Vec::new());
         }
-        // Who goes on behind what was read before is followed.
-        let follows = self.missed.is_some_and(|missed| missed.0 == key.0 && missed.1 + 1 == key.1);
-        if key >= self.next || follows {
+        let first = self.fetch(key, range, now);
+        if key >= self.next {
             self.next = (key.0, key.1 + 1);
+            return (Way::Wait, vec![first]);
         }
-        self.missed = Some(key);
-        (Way::Wait, Some(self.fetch(key, range, now)))
+        let mut fetched = vec![first];
+        fetched.extend(self.follow(key, &of.all.objects, is_there));
+        (Way::Wait, fetched)
+    }
+
+    /// Blocks behind one that is read again, if those before it were, too.
+    fn follow(
+        &mut self,
+        key: Key,
+        objects: &[Object],
+        is_there: impl Fn(u32, u64) -> bool,
+    ) -> Vec<ToFetch> {
+        let known = self.trails.iter().position(|trail| trail.next == key);
+        let known = known.and_then(|at| self.trails.remove(at));
+        let at_once = known.map_or(0, |trail| (2 * trail.at_once).clamp(1, COMING_MAX - 1));
+        let end = self.next;
+        let mut fetched = Vec::new();
+        self.next = (key.0, key.1 + 1);
+        while fetched.len() < at_once
+            && let Some(block) = self.next(objects, &is_there)
+        {
+            fetched.push(block);
+        }
+        self.pass(objects, &is_there);
+        if self.trails.len() == TRAILS_MAX {
+            self.trails.pop_front();
+        }
+        self.trails.push_back(Trail { next: self.next, at_once });
+        self.next = self.next.max(end);
+        fetched
     }
 
     /// Makes room for a block that somebody waits for: those that are farthest ahead go, and then those that were

@@ -4,6 +4,7 @@
 mod faults;
 mod finding;
 mod reading;
+mod waits;
 
 use std::sync::Arc;
 use std::time::Duration;
