@@ -165,10 +165,13 @@ pub struct LoadArgs {
     /// Load these columns, made of the input's fields by expressions in SQL: 'id, price * 2 AS double'
     #[arg(long, value_name = "EXPR [AS NAME], ...", conflicts_with_all = ["map", "by_name"])]
     pub select: Option<String>,
-    /// A column that is not read: a value, @file for the name of the input, @load-time or @null; may be
-    /// given several times
+    /// A column that is not read: a value, @file for the name of the input, @path for what stands behind COLUMN= in its
+    /// path, @load-time or @null; may be given several times
     #[arg(long, value_name = "COLUMN=VALUE", value_parser = SetColumn::parse)]
     pub set: Vec<SetColumn>,
+    /// Folders such as year=2026 in the paths of the inputs are columns
+    #[arg(long)]
+    pub partitions: bool,
     /// What happens to a table that exists.
     #[command(flatten)]
     pub mode: ModeArgs,

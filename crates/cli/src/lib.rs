@@ -60,6 +60,8 @@ pub use coload_types::{Column, DataType, Error, Result};
 pub use coload_wire::RejectLimit;
 pub use database::Coload;
 pub use mapping::Mapping;
-pub use plan::{LoadPlan, PlanRequest, SAMPLE_BYTES, SchemaOrigin, plan_with, sniff_input};
+pub use plan::{
+    LoadPlan, Partitions, PlanRequest, SAMPLE_BYTES, SchemaOrigin, plan_with, sniff_input,
+};
 pub use set_columns::{SetColumn, SetValue};
 pub use union::Joined;

@@ -20,7 +20,7 @@ use coload_wire::RowSql;
 use crate::heads::{check_comments, check_heads, for_several};
 use crate::json_inputs::{check_flags, mean_record as mean_json_record, sniff_several};
 use crate::mapping::{Mapping, map_columns};
-use crate::set_columns::{SetColumn, SetColumns, names_of};
+use crate::set_columns::{SetColumn, SetColumns, names_of, partition_columns};
 use crate::typed_inputs::{find_typed, sniff_typed};
 use crate::union::{Joined, KnownInputs, join_by_name};
 
@@ -51,6 +51,8 @@ pub struct PlanRequest {
     pub joined: Joined,
     /// Columns that are not read from the input.
     pub set: Vec<SetColumn>,
+    /// What folders such as `year=2026` in the paths of inputs are.
+    pub partitions: Partitions,
     /// A condition in SQL: rows for which it is true are loaded.
     pub filter: Option<String>,
     /// Expressions in SQL with their names: the columns that are loaded.
@@ -74,12 +76,22 @@ impl PlanRequest {
             mapping: None,
             joined: Joined::ByPosition,
             set: Vec::new(),
+            partitions: Partitions::AreFolders,
             filter: None,
             select: None,
             mode: LoadMode::Append,
             sample_bytes: SAMPLE_BYTES,
         }
     }
+}
+
+/// What folders such as `year=2026` in the paths of inputs are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Partitions {
+    /// Folders as others.
+    AreFolders,
+    /// Columns, one a key, after those of the inputs.
+    AreColumns,
 }
 
 /// Where a plan's columns come from.
@@ -161,7 +173,16 @@ pub fn plan_with(
         check_types(&request.dialect.columns, schema, &table)?;
     }
     let began_us = coload_threads::epoch_us();
-    let set = SetColumns::find(&request.set, schema.as_ref(), inputs.names(), began_us)?;
+    let mut wanted = request.set.clone();
+    if request.partitions == Partitions::AreColumns {
+        // What is set says otherwise.
+        let is_set = |new: &SetColumn| {
+            request.set.iter().any(|set| set.column.eq_ignore_ascii_case(&new.column))
+        };
+        let found = partition_columns(inputs.names())?;
+        wanted.extend(found.into_iter().filter(|column| !is_set(column)));
+    }
+    let set = SetColumns::find(&wanted, schema.as_ref(), inputs.names(), began_us)?;
     let to_read = match &request.select {
         None => schema.as_ref().map(|schema| set.left(schema)).transpose()?,
         // They are made of what the input has.

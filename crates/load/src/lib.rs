@@ -48,6 +48,7 @@ mod workers;
 
 pub use arrow_ipc::look_at_arrow;
 pub use coload_link::{ClientTls, WireCompression};
+pub use derive::check_partition;
 pub use file_report::{FileCounts, FileReport, FileReports};
 pub use grain::RecordSize;
 pub use hooks::{Hooks, Progress, ProgressCallback};

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use coload::{
     Coload, Dialect, DictionaryPolicy, Error, Hooks, Joined, LoadMode, LoadPlan, LoadReport,
-    LoadRequest, Mapping, PlanRequest, Resources, Result, SAMPLE_BYTES, Schema, SchemaOrigin,
-    parse_columns, parse_create_table,
+    LoadRequest, Mapping, Partitions, PlanRequest, Resources, Result, SAMPLE_BYTES, Schema,
+    SchemaOrigin, parse_columns, parse_create_table,
 };
 use coload_ddl::column_sql;
 use coload_source::expand_inputs_with;
@@ -181,6 +181,10 @@ fn request(args: &LoadArgs) -> Done<PlanRequest> {
         mapping: mapping(args)?,
         joined: if args.union_by_name { Joined::ByName } else { Joined::ByPosition },
         set: args.set.clone(),
+        partitions: match args.partitions {
+            true => Partitions::AreColumns,
+            false => Partitions::AreFolders,
+        },
         filter: args.filter.clone(),
         select: args.select.clone(),
         mode: mode(&args.mode),

@@ -150,3 +150,13 @@ fn what_a_server_refuses_for_the_moment_is_loaded_all_the_same() {
     setup.load("s3://bucket/data/f*.csv", "t", &[]).ok();
     assert!(setup.exported("t") == setup.exported("files"));
 }
+
+#[test]
+fn folders_of_keys_are_columns() {
+    let setup = Setup::new();
+    for (year, rows) in [(2026, "a\n1\n"), (2027, "a\n2\n")] {
+        setup.server.put(&format!("bucket/t/year={year}/p.csv"), rows);
+    }
+    setup.load("s3://bucket/t/", "t", &["--partitions"]).ok();
+    assert_eq!(setup.exported("t"), "a,\"year\"\n1,2026\n2,2027\n");
+}
