@@ -80,6 +80,9 @@ pub enum Command {
     /// Find out dialect and columns of a file, and say why.
     #[command(after_help = examples::SNIFF)]
     Sniff(Box<SniffArgs>),
+    /// Show how several workers would share the inputs of a load: which reads what, and why.
+    #[command(after_help = examples::PLAN)]
+    Plan(Box<PlanArgs>),
     /// Show tables, versions, segments, columns, codecs, sizes and loads of a store.
     #[command(after_help = examples::INSPECT)]
     Inspect(InspectArgs),
@@ -395,6 +398,29 @@ pub struct SqlArgs {
     /// Where statements go that memory does not hold.
     #[command(flatten)]
     pub spill: SpillArgs,
+}
+
+/// Flags and arguments of `coload plan`.
+#[derive(Debug, Args)]
+pub struct PlanArgs {
+    /// Inputs as those of load
+    #[arg(required = true, value_name = "INPUT")]
+    pub inputs: Vec<String>,
+    /// How many workers there are
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    pub workers: usize,
+    /// Up to so many inputs it is written down who reads what; of more, the hash of the name says it
+    #[arg(long, value_name = "N", default_value = "4096")]
+    pub explicit_max: usize,
+    /// Where objects are.
+    #[command(flatten)]
+    pub places: PlaceArgs,
+    /// What is known of how the text is written.
+    #[command(flatten)]
+    pub dialect: DialectArgs,
+    /// Form of the answer
+    #[arg(long, value_name = "FORM", default_value = "text")]
+    pub output: ReportForm,
 }
 
 /// Flags and arguments of `coload sniff`.

@@ -27,7 +27,7 @@ use crate::resources::Resources;
 use crate::spool::Spool;
 use crate::typed::{Asked, Block, Chunks, cutting};
 
-pub use look::look_at_parquet;
+pub use look::{look_at_parquet, row_groups};
 
 /// Inputs of Parquet, looked at.
 #[derive(Debug)]

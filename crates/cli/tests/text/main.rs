@@ -20,5 +20,6 @@ mod fixed_width;
 mod no_sql;
 mod parquet_input;
 mod places;
+mod plan;
 mod set_columns;
 mod union;
