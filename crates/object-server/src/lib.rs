@@ -90,6 +90,11 @@ impl ObjectServer {
         lock(&self.inner.objects).has_etags = false;
     }
 
+    /// Lists without ETags, as some servers of S3 do.
+    pub fn without_etags_in_lists(&self) {
+        lock(&self.inner.objects).lists_etags = false;
+    }
+
     /// What goes wrong.
     pub fn faults(&self) -> &Faults {
         &self.inner.faults

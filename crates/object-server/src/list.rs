@@ -41,13 +41,16 @@ pub fn list(objects: &Objects, bucket: &str, request: &Request) -> String {
         }
         let Some(object) = objects.get(&path) else { continue };
         count += 1;
+        let etag = match objects.lists_etags {
+            true => format!("<ETag>{}</ETag>", escape(&object.etag)),
+            false => String::new(),
+        };
         // Writing to a String cannot fail.
         let _ = write!(
             out,
-            "<Contents><Key>{}</Key><LastModified>2026-11-24T00:00:00.000Z</LastModified><ETag>{}</ETag><Size>{}</Size>\
+            "<Contents><Key>{}</Key><LastModified>2026-11-24T00:00:00.250Z</LastModified>{etag}<Size>{}</Size>\
              <StorageClass>STANDARD</StorageClass></Contents>",
             escape(key),
-            escape(&object.etag),
             object.bytes
         );
     }

@@ -15,13 +15,21 @@ pub struct Objects {
     pub root: Option<PathBuf>,
     /// Whether versions are told.
     pub has_etags: bool,
+    /// Whether lists tell them.
+    pub lists_etags: bool,
     in_memory: BTreeMap<String, (Arc<Vec<u8>>, u64)>,
     versions: u64,
 }
 
 impl Default for Objects {
     fn default() -> Self {
-        Objects { root: None, has_etags: true, in_memory: BTreeMap::new(), versions: 0 }
+        Objects {
+            root: None,
+            has_etags: true,
+            lists_etags: true,
+            in_memory: BTreeMap::new(),
+            versions: 0,
+        }
     }
 }
 

@@ -80,26 +80,26 @@ fn store_of(of: &ObjectRef) -> &dyn ObjectStore {
 fn pinned(object: &Object, range: Range<u64>) -> GetOptions {
     // No weak one is equal to any, as servers compare them here.
     let strong = |etag: &&str| !etag.starts_with("W/");
-    let if_match = object.version.etag.as_deref().filter(strong).map(str::to_owned);
+    let if_match = object.etag().filter(strong).map(str::to_owned);
     GetOptions { if_match, range: Some(GetRange::Bounded(range)), ..GetOptions::default() }
 }
 
 /// Servers that know nothing of conditions give what they have.
 fn check_version(object: &Object, answer: &GetResult) -> Result<()> {
     let now = Version::of(&answer.meta);
-    match answer.meta.size == object.bytes && now.is(&object.version) {
+    match object.is(answer.meta.size, &now) {
         true => Ok(()),
         false => Err(changed(object, answer.meta.size, &now)),
     }
 }
 
 fn changed(object: &Object, bytes: u64, now: &Version) -> coload_types::Error {
-    let shown = |bytes: u64, version: &Version| match &version.etag {
+    let shown = |bytes: u64, etag: Option<&str>, version: &Version| match etag {
         Some(etag) => format!("ETag {etag} of {bytes} bytes"),
-        None => format!("{bytes} bytes written at {} us", version.modified_us),
+        None => format!("{bytes} bytes written {} s after 1970", version.modified_us / 1_000_000),
     };
-    let before = shown(object.bytes, &object.version);
-    words::changed(&object.address, &before, &shown(bytes, now))
+    let before = shown(object.bytes, object.etag(), &object.version);
+    words::changed(&object.address, &before, &shown(bytes, now.etag.as_deref(), now))
 }
 
 /// What is told when there is no use to ask again.
@@ -126,8 +126,7 @@ async fn look_again(of: &ObjectRef) -> Option<coload_types::Error> {
         Err(_) => None,
         Ok(meta) => {
             let now = Version::of(&meta);
-            let is_same = meta.size == object.bytes && now.is(&object.version);
-            (!is_same).then(|| changed(object, meta.size, &now))
+            (!object.is(meta.size, &now)).then(|| changed(object, meta.size, &now))
         }
     }
 }

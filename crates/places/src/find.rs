@@ -1,7 +1,7 @@
 //! Finds the objects that addresses name: one by one, by a prefix, or by a pattern.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use coload_types::{Error, Result};
 use futures::TryStreamExt;
@@ -81,7 +81,14 @@ impl Finding<'_> {
     fn push(&mut self, store: usize, address: String, meta: ObjectMeta) {
         let version = Version::of(&meta);
         let (store, address) = (store as u32, address.into());
-        self.found.push(Object { store, address, key: meta.location, bytes: meta.size, version });
+        self.found.push(Object {
+            store,
+            address,
+            key: meta.location,
+            bytes: meta.size,
+            version,
+            etag_read: OnceLock::new(),
+        });
     }
 
     /// The store of an address, opened once for all that lie in it.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use coload_types::Result;
 use object_store::path::Path;
@@ -24,6 +24,33 @@ pub struct Object {
     pub bytes: u64,
     /// What tells this version from others.
     pub version: Version,
+    /// What the server called it when it was read first, where the list that it was found in does not say.
+    pub etag_read: OnceLock<Box<str>>,
+}
+
+impl Object {
+    /// What the server calls this version, as far as that is known.
+    pub fn etag(&self) -> Option<&str> {
+        self.version.etag.as_deref().or(self.etag_read.get().map(AsRef::as_ref))
+    }
+
+    /// Whether it is of this length and version. Of one that was found without an ETag the first that is told counts, if
+    /// length and time are the same; all reads after that are of it.
+    pub fn is(&self, bytes: u64, now: &Version) -> bool {
+        if bytes != self.bytes {
+            return false;
+        }
+        match (self.etag(), now.etag.as_deref()) {
+            (Some(etag), Some(now)) => etag == now,
+            // A server that has named a version does so again.
+            (Some(_), None) => false,
+            (None, None) => self.version.is_of_time(now),
+            (None, Some(etag)) => {
+                self.version.is_of_time(now)
+                    && &**self.etag_read.get_or_init(|| etag.into()) == etag
+            }
+        }
+    }
 }
 
 /// What tells one version of an object from others.
@@ -42,14 +69,9 @@ impl Version {
         Version { etag, modified_us: meta.last_modified.timestamp_micros() }
     }
 
-    /// Whether two are the same, as far as both tell.
-    pub fn is(&self, other: &Version) -> bool {
-        match (&self.etag, &other.etag) {
-            (Some(etag), Some(other)) => etag == other,
-            // A server names all versions or none.
-            (Some(_), None) | (None, Some(_)) => false,
-            (None, None) => self.modified_us == other.modified_us,
-        }
+    /// Whether both were written in the same second: lists tell parts of it, and answers do not.
+    fn is_of_time(&self, other: &Version) -> bool {
+        self.modified_us.div_euclid(1_000_000) == other.modified_us.div_euclid(1_000_000)
     }
 }
 

@@ -11,6 +11,9 @@ const ROLES: &str = "169.254.169.254";
 /// What went wrong with a request for an object or a list of them.
 pub fn request_error(address: &str, error: &StoreError) -> Error {
     let cause = without_query(&cause(error));
+    if cause.contains(ROLES) {
+        return no_credentials(address, &cause);
+    }
     match (error, status(&cause)) {
         (StoreError::NotFound { .. }, _) | (_, Some(404)) => {
             Error::Invalid(format!("{address}: there is no such object or bucket"))
@@ -20,7 +23,6 @@ pub fn request_error(address: &str, error: &StoreError) -> Error {
              {cause}"
         )),
         (StoreError::Unauthenticated { .. }, _) | (_, Some(401)) => no_credentials(address, &cause),
-        _ if cause.contains(ROLES) => no_credentials(address, &cause),
         (StoreError::InvalidPath { .. }, _) => Error::Invalid(format!(
             "{address}: {error} (names with empty parts, as in a//b, are not read)"
         )),

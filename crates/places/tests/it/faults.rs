@@ -179,3 +179,19 @@ fn a_server_that_is_not_there_is_told() {
     let error = coload_places::find_objects(&[&address], &options).unwrap_err().to_string();
     assert!(error.contains("cannot read") && error.contains("/o.csv"), "{error}");
 }
+
+/// Symptom: all objects of a server whose lists have no ETags had changed. Cause: answers have them, and times in whole
+/// seconds.
+#[test]
+fn objects_that_are_listed_without_etags_are_pinned_by_their_first_answer() {
+    let server = ObjectServer::start().unwrap();
+    server.without_etags_in_lists();
+    let bytes = numbered(BYTES);
+    server.put("bucket/o.csv", bytes.clone());
+    let object = first(&server, "s3://bucket/*.csv");
+    assert_eq!(object.etag(), None);
+    assert!(read_all(&object).unwrap() == bytes);
+    server.put("bucket/o.csv", bytes);
+    let error = read_all(&object).unwrap_err().to_string();
+    assert!(error.contains("\"v1\"") && error.contains("\"v2\""), "{error}");
+}
