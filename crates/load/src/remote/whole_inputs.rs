@@ -17,7 +17,6 @@ use coload_wire::{
 
 use super::session::{WORK_TIMEOUT, stopped, wait_for};
 use crate::file_report::{FileCounts, FileReports};
-use crate::grain::Grain;
 use crate::hooks::Hooks;
 use crate::load::Load;
 use crate::output_file::{OutputFile, check_output};
@@ -63,7 +62,6 @@ pub fn send_whole(
         }
         sending.flush_heads()?;
     }
-    inputs.read_ahead(Grain::of(request, load.resources).ahead_bytes);
     for i in 0..inputs.len() {
         let from = stored(i).max(head);
         if from < bytes(i) {
@@ -82,7 +80,6 @@ pub fn send_whole(
 fn open(input: &InputFile) -> Result<RawFile> {
     match &input.source {
         InputSource::File { path, identity } => RawFile::open_as(&input.name, path, identity),
-        InputSource::Object(object) => Ok(RawFile::of_object(&input.name, object)),
         _ => Err(Error::Invalid(format!(
             "{}: --placement pipe and seq send files as they are, and this is none (try --placement none)",
             input.name
