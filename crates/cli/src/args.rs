@@ -43,6 +43,7 @@ use values::{cores, no_secret, scale};
 
 use crate::database_args::DatabaseArgs;
 use crate::examples;
+use crate::place_args::PlaceArgs;
 use crate::remote_args::RemoteArgs;
 use crate::size::parse_size;
 
@@ -79,6 +80,9 @@ pub enum Command {
     /// Find out dialect and columns of a file, and say why.
     #[command(after_help = examples::SNIFF)]
     Sniff(Box<SniffArgs>),
+    /// Show how several workers would share the inputs of a load: which reads what, and why.
+    #[command(after_help = examples::PLAN)]
+    Plan(Box<PlanArgs>),
     /// Show tables, versions, segments, columns, codecs, sizes and loads of a store.
     #[command(after_help = examples::INSPECT)]
     Inspect(InspectArgs),
@@ -121,13 +125,17 @@ pub struct ManArgs {
 /// Flags and arguments of `coload load`.
 #[derive(Debug, Args)]
 pub struct LoadArgs {
-    /// Files, globs such as 'data/*.csv', members as archive.zip!name, or - for standard input
+    /// Files, globs such as 'data/*.csv', members as archive.zip!name, objects such as s3://bucket/key, 's3://bucket/*.csv',
+    /// gs://..., az://... and https://host/path, or - for standard input
     #[arg(required = true, value_name = "INPUT")]
     pub inputs: Vec<String>,
     /// Directory of the store, made if absent; or a server: coload://[user@]host[:port][/table]; or a
     /// database: postgres://[user@]host[:port]/database, mysql://...; or Parquet files: parquet:DIR
     #[arg(long, value_name = "TARGET")]
     pub into: PathBuf,
+    /// Where objects are.
+    #[command(flatten)]
+    pub places: PlaceArgs,
     /// How a load into a server works.
     #[command(flatten)]
     pub remote: RemoteArgs,
@@ -160,10 +168,13 @@ pub struct LoadArgs {
     /// Load these columns, made of the input's fields by expressions in SQL: 'id, price * 2 AS double'
     #[arg(long, value_name = "EXPR [AS NAME], ...", conflicts_with_all = ["map", "by_name"])]
     pub select: Option<String>,
-    /// A column that is not read: a value, @file for the name of the input, @load-time or @null; may be
-    /// given several times
+    /// A column that is not read: a value, @file for the name of the input, @path for what stands behind COLUMN= in its
+    /// path, @load-time or @null; may be given several times
     #[arg(long, value_name = "COLUMN=VALUE", value_parser = SetColumn::parse)]
     pub set: Vec<SetColumn>,
+    /// Folders such as year=2026 in the paths of the inputs are columns
+    #[arg(long)]
+    pub partitions: bool,
     /// What happens to a table that exists.
     #[command(flatten)]
     pub mode: ModeArgs,
@@ -389,12 +400,38 @@ pub struct SqlArgs {
     pub spill: SpillArgs,
 }
 
+/// Flags and arguments of `coload plan`.
+#[derive(Debug, Args)]
+pub struct PlanArgs {
+    /// Inputs as those of load
+    #[arg(required = true, value_name = "INPUT")]
+    pub inputs: Vec<String>,
+    /// How many workers there are
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    pub workers: usize,
+    /// Up to so many inputs it is written down who reads what; of more, the hash of the name says it
+    #[arg(long, value_name = "N", default_value = "4096")]
+    pub explicit_max: usize,
+    /// Where objects are.
+    #[command(flatten)]
+    pub places: PlaceArgs,
+    /// What is known of how the text is written.
+    #[command(flatten)]
+    pub dialect: DialectArgs,
+    /// Form of the answer
+    #[arg(long, value_name = "FORM", default_value = "text")]
+    pub output: ReportForm,
+}
+
 /// Flags and arguments of `coload sniff`.
 #[derive(Debug, Args)]
 pub struct SniffArgs {
-    /// File, or - for standard input
+    /// File, s3://bucket/key, https://host/path, or - for standard input
     #[arg(value_name = "INPUT")]
     pub input: String,
+    /// Where objects are.
+    #[command(flatten)]
+    pub places: PlaceArgs,
     /// What is known of how the text is written.
     #[command(flatten)]
     pub dialect: DialectArgs,

@@ -10,6 +10,7 @@ pub mod load_parquet;
 pub mod load_remote;
 pub mod loads;
 pub mod manual;
+pub mod plan;
 #[cfg(feature = "sql")]
 pub mod serve;
 pub mod sniff;

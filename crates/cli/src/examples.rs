@@ -32,6 +32,13 @@ Examples:
       A CREATE TABLE to edit, for load --schema.
 ";
 
+/// Examples of `coload plan`.
+pub const PLAN: &str = "\
+Examples:
+  coload plan 's3://bucket/2026/*.parquet' --workers 8
+      Row groups and byte ranges for eight workers, about as many bytes each.
+";
+
 /// Examples of `coload export`.
 pub const EXPORT: &str = "\
 Examples:
@@ -114,6 +121,7 @@ mod tests {
         let examples = [
             super::LOAD,
             super::SNIFF,
+            super::PLAN,
             super::EXPORT,
             super::INSPECT,
             super::LOADS,

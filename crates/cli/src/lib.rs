@@ -49,8 +49,8 @@ pub use coload_load::{
 #[cfg(feature = "sql")]
 pub use coload_serve::{AnswerRows, Canceller, Database, DatabaseOptions, arrow};
 pub use coload_source::{
-    Dialect, GivenDialect, GivenPolicies, Header, InvalidBytes, LineEnd, Mending, Quotes, Ragged,
-    Reject,
+    Dialect, GivenDialect, GivenPolicies, Header, Inputs, InvalidBytes, LineEnd, Mending,
+    PlaceOptions, Quotes, Ragged, Reject, expand_inputs_with,
 };
 pub use coload_store::MergeReport;
 pub use coload_store::{LoadMode, Snapshot, Store};
@@ -60,6 +60,8 @@ pub use coload_types::{Column, DataType, Error, Result};
 pub use coload_wire::RejectLimit;
 pub use database::Coload;
 pub use mapping::Mapping;
-pub use plan::{LoadPlan, PlanRequest, SAMPLE_BYTES, SchemaOrigin, plan_with, sniff_input};
+pub use plan::{
+    LoadPlan, Partitions, PlanRequest, SAMPLE_BYTES, SchemaOrigin, plan_with, sniff_input,
+};
 pub use set_columns::{SetColumn, SetValue};
 pub use union::Joined;

@@ -10,6 +10,7 @@ mod examples;
 mod given;
 mod interrupt;
 mod output;
+mod place_args;
 mod progress;
 mod remote_args;
 mod report;
@@ -49,6 +50,7 @@ fn main() -> ExitCode {
             on_large_stack(|| command::sql::run(&args))
         }
         Command::Sniff(args) => command::sniff::run(&args),
+        Command::Plan(args) => command::plan::run(&args),
         Command::Export(args) => command::export::run(&args),
         Command::Loads(args) => command::loads::run(&args),
         #[cfg(feature = "sql")]

@@ -9,8 +9,8 @@ use coload_load::{InputForm, LoadRequest, OpenedStream, RecordSize, RowProgram, 
 #[cfg(feature = "sql")]
 use coload_serve::plan_row_program;
 use coload_source::{
-    Dialect, GivenDialect, InputFile, InputSource, Inputs, LineEnd, SampleEnd, Sniffed,
-    expand_inputs, sniff,
+    Dialect, GivenDialect, InputFile, InputSource, Inputs, LineEnd, PlaceOptions, SampleEnd,
+    Sniffed, expand_inputs_with, sniff,
 };
 use coload_store::{LoadMode, Store};
 use coload_types::{Column, Error, Result};
@@ -20,7 +20,7 @@ use coload_wire::RowSql;
 use crate::heads::{check_comments, check_heads, for_several};
 use crate::json_inputs::{check_flags, mean_record as mean_json_record, sniff_several};
 use crate::mapping::{Mapping, map_columns};
-use crate::set_columns::{SetColumn, SetColumns, names_of};
+use crate::set_columns::{SetColumn, SetColumns, names_of, partition_columns};
 use crate::typed_inputs::{find_typed, sniff_typed};
 use crate::union::{Joined, KnownInputs, join_by_name};
 
@@ -37,6 +37,8 @@ pub struct PlanRequest {
     pub inputs: Vec<String>,
     /// What `inputs` name, if somebody has looked already.
     pub found: Option<Inputs>,
+    /// Where objects are, if some inputs are such.
+    pub places: PlaceOptions,
     /// Table; the stem of the first file if not given.
     pub table: Option<String>,
     /// Columns; those of the table if it exists and is appended to, else inferred.
@@ -49,6 +51,8 @@ pub struct PlanRequest {
     pub joined: Joined,
     /// Columns that are not read from the input.
     pub set: Vec<SetColumn>,
+    /// What folders such as `year=2026` in the paths of inputs are.
+    pub partitions: Partitions,
     /// A condition in SQL: rows for which it is true are loaded.
     pub filter: Option<String>,
     /// Expressions in SQL with their names: the columns that are loaded.
@@ -65,18 +69,29 @@ impl PlanRequest {
         PlanRequest {
             inputs: inputs.into_iter().map(Into::into).collect(),
             found: None,
+            places: PlaceOptions::default(),
             table: None,
             schema: None,
             dialect: GivenDialect::default(),
             mapping: None,
             joined: Joined::ByPosition,
             set: Vec::new(),
+            partitions: Partitions::AreFolders,
             filter: None,
             select: None,
             mode: LoadMode::Append,
             sample_bytes: SAMPLE_BYTES,
         }
     }
+}
+
+/// What folders such as `year=2026` in the paths of inputs are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Partitions {
+    /// Folders as others.
+    AreFolders,
+    /// Columns, one a key, after those of the inputs.
+    AreColumns,
 }
 
 /// Where a plan's columns come from.
@@ -101,18 +116,17 @@ pub struct LoadPlan {
     pub evidence: Vec<String>,
 }
 
-/// What is found out about one input without a store, and what it is.
+/// What is found out about one input, the only one of a list, without a store, and what it is.
 ///
 /// # Errors
 /// As [`Coload::plan`](crate::Coload::plan).
 pub fn sniff_input(
-    name: &str,
+    inputs: &Inputs,
     given: &GivenDialect,
     sample_bytes: usize,
 ) -> Result<(Sniffed, InputForm)> {
-    let inputs = expand_inputs(&[name.to_owned()])?;
     let Some(input) = inputs.first().filter(|_| inputs.len() == 1) else {
-        return Err(Error::Invalid(format!("{name} names {} inputs: give one", inputs.len())));
+        return Err(Error::Invalid(format!("{} inputs are named: give one", inputs.len())));
     };
     let stream = OpenedStream::open(&input)?;
     let (sample, end) = sample(&input, stream.as_ref(), sample_bytes)?;
@@ -148,7 +162,7 @@ pub fn plan_with(
 ) -> Result<Option<LoadPlan>> {
     let inputs = match &request.found {
         Some(found) => found.clone(),
-        None => expand_inputs(&request.inputs)?,
+        None => expand_inputs_with(&request.inputs, &request.places)?,
     };
     let Some(first) = inputs.first() else {
         return Err(Error::Invalid("no input: name a file, a glob, or -".to_owned()));
@@ -159,7 +173,16 @@ pub fn plan_with(
         check_types(&request.dialect.columns, schema, &table)?;
     }
     let began_us = coload_threads::epoch_us();
-    let set = SetColumns::find(&request.set, schema.as_ref(), inputs.names(), began_us)?;
+    let mut wanted = request.set.clone();
+    if request.partitions == Partitions::AreColumns {
+        // What is set says otherwise.
+        let is_set = |new: &SetColumn| {
+            request.set.iter().any(|set| set.column.eq_ignore_ascii_case(&new.column))
+        };
+        let found = partition_columns(inputs.names())?;
+        wanted.extend(found.into_iter().filter(|column| !is_set(column)));
+    }
+    let set = SetColumns::find(&wanted, schema.as_ref(), inputs.names(), began_us)?;
     let to_read = match &request.select {
         None => schema.as_ref().map(|schema| set.left(schema)).transpose()?,
         // They are made of what the input has.
@@ -384,7 +407,10 @@ pub(crate) fn sample(
     match (&input.source, stream) {
         (_, Some(stream)) => stream.sample(bytes_max),
         (
-            InputSource::File { .. } | InputSource::Part { .. } | InputSource::Member { .. },
+            InputSource::File { .. }
+            | InputSource::Part { .. }
+            | InputSource::Member { .. }
+            | InputSource::Object(_),
             None,
         ) => {
             let (text, state) = sample_input(input, bytes_max)?;

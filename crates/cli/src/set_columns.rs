@@ -3,9 +3,10 @@
 use coload_ddl::Schema;
 use coload_ddl::literal_sql;
 use coload_input::Names;
+use coload_load::check_partition;
 use coload_source::{ColumnForms, Formats, SampleEnd};
 use coload_types::{Column, DataType, Error, Result, parse_value};
-use coload_wire::{ColumnFrom, Derivation, load_time};
+use coload_wire::{ColumnFrom, Derivation, load_time, partition_value, partition_values};
 
 /// What a column is set to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +17,8 @@ pub enum SetValue {
     Null,
     /// The name of the input that a row comes from.
     InputName,
+    /// The value of the column's name in the path of the input that a row comes from, as in `year=2026/a.csv`.
+    Partition,
     /// When the load began, the same for all rows.
     LoadTime,
 }
@@ -49,19 +52,29 @@ impl SetColumn {
             None => SetValue::Text(value.to_owned()),
             Some(rest) if rest.starts_with('@') => SetValue::Text(rest.to_owned()),
             Some("file") => SetValue::InputName,
+            Some("path") => SetValue::Partition,
             Some("load-time") => SetValue::LoadTime,
             Some("null") => SetValue::Null,
-            Some(_) => return wrong("expected @file, @load-time or @null"),
+            Some(_) => return wrong("expected @file, @path, @load-time or @null"),
         };
         Ok(SetColumn { column: column.to_owned(), value })
     }
 
     /// The column of a table that is not there yet.
-    fn to_column(&self) -> Column {
+    fn to_column(&self, names: &Names) -> Column {
         let data_type = match &self.value {
             SetValue::Text(text) => {
                 let mut forms = ColumnForms::default();
                 forms.add(text.as_bytes(), &Formats::default());
+                forms.data_type(SampleEnd::Whole)
+            }
+            SetValue::Partition => {
+                let mut forms = ColumnForms::default();
+                for name in names.iter() {
+                    if let Some(Some(value)) = partition_value(&name, &self.column) {
+                        forms.add(value.as_bytes(), &Formats::default());
+                    }
+                }
                 forms.data_type(SampleEnd::Whole)
             }
             SetValue::Null | SetValue::InputName => DataType::Varchar(None),
@@ -96,6 +109,10 @@ impl SetColumn {
                 }
                 return Ok(ColumnFrom::InputName);
             }
+            SetValue::Partition => {
+                check_partition(column, &self.column, names)?;
+                return Ok(ColumnFrom::Partition(self.column.as_str().into()));
+            }
             SetValue::LoadTime => match load_time(began_us, data_type) {
                 Some(_) => return Ok(ColumnFrom::LoadTime),
                 None => return refuse("a time", "TIMESTAMP, DATE and VARCHAR hold it"),
@@ -103,6 +120,46 @@ impl SetColumn {
         };
         Ok(ColumnFrom::Constant(value))
     }
+}
+
+/// The keys in the paths of all inputs, such as `year` of `year=2026/a.csv`.
+///
+/// # Errors
+/// `Invalid` when inputs have different keys, one has a key twice, or none has any.
+pub fn partition_columns(names: &Names) -> Result<Vec<SetColumn>> {
+    let keys_of = |name: &str| -> Vec<String> {
+        partition_values(name).map(|(key, _)| key.to_owned()).collect()
+    };
+    let mut all: Option<(String, Vec<String>)> = None;
+    for name in names.iter() {
+        let keys = keys_of(&name);
+        let Some((first, known)) = &all else {
+            if keys.is_empty() {
+                return Err(Error::Invalid(format!(
+                    "--partitions: {name} has no folder such as year=2026 in its path"
+                )));
+            }
+            let twice =
+                |at: usize| keys[..at].iter().any(|key| key.eq_ignore_ascii_case(&keys[at]));
+            if let Some(at) = (0..keys.len()).find(|at| twice(*at)) {
+                return Err(Error::Invalid(format!(
+                    "--partitions: {name} has {}= twice in its path",
+                    keys[at]
+                )));
+            }
+            all = Some((name, keys));
+            continue;
+        };
+        if *known != keys {
+            return Err(Error::Invalid(format!(
+                "--partitions: {first} has {}= in its path, and {name} has {} (load them one after the other)",
+                known.join("=, "),
+                if keys.is_empty() { "none".to_owned() } else { keys.join("=, ") + "=" }
+            )));
+        }
+    }
+    let (_, keys) = all.unwrap_or_default();
+    Ok(keys.into_iter().map(|column| SetColumn { column, value: SetValue::Partition }).collect())
 }
 
 /// The columns of a table that are set.
@@ -133,7 +190,7 @@ impl SetColumns {
                 return Err(Error::Invalid(format!("--set: {} is set twice", column.column)));
             }
             let Some(table) = table else {
-                let new = column.to_column();
+                let new = column.to_column(names);
                 let from = column.resolve(&new, names, began_us)?;
                 found.new.push((new, from));
                 continue;

@@ -152,6 +152,7 @@ const CONNECTIONS: (usize, usize) = (2, 8);
 fn chunks_of(load: Load<'_>) -> Option<u64> {
     let bytes = |input: coload_input::InputFile| match input.source {
         InputSource::File { identity, .. } => Some(identity.bytes),
+        InputSource::Object(object) => Some(object.bytes()),
         _ => None,
     };
     let bytes: u64 = load.request.inputs.iter().map(bytes).sum::<Option<u64>>()?;

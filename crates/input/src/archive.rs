@@ -10,9 +10,10 @@ use coload_types::{Error, Result};
 
 use crate::compression::Compression;
 use crate::decoder::Decoder;
+use crate::disk::FileIdentity;
 use crate::inputs::{InputFile, InputSource};
 use crate::open::TextInput;
-use crate::raw::{FileIdentity, Raw, RawFile};
+use crate::raw::{Raw, RawFile};
 
 /// Between the archive and the name of a member.
 pub const SEPARATOR: char = '!';
@@ -124,7 +125,8 @@ pub fn find_members(archive: &Path, shown: &str, pattern: &str) -> Result<Vec<In
             list(&all)
         )));
     }
-    Ok(found.into_iter().map(|m| input(&file, archive, m)).collect())
+    let input = |m| input(&file, archive, m);
+    found.into_iter().map(input).collect()
 }
 
 /// The only member of a file that is an archive; `None` for other files.
@@ -150,7 +152,7 @@ pub fn only_member(file: &Arc<RawFile>, archive: &Path, shown: &str) -> Result<O
         all.retain(|member| !is_leftover(&member.name));
     }
     match &all[..] {
-        [only] => Ok(Some(input(file, archive, only))),
+        [only] => input(file, archive, only).map(Some),
         all => Err(Error::Invalid(format!(
             "{shown} has {} members: name one, or several, as '{shown}{SEPARATOR}*.csv'; it has {}",
             all.len(),
@@ -181,14 +183,33 @@ fn list(members: &[Member]) -> String {
     }
 }
 
-fn input(file: &RawFile, archive: &Path, member: &Member) -> InputFile {
+fn input(file: &RawFile, archive: &Path, member: &Member) -> Result<InputFile> {
+    let Some(identity) = file.identity() else { return Err(not_on_a_disk(file.name())) };
     let name = format!("{}{SEPARATOR}{}", file.name(), member.name);
     let source = InputSource::Member {
         archive: archive.to_owned(),
-        identity: *file.identity(),
+        identity: *identity,
         member: member.clone(),
     };
-    InputFile { name, source }
+    Ok(InputFile { name, source })
+}
+
+/// Archives in other places are told, and not taken for text.
+///
+/// # Errors
+/// `Invalid` when the first bytes are those of an archive.
+pub fn refuse_archive(name: &str, head: &[u8]) -> Result<()> {
+    let is_archive = head.starts_with(b"PK\x03\x04") || tar::is_header(head);
+    match is_archive || named_as_tar(Path::new(name)) {
+        true => Err(not_on_a_disk(name)),
+        false => Ok(()),
+    }
+}
+
+fn not_on_a_disk(name: &str) -> Error {
+    Error::Invalid(format!(
+        "{name} is an archive, and members of archives are read from disks (fetch it, and load the file)"
+    ))
 }
 
 /// Archive and member of an argument, if its part before a separator is a file.

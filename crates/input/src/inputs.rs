@@ -1,4 +1,4 @@
-//! The inputs of a load: files, globs and standard input.
+//! The inputs of a load: files, globs, objects and standard input.
 
 mod list;
 
@@ -7,11 +7,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use coload_places::{ObjectRef, PlaceOptions, find_objects, is_address};
 use coload_types::{Error, Result};
 
 use crate::archive::{Member, find_members, only_member, split_argument};
 use crate::compression::Compression;
-use crate::raw::{FileIdentity, RawFile, check_path};
+use crate::disk::{FileIdentity, check_path};
+use crate::raw::RawFile;
 use list::InputList;
 
 pub use list::Inputs;
@@ -58,6 +60,8 @@ pub enum InputSource {
         /// Where the member lies in it.
         member: Member,
     },
+    /// An object of a store, or of a server of HTTP, any part of which can be read.
+    Object(ObjectRef),
     /// A pipe or another thing that is read once, of unknown size.
     Stream {
         /// Path of the pipe or device.
@@ -79,6 +83,7 @@ impl InputFile {
             InputSource::File { identity, .. } => Some(identity.bytes),
             InputSource::Part { bytes, .. } => Some(bytes),
             InputSource::Member { ref member, .. } => Some(member.bytes),
+            InputSource::Object(ref object) => Some(object.bytes()),
             _ => None,
         }
     }
@@ -103,6 +108,7 @@ impl InputFile {
             | InputSource::Member { archive: path, identity, .. } => {
                 check_path(&self.name, path, identity)
             }
+            // All that was read of an object was of the version that was found.
             _ => Ok(()),
         }
     }
@@ -113,6 +119,7 @@ impl InputFile {
         let path = match &self.source {
             InputSource::Stdin => return "stdin".to_owned(),
             InputSource::Member { member, .. } => Path::new(&member.name),
+            InputSource::Object(object) => Path::new(object.key()),
             InputSource::File { path, .. }
             | InputSource::Part { path, .. }
             | InputSource::Stream { path } => path,
@@ -136,16 +143,43 @@ impl InputFile {
 ///
 /// # Errors
 /// `Invalid` for a missing file, a directory, a file that may not be read, a glob that finds
-/// nothing, and an input that is named twice.
+/// nothing, and an input that is named twice. `Unavailable` when a server does not answer.
 pub fn expand_inputs(args: &[String]) -> Result<Inputs> {
+    expand_inputs_with(args, &PlaceOptions::default())
+}
+
+/// As [`expand_inputs`], with what a user says of the places of objects.
+///
+/// # Errors
+/// As [`expand_inputs`].
+pub fn expand_inputs_with(args: &[String], places: &PlaceOptions) -> Result<Inputs> {
     if args.is_empty() {
         return Err(Error::Invalid(
-            "no input: give a file, a glob such as 'data/*.csv', or - for standard input"
+            "no input: give a file, a glob such as 'data/*.csv', an address such as s3://bucket/key, or - for standard input"
                 .to_owned(),
         ));
     }
+    let addresses: Vec<&str> = args.iter().map(String::as_str).filter(|a| is_object(a)).collect();
     let mut inputs = InputList::default();
-    args.iter().try_for_each(|arg| expand_one(arg, &mut inputs))?;
+    let mut found = match addresses.is_empty() {
+        true => None,
+        false => {
+            let (objects, ranges) = find_objects(&addresses, places)?;
+            Some((objects, ranges.into_iter()))
+        }
+    };
+    for arg in args {
+        let here = found.as_mut().filter(|_| is_object(arg));
+        match here.and_then(|(objects, ranges)| Some((objects, ranges.next()?))) {
+            Some((objects, numbers)) => {
+                numbers.map(|number| objects.at(number)).for_each(|object| {
+                    let name = object.address().to_owned();
+                    inputs.push(InputFile { name, source: InputSource::Object(object) });
+                });
+            }
+            None => expand_one(arg, &mut inputs)?,
+        }
+    }
     let inputs = inputs.finish();
     match find_twice(&inputs)? {
         None => Ok(inputs),
@@ -153,6 +187,11 @@ pub fn expand_inputs(args: &[String]) -> Result<Inputs> {
             "{again} is named twice, as {first} and as {again}: its rows would be loaded twice"
         ))),
     }
+}
+
+/// Whether an argument is the address of an object: a file of that very name comes before it.
+fn is_object(arg: &str) -> bool {
+    is_address(arg) && fs::symlink_metadata(arg).is_err()
 }
 
 /// The first input that was named before, after the name it had then.
@@ -171,6 +210,8 @@ fn find_twice(inputs: &Inputs) -> Result<Option<(String, String)>> {
                 key.push(format!("\0{}", member.name));
                 PathBuf::from(key)
             }
+            // No path begins so.
+            InputSource::Object(object) => PathBuf::from(format!("\0{}", object.address())),
             InputSource::Stream { path }
             | InputSource::Part { path, .. }
             | InputSource::File { path, .. } => canonical(&path)?,
@@ -267,7 +308,10 @@ fn open_file(name: String, path: &Path) -> Result<InputFile> {
     if let Some(member) = only_member(&file, path, &name)? {
         return Ok(member);
     }
-    let source = InputSource::File { path: path.to_owned(), identity: *file.identity() };
+    let source = match file.identity() {
+        Some(identity) => InputSource::File { path: path.to_owned(), identity: *identity },
+        None => InputSource::Stream { path: path.to_owned() },
+    };
     Ok(InputFile { name, source })
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use coload_types::{Error, Result};
 
-use crate::archive::{Check, open_member};
+use crate::archive::{Check, open_member, refuse_archive};
 use crate::compression::Compression;
 use crate::encoding::MARK_BYTES_MAX;
 use crate::inputs::{InputFile, InputSource};
@@ -59,6 +59,9 @@ impl TextInput {
             InputSource::Part { path, start, bytes } => {
                 TextInput::of_file(RawFile::open(&input.name, path)?.part(*start, *bytes)?)
             }
+            InputSource::Object(object) => {
+                TextInput::of_object(RawFile::of_object(&input.name, object))
+            }
             InputSource::Member { archive, identity, member } => {
                 open_member(&input.name, archive, identity, member)
             }
@@ -75,8 +78,17 @@ impl TextInput {
             InputSource::File { path, identity } => {
                 RawFile::open_as(&input.name, path, identity).map(Some)
             }
+            InputSource::Object(object) => Ok(Some(RawFile::of_object(&input.name, object))),
             _ => Ok(None),
         }
+    }
+
+    /// An object, which is no archive.
+    fn of_object(file: RawFile) -> Result<Self> {
+        let mut head = vec![0; HEAD_BYTES.min(file.bytes() as usize)];
+        let read = file.read_at(&mut head, 0)?;
+        refuse_archive(file.name(), &head[..read])?;
+        TextInput::of_file(file)
     }
 
     /// A file that is open.
@@ -150,6 +162,9 @@ impl From<TextInput> for Waiting {
 pub fn open_stream(input: &InputFile) -> Result<Box<dyn Read + Send>> {
     match &input.source {
         InputSource::Stdin => Ok(Box::new(io::stdin())),
+        InputSource::Object(object) => {
+            Ok(Box::new(Arc::new(RawFile::of_object(&input.name, object)).reader(0)))
+        }
         InputSource::Member { archive: path, .. }
         | InputSource::File { path, .. }
         | InputSource::Part { path, .. }

@@ -1,102 +1,75 @@
-//! The bytes of an input as they are stored: a file or a part of one, or a stream.
-//!
-//! A file is open while it is read: a process may have few descriptors, and a load a million inputs. What is
-//! opened again must be what was opened first.
+//! The bytes of an input as they are stored: a file or an object, or a part of one, or a stream.
 
-use std::collections::VecDeque;
-use std::fs::{File, Metadata};
+use std::fmt;
 use std::io::{self, Read};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::ops::Range;
 use std::path::Path;
-use std::sync::{Arc, Mutex, Weak};
-use std::time::SystemTime;
+use std::sync::Arc;
 
-use coload_threads::lock;
+use coload_places::ObjectRef;
 use coload_types::{Error, Result};
 
-/// Most files that are open though nobody reads them at this moment: more than threads read at once.
-const OPEN_MAX: usize = 128;
+use crate::disk::{DiskFile, FileIdentity, check_identity};
 
-/// Files that stay open, those opened last at the back.
-static OPEN: Mutex<VecDeque<Arc<File>>> = Mutex::new(VecDeque::new());
+/// Where stored bytes are of which any part can be read: a disk, an object store. Whoever changes them, all that are read
+/// are those that were there when they were looked at first.
+pub trait Store: fmt::Debug + Send + Sync {
+    /// Number of bytes.
+    fn bytes(&self) -> u64;
 
-/// Which file it is, as it was when somebody looked at it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FileIdentity {
-    /// Number of the device on which the file lies.
-    pub device: u64,
-    /// Number on the device.
-    pub inode: u64,
-    /// Length of the file, bytes.
-    pub bytes: u64,
-    /// When it was last written.
-    pub modified: Option<SystemTime>,
-}
+    /// Fills `buffer` from `at` on; `name` is the input in messages.
+    ///
+    /// # Errors
+    /// `Unavailable` when they cannot be read, or are others now.
+    fn read_at(&self, name: &str, buffer: &mut [u8], at: u64) -> Result<()>;
 
-impl FileIdentity {
-    /// The identity that metadata tell.
-    pub fn of(meta: &Metadata) -> Self {
-        FileIdentity {
-            device: meta.dev(),
-            inode: meta.ino(),
-            bytes: meta.len(),
-            modified: meta.modified().ok(),
-        }
+    /// Checks that nobody changed them.
+    ///
+    /// # Errors
+    /// `Unavailable` when somebody did.
+    fn check_unchanged(&self, name: &str) -> Result<()>;
+
+    /// Which file it is, if it is one of a disk.
+    fn identity(&self) -> Option<&FileIdentity> {
+        None
     }
 
-    /// Whether it is the same file, whatever was written to it.
-    pub fn is_same_file(&self, other: &FileIdentity) -> bool {
-        (self.device, self.inode) == (other.device, other.inode)
+    /// Says which small parts will be looked at next. Where bytes are far away all are fetched at once.
+    ///
+    /// # Errors
+    /// As [`Store::read_at`].
+    fn look_at(&self, _parts: Vec<Range<u64>>) -> Result<()> {
+        Ok(())
     }
+
+    /// Says which parts will be read. Where bytes are far away others are not read ahead.
+    fn will_read(&self, _ranges: Vec<Range<u64>>) {}
 }
 
-/// A file, or a part of one, of which any range can be read.
+/// A file or an object, or a part of one, of which any range can be read.
 #[derive(Debug)]
 pub struct RawFile {
     /// Name of the input, as it was given.
     name: Box<str>,
-    path: Box<Path>,
-    file: Mutex<Weak<File>>,
+    store: Box<dyn Store>,
     /// First byte of the part.
     start: u64,
     /// Bytes of the part.
     bytes: u64,
-    /// What it was when it was opened first.
-    identity: FileIdentity,
-}
-
-impl Drop for RawFile {
-    fn drop(&mut self) {
-        if let Some(file) = lock(&self.file).upgrade() {
-            lock(&OPEN).retain(|open| !Arc::ptr_eq(open, &file));
-        }
-    }
 }
 
 impl RawFile {
+    fn of(name: &str, store: impl Store + 'static) -> Self {
+        let bytes = store.bytes();
+        RawFile { name: name.into(), store: Box::new(store), start: 0, bytes }
+    }
+
     /// Opens a whole file.
     ///
     /// # Errors
     /// `Invalid` when it cannot be opened or is no regular file.
     pub fn open(name: &str, path: &Path) -> Result<Self> {
-        let file = File::open(path).map_err(|e| Error::io("open", path, &e))?;
-        let meta = file.metadata().map_err(|e| Error::io("look at", path, &e))?;
-        if !meta.is_file() {
-            return Err(Error::Invalid(format!(
-                "{} is not a regular file; give a pipe as standard input: coload load - < {}",
-                path.display(),
-                path.display()
-            )));
-        }
-        let file = Arc::new(file);
-        Ok(RawFile {
-            name: name.into(),
-            path: path.into(),
-            file: Mutex::new(keep_open(file)),
-            start: 0,
-            bytes: meta.len(),
-            identity: FileIdentity::of(&meta),
-        })
+        Ok(RawFile::of(name, DiskFile::open(path)?))
     }
 
     /// Opens a file that was looked at before.
@@ -104,23 +77,14 @@ impl RawFile {
     /// # Errors
     /// As [`RawFile::open`]; `Unavailable` when it is another file now, or was written to.
     pub fn open_as(name: &str, path: &Path, before: &FileIdentity) -> Result<Self> {
-        let file = RawFile::open(name, path)?;
-        check_identity(name, before, &file.identity)?;
-        Ok(file)
+        let file = DiskFile::open(path)?;
+        check_identity(name, before, file.identity())?;
+        Ok(RawFile::of(name, file))
     }
 
-    /// The open file; opened again if it was closed meanwhile.
-    fn file(&self) -> Result<Arc<File>> {
-        let mut held = lock(&self.file);
-        if let Some(file) = held.upgrade() {
-            return Ok(file);
-        }
-        let file = File::open(&self.path).map_err(|e| vanished(&self.name, &self.path, &e))?;
-        let meta = file.metadata().map_err(|e| Error::io("look at", &self.path, &e))?;
-        check_identity(&self.name, &self.identity, &FileIdentity::of(&meta))?;
-        let file = Arc::new(file);
-        *held = keep_open(Arc::clone(&file));
-        Ok(file)
+    /// An object that was found.
+    pub fn of_object(name: &str, object: &ObjectRef) -> Self {
+        RawFile::of(name, object.clone())
     }
 
     /// Narrows it to a part.
@@ -128,7 +92,7 @@ impl RawFile {
     /// # Errors
     /// `Input` when the part is not within the file.
     pub fn part(mut self, start: u64, bytes: u64) -> Result<Self> {
-        if start.checked_add(bytes).is_none_or(|end| end > self.identity.bytes) {
+        if start.checked_add(bytes).is_none_or(|end| end > self.store.bytes()) {
             return Err(Error::Invalid(format!(
                 "{}: the member is not within the archive; is the archive truncated?",
                 self.name
@@ -143,9 +107,9 @@ impl RawFile {
         &self.name
     }
 
-    /// What it was when it was opened first.
-    pub fn identity(&self) -> &FileIdentity {
-        &self.identity
+    /// What it was when it was opened first, if it is a file of a disk.
+    pub fn identity(&self) -> Option<&FileIdentity> {
+        self.store.identity()
     }
 
     /// Bytes of the part.
@@ -163,34 +127,37 @@ impl RawFile {
         self.start
     }
 
+    /// Says which small parts will be looked at next, one after the other.
+    ///
+    /// # Errors
+    /// As [`RawFile::read_at`].
+    pub fn look_at(&self, parts: impl IntoIterator<Item = Range<u64>>) -> Result<()> {
+        let parts = parts.into_iter().map(|part| self.within(part)).filter(|part| !part.is_empty());
+        self.store.look_at(parts.collect())
+    }
+
+    /// Where a part stands in the file.
+    fn within(&self, part: Range<u64>) -> Range<u64> {
+        let at = |place: u64| self.start + place.min(self.bytes);
+        at(part.start)..at(part.end)
+    }
+
+    /// Says which parts will be read, so that they are there when they are. Without it all are.
+    pub fn will_read(&self, ranges: impl IntoIterator<Item = Range<u64>>) {
+        self.store.will_read(ranges.into_iter().map(|range| self.within(range)).collect());
+    }
+
     /// Fills `buffer` from `offset` on; less only at the end.
     ///
     /// # Errors
     /// `Unavailable` when the file cannot be read, got shorter since it was opened, or is another when it is
     /// opened again.
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
-        let wanted = buffer.len().min(self.bytes.saturating_sub(offset) as usize);
-        if wanted == 0 {
-            return Ok(0);
+        let wanted = (buffer.len() as u64).min(self.bytes.saturating_sub(offset)) as usize;
+        if wanted > 0 {
+            self.store.read_at(&self.name, &mut buffer[..wanted], self.start + offset)?;
         }
-        let file = self.file()?;
-        let mut have = 0;
-        while have < wanted {
-            let at = self.start + offset + have as u64;
-            match file.read_at(&mut buffer[have..wanted], at) {
-                Ok(0) => {
-                    return Err(Error::Unavailable(format!(
-                        "{}: the file got shorter while it was read: it had {} bytes and ends at {at}; \
-                         nothing was loaded, load it again when it is whole",
-                        self.name, self.identity.bytes
-                    )));
-                }
-                Ok(n) => have += n,
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(Error::io("read", &self.path, &e)),
-            }
-        }
-        Ok(have)
+        Ok(wanted)
     }
 
     /// Checks that nobody wrote to the file since it was opened, or put another in its place.
@@ -198,65 +165,43 @@ impl RawFile {
     /// # Errors
     /// `Unavailable` when somebody did.
     pub fn check_unchanged(&self) -> Result<()> {
-        check_path(&self.name, &self.path, &self.identity)
+        self.store.check_unchanged(&self.name)
     }
 
-    /// Checks that it is the file that was opened before, and nobody wrote to it since.
+    /// Checks that it is the file that was opened before, and nobody wrote to it since. All reads of an object are of
+    /// the version that was found.
     ///
     /// # Errors
     /// `Unavailable` when it is another, or somebody did.
     pub fn check_same(&self, before: &RawFile) -> Result<()> {
-        check_identity(&self.name, &before.identity, &self.identity)
+        match (before.identity(), self.identity()) {
+            (Some(before), Some(now)) => check_identity(&self.name, before, now),
+            _ => Ok(()),
+        }
     }
 }
 
-/// Checks that a path still leads to a file that is as it was.
-///
-/// # Errors
-/// `Unavailable` when it does not.
-pub fn check_path(name: &str, path: &Path, before: &FileIdentity) -> Result<()> {
-    let meta = std::fs::metadata(path).map_err(|e| vanished(name, path, &e))?;
-    check_identity(name, before, &FileIdentity::of(&meta))
-}
-
-fn vanished(name: &str, path: &Path, error: &io::Error) -> Error {
-    match error.kind() {
-        io::ErrorKind::NotFound => Error::Unavailable(format!(
-            "{name}: the file was there when the load was planned and is gone; nothing was loaded"
-        )),
-        _ => Error::io("open", path, error),
+impl Store for ObjectRef {
+    fn bytes(&self) -> u64 {
+        ObjectRef::bytes(self)
     }
-}
 
-/// Checks that a file did not change.
-fn check_identity(name: &str, before: &FileIdentity, now: &FileIdentity) -> Result<()> {
-    let what = if !before.is_same_file(now) {
-        "another file has taken its place since the load was planned".to_owned()
-    } else if before.bytes != now.bytes {
-        format!(
-            "the file changed while it was read: it had {} bytes and has {}",
-            before.bytes, now.bytes
-        )
-    } else if before.modified != now.modified {
-        "the file was written to while it was read".to_owned()
-    } else {
-        return Ok(());
-    };
-    Err(Error::Unavailable(format!(
-        "{name}: {what}; nothing was loaded, load it again when it is whole"
-    )))
-}
+    fn read_at(&self, _name: &str, buffer: &mut [u8], at: u64) -> Result<()> {
+        ObjectRef::read_at(self, buffer, at)
+    }
 
-/// Keeps a file open until others are used.
-fn keep_open(file: Arc<File>) -> Weak<File> {
-    let weak = Arc::downgrade(&file);
-    let mut open = lock(&OPEN);
-    let oldest = if open.len() >= OPEN_MAX { open.pop_front() } else { None };
-    open.push_back(file);
-    drop(open);
-    // Closed without the lock.
-    drop(oldest);
-    weak
+    /// All that was read was of the version that was found, whatever it is now.
+    fn check_unchanged(&self, _name: &str) -> Result<()> {
+        Ok(())
+    }
+
+    fn look_at(&self, parts: Vec<Range<u64>>) -> Result<()> {
+        ObjectRef::look_at(self, parts)
+    }
+
+    fn will_read(&self, ranges: Vec<Range<u64>>) {
+        ObjectRef::will_read(self, ranges);
+    }
 }
 
 /// Stored bytes, read in order.

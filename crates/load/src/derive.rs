@@ -7,6 +7,8 @@
 //!
 //! Cost: no look at any row; a byte a row to hold its code.
 
+mod partition;
+
 use std::collections::{HashMap, hash_map::Entry};
 
 use coload_input::Inputs;
@@ -19,6 +21,9 @@ use coload_wire::{ColumnFrom, load_time};
 
 use crate::format::PieceSpan;
 use crate::request::LoadRequest;
+use partition::Partition;
+
+pub use partition::check_partition;
 
 /// What a column is made of, once it is known when the load began.
 #[derive(Debug)]
@@ -26,14 +31,19 @@ enum Made {
     OfRead(usize),
     Constant(Option<Value>),
     InputName,
+    Partition(Partition),
 }
 
 impl Made {
-    fn new(column: &Column, from: &ColumnFrom, began_us: i64) -> Result<Self> {
+    fn new(column: &Column, from: &ColumnFrom, request: &LoadRequest) -> Result<Self> {
+        let began_us = request.began_us;
         Ok(match from {
             ColumnFrom::Read(index) => Made::OfRead(*index),
             ColumnFrom::Constant(value) => Made::Constant(value.clone()),
             ColumnFrom::InputName => Made::InputName,
+            ColumnFrom::Partition(key) => {
+                Made::Partition(Partition::new(column, key, request.inputs.names())?)
+            }
             ColumnFrom::LoadTime => match load_time(began_us, column.data_type) {
                 Some(time) => Made::Constant(Some(time)),
                 None => {
@@ -66,13 +76,14 @@ impl Deriver {
     pub fn new(request: &LoadRequest) -> Result<Option<Self>> {
         let Some(derivation) = &request.derivation else { return Ok(None) };
         let columns = request.schema.columns().iter().zip(&derivation.columns);
-        let made = columns.map(|(column, from)| Made::new(column, from, request.began_us));
+        let made = columns.map(|(column, from)| Made::new(column, from, request));
         let made = made.collect::<Result<Vec<_>>>()?;
         let asked = made.iter().any(|made| matches!(made, Made::InputName));
         let names = InputNames::new(if asked { request.inputs.clone() } else { Inputs::default() });
         let dictionary = |(column, made): (&Column, &Made)| match made {
             Made::OfRead(_) => None,
             Made::InputName => names.dictionary(),
+            Made::Partition(partition) => Some(partition.dictionary.clone()),
             Made::Constant(value) => {
                 let mut dictionary = TemporaryDictionary::empty(column.data_type.physical());
                 value.iter().for_each(|value| dictionary.values.push(value));
@@ -109,6 +120,7 @@ impl Deriver {
             }
             Made::Constant(value) => constant(value.as_ref(), rows),
             Made::InputName => self.names.column(spans, rows),
+            Made::Partition(partition) => partition.column(spans, rows),
         };
         Fragment { rows, columns: self.columns.iter().map(column).collect() }
     }
@@ -176,16 +188,25 @@ impl InputNames {
             }
             return FragmentColumn::Plain(Plain { values: Values::Bytes(strings), nulls: None });
         }
-        let runs = spans.map(|span| (self.of_input[span.file], span.rows as usize));
-        let (mut codes, mut starts, mut start) = (Vec::new(), Vec::new(), 0);
-        for (name, rows) in runs {
-            if codes.last() != Some(&(name as u16)) {
-                codes.push(name as u16);
-                starts.push(start as u32);
-            }
-            start += rows;
-        }
+        let (codes, starts) = runs_of(spans, |input| self.of_input[input] as u16);
         let codes = ProvisionalCodes::of_runs(&codes, &starts, rows, self.names.len());
         FragmentColumn::Codes { codes, dictionary: 0, nulls: false }
     }
+}
+
+/// Codes that belong to inputs as runs of the rows of a fragment, and where each begins.
+fn runs_of<'a>(
+    spans: impl Iterator<Item = &'a PieceSpan>,
+    code_of: impl Fn(usize) -> u16,
+) -> (Vec<u16>, Vec<u32>) {
+    let (mut codes, mut starts, mut start) = (Vec::new(), Vec::new(), 0);
+    for span in spans {
+        let code = code_of(span.file);
+        if codes.last() != Some(&code) {
+            codes.push(code);
+            starts.push(start);
+        }
+        start += span.rows as u32;
+    }
+    (codes, starts)
 }

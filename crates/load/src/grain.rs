@@ -49,6 +49,10 @@ const LARGE_SHARE: usize = 32;
 const TEXT_SHARE: usize = 10;
 /// Tenths of the memory that the windows of decoders may take: `xz -9` needs 65 MiB, and is to load in 256 MiB.
 const WINDOWS_TENTHS: usize = 3;
+/// Share of the memory for what was read ahead of inputs on other machines, and most bytes of it: at 10 Gbit/s and
+/// 100 ms, 128 MiB are under way.
+const AHEAD_SHARE: usize = 8;
+const AHEAD_BYTES_MAX: usize = 128 << 20;
 /// Longest record: positions in a window are 32 bits.
 pub const RECORD_BYTES_MAX: usize = 1 << 30;
 /// Bytes of a column in a worker, whatever it holds.
@@ -94,6 +98,8 @@ pub struct Grain {
     pub text_bytes: usize,
     /// Bytes that the windows of decoders may take.
     pub windows_bytes: usize,
+    /// Bytes that may have come from other machines before somebody asks for them.
+    pub ahead_bytes: usize,
 }
 
 /// What memory has room for while a partition is parsed.
@@ -118,7 +124,8 @@ impl Grain {
 
     /// The grain of a load.
     pub fn of(request: &LoadRequest, resources: &Resources) -> Self {
-        let given = resources.memory - inputs_bytes(request, resources);
+        let ahead_bytes = ahead_bytes(request, resources);
+        let given = resources.memory - inputs_bytes(request, resources) - ahead_bytes;
         let memory = given.max(MEMORY_MIN);
         let record = request.record.unwrap_or_else(|| RecordSize::new(request, None));
         let (width, percent) = (record.columns, record.expansion_percent());
@@ -144,8 +151,17 @@ impl Grain {
             large_partition_bytes: memory / LARGE_PARTITION_SHARE,
             text_bytes: memory / TEXT_SHARE,
             windows_bytes: memory / 10 * WINDOWS_TENTHS,
+            ahead_bytes,
             parsers: (memory / PARSERS_SHARE / parser_bytes).clamp(1, resources.threads.max(1)),
         }
+    }
+}
+
+/// Bytes that may have come of inputs on other machines before somebody asks for them.
+fn ahead_bytes(request: &LoadRequest, resources: &Resources) -> usize {
+    match request.inputs.are_far() {
+        true => (resources.memory / AHEAD_SHARE).min(AHEAD_BYTES_MAX),
+        false => 0,
     }
 }
 

@@ -31,6 +31,7 @@ use crate::parquet_input::Parquet;
 use crate::pipeline::{Begun, Ended, Loaded, Pipeline, Stop};
 use crate::request::{InputForm, LoadRequest};
 use crate::reread::reread_request;
+use crate::resources::Resources;
 use crate::spool::Spool;
 use crate::target::{DoneSegment, MadeSegments, Segments, Target};
 use crate::text::Text;
@@ -139,7 +140,7 @@ fn run_once_of<F: Format>(
     target: &dyn Target,
     way: Way,
 ) -> std::result::Result<(Loaded, StepClock), Stop> {
-    let source = F::open(load.request, load.resources, None)?;
+    let source = open_inputs::<F>(load.request, load.resources, None)?;
     let begun = Begun::new(load.request, &source, way)?;
     match Pipeline::new(load, &source, target, way, begun)?.run()? {
         Ended::Whole(loaded, clock) => Ok((loaded, clock)),
@@ -171,7 +172,7 @@ fn run_legs_of<'a, F: Format>(
     let mut request = Cow::Borrowed(load.request);
     let way = way_of(&request, pass <= RESTARTS_MAX, pass);
     let spool = make_spool(&request, dir, way)?;
-    let source = F::open(&request, load.resources, spool.as_ref())?;
+    let source = open_inputs::<F>(&request, load.resources, spool.as_ref())?;
     let mut begun = Begun::new(&request, &source, way)?;
     let (mut legs, mut widened) = (Vec::new(), Vec::new());
     let mut first = 0;
@@ -306,7 +307,7 @@ impl<F: Format> Rewrite<'_, F> {
         (request.stream, request.sample_bytes) = (self.kept_stream()?, Some(bytes));
         let hooks = self.load.hooks.of_part();
         let load = Load { request: &request, hooks: &hooks, ..self.load };
-        let source = F::open(&request, load.resources, None)?;
+        let source = open_inputs::<F>(&request, load.resources, None)?;
         source.check_same(self.source)?;
         let way = Way::StartAgain { pass: 0 };
         let begun = Begun::new(&request, &source, way)?;
@@ -342,4 +343,16 @@ impl<F: Format> Rewrite<'_, F> {
             None => Error::Unavailable("the text of the stream was not kept".to_owned()),
         })
     }
+}
+
+/// Opens the inputs of a load; those on other machines are then read ahead.
+fn open_inputs<F: Format>(
+    request: &LoadRequest,
+    resources: &Resources,
+    spool: Option<&Arc<Spool>>,
+) -> Result<F> {
+    request.inputs.look();
+    let source = F::open(request, resources, spool)?;
+    request.inputs.read_ahead(Grain::of(request, resources).ahead_bytes);
+    Ok(source)
 }

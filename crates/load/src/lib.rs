@@ -38,6 +38,7 @@ mod request;
 mod reread;
 mod resources;
 mod schedule;
+mod splits;
 mod spool;
 mod target;
 mod text;
@@ -48,6 +49,7 @@ mod workers;
 
 pub use arrow_ipc::look_at_arrow;
 pub use coload_link::{ClientTls, WireCompression};
+pub use derive::check_partition;
 pub use file_report::{FileCounts, FileReport, FileReports};
 pub use grain::RecordSize;
 pub use hooks::{Hooks, Progress, ProgressCallback};
@@ -71,6 +73,9 @@ pub use report::{
 };
 pub use request::{InputForm, LoadRequest, OpenStream};
 pub use resources::{MERGE_COLUMNS, Resources, default_memory};
+pub use splits::{
+    Split, SplitMethod, SplitPart, SplitPlan, WorkerShare, plan_hashed, plan_splits, worker_of_name,
+};
 pub use target::{
     Ahead, AheadColumn, FragmentRows, RowBytes, RowNumbers, TakesRows, Target, Work, Works,
 };

@@ -27,7 +27,7 @@ use crate::resources::Resources;
 use crate::spool::Spool;
 use crate::typed::{Asked, Block, Chunks, cutting};
 
-pub use look::look_at_parquet;
+pub use look::{look_at_parquet, row_groups};
 
 /// Inputs of Parquet, looked at.
 #[derive(Debug)]
@@ -51,6 +51,18 @@ pub fn not_a_file(name: &str) -> Error {
         "{name} is Parquet, which is read from its end: from files that are not compressed as a whole, and neither from \
          pipes nor from compressed members of archives (write it to a file, and load that)"
     ))
+}
+
+/// Says which column chunks are read: others need not come from afar.
+fn say_what_is_read(files: &[IndexedFile], groups: &[GroupAt]) {
+    let mut groups = groups.iter().peekable();
+    for (number, file) in files.iter().enumerate() {
+        let mut ranges = Vec::new();
+        while let Some(group) = groups.next_if(|group| group.file as usize == number) {
+            ranges.extend(group.columns.iter().map(|at| at.start..at.start + at.bytes));
+        }
+        file.file.will_read(ranges);
+    }
 }
 
 impl Format for Parquet {
@@ -83,6 +95,7 @@ impl Format for Parquet {
             }
             files.push(indexed);
         }
+        say_what_is_read(&files, &groups);
         let chunks = Chunks::new(groups.iter().map(GroupAt::block), cutting(asked));
         Ok(Parquet { files, groups, chunks })
     }

@@ -34,7 +34,10 @@ pub fn reread_request(request: &LoadRequest, texts: &[usize], clean: bool) -> Re
     };
     let read = from.iter().map(|from| match from {
         ColumnFrom::Read(read) => Some(*read),
-        ColumnFrom::Constant(_) | ColumnFrom::InputName | ColumnFrom::LoadTime => None,
+        ColumnFrom::Constant(_)
+        | ColumnFrom::InputName
+        | ColumnFrom::Partition(_)
+        | ColumnFrom::LoadTime => None,
     });
     match read.collect::<Option<Vec<usize>>>() {
         Some(read) if clean && request.program.is_none() => {

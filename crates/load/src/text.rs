@@ -29,6 +29,7 @@ use crate::resources::Resources;
 use crate::spool::Spool;
 
 pub use columns::column_rules;
+pub use head::has_documents;
 pub use open_inputs::OPEN_FILE_BYTES;
 pub use reader::{TextPiece, WindowReader};
 pub use sample::{Measure, sample_bytes};

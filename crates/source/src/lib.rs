@@ -39,7 +39,8 @@ pub use chunk::{
     told_bytes,
 };
 pub use coload_input::{
-    Encoding, InputFile, InputSource, Inputs, STDIN, Said, TextEncoding, expand_inputs,
+    Encoding, InputFile, InputSource, Inputs, PlaceOptions, STDIN, Said, TextEncoding,
+    expand_inputs, expand_inputs_with,
 };
 pub use coload_json::{Between, Holds, Item, Keys, Path, Splitter};
 pub use column::{ColumnForm, ColumnParser, ColumnPlan, PlanKind};

@@ -18,6 +18,8 @@ pub enum ColumnFrom {
     Constant(Option<Value>),
     /// The name of the input that the record comes from.
     InputName,
+    /// The value of this key in the path of the input that the record comes from, as in `year=2026/a.csv`.
+    Partition(Box<str>),
     /// When the load began, the same in all rows.
     LoadTime,
 }
@@ -88,6 +90,8 @@ impl Derivation {
                 }
                 ColumnFrom::Constant(None) => true,
                 ColumnFrom::InputName => column.data_type.is_text(),
+                // Who knows the inputs checks the values.
+                ColumnFrom::Partition(_) => true,
                 ColumnFrom::LoadTime => {
                     use DataType::{Date, Timestamp, TimestampTz};
                     column.data_type.is_text()

@@ -375,8 +375,10 @@ mod tests {
         LoadDescription {
             table: "T x".into(),
             mode: LoadMode::Replace,
-            schema: parse_columns("a BIGINT, \"B c\" VARCHAR(5) DEFAULT 'x', c DATE, d VARCHAR")
-                .unwrap(),
+            schema: parse_columns(
+                "a BIGINT, \"B c\" VARCHAR(5) DEFAULT 'x', c DATE, d VARCHAR, e INTEGER",
+            )
+            .unwrap(),
             rows: RowSource {
                 program: None,
                 derivation: Some(Derivation {
@@ -386,6 +388,7 @@ mod tests {
                         ColumnFrom::Constant(Some(Value::Bytes((*b"x").into()))),
                         ColumnFrom::LoadTime,
                         ColumnFrom::InputName,
+                        ColumnFrom::Partition("year".into()),
                     ],
                 }),
                 fields: Some(FieldMap { count: 3, of_column: vec![2] }),

@@ -170,6 +170,10 @@ fn put_source(out: &mut Vec<u8>, from: &ColumnFrom) {
         }
         ColumnFrom::InputName => out.push(3),
         ColumnFrom::LoadTime => out.push(4),
+        ColumnFrom::Partition(key) => {
+            out.push(5);
+            put_bytes(out, key.as_bytes());
+        }
     }
 }
 
@@ -187,6 +191,7 @@ fn read_source(reader: &mut ByteReader<'_>, column: &Column) -> Result<ColumnFro
         2 => ColumnFrom::Constant(Some(read_value(reader.bytes()?, column.data_type)?)),
         3 => ColumnFrom::InputName,
         4 => ColumnFrom::LoadTime,
+        5 => ColumnFrom::Partition(read_text(reader)?.into()),
         other => return Err(Error::Corrupt(format!("source {other} of a column"))),
     })
 }

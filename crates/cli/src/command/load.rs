@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use coload::{
     Coload, Dialect, DictionaryPolicy, Error, Hooks, Joined, LoadMode, LoadPlan, LoadReport,
-    LoadRequest, Mapping, PlanRequest, Resources, Result, SAMPLE_BYTES, Schema, SchemaOrigin,
-    parse_columns, parse_create_table,
+    LoadRequest, Mapping, Partitions, PlanRequest, Resources, Result, SAMPLE_BYTES, Schema,
+    SchemaOrigin, parse_columns, parse_create_table,
 };
 use coload_ddl::column_sql;
-use coload_source::expand_inputs;
+use coload_source::expand_inputs_with;
 
 use crate::args::{Dictionaries, LoadArgs, ModeArgs, RejectsTo, ReportForm};
 use crate::command::{load_database, load_parquet, load_remote};
@@ -118,7 +118,7 @@ fn dry_run(args: &LoadArgs, into: &OsStr, request: PlanRequest) -> Done<Option<L
 /// Loads into the store of a directory.
 fn load_into(args: &LoadArgs, into: &OsStr, mut request: PlanRequest) -> Done<Option<Loaded>> {
     // Looked at first, so that a name that is wrong makes no store.
-    request.found = Some(expand_inputs(&args.inputs)?);
+    request.found = Some(expand_inputs_with(&args.inputs, &request.places)?);
     let store = Coload::create_or_open(into)?;
     let Some(mut plan) = store.plan_unless_empty(&request)? else { return Ok(None) };
     let table = plan.request.table.clone();
@@ -174,12 +174,17 @@ fn request(args: &LoadArgs) -> Done<PlanRequest> {
     Ok(PlanRequest {
         inputs: args.inputs.clone(),
         found: None,
+        places: args.places.options(),
         table: args.table.clone(),
         schema: schema(args)?,
         dialect: given_dialect(&args.dialect),
         mapping: mapping(args)?,
         joined: if args.union_by_name { Joined::ByName } else { Joined::ByPosition },
         set: args.set.clone(),
+        partitions: match args.partitions {
+            true => Partitions::AreColumns,
+            false => Partitions::AreFolders,
+        },
         filter: args.filter.clone(),
         select: args.select.clone(),
         mode: mode(&args.mode),

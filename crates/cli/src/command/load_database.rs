@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 
 use coload::{DatabaseTable, Error, LoadMode, PlanRequest, plan_with};
-use coload_source::expand_inputs;
+use coload_source::expand_inputs_with;
 
 use crate::args::{LoadArgs, RejectsTo};
 use crate::command::load::{self, Loaded};
@@ -28,7 +28,7 @@ pub fn load_into(args: &LoadArgs, _: &OsStr, mut request: PlanRequest) -> Done<O
         );
     }
     // Looked at first, so that a name that is wrong connects to nobody.
-    let found = expand_inputs(&args.inputs)?;
+    let found = expand_inputs_with(&args.inputs, &request.places)?;
     let name = match (&request.table, found.first()) {
         (Some(table), _) => table.clone(),
         // A file's name is one name, dots or not.

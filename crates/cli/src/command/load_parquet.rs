@@ -5,7 +5,7 @@ use std::path::Path;
 
 use coload::{Error, Nowhere, ParquetFolder, PlanRequest, plan_with};
 use coload_load::FRAGMENTS_PER_ROW_GROUP;
-use coload_source::expand_inputs;
+use coload_source::expand_inputs_with;
 
 use crate::args::{LoadArgs, RejectsTo};
 use crate::command::load::{self, Loaded};
@@ -34,7 +34,7 @@ pub fn load_into(
         ));
     }
     // Looked at first, so that a name that is wrong makes no folder.
-    request.found = Some(expand_inputs(&args.inputs)?);
+    request.found = Some(expand_inputs_with(&args.inputs, &request.places)?);
     let known = |_: &str| ParquetFolder::new(path)?.schema();
     let Some(mut plan) = plan_with(&request, known)? else { return Ok(None) };
     let files = format!("the files in {}", path.display());

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use coload::InputForm;
 use coload_ddl::{column_sql, create_table_sql};
-use coload_source::{Sniffed, expand_inputs};
+use coload_source::{Sniffed, expand_inputs_with};
 use serde_json::{Value, json};
 
 use crate::args::{SniffArgs, SniffForm};
@@ -22,9 +22,9 @@ type Found<'a> = (&'a Sniffed, InputForm);
 pub fn run(args: &SniffArgs) -> Done {
     check_given(&args.dialect)?;
     let given = given_dialect(&args.dialect);
-    let (sniffed, form) = coload::sniff_input(&args.input, &given, args.sample)?;
-    let table = expand_inputs(std::slice::from_ref(&args.input))?;
-    let table = table.first().map_or_else(|| "t".to_owned(), |input| input.table_name());
+    let inputs = expand_inputs_with(std::slice::from_ref(&args.input), &args.places.options())?;
+    let (sniffed, form) = coload::sniff_input(&inputs, &given, args.sample)?;
+    let table = inputs.first().map_or_else(|| "t".to_owned(), |input| input.table_name());
     print(&match args.output {
         SniffForm::Text => text(args, (&sniffed, form), &table),
         SniffForm::Json => json_text(args, (&sniffed, form), &table),

@@ -19,5 +19,7 @@ mod fixed_width;
 #[cfg(not(feature = "sql"))]
 mod no_sql;
 mod parquet_input;
+mod places;
+mod plan;
 mod set_columns;
 mod union;

@@ -112,3 +112,51 @@ fn the_load_time_is_one_instant() {
     assert_eq!(rows[0][1..], rows[1][1..]);
     assert!(rows[0][2].starts_with("20") && rows[0][1].starts_with(rows[0][2]), "{rows:?}");
 }
+
+#[test]
+fn folders_of_paths_are_columns() {
+    let sandbox = Sandbox::new();
+    for (path, rows) in [
+        ("d/year=2026/month=01/a.csv", "a\n1\n2\n"),
+        ("d/year=2026/month=__HIVE_DEFAULT_PARTITION__/a.csv", "a\n3\n"),
+        ("d/year=2027/month=a%3Ab/b.csv", "a\n4\n"),
+    ] {
+        sandbox.write(path, rows);
+    }
+    let all = "d/*/*/*.csv";
+    for threads in ["1", "4"] {
+        let flags = ["--partitions", "--threads", threads, "--chunk-size", "16", "--replace"];
+        load(&sandbox, &[all], &flags).ok();
+        assert_eq!(export(&sandbox), "a,year,month\n1,2026,01\n2,2026,01\n3,2026,\n4,2027,a:b\n");
+    }
+    // Into the table that is there; what is set comes before the path, and one may be asked for by itself.
+    load(&sandbox, &[all], &["--partitions", "--set", "month=x"]).ok();
+    assert!(export(&sandbox).ends_with("4,2027,x\n"), "{}", export(&sandbox));
+    load(&sandbox, &[all], &["--set", "year=@path", "--replace"]).ok();
+    assert_eq!(export(&sandbox), "a,year\n1,2026\n2,2026\n3,2026\n4,2027\n");
+    // Types are inferred from all paths, or given.
+    let types = ["--columns", "a BIGINT, year SMALLINT, month INTEGER", "--partitions"];
+    load(&sandbox, &[all], &[&types[..], &["--replace"]].concat())
+        .fails(1, &["month=a%3Ab", "month=a:b is not INTEGER"]);
+    let not_null = ["--columns", "a BIGINT, month VARCHAR NOT NULL", "--set", "month=@path"];
+    load(&sandbox, &[all], &[&not_null[..], &["--replace"]].concat())
+        .fails(1, &["__HIVE_DEFAULT_PARTITION__", "NOT NULL"]);
+}
+
+#[test]
+fn paths_with_other_folders_are_told() {
+    let sandbox = Sandbox::new();
+    for path in ["d/year=1/a.csv", "d/year=2/b.csv", "d/c.csv", "d/x=1/x=2/d.csv", "d/y=1/e.csv"] {
+        sandbox.write(path, "a\n1\n");
+    }
+    let new = ["--partitions", "--replace"];
+    load(&sandbox, &["d/c.csv"], &new).fails(1, &["d/c.csv has no folder such as year=2026"]);
+    load(&sandbox, &["d/x=1/x=2/d.csv"], &new).fails(1, &["x= twice"]);
+    load(&sandbox, &["d/year=1/a.csv", "d/y=1/e.csv"], &new)
+        .fails(1, &["d/year=1/a.csv has year=", "d/y=1/e.csv has y="]);
+    load(&sandbox, &["d/year=1/a.csv", "d/c.csv"], &new).fails(1, &["d/c.csv has none"]);
+    load(&sandbox, &["d/year=1/a.csv"], &["--set", "z=@path", "--replace"])
+        .fails(1, &["d/year=1/a.csv has no z= in its path"]);
+    sandbox.write("d/a=7/f.csv", "a\n1\n");
+    load(&sandbox, &["d/a=7/f.csv"], &new).fails(1, &["the input has a field of that name"]);
+}

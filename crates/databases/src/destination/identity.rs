@@ -27,7 +27,10 @@ pub fn load_id(table: &TableName, load: Load<'_>) -> Result<LoadId> {
     put(&format!("{:?} {:?}", request.fields, request.dialect.record_rules(0)));
     for input in request.inputs.iter() {
         match &input.source {
-            InputSource::File { .. } | InputSource::Member { .. } | InputSource::Part { .. } => {
+            InputSource::File { .. }
+            | InputSource::Member { .. }
+            | InputSource::Part { .. }
+            | InputSource::Object(_) => {
                 put(&input.name);
                 put(&format!("{:?}", input.source));
             }

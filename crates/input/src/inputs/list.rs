@@ -10,9 +10,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use coload_places::Objects;
+
 use super::{InputFile, InputSource};
+use crate::disk::FileIdentity;
 use crate::names::Names;
-use crate::raw::FileIdentity;
 
 /// Inputs in their order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -55,6 +57,9 @@ struct File {
     /// Nanoseconds since the epoch; [`OTHER`] where the input is no such file.
     modified_ns: i64,
 }
+
+/// Bytes of an input that is no [`File`], and what it holds: a name of its own, and what tells its version.
+const OTHER_BYTES: usize = 300;
 
 /// Marks an input that is kept as it is.
 const OTHER: i64 = i64::MIN;
@@ -252,9 +257,41 @@ impl Inputs {
         }
     }
 
+    /// The objects among the inputs, all of which were found together; `None` when there are none.
+    fn objects(&self) -> Option<Arc<Objects>> {
+        let Sources::Each(each) = &*self.sources else { return None };
+        each.others.values().find_map(|source| match source {
+            InputSource::Object(object) => Some(Arc::clone(object.all())),
+            _ => None,
+        })
+    }
+
+    /// Whether bytes of inputs come from other machines.
+    pub fn are_far(&self) -> bool {
+        self.objects().is_some()
+    }
+
+    /// Fetches the objects among the inputs as they are asked for, until [`Inputs::read_ahead`].
+    pub fn look(&self) {
+        if let Some(objects) = self.objects() {
+            objects.look();
+        }
+    }
+
+    /// Begins to fetch the objects among the inputs before they are asked for: so many bytes may be there.
+    pub fn read_ahead(&self, bytes: usize) {
+        if let Some(objects) = self.objects() {
+            objects.read_ahead(bytes);
+        }
+    }
+
     /// Bytes that the list takes.
     pub fn held_bytes(&self) -> usize {
-        self.names.held_bytes() + self.len() * size_of::<File>()
+        let others = match &*self.sources {
+            Sources::Each(each) => each.others.len() * OTHER_BYTES,
+            Sources::Streams(_) | Sources::Parts(..) => 0,
+        };
+        self.names.held_bytes() + self.len() * size_of::<File>() + others
     }
 }
 

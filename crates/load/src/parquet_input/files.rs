@@ -24,6 +24,9 @@ use crate::typed::{Asked, Block, FileBody, batch_bytes_max, read_at};
 /// Most bytes that one of a file is taken for in memory, whatever its footer says.
 const EXPANSION_MAX: u64 = 1 << 12;
 
+/// Bytes in which the head of a dictionary mostly ends.
+const DICTIONARY_HEAD_BYTES: u64 = 256;
+
 /// A file, looked at.
 #[derive(Debug)]
 pub struct IndexedFile {
@@ -116,6 +119,7 @@ pub fn index_file(
         return Err(fault(asked, at(start), Fault::Damaged(text)));
     };
     let head = position;
+    look_at_dictionaries(&file, &footer.groups, &fields)?;
     for (index, group) in footer.groups.into_iter().enumerate() {
         let spot = Spot { group: Some(index as u32), ..at(group.start) };
         let bytes = memory_bytes(&file, &group, &fields).map_err(|e| fault(asked, spot, e))?;
@@ -133,6 +137,20 @@ pub fn index_file(
         position += stored;
     }
     Ok(IndexedFile { file, fields: Arc::new(fields), head })
+}
+
+/// Fetches the heads of dictionaries of texts at once, if they are far away: of many row groups they are many.
+fn look_at_dictionaries(file: &RawFile, groups: &[RowGroup], fields: &FieldsRead) -> Result<()> {
+    let texts = || {
+        let all = fields.of_column.iter().zip(&fields.chunks);
+        all.filter(|(stored, _)| stored.is_text()).map(|(_, leaf)| *leaf)
+    };
+    let heads = groups.iter().filter(|group| group.rows > 0).flat_map(|group| {
+        texts().map(|leaf| &group.columns[leaf]).filter(|column| column.bytes > 0)
+    });
+    file.look_at(
+        heads.map(|column| column.start..column.start + column.bytes.min(DICTIONARY_HEAD_BYTES)),
+    )
 }
 
 /// Bytes that the rows of a row group take: those of the pages, and of the texts of dictionaries that have more values than

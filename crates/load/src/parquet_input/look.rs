@@ -1,7 +1,7 @@
 //! What a file tells before it is loaded: whether it is Parquet, its fields, and how large its records are.
 
 use coload_arrow::Fault;
-use coload_input::{InputFile, InputSource, Raw, TextInput};
+use coload_input::{InputFile, InputSource, Raw, RawFile, TextInput};
 use coload_parquet::{Footer, MAGIC, ParquetField, TAIL_BYTES};
 use coload_types::{Error, Place, Result};
 
@@ -31,7 +31,10 @@ pub fn look_at_parquet(input: &InputFile, head: &[u8]) -> Result<Option<TypedInp
     }
     if !matches!(
         input.source,
-        InputSource::File { .. } | InputSource::Part { .. } | InputSource::Member { .. }
+        InputSource::File { .. }
+            | InputSource::Part { .. }
+            | InputSource::Member { .. }
+            | InputSource::Object(_)
     ) {
         return Err(not_a_file(name));
     }
@@ -40,10 +43,29 @@ pub fn look_at_parquet(input: &InputFile, head: &[u8]) -> Result<Option<TypedInp
         return Err(not_a_file(name));
     }
     let Raw::File { file, .. } = opened.raw else { return Err(not_a_file(name)) };
+    let footer = footer_of(&file)?;
+    Ok(Some(TypedInput {
+        kind: TypedKind::Parquet,
+        record_bytes: record_bytes(&footer),
+        fields: footer.fields.into_iter().map(field).collect(),
+    }))
+}
+
+/// Bytes of the row groups of a file, in their order.
+///
+/// # Errors
+/// `Input` when it is damaged.
+pub fn row_groups(file: &RawFile) -> Result<Vec<u64>> {
+    Ok(footer_of(file)?.groups.iter().map(|group| group.bytes).collect())
+}
+
+/// The footer of a file, without its column chunks.
+fn footer_of(file: &RawFile) -> Result<Footer> {
+    let name = file.name();
     let byte = file.bytes().saturating_sub(TAIL_BYTES as u64);
     let (footer, _) =
-        read_footer(&file, FOOTER_BYTES_MAX, |_| Ok(Vec::new())).map_err(|error| {
-            let place = Place { file: name.clone(), line: 0, byte, field: 0 };
+        read_footer(file, FOOTER_BYTES_MAX, |_| Ok(Vec::new())).map_err(|error| {
+            let place = Place { file: name.to_owned(), line: 0, byte, field: 0 };
             match error {
                 Fault::Damaged(_) => Error::Input {
                     place: Box::new(place),
@@ -57,11 +79,7 @@ pub fn look_at_parquet(input: &InputFile, head: &[u8]) -> Result<Option<TypedInp
                 other => Error::Invalid(format!("{name}: {other}")),
             }
         })?;
-    Ok(Some(TypedInput {
-        kind: TypedKind::Parquet,
-        record_bytes: record_bytes(&footer),
-        fields: footer.fields.into_iter().map(field).collect(),
-    }))
+    Ok(footer)
 }
 
 /// Whether what comes behind the magic is no text: the head of a page, or a footer.

@@ -5,7 +5,7 @@ use std::os::unix::{ffi::OsStrExt, fs::FileExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use coload_input::{InputFile, InputSource};
+use coload_input::{InputFile, InputSource, ObjectRef};
 use coload_types::bytes::{Checksum, checksum, put_bytes};
 use coload_types::{Error, Result};
 use coload_wire::{ColumnsAre, InputPrint, LoadDescription, PrintList, RowSource, Work};
@@ -40,6 +40,7 @@ pub fn describe(
                 put_bytes(&mut place, folder_of(path).as_os_str().as_bytes());
                 places.add(&place);
             }
+            InputSource::Object(object) => inputs.push(&print_object(object)),
             // Read once: never the same again.
             _ => {
                 salt = coload_store::LoadId::random()?.as_u128() | 1;
@@ -93,6 +94,13 @@ fn machine() -> Vec<u8> {
 fn folder_of(path: &Path) -> PathBuf {
     let file = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     file.parent().map_or_else(PathBuf::new, Path::to_owned)
+}
+
+/// Of an object the server tells which version it is: nothing is read.
+fn print_object(object: &ObjectRef) -> InputPrint {
+    let (modified_us, bytes) = (object.modified_us(), object.bytes());
+    let ends = checksum(object.etag().unwrap_or_default().as_bytes());
+    InputPrint { name: object.address().to_owned(), bytes, modified_us, ends }
 }
 
 fn print_file(input: &InputFile, path: &Path) -> Result<InputPrint> {

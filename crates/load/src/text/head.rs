@@ -22,6 +22,11 @@ pub struct Head {
     rules: RecordRules,
 }
 
+/// Whether records of a load are those of documents of JSON, which cannot be cut at any byte.
+pub fn has_documents(request: &LoadRequest) -> bool {
+    Head::new(request).has_documents()
+}
+
 impl Head {
     /// The head of an input of this request.
     pub fn new(request: &LoadRequest) -> Self {

@@ -18,6 +18,9 @@ const INPUTS_KEPT_MAX: usize = 1024;
 /// Bytes of a file that is read with one call.
 const BYTES_READ_ONCE: u64 = 64 << 10;
 
+/// Bytes in which the head of an input mostly ends.
+const HEAD_BYTES_FIRST: usize = 32 << 10;
+
 /// Bytes of an input.
 pub const OPEN_FILE_BYTES: usize = size_of::<OpenFile>();
 
@@ -177,20 +180,33 @@ fn look_at(file: &RawFile, head: &Head) -> Result<OpenFile> {
     }
     let mut opened = OpenFile { bytes, data_start: 0, data_line: 0 };
     if head.has_lines() || bytes >= 3 {
-        let mut text = vec![0; HEAD_BYTES_MAX.min(bytes as usize)];
-        let first = file.read_at(&mut text[..3.min(bytes as usize)], 0)?;
-        let mark = coload_source::bom_len(&text[..first]);
+        let mut first = [0; 3];
+        let length = file.read_at(&mut first, 0)?;
+        let mark = coload_source::bom_len(&first[..length.min(bytes as usize)]);
         if mark > 0 || head.has_lines() {
-            let length = file.read_at(&mut text, 0)?;
-            let whole = length as u64 == bytes;
-            let (start, lines) = head
-                .data_start(&text[mark..length], whole)
-                .map_err(|text| Error::Invalid(format!("{}: {text}", file.name())))?;
+            let (start, lines) = data_start(file, bytes, mark, head)?;
             // A head is no longer than [`HEAD_BYTES_MAX`].
             (opened.data_start, opened.data_line) = ((mark + start) as u32, lines as u32);
         }
     }
     Ok(opened)
+}
+
+/// Where the first record starts behind a mark, and the lines before it. Little is read of most files: the head of one that is far
+/// away takes its time.
+fn data_start(file: &RawFile, bytes: u64, mark: usize, head: &Head) -> Result<(usize, u64)> {
+    let mut window = HEAD_BYTES_FIRST.min(bytes as usize);
+    let most = HEAD_BYTES_MAX.min(bytes as usize);
+    loop {
+        let mut text = vec![0; window];
+        let length = file.read_at(&mut text, 0)?;
+        let whole = length as u64 == bytes;
+        match head.data_start(&text[mark..length], whole) {
+            Ok(found) => return Ok(found),
+            Err(_) if window < most => window = most,
+            Err(text) => return Err(Error::Invalid(format!("{}: {text}", file.name()))),
+        }
+    }
 }
 
 /// Where the text ends: before the marks of the end that DOS writes.

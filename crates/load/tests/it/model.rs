@@ -179,6 +179,7 @@ fn derive(row: &Row, options: &Options) -> Row {
     let value = |from: &ColumnFrom| match from {
         ColumnFrom::Read(index) => row[*index].clone(),
         ColumnFrom::Constant(value) => value.clone(),
+        ColumnFrom::Partition(_) => panic!("no model knows paths"),
         ColumnFrom::LoadTime => panic!("no model knows the time"),
         ColumnFrom::InputName => Some(Value::Bytes(options.inputs.name(0).as_bytes().into())),
     };

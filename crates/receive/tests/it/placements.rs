@@ -41,7 +41,8 @@ fn a_load_into_a_server_has_the_rows_of_one_into_a_store() {
 #[test]
 fn columns_that_are_not_read_are_the_same_wherever_the_others_are_transformed() {
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("t.csv");
+    let file = folder.path().join("year=2026/t.csv");
+    std::fs::create_dir(folder.path().join("year=2026")).unwrap();
     std::fs::write(&file, records(3_000)).unwrap();
     let derived = |table: &str| {
         let mut options = options(&file, table);
@@ -57,6 +58,8 @@ fn columns_that_are_not_read_are_the_same_wherever_the_others_are_transformed() 
         from.push(ColumnFrom::Constant(Some(Value::Int(7))));
         columns.push(Column::new("nothing", DataType::Date));
         from.push(ColumnFrom::Constant(None));
+        columns.push(Column::new("year", DataType::Integer));
+        from.push(ColumnFrom::Partition("year".into()));
         let of_column = (0..read.len()).collect();
         options.fields = Some(FieldMap { count: read.len(), of_column });
         options.schema = Schema::new(columns).unwrap();

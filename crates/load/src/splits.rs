@@ -1,0 +1,263 @@
+//! Which worker reads what of a load's inputs: planned before anything is read but footers, without a word between workers.
+//!
+//! ```text
+//!   explicit   inputs -> splits, the largest first to the worker that has least     few inputs: balanced by bytes
+//!   hashed     name -> hash -> the worker in whose range it falls                   many: no list of who has which
+//! ```
+//!
+//! Cost: explicit, 48 bytes a split and a footer for each file of Parquet; hashed, a look at each name.
+//!
+//! Source: seed 003, explicit and implicit distribution.
+
+mod assign;
+
+use std::ops::Range;
+
+use coload_input::{Inputs, Raw, TextInput};
+use coload_types::bytes::checksum;
+use coload_types::{Error, Result};
+
+use crate::parquet_input::{not_a_file, row_groups};
+use crate::request::{InputForm, LoadRequest};
+use crate::text::has_documents;
+use assign::assign_largest_first;
+
+/// Splits for each worker that a load is cut into at least, if its inputs can be cut: the last to end then has little left.
+const SPLITS_PER_WORKER: u64 = 8;
+/// Smallest split: less is not worth a request and a look for the first record.
+const SPLIT_BYTES_MIN: u64 = 4 << 20;
+
+/// A part of an input that one worker reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Split {
+    /// Number of the input.
+    pub input: usize,
+    /// What is read of it.
+    pub part: SplitPart,
+    /// Bytes that are read.
+    pub bytes: u64,
+    /// Number of the worker.
+    pub worker: usize,
+}
+
+/// What a split is of its input.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SplitPart {
+    /// All of it.
+    Whole,
+    /// The records that begin in these bytes.
+    Bytes(Range<u64>),
+    /// These row groups.
+    RowGroups(Range<usize>),
+}
+
+/// How the inputs of a load are read by several workers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SplitPlan {
+    /// How many workers there are.
+    pub workers: usize,
+    /// Who reads what.
+    pub method: SplitMethod,
+    /// Inputs and bytes of each worker.
+    pub shares: Vec<WorkerShare>,
+    /// Why it is planned so, a line each.
+    pub because: Vec<String>,
+}
+
+/// How it is known who reads what.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SplitMethod {
+    /// It is written down.
+    Explicit(Vec<Split>),
+    /// By the names of inputs: [`worker_of_name`].
+    Hashed,
+}
+
+/// What one worker reads.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct WorkerShare {
+    /// Splits, or inputs where these are not split.
+    pub splits: u64,
+    /// Bytes of them, as they are stored.
+    pub bytes: u64,
+}
+
+impl SplitPlan {
+    /// Bytes of all inputs.
+    pub fn bytes(&self) -> u64 {
+        self.shares.iter().map(|share| share.bytes).sum()
+    }
+
+    /// How much more than the mean the worker has that has most, in percent.
+    pub fn imbalance_percent(&self) -> f64 {
+        let most = self.shares.iter().map(|share| share.bytes).max().unwrap_or(0);
+        match self.bytes() {
+            0 => 0.0,
+            all => (most as f64 * self.workers as f64 / all as f64 - 1.0) * 100.0,
+        }
+    }
+}
+
+/// The worker that reads an input, by its name: hashes are cut into ranges of one length, one a worker.
+pub fn worker_of_name(name: &str, workers: usize) -> usize {
+    let hash = u128::from(checksum(name.as_bytes()));
+    ((hash * workers as u128) >> 64) as usize
+}
+
+/// What can be planned.
+fn check_asked(inputs: &Inputs, workers: usize) -> Result<()> {
+    if workers == 0 {
+        return Err(Error::Invalid("--workers is 0; it is at least 1".to_owned()));
+    }
+    match inputs.read_once() {
+        Some(once) => Err(Error::Invalid(format!(
+            "{}: standard input and pipes are read by one worker; there is nothing to plan",
+            once.name
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Plans who reads what, written down for each split. `explicit_max` is what messages say of it.
+///
+/// # Errors
+/// `Invalid` when there are no workers, or an input can be read only once or its size is not known; those of looking at inputs.
+pub fn plan_splits(
+    request: &LoadRequest,
+    workers: usize,
+    explicit_max: usize,
+) -> Result<SplitPlan> {
+    let inputs = &request.inputs;
+    check_asked(inputs, workers)?;
+    let all = (0..inputs.len()).map(|number| bytes_of(inputs, number)).sum::<Result<u64>>()?;
+    let most = (all / (workers as u64 * SPLITS_PER_WORKER)).max(SPLIT_BYTES_MIN);
+    let (mut splits, mut whole) = (Vec::new(), 0_usize);
+    for number in 0..inputs.len() {
+        let before = splits.len();
+        split_input(request, number, most, &mut splits)?;
+        let is_large = bytes_of(inputs, number)? > most;
+        whole += usize::from(is_large && splits.len() == before + 1);
+    }
+    let shares = assign_largest_first(&mut splits, workers);
+    let mut because = vec![
+        format!(
+            "{} inputs are few enough to say who reads which (--explicit-max {explicit_max})",
+            inputs.len()
+        ),
+        format!("what can be cut is cut into splits of {most} bytes at most"),
+        "the largest first, each to the worker that has least".to_owned(),
+    ];
+    if whole > 0 {
+        because.push(format!(
+            "{whole} larger inputs cannot be cut: compressed, in another encoding than UTF-8, one row group, or documents of \
+             JSON"
+        ));
+    }
+    Ok(SplitPlan { workers, method: SplitMethod::Explicit(splits), shares, because })
+}
+
+/// Plans who reads what by the hashes of names; nothing is opened.
+///
+/// # Errors
+/// As [`plan_splits`].
+pub fn plan_hashed(inputs: &Inputs, workers: usize, explicit_max: usize) -> Result<SplitPlan> {
+    check_asked(inputs, workers)?;
+    let mut shares = vec![WorkerShare::default(); workers];
+    for number in 0..inputs.len() {
+        let share = &mut shares[worker_of_name(&inputs.name(number), workers)];
+        share.splits += 1;
+        share.bytes += bytes_of(inputs, number)?;
+    }
+    let because = vec![
+        format!(
+            "{} inputs are more than are listed for each worker (--explicit-max {explicit_max})",
+            inputs.len()
+        ),
+        "each worker takes the names whose hash falls into its range, whole".to_owned(),
+    ];
+    Ok(SplitPlan { workers, method: SplitMethod::Hashed, shares, because })
+}
+
+fn bytes_of(inputs: &Inputs, number: usize) -> Result<u64> {
+    inputs.bytes(number).ok_or_else(|| {
+        Error::Invalid(format!(
+            "{}: its size is not known, so that it is not planned",
+            inputs.name(number)
+        ))
+    })
+}
+
+/// The splits of an input, which have no worker yet.
+fn split_input(
+    request: &LoadRequest,
+    number: usize,
+    most: u64,
+    splits: &mut Vec<Split>,
+) -> Result<()> {
+    let bytes = bytes_of(&request.inputs, number)?;
+    let mut push = |part: SplitPart, bytes: u64| {
+        splits.push(Split { input: number, part, bytes, worker: 0 });
+    };
+    let is_cut = bytes > most;
+    match request.form {
+        InputForm::Parquet if is_cut => {
+            let input = request.inputs.at(number);
+            let Raw::File { file, .. } = TextInput::open(&input)?.raw else {
+                return Err(not_a_file(&input.name));
+            };
+            let groups = row_groups(&file)?;
+            let mut first = 0;
+            while first < groups.len() {
+                let mut held = groups[first];
+                let mut end = first + 1;
+                while end < groups.len() && held + groups[end] <= most {
+                    held += groups[end];
+                    end += 1;
+                }
+                push(SplitPart::RowGroups(first..end), held);
+                first = end;
+            }
+        }
+        InputForm::Text if is_cut && is_plain(request, number)? => {
+            // Of one size, so that none is a small rest.
+            let count = bytes.div_ceil(most);
+            let size = bytes.div_ceil(count);
+            for start in (0..count).map(|n| n * size).filter(|start| *start < bytes) {
+                let range = start..(start + size).min(bytes);
+                push(SplitPart::Bytes(range.clone()), range.end - range.start);
+            }
+        }
+        InputForm::Text | InputForm::Parquet | InputForm::Arrow => push(SplitPart::Whole, bytes),
+    }
+    Ok(())
+}
+
+/// Whether an input of text can be cut at any byte.
+fn is_plain(request: &LoadRequest, number: usize) -> Result<bool> {
+    if has_documents(request) {
+        return Ok(false);
+    }
+    let text = TextInput::open(&request.inputs.at(number))?;
+    Ok(text.is_plain_file() && request.dialect.encoding.is_utf8(&text.start()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_fall_to_all_workers_about_alike() {
+        for workers in [1, 2, 3, 8, 100] {
+            let mut counts = vec![0_u32; workers];
+            for name in 0..10_000 {
+                counts
+                    [worker_of_name(&format!("s3://bucket/data/part-{name:05}.json"), workers)] +=
+                    1;
+            }
+            let mean = 10_000.0 / workers as f64;
+            let most = f64::from(*counts.iter().max().expect("workers"));
+            // Of 8 workers at most a tenth more than the mean.
+            assert!(most <= mean * 1.1 + 4.0 * mean.sqrt() * 0.5, "{workers}: {most} of {mean}");
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! Reads objects ahead of those who parse them, in blocks, several at once.
+//!
+//! ```text
+//!   objects   1: |done|done|read|here|    2: |coming|coming|      3: |      |
+//!                            ^ who asks                       ^ next
+//! ```
+//!
+//! Before [`ReadAhead::start`] inputs are looked at: the first and last bytes of an object are fetched once, with those of the
+//! objects behind it, and others as they are asked for. After it blocks are fetched in the order of objects and bytes, as far ahead
+//! as there is room; one goes when all of it was read. A block that had to go before that is not fetched again as a
+//! whole: who asks gets what he asks for.
+//!
+//! Memory: blocks and heads take what `start` says; before it, heads take [`heads::ENDS_BYTES_MAX`]. 4 MiB more are parts
+//! that were looked at.
+
+mod heads;
+mod slots;
+
+use std::ops::Range;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use coload_threads::lock;
+use coload_types::{Error, Result};
+use futures::{StreamExt, TryStreamExt};
+
+use crate::fetch::fetch;
+use crate::object::{ObjectRef, Objects};
+use crate::runtime::{handle, wait_for};
+use heads::{End, Heads};
+use slots::{Key, Slots, ToFetch};
+
+/// Bytes that are fetched at least where nobody reads ahead: what comes next is mostly near.
+const LOOK_BYTES: u64 = 64 << 10;
+/// Small parts that are fetched at once.
+const LOOKS_AT_ONCE: usize = 32;
+/// Least and most bytes of a block.
+const BLOCK_BYTES: (usize, usize) = (1 << 20, 8 << 20);
+/// Share of what may be there for objects that came as a whole when they were looked at.
+const HEADS_SHARE: usize = 4;
+/// Blocks that have room at once.
+const BLOCKS: usize = 16;
+
+/// What is there of some objects, and is coming.
+#[derive(Default)]
+pub struct ReadAhead {
+    state: Mutex<State>,
+    /// Something has come.
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    heads: Heads,
+    slots: Slots,
+}
+
+/// What to do for a part that somebody wants.
+enum Way {
+    /// It is there, and this is where it begins.
+    There(Arc<Vec<u8>>, u64, Option<Key>),
+    /// It will be there.
+    Wait,
+    /// It is fetched by itself.
+    Alone,
+    /// It cannot be had.
+    Failed(Error),
+}
+
+impl ReadAhead {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+
+    /// Says which parts of an object will be read.
+    pub fn announce(&self, of: &ObjectRef, ranges: impl IntoIterator<Item = Range<u64>>) {
+        self.lock().slots.announce(of.number, ranges.into_iter().collect());
+    }
+
+    /// Begins to fetch all objects in their order; so many bytes may be there at once.
+    pub fn start(all: &Arc<Objects>, bytes: usize) {
+        let block_bytes = (bytes / BLOCKS).clamp(BLOCK_BYTES.0, BLOCK_BYTES.1);
+        let mut state = all.ahead.lock();
+        state.heads.keep_whole(&all.objects, (bytes / HEADS_SHARE) as u64);
+        let left = bytes.saturating_sub(state.heads.bytes() as usize);
+        state.slots.start(left, block_bytes as u64);
+        Self::go_on(all, &mut state);
+    }
+
+    /// Fetches nothing ahead any more.
+    pub fn stop(&self) {
+        self.lock().slots.stop();
+    }
+
+    /// Fetches some parts of an object at once, and keeps them for who looks at them.
+    ///
+    /// # Errors
+    /// Those of fetching.
+    pub fn look_at(of: &ObjectRef, parts: Vec<Range<u64>>) -> Result<()> {
+        let object = of.clone();
+        let fetched = wait_for(async move {
+            let one = |part: Range<u64>| {
+                let object = object.clone();
+                async move {
+                    let bytes = fetch(&object, part.clone(), Vec::new()).await?;
+                    Ok::<_, Error>((part.start, bytes))
+                }
+            };
+            let all = futures::stream::iter(parts.into_iter().map(one));
+            all.buffer_unordered(LOOKS_AT_ONCE).try_collect::<Vec<_>>().await
+        })?;
+        let mut state = of.all.ahead.lock();
+        for (start, bytes) in fetched {
+            state.heads.keep_part(of.number, start, bytes);
+        }
+        Ok(())
+    }
+
+    /// Fills a buffer with bytes of an object that it has.
+    ///
+    /// # Errors
+    /// Those of fetching.
+    pub fn read(of: &ObjectRef, buffer: &mut [u8], at: u64) -> Result<()> {
+        let mut done = 0;
+        while done < buffer.len() {
+            let at = at + done as u64;
+            let out = &mut buffer[done..];
+            done += Self::read_some(of, out, at)?;
+        }
+        Ok(())
+    }
+
+    /// Fills the start of a buffer, and says how much of it.
+    fn read_some(of: &ObjectRef, out: &mut [u8], at: u64) -> Result<usize> {
+        let ahead = &of.all.ahead;
+        let mut state = ahead.lock();
+        loop {
+            match Self::way(of, &mut state, at) {
+                Way::There(bytes, start, key) => {
+                    Self::go_on(&of.all, &mut state);
+                    drop(state);
+                    let from = &bytes[(at - start) as usize..];
+                    let count = from.len().min(out.len());
+                    out[..count].copy_from_slice(&from[..count]);
+                    drop(bytes);
+                    if let Some(key) = key {
+                        ahead.lock().slots.was_read(key, count);
+                    }
+                    return Ok(count);
+                }
+                Way::Failed(error) => return Err(error),
+                Way::Alone => {
+                    drop(state);
+                    return Self::read_alone(of, out, at);
+                }
+                Way::Wait => {
+                    state = ahead.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                }
+            }
+        }
+    }
+
+    /// Finds out how to get what stands at a place, and has it fetched.
+    fn way(of: &ObjectRef, state: &mut State, at: u64) -> Way {
+        let is_ahead = state.slots.is_started();
+        match Heads::side(of, at) {
+            Some(side) if !is_ahead => {
+                let missing = state.heads.missing(of, side);
+                missing.into_iter().for_each(|end| Self::fetch_end(&of.all, end));
+                return state.heads.get((side, of.number), heads::range(of, side).start);
+            }
+            Some(side) if state.heads.has_whole(of.number, of.bytes()) => {
+                return state.heads.get((side, of.number), 0);
+            }
+            _ if !is_ahead => return Way::Alone,
+            _ => {}
+        }
+        let State { heads, slots } = state;
+        let is_there = |number: u32, bytes: u64| heads.has_whole(number, bytes);
+        let (way, fetched) = slots.way(of, at, is_there);
+        fetched.into_iter().for_each(|block| Self::fetch_block(&of.all, block));
+        way
+    }
+
+    /// Fetches what is next as long as there is room.
+    fn go_on(all: &Arc<Objects>, state: &mut State) {
+        let State { heads, slots } = state;
+        let is_there = |number: u32, bytes: u64| heads.has_whole(number, bytes);
+        while let Some(block) = slots.next(&all.objects, is_there) {
+            Self::fetch_block(all, block);
+        }
+    }
+
+    fn fetch_block(all: &Arc<Objects>, block: ToFetch) {
+        let ToFetch { key, range, buffer, start } = block;
+        let of = all.at(key.0 as usize);
+        let arrive = move |of: &ObjectRef, bytes: Result<Vec<u8>>| {
+            let mut state = of.all.ahead.lock();
+            state.slots.arrived(key, start, bytes);
+            Self::go_on(&of.all, &mut state);
+            drop(state);
+            of.all.ahead.changed.notify_all();
+        };
+        Self::spawn(of, range, buffer, arrive);
+    }
+
+    fn fetch_end(all: &Arc<Objects>, end: End) {
+        let of = all.at(end.1 as usize);
+        let range = heads::range(&of, end.0);
+        let arrive = move |of: &ObjectRef, bytes: Result<Vec<u8>>| {
+            of.all.ahead.lock().heads.arrived(end, bytes);
+            of.all.ahead.changed.notify_all();
+        };
+        Self::spawn(of, range, Vec::new(), arrive);
+    }
+
+    /// Fetches a part, on the threads of the network, and hands it over. The lock may be held by who calls.
+    fn spawn(
+        of: ObjectRef,
+        range: Range<u64>,
+        buffer: Vec<u8>,
+        arrive: impl FnOnce(&ObjectRef, Result<Vec<u8>>) + Send + 'static,
+    ) {
+        // The threads are there since the object was found.
+        if let Ok(handle) = handle() {
+            handle.spawn(async move {
+                let bytes = fetch(&of, range, buffer).await;
+                arrive(&of, bytes);
+            });
+        }
+    }
+
+    /// Fetches a part for the one who asks; some more, if that is little, is given away.
+    fn read_alone(of: &ObjectRef, out: &mut [u8], at: u64) -> Result<usize> {
+        let ahead = &of.all.ahead;
+        let end = at + out.len() as u64;
+        if ahead.lock().heads.part(of.number, at, out) {
+            return Ok(out.len());
+        }
+        let mut range = at..end;
+        if end - at < LOOK_BYTES {
+            // Near the end what is before is wanted, too: a footer behind its length.
+            let start = at.min(of.bytes().saturating_sub(LOOK_BYTES));
+            range = start..end.max((start + LOOK_BYTES).min(of.bytes()));
+        }
+        let (fetched, part) = (of.clone(), range.clone());
+        let bytes = wait_for(async move { fetch(&fetched, part, Vec::new()).await })?;
+        let from = (at - range.start) as usize;
+        out.copy_from_slice(&bytes[from..from + out.len()]);
+        if bytes.len() as u64 <= LOOK_BYTES {
+            ahead.lock().heads.keep_part(of.number, range.start, bytes);
+        }
+        Ok(out.len())
+    }
+}

@@ -1,0 +1,313 @@
+//! Blocks that are there or coming, and which comes next.
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::ops::Range;
+use std::sync::Arc;
+
+use coload_types::{Error, Result};
+
+use super::Way;
+use crate::blocks::Blocks;
+use crate::object::{Object, ObjectRef};
+
+/// An object and a block of it, by their numbers: in the order in which they are fetched.
+pub type Key = (u32, u32);
+
+/// A block to be fetched.
+#[derive(Debug)]
+pub struct ToFetch {
+    /// Which it is.
+    pub key: Key,
+    /// Where it stands in its object.
+    pub range: Range<u64>,
+    /// Where its bytes may go.
+    pub buffer: Vec<u8>,
+    /// Which start of reading ahead it is for.
+    pub start: u32,
+}
+
+/// Blocks that come at once.
+const COMING_MAX: usize = 16;
+/// Trails that are followed: more than threads read at once.
+const TRAILS_MAX: usize = 64;
+/// Bytes of a block that may be left unread when it goes: a header, what stands between pages.
+const SLACK_BYTES: usize = 64 << 10;
+/// A block that was begun and not asked for again while so many others were gives room to the next.
+const FORGOTTEN_AFTER: u64 = 4096;
+
+/// The blocks of some objects.
+#[derive(Default)]
+pub struct Slots {
+    /// Bytes that may be there and coming; 0 before objects are read ahead.
+    bytes_max: usize,
+    block_bytes: u64,
+    /// What will be read of objects that said so.
+    announced: BTreeMap<u32, Vec<Range<u64>>>,
+    /// Blocks of these.
+    parts: BTreeMap<u32, Arc<Blocks>>,
+    slots: HashMap<Key, Slot>,
+    /// Blocks that went before they were read.
+    left: HashSet<Key>,
+    next: Key,
+    /// Who reads again what was read before, those last at the back.
+    trails: VecDeque<Trail>,
+    held: usize,
+    coming: usize,
+    /// Buffers that are not used.
+    free: Vec<Vec<u8>>,
+    asked: u64,
+    /// Number of the start: blocks that come for an earlier one are others.
+    start: u32,
+}
+
+/// Blocks that are read behind those which are fetched ahead: text is read twice where it is measured first.
+#[derive(Debug, Clone, Copy)]
+struct Trail {
+    /// The block behind the last that was fetched.
+    next: Key,
+    /// How many are fetched at once: the more, the longer it goes on.
+    at_once: usize,
+}
+
+struct Slot {
+    filling: Filling,
+    bytes: usize,
+    read: usize,
+    /// When it was asked for last, counted in what was asked for; 0 if it was not.
+    asked: u64,
+}
+
+enum Filling {
+    Coming,
+    There(Arc<Vec<u8>>),
+    Failed(Error),
+}
+
+impl Slots {
+    /// Whether objects are read ahead.
+    pub fn is_started(&self) -> bool {
+        self.bytes_max > 0
+    }
+
+    /// Says what will be read of an object.
+    pub fn announce(&mut self, number: u32, ranges: Vec<Range<u64>>) {
+        self.announced.insert(number, ranges);
+    }
+
+    /// Nothing is fetched ahead, and what was is given up.
+    pub fn stop(&mut self) {
+        self.bytes_max = 0;
+        self.start += 1;
+        self.slots.clear();
+        self.free.clear();
+        (self.held, self.coming) = (0, 0);
+    }
+
+    /// Begins at the first object.
+    pub fn start(&mut self, bytes_max: usize, block_bytes: u64) {
+        self.stop();
+        self.left.clear();
+        self.trails.clear();
+        self.next = (0, 0);
+        self.bytes_max = bytes_max.max(2 * block_bytes as usize);
+        self.block_bytes = block_bytes;
+        let blocks = |(number, ranges): (&u32, &Vec<Range<u64>>)| {
+            (*number, Arc::new(Blocks::of_ranges(ranges.iter().cloned(), block_bytes)))
+        };
+        self.parts = self.announced.iter().map(blocks).collect();
+    }
+
+    fn blocks(&self, number: u32, bytes: u64) -> Arc<Blocks> {
+        match self.parts.get(&number) {
+            Some(parts) => Arc::clone(parts),
+            None => Arc::new(Blocks::Whole { bytes, each: self.block_bytes }),
+        }
+    }
+
+    /// The next block to be fetched ahead, if there is room for it, of objects that are not there.
+    pub fn next(
+        &mut self,
+        objects: &[Object],
+        is_there: impl Fn(u32, u64) -> bool,
+    ) -> Option<ToFetch> {
+        if !self.is_started() {
+            return None;
+        }
+        let range = self.pass(objects, &is_there)?;
+        let bytes = (range.end - range.start) as usize;
+        if self.coming >= COMING_MAX || !self.has_room(bytes) {
+            return None;
+        }
+        let key = self.next;
+        self.next.1 += 1;
+        Some(self.fetch(key, range, 0))
+    }
+
+    /// Goes on to the next block that is neither there nor coming, and says where it stands; `None` at the end.
+    fn pass(
+        &mut self,
+        objects: &[Object],
+        is_there: &impl Fn(u32, u64) -> bool,
+    ) -> Option<Range<u64>> {
+        loop {
+            let (number, block) = self.next;
+            let object = objects.get(number as usize)?;
+            let blocks = self.blocks(number, object.bytes);
+            if block as usize >= blocks.len() || is_there(number, object.bytes) {
+                self.next = (number + 1, 0);
+            } else if self.slots.contains_key(&self.next) {
+                self.next.1 += 1;
+            } else {
+                return Some(blocks.range(block as usize));
+            }
+        }
+    }
+
+    /// Whether a block may come; one that nobody goes on with goes for it.
+    fn has_room(&mut self, bytes: usize) -> bool {
+        while self.held + bytes > self.bytes_max {
+            let now = self.asked;
+            let is_forgotten = |slot: &Slot| {
+                matches!(slot.filling, Filling::There(_))
+                    && slot.asked > 0
+                    && slot.asked + FORGOTTEN_AFTER < now
+            };
+            let found = self.slots.iter().filter(|(_, slot)| is_forgotten(slot));
+            let Some(key) = found.min_by_key(|(_, slot)| slot.asked).map(|(key, _)| *key) else {
+                return false;
+            };
+            self.remove(key);
+            self.left.insert(key);
+        }
+        true
+    }
+
+    fn fetch(&mut self, key: Key, range: Range<u64>, asked: u64) -> ToFetch {
+        let bytes = (range.end - range.start) as usize;
+        self.slots.insert(key, Slot { filling: Filling::Coming, bytes, read: 0, asked });
+        self.held += bytes;
+        self.coming += 1;
+        ToFetch { key, range, buffer: self.free.pop().unwrap_or_default(), start: self.start }
+    }
+
+    /// How to get what stands at a place of an object, and what is to be fetched for it.
+    pub fn way(
+        &mut self,
+        of: &ObjectRef,
+        at: u64,
+        is_there: impl Fn(u32, u64) -> bool,
+    ) -> (Way, Vec<ToFetch>) {
+        let blocks = self.blocks(of.number, of.bytes());
+        let Some(block) = blocks.find(at) else { return (Way::Alone, Vec::new()) };
+        let key = (of.number, block as u32);
+        let range = blocks.range(block);
+        self.asked += 1;
+        let now = self.asked;
+        if let Some(slot) = self.slots.get_mut(&key) {
+            slot.asked = now;
+            let way = match &slot.filling {
+                Filling::Coming => Way::Wait,
+                Filling::Failed(error) => Way::Failed(error.clone()),
+                Filling::There(bytes) => Way::There(Arc::clone(bytes), range.start, Some(key)),
+            };
+            return (way, Vec::new());
+        }
+        let bytes = (range.end - range.start) as usize;
+        if self.left.contains(&key) || !(self.has_room(bytes) || self.make_room(bytes, key)) {
+            return (Way::Alone, Vec::new());
+        }
+        let first = self.fetch(key, range, now);
+        if key >= self.next {
+            self.next = (key.0, key.1 + 1);
+            return (Way::Wait, vec![first]);
+        }
+        let mut fetched = vec![first];
+        fetched.extend(self.follow(key, &of.all.objects, is_there));
+        (Way::Wait, fetched)
+    }
+
+    /// Blocks behind one that is read again, if those before it were, too.
+    fn follow(
+        &mut self,
+        key: Key,
+        objects: &[Object],
+        is_there: impl Fn(u32, u64) -> bool,
+    ) -> Vec<ToFetch> {
+        let known = self.trails.iter().position(|trail| trail.next == key);
+        let known = known.and_then(|at| self.trails.remove(at));
+        let at_once = known.map_or(0, |trail| (2 * trail.at_once).clamp(1, COMING_MAX - 1));
+        let end = self.next;
+        let mut fetched = Vec::new();
+        self.next = (key.0, key.1 + 1);
+        while fetched.len() < at_once
+            && let Some(block) = self.next(objects, &is_there)
+        {
+            fetched.push(block);
+        }
+        self.pass(objects, &is_there);
+        if self.trails.len() == TRAILS_MAX {
+            self.trails.pop_front();
+        }
+        self.trails.push_back(Trail { next: self.next, at_once });
+        self.next = self.next.max(end);
+        fetched
+    }
+
+    /// Makes room for a block that somebody waits for: those that are farthest ahead go, and then those that were
+    /// asked for longest ago.
+    fn make_room(&mut self, bytes: usize, wanted: Key) -> bool {
+        while self.held + bytes > self.bytes_max {
+            let there = self.slots.iter().filter(|(_, s)| matches!(s.filling, Filling::There(_)));
+            let ahead = there.clone().filter(|(key, slot)| slot.asked == 0 && **key > wanted);
+            let found = ahead.map(|(key, _)| *key).max();
+            let Some(key) =
+                found.or_else(|| there.min_by_key(|(_, slot)| slot.asked).map(|(key, _)| *key))
+            else {
+                return false;
+            };
+            match found {
+                Some(_) => self.next = self.next.min(key),
+                None => {
+                    self.left.insert(key);
+                }
+            }
+            self.remove(key);
+        }
+        true
+    }
+
+    /// Takes a block that has come.
+    pub fn arrived(&mut self, key: Key, start: u32, bytes: Result<Vec<u8>>) {
+        if start != self.start {
+            return;
+        }
+        self.coming -= 1;
+        if let Some(slot) = self.slots.get_mut(&key) {
+            slot.filling = match bytes {
+                Ok(bytes) => Filling::There(Arc::new(bytes)),
+                Err(error) => Filling::Failed(error),
+            };
+        }
+    }
+
+    /// Notes that bytes of a block were read: one that was read goes.
+    pub fn was_read(&mut self, key: Key, bytes: usize) {
+        if let Some(slot) = self.slots.get_mut(&key) {
+            slot.read += bytes;
+            if slot.read + SLACK_BYTES.min(slot.bytes / 8) >= slot.bytes {
+                self.remove(key);
+            }
+        }
+    }
+
+    fn remove(&mut self, key: Key) {
+        let Some(slot) = self.slots.remove(&key) else { return };
+        self.held -= slot.bytes;
+        if let Filling::There(bytes) = slot.filling
+            && let Some(buffer) = Arc::into_inner(bytes)
+            && self.free.len() < COMING_MAX / 8
+        {
+            self.free.push(buffer);
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! Google Cloud Storage.
+
+use std::sync::Arc;
+
+use object_store::ObjectStore;
+use object_store::gcp::GoogleCloudStorageBuilder;
+
+use super::{Place, PlaceOptions};
+use crate::address::Address;
+
+/// `gs://bucket/key`.
+pub struct Google;
+
+impl Place for Google {
+    fn schemes(&self) -> &'static [&'static str] {
+        &["gs"]
+    }
+
+    fn lists(&self) -> bool {
+        true
+    }
+
+    fn open(
+        &self,
+        address: &Address<'_>,
+        options: &PlaceOptions,
+    ) -> object_store::Result<Arc<dyn ObjectStore>> {
+        let builder = GoogleCloudStorageBuilder::from_env()
+            .with_bucket_name(address.authority)
+            .with_retry(options.retry())
+            .with_client_options(options.client());
+        Ok(Arc::new(builder.build()?))
+    }
+}

@@ -1,0 +1,126 @@
+//! What is told of objects: with their addresses, and what to do.
+
+use std::error::Error as _;
+
+use coload_types::Error;
+use object_store::Error as StoreError;
+
+/// Where machines of Amazon ask for credentials.
+const ROLES: &str = "169.254.169.254";
+
+/// What went wrong with a request for an object or a list of them.
+pub fn request_error(address: &str, error: &StoreError) -> Error {
+    let cause = without_query(&cause(error));
+    if cause.contains(ROLES) {
+        return no_credentials(address, &cause);
+    }
+    match (error, status(&cause)) {
+        (StoreError::NotFound { .. }, _) | (_, Some(404)) => {
+            Error::Invalid(format!("{address}: there is no such object or bucket"))
+        }
+        (StoreError::PermissionDenied { .. }, _) | (_, Some(403)) => Error::Invalid(format!(
+            "{address}: the server denies it (are the credentials in the environment those of somebody who may read it?): \
+             {cause}"
+        )),
+        (StoreError::Unauthenticated { .. }, _) | (_, Some(401)) => no_credentials(address, &cause),
+        (StoreError::InvalidPath { .. }, _) => Error::Invalid(format!(
+            "{address}: {error} (names with empty parts, as in a//b, are not read)"
+        )),
+        _ if WITHOUT_PARTS.iter().any(|text| cause.contains(text)) => Error::Invalid(format!(
+            "{address}: the server gives no parts of it, only all (fetch it, or load it from a pipe: curl -s URL | \
+             coload load -)"
+        )),
+        _ => Error::Unavailable(format!("cannot read {address}: {cause}")),
+    }
+}
+
+/// What the library says of servers that do not know `Range`.
+const WITHOUT_PARTS: [&str; 2] = ["non-partial response", "Range request not supported"];
+
+fn no_credentials(address: &str, cause: &str) -> Error {
+    Error::Invalid(format!(
+        "{address}: the server wants credentials (for s3://, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment; \
+         --no-sign-request if everybody may read it): {cause}"
+    ))
+}
+
+/// Whether a request may go well later: the server says so, or was not reached.
+pub fn may_pass(error: &StoreError) -> bool {
+    let cause = cause(error);
+    let is_final = cause.contains(ROLES) || WITHOUT_PARTS.iter().any(|text| cause.contains(text));
+    match status(&cause) {
+        Some(status) => status >= 500 || matches!(status, 408 | 425 | 429),
+        None => matches!(error, StoreError::Generic { .. }) && !is_final,
+    }
+}
+
+/// The status of an answer, which the library gives as text only.
+fn status(cause: &str) -> Option<u16> {
+    let (_, after) = cause.split_once("status code: ")?;
+    after.split_whitespace().next()?.parse().ok()
+}
+
+/// The object that was found is not there any more.
+pub fn gone(address: &str) -> Error {
+    Error::Unavailable(format!(
+        "{address}: the object was there when the load was planned and is gone; nothing was loaded"
+    ))
+}
+
+/// The object is another than the one that was found.
+pub fn changed(address: &str, before: &str, now: &str) -> Error {
+    Error::Unavailable(format!(
+        "{address}: the object changed while it was read: it was {before} when the load was planned and is {now}; \
+         nothing was loaded, load it again when it is whole"
+    ))
+}
+
+/// A server does not answer.
+pub fn silent(address: &str, seconds: f64) -> Error {
+    Error::Unavailable(format!(
+        "{address}: the server has sent nothing for {seconds} s, again and again; nothing was loaded"
+    ))
+}
+
+/// A server ends its answers early.
+pub fn cut(address: &str) -> Error {
+    Error::Unavailable(format!(
+        "{address}: the server's answers end before all is there, again and again; nothing was loaded"
+    ))
+}
+
+/// The innermost text: those around it name the same address again.
+fn cause(error: &StoreError) -> String {
+    let Some(mut source) = error.source() else { return error.to_string() };
+    let mut text = source.to_string();
+    while let Some(inner) = source.source() {
+        let told = inner.to_string();
+        if !text.contains(&told) {
+            text = format!("{text}: {told}");
+        }
+        source = inner;
+    }
+    text
+}
+
+/// A text whose addresses have no queries: they may be signatures.
+fn without_query(text: &str) -> String {
+    let word = |word: &str| match (word.contains("://"), word.split_once('?')) {
+        (true, Some((address, _))) => format!("{address}?..."),
+        _ => word.to_owned(),
+    };
+    let text = text.split(' ').map(word).collect::<Vec<_>>().join(" ");
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signatures_are_not_shown() {
+        let text = "Error performing GET https://h/a.csv?X-Amz-Signature=abc in 2s\n  - status 503";
+        let shown = without_query(text);
+        assert_eq!(shown, "Error performing GET https://h/a.csv?... in 2s - status 503");
+    }
+}
