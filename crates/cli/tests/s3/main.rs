@@ -10,6 +10,7 @@ use std::fs;
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use support::{Run, Sandbox};
@@ -17,24 +18,31 @@ use support::{Run, Sandbox};
 const VERSION: &str = "=0.14.1";
 const KEYS: [&str; 2] = ["some-key", "some-secret"];
 
-/// The program, which is installed once.
-fn s3s_fs() -> PathBuf {
-    let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("s3s");
-    let program = root.join("bin/s3s-fs");
-    if !program.exists() {
-        let install =
-            ["install", "s3s-fs", "--version", VERSION, "--features", "binary", "--debug"];
-        // In a folder of its own: the settings of this workspace are not meant.
-        let status = Command::new(env!("CARGO"))
-            .args(install)
-            .arg("--root")
-            .arg(&root)
-            .current_dir(env!("CARGO_TARGET_TMPDIR"))
-            .status()
-            .unwrap();
-        assert!(status.success(), "cargo install s3s-fs: {status}");
-    }
-    program
+/// The program. It is installed once: tests that run side by side wait for the first.
+fn s3s_fs() -> &'static Path {
+    static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let root = folder.join("s3s");
+        let program = root.join("bin/s3s-fs");
+        if !program.exists() {
+            // In folders of its own: neither the settings of this workspace are meant nor where its crates are built.
+            let status = Command::new(env!("CARGO"))
+                .args(["install", "s3s-fs", "--locked", "--version", VERSION])
+                .args(["--features", "binary", "--debug"])
+                .arg("--root")
+                .arg(&root)
+                .arg("--target-dir")
+                .arg(root.join("target"))
+                .current_dir(folder)
+                .status()
+                .unwrap();
+            assert!(status.success(), "cargo install s3s-fs: {status}");
+            // Only the program is needed on.
+            drop(fs::remove_dir_all(root.join("target")));
+        }
+        program
+    });
+    &PROGRAM
 }
 
 /// A server of the files of a folder.
