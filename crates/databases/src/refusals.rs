@@ -5,8 +5,8 @@
 //!                 -> refused, it does not say which:                   try the first half, and so on to one row
 //! ```
 //!
-//! After a refusal fewer rows are tried at once, and twice as many each time that they are taken, so that bad rows far from
-//! each other cost little, and many together do not make all others go twice.
+//! How many rows are tried at once behind a refusal follows from how far apart refusals are ([`Distance`]): bad rows far
+//! from each other cost little, and many together do not make all others go twice.
 
 use std::ops::Range;
 
@@ -18,8 +18,41 @@ use crate::engine::{Connection, Engine, Refusal, RowTable};
 use crate::journal::refused_row;
 use crate::options::Method;
 
-/// Rows that are tried at most behind one that the server named: those behind the next one at fault only cost to be sent.
-const ROWS_AFTER_REFUSAL: usize = 4096;
+/// What a try costs beside its rows (a statement, a savepoint, their round trips), as rows of a bulk method.
+const ROWS_OF_A_TRY: f64 = 64.0;
+
+/// How far refused rows are apart, and so how many rows to try at once.
+///
+/// A try of b rows costs as much as [`ROWS_OF_A_TRY`] more, and is in vain for half of its rows each time that one of them
+/// is refused. Where refusals are d rows apart, a row costs `ROWS_OF_A_TRY / b + b / 2d` beside itself, which is least at
+/// `b = sqrt(2 d ROWS_OF_A_TRY)`.
+#[derive(Debug, Default)]
+pub struct Distance {
+    /// Mean distance of refusals, the last ones counted more; `None` before the first.
+    mean: Option<f64>,
+    /// Rows that were taken since the last one.
+    since: usize,
+}
+
+impl Distance {
+    fn taken(&mut self, rows: usize) {
+        self.since += rows;
+    }
+
+    fn refused(&mut self) {
+        let last = self.since as f64 + 1.0;
+        self.mean = Some(self.mean.map_or(last, |mean| (3.0 * mean + last) / 4.0));
+        self.since = 0;
+    }
+
+    /// Rows to try at once.
+    fn rows(&self) -> usize {
+        // Rows that are taken one after the other are a distance, too, though its end is not known yet.
+        self.mean.map_or(usize::MAX, |mean| {
+            (2.0 * ROWS_OF_A_TRY * mean.max(self.since as f64)).sqrt().max(1.0) as usize
+        })
+    }
+}
 
 /// How a try is undone that was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,45 +72,49 @@ pub fn send_but_refused(
     on: &mut dyn Connection,
     table: &RowTable,
     rows: &RowBytes,
-    undo: Undo,
+    (undo, distance): (Undo, &mut Distance),
 ) -> Result<Vec<LeftOut>> {
     let mut sending =
         Sending { engine, on, table, rows, undo, is_first: true, has_savepoint: false };
     let mut refused = Vec::new();
-    let (mut at, mut step) = (0, rows.len());
-    // A row that the server named; those before it were not tried without it.
-    let mut named: Option<(usize, LeftOut)> = None;
-    if table.method == Method::InsertAutocommit {
-        step = 1;
-    }
+    let mut at = 0;
+    // Rows of which one is at fault, though the server does not say which: they end here.
+    let mut suspects: Option<usize> = None;
     while at < rows.len() {
-        let end = rows.len().min(at.saturating_add(step.max(1)));
-        let end = named.as_ref().map_or(end, |(row, _)| *row);
-        let tried = if end > at { sending.send(at..end) } else { Ok(()) };
-        match tried {
+        let end = match suspects {
+            Some(end) => at + (end - at).div_ceil(2),
+            None if table.method == Method::InsertAutocommit => at + 1,
+            None => rows.len().min(at.saturating_add(distance.rows())),
+        };
+        match sending.send(at..end) {
             Ok(()) => {
+                distance.taken(end - at);
                 at = end;
-                match named.take() {
-                    Some((row, left_out)) => {
-                        refused.push(left_out);
-                        at = row + 1;
-                    }
-                    None if table.method != Method::InsertAutocommit => {
-                        step = step.saturating_mul(2)
-                    }
-                    None => {}
-                }
+                suspects = suspects.filter(|suspects| *suspects > at);
             }
             Err(Refusal::Failed(error)) => return Err(error),
             Err(Refusal::Row { row, column, reason, detail }) => {
-                let row = row.map(|row| at + row).filter(|row| *row < end);
-                step = match row {
-                    Some(_) => step.min(ROWS_AFTER_REFUSAL),
-                    None => (end - at) / 2,
-                };
-                named = None;
-                if let Some(row) = row.or_else(|| (end - at == 1).then_some(at)) {
-                    named = Some((row, refused_row(row as u64, column, reason, detail)));
+                let named = row.map(|row| at + row).filter(|row| *row < end);
+                match named.or_else(|| (end - at == 1).then_some(at)) {
+                    Some(row) => {
+                        // Those before it were not tried without it.
+                        if row > at
+                            && let Err(refusal) = sending.send(at..row)
+                        {
+                            match refusal {
+                                Refusal::Failed(error) => return Err(error),
+                                // What the server takes depends on what it had before: it is asked again, with fewer.
+                                Refusal::Row { .. } => suspects = Some(row),
+                            }
+                            continue;
+                        }
+                        distance.taken(row - at);
+                        distance.refused();
+                        refused.push(refused_row(row as u64, column, reason, detail));
+                        at = row + 1;
+                        suspects = None;
+                    }
+                    None => suspects = Some(end),
                 }
             }
         }
@@ -138,4 +175,29 @@ impl Sending<'_> {
 /// More rows were refused than may be rejects: nobody needs to know the others.
 pub fn too_many(count: u64, allowed: u64) -> Error {
     Error::Limit(format!("the server refused {count} rows, over --max-rejects {allowed}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tries_are_as_long_as_refusals_are_far_apart() {
+        let mut distance = Distance::default();
+        distance.taken(5000);
+        assert_eq!(distance.rows(), usize::MAX, "all rows, while none was refused");
+        for _ in 0..40 {
+            distance.refused();
+            distance.taken(999);
+        }
+        let far = distance.rows();
+        assert!((300..420).contains(&far), "{far}");
+        // Nothing was refused for long.
+        distance.taken(100_000);
+        assert!(distance.rows() > 3000);
+        for _ in 0..40 {
+            distance.refused();
+        }
+        assert!(distance.rows() < 20, "each row is refused");
+    }
 }

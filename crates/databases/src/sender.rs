@@ -15,7 +15,7 @@ use crate::engine::{Connection, Engine, RowTable};
 use crate::journal::{Journal, Line};
 use crate::options::Method;
 use crate::queue::Queue;
-use crate::refusals::{Undo, send_but_refused, too_many};
+use crate::refusals::{Distance, Undo, send_but_refused, too_many};
 
 /// First pause before a chunk is tried again, doubled each time.
 const PAUSE_FIRST: Duration = Duration::from_millis(50);
@@ -91,8 +91,9 @@ enum Failed {
 impl Sending {
     /// Sends what comes until nothing comes any more; gives the connection back.
     pub fn run(&self, mut on: Box<dyn Connection>) -> Option<Box<dyn Connection>> {
+        let mut distance = Distance::default();
         while let Some(rows) = self.queue.next() {
-            if let Err(error) = self.send(&mut on, rows) {
+            if let Err(error) = self.send(&mut on, rows, &mut distance) {
                 self.queue.fail(error);
                 return None;
             }
@@ -100,7 +101,12 @@ impl Sending {
         (!self.queue.has_failed()).then_some(on)
     }
 
-    fn send(&self, on: &mut Box<dyn Connection>, fragment: FragmentRows) -> Result<()> {
+    fn send(
+        &self,
+        on: &mut Box<dyn Connection>,
+        fragment: FragmentRows,
+        distance: &mut Distance,
+    ) -> Result<()> {
         let chunk = fragment.chunk;
         let sum = match self.journal {
             Some(_) => checksum(&fragment.rows.bytes),
@@ -124,9 +130,9 @@ impl Sending {
                 &mut **on,
                 &self.table,
                 &fragment.rows,
-                Undo::Savepoint,
+                (Undo::Savepoint, distance),
             )?,
-            Unit::Chunk => self.send_chunk(on, &fragment, sum)?,
+            Unit::Chunk => self.send_chunk(on, (&fragment, sum), distance)?,
         };
         self.counts.bytes.fetch_add(fragment.rows.bytes.len() as u64, Ordering::Relaxed);
         self.note(chunk, &fragment, refused, count)
@@ -157,13 +163,13 @@ impl Sending {
     fn send_chunk(
         &self,
         on: &mut Box<dyn Connection>,
-        fragment: &FragmentRows,
-        sum: u64,
+        (fragment, sum): (&FragmentRows, u64),
+        distance: &mut Distance,
     ) -> Result<Vec<LeftOut>> {
         let (mut pause, mut tries) = (PAUSE_FIRST, 0);
         let began = Instant::now();
         loop {
-            let error = match self.try_chunk(&mut **on, fragment, sum) {
+            let error = match self.try_chunk(&mut **on, (fragment, sum), distance) {
                 Ok(refused) => return Ok(refused),
                 Err(Failed::Ended(error)) => return Err(error),
                 Err(Failed::Again(error)) if tries < TRIES_MAX => error,
@@ -220,8 +226,8 @@ impl Sending {
     fn try_chunk(
         &self,
         on: &mut dyn Connection,
-        fragment: &FragmentRows,
-        sum: u64,
+        (fragment, sum): (&FragmentRows, u64),
+        distance: &mut Distance,
     ) -> std::result::Result<Vec<LeftOut>, Failed> {
         let engine = &*self.engine;
         let in_transaction = self.table.method != Method::InsertAutocommit;
@@ -229,7 +235,7 @@ impl Sending {
             if in_transaction {
                 on.run(engine.begin_sql(), &[])?;
             }
-            let undo = Undo::Transaction;
+            let undo = (Undo::Transaction, distance);
             let refused = send_but_refused(engine, on, &self.table, &fragment.rows, undo)?;
             if let Some(journal) = &self.journal {
                 let rows = fragment.rows.len() as u64 - refused.len() as u64;
