@@ -18,6 +18,7 @@ use coload_threads::lock;
 use coload_types::{Error, Result};
 
 use crate::change::missing_table;
+use crate::deleted::DeletedRows;
 use crate::directory::{Layout, is_still_at, segment_name};
 use crate::failpoints;
 use crate::held::HeldBytes;
@@ -152,6 +153,18 @@ impl Snapshot {
         let open = Arc::new(open_segment(&path, table, segment, held)?);
         self.store.keep_open(segment, &open);
         Ok(open)
+    }
+
+    /// The deleted rows of a segment of this version, which scans skip; `None` when there are none. The store keeps them
+    /// for the next caller.
+    ///
+    /// # Errors
+    /// `Corrupt` when they are not what the manifest says of them.
+    pub fn deleted_rows(&self, segment: &SegmentEntry) -> Result<Option<Arc<DeletedRows>>> {
+        match &segment.deleted {
+            None => Ok(None),
+            Some(entry) => self.store.deleted_rows(segment, entry).map(Some),
+        }
     }
 
     /// The store of which this is a version.
