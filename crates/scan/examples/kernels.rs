@@ -171,7 +171,7 @@ fn queries() -> Vec<(&'static str, Query)> {
 
 fn execute(segment: &SegmentFile, query: &Query, threads: usize) -> Vec<GroupRow> {
     let program = Arc::new(Program::new(&query.aggregates).unwrap());
-    let scan = SegmentScan::new(segment, query, program.clone()).unwrap();
+    let scan = SegmentScan::new(segment, None, query, program.clone()).unwrap();
     let queue = PageQueue::new([segment.page_rows().len()]);
     let states = run(threads, || {
         let mut state = State::default();

@@ -2,16 +2,19 @@
 //!
 //! On a column with a dictionary a test becomes ranges of codes by binary searches, once for the
 //! segment. A page whose smallest and largest code (or number) decide the test is not read at all.
+//!
+//! Deleted rows pass no filter: their bits are dropped block by block, in pages that have some.
 
 use std::ops::Bound;
+use std::sync::Arc;
 
 use coload_page::bitpack::BLOCK;
 use coload_page::{PageDetail, PageView, block_rows};
-use coload_store::{ExpandedPages, SegmentFile};
+use coload_store::{DeletedRows, ExpandedPages, SegmentFile};
 use coload_types::{Dictionary, Error, Physical, Result, Value, Values};
 
 use crate::compare::{Scratch, max_of_width};
-use crate::mask::{BlockMask, Selection};
+use crate::mask::{BlockMask, MASK_WORDS, Selection};
 use crate::page_test::{PageTest, RANGES_MAX};
 use crate::predicate::{Predicate, Test};
 use crate::ranges::{Ranges, Step};
@@ -20,6 +23,15 @@ use crate::ranges::{Ranges, Step};
 #[derive(Debug, Clone)]
 pub struct Filter {
     tests: Vec<ColumnTest>,
+    deleted: Option<Deleted>,
+}
+
+/// The deleted rows of a segment.
+#[derive(Debug, Clone)]
+struct Deleted {
+    rows: Arc<DeletedRows>,
+    /// First row of each page.
+    starts: Arc<[u64]>,
 }
 
 #[derive(Debug, Clone)]
@@ -59,16 +71,22 @@ pub struct PageFilter<'a> {
     rows: usize,
     /// `None` when no row can pass.
     tests: Option<Vec<PageTest<'a>>>,
+    /// Deleted rows of the segment, and the page's first row, if some of the page are deleted.
+    deleted: Option<(&'a DeletedRows, u64)>,
     /// Made with the first block that is tested.
     scratch: Option<Scratch>,
 }
 
 impl Filter {
-    /// Prepares predicates for a segment: two binary searches in a dictionary for each bound.
+    /// Prepares predicates for a segment, of which some rows may be deleted: two binary searches in a dictionary for each bound.
     ///
     /// # Errors
     /// `Invalid` when a test does not fit its column, `Corrupt` when a dictionary is damaged.
-    pub fn new(segment: &SegmentFile, predicates: &[Predicate]) -> Result<Self> {
+    pub fn new(
+        segment: &SegmentFile,
+        deleted: Option<&Arc<DeletedRows>>,
+        predicates: &[Predicate],
+    ) -> Result<Self> {
         let mut tests = Vec::with_capacity(predicates.len());
         for predicate in predicates {
             if predicate.column >= segment.column_count() {
@@ -93,7 +111,8 @@ impl Filter {
             let test = predicate.test.clone();
             tests.push(ColumnTest { column: predicate.column, test, codes, values });
         }
-        Ok(Filter { tests })
+        let deleted = deleted.map(|rows| Deleted::new(segment, rows));
+        Ok(Filter { tests, deleted })
     }
 
     /// Looks at a page: its statistics first, its bytes only when they decide nothing. `expanded` is
@@ -108,18 +127,22 @@ impl Filter {
         expanded: &'a ExpandedPages,
     ) -> Result<PageFilter<'a>> {
         let rows = segment.page_rows()[page] as usize;
+        let none = || Ok(PageFilter { rows, tests: None, deleted: None, scratch: None });
         let mut tests = Vec::with_capacity(self.tests.len());
         for test in &self.tests {
             match test.open(segment, page, expanded)? {
                 Verdict::All => {}
-                Verdict::None => {
-                    return Ok(PageFilter { rows, tests: None, scratch: None });
-                }
+                Verdict::None => return none(),
                 Verdict::Look(test) => tests.push(test),
             }
         }
         tests.sort_by_key(PageTest::cost);
-        Ok(PageFilter { rows, tests: Some(tests), scratch: None })
+        let deleted = self.deleted.as_ref().and_then(|deleted| deleted.of_page(page, rows));
+        if deleted.is_some_and(|(_, _, count)| count == rows as u64) {
+            return none();
+        }
+        let deleted = deleted.map(|(deleted, start, _)| (deleted, start));
+        Ok(PageFilter { rows, tests: Some(tests), deleted, scratch: None })
     }
 
     /// The selected rows of a page.
@@ -137,6 +160,26 @@ impl Filter {
     }
 }
 
+impl Deleted {
+    fn new(segment: &SegmentFile, rows: &Arc<DeletedRows>) -> Self {
+        let starts = segment.page_rows().iter().scan(0, |next, rows| {
+            let start = *next;
+            *next += u64::from(*rows);
+            Some(start)
+        });
+        Deleted { rows: Arc::clone(rows), starts: starts.collect() }
+    }
+
+    /// The deleted rows, where the page starts, and how many of its rows are deleted, if any.
+    fn of_page(&self, page: usize, rows: usize) -> Option<(&DeletedRows, u64, u64)> {
+        let start = self.starts[page];
+        match self.rows.count_in(start..start + rows as u64) {
+            0 => None,
+            count => Some((&self.rows, start, count)),
+        }
+    }
+}
+
 impl PageFilter<'_> {
     /// Whether no row of the page can pass.
     pub fn is_none(&self) -> bool {
@@ -145,7 +188,20 @@ impl PageFilter<'_> {
 
     /// Whether all rows of the page are known to pass.
     pub fn is_all(&self) -> bool {
-        self.tests.as_ref().is_some_and(Vec::is_empty)
+        self.tests.as_ref().is_some_and(Vec::is_empty) && self.deleted.is_none()
+    }
+
+    /// How many rows of the page pass, where none needs to be looked at for it.
+    pub fn known_count(&self) -> Option<u64> {
+        match (&self.tests, self.deleted) {
+            (None, _) => Some(0),
+            (Some(tests), _) if !tests.is_empty() => None,
+            (Some(_), None) => Some(self.rows as u64),
+            (Some(_), Some((deleted, start))) => {
+                let rows = self.rows as u64;
+                Some(rows - deleted.count_in(start..start + rows))
+            }
+        }
     }
 
     /// The rows of a block that pass.
@@ -157,6 +213,11 @@ impl PageFilter<'_> {
             return Ok(BlockMask::NONE);
         };
         let mut mask = BlockMask::first(block_rows(self.rows, block));
+        if let Some((deleted, start)) = self.deleted {
+            let mut words = [0; MASK_WORDS];
+            deleted.fill_words(start + (block * BLOCK) as u64, &mut words);
+            mask.drop_rows(&words);
+        }
         for test in tests {
             let scratch = self.scratch.get_or_insert_default();
             test.keep(block, &mut mask, scratch)?;

@@ -12,12 +12,13 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use coload_page::bitpack::BLOCK;
-use coload_store::{ExpandedPages, SegmentFile};
+use coload_store::{DeletedRows, ExpandedPages, SegmentFile};
 use coload_types::delimited::push_quoted;
 use coload_types::display::{write_bytes, write_int, write_value, write_wide};
 use coload_types::{Code, DataType, Dictionary, Error, Physical, Result, Value};
 
 use crate::column_page::{ColumnPage, NullBits};
+use crate::filter::Filter;
 use crate::mask::Selection;
 use crate::stretches::Stretch;
 
@@ -111,6 +112,8 @@ impl Texts {
 #[derive(Debug)]
 pub struct SegmentLines {
     segment: Arc<SegmentFile>,
+    /// Leaves deleted rows out.
+    filter: Filter,
     types: Arc<[DataType]>,
     /// `None` where there are too many.
     texts: Vec<OnceLock<Option<Texts>>>,
@@ -138,10 +141,18 @@ enum Kind {
 }
 
 impl SegmentLines {
-    /// Of a segment of a table with columns of these types.
-    pub fn new(segment: Arc<SegmentFile>, types: Arc<[DataType]>) -> Self {
+    /// Of the rows of a segment that are not deleted, of a table with columns of these types.
+    ///
+    /// # Errors
+    /// `Corrupt` when the segment is damaged.
+    pub fn new(
+        segment: Arc<SegmentFile>,
+        deleted: Option<&Arc<DeletedRows>>,
+        types: Arc<[DataType]>,
+    ) -> Result<Self> {
         let texts = types.iter().map(|_| OnceLock::new()).collect();
-        SegmentLines { segment, types, texts }
+        let filter = Filter::new(&segment, deleted, &[])?;
+        Ok(SegmentLines { segment, filter, types, texts })
     }
 
     /// Makes the lines of a stretch, and hands them to `sink`, some at a time; `false` of it ends that.
@@ -158,8 +169,8 @@ impl SegmentLines {
         let mut fields: Vec<Fields> = self.types.iter().map(|_| Fields::default()).collect();
         let mut lines = Vec::new();
         for page in stretch.pages.clone() {
-            let rows = self.segment.page_rows()[page] as usize;
-            let (selection, expanded) = (Selection::all(rows), ExpandedPages::default());
+            let (mut selection, expanded) = (Selection::default(), ExpandedPages::default());
+            self.filter.select(&self.segment, page, &mut selection)?;
             let columns = (0..self.types.len())
                 .map(|column| ColumnPage::open(&self.segment, column, page, &expanded))
                 .collect::<Result<Vec<_>>>()?;

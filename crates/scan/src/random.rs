@@ -4,7 +4,7 @@ use std::ops::Bound;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use coload_store::SegmentFile;
+use coload_store::{DeletedRows, SegmentFile};
 use coload_types::{Physical, Plain, Value};
 
 use crate::test_segment::{Encoding, write_segment};
@@ -28,6 +28,8 @@ impl Random {
 pub struct Table {
     pub columns: Vec<Plain>,
     pub segment: SegmentFile,
+    /// Rows that are deleted.
+    pub deleted: Option<Arc<DeletedRows>>,
     _directory: tempfile::TempDir,
 }
 
@@ -41,7 +43,8 @@ impl Table {
     }
 
     pub fn passes(&self, predicates: &[Predicate], row: usize) -> bool {
-        predicates.iter().all(|p| p.test.matches(self.get(p.column, row).as_ref()))
+        let is_deleted = self.deleted.as_ref().is_some_and(|d| d.contains(row as u64));
+        !is_deleted && predicates.iter().all(|p| p.test.matches(self.get(p.column, row).as_ref()))
     }
 }
 
@@ -95,7 +98,19 @@ pub fn table(random: &mut Random, shapes: &[Physical], coded: usize) -> Table {
     let page_rows = random.pick(&[700, 1024, 2500, 10_000]);
     let segment = write_segment(&path, &columns, page_rows);
     let columns = columns.into_iter().map(|c| c.0).collect();
-    Table { columns, segment, _directory: directory }
+    let deleted = deleted(random, rows);
+    Table { columns, segment, deleted, _directory: directory }
+}
+
+/// None, some here and there, or a stretch that may be all of a page.
+fn deleted(random: &mut Random, rows: usize) -> Option<Arc<DeletedRows>> {
+    let of = random.pick(&[0, 0, 2, 100, 1_000]);
+    let first = random.below(rows as u64) as u32;
+    let stretch = first..(first + random.pick(&[0, 5, 2_000])).min(rows as u32);
+    let scattered: Vec<u32> =
+        (0..rows as u32).filter(|_| of > 0 && random.below(of) == 0).collect();
+    let rows = DeletedRows::of(scattered.into_iter().chain(stretch));
+    (rows.count() > 0).then(|| Arc::new(rows))
 }
 
 /// A predicate on a column of this shape.

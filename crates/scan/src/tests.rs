@@ -21,7 +21,7 @@ fn page_starts(table: &Table) -> Vec<usize> {
 }
 
 fn check_selection(table: &Table, predicates: &[Predicate]) {
-    let filter = Filter::new(&table.segment, predicates).unwrap();
+    let filter = Filter::new(&table.segment, table.deleted.as_ref(), predicates).unwrap();
     let mut selection = Selection::default();
     for (page, start) in page_starts(table).into_iter().enumerate() {
         filter.select(&table.segment, page, &mut selection).unwrap();
@@ -121,7 +121,7 @@ proptest! {
 fn a_test_of_another_shape_is_refused() {
     let table = table(&mut Random(1), &SHAPES, 0);
     let wrong = Predicate { column: 0, test: crate::Test::Prefix(b"a"[..].into()) };
-    assert!(Filter::new(&table.segment, &[wrong]).is_err());
+    assert!(Filter::new(&table.segment, None, &[wrong]).is_err());
     let missing = Predicate { column: 9, test: crate::Test::IsNull };
-    assert!(Filter::new(&table.segment, &[missing]).is_err());
+    assert!(Filter::new(&table.segment, None, &[missing]).is_err());
 }

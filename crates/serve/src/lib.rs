@@ -31,6 +31,7 @@ mod memory;
 mod names;
 pub mod output;
 mod physical_rules;
+mod places;
 mod planning;
 mod remote;
 mod rights;

@@ -3,7 +3,7 @@
 //! ```text
 //!   read   SELECT from it
 //!   load   read, add rows to it, make it when it is not there
-//!   admin  load, replace, empty or drop it
+//!   admin  load, replace, empty or drop it, delete and change its rows
 //! ```
 //!
 //! Invariant: a table that a caller may not read does not exist for the planner, so that no form of a
@@ -22,7 +22,7 @@ pub enum Role {
     Read,
     /// Query the table, add rows, and make it when it is not there.
     Load,
-    /// Replace, empty and drop.
+    /// Replace, empty and drop, delete and change rows.
     Admin,
 }
 

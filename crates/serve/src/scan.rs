@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use coload_scan::{Filter, PageQueue, Predicate, Stretch, may_match, stretches};
-use coload_store::{SegmentEntry, SegmentFile};
+use coload_store::{DeletedRows, SegmentEntry, SegmentFile};
 use coload_types::Result as StoreResult;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::Statistics;
@@ -61,7 +61,28 @@ pub(crate) struct Work {
     /// `segments`.
     queues: Vec<(PageQueue, Range<usize>)>,
     /// Open segments with the predicates prepared for them.
-    pub segments: Vec<(Arc<SegmentFile>, Filter)>,
+    pub segments: Vec<ScanSegment>,
+}
+
+/// A segment of a scan.
+#[derive(Debug)]
+pub(crate) struct ScanSegment {
+    pub file: Arc<SegmentFile>,
+    pub filter: Filter,
+    /// Its place among the segments of its table.
+    pub index: usize,
+    /// First row of each page, where rows are told by their places.
+    pub starts: Vec<u64>,
+}
+
+/// A segment that is read, open.
+#[derive(Debug)]
+pub(crate) struct OpenedSegment {
+    pub file: Arc<SegmentFile>,
+    /// Rows that no scan gives.
+    pub deleted: Option<Arc<DeletedRows>>,
+    /// Its place among the segments of its table.
+    pub index: usize,
 }
 
 impl Work {
@@ -69,6 +90,15 @@ impl Work {
     pub fn queue(&self, partition: usize) -> Option<&(PageQueue, Range<usize>)> {
         self.queues.get(partition).or(self.queues.first())
     }
+}
+
+/// A column of a scan's output.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum ScanColumn {
+    /// One of the table, by its place and type.
+    Stored(usize, coload_types::DataType),
+    /// The places of rows ([`crate::places`]).
+    Place,
 }
 
 /// Which partition reads a page.
@@ -132,7 +162,7 @@ impl StoreScanExec {
             return Ok(None);
         }
         let segments = self.open_segments()?;
-        let pages = segments.iter().flat_map(|segment| segment.page_rows());
+        let pages = segments.iter().flat_map(|segment| segment.file.page_rows());
         let own = stretches(pages.copied(), self.projection.len());
         let mut properties = self.properties.as_ref().clone();
         properties.partitioning = Partitioning::UnknownPartitioning(own.len());
@@ -168,12 +198,15 @@ impl StoreScanExec {
     ///
     /// # Errors
     /// `Corrupt` when a segment is damaged.
-    pub fn open_segments(&self) -> StoreResult<Vec<Arc<SegmentFile>>> {
-        let entry = self.table.entry();
-        self.segments
-            .iter()
-            .map(|s| self.table.snapshot().segment(entry, &entry.segments[*s]))
-            .collect()
+    pub(crate) fn open_segments(&self) -> StoreResult<Vec<OpenedSegment>> {
+        let (entry, snapshot) = (self.table.entry(), self.table.snapshot());
+        let open = |index: &usize| {
+            let segment = &entry.segments[*index];
+            let file = snapshot.segment(entry, segment)?;
+            let deleted = snapshot.deleted_rows(segment)?;
+            Ok(OpenedSegment { file, deleted, index: *index })
+        };
+        self.segments.iter().map(open).collect()
     }
 
     /// How many segments the manifest's bounds rule out.
@@ -188,12 +221,13 @@ impl StoreScanExec {
         let segments = self
             .open_segments()?
             .into_iter()
-            .map(|segment| {
-                let filter = Filter::new(&segment, &self.predicates)?;
-                Ok((segment, filter))
+            .map(|OpenedSegment { file, deleted, index }| {
+                let filter = Filter::new(&file, deleted.as_ref(), &self.predicates)?;
+                let starts = if self.tells_places() { page_starts(&file) } else { Vec::new() };
+                Ok(ScanSegment { file, filter, index, starts })
             })
             .collect::<StoreResult<Vec<_>>>()?;
-        let pages = segments.iter().map(|(s, _)| s.page_rows().len());
+        let pages = segments.iter().map(|s| s.file.page_rows().len());
         let queues = match &self.pages {
             Pages::Any => vec![(PageQueue::new(pages), 0..usize::MAX)],
             Pages::Own(own) => {
@@ -226,6 +260,17 @@ impl StoreScanExec {
     }
 }
 
+/// First row of each page.
+fn page_starts(segment: &SegmentFile) -> Vec<u64> {
+    let rows = segment.page_rows().iter();
+    rows.scan(0, |next, rows| {
+        let start = *next;
+        *next += u64::from(*rows);
+        Some(start)
+    })
+    .collect()
+}
+
 fn segment_may_match(segment: &SegmentEntry, predicates: &[Predicate]) -> bool {
     predicates.iter().all(|p| match segment.columns.get(p.column) {
         Some(stats) => {
@@ -239,8 +284,8 @@ impl DisplayAs for StoreScanExec {
     fn fmt_as(&self, format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let entry = self.table.entry();
         let columns = self.table.columns();
-        let names: Vec<&str> =
-            self.projection.iter().map(|c| columns.columns()[*c].name.as_str()).collect();
+        let name = |c: &usize| columns.columns().get(*c).map_or("row", |c| c.name.as_str());
+        let names: Vec<&str> = self.projection.iter().map(name).collect();
         let tests: Vec<String> = self.predicates.iter().map(|p| describe(p, columns)).collect();
         let separator = match format {
             DisplayFormatType::TreeRender => "\n",
@@ -318,7 +363,7 @@ impl ExecutionPlan for StoreScanExec {
         Ok(Box::pin(cooperative(ScanStream::new(
             Arc::clone(&self.work),
             self.schema(),
-            self.projected_types(),
+            self.projected_columns(),
             self.limit,
             batch_rows,
             (&self.metrics, partition),
@@ -351,9 +396,19 @@ impl ExecutionPlan for StoreScanExec {
 }
 
 impl StoreScanExec {
-    /// The projected columns with their types.
-    pub(crate) fn projected_types(&self) -> Vec<(usize, coload_types::DataType)> {
+    /// The projected columns.
+    fn projected_columns(&self) -> Vec<ScanColumn> {
         let columns = self.table.columns().columns();
-        self.projection.iter().map(|c| (*c, columns[*c].data_type)).collect()
+        let column = |index: &usize| match columns.get(*index) {
+            Some(column) => ScanColumn::Stored(*index, column.data_type),
+            None => ScanColumn::Place,
+        };
+        self.projection.iter().map(column).collect()
+    }
+
+    /// Whether the places of rows are asked for.
+    fn tells_places(&self) -> bool {
+        let columns = self.table.columns().len();
+        self.projection.iter().any(|column| *column >= columns)
     }
 }

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use coload_scan::{BlockMask, PageRef, Selection};
 use coload_store::{ExpandedPages, SegmentFile};
-use coload_types::{DataType, Error, Result as StoreResult};
+use coload_types::{Error, Result as StoreResult};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::error::Result;
@@ -19,14 +19,15 @@ use futures::Stream;
 
 use crate::decode::{Rows, decode_column};
 use crate::error::to_datafusion;
-use crate::scan::Work;
+use crate::places::places_of;
+use crate::scan::{ScanColumn, ScanSegment, Work};
 
 /// The batches of one partition.
 pub(crate) struct ScanStream {
     work: Arc<OnceLock<Work>>,
     partition: usize,
     schema: SchemaRef,
-    columns: Vec<(usize, DataType)>,
+    columns: Vec<ScanColumn>,
     /// Rows that may still be asked for.
     left: usize,
     batch_rows: usize,
@@ -37,6 +38,8 @@ pub(crate) struct ScanStream {
 /// The page that is being read.
 struct OpenPage {
     segment: Arc<SegmentFile>,
+    /// Where the segment stands in its table, and the page in the segment.
+    place: (usize, u64),
     page: usize,
     expanded: ExpandedPages,
     selection: Selection,
@@ -54,7 +57,7 @@ impl ScanStream {
     pub fn new(
         work: Arc<OnceLock<Work>>,
         schema: SchemaRef,
-        columns: Vec<(usize, DataType)>,
+        columns: Vec<ScanColumn>,
         limit: Option<usize>,
         batch_rows: usize,
         (metrics, partition): (&ExecutionPlanMetricsSet, usize),
@@ -104,7 +107,8 @@ impl ScanStream {
         let Some(work) = self.work.get() else { return Ok(None) };
         let Some((queue, blocks)) = work.queue(self.partition) else { return Ok(None) };
         while let Some(PageRef { segment, page }) = queue.take() {
-            let (file, filter) = &work.segments[segment];
+            let ScanSegment { file, filter, index, starts } = &work.segments[segment];
+            let place = (*index, starts.get(page).copied().unwrap_or_default());
             let rows = file.page_rows()[page] as usize;
             let expanded = ExpandedPages::default();
             let mut test = filter.open(file, page, &expanded)?;
@@ -125,7 +129,14 @@ impl ScanStream {
             if selection.count() > 0 {
                 drop(test);
                 let segment = Arc::clone(file);
-                return Ok(Some(OpenPage { segment, page, expanded, selection, next_block: 0 }));
+                return Ok(Some(OpenPage {
+                    segment,
+                    place,
+                    page,
+                    expanded,
+                    selection,
+                    next_block: 0,
+                }));
             }
         }
         Ok(None)
@@ -135,7 +146,7 @@ impl ScanStream {
 impl OpenPage {
     /// The next blocks that together have at least `rows` selected rows, and how many those are.
     /// Without columns to decode, all that are left.
-    fn take_blocks(&mut self, rows: usize, columns: &[(usize, DataType)]) -> (Range<usize>, usize) {
+    fn take_blocks(&mut self, rows: usize, columns: &[ScanColumn]) -> (Range<usize>, usize) {
         let start = self.next_block;
         let wanted = if columns.is_empty() { usize::MAX } else { rows };
         let mut taken = 0;
@@ -152,7 +163,7 @@ fn decode(
     blocks: Range<usize>,
     rows: usize,
     schema: &SchemaRef,
-    columns: &[(usize, DataType)],
+    columns: &[ScanColumn],
 ) -> StoreResult<RecordBatch> {
     let of = Rows {
         segment: &page.segment,
@@ -163,7 +174,10 @@ fn decode(
     };
     let arrays = columns
         .iter()
-        .map(|(column, data_type)| decode_column(&of, *column, *data_type))
+        .map(|column| match column {
+            ScanColumn::Stored(column, data_type) => decode_column(&of, *column, *data_type),
+            ScanColumn::Place => places_of(page.place, of.selection, of.blocks.clone()),
+        })
         .collect::<StoreResult<Vec<_>>>()?;
     page.segment.check()?;
     let options = RecordBatchOptions::new().with_row_count(Some(rows));

@@ -17,7 +17,8 @@ const RANGE: f64 = 0.3;
 pub(crate) fn selectivity(predicate: &Predicate, table: &TableEntry) -> f64 {
     let rows = table.rows().max(1) as f64;
     let stats = || table.segments.iter().filter_map(|s| s.columns.get(predicate.column));
-    let nulls = stats().map(|s| s.nulls).sum::<u64>() as f64 / rows;
+    // Of deleted rows too.
+    let nulls = (stats().map(|s| s.nulls).sum::<u64>() as f64 / rows).min(1.0);
     let bounds = || {
         let min = stats().filter_map(|s| s.min.as_ref()).min().and_then(number)?;
         let max = stats().filter_map(|s| s.max.as_ref()).max().and_then(number)?;

@@ -6,10 +6,12 @@
 //!   query, EXPLAIN, SHOW, DESCRIBE --> DataFusion
 //!   CREATE, DROP, TRUNCATE TABLE   --> store           (ddl)
 //!   INSERT, CREATE TABLE AS        --> plan --> store  (insert; bind for many rows of parameters)
+//!   DELETE, UPDATE                 --> plan --> store  (change)
 //!   COPY .. TO                     --> plan --> file   (copy)
 //! ```
 
 pub(crate) mod bind;
+pub(crate) mod change;
 mod columns;
 mod copy;
 pub(crate) mod ddl;
@@ -30,9 +32,9 @@ use std::sync::Arc;
 
 use coload_store::Snapshot;
 use coload_types::{Error, Result};
-use datafusion::arrow::array::{ArrayRef, UInt64Array};
+use datafusion::arrow::array::{ArrayRef, AsArray, UInt64Array};
 use datafusion::arrow::datatypes::{
-    DataType as ArrowType, Field, Schema as ArrowSchema, SchemaRef,
+    DataType as ArrowType, Field, Schema as ArrowSchema, SchemaRef, UInt64Type,
 };
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::error::Result as DataFusionResult;
@@ -79,6 +81,7 @@ enum Work {
     },
     Insert(Box<insert::Insert>),
     CreateAs(Box<insert::CreateAs>),
+    Change(Box<change::Change>),
     Ddl(Box<SqlStatement>),
     Copy(Box<copy::Export>),
     /// Its parameters have no values yet.
@@ -88,7 +91,8 @@ enum Work {
 /// What a statement is whose parameters have no values yet.
 enum Opened {
     Query,
-    Insert,
+    /// One whose answer is a count of rows.
+    Counting,
 }
 
 impl fmt::Debug for Planned {
@@ -114,10 +118,30 @@ impl Planned {
         self.counts_rows() || matches!(self.work, Work::Ddl(_))
     }
 
-    /// Whether its answer is the number of rows it has written.
+    /// Whether its answer is the number of rows it has written, deleted or changed.
     pub fn counts_rows(&self) -> bool {
-        let open = matches!(self.work, Work::Open(Opened::Insert));
-        open || matches!(self.work, Work::Insert(_) | Work::CreateAs(_) | Work::Copy(_))
+        let open = matches!(self.work, Work::Open(Opened::Counting));
+        let counts = matches!(
+            self.work,
+            Work::Insert(_) | Work::CreateAs(_) | Work::Change(_) | Work::Copy(_)
+        );
+        open || counts
+    }
+
+    /// Runs it, and tells how many rows it counts.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub(crate) async fn counted(self, database: &Database) -> Result<u64> {
+        let counts = self.counts_rows();
+        let mut answer = Box::pin(self.run(database)).await?;
+        let mut rows = 0;
+        while let Some(batch) = answer.next().await? {
+            if counts {
+                rows += batch.column(0).as_primitive::<UInt64Type>().iter().flatten().sum::<u64>();
+            }
+        }
+        Ok(rows)
     }
 
     /// Starts it. Must be called within a tokio runtime.
@@ -133,6 +157,7 @@ impl Planned {
             }
             Work::Insert(insert) => insert.run(database, user).await,
             Work::CreateAs(table) => table.run(database, user).await,
+            Work::Change(change) => change.run(database, &self.rights).await,
             Work::Ddl(statement) => ddl::run(database.store(), &self.rights, &statement),
             Work::Copy(copy) => copy.run(database, user).await,
             Work::Open(_) => Err(Error::Invalid(format!(
@@ -188,7 +213,16 @@ async fn plan_here(
             let fields = parameters::fields_of(insert.rows())?;
             let work = match parameters.bind(insert.rows(), &fields)? {
                 Some(rows) => Work::Insert(Box::new(insert.with_rows(rows))),
-                None => Work::Open(Opened::Insert),
+                None => Work::Open(Opened::Counting),
+            };
+            return planned(work, count_schema(), fields);
+        }
+        sql @ (SqlStatement::Delete(_) | SqlStatement::Update(_)) => {
+            let change = change::plan(planning, Box::new(sql)).await?;
+            let fields = parameters::fields_of(change.rows())?;
+            let work = match parameters.bind(change.rows(), &fields)? {
+                Some(rows) => Work::Change(Box::new(change.bound(rows, parameters))),
+                None => Work::Open(Opened::Counting),
             };
             return planned(work, count_schema(), fields);
         }
@@ -420,9 +454,7 @@ fn check_plain(text: &str) -> Result<()> {
 fn refusal(statement: &SqlStatement) -> Error {
     let words = first_words(statement);
     let instead = match statement {
-        SqlStatement::Update { .. } | SqlStatement::Delete(_) | SqlStatement::Merge { .. } => {
-            "stored rows are not changed; load the table anew with `coload load --replace`"
-        }
+        SqlStatement::Merge { .. } => "UPDATE or DELETE the rows that match, and INSERT the others",
         SqlStatement::StartTransaction { .. }
         | SqlStatement::Commit { .. }
         | SqlStatement::Rollback { .. } => "each statement is a transaction of its own",
@@ -432,7 +464,7 @@ fn refusal(statement: &SqlStatement) -> Error {
         }
         SqlStatement::Copy { .. } => "COPY table or (query) TO 'file' must come first in the text",
         _ => {
-            "there is SELECT, EXPLAIN, SHOW, DESCRIBE, CREATE/DROP/TRUNCATE TABLE, INSERT and COPY .. TO"
+            "there is SELECT, EXPLAIN, SHOW, DESCRIBE, CREATE/DROP/TRUNCATE TABLE, INSERT, UPDATE, DELETE and COPY .. TO"
         }
     };
     unsupported(&words, instead)

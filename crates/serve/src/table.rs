@@ -18,6 +18,7 @@ use datafusion::scalar::ScalarValue;
 use crate::error::to_datafusion;
 use crate::filter::{simplify, tests_of};
 use crate::names::planned_column;
+use crate::places::with_place_column;
 use crate::scan::StoreScanExec;
 use crate::types::{UTC, arrow_type};
 
@@ -62,7 +63,12 @@ impl StoreTable {
         &self.arrow
     }
 
-    /// Counts and bounds of these columns, exact except for bounds of text.
+    /// The same with a column after all others that tells the places of rows ([`crate::places`]).
+    pub(crate) fn with_places(&self) -> Self {
+        StoreTable { arrow: with_place_column(&self.arrow), ..self.clone() }
+    }
+
+    /// Counts and bounds of these columns, exact except for bounds of text and of tables with deleted rows.
     pub(crate) fn statistics_of(&self, columns: &[usize]) -> Statistics {
         let entry = self.entry();
         let column_statistics = columns.iter().map(|c| column_statistics(entry, *c)).collect();
@@ -75,8 +81,10 @@ impl StoreTable {
 }
 
 fn column_statistics(entry: &TableEntry, column: usize) -> ColumnStatistics {
-    let data_type = entry.schema.columns()[column].data_type;
     let mut statistics = ColumnStatistics::new_unknown();
+    let Some(data_type) = entry.schema.columns().get(column).map(|c| c.data_type) else {
+        return statistics;
+    };
     let stats = || entry.segments.iter().filter_map(|s| s.columns.get(column));
     statistics.null_count = Precision::Exact(stats().map(|s| s.nulls as usize).sum());
     // Bounds of text may be cut; a comparison of NaN has its own rules.
@@ -96,6 +104,10 @@ fn column_statistics(entry: &TableEntry, column: usize) -> ColumnStatistics {
         };
         statistics.min_value = bound(stats().filter_map(|s| s.min.as_ref()).min());
         statistics.max_value = bound(stats().filter_map(|s| s.max.as_ref()).max());
+    }
+    if entry.deleted_rows() > 0 {
+        // They are of deleted rows too.
+        return statistics.to_inexact();
     }
     statistics
 }

@@ -14,8 +14,10 @@ mod column;
 mod parallel;
 mod segment_rows;
 
-use coload_store::merge_small_within;
-use coload_store::{LoadKind, LoadRecord, LoadTarget};
+use coload_store::{
+    Basis, Changed, Deletions, LoadDir, LoadKind, LoadRecord, LoadTarget, SegmentEntry,
+    merge_small_within,
+};
 use coload_threads::epoch_us;
 use coload_types::{Error, Result};
 use datafusion::arrow::record_batch::RecordBatch;
@@ -65,6 +67,26 @@ pub(crate) async fn write_rows(
         writer.append(batch).await?;
     }
     writer.publish_and_merge(database, kind).await
+}
+
+/// Deletes rows of a table, says how many there were, and merges small segments. `None` when they have changed: none is
+/// deleted then.
+///
+/// # Errors
+/// `Invalid` when the table is gone, `Unavailable` when the disk fails.
+pub(crate) fn delete_rows(
+    database: &Database,
+    basis: Basis<'_>,
+    deletions: &Deletions,
+) -> Result<Option<u64>> {
+    blocking(|| match database.store().delete_rows(basis, deletions)? {
+        Changed::Moved(()) => Ok(None),
+        Changed::Nothing => Ok(Some(0)),
+        Changed::Published(_) => {
+            merge_within(database, &basis.table().name);
+            Ok(Some(deletions.rows()))
+        }
+    })
 }
 
 /// Runs what computes or waits for the disk. On a runtime of several threads the others go on with
@@ -164,23 +186,51 @@ impl RowWriter {
     /// # Errors
     /// `Invalid` when the table was changed meanwhile, `Unavailable` when the disk fails.
     pub async fn publish_and_merge(mut self, database: &Database, kind: LoadKind) -> Result<u64> {
+        let (load, segments, record) = self.finish(kind).await?;
+        let rows = record.rows;
+        blocking(|| {
+            load.publish(segments, record)?;
+            merge_within(database, &self.table);
+            Ok(rows)
+        })
+    }
+
+    /// Makes the rows visible in the version in which others of the table are deleted, and says how many there are, then
+    /// merges small segments. `None` when what the rows were made of has changed: nothing is visible then.
+    ///
+    /// # Errors
+    /// As [`Self::publish_and_merge`].
+    pub async fn publish_deleting(
+        mut self,
+        database: &Database,
+        kind: LoadKind,
+        basis: Basis<'_>,
+        deletions: &Deletions,
+    ) -> Result<Option<u64>> {
+        let (load, segments, record) = self.finish(kind).await?;
+        let rows = record.rows;
+        blocking(|| match load.ready(segments, record)?.publish_deleting(basis, deletions)? {
+            Changed::Moved(_) => Ok(None),
+            Changed::Published(_) | Changed::Nothing => {
+                merge_within(database, &basis.table().name);
+                Ok(Some(rows))
+            }
+        })
+    }
+
+    /// Writes what is left, and makes the record of all.
+    async fn finish(&mut self, kind: LoadKind) -> Result<(LoadDir, Vec<SegmentEntry>, LoadRecord)> {
         self.hand_over().await?;
         self.end_segment().await?;
         let rows = self.at_rest().await?;
-        let (table, started_us) = (self.table, self.started_us);
         // What merges takes it too.
         self.reservation.free();
-        blocking(|| {
-            let (load, segments) = rows.into_parts();
-            let mut record = LoadRecord::new(load.id(), kind);
-            record.started_us = started_us;
-            record.finished_us = epoch_us();
-            record.rows = segments.iter().map(|s| s.rows).sum();
-            let rows = record.rows;
-            load.publish(segments, record)?;
-            merge_within(database, &table);
-            Ok(rows)
-        })
+        let (load, segments) = rows.into_parts();
+        let mut record = LoadRecord::new(load.id(), kind);
+        record.started_us = self.started_us;
+        record.finished_us = epoch_us();
+        record.rows = segments.iter().map(|s| s.rows).sum();
+        Ok((load, segments, record))
     }
 
     /// Sees to it that rows of so many bytes fit, if need be by writing what is held.

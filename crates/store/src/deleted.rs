@@ -101,6 +101,11 @@ pub struct DeletedRows {
 }
 
 impl DeletedRows {
+    /// These rows.
+    pub fn of(rows: impl IntoIterator<Item = u32>) -> Self {
+        Self::new(rows.into_iter().collect())
+    }
+
     /// Of a set of row numbers.
     fn new(rows: RoaringBitmap) -> Self {
         let count = rows.max().map_or(0, |last| last as usize / CHUNK_ROWS + 1);

@@ -18,8 +18,8 @@ use std::sync::Arc;
 
 use coload::{Coload, DataType, Error, Result, Snapshot};
 use coload_load::ReplacedFile;
-use coload_scan::{Quotes, SegmentLines, Stretch, Style, stretches};
-use coload_store::{SegmentFile, TableEntry};
+use coload_scan::{Filter, Quotes, SegmentLines, Selection, Stretch, Style, stretches};
+use coload_store::{DeletedRows, SegmentFile, TableEntry};
 
 use self::head::Head;
 use self::ordered::{Room, Work, write_in_order};
@@ -118,17 +118,20 @@ fn write_table(
         ExportQuotes::Needed => Quotes::Needed,
     };
     let style = Style { delimiter, quotes };
-    let segments = table.segments.iter().map(|entry| snapshot.segment(table, entry));
-    let segments = segments.collect::<Result<Vec<_>>>()?;
+    let open = |entry| Ok((snapshot.segment(table, entry)?, snapshot.deleted_rows(entry)?));
+    let segments = table.segments.iter().map(open).collect::<Result<Vec<Opened>>>()?;
+    let mut selection = Selection::default();
     let mut head = Head::new(columns, style, args.no_header);
     if let Err(error) = head.start(out) {
         return Ok(Err(error));
     }
     // The rows that the line of names waits for, block after block.
     let mut first = None;
-    'head: for (index, segment) in segments.iter().enumerate() {
+    'head: for (index, (segment, deleted)) in segments.iter().enumerate() {
+        let filter = Filter::new(segment, deleted.as_ref(), &[])?;
         for page in 0..segment.page_rows().len() {
-            if let Err(error) = head.write_page(segment, page, out)? {
+            filter.select(segment, page, &mut selection)?;
+            if let Err(error) = head.write_page(segment, (page, &selection), out)? {
                 return Ok(Err(error));
             }
             if let Some(blocks) = head.done() {
@@ -137,7 +140,15 @@ fn write_table(
             }
         }
     }
-    let work = first.into_iter().flat_map(|first| rest(&segments, &types, first));
+    let mut lines = Vec::new();
+    if first.is_some() {
+        for (segment, deleted) in &segments {
+            let made =
+                SegmentLines::new(Arc::clone(segment), deleted.as_ref(), Arc::clone(&types))?;
+            lines.push(Arc::new(made));
+        }
+    }
+    let work = first.into_iter().flat_map(|first| rest(&segments, &lines, types.len(), first));
     let room = Room::new(args.threads, args.memory);
     if let Err(error) = write_in_order(work, style, room, out)? {
         return Ok(Err(error));
@@ -145,20 +156,24 @@ fn write_table(
     Ok(head.finish(out))
 }
 
+/// A segment, and its rows that are deleted.
+type Opened = (Arc<SegmentFile>, Option<Arc<DeletedRows>>);
+
 /// What is left behind some blocks of a page of a segment.
 fn rest<'a>(
-    segments: &'a [Arc<SegmentFile>],
-    types: &'a Arc<[DataType]>,
+    segments: &'a [Opened],
+    lines: &'a [Arc<SegmentLines>],
+    columns: usize,
     (first, page, blocks): (usize, usize, usize),
 ) -> impl Iterator<Item = Work> + 'a {
-    segments.iter().enumerate().skip(first).flat_map(move |(index, segment)| {
-        let lines = Arc::new(SegmentLines::new(Arc::clone(segment), Arc::clone(types)));
-        let cut = stretches(segment.page_rows().iter().copied(), types.len());
+    let all = segments.iter().zip(lines).enumerate().skip(first);
+    all.flat_map(move |(index, ((segment, _), lines))| {
+        let cut = stretches(segment.page_rows().iter().copied(), columns);
         let left = move |stretch: Stretch| match index == first {
             true => stretch.behind(page, blocks),
             false => vec![stretch],
         };
-        let work = move |stretch| Work { segment: Arc::clone(&lines), stretch };
+        let work = move |stretch| Work { segment: Arc::clone(lines), stretch };
         cut.into_iter().flat_map(left).map(work)
     })
 }

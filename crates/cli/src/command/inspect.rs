@@ -83,12 +83,16 @@ fn show_table(snapshot: &Snapshot, table: &TableEntry) -> Result<String> {
     let mut out = String::new();
     let _ = writeln!(
         out,
-        "table {} of {}, version {}: {} rows, {}\n",
+        "table {} of {}, version {}: {} rows, {}{}\n",
         table.name,
         snapshot.store().path().display(),
         snapshot.version(),
         show_count(table.rows()),
         show_bytes(table.bytes()),
+        match table.deleted_rows() {
+            0 => String::new(),
+            deleted => format!("; {} deleted rows are still in segments", show_count(deleted)),
+        },
     );
     let _ = writeln!(out, "{}\n", create_table_sql(&table.name, &table.schema));
     out.push_str(&columns_table(&columns(snapshot, table)?));
@@ -102,11 +106,13 @@ fn show_table(snapshot: &Snapshot, table: &TableEntry) -> Result<String> {
 fn columns(snapshot: &Snapshot, table: &TableEntry) -> Result<Vec<ColumnReport>> {
     let open = |s: &SegmentEntry| snapshot.segment(table, s);
     let segments = table.segments.iter().map(open).collect::<Result<Vec<_>>>()?;
+    // Sizes are those of deleted rows too.
+    let stored = table.rows() + table.deleted_rows();
     let mut columns = Vec::with_capacity(table.schema.len());
     for (i, column) in table.schema.columns().iter().enumerate() {
         let open = segments.iter().map(|s| s.column(i)).collect::<Result<Vec<_>>>()?;
         let indexes: Vec<&ColumnIndex> = open.iter().map(|c| c.index()).collect();
-        columns.push(ColumnReport::new(column, table.rows(), &indexes));
+        columns.push(ColumnReport::new(column, stored, &indexes));
     }
     Ok(columns)
 }
@@ -143,17 +149,20 @@ fn show_value(value: &Value, data_type: DataType) -> String {
 }
 
 fn segments(snapshot: &Snapshot, table: &TableEntry) -> Result<String> {
-    let mut lines = vec![["file", "rows", "bytes", "pages a column"].map(str::to_owned).to_vec()];
+    let mut lines =
+        vec![["file", "rows", "deleted", "bytes", "pages a column"].map(str::to_owned).to_vec()];
     let skipped = table.segments.len().saturating_sub(LISTED_MAX);
     for segment in &table.segments[skipped..] {
         lines.push(vec![
             segment.file.clone(),
             show_count(segment.rows),
+            show_count(segment.deleted_rows()),
             show_bytes(segment.bytes),
             snapshot.segment(table, segment)?.page_rows().len().to_string(),
         ]);
     }
-    let mut out = align(&lines, &[Side::Left, Side::Right, Side::Right, Side::Right]);
+    let right = Side::Right;
+    let mut out = align(&lines, &[Side::Left, right, right, right, right]);
     if skipped > 0 {
         let _ = writeln!(out, "and {skipped} before them");
     }

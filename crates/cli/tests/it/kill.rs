@@ -90,3 +90,52 @@ fn loads_shown(sandbox: &Sandbox, kill: u32) -> u64 {
     }
     loads
 }
+
+/// Rows of the table that is changed.
+const CHANGED: u64 = 3_000;
+
+#[test]
+fn updates_that_are_killed_change_all_their_rows_or_none() {
+    let seed = seed();
+    println!("COLOAD_SEED={seed}");
+    let mut random = Random(seed);
+    let sandbox = Sandbox::new();
+    let sql = |text: &str| {
+        let out = sandbox.command(&["sql", "--store", "store", "-o", "csv", "-c", text]).output();
+        let out = out.unwrap();
+        assert!(out.status.success(), "{text}: {}", String::from_utf8_lossy(&out.stderr));
+        String::from_utf8(out.stdout).unwrap()
+    };
+    sandbox.write("k.csv", (0..CHANGED).map(|k| format!("{k},0\n")).collect::<String>());
+    let load = ["load", "k.csv", "--into", "store", "--table", "t", "--no-header", "--columns"];
+    assert!(sandbox.command(&load).arg("k BIGINT, n BIGINT").status().unwrap().success());
+    // Each adds 1 to each row, the rows of a third at a time.
+    let script: String =
+        (0..300).map(|i| format!("UPDATE t SET n = n + 1 WHERE k % 3 = {};\n", i % 3)).collect();
+    sandbox.write("script.sql", script);
+    let mut before = 0;
+    for kill in 0..25 {
+        let mut child = sandbox
+            .command(&["sql", "--store", "store", "-f", "script.sql"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_micros(200_000 + random.below(1_500_000)));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let text = sql(
+            "SELECT count(*), count(DISTINCT k), count(DISTINCT k % 3 * 100000 + n), sum(n) FROM t",
+        );
+        let values: Vec<u64> =
+            text.lines().last().unwrap().split(',').map(|v| v.parse().unwrap()).collect();
+        // Rows of a third were all changed as often.
+        assert_eq!(values[..3], [CHANGED, CHANGED, 3], "kill {kill}: {text}");
+        assert!(values[3] >= before, "kill {kill}: a change is lost");
+        before = values[3];
+    }
+    assert!(before > 0, "killed too early");
+    assert!(sandbox.command(&["verify", "store"]).status().unwrap().success());
+    let leftovers = crate::support::files_below(&sandbox.path("store/tmp"));
+    assert_eq!(leftovers, Vec::<std::path::PathBuf>::new());
+}

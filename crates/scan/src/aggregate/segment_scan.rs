@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use coload_page::bitpack::BLOCK;
 use coload_page::{CodesPage, PageDetail, PageView, block_rows};
-use coload_store::{ExpandedPages, SegmentFile};
+use coload_store::{DeletedRows, ExpandedPages, SegmentFile};
 use coload_types::{Error, Physical, Result, Value, Values};
 
 use super::add_rows::{MaskedRows, ScatteredRows};
@@ -69,16 +69,21 @@ pub fn supports(segment: &SegmentFile, query: &Query) -> Result<bool> {
 }
 
 impl SegmentScan {
-    /// Prepares a query for a segment; `program` is its aggregates, compiled.
+    /// Prepares a query for a segment, of which some rows may be deleted; `program` is its aggregates, compiled.
     ///
     /// # Errors
     /// `Invalid` when the segment cannot answer it (see [`supports`]) or a predicate does not fit
     /// its column, `Corrupt` when the segment is damaged.
-    pub fn new(segment: &SegmentFile, query: &Query, program: Arc<Program>) -> Result<Self> {
+    pub fn new(
+        segment: &SegmentFile,
+        deleted: Option<&Arc<DeletedRows>>,
+        query: &Query,
+        program: Arc<Program>,
+    ) -> Result<Self> {
         let groups = GroupSpace::new(segment, &query.groups)?.ok_or_else(|| {
             Error::Invalid("grouping columns without codes, or too many groups".into())
         })?;
-        let filter = Filter::new(segment, &query.predicates)?;
+        let filter = Filter::new(segment, deleted, &query.predicates)?;
         let mut codes = Vec::with_capacity(program.columns.len());
         for (slot, column) in program.columns.iter().enumerate() {
             let is_number = program.roots.contains(&Root::Column(slot));
@@ -120,8 +125,9 @@ impl SegmentScan {
         let plan = PagePlan::open(self, segment, page, &expanded)?;
         let rows = segment.page_rows()[page] as usize;
         let mut scan = PageScan { plan, dense, scratch, sizes: Vec::new() };
-        if scan.plan.only_counts() && self.groups.total == 1 && filter.is_all() {
-            scan.dense.rows[0] += rows as u64;
+        let counted = filter.known_count().filter(|_| self.groups.total == 1);
+        if let Some(count) = counted.filter(|_| scan.plan.only_counts()) {
+            scan.dense.rows[0] += count;
         } else {
             scan.reserve(rows)?;
             for block in 0..rows.div_ceil(BLOCK) {

@@ -103,7 +103,7 @@ fn execute(
     let program = Arc::new(Program::new(&query.aggregates)?);
     let scans = tables
         .iter()
-        .map(|t| SegmentScan::new(&t.segment, query, program.clone()))
+        .map(|t| SegmentScan::new(&t.segment, t.deleted.as_ref(), query, program.clone()))
         .collect::<coload_types::Result<Vec<_>>>()?;
     let queue = PageQueue::new(tables.iter().map(|t| t.segment.page_rows().len()));
     let states = run(threads, || {
@@ -242,7 +242,7 @@ fn floats_are_added_by_value_not_by_ordinal() {
     let sum = Aggregate::SumFloat(FloatExpr::Column(0, FloatWidth::Double));
     let query = Query { aggregates: vec![sum], ..Query::default() };
     let program = Arc::new(Program::new(&query.aggregates).unwrap());
-    let scan = SegmentScan::new(&segment, &query, program.clone()).unwrap();
+    let scan = SegmentScan::new(&segment, None, &query, program.clone()).unwrap();
     let mut state = State::default();
     scan.aggregate_page(&segment, 0, 0, &mut state).unwrap();
     let rows = state.finish(&program, Grouped::No, &[(&segment, &scan)]).unwrap();

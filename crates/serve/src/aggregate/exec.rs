@@ -28,7 +28,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use super::answer::make_batch;
 use super::lower::Output;
 use crate::error::to_datafusion;
-use crate::scan::StoreScanExec;
+use crate::scan::{OpenedSegment, StoreScanExec};
 
 /// An aggregate over a scan that decodes nothing but its result.
 #[derive(Debug, Clone)]
@@ -106,9 +106,10 @@ impl Work {
             .scan
             .open_segments()?
             .into_iter()
-            .map(|segment| {
-                let scan = SegmentScan::new(&segment, &exec.query, Arc::clone(&exec.program))?;
-                Ok((segment, scan))
+            .map(|OpenedSegment { file, deleted, .. }| {
+                let program = Arc::clone(&exec.program);
+                let scan = SegmentScan::new(&file, deleted.as_ref(), &exec.query, program)?;
+                Ok((file, scan))
             })
             .collect::<StoreResult<Vec<_>>>()?;
         let queue = PageQueue::new(segments.iter().map(|(s, _)| s.page_rows().len()));

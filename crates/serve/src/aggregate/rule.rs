@@ -38,7 +38,7 @@ pub(crate) fn aggregate_on_codes(plan: &Arc<dyn ExecutionPlan>) -> Replaced {
     let program = Program::new(&query.aggregates).ok()?;
     // A damaged segment is left to the scan, which says so.
     let segments = input.scan().open_segments().ok()?;
-    if !segments.iter().all(|segment| supports(segment, &query).unwrap_or(false)) {
+    if !segments.iter().all(|segment| supports(&segment.file, &query).unwrap_or(false)) {
         return None;
     }
     let scan = input.scan().clone();

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! So the statement is planned once, and all rows become visible at once. An INSERT of another form is
-//! planned for each row; its rows become visible at once too.
+//! planned for each row; its rows become visible at once too. DELETE and UPDATE run for each row.
 
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
@@ -38,19 +38,23 @@ use crate::write::{RowWriter, write_rows};
 /// Name of the table of parameters: a control character, so that no statement can mean it.
 const ROWS: &str = "\u{1}rows";
 
-/// Runs an INSERT for each row of parameters and tells how many rows it wrote.
+/// Runs an INSERT, DELETE or UPDATE for each row of parameters and tells how many rows it wrote or changed.
 ///
 /// # Errors
-/// `Invalid` when the text is no INSERT, or the parameters do not fit it.
+/// `Invalid` when the text is none of these, or the parameters do not fit it.
 pub(crate) async fn insert_rows(
     database: &Database,
     rights: &Rights,
     text: &str,
     rows: SendableRecordBatchStream,
 ) -> Result<u64> {
-    let (own, caller, text) = (database.clone(), rights.clone(), text.to_owned());
-    let work = move || async move { prepare(&own, &caller, &text).await };
-    let Prepared { by_row, fields, bound } = database.planner().run(rights.user(), work).await?;
+    let (own, caller, sql) = (database.clone(), rights.clone(), text.to_owned());
+    let work = move || async move { prepare(&own, &caller, &sql).await };
+    let PreparedInsert { by_row, fields, bound } =
+        match database.planner().run(rights.user(), work).await? {
+            Prepared::Insert(insert) => *insert,
+            Prepared::Change => return change_each(database, rights, text, rows).await,
+        };
     let (wanted, given) = (fields.fields().len(), rows.schema().fields().len());
     if wanted != given {
         return Err(Error::Invalid(format!(
@@ -77,8 +81,15 @@ pub(crate) async fn insert_rows(
     write_rows(database, target, LoadKind::Insert, rows).await
 }
 
+/// A statement before its rows of parameters.
+enum Prepared {
+    Insert(Box<PreparedInsert>),
+    /// A DELETE or UPDATE, which runs for each row.
+    Change,
+}
+
 /// An INSERT before its rows of parameters.
-struct Prepared {
+struct PreparedInsert {
     by_row: insert::Insert,
     fields: ArrowSchema,
     /// The INSERT that reads its values from the table of parameters, where there is one.
@@ -89,14 +100,17 @@ async fn prepare(database: &Database, rights: &Rights, text: &str) -> Result<Pre
     let _held = super::hold(database, text)?;
     let planning = Planning::begin(database, rights)?;
     let sql = Box::new(planning.parse(text)?);
+    if matches!(*sql, SqlStatement::Delete(_) | SqlStatement::Update(_)) {
+        return Ok(Prepared::Change);
+    }
     if !matches!(*sql, SqlStatement::Insert(_)) {
-        return Err(Error::Invalid("not an INSERT".into()));
+        return Err(Error::Invalid("not an INSERT, UPDATE or DELETE".into()));
     }
     let mut bound = sql.clone();
     let by_row = insert::plan(planning, sql).await?;
     let fields = parameters::fields_of(by_row.rows())?;
     let bound = read_from_rows(&mut bound).then_some(bound);
-    Ok(Prepared { by_row, fields, bound })
+    Ok(Prepared::Insert(Box::new(PreparedInsert { by_row, fields, bound })))
 }
 
 /// Makes the statement read its values from the table of parameters; `false` when it is not of the
@@ -137,6 +151,24 @@ fn read_from_rows(statement: &mut SqlStatement) -> bool {
     select.from = vec![TableWithJoins { relation: names, joins: Vec::new() }];
     *source = query.clone();
     true
+}
+
+/// Runs a DELETE or UPDATE for each row, one after the other: each sees what those before have done, so each is a version.
+async fn change_each(
+    database: &Database,
+    rights: &Rights,
+    text: &str,
+    mut rows: SendableRecordBatchStream,
+) -> Result<u64> {
+    let mut changed = 0;
+    while let Some(batch) = rows.try_next().await.map_err(from_datafusion)? {
+        for row in 0..batch.num_rows() {
+            let parameters = Parameters::of_row(&batch, row)?;
+            let planned = super::plan(database, rights, text, parameters).await?;
+            changed += planned.counted(database).await?;
+        }
+    }
+    Ok(changed)
 }
 
 /// Plans the INSERT for each row.

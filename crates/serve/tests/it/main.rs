@@ -3,6 +3,7 @@
 
 mod aggregates;
 mod allowed;
+mod changes;
 mod conditions;
 mod damage;
 mod flight;

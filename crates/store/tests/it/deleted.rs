@@ -160,7 +160,9 @@ fn random_changes_leave_what_a_list_of_rows_has() {
                     model.retain(|id| id % of != rest);
                     model.extend(new);
                 }
-                5 => drop(merge_small(&store, "t").unwrap()),
+                5 => {
+                    merge_small(&store, "t").unwrap();
+                }
                 6 => held.push((store.snapshot().unwrap(), model.clone())),
                 _ => drop(held.pop()),
             }

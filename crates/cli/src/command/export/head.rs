@@ -7,7 +7,7 @@ use std::io::{self, Write};
 
 use coload::{DataType, Result};
 use coload_page::bitpack::BLOCK;
-use coload_scan::{Quotes, Style};
+use coload_scan::{Quotes, Selection, Style};
 use coload_store::SegmentFile;
 use coload_types::delimited::NamesLine;
 use coload_types::display::write_value;
@@ -58,14 +58,14 @@ impl Head {
         self.names.is_none().then_some(self.blocks)
     }
 
-    /// Writes rows of a page, block by block, as long as the line of names waits. The outer error is that of reading.
+    /// Writes selected rows of a page, block by block, as long as the line of names waits. The outer error is that of reading.
     ///
     /// # Errors
     /// `Corrupt` when the page is damaged.
     pub fn write_page(
         &mut self,
         segment: &SegmentFile,
-        page: usize,
+        (page, selection): (usize, &Selection),
         out: &mut impl Write,
     ) -> Result<io::Result<()>> {
         self.blocks = 0;
@@ -80,7 +80,11 @@ impl Head {
         let rows = segment.page_rows()[page] as usize;
         while self.names.is_some() && self.blocks * BLOCK < rows {
             let start = self.blocks * BLOCK;
+            let block = *selection.block(self.blocks).0;
             for row in start..rows.min(start + BLOCK) {
+                if !block.get(row - start) {
+                    continue;
+                }
                 self.row(&pages, row);
                 if let Err(error) = self.hand_on(out) {
                     return Ok(Err(error));

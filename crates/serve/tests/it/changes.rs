@@ -1,0 +1,285 @@
+//! DELETE and UPDATE against a list of rows: random statements, several writers at once, readers beside them, rights, files.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use coload_serve::arrow::array::{Array, AsArray, RecordBatch};
+use coload_serve::arrow::datatypes::{Int32Type, Int64Type, UInt64Type};
+use coload_serve::{Grant, Parameters, Rights};
+use coload_store::{Snapshot, VerifyOptions, merge_small, verify};
+use coload_types::Error;
+
+use crate::support::Scratch;
+
+/// A generator that only has to be the same for the same seed.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, below: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        ((u128::from(self.0) * u128::from(below)) >> 64) as u64
+    }
+}
+
+type Row = (i32, Option<i32>, Option<String>);
+
+fn counted(batches: &[RecordBatch]) -> u64 {
+    batches[0].column(0).as_primitive::<UInt64Type>().value(0)
+}
+
+fn rows(batches: &[RecordBatch]) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for batch in batches {
+        let (a, b) = (batch.column(0).as_primitive::<Int32Type>(), batch.column(1));
+        let (b, c) = (b.as_primitive::<Int32Type>(), batch.column(2).as_string_view());
+        rows.extend((0..batch.num_rows()).map(|i| {
+            let b = (!b.is_null(i)).then(|| b.value(i));
+            (a.value(i), b, (!c.is_null(i)).then(|| c.value(i).to_owned()))
+        }));
+    }
+    rows
+}
+
+fn sorted(mut rows: Vec<Row>) -> Vec<Row> {
+    rows.sort();
+    rows
+}
+
+/// A condition, and what it says of a row; `None` is NULL.
+fn condition(random: &mut Random) -> (String, Box<dyn Fn(&Row) -> bool>) {
+    let n = random.below(8) as i32;
+    match random.below(9) {
+        0 => (format!("a = {n}"), Box::new(move |r| r.0 == n)),
+        1 => (format!("b < {n}"), Box::new(move |r| r.1.is_some_and(|b| b < n))),
+        2 => ("b IS NULL".into(), Box::new(|r| r.1.is_none())),
+        3 => (format!("c = 't{n}'"), Box::new(move |r| r.2.as_deref() == Some(&format!("t{n}")))),
+        4 => (format!("a % 3 = {}", n % 3), Box::new(move |r| r.0 % 3 == n % 3)),
+        5 => (
+            format!("a BETWEEN {n} AND {} AND c IS NOT NULL", n + 2),
+            Box::new(move |r| (n..=n + 2).contains(&r.0) && r.2.is_some()),
+        ),
+        6 => (format!("a + b > {n}"), Box::new(move |r| r.1.is_some_and(|b| r.0 + b > n))),
+        // By a subquery: the same condition, asked for each row.
+        7 => (format!("a IN (SELECT o.a FROM t o WHERE o.a = {n})"), Box::new(move |r| r.0 == n)),
+        _ => ("false".into(), Box::new(|_| false)),
+    }
+}
+
+fn check(scratch: &Scratch, model: &[Row]) {
+    let database = &scratch.database;
+    let all = rows(&database.query("SELECT a, b, c FROM t").unwrap());
+    assert_eq!(sorted(all), sorted(model.to_vec()));
+    let counts = database
+        .query("SELECT count(*), count(b), min(a), max(a), sum(b), count(DISTINCT c) FROM t")
+        .unwrap();
+    let number = |column: usize| counts[0].column(column).as_primitive::<Int64Type>().value(0);
+    assert_eq!(number(0), model.len() as i64);
+    assert_eq!(number(1), model.iter().filter(|r| r.1.is_some()).count() as i64);
+    let bound = |column: usize| {
+        let array = counts[0].column(column).as_primitive::<Int32Type>();
+        (!array.is_null(0)).then(|| array.value(0))
+    };
+    assert_eq!(bound(2), model.iter().map(|r| r.0).min());
+    assert_eq!(bound(3), model.iter().map(|r| r.0).max());
+    let texts: std::collections::BTreeSet<_> = model.iter().filter_map(|r| r.2.as_ref()).collect();
+    assert_eq!(number(5), texts.len() as i64);
+    // Groups on codes.
+    let groups = database.query("SELECT b, count(*) FROM t GROUP BY b").unwrap();
+    let grouped: usize = groups.iter().map(RecordBatch::num_rows).sum();
+    let values: std::collections::BTreeSet<_> = model.iter().map(|r| r.1).collect();
+    assert_eq!(grouped, values.len());
+    for (sql, holds) in [
+        ("b IS NULL", Box::new(|r: &Row| r.1.is_none()) as Box<dyn Fn(&Row) -> bool>),
+        ("a >= 4", Box::new(|r| r.0 >= 4)),
+        ("c LIKE 't%' AND b <> 3", Box::new(|r| r.2.is_some() && r.1.is_some_and(|b| b != 3))),
+    ] {
+        let found = database.query(&format!("SELECT a, b, c FROM t WHERE {sql}")).unwrap();
+        let expected = model.iter().filter(|r| holds(r)).cloned().collect();
+        assert_eq!(sorted(rows(&found)), sorted(expected), "{sql}");
+    }
+    let limit = rows(&database.query("SELECT a, b, c FROM t LIMIT 5").unwrap()).len();
+    assert_eq!(limit, model.len().min(5));
+}
+
+#[test]
+fn random_statements_leave_what_a_list_of_rows_has() {
+    for seed in 0..3 {
+        let mut random = Random(seed);
+        let scratch = Scratch::new();
+        let database = &scratch.database;
+        database.query("CREATE TABLE t (a INTEGER NOT NULL, b INTEGER, c VARCHAR)").unwrap();
+        let mut model: Vec<Row> = Vec::new();
+        let mut held: Option<(Snapshot, u64)> = None;
+        for _ in 0..25 {
+            match random.below(8) {
+                0..3 => {
+                    let new: Vec<Row> = (0..1 + random.below(300))
+                        .map(|_| {
+                            let b = (random.below(5) > 0).then(|| random.below(8) as i32);
+                            let c = (random.below(5) > 0).then(|| format!("t{}", random.below(8)));
+                            (random.below(8) as i32, b, c)
+                        })
+                        .collect();
+                    let text =
+                        |v: &Option<String>| v.as_ref().map_or("NULL".into(), |v| format!("'{v}'"));
+                    let number = |v: &Option<i32>| v.map_or("NULL".into(), |v| v.to_string());
+                    let values: Vec<String> = new
+                        .iter()
+                        .map(|(a, b, c)| format!("({a}, {}, {})", number(b), text(c)))
+                        .collect();
+                    database.query(&format!("INSERT INTO t VALUES {}", values.join(", "))).unwrap();
+                    model.extend(new);
+                }
+                3 | 4 => {
+                    let (sql, holds) = condition(&mut random);
+                    let count =
+                        counted(&database.query(&format!("DELETE FROM t WHERE {sql}")).unwrap());
+                    let before = model.len();
+                    model.retain(|row| !holds(row));
+                    assert_eq!(count, (before - model.len()) as u64, "{sql}");
+                }
+                5 | 6 => {
+                    let (sql, holds) = condition(&mut random);
+                    let (set, change): (&str, fn(&mut Row)) = match random.below(3) {
+                        0 => ("a = 7 - a, b = a", |r| (r.0, r.1) = (7 - r.0, Some(r.0))),
+                        1 => ("c = 't' || b", |r| r.2 = r.1.map(|b| format!("t{b}"))),
+                        _ => ("b = DEFAULT", |r| r.1 = None),
+                    };
+                    let text = format!("UPDATE t SET {set} WHERE {sql}");
+                    let count = counted(&database.query(&text).unwrap());
+                    let mut changed = 0;
+                    model.iter_mut().filter(|row| holds(row)).for_each(|row| {
+                        change(row);
+                        changed += 1;
+                    });
+                    assert_eq!(count, changed, "{text}");
+                }
+                _ => {
+                    merge_small(database.store(), "t").unwrap();
+                    let snapshot = database.store().snapshot().unwrap();
+                    held = Some((snapshot, model.len() as u64));
+                }
+            }
+            check(&scratch, &model);
+            if let Some((snapshot, rows)) = &held {
+                assert_eq!(snapshot.table("t").unwrap().rows(), *rows);
+            }
+        }
+        drop(held);
+        let report =
+            verify(database.store().path(), &VerifyOptions { threads: 1, progress: None }).unwrap();
+        assert_eq!(report.damages, Vec::new());
+    }
+}
+
+#[test]
+fn several_writers_of_the_same_rows_count_each_change_once() {
+    const ROWS: i64 = 400;
+    const ROUNDS: i64 = 12;
+    let scratch = Scratch::new();
+    let database = &scratch.database;
+    database.query("CREATE TABLE t (k BIGINT NOT NULL, n BIGINT NOT NULL)").unwrap();
+    database
+        .query(&format!("INSERT INTO t SELECT value, 0 FROM generate_series(1, {ROWS})"))
+        .unwrap();
+    let ended = AtomicBool::new(false);
+    let update = |of: i64| {
+        let mut changed = 0;
+        for round in 0..ROUNDS {
+            // Rows that both have, and rows that only one has.
+            let sql = format!("UPDATE t SET n = n + 1 WHERE k % {of} = {}", round % of);
+            loop {
+                match database.query(&sql) {
+                    Ok(answer) => break changed += counted(&answer) as i64,
+                    Err(Error::Unavailable(_)) => {}
+                    Err(other) => panic!("{other}"),
+                }
+            }
+        }
+        changed
+    };
+    let sum = || {
+        let sums = database.query("SELECT count(*), count(DISTINCT k), sum(n) FROM t").unwrap();
+        let count = |c: usize| sums[0].column(c).as_primitive::<Int64Type>().value(0);
+        let sum =
+            sums[0].column(2).as_primitive::<coload_serve::arrow::datatypes::Decimal128Type>();
+        (count(0), count(1), sum.value(0) as i64)
+    };
+    let changed: i64 = std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            while !ended.load(Ordering::Relaxed) {
+                let (rows, keys, _) = sum();
+                assert_eq!((rows, keys), (ROWS, ROWS), "a reader saw part of a change");
+            }
+        });
+        let writers = [2, 3, 4].map(|of| scope.spawn(move || update(of)));
+        let changed = writers.map(|writer| writer.join().unwrap()).iter().sum();
+        ended.store(true, Ordering::Relaxed);
+        reader.join().unwrap();
+        changed
+    });
+    assert_eq!(sum(), (ROWS, ROWS, changed));
+}
+
+#[test]
+fn changes_need_the_right_to_empty_the_table() {
+    let scratch = Scratch::new();
+    let database = &scratch.database;
+    database.query("CREATE TABLE mine AS SELECT 1 AS a").unwrap();
+    database.query("CREATE TABLE theirs AS SELECT 1 AS a").unwrap();
+    let rights = |grants: &[&str]| {
+        Rights::of("rob", grants.iter().map(|g| g.parse::<Grant>().unwrap()).collect())
+    };
+    let plan = |rights: &Rights, sql: &str| {
+        database.block_on(database.plan(rights, sql, Parameters::default())).map(drop)
+    };
+    for sql in ["DELETE FROM mine", "UPDATE mine SET a = 2", "DELETE FROM MINE WHERE a = 1"] {
+        for grants in [&["read:mine"][..], &["load:mine"], &["read:*", "admin:theirs"]] {
+            let error = plan(&rights(grants), sql).unwrap_err();
+            assert!(matches!(&error, Error::Refused(t) if t.contains("admin")), "{sql}: {error}");
+        }
+        plan(&rights(&["admin:mine"]), sql).unwrap();
+        // A table that one may not read does not exist, here as elsewhere.
+        let error = plan(&rights(&["admin:theirs"]), sql).unwrap_err();
+        assert!(error.to_string().contains("not found"), "{error}");
+    }
+    let hidden = "DELETE FROM mine WHERE a IN (SELECT a FROM theirs)";
+    assert!(plan(&rights(&["admin:mine"]), hidden).is_err());
+    plan(&rights(&["admin:mine", "read:theirs"]), hidden).unwrap();
+}
+
+#[test]
+fn parameters_of_changes_have_the_types_of_their_columns() {
+    let scratch = Scratch::new();
+    let database = &scratch.database;
+    database.query("CREATE TABLE t (a INTEGER, b DATE)").unwrap();
+    let sql = "UPDATE t SET a = ?, b = ? WHERE a = ?";
+    let planned =
+        database.block_on(database.plan(&Rights::all(), sql, Parameters::default())).unwrap();
+    let types: Vec<String> =
+        planned.parameters().fields().iter().map(|f| f.data_type().to_string()).collect();
+    assert_eq!(types, ["Int32", "Date32", "Int32"]);
+    assert!(planned.writes() && planned.counts_rows());
+    let error = database.block_on(planned.run(database)).unwrap_err();
+    assert!(error.to_string().contains("3 parameters"), "{error}");
+}
+
+#[test]
+fn large_updates_stay_within_memory_and_keep_every_row() {
+    let scratch = Scratch::new();
+    let database = &scratch.database;
+    database
+        .query("CREATE TABLE t AS SELECT value AS k, 'text of ' || value AS v FROM generate_series(1, 150000)")
+        .unwrap();
+    let changed = counted(&database.query("UPDATE t SET k = -k WHERE k % 2 = 0").unwrap());
+    assert_eq!(changed, 75_000);
+    let changed = counted(&database.query("UPDATE t SET v = v || '!'").unwrap());
+    assert_eq!(changed, 150_000);
+    let sums = database
+        .query("SELECT count(*), count(DISTINCT v), sum(CASE WHEN k < 0 THEN 1 ELSE 0 END) FROM t")
+        .unwrap();
+    let count = |c: usize| sums[0].column(c).as_primitive::<Int64Type>().value(0);
+    assert_eq!((count(0), count(1)), (150_000, 150_000));
+    // All old segments are gone, as none of their rows is left.
+    let snapshot = database.store().snapshot().unwrap();
+    assert_eq!(snapshot.table("t").unwrap().deleted_rows(), 0);
+}
