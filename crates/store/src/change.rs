@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use coload_ddl::Schema;
+use coload_ddl::{Key, Schema};
 use coload_types::{Column, Error, Result};
 
 use crate::load_record::LoadRecord;
@@ -63,15 +63,21 @@ pub(crate) enum Outcome {
 }
 
 /// Adds a load's segments and record. `begun_on` is the table's id when the load began, if there was
-/// a table.
+/// a table, and `ordered_by` the key that its segments are in the order of.
 pub(crate) fn apply_load(
     manifest: &mut Manifest,
     target: &LoadTarget,
-    begun_on: Option<u64>,
+    (begun_on, ordered_by): (Option<u64>, Option<&Key>),
     segments: &[SegmentEntry],
     record: &LoadRecord,
 ) -> Result<()> {
     check_target(manifest, target, begun_on)?;
+    if key_of(manifest, target) != ordered_by {
+        return Err(Error::Invalid(format!(
+            "table {} was made with another key while the load into it ran (load again)",
+            target.name
+        )));
+    }
     let mut added = new_table(0, &target.name, target.schema.clone());
     added.segments = segments.to_vec();
     push_record(&mut added, record);
@@ -90,6 +96,15 @@ pub(crate) fn apply_load(
     table.segments.extend_from_slice(segments);
     push_record(table, &LoadRecord { version, held: true, ..record.clone() });
     Ok(())
+}
+
+/// The key of the table that a load goes to, as it will be with the load.
+pub(crate) fn key_of<'a>(manifest: &'a Manifest, target: &'a LoadTarget) -> Option<&'a Key> {
+    let table = match target.mode {
+        LoadMode::Append => manifest.table(&target.name),
+        LoadMode::Replace | LoadMode::Create => None,
+    };
+    table.map_or(target.schema.key(), |table| table.schema.key())
 }
 
 /// Checks that a load fits the catalog, when it begins and again when it is published.
@@ -147,7 +162,7 @@ fn check_schema(name: &str, table: &Schema, load: &Schema) -> Result<()> {
         )));
     }
     if table.len() == load.len() {
-        return Ok(());
+        return check_key(name, table, load);
     }
     let (longer, place) =
         if table.len() > load.len() { (table, "the table") } else { (load, "the load") };
@@ -158,6 +173,19 @@ fn check_schema(name: &str, table: &Schema, load: &Schema) -> Result<()> {
         table.len(),
         load.len(),
         describe(extra),
+    )))
+}
+
+/// A load may say nothing of the key, or what the table says.
+fn check_key(name: &str, table: &Schema, load: &Schema) -> Result<()> {
+    let Some(given) = load.key().filter(|given| table.key() != Some(given)) else { return Ok(()) };
+    let has = match table.key() {
+        Some(key) => format!("has {}", key.sql(table.columns())),
+        None => "has no key".to_owned(),
+    };
+    Err(Error::Invalid(format!(
+        "cannot append to table {name} with {}: it {has} (leave --primary-key and --cluster-by out, or use --replace)",
+        given.sql(load.columns())
     )))
 }
 

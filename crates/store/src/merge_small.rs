@@ -9,7 +9,7 @@
 //! Segments have levels by their bytes, a factor of 8 apart, as the runs of a log-structured merge tree.
 //! A row is therefore rewritten once a level, which is what a load pays for its merges in the end, and
 //! there are fewer than 8 segments of each level besides those over [`SMALL_BYTES_MAX`], which are left
-//! as they are. The order of rows stays.
+//! as they are. The order of rows stays; in a table with a key it is that of the key ([`crate::keyed`]).
 //!
 //! Nothing waits for a merge: readers keep what they read, loads append beside it, and a merge whose
 //! segments another process merged meanwhile is thrown away.
@@ -19,16 +19,19 @@
 //! Source: O'Neil et al., "The Log-Structured Merge-Tree", Acta Informatica 33(4), 1996.
 
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 
+use coload_ddl::{Key, Schema};
 use coload_page::shrink_page;
-use coload_transform::{MEMORY_MIN, PartitionColumn};
-use coload_types::Result;
+use coload_transform::{MEMORY_MIN, PartitionColumn, sort_keys};
+use coload_types::{Error, Result};
 
 use crate::join::{group_pages, join_column};
+use crate::keyed::{read_keys, write_in_order};
 use crate::{
-    ColumnStats, MergeOutcome, SegmentEntry, SegmentFile, SegmentWriter, Snapshot, Store,
-    TableEntry,
+    ColumnStats, MergeOutcome, SegmentEntry, SegmentFile, SegmentSummary, SegmentWriter, Snapshot,
+    Store, TableEntry,
 };
 
 /// Adjacent segments of a level that are worth a merge.
@@ -147,24 +150,50 @@ fn merge_run(
     let sources: Vec<Arc<SegmentFile>> =
         old.iter().map(|s| snapshot.segment(table, s)).collect::<Result<_>>()?;
     let dir = snapshot.store().begin_merge(table.id)?;
-    let writer = SegmentWriter::create(&dir.segment_path(0))?;
-    let groups = group_pages(&sources)?;
-    let mut columns = Vec::with_capacity(table.schema.len());
-    for column in 0..table.schema.len() {
-        let joined = join_column(&sources, &groups, column)?;
-        let pages = joined.pages.into_iter().map(shrink_page).collect::<Result<_>>()?;
-        let joined = PartitionColumn { pages, ..joined };
-        let mut finished = writer.write_column(joined, sources[0].physical(column))?;
+    let path = dir.segment_path(0);
+    let summary = match table.schema.key() {
+        Some(key) => merge_in_order(&sources, (&table.schema, key), &path)?,
+        None => join_segments(&sources, &path)?,
+    };
+    let mut entry = summary.entry(dir.id(), 0);
+    for (number, column) in entry.columns.iter_mut().enumerate() {
         // Pages of plain text keep no bounds, and those of the segments may be known.
-        finished.stats = join_stats(old.iter().map(|s| &s.columns[column]));
-        columns.push(finished);
+        *column = join_stats(old.iter().map(|s| &s.columns[number]));
     }
-    let page_rows = groups.iter().map(|g| g.rows).collect();
-    let summary = writer.finish(columns, page_rows)?;
-    let entry = summary.entry(dir.id(), 0);
     sources.iter().try_for_each(|source| source.check())?;
     let names: Vec<String> = old.iter().map(|s| s.file.clone()).collect();
     Ok((dir.publish(&names, vec![entry.clone()])?, entry))
+}
+
+/// Merges segments whose rows are in the order of a key, and keeps it.
+fn merge_in_order(
+    sources: &[Arc<SegmentFile>],
+    (schema, key): (&Schema, &Key),
+    path: &Path,
+) -> Result<SegmentSummary> {
+    let order = sort_keys(&read_keys(sources, schema, key)?)?;
+    if key.is_unique() && !order.repeated.is_empty() {
+        return Err(Error::corrupt(sources[0].path(), "a key that is in another segment too"));
+    }
+    match &order.rows {
+        Some(rows) => Ok(write_in_order(sources, rows, path, 1)?.0),
+        None => join_segments(sources, path),
+    }
+}
+
+/// Writes segments one after the other as one.
+fn join_segments(sources: &[Arc<SegmentFile>], path: &Path) -> Result<SegmentSummary> {
+    let writer = SegmentWriter::create(path)?;
+    let groups = group_pages(sources)?;
+    let width = sources[0].column_count();
+    let mut columns = Vec::with_capacity(width);
+    for column in 0..width {
+        let joined = join_column(sources, &groups, column)?;
+        let pages = joined.pages.into_iter().map(shrink_page).collect::<Result<_>>()?;
+        let joined = PartitionColumn { pages, ..joined };
+        columns.push(writer.write_column(joined, sources[0].physical(column))?);
+    }
+    writer.finish(columns, groups.iter().map(|g| g.rows).collect())
 }
 
 /// The statistics of segments taken together: bounds of all are bounds of each.

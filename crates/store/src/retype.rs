@@ -224,7 +224,8 @@ pub fn converts(from: &Schema, to: &Schema) -> bool {
     from.len() == to.len() && same.all(|same| same)
 }
 
-fn copy_column(old: &SegmentFile, column: usize) -> Result<PartitionColumn> {
+/// A column of a segment as it is.
+pub(crate) fn copy_column(old: &SegmentFile, column: usize) -> Result<PartitionColumn> {
     let pages = (0..old.page_rows().len()).map(|page| old.stored_page(column, page));
     Ok(PartitionColumn {
         dictionary: old.dictionary(column)?.cloned(),
@@ -299,7 +300,7 @@ fn convert_values(values: &Values, from: DataType, to: DataType) -> Result<Value
 }
 
 /// Leaves values out of the dictionary that no page has.
-fn drop_unused(column: PartitionColumn) -> Result<PartitionColumn> {
+pub(crate) fn drop_unused(column: PartitionColumn) -> Result<PartitionColumn> {
     let PartitionColumn { dictionary, symbols, pages } = column;
     let Some(dictionary) = dictionary else {
         return Ok(PartitionColumn { dictionary, symbols, pages: shrink(pages)? });

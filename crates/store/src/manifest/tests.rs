@@ -7,6 +7,8 @@ use coload_types::bytes::checksum;
 use coload_types::{Column, DataType, Error, Physical, Value};
 use proptest::prelude::*;
 
+use coload_ddl::{Key, KeyKind};
+
 use super::*;
 use crate::directory::{older_name, segment_name};
 use crate::load_record::LoadKind;
@@ -119,6 +121,38 @@ fn example_3() -> Manifest {
     manifest
 }
 
+/// A manifest of format 4: tables have keys.
+fn example_4() -> Manifest {
+    let mut manifest = example_3();
+    let sql = "CREATE TABLE k (a INTEGER, b VARCHAR, PRIMARY KEY (b, a))";
+    manifest.tables[1].schema = coload_ddl::parse_create_table(sql).unwrap().1;
+    let first = &mut manifest.tables[0];
+    let key = Key::new(KeyKind::Cluster, vec![0]).unwrap();
+    first.schema = first.schema.clone().with_key(Some(key)).unwrap();
+    manifest
+}
+
+#[test]
+fn keys_that_cannot_be_are_refused() {
+    let manifest = example_4();
+    assert_eq!(manifest.format(), 4);
+    let bytes = manifest.encode().unwrap();
+    let content = &bytes[..bytes.len() - 8];
+    // The key of table k: its kind, its columns b and a.
+    let at = content.windows(4).rposition(|window| window == [1, 2, 1, 0]).unwrap();
+    for (key, word) in [
+        ([3, 2, 1, 0], "kind of key 3"),
+        ([1, 2, 1, 1], "twice"),
+        ([1, 2, 1, 2], "column 3"),
+        ([1, 17, 1, 0], "17 columns"),
+    ] {
+        let mut bad = content.to_vec();
+        bad[at..at + 4].copy_from_slice(&key);
+        let error = Manifest::decode(&sealed(&bad), path()).unwrap_err().to_string();
+        assert!(error.contains(word), "{key:?}: {error}");
+    }
+}
+
 /// Bytes with a checksum that fits, so that the decoder sees them.
 fn sealed(content: &[u8]) -> Vec<u8> {
     [content, &checksum(content).to_le_bytes()].concat()
@@ -126,7 +160,7 @@ fn sealed(content: &[u8]) -> Vec<u8> {
 
 #[test]
 fn a_manifest_is_read_back_as_written() {
-    for manifest in [Manifest::first(), example(), example_2(), example_3()] {
+    for manifest in [Manifest::first(), example(), example_2(), example_3(), example_4()] {
         let bytes = manifest.encode().unwrap();
         assert_eq!(Manifest::decode(&bytes, path()).unwrap(), manifest);
     }
