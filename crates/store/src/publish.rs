@@ -22,6 +22,7 @@ use coload_types::{Error, Result};
 use crate::change::{
     LoadMode, LoadTarget, Outcome, apply_load, check_target, key_of, replace_segments,
 };
+use crate::deleted::{Deletions, settle};
 use crate::directory::{
     Layout, is_same_file, link_new, parse_segment_name, rename, segment_name, sync_dir, sync_file,
     write_new,
@@ -31,6 +32,7 @@ use crate::load_record::{LoadId, LoadRecord};
 use crate::lock::Lock;
 use crate::manifest::{Manifest, SegmentEntry, TableEntry};
 use crate::older_loads::move_out;
+use crate::row_change::{Basis, Changed, Fit, apply_deletions};
 use crate::segment::SegmentFile;
 use crate::segment_writer::FinishedColumn;
 use crate::snapshot::{ManifestKey, pin_newest};
@@ -207,6 +209,7 @@ fn put_entry_in_order(
             entry = SegmentEntry {
                 file: new_name,
                 rows: summary.rows,
+                deleted: None,
                 bytes: summary.bytes,
                 load: entry.load,
                 seal: Some(summary.seal),
@@ -261,6 +264,71 @@ impl ReadyLoad {
         let _ = store.clean();
         version.ok_or_else(|| Error::Invalid("a load changed nothing".into()))
     }
+}
+
+impl ReadyLoad {
+    /// Makes the load visible, and rows of its table deleted, in the same version.
+    ///
+    /// The rows of the load come after all others, those that others added meanwhile among them.
+    ///
+    /// # Errors
+    /// As [`LoadDir::publish`]; `Corrupt` when rows that were deleted before cannot be read.
+    pub fn publish_deleting(
+        mut self,
+        basis: Basis<'_>,
+        deletions: &Deletions,
+    ) -> Result<Changed<ReadyLoad>> {
+        let store = self.dir.store.clone();
+        let mut fit = Fit::Fits;
+        let ReadyLoad { dir, segments, record } = &mut self;
+        let (target, begun) = (&dir.target, (dir.begun_on, dir.key.as_ref()));
+        let mut unique = unique_keys(&store, target, dir.key.as_ref(), segments);
+        let version = commit(&store, &mut [&mut dir.work], |manifest| {
+            fit = apply_deletions(store.layout(), manifest, basis, deletions)?;
+            if fit == Fit::Moved {
+                return Ok(Outcome::Unchanged);
+            }
+            if let Some(unique) = &mut unique {
+                unique.check(added_to(manifest, target))?;
+            }
+            apply_load(manifest, target, begun, segments, record)?;
+            Ok(Outcome::Changed)
+        })?;
+        if fit == Fit::Moved {
+            return Ok(Changed::Moved(self));
+        }
+        finish(&store, self.dir.work);
+        Ok(version.map_or(Changed::Nothing, Changed::Published))
+    }
+}
+
+/// Publishes deletions that bring no rows.
+pub(crate) fn publish_deletions(
+    store: &Store,
+    basis: Basis<'_>,
+    deletions: &Deletions,
+) -> Result<Changed<()>> {
+    if deletions.is_empty() {
+        return Ok(Changed::Nothing);
+    }
+    let mut fit = Fit::Fits;
+    let version = publish_change(store, |manifest| {
+        fit = apply_deletions(store.layout(), manifest, basis, deletions)?;
+        if fit == Fit::Moved {
+            return Ok(Outcome::Unchanged);
+        }
+        let emptied = manifest.tables.iter_mut().find(|table| table.id == basis.table().id);
+        if let Some(table) = emptied.filter(|table| table.segments.is_empty()) {
+            // As TRUNCATE does: what was loaded can be loaded again.
+            table.forget_loads();
+        }
+        Ok(Outcome::Changed)
+    })?;
+    Ok(match (fit, version) {
+        (Fit::Moved, _) => Changed::Moved(()),
+        (Fit::Fits, Some(version)) => Changed::Published(version),
+        (Fit::Fits, None) => Changed::Nothing,
+    })
 }
 
 /// What compares the keys of a load with those of its table, if they may come only once.
@@ -380,17 +448,18 @@ impl MergeDir {
         self.work.join(&self.segment_name(number))
     }
 
-    /// Puts `new` segments in the place of the `old` files, which stand one after the other in the
-    /// table and hold as many rows. The order of rows stays.
+    /// Puts `new` segments in the place of the `old` ones, which stand one after the other in the
+    /// table and hold as many rows that are not deleted. The order of rows stays. Rows that were deleted since the version of
+    /// `old` are deleted in the new ones too.
     ///
     /// # Errors
     /// `Invalid` when the counts of rows differ, `Unavailable` when the disk fails.
-    pub fn publish(self, old: &[String], new: Vec<SegmentEntry>) -> Result<MergeOutcome> {
+    pub fn publish(self, old: &[SegmentEntry], new: Vec<SegmentEntry>) -> Result<MergeOutcome> {
         let MergeDir { store, mut work, table_id } = self;
         check_segments(&work, &new)?;
         install(store.layout(), &mut work, &new)?;
         let version = commit(&store, &mut [&mut work], |manifest| {
-            replace_segments(manifest, table_id, old, &new)
+            replace_segments(store.layout(), manifest, table_id, old, &new)
         })?;
         finish(&store, work);
         Ok(version.map_or(MergeOutcome::Superseded, MergeOutcome::Published))
@@ -511,6 +580,7 @@ fn commit(
         }
         if let Some(work) = works.first_mut() {
             move_out(layout, work, &mut next)?;
+            settle(layout, work, &mut next)?;
         }
         write_new("store::publish::write_manifest", &tmp, &next.encode()?)?;
         let path = layout.manifest(next.version);

@@ -23,7 +23,7 @@ use coload_types::{
     Column, DataType, Dictionary, Error, Physical, Plain, Result, Value, Values, parse_int,
 };
 
-use crate::join::{PagePlace, join_column, single_pages};
+use crate::join::{PagePlace, Source, join_column, single_pages};
 use crate::{FinishedColumn, SegmentFile, SegmentSummary, SegmentWriter};
 
 const DAY_US: i128 = 86_400_000_000;
@@ -70,7 +70,7 @@ pub type RereadPage = (PagePlace, u32);
 /// The columns that were read again, over all segments that are rewritten.
 #[derive(Debug, Default)]
 pub struct Reread {
-    segments: Vec<Arc<SegmentFile>>,
+    segments: Vec<Source>,
     pages: Vec<RereadPage>,
 }
 
@@ -81,7 +81,8 @@ impl Reread {
             let rows = segment.page_rows().iter().enumerate();
             rows.map(move |(page, rows)| (PagePlace { source, page }, *rows))
         });
-        Reread { pages: pages.collect(), segments }
+        let pages = pages.collect();
+        Reread { pages, segments: segments.into_iter().map(Source::whole).collect() }
     }
 
     /// The pages of one segment that has the text of `columns` columns, and no others.

@@ -19,6 +19,7 @@ use coload_threads::lock;
 use coload_types::{Error, Result};
 
 use crate::change::missing_table;
+use crate::deleted::DeletedRows;
 use crate::directory::{Layout, is_still_at, segment_name};
 use crate::failpoints;
 use crate::held::HeldBytes;
@@ -142,6 +143,18 @@ impl Snapshot {
     /// `Corrupt` when the file is gone or is not what the manifest says of it.
     pub fn segment(&self, table: &TableEntry, segment: &SegmentEntry) -> Result<Arc<SegmentFile>> {
         open_shared(&self.store, &table.schema, segment)
+    }
+
+    /// The deleted rows of a segment of this version, which scans skip; `None` when there are none. The store keeps them
+    /// for the next caller.
+    ///
+    /// # Errors
+    /// `Corrupt` when they are not what the manifest says of them.
+    pub fn deleted_rows(&self, segment: &SegmentEntry) -> Result<Option<Arc<DeletedRows>>> {
+        match &segment.deleted {
+            None => Ok(None),
+            Some(entry) => self.store.deleted_rows(segment, entry).map(Some),
+        }
     }
 
     /// The store of which this is a version.

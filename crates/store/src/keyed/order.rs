@@ -12,7 +12,7 @@ use coload_types::{Bitmap, Error, Physical, Plain, Result, Strings, Values};
 
 use super::keys::float;
 use super::read_keys;
-use crate::join::{group_pages, join_column};
+use crate::join::{Source, group_pages, join_column};
 use crate::retype::{copy_column, drop_unused};
 use crate::{ColumnStats, FinishedColumn, SegmentFile, SegmentSummary, SegmentWriter, append_page};
 
@@ -147,7 +147,11 @@ fn reorder_column(
     let physical = sources[0].physical(column);
     let given = match sources {
         [only] => copy_column(only, column)?,
-        _ => join_column(sources, &group_pages(sources)?, column)?,
+        _ => {
+            let whole = sources.iter().map(|file| Source::whole(Arc::clone(file)));
+            let whole: Vec<Source> = whole.collect();
+            join_column(&whole, &group_pages(&whole)?, column)?
+        }
     };
     let coded = given.dictionary.is_some() && given.pages.iter().all(|p| p.detail.is_codes());
     if coded {

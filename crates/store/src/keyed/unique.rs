@@ -16,6 +16,7 @@ use coload_types::{Error, Plain, Result};
 
 use super::keys::float;
 use super::{key_text, read_keys};
+use crate::deleted::read_set;
 use crate::manifest::{SegmentEntry, TableEntry};
 use crate::snapshot::open_shared;
 use crate::{SegmentFile, Store};
@@ -72,12 +73,19 @@ impl UniqueKeys {
                     keys = Some(read_keys(&[self.open_own(new)?], &self.schema, &self.key)?);
                 }
                 let Some(keys) = &keys else { continue };
-                let old = match twice {
+                let file = match twice {
                     Twice::InLoad => self.open_own(old)?,
                     Twice::InTable => open_shared(&self.store, &self.schema, old)?,
                 };
-                let old_keys = read_keys(&[old], &self.schema, &self.key)?;
-                if let Some((row, _)) = first_common(keys, &old_keys) {
+                let old_keys = read_keys(&[file], &self.schema, &self.key)?;
+                let deleted = match &old.deleted {
+                    Some(entry) => Some(read_set(self.store.layout(), old, entry)?),
+                    None => None,
+                };
+                let is_there = |row: usize| {
+                    deleted.as_ref().is_none_or(|deleted| !deleted.contains(row as u32))
+                };
+                if let Some(row) = first_common(keys, &old_keys, is_there) {
                     let of = (&*self.table, &self.schema, &self.key);
                     return Err(duplicate_key(of, keys, row, twice));
                 }
@@ -136,8 +144,8 @@ pub(crate) fn duplicate_key(
     ))
 }
 
-/// The first row of sorted keys whose key is also one of others, which are sorted too, and the row there.
-pub(crate) fn first_common(new: &[Plain], old: &[Plain]) -> Option<(usize, usize)> {
+/// The first row of sorted keys whose key is also that of an old row that is there; old keys are sorted too, and come once.
+fn first_common(new: &[Plain], old: &[Plain], is_there: impl Fn(usize) -> bool) -> Option<usize> {
     let rows = |keys: &[Plain]| keys.first().map_or(0, Plain::len);
     let (count, end) = (rows(new), rows(old));
     let mut at = 0;
@@ -146,8 +154,8 @@ pub(crate) fn first_common(new: &[Plain], old: &[Plain]) -> Option<(usize, usize
         if at == end {
             return None;
         }
-        if compare_keys(old, at, new, row).is_eq() {
-            return Some((row, at));
+        if compare_keys(old, at, new, row).is_eq() && is_there(at) {
+            return Some(row);
         }
     }
     None
