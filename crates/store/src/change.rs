@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use coload_ddl::Schema;
+use coload_ddl::{Key, Schema};
 use coload_types::{Column, Error, Result};
 
 use crate::directory::Layout;
@@ -65,15 +65,21 @@ pub(crate) enum Outcome {
 }
 
 /// Adds a load's segments and record. `begun_on` is the table's id when the load began, if there was
-/// a table.
+/// a table, and `ordered_by` the key that its segments are in the order of.
 pub(crate) fn apply_load(
     manifest: &mut Manifest,
     target: &LoadTarget,
-    begun_on: Option<u64>,
+    (begun_on, ordered_by): (Option<u64>, Option<&Key>),
     segments: &[SegmentEntry],
     record: &LoadRecord,
 ) -> Result<()> {
     check_target(manifest, target, begun_on)?;
+    if key_of(manifest, target) != ordered_by {
+        return Err(Error::Invalid(format!(
+            "table {} was made with another key while the load into it ran (load again)",
+            target.name
+        )));
+    }
     let mut added = new_table(0, &target.name, target.schema.clone());
     added.segments = segments.to_vec();
     push_record(&mut added, record);
@@ -92,6 +98,15 @@ pub(crate) fn apply_load(
     table.segments.extend_from_slice(segments);
     push_record(table, &LoadRecord { version, held: true, ..record.clone() });
     Ok(())
+}
+
+/// The key of the table that a load goes to, as it will be with the load.
+pub(crate) fn key_of<'a>(manifest: &'a Manifest, target: &'a LoadTarget) -> Option<&'a Key> {
+    let table = match target.mode {
+        LoadMode::Append => manifest.table(&target.name),
+        LoadMode::Replace | LoadMode::Create => None,
+    };
+    table.map_or(target.schema.key(), |table| table.schema.key())
 }
 
 /// Checks that a load fits the catalog, when it begins and again when it is published.
@@ -149,7 +164,7 @@ fn check_schema(name: &str, table: &Schema, load: &Schema) -> Result<()> {
         )));
     }
     if table.len() == load.len() {
-        return Ok(());
+        return check_key(name, table, load);
     }
     let (longer, place) =
         if table.len() > load.len() { (table, "the table") } else { (load, "the load") };
@@ -160,6 +175,19 @@ fn check_schema(name: &str, table: &Schema, load: &Schema) -> Result<()> {
         table.len(),
         load.len(),
         describe(extra),
+    )))
+}
+
+/// A load may say nothing of the key, or what the table says.
+fn check_key(name: &str, table: &Schema, load: &Schema) -> Result<()> {
+    let Some(given) = load.key().filter(|given| table.key() != Some(given)) else { return Ok(()) };
+    let has = match table.key() {
+        Some(key) => format!("has {}", key.sql(table.columns())),
+        None => "has no key".to_owned(),
+    };
+    Err(Error::Invalid(format!(
+        "cannot append to table {name} with {}: it {has} (leave --primary-key and --cluster-by out, or use --replace)",
+        given.sql(load.columns())
     )))
 }
 
@@ -248,6 +276,11 @@ pub(crate) fn replace_segments(
     let end = (start + old.len()).min(table.segments.len());
     let there = &table.segments[start..end];
     if !there.iter().map(|s| &s.file).eq(old.iter().map(|s| &s.file)) {
+        return Ok(Outcome::Unchanged);
+    }
+    let is_moved = |(old, there): (&SegmentEntry, &SegmentEntry)| old.deleted != there.deleted;
+    if table.schema.key().is_some() && old.iter().zip(there).any(is_moved) {
+        // Rows are in another order than they were, so that nobody knows where the deleted ones are: the next merge does it.
         return Ok(Outcome::Unchanged);
     }
     let rows = old.iter().map(SegmentEntry::live_rows).sum::<u64>();

@@ -60,6 +60,11 @@ impl Source {
         self.deleted.is_some()
     }
 
+    /// Calls with each row that is left out.
+    pub fn for_deleted(&self, take: impl FnMut(u64)) {
+        self.deleted.iter().flat_map(|deleted| deleted.iter()).for_each(take);
+    }
+
     /// The rows of a page that are left out, a bit each; `None` when all stay.
     fn deleted_of(&self, page: usize) -> Option<Vec<u64>> {
         let (start, rows) = (self.starts[page], self.file.page_rows()[page]);

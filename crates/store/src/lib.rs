@@ -21,6 +21,7 @@ mod gc;
 mod held;
 mod join;
 mod journal;
+mod keyed;
 mod load_record;
 mod lock;
 mod manifest;
@@ -53,7 +54,7 @@ pub use manifest::{
 };
 pub use merge_small::{MergeReport, merge_small, merge_small_within};
 pub use older_loads::{OlderLoads, RememberedLoad};
-pub use publish::{LoadDir, MergeDir, MergeOutcome, ReadyLoad};
+pub use publish::{LoadDir, MergeDir, MergeOutcome, OrderedSegment, ReadyLoad};
 pub use retype::{Reread, RereadPage, TypeChange, converts, text_columns};
 pub use row_change::{Basis, Changed};
 pub use segment::{SegmentColumn, SegmentFile, append_page};

@@ -9,8 +9,9 @@
 //! Segments have levels by their bytes, a factor of 8 apart, as the runs of a log-structured merge tree.
 //! A row is therefore rewritten once a level, which is what a load pays for its merges in the end, and
 //! there are fewer than 8 segments of each level besides those over [`SMALL_BYTES_MAX`], which are left
-//! as they are. The order of rows stays. Deleted rows are left out, and a segment of which half is deleted is written anew
-//! without them, so that a table takes at most the double of what its rows need.
+//! as they are. The order of rows stays; in a table with a key it is that of the key ([`crate::keyed`]). Deleted rows are left out,
+//! and a segment of which half is deleted is written anew without them, so that a table takes at most the double of what its rows
+//! need.
 //!
 //! Nothing waits for a merge: readers keep what they read, loads append beside it, and a merge whose
 //! segments another process merged meanwhile is thrown away.
@@ -20,14 +21,21 @@
 //! Source: O'Neil et al., "The Log-Structured Merge-Tree", Acta Informatica 33(4), 1996.
 
 use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
 
+use coload_ddl::{Key, Schema};
 use coload_page::shrink_page;
-use coload_transform::{MEMORY_MIN, PartitionColumn};
-use coload_types::{Physical, Result};
+use coload_transform::{MEMORY_MIN, PartitionColumn, compare_keys, sort_keys};
+use coload_types::{Error, Physical, Result};
 
 use crate::join::{Source, group_pages, join_column};
+use crate::keyed::{read_keys, write_in_order};
 use crate::retype::drop_unused;
-use crate::{ColumnStats, MergeOutcome, SegmentEntry, SegmentWriter, Snapshot, Store, TableEntry};
+use crate::{
+    ColumnStats, FinishedColumn, MergeOutcome, SegmentEntry, SegmentFile, SegmentSummary,
+    SegmentWriter, Snapshot, Store, TableEntry,
+};
 
 /// Adjacent segments of a level that are worth a merge.
 const SEGMENTS_MIN: usize = 8;
@@ -158,33 +166,80 @@ fn merge_run(
     let sources: Vec<Source> = old.iter().map(source).collect::<Result<_>>()?;
     let drops = sources.iter().any(Source::has_deleted);
     let dir = snapshot.store().begin_merge(table.id)?;
-    let writer = SegmentWriter::create(&dir.segment_path(0))?;
-    let groups = group_pages(&sources)?;
-    let mut columns = Vec::with_capacity(table.schema.len());
-    for column in 0..table.schema.len() {
-        let mut joined = join_column(&sources, &groups, column)?;
+    let path = dir.segment_path(0);
+    let (summary, columns) = match table.schema.key() {
+        Some(key) => merge_in_order(&sources, (&table.schema, key), &path)?,
+        None => join_segments(&sources, &path)?,
+    };
+    let mut entry = summary.entry(dir.id(), 0);
+    for (number, (stats, column)) in entry.columns.iter_mut().zip(columns).enumerate() {
+        let known = join_stats(old.iter().map(|s| &s.columns[number]));
+        *stats = match (drops, column.physical) {
+            // Pages of plain text keep no bounds, and those of the segments may be known.
+            (false, _) => known,
+            (true, Physical::Bytes) => ColumnStats { nulls: column.stats.nulls, ..known },
+            (true, Physical::Int | Physical::Wide) => column.stats,
+        };
+    }
+    sources.iter().try_for_each(|source| source.file.check())?;
+    Ok((dir.publish(old, vec![entry.clone()])?, entry))
+}
+
+/// What a merge wrote.
+type Written = (SegmentSummary, Vec<FinishedColumn>);
+
+/// Merges segments whose rows are in the order of a key, and keeps it.
+fn merge_in_order(
+    sources: &[Source],
+    (schema, key): (&Schema, &Key),
+    path: &Path,
+) -> Result<Written> {
+    let files: Vec<Arc<SegmentFile>> = sources.iter().map(|s| Arc::clone(&s.file)).collect();
+    let keys = read_keys(&files, schema, key)?;
+    let order = sort_keys(&keys)?;
+    let drops = sources.iter().any(Source::has_deleted);
+    let is_fine = !key.is_unique() || order.repeated.is_empty();
+    if order.rows.is_none() && !drops && is_fine {
+        return join_segments(sources, path);
+    }
+    let count = keys.first().map_or(0, |column| column.len());
+    let mut rows = order.rows.unwrap_or_else(|| (0..count as u32).collect());
+    if drops {
+        let mut before = 0;
+        let mut deleted = vec![false; count];
+        for source in sources {
+            source.for_deleted(|row| deleted[before + row as usize] = true);
+            before += source.file.rows() as usize;
+        }
+        rows.retain(|row| !deleted[*row as usize]);
+    }
+    let is_same =
+        |pair: &[u32]| compare_keys(&keys, pair[0] as usize, &keys, pair[1] as usize).is_eq();
+    if key.is_unique() && rows.windows(2).any(is_same) {
+        return Err(Error::corrupt(files[0].path(), "a key that is in another segment too"));
+    }
+    write_in_order(&files, &rows, path, 1)
+}
+
+/// Writes segments one after the other as one.
+fn join_segments(sources: &[Source], path: &Path) -> Result<Written> {
+    let drops = sources.iter().any(Source::has_deleted);
+    let writer = SegmentWriter::create(path)?;
+    let groups = group_pages(sources)?;
+    let width = sources[0].file.column_count();
+    let mut columns = Vec::with_capacity(width);
+    for column in 0..width {
+        let mut joined = join_column(sources, &groups, column)?;
         if drops {
             // A value that only deleted rows had is none of the column.
             joined = drop_unused(joined)?;
         }
         let pages = joined.pages.into_iter().map(shrink_page).collect::<Result<_>>()?;
         let joined = PartitionColumn { pages, ..joined };
-        let physical = sources[0].file.physical(column);
-        let mut finished = writer.write_column(joined, physical)?;
-        let known = join_stats(old.iter().map(|s| &s.columns[column]));
-        finished.stats = match (drops, physical) {
-            // Pages of plain text keep no bounds, and those of the segments may be known.
-            (false, _) => known,
-            (true, Physical::Bytes) => ColumnStats { nulls: finished.stats.nulls, ..known },
-            (true, Physical::Int | Physical::Wide) => finished.stats,
-        };
-        columns.push(finished);
+        columns.push(writer.write_column(joined, sources[0].file.physical(column))?);
     }
-    let page_rows = groups.iter().map(|g| g.rows).collect();
-    let summary = writer.finish(columns, page_rows)?;
-    let entry = summary.entry(dir.id(), 0);
-    sources.iter().try_for_each(|source| source.file.check())?;
-    Ok((dir.publish(old, vec![entry.clone()])?, entry))
+    let summary = writer.finish(columns.clone(), groups.iter().map(|g| g.rows).collect())?;
+    Ok((summary, columns))
 }
 
 /// The statistics of segments taken together: bounds of all are bounds of each.

@@ -225,7 +225,8 @@ pub fn converts(from: &Schema, to: &Schema) -> bool {
     from.len() == to.len() && same.all(|same| same)
 }
 
-fn copy_column(old: &SegmentFile, column: usize) -> Result<PartitionColumn> {
+/// A column of a segment as it is.
+pub(crate) fn copy_column(old: &SegmentFile, column: usize) -> Result<PartitionColumn> {
     let pages = (0..old.page_rows().len()).map(|page| old.stored_page(column, page));
     Ok(PartitionColumn {
         dictionary: old.dictionary(column)?.cloned(),

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use coload_ddl::Schema;
 use coload_threads::lock;
 use coload_types::{Error, Result};
 
@@ -141,18 +142,7 @@ impl Snapshot {
     /// # Errors
     /// `Corrupt` when the file is gone or is not what the manifest says of it.
     pub fn segment(&self, table: &TableEntry, segment: &SegmentEntry) -> Result<Arc<SegmentFile>> {
-        self.store.close_idle();
-        // One that could not be read is opened again: there may be a good copy in its place.
-        if let Some(open) = self.store.open_segments().get(&segment.file)
-            && open.check().is_ok()
-        {
-            return Ok(Arc::clone(open));
-        }
-        let path = self.segment_path(segment);
-        let held = Arc::clone(self.store.held());
-        let open = Arc::new(open_segment(&path, table, segment, held)?);
-        self.store.keep_open(segment, &open);
-        Ok(open)
+        open_shared(&self.store, &table.schema, segment)
     }
 
     /// The deleted rows of a segment of this version, which scans skip; `None` when there are none. The store keeps them
@@ -173,10 +163,29 @@ impl Snapshot {
     }
 }
 
+/// An open segment of a table; the store keeps it open for the next caller.
+pub(crate) fn open_shared(
+    store: &Store,
+    schema: &Schema,
+    segment: &SegmentEntry,
+) -> Result<Arc<SegmentFile>> {
+    store.close_idle();
+    // One that could not be read is opened again: there may be a good copy in its place.
+    if let Some(open) = store.open_segments().get(&segment.file)
+        && open.check().is_ok()
+    {
+        return Ok(Arc::clone(open));
+    }
+    let path = store.layout().segment(&segment.file);
+    let open = Arc::new(open_segment(&path, schema, segment, Arc::clone(store.held()))?);
+    store.keep_open(segment, &open);
+    Ok(open)
+}
+
 /// Opens a segment and checks that it is the one that the manifest names.
 pub(crate) fn open_segment(
     path: &Path,
-    table: &TableEntry,
+    schema: &Schema,
     segment: &SegmentEntry,
     held: Arc<HeldBytes>,
 ) -> Result<SegmentFile> {
@@ -198,14 +207,14 @@ pub(crate) fn open_segment(
         return Err(Error::corrupt(path, other_segment(&file)));
     }
     let shapes = (0..file.column_count()).map(|c| file.physical(c));
-    let wanted = table.schema.columns().iter().map(|c| c.data_type.physical());
+    let wanted = schema.columns().iter().map(|c| c.data_type.physical());
     if file.rows() != segment.rows || !shapes.eq(wanted) {
         let what = format!(
             "{} rows of {} columns, and the manifest says {} rows of {} columns, or other types",
             file.rows(),
             file.column_count(),
             segment.rows,
-            table.schema.len()
+            schema.len()
         );
         return Err(Error::corrupt(path, what));
     }

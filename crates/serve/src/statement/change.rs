@@ -114,7 +114,11 @@ async fn planned(planning: Planning, statement: &SqlStatement) -> Result<Planned
 async fn planned_insert(planning: &Planning, mut insert: SqlStatement) -> Result<LogicalPlan> {
     let (snapshot, rights) = (&planning.snapshot, &planning.rights);
     let names = tree::check_insert(&mut insert, &planning.limits(), snapshot, rights)?;
-    let plan = planning.unchecked(insert, &names).await?;
+    let plan = planning.unchecked(insert, &names).await.map_err(|error| match error {
+        // The engine speaks of a SELECT that nobody wrote.
+        Error::Invalid(text) if text.contains("must be in GROUP BY") => not_a_row("an aggregate"),
+        other => other,
+    })?;
     let LogicalPlan::Dml(dml) = plan else {
         return Err(Error::Refused("internal error: an UPDATE planned no rows".into()));
     };
@@ -308,7 +312,10 @@ fn assigned(
         [column] if name.0.len() == 1 => column,
         [table, column] if name.0.len() == 2 && is_target(table) => column,
         _ => {
-            return Err(unsupported(&format!("UPDATE .. SET {name}"), "name a column of the table"));
+            return Err(unsupported(
+                &format!("UPDATE .. SET {name}"),
+                "name a column of the table",
+            ));
         }
     };
     planned_column(schema, &fold(&column.value)).ok_or_else(|| {

@@ -15,7 +15,8 @@ use coload_types::bytes::{ByteReader, checksum, put_bytes, put_signed, put_varin
 use coload_types::{Error, Physical, Result};
 
 use super::column_codec::{
-    corrupt, put_checks, put_column, put_value, read_checks, read_schema, read_text, read_value,
+    corrupt, put_checks, put_column, put_key, put_value, read_checks, read_key, read_schema,
+    read_text, read_value,
 };
 use super::{
     BOUND_BYTES_MAX, ColumnStats, MANIFEST_BYTES_MAX, Manifest, REMEMBER_DAYS, SegmentEntry,
@@ -40,6 +41,8 @@ const FORMAT_2: u16 = 2;
 const FORMAT_3: u16 = 3;
 /// Segments have deleted rows, and statements that replace rows are loads.
 const FORMAT_4: u16 = 4;
+/// Tables have keys.
+const FORMAT_5: u16 = 5;
 const CHECKSUM_BYTES: usize = 8;
 /// Flag of a load in format 3: the table holds its rows.
 const IS_HELD: u8 = 1;
@@ -81,7 +84,9 @@ impl Manifest {
     /// The least format that holds all of it, so that older programs read what they know.
     pub fn format(&self) -> u16 {
         let has_checks = self.tables.iter().any(|table| !table.schema.checks().is_empty());
-        if !self.tables.iter().all(fits_format_3) {
+        if self.tables.iter().any(|table| table.schema.key().is_some()) {
+            FORMAT_5
+        } else if !self.tables.iter().all(fits_format_3) {
             FORMAT_4
         } else if self.remember_days != REMEMBER_DAYS || !self.tables.iter().all(fits_format_2) {
             FORMAT_3
@@ -121,9 +126,9 @@ fn decode(bytes: &[u8]) -> Result<Manifest> {
         return Err(corrupt("another magic number".into()));
     }
     let format = reader.u16()?;
-    if format > FORMAT_4 {
+    if format > FORMAT_5 {
         return Err(Error::Invalid(format!(
-            "manifest format {format} is newer than the {FORMAT_4} this program reads (update it)"
+            "manifest format {format} is newer than the {FORMAT_5} this program reads (update it)"
         )));
     }
     if format == 0 || reader.u16()? != 0 {
@@ -200,6 +205,9 @@ fn put_table(out: &mut Vec<u8>, table: &TableEntry, format: u16) -> Result<()> {
     if format >= FORMAT_2 {
         put_checks(out, table.schema.checks());
     }
+    if format >= FORMAT_5 {
+        put_key(out, table.schema.key());
+    }
     put_varint(out, table.segments.len() as u64);
     for segment in &table.segments {
         put_segment(out, segment, &table.schema, format)?;
@@ -226,6 +234,10 @@ fn read_table(reader: &mut ByteReader<'_>, format: u16) -> Result<TableEntry> {
     if format >= FORMAT_2 {
         let checks = read_checks(reader, &schema)?;
         schema = schema.with_checks(checks).map_err(|e| corrupt(e.to_string()))?;
+    }
+    if format >= FORMAT_5 {
+        let key = read_key(reader)?;
+        schema = schema.with_key(key).map_err(|e| corrupt(e.to_string()))?;
     }
     let count = reader.count(SEGMENT_BYTES_MIN)?;
     let mut segments = Vec::with_capacity(count);

@@ -7,6 +7,8 @@ use coload_types::bytes::checksum;
 use coload_types::{Column, DataType, Error, Physical, Value};
 use proptest::prelude::*;
 
+use coload_ddl::{Key, KeyKind};
+
 use super::*;
 use crate::directory::{older_name, segment_name};
 use crate::load_record::LoadKind;
@@ -140,6 +142,38 @@ fn example_4() -> Manifest {
     manifest
 }
 
+/// A manifest of format 5: tables have keys.
+fn example_5() -> Manifest {
+    let mut manifest = example_4();
+    let sql = "CREATE TABLE k (a INTEGER, b VARCHAR, PRIMARY KEY (b, a))";
+    manifest.tables[1].schema = coload_ddl::parse_create_table(sql).unwrap().1;
+    let first = &mut manifest.tables[0];
+    let key = Key::new(KeyKind::Cluster, vec![0]).unwrap();
+    first.schema = first.schema.clone().with_key(Some(key)).unwrap();
+    manifest
+}
+
+#[test]
+fn keys_that_cannot_be_are_refused() {
+    let manifest = example_5();
+    assert_eq!(manifest.format(), 5);
+    let bytes = manifest.encode().unwrap();
+    let content = &bytes[..bytes.len() - 8];
+    // The key of table k: its kind, its columns b and a.
+    let at = content.windows(4).rposition(|window| window == [1, 2, 1, 0]).unwrap();
+    for (key, word) in [
+        ([3, 2, 1, 0], "kind of key 3"),
+        ([1, 2, 1, 1], "twice"),
+        ([1, 2, 1, 2], "column 3"),
+        ([1, 17, 1, 0], "17 columns"),
+    ] {
+        let mut bad = content.to_vec();
+        bad[at..at + 4].copy_from_slice(&key);
+        let error = Manifest::decode(&sealed(&bad), path()).unwrap_err().to_string();
+        assert!(error.contains(word), "{key:?}: {error}");
+    }
+}
+
 /// Bytes with a checksum that fits, so that the decoder sees them.
 fn sealed(content: &[u8]) -> Vec<u8> {
     [content, &checksum(content).to_le_bytes()].concat()
@@ -147,7 +181,9 @@ fn sealed(content: &[u8]) -> Vec<u8> {
 
 #[test]
 fn a_manifest_is_read_back_as_written() {
-    for manifest in [Manifest::first(), example(), example_2(), example_3(), example_4()] {
+    for manifest in
+        [Manifest::first(), example(), example_2(), example_3(), example_4(), example_5()]
+    {
         let bytes = manifest.encode().unwrap();
         assert_eq!(Manifest::decode(&bytes, path()).unwrap(), manifest);
     }
@@ -155,7 +191,7 @@ fn a_manifest_is_read_back_as_written() {
 
 #[test]
 fn every_flipped_bit_is_noticed() {
-    let mut bytes = example_4().encode().unwrap();
+    let mut bytes = example_5().encode().unwrap();
     for at in 0..bytes.len() {
         bytes[at] ^= 1 << (at % 8);
         let error = Manifest::decode(&bytes, path()).unwrap_err();
@@ -180,7 +216,7 @@ fn every_cut_is_noticed_with_a_checksum_that_fits_too() {
 #[test]
 fn a_newer_format_asks_for_a_newer_program() {
     let mut bytes = Manifest::first().encode().unwrap();
-    bytes[8] = 5;
+    bytes[8] = 6;
     let error = Manifest::decode(&sealed(&bytes[..bytes.len() - 8]), path()).unwrap_err();
     assert!(matches!(error, Error::Invalid(_)), "{error:?}");
 }
@@ -215,8 +251,9 @@ fn a_segment_named_after_another_load_is_not_written() {
 /// The files of each format must be readable for ever. `COLOAD_BLESS=1` writes them anew.
 #[test]
 fn the_stored_examples_of_each_format_are_read() {
-    for (format, example) in [(1, example()), (2, example_2()), (3, example_3()), (4, example_4())]
-    {
+    let examples =
+        [(1, example()), (2, example_2()), (3, example_3()), (4, example_4()), (5, example_5())];
+    for (format, example) in examples {
         let name = format!("tests/examples/manifest-{format}.manifest");
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
         if std::env::var_os("COLOAD_BLESS").is_some() {
