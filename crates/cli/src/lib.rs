@@ -40,7 +40,7 @@ pub use coload_databases::{
     Database as DatabaseTable, DatabaseOptions as DatabaseLoadOptions, DatabaseRows, Guarantee,
     Method, ReadOptions, is_database_url,
 };
-pub use coload_ddl::{Schema, parse_columns, parse_create_table};
+pub use coload_ddl::{Key, KeyKind, Schema, parse_columns, parse_create_table};
 pub use coload_load::{
     ColumnReport, DatabaseReport, Destination, Distinct, DryRun, FileCounts, FileReport,
     FileReports, Hooks, InputForm, LoadReport, LoadRequest, Merged, NetworkReport, Nowhere,
