@@ -151,6 +151,13 @@ pub struct LoadArgs {
     /// Columns, as in 'a BIGINT NOT NULL, b DECIMAL(15,2)' [default: the table's, or inferred]
     #[arg(long, value_name = "LIST", conflicts_with = "types")]
     pub columns: Option<String>,
+    /// Columns of the key of a table that is made: no row has NULL there, and no two rows the same values; rows are kept
+    /// in their order
+    #[arg(long, value_name = "COLUMN,..", value_delimiter = ',', conflicts_with = "cluster_by")]
+    pub primary_key: Vec<String>,
+    /// Columns whose order the rows of a table are kept in that is made
+    #[arg(long, value_name = "COLUMN,..", value_delimiter = ',')]
+    pub cluster_by: Vec<String>,
     /// A field of the input, by its name in the header or its number, as a column; other columns are the
     /// fields of their names, and other fields are not read; may be given several times
     #[arg(long, value_name = "FIELD=COLUMN")]

@@ -39,7 +39,7 @@ mod union;
 pub use coload_databases::{
     Database as DatabaseTable, DatabaseOptions as DatabaseLoadOptions, Guarantee, Method,
 };
-pub use coload_ddl::{Schema, parse_columns, parse_create_table};
+pub use coload_ddl::{Key, KeyKind, Schema, parse_columns, parse_create_table};
 pub use coload_load::{
     ColumnReport, DatabaseReport, Destination, Distinct, DryRun, FileCounts, FileReport,
     FileReports, Hooks, InputForm, LoadReport, LoadRequest, Merged, NetworkReport, Nowhere,

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use coload_ddl::Schema;
+use coload_ddl::{Key, KeyKind, Schema};
 use coload_input::sample_input;
 use coload_load::{InputForm, LoadRequest, OpenedStream, RecordSize, RowProgram, sample_end};
 #[cfg(feature = "sql")]
@@ -14,6 +14,7 @@ use coload_source::{
 };
 use coload_store::{LoadMode, Store};
 use coload_types::{Column, Error, Result};
+use coload_wire::ColumnFrom;
 #[cfg(feature = "sql")]
 use coload_wire::RowSql;
 
@@ -43,6 +44,8 @@ pub struct PlanRequest {
     pub table: Option<String>,
     /// Columns; those of the table if it exists and is appended to, else inferred.
     pub schema: Option<Schema>,
+    /// Key of a table that is made, by the names of its columns; that of `schema` if not given.
+    pub key: Option<(KeyKind, Vec<String>)>,
     /// What is known of how the text is written.
     pub dialect: GivenDialect,
     /// Columns by name; by position if `None`.
@@ -72,6 +75,7 @@ impl PlanRequest {
             places: PlaceOptions::default(),
             table: None,
             schema: None,
+            key: None,
             dialect: GivenDialect::default(),
             mapping: None,
             joined: Joined::ByPosition,
@@ -272,7 +276,37 @@ pub fn plan_with(
     load.stream = stream;
     let inferred = schema_from == SchemaOrigin::Inferred || request.select.is_some();
     load.inferred = (inferred && !sniffed.forms.is_empty()).then_some(sniffed.forms);
+    set_key(&mut load, request)?;
     Ok(Some(LoadPlan { request: load, schema_from, evidence: sniffed.evidence }))
+}
+
+/// Gives the table the key that is asked for. Its columns are NOT NULL then, as they are read.
+fn set_key(load: &mut LoadRequest, request: &PlanRequest) -> Result<()> {
+    let key = match (&request.key, load.schema.key()) {
+        (Some((kind, _)), Some(given)) => {
+            return Err(Error::Invalid(format!(
+                "a table has one key, which its rows are ordered by: {} beside {}",
+                kind.sql_name(),
+                given.sql(load.schema.columns())
+            )));
+        }
+        (Some((kind, names)), None) => Key::of_names(*kind, names, load.schema.columns())?,
+        (None, Some(given)) => given.clone(),
+        (None, None) => return Ok(()),
+    };
+    load.schema = load.schema.clone().with_key(Some(key.clone()))?;
+    if let Some(derivation) = &mut load.derivation
+        && load.program.is_none()
+    {
+        let mut read = derivation.read.columns().to_vec();
+        for column in key.columns() {
+            if let ColumnFrom::Read(from) = derivation.columns[*column] {
+                read[from].nullable &= load.schema.columns()[*column].nullable;
+            }
+        }
+        derivation.read = Schema::new(read)?;
+    }
+    Ok(())
 }
 
 /// Bytes of a record of the sample on average; too few where quoted fields go over lines.

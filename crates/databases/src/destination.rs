@@ -173,6 +173,10 @@ struct Begun {
 impl Destination for Database {
     fn take(&self, load: Load<'_>) -> Result<LoadReport> {
         let started = Started::now();
+        load.request.refuse_key(
+            "in a database",
+            "make the table there first, then load without a key; the database keeps its own",
+        )?;
         let mut begun = self.begin(load)?;
         let result = match self.already(&mut begun)? {
             Some(rows) => return Ok(identity::earlier_report(self, &begun, rows, &started)),

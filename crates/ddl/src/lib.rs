@@ -2,6 +2,7 @@
 //!
 //! Invariant: nothing here knows how values are stored, and nothing does I/O.
 
+mod key;
 mod schema;
 
 mod check;
@@ -10,6 +11,7 @@ pub mod like;
 mod sql;
 
 pub use check::{CHECKS_MAX, Check, CheckedColumn};
+pub use key::{KEY_COLUMNS_MAX, Key, KeyKind};
 pub use schema::{COLUMNS_MAX, Schema};
 pub use sql::{
     column_sql, create_table_sql, literal_sql, parse_check, parse_columns, parse_create_table,

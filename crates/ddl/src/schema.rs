@@ -2,17 +2,18 @@
 
 use coload_types::{Column, Error, Result};
 
-use crate::Check;
 use crate::check::check_rules;
+use crate::{Check, Key, KeyKind};
 
 /// Most columns a table can have.
 pub const COLUMNS_MAX: usize = 4096;
 
-/// The columns of a table, in order, and the rules that its rows keep.
+/// The columns of a table, in order, the rules that its rows keep, and the key that they are ordered by.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Schema {
     columns: Vec<Column>,
     checks: Vec<Check>,
+    key: Option<Key>,
 }
 
 impl Schema {
@@ -39,7 +40,7 @@ impl Schema {
                 )));
             }
         }
-        Ok(Schema { columns, checks: Vec::new() })
+        Ok(Schema { columns, checks: Vec::new(), key: None })
     }
 
     /// The same columns with these rules, which are of these columns.
@@ -63,6 +64,41 @@ impl Schema {
             false => checks.push(check.clone()),
         });
         self.with_checks(checks)
+    }
+
+    /// The same table with this key, in place of one that it has. Columns of a PRIMARY KEY are NOT NULL.
+    ///
+    /// # Errors
+    /// `Invalid` when it is a key of other columns.
+    pub fn with_key(mut self, key: Option<Key>) -> Result<Self> {
+        let Some(key) = key else {
+            self.key = None;
+            return Ok(self);
+        };
+        for column in key.columns() {
+            let Some(column) = self.columns.get_mut(*column) else {
+                return Err(Error::Invalid(format!(
+                    "a key of column {}, which is not there",
+                    column + 1
+                )));
+            };
+            column.nullable &= key.kind() != KeyKind::Primary;
+        }
+        self.key = Some(key);
+        Ok(self)
+    }
+
+    /// The same columns with the rules and the key of another schema of the same columns, whose types may differ.
+    ///
+    /// # Errors
+    /// `Invalid` when they do not fit.
+    pub fn with_rules_of(self, other: &Schema) -> Result<Self> {
+        self.with_checks(other.checks.clone())?.with_key(other.key.clone())
+    }
+
+    /// The key that rows are ordered by, if the table has one.
+    pub fn key(&self) -> Option<&Key> {
+        self.key.as_ref()
     }
 
     /// The rules that rows keep.

@@ -1,9 +1,9 @@
 //! `CREATE TABLE` and lists of columns, read and written.
 //!
 //! Understood: type names of the SQL standard and the synonyms of common systems, quoted names,
-//! NOT NULL, NULL, DEFAULT with a literal, CHECK, comments. A name keeps its case; a schema before the
-//! table's name is read over. What would have no effect, such as PRIMARY KEY, is an error, so
-//! that nobody relies on it.
+//! NOT NULL, NULL, DEFAULT with a literal, CHECK, PRIMARY KEY, CLUSTER BY behind the columns, comments. A name keeps
+//! its case; a schema before the table's name is read over. What would have no effect, such as UNIQUE or FOREIGN KEY,
+//! is an error, so that nobody relies on it.
 //!
 //! Where systems differ: FLOAT is DOUBLE, CHAR is CHAR(1), DECIMAL is DECIMAL(18,3).
 
@@ -16,7 +16,7 @@ use coload_types::display::display_value;
 use coload_types::{Column, DataType, Result, TextForm, Value};
 use parser::Parser;
 
-use crate::{Check, Schema};
+use crate::{Check, KeyKind, Schema};
 
 /// Reads one `CREATE TABLE` statement: the table's name and its columns.
 ///
@@ -45,8 +45,14 @@ pub fn parse_check(name: Option<String>, condition: &str, columns: &[Column]) ->
 /// The statement that makes such a table; [`parse_create_table`] reads it back.
 pub fn create_table_sql(name: &str, schema: &Schema) -> String {
     let columns = schema.columns().iter().map(column_sql);
-    let parts: Vec<String> = columns.chain(schema.checks().iter().map(Check::sql)).collect();
-    format!("CREATE TABLE {} (\n  {}\n);", quote_name(name), parts.join(",\n  "))
+    let key_sql =
+        |kind| schema.key().filter(|key| key.kind() == kind).map(|key| key.sql(schema.columns()));
+    let parts: Vec<String> = columns
+        .chain(schema.checks().iter().map(Check::sql))
+        .chain(key_sql(KeyKind::Primary))
+        .collect();
+    let order = key_sql(KeyKind::Cluster).map_or_else(String::new, |order| format!(" {order}"));
+    format!("CREATE TABLE {} (\n  {}\n){order};", quote_name(name), parts.join(",\n  "))
 }
 
 /// One column as [`parse_columns`] reads it.

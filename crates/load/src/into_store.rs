@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use coload_page::ColumnIndex;
 use coload_store::{
-    LoadDir, LoadKind, LoadMode, LoadRecord, LoadTarget, ReadyLoad, Store, merge_small_within,
+    LoadDir, LoadKind, LoadMode, LoadRecord, LoadTarget, ReadyLoad, SegmentEntry, Store,
+    merge_small_within,
 };
 use coload_threads::{Started, Step, epoch_us};
 use coload_types::{Error, Result};
@@ -81,6 +82,8 @@ struct Written<'a> {
     dir: LoadDir,
     record: LoadRecord,
     whole: AllLegs<'a>,
+    /// The segments as the manifest names them.
+    entries: Vec<SegmentEntry>,
 }
 
 fn write_once<'a>(
@@ -90,7 +93,7 @@ fn write_once<'a>(
     pass: usize,
 ) -> std::result::Result<Written<'a>, Stop> {
     let mut dir = store.begin_load(target(load.request))?;
-    let whole = run_legs(load, Some(&dir), pass)?;
+    let mut whole = run_legs(load, Some(&dir), pass)?;
     if !whole.widened.is_empty() {
         dir.set_schema(whole.request.schema.clone())?;
     }
@@ -103,16 +106,26 @@ fn write_once<'a>(
     record.rows = files.iter().map(|f| f.rows).sum();
     record.rejects = files.iter().map(|f| f.rejects).sum();
     record.bytes = files.iter().map(|f| f.bytes).sum();
-    Ok(Written { dir, record, whole })
+    let entries = put_in_order(&mut dir, &mut whole, load.resources.threads)?;
+    Ok(Written { dir, record, whole, entries })
 }
 
-impl Written<'_> {
-    /// The load, ready to become visible.
-    fn ready(dir: LoadDir, segments: &[DoneSegment], record: LoadRecord) -> Result<ReadyLoad> {
-        let id = dir.id();
-        let entries = segments.iter().map(|s| s.summary.clone().entry(id, s.number)).collect();
-        dir.ready(entries, record)
+/// Puts the rows of segments in the order of the table's key, if it has one; the segments are then those in order.
+fn put_in_order(
+    dir: &mut LoadDir,
+    whole: &mut AllLegs<'_>,
+    threads: usize,
+) -> Result<Vec<SegmentEntry>> {
+    let id = dir.id();
+    let segments = &mut whole.segments;
+    let entries = segments.iter().map(|s| s.summary.clone().entry(id, s.number)).collect();
+    let ordered = whole.clock.time(Step::Sort, || dir.put_in_order(entries, threads))?;
+    for (segment, ordered) in segments.iter_mut().zip(&ordered) {
+        if let Some(columns) = &ordered.columns {
+            segment.columns.clone_from(columns);
+        }
     }
+    Ok(ordered.into_iter().map(|segment| segment.entry).collect())
 }
 
 /// Writes the rejects of a file for a table, with the memory and threads of the load that rejected them; they become
@@ -125,7 +138,7 @@ fn ready_rejects(store: &Store, file: &Path, table: &str, load: Load<'_>) -> Res
     let load = Load { request: &request, resources: &resources, hooks: &hooks };
     load.check()?;
     match write_once(store, load, &Started::now(), 0) {
-        Ok(Written { dir, record, whole }) => Written::ready(dir, &whole.segments, record),
+        Ok(Written { dir, record, entries, .. }) => dir.ready(entries, record),
         Err(Stop::Failed(error)) => Err(error),
         Err(Stop::Widen(_)) => Err(Error::Invalid("the columns of rejects are given".into())),
     }
@@ -137,7 +150,7 @@ fn load_once(
     started: &Started,
     pass: usize,
 ) -> std::result::Result<LoadReport, Stop> {
-    let Written { dir, record, whole } = write_once(store, load, started, pass)?;
+    let Written { dir, record, whole, entries } = write_once(store, load, started, pass)?;
     let AllLegs { loaded, segments, clock, request, widened } = whole;
     let Loaded { partitions, mut account, distinct, .. } = loaded;
     let reject_kinds = account.take_kinds();
@@ -153,8 +166,9 @@ fn load_once(
         confirm()?;
     }
     let id = dir.id();
-    let version = clock
-        .time(Step::Write, || Written::ready(dir, &segments, record.clone())?.publish(rejected))?;
+    let bytes_stored = entries.iter().map(|entry| entry.bytes).sum();
+    let version =
+        clock.time(Step::Write, || dir.ready(entries, record.clone())?.publish(rejected))?;
     if let Some(output) = output {
         output.commit().map_err(|error| published_without_rejects(version, &error))?;
     }
@@ -163,7 +177,7 @@ fn load_once(
         files,
         columns: report_columns(&request, &segments, &distinct),
         partitions,
-        bytes_stored: segments.iter().map(|s| s.summary.bytes).sum(),
+        bytes_stored,
         rejects,
         reject_kinds,
         widened,

@@ -48,6 +48,10 @@ impl Destination for ParquetFolder {
     fn take(&self, load: Load<'_>) -> Result<LoadReport> {
         let started = Started::now();
         let asked = load.request;
+        asked.refuse_key(
+            "in Parquet files",
+            "leave it out; rows of files keep the order of the input",
+        )?;
         if let Some(path) = &asked.rejects_file {
             let folder = [(self.path().to_owned(), "the folder of the Parquet files")];
             check_output("--rejects", path, &asked.inputs, &folder)?;

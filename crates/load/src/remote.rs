@@ -111,6 +111,10 @@ impl RemoteOptions {
 impl Destination for RemoteOptions {
     fn take(&self, load: Load<'_>) -> Result<LoadReport> {
         let Load { request, resources, hooks } = load;
+        request.refuse_key(
+            "at a server",
+            "make the table there first (CREATE TABLE .. PRIMARY KEY), then load without a key; it is kept",
+        )?;
         let whole = matches!(self.work, RemoteWork::Pipe | RemoteWork::Seq);
         if whole && request.program.is_some() {
             return Err(Error::Invalid(PROGRAM_AT_SERVER.into()));

@@ -133,6 +133,19 @@ impl LoadRequest {
         }
     }
 
+    /// Refuses a key for a target whose tables have none of ours.
+    ///
+    /// # Errors
+    /// `Invalid` that says what to do instead.
+    pub fn refuse_key(&self, target: &str, instead: &str) -> Result<()> {
+        let Some(key) = self.schema.key() else { return Ok(()) };
+        Err(Error::Invalid(format!(
+            "cannot make {} of table {} {target}: {instead}",
+            key.sql(self.schema.columns()),
+            self.table
+        )))
+    }
+
     /// Columns that are read from the inputs.
     pub fn read_schema(&self) -> &Schema {
         self.derivation.as_ref().map_or(&self.schema, |derivation| &derivation.read)
@@ -144,7 +157,7 @@ impl LoadRequest {
     /// None that a schema with the same names could have.
     pub(crate) fn set_read_schema(&mut self, read: Schema) -> Result<()> {
         let Some(derivation) = &mut self.derivation else {
-            self.schema = read;
+            self.schema = read.with_rules_of(&self.schema)?;
             return Ok(());
         };
         if let Some(program) = &mut self.program {
@@ -157,7 +170,7 @@ impl LoadRequest {
                 column.data_type = made.columns()[*index].data_type;
             }
         }
-        self.schema = Schema::new(columns)?.with_checks(self.schema.checks().to_vec())?;
+        self.schema = Schema::new(columns)?.with_rules_of(&self.schema)?;
         derivation.read = read;
         Ok(())
     }

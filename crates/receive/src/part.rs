@@ -96,6 +96,7 @@ impl Part {
         Ok(SegmentEntry {
             file: journal.segment_name(number),
             rows: self.rows,
+            deleted: None,
             bytes: self.bytes,
             load: journal.id(),
             seal: Some(file.seal()),

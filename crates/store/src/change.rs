@@ -5,11 +5,13 @@
 
 use std::path::Path;
 
-use coload_ddl::Schema;
+use coload_ddl::{Key, Schema};
 use coload_types::{Column, Error, Result};
 
+use crate::directory::Layout;
 use crate::load_record::LoadRecord;
 use crate::manifest::{Manifest, SegmentEntry, TableEntry, check_table_name, is_same_name};
+use crate::row_change::carry_over;
 
 /// What a load does to its table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,15 +65,21 @@ pub(crate) enum Outcome {
 }
 
 /// Adds a load's segments and record. `begun_on` is the table's id when the load began, if there was
-/// a table.
+/// a table, and `ordered_by` the key that its segments are in the order of.
 pub(crate) fn apply_load(
     manifest: &mut Manifest,
     target: &LoadTarget,
-    begun_on: Option<u64>,
+    (begun_on, ordered_by): (Option<u64>, Option<&Key>),
     segments: &[SegmentEntry],
     record: &LoadRecord,
 ) -> Result<()> {
     check_target(manifest, target, begun_on)?;
+    if key_of(manifest, target) != ordered_by {
+        return Err(Error::Invalid(format!(
+            "table {} was made with another key while the load into it ran (load again)",
+            target.name
+        )));
+    }
     let mut added = new_table(0, &target.name, target.schema.clone());
     added.segments = segments.to_vec();
     push_record(&mut added, record);
@@ -90,6 +98,15 @@ pub(crate) fn apply_load(
     table.segments.extend_from_slice(segments);
     push_record(table, &LoadRecord { version, held: true, ..record.clone() });
     Ok(())
+}
+
+/// The key of the table that a load goes to, as it will be with the load.
+pub(crate) fn key_of<'a>(manifest: &'a Manifest, target: &'a LoadTarget) -> Option<&'a Key> {
+    let table = match target.mode {
+        LoadMode::Append => manifest.table(&target.name),
+        LoadMode::Replace | LoadMode::Create => None,
+    };
+    table.map_or(target.schema.key(), |table| table.schema.key())
 }
 
 /// Checks that a load fits the catalog, when it begins and again when it is published.
@@ -147,7 +164,7 @@ fn check_schema(name: &str, table: &Schema, load: &Schema) -> Result<()> {
         )));
     }
     if table.len() == load.len() {
-        return Ok(());
+        return check_key(name, table, load);
     }
     let (longer, place) =
         if table.len() > load.len() { (table, "the table") } else { (load, "the load") };
@@ -158,6 +175,19 @@ fn check_schema(name: &str, table: &Schema, load: &Schema) -> Result<()> {
         table.len(),
         load.len(),
         describe(extra),
+    )))
+}
+
+/// A load may say nothing of the key, or what the table says.
+fn check_key(name: &str, table: &Schema, load: &Schema) -> Result<()> {
+    let Some(given) = load.key().filter(|given| table.key() != Some(given)) else { return Ok(()) };
+    let has = match table.key() {
+        Some(key) => format!("has {}", key.sql(table.columns())),
+        None => "has no key".to_owned(),
+    };
+    Err(Error::Invalid(format!(
+        "cannot append to table {name} with {}: it {has} (leave --primary-key and --cluster-by out, or use --replace)",
+        given.sql(load.columns())
     )))
 }
 
@@ -225,28 +255,35 @@ pub(crate) fn set_remember_days(manifest: &mut Manifest, days: u32) -> Result<Ou
     Ok(if changed { Outcome::Changed } else { Outcome::Unchanged })
 }
 
-/// Puts `new` segments in the place of `old` ones, which stand one after the other.
+/// Puts `new` segments in the place of `old` ones, which stand one after the other, and whose rows that were not deleted
+/// then they have. What was deleted since is deleted in the new ones too.
 ///
 /// `Unchanged` when the table or one of the old segments is gone.
 pub(crate) fn replace_segments(
+    layout: &Layout,
     manifest: &mut Manifest,
     table_id: u64,
-    old: &[String],
+    old: &[SegmentEntry],
     new: &[SegmentEntry],
 ) -> Result<Outcome> {
     let Some(table) = manifest.tables.iter_mut().find(|t| t.id == table_id) else {
         return Ok(Outcome::Unchanged);
     };
-    let Some(start) = old.first().and_then(|f| table.segments.iter().position(|s| s.file == *f))
-    else {
+    let first = old.first().and_then(|f| table.segments.iter().position(|s| s.file == f.file));
+    let Some(start) = first else {
         return Ok(Outcome::Unchanged);
     };
     let end = (start + old.len()).min(table.segments.len());
-    let there: Vec<&SegmentEntry> = table.segments[start..end].iter().collect();
-    if !there.iter().map(|s| &s.file).eq(old) {
+    let there = &table.segments[start..end];
+    if !there.iter().map(|s| &s.file).eq(old.iter().map(|s| &s.file)) {
         return Ok(Outcome::Unchanged);
     }
-    let rows = there.iter().map(|s| s.rows).sum::<u64>();
+    let is_moved = |(old, there): (&SegmentEntry, &SegmentEntry)| old.deleted != there.deleted;
+    if table.schema.key().is_some() && old.iter().zip(there).any(is_moved) {
+        // Rows are in another order than they were, so that nobody knows where the deleted ones are: the next merge does it.
+        return Ok(Outcome::Unchanged);
+    }
+    let rows = old.iter().map(SegmentEntry::live_rows).sum::<u64>();
     let new_rows = new.iter().map(|s| s.rows).sum::<u64>();
     if rows != new_rows {
         return Err(Error::Invalid(format!(
@@ -258,7 +295,9 @@ pub(crate) fn replace_segments(
     let mut added = new_table(0, &table.name, table.schema.clone());
     added.segments = new.to_vec();
     check_readable(added)?;
-    table.segments.splice(start..end, new.iter().cloned());
+    let mut new = new.to_vec();
+    carry_over(layout, old, there, &mut new)?;
+    table.segments.splice(start..end, new);
     Ok(Outcome::Changed)
 }
 
@@ -275,6 +314,14 @@ pub(crate) fn missing_table(manifest: &Manifest, name: &str) -> Error {
         (false, _) => format!("there is {} and {more} more", names.join(", ")),
     };
     Error::Invalid(format!("table {name} does not exist ({known})"))
+}
+
+/// The error for a table that was there when a change of it began.
+pub(crate) fn missing_table_id(table: &TableEntry) -> Error {
+    Error::Invalid(format!(
+        "table {} was dropped while a statement changed its rows (make it again, or name another)",
+        table.name
+    ))
 }
 
 fn position(manifest: &Manifest, name: &str) -> Option<usize> {

@@ -5,6 +5,7 @@
 //!   STORE/manifest/<20 digits>.manifest  one version of the whole catalog
 //!   STORE/segments/<load id>-<n>.seg     immutable columns
 //!   STORE/segments/<load id>-<table>.loads  loads that a table remembers, of long ago
+//!   STORE/segments/<load id>-<table>.deleted  rows of its segments that are deleted
 //!   STORE/tmp/<load id>/                 a load in progress
 //!   STORE/tmp/<load id>/lock             flock'ed while that load lives
 //!   STORE/damaged/                       what a repair set aside
@@ -34,6 +35,7 @@ pub(crate) const LOCK_NAME: &str = "lock";
 const MANIFEST_SUFFIX: &str = ".manifest";
 const SEGMENT_SUFFIX: &str = ".seg";
 const OLDER_SUFFIX: &str = ".loads";
+const DELETED_SUFFIX: &str = ".deleted";
 /// Permissions of a new store's directories: its owner's only.
 pub(crate) const OWNER_ONLY: u32 = 0o700;
 /// Permissions that a file may have.
@@ -116,17 +118,32 @@ pub(crate) fn older_name(writer: LoadId, table_id: u64) -> String {
     format!("{writer}-{table_id}{OLDER_SUFFIX}")
 }
 
+/// The name of a file with deleted rows of a table, written by a load or change.
+pub(crate) fn deleted_name(writer: LoadId, table_id: u64) -> String {
+    format!("{writer}-{table_id}{DELETED_SUFFIX}")
+}
+
 /// The writer and the table of a file of loads; `None` for any other name.
 pub(crate) fn parse_older_name(name: &str) -> Option<(LoadId, u64)> {
-    let (writer, table) = name.strip_suffix(OLDER_SUFFIX)?.split_once('-')?;
-    let parsed = (writer.parse().ok()?, table.parse().ok()?);
-    (older_name(parsed.0, parsed.1) == name).then_some(parsed)
+    parse_table_file(name, OLDER_SUFFIX)
+}
+
+/// The writer and the table of a file of deleted rows; `None` for any other name.
+pub(crate) fn parse_deleted_name(name: &str) -> Option<(LoadId, u64)> {
+    parse_table_file(name, DELETED_SUFFIX)
+}
+
+fn parse_table_file(name: &str, suffix: &str) -> Option<(LoadId, u64)> {
+    let (writer, table) = name.strip_suffix(suffix)?.split_once('-')?;
+    let parsed: (LoadId, u64) = (writer.parse().ok()?, table.parse().ok()?);
+    (format!("{}-{}{suffix}", parsed.0, parsed.1) == name).then_some(parsed)
 }
 
 /// The load or change that wrote a file in `segments/`; `None` for a name that is not ours.
 pub(crate) fn writer_of(name: &str) -> Option<LoadId> {
     let segment = parse_segment_name(name).map(|(load, _)| load);
-    segment.or_else(|| parse_older_name(name).map(|(writer, _)| writer))
+    let of_table = || parse_older_name(name).or_else(|| parse_deleted_name(name));
+    segment.or_else(|| of_table().map(|(writer, _)| writer))
 }
 
 pub(crate) fn parse_manifest_name(name: &str) -> Option<u64> {

@@ -35,6 +35,9 @@ pub const POINTS: [&str; 21] = [
 /// The point that is passed when a table has more loads than its manifest keeps.
 pub const WRITE_LOADS: &str = "store::publish::write_loads";
 
+/// The point that is passed when more rows of a segment are deleted than its manifest keeps.
+pub const WRITE_DELETED: &str = "store::publish::write_deleted";
+
 /// Points that a repair passes.
 pub const REPAIR_POINTS: [&str; 5] = [
     "store::repair::mkdir",

@@ -168,7 +168,9 @@ fn named_files<'a>(newest: &'a Manifest, kept: &'a [Manifest]) -> HashSet<&'a st
         .flat_map(|manifest| &manifest.tables)
         .flat_map(|table| {
             let segments = table.segments.iter().map(|segment| segment.file.as_str());
-            segments.chain(table.older.iter().map(|older| older.file.as_str()))
+            let deleted =
+                table.segments.iter().filter_map(|segment| segment.deleted.as_ref()?.file());
+            segments.chain(deleted).chain(table.older.iter().map(|older| older.file.as_str()))
         })
         .collect()
 }

@@ -14,12 +14,14 @@
 //! into the directory. There is no SQL here, and no network.
 
 mod change;
+mod deleted;
 mod directory;
 pub mod failpoints;
 mod gc;
 mod held;
 mod join;
 mod journal;
+mod keyed;
 mod load_record;
 mod lock;
 mod manifest;
@@ -28,6 +30,7 @@ mod merge_small;
 mod older_loads;
 mod publish;
 mod retype;
+mod row_change;
 mod segment;
 mod segment_builder;
 mod segment_writer;
@@ -37,6 +40,7 @@ mod verify;
 mod work_dir;
 
 pub use change::{LoadMode, LoadTarget, OnExisting, OnMissing};
+pub use deleted::{DeletedEntry, DeletedRows, Deletions};
 pub use gc::Cleaned;
 pub use held::ExpandedPages;
 pub use journal::{JournalEntry, LoadJournal};
@@ -50,8 +54,9 @@ pub use manifest::{
 };
 pub use merge_small::{MergeReport, merge_small, merge_small_within};
 pub use older_loads::{OlderLoads, RememberedLoad};
-pub use publish::{LoadDir, MergeDir, MergeOutcome, ReadyLoad};
+pub use publish::{LoadDir, MergeDir, MergeOutcome, OrderedSegment, ReadyLoad};
 pub use retype::{Reread, RereadPage, TypeChange, converts, text_columns};
+pub use row_change::{Basis, Changed};
 pub use segment::{SegmentColumn, SegmentFile, append_page};
 pub use segment_builder::{ClosedSegment, OpenSegment, PlainWrite};
 pub use segment_writer::{
@@ -60,5 +65,6 @@ pub use segment_writer::{
 pub use snapshot::Snapshot;
 pub use store::Store;
 pub use verify::{
-    Damage, LostRows, Part, Repaired, VerifyOptions, VerifyProgress, VerifyReport, repair, verify,
+    Damage, LostRows, Part, Repaired, RestoredRows, VerifyOptions, VerifyProgress, VerifyReport,
+    repair, verify,
 };

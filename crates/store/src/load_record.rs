@@ -81,6 +81,8 @@ pub enum LoadKind {
     Create,
     /// Rows of an SQL INSERT.
     Insert,
+    /// Rows of an SQL UPDATE or MERGE, in the place of others.
+    Update,
 }
 
 impl fmt::Display for LoadKind {
@@ -90,6 +92,7 @@ impl fmt::Display for LoadKind {
             LoadKind::Replace => "replace",
             LoadKind::Create => "create",
             LoadKind::Insert => "insert",
+            LoadKind::Update => "update",
         })
     }
 }

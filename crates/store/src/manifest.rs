@@ -14,6 +14,7 @@ mod tests;
 use coload_ddl::Schema;
 use coload_types::{Error, Result, Value};
 
+use crate::deleted::DeletedEntry;
 use crate::load_record::{LoadId, LoadRecord};
 use crate::older_loads::OlderLoads;
 
@@ -63,15 +64,17 @@ pub struct TableEntry {
 pub struct SegmentEntry {
     /// File name below `segments/`: always `<load>-<n>.seg`.
     pub file: String,
-    /// Rows of the segment.
+    /// Rows of the segment, deleted ones among them.
     pub rows: u64,
+    /// Those that are deleted; `None` when none is.
+    pub deleted: Option<DeletedEntry>,
     /// Bytes of the file.
     pub bytes: u64,
     /// The load or merge that wrote it.
     pub load: LoadId,
     /// Checksum of its footer, which has those of all else; `None` if an older program wrote it.
     pub seal: Option<u64>,
-    /// Statistics, one a column of the schema.
+    /// Statistics, one a column of the schema, of all rows: bounds of them are bounds of those that are left.
     pub columns: Vec<ColumnStats>,
 }
 
@@ -127,14 +130,31 @@ impl TableEntry {
         !self.older.is_empty() || self.loads.iter().any(|load| load.held)
     }
 
-    /// Rows of all segments.
+    /// Rows of all segments that are not deleted.
     pub fn rows(&self) -> u64 {
-        self.segments.iter().map(|s| s.rows).fold(0, u64::saturating_add)
+        self.segments.iter().map(SegmentEntry::live_rows).fold(0, u64::saturating_add)
+    }
+
+    /// Deleted rows that its segments still have.
+    pub fn deleted_rows(&self) -> u64 {
+        self.segments.iter().map(SegmentEntry::deleted_rows).fold(0, u64::saturating_add)
     }
 
     /// Bytes of all segments.
     pub fn bytes(&self) -> u64 {
         self.segments.iter().map(|s| s.bytes).fold(0, u64::saturating_add)
+    }
+}
+
+impl SegmentEntry {
+    /// Rows that are not deleted.
+    pub fn live_rows(&self) -> u64 {
+        self.rows.saturating_sub(self.deleted_rows())
+    }
+
+    /// Rows that are deleted.
+    pub fn deleted_rows(&self) -> u64 {
+        self.deleted.as_ref().map_or(0, DeletedEntry::rows)
     }
 }
 

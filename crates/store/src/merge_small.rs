@@ -9,7 +9,9 @@
 //! Segments have levels by their bytes, a factor of 8 apart, as the runs of a log-structured merge tree.
 //! A row is therefore rewritten once a level, which is what a load pays for its merges in the end, and
 //! there are fewer than 8 segments of each level besides those over [`SMALL_BYTES_MAX`], which are left
-//! as they are. The order of rows stays.
+//! as they are. The order of rows stays; in a table with a key it is that of the key ([`crate::keyed`]). Deleted rows are left out,
+//! and a segment of which half is deleted is written anew without them, so that a table takes at most the double of what its rows
+//! need.
 //!
 //! Nothing waits for a merge: readers keep what they read, loads append beside it, and a merge whose
 //! segments another process merged meanwhile is thrown away.
@@ -19,16 +21,20 @@
 //! Source: O'Neil et al., "The Log-Structured Merge-Tree", Acta Informatica 33(4), 1996.
 
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 
+use coload_ddl::{Key, Schema};
 use coload_page::shrink_page;
-use coload_transform::{MEMORY_MIN, PartitionColumn};
-use coload_types::Result;
+use coload_transform::{MEMORY_MIN, PartitionColumn, compare_keys, sort_keys};
+use coload_types::{Error, Physical, Result};
 
-use crate::join::{group_pages, join_column};
+use crate::join::{Source, group_pages, join_column};
+use crate::keyed::{read_keys, write_in_order};
+use crate::retype::drop_unused;
 use crate::{
-    ColumnStats, MergeOutcome, SegmentEntry, SegmentFile, SegmentWriter, Snapshot, Store,
-    TableEntry,
+    ColumnStats, FinishedColumn, MergeOutcome, SegmentEntry, SegmentFile, SegmentSummary,
+    SegmentWriter, Snapshot, Store, TableEntry,
 };
 
 /// Adjacent segments of a level that are worth a merge.
@@ -37,6 +43,11 @@ const SEGMENTS_MIN: usize = 8;
 const SEGMENTS_MAX: usize = 64;
 /// Segments of this size and more are left as they are.
 const SMALL_BYTES_MAX: u64 = 64 << 20;
+/// A segment is rewritten by itself when one of so many of its rows is deleted.
+const DELETED_SHARE: u64 = 2;
+/// Smaller ones wait for a merge with others: they take no room, and a statement that changes a few rows is not followed by a
+/// merge.
+const EMPTIED_BYTES_MIN: u64 = 64 << 10;
 /// Most bytes of segments that one merge reads.
 const RUN_BYTES_MAX: u64 = 256 << 20;
 /// Share of a load's memory that one merge may read: the files are mapped, and a column of them is there decoded.
@@ -104,8 +115,15 @@ fn level_of(bytes: u64) -> Option<u32> {
     (bytes < SMALL_BYTES_MAX).then(|| (bytes / LEVEL_BYTES).max(1).ilog2() / LEVEL_BITS)
 }
 
-/// The first run worth a merge, of the lowest level that has one.
+/// The first run worth a merge: a segment of which much is deleted, or segments of the lowest level that has enough.
 fn choose_run(segments: &[SegmentEntry], run_bytes_max: u64) -> Option<Range<usize>> {
+    let is_emptied = |s: &SegmentEntry| {
+        (EMPTIED_BYTES_MIN..=run_bytes_max).contains(&s.bytes)
+            && s.deleted_rows() >= s.rows.div_ceil(DELETED_SHARE)
+    };
+    if let Some(index) = segments.iter().position(is_emptied) {
+        return Some(index..index + 1);
+    }
     let top = level_of(SMALL_BYTES_MAX - 1)?;
     (0..=top).find_map(|level| {
         let is_in = |s: &SegmentEntry| level_of(s.bytes).is_some_and(|l| l <= level);
@@ -144,27 +162,84 @@ fn merge_run(
     run: Range<usize>,
 ) -> Result<(MergeOutcome, SegmentEntry)> {
     let old = &table.segments[run];
-    let sources: Vec<Arc<SegmentFile>> =
-        old.iter().map(|s| snapshot.segment(table, s)).collect::<Result<_>>()?;
+    let source = |s| Ok(Source::new(snapshot.segment(table, s)?, snapshot.deleted_rows(s)?));
+    let sources: Vec<Source> = old.iter().map(source).collect::<Result<_>>()?;
+    let drops = sources.iter().any(Source::has_deleted);
     let dir = snapshot.store().begin_merge(table.id)?;
-    let writer = SegmentWriter::create(&dir.segment_path(0))?;
-    let groups = group_pages(&sources)?;
-    let mut columns = Vec::with_capacity(table.schema.len());
-    for column in 0..table.schema.len() {
-        let joined = join_column(&sources, &groups, column)?;
+    let path = dir.segment_path(0);
+    let (summary, columns) = match table.schema.key() {
+        Some(key) => merge_in_order(&sources, (&table.schema, key), &path)?,
+        None => join_segments(&sources, &path)?,
+    };
+    let mut entry = summary.entry(dir.id(), 0);
+    for (number, (stats, column)) in entry.columns.iter_mut().zip(columns).enumerate() {
+        let known = join_stats(old.iter().map(|s| &s.columns[number]));
+        *stats = match (drops, column.physical) {
+            // Pages of plain text keep no bounds, and those of the segments may be known.
+            (false, _) => known,
+            (true, Physical::Bytes) => ColumnStats { nulls: column.stats.nulls, ..known },
+            (true, Physical::Int | Physical::Wide) => column.stats,
+        };
+    }
+    sources.iter().try_for_each(|source| source.file.check())?;
+    Ok((dir.publish(old, vec![entry.clone()])?, entry))
+}
+
+/// What a merge wrote.
+type Written = (SegmentSummary, Vec<FinishedColumn>);
+
+/// Merges segments whose rows are in the order of a key, and keeps it.
+fn merge_in_order(
+    sources: &[Source],
+    (schema, key): (&Schema, &Key),
+    path: &Path,
+) -> Result<Written> {
+    let files: Vec<Arc<SegmentFile>> = sources.iter().map(|s| Arc::clone(&s.file)).collect();
+    let keys = read_keys(&files, schema, key)?;
+    let order = sort_keys(&keys)?;
+    let drops = sources.iter().any(Source::has_deleted);
+    let is_fine = !key.is_unique() || order.repeated.is_empty();
+    if order.rows.is_none() && !drops && is_fine {
+        return join_segments(sources, path);
+    }
+    let count = keys.first().map_or(0, |column| column.len());
+    let mut rows = order.rows.unwrap_or_else(|| (0..count as u32).collect());
+    if drops {
+        let mut before = 0;
+        let mut deleted = vec![false; count];
+        for source in sources {
+            source.for_deleted(|row| deleted[before + row as usize] = true);
+            before += source.file.rows() as usize;
+        }
+        rows.retain(|row| !deleted[*row as usize]);
+    }
+    let is_same =
+        |pair: &[u32]| compare_keys(&keys, pair[0] as usize, &keys, pair[1] as usize).is_eq();
+    if key.is_unique() && rows.windows(2).any(is_same) {
+        return Err(Error::corrupt(files[0].path(), "a key that is in another segment too"));
+    }
+    write_in_order(&files, &rows, path, 1)
+}
+
+/// Writes segments one after the other as one.
+fn join_segments(sources: &[Source], path: &Path) -> Result<Written> {
+    let drops = sources.iter().any(Source::has_deleted);
+    let writer = SegmentWriter::create(path)?;
+    let groups = group_pages(sources)?;
+    let width = sources[0].file.column_count();
+    let mut columns = Vec::with_capacity(width);
+    for column in 0..width {
+        let mut joined = join_column(sources, &groups, column)?;
+        if drops {
+            // A value that only deleted rows had is none of the column.
+            joined = drop_unused(joined)?;
+        }
         let pages = joined.pages.into_iter().map(shrink_page).collect::<Result<_>>()?;
         let joined = PartitionColumn { pages, ..joined };
-        let mut finished = writer.write_column(joined, sources[0].physical(column))?;
-        // Pages of plain text keep no bounds, and those of the segments may be known.
-        finished.stats = join_stats(old.iter().map(|s| &s.columns[column]));
-        columns.push(finished);
+        columns.push(writer.write_column(joined, sources[0].file.physical(column))?);
     }
-    let page_rows = groups.iter().map(|g| g.rows).collect();
-    let summary = writer.finish(columns, page_rows)?;
-    let entry = summary.entry(dir.id(), 0);
-    sources.iter().try_for_each(|source| source.check())?;
-    let names: Vec<String> = old.iter().map(|s| s.file.clone()).collect();
-    Ok((dir.publish(&names, vec![entry.clone()])?, entry))
+    let summary = writer.finish(columns.clone(), groups.iter().map(|g| g.rows).collect())?;
+    Ok((summary, columns))
 }
 
 /// The statistics of segments taken together: bounds of all are bounds of each.
@@ -188,6 +263,7 @@ mod tests {
         let entry = |bytes: &u64| SegmentEntry {
             file: String::new(),
             rows: 1,
+            deleted: None,
             bytes: *bytes,
             load: LoadId::from_u128(1),
             seal: None,

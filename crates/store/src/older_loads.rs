@@ -117,7 +117,11 @@ pub(crate) fn move_out(layout: &Layout, work: &mut WorkDir, manifest: &mut Manif
         let moved: Vec<RememberedLoad> = table
             .loads
             .drain(..table.loads.len() - LOADS_KEPT_MAX / 2)
-            .filter(|load| load.held && load.kind != LoadKind::Insert && load.finished_us >= since)
+            .filter(|load| {
+                // Statements have no key by which they could come again.
+                let comes_again = !matches!(load.kind, LoadKind::Insert | LoadKind::Update);
+                load.held && comes_again && load.finished_us >= since
+            })
             .map(|load| RememberedLoad::of(&load))
             .collect();
         let Some(newest_us) = moved.iter().map(|load| load.finished_us).max() else { continue };

@@ -16,18 +16,25 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use coload_ddl::Schema;
+use coload_ddl::{Key, Schema};
 use coload_types::{Error, Result};
 
-use crate::change::{LoadTarget, Outcome, apply_load, check_target, replace_segments};
+use crate::change::{
+    LoadMode, LoadTarget, Outcome, apply_load, check_target, key_of, replace_segments,
+};
+use crate::deleted::{Deletions, settle};
 use crate::directory::{
     Layout, is_same_file, link_new, parse_segment_name, rename, segment_name, sync_dir, sync_file,
     write_new,
 };
+use crate::keyed::{Put, Twice, UniqueKeys, duplicate_key, first_key_stats, order_segment};
 use crate::load_record::{LoadId, LoadRecord};
 use crate::lock::Lock;
-use crate::manifest::{Manifest, SegmentEntry};
+use crate::manifest::{Manifest, SegmentEntry, TableEntry};
 use crate::older_loads::move_out;
+use crate::row_change::{Basis, Changed, Fit, apply_deletions};
+use crate::segment::SegmentFile;
+use crate::segment_writer::FinishedColumn;
 use crate::snapshot::{ManifestKey, pin_newest};
 use crate::store::Store;
 use crate::work_dir::WorkDir;
@@ -45,14 +52,27 @@ pub struct LoadDir {
     work: WorkDir,
     target: LoadTarget,
     begun_on: Option<u64>,
+    /// The key of the table.
+    key: Option<Key>,
+    /// Whether the segments were put in the order of the key.
+    is_ordered: bool,
 }
 
-/// Checks that a load fits the newest version; gives the id of its table if that is there.
-fn check_newest(store: &Store, target: &LoadTarget) -> Result<Option<u64>> {
+/// A segment of a load whose rows are in the order of the table's key.
+#[derive(Debug)]
+pub struct OrderedSegment {
+    /// For the manifest.
+    pub entry: SegmentEntry,
+    /// Its columns, if it was written anew.
+    pub columns: Option<Vec<FinishedColumn>>,
+}
+
+/// Checks that a load fits the newest version; gives the id of its table if that is there, and the table's key.
+fn check_newest(store: &Store, target: &LoadTarget) -> Result<(Option<u64>, Option<Key>)> {
     let base = pin_newest(store)?;
     let begun_on = base.manifest.table(&target.name).map(|t| t.id);
     check_target(&base.manifest, target, begun_on)?;
-    Ok(begun_on)
+    Ok((begun_on, key_of(&base.manifest, target).cloned()))
 }
 
 /// Checks that a load fits the newest version.
@@ -62,9 +82,9 @@ pub(crate) fn check_load_target(store: &Store, target: &LoadTarget) -> Result<()
 
 impl LoadDir {
     pub(crate) fn begin(store: &Store, target: LoadTarget) -> Result<Self> {
-        let begun_on = check_newest(store, &target)?;
+        let (begun_on, key) = check_newest(store, &target)?;
         let work = WorkDir::make(store.layout())?;
-        Ok(LoadDir { store: store.clone(), work, target, begun_on })
+        Ok(LoadDir { store: store.clone(), work, target, begun_on, key, is_ordered: false })
     }
 
     /// Id of the load, by which its segments are named.
@@ -83,7 +103,8 @@ impl LoadDir {
     /// `Invalid` when they do not fit the table.
     pub fn set_schema(&mut self, schema: Schema) -> Result<()> {
         self.target.schema = schema;
-        check_newest(&self.store, &self.target).map(|_| ())
+        self.key = check_newest(&self.store, &self.target)?.1;
+        Ok(())
     }
 
     /// The name of segment `number`, for its [`SegmentEntry`].
@@ -99,6 +120,44 @@ impl LoadDir {
     /// Where a file may be put that is of use until the load is published.
     pub fn scratch_path(&self, name: &str) -> PathBuf {
         self.work.join(name)
+    }
+
+    /// The key of the table, if it has one.
+    pub fn key(&self) -> Option<&Key> {
+        self.key.as_ref()
+    }
+
+    /// Puts the rows of each segment in the order of the table's key; where there is none they stay. Segments that are not
+    /// in order are written anew under other numbers, and removed.
+    ///
+    /// # Errors
+    /// `Invalid` when a key of a PRIMARY KEY comes twice in a segment, `Limit` when a segment has too many rows, `Unavailable`
+    /// when the disk fails.
+    pub fn put_in_order(
+        &mut self,
+        segments: Vec<SegmentEntry>,
+        threads: usize,
+    ) -> Result<Vec<OrderedSegment>> {
+        let as_it_is = |entry| OrderedSegment { entry, columns: None };
+        let (Some(key), false) = (&self.key, self.is_ordered) else {
+            return Ok(segments.into_iter().map(as_it_is).collect());
+        };
+        let numbers = segments.iter().filter_map(|s| parse_segment_name(&s.file)).map(|(_, n)| n);
+        let mut next = numbers.max().map_or(0, |number| number + 1);
+        let of = (&*self.target.name, &self.target.schema, key);
+        let mut ordered = Vec::with_capacity(segments.len());
+        for entry in segments {
+            let (from, to) = (self.work.join(&entry.file), self.segment_path(next));
+            let new_name = self.segment_name(next);
+            let segment = put_entry_in_order(of, entry, (&from, &to), new_name, threads)?;
+            if segment.columns.is_some() {
+                next += 1;
+                std::fs::remove_file(&from).map_err(|e| Error::io("remove", &from, &e))?;
+            }
+            ordered.push(segment);
+        }
+        self.is_ordered = true;
+        Ok(ordered)
     }
 
     /// Makes the load visible, whole, as the store's next version, and returns that version.
@@ -118,10 +177,55 @@ impl LoadDir {
     /// # Errors
     /// `Invalid` when segments and record do not agree, `Unavailable` when the disk fails.
     pub fn ready(mut self, segments: Vec<SegmentEntry>, record: LoadRecord) -> Result<ReadyLoad> {
+        let segments =
+            self.put_in_order(segments, 1)?.into_iter().map(|s| s.entry).collect::<Vec<_>>();
         check_record(&self.work, &self.target, &segments, &record)?;
         install(self.store.layout(), &mut self.work, &segments)?;
         Ok(ReadyLoad { dir: self, segments, record })
     }
+}
+
+/// Puts the rows of a segment in order, if need be in another file of another name. The order is known to be that of the
+/// table's key then, and the bounds of its first column are exact.
+fn put_entry_in_order(
+    (table, schema, key): (&str, &Schema, &Key),
+    mut entry: SegmentEntry,
+    (from, to): (&Path, &Path),
+    new_name: String,
+    threads: usize,
+) -> Result<OrderedSegment> {
+    let file = Arc::new(SegmentFile::open(from)?);
+    let (put, keys, order) = order_segment(&file, (schema, key), to, threads)?;
+    if key.is_unique()
+        && let Some(place) = order.repeated.first()
+    {
+        let row = order.row(*place as usize);
+        return Err(duplicate_key((table, schema, key), &keys, row, Twice::InLoad));
+    }
+    let columns = match put {
+        Put::AsItIs => None,
+        Put::Anew(summary, columns) => {
+            let old = std::mem::take(&mut entry.columns);
+            entry = SegmentEntry {
+                file: new_name,
+                rows: summary.rows,
+                deleted: None,
+                bytes: summary.bytes,
+                load: entry.load,
+                seal: Some(summary.seal),
+                // Pages of plain text keep no bounds, and those of the segment may be known.
+                columns: old,
+            };
+            Some(columns)
+        }
+    };
+    if let (Some(stats), Some(first)) =
+        (first_key_stats((schema, key), &keys, &order), key.columns().first())
+        && let Some(known) = entry.columns.get_mut(*first)
+    {
+        *known = stats;
+    }
+    Ok(OrderedSegment { entry, columns })
 }
 
 /// A load whose segments are durable, and which nobody sees yet. Dropped, it leaves nothing.
@@ -143,17 +247,106 @@ impl ReadyLoad {
         let (mut works, mut changes) = (Vec::new(), Vec::new());
         for ReadyLoad { dir, segments, record } in &mut loads {
             works.push(&mut dir.work);
-            changes.push((&dir.target, dir.begun_on, segments, record));
+            let unique = unique_keys(&store, &dir.target, dir.key.as_ref(), segments);
+            let begun = (dir.begun_on, dir.key.as_ref());
+            changes.push((&dir.target, begun, segments, record, unique));
         }
         let version = commit(&store, &mut works, |manifest| {
-            for (target, begun_on, segments, record) in &changes {
-                apply_load(manifest, target, *begun_on, segments, record)?;
+            for (target, begun, segments, record, unique) in &mut changes {
+                if let Some(unique) = unique {
+                    unique.check(added_to(manifest, target))?;
+                }
+                apply_load(manifest, target, *begun, segments, record)?;
             }
             Ok(Outcome::Changed)
         })?;
         drop(loads);
         let _ = store.clean();
         version.ok_or_else(|| Error::Invalid("a load changed nothing".into()))
+    }
+}
+
+impl ReadyLoad {
+    /// Makes the load visible, and rows of its table deleted, in the same version.
+    ///
+    /// The rows of the load come after all others, those that others added meanwhile among them.
+    ///
+    /// # Errors
+    /// As [`LoadDir::publish`]; `Corrupt` when rows that were deleted before cannot be read.
+    pub fn publish_deleting(
+        mut self,
+        basis: Basis<'_>,
+        deletions: &Deletions,
+    ) -> Result<Changed<ReadyLoad>> {
+        let store = self.dir.store.clone();
+        let mut fit = Fit::Fits;
+        let ReadyLoad { dir, segments, record } = &mut self;
+        let (target, begun) = (&dir.target, (dir.begun_on, dir.key.as_ref()));
+        let mut unique = unique_keys(&store, target, dir.key.as_ref(), segments);
+        let version = commit(&store, &mut [&mut dir.work], |manifest| {
+            fit = apply_deletions(store.layout(), manifest, basis, deletions)?;
+            if fit == Fit::Moved {
+                return Ok(Outcome::Unchanged);
+            }
+            if let Some(unique) = &mut unique {
+                unique.check(added_to(manifest, target))?;
+            }
+            apply_load(manifest, target, begun, segments, record)?;
+            Ok(Outcome::Changed)
+        })?;
+        if fit == Fit::Moved {
+            return Ok(Changed::Moved(self));
+        }
+        finish(&store, self.dir.work);
+        Ok(version.map_or(Changed::Nothing, Changed::Published))
+    }
+}
+
+/// Publishes deletions that bring no rows.
+pub(crate) fn publish_deletions(
+    store: &Store,
+    basis: Basis<'_>,
+    deletions: &Deletions,
+) -> Result<Changed<()>> {
+    if deletions.is_empty() {
+        return Ok(Changed::Nothing);
+    }
+    let mut fit = Fit::Fits;
+    let version = publish_change(store, |manifest| {
+        fit = apply_deletions(store.layout(), manifest, basis, deletions)?;
+        if fit == Fit::Moved {
+            return Ok(Outcome::Unchanged);
+        }
+        let emptied = manifest.tables.iter_mut().find(|table| table.id == basis.table().id);
+        if let Some(table) = emptied.filter(|table| table.segments.is_empty()) {
+            // As TRUNCATE does: what was loaded can be loaded again.
+            table.forget_loads();
+        }
+        Ok(Outcome::Changed)
+    })?;
+    Ok(match (fit, version) {
+        (Fit::Moved, _) => Changed::Moved(()),
+        (Fit::Fits, Some(version)) => Changed::Published(version),
+        (Fit::Fits, None) => Changed::Nothing,
+    })
+}
+
+/// What compares the keys of a load with those of its table, if they may come only once.
+fn unique_keys(
+    store: &Store,
+    target: &LoadTarget,
+    key: Option<&Key>,
+    segments: &[SegmentEntry],
+) -> Option<UniqueKeys> {
+    let key = key.filter(|key| key.is_unique())?;
+    Some(UniqueKeys::new(store, &target.name, &target.schema, key, segments))
+}
+
+/// The table whose rows stay when a load is added.
+fn added_to<'a>(manifest: &'a Manifest, target: &LoadTarget) -> Option<&'a TableEntry> {
+    match target.mode {
+        LoadMode::Append => manifest.table(&target.name),
+        LoadMode::Replace | LoadMode::Create => None,
     }
 }
 
@@ -169,9 +362,23 @@ pub(crate) fn publish_linked(
     let mut work = WorkDir::make_as(store.layout(), record.id)?;
     check_record(&work, load.target, segments, record)?;
     let layout = store.layout();
+    let key = check_newest(store, load.target)?.1;
+    let mut ordered = Vec::with_capacity(segments.len());
     for segment in segments {
         let (path, to) = (from.join(&segment.file), layout.segment(&segment.file));
         work.note_installed(to.clone());
+        if let Some(key) = &key {
+            // The journal keeps the segment as it was received.
+            let of = (&*load.target.name, &load.target.schema, key);
+            let made = work.join(&segment.file);
+            let name = segment.file.clone();
+            let put = put_entry_in_order(of, segment.clone(), (&path, &made), name, 1)?;
+            ordered.push(put.entry);
+            if put.columns.is_some() {
+                rename("store::publish::rename", &made, &to)?;
+                continue;
+            }
+        }
         match link_new("store::publish::rename", &path, &to) {
             // Left by a publish that did not come to its end.
             Err(_) if is_same_file(&path, &to) => {}
@@ -179,11 +386,16 @@ pub(crate) fn publish_linked(
             Ok(()) => {}
         }
     }
+    let segments = if key.is_some() { &ordered[..] } else { segments };
+    let mut unique = unique_keys(store, load.target, key.as_ref(), segments);
     if !segments.is_empty() {
         sync_dir("store::publish::sync_segments_dir", &layout.segments)?;
     }
     let version = commit(store, &mut [&mut work], |manifest| {
-        apply_load(manifest, load.target, load.begun_on, segments, record)?;
+        if let Some(unique) = &mut unique {
+            unique.check(added_to(manifest, load.target))?;
+        }
+        apply_load(manifest, load.target, (load.begun_on, key.as_ref()), segments, record)?;
         Ok(Outcome::Changed)
     })?;
     finish(store, work);
@@ -236,17 +448,18 @@ impl MergeDir {
         self.work.join(&self.segment_name(number))
     }
 
-    /// Puts `new` segments in the place of the `old` files, which stand one after the other in the
-    /// table and hold as many rows. The order of rows stays.
+    /// Puts `new` segments in the place of the `old` ones, which stand one after the other in the
+    /// table and hold as many rows that are not deleted. The order of rows stays. Rows that were deleted since the version of
+    /// `old` are deleted in the new ones too.
     ///
     /// # Errors
     /// `Invalid` when the counts of rows differ, `Unavailable` when the disk fails.
-    pub fn publish(self, old: &[String], new: Vec<SegmentEntry>) -> Result<MergeOutcome> {
+    pub fn publish(self, old: &[SegmentEntry], new: Vec<SegmentEntry>) -> Result<MergeOutcome> {
         let MergeDir { store, mut work, table_id } = self;
         check_segments(&work, &new)?;
         install(store.layout(), &mut work, &new)?;
         let version = commit(&store, &mut [&mut work], |manifest| {
-            replace_segments(manifest, table_id, old, &new)
+            replace_segments(store.layout(), manifest, table_id, old, &new)
         })?;
         finish(&store, work);
         Ok(version.map_or(MergeOutcome::Superseded, MergeOutcome::Published))
@@ -367,6 +580,7 @@ fn commit(
         }
         if let Some(work) = works.first_mut() {
             move_out(layout, work, &mut next)?;
+            settle(layout, work, &mut next)?;
         }
         write_new("store::publish::write_manifest", &tmp, &next.encode()?)?;
         let path = layout.manifest(next.version);

@@ -23,7 +23,7 @@ use coload_types::{
     Column, DataType, Dictionary, Error, Physical, Plain, Result, Value, Values, parse_int,
 };
 
-use crate::join::{PagePlace, join_column, single_pages};
+use crate::join::{PagePlace, Source, join_column, single_pages};
 use crate::{FinishedColumn, SegmentFile, SegmentSummary, SegmentWriter};
 
 const DAY_US: i128 = 86_400_000_000;
@@ -70,7 +70,7 @@ pub type RereadPage = (PagePlace, u32);
 /// The columns that were read again, over all segments that are rewritten.
 #[derive(Debug, Default)]
 pub struct Reread {
-    segments: Vec<Arc<SegmentFile>>,
+    segments: Vec<Source>,
     pages: Vec<RereadPage>,
 }
 
@@ -81,7 +81,8 @@ impl Reread {
             let rows = segment.page_rows().iter().enumerate();
             rows.map(move |(page, rows)| (PagePlace { source, page }, *rows))
         });
-        Reread { pages: pages.collect(), segments }
+        let pages = pages.collect();
+        Reread { pages, segments: segments.into_iter().map(Source::whole).collect() }
     }
 
     /// The pages of one segment that has the text of `columns` columns, and no others.
@@ -224,7 +225,8 @@ pub fn converts(from: &Schema, to: &Schema) -> bool {
     from.len() == to.len() && same.all(|same| same)
 }
 
-fn copy_column(old: &SegmentFile, column: usize) -> Result<PartitionColumn> {
+/// A column of a segment as it is.
+pub(crate) fn copy_column(old: &SegmentFile, column: usize) -> Result<PartitionColumn> {
     let pages = (0..old.page_rows().len()).map(|page| old.stored_page(column, page));
     Ok(PartitionColumn {
         dictionary: old.dictionary(column)?.cloned(),
@@ -299,7 +301,7 @@ fn convert_values(values: &Values, from: DataType, to: DataType) -> Result<Value
 }
 
 /// Leaves values out of the dictionary that no page has.
-fn drop_unused(column: PartitionColumn) -> Result<PartitionColumn> {
+pub(crate) fn drop_unused(column: PartitionColumn) -> Result<PartitionColumn> {
     let PartitionColumn { dictionary, symbols, pages } = column;
     let Some(dictionary) = dictionary else {
         return Ok(PartitionColumn { dictionary, symbols, pages: shrink(pages)? });

@@ -62,7 +62,7 @@ impl SegmentSummary {
     pub fn entry(self, load: LoadId, number: u32) -> SegmentEntry {
         let SegmentSummary { rows, bytes, seal, columns } = self;
         let file = segment_name(load, number);
-        SegmentEntry { file, rows, bytes, load, seal: Some(seal), columns }
+        SegmentEntry { file, rows, deleted: None, bytes, load, seal: Some(seal), columns }
     }
 }
 

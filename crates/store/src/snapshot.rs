@@ -14,10 +14,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use coload_ddl::Schema;
 use coload_threads::lock;
 use coload_types::{Error, Result};
 
 use crate::change::missing_table;
+use crate::deleted::DeletedRows;
 use crate::directory::{Layout, is_still_at, segment_name};
 use crate::failpoints;
 use crate::held::HeldBytes;
@@ -140,18 +142,19 @@ impl Snapshot {
     /// # Errors
     /// `Corrupt` when the file is gone or is not what the manifest says of it.
     pub fn segment(&self, table: &TableEntry, segment: &SegmentEntry) -> Result<Arc<SegmentFile>> {
-        self.store.close_idle();
-        // One that could not be read is opened again: there may be a good copy in its place.
-        if let Some(open) = self.store.open_segments().get(&segment.file)
-            && open.check().is_ok()
-        {
-            return Ok(Arc::clone(open));
+        open_shared(&self.store, &table.schema, segment)
+    }
+
+    /// The deleted rows of a segment of this version, which scans skip; `None` when there are none. The store keeps them
+    /// for the next caller.
+    ///
+    /// # Errors
+    /// `Corrupt` when they are not what the manifest says of them.
+    pub fn deleted_rows(&self, segment: &SegmentEntry) -> Result<Option<Arc<DeletedRows>>> {
+        match &segment.deleted {
+            None => Ok(None),
+            Some(entry) => self.store.deleted_rows(segment, entry).map(Some),
         }
-        let path = self.segment_path(segment);
-        let held = Arc::clone(self.store.held());
-        let open = Arc::new(open_segment(&path, table, segment, held)?);
-        self.store.keep_open(segment, &open);
-        Ok(open)
     }
 
     /// The store of which this is a version.
@@ -160,10 +163,29 @@ impl Snapshot {
     }
 }
 
+/// An open segment of a table; the store keeps it open for the next caller.
+pub(crate) fn open_shared(
+    store: &Store,
+    schema: &Schema,
+    segment: &SegmentEntry,
+) -> Result<Arc<SegmentFile>> {
+    store.close_idle();
+    // One that could not be read is opened again: there may be a good copy in its place.
+    if let Some(open) = store.open_segments().get(&segment.file)
+        && open.check().is_ok()
+    {
+        return Ok(Arc::clone(open));
+    }
+    let path = store.layout().segment(&segment.file);
+    let open = Arc::new(open_segment(&path, schema, segment, Arc::clone(store.held()))?);
+    store.keep_open(segment, &open);
+    Ok(open)
+}
+
 /// Opens a segment and checks that it is the one that the manifest names.
 pub(crate) fn open_segment(
     path: &Path,
-    table: &TableEntry,
+    schema: &Schema,
     segment: &SegmentEntry,
     held: Arc<HeldBytes>,
 ) -> Result<SegmentFile> {
@@ -185,14 +207,14 @@ pub(crate) fn open_segment(
         return Err(Error::corrupt(path, other_segment(&file)));
     }
     let shapes = (0..file.column_count()).map(|c| file.physical(c));
-    let wanted = table.schema.columns().iter().map(|c| c.data_type.physical());
+    let wanted = schema.columns().iter().map(|c| c.data_type.physical());
     if file.rows() != segment.rows || !shapes.eq(wanted) {
         let what = format!(
             "{} rows of {} columns, and the manifest says {} rows of {} columns, or other types",
             file.rows(),
             file.column_count(),
             segment.rows,
-            table.schema.len()
+            schema.len()
         );
         return Err(Error::corrupt(path, what));
     }

@@ -11,13 +11,15 @@ use coload_threads::lock;
 use coload_types::{Error, Result};
 
 use crate::change::{self, LoadTarget, OnExisting, OnMissing};
+use crate::deleted::{DeletedEntry, DeletedRows, Deletions, read_rows};
 use crate::directory::{
     FORMAT_NAME, FORMAT_TEXT, Layout, OWNER_ONLY, link_new, make_dir, sync_dir, write_new,
 };
 use crate::gc::{self, Cleaned};
 use crate::held::{HELD_BYTES_MAX, HeldBytes};
 use crate::manifest::{Manifest, SegmentEntry};
-use crate::publish::{LoadDir, MergeDir, check_load_target, publish_change};
+use crate::publish::{LoadDir, MergeDir, check_load_target, publish_change, publish_deletions};
+use crate::row_change::{Basis, Changed};
 use crate::segment::SegmentFile;
 use crate::snapshot::{ManifestKey, Snapshot};
 use crate::work_dir::WorkDir;
@@ -41,6 +43,8 @@ pub(crate) struct Inner {
     pub newest: Mutex<Option<(ManifestKey, Arc<Manifest>)>>,
     /// Open segments by file name.
     segments: Mutex<HashMap<String, Arc<SegmentFile>>>,
+    /// Deleted rows by the file of their segment, with what the manifest told of them.
+    deleted: Mutex<HashMap<String, (DeletedEntry, Arc<DeletedRows>)>>,
     /// What these hold in memory.
     held: Arc<HeldBytes>,
 }
@@ -141,6 +145,14 @@ impl Store {
         publish_change(self, |m| change::truncate_table(m, name))
     }
 
+    /// Deletes rows of a table, in one version.
+    ///
+    /// # Errors
+    /// `Invalid` when the table is gone, `Corrupt` when rows that were deleted before cannot be read.
+    pub fn delete_rows(&self, basis: Basis<'_>, deletions: &Deletions) -> Result<Changed<()>> {
+        publish_deletions(self, basis, deletions)
+    }
+
     /// Sets for how many days loads are remembered. Returns the version, `None` when it was so already.
     ///
     /// # Errors
@@ -171,8 +183,8 @@ impl Store {
 
     /// A store whose open segments keep up to `held_max` bytes.
     pub(crate) fn of(layout: Layout, held_max: u64) -> Self {
-        let (newest, segments) = Default::default();
-        let inner = Inner { layout, newest, segments, held: HeldBytes::new(held_max) };
+        let (newest, segments, deleted) = Default::default();
+        let inner = Inner { layout, newest, segments, deleted, held: HeldBytes::new(held_max) };
         Store { inner: Arc::new(inner) }
     }
 
@@ -186,7 +198,26 @@ impl Store {
     pub(crate) fn close_idle(&self) {
         if self.held().is_over() {
             self.open_segments().retain(|_, idle| Arc::strong_count(idle) > 1);
+            lock(&self.inner.deleted).retain(|_, (_, idle)| Arc::strong_count(idle) > 1);
         }
+    }
+
+    /// The deleted rows of a segment, from memory when they are those read last.
+    pub(crate) fn deleted_rows(
+        &self,
+        segment: &SegmentEntry,
+        entry: &DeletedEntry,
+    ) -> Result<Arc<DeletedRows>> {
+        self.close_idle();
+        if let Some((known, rows)) = lock(&self.inner.deleted).get(&segment.file)
+            && known == entry
+        {
+            return Ok(Arc::clone(rows));
+        }
+        let rows = Arc::new(read_rows(self.layout(), segment, entry, self.held())?);
+        let kept = (entry.clone(), Arc::clone(&rows));
+        lock(&self.inner.deleted).insert(segment.file.clone(), kept);
+        Ok(rows)
     }
 
     pub(crate) fn open_segments(&self) -> MutexGuard<'_, HashMap<String, Arc<SegmentFile>>> {
@@ -209,6 +240,7 @@ impl Store {
             let named: HashSet<&str> =
                 manifest.tables.iter().flat_map(|t| &t.segments).map(|s| s.file.as_str()).collect();
             segments.retain(|file, _| named.contains(file.as_str()));
+            lock(&self.inner.deleted).retain(|file, _| named.contains(file.as_str()));
         }
         *lock(&self.inner.newest) = Some((key, Arc::clone(manifest)));
     }

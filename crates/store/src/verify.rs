@@ -4,7 +4,7 @@
 //!   format, every version of the manifest   checksum, and all that decoding checks
 //!   every segment that a version names       seal, indexes, dictionaries, each page against its range and its type,
 //!                                            statistics of the manifest against the values
-//!   files of loads, journals                 checksums
+//!   files of loads, of deleted rows, journals   checksums
 //!   other files                              who left them, and who removes them
 //! ```
 //!
@@ -28,6 +28,7 @@ use std::sync::Arc;
 
 use coload_types::{Error, Result};
 
+use crate::deleted::read_set;
 use crate::directory::{
     FORMAT_NAME, FORMAT_TEXT, Layout, is_still_at, parse_manifest_name, writer_of,
 };
@@ -37,7 +38,7 @@ use crate::manifest::{Manifest, SegmentEntry, TableEntry};
 use crate::older_loads;
 use crate::snapshot::decode_file;
 
-pub use repair::{LostRows, Repaired, repair};
+pub use repair::{LostRows, Repaired, RestoredRows, repair};
 
 /// How often versions may vanish while they are listed.
 const ATTEMPTS_MAX: usize = 100;
@@ -71,6 +72,8 @@ pub enum Part {
     Segment,
     /// A file of loads that a version names.
     Loads,
+    /// The deleted rows of a segment that a version names.
+    Deleted,
     /// The journal of a load that arrives.
     Journal,
     /// Any other file of the directory.
@@ -84,6 +87,7 @@ impl fmt::Display for Part {
             Part::Manifest => "manifest",
             Part::Segment => "segment",
             Part::Loads => "loads",
+            Part::Deleted => "deleted rows",
             Part::Journal => "journal",
             Part::Other => "other",
         })
@@ -182,6 +186,7 @@ fn verify_catalog(catalog: &Catalog, options: &VerifyOptions) -> Result<VerifyRe
     };
     segments::verify_all(&catalog.layout, &named_segments(catalog), options, &mut report)?;
     verify_older(catalog, &mut report);
+    verify_deleted(catalog, &mut report)?;
     journals::verify_all(&catalog.layout, &mut report)?;
     note_unsealed(catalog, &mut report);
     note_others(catalog, &mut report)?;
@@ -288,6 +293,35 @@ fn verify_older(catalog: &Catalog, report: &mut VerifyReport) {
     }
 }
 
+/// Reads the deleted rows of all segments. Those that stand in a manifest were checked when it was decoded.
+fn verify_deleted(catalog: &Catalog, report: &mut VerifyReport) -> Result<()> {
+    let mut seen = Vec::new();
+    for version in catalog.versions.iter().rev() {
+        for table in &version.manifest.tables {
+            for segment in &table.segments {
+                let Some(entry) = &segment.deleted else { continue };
+                let Some(file) = entry.file() else { continue };
+                if seen.contains(&entry) {
+                    continue;
+                }
+                seen.push(entry);
+                match read_set(&catalog.layout, segment, entry) {
+                    Ok(_) => {}
+                    Err(error @ (Error::Corrupt(_) | Error::Limit(_))) => {
+                        let (part, what) = (Part::Deleted, error.to_string());
+                        let (path, table) =
+                            (catalog.layout.segment(file), Some(table.name.clone()));
+                        let rows = entry.rows();
+                        report.damages.push(Damage { part, path, what, table, rows });
+                    }
+                    Err(other) => return Err(other),
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Says what cannot be checked of segments that older programs wrote.
 fn note_unsealed(catalog: &Catalog, report: &mut VerifyReport) {
     let Some(manifest) = catalog.last() else { return };
@@ -309,7 +343,9 @@ fn named_files(catalog: &Catalog) -> HashSet<&str> {
     tables
         .flat_map(|table| {
             let segments = table.segments.iter().map(|segment| segment.file.as_str());
-            segments.chain(table.older.iter().map(|older| older.file.as_str()))
+            let deleted =
+                table.segments.iter().filter_map(|segment| segment.deleted.as_ref()?.file());
+            segments.chain(deleted).chain(table.older.iter().map(|older| older.file.as_str()))
         })
         .collect()
 }

@@ -8,6 +8,7 @@ mod code_index;
 mod compress;
 mod distinct;
 mod fragment;
+mod keys;
 mod limits;
 mod merge;
 mod placement;
@@ -27,6 +28,7 @@ pub use fragment::{
     CODES_PROVISIONAL_MAX, DictionaryLimit, FinalPage, Fragment, FragmentColumn, NULL_CODE,
     ProvisionalCodes, TemporaryDictionary,
 };
+pub use keys::{KeyOrder, SORTED_ROWS_MAX, compare_keys, put_key, sort_keys};
 pub use limits::{DICTIONARY_BYTES_MIN, MEMORY_MIN, dictionary_limit, encoders};
 pub use merge::{merge_column, merge_dictionaries};
 pub use placement::{

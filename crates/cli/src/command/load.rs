@@ -7,9 +7,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 use coload::{
-    Coload, Dialect, DictionaryPolicy, Error, Hooks, Joined, LoadMode, LoadPlan, LoadReport,
-    LoadRequest, Mapping, Partitions, PlanRequest, Resources, Result, SAMPLE_BYTES, Schema,
-    SchemaOrigin, parse_columns, parse_create_table,
+    Coload, Dialect, DictionaryPolicy, Error, Hooks, Joined, KeyKind, LoadMode, LoadPlan,
+    LoadReport, LoadRequest, Mapping, Partitions, PlanRequest, Resources, Result, SAMPLE_BYTES,
+    Schema, SchemaOrigin, parse_columns, parse_create_table,
 };
 use coload_ddl::column_sql;
 use coload_source::expand_inputs_with;
@@ -109,6 +109,10 @@ fn tell_nothing(args: &LoadArgs) -> Done {
 fn dry_run(args: &LoadArgs, into: &OsStr, request: PlanRequest) -> Done<Option<Loaded>> {
     let Some(mut plan) = Coload::plan_dry_run(into, &request)? else { return Ok(None) };
     let table = format!("table {}", plan.request.table);
+    if let Some(key) = plan.request.schema.key() {
+        let key = key.sql(plan.request.schema.columns());
+        say(&format!("{table}: --dry-run does not look whether keys of {key} come twice"));
+    }
     let prepared = prepare(args, &mut plan, &table)?;
     let request = plan.request;
     let run = prepared.run(|resources, hooks| Coload::dry_run(into, &request, resources, hooks))?;
@@ -177,6 +181,7 @@ fn request(args: &LoadArgs) -> Done<PlanRequest> {
         places: args.places.options(),
         table: args.table.clone(),
         schema: schema(args)?,
+        key: key(args),
         dialect: given_dialect(&args.dialect),
         mapping: mapping(args)?,
         joined: if args.union_by_name { Joined::ByName } else { Joined::ByPosition },
@@ -190,6 +195,12 @@ fn request(args: &LoadArgs) -> Done<PlanRequest> {
         mode: mode(&args.mode),
         sample_bytes: args.sample.unwrap_or(SAMPLE_BYTES),
     })
+}
+
+fn key(args: &LoadArgs) -> Option<(KeyKind, Vec<String>)> {
+    let given = [(KeyKind::Primary, &args.primary_key), (KeyKind::Cluster, &args.cluster_by)];
+    let (kind, names) = given.into_iter().find(|(_, names)| !names.is_empty())?;
+    Some((kind, names.iter().map(|name| name.trim().to_owned()).collect()))
 }
 
 fn mapping(args: &LoadArgs) -> Done<Option<Mapping>> {

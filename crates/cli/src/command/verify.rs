@@ -4,7 +4,9 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use coload::Error;
-use coload_store::{Damage, LostRows, Repaired, VerifyOptions, VerifyReport, repair, verify};
+use coload_store::{
+    Damage, LostRows, Repaired, RestoredRows, VerifyOptions, VerifyReport, repair, verify,
+};
 use serde_json::{Value, json};
 
 use crate::args::{ReportForm, VerifyArgs};
@@ -105,6 +107,14 @@ fn repaired_text(repaired: &Repaired, out: &mut String) {
     for lost in &repaired.lost {
         let _ = writeln!(out, "lost: {}", lost_text(lost));
     }
+    for RestoredRows { table, segment, rows } in &repaired.restored {
+        let _ = writeln!(
+            out,
+            "there again: {} rows of table {table} (segment {segment}) that had been deleted; what told so was damaged \
+             (delete them again)",
+            show_count(*rows)
+        );
+    }
     for left in &repaired.left {
         let _ = writeln!(out, "not done: {left}");
     }
@@ -159,6 +169,7 @@ fn json_report(report: &VerifyReport) -> Value {
             "inputs_more": lost.record.as_ref().map(|record| record.inputs_more),
         })
     };
+    let restored = |restored: &RestoredRows| json!({ "table": restored.table, "segment": restored.segment, "rows": restored.rows });
     let paths = |paths: &[std::path::PathBuf]| -> Vec<String> {
         paths.iter().map(|path| path.to_string_lossy().into_owned()).collect()
     };
@@ -167,6 +178,7 @@ fn json_report(report: &VerifyReport) -> Value {
             "version": repaired.version, "folder": repaired.folder.to_string_lossy(),
             "moved": paths(&repaired.moved), "left": repaired.left,
             "lost": repaired.lost.iter().map(lost).collect::<Vec<_>>(),
+            "restored": repaired.restored.iter().map(restored).collect::<Vec<_>>(),
         })
     });
     json!({

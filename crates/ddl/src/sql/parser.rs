@@ -3,7 +3,7 @@
 use coload_types::{Column, Error, Result, parse_value};
 
 use super::lexer::{Kind, Token, error_at, tokens};
-use crate::{Check, Schema};
+use crate::{Check, Key, KeyKind, Schema};
 
 /// Words that start a constraint of the table where a column could stand.
 const TABLE_CONSTRAINTS: [&str; 5] = ["CONSTRAINT", "PRIMARY", "UNIQUE", "FOREIGN", "EXCLUDE"];
@@ -16,12 +16,14 @@ pub struct Parser<'a> {
     next: usize,
     /// Names of CHECKs, and where their conditions start.
     checks: Vec<(Option<String>, usize)>,
+    /// The key, by the names of its columns.
+    key: Option<(KeyKind, Vec<String>)>,
 }
 
 impl<'a> Parser<'a> {
     /// Over the tokens of `sql`, which messages call `what`.
     pub fn new(what: &'static str, sql: &'a str) -> Result<Self> {
-        Ok(Parser { what, sql, tokens: tokens(what, sql)?, next: 0, checks: Vec::new() })
+        Ok(Parser { what, sql, tokens: tokens(what, sql)?, next: 0, checks: Vec::new(), key: None })
     }
 
     /// `CREATE TABLE name (columns)` and nothing after it but a semicolon.
@@ -39,6 +41,11 @@ impl<'a> Parser<'a> {
         self.symbol('(', "( and the columns")?;
         let columns = self.columns()?;
         self.symbol(')', "a comma or )")?;
+        if self.is_word("CLUSTER") {
+            self.next += 1;
+            self.keyword("BY", "BY after CLUSTER")?;
+            self.key_columns(KeyKind::Cluster)?;
+        }
         while self.take_symbol(';') {}
         self.end("nothing after the columns")?;
         Ok((name, self.schema(columns)?))
@@ -54,7 +61,7 @@ impl<'a> Parser<'a> {
     fn columns(&mut self) -> Result<Vec<Column>> {
         let mut columns = Vec::new();
         loop {
-            if !self.table_check()? {
+            if !self.table_check()? && !self.table_key()? {
                 columns.push(self.column()?);
             }
             if !self.take_symbol(',') {
@@ -72,7 +79,47 @@ impl<'a> Parser<'a> {
             self.symbol(')', "AND, OR or ) after the condition")?;
             checks.push(Check::new(name, condition, &columns));
         }
-        Schema::new(columns)?.with_checks(checks)
+        let key = self.key.take();
+        let key = key.map(|(kind, names)| Key::of_names(kind, &names, &columns)).transpose()?;
+        Schema::new(columns)?.with_checks(checks)?.with_key(key)
+    }
+
+    /// Takes a PRIMARY KEY that stands where a column could; says whether there is one.
+    fn table_key(&mut self) -> Result<bool> {
+        // A column may have that name.
+        let is_key = self.is_word("PRIMARY") && self.is_word_at(self.next + 1, "KEY");
+        if is_key {
+            self.next += 2;
+            self.key_columns(KeyKind::Primary)?;
+        }
+        Ok(is_key)
+    }
+
+    /// `(a, b)` behind the words of a key.
+    fn key_columns(&mut self, kind: KeyKind) -> Result<()> {
+        let begin = self.next;
+        self.symbol('(', "( and the columns of the key")?;
+        let mut names = vec![self.name("the name of a column")?];
+        while self.take_symbol(',') {
+            names.push(self.name("the name of a column")?);
+        }
+        self.symbol(')', "a comma or ) after the columns of the key")?;
+        self.set_key(begin, kind, names)
+    }
+
+    fn set_key(&mut self, at: usize, kind: KeyKind, names: Vec<String>) -> Result<()> {
+        match &self.key {
+            None => self.key = Some((kind, names)),
+            Some((first, _)) => {
+                let text = format!(
+                    "a table has one key, which its rows are ordered by: {} beside {}",
+                    kind.sql_name(),
+                    first.sql_name()
+                );
+                return Err(self.error(self.tokens[at].at, &text));
+            }
+        }
+        Ok(())
     }
 
     /// Takes a CHECK that stands where a column could; says whether there is one.
@@ -133,6 +180,11 @@ impl<'a> Parser<'a> {
                     self.default(&mut column)?;
                 }
                 "CHECK" | "CONSTRAINT" if self.is_rule() => self.rule()?,
+                "PRIMARY" if self.is_word_at(self.next + 1, "KEY") => {
+                    let at = self.next;
+                    self.next += 2;
+                    self.set_key(at, KeyKind::Primary, vec![column.name.clone()])?;
+                }
                 _ => return Err(self.no_constraint(&word)),
             }
         }
@@ -211,8 +263,10 @@ impl<'a> Parser<'a> {
     /// Refuses what would be dropped silently.
     fn no_constraint(&self, word: &str) -> Error {
         let text = match word {
-            "PRIMARY" | "UNIQUE" | "FOREIGN" | "REFERENCES" | "CONSTRAINT" | "EXCLUDE" => {
-                format!("{word}: keys are not enforced, leave it out")
+            "CONSTRAINT" => "CONSTRAINT: only a CHECK may have a name, leave it out".to_owned(),
+            "PRIMARY" => "PRIMARY: expected PRIMARY KEY".to_owned(),
+            "UNIQUE" | "FOREIGN" | "REFERENCES" | "EXCLUDE" => {
+                format!("{word} is not enforced, leave it out (PRIMARY KEY is)")
             }
             _ => {
                 format!(
@@ -244,7 +298,12 @@ impl<'a> Parser<'a> {
     }
 
     fn is_word(&self, word: &str) -> bool {
-        matches!(self.peek(), Kind::Word(w) if w.eq_ignore_ascii_case(word))
+        self.is_word_at(self.next, word)
+    }
+
+    fn is_word_at(&self, at: usize, word: &str) -> bool {
+        let kind = self.tokens.get(at).map(|token| &token.kind);
+        matches!(kind, Some(Kind::Word(w)) if w.eq_ignore_ascii_case(word))
     }
 
     /// Takes the next token if it is this word.

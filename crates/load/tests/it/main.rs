@@ -17,6 +17,7 @@ mod drawn;
 mod dry_run;
 mod encodings;
 mod json;
+mod keyed;
 mod large_text;
 mod mapping;
 mod merge;

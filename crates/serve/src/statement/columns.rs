@@ -1,11 +1,11 @@
 //! Column declarations of SQL as a table's schema.
 
-use coload_ddl::{Check, Schema};
+use coload_ddl::{Check, Key, KeyKind, Schema};
 use coload_types::{Column, DataType, Error, Result, Value, parse_value};
 use datafusion::sql::sqlparser::ast::{
     BinaryLength, CharacterLength, ColumnDef, ColumnOption, CreateTable, DataType as SqlType,
-    ExactNumberInfo, Expr, Ident, ObjectName, Statement, TableConstraint, TimezoneInfo,
-    UnaryOperator, Value as SqlValue,
+    ExactNumberInfo, Expr, Ident, ObjectName, OrderByOptions, PrimaryKeyConstraint, Statement,
+    TableConstraint, TimezoneInfo, UnaryOperator, Value as SqlValue, WrappedCollection,
 };
 
 use super::ddl::check_create;
@@ -79,6 +79,7 @@ pub(crate) fn schema_of(table: &CreateTable) -> Result<Schema> {
     for constraint in &table.constraints {
         match constraint {
             TableConstraint::Check(rule) => rules.push((rule.name.as_ref(), &*rule.expr)),
+            TableConstraint::PrimaryKey(_) => {}
             other => return Err(unchecked(&other.to_string(), &table.name.to_string())),
         }
     }
@@ -86,7 +87,100 @@ pub(crate) fn schema_of(table: &CreateTable) -> Result<Schema> {
         Check::parse(name.map(|name| name.value.clone()), &expr.to_string(), &columns)
     };
     let checks = rules.into_iter().map(check).collect::<Result<Vec<_>>>()?;
-    Schema::new(columns)?.with_checks(checks)
+    let key = key_of(table, &columns)?;
+    Schema::new(columns)?.with_checks(checks)?.with_key(key)
+}
+
+/// The key of a CREATE TABLE, wherever it stands.
+fn key_of(table: &CreateTable, columns: &[Column]) -> Result<Option<Key>> {
+    let mut keys = Vec::new();
+    for definition in &table.columns {
+        for option in &definition.options {
+            if let ColumnOption::PrimaryKey(constraint) = &option.option {
+                check_named(option.name.as_ref())?;
+                key_columns(constraint)?;
+                keys.push((KeyKind::Primary, vec![definition.name.value.clone()]));
+            }
+        }
+    }
+    for constraint in &table.constraints {
+        if let TableConstraint::PrimaryKey(constraint) = constraint {
+            keys.push((KeyKind::Primary, key_columns(constraint)?));
+        }
+    }
+    if let Some(WrappedCollection::NoWrapping(columns) | WrappedCollection::Parentheses(columns)) =
+        &table.cluster_by
+    {
+        let mut names = Vec::new();
+        columns.iter().try_for_each(|column| push_names(column, &mut names))?;
+        keys.push((KeyKind::Cluster, names));
+    }
+    match &keys[..] {
+        [] => Ok(None),
+        [(kind, names)] => Key::of_names(*kind, names, columns).map(Some),
+        [(first, _), (second, _), ..] => Err(Error::Invalid(format!(
+            "a table has one key, which its rows are ordered by: {} beside {}",
+            second.sql_name(),
+            first.sql_name()
+        ))),
+    }
+}
+
+fn check_named(name: Option<&Ident>) -> Result<()> {
+    match name {
+        None => Ok(()),
+        Some(name) => Err(Error::Invalid(format!(
+            "CONSTRAINT {name} PRIMARY KEY: only a CHECK may have a name, leave it out"
+        ))),
+    }
+}
+
+/// The columns of a PRIMARY KEY; none where it stands at its column.
+fn key_columns(constraint: &PrimaryKeyConstraint) -> Result<Vec<String>> {
+    let PrimaryKeyConstraint {
+        name,
+        index_name,
+        index_type,
+        columns,
+        index_options,
+        characteristics,
+    } = constraint;
+    check_named(name.as_ref())?;
+    if index_name.is_some()
+        || index_type.is_some()
+        || !index_options.is_empty()
+        || characteristics.is_some()
+    {
+        return Err(unchecked(&constraint.to_string(), "a table"));
+    }
+    let mut names = Vec::new();
+    for column in columns {
+        let OrderByOptions { asc, nulls_first } = &column.column.options;
+        if column.operator_class.is_some()
+            || *asc == Some(false)
+            || nulls_first.is_some()
+            || column.column.with_fill.is_some()
+        {
+            return Err(Error::Invalid(format!(
+                "PRIMARY KEY ({column}): keys are in the order of their values, so name the column only"
+            )));
+        }
+        push_names(&column.column.expr, &mut names)?;
+    }
+    Ok(names)
+}
+
+/// The names of columns in an expression that is a list of them.
+fn push_names(expr: &Expr, names: &mut Vec<String>) -> Result<()> {
+    match expr {
+        Expr::Identifier(name) => names.push(name.value.clone()),
+        Expr::Nested(inner) => push_names(inner, names)?,
+        Expr::Tuple(inner) => inner.iter().try_for_each(|inner| push_names(inner, names))?,
+        other => {
+            return Err(Error::Invalid(format!("{other} in a key is not the name of a column")));
+        }
+    }
+    Ok(())
 }
 
 fn unchecked(constraint: &str, on: &str) -> Error {
@@ -103,8 +197,8 @@ fn column(definition: &ColumnDef) -> Result<Column> {
         match &option.option {
             ColumnOption::NotNull => column.nullable = false,
             ColumnOption::Null => column.nullable = true,
-            // Checks are read when all columns are known.
-            ColumnOption::Comment(_) | ColumnOption::Check(_) => {}
+            // Checks and keys are read when all columns are known.
+            ColumnOption::Comment(_) | ColumnOption::Check(_) | ColumnOption::PrimaryKey(_) => {}
             ColumnOption::Default(expr) => {
                 column.default = default_value(expr, column.data_type, name)?;
             }
@@ -284,9 +378,35 @@ mod tests {
     }
 
     #[test]
+    fn keys_are_read_wherever_they_stand() {
+        let key = |sql: &str| {
+            let (_, schema) = parse_create_table(sql).unwrap();
+            let columns = schema.columns();
+            (schema.key().map(|key| key.sql(columns)), columns.iter().map(|c| c.nullable).collect())
+        };
+        let primary = |sql: &str| (Some(sql.to_owned()), vec![false, true]);
+        assert_eq!(key("CREATE TABLE t (a INT PRIMARY KEY, b INT)"), primary("PRIMARY KEY (a)"));
+        assert_eq!(
+            key("CREATE TABLE t (a INT, b INT, PRIMARY KEY (a))"),
+            primary("PRIMARY KEY (a)")
+        );
+        let both = (Some("PRIMARY KEY (b, a)".to_owned()), vec![false, false]);
+        assert_eq!(key("CREATE TABLE t (a INT, b INT, PRIMARY KEY (b, a))"), both);
+        for list in ["(b, a)", "b, a"] {
+            let cluster = (Some("CLUSTER BY (b, a)".to_owned()), vec![true, true]);
+            assert_eq!(key(&format!("CREATE TABLE t (a INT, b INT) CLUSTER BY {list}")), cluster);
+        }
+        assert_eq!(key("CREATE TABLE t (a INT, b INT)"), (None, vec![true, true]));
+    }
+
+    #[test]
     fn what_would_not_be_checked_is_refused() {
         for (bad, word) in [
-            ("a BIGINT PRIMARY KEY", "PRIMARY KEY"),
+            ("a BIGINT PRIMARY KEY, PRIMARY KEY (a)", "one key"),
+            ("a BIGINT, PRIMARY KEY (b)", "no such column"),
+            ("a BIGINT, b DATE, PRIMARY KEY (a, a)", "twice"),
+            ("a BIGINT, PRIMARY KEY (a DESC)", "order"),
+            ("a BIGINT, CONSTRAINT k PRIMARY KEY (a)", "name"),
             ("a BIGINT, UNIQUE (a)", "UNIQUE"),
             ("a INTERVAL", "INTERVAL"),
             ("a DECIMAL", "precision"),

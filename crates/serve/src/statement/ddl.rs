@@ -6,7 +6,7 @@ use coload_store::{OnExisting, OnMissing, Store};
 use coload_types::{Error, Result};
 use datafusion::sql::sqlparser::ast::{
     ColumnOption, CreateTable, CreateTableOptions, HiveDistributionStyle, HiveFormat, ObjectType,
-    Statement, TableConstraint, Truncate,
+    Statement, TableConstraint, Truncate, WrappedCollection,
 };
 
 use super::columns::{schema_of, table_name};
@@ -66,7 +66,7 @@ pub(crate) fn check_create(table: &mut CreateTable, limits: &StatementLimits) ->
         table_options,
         file_format,
         location,
-        query: _,
+        query,
         without_rowid,
         like,
         clone,
@@ -126,7 +126,12 @@ pub(crate) fn check_create(table: &mut CreateTable, limits: &StatementLimits) ->
         (inherits.is_some(), "INHERITS"),
         (partition_by.is_some() || partition_of.is_some() || for_values.is_some(), "PARTITION BY"),
         (order_by.is_some() || sortkey.is_some(), "ORDER BY of a table"),
-        (cluster_by.is_some() || clustered_by.is_some() || on_cluster.is_some(), "CLUSTER BY"),
+        (
+            clustered_by.is_some()
+                || on_cluster.is_some()
+                || cluster_by.is_some() && query.is_some(),
+            "CLUSTER BY",
+        ),
         (comment.is_some(), "COMMENT of a table"),
         (on_commit.is_some(), "ON COMMIT"),
         (*strict || *without_rowid, "STRICT or WITHOUT ROWID"),
@@ -178,9 +183,19 @@ pub(crate) fn check_create(table: &mut CreateTable, limits: &StatementLimits) ->
         }
     }
     for constraint in constraints {
-        if let TableConstraint::Check(rule) = constraint {
-            check_depth(&mut rule.expr, limits)?;
+        match constraint {
+            TableConstraint::Check(rule) => check_depth(&mut rule.expr, limits)?,
+            TableConstraint::PrimaryKey(key) => {
+                let mut columns = key.columns.iter_mut();
+                columns.try_for_each(|column| check_depth(&mut column.column.expr, limits))?;
+            }
+            _ => {}
         }
+    }
+    if let Some(WrappedCollection::NoWrapping(columns) | WrappedCollection::Parentheses(columns)) =
+        cluster_by
+    {
+        columns.iter_mut().try_for_each(|column| check_depth(column, limits))?;
     }
     Ok(())
 }

@@ -109,7 +109,7 @@ macro_rules! files {
 }
 
 files! {
-    aggregates answers catalog checks copy ddl insert names nulls predicates spoken subqueries syntax types unsupported years
+    aggregates answers catalog checks copy ddl insert keys names nulls predicates spoken subqueries syntax types unsupported years
 }
 
 #[test]

@@ -15,13 +15,18 @@ use coload_types::bytes::{ByteReader, checksum, put_bytes, put_signed, put_varin
 use coload_types::{Error, Physical, Result};
 
 use super::column_codec::{
-    corrupt, put_checks, put_column, put_value, read_checks, read_schema, read_text, read_value,
+    corrupt, put_checks, put_column, put_key, put_value, read_checks, read_key, read_schema,
+    read_text, read_value,
 };
 use super::{
     BOUND_BYTES_MAX, ColumnStats, MANIFEST_BYTES_MAX, Manifest, REMEMBER_DAYS, SegmentEntry,
     TableEntry, check_table_name,
 };
-use crate::directory::{older_name, parse_older_name, parse_segment_name, segment_name};
+use crate::deleted::{DeletedEntry, FilePart, HERE_BYTES_MAX, Place, decode as decode_set, holds};
+use crate::directory::{
+    deleted_name, older_name, parse_deleted_name, parse_older_name, parse_segment_name,
+    segment_name,
+};
 use crate::load_record::{
     INPUT_NAME_BYTES_MAX, INPUTS_KEPT_MAX, LOADS_KEPT_MAX, LoadId, LoadKind, LoadRecord,
 };
@@ -34,6 +39,10 @@ const FORMAT_1: u16 = 1;
 const FORMAT_2: u16 = 2;
 /// Segments have seals, loads have keys and versions and may be in files of their own.
 const FORMAT_3: u16 = 3;
+/// Segments have deleted rows, and statements that replace rows are loads.
+const FORMAT_4: u16 = 4;
+/// Tables have keys.
+const FORMAT_5: u16 = 5;
 const CHECKSUM_BYTES: usize = 8;
 /// Flag of a load in format 3: the table holds its rows.
 const IS_HELD: u8 = 1;
@@ -75,7 +84,11 @@ impl Manifest {
     /// The least format that holds all of it, so that older programs read what they know.
     pub fn format(&self) -> u16 {
         let has_checks = self.tables.iter().any(|table| !table.schema.checks().is_empty());
-        if self.remember_days != REMEMBER_DAYS || !self.tables.iter().all(fits_format_2) {
+        if self.tables.iter().any(|table| table.schema.key().is_some()) {
+            FORMAT_5
+        } else if !self.tables.iter().all(fits_format_3) {
+            FORMAT_4
+        } else if self.remember_days != REMEMBER_DAYS || !self.tables.iter().all(fits_format_2) {
             FORMAT_3
         } else if has_checks {
             FORMAT_2
@@ -113,9 +126,9 @@ fn decode(bytes: &[u8]) -> Result<Manifest> {
         return Err(corrupt("another magic number".into()));
     }
     let format = reader.u16()?;
-    if format > FORMAT_3 {
+    if format > FORMAT_5 {
         return Err(Error::Invalid(format!(
-            "manifest format {format} is newer than the {FORMAT_3} this program reads (update it)"
+            "manifest format {format} is newer than the {FORMAT_5} this program reads (update it)"
         )));
     }
     if format == 0 || reader.u16()? != 0 {
@@ -153,6 +166,12 @@ fn check_references(manifest: &Manifest) -> Result<()> {
     Ok(())
 }
 
+/// Whether a table has nothing that only format 4 can say.
+fn fits_format_3(table: &TableEntry) -> bool {
+    table.segments.iter().all(|segment| segment.deleted.is_none())
+        && table.loads.iter().all(|load| load.kind != LoadKind::Update)
+}
+
 /// Whether a table has nothing that the older formats cannot say.
 fn fits_format_2(table: &TableEntry) -> bool {
     let held = held_in_format_2(table);
@@ -186,6 +205,9 @@ fn put_table(out: &mut Vec<u8>, table: &TableEntry, format: u16) -> Result<()> {
     if format >= FORMAT_2 {
         put_checks(out, table.schema.checks());
     }
+    if format >= FORMAT_5 {
+        put_key(out, table.schema.key());
+    }
     put_varint(out, table.segments.len() as u64);
     for segment in &table.segments {
         put_segment(out, segment, &table.schema, format)?;
@@ -212,6 +234,10 @@ fn read_table(reader: &mut ByteReader<'_>, format: u16) -> Result<TableEntry> {
     if format >= FORMAT_2 {
         let checks = read_checks(reader, &schema)?;
         schema = schema.with_checks(checks).map_err(|e| corrupt(e.to_string()))?;
+    }
+    if format >= FORMAT_5 {
+        let key = read_key(reader)?;
+        schema = schema.with_key(key).map_err(|e| corrupt(e.to_string()))?;
     }
     let count = reader.count(SEGMENT_BYTES_MIN)?;
     let mut segments = Vec::with_capacity(count);
@@ -277,6 +303,9 @@ fn put_segment(
         out.push(u8::from(segment.seal.is_some()));
         out.extend(segment.seal.iter().flat_map(|seal| seal.to_le_bytes()));
     }
+    if format >= FORMAT_4 {
+        put_deleted(out, segment)?;
+    }
     for stats in &segment.columns {
         put_stats(out, stats);
     }
@@ -293,6 +322,7 @@ fn read_segment(reader: &mut ByteReader<'_>, schema: &Schema, format: u16) -> Re
         1 => Some(reader.u64()?),
         other => return Err(corrupt(format!("mark {other} of a seal"))),
     };
+    let deleted = if format >= FORMAT_4 { read_deleted(reader, rows)? } else { None };
     if reader.remaining() / STATS_BYTES_MIN < schema.len() {
         return Err(corrupt("statistics end early".into()));
     }
@@ -300,7 +330,77 @@ fn read_segment(reader: &mut ByteReader<'_>, schema: &Schema, format: u16) -> Re
     for column in schema.columns() {
         columns.push(read_stats(reader, column.data_type.physical(), rows)?);
     }
-    Ok(SegmentEntry { file: segment_name(load, number), rows, bytes, load, seal, columns })
+    Ok(SegmentEntry { file: segment_name(load, number), rows, deleted, bytes, load, seal, columns })
+}
+
+/// No row of the segment is deleted.
+const NOT_DELETED: u8 = 0;
+/// The set of deleted rows follows.
+const DELETED_HERE: u8 = 1;
+/// The set is in a file.
+const DELETED_IN_FILE: u8 = 2;
+
+fn put_deleted(out: &mut Vec<u8>, segment: &SegmentEntry) -> Result<()> {
+    let Some(DeletedEntry { rows, place }) = &segment.deleted else {
+        out.push(NOT_DELETED);
+        return Ok(());
+    };
+    let refused = |what: &str| {
+        Err(Error::Invalid(format!("deleted rows of segment {} {what}", segment.file)))
+    };
+    match place {
+        Place::Unwritten(_) => return refused("have no place yet"),
+        Place::Here(bytes) => {
+            out.push(DELETED_HERE);
+            put_varint(out, *rows);
+            put_bytes(out, bytes);
+        }
+        Place::File(part) => {
+            let Some((writer, table)) = parse_deleted_name(&part.file) else {
+                return refused("are in a file of another name");
+            };
+            out.push(DELETED_IN_FILE);
+            put_varint(out, *rows);
+            out.extend_from_slice(&writer.as_u128().to_le_bytes());
+            for number in [table, part.offset, part.bytes] {
+                put_varint(out, number);
+            }
+            out.extend_from_slice(&part.seal.to_le_bytes());
+        }
+    }
+    Ok(())
+}
+
+fn read_deleted(reader: &mut ByteReader<'_>, segment_rows: u64) -> Result<Option<DeletedEntry>> {
+    let tag = reader.u8()?;
+    if tag == NOT_DELETED {
+        return Ok(None);
+    }
+    let rows = reader.varint()?;
+    if rows == 0 || rows >= segment_rows {
+        return Err(corrupt(format!("{rows} deleted rows of {segment_rows}")));
+    }
+    let place = match tag {
+        DELETED_HERE => {
+            let bytes = reader.bytes()?;
+            if bytes.len() > HERE_BYTES_MAX {
+                return Err(corrupt(format!("{} bytes of deleted rows", bytes.len())));
+            }
+            let set = decode_set(bytes);
+            if set.is_none_or(|set| !holds(&set, rows, segment_rows)) {
+                return Err(corrupt(format!("no set of {rows} deleted rows of {segment_rows}")));
+            }
+            Place::Here(bytes.into())
+        }
+        DELETED_IN_FILE => {
+            let writer = LoadId::from_u128(u128::from_le_bytes(reader.array()?));
+            let file = deleted_name(writer, reader.varint()?);
+            let (offset, bytes) = (reader.varint()?, reader.varint()?);
+            Place::File(FilePart { file, offset, bytes, seal: reader.u64()? })
+        }
+        other => return Err(corrupt(format!("mark {other} of deleted rows"))),
+    };
+    Ok(Some(DeletedEntry { rows, place }))
 }
 
 fn put_stats(out: &mut Vec<u8>, stats: &ColumnStats) {
@@ -369,6 +469,7 @@ fn put_load(out: &mut Vec<u8>, load: &LoadRecord, format: u16) {
         LoadKind::Replace => 1,
         LoadKind::Create => 2,
         LoadKind::Insert => 3,
+        LoadKind::Update => 4,
     });
     put_signed(out, load.started_us);
     put_signed(out, load.finished_us);
@@ -396,6 +497,7 @@ fn read_load(reader: &mut ByteReader<'_>, format: u16) -> Result<LoadRecord> {
         1 => LoadKind::Replace,
         2 => LoadKind::Create,
         3 => LoadKind::Insert,
+        4 if format >= FORMAT_4 => LoadKind::Update,
         tag => return Err(corrupt(format!("kind of load {tag} is unknown"))),
     };
     let mut record = LoadRecord::new(id, kind);

@@ -1,6 +1,6 @@
 //! Columns, types and values of a manifest to bytes and back; see `codec`.
 
-use coload_ddl::{CHECKS_MAX, COLUMNS_MAX, Check, Schema};
+use coload_ddl::{CHECKS_MAX, COLUMNS_MAX, Check, KEY_COLUMNS_MAX, Key, KeyKind, Schema};
 use coload_types::bytes::{ByteReader, put_bytes, put_signed, put_varint};
 use coload_types::{Column, DataType, Error, Physical, Result, Value};
 
@@ -70,6 +70,38 @@ pub(super) fn read_checks(reader: &mut ByteReader<'_>, schema: &Schema) -> Resul
         checks.push(check.map_err(|e| corrupt(e.to_string()))?);
     }
     Ok(checks)
+}
+
+const NO_KEY: u8 = 0;
+const PRIMARY_KEY: u8 = 1;
+const CLUSTER_BY: u8 = 2;
+
+pub(super) fn put_key(out: &mut Vec<u8>, key: Option<&Key>) {
+    let Some(key) = key else { return out.push(NO_KEY) };
+    out.push(match key.kind() {
+        KeyKind::Primary => PRIMARY_KEY,
+        KeyKind::Cluster => CLUSTER_BY,
+    });
+    put_varint(out, key.columns().len() as u64);
+    key.columns().iter().for_each(|column| put_varint(out, *column as u64));
+}
+
+pub(super) fn read_key(reader: &mut ByteReader<'_>) -> Result<Option<Key>> {
+    let kind = match reader.u8()? {
+        NO_KEY => return Ok(None),
+        PRIMARY_KEY => KeyKind::Primary,
+        CLUSTER_BY => KeyKind::Cluster,
+        tag => return Err(corrupt(format!("kind of key {tag} is unknown"))),
+    };
+    let count = reader.count(1)?;
+    if count > KEY_COLUMNS_MAX {
+        return Err(corrupt(format!("a key of {count} columns, over {KEY_COLUMNS_MAX}")));
+    }
+    let mut columns = Vec::with_capacity(count);
+    for _ in 0..count {
+        columns.push(reader.varint_u32()? as usize);
+    }
+    Key::new(kind, columns).map(Some).map_err(|e| corrupt(e.to_string()))
 }
 
 fn put_type(out: &mut Vec<u8>, data_type: DataType) {

@@ -7,6 +7,8 @@ use coload_types::bytes::checksum;
 use coload_types::{Column, DataType, Error, Physical, Value};
 use proptest::prelude::*;
 
+use coload_ddl::{Key, KeyKind};
+
 use super::*;
 use crate::directory::{older_name, segment_name};
 use crate::load_record::LoadKind;
@@ -60,6 +62,7 @@ fn segment(schema: &Schema, load: LoadId, number: u32, seed: u8) -> SegmentEntry
     SegmentEntry {
         file: segment_name(load, number),
         rows: u64::from(seed) + 2,
+        deleted: None,
         bytes: 1 << 40,
         load,
         seal: None,
@@ -119,6 +122,58 @@ fn example_3() -> Manifest {
     manifest
 }
 
+/// A manifest of format 4: segments with deleted rows, in it and in a file, and a load that replaced rows.
+fn example_4() -> Manifest {
+    use crate::deleted::{DeletedEntry, FilePart, Place};
+    let mut manifest = example_3();
+    let table = &mut manifest.tables[0];
+    let mut bytes = Vec::new();
+    [0u32, 1, 100]
+        .into_iter()
+        .collect::<roaring::RoaringBitmap>()
+        .serialize_into(&mut bytes)
+        .unwrap();
+    let place = Place::Here(bytes.into());
+    table.segments[2].deleted = Some(DeletedEntry { rows: 3, place });
+    let file = crate::directory::deleted_name(LoadId::from_u128(80), 3);
+    let place = Place::File(FilePart { file, offset: 8, bytes: 4_000, seal: 99 });
+    table.segments[1].deleted = Some(DeletedEntry { rows: 2, place });
+    table.loads[0].kind = LoadKind::Update;
+    manifest
+}
+
+/// A manifest of format 5: tables have keys.
+fn example_5() -> Manifest {
+    let mut manifest = example_4();
+    let sql = "CREATE TABLE k (a INTEGER, b VARCHAR, PRIMARY KEY (b, a))";
+    manifest.tables[1].schema = coload_ddl::parse_create_table(sql).unwrap().1;
+    let first = &mut manifest.tables[0];
+    let key = Key::new(KeyKind::Cluster, vec![0]).unwrap();
+    first.schema = first.schema.clone().with_key(Some(key)).unwrap();
+    manifest
+}
+
+#[test]
+fn keys_that_cannot_be_are_refused() {
+    let manifest = example_5();
+    assert_eq!(manifest.format(), 5);
+    let bytes = manifest.encode().unwrap();
+    let content = &bytes[..bytes.len() - 8];
+    // The key of table k: its kind, its columns b and a.
+    let at = content.windows(4).rposition(|window| window == [1, 2, 1, 0]).unwrap();
+    for (key, word) in [
+        ([3, 2, 1, 0], "kind of key 3"),
+        ([1, 2, 1, 1], "twice"),
+        ([1, 2, 1, 2], "column 3"),
+        ([1, 17, 1, 0], "17 columns"),
+    ] {
+        let mut bad = content.to_vec();
+        bad[at..at + 4].copy_from_slice(&key);
+        let error = Manifest::decode(&sealed(&bad), path()).unwrap_err().to_string();
+        assert!(error.contains(word), "{key:?}: {error}");
+    }
+}
+
 /// Bytes with a checksum that fits, so that the decoder sees them.
 fn sealed(content: &[u8]) -> Vec<u8> {
     [content, &checksum(content).to_le_bytes()].concat()
@@ -126,7 +181,9 @@ fn sealed(content: &[u8]) -> Vec<u8> {
 
 #[test]
 fn a_manifest_is_read_back_as_written() {
-    for manifest in [Manifest::first(), example(), example_2(), example_3()] {
+    for manifest in
+        [Manifest::first(), example(), example_2(), example_3(), example_4(), example_5()]
+    {
         let bytes = manifest.encode().unwrap();
         assert_eq!(Manifest::decode(&bytes, path()).unwrap(), manifest);
     }
@@ -134,7 +191,7 @@ fn a_manifest_is_read_back_as_written() {
 
 #[test]
 fn every_flipped_bit_is_noticed() {
-    let mut bytes = example_3().encode().unwrap();
+    let mut bytes = example_5().encode().unwrap();
     for at in 0..bytes.len() {
         bytes[at] ^= 1 << (at % 8);
         let error = Manifest::decode(&bytes, path()).unwrap_err();
@@ -145,7 +202,7 @@ fn every_flipped_bit_is_noticed() {
 
 #[test]
 fn every_cut_is_noticed_with_a_checksum_that_fits_too() {
-    let bytes = example_3().encode().unwrap();
+    let bytes = example_4().encode().unwrap();
     let content = &bytes[..bytes.len() - 8];
     for at in 0..content.len() {
         assert!(Manifest::decode(&bytes[..at], path()).is_err());
@@ -159,7 +216,7 @@ fn every_cut_is_noticed_with_a_checksum_that_fits_too() {
 #[test]
 fn a_newer_format_asks_for_a_newer_program() {
     let mut bytes = Manifest::first().encode().unwrap();
-    bytes[8] = 4;
+    bytes[8] = 6;
     let error = Manifest::decode(&sealed(&bytes[..bytes.len() - 8]), path()).unwrap_err();
     assert!(matches!(error, Error::Invalid(_)), "{error:?}");
 }
@@ -194,7 +251,9 @@ fn a_segment_named_after_another_load_is_not_written() {
 /// The files of each format must be readable for ever. `COLOAD_BLESS=1` writes them anew.
 #[test]
 fn the_stored_examples_of_each_format_are_read() {
-    for (format, example) in [(1, example()), (2, example_2()), (3, example_3())] {
+    let examples =
+        [(1, example()), (2, example_2()), (3, example_3()), (4, example_4()), (5, example_5())];
+    for (format, example) in examples {
         let name = format!("tests/examples/manifest-{format}.manifest");
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
         if std::env::var_os("COLOAD_BLESS").is_some() {
@@ -240,6 +299,25 @@ fn long_bounds_are_cut_and_still_hold() {
     );
 }
 
+#[test]
+fn deleted_rows_that_do_not_fit_their_segment_are_corrupt() {
+    use crate::deleted::{DeletedEntry, Place};
+    let decode = |rows: u64, set: &[u32]| {
+        let mut manifest = example_4();
+        let mut bytes = Vec::new();
+        let set: roaring::RoaringBitmap = set.iter().copied().collect();
+        set.serialize_into(&mut bytes).unwrap();
+        let segment = &mut manifest.tables[0].segments[1];
+        assert_eq!(segment.rows, 3);
+        segment.deleted = Some(DeletedEntry { rows, place: Place::Here(bytes.into()) });
+        Manifest::decode(&manifest.encode().unwrap(), path())
+    };
+    assert!(decode(2, &[0, 2]).is_ok());
+    for (rows, set) in [(1, &[0, 2][..]), (2, &[0, 3]), (3, &[0, 1, 2]), (0, &[]), (1, &[])] {
+        assert!(matches!(decode(rows, set), Err(Error::Corrupt(_))), "{rows} {set:?}");
+    }
+}
+
 proptest! {
     #[test]
     fn bounds_hold_for_any_text(head in prop::collection::vec(prop::sample::select(vec![0, 7, 0xfe, 0xff]), 60..70)) {
@@ -259,7 +337,7 @@ proptest! {
         cut in any::<prop::sample::Index>(),
         cut_it in any::<bool>(),
     ) {
-        let bytes = example_3().encode().unwrap();
+        let bytes = example_4().encode().unwrap();
         let mut content = bytes[..bytes.len() - 8].to_vec();
         for (at, byte) in edits {
             let at = at.index(content.len());

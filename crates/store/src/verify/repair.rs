@@ -14,6 +14,7 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use coload_types::{Error, Result};
 
@@ -22,6 +23,7 @@ use super::{
     verify_catalog,
 };
 use crate::change::Outcome;
+use crate::deleted::{DeletedEntry, Place, read_set};
 use crate::directory::{
     FORMAT_TEXT, Layout, dir_access_of, is_same_file, is_still_at, link_new, make_dir, rename,
     sync_dir, write_new, writer_of,
@@ -48,6 +50,17 @@ pub struct LostRows {
     pub record: Option<LoadRecord>,
 }
 
+/// Rows of a table that were deleted, and are there again: what told that they are was damaged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RestoredRows {
+    /// Name of the table.
+    pub table: String,
+    /// File name of their segment.
+    pub segment: String,
+    /// How many they are.
+    pub rows: u64,
+}
+
 /// What a repair did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Repaired {
@@ -59,6 +72,8 @@ pub struct Repaired {
     pub moved: Vec<PathBuf>,
     /// Rows that are lost.
     pub lost: Vec<LostRows>,
+    /// Rows that were deleted, and are there again.
+    pub restored: Vec<RestoredRows>,
     /// What was not done, and why.
     pub left: Vec<String>,
 }
@@ -89,17 +104,19 @@ pub fn repair(path: &Path, options: &VerifyOptions, version: Option<u64>) -> Res
     let files = set_aside(&layout, &report.damages, &mut repaired)?;
     let store = Store::of(layout, HELD_BYTES_MAX);
     if !files.is_empty() {
-        let mut lost = Vec::new();
+        let (mut lost, mut restored) = (Vec::new(), Vec::new());
         repaired.version = publish_change(&store, |manifest| {
             lost = take_out(manifest, &files);
-            Ok(if lost.is_empty() && !files_of_loads(manifest, &files) {
+            let moved;
+            (moved, restored) = leave_deleted(store.layout(), manifest, &files)?;
+            Ok(if lost.is_empty() && !moved && !files_of_loads(manifest, &files) {
                 Outcome::Unchanged
             } else {
                 manifest.tables.iter_mut().for_each(|table| forget_files(table, &files));
                 Outcome::Changed
             })
         })?;
-        repaired.lost = lost;
+        (repaired.lost, repaired.restored) = (lost, restored);
     }
     // What nobody names any more goes by itself, now or later.
     let _ = store.clean();
@@ -225,7 +242,8 @@ fn set_aside(
     repaired: &mut Repaired,
 ) -> Result<HashSet<String>> {
     let mut files = HashSet::new();
-    let is_file = |damage: &&Damage| matches!(damage.part, Part::Segment | Part::Loads);
+    let is_file =
+        |damage: &&Damage| matches!(damage.part, Part::Segment | Part::Loads | Part::Deleted);
     for Damage { path, .. } in damages.iter().filter(is_file) {
         let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
         let aside = place(&repaired.folder, path);
@@ -273,6 +291,38 @@ fn take_out(manifest: &mut Manifest, files: &HashSet<String>) -> Vec<LostRows> {
         }
     }
     lost
+}
+
+/// Takes the deleted rows of segments out of damaged files: those that can be read are written anew. Of the others all rows
+/// are there again, which loses nothing. Whether there were any is the first of the answer.
+fn leave_deleted(
+    layout: &Layout,
+    manifest: &mut Manifest,
+    files: &HashSet<String>,
+) -> Result<(bool, Vec<RestoredRows>)> {
+    let (mut moved, mut restored) = (false, Vec::new());
+    for table in &mut manifest.tables {
+        for segment in &mut table.segments {
+            let Some(entry) = segment.deleted.clone() else { continue };
+            if !entry.file().is_some_and(|file| files.contains(file)) {
+                continue;
+            }
+            moved = true;
+            segment.deleted = match read_set(layout, segment, &entry) {
+                Ok(set) => {
+                    let place = Place::Unwritten(Arc::new(set));
+                    Some(DeletedEntry { rows: entry.rows(), place })
+                }
+                Err(Error::Corrupt(_)) => {
+                    let (table, segment) = (table.name.clone(), segment.file.clone());
+                    restored.push(RestoredRows { table, segment, rows: entry.rows() });
+                    None
+                }
+                Err(other) => return Err(other),
+            };
+        }
+    }
+    Ok((moved, restored))
 }
 
 fn forget_files(table: &mut TableEntry, files: &HashSet<String>) {

@@ -94,7 +94,7 @@ impl Work<'_> {
         let width = table.schema.len().max(1) as u64;
         for (index, column) in table.schema.columns().iter().enumerate() {
             // Opened for each column: what one keeps goes before the next.
-            let file = open_segment(path, table, entry, Arc::clone(&held))?;
+            let file = open_segment(path, &table.schema, entry, Arc::clone(&held))?;
             let pages = verify_column(&file, index, column, entry.columns.get(index))
                 .map_err(|error| in_column(path, column, error))?;
             file.check()?;

@@ -13,6 +13,7 @@ use std::thread::JoinHandle;
 use coload_store::{LoadMode, OnExisting, OnMissing, Store, VerifyOptions, repair};
 use coload_types::{Error, Result};
 
+use crate::deleted;
 use crate::support::{check_content, load, schema};
 
 /// User and group that own nothing.
@@ -86,7 +87,7 @@ pub fn published(lines: impl Iterator<Item = String>) -> Vec<String> {
     lines.filter_map(|l| l.strip_prefix("published ").map(str::to_owned)).collect()
 }
 
-fn say(text: &str) {
+pub fn say(text: &str) {
     // One write, so that a killed child leaves whole lines; a parent that is gone ends the child.
     std::io::stdout().write_all(format!("{text}\n").as_bytes()).unwrap();
 }
@@ -101,6 +102,11 @@ fn run() {
     let outcome = match words[..] {
         ["loads", table, count] => loads(path, table, count.parse().unwrap()),
         ["churn"] => churn(path),
+        ["change", rounds] => deleted::change(path, rounds.parse().unwrap()),
+        ["change", rounds, point, nth] => {
+            at_hit(point, nth.parse().unwrap(), || std::process::abort());
+            deleted::change(path, rounds.parse().unwrap())
+        }
         ["abort", point, nth] => {
             at_hit(point, nth.parse().unwrap(), || std::process::abort());
             scenario(path)

@@ -6,6 +6,7 @@
 mod child;
 mod corruption;
 mod crash;
+mod deleted;
 mod example;
 mod faults;
 mod identity;

@@ -123,7 +123,9 @@ pub fn check_no_leftovers(store: &Store) {
     let snapshot = store.snapshot().unwrap();
     let segments = snapshot.tables().iter().flat_map(|t| &t.segments);
     let older = snapshot.tables().iter().flat_map(|t| &t.older);
+    let deleted = segments.clone().filter_map(|s| s.deleted.as_ref()?.file().map(str::to_owned));
     let files = segments.map(|s| s.file.clone()).chain(older.map(|o| o.file.clone()));
+    let files = files.chain(deleted);
     let named: BTreeSet<String> = files.collect();
     assert_eq!(names(&store.path().join("segments")), named);
     assert_eq!(names(&store.path().join("tmp")), BTreeSet::new());

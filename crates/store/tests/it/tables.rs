@@ -93,11 +93,11 @@ fn a_merge_keeps_the_order_beside_appends() {
         load(&store, "t", LoadMode::Append).unwrap();
     }
     let before = table(&store);
-    let old: Vec<String> = before.segments[1..4].iter().map(|s| s.file.clone()).collect();
+    let old = &before.segments[1..4];
     let merge = store.begin_merge(before.id).unwrap();
     let new = merged(&merge, 3 * ROWS);
     load(&store, "t", LoadMode::Append).unwrap();
-    assert!(matches!(merge.publish(&old, vec![new.clone()]), Ok(MergeOutcome::Published(_))));
+    assert!(matches!(merge.publish(old, vec![new.clone()]), Ok(MergeOutcome::Published(_))));
     let after = table(&store);
     assert_eq!(after.segments[0], before.segments[0]);
     assert_eq!(after.segments[1], new);
@@ -112,8 +112,8 @@ fn a_merge_of_segments_that_are_gone_is_thrown_away() {
     load(&store, "t", LoadMode::Append).unwrap();
     load(&store, "t", LoadMode::Append).unwrap();
     let before = table(&store);
-    let files: Vec<String> = before.segments.iter().map(|s| s.file.clone()).collect();
-    let publish = |old: &[String], rows| {
+    let files = before.segments.clone();
+    let publish = |old: &[SegmentEntry], rows| {
         let merge = store.begin_merge(before.id).unwrap();
         let new = merged(&merge, rows);
         merge.publish(old, vec![new])

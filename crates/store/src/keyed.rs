@@ -1,0 +1,22 @@
+//! Segments of tables with keys: their rows stand in the order of the key, and no key of a PRIMARY KEY comes twice.
+//!
+//! ```text
+//!   segment as it was written   keys in order: it stays
+//!                               else: keys -> permutation -> each column by it -> segment in order
+//!   before it is published      its keys against those of its load and of the table, in the version that it becomes part of
+//! ```
+//!
+//! All that adds rows to a table goes through here: loads, statements, what a server received, and merges. Segments of a
+//! table may overlap in their ranges of keys, as the runs of a log-structured merge tree do.
+//!
+//! Memory: the keys of two segments and the permutation; of the other columns as many as there are threads, whole.
+//!
+//! Source: seed 002 (read, sort, merge into leaves).
+
+mod keys;
+mod order;
+mod unique;
+
+pub(crate) use keys::{key_text, read_keys};
+pub(crate) use order::{Put, first_key_stats, order_segment, write_in_order};
+pub(crate) use unique::{Twice, UniqueKeys, duplicate_key};

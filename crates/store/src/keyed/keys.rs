@@ -1,0 +1,104 @@
+//! The keys of the rows of segments.
+
+use std::borrow::Borrow;
+
+use coload_ddl::{Key, KeyKind, Schema};
+use coload_types::{
+    DataType, Error, Plain, Result, Values, f32_from_ordinal, f64_from_ordinal, ordinal_from_f32,
+    ordinal_from_f64,
+};
+
+use crate::SegmentFile;
+
+/// Longest value of a key that a message shows, in characters.
+const SHOWN_CHARS_MAX: usize = 60;
+
+/// A type whose values are not all different where their bits are.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Float {
+    Real,
+    Double,
+}
+
+/// The kind of float that a column holds, if it holds floats.
+pub(crate) fn float(schema: &Schema, column: usize) -> Option<Float> {
+    match schema.columns()[column].data_type {
+        DataType::Real => Some(Float::Real),
+        DataType::Double => Some(Float::Double),
+        _ => None,
+    }
+}
+
+impl Float {
+    /// The value that stands for all that SQL takes for equal: 0 for -0, and one NaN, which is the greatest.
+    pub fn key_of(self, stored: i64) -> i64 {
+        let (value, nan) = match self {
+            Float::Real => {
+                (f64::from(f32_from_ordinal(stored)), ordinal_from_f32(f32::NAN.copysign(1.0)))
+            }
+            Float::Double => (f64_from_ordinal(stored), ordinal_from_f64(f64::NAN.copysign(1.0))),
+        };
+        if value.is_nan() {
+            nan
+        } else if value == 0.0 {
+            0
+        } else {
+            stored
+        }
+    }
+}
+
+/// The columns of the key, all rows of these segments one after the other.
+///
+/// # Errors
+/// `Corrupt` when a segment is not what was written, or has NULL in a PRIMARY KEY; `Limit` when the texts of a column are
+/// over 4 GiB.
+pub(crate) fn read_keys<S: Borrow<SegmentFile>>(
+    segments: &[S],
+    schema: &Schema,
+    key: &Key,
+) -> Result<Vec<Plain>> {
+    let mut columns = Vec::with_capacity(key.columns().len());
+    for column in key.columns() {
+        let mut plain = match segments.first() {
+            Some(first) => Plain::empty(first.borrow().physical(*column)),
+            None => return Ok(columns),
+        };
+        for segment in segments {
+            let segment: &SegmentFile = segment.borrow();
+            for page in 0..segment.page_rows().len() {
+                segment.decode_page(*column, page, &mut plain)?;
+            }
+            segment.check()?;
+        }
+        if plain.null_count() == 0 {
+            plain.nulls = None;
+        } else if key.kind() == KeyKind::Primary {
+            return Err(Error::Invalid(format!(
+                "{} rows have NULL in column {} of the PRIMARY KEY",
+                plain.null_count(),
+                column + 1
+            )));
+        }
+        if let (Some(float), Values::Int(values)) = (float(schema, *column), &mut plain.values) {
+            values.iter_mut().for_each(|value| *value = float.key_of(*value));
+        }
+        columns.push(plain);
+    }
+    Ok(columns)
+}
+
+/// The key of a row as messages show it: `(17, 'x')`.
+pub(crate) fn key_text(columns: &[Plain], row: usize, schema: &Schema, key: &Key) -> String {
+    let value = |(plain, column): (&Plain, &usize)| {
+        let Some(value) = plain.get(row) else { return "NULL".to_owned() };
+        let mut text = coload_ddl::literal_sql(&value, schema.columns()[*column].data_type);
+        if let Some((end, _)) = text.char_indices().nth(SHOWN_CHARS_MAX) {
+            text.truncate(end);
+            text.push_str("...");
+        }
+        text
+    };
+    let values: Vec<String> = columns.iter().zip(key.columns()).map(value).collect();
+    format!("({})", values.join(", "))
+}

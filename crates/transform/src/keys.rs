@@ -1,0 +1,331 @@
+//! The sort step of rows by their key: keys become numbers that are ordered as they are, and a permutation is sorted.
+//!
+//! ```text
+//!   columns of the key    BIGINT 1..24,000,000   SMALLINT 1..7       each from its least value on,
+//!   packed                |  25 bits             |  3 bits  |  row   in as many bits as its range has
+//! ```
+//!
+//! Packed keys of at most 64 bits with the row are sorted by radix, those of at most 128 by comparison. Keys with text, or
+//! of more bits, are bytes that are compared as the keys are ([`put_key`]): their first eight move with the row, the others
+//! are looked at where these are equal. Rows do not move.
+//!
+//! The order of keys is that of their values, column by column; NULL is last, and rows of equal keys keep their order.
+//!
+//! Cost: a row of a packed key 12 to 32 bytes; of one that is bytes 12, and its bytes.
+
+use std::cmp::Ordering;
+
+use coload_page::bitpack::width_of;
+use coload_types::{Error, Plain, Result, Values};
+
+/// Most rows that are sorted at once.
+pub const SORTED_ROWS_MAX: usize = u32::MAX as usize;
+
+/// Rows in the order of their keys.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyOrder {
+    /// The rows in order; `None` when they stand in it.
+    pub rows: Option<Vec<u32>>,
+    /// Places in the order at which the key is that of the place before.
+    pub repeated: Vec<u32>,
+}
+
+impl KeyOrder {
+    /// The row at a place of the order.
+    pub fn row(&self, place: usize) -> usize {
+        self.rows.as_ref().map_or(place, |rows| rows[place] as usize)
+    }
+}
+
+/// Sorts rows by columns, the first being the most significant.
+///
+/// # Errors
+/// `Limit` over [`SORTED_ROWS_MAX`] rows.
+pub fn sort_keys(columns: &[Plain]) -> Result<KeyOrder> {
+    let rows = columns.first().map_or(0, Plain::len);
+    if rows > SORTED_ROWS_MAX {
+        return Err(Error::Limit(format!(
+            "{rows} rows are to be sorted at once, over {SORTED_ROWS_MAX}; lower --memory"
+        )));
+    }
+    let packings: Option<Vec<Packing>> = columns.iter().map(Packing::of).collect();
+    let Some(packings) = packings else { return Ok(sort_bytes(columns, rows)) };
+    let bits: u32 = packings.iter().map(|packing| packing.bits).sum();
+    Ok(match bits {
+        0..=64 => sort_packed(&pack::<u64>(columns, &packings, rows), bits),
+        65..=128 => sort_wide(&pack::<u128>(columns, &packings, rows)),
+        _ => sort_bytes(columns, rows),
+    })
+}
+
+/// How values of a column of numbers become some bits.
+struct Packing {
+    least: i128,
+    /// What NULL becomes: one more than the greatest value.
+    null: u128,
+    bits: u32,
+}
+
+impl Packing {
+    /// The packing of a column; `None` for text, and for a range of all numbers.
+    fn of(column: &Plain) -> Option<Self> {
+        let valued = |row: &usize| !column.is_null(*row);
+        let rows = (0..column.len()).filter(valued);
+        let bounds = match (&column.values, &column.nulls) {
+            (Values::Int(values), None) => {
+                let bounds = values.iter().min().zip(values.iter().max());
+                bounds.map(|(min, max)| (i128::from(*min), i128::from(*max)))
+            }
+            (Values::Int(values), Some(_)) => range(rows.map(|row| i128::from(values[row]))),
+            (Values::Wide(values), _) => range(rows.map(|row| values[row])),
+            (Values::Bytes(_), _) => return None,
+        };
+        let (least, greatest) = bounds.unwrap_or((0, 0));
+        let range = greatest.wrapping_sub(least) as u128;
+        let null = range.checked_add(1)?;
+        let most = if column.nulls.is_some() { null } else { range };
+        Some(Packing { least, null, bits: u128::BITS - most.leading_zeros() })
+    }
+
+    fn pack(&self, column: &Plain, row: usize) -> u128 {
+        if column.is_null(row) {
+            return self.null;
+        }
+        let value = match &column.values {
+            Values::Int(values) => i128::from(values[row]),
+            Values::Wide(values) => values[row],
+            Values::Bytes(_) => 0,
+        };
+        value.wrapping_sub(self.least) as u128
+    }
+}
+
+fn range(values: impl Iterator<Item = i128>) -> Option<(i128, i128)> {
+    values.fold(None, |bounds, value| match bounds {
+        None => Some((value, value)),
+        Some((min, max)) => Some((value.min(min), value.max(max))),
+    })
+}
+
+/// Room for a packed key.
+trait Packed: Copy + Default + Ord {
+    fn append(self, bits: u32, value: u128) -> Self;
+    fn append_int(self, bits: u32, offset: u64) -> Self;
+}
+
+impl Packed for u64 {
+    #[inline(always)]
+    fn append(self, bits: u32, value: u128) -> Self {
+        self.checked_shl(bits).unwrap_or(0) | value as u64
+    }
+
+    #[inline(always)]
+    fn append_int(self, bits: u32, offset: u64) -> Self {
+        self.checked_shl(bits).unwrap_or(0) | offset
+    }
+}
+
+impl Packed for u128 {
+    #[inline(always)]
+    fn append(self, bits: u32, value: u128) -> Self {
+        self.checked_shl(bits).unwrap_or(0) | value
+    }
+
+    #[inline(always)]
+    fn append_int(self, bits: u32, offset: u64) -> Self {
+        self.checked_shl(bits).unwrap_or(0) | u128::from(offset)
+    }
+}
+
+/// A packed key for each row.
+fn pack<P: Packed>(columns: &[Plain], packings: &[Packing], rows: usize) -> Vec<P> {
+    let mut keys = vec![P::default(); rows];
+    for (column, packing) in columns.iter().zip(packings) {
+        match (&column.values, &column.nulls) {
+            (Values::Int(values), None) => {
+                let (least, bits) = (packing.least as i64, packing.bits);
+                for (key, value) in keys.iter_mut().zip(values) {
+                    *key = key.append_int(bits, value.wrapping_sub(least) as u64);
+                }
+            }
+            _ => {
+                for (row, key) in keys.iter_mut().enumerate() {
+                    *key = key.append(packing.bits, packing.pack(column, row));
+                }
+            }
+        }
+    }
+    keys
+}
+
+/// The order of keys that stand in it, if they do.
+fn in_order(rows: usize, compare: impl Fn(usize, usize) -> Ordering) -> Option<KeyOrder> {
+    let mut repeated = Vec::new();
+    for row in 1..rows {
+        match compare(row - 1, row) {
+            Ordering::Less => {}
+            Ordering::Equal => repeated.push(row as u32),
+            Ordering::Greater => return None,
+        }
+    }
+    Some(KeyOrder { rows: None, repeated })
+}
+
+fn ordered(rows: Vec<u32>, is_equal: impl Fn(usize, usize) -> bool) -> KeyOrder {
+    let places = 1..rows.len();
+    let repeated = places
+        .filter(|place| is_equal(rows[place - 1] as usize, rows[*place] as usize))
+        .map(|place| place as u32)
+        .collect();
+    KeyOrder { rows: Some(rows), repeated }
+}
+
+/// Sorts keys of so many bits.
+fn sort_packed(keys: &[u64], bits: u32) -> KeyOrder {
+    if let Some(order) = in_order(keys.len(), |a, b| keys[a].cmp(&keys[b])) {
+        return order;
+    }
+    let row_bits = u32::from(width_of(keys.len() as u64));
+    let rows = if bits + row_bits <= u64::BITS {
+        let with_row = keys.iter().enumerate().map(|(row, key)| key << row_bits | row as u64);
+        let mask = (1u64 << row_bits) - 1;
+        let sorted = sort_by_radix(with_row.collect(), row_bits, bits);
+        sorted.into_iter().map(|key| (key & mask) as u32).collect()
+    } else {
+        sort_pairs(keys)
+    };
+    ordered(rows, |a, b| keys[a] == keys[b])
+}
+
+fn sort_wide(keys: &[u128]) -> KeyOrder {
+    if let Some(order) = in_order(keys.len(), |a, b| keys[a].cmp(&keys[b])) {
+        return order;
+    }
+    ordered(sort_pairs(keys), |a, b| keys[a] == keys[b])
+}
+
+fn sort_pairs<P: Packed>(keys: &[P]) -> Vec<u32> {
+    let mut pairs: Vec<(P, u32)> =
+        keys.iter().enumerate().map(|(row, key)| (*key, row as u32)).collect();
+    pairs.sort_unstable();
+    pairs.into_iter().map(|(_, row)| row).collect()
+}
+
+/// Bits of a digit: the counts of its values stay in the first cache.
+const DIGIT_BITS: u32 = 11;
+
+/// Sorts by `bits` bits from `shift` on, the least significant digit first; numbers that are equal there keep their order.
+fn sort_by_radix(mut from: Vec<u64>, shift: u32, bits: u32) -> Vec<u64> {
+    let mut to = vec![0; from.len()];
+    let digits = bits.div_ceil(DIGIT_BITS).max(1);
+    // As wide as need be: three digits of 9 bits instead of two of 11 and one of 5.
+    let width = bits.div_ceil(digits).max(1);
+    let mask = (1u64 << width) - 1;
+    for digit in 0..digits {
+        let at = shift + digit * width;
+        let mut starts = vec![0usize; 1 << width];
+        from.iter().for_each(|number| starts[(number >> at & mask) as usize] += 1);
+        let mut start = 0;
+        for count in &mut starts {
+            (start, *count) = (start + *count, start);
+        }
+        for number in &from {
+            let place = &mut starts[(number >> at & mask) as usize];
+            to[*place] = *number;
+            *place += 1;
+        }
+        std::mem::swap(&mut from, &mut to);
+    }
+    from
+}
+
+/// Sorts keys that are bytes.
+fn sort_bytes(columns: &[Plain], rows: usize) -> KeyOrder {
+    let (mut bytes, mut ends) = (Vec::new(), Vec::with_capacity(rows));
+    let nullable: Vec<bool> = columns.iter().map(|column| column.nulls.is_some()).collect();
+    for row in 0..rows {
+        put_key(columns, &nullable, row, &mut bytes);
+        ends.push(bytes.len());
+    }
+    let key = |row: usize| &bytes[row.checked_sub(1).map_or(0, |before| ends[before])..ends[row]];
+    if let Some(order) = in_order(rows, |a, b| key(a).cmp(key(b))) {
+        return order;
+    }
+    let first = |row: usize| {
+        let (mut first, key) = ([0; 8], key(row));
+        let count = key.len().min(8);
+        first[..count].copy_from_slice(&key[..count]);
+        u64::from_be_bytes(first)
+    };
+    let mut pairs: Vec<(u64, u32)> = (0..rows).map(|row| (first(row), row as u32)).collect();
+    pairs.sort_unstable_by(|(a, row), (b, other)| {
+        let whole = || key(*row as usize).cmp(key(*other as usize));
+        a.cmp(b).then_with(whole).then(row.cmp(other))
+    });
+    let rows = pairs.into_iter().map(|(_, row)| row).collect();
+    ordered(rows, |a, b| key(a) == key(b))
+}
+
+/// First byte of a value in a column that may be NULL, and that of NULL.
+const VALUE: u8 = 0;
+const NULL: u8 = 1;
+/// What stands for a zero byte within text, and for its end.
+const ZERO: [u8; 2] = [0, 0xff];
+const END: [u8; 2] = [0, 0];
+
+/// Appends a key as bytes that are compared as keys are: two keys of the same columns are ordered as their bytes.
+///
+/// Numbers are big-endian with the sign flipped, 8 bytes or 16. Text has its zero bytes as 00 ff and ends with 00 00, so
+/// that what begins alike is ordered by its length. A column that may be NULL has a byte before, 0 or, for NULL, 1.
+pub fn put_key(columns: &[Plain], nullable: &[bool], row: usize, out: &mut Vec<u8>) {
+    for (column, nullable) in columns.iter().zip(nullable) {
+        if *nullable {
+            out.push(if column.is_null(row) { NULL } else { VALUE });
+            if column.is_null(row) {
+                continue;
+            }
+        }
+        match &column.values {
+            Values::Int(values) => put_int(values[row], out),
+            Values::Wide(values) => put_wide(values[row], out),
+            Values::Bytes(strings) => put_text(strings.get(row), out),
+        }
+    }
+}
+
+fn put_int(value: i64, out: &mut Vec<u8>) {
+    out.extend_from_slice(&(value ^ i64::MIN).to_be_bytes());
+}
+
+fn put_wide(value: i128, out: &mut Vec<u8>) {
+    out.extend_from_slice(&(value ^ i128::MIN).to_be_bytes());
+}
+
+fn put_text(mut text: &[u8], out: &mut Vec<u8>) {
+    while let Some(zero) = text.iter().position(|byte| *byte == 0) {
+        out.extend_from_slice(&text[..zero]);
+        out.extend_from_slice(&ZERO);
+        text = &text[zero + 1..];
+    }
+    out.extend_from_slice(text);
+    out.extend_from_slice(&END);
+}
+
+/// Compares the key of a row with that of a row of other columns of the same shapes.
+pub fn compare_keys(a: &[Plain], row: usize, b: &[Plain], other: usize) -> Ordering {
+    let column = |(a, b): (&Plain, &Plain)| match (a.is_null(row), b.is_null(other)) {
+        (true, true) => Ordering::Equal,
+        (true, false) => Ordering::Greater,
+        (false, true) => Ordering::Less,
+        (false, false) => match (&a.values, &b.values) {
+            (Values::Int(a), Values::Int(b)) => a[row].cmp(&b[other]),
+            (Values::Wide(a), Values::Wide(b)) => a[row].cmp(&b[other]),
+            (Values::Bytes(a), Values::Bytes(b)) => a.get(row).cmp(b.get(other)),
+            _ => Ordering::Equal,
+        },
+    };
+    a.iter().zip(b).map(column).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+}
+
+#[cfg(test)]
+mod tests;
