@@ -35,8 +35,6 @@ const RANGES_SINCE: u32 = 140_000;
 const PAGE_ROWS: f64 = 100.0;
 /// Most connections that nobody asked for.
 const CONNECTIONS_MAX: usize = 8;
-/// Least pages of a part: a part costs a round trip.
-const PART_PAGES_MIN: u64 = 16;
 
 /// Rows of a server, of one snapshot.
 pub struct PostgresRows {
@@ -307,7 +305,7 @@ impl Leaf {
         // Of long values a page has only where they are.
         let page = self.bytes as f64 / self.pages.max(1) as f64;
         let weight = page.max(self.rows_per_page * part.row_bytes as f64).max(1.0);
-        ((part.bytes as f64 / weight) as u64).max(PART_PAGES_MIN.min((part.bytes >> 13).max(1)))
+        ((part.bytes as f64 / weight) as u64).max(1)
     }
 }
 
@@ -448,6 +446,6 @@ mod tests {
         assert_eq!(leaf(8 << 30, 50.0).part_pages(part), 1024, "pages as they are");
         assert_eq!(leaf(64 << 30, 50.0).part_pages(part), 128, "long values beside them");
         assert_eq!(leaf(8 << 30, 163.84).part_pages(part), 512, "rows of NULL");
-        assert_eq!(leaf(1 << 50, 1.0).part_pages(part), PART_PAGES_MIN);
+        assert_eq!(leaf(1 << 50, 1.0).part_pages(part), 1, "long values only");
     }
 }
