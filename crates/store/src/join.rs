@@ -124,7 +124,7 @@ pub fn group_pages(sources: &[Source]) -> Result<Vec<Group>> {
                 *largest = page.bytes.max(*largest);
             }
         }
-        for page in 0..segment.page_rows().len() {
+        for (page, largest) in largest.into_iter().enumerate() {
             let (place, rows) = (PagePlace { source, page }, from.rows_of(page));
             if rows == 0 && from.has_deleted() {
                 continue;
@@ -132,15 +132,15 @@ pub fn group_pages(sources: &[Source]) -> Result<Vec<Group>> {
             match groups.last_mut() {
                 Some(last)
                     if rows.saturating_add(last.rows) <= PAGE_ROWS_MAX
-                        && group_bytes + largest[page] <= GROUP_BYTES_MAX =>
+                        && group_bytes + largest <= GROUP_BYTES_MAX =>
                 {
                     last.pages.push(place);
                     last.rows += rows;
-                    group_bytes += largest[page];
+                    group_bytes += largest;
                 }
                 _ => {
                     groups.push(Group { pages: vec![place], rows });
-                    group_bytes = largest[page];
+                    group_bytes = largest;
                 }
             }
         }
