@@ -126,7 +126,8 @@ pub struct ManArgs {
 #[derive(Debug, Args)]
 pub struct LoadArgs {
     /// Files, globs such as 'data/*.csv', members as archive.zip!name, objects such as s3://bucket/key, 's3://bucket/*.csv',
-    /// gs://..., az://... and https://host/path, or - for standard input
+    /// gs://..., az://... and https://host/path, a table of a database as postgres://host/database/table or mysql://..., or - for
+    /// standard input
     #[arg(required = true, value_name = "INPUT")]
     pub inputs: Vec<String>,
     /// Directory of the store, made if absent; or a server: coload://[user@]host[:port][/table]; or a
@@ -433,9 +434,12 @@ pub struct PlanArgs {
 /// Flags and arguments of `coload sniff`.
 #[derive(Debug, Args)]
 pub struct SniffArgs {
-    /// File, s3://bucket/key, https://host/path, or - for standard input
+    /// File, s3://bucket/key, https://host/path, URL of a database's table, or - for standard input
     #[arg(value_name = "INPUT")]
     pub input: String,
+    /// Statement whose answer is looked at, from the database that the input is the URL of
+    #[arg(long, value_name = "SQL")]
+    pub query: Option<String>,
     /// Where objects are.
     #[command(flatten)]
     pub places: PlaceArgs,

@@ -10,6 +10,9 @@ use crate::remote_args::RemoteArgs;
 /// Flags of a load into a database.
 #[derive(Debug, Args)]
 pub struct DatabaseArgs {
+    /// Statement whose answer is loaded, from the database that the input is the URL of
+    #[arg(long, value_name = "SQL", help_heading = "Database")]
+    pub query: Option<String>,
     /// How rows are sent [default: the engine's fastest]
     #[arg(long, value_name = "METHOD", value_parser = methods(), help_heading = "Database")]
     pub method: Option<Method>,

@@ -37,7 +37,8 @@ mod typed_inputs;
 mod union;
 
 pub use coload_databases::{
-    Database as DatabaseTable, DatabaseOptions as DatabaseLoadOptions, Guarantee, Method,
+    Database as DatabaseTable, DatabaseOptions as DatabaseLoadOptions, DatabaseRows, Guarantee,
+    Method, ReadOptions, is_database_url,
 };
 pub use coload_ddl::{Key, KeyKind, Schema, parse_columns, parse_create_table};
 pub use coload_load::{
@@ -64,4 +65,5 @@ pub use plan::{
     LoadPlan, Partitions, PlanRequest, SAMPLE_BYTES, SchemaOrigin, plan_with, sniff_input,
 };
 pub use set_columns::{SetColumn, SetValue};
+pub use typed_inputs::sniff_rows;
 pub use union::Joined;

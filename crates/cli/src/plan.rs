@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use coload_ddl::{Key, KeyKind, Schema};
 use coload_input::sample_input;
-use coload_load::{InputForm, LoadRequest, OpenedStream, RecordSize, RowProgram, sample_end};
+use coload_load::{
+    InputForm, LoadRequest, OpenedStream, RecordSize, RowProgram, TypedSource, sample_end,
+};
 #[cfg(feature = "sql")]
 use coload_serve::plan_row_program;
 use coload_source::{
@@ -38,6 +40,8 @@ pub struct PlanRequest {
     pub inputs: Vec<String>,
     /// What `inputs` name, if somebody has looked already.
     pub found: Option<Inputs>,
+    /// The rows of the input that `found` has, if it is a table or a query of a database.
+    pub rows: Option<Arc<dyn TypedSource>>,
     /// Where objects are, if some inputs are such.
     pub places: PlaceOptions,
     /// Table; the stem of the first file if not given.
@@ -72,6 +76,7 @@ impl PlanRequest {
         PlanRequest {
             inputs: inputs.into_iter().map(Into::into).collect(),
             found: None,
+            rows: None,
             places: PlaceOptions::default(),
             table: None,
             schema: None,
@@ -274,6 +279,7 @@ pub fn plan_with(
     load.record = Some(RecordSize::new(&load, record_bytes));
     load.mode = request.mode;
     load.stream = stream;
+    load.source = request.rows.clone();
     let inferred = schema_from == SchemaOrigin::Inferred || request.select.is_some();
     load.inferred = (inferred && !sniffed.forms.is_empty()).then_some(sniffed.forms);
     set_key(&mut load, request)?;
@@ -440,6 +446,8 @@ pub(crate) fn sample(
 ) -> Result<(Vec<u8>, SampleEnd)> {
     match (&input.source, stream) {
         (_, Some(stream)) => stream.sample(bytes_max),
+        // They have no bytes that tell anything.
+        (InputSource::Rows { .. }, None) => Ok((Vec::new(), SampleEnd::Cut)),
         (
             InputSource::File { .. }
             | InputSource::Part { .. }

@@ -1,5 +1,6 @@
 //! Inputs whose records have types, Arrow and Parquet: whether they are, and the columns that their fields are.
 
+use coload_databases::DatabaseRows;
 use coload_ddl::Schema;
 use coload_load::{InputForm, TypedField, TypedInput, look_at_arrow, look_at_parquet};
 use coload_source::{
@@ -48,7 +49,11 @@ pub fn find_typed(
     schema: Option<&Schema>,
     table: Option<&Schema>,
 ) -> Result<Option<TypedFound>> {
-    let Some(found) = look(input, sample, end)? else { return Ok(None) };
+    let looked = match &request.rows {
+        Some(rows) => Some(rows.input()),
+        None => look(input, sample, end)?,
+    };
+    let Some(found) = looked else { return Ok(None) };
     let (name, kind) = (input.name.as_str(), name_of(&found));
     check_flags(name, kind, &request.dialect)?;
     if request.joined == Joined::ByName {
@@ -78,6 +83,17 @@ pub fn sniff_typed(
     check_flags(&input.name, name_of(&found), given)?;
     let sniffed = columns_of(&input.name, &found, &given.columns, None, None)?;
     Ok(Some((sniffed, found.kind.form())))
+}
+
+/// The columns of rows of a database.
+///
+/// # Errors
+/// `Invalid` when flags say what only text has.
+pub fn sniff_rows(rows: &DatabaseRows, given: &GivenDialect) -> Result<(Sniffed, InputForm)> {
+    let found = rows.source.input();
+    check_flags(&rows.input.name, name_of(&found), given)?;
+    let sniffed = columns_of(&rows.input.name, &found, &given.columns, None, None)?;
+    Ok((sniffed, found.kind.form()))
 }
 
 /// What an input is, in the words of messages.

@@ -36,18 +36,25 @@ struct Into {
     exists: bool,
 }
 
+/// The engine at a URL.
+///
+/// # Errors
+/// `Invalid` when the URL is none.
+pub fn engine_of_url(url: &str) -> Result<Arc<dyn Engine>> {
+    match url.split_once("://") {
+        Some(("postgres" | "postgresql", _)) => Ok(Arc::new(Postgres::new(url)?)),
+        Some(("mysql" | "mariadb", _)) => Ok(Arc::new(Mysql::new(url)?)),
+        _ => Err(Error::Invalid("not the URL of a database".into())),
+    }
+}
+
 impl Database {
     /// A table at a URL.
     ///
     /// # Errors
     /// `Invalid` when the URL or the name is none.
     pub fn new(url: &str, table: &str, options: DatabaseOptions) -> Result<Self> {
-        let engine: Arc<dyn Engine> = match url.split_once("://") {
-            Some(("postgres" | "postgresql", _)) => Arc::new(Postgres::new(url)?),
-            Some(("mysql" | "mariadb", _)) => Arc::new(Mysql::new(url)?),
-            _ => return Err(Error::Invalid("not the URL of a database".into())),
-        };
-        Ok(Database { engine, table: TableName::parse(table)?, options })
+        Ok(Database { engine: engine_of_url(url)?, table: TableName::parse(table)?, options })
     }
 
     /// The columns of the table that are loaded, if it is there.

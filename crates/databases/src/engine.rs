@@ -2,13 +2,15 @@
 
 use std::fmt::Debug;
 use std::ops::Range;
+use std::sync::Arc;
 
 use coload_ddl::{CheckedColumn, Schema};
-use coload_load::RowBytes;
+use coload_load::{RowBytes, TypedSource};
 use coload_types::{DataType, Error, Result};
 
 use crate::names::{Quotes, TableName};
 use crate::options::Method;
+use crate::read::RowsOf;
 
 /// A database engine at a place.
 pub trait Engine: Debug + Send + Sync {
@@ -17,6 +19,17 @@ pub trait Engine: Debug + Send + Sync {
     /// # Errors
     /// `Unavailable` when the server cannot be reached, `Refused` when it does not let us in.
     fn connect(&self) -> Result<Box<dyn Connection>>;
+
+    /// The rows of a table or a query, of one snapshot, and whether they can be read again. Over so many connections at
+    /// most, if somebody says so.
+    ///
+    /// # Errors
+    /// `Invalid` when there is no such table, or the query answers no rows; as [`Self::connect`].
+    fn rows(
+        &self,
+        rows_of: &RowsOf,
+        connections: Option<usize>,
+    ) -> Result<(Arc<dyn TypedSource>, bool)>;
 
     /// Methods that it has, the best for many rows first.
     fn methods(&self) -> &'static [Method];

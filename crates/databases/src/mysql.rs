@@ -3,15 +3,20 @@
 mod catalogue;
 mod connect;
 mod connection;
+mod read;
 mod rows;
 
+use std::sync::Arc;
+
 use coload_ddl::{Schema, literal_sql};
+use coload_load::TypedSource;
 use coload_types::{DataType, Result, TextForm, Value};
 use mysql_async::Opts;
 
 use crate::engine::{Connection, Engine, RowForm, TableColumn};
 use crate::names::{Quotes, TableName};
 use crate::options::Method;
+use crate::read::RowsOf;
 use connection::MysqlConnection;
 use rows::{CellRows, LineRows};
 
@@ -34,6 +39,15 @@ impl Mysql {
 impl Engine for Mysql {
     fn connect(&self) -> Result<Box<dyn Connection>> {
         Ok(Box::new(MysqlConnection::open(&self.opts)?))
+    }
+
+    fn rows(
+        &self,
+        rows_of: &RowsOf,
+        connections: Option<usize>,
+    ) -> Result<(Arc<dyn TypedSource>, bool)> {
+        let (rows, again) = read::MysqlRows::open(&self.opts, rows_of, connections)?;
+        Ok((Arc::new(rows), again))
     }
 
     fn methods(&self) -> &'static [Method] {

@@ -4,17 +4,23 @@ mod binary_rows;
 mod catalogue;
 mod connect;
 mod connection;
+mod copied;
 mod insert;
 mod numeric;
+mod read;
 mod text_rows;
 mod tls;
 
+use std::sync::Arc;
+
 use coload_ddl::{Schema, literal_sql};
+use coload_load::TypedSource;
 use coload_types::{DataType, Result};
 
 use crate::engine::{Connection, Engine, RowForm, TableColumn};
 use crate::names::{Quotes, TableName};
 use crate::options::Method;
+use crate::read::RowsOf;
 use binary_rows::BinaryRows;
 use connect::Server;
 use text_rows::TextRows;
@@ -38,6 +44,15 @@ impl Postgres {
 impl Engine for Postgres {
     fn connect(&self) -> Result<Box<dyn Connection>> {
         Ok(Box::new(connection::PostgresConnection::open(&self.server)?))
+    }
+
+    fn rows(
+        &self,
+        rows_of: &RowsOf,
+        connections: Option<usize>,
+    ) -> Result<(Arc<dyn TypedSource>, bool)> {
+        let (rows, again) = read::PostgresRows::open(&self.server, rows_of, connections)?;
+        Ok((Arc::new(rows), again))
     }
 
     fn methods(&self) -> &'static [Method] {

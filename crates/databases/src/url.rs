@@ -31,7 +31,7 @@ pub fn take_parameters(
 }
 
 /// Text with what `%` and two digits stand for.
-fn decode(text: &str) -> String {
+pub fn decode(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
     let mut at = 0;

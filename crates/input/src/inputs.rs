@@ -67,12 +67,24 @@ pub enum InputSource {
         /// Path of the pipe or device.
         path: PathBuf,
     },
+    /// Rows that are no bytes: those of a table of a database, or of a query.
+    Rows {
+        /// Name of a table that is made of them.
+        table: String,
+        /// Whether they can be read again, and are the same then.
+        again: bool,
+    },
 }
 
 impl InputSource {
     /// Whether it can be read once only.
     pub fn is_read_once(&self) -> bool {
-        matches!(self, InputSource::Stdin | InputSource::Stream { .. })
+        matches!(
+            self,
+            InputSource::Stdin
+                | InputSource::Stream { .. }
+                | InputSource::Rows { again: false, .. }
+        )
     }
 }
 
@@ -120,6 +132,7 @@ impl InputFile {
             InputSource::Stdin => return "stdin".to_owned(),
             InputSource::Member { member, .. } => Path::new(&member.name),
             InputSource::Object(object) => Path::new(object.key()),
+            InputSource::Rows { table, .. } => return table.clone(),
             InputSource::File { path, .. }
             | InputSource::Part { path, .. }
             | InputSource::Stream { path } => path,
@@ -212,6 +225,7 @@ fn find_twice(inputs: &Inputs) -> Result<Option<(String, String)>> {
             }
             // No path begins so.
             InputSource::Object(object) => PathBuf::from(format!("\0{}", object.address())),
+            InputSource::Rows { .. } => PathBuf::from(format!("\0{}", inputs.name(number))),
             InputSource::Stream { path }
             | InputSource::Part { path, .. }
             | InputSource::File { path, .. } => canonical(&path)?,

@@ -35,6 +35,7 @@ use crate::resources::Resources;
 use crate::spool::Spool;
 use crate::target::{DoneSegment, MadeSegments, Segments, Target};
 use crate::text::Text;
+use crate::typed_source::SourceRows;
 use crate::widen::{Way, Widened, Widening};
 
 /// A load, all legs of it.
@@ -132,6 +133,7 @@ pub fn run_once(
         InputForm::Text => run_once_of::<Text>(load, target, way),
         InputForm::Arrow => run_once_of::<Arrow>(load, target, way),
         InputForm::Parquet => run_once_of::<Parquet>(load, target, way),
+        InputForm::Rows => run_once_of::<SourceRows>(load, target, way),
     }
 }
 
@@ -161,6 +163,7 @@ pub fn run_legs<'a>(
         InputForm::Text => run_legs_of::<Text>(load, dir, pass),
         InputForm::Arrow => run_legs_of::<Arrow>(load, dir, pass),
         InputForm::Parquet => run_legs_of::<Parquet>(load, dir, pass),
+        InputForm::Rows => run_legs_of::<SourceRows>(load, dir, pass),
     }
 }
 

@@ -44,6 +44,7 @@ mod target;
 mod text;
 mod text_fragments;
 mod typed;
+mod typed_source;
 mod widen;
 mod workers;
 
@@ -80,5 +81,8 @@ pub use target::{
     Ahead, AheadColumn, FragmentRows, RowBytes, RowNumbers, TakesRows, Target, Work, Works,
 };
 pub use text_fragments::{ParsedText, TextFragmentParser, TextFragments};
-pub use typed::{TypedField, TypedInput, TypedKind};
+pub use typed::{Column as TypedColumn, TypedField, TypedInput, TypedKind};
+pub use typed_source::{
+    PartBytes, SourceField, SourceParts, TypedBlock, TypedReader, TypedSource, Wanted,
+};
 pub use widen::Widened;

@@ -3,7 +3,7 @@
 use std::io::{Cursor, Read};
 use std::sync::{Arc, Mutex};
 
-use coload_input::{Filled, InputFile, TextInput, sample_head};
+use coload_input::{Filled, InputFile, InputSource, TextInput, sample_head};
 use coload_source::SampleEnd;
 use coload_types::{Error, Result};
 
@@ -39,7 +39,7 @@ impl OpenedStream {
     /// # Errors
     /// `Invalid` when it cannot be opened.
     pub fn open(input: &InputFile) -> Result<Option<Self>> {
-        if !input.source.is_read_once() {
+        if !input.source.is_read_once() || matches!(input.source, InputSource::Rows { .. }) {
             return Ok(None);
         }
         let reader = coload_input::open_stream(input)?;

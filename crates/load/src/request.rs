@@ -13,6 +13,7 @@ use coload_wire::{ColumnFrom, Derivation, FieldMap, FieldsByInput, RejectLimit};
 use crate::grain::RecordSize;
 use crate::opened::OpenedStream;
 use crate::program::RowProgram;
+use crate::typed_source::TypedSource;
 
 /// Opens an input by its number.
 pub type OpenStream = Arc<dyn Fn(usize) -> Box<dyn std::io::Read + Send> + Send + Sync>;
@@ -26,6 +27,8 @@ pub enum InputForm {
     Arrow,
     /// Files of Parquet.
     Parquet,
+    /// Rows of a database.
+    Rows,
 }
 
 /// What is loaded, and into which table.
@@ -37,6 +40,8 @@ pub struct LoadRequest {
     pub stream: Option<OpenedStream>,
     /// The inputs in order, if they are bytes that come from elsewhere; then all of them are.
     pub streams: Option<OpenStream>,
+    /// The rows of the input, if it is one that has rows and no bytes.
+    pub source: Option<Arc<dyn TypedSource>>,
     /// What the load is known by when it comes again; its own id if there is none.
     pub key: Option<LoadId>,
     /// Name of the table, as the user wrote it.
@@ -103,6 +108,7 @@ impl LoadRequest {
             inputs: inputs.into(),
             stream: None,
             streams: None,
+            source: None,
             key: None,
             table: table.into(),
             schema,
@@ -129,7 +135,7 @@ impl LoadRequest {
     pub fn dialect_of_text(&self) -> Option<&Dialect> {
         match self.form {
             InputForm::Text => Some(&self.dialect),
-            InputForm::Arrow | InputForm::Parquet => None,
+            InputForm::Arrow | InputForm::Parquet | InputForm::Rows => None,
         }
     }
 

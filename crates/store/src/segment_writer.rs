@@ -29,8 +29,8 @@ const ALIGNMENT: u64 = 8;
 const PADDING: [u8; ALIGNMENT as usize] = [0; ALIGNMENT as usize];
 /// Pages that are written by one call; the system takes 1,024 pieces, and each has padding.
 const GATHER_PAGES: usize = 512;
-/// The disk begins to write when so many bytes wait for it.
-const WRITEBACK_BYTES: u64 = 8 << 20;
+/// The disk begins to write when so many bytes wait for it: the last of them are what the fsync at the end waits for.
+const WRITEBACK_BYTES: u64 = 2 << 20;
 
 /// A segment being written.
 #[derive(Debug)]

@@ -7,9 +7,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 use coload::{
-    Coload, Dialect, DictionaryPolicy, Error, Hooks, Joined, KeyKind, LoadMode, LoadPlan,
-    LoadReport, LoadRequest, Mapping, Partitions, PlanRequest, Resources, Result, SAMPLE_BYTES,
-    Schema, SchemaOrigin, parse_columns, parse_create_table,
+    Coload, DatabaseRows, Dialect, DictionaryPolicy, Error, Hooks, Joined, KeyKind, LoadMode,
+    LoadPlan, LoadReport, LoadRequest, Mapping, Partitions, PlanRequest, ReadOptions, Resources,
+    Result, SAMPLE_BYTES, Schema, SchemaOrigin, is_database_url, parse_columns, parse_create_table,
 };
 use coload_ddl::column_sql;
 use coload_source::expand_inputs_with;
@@ -122,7 +122,7 @@ fn dry_run(args: &LoadArgs, into: &OsStr, request: PlanRequest) -> Done<Option<L
 /// Loads into the store of a directory.
 fn load_into(args: &LoadArgs, into: &OsStr, mut request: PlanRequest) -> Done<Option<Loaded>> {
     // Looked at first, so that a name that is wrong makes no store.
-    request.found = Some(expand_inputs_with(&args.inputs, &request.places)?);
+    find_inputs(args, &mut request)?;
     let store = Coload::create_or_open(into)?;
     let Some(mut plan) = store.plan_unless_empty(&request)? else { return Ok(None) };
     let table = plan.request.table.clone();
@@ -175,9 +175,11 @@ pub fn prepare(args: &LoadArgs, plan: &mut LoadPlan, what: &str) -> Done<Prepare
 
 fn request(args: &LoadArgs) -> Done<PlanRequest> {
     check_given(&args.dialect)?;
+    let rows = rows_of_database(args)?;
     Ok(PlanRequest {
         inputs: args.inputs.clone(),
-        found: None,
+        found: rows.as_ref().map(|rows| vec![rows.input.clone()].into()),
+        rows: rows.map(|rows| rows.source),
         places: args.places.options(),
         table: args.table.clone(),
         schema: schema(args)?,
@@ -195,6 +197,36 @@ fn request(args: &LoadArgs) -> Done<PlanRequest> {
         mode: mode(&args.mode),
         sample_bytes: args.sample.unwrap_or(SAMPLE_BYTES),
     })
+}
+
+/// The rows of the input, if it is a table or a query of a database.
+fn rows_of_database(args: &LoadArgs) -> Done<Option<DatabaseRows>> {
+    let refuse = |text: &str| Err(Failure::Usage(Error::Invalid(text.to_owned())));
+    let query = args.database.query.clone();
+    match (args.inputs.as_slice(), &query) {
+        ([url], _) if is_database_url(url) => {
+            let options = ReadOptions { query, connections: args.remote.connections };
+            Ok(Some(DatabaseRows::open(url, &options)?))
+        }
+        (inputs, _) if inputs.iter().any(|input| is_database_url(input)) => {
+            refuse("rows of a database are loaded alone: give one URL, and no other input")
+        }
+        (_, Some(_)) => refuse(
+            "--query: give the URL of a database as the input, as in postgres://host/database",
+        ),
+        _ => Ok(None),
+    }
+}
+
+/// Looks for the inputs, if nobody has.
+///
+/// # Errors
+/// `Failed` when one is not there.
+pub fn find_inputs(args: &LoadArgs, request: &mut PlanRequest) -> Done {
+    if request.found.is_none() {
+        request.found = Some(expand_inputs_with(&args.inputs, &request.places)?);
+    }
+    Ok(())
 }
 
 fn key(args: &LoadArgs) -> Option<(KeyKind, Vec<String>)> {

@@ -3,7 +3,6 @@
 use std::ffi::OsStr;
 
 use coload::{DatabaseTable, Error, LoadMode, PlanRequest, plan_with};
-use coload_source::expand_inputs_with;
 
 use crate::args::{LoadArgs, RejectsTo};
 use crate::command::load::{self, Loaded};
@@ -28,14 +27,14 @@ pub fn load_into(args: &LoadArgs, _: &OsStr, mut request: PlanRequest) -> Done<O
         );
     }
     // Looked at first, so that a name that is wrong connects to nobody.
-    let found = expand_inputs_with(&args.inputs, &request.places)?;
-    let name = match (&request.table, found.first()) {
+    load::find_inputs(args, &mut request)?;
+    let first = request.found.as_ref().and_then(|found| found.first());
+    let name = match (&request.table, first) {
         (Some(table), _) => table.clone(),
         // A file's name is one name, dots or not.
         (None, Some(first)) => format!("\"{}\"", first.table_name().replace('"', "\"\"")),
         (None, None) => return refuse("no input: name a file, a glob, or -".to_owned()),
     };
-    request.found = Some(found);
     let options = args.database.options(&args.remote);
     let table = DatabaseTable::new(&url, &name, options)?;
     // What replaces rows has the columns of the table, too, which stays.

@@ -2,14 +2,14 @@
 
 use std::fmt::Write;
 
-use coload::InputForm;
+use coload::{DatabaseRows, Error, InputForm, ReadOptions, is_database_url};
 use coload_ddl::{column_sql, create_table_sql};
 use coload_source::{Sniffed, expand_inputs_with};
 use serde_json::{Value, json};
 
 use crate::args::{SniffArgs, SniffForm};
 use crate::given::{check_given, command_line, flags, given_dialect, shell_word};
-use crate::output::{Done, print};
+use crate::output::{Done, Failure, print};
 use crate::report::dialect_json;
 
 /// What was found out, and what the input is.
@@ -22,9 +22,22 @@ type Found<'a> = (&'a Sniffed, InputForm);
 pub fn run(args: &SniffArgs) -> Done {
     check_given(&args.dialect)?;
     let given = given_dialect(&args.dialect);
-    let inputs = expand_inputs_with(std::slice::from_ref(&args.input), &args.places.options())?;
-    let (sniffed, form) = coload::sniff_input(&inputs, &given, args.sample)?;
-    let table = inputs.first().map_or_else(|| "t".to_owned(), |input| input.table_name());
+    let options = ReadOptions { query: args.query.clone(), connections: Some(1) };
+    let (sniffed, form, input) = if is_database_url(&args.input) {
+        let rows = DatabaseRows::open(&args.input, &options)?;
+        let (sniffed, form) = coload::sniff_rows(&rows, &given)?;
+        (sniffed, form, Some(rows.input))
+    } else if options.query.is_some() {
+        return Err(Failure::Usage(Error::Invalid(
+            "--query: give the URL of a database as the input, as in postgres://host/database"
+                .to_owned(),
+        )));
+    } else {
+        let inputs = expand_inputs_with(std::slice::from_ref(&args.input), &args.places.options())?;
+        let (sniffed, form) = coload::sniff_input(&inputs, &given, args.sample)?;
+        (sniffed, form, inputs.first())
+    };
+    let table = input.map_or_else(|| "t".to_owned(), |input| input.table_name());
     print(&match args.output {
         SniffForm::Text => text(args, (&sniffed, form), &table),
         SniffForm::Json => json_text(args, (&sniffed, form), &table),
@@ -55,7 +68,14 @@ fn sql(args: &SniffArgs, (sniffed, form): Found<'_>, table: &str) -> String {
 
 fn load_command(args: &SniffArgs, found: Found<'_>) -> String {
     let flags = all_flags(args, found);
-    let command = format!("coload load {} --into STORE {flags}", shell_word(&args.input));
+    let query = args.query.iter().map(|query| format!(" --query {}", shell_word(query)));
+    let query: String = query.collect();
+    // A URL may have a password, which need not be shown again.
+    let input = match is_database_url(&args.input) {
+        true => "URL".to_owned(),
+        false => shell_word(&args.input),
+    };
+    let command = format!("coload load {input}{query} --into STORE {flags}");
     command.trim_end().to_owned()
 }
 
@@ -63,7 +83,7 @@ fn load_command(args: &SniffArgs, found: Found<'_>) -> String {
 fn all_flags(args: &SniffArgs, (sniffed, form): Found<'_>) -> String {
     let mut flags = match form {
         InputForm::Text => command_line(&flags(&sniffed.dialect)),
-        InputForm::Arrow | InputForm::Parquet => String::new(),
+        InputForm::Arrow | InputForm::Parquet | InputForm::Rows => String::new(),
     };
     if args.dialect.all_text {
         flags.push_str(" --all-text");
@@ -89,6 +109,7 @@ fn json_text(args: &SniffArgs, (sniffed, form): Found<'_>, table: &str) -> Strin
             InputForm::Text => "text",
             InputForm::Arrow => "arrow",
             InputForm::Parquet => "parquet",
+            InputForm::Rows => "rows",
         },
         "dialect": dialect_json((form == InputForm::Text).then_some(&sniffed.dialect)),
         "flags": all_flags(args, (sniffed, form)).trim_start(),

@@ -6,6 +6,7 @@
 
 mod kills;
 mod mariadb;
+mod out;
 mod postgres;
 mod rows;
 mod servers;

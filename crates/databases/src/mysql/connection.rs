@@ -25,8 +25,8 @@ const STATEMENT_BYTES: usize = 1 << 20;
 
 /// A connection.
 pub struct MysqlConnection {
-    runtime: Runtime,
-    conn: Conn,
+    pub(super) runtime: Runtime,
+    pub(super) conn: Conn,
     server: String,
 }
 
@@ -269,7 +269,7 @@ fn texts(parameters: &[&str]) -> Params {
 }
 
 /// An error that no row is at fault for.
-fn world(error: &mysql_async::Error) -> Error {
+pub(super) fn world(error: &mysql_async::Error) -> Error {
     /// Deadlock, lock wait, too many connections, the server is ending, a read-only server, a killed query.
     const MAY_PASS: [u16; 9] = [1040, 1053, 1203, 1205, 1213, 1226, 1290, 1317, 1927];
     match error {

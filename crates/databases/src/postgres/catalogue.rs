@@ -2,7 +2,10 @@
 
 use coload_types::{DECIMAL_PRECISION_MAX, DataType};
 
+use tokio_postgres::types::Type;
+
 use crate::engine::{Cell, TableColumn, TextCell};
+use crate::read::ReadAs;
 
 /// Most characters that a varchar of PostgreSQL is declared with.
 const VARCHAR_MAX: u32 = 10_485_760;
@@ -41,7 +44,7 @@ FROM pg_catalog.pg_attribute a
 JOIN pg_catalog.pg_class c ON c.oid = a.attrelid
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
-WHERE c.oid = pg_catalog.to_regclass($1) AND c.relkind IN ('r', 'p', 'v', 'f')
+WHERE c.oid = pg_catalog.to_regclass($1) AND c.relkind IN ('r', 'p', 'v', 'f', 'm')
   AND a.attnum > 0 AND NOT a.attisdropped
 ORDER BY a.attnum";
 
@@ -97,6 +100,35 @@ fn data_type(base: &str, kind: &str, modifier: i32) -> (DataType, Cell) {
         ("b", "jsonb") => (text, Cell::Jsonb),
         _ => (text, Cell::TextOnly),
     }
+}
+
+/// The type that holds what is read of a type, and how its binary form is read; `None` where the server makes text of it.
+pub fn read_type(of: &Type, modifier: i32) -> (DataType, Option<ReadAs>) {
+    let text = DataType::Varchar(None);
+    let (data_type, _) = data_type(of.name(), "b", modifier);
+    let kind = match *of {
+        Type::BOOL => ReadAs::Bool,
+        Type::INT2 => ReadAs::Int(2),
+        Type::INT4 => ReadAs::Int(4),
+        Type::INT8 => ReadAs::Int(8),
+        Type::OID => return (DataType::BigInt, Some(ReadAs::Unsigned(4))),
+        Type::FLOAT4 => ReadAs::Float(4),
+        Type::FLOAT8 => ReadAs::Float(8),
+        Type::NUMERIC => match data_type {
+            DataType::Decimal { precision, scale } => ReadAs::Decimal(precision, scale),
+            _ => return (text, None),
+        },
+        Type::DATE => ReadAs::Date,
+        // Fewer digits of a second are read as they are.
+        Type::TIME => return (DataType::Time, Some(ReadAs::Time)),
+        Type::TIMESTAMP => return (DataType::Timestamp, Some(ReadAs::Timestamp)),
+        Type::TIMESTAMPTZ => return (DataType::TimestampTz, Some(ReadAs::Instant)),
+        Type::UUID => ReadAs::Uuid,
+        Type::BYTEA => ReadAs::Bytes,
+        Type::TEXT | Type::VARCHAR | Type::BPCHAR => ReadAs::Text,
+        _ => return (text, None),
+    };
+    (data_type, Some(kind))
 }
 
 /// A numeric of so many digits, if it is a DECIMAL.

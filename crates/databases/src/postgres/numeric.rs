@@ -75,6 +75,94 @@ fn first_group(number: u64, shift: u32) -> (u16, u64) {
     (((number % modulus) as u32 * shift) as u16, number / modulus)
 }
 
+/// A number that was read.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Number {
+    /// The digits, of which as many are behind the point as was asked for.
+    Exact(i128),
+    /// Its text: it is no number, or has more digits than that.
+    Told(String),
+}
+
+/// Signs of what is no number.
+const NAN: u16 = 0xc000;
+const INFINITY: u16 = 0xd000;
+const MINUS_INFINITY: u16 = 0xf000;
+
+/// Reads a number as one with so many digits behind the point; `None` when the bytes are none.
+pub fn read_numeric(bytes: &[u8], scale: u8) -> Option<Number> {
+    let mut fields = bytes.chunks_exact(2).map(|field| [field[0], field[1]]);
+    let mut field = || fields.next().map(u16::from_be_bytes);
+    let (count, weight, sign, digits) = (field()?, field()? as i16, field()?, field()?);
+    let groups: Vec<u16> = bytes
+        .get(8..)?
+        .chunks_exact(2)
+        .map(|group| u16::from_be_bytes([group[0], group[1]]))
+        .collect();
+    if groups.len() != usize::from(count)
+        || !bytes.len().is_multiple_of(2)
+        || groups.iter().any(|group| u32::from(*group) >= BASE)
+    {
+        return None;
+    }
+    match sign {
+        NAN => return Some(Number::Told("NaN".to_owned())),
+        INFINITY => return Some(Number::Told("Infinity".to_owned())),
+        MINUS_INFINITY => return Some(Number::Told("-Infinity".to_owned())),
+        0 | NEGATIVE => {}
+        _ => return None,
+    }
+    let exact = exact(&groups, i32::from(weight), i32::from(scale));
+    let signed = exact.map(|value| if sign == NEGATIVE { -value } else { value });
+    Some(match signed {
+        Some(value) => Number::Exact(value),
+        None => Number::Told(text_of(&groups, (weight, sign, digits))),
+    })
+}
+
+/// The digits of groups, if they are no more behind the point than `scale` and 128 bits hold them.
+fn exact(groups: &[u16], weight: i32, scale: i32) -> Option<i128> {
+    let mut value = 0_i128;
+    for (at, group) in groups.iter().enumerate() {
+        // The last digit of the group counts 10 to the power of this.
+        let power = 4 * (weight - at as i32) + scale;
+        let group = i128::from(*group);
+        value = match u32::try_from(power) {
+            Ok(_) if group == 0 => value,
+            Ok(power) => value.checked_add(10_i128.checked_pow(power)?.checked_mul(group)?)?,
+            Err(_) => {
+                let below = 10_i128.checked_pow(power.unsigned_abs().min(5))?;
+                if group % below != 0 {
+                    return None;
+                }
+                value.checked_add(group / below)?
+            }
+        };
+    }
+    Some(value)
+}
+
+/// A number as PostgreSQL writes it.
+fn text_of(groups: &[u16], (weight, sign, digits): (i16, u16, u16)) -> String {
+    let group =
+        |at: i32| usize::try_from(at).ok().and_then(|at| groups.get(at)).copied().unwrap_or(0);
+    let mut whole = String::new();
+    (0..=i32::from(weight)).for_each(|at| whole.push_str(&format!("{:04}", group(at))));
+    let whole = whole.trim_start_matches('0');
+    let mut fraction = String::new();
+    let first = i32::from(weight) + 1;
+    for behind in 0..i32::from(digits.div_ceil(4)) {
+        fraction.push_str(&format!("{:04}", group(first + behind)));
+    }
+    fraction.truncate(usize::from(digits));
+    let sign = if sign == NEGATIVE { "-" } else { "" };
+    let whole = if whole.is_empty() { "0" } else { whole };
+    match fraction.is_empty() {
+        true => format!("{sign}{whole}"),
+        false => format!("{sign}{whole}.{fraction}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -129,7 +217,35 @@ mod tests {
         }
     }
 
+    #[test]
+    fn what_is_no_such_number_is_told() {
+        let number = |weight: i16, sign: u16, digits: u16, groups: &[u16]| {
+            let fields = [groups.len() as u16, weight as u16, sign, digits];
+            let bytes: Vec<u8> =
+                fields.iter().chain(groups).flat_map(|f| f.to_be_bytes()).collect();
+            read_numeric(&bytes, 2)
+        };
+        let told = |text: &str| Some(Number::Told(text.to_owned()));
+        assert_eq!(number(0, NAN, 0, &[]), told("NaN"));
+        assert_eq!(number(0, MINUS_INFINITY, 0, &[]), told("-Infinity"));
+        assert_eq!(number(0, NEGATIVE, 3, &[1, 2340]), told("-1.234"));
+        assert_eq!(number(-2, 0, 8, &[1]), told("0.00000001"));
+        assert_eq!(number(20, 0, 0, &[7]), told(&format!("7{}", "0000".repeat(20))));
+        assert_eq!(number(1, 0, 2, &[12, 0, 5000]), Some(Number::Exact(12_000_050)));
+        assert_eq!(number(0, 1, 0, &[]), None);
+        assert_eq!(number(0, 0, 0, &[10_000]), None);
+        assert_eq!(read_numeric(&[0, 1, 0], 2), None);
+    }
+
     proptest! {
+        #[test]
+        fn a_number_that_was_written_is_read(number in -(10_i128.pow(38) - 1)..10_i128.pow(38), scale in 0_u8..=38, small in 0_u8..38) {
+            let number = number / 10_i128.pow(u32::from(small));
+            let mut bytes = Vec::new();
+            put_numeric(number, scale, &mut bytes);
+            prop_assert_eq!(read_numeric(&bytes[4..], scale), Some(Number::Exact(number)));
+        }
+
         #[test]
         fn any_number_keeps_its_digits(number in -(10_i128.pow(38) - 1)..10_i128.pow(38), scale in 0_u8..=38) {
             check(number, scale);

@@ -13,6 +13,9 @@ use super::open_inputs::OpenInputs;
 use crate::grain::ColumnRoom;
 use crate::partition::PartitionPlan;
 
+/// Text that tells how long lines are.
+const FIRST_BYTES: usize = 256 << 10;
+
 /// Plans the columns of a partition from the start of its first chunk.
 ///
 /// # Errors
@@ -26,13 +29,13 @@ pub fn sample_partition(
     measure: Measure<'_>,
 ) -> Result<PartitionPlan> {
     let mut text = Vec::new();
-    let (mut wanted, mut is_measured) = (SAMPLE_BYTES, false);
+    let (mut wanted, mut is_measured) = (FIRST_BYTES, false);
     for piece in chunk {
         let first = text.len();
         let mut at = piece.start;
         loop {
             if text.len() >= wanted && !is_measured {
-                (wanted, is_measured) = (wanted_bytes(&text), true);
+                (wanted, is_measured) = (wanted_bytes(&text, &rules, measure), true);
             }
             let length =
                 wanted.saturating_sub(text.len()).min(piece.end.saturating_sub(at) as usize);
@@ -63,10 +66,18 @@ pub fn sample_partition(
     Ok(sample_bytes(&text, rules, columns, room, measure))
 }
 
-/// Bytes of a sample that has [`SAMPLE_ROWS`] lines as long as those of this text.
-fn wanted_bytes(text: &[u8]) -> usize {
+/// Bytes of a sample that has [`SAMPLE_ROWS`] lines as long as those of this text, and some more, as lines differ. Other workers
+/// wait for the sample, so that it has no more where all that is asked of it are its first records, and each line is one.
+fn wanted_bytes(text: &[u8], rules: &RecordRules, measure: Measure<'_>) -> usize {
     let lines = memchr::memchr_iter(b'\n', text).count().max(1);
-    (text.len() / lines).saturating_mul(SAMPLE_ROWS).clamp(SAMPLE_BYTES, SAMPLE_BYTES_MOST)
+    let rows = SAMPLE_ROWS + SAMPLE_ROWS / 8;
+    let has_quotes = || rules.separators.quote.is_some_and(|q| memchr::memchr(q, text).is_some());
+    let is_line_by_line = rules.json.is_none() && !rules.is_exotic() && !has_quotes();
+    let least = match measure {
+        Measure::No if is_line_by_line => FIRST_BYTES,
+        _ => SAMPLE_BYTES,
+    };
+    (text.len() / lines).saturating_mul(rows).clamp(least, SAMPLE_BYTES_MOST)
 }
 
 /// Plans the columns from text that starts with a record.
@@ -77,7 +88,7 @@ pub fn sample_bytes(
     room: ColumnRoom,
     measure: Measure<'_>,
 ) -> PartitionPlan {
-    let wanted = wanted_bytes(&bytes[..bytes.len().min(SAMPLE_BYTES)]);
+    let wanted = wanted_bytes(&bytes[..bytes.len().min(FIRST_BYTES)], &rules, measure);
     let bytes = &bytes[..bytes.len().min(wanted)];
     let mut text = Vec::with_capacity(bytes.len() + 1 + TEXT_PADDING);
     text.push(b'\n');

@@ -24,6 +24,8 @@ pub enum TypedKind {
     ArrowStream,
     /// A file of Parquet.
     Parquet,
+    /// Rows of a table or a query of an engine of this name.
+    Rows(&'static str),
 }
 
 impl TypedKind {
@@ -32,6 +34,7 @@ impl TypedKind {
         match self {
             TypedKind::ArrowFile | TypedKind::ArrowStream => InputForm::Arrow,
             TypedKind::Parquet => InputForm::Parquet,
+            TypedKind::Rows(_) => InputForm::Rows,
         }
     }
 
@@ -41,6 +44,7 @@ impl TypedKind {
             TypedKind::ArrowFile => "Arrow IPC (file)",
             TypedKind::ArrowStream => "Arrow IPC (stream)",
             TypedKind::Parquet => "Parquet",
+            TypedKind::Rows(engine) => engine,
         }
     }
 }

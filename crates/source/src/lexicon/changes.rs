@@ -69,7 +69,7 @@ pub(crate) struct FieldChanges<'a> {
     pub(crate) rows: &'a [u16],
 }
 
-/// Columns next to each other in the records and in the list.
+/// Columns next to each other in the records and in the list, whose fields are compared. Dense columns are in no zone.
 #[derive(Debug, Clone, Copy)]
 struct Zone {
     first: usize,
@@ -107,6 +107,9 @@ impl Changes {
             let found = if *dense { rows.count } else { 0 };
             *next = first_place(slot) + found as u32;
         }
+        if self.zones.is_empty() {
+            return;
+        }
         #[cfg(target_arch = "x86_64")]
         match coload_types::simd_level() {
             // SAFETY: the instructions are there.
@@ -140,9 +143,14 @@ impl Changes {
                 false => Kind::Dense,
             };
             self.dense[slot] = kind == Kind::Dense;
+            if kind == Kind::Dense {
+                continue;
+            }
             let next = slot > 0 && self.columns[slot] == self.columns[slot - 1] + 1;
             match self.zones.last_mut() {
-                Some(zone) if next && zone.kind == kind => zone.count += 1,
+                Some(zone) if next && zone.kind == kind && zone.first + zone.count == slot => {
+                    zone.count += 1;
+                }
                 _ => self.zones.push(Zone { first: slot, count: 1, kind }),
             }
         }
@@ -249,7 +257,7 @@ impl Changes {
             let ends = &rows.ends[row * rows.stride..][..=rows.stride];
             let above = &rows.ends[row.saturating_sub(1) * rows.stride..][..=rows.stride];
             let is_first = u32::from(row == 0);
-            for zone in self.zones.iter().filter(|zone| zone.kind != Kind::Dense) {
+            for zone in &self.zones {
                 let first = self.columns[zone.first];
                 let mut start = ends[first].wrapping_add(1) as usize;
                 let mut before = above[first].wrapping_add(1) as usize;

@@ -163,7 +163,11 @@ impl Few {
         };
         self.count += 1;
         let is_as_before = match &self.table {
-            Table::Numbers(..) => self.numbering == before.0,
+            Table::Numbers(numbers, _) => {
+                let forms = self.numbering.zip(before.0);
+                forms.is_some_and(|(now, before)| now.has_form_of(&before))
+                    && numbers.number(new.key).is_some()
+            }
             Table::Packed(..) => self.turn == before.1,
             Table::Empty => false,
         };

@@ -143,6 +143,67 @@ fn texts_of_one_form_are_numbered() {
     }
 }
 
+/// Days from 1905 on, of so many years.
+fn day(n: u32, years: u32) -> String {
+    format!("{:04}-{:02}-{:02}", 1905 + n / 336 % years, 1 + n / 28 % 12, 1 + n % 28)
+}
+
+/// Adds texts, and says how often a table by numbers was made anew.
+fn numbered(texts: impl Iterator<Item = String>) -> (Few, Vec<Known>, usize) {
+    let (mut few, mut known, mut tables) = (Few::new(true), Vec::new(), 0);
+    let mut codes_at = std::ptr::null();
+    for text in texts {
+        let key = key_of(text.as_bytes());
+        if few.find(key).is_some() {
+            continue;
+        }
+        let code = known.len() as u16;
+        let new = Known { key, number: code, code };
+        assert!(few.add(new, known.iter().copied()), "{text}");
+        known.push(new);
+        if let Table::Numbers(_, codes) = &few.table
+            && codes.as_ptr() != codes_at
+        {
+            (codes_at, tables) = (codes.as_ptr(), tables + 1);
+        }
+    }
+    (few, known, tables)
+}
+
+/// Symptom: days of more than thirteen years were looked up in buckets, as the digits of all centuries are many numbers.
+#[test]
+fn days_of_a_lifetime_are_numbered() {
+    let days = || (0..30_000_u32).map(|n| day(n.wrapping_mul(7_919), 90));
+    check(&days().take(5_000).map(String::into_bytes).collect::<Vec<_>>());
+    let (few, known, _) = numbered(days());
+    assert!(matches!(few.table, Table::Numbers(..)));
+    assert!(known.iter().all(|known| few.find(known.key) == Some(known.code)));
+    for other in ["1904-12-28", "1995-01-01", "0001-01-01", "9999-12-31", "1905-1-01", "1905-01-1x"]
+    {
+        assert_eq!(few.find(key_of(other.as_bytes())), None, "{other}");
+    }
+    assert_eq!(few.find(key_of(b"")), None);
+}
+
+#[test]
+fn days_that_go_on_growing_seldom_need_another_table() {
+    let orders: [&dyn Fn(u32) -> String; 2] = [&|n| day(n, 90), &|n| day(30_000 - n, 90)];
+    for days in orders {
+        let (few, known, tables) = numbered((0..30_000_u32).map(days));
+        assert!(matches!(few.table, Table::Numbers(..)));
+        assert!(known.iter().all(|known| few.find(known.key) == Some(known.code)));
+        assert!(tables < 100, "{tables}");
+    }
+}
+
+#[test]
+fn a_number_far_away_ends_a_table_by_numbers_and_loses_nothing() {
+    let mut texts: Vec<Vec<u8>> = (0..4_000).map(|n| day(n, 90).into_bytes()).collect();
+    texts.extend([b"9999-12-31".to_vec(), Vec::new(), b"0001-01-01".to_vec()]);
+    texts.extend((4_000..4_400).map(|n| day(n, 90).into_bytes()));
+    check(&texts);
+}
+
 #[test]
 fn an_empty_field_and_one_of_zeros_are_others() {
     check(&[vec![], vec![0], vec![0; 8], vec![0; 15], vec![0; 16], vec![0; 40], vec![]]);

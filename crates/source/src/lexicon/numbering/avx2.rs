@@ -16,6 +16,8 @@ struct Each {
     length_min: __m256i,
     /// The most that a length may be above the least.
     longer: __m256i,
+    /// Numbers before the first, and that of the empty text.
+    before: u32,
     empty: u32,
 }
 
@@ -50,16 +52,27 @@ impl Packed {
                 if rows.span(first, field).1 < PLACES {
                     return None;
                 }
-                for (i, to) in to.iter_mut().enumerate().take(count.div_ceil(2)) {
-                    let load = |n: usize| {
-                        let (start, end) = rows.span(first + n, field);
+                let from = first * rows.stride + field;
+                let ends = &rows.ends[from..=from + (count - 1) * rows.stride + 1];
+                // A macro, as what loads must become a part of the loop: results of a call would go through memory.
+                macro_rules! load {
+                    ($n:expr) => {{
+                        // SAFETY: record `n` is one of them, and its field has a separator on either side.
+                        let (before, end) = unsafe {
+                            let at = ends.as_ptr().add($n * rows.stride);
+                            (*at, *at.add(1))
+                        };
                         // SAFETY: the field ends in the text, and 16 bytes of it are before that.
-                        let characters =
-                            unsafe { _mm_loadu_si128(rows.text.as_ptr().add(end - PLACES).cast()) };
-                        (characters, _mm_set1_epi8((end - start).min(255) as i8))
-                    };
+                        let characters = unsafe {
+                            _mm_loadu_si128(rows.text.as_ptr().add(end as usize - PLACES).cast())
+                        };
+                        let length = end.wrapping_sub(before).wrapping_sub(1).min(255);
+                        (characters, _mm_set1_epi8((length as u8).cast_signed()))
+                    }};
+                }
+                for (i, to) in to.iter_mut().enumerate().take(count.div_ceil(2)) {
                     // After the last field come none, and it is read again.
-                    let (low, high) = (load(2 * i), load((2 * i + 1).min(count - 1)));
+                    let (low, high) = (load!(2 * i), load!((2 * i + 1).min(count - 1)));
                     let characters = _mm256_set_m128i(high.0, low.0);
                     let lengths = _mm256_set_m128i(high.1, low.1);
                     missing |= each.number(characters, lengths, to) << (2 * i);
@@ -88,6 +101,7 @@ impl Each {
             of_fours: each(numbers.of_fours.as_ptr().cast()),
             length_min: byte(numbers.length_min),
             longer: byte(numbers.length_max.wrapping_sub(numbers.length_min)),
+            before: numbers.before,
             empty: numbers.empty,
         }
     }
@@ -114,9 +128,11 @@ impl Each {
         let parts = _mm256_mullo_epi32(fours, self.of_fours);
         let halves = _mm256_add_epi32(parts, _mm256_shuffle_epi32::<0x4e>(parts));
         let sums = _mm256_add_epi32(halves, _mm256_shuffle_epi32::<0xb1>(halves));
-        let empty = _mm256_set1_epi32(self.empty.cast_signed());
+        let number = |number: u32| _mm256_set1_epi32(number.cast_signed());
+        let behind_first = _mm256_sub_epi32(sums, number(self.before));
+        let of_each = _mm256_blendv_epi8(behind_first, number(self.empty), is_empty);
         // What has no number must not lead out of the table.
-        let all = _mm256_min_epu32(_mm256_blendv_epi8(sums, empty, is_empty), empty);
+        let all = _mm256_min_epu32(of_each, number(self.empty + 1));
         *to = [
             _mm256_extract_epi32::<0>(all).cast_unsigned(),
             _mm256_extract_epi32::<4>(all).cast_unsigned(),

@@ -1,0 +1,227 @@
+//! Reads the chunks of rows that somebody else has.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use coload_threads::{Step, StepClock};
+use coload_types::{Error, Result};
+
+use super::stream::{Held, StreamTurn};
+use super::{Cut, SourceRows, TypedBlock};
+use crate::format::{Arrival, Leg, Number, PieceSpan, Read, Reading, Taken, Tick, Turn};
+use crate::grain::Grain;
+use crate::partition::PartitionPlan;
+use crate::typed::{
+    BATCH_SHARE, Gate, RowsRead, TypedParser, TypedWorker, add_rows, parser_of, plan_of,
+};
+
+/// Reads the chunks of a leg.
+pub struct SourceReading<'a> {
+    source: &'a SourceRows,
+    leg: Leg<'a>,
+    grain: Grain,
+    gate: Arc<Gate>,
+    /// Chunks of a stream that may have to be read, or read again.
+    taken: Taken<StreamChunk>,
+}
+
+/// Blocks that came, and where they stand in the account.
+#[derive(Debug)]
+pub struct StreamChunk {
+    /// The blocks, in order.
+    pub blocks: Vec<Box<dyn TypedBlock>>,
+    /// Where they stand.
+    pub span: Range<u64>,
+    /// Counts their bytes until they are dropped.
+    pub _held: Held,
+}
+
+/// Rows of a chunk that were read so far.
+struct SoFar {
+    rows: u64,
+    lines: u64,
+    bytes: u64,
+    span: Option<PieceSpan>,
+}
+
+impl<'a> SourceReading<'a> {
+    /// Nothing is read yet.
+    pub fn new(source: &'a SourceRows, leg: Leg<'a>) -> Self {
+        SourceReading {
+            source,
+            grain: Grain::of(leg.request, leg.resources),
+            taken: Taken::new(leg.way),
+            leg,
+            gate: Arc::default(),
+        }
+    }
+
+    /// Adds the rows of a block to those of a chunk, which stands at `span`.
+    fn add(
+        &self,
+        so_far: &mut SoFar,
+        block: &dyn TypedBlock,
+        span: &Range<u64>,
+        (worker, parser): (&mut TypedWorker, &mut TypedParser),
+        clock: &StepClock,
+    ) -> Result<()> {
+        let (rows, columns) = clock.time(Step::Read, || block.columns())?;
+        let bytes = columns.iter().map(|column| column.slice.bytes() as u64).sum::<u64>();
+        so_far.bytes += bytes;
+        if so_far.bytes > self.source.wanted.bytes_max {
+            return Err(self.too_large(so_far.bytes));
+        }
+        if so_far.bytes > self.grain.large_bytes as u64 {
+            worker.enter();
+        }
+        let bytes_max = self.source.wanted.bytes_max;
+        let read = RowsRead { columns, rows, offset: span.start, before: so_far.lines, bytes_max };
+        let mut added = add_rows(parser, &read, 0, span.clone())?;
+        so_far.rows += added.rows;
+        so_far.lines += added.lines;
+        match &mut so_far.span {
+            None => so_far.span = Some(added),
+            Some(first) => {
+                first.rejects.append(&mut added.rejects);
+                (first.rows, first.lines) = (so_far.rows, so_far.lines);
+            }
+        }
+        Ok(())
+    }
+
+    fn too_large(&self, bytes: u64) -> Error {
+        let bytes_max = self.source.wanted.bytes_max;
+        Error::Limit(format!(
+            "{}: rows that are read at once take {bytes} bytes, and {bytes_max} of what --memory gives may be (try a \
+             smaller --chunk-size, or --memory {}MiB)",
+            self.source.name,
+            bytes.saturating_mul(BATCH_SHARE as u64).div_ceil(1 << 20)
+        ))
+    }
+
+    /// What became of a chunk that stands at `span`.
+    fn spans(so_far: SoFar, span: Range<u64>) -> Vec<PieceSpan> {
+        let none = || PieceSpan {
+            file: 0,
+            start: span.start,
+            end: span.end,
+            rows: 0,
+            filtered: 0,
+            lines: 0,
+            rejects: Vec::new(),
+            mended: coload_source::Mended::default(),
+            read_to: crate::format::ReadTo::End,
+        };
+        vec![so_far.span.unwrap_or_else(none)]
+    }
+
+    fn parse_part(
+        &self,
+        starts: &[u64],
+        read: Read<'_, Self>,
+        clock: &StepClock,
+        tick: &Tick<'_>,
+    ) -> Result<Vec<PieceSpan>> {
+        let part = self.leg.from.chunks + read.chunk;
+        let none = || Error::Corrupt(format!("part {part} of {}", self.source.name));
+        let span = match (starts.get(part), starts.get(part + 1)) {
+            (Some(start), Some(end)) => *start..*end,
+            _ => return Err(none()),
+        };
+        let mut so_far = SoFar { rows: 0, lines: 0, bytes: 0, span: None };
+        let mut reader = clock.time(Step::Read, || self.source.open_part(part))?;
+        while let Some(block) = clock.time(Step::Read, || reader.next())? {
+            let before = so_far.rows;
+            let tools = (&mut *read.worker, &mut *read.parser);
+            self.add(&mut so_far, &*block, &span, tools, clock)?;
+            tick(0, so_far.rows - before)?;
+        }
+        tick(span.end - span.start, 0)?;
+        Ok(Self::spans(so_far, span))
+    }
+
+    fn parse_taken(
+        &self,
+        read: Read<'_, Self>,
+        clock: &StepClock,
+        tick: &Tick<'_>,
+    ) -> Result<Vec<PieceSpan>> {
+        let chunk = self.taken.get(read.chunk)?;
+        let mut so_far = SoFar { rows: 0, lines: 0, bytes: 0, span: None };
+        for block in &chunk.blocks {
+            let before = so_far.rows;
+            let tools = (&mut *read.worker, &mut *read.parser);
+            self.add(&mut so_far, &**block, &chunk.span, tools, clock)?;
+            // Progress counts the bytes when the chunk is taken.
+            tick(0, so_far.rows - before)?;
+        }
+        Ok(Self::spans(so_far, chunk.span.clone()))
+    }
+}
+
+impl Reading for SourceReading<'_> {
+    type Worker = TypedWorker;
+    type Parser = TypedParser;
+
+    fn worker(&self) -> TypedWorker {
+        TypedWorker::new(&self.gate)
+    }
+
+    fn end_task(&self, worker: &mut TypedWorker) {
+        worker.leave();
+    }
+
+    fn plan(&self, _first: usize) -> Result<PartitionPlan> {
+        Ok(plan_of(&self.leg, |_| false))
+    }
+
+    fn parser(&self, plan: &PartitionPlan) -> TypedParser {
+        parser_of(&self.leg, &self.grain, plan)
+    }
+
+    fn is_speculated(&self, _chunk: usize) -> bool {
+        false
+    }
+
+    fn parse(
+        &self,
+        read: Read<'_, Self>,
+        clock: &StepClock,
+        tick: &Tick<'_>,
+    ) -> Result<Vec<PieceSpan>> {
+        match &self.source.how {
+            Cut::Parts(starts) => self.parse_part(starts, read, clock, tick),
+            Cut::Stream(_) => self.parse_taken(read, clock, tick),
+        }
+    }
+
+    fn take(&self, number: Number<'_>) -> Result<Turn> {
+        let Cut::Stream(stream) = &self.source.how else {
+            return Ok(Turn::End(Arrival::default()));
+        };
+        let mut numbered = 0;
+        let take = |chunk: StreamChunk| {
+            let bytes = chunk.span.end - chunk.span.start;
+            let arrival = Arrival { source_bytes: vec![(0, bytes)], ..Arrival::default() };
+            numbered = number(&arrival, &mut || plan_of(&self.leg, |_| false))?;
+            self.taken.keep(numbered, Arc::new(chunk));
+            Ok(())
+        };
+        match stream.turn(|| self.source.open_part(0), take)? {
+            StreamTurn::Parse => Ok(Turn::Parse(numbered)),
+            StreamTurn::Again => Ok(Turn::Again),
+            StreamTurn::End(end) => {
+                let ends = end.map(|end| (0, end)).into_iter().collect();
+                Ok(Turn::End(Arrival { ends, ..Arrival::default() }))
+            }
+        }
+    }
+
+    fn parsed(&self, chunk: usize) {
+        self.taken.parsed(chunk);
+    }
+
+    fn verified(&self, before: usize) {
+        self.taken.verified(before);
+    }
+}
