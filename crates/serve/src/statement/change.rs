@@ -197,7 +197,7 @@ fn shape_of_update(update: &Update) -> Result<Shape> {
                 "with RETURNING",
                 "SELECT the rows afterwards",
             ),
-            (or.is_some(), "OR", "tables have no keys"),
+            (or.is_some(), "OR", "leave OR out"),
             (!order_by.is_empty() || limit.is_some(), "with ORDER BY or LIMIT", "write WHERE"),
             (!optimizer_hints.is_empty(), "with hints", "leave them out"),
         ],
