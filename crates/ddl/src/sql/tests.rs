@@ -107,7 +107,7 @@ fn errors_name_the_place_and_what_was_expected() {
         ("a INT PRIMARY KEY, PRIMARY KEY (a)", "columns 1:32: a table has one key"),
         ("a INT, PRIMARY KEY (b)", "PRIMARY KEY names b, and there is no such column (there is a)"),
         ("a INT, PRIMARY KEY (a, A)", "PRIMARY KEY names a column twice"),
-        ("a INT, PRIMARY KEY ()", "columns 1:20: expected the name of a column, found )"),
+        ("a INT, PRIMARY KEY ()", "columns 1:21: expected the name of a column, found ')'"),
         ("a INT, CONSTRAINT k PRIMARY KEY (a)", "CONSTRAINT: only a CHECK may have a name"),
         ("a INT UNIQUE", "leave it out"),
         ("a INT DEFAULT 1.5", "columns 1:15: the default 1.5 of a is not INTEGER: too many digits"),
