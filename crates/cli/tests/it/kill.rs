@@ -101,7 +101,8 @@ fn updates_that_are_killed_change_all_their_rows_or_none() {
     let mut random = Random(seed);
     let sandbox = Sandbox::new();
     let sql = |text: &str| {
-        let out = sandbox.command(&["sql", "--store", "store", "-o", "csv", "-c", text]).output();
+        let out =
+            sandbox.command(&["sql", "--store", "store", "--output", "csv", "-c", text]).output();
         let out = out.unwrap();
         assert!(out.status.success(), "{text}: {}", String::from_utf8_lossy(&out.stderr));
         String::from_utf8(out.stdout).unwrap()
