@@ -91,6 +91,26 @@ def statements_change_tables(db):
     fails(lambda: rows(db, "SELECT * FROM people"), "people")
 
 
+def rows_are_deleted_and_changed(db):
+    with db.cursor() as cursor:
+        cursor.execute("CREATE TABLE c (id BIGINT NOT NULL, name VARCHAR)")
+        cursor.executemany("INSERT INTO c VALUES (?, ?)", [(i, f"n{i}") for i in range(10)])
+        cursor.execute("UPDATE c SET name = 'even', id = id + 100 WHERE id % 2 = 0")
+        assert cursor.fetchall() == [(5,)]
+        cursor.execute("DELETE FROM c WHERE id = ?", (3,))
+        assert cursor.fetchall() == [(1,)]
+        assert cursor.adbc_statement.set_sql_query("DELETE FROM c WHERE id >= 106") is None
+        assert cursor.adbc_statement.execute_update() == 2
+        cursor.execute("UPDATE c SET name = ? WHERE id = ?", ("nine", 9))
+        assert rows(db, "SELECT id, name FROM c ORDER BY id") == [
+            (1, "n1"), (5, "n5"), (7, "n7"), (9, "nine"), (100, "even"), (102, "even"), (104, "even"),
+        ]
+        fails(lambda: rows(db, "UPDATE c SET id = NULL"), "id")
+        cursor.execute("DELETE FROM c")
+        assert cursor.fetchall() == [(7,)]
+        cursor.execute("DROP TABLE c")
+
+
 def parameters_stand_for_values(db):
     with db.cursor() as cursor:
         cursor.execute("CREATE TABLE p (id BIGINT, name VARCHAR, price DECIMAL(10,2), day DATE)")
@@ -223,7 +243,8 @@ def the_catalog_is_listed(db):
 def what_is_wrong_is_said(db):
     fails(lambda: rows(db, "SELEC 1"), "SELEC")
     fails(lambda: rows(db, "SELECT nothing FROM p"), "nothing")
-    fails(lambda: rows(db, "UPDATE p SET id = 1"), "UPDATE", "not supported")
+    fails(lambda: rows(db, "UPDATE p SET id = 'x'"), "x")
+    fails(lambda: rows(db, "DELETE FROM p RETURNING id"), "RETURNING", "not supported")
     fails(lambda: rows(db, "INSERT INTO p VALUES ('x', 'y', 1, NULL)"), "x")
     fails(lambda: rows(db, "SELECT 1 / (id - id) FROM p"), "zero")
     assert rows(db, "SELECT 2") == [(2,)]
@@ -234,6 +255,7 @@ CHECKS = [
     an_answer_of_many_rows_is_whole,
     every_type_comes_and_goes,
     statements_change_tables,
+    rows_are_deleted_and_changed,
     parameters_stand_for_values,
     a_statement_is_prepared_once_and_run_often,
     a_schema_is_told_without_running_the_query,
