@@ -58,7 +58,7 @@ where
     drop(guard);
     let reaction = react(Signals { interrupt, terminate });
     let thread = std::thread::Builder::new().name("coload-signals".to_owned());
-    thread.spawn(move || runtime.block_on(reaction)).map_err(failed)?;
+    coload_threads::spawn(thread, move || runtime.block_on(reaction)).map_err(failed)?;
     Ok(())
 }
 

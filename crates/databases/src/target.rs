@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 
 use coload_ddl::CheckedColumn;
 use coload_load::{Ahead, AheadColumn, RowBytes, TakesRows, Target, Work, Works};
 use coload_source::LeftOut;
-use coload_threads::{Step, StepClock, lock};
+use coload_threads::{Step, StepClock, Thread, lock, spawn};
 use coload_transform::PartitionColumn;
 use coload_types::{Error, Result};
 use coload_wire::Seal;
@@ -19,7 +18,7 @@ use crate::sender::Sending;
 /// A connection that a thread gives back when it has sent all.
 type Given = Option<Box<dyn Connection>>;
 /// Threads that send.
-type Threads = Mutex<Vec<JoinHandle<Given>>>;
+type Threads = Mutex<Vec<Thread<Given>>>;
 
 /// Rows to a table of a database.
 pub struct Rows {
@@ -48,7 +47,7 @@ impl Rows {
         for (number, connection) in connections.into_iter().enumerate() {
             let sending = Arc::clone(&rows.sending);
             let thread = std::thread::Builder::new().name(format!("coload-send-{number}"));
-            let spawned = thread.spawn(move || sending.run(connection));
+            let spawned = spawn(thread, move || sending.run(connection));
             let failed = |e| Error::Unavailable(format!("cannot start a thread: {e}"));
             lock(&rows.threads).push(spawned.map_err(failed)?);
         }

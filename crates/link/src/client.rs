@@ -16,7 +16,7 @@ use std::sync::{
 use std::time::Duration;
 
 use arrow_flight::FlightData;
-use coload_threads::lock;
+use coload_threads::{Thread, drop_elsewhere, lock, spawn};
 use coload_types::{Error, Result};
 use tokio::runtime::Runtime;
 
@@ -76,7 +76,7 @@ pub struct Client {
     shared: Arc<Shared>,
     inbox: Mutex<Receiver<Result<Message>>>,
     inbox_sender: Sender<Result<Message>>,
-    threads: Vec<std::thread::JoinHandle<()>>,
+    threads: Vec<Thread<()>>,
     runtime: Option<Runtime>,
 }
 
@@ -122,8 +122,7 @@ impl Client {
         let thread = {
             let (shared, gate) = (Arc::clone(&self.shared), Arc::clone(&gate));
             let builder = std::thread::Builder::new().name(format!("coload-send-{number}"));
-            builder
-                .spawn(move || send_all(first, &shared, &gate, &sender))
+            spawn(builder, move || send_all(first, &shared, &gate, &sender))
                 .map_err(|e| Error::Unavailable(format!("cannot start a thread: {e}")))?
         };
         self.threads.push(thread);
@@ -193,7 +192,7 @@ impl Drop for Client {
         self.shared.outbox.close(ended());
         if let Some(runtime) = self.runtime.take() {
             // Ends the tasks, and with them the channels that the threads wait for.
-            runtime.shutdown_timeout(Duration::from_secs(1));
+            drop_elsewhere(runtime);
         }
     }
 }

@@ -8,8 +8,9 @@ mod text;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::thread::ScopedJoinHandle;
 
-use coload_threads::{StepClock, thread_cpu_ns};
+use coload_threads::{StepClock, join_all, thread_cpu_ns};
 use coload_transform::DistinctSketch;
 use coload_types::{Error, Result};
 use coload_wire::PartitionAccount;
@@ -228,18 +229,19 @@ impl<'a, F: Format> Pipeline<'a, F> {
     pub fn run(self) -> std::result::Result<Ended, Stop> {
         self.tell_progress();
         std::thread::scope(|scope| {
+            let mut threads = Vec::new();
             for number in 0..self.resources.threads {
-                self.spawn(scope, format!("coload-{number}"), || self.work());
+                threads.extend(self.spawn(scope, format!("coload-{number}"), || self.work()));
             }
             if let Some(ahead) = self.reading.ahead()
                 && self.resources.threads > 1
             {
                 let ahead = || ahead.run(self.workers.ended());
-                self.spawn(scope, "coload-ahead".to_owned(), ahead);
+                threads.extend(self.spawn(scope, "coload-ahead".to_owned(), ahead));
             }
             if let Some(sharing) = self.takes_text() {
                 let take = || self.workers.beside(|| self.take_answers(sharing));
-                self.spawn(scope, "coload-answers".to_owned(), take);
+                threads.extend(self.spawn(scope, "coload-answers".to_owned(), take));
             }
             self.workers.watch(|| self.tell_progress());
             if let Some(sharing) = self.takes_text() {
@@ -248,6 +250,7 @@ impl<'a, F: Format> Pipeline<'a, F> {
             if let Some(ahead) = self.reading.ahead() {
                 ahead.wake();
             }
+            join_all(threads);
         });
         self.tell_progress();
         self.finish()
@@ -285,10 +288,10 @@ impl<'a, F: Format> Pipeline<'a, F> {
         scope: &'s std::thread::Scope<'s, '_>,
         name: String,
         work: impl FnOnce() + Send + 's,
-    ) {
-        if let Err(e) = std::thread::Builder::new().name(name).spawn_scoped(scope, work) {
-            self.workers.fail(Error::Unavailable(format!("cannot start a thread: {e}")));
-        }
+    ) -> Option<ScopedJoinHandle<'s, ()>> {
+        let failed = |e| Error::Unavailable(format!("cannot start a thread: {e}"));
+        let thread = std::thread::Builder::new().name(name).spawn_scoped(scope, work);
+        thread.map_err(|e| self.workers.fail(failed(e))).ok()
     }
 
     fn tell_progress(&self) {

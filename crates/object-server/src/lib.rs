@@ -9,14 +9,15 @@ mod list;
 mod objects;
 mod request;
 
+use std::io;
 use std::io::BufReader;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::{io, thread};
+use std::thread::Builder;
 
-use coload_threads::lock;
+use coload_threads::{lock, spawn};
 
 pub use faults::{Fault, Faults};
 pub use request::Request;
@@ -57,16 +58,16 @@ impl ObjectServer {
         let inner = Arc::new(Inner::default());
         lock(&inner.objects).root = root;
         let serving = Arc::clone(&inner);
-        thread::spawn(move || {
+        spawn(Builder::new(), move || {
             for stream in listener.incoming().flatten() {
                 if serving.ended.load(Ordering::Acquire) {
                     return;
                 }
                 let inner = Arc::clone(&serving);
-                // Who goes away ends the connection.
-                thread::spawn(move || drop(serve(&inner, stream)));
+                // Who goes away ends the connection; without a thread, it is closed.
+                let _ = spawn(Builder::new(), move || drop(serve(&inner, stream)));
             }
-        });
+        })?;
         Ok(ObjectServer { inner, address })
     }
 

@@ -8,7 +8,7 @@ use std::sync::{
 };
 use std::time::{Duration, Instant};
 
-use coload_threads::{lock, thread_cpu_ns, thread_run_and_wait_ns};
+use coload_threads::{lock, spawn, thread_cpu_ns, thread_run_and_wait_ns};
 use coload_types::{Error, Result};
 
 use crate::core_share::CoreShare;
@@ -77,9 +77,8 @@ impl Pool {
         for number in 0..options.load_threads() {
             let shared = Arc::clone(&shared);
             let name = format!("coload-receive-{number}");
-            std::thread::Builder::new()
-                .name(name)
-                .spawn(move || shared.work())
+            let builder = std::thread::Builder::new().name(name);
+            spawn(builder, move || shared.work())
                 .map_err(|e| Error::Unavailable(format!("cannot start a thread: {e}")))?;
         }
         Ok(Pool { shared })

@@ -25,7 +25,7 @@ use coload_input::Inputs;
 use coload_link::{Message, Replies};
 use coload_load::{FileCounts, Hooks, LoadReport, LoadRequest, OpenStream, Resources};
 use coload_store::{LoadId, LoadJournal, Store};
-use coload_threads::{lock, peak_memory_bytes, process_cpu_ns};
+use coload_threads::{Thread, lock, peak_memory_bytes, process_cpu_ns, spawn};
 use coload_types::bytes::{ByteReader, put_varint};
 use coload_types::{Error, Result};
 use coload_wire::{
@@ -66,7 +66,7 @@ pub struct WholeInputs {
     unstored: AtomicU64,
     /// Inputs are kept until the end: they are not larger than the server keeps, or read afterwards.
     keeps: bool,
-    loading: Mutex<Option<std::thread::JoinHandle<Result<LoadReport>>>>,
+    loading: Mutex<Option<Thread<Result<LoadReport>>>>,
     cancel: Arc<AtomicBool>,
 }
 
@@ -193,9 +193,9 @@ impl WholeInputs {
             }
             loaded
         };
-        let thread = std::thread::Builder::new().name("coload-whole".to_owned()).spawn(work);
-        let thread =
-            thread.map_err(|e| Error::Unavailable(format!("cannot start a thread: {e}")))?;
+        let builder = std::thread::Builder::new().name("coload-whole".to_owned());
+        let thread = spawn(builder, work)
+            .map_err(|e| Error::Unavailable(format!("cannot start a thread: {e}")))?;
         *lock(&self.loading) = Some(thread);
         Ok(())
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use coload_store::{Snapshot, Store};
+use coload_threads::drop_elsewhere;
 use coload_types::Result;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
@@ -84,7 +85,7 @@ impl Drop for Inner {
     /// A runtime must not wait for its threads within another one.
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_background();
+            drop_elsewhere(runtime);
         }
     }
 }

@@ -17,7 +17,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use coload_threads::lock;
+use coload_threads::{drop_elsewhere, lock};
 use coload_types::{Error, Result};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
@@ -53,7 +53,7 @@ impl Drop for Lane {
     /// The last to hold it may be one of its own threads, which cannot wait for itself.
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_background();
+            drop_elsewhere(runtime);
         }
     }
 }

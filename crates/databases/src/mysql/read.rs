@@ -237,7 +237,7 @@ impl TypedSource for MysqlRows {
         let reading = Reading { sql, fields, kinds, bytes_max: wanted.bytes_max, sender };
         let slot = Arc::clone(&self.slot);
         let thread = std::thread::Builder::new().name("coload-read".to_owned());
-        let spawned = thread.spawn(move || reading.run(on, &slot));
+        let spawned = coload_threads::spawn(thread, move || reading.run(on, &slot));
         spawned.map_err(|e| Error::Unavailable(format!("cannot start a thread: {e}")))?;
         Ok(Box::new(BlockReader { blocks, is_over: false }))
     }

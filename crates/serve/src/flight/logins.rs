@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use argon2::Argon2;
 use argon2::password_hash::{PasswordVerifier, phc::PasswordHash};
-use coload_threads::lock;
+use coload_threads::{lock, spawn};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tonic::Status;
 
@@ -115,7 +115,7 @@ impl Logins {
         for _ in 0..THREADS {
             let checks = Arc::clone(&checks);
             let thread = std::thread::Builder::new().name("coload-login".into());
-            if let Err(error) = thread.spawn(move || check_all(&checks)) {
+            if let Err(error) = spawn(thread, move || check_all(&checks)) {
                 tracing::error!(%error, "a thread for passwords could not be started");
             }
         }

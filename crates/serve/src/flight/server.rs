@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use arrow_flight::flight_service_server::FlightServiceServer;
 use coload_receive::{Loads, QueryGauge, ReceiveOptions};
+use coload_threads::drop_elsewhere;
 use coload_types::{Error, Result};
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
@@ -248,7 +249,8 @@ impl Server {
                 }
             }
         });
-        runtime.shutdown_background();
+        // What was cut may wait for seconds.
+        drop_elsewhere(runtime);
         served
     }
 }

@@ -22,7 +22,7 @@ use std::sync::{
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use coload_threads::lock;
+use coload_threads::{lock, spawn};
 use coload_types::Error;
 use datafusion::arrow::{datatypes::SchemaRef, record_batch::RecordBatch};
 use datafusion::common::runtime::{JoinSetTracer, set_join_set_tracer};
@@ -244,7 +244,7 @@ impl Watch {
             let _ = set_join_set_tracer(&PASS_ON);
             let (watched, gauge) = (Arc::downgrade(&watch), *gauge);
             let thread = std::thread::Builder::new().name("coload-memory".into());
-            if let Err(error) = thread.spawn(move || look(&watched, &gauge)) {
+            if let Err(error) = spawn(thread, move || look(&watched, &gauge)) {
                 tracing::error!(%error, "nothing watches the memory of statements");
             }
         }

@@ -8,7 +8,7 @@ use std::sync::{
 use std::time::Duration;
 use std::{io, thread};
 
-use coload_threads::lock;
+use coload_threads::{lock, spawn};
 use rustix::thread::Pid;
 
 /// Threads that are kept when they have nothing to do.
@@ -104,10 +104,8 @@ impl Threads {
         }
         drop(idle);
         let threads = Arc::downgrade(self);
-        thread::Builder::new()
-            .name(self.name.into())
-            .stack_size(self.stack_bytes)
-            .spawn(move || work_on(&threads, job))?;
+        let builder = thread::Builder::new().name(self.name.into()).stack_size(self.stack_bytes);
+        spawn(builder, move || work_on(&threads, job))?;
         Ok(progress)
     }
 }

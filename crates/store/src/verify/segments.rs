@@ -7,7 +7,7 @@ use std::sync::{
 };
 
 use coload_page::{PageRules, verify_dictionary, verify_page};
-use coload_threads::lock;
+use coload_threads::{join_all, lock};
 use coload_types::{Column, Error, Physical, Result};
 
 use super::{Damage, Part, VerifyOptions, VerifyReport};
@@ -51,11 +51,11 @@ pub(super) fn verify_all(
         failed: Mutex::default(),
     };
     std::thread::scope(|scope| {
-        for _ in 1..options.threads.min(segments.len()) {
-            // Fewer threads do it too.
-            let _ = std::thread::Builder::new().spawn_scoped(scope, || work.run());
-        }
+        // Fewer threads do it too.
+        let start = |_| std::thread::Builder::new().spawn_scoped(scope, || work.run()).ok();
+        let others: Vec<_> = (1..options.threads.min(segments.len())).filter_map(start).collect();
         work.run();
+        join_all(others);
     });
     if let Some(error) = lock(&work.failed).take() {
         return Err(error);
