@@ -57,6 +57,8 @@ fn a_load_that_is_killed_leaves_no_part_of_a_file() {
     let whole = files(&sandbox, "out").into_values().next().unwrap();
     let mut loads = 1;
     let mut left = 0;
+    // The last that replaces was cut, perhaps between its names and its removals, which the next load finishes.
+    let mut is_cut = false;
     for kill in 0..KILLS {
         // Those that replace remove what is there as their last step.
         let replaces = kill % 3 == 2;
@@ -66,7 +68,7 @@ fn a_load_that_is_killed_leaves_no_part_of_a_file() {
         let ended_before = child.wait().unwrap().success();
         let found = files(&sandbox, "out");
         assert!(found.values().all(|bytes| *bytes == whole), "kill {kill}: a part of a file");
-        let expected = match replaces {
+        let expected = match replaces || is_cut {
             // Any time between its names and the removal of the last of those before.
             true => 1..=loads + 1,
             false => loads..=loads + 1,
@@ -76,7 +78,13 @@ fn a_load_that_is_killed_leaves_no_part_of_a_file() {
             "kill {kill}: {loads} files, then {}",
             found.len()
         );
-        assert!(!ended_before || found.len() == if replaces { 1 } else { loads + 1 });
+        let whole_load = match (replaces, is_cut) {
+            (true, _) => 1..=1,
+            (false, true) => 2..=loads + 1,
+            (false, false) => loads + 1..=loads + 1,
+        };
+        assert!(!ended_before || whole_load.contains(&found.len()));
+        is_cut = !ended_before && (replaces || is_cut);
         left += usize::from(names(&sandbox, "out").len() > found.len());
         loads = found.len();
     }

@@ -76,7 +76,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_background();
+            coload_threads::drop_elsewhere(runtime);
         }
     }
 }
