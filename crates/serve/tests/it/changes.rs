@@ -44,8 +44,11 @@ fn sorted(mut rows: Vec<Row>) -> Vec<Row> {
     rows
 }
 
+/// Which rows a condition is true of.
+type Holds = Box<dyn Fn(&Row) -> bool>;
+
 /// A condition, and what it says of a row; `None` is NULL.
-fn condition(random: &mut Random) -> (String, Box<dyn Fn(&Row) -> bool>) {
+fn condition(random: &mut Random) -> (String, Holds) {
     let n = random.below(8) as i32;
     match random.below(9) {
         0 => (format!("a = {n}"), Box::new(move |r| r.0 == n)),
