@@ -9,8 +9,7 @@ mod list;
 mod objects;
 mod request;
 
-use std::io;
-use std::io::BufReader;
+use std::io::{self, BufReader};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};

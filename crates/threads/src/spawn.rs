@@ -61,6 +61,7 @@ pub fn spawn<T: Send + 'static>(
 ///
 /// When there is no thread to be had, the value stays until the process ends.
 pub fn drop_elsewhere<T: Send + 'static>(value: T) {
+    // What the thread is to do is dropped here when there is none, and must not drop the value.
     let value = Arc::new(Mutex::new(Some(value)));
     let given = Arc::clone(&value);
     let builder = Builder::new().name("coload-drop".to_owned());
@@ -82,10 +83,12 @@ pub fn join_all<'s>(threads: impl IntoIterator<Item = ScopedJoinHandle<'s, ()>>)
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use std::time::{Duration, Instant};
+
     use super::*;
 
-    /// Bytes of a stack that no cache keeps.
-    const STACK_BYTES: usize = 64 << 20;
+    /// Bytes of a stack that no cache keeps, and that nothing else of the process has.
+    const STACK_BYTES: usize = 96 << 20;
 
     #[test]
     fn threads_give_what_they_return_and_their_panics() {
@@ -95,13 +98,19 @@ mod tests {
         assert_eq!(*panics.join().unwrap_err().downcast_ref::<&str>().unwrap(), "no");
     }
 
-    /// Symptom: a command died of SIGSEGV at its end, once in thousands of runs.
+    /// Symptom: a command whose answer was right died of SIGSEGV; that is a matter of two instructions, and no test of
+    /// it. This is of the cure: nobody keeps the stacks of threads that were left alone.
     #[test]
-    fn threads_that_are_left_while_they_end_are_let_go_of() {
-        for _ in 0..2_000 {
+    fn stacks_of_threads_that_are_left_alone_are_given_back() {
+        for _ in 0..1_000 {
             drop(spawn(Builder::new().stack_size(STACK_BYTES), || ()).unwrap());
         }
-        assert_eq!(spawn(Builder::new(), || 7).unwrap().join().unwrap(), 7);
+        // The last to end is still to be waited for. The others may be on their way.
+        let started = Instant::now();
+        while stacks() > 1 {
+            assert!(started.elapsed() < Duration::from_secs(60), "{} stacks are left", stacks());
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     #[test]
@@ -115,5 +124,17 @@ mod tests {
         let (sender, dropped) = channel();
         drop_elsewhere(Tells(sender));
         assert_ne!(dropped.recv().unwrap(), std::thread::current().id());
+    }
+
+    /// Stacks of [`STACK_BYTES`] that the process has.
+    fn stacks() -> usize {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let is_stack = |line: &&str| {
+            let mut words = line.split_whitespace();
+            let (from, to) = words.next().unwrap().split_once('-').unwrap();
+            let address = |text| usize::from_str_radix(text, 16).unwrap();
+            words.next() == Some("rw-p") && address(to) - address(from) >= STACK_BYTES
+        };
+        maps.lines().filter(is_stack).count()
     }
 }
