@@ -16,35 +16,26 @@
 //! Memory: the places as sets, at most an eighth of a byte for each row of the table, taken from what statements may hold; the new rows as
 //! those of an INSERT.
 
-use std::sync::Arc;
+mod places_above;
+mod shape;
 
 use coload_store::{Basis, Deletions, LoadKind, LoadMode, LoadTarget, Snapshot, TableEntry};
 use coload_types::{Error, Result};
-use datafusion::arrow::datatypes::Field;
-use datafusion::catalog::default_table_source::{DefaultTableSource, provider_as_source};
-use datafusion::common::{Column, DFSchema};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::session_state::SessionState;
-use datafusion::logical_expr::{
-    Expr, Filter, LogicalPlan, LogicalPlanBuilder, Projection, SubqueryAlias, TableScan, WriteOp,
-    dml::InsertOp,
-};
-use datafusion::sql::sqlparser::ast::{
-    Assignment, AssignmentTarget, Delete, Expr as SqlExpr, FromTable, Ident, ObjectName,
-    ObjectNamePart, Query, Select, SelectItem, SetExpr, Statement as SqlStatement, TableAlias,
-    TableFactor, TableObject, TableWithJoins, Update,
-};
+use datafusion::logical_expr::{LogicalPlan, WriteOp, dml::InsertOp};
+use datafusion::sql::sqlparser::ast::{ObjectName, ObjectNamePart, Statement as SqlStatement};
 use futures::TryStreamExt;
 
-use super::limits::StatementLimits;
-use super::{Parameters, Planning, count, nodes, stream, text, tree, unsupported};
+use self::places_above::with_places;
+use self::shape::{Kind, insert_of, new_values, query_of, shape};
+use super::{Parameters, Planning, count, nodes, stream, tree, unsupported};
 use crate::Answer;
 use crate::database::Database;
 use crate::error::from_datafusion;
-use crate::names::{find_table, fold, missing_table, planned_column, quote};
-use crate::places::{PLACE, add_places};
+use crate::names::{find_table, missing_table};
+use crate::places::add_places;
 use crate::rights::{Rights, Role};
-use crate::table::StoreTable;
 use crate::write::{RowWriter, delete_rows};
 
 /// How often a statement is run whose rows others change meanwhile.
@@ -67,23 +58,6 @@ struct PlannedChange {
     kind: Kind,
     /// The places of the rows, and what takes their place before them.
     rows: LogicalPlan,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    /// All rows.
-    DeleteAll,
-    Delete,
-    Update,
-}
-
-/// What a statement says.
-struct Shape {
-    name: ObjectName,
-    alias: Option<TableAlias>,
-    assignments: Vec<Assignment>,
-    selection: Option<SqlExpr>,
-    kind: Kind,
 }
 
 /// Plans a DELETE or UPDATE.
@@ -129,120 +103,6 @@ async fn planned_insert(planning: &Planning, mut insert: SqlStatement) -> Result
     Ok(dml.input.as_ref().clone())
 }
 
-/// Takes a statement apart. Every field is named, so that none is dropped silently.
-fn shape(statement: &SqlStatement) -> Result<Shape> {
-    match statement {
-        SqlStatement::Delete(delete) => shape_of_delete(delete),
-        SqlStatement::Update(update) => shape_of_update(update),
-        _ => Err(Error::Invalid("not a DELETE or UPDATE".into())),
-    }
-}
-
-fn shape_of_delete(delete: &Delete) -> Result<Shape> {
-    let Delete {
-        delete_token: _,
-        optimizer_hints,
-        tables,
-        from,
-        using,
-        selection,
-        returning,
-        output,
-        order_by,
-        limit,
-    } = delete;
-    refuse_any(
-        "DELETE",
-        &[
-            (!tables.is_empty(), "from several tables", "delete from one after the other"),
-            (using.is_some(), "with USING", "write WHERE column IN (SELECT ..)"),
-            (returning.is_some() || output.is_some(), "with RETURNING", "SELECT the rows before"),
-            (!order_by.is_empty() || limit.is_some(), "with ORDER BY or LIMIT", "write WHERE"),
-            (!optimizer_hints.is_empty(), "with hints", "leave them out"),
-        ],
-    )?;
-    let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) = from;
-    let [table] = &from[..] else {
-        return Err(unsupported("DELETE from several tables", "delete from one after the other"));
-    };
-    let (name, alias) = table_of("DELETE", table)?;
-    let kind = if selection.is_some() { Kind::Delete } else { Kind::DeleteAll };
-    Ok(Shape { name, alias, assignments: Vec::new(), selection: selection.clone(), kind })
-}
-
-fn shape_of_update(update: &Update) -> Result<Shape> {
-    let Update {
-        update_token: _,
-        optimizer_hints,
-        table,
-        assignments,
-        from,
-        selection,
-        returning,
-        output,
-        or,
-        order_by,
-        limit,
-    } = update;
-    refuse_any(
-        "UPDATE",
-        &[
-            (
-                from.is_some(),
-                "with FROM",
-                "write SET column = (SELECT ..) and WHERE .. IN (SELECT ..)",
-            ),
-            (
-                returning.is_some() || output.is_some(),
-                "with RETURNING",
-                "SELECT the rows afterwards",
-            ),
-            (or.is_some(), "OR", "leave OR out"),
-            (!order_by.is_empty() || limit.is_some(), "with ORDER BY or LIMIT", "write WHERE"),
-            (!optimizer_hints.is_empty(), "with hints", "leave them out"),
-        ],
-    )?;
-    let (name, alias) = table_of("UPDATE", table)?;
-    let (assignments, selection) = (assignments.clone(), selection.clone());
-    Ok(Shape { name, alias, assignments, selection, kind: Kind::Update })
-}
-
-fn refuse_any(statement: &str, parts: &[(bool, &str, &str)]) -> Result<()> {
-    match parts.iter().find(|(is_there, ..)| *is_there) {
-        Some((_, what, instead)) => Err(unsupported(&format!("{statement} {what}"), instead)),
-        None => Ok(()),
-    }
-}
-
-/// The one table that a statement changes.
-fn table_of(statement: &str, table: &TableWithJoins) -> Result<(ObjectName, Option<TableAlias>)> {
-    let TableWithJoins { relation, joins } = table;
-    match relation {
-        TableFactor::Table {
-            name,
-            alias,
-            args: None,
-            with_hints,
-            version: None,
-            with_ordinality: false,
-            partitions,
-            json_path: None,
-            sample: None,
-            index_hints,
-        } if joins.is_empty()
-            && with_hints.is_empty()
-            && partitions.is_empty()
-            && index_hints.is_empty() =>
-        {
-            Ok((name.clone(), alias.clone()))
-        }
-        _ => Err(unsupported(
-            &format!("{statement} of anything but one table"),
-            "name the table, and read others in subqueries",
-        )),
-    }
-}
-
 /// The number of the table in a snapshot, which the caller must be allowed to change.
 fn target(name: &ObjectName, snapshot: &Snapshot, rights: &Rights) -> Result<usize> {
     let last = match name.0.last() {
@@ -259,202 +119,12 @@ fn target(name: &ObjectName, snapshot: &Snapshot, rights: &Rights) -> Result<usi
     }
 }
 
-/// The columns that rows are made of, and what becomes of each: those that get their DEFAULT are left out.
-fn new_values(shape: &Shape, schema: &coload_ddl::Schema) -> Result<(Vec<Ident>, Vec<SelectItem>)> {
-    let mut values: Vec<Option<&SqlExpr>> = vec![None; schema.len()];
-    for Assignment { target, value } in &shape.assignments {
-        let index = assigned(target, shape, schema)?;
-        if values[index].replace(value).is_some() {
-            let name = quote(&schema.columns()[index].name);
-            return Err(Error::Invalid(format!("UPDATE sets column {name} twice")));
-        }
-    }
-    let (mut names, mut items) = (Vec::new(), Vec::new());
-    for (column, value) in schema.columns().iter().zip(values) {
-        let name = Ident::with_quote('"', column.name.clone());
-        let expr = match value {
-            Some(SqlExpr::Identifier(ident)) if is_default(ident) => continue,
-            Some(value) => value.clone(),
-            None => SqlExpr::Identifier(name.clone()),
-        };
-        names.push(name.clone());
-        items.push(SelectItem::ExprWithAlias { expr, alias: name });
-    }
-    if names.is_empty() {
-        return Err(unsupported(
-            "UPDATE that sets all columns to DEFAULT",
-            "write the value of one of them",
-        ));
-    }
-    Ok((names, items))
-}
-
-fn is_default(ident: &Ident) -> bool {
-    ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default")
-}
-
-/// The column that an assignment is to.
-fn assigned(
-    target: &AssignmentTarget,
-    shape: &Shape,
-    schema: &coload_ddl::Schema,
-) -> Result<usize> {
-    let AssignmentTarget::ColumnName(name) = target else {
-        return Err(unsupported("UPDATE .. SET (a, b) = ..", "write SET a = .., b = .."));
-    };
-    let parts: Vec<&Ident> = name.0.iter().filter_map(ObjectNamePart::as_ident).collect();
-    let is_target = |ident: &Ident| {
-        let of_table = shape.name.0.last().and_then(ObjectNamePart::as_ident);
-        let known = shape.alias.as_ref().map(|alias| &alias.name).or(of_table);
-        known.is_some_and(|known| fold(&known.value) == fold(&ident.value))
-    };
-    let column = match parts[..] {
-        [column] if name.0.len() == 1 => column,
-        [table, column] if name.0.len() == 2 && is_target(table) => column,
-        _ => {
-            return Err(unsupported(
-                &format!("UPDATE .. SET {name}"),
-                "name a column of the table",
-            ));
-        }
-    };
-    planned_column(schema, &fold(&column.value)).ok_or_else(|| {
-        let there: Vec<String> = schema.columns().iter().map(|c| quote(&c.name)).collect();
-        Error::Invalid(format!(
-            "no field named {}; there is {}",
-            quote(&column.value),
-            there.join(", ")
-        ))
-    })
-}
-
-/// SELECT items FROM table WHERE condition.
-fn query_of(shape: Shape, items: Vec<SelectItem>) -> Result<Box<Query>> {
-    let SqlStatement::Query(mut query) = template("SELECT 1")? else { return Err(no_template()) };
-    let SetExpr::Select(select) = query.body.as_mut() else { return Err(no_template()) };
-    let Select { projection, from, selection, .. } = select.as_mut();
-    if !items.is_empty() {
-        *projection = items;
-    }
-    let relation = TableFactor::Table {
-        name: shape.name,
-        alias: shape.alias,
-        args: None,
-        with_hints: Vec::new(),
-        version: None,
-        with_ordinality: false,
-        partitions: Vec::new(),
-        json_path: None,
-        sample: None,
-        index_hints: Vec::new(),
-    };
-    *from = vec![TableWithJoins { relation, joins: Vec::new() }];
-    *selection = shape.selection;
-    Ok(query)
-}
-
-/// INSERT INTO table (columns) SELECT items FROM table WHERE condition.
-fn insert_of(shape: Shape, names: Vec<Ident>, items: Vec<SelectItem>) -> Result<SqlStatement> {
-    let SqlStatement::Insert(mut insert) = template("INSERT INTO t SELECT 1")? else {
-        return Err(no_template());
-    };
-    insert.table = TableObject::TableName(shape.name.clone());
-    insert.columns = names.into_iter().map(|name| vec![name].into()).collect();
-    insert.source = Some(query_of(shape, items)?);
-    Ok(SqlStatement::Insert(insert))
-}
-
-fn template(sql: &str) -> Result<SqlStatement> {
-    text::parse_statement(sql, &StatementLimits::default())
-}
-
-fn no_template() -> Error {
-    Error::Refused("internal error: a statement has another form".into())
-}
-
 /// Why the rows of a plan are not those of the table.
 fn not_a_row(what: &'static str) -> Error {
     unsupported(
         &format!("UPDATE with {what} in SET"),
         "each row gets its own values; write a subquery: SET a = (SELECT ..)",
     )
-}
-
-type Placed<T> = datafusion::error::Result<std::result::Result<T, &'static str>>;
-
-/// The plan with the places of the rows of a table after its columns; of a DELETE, with the places only.
-fn with_places(plan: LogicalPlan, table: u64, kind: Kind) -> Placed<LogicalPlan> {
-    let LogicalPlan::Projection(Projection { expr, input, schema, .. }) = plan else {
-        return Ok(Err("an aggregate or a window"));
-    };
-    let mut input = input.as_ref().clone();
-    if let LogicalPlan::Projection(values) = &mut input {
-        values.expr.iter_mut().for_each(|value| give_type(value, &schema));
-    }
-    let (input, place) = match place_below(input, table)? {
-        Ok(found) => found,
-        Err(what) => return Ok(Err(what)),
-    };
-    let mut exprs = if kind == Kind::Update { expr } else { Vec::new() };
-    exprs.push(Expr::Column(place).alias(PLACE));
-    Ok(Ok(LogicalPlan::Projection(Projection::try_new(exprs, Arc::new(input))?)))
-}
-
-/// Gives a parameter that is assigned as it is the type of its column, as INSERT does.
-fn give_type(value: &mut Expr, columns: &DFSchema) {
-    let Expr::Alias(value) = value else { return };
-    let Expr::Placeholder(parameter) = value.expr.as_mut() else { return };
-    if parameter.field.is_none()
-        && let Ok(column) = columns.field_with_unqualified_name(&value.name)
-    {
-        let data_type = column.data_type().clone();
-        parameter.field = Some(Arc::new(Field::new(&parameter.id, data_type, true)));
-    }
-}
-
-/// A part of the plan whose rows are those of the table, and the column that tells their places.
-fn place_below(plan: LogicalPlan, table: u64) -> Placed<(LogicalPlan, Column)> {
-    macro_rules! below {
-        ($input:expr) => {
-            match place_below($input.as_ref().clone(), table)? {
-                Ok(found) => found,
-                Err(what) => return Ok(Err(what)),
-            }
-        };
-    }
-    match plan {
-        LogicalPlan::TableScan(scan) => scan_with_places(scan, table),
-        LogicalPlan::Filter(filter) => {
-            let (input, place) = below!(filter.input);
-            let filter = Filter::try_new(filter.predicate, Arc::new(input))?;
-            Ok(Ok((LogicalPlan::Filter(filter), place)))
-        }
-        LogicalPlan::SubqueryAlias(alias) => {
-            let (input, place) = below!(alias.input);
-            let relation = alias.alias.clone();
-            let alias = SubqueryAlias::try_new(Arc::new(input), alias.alias)?;
-            Ok(Ok((LogicalPlan::SubqueryAlias(alias), Column::new(Some(relation), place.name))))
-        }
-        LogicalPlan::Projection(Projection { mut expr, input, .. }) => {
-            let (input, place) = below!(input);
-            expr.push(Expr::Column(place).alias(PLACE));
-            let projection = Projection::try_new(expr, Arc::new(input))?;
-            Ok(Ok((LogicalPlan::Projection(projection), Column::new_unqualified(PLACE))))
-        }
-        _ => Ok(Err("an aggregate or a window")),
-    }
-}
-
-fn scan_with_places(scan: TableScan, table: u64) -> Placed<(LogicalPlan, Column)> {
-    let source = scan.source.downcast_ref::<DefaultTableSource>();
-    let stored = source.and_then(|source| source.table_provider.downcast_ref::<StoreTable>());
-    let Some(stored) = stored.filter(|stored| stored.entry().id == table) else {
-        return Ok(Err("a table that is not of the store"));
-    };
-    let source = provider_as_source(Arc::new(stored.with_places()));
-    let name = scan.table_name;
-    let plan = LogicalPlanBuilder::scan(name.clone(), source, None)?.build()?;
-    Ok(Ok((plan, Column::new(Some(name), PLACE))))
 }
 
 impl Change {
