@@ -27,14 +27,14 @@ impl<T> Thread<T> {
     /// Waits for what the thread returns; for its panic, if it did.
     ///
     /// # Errors
-    /// The panic.
+    /// The panic of the thread, as it was thrown.
     pub fn join(self) -> Result<T> {
         // Nothing is sent only when the thread was ended from outside.
         lock(&self.result).recv().unwrap_or_else(|gone| Err(Box::new(gone)))
     }
 }
 
-/// Starts a thread.
+/// Starts a thread, which goes on when what this gives is dropped.
 ///
 /// # Errors
 /// When the system has none.

@@ -13,13 +13,13 @@ use crate::names::{fold, planned_column, quote};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// All rows.
+    /// A DELETE without WHERE, which reads no rows.
     DeleteAll,
     Delete,
     Update,
 }
 
-/// What a statement says.
+/// The parts of a DELETE or UPDATE that are obeyed; all others are refused.
 pub(super) struct Shape {
     pub name: ObjectName,
     alias: Option<TableAlias>,
