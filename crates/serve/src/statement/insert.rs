@@ -27,9 +27,13 @@ pub(crate) struct Insert {
 
 /// Plans an INSERT. The table is that of the snapshot it was planned on: one that changed since is
 /// refused when the load begins.
-pub(crate) async fn plan(planning: Planning, mut statement: Box<SqlStatement>) -> Result<Insert> {
+pub(crate) async fn plan(
+    mut planning: Planning,
+    mut statement: Box<SqlStatement>,
+) -> Result<Insert> {
+    let limits = planning.limits();
+    let names = planning.look(|scope| tree::check_insert(&mut statement, &limits, scope))?;
     let (snapshot, rights) = (&planning.snapshot, &planning.rights);
-    let names = tree::check_insert(&mut statement, &planning.limits(), snapshot, rights)?;
     let plan = planning.unchecked(*statement, &names).await?;
     let LogicalPlan::Dml(dml) = plan else {
         return Err(Error::Invalid("not an INSERT of rows".into()));
@@ -89,7 +93,10 @@ pub(crate) struct CreateAs {
 }
 
 /// Plans a CREATE TABLE .. AS SELECT.
-pub(crate) async fn plan_create_as(planning: Planning, table: CreateTable) -> Result<CreateAs> {
+pub(crate) async fn plan_create_as(
+    mut planning: Planning,
+    table: CreateTable,
+) -> Result<CreateAs> {
     if !table.columns.is_empty() || !table.constraints.is_empty() {
         return Err(unsupported(
             "CREATE TABLE with columns and AS",
