@@ -327,7 +327,7 @@ impl Planning {
         self.database.options().statements
     }
 
-    fn parse(&self, text: &str) -> Result<SqlStatement> {
+    fn parse(&mut self, text: &str) -> Result<SqlStatement> {
         // The parser knows other forms of it, and would say what it expects.
         let mut words = text.split_whitespace().map(str::to_ascii_lowercase);
         if (words.next().as_deref(), words.next().as_deref()) == (Some("create"), Some("external"))
@@ -338,7 +338,7 @@ impl Planning {
             ));
         }
         if let Some(table) = describe::summarized(text)? {
-            let query = describe::summarize(&table, &self.snapshot, &self.rights)?;
+            let query = self.look(|scope| describe::summarize(&table, scope))?;
             return Ok(SqlStatement::Query(query));
         }
         text::parse_statement(text, &self.limits())

@@ -35,7 +35,7 @@ use crate::catalog::ExtraTable;
 use crate::rights::Rights;
 pub use allowed::{Allowed, ExternalPlace};
 pub use reference::{ExternalOption, ExternalReference, OptionValue, ReadAs};
-use table::ExternalTable;
+pub(crate) use table::ExternalTable;
 
 /// Finds out what inputs are, as loads do.
 pub trait ExternalInputs: Debug + Send + Sync {

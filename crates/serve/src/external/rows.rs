@@ -127,8 +127,9 @@ fn too_narrow(widened: &[Widened]) -> Error {
     Error::Input {
         place: Box::new(place.clone()),
         text: format!(
-            "column {column} was taken for {from}, which \"{shown}\" is not; rows were answered already, so run the statement \
-             again: the column is {to} now (or say so: types => '{column} {to}')"
+            "column {column} was taken for {from}, which \"{shown}\" is not, and rows were answered already: write \
+             read_csv(.., types => '{column} {to}'), or sample => 'all', which looks at all of it first; in the same session or \
+             server the statement can be run again as it is"
         ),
     }
 }

@@ -95,7 +95,7 @@ struct PreparedInsert {
 
 async fn prepare(database: &Database, rights: &Rights, text: &str) -> Result<Prepared> {
     let _held = super::hold(database, text)?;
-    let planning = Planning::begin(database, rights)?;
+    let mut planning = Planning::begin(database, rights)?;
     let sql = Box::new(planning.parse(text)?);
     if matches!(*sql, SqlStatement::Delete(_) | SqlStatement::Update(_)) {
         return Ok(Prepared::Change);

@@ -96,7 +96,7 @@ impl Names {
         let Scope { snapshot, rights, externals } = scope;
         for (name, reference) in &self.externals.clone() {
             let schema = externals.open(name, reference)?;
-            self.add_table(name, &schema);
+            self.add_table(&fold(name), &schema);
         }
         for name in std::mem::take(&mut self.relations) {
             let Some(index) = find_table(snapshot, &name) else { continue };
