@@ -26,7 +26,6 @@ use coload_source::{DateFormat, FixedWidths, TimestampFormat, TypeOrder};
 pub use answers::AnswerArgs;
 #[cfg(feature = "sql")]
 pub use limits::{LimitArgs, SpillArgs};
-pub use values::{at_least_one, sample_size};
 pub use values::{
     BytesPolicy, Delimiter, Dictionaries, Encoding, EscapesForm, ExportQuotes, FormatName,
     GivenColumns, KeysPolicy, LineEndForm, OptionalByte, QuotesPolicy, RaggedPolicy, RejectsTo,
@@ -34,6 +33,7 @@ pub use values::{
 };
 #[cfg(feature = "sql")]
 pub use values::{LogForm, LogLevel, PriorityName};
+pub use values::{at_least_one, sample_size};
 use values::{
     chunk_size, comment, decimal, delimiter, encoding, escape, given_columns, quote, rejects_to,
     thousands,

@@ -55,7 +55,10 @@ const OTHER_NAMES: [(&str, &str); 11] = [
 
 /// Options of other programs that have no flag, and what to do.
 const NO_FLAGS: [(&str, &str); 6] = [
-    ("ignore-errors", "records that are no rows are never left out here; `coload load --max-rejects` sets them aside"),
+    (
+        "ignore-errors",
+        "records that are no rows are never left out here; `coload load --max-rejects` sets them aside",
+    ),
     ("sample-size", "write sample => '16MiB', or sample => 'all'"),
     ("filename", "`coload load --set name=@file` has the name of the input as a column"),
     ("compression", "it is found out"),

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use coload_ddl::CheckedColumn;
-use coload_load::{Ahead, AheadColumn, FragmentRows, MadeRows, RowBytes, TakesRows, Target, Work, Works};
+use coload_load::{
+    Ahead, AheadColumn, FragmentRows, MadeRows, RowBytes, TakesRows, Target, Work, Works,
+};
 use coload_source::LeftOut;
 use coload_threads::{Step, StepClock, Thread, lock, spawn};
 use coload_transform::PartitionColumn;

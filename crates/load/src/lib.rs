@@ -83,7 +83,8 @@ pub use splits::{
     Split, SplitMethod, SplitPart, SplitPlan, WorkerShare, plan_hashed, plan_splits, worker_of_name,
 };
 pub use target::{
-    Ahead, AheadColumn, FragmentRows, MadeRows, RowBytes, RowNumbers, TakesRows, Target, Work, Works,
+    Ahead, AheadColumn, FragmentRows, MadeRows, RowBytes, RowNumbers, TakesRows, Target, Work,
+    Works,
 };
 pub use text_fragments::{ParsedText, TextFragmentParser, TextFragments};
 pub use typed::{Column as TypedColumn, TypedField, TypedInput, TypedKind};

@@ -57,7 +57,8 @@ pub use coload_receive::{Keep, LoadPriority, ReceiveOptions};
 pub use database::{Answer, Database, DatabaseOptions, STACK_BYTES};
 pub use datafusion::arrow;
 pub use external::{
-    Allowed, ExternalInputs, ExternalOption, ExternalPlace, ExternalPlaces, ExternalReference, OptionValue, ReadAs,
+    Allowed, ExternalInputs, ExternalOption, ExternalPlace, ExternalPlaces, ExternalReference,
+    OptionValue, ReadAs,
 };
 pub use flight::{Metrics, ServeLimits, ServeOptions, Server, TlsFiles, Users, hash_password};
 pub use functions::function_names;

@@ -207,7 +207,16 @@ mod tests {
 
     #[test]
     fn what_is_no_grant_is_refused() {
-        for text in ["", "read", "write:t", "read:", "load:a*b", "admin:*x*", "external:", "external:/no/such/place"] {
+        for text in [
+            "",
+            "read",
+            "write:t",
+            "read:",
+            "load:a*b",
+            "admin:*x*",
+            "external:",
+            "external:/no/such/place",
+        ] {
             assert!(text.parse::<Grant>().is_err(), "{text}");
         }
     }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use coload::{Coload, Error};
 use coload_serve::{
-    Allowed, Database, ExternalPlace, ExternalPlaces, DatabaseOptions, Keep, LoadPriority, ReceiveOptions, ServeLimits, ServeOptions,
-    Server, TlsFiles, Users,
+    Allowed, Database, DatabaseOptions, ExternalPlace, ExternalPlaces, Keep, LoadPriority,
+    ReceiveOptions, ServeLimits, ServeOptions, Server, TlsFiles, Users,
 };
 use tracing_subscriber::filter::LevelFilter;
 

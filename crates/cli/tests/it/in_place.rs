@@ -57,7 +57,8 @@ fn all_formats_and_many_files_are_read() {
     sandbox.write("j.jsonl", "{\"v\":1,\"o\":{\"w\":\"x\"}}\n{\"v\":2,\"o\":{\"w\":\"y\"}}\n");
     let both = "SELECT sum(v) FROM 'y/*/*.csv'";
     assert_eq!(answer(&sandbox, both), ["3"]);
-    let parts = "SELECT v, year FROM read_csv('y/*/*.csv', hive_partitioning => true) WHERE year > 2024";
+    let parts =
+        "SELECT v, year FROM read_csv('y/*/*.csv', hive_partitioning => true) WHERE year > 2024";
     assert_eq!(answer(&sandbox, parts), ["2,2025"]);
     let count = "SELECT count(*), min(year) FROM read_csv('y/*/*.csv', partitions => true)";
     assert_eq!(answer(&sandbox, count), ["2,2024"]);
@@ -81,7 +82,8 @@ fn options_are_the_flags_of_loads() {
     let sql = "SELECT * FROM read_csv('a.txt', delim = '|', header = false, comment => '#', nullstr => 'NA', types => 'c1 VARCHAR', \
                decimal_separator => ',')";
     assert_eq!(answer(&sandbox, sql), ["01,,2.5", "02,x,3.5"]);
-    let columns = "SELECT b FROM read_csv('a.txt', columns => 'a BIGINT, b VARCHAR, c VARCHAR', skip => 1)";
+    let columns =
+        "SELECT b FROM read_csv('a.txt', columns => 'a BIGINT, b VARCHAR, c VARCHAR', skip => 1)";
     assert_eq!(answer(&sandbox, columns), ["NA", "x"]);
     for (option, parts) in [
         ("colour => 1", &["colour"][..]),
@@ -212,7 +214,9 @@ fn a_server_reads_its_places_only_for_who_may() {
         "",
     ];
     for name in elsewhere {
-        for from in [format!("'{name}'"), format!("read_csv('{name}')"), format!("read_file(['{name}'])")] {
+        for from in
+            [format!("'{name}'"), format!("read_csv('{name}')"), format!("read_file(['{name}'])")]
+        {
             let sql = format!("SELECT * FROM {from}");
             ask(&server, "ada", &sql).fails(1, &["in no place that may be read"]);
         }

@@ -80,7 +80,9 @@ impl FragmentRows {
         let rows: Box<dyn Any> = rows;
         match rows.downcast::<R>() {
             Ok(rows) => Ok(FragmentRows { chunk, rows: *rows, numbers }),
-            Err(_) => Err(Error::Corrupt("rows of a fragment in the form of another target".into())),
+            Err(_) => {
+                Err(Error::Corrupt("rows of a fragment in the form of another target".into()))
+            }
         }
     }
 }

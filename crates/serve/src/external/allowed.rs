@@ -54,9 +54,8 @@ impl ExternalPlace {
     fn has_address(&self, address: &str) -> bool {
         let ExternalPlace::Address(place) = self else { return false };
         let rest = address.strip_prefix(place.as_str());
-        rest.is_some_and(|rest| {
-            place.ends_with('/') || rest.is_empty() || rest.starts_with('/')
-        }) && !leads_up(address)
+        rest.is_some_and(|rest| place.ends_with('/') || rest.is_empty() || rest.starts_with('/'))
+            && !leads_up(address)
     }
 }
 
@@ -76,8 +75,9 @@ impl Allowed {
         let within = match name.contains("://") {
             // What a pattern stands for is behind its beginning.
             true => places.iter().any(|place| place.has_address(beginning(name))),
-            false => path_of(name)
-                .is_some_and(|path| places.iter().any(|place| place.has_path(&path))),
+            false => {
+                path_of(name).is_some_and(|path| places.iter().any(|place| place.has_path(&path)))
+            }
         };
         if within { Ok(()) } else { Err(elsewhere(name)) }
     }
@@ -171,13 +171,31 @@ mod tests {
         std::os::unix::fs::symlink(&root, root.join("in/up")).unwrap();
         let allowed = within(&root.join("in").to_string_lossy());
         let check = |name: &str| allowed.check_name(&format!("{}/{name}", root.display())).is_ok();
-        let fine = ["in/a.csv", "in/*.csv", "in/deep/*", "in", "in/**/*.csv", "in/a.zip!b.csv", "in/deep/../a.csv"];
+        let fine = [
+            "in/a.csv",
+            "in/*.csv",
+            "in/deep/*",
+            "in",
+            "in/**/*.csv",
+            "in/a.zip!b.csv",
+            "in/deep/../a.csv",
+        ];
         for name in fine {
             assert!(check(name), "{name}");
         }
         let wrong = [
-            "secret.csv", "in/../secret.csv", "in/link.csv", "in/up/secret.csv", "inner/a.csv", "*/a.csv", "i*/a.csv",
-            "in/up/*.csv", "in/up/new/a.csv", "in/new/../../secret.csv", "", "in/link.csv!a",
+            "secret.csv",
+            "in/../secret.csv",
+            "in/link.csv",
+            "in/up/secret.csv",
+            "inner/a.csv",
+            "*/a.csv",
+            "i*/a.csv",
+            "in/up/*.csv",
+            "in/up/new/a.csv",
+            "in/new/../../secret.csv",
+            "",
+            "in/link.csv!a",
         ];
         for name in wrong {
             assert!(!check(name), "{name}");
@@ -189,7 +207,9 @@ mod tests {
     #[test]
     fn addresses_begin_as_they_must() {
         let allowed = within("s3://bucket/public");
-        for name in ["s3://bucket/public", "s3://bucket/public/a.csv", "s3://bucket/public/*/b.parquet"] {
+        for name in
+            ["s3://bucket/public", "s3://bucket/public/a.csv", "s3://bucket/public/*/b.parquet"]
+        {
             assert!(allowed.check_name(name).is_ok(), "{name}");
         }
         let wrong = [

@@ -97,10 +97,15 @@ pub(crate) fn of_function(called: &str, args: &[FunctionArg]) -> Result<Option<E
         ExternalReference { read_as: *read_as, inputs: Vec::new(), options: Vec::new() };
     for arg in args {
         match argument(arg) {
-            Some(Argument::Inputs(inputs)) if reference.inputs.is_empty() => reference.inputs = inputs,
+            Some(Argument::Inputs(inputs)) if reference.inputs.is_empty() => {
+                reference.inputs = inputs
+            }
             Some(Argument::Option(option)) => {
                 if reference.options.iter().any(|known| known.name == option.name) {
-                    return Err(Error::Invalid(format!("{called}: {} is given twice", option.name)));
+                    return Err(Error::Invalid(format!(
+                        "{called}: {} is given twice",
+                        option.name
+                    )));
                 }
                 reference.options.push(option);
             }
@@ -177,7 +182,9 @@ fn value(expr: &Expr) -> Option<OptionValue> {
             _ => None,
         },
         Expr::UnaryOp { op: UnaryOperator::Minus, expr } => match value(expr)? {
-            OptionValue::Text(text) if !is_text(expr) => Some(OptionValue::Text(format!("-{text}"))),
+            OptionValue::Text(text) if !is_text(expr) => {
+                Some(OptionValue::Text(format!("-{text}")))
+            }
             _ => None,
         },
         Expr::Array(array) => {

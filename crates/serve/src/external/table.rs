@@ -12,8 +12,8 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 
-use super::{Experience, Learned};
 use super::scan::ExternalScanExec;
+use super::{Experience, Learned};
 use crate::names::folded_schema;
 
 /// Inputs that a statement reads.

@@ -93,10 +93,7 @@ pub(crate) struct CreateAs {
 }
 
 /// Plans a CREATE TABLE .. AS SELECT.
-pub(crate) async fn plan_create_as(
-    mut planning: Planning,
-    table: CreateTable,
-) -> Result<CreateAs> {
+pub(crate) async fn plan_create_as(mut planning: Planning, table: CreateTable) -> Result<CreateAs> {
     if !table.columns.is_empty() || !table.constraints.is_empty() {
         return Err(unsupported(
             "CREATE TABLE with columns and AS",

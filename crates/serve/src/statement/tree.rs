@@ -35,8 +35,8 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::limits::StatementLimits;
 use super::text::too_deep;
-use crate::external::reference::{self, ExternalReference};
 use crate::external::Externals;
+use crate::external::reference::{self, ExternalReference};
 use crate::names::{find_table, fold};
 use crate::rights::Rights;
 
