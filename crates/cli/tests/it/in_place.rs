@@ -164,8 +164,10 @@ fn a_statement_that_has_answered_nothing_goes_on_with_wider_types() {
     late.fails(1, &["a.csv:400002", "column m was taken for BIGINT", "\"1.5\"", "types => 'm "]);
     let told = "SELECT m FROM read_csv('a.csv', types => 'm VARCHAR') WHERE n = 800000";
     assert_eq!(answer(&sandbox, told), ["1.5"]);
-    let looked = "SELECT m FROM read_csv('a.csv', sample => 'all')";
-    assert_eq!(answer(&sandbox, looked).len(), 700_002);
+    // More than is looked at otherwise.
+    sandbox.write("c.csv", format!("n,m\n{}1,some words\n", pairs(0, 120_000)));
+    let looked = "SELECT m FROM read_csv('c.csv', sample => 'all')";
+    assert_eq!(answer(&sandbox, looked).last().unwrap(), "some words");
 }
 
 #[test]

@@ -167,6 +167,7 @@ mod tests {
         std::fs::create_dir_all(root.join("in/deep")).unwrap();
         std::fs::create_dir(root.join("inner")).unwrap();
         std::fs::write(root.join("secret.csv"), "a\n1\n").unwrap();
+        std::fs::write(root.join("in/a.csv"), "a\n1\n").unwrap();
         std::os::unix::fs::symlink(root.join("secret.csv"), root.join("in/link.csv")).unwrap();
         std::os::unix::fs::symlink(&root, root.join("in/up")).unwrap();
         let allowed = within(&root.join("in").to_string_lossy());
