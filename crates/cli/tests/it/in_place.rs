@@ -124,6 +124,21 @@ fn rows_come_in_the_order_of_the_inputs() {
     sandbox.run(&["load", "1.csv", "--into", "parquet:p"]).ok();
     assert_eq!(answer(&sandbox, "SELECT n FROM 'p/*.parquet' LIMIT 2"), ["0", "1"]);
     let made = "CREATE TABLE t AS SELECT * FROM 'p/*.parquet'";
+    let renamed = "CREATE OR REPLACE TABLE u AS SELECT m AS \"Double\", n FROM '2.csv'";
+    sandbox.run(&["load", "2.csv", "--into", "store", "--table", "u"]).ok();
+    sandbox.run(&["sql", "--store", "store", "-c", renamed]).ok();
+    assert_eq!(sandbox.query("SELECT min(\"Double\"), max(n) FROM u"), ["3000000,1599999"]);
+    let kept = "CREATE TABLE IF NOT EXISTS u AS SELECT * FROM '1.csv'";
+    sandbox.run(&["sql", "--store", "store", "-c", kept]).ok();
+    assert_eq!(sandbox.query("SELECT count(*) FROM u"), ["100000"]);
+    let again = "CREATE TABLE u AS SELECT * FROM '1.csv'";
+    sandbox.run(&["sql", "--store", "store", "-c", again]).fails(1, &["exists already"]);
+    let some = "CREATE TABLE v AS SELECT n + 1 AS n, m AS x, m AS y FROM '2.csv' WHERE n < 1500002";
+    sandbox.run(&["sql", "--store", "store", "-c", some]).ok();
+    assert_eq!(
+        sandbox.query("SELECT * FROM v"),
+        ["1500001,3000000,3000000", "1500002,3000002,3000002"]
+    );
     sandbox.run(&["load", "2.csv", "--into", "store", "--table", "other"]).ok();
     sandbox.run(&["sql", "--store", "store", "-c", made]).ok();
     let sums = ["1500000,1124999250000,2249998500000"];

@@ -14,6 +14,7 @@
 //! Invariant: nothing is opened or listed before [`Allowed`] has let it through.
 
 mod allowed;
+mod load;
 pub(crate) mod reference;
 mod rows;
 mod scan;
@@ -32,8 +33,10 @@ use coload_types::{Error, Result};
 use datafusion::catalog::TableProvider;
 
 use crate::catalog::ExtraTable;
+use crate::planning::pause::paused;
 use crate::rights::Rights;
 pub use allowed::{Allowed, ExternalPlace};
+pub(crate) use load::{hold, load_of, run_load};
 pub use reference::{ExternalOption, ExternalReference, OptionValue, ReadAs};
 pub(crate) use table::ExternalTable;
 
@@ -138,16 +141,19 @@ impl Externals {
             places.allowed.check_name(input)?;
             granted.check_name(input).map_err(|error| self.rights.not_granted(&error))?;
         }
-        let inputs = places.inputs.find(reference)?;
-        places.allowed.check_found(&inputs)?;
-        granted.check_found(&inputs).map_err(|error| self.rights.not_granted(&error))?;
-        if let Some(once) = inputs.read_once() {
-            return Err(Error::Invalid(format!(
-                "{} can be read only once, and a statement may read it again: load it into a table",
-                once.name
-            )));
-        }
-        let mut request = places.inputs.plan(reference, inputs)?;
+        let look = || {
+            let inputs = places.inputs.find(reference)?;
+            places.allowed.check_found(&inputs)?;
+            granted.check_found(&inputs).map_err(|error| self.rights.not_granted(&error))?;
+            match inputs.read_once() {
+                None => places.inputs.plan(reference, inputs),
+                Some(once) => Err(Error::Invalid(format!(
+                    "{} can be read only once, and a statement may read it again: load it into a table",
+                    once.name
+                ))),
+            }
+        };
+        let mut request = paused(look)??;
         self.learned.apply(name, &mut request)?;
         let table = ExternalTable::new(
             name.to_owned(),

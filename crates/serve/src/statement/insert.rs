@@ -13,6 +13,7 @@ use super::spelling::renamed;
 use super::{Planning, count, nodes, stream, tree, unsupported};
 use crate::Answer;
 use crate::database::Database;
+use crate::external::{hold, load_of, run_load};
 use crate::names::{find_table, missing_table};
 use crate::rights::Role;
 use crate::types::table_schema;
@@ -126,6 +127,11 @@ impl CreateAs {
     pub async fn run(self, database: &Database, user: &str) -> Result<Answer> {
         if self.is_kept {
             return count(0);
+        }
+        if let Some(load) = load_of(&self.rows, &self.target)
+            && let Some(held) = hold(database)
+        {
+            return count(run_load(database, load, held).await?);
         }
         let rows = stream(database, user, &self.session, &self.rows).await?;
         let rows = renamed(rows, &self.columns);
