@@ -20,7 +20,7 @@ use super::column_codec::{
 };
 use super::{
     BOUND_BYTES_MAX, ColumnStats, MANIFEST_BYTES_MAX, Manifest, REMEMBER_DAYS, SegmentEntry,
-    TableEntry, check_table_name,
+    TableEntry, VIEW_BYTES_MAX, ViewEntry, check_table_name,
 };
 use crate::deleted::{DeletedEntry, FilePart, HERE_BYTES_MAX, Place, decode as decode_set, holds};
 use crate::directory::{

@@ -80,7 +80,7 @@ impl Walker<'_> {
         }
     }
 
-    fn factor(&mut self, factor: &mut TableFactor) -> Result<()> {
+    pub(super) fn factor(&mut self, factor: &mut TableFactor) -> Result<()> {
         self.deeper(|walker| walker.factor_here(factor))
     }
 
