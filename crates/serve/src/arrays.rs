@@ -81,7 +81,8 @@ impl<T> Rows<'_, T> {
             }
             CheckedColumn::Coded { codes, .. } => {
                 let values: Vec<N> = self.values.iter().map(map).collect();
-                let value = |code: &u16| values.get(usize::from(*code)).copied().unwrap_or_default();
+                let value =
+                    |code: &u16| values.get(usize::from(*code)).copied().unwrap_or_default();
                 codes[..self.rows].iter().map(value).collect()
             }
         }

@@ -288,7 +288,7 @@ fn an_external_table_is_a_view_of_files() {
     sandbox.write("g.csv", "v,w\n5,z\n");
     sandbox.run(&["load", "g.csv", "--into", "store"]).ok();
     let run = |sql: &str| sandbox.run(&["sql", "--store", "store", "-c", sql]);
-    run("CREATE EXTERNAL TABLE e (v BIGINT, w VARCHAR) STORED AS CSV PARTITIONED BY (year) LOCATION 'f/*/*.txt' OPTIONS \
+    run("CREATE EXTERNAL TABLE e (v BIGINT, w VARCHAR, year BIGINT) STORED AS CSV PARTITIONED BY (year) LOCATION 'f/*/*.txt' OPTIONS \
          ('format.delimiter' ';', format.has_header false, null 'NA')")
     .ok();
     assert_eq!(sandbox.query("SELECT * FROM e"), ["1,x,2024", "2,,2025"]);
@@ -300,7 +300,12 @@ fn an_external_table_is_a_view_of_files() {
     run("CREATE OR REPLACE EXTERNAL TABLE e LOCATION 'g.csv'").ok();
     assert_eq!(sandbox.query("SELECT w FROM e"), ["z"]);
     let listed = sandbox.run(&["inspect", "store"]).ok();
-    assert!(listed.out.contains("view e: SELECT * FROM 'g.csv'") || listed.out.contains("view e: SELECT * FROM read_file"), "{}", listed.out);
+    assert!(
+        listed.out.contains("view e: SELECT * FROM 'g.csv'")
+            || listed.out.contains("view e: SELECT * FROM read_file"),
+        "{}",
+        listed.out
+    );
     run("DROP VIEW e").ok();
     run("CREATE EXTERNAL TABLE e LOCATION 'none.csv'").fails(1, &["none.csv"]);
 }

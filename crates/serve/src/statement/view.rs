@@ -148,10 +148,8 @@ pub(super) fn subquery(
     alias: Option<TableAlias>,
     limits: &StatementLimits,
 ) -> Result<TableFactor> {
-    let column = |name: &String| TableAliasColumnDef {
-        name: Ident::with_quote('"', name),
-        data_type: None,
-    };
+    let column =
+        |name: &String| TableAliasColumnDef { name: Ident::with_quote('"', name), data_type: None };
     let mut alias = alias.unwrap_or_else(|| TableAlias {
         explicit: true,
         name: Ident::with_quote('"', &view.name),
@@ -250,10 +248,13 @@ fn parse_external(parser: &mut Parser<'_>) -> std::result::Result<External, Pars
 
 /// `name value`, `'name' 'value'` or `name = value`.
 fn parse_option(parser: &mut Parser<'_>) -> std::result::Result<(String, String), ParserError> {
-    let name = match parser.next_token().token {
-        Token::Word(word) => word.value,
-        Token::SingleQuotedString(text) => text,
-        other => return parser.expected("the name of an option", TokenWithSpan::wrap(other)),
+    let name = match parser.peek_token().token {
+        Token::SingleQuotedString(text) => {
+            parser.next_token();
+            text
+        }
+        // The engine's have points in them.
+        _ => parser.parse_object_name(false)?.to_string(),
     };
     let _ = parser.consume_token(&Token::Eq) || parser.consume_token(&Token::RArrow);
     let value = match parser.next_token().token {

@@ -208,9 +208,15 @@ fn sealed(content: &[u8]) -> Vec<u8> {
 
 #[test]
 fn a_manifest_is_read_back_as_written() {
-    for manifest in
-        [Manifest::first(), example(), example_2(), example_3(), example_4(), example_5(), example_6()]
-    {
+    for manifest in [
+        Manifest::first(),
+        example(),
+        example_2(),
+        example_3(),
+        example_4(),
+        example_5(),
+        example_6(),
+    ] {
         let bytes = manifest.encode().unwrap();
         assert_eq!(Manifest::decode(&bytes, path()).unwrap(), manifest);
     }
