@@ -21,8 +21,7 @@ use coload_wire::{ColumnFrom, load_time};
 
 use crate::format::PieceSpan;
 use crate::request::LoadRequest;
-use partition::Partition;
-
+pub(crate) use partition::Partition;
 pub use partition::check_partition;
 
 /// What a column is made of, once it is known when the load began.

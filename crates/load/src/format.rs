@@ -322,6 +322,23 @@ pub struct PieceSpan {
     pub read_to: ReadTo,
 }
 
+impl PieceSpan {
+    /// A piece without records.
+    pub fn empty(file: usize, span: std::ops::Range<u64>) -> Self {
+        PieceSpan {
+            file,
+            start: span.start,
+            end: span.end,
+            rows: 0,
+            filtered: 0,
+            lines: 0,
+            rejects: Vec::new(),
+            mended: Mended::default(),
+            read_to: ReadTo::End,
+        }
+    }
+}
+
 /// Up to where a piece was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadTo {

@@ -47,6 +47,7 @@ mod text;
 mod text_fragments;
 mod typed;
 mod typed_source;
+mod wanted;
 mod widen;
 mod wider_columns;
 mod workers;
@@ -91,5 +92,6 @@ pub use typed::{Column as TypedColumn, TypedField, TypedInput, TypedKind};
 pub use typed_source::{
     PartBytes, SourceField, SourceParts, TypedBlock, TypedReader, TypedSource, Wanted,
 };
+pub use wanted::{RowTest, keep_wanted_inputs};
 pub use widen::Widened;
 pub use wider_columns::WiderColumns;

@@ -59,6 +59,9 @@ fn say_what_is_read(files: &[IndexedFile], groups: &[GroupAt]) {
     for (number, file) in files.iter().enumerate() {
         let mut ranges = Vec::new();
         while let Some(group) = groups.next_if(|group| group.file as usize == number) {
+            if group.rows == 0 {
+                continue;
+            }
             ranges.extend(group.columns.iter().map(|at| at.start..at.start + at.bytes));
         }
         file.file.will_read(ranges);

@@ -309,3 +309,51 @@ fn an_external_table_is_a_view_of_files() {
     run("DROP VIEW e").ok();
     run("CREATE EXTERNAL TABLE e LOCATION 'none.csv'").fails(1, &["none.csv"]);
 }
+
+#[test]
+fn what_no_row_can_pass_is_not_read() {
+    let sandbox = Sandbox::new();
+    let made = "SELECT value AS n, CAST(value AS DECIMAL(12,2)) AS m, to_timestamp(value * 1000) AS d, \
+                CASE WHEN value % 2 = 0 THEN value END AS e FROM range(400000) ORDER BY n";
+    sandbox.run(&["sql", "-o", "a.parquet", "-c", made]).ok();
+    let count = |condition: &str| {
+        answer(&sandbox, &format!("SELECT count(*) FROM 'a.parquet' WHERE {condition}"))
+    };
+    let conditions = [
+        ("n >= 200000", "200000"),
+        ("m > 299999.5", "100000"),
+        ("n BETWEEN 150000 AND 150009 AND m <> 150001", "9"),
+        ("n IN (399999, 131072, 300001, 300002)", "4"),
+        ("e > 390000", "4999"),
+        ("d >= TIMESTAMP '1979-01-01 00:00:00'", ""),
+    ];
+    let before: Vec<_> = conditions.iter().map(|(condition, _)| count(condition)).collect();
+    for ((condition, rows), found) in conditions.iter().zip(&before) {
+        assert!(rows.is_empty() || *found == [*rows], "{condition}: {found:?}");
+    }
+    assert_eq!(count("n < 0"), ["0"]);
+    assert_eq!(count("e IS NULL"), ["200000"]);
+    // The first row group is damaged, and nobody looks at it.
+    let path = sandbox.path("a.parquet");
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[4..4_000].fill(0xff);
+    fs::write(&path, bytes).unwrap();
+    for ((condition, _), found) in conditions.iter().zip(&before) {
+        assert_eq!(count(condition), *found, "{condition}");
+    }
+    wrong(&sandbox, "SELECT sum(n) FROM 'a.parquet'", &["a.parquet"]);
+    wrong(&sandbox, "SELECT sum(n) FROM 'a.parquet' WHERE n > 100000", &["a.parquet"]);
+    sandbox.write("y/year=1999/a.csv", "v,w\n1,x,y\n");
+    sandbox.write("y/year=2024/b.csv", "v,w\n2,x\n");
+    sandbox.write("y/year=2025/c.csv", "v,w\n3,x\n");
+    let from = "FROM read_csv('y/*/*.csv', partitions => true, columns => 'v BIGINT, w VARCHAR, year BIGINT', ragged => 'reject')";
+    wrong(&sandbox, &format!("SELECT sum(v) {from}"), &["year=1999/a.csv"]);
+    assert_eq!(answer(&sandbox, &format!("SELECT sum(v) {from} WHERE year > 2000")), ["5"]);
+    assert_eq!(answer(&sandbox, &format!("SELECT v, year {from} WHERE year = 2025")), ["3,2025"]);
+    assert_eq!(
+        answer(&sandbox, &format!("SELECT count(*) {from} WHERE year IN (2024, 2030, 2031, 2032)")),
+        ["1"]
+    );
+    let plan = answer(&sandbox, &format!("EXPLAIN SELECT v {from} WHERE year > 2000")).join("\n");
+    assert!(plan.contains("files=2 of 3") && plan.contains("wanted=[year > 2000]"), "{plan}");
+}

@@ -6,7 +6,7 @@ use coload_input::Names;
 use coload_transform::{
     CODES_PROVISIONAL_MAX, FragmentColumn, NULL_CODE, ProvisionalCodes, TemporaryDictionary,
 };
-use coload_types::{Column, Error, Result, parse_value};
+use coload_types::{Column, Error, Result, Value, parse_value};
 use coload_wire::partition_value;
 
 use super::runs_of;
@@ -72,6 +72,12 @@ impl Partition {
             of_input.push(code);
         }
         Ok(Partition { dictionary, of_input })
+    }
+
+    /// The value of an input, by its number; `None` for NULL.
+    pub fn value(&self, input: usize) -> Option<Value> {
+        let code = usize::from(self.of_input[input]);
+        (code < self.dictionary.values.len()).then(|| self.dictionary.values.get(code))
     }
 
     /// The column of rows of which `spans` tell from which inputs they come.

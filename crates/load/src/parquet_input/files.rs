@@ -6,7 +6,7 @@
 //!
 //! Only footers are read, and heads of dictionaries of texts.
 //!
-//! Cost: 64 bytes a row group, and 40 for each column of it that is read.
+//! Cost: 64 bytes a row group, and 64 for each column of it that is read.
 
 use std::sync::Arc;
 
@@ -19,7 +19,9 @@ use coload_transform::CODES_PROVISIONAL_MAX;
 use coload_types::Result;
 
 use super::input::{FieldsRead, Spot, fault};
+use crate::legs::table_column;
 use crate::typed::{Asked, Block, FileBody, batch_bytes_max, read_at};
+use crate::wanted::{RowTest, value_of_bound};
 
 /// Most bytes that one of a file is taken for in memory, whatever its footer says.
 const EXPANSION_MAX: u64 = 1 << 12;
@@ -106,7 +108,7 @@ pub fn index_file(
         Ok(read.leaves.clone())
     });
     let tail = file.bytes().saturating_sub(TAIL_BYTES as u64);
-    let (footer, start) = read.map_err(|error| fault(asked, at(tail), error))?;
+    let (mut footer, start) = read.map_err(|error| fault(asked, at(tail), error))?;
     let Some(fields) = fields else {
         let text = "a footer without fields".to_owned();
         return Err(fault(asked, at(start), Fault::Damaged(text)));
@@ -119,6 +121,14 @@ pub fn index_file(
         return Err(fault(asked, at(start), Fault::Damaged(text)));
     };
     let head = position;
+    if let Some(test) = &asked.request.wanted {
+        for group in &mut footer.groups {
+            if is_unwanted(&**test, group, &fields, asked) {
+                // As of an empty one, nothing of it is read.
+                group.rows = 0;
+            }
+        }
+    }
     look_at_dictionaries(&file, &footer.groups, &fields)?;
     for (index, group) in footer.groups.into_iter().enumerate() {
         let spot = Spot { group: Some(index as u32), ..at(group.start) };
@@ -137,6 +147,26 @@ pub fn index_file(
         position += stored;
     }
     Ok(IndexedFile { file, fields: Arc::new(fields), head })
+}
+
+/// Whether the bounds of some column say that no row of a row group is wanted.
+fn is_unwanted(
+    test: &dyn RowTest,
+    group: &RowGroup,
+    fields: &FieldsRead,
+    asked: Asked<'_>,
+) -> bool {
+    let columns = asked.request.read_schema().columns();
+    let all = fields.of_column.iter().zip(&fields.chunks).zip(columns);
+    all.enumerate().any(|(read, ((stored, chunk), column))| {
+        let bounds = group.columns[*chunk].bounds;
+        let value = |bound| value_of_bound(&stored.values, bound, column.data_type);
+        let values = bounds.and_then(|(least, greatest)| value(least).zip(value(greatest)));
+        let of_table = table_column(asked.request, read);
+        values
+            .zip(of_table)
+            .is_some_and(|((least, greatest), column)| !test.may_pass(column, &least, &greatest))
+    })
 }
 
 /// Fetches the heads of dictionaries of texts at once, if they are far away: of many row groups they are many.

@@ -231,6 +231,11 @@ impl Reading for ParquetReading<'_> {
             let body = FileBody { file: &self.source.files[at.file as usize].file, start: 0 };
             let group = Group { index: rows.block, at, body: &body };
             let bytes = rows.span.end - rows.span.start;
+            if at.rows == 0 {
+                tick(bytes, 0)?;
+                add_span(&mut spans, PieceSpan::empty(at.file as usize, rows.span));
+                continue;
+            }
             let span =
                 self.parse_rows(group, (rows.rows, rows.span), (read.worker, read.parser), clock)?;
             tick(bytes, span.rows)?;

@@ -101,18 +101,7 @@ impl<'a> SourceReading<'a> {
 
     /// What became of a chunk that stands at `span`.
     fn spans(so_far: SoFar, span: Range<u64>) -> Vec<PieceSpan> {
-        let none = || PieceSpan {
-            file: 0,
-            start: span.start,
-            end: span.end,
-            rows: 0,
-            filtered: 0,
-            lines: 0,
-            rejects: Vec::new(),
-            mended: coload_source::Mended::default(),
-            read_to: crate::format::ReadTo::End,
-        };
-        vec![so_far.span.unwrap_or_else(none)]
+        vec![so_far.span.unwrap_or_else(|| PieceSpan::empty(0, span))]
     }
 
     fn parse_part(

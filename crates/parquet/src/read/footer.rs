@@ -79,6 +79,8 @@ pub struct ColumnAt {
     pub(super) codec: i32,
     /// Number of the type of its values.
     physical: i32,
+    /// The least and the greatest of its integers, or bounds of them, as the file says.
+    pub bounds: Option<(i64, i64)>,
 }
 
 /// A column chunk as the footer has it.
@@ -92,7 +94,47 @@ struct Chunk {
     raw_bytes: u64,
     data: Option<u64>,
     dictionary: Option<u64>,
+    bounds: Bounds,
 }
+
+/// Bounds of values as the footer has them.
+#[derive(Debug, Clone, Copy, Default)]
+struct Bounds {
+    least: Option<i64>,
+    greatest: Option<i64>,
+}
+
+impl Bounds {
+    /// Reads statistics. Those that older writers made are not read: for some types their order was not said.
+    fn decode(from: &mut Compact<'_>) -> ThriftResult<Self> {
+        let mut bounds = Bounds::default();
+        from.structure(|from, field, kind| {
+            match field {
+                5 => bounds.greatest = integer(from.binary(kind)?),
+                6 => bounds.least = integer(from.binary(kind)?),
+                _ => return Ok(false),
+            }
+            Ok(true)
+        })?;
+        Ok(bounds)
+    }
+
+    fn both(self) -> Option<(i64, i64)> {
+        self.least.zip(self.greatest).filter(|(least, greatest)| least <= greatest)
+    }
+}
+
+/// An integer of 4 or 8 bytes, as values of such types are written.
+fn integer(bytes: &[u8]) -> Option<i64> {
+    match bytes.len() {
+        4 => Some(i32::from_le_bytes(bytes.try_into().ok()?).into()),
+        8 => Some(i64::from_le_bytes(bytes.try_into().ok()?)),
+        _ => None,
+    }
+}
+
+/// Numbers of the types of 32 and 64 bits.
+const INTEGERS: [i32; 2] = [1, 2];
 
 impl Chunk {
     fn decode(from: &mut Compact<'_>) -> ThriftResult<Self> {
@@ -124,6 +166,10 @@ impl Chunk {
                 7 => self.bytes = from.u64(kind)?,
                 9 => self.data = Some(from.u64(kind)?),
                 11 => self.dictionary = Some(from.u64(kind)?),
+                12 => {
+                    expect(kind, Kind::Struct)?;
+                    self.bounds = Bounds::decode(from)?;
+                }
                 _ => return Ok(false),
             }
             Ok(true)
@@ -136,7 +182,8 @@ impl Chunk {
         let is_first = |at: &u64| *at > 0 && (*at < data || data == 0);
         let start = self.dictionary.filter(is_first).unwrap_or(data);
         let Chunk { codec, bytes, raw_bytes, physical, .. } = *self;
-        Some(ColumnAt { start, bytes, raw_bytes, codec, physical })
+        let bounds = self.bounds.both().filter(|_| INTEGERS.contains(&physical));
+        Some(ColumnAt { start, bytes, raw_bytes, codec, physical, bounds })
     }
 }
 

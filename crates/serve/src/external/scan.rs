@@ -6,8 +6,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use coload_load::{InputForm, LoadRequest, Resources, project};
+use coload_load::{InputForm, LoadRequest, Resources, RowTest, keep_wanted_inputs, project};
+use coload_scan::{Predicate, Test, may_match};
 use coload_transform::MEMORY_MIN;
+use coload_types::Value;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::TableProvider;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -26,11 +28,45 @@ use datafusion::physical_plan::{
 use super::rows::{Reading, read};
 use super::table::ExternalTable;
 use crate::error::to_datafusion;
+use crate::filter::describe;
 
 /// Share of the memory of all statements that one scan takes.
 const MEMORY_SHARE: usize = 8;
 /// Most that a scan takes.
 const MEMORY_MAX: usize = 512 << 20;
+
+/// What is asked of a scan.
+pub(super) struct Wanted {
+    /// Columns of the table, in the order of the output.
+    pub projection: Vec<usize>,
+    /// Tests that rows must pass in the end.
+    pub tests: Vec<Predicate>,
+    /// Number of rows that are enough.
+    pub limit: Option<usize>,
+}
+
+/// Tests of columns, by the numbers that they have in a load.
+#[derive(Debug)]
+struct Tests(Vec<Predicate>);
+
+impl RowTest for Tests {
+    fn may_pass(&self, column: usize, least: &Value, greatest: &Value) -> bool {
+        // Of rows with NULL nothing is known here, but no test passes them: those that do are left out.
+        let of = self.0.iter().filter(|predicate| predicate.column == column);
+        of.into_iter().all(|p| may_match(&p.test, 2, 0, Some(least), Some(greatest)))
+    }
+}
+
+/// The tests of columns that are read.
+fn row_test(tests: &[Predicate], read: &[usize]) -> Option<Arc<dyn RowTest>> {
+    let of_read = |predicate: &Predicate| {
+        let column = read.iter().position(|column| *column == predicate.column)?;
+        let passes_null = matches!(predicate.test, Test::IsNull);
+        (!passes_null).then(|| Predicate { column, test: predicate.test.clone() })
+    };
+    let tests: Vec<Predicate> = tests.iter().filter_map(of_read).collect();
+    (!tests.is_empty()).then(|| Arc::new(Tests(tests)) as Arc<dyn RowTest>)
+}
 
 /// Reads inputs.
 #[derive(Debug, Clone)]
@@ -39,6 +75,8 @@ pub(crate) struct ExternalScanExec {
     projection: Arc<[usize]>,
     /// The load of the columns that are read: at least one, so that rows are counted.
     request: Arc<LoadRequest>,
+    /// What rows must pass, for whom a test stands above.
+    tests: Arc<[Predicate]>,
     limit: Option<usize>,
     threads: usize,
     properties: Arc<PlanProperties>,
@@ -46,19 +84,17 @@ pub(crate) struct ExternalScanExec {
 }
 
 impl ExternalScanExec {
-    /// A scan of these columns, and of at least `limit` rows.
+    /// A scan of what is asked for.
     ///
     /// # Errors
     /// When a column is not of the table.
-    pub fn new(
-        table: &ExternalTable,
-        projection: Vec<usize>,
-        limit: Option<usize>,
-        threads: usize,
-    ) -> Result<Self> {
+    pub fn new(table: &ExternalTable, wanted: Wanted, threads: usize) -> Result<Self> {
+        let Wanted { projection, tests, limit } = wanted;
         let schema = Arc::new(table.schema().project(&projection)?);
         let read = if projection.is_empty() { &[0][..] } else { &projection };
-        let request = project(table.request(), read).map_err(to_datafusion)?;
+        let mut request = project(table.request(), read).map_err(to_datafusion)?;
+        request.wanted = row_test(&tests, read);
+        keep_wanted_inputs(&mut request).map_err(to_datafusion)?;
         let properties = PlanProperties::new(
             EquivalenceProperties::new(schema),
             Partitioning::UnknownPartitioning(1),
@@ -70,11 +106,20 @@ impl ExternalScanExec {
             table: Arc::new(table.clone()),
             projection: projection.into(),
             request: Arc::new(request),
+            tests: tests.into(),
             limit,
             threads,
             properties: Arc::new(properties),
             metrics: ExecutionPlanMetricsSet::new(),
         })
+    }
+}
+
+impl ExternalScanExec {
+    /// How many files are read, of how many.
+    fn files(&self) -> String {
+        let (read, all) = (self.request.inputs.len(), self.table.request().inputs.len());
+        if read == all { format!("files={all}") } else { format!("files={read} of {all}") }
     }
 }
 
@@ -91,10 +136,15 @@ impl DisplayAs for ExternalScanExec {
         };
         let mut parts = vec![
             format!("inputs={}", self.table.name()),
-            format!("files={}", self.request.inputs.len()),
+            self.files(),
             format!("format={form}"),
             format!("columns=[{}]", names.join(", ")),
         ];
+        if !self.tests.is_empty() {
+            let all = self.table.columns();
+            let tests: Vec<String> = self.tests.iter().map(|test| describe(test, all)).collect();
+            parts.push(format!("wanted=[{}]", tests.join(" AND ")));
+        }
         if let Some(limit) = self.limit {
             parts.push(format!("limit={limit}"));
         }

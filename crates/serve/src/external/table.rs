@@ -9,11 +9,12 @@ use coload_load::{LoadRequest, WiderColumns};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::error::Result;
-use datafusion::logical_expr::{Expr, TableType};
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 
-use super::scan::ExternalScanExec;
+use super::scan::{ExternalScanExec, Wanted};
 use super::{Experience, Learned};
+use crate::filter::tests_of;
 use crate::names::folded_schema;
 
 /// Inputs that a statement reads.
@@ -69,11 +70,23 @@ impl TableProvider for ExternalTable {
         TableType::Temporary
     }
 
+    /// Filters stay above the scan; what it leaves out by them is what no row of can pass.
+    fn supports_filters_pushdown(
+        &self,
+        filters: &[&Expr],
+    ) -> Result<Vec<TableProviderFilterPushDown>> {
+        let of = |filter: &&Expr| match tests_of(filter, self.columns()) {
+            Some(_) => TableProviderFilterPushDown::Inexact,
+            None => TableProviderFilterPushDown::Unsupported,
+        };
+        Ok(filters.iter().map(of).collect())
+    }
+
     async fn scan(
         &self,
         state: &dyn Session,
         projection: Option<&Vec<usize>>,
-        _: &[Expr],
+        filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let projection = match projection {
@@ -81,6 +94,8 @@ impl TableProvider for ExternalTable {
             None => (0..self.columns().len()).collect(),
         };
         let threads = state.config().target_partitions();
-        Ok(Arc::new(ExternalScanExec::new(self, projection, limit, threads)?))
+        let tests = filters.iter().filter_map(|filter| tests_of(filter, self.columns())).flatten();
+        let asked = Wanted { projection, tests: tests.collect(), limit };
+        Ok(Arc::new(ExternalScanExec::new(self, asked, threads)?))
     }
 }

@@ -1,0 +1,79 @@
+//! Rows that nobody wants are not read: inputs whose paths say so, and row groups of Parquet whose bounds do.
+//!
+//! What is wanted is a hint. Rows that do not pass may come all the same, and whoever asks tests them again; rows that may pass
+//! are never left out: where nothing is known, all is read.
+
+use std::fmt::Debug;
+
+use coload_arrow::{ArrowType, Unit};
+use coload_input::Inputs;
+use coload_types::{DataType, Physical, Result, Value};
+use coload_wire::ColumnFrom;
+
+use crate::derive::Partition;
+use crate::request::LoadRequest;
+
+/// Says of rows that none of them is wanted.
+pub trait RowTest: Debug + Send + Sync {
+    /// Whether a row may be wanted whose value in a column of the table is one of these, or between them.
+    fn may_pass(&self, column: usize, least: &Value, greatest: &Value) -> bool;
+}
+
+/// Leaves out the inputs of a load whose paths say that none of their rows is wanted; one is kept in any case.
+///
+/// # Errors
+/// As [`check_partition`](crate::check_partition).
+pub fn keep_wanted_inputs(request: &mut LoadRequest) -> Result<()> {
+    let (Some(test), Some(derivation)) = (&request.wanted, &request.derivation) else {
+        return Ok(());
+    };
+    // What is known of inputs by their numbers must stay so.
+    if request.fields_by_input.is_some() {
+        return Ok(());
+    }
+    let mut kept = vec![true; request.inputs.len()];
+    for (column, from) in derivation.columns.iter().enumerate() {
+        let ColumnFrom::Partition(key) = from else { continue };
+        let of_table = &request.schema.columns()[column];
+        let values = Partition::new(of_table, key, request.inputs.names())?;
+        for (input, kept) in kept.iter_mut().enumerate() {
+            let value = values.value(input);
+            *kept &= value.is_none_or(|value| test.may_pass(column, &value, &value));
+        }
+    }
+    if kept.iter().all(|kept| *kept) {
+        return Ok(());
+    }
+    let first = kept.iter().position(|kept| *kept).unwrap_or(0);
+    let numbers = (0..kept.len()).filter(|input| kept[*input] || *input == first);
+    request.inputs = numbers.map(|number| request.inputs.at(number)).collect::<Inputs>();
+    Ok(())
+}
+
+/// A bound that a file has of a column, as a value of the column's type; `None` where the one is not the other by itself.
+pub fn value_of_bound(stored: &ArrowType, bound: i64, data_type: DataType) -> Option<Value> {
+    let value = match (stored, data_type) {
+        (
+            ArrowType::Int { signed: true, .. },
+            DataType::SmallInt | DataType::Integer | DataType::BigInt,
+        )
+        | (ArrowType::Date { width: 4 }, DataType::Date) => bound,
+        (ArrowType::Decimal { scale, .. }, DataType::Decimal { scale: own, .. })
+            if i16::from(*scale) == i16::from(own) =>
+        {
+            bound
+        }
+        (ArrowType::Timestamp { unit, .. }, DataType::Timestamp | DataType::TimestampTz) => {
+            match unit {
+                Unit::Micro => bound,
+                Unit::Milli => bound.checked_mul(1_000)?,
+                Unit::Second | Unit::Nano => return None,
+            }
+        }
+        _ => return None,
+    };
+    Some(match data_type.physical() {
+        Physical::Wide => Value::Wide(value.into()),
+        Physical::Int | Physical::Bytes => Value::Int(value),
+    })
+}
