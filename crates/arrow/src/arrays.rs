@@ -42,11 +42,7 @@ pub fn schema_of(schema: &Schema) -> Result<ArrowSchema> {
 ///
 /// # Errors
 /// `Damaged` when the array contradicts itself, `Unknown` for a type that no column holds.
-pub fn read_array<'a>(
-    field: &Field,
-    data: &'a ArrayData,
-    rows: Range<usize>,
-) -> Result<Slice<'a>> {
+pub fn read_array<'a>(field: &Field, data: &'a ArrayData, rows: Range<usize>) -> Result<Slice<'a>> {
     if rows.start > rows.end || rows.end > data.len() {
         return Err(Fault::damaged(format!("rows {rows:?} of an array of {}", data.len())));
     }
@@ -101,9 +97,7 @@ impl<'a> Read<'_, 'a> {
                 SliceValues::Keys(self.keys(index, valid.as_ref())?, id)
             }
             (_, ArrowType::Null) => SliceValues::Nothing,
-            (_, ArrowType::Bool) => {
-                SliceValues::Bits(self.bits(self.buffer(0)?, self.first)?)
-            }
+            (_, ArrowType::Bool) => SliceValues::Bits(self.bits(self.buffer(0)?, self.first)?),
             (_, ArrowType::Text(width) | ArrowType::Binary(width)) => {
                 SliceValues::Strings(self.strings(*width)?)
             }
@@ -130,7 +124,9 @@ impl<'a> Read<'_, 'a> {
 
     fn buffer(&self, number: usize) -> Result<&'a [u8]> {
         let buffer = self.data.buffers().get(number);
-        buffer.map(|buffer| buffer.as_slice()).ok_or_else(|| self.damaged("an array without values"))
+        buffer
+            .map(|buffer| buffer.as_slice())
+            .ok_or_else(|| self.damaged("an array without values"))
     }
 
     fn valid(&self) -> Result<Option<Bits<'a>>> {

@@ -23,9 +23,7 @@ use coload_threads::lock;
 use coload_types::{Error, Result};
 
 use crate::typed::{Column, Dictionary, TypedField};
-use crate::typed_source::{
-    PartBytes, SourceParts, TypedBlock, TypedReader, TypedSource, Wanted,
-};
+use crate::typed_source::{PartBytes, SourceParts, TypedBlock, TypedReader, TypedSource, Wanted};
 
 /// Bytes of a block, unless one row has more.
 const BLOCK_BYTES: usize = 512 << 10;

@@ -84,7 +84,5 @@ pub use target::{
 };
 pub use text_fragments::{ParsedText, TextFragmentParser, TextFragments};
 pub use typed::{Column as TypedColumn, TypedField, TypedInput, TypedKind};
-pub use typed_source::{
-    PartBytes, SourceParts, TypedBlock, TypedReader, TypedSource, Wanted,
-};
+pub use typed_source::{PartBytes, SourceParts, TypedBlock, TypedReader, TypedSource, Wanted};
 pub use widen::Widened;
