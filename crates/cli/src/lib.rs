@@ -63,7 +63,8 @@ pub use coload_load::{
     ArrowRows, Batches, ColumnReport, DatabaseReport, Destination, Distinct, DryRun, FileCounts,
     FileReport, FileReports, Hooks, InputForm, LoadReport, LoadRequest, Merged, NetworkReport,
     Nowhere, ParquetFolder, PlacementReport, Progress, ProgressCallback, Published, RejectKind,
-    Resources, SentBy, Widened, WrittenFile, WrittenFiles, check_reject_table, load,
+    Resources, SentBy, Widened, WrittenFile, WrittenFiles, check_reject_table, default_memory,
+    load,
 };
 #[cfg(feature = "sql")]
 pub use coload_serve::{AnswerRows, Canceller, Database, DatabaseOptions, arrow};

@@ -15,6 +15,7 @@ use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::session_state::SessionState;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::prelude::SessionConfig;
 use futures::TryStreamExt;
 use tokio::runtime::{Handle, Runtime};
@@ -30,6 +31,7 @@ use crate::physical_rules::physical_rules;
 use crate::planning::Planner;
 use crate::rights::Rights;
 use crate::rules;
+use crate::statement::bind::insert_rows;
 use crate::statement::{self, Parameters, Planned, StatementLimits};
 
 /// Stack of a thread that runs statements: expressions and plans are evaluated by functions that call themselves for each
@@ -230,9 +232,15 @@ impl Database {
     /// Starts one statement on the database's own threads; its rows are taken as they come. What is wrong with it is told by
     /// the first look at the answer.
     pub fn start(&self, text: &str) -> AnswerRows {
+        self.start_with(text, Parameters::default())
+    }
+
+    /// The same, for a statement with parameters.
+    pub fn start_with(&self, text: &str, parameters: Parameters) -> AnswerRows {
         let (database, text) = (self.clone(), text.to_owned());
         let answer = |teller: Teller| async move {
-            let mut answer = database.sql(&text).await?;
+            let planned = database.plan(&Rights::all(), &text, parameters).await?;
+            let mut answer = planned.run(&database).await?;
             let mut going = teller.schema(answer.schema()).await;
             while going.is_some()
                 && let Some(rows) = answer.next().await?
@@ -240,6 +248,20 @@ impl Database {
                 going = teller.rows(rows).await;
             }
             Ok(())
+        };
+        AnswerRows::start(&self.handle(), answer)
+    }
+
+    /// Starts an INSERT, UPDATE or DELETE for each row of a batch, whose columns are its parameters; the answer is the number of
+    /// rows that were written. All rows of an INSERT become visible at once.
+    pub fn start_for_each(&self, text: &str, rows: RecordBatch) -> AnswerRows {
+        let (database, text) = (self.clone(), text.to_owned());
+        let answer = |teller: Teller| async move {
+            let schema = rows.schema();
+            let stream = futures::stream::iter([Ok(rows)]);
+            let stream = Box::pin(RecordBatchStreamAdapter::new(schema, stream));
+            let count = insert_rows(&database, &Rights::all(), &text, stream).await?;
+            teller.count(count).await
         };
         AnswerRows::start(&self.handle(), answer)
     }
