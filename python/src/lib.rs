@@ -46,6 +46,24 @@ mod _native {
         flags.map(|flag| (flag.name, flag.takes_value, flag.repeats, flag.help)).collect()
     }
 
+    /// Loads, into what the words name.
+    #[pyfunction]
+    fn load(
+        py: Python<'_>,
+        words: Vec<String>,
+        frame: Option<crate::loading::Frame>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<(String, Vec<String>)> {
+        crate::loading::load(py, words, coload::Identity::of_environment(), frame, progress)
+    }
+
+    /// Bytes of a size such as 1GiB.
+    #[pyfunction]
+    fn size(py: Python<'_>, text: &str) -> PyResult<usize> {
+        let doing = crate::errors::Doing::Connecting;
+        coload::command_line::size(text).map_err(|e| crate::errors::exception(py, &e, doing))
+    }
+
     /// The version of the library.
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -21,6 +21,7 @@ use crate::interrupt::INTERRUPTED;
 use crate::output::{Done, Failure, say};
 use crate::plan::Rows;
 use crate::remote_args::Identity;
+use crate::size::parse_size;
 use crate::{LoadReport, ProgressCallback, report};
 
 /// How the program's memory behaves, which only a program can say.
@@ -177,6 +178,14 @@ pub fn sniff(words: &[String]) -> Result<String> {
     };
     let args: &SniffArgs = &args;
     command::sniff::found_json(args).map_err(error_of)
+}
+
+/// Bytes of a size such as 1GiB, as flags take it.
+///
+/// # Errors
+/// `Invalid` when it is none.
+pub fn size(text: &str) -> Result<usize> {
+    parse_size(text).map_err(|wrong| Error::Invalid(format!("{text:?}: {wrong}")))
 }
 
 /// A flag of a command.
