@@ -55,7 +55,7 @@ def _text(keyword: str, value: Any) -> str:
     if isinstance(value, (str, int, float)):
         return str(value)
     if isinstance(value, os.PathLike):
-        return os.fspath(value)
+        return str(os.fspath(value))
     if hasattr(value, "isoformat"):
         return str(value.isoformat())
     raise TypeError(f"{keyword}: a {type(value).__name__} is no value of it")

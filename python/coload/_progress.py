@@ -63,7 +63,7 @@ class _Notebook:
         self._shown: Any = None
 
     def __call__(self, progress: Progress) -> None:
-        from IPython.display import HTML, display  # type: ignore[import-not-found]
+        from IPython.display import HTML, display
 
         line = html.escape(_line(progress, time.monotonic() - self._began))
         page = HTML(f"<pre>{line}</pre>")

@@ -33,6 +33,7 @@ from ._errors import (
     ProgrammingError,
     Warning,
 )
+from ._options import PathLike
 from ._result import Result, Row
 
 __all__ = [
@@ -261,6 +262,6 @@ class Connection:
         self.close()
 
 
-def connect(place: "_connection.PathLike", **options: Any) -> Connection:
+def connect(place: PathLike, **options: Any) -> Connection:
     """A connection; ``place`` and ``options`` are those of :func:`coload.connect`."""
     return Connection(_connection.connect(place, **options))

@@ -1,7 +1,7 @@
 //! The rows of a statement, as Python takes them.
 
 use std::any::Any;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use coload::Error;
 use coload::arrow::datatypes::SchemaRef;
@@ -25,9 +25,10 @@ pub struct Rows {
 /// Rows that Python and another library of the process may take.
 pub struct Shared {
     rows: Mutex<AnswerRows>,
+    schema: OnceLock<SchemaRef>,
     canceller: Canceller,
     /// What failed while another library took rows, which knows the text only.
-    failed: Mutex<Option<Error>>,
+    failed: Mutex<Option<Stopped>>,
     process: u32,
     /// What has the threads that make the rows.
     _target: Box<dyn Any + Send + Sync>,
@@ -55,6 +56,7 @@ impl Rows {
         let process = std::process::id();
         let shared = Shared {
             rows: Mutex::new(rows),
+            schema: OnceLock::new(),
             canceller,
             failed: Mutex::default(),
             process,
@@ -71,7 +73,7 @@ impl Rows {
     }
 
     fn schema(&self, py: Python<'_>) -> PyResult<SchemaRef> {
-        let schema = py.detach(|| self.shared.take(AnswerRows::schema));
+        let schema = py.detach(|| self.shared.fields());
         schema.map_err(|stopped| Self::error(py, stopped))
     }
 }
@@ -97,41 +99,44 @@ impl Shared {
         take(&mut rows).map_err(Stopped::Failed)
     }
 
-    /// The same, for another library: it is told a text, and Python the error when it asks.
-    fn take_for_other<T>(
-        &self,
-        take: impl FnOnce(&mut AnswerRows) -> coload::Result<T>,
-    ) -> Result<T, String> {
-        match self.take(take) {
+    /// The fields, which are waited for once.
+    fn fields(&self) -> Result<SchemaRef, Stopped> {
+        if let Some(schema) = self.schema.get() {
+            return Ok(Arc::clone(schema));
+        }
+        let schema = self.take(AnswerRows::schema)?;
+        Ok(Arc::clone(self.schema.get_or_init(|| schema)))
+    }
+
+    /// The next rows; `None` at the end.
+    fn take_rows(&self) -> Result<Option<RecordBatch>, Stopped> {
+        self.fields()?;
+        self.take(AnswerRows::next_rows)
+    }
+
+    /// What was taken, for another library: it is told a text, and Python the error when it asks.
+    fn for_other<T>(&self, taken: Result<T, Stopped>) -> Result<T, String> {
+        match taken {
             Ok(taken) => Ok(taken),
-            Err(Stopped::Failed(error)) => {
-                let text = error.to_string();
-                *lock(&self.failed) = Some(error);
+            Err(stopped) => {
+                let text = match &stopped {
+                    Stopped::Failed(error) => error.to_string(),
+                    Stopped::Interrupted(_) => "interrupted by a signal".to_owned(),
+                };
+                *lock(&self.failed) = Some(stopped);
                 Err(text)
-            }
-            Err(Stopped::Interrupted(_)) => {
-                interrupt_again();
-                Err("interrupted".to_owned())
             }
         }
     }
 }
 
-/// Has the handler of SIGINT run again, where the interpreter goes on.
-fn interrupt_again() {
-    Python::attach(|_| {
-        // SAFETY: it has no other demands than a thread that is attached to the interpreter.
-        unsafe { pyo3::ffi::PyErr_SetInterrupt() }
-    });
-}
-
 impl Source for Shared {
     fn schema(&self) -> Result<SchemaRef, String> {
-        self.take_for_other(AnswerRows::schema)
+        self.for_other(self.fields())
     }
 
     fn next(&self) -> Result<Option<RecordBatch>, String> {
-        self.take_for_other(AnswerRows::next_rows)
+        self.for_other(self.take_rows())
     }
 }
 
@@ -149,7 +154,7 @@ impl Rows {
 
     /// The next rows as tuples; `None` at the end.
     fn next_rows<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyList>>> {
-        let batch = py.detach(|| self.shared.take(AnswerRows::next_rows));
+        let batch = py.detach(|| self.shared.take_rows());
         match batch.map_err(|stopped| Self::error(py, stopped))? {
             None => Ok(None),
             Some(batch) => rows_of(py, &batch).map(Some),
@@ -170,9 +175,8 @@ impl Rows {
 
     /// Raises what failed while another library took rows, if something did.
     fn raise_failed(&self, py: Python<'_>) -> PyResult<()> {
-        py.check_signals()?;
         let failed = lock(&self.shared.failed).take();
-        failed.map_or(Ok(()), |error| Err(exception(py, &error, Doing::Statement)))
+        failed.map_or(Ok(()), |stopped| Err(Self::error(py, stopped)))
     }
 
     /// Ends the statement, from any thread.

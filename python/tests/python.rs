@@ -37,8 +37,7 @@ fn serve(folder: &Path) -> String {
     let line = format!("ada {} admin:*\n", coload_serve::hash_password("secret").unwrap());
     let users = coload_serve::Users::parse(&line, "users").unwrap();
     let listen = "127.0.0.1:0".parse().unwrap();
-    let options =
-        coload_serve::ServeOptions { users, ..coload_serve::ServeOptions::new(listen) };
+    let options = coload_serve::ServeOptions { users, ..coload_serve::ServeOptions::new(listen) };
     let server = coload_serve::Server::bind(database, options).unwrap();
     let address = server.address().unwrap();
     let builder = std::thread::Builder::new().name("server".to_owned());
@@ -60,15 +59,17 @@ fn the_package_does_what_it_says() {
     let server = serve(store.path());
     let tests = std::env::var_os("COLOAD_PYTEST").unwrap_or_default();
     let output = Command::new(installed.join("bin/python"))
-        .args(["-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--color=no"])
+        .args(["-m", "pytest", "-q", "-p", "no:cacheprovider", "--color=no"])
         .args(tests.to_string_lossy().split_whitespace())
         .arg(root.join("tests"))
+        .current_dir(&folder)
         .env("PYTHONPATH", &folder)
         .env("COLOAD_TEST_SERVER", &server)
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .output()
         .unwrap();
-    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let (out, err) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{out}\n{err}");
     println!("{out}");
 }

@@ -79,10 +79,10 @@ def test_what_comes_out_is_sound_where_rows_are_left_out(db):
     table = db.sql("SELECT * FROM t WHERE h <> 2 LIMIT 7").arrow()
     table.validate(full=True)
     assert table.num_rows == 7 and set(table["h"].to_pylist()) == {1, 3}
-    nested = db.sql("SELECT array_agg(h) AS a, named_struct('x', 1, 'y', 'z') AS s FROM t").arrow()
+    nested = db.sql("SELECT array_agg(h) AS a FROM t").arrow()  # a list
     nested.validate(full=True)
     assert sorted(nested["a"][0].as_py()) == [1] * 5 + [2] * 5 + [3] * 5
-    assert db.sql("SELECT make_array(1, 2), named_struct('x', 1)").fetchone() == ([1, 2], {"x": 1})
+    assert db.sql("SELECT array_agg(s) FROM (SELECT array_agg(h) AS s FROM t WHERE h = 1)").fetchone() == ([[1] * 5],)
 
 
 def test_pandas(db):
@@ -92,7 +92,7 @@ def test_pandas(db):
             "f": [0.5, np.nan, 2.0],
             "s": ["a", None, "c"],
             "c": pd.Categorical(["x", "y", "x"]),
-            "t": pd.to_datetime(["2026-01-01", None, "2026-01-03 04:05:06"]),
+            "t": pd.to_datetime(["2026-01-01 00:00:00", None, "2026-01-03 04:05:06"]),
         }
     )
     db.load(frame, "t")
@@ -161,9 +161,8 @@ def test_options_of_loads_hold_for_frames(db):
     table = pa.table({"n": list(range(10)), "s": list("abcdefghij")})
     db.load(table, "t", where="n > 6", select="s, n * 2 AS m", primary_key="m")
     assert db.sql("SELECT * FROM t ORDER BY m").fetchall() == [("h", 14), ("i", 16), ("j", 18)]
-    db.load(table, "parts", columns="s VARCHAR", by_name=True, set={"source": "@file"})
+    db.load(table, "parts", columns="s VARCHAR, source VARCHAR", by_name=True, set={"source": "@file"})
     assert db.sql("SELECT DISTINCT source FROM parts").fetchall() == [("pyarrow.Table",)]
-    assert coload.load(table, "parquet:out", table=None or "x") if False else True
 
 
 def test_what_no_column_holds_is_told(db):
@@ -218,4 +217,4 @@ def test_many_rows_take_the_memory_that_they_may(db):
     assert db.sql("SELECT count(*) FROM a, b WHERE a.n = b.n AND a.s = b.s").fetchone() == (rows,)
     assert pathlib.Path("store").is_dir()
     back = db.sql("SELECT * FROM b ORDER BY n").arrow()
-    assert back["s"].cast(pa.string()).equals(table["s"].combine_chunks() if False else table["s"])
+    assert back["s"].cast(pa.string()).equals(table["s"])

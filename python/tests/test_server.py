@@ -59,7 +59,7 @@ def test_parameters(db):
 def test_answers_stream(db):
     assert sum(batch.num_rows for batch in db.sql("SELECT * FROM range(1000000)").reader()) == 1_000_000
     assert db.sql("SELECT 1 AS a").df()["a"].tolist() == [1]
-    result = db.sql("SELECT count(*) FROM range(100000) a, range(1000000) b WHERE a.value + b.value = 3")
+    result = db.sql("SELECT sum(value) FROM range(1000000000000)")
     threading.Timer(0.3, result.cancel).start()
     with pytest.raises(coload.UnavailableError, match="cancelled"):
         result.fetchall()

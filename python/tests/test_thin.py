@@ -45,7 +45,6 @@ def test_keywords_are_the_flags(db):
         null=["-"],
         decimal_separator=",",
         columns={"n": "BIGINT", "d": "DECIMAL(5,2)", "s": "VARCHAR"},
-        set={"day": datetime.date(2026, 1, 2)} and None,
         max_rejects=1,
         rejects=pathlib.Path("bad.csv"),
         create=True,
@@ -94,7 +93,6 @@ def test_errors_have_their_kind_and_place(db):
         db.sql("SELECT * FROM nothing").fetchall()
     with pytest.raises(coload.UsageError):
         coload.connect("not-there", create=False)
-    write("damaged/x", "1") if os.path.isdir("damaged") else None
     with pytest.raises(coload.UnavailableError):
         coload.connect("coload://127.0.0.1:1")
     with pytest.raises(ValueError):
@@ -168,9 +166,8 @@ def test_parameters_of_other_classes(db):
     assert db.execute("INSERT INTO t VALUES (?, ?, ?, ?)", row) == 1
     assert db.sql("SELECT * FROM t").fetchall() == [(b"\x00\xff", str(some), moment, row[3])]
     day = datetime.timedelta(days=1, microseconds=5)
-    assert db.sql("SELECT TIMESTAMP '2026-01-01 00:00:00' + ?", [day]).fetchone() == (
-        datetime.datetime(2026, 1, 2, 0, 0, 0, 5),
-    )
+    assert db.sql("SELECT ?", [day]).fetchone() == (coload.Interval(0, 1, 5000),)
+    assert db.sql("SELECT ?", [coload.Interval(1, 2, 3)]).fetchone() == (coload.Interval(1, 2, 3),)
     for wrong in [{"a": 1}, "x", [object()], [decimal.Decimal("NaN")], [10**40]]:
         with pytest.raises((TypeError, ValueError)):
             db.sql("SELECT ?", wrong)
@@ -204,7 +201,7 @@ def status(field):
 
 
 def test_a_statement_is_cancelled_from_another_thread(db):
-    result = db.sql("SELECT count(*) FROM range(100000) a, range(1000000) b WHERE a.value + b.value = 3")
+    result = db.sql("SELECT sum(value) FROM range(1000000000000)")
     threading.Timer(0.3, result.cancel).start()
     began = time.monotonic()
     with pytest.raises(coload.UnavailableError, match="cancelled"):
@@ -297,7 +294,7 @@ def run(script):
     return out
 
 
-LONG = "SELECT count(*) FROM range(100000) a, range(1000000) b WHERE a.value + b.value = 3"
+LONG = "SELECT sum(value) FROM range(1000000000000)"
 
 
 @pytest.mark.parametrize("take", ["fetchall()", "arrow()", "columns", "pl()"])
@@ -346,7 +343,7 @@ def test_ctrl_c_ends_a_load(db):
                     pass
         threading.Thread(target=feed, daemon=True).start()
         try:
-            db.load("pipe", "t", columns="n BIGINT")
+            db.load("pipe", "t", columns="n BIGINT", chunk_size="1MiB")
             print("not interrupted")
         except KeyboardInterrupt:
             print("interrupted", db.sql("SHOW TABLES").fetchall())
