@@ -2,6 +2,7 @@
 
 import doctest
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -42,6 +43,14 @@ def test_the_page_of_the_package_is_right():
     for line, block in blocks("docs/python.md"):
         code = compile("\n" * (line - 1) + block, "docs/python.md", "exec")
         exec(code, space)
+
+
+def test_the_clients_of_a_server_are_right():
+    address = os.environ["COLOAD_TEST_SERVER"].partition("://")[2]
+    space = {"__name__": "page"}
+    for line, block in blocks("docs/clients.md"):
+        block = block.replace("127.0.0.1:8470", address)
+        exec(compile("\n" * (line - 1) + block, "docs/clients.md", "exec"), space)
 
 
 def test_the_notebook_runs():
