@@ -59,14 +59,18 @@ class Connection:
         return _load(self._native.load, inputs, {"table": table, **options}, progress)
 
     def sql(self, statement: str, params: Optional[Sequence[Any]] = None) -> Result:
-        """Runs a statement; ``params`` are the values of its ``?`` or ``$1``, ``$2``.
+        """Runs a statement; ``params`` are the values of its ``?`` or ``$1``, ``$2``. One that writes is done when this returns;
+        of a query the rows are still being made.
 
         >>> import coload
         >>> db = coload.connect("statements")
         >>> db.sql("SELECT ? + 1 AS n", [41]).fetchall()
         [(42,)]
         """
-        return Result(self._native.start(statement, params))
+        result = Result(self._native.start(statement, params))
+        # What is wrong is told here, and a statement that writes is done although nobody looks at its answer.
+        result._described()
+        return result
 
     def execute(self, statement: str, params: Optional[Sequence[Any]] = None) -> int:
         """Runs a statement to its end; the number of rows that it wrote, or answered.

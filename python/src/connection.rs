@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use coload::{Coload, DatabaseOptions, Identity};
+use coload::{Coload, DatabaseOptions, Error, Identity, is_database_url};
 use coload_serve::{Address, AnswerRows, Credentials, Parameters, Remote, SpillOptions};
 use coload_threads::{drop_elsewhere, lock};
 use pyo3::prelude::*;
@@ -14,9 +14,33 @@ use crate::parameters;
 use crate::rows::Rows;
 
 /// What statements run on.
-enum Target {
+enum Kind {
     Store(Box<Coload>, DatabaseOptions),
     Server(Box<Remote>),
+}
+
+/// What a copy of a process is told.
+pub const FORKED: &str = "this process is a fork of the one that opened the connection, and has none of its threads: connect \
+    anew in each process (multiprocessing: use the start method spawn or forkserver)";
+
+/// What statements run on, for all that use it.
+struct Target {
+    /// Only taken away when nobody uses it any more.
+    kind: Option<Kind>,
+    /// The process that opened it: its threads are in no other.
+    process: u32,
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        let kind = self.kind.take();
+        match self.process == std::process::id() {
+            // Its threads are waited for, and the lock of the interpreter may be held here.
+            true => drop_elsewhere(kind),
+            // A copy of a process has no threads that could be waited for.
+            false => std::mem::forget(kind),
+        }
+    }
 }
 
 /// A store that this process reads and writes, or a server.
@@ -26,20 +50,6 @@ pub struct Connection {
     /// What `--into` of a load is.
     into: String,
     identity: Identity,
-    /// The process that opened it: its threads are in no other.
-    process: u32,
-}
-
-impl Drop for Connection {
-    fn drop(&mut self) {
-        let target = lock(&self.target).take();
-        match self.process == std::process::id() {
-            // Its threads may be waited for, and the lock of the interpreter is held here.
-            true => drop_elsewhere(target),
-            // A copy of a process has no threads that could be waited for.
-            false => std::mem::forget(target),
-        }
-    }
 }
 
 /// What a connection is opened with.
@@ -76,14 +86,10 @@ impl Connection {
                 }
             },
         };
-        let target = py.detach(|| open(&place, &identity, options));
-        let target = target.map_err(|error| exception(py, &error, Doing::Connecting))?;
-        Ok(Connection {
-            target: Mutex::new(Some(Arc::new(target))),
-            into: place,
-            identity,
-            process: std::process::id(),
-        })
+        let opened = py.detach(|| open(&place, &identity, options));
+        let opened = opened.map_err(|error| exception(py, &error, Doing::Connecting))?;
+        let target = Target { kind: Some(opened), process: std::process::id() };
+        Ok(Connection { target: Mutex::new(Some(Arc::new(target))), into: place, identity })
     }
 
     /// Loads. `words` are flags and inputs; `frame` brings rows: a stream of Arrow, and a name for messages.
@@ -95,7 +101,7 @@ impl Connection {
         frame: Option<Frame>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<(String, Vec<String>)> {
-        self.target(py)?;
+        self.target(py)?.kind(py)?;
         let into = ["--into".to_owned(), self.into.clone()];
         let words = into.into_iter().chain(words).collect();
         loading::load(py, words, self.identity.clone(), frame, progress)
@@ -112,15 +118,15 @@ impl Connection {
         let target = self.target(py)?;
         let row = parameters.map(|row| parameters::batch(&[row])).transpose()?.flatten();
         let failed = |error: &coload::Error| exception(py, error, Doing::Statement);
-        let rows = match (&*target, row) {
-            (Target::Store(store, options), row) => {
+        let rows = match (target.kind(py)?, row) {
+            (Kind::Store(store, options), row) => {
                 let parameters = row.map(|row| Parameters::of_row(&row, 0)).transpose();
                 let parameters = parameters.map_err(|error| failed(&error))?.unwrap_or_default();
                 let database = py.detach(|| store.database(options.clone()));
                 database.map_err(|error| failed(&error))?.start_with(text, parameters)
             }
-            (Target::Server(server), None) => server.start(text),
-            (Target::Server(server), Some(row)) => server.start_with(text, row),
+            (Kind::Server(server), None) => server.start(text),
+            (Kind::Server(server), Some(row)) => server.start_with(text, row),
         };
         Ok(self.rows(rows, target))
     }
@@ -136,22 +142,20 @@ impl Connection {
         let Some(batch) = parameters::batch(&rows)? else {
             return Err(parameters::no_rows(py));
         };
-        let rows = match &*target {
-            Target::Store(store, options) => {
+        let rows = match target.kind(py)? {
+            Kind::Store(store, options) => {
                 let database = py.detach(|| store.database(options.clone()));
                 let database = database.map_err(|error| exception(py, &error, Doing::Statement))?;
                 database.start_for_each(text, batch)
             }
-            Target::Server(server) => server.start_for_each(text, batch),
+            Kind::Server(server) => server.start_for_each(text, batch),
         };
         Ok(self.rows(rows, target))
     }
 
     /// Closes it; statements that run go on until their rows are dropped.
     fn close(&self) {
-        if self.process == std::process::id() {
-            drop_elsewhere(lock(&self.target).take());
-        }
+        *lock(&self.target) = None;
     }
 
     /// Whether it was closed.
@@ -163,14 +167,6 @@ impl Connection {
 
 impl Connection {
     fn target(&self, py: Python<'_>) -> PyResult<Arc<Target>> {
-        if self.process != std::process::id() {
-            return Err(named(
-                py,
-                "InterfaceError",
-                "this process is a fork of the one that opened the connection, and has none of its threads: connect \
-                 anew in each process (multiprocessing: use the start method spawn or forkserver)",
-            ));
-        }
         lock(&self.target)
             .clone()
             .ok_or_else(|| named(py, "InterfaceError", "the connection is closed"))
@@ -182,7 +178,22 @@ impl Connection {
     }
 }
 
-fn open(place: &str, identity: &Identity, options: Options) -> coload::Result<Target> {
+impl Target {
+    fn kind(&self, py: Python<'_>) -> PyResult<&Kind> {
+        match &self.kind {
+            Some(kind) if self.process == std::process::id() => Ok(kind),
+            _ => Err(named(py, "InterfaceError", FORKED)),
+        }
+    }
+}
+
+fn open(place: &str, identity: &Identity, options: Options) -> coload::Result<Kind> {
+    if is_database_url(place) || place.starts_with("parquet:") {
+        return Err(Error::Invalid(format!(
+            "{place} is neither a store nor a server of coload: load into it with coload.load(inputs, {place:?}), or \
+             from it by its URL as an input"
+        )));
+    }
     if Address::is_meant(place) {
         let credentials = Credentials {
             password: identity.password.clone(),
@@ -190,7 +201,7 @@ fn open(place: &str, identity: &Identity, options: Options) -> coload::Result<Ta
             ca: identity.ca.clone(),
             certificate: identity.certificate.clone(),
         };
-        return Ok(Target::Server(Box::new(Remote::connect(place.parse()?, &credentials)?)));
+        return Ok(Kind::Server(Box::new(Remote::connect(place.parse()?, &credentials)?)));
     }
     let store = match options.create {
         true => Coload::create_or_open(place)?,
@@ -203,5 +214,5 @@ fn open(place: &str, identity: &Identity, options: Options) -> coload::Result<Ta
         spill: SpillOptions { folder: options.spill, ..usual.spill },
         statements: usual.statements,
     };
-    Ok(Target::Store(Box::new(store), database))
+    Ok(Kind::Store(Box::new(store), database))
 }

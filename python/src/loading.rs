@@ -121,9 +121,11 @@ fn on_thread<T: Send + 'static>(
         Some(result) => Ok(result),
         None => {
             let panicked = py.detach(|| thread.join()).err();
-            let text = panicked.and_then(|panic| panic.downcast::<String>().ok());
-            let text = text.map_or_else(String::new, |text| format!(": {text}"));
-            Ok(Err(Error::Refused(format!("internal error{text}"))))
+            let text = panicked.as_ref().map_or("", |panic| match panic.downcast_ref::<String>() {
+                Some(text) => text,
+                None => panic.downcast_ref::<&str>().copied().unwrap_or_default(),
+            });
+            Ok(Err(Error::Refused(format!("internal error: {text}"))))
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The rows of a statement, as Python takes them.
 
 use std::any::Any;
+use std::mem::ManuallyDrop;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use coload::Error;
@@ -12,6 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyList};
 
 use crate::c_data::{Exported, Source, sql_name};
+use crate::connection::FORKED;
 use crate::errors::{Doing, exception};
 use crate::values::rows_of;
 use crate::waiting::TICK;
@@ -24,7 +26,7 @@ pub struct Rows {
 
 /// Rows that Python and another library of the process may take.
 pub struct Shared {
-    rows: Mutex<AnswerRows>,
+    rows: ManuallyDrop<Mutex<AnswerRows>>,
     schema: OnceLock<SchemaRef>,
     canceller: Canceller,
     /// What failed while another library took rows, which knows the text only.
@@ -38,6 +40,8 @@ impl Drop for Shared {
     fn drop(&mut self) {
         if self.process == std::process::id() {
             self.canceller.cancel();
+            // SAFETY: nobody uses them any more.
+            unsafe { ManuallyDrop::drop(&mut self.rows) }
         }
     }
 }
@@ -55,7 +59,7 @@ impl Rows {
         let canceller = rows.canceller();
         let process = std::process::id();
         let shared = Shared {
-            rows: Mutex::new(rows),
+            rows: ManuallyDrop::new(Mutex::new(rows)),
             schema: OnceLock::new(),
             canceller,
             failed: Mutex::default(),
@@ -85,6 +89,9 @@ impl Shared {
         &self,
         take: impl FnOnce(&mut AnswerRows) -> coload::Result<T>,
     ) -> Result<T, Stopped> {
+        if self.process != std::process::id() {
+            return Err(Stopped::Failed(Error::Unavailable(FORKED.to_owned())));
+        }
         // Whoever holds it may wait for the interpreter, which may be held here.
         let Ok(mut rows) = self.rows.try_lock() else {
             let text = "another thread takes the rows of this statement, or failed in doing so";

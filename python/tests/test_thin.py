@@ -91,8 +91,10 @@ def test_errors_have_their_kind_and_place(db):
         db.load("not-there.csv")
     with pytest.raises(coload.SqlError, match="nothing"):
         db.sql("SELECT * FROM nothing").fetchall()
-    with pytest.raises(coload.UsageError):
-        coload.connect("not-there", create=False)
+    for place in ["not-there", "postgres://127.0.0.1:1/db", "parquet:files"]:
+        with pytest.raises(coload.UsageError):
+            coload.connect(place, create=False)
+    assert not os.path.exists("postgres:") and not os.path.exists("parquet:files")
     with pytest.raises(coload.UnavailableError):
         coload.connect("coload://127.0.0.1:1")
     with pytest.raises(ValueError):
@@ -173,6 +175,14 @@ def test_parameters_of_other_classes(db):
             db.sql("SELECT ?", wrong)
     with pytest.raises(coload.SqlError, match="parameters"):
         db.sql("SELECT ?", [1, 2]).fetchall()
+
+
+def test_what_writes_is_done_when_nobody_looks(db):
+    db.sql("CREATE TABLE t AS SELECT value AS n FROM range(100000)")
+    db.sql("INSERT INTO t VALUES (7)")
+    assert db.sql("SELECT count(*) FROM t").fetchone() == (100001,)
+    with pytest.raises(coload.SqlError):
+        db.sql("INSERT INTO nothing VALUES (7)")
 
 
 def test_rows_are_taken_in_any_way(db):

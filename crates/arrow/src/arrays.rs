@@ -263,3 +263,6 @@ impl<'a> Read<'_, 'a> {
         Ok(read_array(values_field, values_data, first..last.max(first))?.indexed(keys))
     }
 }
+
+#[cfg(test)]
+mod tests;
