@@ -117,7 +117,7 @@ impl Connection {
     ) -> PyResult<Rows> {
         let target = self.target(py)?;
         let row = parameters.map(|row| parameters::batch(&[row])).transpose()?.flatten();
-        let failed = |error: &coload::Error| exception(py, error, Doing::Statement);
+        let failed = |error: &Error| exception(py, error, Doing::Statement);
         let rows = match (target.kind(py)?, row) {
             (Kind::Store(store, options), row) => {
                 let parameters = row.map(|row| Parameters::of_row(&row, 0)).transpose();

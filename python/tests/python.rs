@@ -2,7 +2,7 @@
 //!
 //! Python with venv, and PyPI are needed; versions are pinned in `tests/requirements.txt`. `COLOAD_PYTEST` has more arguments for
 //! pytest, such as `-k frames`.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -109,7 +109,7 @@ impl Remote {
         let (mut client, text) = (self.client(), text.to_owned());
         AnswerRows::start(self.runtime.handle(), |teller| async move {
             let mut prepared = client.prepare(text, None).await.map_err(from_flight)?;
-            prepared.set_parameters(parameters).map_err(|e| from_flight(e.into()))?;
+            prepared.set_parameters(parameters).map_err(from_flight)?;
             let info = prepared.execute().await.map_err(from_flight)?;
             let streamed = stream(client, info, teller).await;
             let closed = prepared.close().await.map_err(from_flight);
@@ -123,7 +123,7 @@ impl Remote {
         let (mut client, text) = (self.client(), text.to_owned());
         AnswerRows::start(self.runtime.handle(), |teller| async move {
             let mut prepared = client.prepare(text, None).await.map_err(from_flight)?;
-            prepared.set_parameters(rows).map_err(|e| from_flight(e.into()))?;
+            prepared.set_parameters(rows).map_err(from_flight)?;
             let count = prepared.execute_update().await.map_err(from_flight)?;
             prepared.close().await.map_err(from_flight)?;
             teller.count(u64::try_from(count).unwrap_or(0)).await

@@ -77,11 +77,14 @@ const FIXED: [(&str, DataType); 29] = [
     ("tDu", DataType::Duration(TimeUnit::Microsecond)),
 ];
 
+/// Whether a type is of a kind.
+type IsOf = fn(&DataType) -> bool;
+
 /// The type of some children.
 type Nest = fn(Vec<FieldRef>, i64) -> Option<DataType>;
 
 /// Types that are made of others.
-const NESTED: [(&str, fn(&DataType) -> bool, Nest); 7] = [
+const NESTED: [(&str, IsOf, Nest); 7] = [
     ("+l", |t| matches!(t, DataType::List(_)), |mut c, _| c.pop().map(DataType::List)),
     ("+L", |t| matches!(t, DataType::LargeList(_)), |mut c, _| c.pop().map(DataType::LargeList)),
     ("+vl", |t| matches!(t, DataType::ListView(_)), |mut c, _| c.pop().map(DataType::ListView)),
