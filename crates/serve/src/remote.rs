@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arrow_flight::decode::DecodedPayload;
 use arrow_flight::error::FlightError;
 use arrow_flight::flight_service_client::FlightServiceClient;
 use arrow_flight::sql::client::FlightSqlServiceClient;
@@ -226,20 +227,21 @@ async fn stream(
         let Some(ticket) = endpoint.ticket else {
             return Err(Error::Refused("the server gave an answer without a ticket".into()));
         };
-        let mut rows = client.do_get(ticket).await.map_err(from_flight)?;
-        while let Some(batch) = rows.try_next().await.map_err(from_flight)? {
-            if !std::mem::replace(&mut has_schema, true)
-                && teller.schema(batch.schema()).await.is_none()
-            {
+        // The columns come before the first rows, which may take long.
+        let mut messages = client.do_get(ticket).await.map_err(from_flight)?.into_inner();
+        while let Some(message) = messages.try_next().await.map_err(from_flight)? {
+            let heard = match message.payload {
+                DecodedPayload::None => Some(()),
+                DecodedPayload::Schema(_) if has_schema => Some(()),
+                DecodedPayload::Schema(schema) => {
+                    has_schema = true;
+                    teller.schema(schema).await
+                }
+                DecodedPayload::RecordBatch(batch) => teller.rows(batch).await,
+            };
+            if heard.is_none() {
                 return Ok(());
             }
-            if teller.rows(batch).await.is_none() {
-                return Ok(());
-            }
-        }
-        if let Some(schema) = rows.schema().filter(|_| !has_schema) {
-            has_schema = true;
-            teller.schema(Arc::clone(schema)).await;
         }
     }
     if !has_schema {
