@@ -66,6 +66,8 @@ def words(command: str, options: Mapping[str, Any]) -> List[str]:
 
     >>> words("load", {"delimiter": ";", "null": ["", "NA"], "header": True, "skip": None, "set": {"day": 7}})
     ['--delimiter=;', '--null=', '--null=NA', '--header', '--set=day=7']
+    >>> words("load", {"header": False, "by_name": False})
+    ['--no-header']
     >>> words("load", {"types": {"zip": "VARCHAR"}})
     ['--types="zip" VARCHAR']
     """
@@ -82,7 +84,10 @@ def words(command: str, options: Mapping[str, Any]) -> List[str]:
         if not takes_value:
             if not isinstance(value, bool):
                 raise TypeError(f"{keyword} is True or False, not {value!r}")
-            said += [f"--{name}"] if value else []
+            if value:
+                said.append(f"--{name}")
+            elif keyword == "header":
+                said.append("--no-header")
             continue
         texts = _texts(keyword, value)
         if not repeats and len(texts) != 1:

@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use coload::{Coload, DatabaseOptions, Error, Identity, is_database_url};
-use coload_serve::{Address, AnswerRows, Credentials, Parameters, Remote, SpillOptions};
+use coload::{Coload, DatabaseOptions, Error, Identity, InPlace, is_database_url};
+use coload_serve::{
+    Address, Allowed, AnswerRows, Credentials, ExternalPlaces, Parameters, Remote, SpillOptions,
+};
 use coload_threads::{drop_elsewhere, lock};
 use pyo3::prelude::*;
 
@@ -213,6 +215,10 @@ fn open(place: &str, identity: &Identity, options: Options) -> coload::Result<Ki
         memory: options.memory.unwrap_or_else(coload::default_memory),
         spill: SpillOptions { folder: options.spill, ..usual.spill },
         statements: usual.statements,
+        external: Some(ExternalPlaces {
+            inputs: Arc::new(InPlace::default()),
+            allowed: Allowed::Everything,
+        }),
     };
     Ok(Kind::Store(Box::new(store), database))
 }

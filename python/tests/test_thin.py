@@ -177,6 +177,12 @@ def test_parameters_of_other_classes(db):
         db.sql("SELECT ?", [1, 2]).fetchall()
 
 
+def test_files_are_asked_in_place(db):
+    write("a.csv", "n;s\n1;x\n2;y\n")
+    assert db.sql("SELECT sum(n) FROM 'a.csv'").fetchone() == (3,)
+    assert db.sql("SELECT * FROM read_csv('a.csv', header => false)").columns == ["column1", "column2"]
+
+
 def test_what_writes_is_done_when_nobody_looks(db):
     db.sql("CREATE TABLE t AS SELECT value AS n FROM range(100000)")
     db.sql("INSERT INTO t VALUES (7)")

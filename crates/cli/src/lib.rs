@@ -40,6 +40,8 @@ mod database_args;
 mod examples;
 mod given;
 mod heads;
+#[cfg(feature = "sql")]
+mod in_place;
 mod interrupt;
 mod json_inputs;
 mod mapping;
@@ -79,6 +81,8 @@ pub use coload_transform::DictionaryPolicy;
 pub use coload_types::{Column, DataType, Error, Result};
 pub use coload_wire::RejectLimit;
 pub use database::Coload;
+#[cfg(feature = "sql")]
+pub use in_place::InPlace;
 pub use mapping::Mapping;
 pub use plan::{
     LoadPlan, Origin, Partitions, PlanRequest, Rows, SAMPLE_BYTES, SchemaOrigin, plan_with,

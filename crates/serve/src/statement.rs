@@ -5,6 +5,7 @@
 //!
 //!   query, EXPLAIN, SHOW, DESCRIBE --> DataFusion
 //!   CREATE, DROP, TRUNCATE TABLE   --> store           (ddl)
+//!   CREATE VIEW, EXTERNAL TABLE    --> plan --> store  (view)
 //!   INSERT, CREATE TABLE AS        --> plan --> store  (insert; bind for many rows of parameters)
 //!   DELETE, UPDATE                 --> plan --> store  (change)
 //!   COPY .. TO                     --> plan --> file   (copy)
@@ -26,6 +27,7 @@ mod spelling;
 mod split;
 pub(crate) mod text;
 pub(crate) mod tree;
+mod view;
 
 use std::fmt;
 use std::sync::Arc;
@@ -50,13 +52,15 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use crate::Answer;
+use crate::catalog::ExtraTable;
 use crate::database::Database;
 use crate::error::from_datafusion;
+use crate::external::{Experience, Externals};
 use crate::memory::{batch_rows, execute};
 use crate::names::find_table;
 use crate::rights::Rights;
 use crate::rules::physical_plan_fitted;
-use tree::Names;
+use tree::{Names, Scope};
 
 pub use columns::{parse_columns, parse_create_table};
 pub use limits::StatementLimits;
@@ -69,6 +73,7 @@ pub struct Planned {
     rights: Rights,
     schema: SchemaRef,
     parameters: ArrowSchema,
+    experience: Arc<Experience>,
 }
 
 /// What is to be done.
@@ -83,6 +88,7 @@ enum Work {
     CreateAs(Box<insert::CreateAs>),
     Change(Box<change::Change>),
     Ddl(Box<SqlStatement>),
+    View(Box<view::NewView>),
     Copy(Box<copy::Export>),
     /// Its parameters have no values yet.
     Open(Opened),
@@ -115,7 +121,7 @@ impl Planned {
 
     /// Whether it changes something, or writes a file.
     pub fn writes(&self) -> bool {
-        self.counts_rows() || matches!(self.work, Work::Ddl(_))
+        self.counts_rows() || matches!(self.work, Work::Ddl(_) | Work::View(_))
     }
 
     /// Whether its answer is the number of rows it has written, deleted or changed.
@@ -126,6 +132,11 @@ impl Planned {
             Work::Insert(_) | Work::CreateAs(_) | Work::Change(_) | Work::Copy(_)
         );
         open || counts
+    }
+
+    /// What it will have met in inputs when it has run.
+    pub(crate) fn experience(&self) -> Arc<Experience> {
+        Arc::clone(&self.experience)
     }
 
     /// Runs it, and tells how many rows it counts.
@@ -158,6 +169,7 @@ impl Planned {
             Work::Insert(insert) => insert.run(database, user).await,
             Work::CreateAs(table) => table.run(database, user).await,
             Work::Change(change) => change.run(database, &self.rights).await,
+            Work::View(view) => view.run(database.store()),
             Work::Ddl(statement) => ddl::run(database.store(), &self.rights, &statement),
             Work::Copy(copy) => copy.run(database, user).await,
             Work::Open(_) => Err(Error::Invalid(format!(
@@ -186,10 +198,13 @@ async fn plan_here(
     text: &str,
     parameters: Parameters,
 ) -> Result<Planned> {
-    let planned =
-        |work, schema, parameters| Ok(Planned { work, rights: rights.clone(), schema, parameters });
     let _held = hold(database, text)?;
-    let planning = Planning::begin(database, rights)?;
+    let mut planning = Planning::begin(database, rights)?;
+    let experience = planning.externals.experience();
+    let planned = |work, schema, parameters| {
+        let (rights, experience) = (rights.clone(), Arc::clone(&experience));
+        Ok(Planned { work, rights, schema, parameters, experience })
+    };
     if let Some(copy) = copy::parse(text, &planning.limits())? {
         let copy = planning.copy(copy).await?;
         return planned(Work::Copy(Box::new(copy)), count_schema(), ArrowSchema::empty());
@@ -204,6 +219,10 @@ async fn plan_here(
             }
             let table = insert::plan_create_as(planning, table).await?;
             return planned(Work::CreateAs(Box::new(table)), count_schema(), ArrowSchema::empty());
+        }
+        SqlStatement::CreateView(view) => {
+            let view = view::plan(planning, view).await?;
+            return planned(Work::View(Box::new(view)), none(), ArrowSchema::empty());
         }
         sql @ (SqlStatement::Drop { .. } | SqlStatement::Truncate(_)) => {
             return planned(Work::Ddl(Box::new(sql)), none(), ArrowSchema::empty());
@@ -272,40 +291,66 @@ pub(crate) struct Planning {
     rights: Rights,
     snapshot: Snapshot,
     session: SessionState,
+    /// Tables beside those of the snapshot.
+    extra: Vec<ExtraTable>,
+    externals: Externals,
 }
 
 impl Planning {
     /// On the newest version of the store.
     pub fn begin(database: &Database, rights: &Rights) -> Result<Self> {
+        Self::with_tables(database, rights, Vec::new())
+    }
+
+    /// The same with tables beside those of the store.
+    pub fn with_tables(
+        database: &Database,
+        rights: &Rights,
+        extra: Vec<ExtraTable>,
+    ) -> Result<Self> {
         let snapshot = database.store().snapshot()?;
-        let session = database.session_of(&snapshot, rights, None);
-        Ok(Planning { database: database.clone(), rights: rights.clone(), snapshot, session })
+        Ok(Planning {
+            session: database.session_of(&snapshot, rights, &extra),
+            database: database.clone(),
+            rights: rights.clone(),
+            snapshot,
+            extra,
+            externals: database.externals(rights),
+        })
+    }
+
+    /// Looks at a tree and at what it names; inputs are tables of the session then.
+    fn look<T>(&mut self, look: impl FnOnce(Scope<'_>) -> Result<T>) -> Result<T> {
+        let before = self.externals.len();
+        let Planning { snapshot, rights, externals, .. } = self;
+        let seen = look(Scope { snapshot, rights, externals })?;
+        if self.externals.len() > before {
+            let extra = [&self.extra[..], &self.externals.tables()].concat();
+            self.database.show_tables(&mut self.session, &self.snapshot, &self.rights, &extra);
+        }
+        Ok(seen)
     }
 
     fn limits(&self) -> StatementLimits {
         self.database.options().statements
     }
 
-    fn parse(&self, text: &str) -> Result<SqlStatement> {
+    fn parse(&mut self, text: &str) -> Result<SqlStatement> {
         // The parser knows other forms of it, and would say what it expects.
-        let mut words = text.split_whitespace().map(str::to_ascii_lowercase);
-        if (words.next().as_deref(), words.next().as_deref()) == (Some("create"), Some("external"))
-        {
-            return Err(unsupported(
-                "CREATE EXTERNAL TABLE",
-                "`coload load` brings files into a table",
-            ));
+        if let Some(view) = view::external_table(text, &self.limits())? {
+            return Ok(view);
         }
         if let Some(table) = describe::summarized(text)? {
-            let query = describe::summarize(&table, &self.snapshot, &self.rights)?;
+            let query = self.look(|scope| describe::summarize(&table, scope))?;
             return Ok(SqlStatement::Query(query));
         }
         text::parse_statement(text, &self.limits())
             .map_err(|error| hints::parser_error(error, text, &self.snapshot, &self.rights))
     }
 
-    fn check_query(&self, query: &mut Query) -> Result<Names> {
-        tree::check_query(query, &self.limits(), &self.snapshot, &self.rights)
+    fn check_query(&mut self, query: &mut Query) -> Result<Names> {
+        let limits = self.limits();
+        self.look(|scope| tree::check_query(query, &limits, scope))
     }
 
     /// Plans what was checked, and checks the plan.
@@ -322,7 +367,7 @@ impl Planning {
     }
 
     /// Plans a query. The second is its schema with names as they were written.
-    async fn query(&self, mut query: Box<Query>) -> Result<(LogicalPlan, SchemaRef)> {
+    async fn query(&mut self, mut query: Box<Query>) -> Result<(LogicalPlan, SchemaRef)> {
         let names = self.check_query(&mut query)?;
         let plan = self.logical(SqlStatement::Query(query), &names).await?;
         let schema = Arc::new(plan.schema().as_arrow().clone());
@@ -330,14 +375,14 @@ impl Planning {
         Ok((plan, schema))
     }
 
-    async fn copy(self, copy: copy::Copy) -> Result<copy::Export> {
+    async fn copy(mut self, copy: copy::Copy) -> Result<copy::Export> {
         copy::check_right(&self.rights)?;
         let (rows, schema) = self.query(copy.query.clone()).await?;
         copy::Export::new(self.session, rows, schema, &copy)
     }
 
     /// Lets through what reads only, with names folded.
-    fn check_reading(&self, statement: SqlStatement) -> Result<(SqlStatement, Names)> {
+    fn check_reading(&mut self, statement: SqlStatement) -> Result<(SqlStatement, Names)> {
         match statement {
             SqlStatement::Query(mut query) => {
                 let names = self.check_query(&mut query)?;
@@ -378,7 +423,11 @@ impl Planning {
                 has_table_keyword,
                 mut table_name,
             } => {
-                let names = tree::name_of_table(&mut table_name, &self.snapshot, &self.rights)?;
+                if view::find(&table_name, (&self.snapshot, &self.rights)).is_some() {
+                    let query = format!("DESCRIBE SELECT * FROM {table_name}");
+                    return self.check_reading(text::parse_statement(&query, &self.limits())?);
+                }
+                let names = self.look(|scope| tree::name_of_table(&mut table_name, scope))?;
                 let describe = SqlStatement::ExplainTable {
                     describe_alias,
                     hive_format: None,
@@ -402,7 +451,10 @@ impl Planning {
                 let names = self.check_query(&mut query)?;
                 Ok((SqlStatement::Query(query), names))
             }
-            SqlStatement::ShowCreate { obj_type: ShowCreateObject::Table, obj_name } => {
+            SqlStatement::ShowCreate {
+                obj_type: ShowCreateObject::Table | ShowCreateObject::View,
+                obj_name,
+            } => {
                 let mut query = describe::create(&obj_name, &self.snapshot, &self.rights)?;
                 let names = self.check_query(&mut query)?;
                 Ok((SqlStatement::Query(query), names))
@@ -464,7 +516,7 @@ fn refusal(statement: &SqlStatement) -> Error {
         }
         SqlStatement::Copy { .. } => "COPY table or (query) TO 'file' must come first in the text",
         _ => {
-            "there is SELECT, EXPLAIN, SHOW, DESCRIBE, CREATE/DROP/TRUNCATE TABLE, INSERT, UPDATE, DELETE and COPY .. TO"
+            "there is SELECT, EXPLAIN, SHOW, DESCRIBE, CREATE/DROP/TRUNCATE TABLE, CREATE/DROP VIEW, INSERT, UPDATE, DELETE and COPY .. TO"
         }
     };
     unsupported(&words, instead)

@@ -13,6 +13,7 @@
 
 mod chain;
 mod expr;
+mod external;
 mod function;
 mod like;
 mod query;
@@ -21,6 +22,7 @@ mod spoken;
 mod tables;
 mod types;
 mod using;
+mod views;
 mod window;
 
 use std::collections::HashMap;
@@ -34,6 +36,8 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::limits::StatementLimits;
 use super::text::too_deep;
+use crate::external::Externals;
+use crate::external::reference::{self, ExternalReference};
 use crate::names::{find_table, fold};
 use crate::rights::Rights;
 
@@ -77,6 +81,8 @@ pub(crate) struct Names {
     aliases: HashMap<String, String>,
     /// Names of relations as they are written, without schema.
     relations: Vec<String>,
+    /// Inputs in the place of tables, by the names that stand for them.
+    externals: Vec<(String, ExternalReference)>,
 }
 
 impl Names {
@@ -86,8 +92,13 @@ impl Names {
         Names { columns: columns.collect(), ..Names::default() }
     }
 
-    /// Looks for the relations that the statement names among tables that the caller may read.
-    fn find_tables(&mut self, snapshot: &Snapshot, rights: &Rights) {
+    /// Looks for the relations that the statement names among tables that the caller may read, and looks at inputs.
+    fn find_tables(&mut self, scope: &mut Scope<'_>) -> Result<()> {
+        let Scope { snapshot, rights, externals } = scope;
+        for (name, reference) in &self.externals.clone() {
+            let schema = externals.open(name, reference)?;
+            self.add_table(&fold(name), &schema);
+        }
         for name in std::mem::take(&mut self.relations) {
             let Some(index) = find_table(snapshot, &name) else { continue };
             let table = &snapshot.tables()[index];
@@ -95,6 +106,7 @@ impl Names {
                 self.add_table(&fold(&name), &table.schema);
             }
         }
+        Ok(())
     }
 
     fn add_table(&mut self, name: &str, schema: &Schema) {
@@ -137,6 +149,13 @@ impl Names {
     }
 }
 
+/// What the names of a statement may be those of.
+pub(crate) struct Scope<'a> {
+    pub snapshot: &'a Snapshot,
+    pub rights: &'a Rights,
+    pub externals: &'a mut Externals,
+}
+
 /// A walk over a tree.
 struct Walker<'a> {
     limits: &'a StatementLimits,
@@ -159,6 +178,11 @@ struct Walker<'a> {
     is_unseen: bool,
     /// Terms of arguments that were written twice.
     copied: usize,
+    /// The views that there are, and who asks.
+    views: Option<(&'a Snapshot, &'a Rights)>,
+    /// Whether the query of a view is looked at, and common table expressions that it does not see: those around it.
+    in_view: bool,
+    hidden_ctes: usize,
 }
 
 /// Checks a query and folds its names.
@@ -168,12 +192,11 @@ struct Walker<'a> {
 pub(crate) fn check_query(
     query: &mut Query,
     limits: &StatementLimits,
-    snapshot: &Snapshot,
-    rights: &Rights,
+    scope: Scope<'_>,
 ) -> Result<Names> {
-    let mut walker = Walker::new(limits, Names::default());
+    let mut walker = Walker::new(limits, Names::default()).with_views(&scope);
     walker.query(query)?;
-    walker.fold_from_here(snapshot, rights);
+    walker.fold_from_here(scope)?;
     walker.query(query)?;
     Ok(walker.names)
 }
@@ -201,12 +224,11 @@ pub(crate) fn check_expression(
 pub(crate) fn check_insert(
     statement: &mut Statement,
     limits: &StatementLimits,
-    snapshot: &Snapshot,
-    rights: &Rights,
+    scope: Scope<'_>,
 ) -> Result<Names> {
-    let mut walker = Walker::new(limits, Names::default());
+    let mut walker = Walker::new(limits, Names::default()).with_views(&scope);
     walker.insert(statement)?;
-    walker.fold_from_here(snapshot, rights);
+    walker.fold_from_here(scope)?;
     walker.insert(statement)?;
     Ok(walker.names)
 }
@@ -215,15 +237,14 @@ pub(crate) fn check_insert(
 ///
 /// # Errors
 /// `Invalid` when it is no name.
-pub(crate) fn name_of_table(
-    name: &mut ObjectName,
-    snapshot: &Snapshot,
-    rights: &Rights,
-) -> Result<Names> {
+pub(crate) fn name_of_table(name: &mut ObjectName, scope: Scope<'_>) -> Result<Names> {
     let limits = StatementLimits::default();
     let mut walker = Walker::new(&limits, Names::default());
+    if let Some(reference) = reference::of_name(name) {
+        walker.external(name, reference);
+    }
     walker.relation(name)?;
-    walker.fold_from_here(snapshot, rights);
+    walker.fold_from_here(scope)?;
     walker.relation(name)?;
     Ok(walker.names)
 }
@@ -257,13 +278,22 @@ impl<'a> Walker<'a> {
             wildcards: 0,
             is_unseen: false,
             copied: 0,
+            views: None,
+            in_view: false,
+            hidden_ctes: 0,
         }
     }
 
-    fn fold_from_here(&mut self, snapshot: &Snapshot, rights: &Rights) {
-        self.names.find_tables(snapshot, rights);
+    /// The same with the views of a store.
+    fn with_views(self, scope: &Scope<'a>) -> Self {
+        Walker { views: Some((scope.snapshot, scope.rights)), ..self }
+    }
+
+    fn fold_from_here(&mut self, mut scope: Scope<'_>) -> Result<()> {
+        self.names.find_tables(&mut scope)?;
         self.walk = Walk::Fold;
         (self.window_copies, self.work, self.relations, self.wildcards) = (0, 0, 0, 0);
+        Ok(())
     }
 
     /// Does something one level deeper.
@@ -291,7 +321,7 @@ impl<'a> Walker<'a> {
             [ObjectNamePart::Identifier(ident)] => fold(&ident.value),
             _ => String::new(),
         };
-        let tables = self.ctes.iter().rev().find_map(|ctes| ctes.get(&folded)).copied();
+        let tables = self.cte(&folded);
         self.relations = self.relations.saturating_add(tables.unwrap_or(1));
         if self.relations > RELATIONS_MAX {
             return Err(Error::Limit(format!(
@@ -299,6 +329,11 @@ impl<'a> Walker<'a> {
             )));
         }
         Ok(())
+    }
+
+    /// Tables of the common table expression of a name, if there is one.
+    fn cte(&self, folded: &str) -> Option<usize> {
+        self.ctes[self.hidden_ctes..].iter().rev().find_map(|ctes| ctes.get(folded)).copied()
     }
 
     /// A name of a column where one is meant.
@@ -324,6 +359,9 @@ impl<'a> Walker<'a> {
     /// The name of a relation, perhaps with its schema and catalog.
     fn relation(&mut self, name: &mut ObjectName) -> Result<()> {
         self.count_relation(name)?;
+        if self.is_external(name) {
+            return Ok(());
+        }
         for part in &mut name.0 {
             match part {
                 ObjectNamePart::Identifier(ident) if self.walk == Walk::Fold => {
