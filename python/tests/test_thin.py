@@ -180,7 +180,7 @@ def test_parameters_of_other_classes(db):
 def test_files_are_asked_in_place(db):
     write("a.csv", "n;s\n1;x\n2;y\n")
     assert db.sql("SELECT sum(n) FROM 'a.csv'").fetchone() == (3,)
-    assert db.sql("SELECT * FROM read_csv('a.csv', header => false)").columns == ["column1", "column2"]
+    assert db.sql("SELECT * FROM read_csv('a.csv', header => false)").columns == ["c1", "c2"]
 
 
 def test_what_writes_is_done_when_nobody_looks(db):

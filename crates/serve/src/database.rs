@@ -215,11 +215,16 @@ impl Database {
     /// # Errors
     /// `Invalid` when it is not SQL, names what does not exist, or is not supported.
     pub async fn sql(&self, text: &str) -> Result<Answer> {
+        self.sql_with(text, &Parameters::default()).await
+    }
+
+    /// The same, for a statement with parameters.
+    async fn sql_with(&self, text: &str, parameters: &Parameters) -> Result<Answer> {
         /// How often a statement is planned whose inputs need other types than they seemed to.
         const PLANS_MAX: usize = 100;
         let mut plans = 1;
         loop {
-            let planned = self.plan(&Rights::all(), text, Parameters::default()).await?;
+            let planned = self.plan(&Rights::all(), text, parameters.clone()).await?;
             let experience = planned.experience();
             if !experience.reads_inputs() {
                 return planned.run(self).await;
@@ -270,8 +275,7 @@ impl Database {
     pub fn start_with(&self, text: &str, parameters: Parameters) -> AnswerRows {
         let (database, text) = (self.clone(), text.to_owned());
         let answer = |teller: Teller| async move {
-            let planned = database.plan(&Rights::all(), &text, parameters).await?;
-            let mut answer = planned.run(&database).await?;
+            let mut answer = database.sql_with(&text, &parameters).await?;
             let mut going = teller.schema(answer.schema()).await;
             while going.is_some()
                 && let Some(rows) = answer.next().await?
