@@ -10,9 +10,12 @@ use coload_page::{Page, PageView, SymbolDecoder, SymbolEncoder, encode_codes_u32
 use coload_transform::{KeyOrder, PartitionColumn, encode_column, sort_keys};
 use coload_types::{Bitmap, Error, Physical, Plain, Result, Strings, Values};
 
-use super::keys::float;
+use super::conflicts::Keyed;
+use super::keys::{Float, float};
+use super::newest::newness;
 use super::read_keys;
 use crate::join::{Source, group_pages, join_column};
+use crate::on_conflict::OnConflict;
 use crate::retype::{copy_column, drop_unused};
 use crate::{ColumnStats, FinishedColumn, SegmentFile, SegmentSummary, SegmentWriter, append_page};
 
@@ -27,31 +30,75 @@ const TRAINED_ROWS: usize = 1 << 14;
 pub(crate) enum Put {
     /// They were: the file is as it was.
     AsItIs,
-    /// They are in another file.
-    Anew(SegmentSummary, Vec<FinishedColumn>),
+    /// They are in another file: those of the order, or only some of them, if these are given.
+    Anew(SegmentSummary, Vec<FinishedColumn>, Option<Vec<u32>>),
 }
 
-/// Puts the rows of a segment in order, if need be into a file at `path`. Gives the keys in the order of the rows as they
-/// were, and that order.
+/// Puts the rows of a segment in order, if need be into a file at `path`, and leaves those out that give way to others of the
+/// segment. Gives the keys in the order of the rows as they were, and that order.
+///
+/// Where keys that come twice are an error nothing is written: the caller refuses them.
 ///
 /// # Errors
 /// `Corrupt` when the segment is not what was written, `Limit` when it has too many rows, `Unavailable` when the disk fails.
 pub(crate) fn order_segment(
     segment: &Arc<SegmentFile>,
-    (schema, key): (&Schema, &Key),
+    of: Keyed<'_>,
     path: &Path,
     threads: usize,
 ) -> Result<(Put, Vec<Plain>, KeyOrder)> {
     let sources = [Arc::clone(segment)];
-    let keys = read_keys(&sources, schema, key)?;
+    let keys = read_keys(&sources, of.schema, of.key)?;
     let order = sort_keys(&keys)?;
-    let Some(rows) = &order.rows else { return Ok((Put::AsItIs, keys, order)) };
-    if key.is_unique() && !order.repeated.is_empty() {
-        // The caller refuses them: nothing is to be written.
+    let chosen = match of.key.is_unique() && !order.repeated.is_empty() {
+        true => match choose_rows(segment, of, &order)? {
+            None => return Ok((Put::AsItIs, keys, order)),
+            chosen => chosen,
+        },
+        false => None,
+    };
+    let Some(rows) = chosen.as_deref().or(order.rows.as_deref()) else {
         return Ok((Put::AsItIs, keys, order));
-    }
+    };
     let (summary, columns) = write_in_order(&sources, rows, path, threads)?;
-    Ok((Put::Anew(summary, columns), keys, order))
+    Ok((Put::Anew(summary, columns, chosen), keys, order))
+}
+
+/// One row of each key, in order, by what is to happen to keys that come twice; `None` when they are an error.
+fn choose_rows(segment: &SegmentFile, of: Keyed<'_>, order: &KeyOrder) -> Result<Option<Vec<u32>>> {
+    let mut values = None;
+    match of.on_conflict {
+        OnConflict::Error | OnConflict::ReplaceOnce => return Ok(None),
+        OnConflict::Ignore | OnConflict::Replace => {}
+        OnConflict::Newest(column) => {
+            let mut plain = Plain::empty(segment.physical(column));
+            for page in 0..segment.page_rows().len() {
+                segment.decode_page(column, page, &mut plain)?;
+            }
+            segment.check()?;
+            values = Some((plain, float(of.schema, column)));
+        }
+    }
+    let value = |(plain, float): &(Plain, Option<Float>), row: u32| {
+        plain.get(row as usize).map(|value| newness(value, *float))
+    };
+    let takes_place = |last: u32, row: u32| match &values {
+        Some(values) => value(values, row) >= value(values, last),
+        None => of.on_conflict == OnConflict::Replace,
+    };
+    let count = segment.rows() as usize;
+    let mut chosen: Vec<u32> = Vec::with_capacity(count - order.repeated.len());
+    let mut repeated = order.repeated.iter().peekable();
+    for place in 0..count {
+        let row = order.row(place) as u32;
+        let is_repeated = repeated.next_if(|repeated| **repeated as usize == place).is_some();
+        match chosen.last_mut().filter(|_| is_repeated) {
+            Some(last) if takes_place(*last, row) => *last = row,
+            Some(_) => {}
+            None => chosen.push(row),
+        }
+    }
+    Ok(Some(chosen))
 }
 
 /// The bounds of the first column of a key, which are known where the rows are in order. Floats are there as what stands
