@@ -27,6 +27,7 @@
 //!
 //! Invariant: no logic of storage or SQL is here.
 
+mod conflict_rule;
 mod database;
 mod heads;
 mod json_inputs;
@@ -54,11 +55,12 @@ pub use coload_source::{
     PlaceOptions, Quotes, Ragged, Reject, expand_inputs_with,
 };
 pub use coload_store::MergeReport;
-pub use coload_store::{LoadMode, Snapshot, Store};
+pub use coload_store::{KeyCounts, LoadMode, OnConflict, Snapshot, Store};
 pub use coload_threads::Step;
 pub use coload_transform::DictionaryPolicy;
 pub use coload_types::{Column, DataType, Error, Result};
 pub use coload_wire::RejectLimit;
+pub use conflict_rule::ConflictRule;
 pub use database::Coload;
 pub use mapping::Mapping;
 pub use plan::{

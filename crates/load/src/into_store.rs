@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use coload_page::ColumnIndex;
 use coload_store::{
-    LoadDir, LoadKind, LoadMode, LoadRecord, LoadTarget, ReadyLoad, SegmentEntry, Shown,
-    Store,     merge_small_within,
+    LoadDir, LoadKind, LoadMode, LoadRecord, LoadTarget, ReadyLoad, SegmentEntry, Shown, Store,
+    merge_small_within,
 };
 use coload_threads::{Started, Step, epoch_us};
 use coload_types::{Error, Result};

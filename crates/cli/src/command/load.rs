@@ -111,7 +111,9 @@ fn dry_run(args: &LoadArgs, into: &OsStr, request: PlanRequest) -> Done<Option<L
     let table = format!("table {}", plan.request.table);
     if let Some(key) = plan.request.schema.key() {
         let key = key.sql(plan.request.schema.columns());
-        say(&format!("{table}: --dry-run does not look whether keys of {key} come twice"));
+        say(&format!(
+            "{table}: --dry-run does not look whether keys of {key} come twice or are there already"
+        ));
     }
     let prepared = prepare(args, &mut plan, &table)?;
     let request = plan.request;
@@ -195,6 +197,7 @@ fn request(args: &LoadArgs) -> Done<PlanRequest> {
         filter: args.filter.clone(),
         select: args.select.clone(),
         mode: mode(&args.mode),
+        on_conflict: args.on_conflict.clone().unwrap_or_default(),
         sample_bytes: args.sample.unwrap_or(SAMPLE_BYTES),
     })
 }

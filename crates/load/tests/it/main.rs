@@ -10,6 +10,7 @@ mod arrow_files;
 mod bad_input;
 mod broken_files;
 mod child;
+mod conflicts;
 mod crash;
 mod dirty;
 mod dirty_model;
