@@ -23,9 +23,9 @@ mod order;
 mod origin;
 mod pages;
 
-pub(crate) use conflicts::{KeyConflicts, Keyed, NewSegment, Resolved, twice_among};
+pub(crate) use conflicts::{KeyConflicts, Keyed, NewSegment, Resolved};
 pub use entry::OrderedSegment;
 pub(crate) use entry::put_entry_in_order;
-pub(crate) use keys::{key_text, read_keys};
-pub(crate) use order::{Put, first_key_stats, order_segment, write_in_order};
+pub(crate) use keys::read_keys;
+pub(crate) use order::{Put, order_segment, write_in_order};
 pub(crate) use origin::Origin;

@@ -58,7 +58,7 @@ impl Said {
             Said::Or(SqliteOnConflict::Replace) => OnConflict::ReplaceOnce,
             Said::Or(other) => {
                 return Err(unsupported(
-                    &format!("INSERT OR {other}"),
+                    &format!("INSERT {other}"),
                     "write OR IGNORE or OR REPLACE",
                 ));
             }

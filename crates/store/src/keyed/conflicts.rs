@@ -16,11 +16,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use coload_ddl::{Key, Schema};
-use coload_types::{Error, Plain, Result};
+use coload_types::{Error, Result};
 use roaring::RoaringBitmap;
 
-use super::key_text;
-use super::keys::float;
+use super::keys::{float, key_of_row};
 use super::newest::NewestColumn;
 use super::origin::Origin;
 use super::pages::{KeyPages, for_each_met};
@@ -272,24 +271,6 @@ pub(crate) fn twice_among(
         "cannot add rows to table {table}: the key {text} of {} comes twice among them{places}; nothing was added",
         key.sql(schema.columns())
     ))
-}
-
-/// The key of a row of a segment, as messages show it.
-fn key_of_row(segment: &SegmentFile, (schema, key): (&Schema, &Key), row: u64) -> Result<String> {
-    let (mut page, mut before) = (0, 0);
-    for rows in segment.page_rows() {
-        if row < before + u64::from(*rows) {
-            break;
-        }
-        (page, before) = (page + 1, before + u64::from(*rows));
-    }
-    let column = |column: &usize| -> Result<Plain> {
-        let mut plain = Plain::empty(segment.physical(*column));
-        segment.decode_page(*column, page, &mut plain)?;
-        Ok(plain)
-    };
-    let columns: Vec<Plain> = key.columns().iter().map(column).collect::<Result<_>>()?;
-    Ok(key_text(&columns, (row - before) as usize, schema, key))
 }
 
 /// Tells which of two rows is newer, where that is asked.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use coload_types::{Physical, Result};
 
 use super::origin::{Origin, write_order};
-use super::{Keyed, Put, first_key_stats, key_text, order_segment, twice_among};
+use super::{Keyed, Put, order_segment};
 use crate::{ColumnStats, FinishedColumn, SegmentEntry, SegmentFile};
 
 /// Extension of the file beside a segment that tells where its rows come from.
@@ -30,44 +30,32 @@ pub(crate) fn put_entry_in_order(
     new_name: String,
     (origin, threads): (&mut Origin, usize),
 ) -> Result<OrderedSegment> {
-    let Keyed { table, schema, key, .. } = of;
     let file = Arc::new(SegmentFile::open(from)?);
-    let (put, keys, order) = order_segment(&file, of, to, threads)?;
-    if let (true, Put::AsItIs, Some(place)) = (key.is_unique(), &put, order.repeated.first()) {
-        let (row, last) = (order.row(*place as usize), order.row(*place as usize - 1));
-        let numbers = (origin.number(last as u64), origin.number(row as u64));
-        let text = key_text(&keys, row, schema, key);
-        return Err(twice_among((table, schema, key), &text, numbers));
-    }
-    let columns = match put {
-        Put::AsItIs => None,
-        Put::Anew(summary, columns, chosen) => {
-            if let (true, Some(rows)) = (key.is_unique(), chosen.as_ref().or(order.rows.as_ref())) {
-                let path = to.with_extension(ORDER_EXTENSION);
-                write_order(&path, rows)?;
-                origin.order = Some(path);
-            }
-            let mut old = std::mem::take(&mut entry.columns);
-            if chosen.is_some() {
-                old.iter_mut().zip(&columns).for_each(|(old, new)| left_out(old, new));
-            }
-            entry = SegmentEntry {
-                file: new_name,
-                rows: summary.rows,
-                deleted: None,
-                bytes: summary.bytes,
-                load: entry.load,
-                seal: Some(summary.seal),
-                // Pages of plain text keep no bounds, and those of the segment may be known.
-                columns: old,
-            };
-            Some(columns)
+    let rows_before = entry.rows;
+    let Put { anew, first_stats } = order_segment(&file, of, origin, to, threads)?;
+    let mut columns = None;
+    if let Some((summary, new_columns, rows)) = anew {
+        if of.key.is_unique() {
+            let path = to.with_extension(ORDER_EXTENSION);
+            write_order(&path, &rows)?;
+            origin.order = Some(path);
         }
-    };
-    if let (Some(stats), Some(first)) =
-        (first_key_stats((schema, key), &keys, &order), key.columns().first())
-        && let Some(known) = entry.columns.get_mut(*first)
-    {
+        if summary.rows < rows_before {
+            entry.columns.iter_mut().zip(&new_columns).for_each(|(old, new)| left_out(old, new));
+        }
+        entry = SegmentEntry {
+            file: new_name,
+            rows: summary.rows,
+            deleted: None,
+            bytes: summary.bytes,
+            seal: Some(summary.seal),
+            // Pages of plain text keep no bounds, and those of the segment may be known.
+            ..entry
+        };
+        columns = Some(new_columns);
+    }
+    let first = entry.columns.get_mut(of.key.columns()[0]);
+    if let (Some(stats), Some(known)) = (first_stats, first) {
         *known = stats;
     }
     Ok(OrderedSegment { entry, columns })

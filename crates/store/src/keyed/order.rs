@@ -10,9 +10,11 @@ use coload_page::{Page, PageView, SymbolDecoder, SymbolEncoder, encode_codes_u32
 use coload_transform::{KeyOrder, PartitionColumn, encode_column, sort_keys};
 use coload_types::{Bitmap, Error, Physical, Plain, Result, Strings, Values};
 
-use super::conflicts::Keyed;
-use super::keys::{Float, float};
+use super::conflicts::{Keyed, twice_among};
+use super::keys::{Float, float, key_of_row, value_of_row};
 use super::newest::newness;
+use super::origin::Origin;
+use super::pages::read_codes;
 use super::read_keys;
 use crate::join::{Source, group_pages, join_column};
 use crate::on_conflict::OnConflict;
@@ -22,46 +24,103 @@ use crate::{ColumnStats, FinishedColumn, SegmentFile, SegmentSummary, SegmentWri
 /// Most rows of a page.
 const PAGE_ROWS_MAX: u64 = 1 << 16;
 /// Bytes that the pages of a column should have at most.
-const PAGE_BYTES: u64 = 16 << 20;
-/// Texts that symbols are made of.
+const PAGE_BYTES: u64 = 4 << 20;
+/// Texts that symbols are made of, and their bytes.
 const TRAINED_ROWS: usize = 1 << 14;
+const TRAINED_BYTES: usize = 1 << 20;
 
 /// What became of a segment whose rows were to be in order.
-pub(crate) enum Put {
-    /// They were: the file is as it was.
-    AsItIs,
-    /// They are in another file: those of the order, or only some of them, if these are given.
-    Anew(SegmentSummary, Vec<FinishedColumn>, Option<Vec<u32>>),
+pub(crate) struct Put {
+    /// The other file that they are in, and the rows of the first one that they were; `None` where they stayed.
+    pub anew: Option<(SegmentSummary, Vec<FinishedColumn>, Vec<u32>)>,
+    /// The bounds of the first column of the key, where they are known.
+    pub first_stats: Option<ColumnStats>,
 }
 
 /// Puts the rows of a segment in order, if need be into a file at `path`, and leaves those out that give way to others of the
-/// segment. Gives the keys in the order of the rows as they were, and that order.
-///
-/// Where keys that come twice are an error nothing is written: the caller refuses them.
+/// segment.
 ///
 /// # Errors
-/// `Corrupt` when the segment is not what was written, `Limit` when it has too many rows, `Unavailable` when the disk fails.
+/// `Invalid` when a key comes twice and may not, `Corrupt` when the segment is not what was written, `Limit` when it has too many
+/// rows, `Unavailable` when the disk fails.
 pub(crate) fn order_segment(
     segment: &Arc<SegmentFile>,
     of: Keyed<'_>,
+    origin: &Origin,
     path: &Path,
     threads: usize,
-) -> Result<(Put, Vec<Plain>, KeyOrder)> {
-    let sources = [Arc::clone(segment)];
-    let keys = read_keys(&sources, of.schema, of.key)?;
+) -> Result<Put> {
+    let keys = read_sort_keys(segment, of.schema, of.key)?;
     let order = sort_keys(&keys)?;
-    let chosen = match of.key.is_unique() && !order.repeated.is_empty() {
-        true => match choose_rows(segment, of, &order)? {
-            None => return Ok((Put::AsItIs, keys, order)),
+    // They may be most of the segment.
+    drop(keys);
+    let first_stats = first_key_stats(segment, of, &order)?;
+    let rows = match order.repeated.first().filter(|_| of.key.is_unique()) {
+        None => order.rows,
+        Some(place) => match choose_rows(segment, of, &order)? {
+            None => return Err(comes_twice(segment, of, origin, (&order, *place as usize))?),
             chosen => chosen,
         },
-        false => None,
     };
-    let Some(rows) = chosen.as_deref().or(order.rows.as_deref()) else {
-        return Ok((Put::AsItIs, keys, order));
+    let Some(rows) = rows else { return Ok(Put { anew: None, first_stats }) };
+    let (summary, columns) = write_in_order(&[Arc::clone(segment)], &rows, path, threads)?;
+    Ok(Put { anew: Some((summary, columns, rows)), first_stats })
+}
+
+/// The error for a key that is at a place of the order and at the one before.
+fn comes_twice(
+    segment: &SegmentFile,
+    of: Keyed<'_>,
+    origin: &Origin,
+    (order, place): (&KeyOrder, usize),
+) -> Result<Error> {
+    let (first, row) = (order.row(place - 1) as u64, order.row(place) as u64);
+    let text = key_of_row(segment, (of.schema, of.key), row)?;
+    let numbers = (origin.number(first), origin.number(row));
+    Ok(twice_among((of.table, of.schema, of.key), &text, numbers))
+}
+
+/// The columns of the key, as they are sorted: codes of a sorted dictionary are as good as its values.
+fn read_sort_keys(segment: &Arc<SegmentFile>, schema: &Schema, key: &Key) -> Result<Vec<Plain>> {
+    let mut columns = Vec::with_capacity(key.columns().len());
+    for column in key.columns() {
+        let pages = &segment.column(*column)?.index().pages;
+        let is_coded = pages.iter().all(|page| page.detail.is_codes());
+        let is_valued = !key.is_unique() || pages.iter().all(|page| page.nulls == 0);
+        if !(is_coded && is_valued && float(schema, *column).is_none()) {
+            let one = Key::new(key.kind(), vec![*column])?;
+            columns.append(&mut read_keys(std::slice::from_ref(segment), schema, &one)?);
+            continue;
+        }
+        let mut codes = Vec::with_capacity(segment.rows() as usize);
+        for page in 0..pages.len() {
+            // NULL has the code after the last, and is last.
+            codes.extend(read_codes(segment, *column, page)?.into_iter().map(i64::from));
+        }
+        segment.check()?;
+        columns.push(Plain { values: Values::Int(codes), nulls: None });
+    }
+    Ok(columns)
+}
+
+/// The bounds of the first column of a key, which are known where the rows are in order. Floats are there as what stands
+/// for them, which is no bound.
+fn first_key_stats(
+    segment: &SegmentFile,
+    of: Keyed<'_>,
+    order: &KeyOrder,
+) -> Result<Option<ColumnStats>> {
+    let column = of.key.columns()[0];
+    if float(of.schema, column).is_some() {
+        return Ok(None);
+    }
+    let pages = &segment.column(column)?.index().pages;
+    let nulls: u64 = pages.iter().map(|page| u64::from(page.nulls)).sum();
+    let Some(last) = (segment.rows() - nulls).checked_sub(1) else {
+        return Ok(Some(ColumnStats::new(None, None, nulls)));
     };
-    let (summary, columns) = write_in_order(&sources, rows, path, threads)?;
-    Ok((Put::Anew(summary, columns, chosen), keys, order))
+    let value = |place: u64| value_of_row(segment, column, order.row(place as usize) as u64);
+    Ok(Some(ColumnStats::new(value(0)?, value(last)?, nulls)))
 }
 
 /// One row of each key, in order, by what is to happen to keys that come twice; `None` when they are an error.
@@ -99,24 +158,6 @@ fn choose_rows(segment: &SegmentFile, of: Keyed<'_>, order: &KeyOrder) -> Result
         }
     }
     Ok(Some(chosen))
-}
-
-/// The bounds of the first column of a key, which are known where the rows are in order. Floats are there as what stands
-/// for them, which is no bound.
-pub(crate) fn first_key_stats(
-    (schema, key): (&Schema, &Key),
-    keys: &[Plain],
-    order: &KeyOrder,
-) -> Option<ColumnStats> {
-    let first = keys.first().filter(|_| float(schema, key.columns()[0]).is_none())?;
-    let nulls = first.null_count();
-    let valued = first.len() - nulls;
-    let value = |place: usize| first.get(order.row(place));
-    let (min, max) = match valued {
-        0 => (None, None),
-        _ => (value(0), value(valued - 1)),
-    };
-    Some(ColumnStats::new(min, max, nulls as u64))
 }
 
 /// Writes rows of segments, in the order given, as one segment: `rows` counts through all of them, and may leave some out.
@@ -209,6 +250,7 @@ fn reorder_column(
     let values = match physical {
         Physical::Bytes => {
             let texts = Texts::decode(&given, &decoders)?;
+            drop(given);
             let encoder = texts.train(rows);
             let pages = cut(rows, page_rows).map(|rows| texts.page(rows, encoder.as_ref()));
             let pages = pages.collect::<Result<_>>()?;
@@ -351,7 +393,9 @@ impl Texts {
 
     /// Symbols made of some texts from everywhere.
     fn train(&self, rows: &[u32]) -> Option<SymbolEncoder> {
-        let step = rows.len().div_ceil(TRAINED_ROWS).max(1);
+        let mean = self.bytes.len() / self.ends.len().max(1);
+        let wanted = (TRAINED_BYTES / mean.max(1)).clamp(1, TRAINED_ROWS);
+        let step = rows.len().div_ceil(wanted).max(1);
         let sample = self.pick(rows.iter().step_by(step)).ok()?;
         (!sample.bytes.is_empty()).then(|| SymbolEncoder::train_strings(&[&sample]))
     }

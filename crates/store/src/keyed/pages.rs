@@ -170,7 +170,11 @@ fn read_page(
     })
 }
 
-fn read_codes(segment: &SegmentFile, column: usize, page: usize) -> Result<Vec<u32>> {
+/// The codes of a page of codes.
+///
+/// # Errors
+/// `Corrupt` when it is not what was written.
+pub(crate) fn read_codes(segment: &SegmentFile, column: usize, page: usize) -> Result<Vec<u32>> {
     let expanded = ExpandedPages::default();
     let PageView::Codes(view) = segment.page(column, page, &expanded)? else {
         return Err(Error::corrupt(segment.path(), "values in a page of codes"));
