@@ -22,6 +22,7 @@ mod newest;
 mod order;
 mod origin;
 mod pages;
+mod texts;
 
 pub(crate) use conflicts::{KeyConflicts, Keyed, NewSegment, Resolved};
 pub use entry::OrderedSegment;

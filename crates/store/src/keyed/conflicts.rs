@@ -120,7 +120,7 @@ impl KeyConflicts {
             deletions.extend(&new.entry, lost.iter().map(u64::from))?;
         }
         let rows: u64 = self.new.iter().map(|new| new.entry.rows).sum();
-        let added = rows - twice - ignored - replaced;
+        let added = (rows - twice - ignored).saturating_sub(replaced);
         Ok(Resolved { deletions, counts: KeyCounts { added, replaced, ignored, twice } })
     }
 

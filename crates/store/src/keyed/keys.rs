@@ -64,10 +64,12 @@ pub(crate) fn read_keys<S: Borrow<SegmentFile>>(
             Some(first) => Plain::empty(first.borrow().physical(*column)),
             None => return Ok(columns),
         };
+        let rows: u64 = segments.iter().map(|segment| segment.borrow().rows()).sum();
         for segment in segments {
             let segment: &SegmentFile = segment.borrow();
             for page in 0..segment.page_rows().len() {
                 segment.decode_page(*column, page, &mut plain)?;
+                make_room(&mut plain, rows);
             }
             segment.check()?;
         }
@@ -87,6 +89,25 @@ pub(crate) fn read_keys<S: Borrow<SegmentFile>>(
     }
     Ok(columns)
 }
+
+/// Makes room for as many rows as there will be, if those so far are what the others are like. Long texts that grow by doubling take
+/// the double of what they need, and that again while they are copied.
+fn make_room(plain: &mut Plain, rows: u64) {
+    let so_far = plain.len();
+    let Values::Bytes(strings) = &mut plain.values else { return };
+    let bytes = strings.bytes.len();
+    if so_far > 0 && bytes as u64 / so_far as u64 >= LONG_BYTES {
+        let all = (bytes as u64).saturating_mul(rows) / so_far as u64;
+        let all = (all + all / ROOM_SHARE).min(u64::from(u32::MAX)) as usize;
+        if strings.bytes.capacity() < all {
+            strings.bytes.reserve_exact(all.saturating_sub(bytes));
+        }
+    }
+}
+
+/// Bytes of a long text, and the share of all bytes that is added to what is expected.
+const LONG_BYTES: u64 = 256;
+const ROOM_SHARE: u64 = 16;
 
 /// A value of a row of a segment.
 ///

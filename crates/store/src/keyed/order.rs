@@ -8,7 +8,7 @@ use coload_page::bitpack::BLOCK;
 use coload_page::runs::expand_runs;
 use coload_page::{Page, PageView, SymbolDecoder, SymbolEncoder, encode_codes_u32, shrink_page};
 use coload_transform::{KeyOrder, PartitionColumn, encode_column, sort_keys};
-use coload_types::{Bitmap, Error, Physical, Plain, Result, Strings, Values};
+use coload_types::{Bitmap, Error, Physical, Plain, Result, Values};
 
 use super::conflicts::{Keyed, twice_among};
 use super::keys::{Float, float, key_of_row, value_of_row};
@@ -16,6 +16,7 @@ use super::newest::newness;
 use super::origin::Origin;
 use super::pages::read_codes;
 use super::read_keys;
+use super::texts::Texts;
 use crate::join::{Source, group_pages, join_column};
 use crate::on_conflict::OnConflict;
 use crate::retype::{copy_column, drop_unused};
@@ -25,9 +26,6 @@ use crate::{ColumnStats, FinishedColumn, SegmentFile, SegmentSummary, SegmentWri
 const PAGE_ROWS_MAX: u64 = 1 << 16;
 /// Bytes that the pages of a column should have at most.
 const PAGE_BYTES: u64 = 4 << 20;
-/// Texts that symbols are made of, and their bytes.
-const TRAINED_ROWS: usize = 1 << 14;
-const TRAINED_BYTES: usize = 1 << 20;
 
 /// What became of a segment whose rows were to be in order.
 pub(crate) struct Put {
@@ -250,6 +248,7 @@ fn reorder_column(
     let values = match physical {
         Physical::Bytes => {
             let texts = Texts::decode(&given, &decoders)?;
+            // The pages are not needed any more, and may be large.
             drop(given);
             let encoder = texts.train(rows);
             let pages = cut(rows, page_rows).map(|rows| texts.page(rows, encoder.as_ref()));
@@ -283,7 +282,7 @@ fn cut<'a>(rows: &'a [u32], page_rows: &'a [u32]) -> impl Iterator<Item = &'a [u
     })
 }
 
-fn pick_nulls(nulls: Option<&Bitmap>, rows: &[u32]) -> Option<Bitmap> {
+pub(super) fn pick_nulls(nulls: Option<&Bitmap>, rows: &[u32]) -> Option<Bitmap> {
     let nulls = nulls?;
     let mut picked = Bitmap::zeros(rows.len());
     let mut any = false;
@@ -297,7 +296,7 @@ fn pick_nulls(nulls: Option<&Bitmap>, rows: &[u32]) -> Option<Bitmap> {
 }
 
 /// A page that is no run of values.
-fn plain_page(page: &Page) -> Result<std::borrow::Cow<'_, Page>> {
+pub(super) fn plain_page(page: &Page) -> Result<std::borrow::Cow<'_, Page>> {
     Ok(match page.runs {
         Some(_) => std::borrow::Cow::Owned(expand_runs(page)?),
         None => std::borrow::Cow::Borrowed(page),
@@ -342,67 +341,4 @@ fn decode_numbers(
         append_page(&plain_page(page)?.view()?, given.dictionary.as_ref(), decoders, &mut plain)?;
     }
     Ok(plain)
-}
-
-/// Texts of a whole column, which may be more than 4 GiB.
-struct Texts {
-    bytes: Vec<u8>,
-    ends: Vec<usize>,
-    nulls: Option<Bitmap>,
-}
-
-impl Texts {
-    fn decode(given: &PartitionColumn, decoders: &[SymbolDecoder]) -> Result<Self> {
-        let mut texts = Texts { bytes: Vec::new(), ends: Vec::new(), nulls: None };
-        for page in &given.pages {
-            let mut plain = Plain::empty(Physical::Bytes);
-            let dictionary = given.dictionary.as_ref();
-            append_page(&plain_page(page)?.view()?, dictionary, decoders, &mut plain)?;
-            let Plain { values: Values::Bytes(strings), nulls } = plain else {
-                return Err(Error::Corrupt("numbers in a column of text".into()));
-            };
-            let (before, rows) = (texts.bytes.len(), texts.ends.len());
-            texts.bytes.extend_from_slice(&strings.bytes);
-            texts.ends.extend(strings.ends.iter().map(|end| before + *end as usize));
-            if let Some(nulls) = &nulls {
-                let all = texts.nulls.get_or_insert_with(|| Bitmap::zeros(rows));
-                (0..nulls.len()).for_each(|row| all.push(nulls.get(row)));
-            } else if let Some(all) = &mut texts.nulls {
-                all.extend_zeros(strings.len());
-            }
-        }
-        Ok(texts)
-    }
-
-    fn get(&self, row: usize) -> &[u8] {
-        let start = row.checked_sub(1).map_or(0, |before| self.ends[before]);
-        &self.bytes[start..self.ends[row]]
-    }
-
-    fn pick<'a>(&self, rows: impl Iterator<Item = &'a u32>) -> Result<Strings> {
-        let mut strings = Strings::default();
-        for row in rows {
-            let text = self.get(*row as usize);
-            if !strings.has_room(text.len() as u64) {
-                return Err(Error::Limit("text of one page over 4 GiB".into()));
-            }
-            strings.push(text);
-        }
-        Ok(strings)
-    }
-
-    /// Symbols made of some texts from everywhere.
-    fn train(&self, rows: &[u32]) -> Option<SymbolEncoder> {
-        let mean = self.bytes.len() / self.ends.len().max(1);
-        let wanted = (TRAINED_BYTES / mean.max(1)).clamp(1, TRAINED_ROWS);
-        let step = rows.len().div_ceil(wanted).max(1);
-        let sample = self.pick(rows.iter().step_by(step)).ok()?;
-        (!sample.bytes.is_empty()).then(|| SymbolEncoder::train_strings(&[&sample]))
-    }
-
-    fn page(&self, rows: &[u32], encoder: Option<&SymbolEncoder>) -> Result<Page> {
-        let values = Values::Bytes(self.pick(rows.iter())?);
-        let nulls = pick_nulls(self.nulls.as_ref(), rows);
-        shrink_page(encode_column(&Plain { values, nulls }, encoder)?)
-    }
 }
