@@ -101,11 +101,11 @@ impl KeyConflicts {
             None => self.compare_own()?,
         };
         self.own = Some(lost.clone());
-        let twice = lost.iter().map(RoaringBitmap::len).sum();
+        let twice: u64 = lost.iter().map(RoaringBitmap::len).sum();
         let segments = there.map_or(&[][..], |table| &table.segments);
         let mut known = std::mem::take(&mut self.met);
         let mut deletions = Deletions::default();
-        let mut replaced = 0;
+        let mut replaced = 0_u64;
         for old in segments {
             let met = match known.remove(&old.file).filter(|met| met.deleted == old.deleted) {
                 Some(met) => met,
