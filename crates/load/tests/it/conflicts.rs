@@ -162,8 +162,10 @@ fn conflicts_are_settled_alike_by_any_number_of_threads() {
         let made = [1, 2, 5].map(|threads| {
             let dir = scratch();
             let store = Store::create_or_open(dir.path().join("s")).unwrap();
-            load_rows(&store, &dir, &[first.clone()], on_conflict, threads).unwrap();
-            let report = load_rows(&store, &dir, &[second.clone()], on_conflict, threads).unwrap();
+            load_rows(&store, &dir, std::slice::from_ref(&first), on_conflict, threads).unwrap();
+            let report =
+                load_rows(&store, &dir, std::slice::from_ref(&second), on_conflict, threads)
+                    .unwrap();
             (live_rows(&store), report.keys, segment_bytes(&store, "t"))
         });
         assert!(made[1..].iter().all(|other| *other == made[0]), "{on_conflict:?}");

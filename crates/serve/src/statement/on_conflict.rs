@@ -25,7 +25,7 @@ use crate::names::{fold, quote};
 #[derive(Debug, Clone)]
 pub(super) enum Said {
     Nothing,
-    Clause(ConflictClause),
+    Clause(Box<ConflictClause>),
     Or(SqliteOnConflict),
 }
 
@@ -37,7 +37,7 @@ pub(super) fn take_said(statement: &mut SqlStatement) -> Result<Said> {
     let SqlStatement::Insert(insert) = statement else { return Ok(Said::Nothing) };
     match (insert.on.take(), insert.or.take()) {
         (None, None) => Ok(Said::Nothing),
-        (Some(OnInsert::OnConflict(clause)), None) => Ok(Said::Clause(clause)),
+        (Some(OnInsert::OnConflict(clause)), None) => Ok(Said::Clause(Box::new(clause))),
         (None, Some(or)) => Ok(Said::Or(or)),
         (Some(_), Some(_)) => Err(Error::Invalid("an INSERT OR .. with ON CONFLICT".into())),
         _ => Err(unsupported("ON DUPLICATE KEY UPDATE", INSTEAD)),
