@@ -11,7 +11,7 @@ fn load(sandbox: &Sandbox, text: &str, flags: &[&str]) -> Run {
 }
 
 fn rows(sandbox: &Sandbox) -> Vec<String> {
-    let out = sandbox.run(&["export", "store", "t"]).ok().out;
+    let out = sandbox.run(&["export", "store", "t", "--quote", "needed"]).ok().out;
     let mut rows: Vec<String> = out.lines().skip(1).map(str::to_owned).collect();
     rows.sort();
     rows
