@@ -26,7 +26,6 @@ use coload_source::{DateFormat, FixedWidths, TimestampFormat, TypeOrder};
 pub use answers::AnswerArgs;
 #[cfg(feature = "sql")]
 pub use limits::{LimitArgs, SpillArgs};
-pub use values::at_least_one;
 pub use values::{
     BytesPolicy, Delimiter, Dictionaries, Encoding, EscapesForm, ExportQuotes, FormatName,
     GivenColumns, KeysPolicy, LineEndForm, OptionalByte, QuotesPolicy, RaggedPolicy, RejectsTo,
@@ -34,9 +33,10 @@ pub use values::{
 };
 #[cfg(feature = "sql")]
 pub use values::{LogForm, LogLevel, PriorityName};
+pub use values::{at_least_one, sample_size};
 use values::{
     chunk_size, comment, decimal, delimiter, encoding, escape, given_columns, quote, rejects_to,
-    sample_size, thousands,
+    thousands,
 };
 #[cfg(feature = "sql")]
 use values::{cores, no_secret, scale};
@@ -387,7 +387,7 @@ pub struct PipelineArgs {
 #[derive(Debug, Args)]
 pub struct SqlArgs {
     /// Directory of the store, or a server: coload://[user@]host:port, coloads:// with TLS [default: store of the file of
-    /// settings]
+    /// settings, or one that is gone at the end, to query files]
     #[arg(long, env = "COLOAD_STORE", value_name = "STORE")]
     pub store: Option<String>,
     /// Who asks a server.
@@ -411,6 +411,9 @@ pub struct SqlArgs {
     /// Where statements go that memory does not hold.
     #[command(flatten)]
     pub spill: SpillArgs,
+    /// Where objects are that statements read.
+    #[command(flatten)]
+    pub places: PlaceArgs,
 }
 
 /// Flags and arguments of `coload plan`.
@@ -539,6 +542,13 @@ pub struct ServeArgs {
     /// Where statements go that memory does not hold.
     #[command(flatten)]
     pub spill: SpillArgs,
+    /// A directory, a file, or the beginning of an address such as s3://bucket/public, whose files and objects statements may
+    /// read in place, of users with the right external:PLACE or external:*; may be given several times [default: none]
+    #[arg(long, value_name = "PLACE")]
+    pub external: Vec<String>,
+    /// Where objects are.
+    #[command(flatten)]
+    pub places: PlaceArgs,
     /// Cores that loads from other machines may use, a part of one too [default: all]
     #[arg(long, value_name = "CORES", value_parser = cores, help_heading = "Loads")]
     pub load_cpu: Option<f64>,

@@ -75,6 +75,8 @@ Examples:
       A script; tables show their first and last rows.
   coload sql --store coload://reader@db.example.com -c 'SELECT 1'
       From a server.
+  echo \"SELECT * FROM 'people.csv' LIMIT 10\" | coload sql
+      A file where it is; no store is needed.
 ";
 
 /// Examples of `coload serve`.
@@ -85,6 +87,8 @@ Examples:
       On this machine only, for everybody on it.
   coload serve --store store --listen 0.0.0.0:8470 --users users.txt --tls-certificate cert.pem --tls-key key.pem
       For others, encrypted, with the users of a file; coload hash-password makes its lines.
+  coload serve --store store --external /data/public
+      Statements may read the files below a directory, too.
 ";
 
 /// Examples of `coload verify`.

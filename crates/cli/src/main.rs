@@ -8,6 +8,8 @@ mod config;
 mod database_args;
 mod examples;
 mod given;
+#[cfg(feature = "sql")]
+mod in_place;
 mod interrupt;
 mod output;
 mod place_args;

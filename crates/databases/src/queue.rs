@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use coload_load::FragmentRows;
+use coload_load::{FragmentRows, RowBytes};
 use coload_threads::lock;
 use coload_types::{Error, Result};
 
@@ -23,7 +23,7 @@ const LOOK: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Default)]
 struct State {
-    waiting: VecDeque<FragmentRows>,
+    waiting: VecDeque<FragmentRows<RowBytes>>,
     ended: bool,
     failed: Option<Error>,
 }
@@ -38,7 +38,7 @@ impl Queue {
     ///
     /// # Errors
     /// What a connection failed with.
-    pub fn push(&self, rows: FragmentRows) -> Result<()> {
+    pub fn push(&self, rows: FragmentRows<RowBytes>) -> Result<()> {
         let mut state = lock(&self.state);
         loop {
             if let Some(error) = &state.failed {
@@ -63,7 +63,7 @@ impl Queue {
     }
 
     /// The next rows; waits for them. `None` when there are none any more, or somebody failed.
-    pub fn next(&self) -> Option<FragmentRows> {
+    pub fn next(&self) -> Option<FragmentRows<RowBytes>> {
         let mut state = lock(&self.state);
         loop {
             if state.failed.is_some() {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use coload_load::FragmentRows;
+use coload_load::{FragmentRows, RowBytes};
 use coload_source::LeftOut;
 use coload_threads::lock;
 use coload_types::bytes::checksum;
@@ -104,7 +104,7 @@ impl Sending {
     fn send(
         &self,
         on: &mut Box<dyn Connection>,
-        fragment: FragmentRows,
+        fragment: FragmentRows<RowBytes>,
         distance: &mut Distance,
     ) -> Result<()> {
         let chunk = fragment.chunk;
@@ -141,7 +141,7 @@ impl Sending {
     fn note(
         &self,
         chunk: usize,
-        fragment: &FragmentRows,
+        fragment: &FragmentRows<RowBytes>,
         refused: Vec<LeftOut>,
         count: u64,
     ) -> Result<()> {
@@ -163,7 +163,7 @@ impl Sending {
     fn send_chunk(
         &self,
         on: &mut Box<dyn Connection>,
-        (fragment, sum): (&FragmentRows, u64),
+        (fragment, sum): (&FragmentRows<RowBytes>, u64),
         distance: &mut Distance,
     ) -> Result<Vec<LeftOut>> {
         let (mut pause, mut tries) = (PAUSE_FIRST, 0);
@@ -226,7 +226,7 @@ impl Sending {
     fn try_chunk(
         &self,
         on: &mut dyn Connection,
-        (fragment, sum): (&FragmentRows, u64),
+        (fragment, sum): (&FragmentRows<RowBytes>, u64),
         distance: &mut Distance,
     ) -> std::result::Result<Vec<LeftOut>, Failed> {
         let engine = &*self.engine;

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use coload_ddl::CheckedColumn;
-use coload_load::{Ahead, AheadColumn, RowBytes, TakesRows, Target, Work, Works};
+use coload_load::{
+    Ahead, AheadColumn, FragmentRows, MadeRows, RowBytes, TakesRows, Target, Work, Works,
+};
 use coload_source::LeftOut;
 use coload_threads::{Step, StepClock, Thread, lock, spawn};
 use coload_transform::PartitionColumn;
@@ -73,8 +75,8 @@ impl Drop for Rows {
 }
 
 impl TakesRows for Rows {
-    fn make_rows(&self, columns: &[CheckedColumn<'_>], rows: usize) -> Result<RowBytes> {
-        self.form.make_rows(columns, rows)
+    fn make_rows(&self, columns: &[CheckedColumn<'_>], rows: usize) -> Result<Box<dyn MadeRows>> {
+        Ok(Box::new(self.form.make_rows(columns, rows)?))
     }
 
     fn left_out(&self, _: usize) -> Vec<LeftOut> {
@@ -116,9 +118,9 @@ impl Target for Rows {
     }
 }
 
-fn rows_of(ahead: Ahead) -> Result<impl Iterator<Item = coload_load::FragmentRows>> {
+fn rows_of(ahead: Ahead) -> Result<impl Iterator<Item = FragmentRows<RowBytes>>> {
     let rows = ahead.columns.into_iter().map(|column| match column {
-        AheadColumn::Rows(rows) => Ok(rows),
+        AheadColumn::Rows(rows) => rows.into_form(),
         AheadColumn::Page(_) | AheadColumn::Values { .. } => Err(columns_of_rows()),
     });
     Ok(rows.collect::<Result<Vec<_>>>()?.into_iter())
@@ -176,8 +178,8 @@ impl Settled {
 }
 
 impl TakesRows for Settled {
-    fn make_rows(&self, _: &[CheckedColumn<'_>], rows: usize) -> Result<RowBytes> {
-        Ok(RowBytes { bytes: Vec::new(), ends: vec![0; rows] })
+    fn make_rows(&self, _: &[CheckedColumn<'_>], rows: usize) -> Result<Box<dyn MadeRows>> {
+        Ok(Box::new(RowBytes { bytes: Vec::new(), ends: vec![0; rows] }))
     }
 
     fn left_out(&self, chunk: usize) -> Vec<LeftOut> {

@@ -30,6 +30,8 @@ mod partition;
 mod passes;
 mod pipeline;
 mod program;
+mod projection;
+mod read_rows;
 mod reject_table;
 mod remote;
 mod replaced_file;
@@ -46,6 +48,7 @@ mod text_fragments;
 mod typed;
 mod typed_source;
 mod widen;
+mod wider_columns;
 mod workers;
 
 pub use arrow_ipc::look_at_arrow;
@@ -63,6 +66,8 @@ pub use parquet::{FRAGMENTS_PER_ROW_GROUP, ParquetFolder};
 pub use parquet_input::look_at_parquet;
 pub use passes::{Ran, earlier_load, read_again, run_passes};
 pub use program::{RowProgram, RowsMade};
+pub use projection::project;
+pub use read_rows::{RowsRead, read_rows};
 pub use reject_table::check_reject_table;
 pub use remote::{
     Address, RemoteOptions, RemoteWork, abort_load, ask_patiently, list_loads, table_schema,
@@ -78,7 +83,8 @@ pub use splits::{
     Split, SplitMethod, SplitPart, SplitPlan, WorkerShare, plan_hashed, plan_splits, worker_of_name,
 };
 pub use target::{
-    Ahead, AheadColumn, FragmentRows, RowBytes, RowNumbers, TakesRows, Target, Work, Works,
+    Ahead, AheadColumn, FragmentRows, MadeRows, RowBytes, RowNumbers, TakesRows, Target, Work,
+    Works,
 };
 pub use text_fragments::{ParsedText, TextFragmentParser, TextFragments};
 pub use typed::{Column as TypedColumn, TypedField, TypedInput, TypedKind};
@@ -86,3 +92,4 @@ pub use typed_source::{
     PartBytes, SourceField, SourceParts, TypedBlock, TypedReader, TypedSource, Wanted,
 };
 pub use widen::Widened;
+pub use wider_columns::WiderColumns;

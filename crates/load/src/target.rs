@@ -24,7 +24,7 @@ use coload_wire::{PartitionAccount, Seal};
 
 pub use crate::schedule::Lane;
 pub use made::MadeSegments;
-pub use rows::{FragmentRows, RowBytes, RowNumbers, TakesRows, add_left_out};
+pub use rows::{FragmentRows, MadeRows, RowBytes, RowNumbers, TakesRows, add_left_out};
 pub use segments::{DoneSegment, Segments};
 pub use sharing::{Answers, RowCosts, Sharing, TextFragment};
 

@@ -62,7 +62,8 @@ enum ColumnNames {
     Stored,
 }
 
-/// A table beside those of the snapshot: rows of parameters, under a name that no statement can say.
+/// A table beside those of the snapshot: rows of parameters, under a name that no statement can say, or inputs that a
+/// statement reads where they are.
 pub(crate) type ExtraTable = (String, Arc<dyn TableProvider>);
 
 /// The tables of a snapshot that a caller may read, at each of the three levels that DataFusion asks.
@@ -72,7 +73,7 @@ pub(crate) struct SnapshotCatalog {
     snapshot: Snapshot,
     schemas: Arc<ArrowSchemas>,
     rights: Rights,
-    extra: Option<ExtraTable>,
+    extra: Arc<[ExtraTable]>,
 }
 
 impl SnapshotCatalog {
@@ -80,8 +81,9 @@ impl SnapshotCatalog {
         snapshot: Snapshot,
         schemas: Arc<ArrowSchemas>,
         rights: Rights,
-        extra: Option<ExtraTable>,
+        extra: &[ExtraTable],
     ) -> Self {
+        let extra = extra.into();
         SnapshotCatalog { names: ColumnNames::Folded, snapshot, schemas, rights, extra }
     }
 
@@ -151,7 +153,7 @@ impl SchemaProvider for SnapshotCatalog {
     }
 
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
-        if let Some((_, extra)) = self.extra.as_ref().filter(|(known, _)| known == name) {
+        if let Some((_, extra)) = self.extra.iter().find(|(known, _)| known == name) {
             return Ok(Some(Arc::clone(extra)));
         }
         let found = self.find(name);

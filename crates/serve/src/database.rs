@@ -15,14 +15,16 @@ use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::session_state::SessionState;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::prelude::SessionConfig;
-use futures::TryStreamExt;
+use futures::{StreamExt, TryStreamExt};
 use tokio::runtime::{Handle, Runtime};
 use tokio::task::{JoinError, JoinHandle};
 
 use crate::answer_rows::{AnswerRows, Teller};
 use crate::catalog::{ArrowSchemas, CATALOG, ExtraTable, SCHEMA, SnapshotCatalog};
 use crate::error::from_datafusion;
+use crate::external::{ExternalPlaces, Externals, Learned};
 use crate::functions::session_builder;
 use crate::lanes::{Lanes, start_threads};
 use crate::memory::{self, Elsewhere, SpillFolder, SpillOptions, Watch};
@@ -37,7 +39,7 @@ use crate::statement::{self, Parameters, Planned, StatementLimits};
 pub const STACK_BYTES: usize = 64 << 20;
 
 /// What a database may use.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct DatabaseOptions {
     /// Threads that a statement is spread over.
     pub threads: usize,
@@ -47,6 +49,8 @@ pub struct DatabaseOptions {
     pub statements: StatementLimits,
     /// Where sorts, groups and joins go that memory does not hold.
     pub spill: SpillOptions,
+    /// Who reads files and objects outside of the store for statements; none are read if `None`.
+    pub external: Option<ExternalPlaces>,
 }
 
 impl Default for DatabaseOptions {
@@ -57,6 +61,7 @@ impl Default for DatabaseOptions {
             memory: 1 << 30,
             statements: StatementLimits::default(),
             spill: SpillOptions::default(),
+            external: None,
         }
     }
 }
@@ -73,6 +78,7 @@ struct Inner {
     /// What all statements have in common.
     session: SessionState,
     schemas: Arc<ArrowSchemas>,
+    learned: Arc<Learned>,
     planner: Planner,
     watch: Arc<Watch>,
     _spill: SpillFolder,
@@ -113,6 +119,14 @@ impl fmt::Debug for Answer {
 impl Answer {
     pub(crate) fn new(stream: SendableRecordBatchStream) -> Self {
         Answer { stream }
+    }
+
+    /// The same when its first rows are there, or it is known that there are none.
+    async fn begun(mut self) -> Result<Self> {
+        let Some(first) = self.next().await? else { return Ok(self) };
+        let schema = self.stream.schema();
+        let rows = futures::stream::iter([Ok(first)]).chain(self.stream);
+        Ok(Answer::new(Box::pin(RecordBatchStreamAdapter::new(schema, rows))))
     }
 
     /// Columns of the answer.
@@ -172,6 +186,7 @@ impl Database {
             watch,
             _spill: spill,
             schemas: Arc::default(),
+            learned: Arc::default(),
             planner: Planner::new(&options.statements),
             lanes: Lanes::new(threads),
             runtime: Some(runtime),
@@ -199,7 +214,24 @@ impl Database {
     /// # Errors
     /// `Invalid` when it is not SQL, names what does not exist, or is not supported.
     pub async fn sql(&self, text: &str) -> Result<Answer> {
-        self.plan(&Rights::all(), text, Parameters::default()).await?.run(self).await
+        /// How often a statement is planned whose inputs need other types than they seemed to.
+        const PLANS_MAX: usize = 100;
+        let mut plans = 1;
+        loop {
+            let planned = self.plan(&Rights::all(), text, Parameters::default()).await?;
+            let experience = planned.experience();
+            if !experience.reads_inputs() {
+                return planned.run(self).await;
+            }
+            let begun = match planned.run(self).await {
+                Ok(answer) => answer.begun().await,
+                Err(error) => Err(error),
+            };
+            match begun {
+                Err(_) if experience.has_learned() && plans < PLANS_MAX => plans += 1,
+                begun => return begun,
+            }
+        }
     }
 
     /// Looks at one statement of a caller: what it answers and which parameters it has. Must be
@@ -334,14 +366,31 @@ impl Database {
         &self,
         snapshot: &Snapshot,
         rights: &Rights,
-        extra: Option<ExtraTable>,
+        extra: &[ExtraTable],
     ) -> SessionState {
-        let schemas = Arc::clone(&self.inner.schemas);
-        let catalog = SnapshotCatalog::new(snapshot.clone(), schemas, rights.clone(), extra);
         let mut session = self.inner.session.clone();
-        session.register_catalog_list(Arc::new(catalog));
+        self.show_tables(&mut session, snapshot, rights, extra);
         session.mark_start_execution();
         session
+    }
+
+    /// Has a session see these tables, and no other.
+    pub(crate) fn show_tables(
+        &self,
+        session: &mut SessionState,
+        snapshot: &Snapshot,
+        rights: &Rights,
+        extra: &[ExtraTable],
+    ) {
+        let schemas = Arc::clone(&self.inner.schemas);
+        let catalog = SnapshotCatalog::new(snapshot.clone(), schemas, rights.clone(), extra);
+        session.register_catalog_list(Arc::new(catalog));
+    }
+
+    /// The inputs that a statement of a caller may read.
+    pub(crate) fn externals(&self, rights: &Rights) -> Externals {
+        let Inner { options, learned, .. } = &*self.inner;
+        Externals::new(options.external.clone(), rights.clone(), Arc::clone(learned))
     }
 }
 

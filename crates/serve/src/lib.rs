@@ -20,6 +20,7 @@ mod decode;
 mod equalities;
 mod error;
 mod export;
+mod external;
 mod filter;
 mod flight;
 mod formats;
@@ -55,6 +56,10 @@ pub use catalog::{CATALOG, SCHEMA};
 pub use coload_receive::{Keep, LoadPriority, ReceiveOptions};
 pub use database::{Answer, Database, DatabaseOptions, STACK_BYTES};
 pub use datafusion::arrow;
+pub use external::{
+    Allowed, ExternalInputs, ExternalOption, ExternalPlace, ExternalPlaces, ExternalReference,
+    OptionValue, ReadAs,
+};
 pub use flight::{Metrics, ServeLimits, ServeOptions, Server, TlsFiles, Users, hash_password};
 pub use functions::function_names;
 pub use memory::{MemoryGauge, SpillOptions, measure_memory};

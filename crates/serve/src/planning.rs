@@ -14,11 +14,13 @@ use coload_threads::lock;
 use coload_types::{Error, Result};
 use futures::channel::oneshot;
 use tokio::runtime::Handle;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 
+use self::pause::{Hold, Places};
 use self::threads::{Tell, Threads};
 use crate::statement::StatementLimits;
 
+pub(crate) mod pause;
 mod threads;
 
 /// Stack of a planning thread. Trees are as deep as `StatementLimits::depth`, chains of operators that are refused as
@@ -53,12 +55,6 @@ pub(crate) struct Planner {
     threads: Arc<Threads>,
 }
 
-/// A place of a planning, given back when dropped.
-struct Place {
-    _all: OwnedSemaphorePermit,
-    _user: OwnedSemaphorePermit,
-}
-
 impl Planner {
     pub fn new(limits: &StatementLimits) -> Self {
         let count = limits.plannings.max(1);
@@ -85,17 +81,18 @@ impl Planner {
         F: Future<Output = Result<T>>,
     {
         let seconds = self.time.as_secs_f64();
-        let place = tokio::time::timeout(self.time, self.place(user)).await.map_err(|_| {
+        let places = Places { user: self.semaphore_of(user), all: Arc::clone(&self.places) };
+        let held = tokio::time::timeout(self.time, Hold::take(places)).await.map_err(|_| {
             Error::Unavailable(format!(
                 "other statements were being planned for {seconds} s; try again (--planning-time)"
             ))
         })??;
         let (done, mut planned) = oneshot::channel();
         let runtime = Handle::current();
+        let holding = Arc::clone(&held);
         let work = move || {
-            let made = runtime.block_on(work());
             // The place is free before the caller goes on.
-            drop(place);
+            let made = holding.run(|| runtime.block_on(work()));
             Box::new(move || drop(done.send(made))) as Tell
         };
         let progress = self
@@ -106,7 +103,13 @@ impl Planner {
         let mut answer = tokio::time::timeout(usual, &mut planned).await;
         if answer.is_err() {
             progress.slow();
-            answer = tokio::time::timeout(self.time - usual, planned).await;
+        }
+        while answer.is_err() {
+            let left = held.left(self.time);
+            if left.is_zero() {
+                break;
+            }
+            answer = tokio::time::timeout(left, &mut planned).await;
         }
         match answer {
             Ok(Ok(made)) => made,
@@ -117,14 +120,6 @@ impl Planner {
                 "planning the statement took longer than {seconds} s (--planning-time): simplify it"
             ))),
         }
-    }
-
-    async fn place(&self, user: &str) -> Result<Place> {
-        let closed = |_| Error::Unavailable("the database is closing".into());
-        let own = self.semaphore_of(user);
-        let user = own.acquire_owned().await.map_err(closed)?;
-        let all = Arc::clone(&self.places).acquire_owned().await.map_err(closed)?;
-        Ok(Place { _all: all, _user: user })
     }
 
     fn semaphore_of(&self, user: &str) -> Arc<Semaphore> {
@@ -173,6 +168,38 @@ mod tests {
             assert!(matches!(left, Err(Error::Limit(_) | Error::Unavailable(_))), "{left:?}");
         }
         assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_planning_that_waits_for_files_has_its_time_and_no_place() {
+        let limits = StatementLimits {
+            planning: Duration::from_millis(300),
+            plannings: 2,
+            ..StatementLimits::default()
+        };
+        let planner = Arc::new(Planner::new(&limits));
+        let waits = || async {
+            pause::paused(|| std::thread::sleep(Duration::from_secs(1)))?;
+            pause::paused(|| std::thread::sleep(Duration::from_millis(100)))
+        };
+        let mut waiting = Vec::new();
+        for _ in 0..4 {
+            let planner = Arc::clone(&planner);
+            waiting.push(tokio::spawn(async move { planner.run("eve", waits).await }));
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        assert_eq!(planner.run("eve", || async { Ok(7) }).await.unwrap(), 7);
+        for one in waiting {
+            one.await.unwrap().unwrap();
+        }
+        let slow = || async {
+            pause::paused(|| std::thread::sleep(Duration::from_millis(400)))?;
+            std::thread::sleep(Duration::from_secs(2));
+            Ok(())
+        };
+        let began = Instant::now();
+        assert!(matches!(planner.run("eve", slow).await, Err(Error::Limit(_))));
+        assert!(began.elapsed() < Duration::from_millis(1_500), "{:?}", began.elapsed());
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

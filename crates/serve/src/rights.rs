@@ -6,6 +6,9 @@
 //!   admin  load, replace, empty or drop it, delete and change its rows
 //! ```
 //!
+//! Besides, files and objects outside of the store are read by who has `external:PLACE` for one of the places that the server has
+//! (`external`).
+//!
 //! Invariant: a table that a caller may not read does not exist for the planner, so that no form of a
 //! query can reach it.
 
@@ -14,6 +17,8 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use coload_types::{Error, Result};
+
+use crate::external::{Allowed, ExternalPlace};
 
 /// What may be done; each role includes those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,9 +41,18 @@ impl fmt::Display for Role {
     }
 }
 
+/// Something that a user may do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Grant {
+    /// A role on tables.
+    Tables(TableGrant),
+    /// To read what is in a place outside of the store; in all that the server has if `None`.
+    External(Option<ExternalPlace>),
+}
+
 /// A role on a table, or on all whose names start alike.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Grant {
+pub struct TableGrant {
     role: Role,
     /// Lower case; without the star.
     name: String,
@@ -48,8 +62,15 @@ pub struct Grant {
 impl FromStr for Grant {
     type Err = Error;
 
-    /// `ROLE:TABLE`, where TABLE may end with a star: `read:*`, `load:staging_*`, `admin:orders`.
+    /// `ROLE:TABLE`, where TABLE may end with a star: `read:*`, `load:staging_*`, `admin:orders`; and `external:PLACE`, or
+    /// `external:*`.
     fn from_str(text: &str) -> Result<Self> {
+        if let Some(("external", place)) = text.split_once(':') {
+            return Ok(Grant::External(match place {
+                "*" => None,
+                _ => Some(ExternalPlace::parse(place)?),
+            }));
+        }
         let role = match text.split_once(':') {
             Some(("read", _)) => Role::Read,
             Some(("load", _)) => Role::Load,
@@ -57,7 +78,7 @@ impl FromStr for Grant {
             _ => {
                 return Err(Error::Invalid(format!(
                     "{text:?} is no right: write read:TABLE, load:TABLE or admin:TABLE, where TABLE \
-                     may end with *"
+                     may end with *, or external:PLACE"
                 )));
             }
         };
@@ -71,11 +92,11 @@ impl FromStr for Grant {
                 "{text:?} is no right: a star may end a name only"
             )));
         }
-        Ok(Grant { role, name, is_prefix })
+        Ok(Grant::Tables(TableGrant { role, name, is_prefix }))
     }
 }
 
-impl Grant {
+impl TableGrant {
     fn covers(&self, table: &str) -> bool {
         let table = table.to_ascii_lowercase();
         if self.is_prefix { table.starts_with(&self.name) } else { table == self.name }
@@ -86,19 +107,39 @@ impl Grant {
 #[derive(Debug, Clone)]
 pub struct Rights {
     user: Arc<str>,
-    grants: Arc<[Grant]>,
+    grants: Arc<[TableGrant]>,
+    external: Allowed,
 }
 
 impl Rights {
     /// Everything, for the owner of the store.
     pub fn all() -> Self {
-        let everything = Grant { role: Role::Admin, name: String::new(), is_prefix: true };
-        Rights { user: "".into(), grants: [everything].into() }
+        let everything = TableGrant { role: Role::Admin, name: String::new(), is_prefix: true };
+        Rights { user: "".into(), grants: [everything].into(), external: Allowed::Everything }
     }
 
     /// What a user was granted.
     pub fn of(user: &str, grants: Vec<Grant>) -> Self {
-        Rights { user: user.into(), grants: grants.into() }
+        let (mut tables, mut places, mut everywhere) = (Vec::new(), Vec::new(), false);
+        for grant in grants {
+            match grant {
+                Grant::Tables(grant) => tables.push(grant),
+                Grant::External(Some(place)) => places.push(place),
+                Grant::External(None) => everywhere = true,
+            }
+        }
+        let external = if everywhere { Allowed::Everything } else { Allowed::Within(places) };
+        Rights { user: user.into(), grants: tables.into(), external }
+    }
+
+    /// The places outside of the store that may be read, as far as the server has them.
+    pub(crate) fn external(&self) -> &Allowed {
+        &self.external
+    }
+
+    /// Why a place must not be read that the server has.
+    pub(crate) fn not_granted(&self, error: &Error) -> Error {
+        Error::Refused(format!("user {:?} has no right external on it: {error}", self.user))
     }
 
     /// The user's name; empty for the owner.
@@ -135,7 +176,7 @@ impl Rights {
     /// # Errors
     /// `Refused` without it; `what` is what it would be for.
     pub fn require_everywhere(&self, role: Role, what: &str) -> Result<()> {
-        let everywhere = |g: &Grant| g.role >= role && g.is_prefix && g.name.is_empty();
+        let everywhere = |g: &TableGrant| g.role >= role && g.is_prefix && g.name.is_empty();
         if self.grants.iter().any(everywhere) {
             return Ok(());
         }
@@ -166,7 +207,16 @@ mod tests {
 
     #[test]
     fn what_is_no_grant_is_refused() {
-        for text in ["", "read", "write:t", "read:", "load:a*b", "admin:*x*"] {
+        for text in [
+            "",
+            "read",
+            "write:t",
+            "read:",
+            "load:a*b",
+            "admin:*x*",
+            "external:",
+            "external:/no/such/place",
+        ] {
             assert!(text.parse::<Grant>().is_err(), "{text}");
         }
     }

@@ -51,13 +51,15 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use crate::Answer;
+use crate::catalog::ExtraTable;
 use crate::database::Database;
 use crate::error::from_datafusion;
+use crate::external::{Experience, Externals};
 use crate::memory::{batch_rows, execute};
 use crate::names::find_table;
 use crate::rights::Rights;
 use crate::rules::physical_plan_fitted;
-use tree::Names;
+use tree::{Names, Scope};
 
 pub use columns::{parse_columns, parse_create_table};
 pub use limits::StatementLimits;
@@ -70,6 +72,7 @@ pub struct Planned {
     rights: Rights,
     schema: SchemaRef,
     parameters: ArrowSchema,
+    experience: Arc<Experience>,
 }
 
 /// What is to be done.
@@ -127,6 +130,11 @@ impl Planned {
             Work::Insert(_) | Work::CreateAs(_) | Work::Change(_) | Work::Copy(_)
         );
         open || counts
+    }
+
+    /// What it will have met in inputs when it has run.
+    pub(crate) fn experience(&self) -> Arc<Experience> {
+        Arc::clone(&self.experience)
     }
 
     /// Runs it, and tells how many rows it counts.
@@ -187,10 +195,13 @@ async fn plan_here(
     text: &str,
     parameters: Parameters,
 ) -> Result<Planned> {
-    let planned =
-        |work, schema, parameters| Ok(Planned { work, rights: rights.clone(), schema, parameters });
     let _held = hold(database, text)?;
-    let planning = Planning::begin(database, rights)?;
+    let mut planning = Planning::begin(database, rights)?;
+    let experience = planning.externals.experience();
+    let planned = |work, schema, parameters| {
+        let (rights, experience) = (rights.clone(), Arc::clone(&experience));
+        Ok(Planned { work, rights, schema, parameters, experience })
+    };
     if let Some(copy) = copy::parse(text, &planning.limits())? {
         let copy = planning.copy(copy).await?;
         return planned(Work::Copy(Box::new(copy)), count_schema(), ArrowSchema::empty());
@@ -273,21 +284,51 @@ pub(crate) struct Planning {
     rights: Rights,
     snapshot: Snapshot,
     session: SessionState,
+    /// Tables beside those of the snapshot.
+    extra: Vec<ExtraTable>,
+    externals: Externals,
 }
 
 impl Planning {
     /// On the newest version of the store.
     pub fn begin(database: &Database, rights: &Rights) -> Result<Self> {
+        Self::with_tables(database, rights, Vec::new())
+    }
+
+    /// The same with tables beside those of the store.
+    pub fn with_tables(
+        database: &Database,
+        rights: &Rights,
+        extra: Vec<ExtraTable>,
+    ) -> Result<Self> {
         let snapshot = database.store().snapshot()?;
-        let session = database.session_of(&snapshot, rights, None);
-        Ok(Planning { database: database.clone(), rights: rights.clone(), snapshot, session })
+        Ok(Planning {
+            session: database.session_of(&snapshot, rights, &extra),
+            database: database.clone(),
+            rights: rights.clone(),
+            snapshot,
+            extra,
+            externals: database.externals(rights),
+        })
+    }
+
+    /// Looks at a tree and at what it names; inputs are tables of the session then.
+    fn look<T>(&mut self, look: impl FnOnce(Scope<'_>) -> Result<T>) -> Result<T> {
+        let before = self.externals.len();
+        let Planning { snapshot, rights, externals, .. } = self;
+        let seen = look(Scope { snapshot, rights, externals })?;
+        if self.externals.len() > before {
+            let extra = [&self.extra[..], &self.externals.tables()].concat();
+            self.database.show_tables(&mut self.session, &self.snapshot, &self.rights, &extra);
+        }
+        Ok(seen)
     }
 
     fn limits(&self) -> StatementLimits {
         self.database.options().statements
     }
 
-    fn parse(&self, text: &str) -> Result<SqlStatement> {
+    fn parse(&mut self, text: &str) -> Result<SqlStatement> {
         // The parser knows other forms of it, and would say what it expects.
         let mut words = text.split_whitespace().map(str::to_ascii_lowercase);
         if (words.next().as_deref(), words.next().as_deref()) == (Some("create"), Some("external"))
@@ -298,15 +339,16 @@ impl Planning {
             ));
         }
         if let Some(table) = describe::summarized(text)? {
-            let query = describe::summarize(&table, &self.snapshot, &self.rights)?;
+            let query = self.look(|scope| describe::summarize(&table, scope))?;
             return Ok(SqlStatement::Query(query));
         }
         text::parse_statement(text, &self.limits())
             .map_err(|error| hints::parser_error(error, text, &self.snapshot, &self.rights))
     }
 
-    fn check_query(&self, query: &mut Query) -> Result<Names> {
-        tree::check_query(query, &self.limits(), &self.snapshot, &self.rights)
+    fn check_query(&mut self, query: &mut Query) -> Result<Names> {
+        let limits = self.limits();
+        self.look(|scope| tree::check_query(query, &limits, scope))
     }
 
     /// Plans what was checked, and checks the plan.
@@ -323,7 +365,7 @@ impl Planning {
     }
 
     /// Plans a query. The second is its schema with names as they were written.
-    async fn query(&self, mut query: Box<Query>) -> Result<(LogicalPlan, SchemaRef)> {
+    async fn query(&mut self, mut query: Box<Query>) -> Result<(LogicalPlan, SchemaRef)> {
         let names = self.check_query(&mut query)?;
         let plan = self.logical(SqlStatement::Query(query), &names).await?;
         let schema = Arc::new(plan.schema().as_arrow().clone());
@@ -331,14 +373,14 @@ impl Planning {
         Ok((plan, schema))
     }
 
-    async fn copy(self, copy: copy::Copy) -> Result<copy::Export> {
+    async fn copy(mut self, copy: copy::Copy) -> Result<copy::Export> {
         copy::check_right(&self.rights)?;
         let (rows, schema) = self.query(copy.query.clone()).await?;
         copy::Export::new(self.session, rows, schema, &copy)
     }
 
     /// Lets through what reads only, with names folded.
-    fn check_reading(&self, statement: SqlStatement) -> Result<(SqlStatement, Names)> {
+    fn check_reading(&mut self, statement: SqlStatement) -> Result<(SqlStatement, Names)> {
         match statement {
             SqlStatement::Query(mut query) => {
                 let names = self.check_query(&mut query)?;
@@ -379,7 +421,7 @@ impl Planning {
                 has_table_keyword,
                 mut table_name,
             } => {
-                let names = tree::name_of_table(&mut table_name, &self.snapshot, &self.rights)?;
+                let names = self.look(|scope| tree::name_of_table(&mut table_name, scope))?;
                 let describe = SqlStatement::ExplainTable {
                     describe_alias,
                     hive_format: None,

@@ -218,7 +218,7 @@ pub(super) fn rejects_to(text: &str) -> Result<RejectsTo, String> {
     }
 }
 
-pub(super) fn sample_size(text: &str) -> Result<usize, String> {
+pub fn sample_size(text: &str) -> Result<usize, String> {
     match text {
         "all" => Ok(usize::MAX),
         _ => parse_size(text),

@@ -1,16 +1,18 @@
 //! `coload serve`: a store for other programs.
 
 use std::io::{BufRead, IsTerminal};
+use std::sync::Arc;
 use std::time::Duration;
 
 use coload::{Coload, Error};
 use coload_serve::{
-    Database, DatabaseOptions, Keep, LoadPriority, ReceiveOptions, ServeLimits, ServeOptions,
-    Server, TlsFiles, Users,
+    Allowed, Database, DatabaseOptions, ExternalPlace, ExternalPlaces, Keep, LoadPriority,
+    ReceiveOptions, ServeLimits, ServeOptions, Server, TlsFiles, Users,
 };
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::args::{LimitArgs, LogForm, LogLevel, PriorityName, ServeArgs};
+use crate::in_place::InPlace;
 use crate::interrupt::on_signals;
 use crate::output::{Done, Failure, print, say};
 
@@ -35,6 +37,13 @@ pub fn run(args: &ServeArgs) -> Done {
     options.memory = args.memory.unwrap_or(options.memory);
     options.spill = args.spill.options();
     options.statements = args.limits.statements();
+    let places = args.external.iter().map(|place| ExternalPlace::parse(place));
+    let places = places.collect::<coload::Result<Vec<_>>>();
+    let in_flag = |e| Failure::Usage(Error::Invalid(format!("--external: {e}")));
+    options.external = Some(ExternalPlaces {
+        inputs: Arc::new(InPlace { places: args.places.options() }),
+        allowed: Allowed::Within(places.map_err(in_flag)?),
+    });
     let database = Database::open(store.store().clone(), options)?;
     let open_to_all = users.is_open();
     let tls = args.tls_certificate.clone().zip(args.tls_key.clone());

@@ -15,7 +15,7 @@ use crate::format::{Format, Parser, PieceSpan, Read, Reading, Tick, Turn};
 use crate::fragment_values::FragmentValues;
 use crate::partition::{PartitionPlan, Waiting};
 use crate::program::{Made, run_program};
-use crate::target::{AheadColumn, FragmentRows, RowBytes, RowNumbers, TakesRows, add_left_out};
+use crate::target::{AheadColumn, FragmentRows, MadeRows, RowNumbers, TakesRows, add_left_out};
 use crate::widen::{Way, unfit_column};
 use crate::workers::Shared;
 
@@ -306,7 +306,7 @@ fn rows_of<P: Parser>(
     fragment: &Fragment,
     parser: &P,
     plan: &PartitionPlan,
-) -> Result<RowBytes> {
+) -> Result<Box<dyn MadeRows>> {
     let all: Vec<usize> = (0..fragment.columns.len()).collect();
     let encoder = |column| plan.encoder(column).map(Arc::as_ref);
     let values =
@@ -317,14 +317,14 @@ fn rows_of<P: Parser>(
         return Err(Error::Corrupt("codes of a column without dictionary".into()));
     }
     let made = takes.make_rows(&columns, rows)?;
-    match made.len() == rows {
+    match made.count() == rows {
         true => Ok(made),
-        false => Err(Error::Corrupt(format!("{} rows were made of {rows}", made.len()))),
+        false => Err(Error::Corrupt(format!("{} rows were made of {rows}", made.count()))),
     }
 }
 
 /// Rows that go ahead: nothing of them waits for the partition.
 fn ahead_rows(rows: FragmentRows) -> (Waiting, Vec<AheadColumn>) {
-    let waiting = Waiting { rows: rows.rows.len() as u32, columns: Vec::new() };
+    let waiting = Waiting { rows: rows.rows.count() as u32, columns: Vec::new() };
     (waiting, vec![AheadColumn::Rows(rows)])
 }

@@ -1,16 +1,31 @@
-//! Targets that take rows: databases, which store them in their own way.
+//! Targets that take rows: databases, which store them in their own way, and statements that read files in place.
 //!
 //! ```text
-//!   fragment parsed -> make_rows   codes and plain values to bytes, by the worker that has them in its cache
+//!   fragment parsed -> make_rows   codes and plain values to what the target wants, by the worker that has them in its cache
 //!            verified -> take_ahead  as AheadColumn::Rows
 //! ```
 //!
 //! Nothing is sorted, merged or compressed for such a target. Columns with few values come with the codes that the parser
 //! gave them, so that what stands for a value is made once a fragment; others come as they are.
 
+use std::any::Any;
+use std::fmt::Debug;
+
 use coload_ddl::CheckedColumn;
 use coload_source::LeftOut;
-use coload_types::Result;
+use coload_types::{Error, Result};
+
+/// Rows of a fragment in the form of their target, which is the only one that knows it.
+pub trait MadeRows: Any + Debug + Send {
+    /// Number of rows.
+    fn count(&self) -> usize;
+}
+
+impl MadeRows for RowBytes {
+    fn count(&self) -> usize {
+        self.len()
+    }
+}
 
 /// Rows one after the other, as they are sent.
 ///
@@ -44,15 +59,32 @@ impl RowBytes {
     }
 }
 
-/// The rows of a fragment as they are sent, and what they were.
+/// The rows of a fragment as their target made them, and what they were.
 #[derive(Debug)]
-pub struct FragmentRows {
+pub struct FragmentRows<R = Box<dyn MadeRows>> {
     /// Number of the chunk: the same in all passes over the same inputs.
     pub chunk: usize,
     /// The rows.
-    pub rows: RowBytes,
+    pub rows: R,
     /// What they were in the chunk.
     pub numbers: RowNumbers,
+}
+
+impl FragmentRows {
+    /// The same with the rows in the form that the target made them in.
+    ///
+    /// # Errors
+    /// `Corrupt` when another target made them.
+    pub fn into_form<R: MadeRows>(self) -> Result<FragmentRows<R>> {
+        let FragmentRows { chunk, rows, numbers } = self;
+        let rows: Box<dyn Any> = rows;
+        match rows.downcast::<R>() {
+            Ok(rows) => Ok(FragmentRows { chunk, rows: *rows, numbers }),
+            Err(_) => {
+                Err(Error::Corrupt("rows of a fragment in the form of another target".into()))
+            }
+        }
+    }
 }
 
 /// Which rows of a chunk the rows of its fragment are.
@@ -82,7 +114,7 @@ pub trait TakesRows: Sync {
     ///
     /// # Errors
     /// What ends the load.
-    fn make_rows(&self, columns: &[CheckedColumn<'_>], rows: usize) -> Result<RowBytes>;
+    fn make_rows(&self, columns: &[CheckedColumn<'_>], rows: usize) -> Result<Box<dyn MadeRows>>;
 
     /// Rows of a chunk to leave out, which the target refused in an earlier pass.
     fn left_out(&self, chunk: usize) -> Vec<LeftOut>;

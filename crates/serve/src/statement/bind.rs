@@ -67,12 +67,9 @@ pub(crate) async fn insert_rows(
     let table = rows_table(rows)?;
     let (own, caller) = (database.clone(), rights.clone());
     let work = move || async move {
-        let mut planning = Planning::begin(&own, &caller)?;
-        let extra = Some((ROWS.into(), table));
-        let mut session = own.session_of(&planning.snapshot, &caller, extra);
+        let mut planning = Planning::with_tables(&own, &caller, vec![(ROWS.into(), table)])?;
         // Several streams would mix the order of the rows.
-        session.config_mut().options_mut().execution.target_partitions = 1;
-        planning.session = session;
+        planning.session.config_mut().options_mut().execution.target_partitions = 1;
         insert::plan(planning, bound).await
     };
     let insert = database.planner().run(rights.user(), work).await?;
@@ -98,7 +95,7 @@ struct PreparedInsert {
 
 async fn prepare(database: &Database, rights: &Rights, text: &str) -> Result<Prepared> {
     let _held = super::hold(database, text)?;
-    let planning = Planning::begin(database, rights)?;
+    let mut planning = Planning::begin(database, rights)?;
     let sql = Box::new(planning.parse(text)?);
     if matches!(*sql, SqlStatement::Delete(_) | SqlStatement::Update(_)) {
         return Ok(Prepared::Change);

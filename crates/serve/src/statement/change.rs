@@ -66,7 +66,7 @@ pub(crate) async fn plan(planning: Planning, statement: Box<SqlStatement>) -> Re
     Ok(Change { statement, parameters: Parameters::default(), planned })
 }
 
-async fn planned(planning: Planning, statement: &SqlStatement) -> Result<PlannedChange> {
+async fn planned(mut planning: Planning, statement: &SqlStatement) -> Result<PlannedChange> {
     let shape = shape(statement)?;
     let kind = shape.kind;
     let table = target(&shape.name, &planning.snapshot, &planning.rights)?;
@@ -75,7 +75,7 @@ async fn planned(planning: Planning, statement: &SqlStatement) -> Result<Planned
         Kind::Delete | Kind::DeleteAll => planning.query(query_of(shape, Vec::new())?).await?.0,
         Kind::Update => {
             let (columns, items) = new_values(&shape, schema)?;
-            planned_insert(&planning, insert_of(shape, columns, items)?).await?
+            planned_insert(&mut planning, insert_of(shape, columns, items)?).await?
         }
     };
     let id = planning.snapshot.tables()[table].id;
@@ -85,9 +85,9 @@ async fn planned(planning: Planning, statement: &SqlStatement) -> Result<Planned
 }
 
 /// Plans the rows that an UPDATE makes as those of an INSERT, cast to the columns of the table.
-async fn planned_insert(planning: &Planning, mut insert: SqlStatement) -> Result<LogicalPlan> {
-    let (snapshot, rights) = (&planning.snapshot, &planning.rights);
-    let names = tree::check_insert(&mut insert, &planning.limits(), snapshot, rights)?;
+async fn planned_insert(planning: &mut Planning, mut insert: SqlStatement) -> Result<LogicalPlan> {
+    let limits = planning.limits();
+    let names = planning.look(|scope| tree::check_insert(&mut insert, &limits, scope))?;
     let plan = planning.unchecked(insert, &names).await.map_err(|error| match error {
         // The engine speaks of a SELECT that nobody wrote.
         Error::Invalid(text) if text.contains("must be in GROUP BY") => not_a_row("an aggregate"),

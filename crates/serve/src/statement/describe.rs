@@ -1,6 +1,6 @@
 //! DESCRIBE, SHOW TABLES, SHOW CREATE TABLE and SUMMARIZE: queries over the catalog and its tables.
 
-use coload_ddl::create_table_sql;
+use coload_ddl::{Schema, create_table_sql};
 use coload_store::{Snapshot, TableEntry};
 use coload_types::{DataType, Error, Result};
 use datafusion::arrow::datatypes::Schema as ArrowSchema;
@@ -15,8 +15,9 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 
 use super::limits::StatementLimits;
 use super::text::{parse, parse_statement};
-use super::tree::Names;
+use super::tree::{Names, Scope};
 use super::{check_plain, unsupported};
+use crate::external::reference;
 use crate::names::{find_table, missing_table};
 use crate::rights::Rights;
 use crate::types::sql_type;
@@ -115,16 +116,24 @@ pub(super) fn summarized(text: &str) -> Result<Option<ObjectName>> {
 /// deviation, quartiles of numbers, rows, and the share of NULLs.
 ///
 /// # Errors
-/// `Invalid` when there is no such table to see.
-pub(super) fn summarize(
-    name: &ObjectName,
-    snapshot: &Snapshot,
-    rights: &Rights,
-) -> Result<Box<Query>> {
-    let table = table_to_see(name, snapshot, rights)?;
+/// `Invalid` when there is no such table to see, `Refused` when inputs may not be read.
+pub(super) fn summarize(name: &ObjectName, scope: Scope<'_>) -> Result<Box<Query>> {
+    match reference::of_name(name) {
+        Some(reference) => {
+            let from = reference.to_string();
+            summary(&scope.externals.open(&from, &reference)?, &from)
+        }
+        None => {
+            let table = table_to_see(name, scope.snapshot, scope.rights)?;
+            summary(&table.schema, &quoted(&table.name))
+        }
+    }
+}
+
+fn summary(schema: &Schema, from: &str) -> Result<Box<Query>> {
     let mut parts = Vec::new();
-    for (place, column) in table.schema.columns().iter().enumerate() {
-        let (name, from) = (quoted(&column.name), quoted(&table.name));
+    for (place, column) in schema.columns().iter().enumerate() {
+        let name = quoted(&column.name);
         let is_number = matches!(
             column.data_type,
             DataType::SmallInt

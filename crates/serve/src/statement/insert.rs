@@ -14,6 +14,7 @@ use super::spelling::renamed;
 use super::{Planning, count, nodes, stream, tree, unsupported};
 use crate::Answer;
 use crate::database::Database;
+use crate::external::{hold, load_of, run_load};
 use crate::names::{find_table, missing_table};
 use crate::rights::Role;
 use crate::types::table_schema;
@@ -28,10 +29,14 @@ pub(crate) struct Insert {
 
 /// Plans an INSERT. The table is that of the snapshot it was planned on: one that changed since is
 /// refused when the load begins.
-pub(crate) async fn plan(planning: Planning, mut statement: Box<SqlStatement>) -> Result<Insert> {
-    let (snapshot, rights) = (&planning.snapshot, &planning.rights);
+pub(crate) async fn plan(
+    mut planning: Planning,
+    mut statement: Box<SqlStatement>,
+) -> Result<Insert> {
     let said = take_said(&mut statement)?;
-    let names = tree::check_insert(&mut statement, &planning.limits(), snapshot, rights)?;
+    let limits = planning.limits();
+    let names = planning.look(|scope| tree::check_insert(&mut statement, &limits, scope))?;
+    let (snapshot, rights) = (&planning.snapshot, &planning.rights);
     let plan = planning.unchecked(*statement, &names).await?;
     let LogicalPlan::Dml(dml) = plan else {
         return Err(Error::Invalid("not an INSERT of rows".into()));
@@ -96,7 +101,7 @@ pub(crate) struct CreateAs {
 }
 
 /// Plans a CREATE TABLE .. AS SELECT.
-pub(crate) async fn plan_create_as(planning: Planning, table: CreateTable) -> Result<CreateAs> {
+pub(crate) async fn plan_create_as(mut planning: Planning, table: CreateTable) -> Result<CreateAs> {
     if !table.columns.is_empty() || !table.constraints.is_empty() {
         return Err(unsupported(
             "CREATE TABLE with columns and AS",
@@ -129,6 +134,11 @@ impl CreateAs {
     pub async fn run(self, database: &Database, user: &str) -> Result<Answer> {
         if self.is_kept {
             return count(0);
+        }
+        if let Some(load) = load_of(&self.rows, &self.target)
+            && let Some(held) = hold(database)
+        {
+            return count(run_load(database, load, held).await?);
         }
         let rows = stream(database, user, &self.session, &self.rows).await?;
         let rows = renamed(rows, &self.columns);

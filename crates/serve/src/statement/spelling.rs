@@ -5,8 +5,10 @@
 
 use std::sync::Arc;
 
+use coload_ddl::Schema;
 use datafusion::arrow::datatypes::{Schema as ArrowSchema, SchemaRef};
 use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
+use datafusion::catalog::TableProvider;
 use datafusion::catalog::default_table_source::DefaultTableSource;
 use datafusion::error::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
@@ -15,6 +17,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::StreamExt;
 
 use super::tree::Names;
+use crate::external::ExternalTable;
 use crate::names::fold;
 use crate::table::StoreTable;
 
@@ -106,15 +109,21 @@ fn spelling(plan: &LogicalPlan, index: usize, names: &Names) -> Option<String> {
         }
         LogicalPlan::TableScan(scan) => {
             let source = scan.source.downcast_ref::<DefaultTableSource>()?;
-            let table = source.table_provider.downcast_ref::<StoreTable>()?;
+            let columns = columns_of(&*source.table_provider)?;
             let column = match &scan.projection {
                 Some(columns) => *columns.get(index)?,
                 None => index,
             };
-            Some(table.columns().columns().get(column)?.name.clone())
+            Some(columns.columns().get(column)?.name.clone())
         }
         _ => None,
     }
+}
+
+/// The columns of a table, as they are written there.
+fn columns_of(table: &dyn TableProvider) -> Option<&Schema> {
+    let stored = table.downcast_ref::<StoreTable>().map(StoreTable::columns);
+    stored.or_else(|| table.downcast_ref::<ExternalTable>().map(ExternalTable::columns))
 }
 
 fn of_expr(expr: &Expr, input: &LogicalPlan, names: &Names) -> Option<String> {

@@ -13,6 +13,7 @@
 
 mod chain;
 mod expr;
+mod external;
 mod function;
 mod like;
 mod query;
@@ -34,6 +35,8 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::limits::StatementLimits;
 use super::text::too_deep;
+use crate::external::Externals;
+use crate::external::reference::{self, ExternalReference};
 use crate::names::{find_table, fold};
 use crate::rights::Rights;
 
@@ -77,6 +80,8 @@ pub(crate) struct Names {
     aliases: HashMap<String, String>,
     /// Names of relations as they are written, without schema.
     relations: Vec<String>,
+    /// Inputs in the place of tables, by the names that stand for them.
+    externals: Vec<(String, ExternalReference)>,
 }
 
 impl Names {
@@ -86,8 +91,13 @@ impl Names {
         Names { columns: columns.collect(), ..Names::default() }
     }
 
-    /// Looks for the relations that the statement names among tables that the caller may read.
-    fn find_tables(&mut self, snapshot: &Snapshot, rights: &Rights) {
+    /// Looks for the relations that the statement names among tables that the caller may read, and looks at inputs.
+    fn find_tables(&mut self, scope: &mut Scope<'_>) -> Result<()> {
+        let Scope { snapshot, rights, externals } = scope;
+        for (name, reference) in &self.externals.clone() {
+            let schema = externals.open(name, reference)?;
+            self.add_table(&fold(name), &schema);
+        }
         for name in std::mem::take(&mut self.relations) {
             let Some(index) = find_table(snapshot, &name) else { continue };
             let table = &snapshot.tables()[index];
@@ -95,6 +105,7 @@ impl Names {
                 self.add_table(&fold(&name), &table.schema);
             }
         }
+        Ok(())
     }
 
     fn add_table(&mut self, name: &str, schema: &Schema) {
@@ -137,6 +148,13 @@ impl Names {
     }
 }
 
+/// What the names of a statement may be those of.
+pub(crate) struct Scope<'a> {
+    pub snapshot: &'a Snapshot,
+    pub rights: &'a Rights,
+    pub externals: &'a mut Externals,
+}
+
 /// A walk over a tree.
 struct Walker<'a> {
     limits: &'a StatementLimits,
@@ -168,12 +186,11 @@ struct Walker<'a> {
 pub(crate) fn check_query(
     query: &mut Query,
     limits: &StatementLimits,
-    snapshot: &Snapshot,
-    rights: &Rights,
+    scope: Scope<'_>,
 ) -> Result<Names> {
     let mut walker = Walker::new(limits, Names::default());
     walker.query(query)?;
-    walker.fold_from_here(snapshot, rights);
+    walker.fold_from_here(scope)?;
     walker.query(query)?;
     Ok(walker.names)
 }
@@ -201,12 +218,11 @@ pub(crate) fn check_expression(
 pub(crate) fn check_insert(
     statement: &mut Statement,
     limits: &StatementLimits,
-    snapshot: &Snapshot,
-    rights: &Rights,
+    scope: Scope<'_>,
 ) -> Result<Names> {
     let mut walker = Walker::new(limits, Names::default());
     walker.insert(statement)?;
-    walker.fold_from_here(snapshot, rights);
+    walker.fold_from_here(scope)?;
     walker.insert(statement)?;
     Ok(walker.names)
 }
@@ -215,15 +231,14 @@ pub(crate) fn check_insert(
 ///
 /// # Errors
 /// `Invalid` when it is no name.
-pub(crate) fn name_of_table(
-    name: &mut ObjectName,
-    snapshot: &Snapshot,
-    rights: &Rights,
-) -> Result<Names> {
+pub(crate) fn name_of_table(name: &mut ObjectName, scope: Scope<'_>) -> Result<Names> {
     let limits = StatementLimits::default();
     let mut walker = Walker::new(&limits, Names::default());
+    if let Some(reference) = reference::of_name(name) {
+        walker.external(name, reference);
+    }
     walker.relation(name)?;
-    walker.fold_from_here(snapshot, rights);
+    walker.fold_from_here(scope)?;
     walker.relation(name)?;
     Ok(walker.names)
 }
@@ -260,10 +275,11 @@ impl<'a> Walker<'a> {
         }
     }
 
-    fn fold_from_here(&mut self, snapshot: &Snapshot, rights: &Rights) {
-        self.names.find_tables(snapshot, rights);
+    fn fold_from_here(&mut self, mut scope: Scope<'_>) -> Result<()> {
+        self.names.find_tables(&mut scope)?;
         self.walk = Walk::Fold;
         (self.window_copies, self.work, self.relations, self.wildcards) = (0, 0, 0, 0);
+        Ok(())
     }
 
     /// Does something one level deeper.
@@ -324,6 +340,9 @@ impl<'a> Walker<'a> {
     /// The name of a relation, perhaps with its schema and catalog.
     fn relation(&mut self, name: &mut ObjectName) -> Result<()> {
         self.count_relation(name)?;
+        if self.is_external(name) {
+            return Ok(());
+        }
         for part in &mut name.0 {
             match part {
                 ObjectNamePart::Identifier(ident) if self.walk == Walk::Fold => {

@@ -2,24 +2,29 @@
 
 use std::io::IsTerminal;
 use std::path::Path;
+use std::sync::Arc;
 
 use coload::{Coload, Error};
 use coload_ddl::{create_table_sql, quote_name};
 use coload_serve::arrow::array::AsArray;
 use coload_serve::arrow::compute::cast;
 use coload_serve::arrow::datatypes::DataType as ArrowType;
-use coload_serve::{Address, AnswerRows, Credentials, Database, DatabaseOptions, Remote};
+use coload_serve::{
+    Address, Allowed, AnswerRows, Credentials, Database, DatabaseOptions, ExternalPlaces, Remote,
+};
+use tempfile::TempDir;
 
 use crate::args::{CredentialArgs, SqlArgs};
 use crate::config::Config;
-use crate::output::{Done, Failure, say};
+use crate::in_place::InPlace;
+use crate::output::{Done, say};
 use crate::report::{Side, align};
 use crate::size::{show_bytes, show_count};
 
 /// A store or a server.
 pub enum Target {
-    /// A store that this process reads and writes.
-    Store(Database),
+    /// A store that this process reads and writes, and its folder if it goes with it.
+    Store(Database, Option<TempDir>),
     /// A server, over the network.
     Server(Box<Remote>),
 }
@@ -30,29 +35,38 @@ impl Target {
     /// # Errors
     /// `Failed` when there is none, or it does not let one in.
     pub fn open(args: &SqlArgs, config: &Config) -> Done<Self> {
-        let Some(named) = args.store.as_ref().or(config.store.as_ref()) else {
-            return Err(Failure::Usage(Error::Invalid(
-                "which store? give --store STORE, set COLOAD_STORE, or write `coload STORE`".into(),
-            )));
-        };
-        if Address::is_meant(named) {
+        let named = args.store.as_ref().or(config.store.as_ref());
+        if let Some(named) = named.filter(|named| Address::is_meant(named)) {
             let address: Address = named.parse()?;
             let credentials = credentials(&args.credentials, &address)?;
             return Ok(Target::Server(Box::new(Remote::connect(address, &credentials)?)));
         }
-        let store = Coload::open(named)?;
+        let (store, temporary) = match named {
+            Some(named) => (Coload::open(named)?, None),
+            None => {
+                let folder = tempfile::Builder::new().prefix("coload-sql-").tempdir();
+                let failed = |e| Error::Unavailable(format!("cannot make a temporary store: {e}"));
+                let folder = folder.map_err(failed)?;
+                (Coload::create_or_open(folder.path().join("store"))?, Some(folder))
+            }
+        };
         let mut options =
             DatabaseOptions { memory: coload_load::default_memory(), ..Default::default() };
         options.threads = args.threads.unwrap_or(options.threads);
         options.memory = args.memory.unwrap_or(options.memory);
         options.spill = args.spill.options();
-        Ok(Target::Store(store.database(options)?.clone()))
+        options.external = Some(ExternalPlaces {
+            inputs: Arc::new(InPlace { places: args.places.options() }),
+            allowed: Allowed::Everything,
+        });
+        Ok(Target::Store(store.database(options)?.clone(), temporary))
     }
 
     /// What the shell calls the target.
     pub fn name(&self) -> String {
         match self {
-            Target::Store(database) => format!("store {}", database.store().path().display()),
+            Target::Store(_, Some(_)) => "a store that is gone at the end".to_owned(),
+            Target::Store(database, None) => format!("store {}", database.store().path().display()),
             Target::Server(server) => format!("server {}", server.address()),
         }
     }
@@ -60,7 +74,7 @@ impl Target {
     /// Starts one statement; its rows are taken as they come.
     pub fn start(&mut self, statement: &str) -> AnswerRows {
         match self {
-            Target::Store(database) => database.start(statement),
+            Target::Store(database, _) => database.start(statement),
             Target::Server(server) => server.start(statement),
         }
     }
@@ -97,7 +111,7 @@ impl Target {
     /// `Failed` when they cannot be read.
     pub fn tables(&mut self) -> Done<String> {
         let database = match self {
-            Target::Store(database) => database,
+            Target::Store(database, _) => database,
             Target::Server(server) => {
                 let names = server.names(
                     "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public' \
@@ -126,7 +140,7 @@ impl Target {
     /// `Failed` when there is no such table.
     pub fn columns(&mut self, table: &str) -> Done<String> {
         match self {
-            Target::Store(database) => {
+            Target::Store(database, _) => {
                 let snapshot = database.store().snapshot()?;
                 let table = snapshot.require_table(table)?;
                 Ok(format!("{}\n", create_table_sql(&table.name, &table.schema)))

@@ -8,6 +8,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::function::function_name;
 use super::{Walk, Walker, refuse};
+use crate::external::reference::{self, ExternalReference};
 use crate::functions::TABLE_FUNCTIONS;
 
 impl Walker<'_> {
@@ -147,6 +148,18 @@ impl Walker<'_> {
         if let Some((_, what)) = refused.iter().find(|(is_there, _)| *is_there) {
             return refuse(&format!("{what} after {name}"), "leave it out");
         }
+        let reference = match args {
+            None => reference::of_name(name),
+            Some(args) => self.read_function(name, &args.args)?,
+        };
+        if let Some(reference) = reference {
+            if args.as_ref().is_some_and(|args| args.settings.is_some()) {
+                return refuse("SETTINGS of a function", "leave it out");
+            }
+            self.name_inputs(alias, &reference);
+            *args = None;
+            self.external(name, reference);
+        }
         self.optional_alias(alias)?;
         match args {
             None => self.relation(name),
@@ -159,12 +172,28 @@ impl Walker<'_> {
         }
     }
 
+    /// The inputs that a function reads, if it does.
+    fn read_function(
+        &self,
+        name: &ObjectName,
+        args: &[FunctionArg],
+    ) -> Result<Option<ExternalReference>> {
+        reference::of_function(&function_name(name)?, args)
+    }
+
     fn table_function(&mut self, name: &ObjectName, args: &mut [FunctionArg]) -> Result<()> {
         let called = function_name(name)?;
         if !TABLE_FUNCTIONS.contains(&called.as_str()) {
             return refuse(
                 &format!("the table function {called}"),
-                &format!("there is {}", TABLE_FUNCTIONS.join(" and ")),
+                &format!(
+                    "there is {}",
+                    TABLE_FUNCTIONS
+                        .into_iter()
+                        .chain(reference::function_names())
+                        .collect::<Vec<_>>()
+                        .join(", ")
+                ),
             );
         }
         args.iter_mut().try_for_each(|arg| self.argument(arg))

@@ -1,0 +1,281 @@
+//! Statements over files and objects, where they are.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use crate::serve::Server;
+use crate::support::{Run, Sandbox};
+
+/// The answer to a query without a store, as lines of CSV without the header.
+fn answer(sandbox: &Sandbox, sql: &str) -> Vec<String> {
+    let run = sandbox.run(&["sql", "--output", "csv", "-c", sql]).ok();
+    run.out.lines().skip(1).map(str::to_owned).collect()
+}
+
+fn wrong(sandbox: &Sandbox, sql: &str, parts: &[&str]) {
+    sandbox.run(&["sql", "-c", sql]).fails(1, parts);
+}
+
+/// Lines `n,2n` from one number to before another.
+fn pairs(from: u64, to: u64) -> String {
+    (from..to).map(|n| format!("{n},{}\n", 2 * n)).collect()
+}
+
+#[test]
+fn files_are_tables_with_the_types_of_a_load() {
+    let sandbox = Sandbox::new();
+    sandbox.write("a.csv", "id;Name;day\n1;Ada;10.12.1815\n2;\"Alan; T\";23.06.1912\n3;;\n");
+    assert_eq!(
+        answer(&sandbox, "SELECT * FROM 'a.csv'"),
+        ["1,Ada,1815-12-10", "2,Alan; T,1912-06-23", "3,,"]
+    );
+    assert_eq!(answer(&sandbox, "SELECT a.name FROM 'a.csv' WHERE ID = 2"), ["Alan; T"]);
+    assert_eq!(answer(&sandbox, "SELECT count(*), count(name) FROM 'a.csv'"), ["3,2"]);
+    assert_eq!(
+        answer(&sandbox, "SELECT y.id FROM 'a.csv' x JOIN 'a.csv' y ON x.id = y.id + 1 ORDER BY 1"),
+        ["1", "2"]
+    );
+    assert_eq!(
+        answer(&sandbox, "DESCRIBE 'a.csv'"),
+        ["id,BIGINT,YES", "Name,VARCHAR,YES", "day,DATE,YES"]
+    );
+    let summary = answer(&sandbox, "SUMMARIZE 'a.csv'");
+    assert!(summary[0].starts_with("id,BIGINT,1,3,3,2"), "{summary:?}");
+    let outer = "SELECT * FROM 'a.csv' x RIGHT JOIN 'a.csv' y USING (id) WHERE id = 3";
+    assert_eq!(answer(&sandbox, outer), ["3,,,,"]);
+    let explained = answer(&sandbox, "EXPLAIN SELECT name FROM 'a.csv'").join("\n");
+    assert!(explained.contains("columns=[Name]"), "{explained}");
+    let all = sandbox.run(&["sql", "--output", "csv", "-c", "SELECT * FROM 'a.csv' LIMIT 0"]).ok();
+    assert_eq!(all.out.trim(), "id,Name,day");
+}
+
+#[test]
+fn all_formats_and_many_files_are_read() {
+    let sandbox = Sandbox::new();
+    sandbox.write("y/year=2024/a.csv", "v,w\n1,x\n");
+    sandbox.write("y/year=2025/b.csv", "v,w\n2,y\n");
+    sandbox.write("j.jsonl", "{\"v\":1,\"o\":{\"w\":\"x\"}}\n{\"v\":2,\"o\":{\"w\":\"y\"}}\n");
+    let both = "SELECT sum(v) FROM 'y/*/*.csv'";
+    assert_eq!(answer(&sandbox, both), ["3"]);
+    let parts =
+        "SELECT v, year FROM read_csv('y/*/*.csv', hive_partitioning => true) WHERE year > 2024";
+    assert_eq!(answer(&sandbox, parts), ["2,2025"]);
+    let count = "SELECT count(*), min(year) FROM read_csv('y/*/*.csv', partitions => true)";
+    assert_eq!(answer(&sandbox, count), ["2,2024"]);
+    let listed = "SELECT w FROM read_csv(['y/year=2025/b.csv', 'y/year=2024/a.csv'])";
+    assert_eq!(answer(&sandbox, listed), ["y", "x"]);
+    assert_eq!(answer(&sandbox, "SELECT \"o.w\" FROM read_json('j.jsonl') WHERE v = 2"), ["y"]);
+    sandbox.run(&["load", "y/year=2024/a.csv", "--into", "parquet:p"]).ok();
+    assert_eq!(answer(&sandbox, "SELECT w FROM read_parquet('p/*.parquet')"), ["x"]);
+    let sorted = "SELECT v, w FROM 'y/*/*.csv' ORDER BY v";
+    sandbox.run(&["sql", "-o", "out.arrow", "-c", sorted]).ok();
+    assert_eq!(answer(&sandbox, "SELECT * FROM 'out.arrow'"), ["1,x", "2,y"]);
+    sandbox.write("b.csv", "w,v\nz,3\n");
+    let named = "SELECT v, w FROM read_csv(['y/year=2024/a.csv', 'b.csv'], union_by_name => true)";
+    assert_eq!(answer(&sandbox, named), ["1,x", "3,z"]);
+}
+
+#[test]
+fn options_are_the_flags_of_loads() {
+    let sandbox = Sandbox::new();
+    sandbox.write("a.txt", "# head\n01|NA|2,5\n02|x|3,5\n");
+    let sql = "SELECT * FROM read_csv('a.txt', delim = '|', header = false, comment => '#', nullstr => 'NA', types => 'c1 VARCHAR', \
+               decimal_separator => ',')";
+    assert_eq!(answer(&sandbox, sql), ["01,,2.5", "02,x,3.5"]);
+    let columns =
+        "SELECT b FROM read_csv('a.txt', columns => 'a BIGINT, b VARCHAR, c VARCHAR', skip => 1)";
+    assert_eq!(answer(&sandbox, columns), ["NA", "x"]);
+    for (option, parts) in [
+        ("colour => 1", &["colour"][..]),
+        ("delim => '|', delimiter => ';'", &["delimiter"]),
+        ("delim => '|', delim => ';'", &["given twice"]),
+        ("ignore_errors => true", &["--max-rejects"]),
+        ("skip => 'x'", &["skip"]),
+        ("columns => 'a NOTYPE'", &["NOTYPE"]),
+        ("header => abs(1)", &["literals"]),
+        ("null => ['a', 1]", &["literals"]),
+    ] {
+        wrong(&sandbox, &format!("SELECT * FROM read_csv('a.txt', {option})"), parts);
+    }
+    wrong(&sandbox, "SELECT * FROM read_parquet('a.txt')", &["no Parquet"]);
+    wrong(&sandbox, "SELECT * FROM read_csv()", &["name a file"]);
+    wrong(&sandbox, "SELECT * FROM read_csv('a.txt', 'b.txt')", &["several inputs"]);
+    wrong(&sandbox, "SELECT * FROM 'none.csv'", &["none.csv"]);
+    wrong(&sandbox, "SELECT * FROM '-'", &["only once"]);
+    wrong(&sandbox, "SELECT * FROM 'postgres://h/d/t'", &["coload load"]);
+    wrong(&sandbox, "SELECT x FROM read_csv('a.txt')", &["no field named"]);
+    wrong(&sandbox, "INSERT INTO 'a.txt' VALUES (1)", &[]);
+    wrong(&sandbox, "DELETE FROM 'a.txt'", &[]);
+    wrong(&sandbox, "DROP TABLE 'a.txt'", &[]);
+    sandbox.write("empty.csv", "");
+    wrong(&sandbox, "SELECT * FROM 'empty.csv'", &["columns =>"]);
+}
+
+#[test]
+fn rows_come_in_the_order_of_the_inputs() {
+    let sandbox = Sandbox::new();
+    // Several chunks each.
+    sandbox.write("1.csv", format!("n,m\n{}", pairs(0, 1_500_000)));
+    sandbox.write("2.csv", format!("n,m\n{}", pairs(1_500_000, 1_600_000)));
+    assert_eq!(answer(&sandbox, "SELECT n FROM '*.csv' LIMIT 2"), ["0", "1"]);
+    let run = sandbox.run(&["sql", "--output", "csv", "-c", "SELECT n FROM '*.csv'"]).ok();
+    let numbers = run.out.lines().skip(1).map(|line| line.parse::<u64>().unwrap());
+    assert!(numbers.eq(0..1_600_000));
+    sandbox.run(&["load", "1.csv", "--into", "parquet:p"]).ok();
+    assert_eq!(answer(&sandbox, "SELECT n FROM 'p/*.parquet' LIMIT 2"), ["0", "1"]);
+    let made = "CREATE TABLE t AS SELECT * FROM 'p/*.parquet'";
+    let renamed = "CREATE OR REPLACE TABLE u AS SELECT m AS \"Double\", n FROM '2.csv'";
+    sandbox.run(&["load", "2.csv", "--into", "store", "--table", "u"]).ok();
+    sandbox.run(&["sql", "--store", "store", "-c", renamed]).ok();
+    assert_eq!(sandbox.query("SELECT min(\"Double\"), max(n) FROM u"), ["3000000,1599999"]);
+    let kept = "CREATE TABLE IF NOT EXISTS u AS SELECT * FROM '1.csv'";
+    sandbox.run(&["sql", "--store", "store", "-c", kept]).ok();
+    assert_eq!(sandbox.query("SELECT count(*) FROM u"), ["100000"]);
+    let again = "CREATE TABLE u AS SELECT * FROM '1.csv'";
+    sandbox.run(&["sql", "--store", "store", "-c", again]).fails(1, &["exists already"]);
+    let some = "CREATE TABLE v AS SELECT n + 1 AS n, m AS x, m AS y FROM '2.csv' WHERE n < 1500002";
+    sandbox.run(&["sql", "--store", "store", "-c", some]).ok();
+    assert_eq!(
+        sandbox.query("SELECT * FROM v"),
+        ["1500001,3000000,3000000", "1500002,3000002,3000002"]
+    );
+    sandbox.run(&["load", "2.csv", "--into", "store", "--table", "other"]).ok();
+    sandbox.run(&["sql", "--store", "store", "-c", made]).ok();
+    let sums = ["1500000,1124999250000,2249998500000"];
+    assert_eq!(sandbox.query("SELECT count(*), sum(n), sum(m) FROM t"), sums);
+    let joined = "SELECT count(*) FROM t JOIN '1.csv' f ON t.n = f.n AND t.m = f.m";
+    assert_eq!(sandbox.query(joined), ["1500000"]);
+}
+
+#[test]
+fn a_statement_that_has_answered_nothing_goes_on_with_wider_types() {
+    let sandbox = Sandbox::new();
+    let text = format!("n,m\n{}800000,1.5\n{}", pairs(0, 400_000), pairs(400_000, 700_000));
+    sandbox.write("a.csv", format!("{text}1,none\n"));
+    sandbox.write("b.csv", &text);
+    assert_eq!(answer(&sandbox, "SELECT max(m) = 1399998 FROM 'b.csv'"), ["true"]);
+    assert_eq!(answer(&sandbox, "SELECT count(*), max(m) FROM 'a.csv'"), ["700002,none"]);
+    // Columns that are not read may be what they like.
+    assert_eq!(answer(&sandbox, "SELECT max(n) FROM 'a.csv'"), ["800000"]);
+    sandbox.run(&["load", "b.csv", "--into", "store"]).ok();
+    sandbox.run(&["sql", "--store", "store", "-c", "CREATE TABLE t AS SELECT * FROM 'a.csv'"]).ok();
+    assert_eq!(sandbox.query("SELECT count(*), max(m) FROM t"), ["700002,none"]);
+    let late = sandbox.run(&["sql", "--output", "csv", "-c", "SELECT * FROM 'a.csv'"]);
+    late.fails(1, &["a.csv:400002", "column m was taken for BIGINT", "\"1.5\"", "types => 'm "]);
+    let told = "SELECT m FROM read_csv('a.csv', types => 'm VARCHAR') WHERE n = 800000";
+    assert_eq!(answer(&sandbox, told), ["1.5"]);
+    // More than is looked at otherwise.
+    sandbox.write("c.csv", format!("n,m\n{}1,some words\n", pairs(0, 120_000)));
+    let looked = "SELECT m FROM read_csv('c.csv', sample => 'all')";
+    assert_eq!(answer(&sandbox, looked).last().unwrap(), "some words");
+}
+
+#[test]
+fn records_that_are_no_rows_end_the_statement_with_their_place() {
+    let sandbox = Sandbox::new();
+    sandbox.write("a.csv", "a,b\n1,2\n3\n4,5\n");
+    wrong(&sandbox, "SELECT * FROM read_csv('a.csv', ragged => 'reject')", &["a.csv:3"]);
+    let padded = "SELECT count(b) FROM read_csv('a.csv', ragged => 'pad')";
+    assert_eq!(answer(&sandbox, padded), ["2"]);
+    sandbox.write("p.parquet", "PAR1 and nothing of it PAR1");
+    wrong(&sandbox, "SELECT * FROM 'p.parquet'", &["p.parquet"]);
+}
+
+#[test]
+fn a_server_reads_its_places_only_for_who_may() {
+    let sandbox = Sandbox::new();
+    sandbox.write("open/a.csv", "a\n1\n");
+    sandbox.write("open/deep/b.csv", "a\n2\n");
+    sandbox.write("open2/c.csv", "a\n3\n");
+    sandbox.write("secret.csv", "a\n4\n");
+    symlink(sandbox.path("secret.csv"), sandbox.path("open/link.csv")).unwrap();
+    symlink(sandbox.path(""), sandbox.path("open/up")).unwrap();
+    sandbox.write("empty", "");
+    sandbox.run(&["load", "open/a.csv", "--into", "store", "--table", "t"]).ok();
+    let hashed = sandbox.run_with_input(&["hash-password"], b"secret");
+    let hash = hashed.out.trim();
+    let deep = sandbox.path("open/deep");
+    let users = format!(
+        "ada {hash} admin:* external:*\nbob {hash} read:* external:{}\neve {hash} admin:*\n",
+        deep.display()
+    );
+    sandbox.write("users", users);
+    let ask = |server: &Server, user: &str, sql: &str| -> Run {
+        let url = server.url().replace("://", &format!("://{user}@"));
+        let mut command = sandbox.command(&["sql", "--store", &url, "--output", "csv", "-c", sql]);
+        command.env("COLOAD_PASSWORD", "secret");
+        Run::of(command.output().unwrap())
+    };
+    let server = Server::start(&sandbox, &["--users", "users", "--external", "open"]);
+    assert_eq!(ask(&server, "ada", "SELECT * FROM 'open/a.csv'").ok().out, "a\n1\n");
+    assert_eq!(ask(&server, "ada", "SELECT sum(a) AS s FROM 'open/deep/*.csv'").ok().out, "s\n2\n");
+    assert_eq!(ask(&server, "bob", "SELECT * FROM 'open/deep/b.csv'").ok().out, "a\n2\n");
+    ask(&server, "bob", "SELECT * FROM 'open/a.csv'").fails(1, &["no right external"]);
+    ask(&server, "eve", "SELECT * FROM 'open/a.csv'").fails(1, &["no right external"]);
+    let elsewhere = [
+        "secret.csv",
+        "open2/c.csv",
+        "open/../secret.csv",
+        "open/link.csv",
+        "open/l*.csv",
+        "open/up/secret.csv",
+        "open/up/*.csv",
+        "/etc/passwd",
+        "/etc/no/such/file",
+        "/proc/self/environ",
+        "store/format",
+        "*/a.csv",
+        "s3://bucket/key.csv",
+        "http://127.0.0.1:1/x.csv",
+        "-",
+        "",
+    ];
+    for name in elsewhere {
+        for from in
+            [format!("'{name}'"), format!("read_csv('{name}')"), format!("read_file(['{name}'])")]
+        {
+            let sql = format!("SELECT * FROM {from}");
+            ask(&server, "ada", &sql).fails(1, &["in no place that may be read"]);
+        }
+    }
+    for sql in [
+        "INSERT INTO t SELECT * FROM 'secret.csv'",
+        "CREATE TABLE u AS SELECT * FROM 'secret.csv'",
+        "SELECT * FROM t WHERE a IN (SELECT a FROM 'secret.csv')",
+        "WITH c AS (SELECT * FROM 'secret.csv') SELECT * FROM c",
+        "UPDATE t SET a = (SELECT max(a) FROM 'secret.csv')",
+        "DELETE FROM t WHERE a = (SELECT max(a) FROM 'secret.csv')",
+        "COPY (SELECT * FROM 'secret.csv') TO 'x.csv'",
+        "DESCRIBE 'secret.csv'",
+        "SUMMARIZE 'secret.csv'",
+        "EXPLAIN SELECT * FROM 'secret.csv'",
+        "EXPLAIN ANALYZE SELECT * FROM 'secret.csv'",
+    ] {
+        ask(&server, "ada", sql).fails(1, &["in no place that may be read"]);
+    }
+    assert!(!sandbox.path("x.csv").exists());
+    // What a server remembers of types helps the next statement.
+    fs::write(sandbox.path("open/w.csv"), format!("n,m\n{}1,x\n", pairs(0, 400_000))).unwrap();
+    ask(&server, "ada", "SELECT max(m) AS m FROM 'open/w.csv'").fails(1, &["run again"]);
+    assert_eq!(ask(&server, "ada", "SELECT max(m) AS m FROM 'open/w.csv'").ok().out, "m\nx\n");
+    drop(server);
+    let closed = Server::start(&sandbox, &["--users", "users"]);
+    ask(&closed, "ada", "SELECT * FROM 'open/a.csv'").fails(1, &["in no place that may be read"]);
+    let flags = ["serve", "--store", "store", "--external", "no/such/place"];
+    sandbox.run(&flags).fails(2, &["--external", "no/such/place"]);
+}
+
+#[test]
+fn memory_does_not_grow_with_the_input() {
+    let sandbox = Sandbox::new();
+    let row = "some words that take room,and more of them in the next field,".repeat(3);
+    let mut text = String::from("n,a,b,c,d,e,f,g\n");
+    for n in 0..500_000 {
+        text.push_str(&format!("{n},{row}{n}\n"));
+    }
+    sandbox.write("a.csv", &text);
+    let sql = "SELECT a, count(*), max(g) FROM 'a.csv' GROUP BY a";
+    let mut command = sandbox.command(&["sql", "--memory", "128MiB", "--output", "csv", "-c", sql]);
+    let out = Run::of(command.output().unwrap()).ok();
+    assert!(out.out.ends_with(",500000,499999\n"), "{}", out.out);
+}
