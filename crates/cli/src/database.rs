@@ -8,6 +8,7 @@ use coload_input::Inputs;
 use coload_load::{Hooks, LoadReport, LoadRequest, Nowhere, Resources, check_output};
 #[cfg(feature = "sql")]
 use coload_serve::{AnswerRows, Database, DatabaseOptions, arrow::record_batch::RecordBatch};
+use coload_scan::KeyTable;
 use coload_store::{Snapshot, Store};
 use coload_types::{Error, Result};
 
@@ -45,6 +46,14 @@ impl Coload {
             #[cfg(feature = "sql")]
             database: OnceLock::new(),
         }
+    }
+
+    /// A table with a PRIMARY KEY in the newest version, to find rows by their keys without SQL.
+    ///
+    /// # Errors
+    /// `Invalid` when there is no such table, or it has no PRIMARY KEY.
+    pub fn table(&self, name: &str) -> Result<KeyTable> {
+        KeyTable::new(self.store.snapshot()?, name)
     }
 
     /// Looks at the inputs and decides how they are read and into what.

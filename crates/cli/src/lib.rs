@@ -54,11 +54,12 @@ pub use coload_source::{
     Dialect, GivenDialect, GivenPolicies, Header, Inputs, InvalidBytes, LineEnd, Mending,
     PlaceOptions, Quotes, Ragged, Reject, expand_inputs_with,
 };
+pub use coload_scan::{KeyRange, KeyTable, Row};
 pub use coload_store::MergeReport;
 pub use coload_store::{KeyCounts, LoadMode, OnConflict, Snapshot, Store};
 pub use coload_threads::Step;
 pub use coload_transform::DictionaryPolicy;
-pub use coload_types::{Column, DataType, Error, Result};
+pub use coload_types::{Column, DataType, Error, Result, Value};
 pub use coload_wire::RejectLimit;
 pub use conflict_rule::ConflictRule;
 pub use database::Coload;

@@ -17,16 +17,22 @@
 
 mod conflicts;
 mod entry;
+mod key_bytes;
 mod keys;
+mod look_up;
 mod newest;
 mod order;
 mod origin;
 mod pages;
 mod texts;
+mod tree;
 
 pub(crate) use conflicts::{KeyConflicts, Keyed, NewSegment, Resolved};
 pub use entry::OrderedSegment;
 pub(crate) use entry::put_entry_in_order;
 pub(crate) use keys::read_keys;
+pub use look_up::{may_have_keys, row_of_key, rows_before_key};
 pub(crate) use order::{Put, order_segment, write_in_order};
 pub(crate) use origin::Origin;
+pub use tree::{KeySide, TreeKey, key_values};
+pub(crate) use tree::{BuiltTree, build_tree};

@@ -26,7 +26,7 @@ use crate::directory::{
     Layout, is_same_file, link_new, parse_segment_name, rename, segment_name, sync_dir, sync_file,
     write_new,
 };
-use crate::keyed::{KeyConflicts, Keyed, OrderedSegment, Origin, put_entry_in_order};
+use crate::keyed::{KeyConflicts, Keyed, OrderedSegment, Origin, TreeKey, put_entry_in_order};
 use crate::load_record::{LoadId, LoadRecord};
 use crate::lock::Lock;
 use crate::manifest::{Manifest, SegmentEntry};
@@ -34,6 +34,7 @@ use crate::older_loads::move_out;
 use crate::on_conflict::{KeyCounts, OnConflict};
 use crate::row_change::{Basis, Changed, Fit, apply_deletions};
 use crate::snapshot::{ManifestKey, pin_newest};
+use crate::segment_writer::SegmentWriter;
 use crate::store::Store;
 use crate::work_dir::WorkDir;
 
@@ -126,6 +127,20 @@ impl LoadDir {
     /// Where segment `number` is to be written, and made durable by its writer.
     pub fn segment_path(&self, number: u32) -> PathBuf {
         self.work.join(&self.segment_name(number))
+    }
+
+    /// Writes segment `number`, of these columns; it gets a B+ tree if its rows come in the order of a PRIMARY KEY.
+    ///
+    /// # Errors
+    /// As [`SegmentWriter::create`].
+    pub fn segment_writer(&self, number: u32, schema: &Schema) -> Result<SegmentWriter> {
+        let pairs = schema.columns().iter().zip(self.target.schema.columns());
+        let is_whole = schema.len() == self.target.schema.len()
+            && pairs.into_iter().all(|(column, of_table)| column.name == of_table.name);
+        // Columns that are read again are segments of their own, for a while.
+        let key = self.key.as_ref().filter(|_| is_whole);
+        let key = TreeKey::of(schema, key);
+        Ok(SegmentWriter::create(&self.segment_path(number))?.with_key(key))
     }
 
     /// Where a file may be put that is of use until the load is published.

@@ -357,7 +357,8 @@ fn put_wide(value: i128, out: &mut Vec<u8>) {
     out.extend_from_slice(&(value ^ i128::MIN).to_be_bytes());
 }
 
-fn put_text(mut text: &[u8], out: &mut Vec<u8>) {
+/// Appends a text so that what follows does not change its order: its zero bytes are 00 ff, and it ends with 00 00.
+pub fn put_text(mut text: &[u8], out: &mut Vec<u8>) {
     while let Some(zero) = text.iter().position(|byte| *byte == 0) {
         out.extend_from_slice(&text[..zero]);
         out.extend_from_slice(&ZERO);

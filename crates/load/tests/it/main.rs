@@ -18,6 +18,7 @@ mod drawn;
 mod dry_run;
 mod encodings;
 mod json;
+mod key_table;
 mod keyed;
 mod large_text;
 mod mapping;

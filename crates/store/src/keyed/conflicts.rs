@@ -29,6 +29,10 @@ use crate::on_conflict::{KeyCounts, OnConflict};
 use crate::snapshot::open_shared;
 use crate::{SegmentFile, Store};
 
+/// The tree of a segment is asked for keys one by one where it has so many rows for each of them: a look-up takes as long as a walk
+/// through about as many.
+const ASKED_SHARE: u64 = 64;
+
 /// The table that rows are added to, and what is to happen to keys that are there.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Keyed<'a> {
@@ -173,7 +177,7 @@ impl KeyConflicts {
             let own = self.open_own(&new.entry)?;
             let gone = self.own.as_ref().and_then(|own| own.get(number)).unwrap_or(&no_rows);
             let mut winner = Winner::new(self, &file, &own);
-            self.walk(&file, &own, |row, new_row| {
+            self.meet(&file, &own, |row, new_row| {
                 let (old_row, own_row) = (row_number(row)?, row_number(new_row)?);
                 if deleted.contains(old_row) || gone.contains(own_row) {
                     return Ok(());
@@ -195,6 +199,27 @@ impl KeyConflicts {
             })?;
         }
         Ok(met)
+    }
+
+    /// As [`Self::walk`]; where a few new keys meet many of the table its tree is asked.
+    fn meet(
+        &self,
+        old: &SegmentFile,
+        new: &SegmentFile,
+        mut met: impl FnMut(u64, u64) -> Result<()>,
+    ) -> Result<()> {
+        if old.tree_parts().is_none() || new.rows().saturating_mul(ASKED_SHARE) > old.rows() {
+            return self.walk(old, new, met);
+        }
+        let mut pages = KeyPages::new(new, &self.schema, &self.key);
+        while pages.advance(None)? {
+            for row in 0..pages.rows() {
+                if let Some(old_row) = old.row_of_key(&pages.values(row))? {
+                    met(old_row, pages.first_row() + row as u64)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     fn walk(

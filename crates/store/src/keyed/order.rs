@@ -6,7 +6,7 @@ use std::sync::Arc;
 use coload_ddl::{Key, Schema};
 use coload_page::bitpack::BLOCK;
 use coload_page::runs::expand_runs;
-use coload_page::{Page, PageView, SymbolDecoder, SymbolEncoder, encode_codes_u32, shrink_page};
+use coload_page::{KeyPart, Page, PageView, SymbolDecoder, SymbolEncoder, encode_codes_u32, shrink_page};
 use coload_transform::{KeyOrder, PartitionColumn, encode_column, sort_keys};
 use coload_types::{Bitmap, Error, Physical, Plain, Result, Values};
 
@@ -17,6 +17,7 @@ use super::origin::Origin;
 use super::pages::read_codes;
 use super::read_keys;
 use super::texts::Texts;
+use super::tree::TreeKey;
 use crate::join::{Source, group_pages, join_column};
 use crate::on_conflict::OnConflict;
 use crate::retype::{copy_column, drop_unused};
@@ -48,6 +49,14 @@ pub(crate) fn order_segment(
     path: &Path,
     threads: usize,
 ) -> Result<Put> {
+    let of_key = |part: (&KeyPart, &usize)| part.0.column as usize == *part.1;
+    if segment.tree_parts().is_some_and(|parts| {
+        parts.len() == of.key.columns().len() && parts.iter().zip(of.key.columns()).all(of_key)
+    }) {
+        // Its tree was built of keys in order, each once.
+        let order = KeyOrder { rows: None, repeated: Vec::new() };
+        return Ok(Put { anew: None, first_stats: first_key_stats(segment, of, &order)? });
+    }
     let keys = read_sort_keys(segment, of.schema, of.key)?;
     let order = sort_keys(&keys)?;
     // They may be most of the segment.
@@ -61,7 +70,8 @@ pub(crate) fn order_segment(
         },
     };
     let Some(rows) = rows else { return Ok(Put { anew: None, first_stats }) };
-    let (summary, columns) = write_in_order(&[Arc::clone(segment)], &rows, path, threads)?;
+    let key = TreeKey::of(of.schema, Some(of.key));
+    let (summary, columns) = write_in_order(&[Arc::clone(segment)], &rows, (path, key), threads)?;
     Ok(Put { anew: Some((summary, columns, rows)), first_stats })
 }
 
@@ -165,12 +175,12 @@ fn choose_rows(segment: &SegmentFile, of: Keyed<'_>, order: &KeyOrder) -> Result
 pub(crate) fn write_in_order(
     sources: &[Arc<SegmentFile>],
     rows: &[u32],
-    path: &Path,
+    (path, key): (&Path, Option<TreeKey>),
     threads: usize,
 ) -> Result<(SegmentSummary, Vec<FinishedColumn>)> {
     let all: u64 = sources.iter().map(|segment| segment.rows()).sum();
     let page_rows = cut_pages(sources, rows.len(), all)?;
-    let writer = SegmentWriter::create(path)?;
+    let writer = SegmentWriter::create(path)?.with_key(key);
     let width = sources[0].column_count();
     let mut columns = Vec::with_capacity(width);
     let numbers: Vec<usize> = (0..width).collect();

@@ -16,9 +16,11 @@ use std::ops::Range;
 
 use coload_ddl::{Key, Schema};
 use coload_page::bitpack::BLOCK;
-use coload_page::{PageDetail, PageView};
-use coload_types::{Dictionary, Error, Plain, Result, Strings, Values};
+use coload_page::{KeyForm, KeyPart, PageDetail, PageView};
+use coload_transform::put_text;
+use coload_types::{Dictionary, Error, Plain, Result, Strings, Value, Values};
 
+use super::key_bytes::put_number;
 use super::keys::{Float, float};
 use crate::{ExpandedPages, SegmentFile};
 
@@ -45,7 +47,7 @@ enum PageKeys<'a> {
 
 /// A value of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum KeyValue<'a> {
+pub(crate) enum KeyValue<'a> {
     Int(i64),
     Wide(i128),
     Bytes(&'a [u8]),
@@ -67,19 +69,84 @@ impl<'a> KeyPages<'a> {
     /// Before the first page of a segment.
     pub fn new(segment: &'a SegmentFile, schema: &Schema, key: &Key) -> Self {
         let columns = key.columns().iter().map(|column| (*column, float(schema, *column)));
-        KeyPages {
-            segment,
-            columns: columns.collect(),
-            values: Vec::new(),
-            next: 0,
-            first: 0,
-            rows: 0,
+        Self::of_columns(segment, columns.collect())
+    }
+
+    /// The same for a key of these columns.
+    pub fn of_columns(segment: &'a SegmentFile, columns: Vec<(usize, Option<Float>)>) -> Self {
+        KeyPages { segment, columns, values: Vec::new(), next: 0, first: 0, rows: 0 }
+    }
+
+    /// Goes to a page; `false` when it has no rows.
+    pub fn open_page(&mut self, page: usize) -> Result<bool> {
+        let before = self.segment.page_rows().iter().take(page);
+        self.first = before.map(|rows| u64::from(*rows)).sum();
+        (self.next, self.rows) = (page, 0);
+        match self.segment.page_rows().get(page) {
+            Some(rows) if *rows > 0 => self.advance(None),
+            _ => Ok(false),
+        }
+    }
+
+    /// Compares the first columns of a row's key with as many values.
+    pub fn compare_values(&self, row: usize, values: &[Value]) -> Ordering {
+        for (column, value) in self.values.iter().zip(values) {
+            let value = match value {
+                Value::Int(value) => KeyValue::Int(*value),
+                Value::Wide(value) => KeyValue::Wide(*value),
+                Value::Bytes(text) => KeyValue::Bytes(text),
+            };
+            let order = column.get(row).cmp(&value);
+            if order.is_ne() {
+                return order;
+            }
+        }
+        Ordering::Equal
+    }
+
+    /// Rows of the page that is there.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// First row of the page that is there.
+    pub fn first_row(&self) -> u64 {
+        self.first
+    }
+
+    /// The values of a row of the page.
+    pub fn values(&self, row: usize) -> Vec<Value> {
+        let value = |column: &PageKeys<'_>| match column.get(row) {
+            KeyValue::Int(value) => Value::Int(value),
+            KeyValue::Wide(value) => Value::Wide(value),
+            KeyValue::Bytes(text) => Value::Bytes(text.into()),
+        };
+        self.values.iter().map(value).collect()
+    }
+
+    /// Appends the key of a row of the page as bytes of a tree; its numbers must not be less than the least of the parts.
+    pub fn put_key(&self, row: usize, parts: &[KeyPart], out: &mut Vec<u8>) {
+        for (index, (part, values)) in parts.iter().zip(&self.values).enumerate() {
+            match (values.get(row), part.form) {
+                (KeyValue::Int(value), KeyForm::Number { least, width }) => {
+                    put_number(i128::from(value).wrapping_sub(least) as u128, width, out);
+                }
+                (KeyValue::Wide(value), KeyForm::Number { least, width }) => {
+                    put_number(value.wrapping_sub(least) as u128, width, out);
+                }
+                (KeyValue::Bytes(text), _) if index + 1 == parts.len() => {
+                    out.extend_from_slice(text);
+                }
+                (KeyValue::Bytes(text), _) => put_text(text, out),
+                // A tree of another form than its column is refused when it is opened.
+                (KeyValue::Int(_) | KeyValue::Wide(_), KeyForm::Text) => {}
+            }
         }
     }
 
     /// Goes to the next page that has rows, but for those that end before a value of the first column, if one is given.
     /// `false` when there is none.
-    fn advance(&mut self, from: Option<KeyValue<'_>>) -> Result<bool> {
+    pub fn advance(&mut self, from: Option<KeyValue<'_>>) -> Result<bool> {
         self.first += self.rows as u64;
         self.rows = 0;
         while let Some(rows) = self.segment.page_rows().get(self.next).copied() {

@@ -105,6 +105,11 @@ impl Work<'_> {
                 progress(done, self.bytes_total);
             }
         }
+        if table.schema.key().is_some() {
+            let file = open_segment(path, &table.schema, entry, Arc::clone(&held))?;
+            file.verify_tree(&table.schema)?;
+            file.check()?;
+        }
         Ok(())
     }
 }

@@ -12,10 +12,10 @@ use coload_ddl::{Key, KeyKind, Schema};
 use coload_store::failpoints::WRITE_DELETED;
 use coload_store::{
     Basis, Deletions, KeyCounts, LoadKind, LoadMode, LoadRecord, LoadTarget, OnConflict,
-    SegmentWriter, Shown, Snapshot, Store, VerifyOptions, merge_small, verify,
+    SegmentFile, SegmentWriter, Shown, Snapshot, Store, VerifyOptions, merge_small, verify,
 };
 use coload_transform::{DictionaryPolicy, FragmentColumn, compress_column};
-use coload_types::{Column, DataType, Plain, Result, Value};
+use coload_types::{Column, DataType, Error, Plain, Result, Value};
 
 use crate::child;
 use crate::support::{Random, check_no_leftovers, scratch};
@@ -46,8 +46,11 @@ fn values(row: &Row) -> [Option<Value>; 3] {
     [Some(Value::Int(row.0)), Some(text), row.2.map(Value::Int)]
 }
 
-fn write_rows(path: &Path, rows: &[Row], policy: DictionaryPolicy) -> coload_store::SegmentSummary {
-    let writer = SegmentWriter::create(path).unwrap();
+fn write_rows(
+    writer: SegmentWriter,
+    rows: &[Row],
+    policy: DictionaryPolicy,
+) -> coload_store::SegmentSummary {
     let mut finished = Vec::new();
     for (index, column) in schema(&[0]).columns().iter().enumerate() {
         let physical = column.data_type.physical();
@@ -79,7 +82,7 @@ fn load(
             0 => DictionaryPolicy::Auto,
             _ => DictionaryPolicy::Always,
         };
-        let summary = write_rows(&load.segment_path(number), rows, policy);
+        let summary = write_rows(load.segment_writer(number, &schema(key))?, rows, policy);
         entries.push(summary.entry(load.id(), number));
     }
     let mut record = LoadRecord::new(load.id(), LoadKind::Append);
@@ -303,6 +306,45 @@ fn a_table_without_a_primary_key_has_no_conflicts() {
     }
 }
 
+#[test]
+fn every_flipped_bit_of_a_tree_is_noticed_or_changes_no_answer() {
+    let dir = scratch();
+    let store = Store::create_or_open(dir.path().join("s")).unwrap();
+    let rows: Vec<Row> = (0..90).map(|a| row(a * 5, a)).collect();
+    load(&store, &[0, 1], &[rows.clone()], OnConflict::Error).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    let path = snapshot.segment_path(&snapshot.table("t").unwrap().segments[0]);
+    let good = std::fs::read(&path).unwrap();
+    let open = |bytes: &[u8]| {
+        let copy = dir.path().join("copy.seg");
+        std::fs::write(&copy, bytes).unwrap();
+        SegmentFile::open(&copy)
+    };
+    let find = |file: &SegmentFile, row: &Row| {
+        file.row_of_key(&key_of(row, &[0, 1])).map(|found| found.map(|row| row as usize))
+    };
+    let file = open(&good).unwrap();
+    assert!(file.tree_parts().is_some());
+    for (number, row) in rows.iter().enumerate() {
+        assert_eq!(find(&file, row).unwrap(), Some(number));
+        assert_eq!(find(&file, &(row.0 + 1, row.1.clone(), None)).unwrap(), None);
+    }
+    let mut harmless = 0;
+    for at in 0..good.len() {
+        let mut bad = good.clone();
+        bad[at] ^= 1 << (at % 8);
+        let Ok(file) = open(&bad) else { continue };
+        for (number, row) in rows.iter().enumerate().step_by(11) {
+            match find(&file, row) {
+                Ok(found) => assert_eq!(found, Some(number), "byte {at}"),
+                Err(error) => assert!(matches!(error, Error::Corrupt(_)), "byte {at}: {error}"),
+            }
+            harmless += 1;
+        }
+    }
+    assert!(harmless > 0);
+}
+
 /// Keys that all upserts of a test replace, each with one value for all.
 const KEYS: i64 = 900;
 
@@ -358,7 +400,11 @@ fn upserts_at_once_and_merges_have_the_effect_of_one_after_the_other() {
         let mut segment = store.begin_load(target(&[0])).unwrap();
         segment.set_on_conflict(OnConflict::Error).unwrap();
         let rows = [row(KEYS, value)];
-        let summary = write_rows(&segment.segment_path(0), &rows, DictionaryPolicy::Auto);
+        let summary = write_rows(
+            segment.segment_writer(0, &schema(&[0])).unwrap(),
+            &rows,
+            DictionaryPolicy::Auto,
+        );
         let mut record = LoadRecord::new(segment.id(), LoadKind::Append);
         record.rows = 1;
         let entry = summary.entry(segment.id(), 0);
