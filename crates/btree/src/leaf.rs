@@ -28,7 +28,11 @@ const SHORT_ENDS: u16 = 65_534;
 const LONG_ENDS: u16 = 65_535;
 
 /// Appends a leaf of keys, which are sorted and differ; `after` of their bytes are left out, as all keys of the tree begin with them.
-pub fn put_leaf<'a>(keys: impl ExactSizeIterator<Item = &'a [u8]> + Clone, after: usize, out: &mut Vec<u8>) {
+pub fn put_leaf<'a>(
+    keys: impl ExactSizeIterator<Item = &'a [u8]> + Clone,
+    after: usize,
+    out: &mut Vec<u8>,
+) {
     let mut ends = keys.clone();
     let first = ends.next().unwrap_or_default();
     let last = ends.last().unwrap_or(first);
@@ -119,7 +123,9 @@ impl<'a> Leaf<'a> {
             _ => self.end(key - 1),
         };
         let range = start.zip(self.end(key));
-        range.and_then(|(start, end)| self.bytes.get(start..end)).ok_or_else(|| wrong("keys of a leaf"))
+        range
+            .and_then(|(start, end)| self.bytes.get(start..end))
+            .ok_or_else(|| wrong("keys of a leaf"))
     }
 
     /// Appends a key, without what all keys of the tree begin with.

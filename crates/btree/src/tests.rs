@@ -47,7 +47,8 @@ fn numbers(count: u64, step: u64) -> Vec<Vec<u8>> {
 #[test]
 fn numbers_are_found_by_themselves_and_by_what_is_between() {
     let between: Vec<_> = (0..500u64).map(|i| (i * 977 + 1).to_be_bytes().to_vec()).collect();
-    for (count, step) in [(0, 1), (1, 1), (63, 3), (512, 1), (513, 1), (5_000, 3), (40_000, 70_001)] {
+    for (count, step) in [(0, 1), (1, 1), (63, 3), (512, 1), (513, 1), (5_000, 3), (40_000, 70_001)]
+    {
         check(&numbers(count, step), &between);
     }
     let edges = [vec![], vec![0xff; 8], vec![0xff; 9]];
@@ -61,7 +62,8 @@ fn long_keys_that_begin_alike_are_told_apart() {
     let alike = "p".repeat(4096);
     let mut keys: Vec<Vec<u8>> =
         (0..2_000).map(|i| format!("{alike}{:05}", i * 7).into_bytes()).collect();
-    let others = [alike.clone().into_bytes(), b"q".to_vec(), b"o".to_vec(), "p".repeat(9).into_bytes()];
+    let others =
+        [alike.clone().into_bytes(), b"q".to_vec(), b"o".to_vec(), "p".repeat(9).into_bytes()];
     check(&keys, &others);
     // One that is like no other, so that starts of leaves are all the same but for one.
     keys.push(b"z".to_vec());

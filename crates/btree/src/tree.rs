@@ -157,10 +157,9 @@ impl Tree {
     }
 
     fn part<'a>(&self, bytes: &'a [u8], part: &Range<usize>) -> Result<&'a [u8]> {
-        bytes
-            .get(part.clone())
-            .filter(|_| bytes.len() == self.bytes)
-            .ok_or_else(|| Error::Refused("internal error: other bytes than a tree was opened with".into()))
+        bytes.get(part.clone()).filter(|_| bytes.len() == self.bytes).ok_or_else(|| {
+            Error::Refused("internal error: other bytes than a tree was opened with".into())
+        })
     }
 
     /// Calls with each key, in order, and checks all of the tree.

@@ -6,9 +6,9 @@ use std::sync::OnceLock;
 
 use coload_input::Inputs;
 use coload_load::{Hooks, LoadReport, LoadRequest, Nowhere, Resources, check_output};
+use coload_scan::KeyTable;
 #[cfg(feature = "sql")]
 use coload_serve::{AnswerRows, Database, DatabaseOptions, arrow::record_batch::RecordBatch};
-use coload_scan::KeyTable;
 use coload_store::{Snapshot, Store};
 use coload_types::{Error, Result};
 

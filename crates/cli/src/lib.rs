@@ -48,13 +48,13 @@ pub use coload_load::{
     ParquetFolder, PlacementReport, Progress, ProgressCallback, Published, RejectKind, Resources,
     SentBy, Widened, WrittenFile, WrittenFiles, check_reject_table, load,
 };
+pub use coload_scan::{KeyRange, KeyTable, Row};
 #[cfg(feature = "sql")]
 pub use coload_serve::{AnswerRows, Canceller, Database, DatabaseOptions, arrow};
 pub use coload_source::{
     Dialect, GivenDialect, GivenPolicies, Header, Inputs, InvalidBytes, LineEnd, Mending,
     PlaceOptions, Quotes, Ragged, Reject, expand_inputs_with,
 };
-pub use coload_scan::{KeyRange, KeyTable, Row};
 pub use coload_store::MergeReport;
 pub use coload_store::{KeyCounts, LoadMode, OnConflict, Snapshot, Store};
 pub use coload_threads::Step;

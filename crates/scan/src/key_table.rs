@@ -86,9 +86,8 @@ impl KeyTable {
         let asked: Vec<Vec<Value>> = asked.collect::<Result<_>>()?;
         let mut rows: Vec<Option<Row>> = asked.iter().map(|_| None).collect();
         for entry in &self.entry().segments {
-            let may_have = |key: &[Value]| {
-                may_have_keys(entry, self.of(), (key.first(), key.first()))
-            };
+            let may_have =
+                |key: &[Value]| may_have_keys(entry, self.of(), (key.first(), key.first()));
             if !asked.iter().any(|key| may_have(key)) {
                 continue;
             }

@@ -89,7 +89,10 @@ fn read_page(
             (0..values.len()).filter(|row| nulls.get(*row)).for_each(|row| values[row] = None);
         }
         if values.len() != rows.len() {
-            return Err(Error::corrupt(segment.path(), "a page has other rows than its neighbours"));
+            return Err(Error::corrupt(
+                segment.path(),
+                "a page has other rows than its neighbours",
+            ));
         }
         rows.iter_mut().zip(values).for_each(|(row, value)| row.push(value));
     }

@@ -34,5 +34,5 @@ pub(crate) use keys::read_keys;
 pub use look_up::{may_have_keys, row_of_key, rows_before_key};
 pub(crate) use order::{Put, order_segment, write_in_order};
 pub(crate) use origin::Origin;
-pub use tree::{KeySide, TreeKey, key_values};
 pub(crate) use tree::{BuiltTree, build_tree};
+pub use tree::{KeySide, TreeKey, key_values};

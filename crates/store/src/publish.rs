@@ -33,8 +33,8 @@ use crate::manifest::{Manifest, SegmentEntry};
 use crate::older_loads::move_out;
 use crate::on_conflict::{KeyCounts, OnConflict};
 use crate::row_change::{Basis, Changed, Fit, apply_deletions};
-use crate::snapshot::{ManifestKey, pin_newest};
 use crate::segment_writer::SegmentWriter;
+use crate::snapshot::{ManifestKey, pin_newest};
 use crate::store::Store;
 use crate::work_dir::WorkDir;
 

@@ -16,9 +16,9 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
+use coload_btree::Tree;
 use coload_page::bitpack::BLOCK;
 use coload_page::runs::expand_runs;
-use coload_btree::Tree;
 use coload_page::{
     ColumnIndex, KeyPart, Page, PageMeta, PageView, SegmentFooter, SegmentId, SymbolDecoder,
     TreeEntry,

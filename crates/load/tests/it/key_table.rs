@@ -83,8 +83,7 @@ fn check(store: &Store, key: &Key, model: &Model, others: &[Given]) {
                 };
                 let wanted: Vec<Row> =
                     model.keys().filter(is_in).map(|key| model[key].clone()).collect();
-                let found: Vec<Row> =
-                    table.range(low, high).unwrap().map(Result::unwrap).collect();
+                let found: Vec<Row> = table.range(low, high).unwrap().map(Result::unwrap).collect();
                 assert_eq!(found, wanted, "{low:?} {high:?}");
             }
         }

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use coload_ddl::{Key, Schema};
 use coload_page::bitpack::BLOCK;
 use coload_page::runs::expand_runs;
-use coload_page::{KeyPart, Page, PageView, SymbolDecoder, SymbolEncoder, encode_codes_u32, shrink_page};
+use coload_page::{
+    KeyPart, Page, PageView, SymbolDecoder, SymbolEncoder, encode_codes_u32, shrink_page,
+};
 use coload_transform::{KeyOrder, PartitionColumn, encode_column, sort_keys};
 use coload_types::{Bitmap, Error, Physical, Plain, Result, Values};
 
