@@ -41,6 +41,9 @@ pub struct SegmentFile {
     held: Share,
 }
 
+/// The parts of a key, the B+ tree of it, and the bytes that this lies in.
+pub(crate) type OpenTree<'a> = (&'a [KeyPart], &'a Tree, &'a [u8]);
+
 /// A column of an open segment, its index read.
 #[derive(Debug)]
 pub struct SegmentColumn {
@@ -110,7 +113,7 @@ impl SegmentFile {
     }
 
     /// The B+ tree of the key, with the parts of the key and the bytes that it lies in; opens it the first time.
-    pub(crate) fn tree(&self) -> Result<Option<(&[KeyPart], &Tree, &[u8])>> {
+    pub(crate) fn tree(&self) -> Result<Option<OpenTree<'_>>> {
         let Some(entry) = self.tree_entry() else { return Ok(None) };
         let bytes = self.checked_result(self.slice(entry.offset, entry.bytes))?;
         let tree = match self.tree.get() {
