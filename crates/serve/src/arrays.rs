@@ -1,6 +1,6 @@
 //! Values of a column in row order as Arrow arrays.
 //!
-//! Cost: a copy of each value; text of a dictionary too.
+//! Cost: a copy of each value; of a column with codes a look at a table of its values, and one copy of each text.
 
 use std::sync::Arc;
 
@@ -45,6 +45,11 @@ pub(crate) fn array_of(
             decimals(Decimal128Array::new(values.into(), nulls), data_type)?
         }
         (Values::Bytes(strings), data_type) => {
+            if let CheckedColumn::Coded { codes, .. } = column {
+                let mut views = Views::with_capacity(strings.len());
+                strings.iter().try_for_each(|string| views.push(string))?;
+                return views.gather(&codes[..rows]).into_array(nulls, data_type);
+            }
             let mut views = Views::with_capacity(rows);
             for row in 0..rows {
                 let at = index_of(column, row);
@@ -63,10 +68,24 @@ struct Rows<'a, T> {
 }
 
 impl<T> Rows<'_, T> {
-    fn map<N: Default>(&self, map: impl Fn(&T) -> N) -> Vec<N> {
-        let value =
-            |row| index_of(self.column, row).map_or_else(N::default, |at| map(&self.values[at]));
-        (0..self.rows).map(value).collect()
+    fn map<N: Default + Copy>(&self, map: impl Fn(&T) -> N) -> Vec<N> {
+        match self.column {
+            CheckedColumn::Plain(plain) if plain.nulls.is_none() => {
+                self.values[..self.rows].iter().map(map).collect()
+            }
+            CheckedColumn::Plain(_) => {
+                let value = |row| {
+                    index_of(self.column, row).map_or_else(N::default, |at| map(&self.values[at]))
+                };
+                (0..self.rows).map(value).collect()
+            }
+            CheckedColumn::Coded { codes, .. } => {
+                let values: Vec<N> = self.values.iter().map(map).collect();
+                let value =
+                    |code: &u16| values.get(usize::from(*code)).copied().unwrap_or_default();
+                codes[..self.rows].iter().map(value).collect()
+            }
+        }
     }
 }
 
@@ -132,9 +151,14 @@ fn index_of(column: CheckedColumn<'_>, row: usize) -> Option<usize> {
 }
 
 fn nulls_of(column: CheckedColumn<'_>, rows: usize) -> Option<NullBuffer> {
-    if let CheckedColumn::Plain(plain) = column
-        && plain.nulls.is_none()
-    {
+    let has_none = match column {
+        CheckedColumn::Plain(plain) => plain.nulls.is_none(),
+        CheckedColumn::Coded { codes, values } => {
+            let values = values.len();
+            codes[..rows].iter().all(|code| usize::from(*code) < values)
+        }
+    };
+    if has_none {
         return None;
     }
     let nulls: NullBuffer = (0..rows).map(|row| index_of(column, row).is_some()).collect();

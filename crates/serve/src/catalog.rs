@@ -4,14 +4,16 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use coload_store::{Snapshot, TableEntry};
+use coload_store::{Snapshot, TableEntry, ViewEntry};
 use coload_threads::lock;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{
     CatalogProvider, CatalogProviderList, SchemaProvider, TableProvider,
     information_schema::{INFORMATION_SCHEMA, InformationSchemaProvider},
 };
+use datafusion::datasource::ViewTable;
 use datafusion::error::Result;
+use datafusion::logical_expr::{LogicalPlanBuilder, TableType};
 
 use crate::error::to_datafusion;
 use crate::functions::table_functions;
@@ -98,6 +100,11 @@ impl SnapshotCatalog {
         Some(StoreTable::new(self.snapshot.clone(), index, arrow))
     }
 
+    /// The view, if the caller may read it.
+    fn view(&self, name: &str) -> Option<&ViewEntry> {
+        self.snapshot.view(name).filter(|view| self.rights.may_read(&view.name))
+    }
+
     fn visible(&self, name: &str) -> Option<usize> {
         let index = find_table(&self.snapshot, name)?;
         self.rights.may_read(&self.snapshot.tables()[index].name).then_some(index)
@@ -149,7 +156,17 @@ impl CatalogProvider for SnapshotCatalog {
 impl SchemaProvider for SnapshotCatalog {
     fn table_names(&self) -> Vec<String> {
         let seen = |name: &&String| self.rights.may_read(name);
-        self.snapshot.tables().iter().map(|t| &t.name).filter(seen).cloned().collect()
+        let tables = self.snapshot.tables().iter().map(|t| &t.name);
+        let views = self.snapshot.views().iter().map(|view| &view.name);
+        tables.chain(views).filter(seen).cloned().collect()
+    }
+
+    /// What a name is, for the views of the catalog.
+    async fn table_type(&self, name: &str) -> Result<Option<TableType>> {
+        if self.view(name).is_some() {
+            return Ok(Some(TableType::View));
+        }
+        Ok(self.visible(name).map(|_| TableType::Base))
     }
 
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
@@ -157,6 +174,11 @@ impl SchemaProvider for SnapshotCatalog {
             return Ok(Some(Arc::clone(extra)));
         }
         let found = self.find(name);
+        if let (ColumnNames::Stored, Some(view)) = (self.names, self.view(name)) {
+            // Its text only: no statement reads a view by its name.
+            let nothing = LogicalPlanBuilder::empty(false).build()?;
+            return Ok(Some(Arc::new(ViewTable::new(nothing, Some(view.sql.clone())))));
+        }
         if found.is_none() {
             // Said of names that do not exist too, so that the answer does not tell which do.
             self.rights.require(Role::Read, name).map_err(to_datafusion)?;

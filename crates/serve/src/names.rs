@@ -57,6 +57,9 @@ pub(crate) fn find_table(snapshot: &Snapshot, name: &str) -> Option<usize> {
 pub(crate) fn missing_table(snapshot: &Snapshot, rights: &Rights, name: &str) -> Error {
     /// Tables named in a message.
     const NAMED_MAX: usize = 10;
+    if let Some(view) = snapshot.view(name).filter(|view| rights.may_read(&view.name)) {
+        return Error::Invalid(format!("{} is a view, and holds no rows", view.name));
+    }
     let seen = snapshot.tables().iter().map(|t| t.name.as_str()).filter(|t| rights.may_read(t));
     let mut named: Vec<String> = seen.clone().take(NAMED_MAX).map(quote).collect();
     if seen.count() > NAMED_MAX {

@@ -5,6 +5,7 @@
 //!
 //!   query, EXPLAIN, SHOW, DESCRIBE --> DataFusion
 //!   CREATE, DROP, TRUNCATE TABLE   --> store           (ddl)
+//!   CREATE VIEW, EXTERNAL TABLE    --> plan --> store  (view)
 //!   INSERT, CREATE TABLE AS        --> plan --> store  (insert; bind for many rows of parameters)
 //!   DELETE, UPDATE                 --> plan --> store  (change)
 //!   COPY .. TO                     --> plan --> file   (copy)
@@ -27,6 +28,7 @@ mod spelling;
 mod split;
 pub(crate) mod text;
 pub(crate) mod tree;
+mod view;
 
 use std::fmt;
 use std::sync::Arc;
@@ -87,6 +89,7 @@ enum Work {
     CreateAs(Box<insert::CreateAs>),
     Change(Box<change::Change>),
     Ddl(Box<SqlStatement>),
+    View(Box<view::NewView>),
     Copy(Box<copy::Export>),
     /// Its parameters have no values yet.
     Open(Opened),
@@ -119,7 +122,7 @@ impl Planned {
 
     /// Whether it changes something, or writes a file.
     pub fn writes(&self) -> bool {
-        self.counts_rows() || matches!(self.work, Work::Ddl(_))
+        self.counts_rows() || matches!(self.work, Work::Ddl(_) | Work::View(_))
     }
 
     /// Whether its answer is the number of rows it has written, deleted or changed.
@@ -167,6 +170,7 @@ impl Planned {
             Work::Insert(insert) => insert.run(database, user).await,
             Work::CreateAs(table) => table.run(database, user).await,
             Work::Change(change) => change.run(database, &self.rights).await,
+            Work::View(view) => view.run(database.store()),
             Work::Ddl(statement) => ddl::run(database.store(), &self.rights, &statement),
             Work::Copy(copy) => copy.run(database, user).await,
             Work::Open(_) => Err(Error::Invalid(format!(
@@ -216,6 +220,10 @@ async fn plan_here(
             }
             let table = insert::plan_create_as(planning, table).await?;
             return planned(Work::CreateAs(Box::new(table)), count_schema(), ArrowSchema::empty());
+        }
+        SqlStatement::CreateView(view) => {
+            let view = view::plan(planning, view).await?;
+            return planned(Work::View(Box::new(view)), none(), ArrowSchema::empty());
         }
         sql @ (SqlStatement::Drop { .. } | SqlStatement::Truncate(_)) => {
             return planned(Work::Ddl(Box::new(sql)), none(), ArrowSchema::empty());
@@ -330,13 +338,8 @@ impl Planning {
 
     fn parse(&mut self, text: &str) -> Result<SqlStatement> {
         // The parser knows other forms of it, and would say what it expects.
-        let mut words = text.split_whitespace().map(str::to_ascii_lowercase);
-        if (words.next().as_deref(), words.next().as_deref()) == (Some("create"), Some("external"))
-        {
-            return Err(unsupported(
-                "CREATE EXTERNAL TABLE",
-                "`coload load` brings files into a table",
-            ));
+        if let Some(view) = view::external_table(text, &self.limits())? {
+            return Ok(view);
         }
         if let Some(table) = describe::summarized(text)? {
             let query = self.look(|scope| describe::summarize(&table, scope))?;
@@ -421,6 +424,10 @@ impl Planning {
                 has_table_keyword,
                 mut table_name,
             } => {
+                if view::find(&table_name, (&self.snapshot, &self.rights)).is_some() {
+                    let query = format!("DESCRIBE SELECT * FROM {table_name}");
+                    return self.check_reading(text::parse_statement(&query, &self.limits())?);
+                }
                 let names = self.look(|scope| tree::name_of_table(&mut table_name, scope))?;
                 let describe = SqlStatement::ExplainTable {
                     describe_alias,
@@ -445,7 +452,10 @@ impl Planning {
                 let names = self.check_query(&mut query)?;
                 Ok((SqlStatement::Query(query), names))
             }
-            SqlStatement::ShowCreate { obj_type: ShowCreateObject::Table, obj_name } => {
+            SqlStatement::ShowCreate {
+                obj_type: ShowCreateObject::Table | ShowCreateObject::View,
+                obj_name,
+            } => {
                 let mut query = describe::create(&obj_name, &self.snapshot, &self.rights)?;
                 let names = self.check_query(&mut query)?;
                 Ok((SqlStatement::Query(query), names))
@@ -507,7 +517,7 @@ fn refusal(statement: &SqlStatement) -> Error {
         }
         SqlStatement::Copy { .. } => "COPY table or (query) TO 'file' must come first in the text",
         _ => {
-            "there is SELECT, EXPLAIN, SHOW, DESCRIBE, CREATE/DROP/TRUNCATE TABLE, INSERT, UPDATE, DELETE and COPY .. TO"
+            "there is SELECT, EXPLAIN, SHOW, DESCRIBE, CREATE/DROP/TRUNCATE TABLE, CREATE/DROP VIEW, INSERT, UPDATE, DELETE and COPY .. TO"
         }
     };
     unsupported(&words, instead)

@@ -54,6 +54,14 @@ impl Views {
         Ok(())
     }
 
+    /// The strings that codes stand for, of which these are the values; the empty one for a code that is none of theirs.
+    pub fn gather(mut self, codes: &[u16]) -> Self {
+        let values = std::mem::take(&mut self.views);
+        let view = |code: &u16| values.get(usize::from(*code)).copied().unwrap_or_default();
+        self.views = codes.iter().map(view).collect();
+        self
+    }
+
     /// The array of a column of this type.
     ///
     /// # Errors

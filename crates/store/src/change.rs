@@ -10,7 +10,9 @@ use coload_types::{Column, Error, Result};
 
 use crate::directory::Layout;
 use crate::load_record::LoadRecord;
-use crate::manifest::{Manifest, SegmentEntry, TableEntry, check_table_name, is_same_name};
+use crate::manifest::{
+    Manifest, SegmentEntry, TableEntry, ViewEntry, check_table_name, check_view, is_same_name,
+};
 use crate::row_change::carry_over;
 
 /// What a load does to its table.
@@ -117,6 +119,7 @@ pub(crate) fn check_target(
 ) -> Result<()> {
     check_table_name(&target.name)?;
     let name = &target.name;
+    check_no_view(manifest, name)?;
     match (target.mode, manifest.table(name)) {
         (LoadMode::Create, Some(_)) => Err(Error::Invalid(format!(
             "table {name} exists already (use --append to add to it, --replace to replace it, or \
@@ -204,6 +207,7 @@ pub(crate) fn create_table(
     on_existing: OnExisting,
 ) -> Result<Outcome> {
     check_table_name(name)?;
+    check_no_view(manifest, name)?;
     if let Some(index) = position(manifest, name) {
         match on_existing {
             OnExisting::Fail => {
@@ -218,6 +222,58 @@ pub(crate) fn create_table(
     check_readable(new_table(0, name, schema.clone()))?;
     push_table(manifest, name, schema.clone());
     Ok(Outcome::Changed)
+}
+
+/// Makes a view.
+pub(crate) fn create_view(
+    manifest: &mut Manifest,
+    view: &ViewEntry,
+    on_existing: OnExisting,
+) -> Result<Outcome> {
+    let name = &view.name;
+    check_view(view)?;
+    if manifest.table(name).is_some() {
+        return Err(Error::Invalid(format!("{name} is a table: a view needs a name of its own")));
+    }
+    match (manifest.views.iter_mut().find(|old| is_same_name(&old.name, name)), on_existing) {
+        (None, _) => manifest.views.push(view.clone()),
+        (Some(_), OnExisting::Fail) => {
+            return Err(Error::Invalid(format!("view {name} exists already")));
+        }
+        (Some(_), OnExisting::Keep) => return Ok(Outcome::Unchanged),
+        (Some(old), OnExisting::Replace) => *old = view.clone(),
+    }
+    Ok(Outcome::Changed)
+}
+
+/// Removes a view.
+pub(crate) fn drop_view(
+    manifest: &mut Manifest,
+    name: &str,
+    on_missing: OnMissing,
+) -> Result<Outcome> {
+    let index = manifest.views.iter().position(|view| is_same_name(&view.name, name));
+    match (index, on_missing) {
+        (Some(index), _) => {
+            manifest.views.remove(index);
+            Ok(Outcome::Changed)
+        }
+        (None, OnMissing::Ignore) => Ok(Outcome::Unchanged),
+        (None, OnMissing::Fail) => Err(Error::Invalid(match manifest.table(name) {
+            Some(_) => format!("{name} is a table: write DROP TABLE"),
+            None => format!("view {name} does not exist"),
+        })),
+    }
+}
+
+/// Refuses the name of a view for a table.
+fn check_no_view(manifest: &Manifest, name: &str) -> Result<()> {
+    match manifest.view(name) {
+        None => Ok(()),
+        Some(_) => Err(Error::Invalid(format!(
+            "{name} is a view, and holds no rows: name another table, or DROP VIEW {name}"
+        ))),
+    }
 }
 
 /// Removes a table and all that is known of it.
@@ -303,6 +359,9 @@ pub(crate) fn replace_segments(
 
 /// The error for a table that is not there; names those that are.
 pub(crate) fn missing_table(manifest: &Manifest, name: &str) -> Error {
+    if manifest.view(name).is_some() {
+        return Error::Invalid(format!("{name} is a view, and no table"));
+    }
     const NAMED_MAX: usize = 10;
     let mut names: Vec<&str> = manifest.tables.iter().map(|t| t.name.as_str()).collect();
     names.sort_unstable();

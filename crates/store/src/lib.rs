@@ -55,7 +55,7 @@ pub use load_record::{
 pub use lock::{Lock, LockedFile};
 pub use manifest::{
     BOUND_BYTES_MAX, ColumnStats, MANIFEST_BYTES_MAX, Manifest, REMEMBER_DAYS, SegmentEntry,
-    TABLE_NAME_BYTES_MAX, TableEntry,
+    TABLE_NAME_BYTES_MAX, TableEntry, ViewEntry,
 };
 pub use merge_small::{MergeReport, merge_small, merge_small_within};
 pub use older_loads::{OlderLoads, RememberedLoad};

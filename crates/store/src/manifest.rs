@@ -18,10 +18,14 @@ use crate::deleted::DeletedEntry;
 use crate::load_record::{LoadId, LoadRecord};
 use crate::older_loads::OlderLoads;
 
+pub(crate) use codec::check_view;
+
 /// Longest name of a table, in bytes.
 pub const TABLE_NAME_BYTES_MAX: usize = 255;
 /// Longest minimum or maximum that a manifest keeps; longer ones are cut, soundly.
 pub const BOUND_BYTES_MAX: usize = 64;
+/// Longest text of a view, in bytes.
+pub const VIEW_BYTES_MAX: usize = 1 << 20;
 /// Days for which loads are remembered in a store that was not told otherwise.
 pub const REMEMBER_DAYS: u32 = 90;
 /// Largest manifest that is written or read.
@@ -38,6 +42,19 @@ pub struct Manifest {
     pub remember_days: u32,
     /// Tables, in the order of their creation.
     pub tables: Vec<TableEntry>,
+    /// Views, in the order of their creation; none has the name of a table.
+    pub views: Vec<ViewEntry>,
+}
+
+/// A query that has a name. The store does not know what it says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ViewEntry {
+    /// Name as created; matched without regard to case.
+    pub name: String,
+    /// Names of its columns; those of the query if there are none.
+    pub columns: Vec<String>,
+    /// The query.
+    pub sql: String,
 }
 
 /// A table of a manifest.
@@ -92,8 +109,14 @@ pub struct ColumnStats {
 impl Manifest {
     /// A new store: no tables.
     pub fn first() -> Self {
-        let (version, next_table_id, tables) = (1, 1, Vec::new());
-        Manifest { version, next_table_id, remember_days: REMEMBER_DAYS, tables }
+        let (version, next_table_id) = (1, 1);
+        let (tables, views) = (Vec::new(), Vec::new());
+        Manifest { version, next_table_id, remember_days: REMEMBER_DAYS, tables, views }
+    }
+
+    /// The view of this name, without regard to case.
+    pub fn view(&self, name: &str) -> Option<&ViewEntry> {
+        self.views.iter().find(|view| is_same_name(&view.name, name))
     }
 
     /// The table of this name, without regard to case.

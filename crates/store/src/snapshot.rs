@@ -25,7 +25,7 @@ use crate::failpoints;
 use crate::held::HeldBytes;
 use crate::load_record::LoadId;
 use crate::lock::{Lock, LockedFile};
-use crate::manifest::{MANIFEST_BYTES_MAX, Manifest, SegmentEntry, TableEntry};
+use crate::manifest::{MANIFEST_BYTES_MAX, Manifest, SegmentEntry, TableEntry, ViewEntry};
 use crate::older_loads::{RememberedLoad, find};
 use crate::segment::SegmentFile;
 use crate::store::Store;
@@ -100,6 +100,16 @@ impl Snapshot {
     /// The table of this name, without regard to case.
     pub fn table(&self, name: &str) -> Option<&TableEntry> {
         self.pinned.manifest.table(name)
+    }
+
+    /// All views, in the order of their creation.
+    pub fn views(&self) -> &[ViewEntry] {
+        &self.pinned.manifest.views
+    }
+
+    /// The view of this name, without regard to case.
+    pub fn view(&self, name: &str) -> Option<&ViewEntry> {
+        self.pinned.manifest.view(name)
     }
 
     /// The table of this name, which must exist.

@@ -17,7 +17,7 @@ use crate::directory::{
 };
 use crate::gc::{self, Cleaned};
 use crate::held::{HELD_BYTES_MAX, HeldBytes};
-use crate::manifest::{Manifest, SegmentEntry};
+use crate::manifest::{Manifest, SegmentEntry, ViewEntry};
 use crate::on_conflict::OnConflict;
 use crate::publish::{
     LoadDir, MergeDir, check_load_target, check_on_conflict, publish_change, publish_deletions,
@@ -146,6 +146,22 @@ impl Store {
     /// `Invalid` when it does not exist and must.
     pub fn drop_table(&self, name: &str, on_missing: OnMissing) -> Result<Option<u64>> {
         publish_change(self, |m| change::drop_table(m, name, on_missing))
+    }
+
+    /// Makes a view. Returns the version, `None` when there is one and that is fine.
+    ///
+    /// # Errors
+    /// `Invalid` when a table or another view has its name, `Limit` when its text is long.
+    pub fn create_view(&self, view: &ViewEntry, on_existing: OnExisting) -> Result<Option<u64>> {
+        publish_change(self, |m| change::create_view(m, view, on_existing))
+    }
+
+    /// Removes a view. Returns the version, `None` when there is none and that is fine.
+    ///
+    /// # Errors
+    /// `Invalid` when it does not exist and must.
+    pub fn drop_view(&self, name: &str, on_missing: OnMissing) -> Result<Option<u64>> {
+        publish_change(self, |m| change::drop_view(m, name, on_missing))
     }
 
     /// Removes a table's rows. Returns the version, `None` when it was empty.

@@ -60,6 +60,9 @@ fn show_store(snapshot: &Snapshot) -> String {
     }
     let right = Side::Right;
     out.push_str(&align(&lines, &[Side::Left, right, right, right, right, right, Side::Left]));
+    for view in snapshot.views() {
+        let _ = writeln!(out, "\nview {}: {}", view.name, view.sql.escape_debug());
+    }
     out
 }
 

@@ -279,3 +279,33 @@ fn memory_does_not_grow_with_the_input() {
     let out = Run::of(command.output().unwrap()).ok();
     assert!(out.out.ends_with(",500000,499999\n"), "{}", out.out);
 }
+
+#[test]
+fn an_external_table_is_a_view_of_files() {
+    let sandbox = Sandbox::new();
+    sandbox.write("f/year=2024/a.txt", "1;x\n");
+    sandbox.write("f/year=2025/b.txt", "2;NA\n");
+    sandbox.write("g.csv", "v,w\n5,z\n");
+    sandbox.run(&["load", "g.csv", "--into", "store"]).ok();
+    let run = |sql: &str| sandbox.run(&["sql", "--store", "store", "-c", sql]);
+    run("CREATE EXTERNAL TABLE e (v BIGINT, w VARCHAR, year BIGINT) STORED AS CSV PARTITIONED BY (year) LOCATION 'f/*/*.txt' OPTIONS \
+         ('format.delimiter' ';', format.has_header false, null 'NA')")
+    .ok();
+    assert_eq!(sandbox.query("SELECT * FROM e"), ["1,x,2024", "2,,2025"]);
+    assert_eq!(sandbox.query("SELECT e.w FROM e JOIN g ON e.v + 4 = g.v"), ["x"]);
+    // What is there is read each time.
+    sandbox.write("f/year=2026/c.txt", "3;y\n");
+    assert_eq!(sandbox.query("SELECT sum(v), max(year) FROM e"), ["6,2026"]);
+    run("CREATE EXTERNAL TABLE e LOCATION 'g.csv'").fails(1, &["exists already"]);
+    run("CREATE OR REPLACE EXTERNAL TABLE e LOCATION 'g.csv'").ok();
+    assert_eq!(sandbox.query("SELECT w FROM e"), ["z"]);
+    let listed = sandbox.run(&["inspect", "store"]).ok();
+    assert!(
+        listed.out.contains("view e: SELECT * FROM 'g.csv'")
+            || listed.out.contains("view e: SELECT * FROM read_file"),
+        "{}",
+        listed.out
+    );
+    run("DROP VIEW e").ok();
+    run("CREATE EXTERNAL TABLE e LOCATION 'none.csv'").fails(1, &["none.csv"]);
+}

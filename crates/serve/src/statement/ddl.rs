@@ -222,16 +222,23 @@ fn drop(store: &Store, rights: &Rights, statement: &Statement) -> Result<Answer>
     else {
         return Err(unsupported("DROP", "use DROP TABLE"));
     };
-    if *object_type != ObjectType::Table {
-        return Err(unsupported(&format!("DROP {object_type}"), "there are tables only"));
+    if !matches!(object_type, ObjectType::Table | ObjectType::View) {
+        return Err(unsupported(&format!("DROP {object_type}"), "there are tables and views"));
     }
     if *cascade || *purge || *temporary || table.is_some() {
-        return Err(unsupported("DROP TABLE with options", "nothing depends on a table"));
+        return Err(unsupported(
+            &format!("DROP {object_type} with options"),
+            "a view of what is gone stays, and says so",
+        ));
     }
     let on_missing = if *if_exists { OnMissing::Ignore } else { OnMissing::Fail };
     let names: Vec<String> = names.iter().map(table_name).collect::<Result<_>>()?;
     names.iter().try_for_each(|name| rights.require(Role::Admin, name))?;
     for name in names {
+        if *object_type == ObjectType::View {
+            store.drop_view(&name, on_missing)?;
+            continue;
+        }
         require_there(store, rights, &name, on_missing)?;
         store.drop_table(&name, on_missing)?;
     }

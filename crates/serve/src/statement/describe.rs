@@ -16,7 +16,7 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 use super::limits::StatementLimits;
 use super::text::{parse, parse_statement};
 use super::tree::{Names, Scope};
-use super::{check_plain, unsupported};
+use super::{check_plain, unsupported, view};
 use crate::external::reference;
 use crate::names::{find_table, missing_table};
 use crate::rights::Rights;
@@ -85,12 +85,14 @@ pub(super) fn create(
     snapshot: &Snapshot,
     rights: &Rights,
 ) -> Result<Box<Query>> {
-    let table = table_to_see(name, snapshot, rights)?;
-    query(&format!(
-        "SELECT {} AS table_name, {} AS sql",
-        literal(&table.name),
-        literal(&create_table_sql(&table.name, &table.schema))
-    ))
+    let (name, sql) = match view::find(name, (snapshot, rights)) {
+        Some(found) => (&found.name, view::create_sql(found)),
+        None => {
+            let table = table_to_see(name, snapshot, rights)?;
+            (&table.name, create_table_sql(&table.name, &table.schema))
+        }
+    };
+    query(&format!("SELECT {} AS table_name, {} AS sql", literal(name), literal(&sql)))
 }
 
 /// The table that SUMMARIZE names, if a text begins with that word.

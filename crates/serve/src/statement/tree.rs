@@ -22,6 +22,7 @@ mod spoken;
 mod tables;
 mod types;
 mod using;
+mod views;
 mod window;
 
 use std::collections::HashMap;
@@ -177,6 +178,11 @@ struct Walker<'a> {
     is_unseen: bool,
     /// Terms of arguments that were written twice.
     copied: usize,
+    /// The views that there are, and who asks.
+    views: Option<(&'a Snapshot, &'a Rights)>,
+    /// Whether the query of a view is looked at, and common table expressions that it does not see: those around it.
+    in_view: bool,
+    hidden_ctes: usize,
 }
 
 /// Checks a query and folds its names.
@@ -188,7 +194,7 @@ pub(crate) fn check_query(
     limits: &StatementLimits,
     scope: Scope<'_>,
 ) -> Result<Names> {
-    let mut walker = Walker::new(limits, Names::default());
+    let mut walker = Walker::new(limits, Names::default()).with_views(&scope);
     walker.query(query)?;
     walker.fold_from_here(scope)?;
     walker.query(query)?;
@@ -220,7 +226,7 @@ pub(crate) fn check_insert(
     limits: &StatementLimits,
     scope: Scope<'_>,
 ) -> Result<Names> {
-    let mut walker = Walker::new(limits, Names::default());
+    let mut walker = Walker::new(limits, Names::default()).with_views(&scope);
     walker.insert(statement)?;
     walker.fold_from_here(scope)?;
     walker.insert(statement)?;
@@ -272,7 +278,15 @@ impl<'a> Walker<'a> {
             wildcards: 0,
             is_unseen: false,
             copied: 0,
+            views: None,
+            in_view: false,
+            hidden_ctes: 0,
         }
+    }
+
+    /// The same with the views of a store.
+    fn with_views(self, scope: &Scope<'a>) -> Self {
+        Walker { views: Some((scope.snapshot, scope.rights)), ..self }
     }
 
     fn fold_from_here(&mut self, mut scope: Scope<'_>) -> Result<()> {
@@ -307,7 +321,7 @@ impl<'a> Walker<'a> {
             [ObjectNamePart::Identifier(ident)] => fold(&ident.value),
             _ => String::new(),
         };
-        let tables = self.ctes.iter().rev().find_map(|ctes| ctes.get(&folded)).copied();
+        let tables = self.cte(&folded);
         self.relations = self.relations.saturating_add(tables.unwrap_or(1));
         if self.relations > RELATIONS_MAX {
             return Err(Error::Limit(format!(
@@ -315,6 +329,11 @@ impl<'a> Walker<'a> {
             )));
         }
         Ok(())
+    }
+
+    /// Tables of the common table expression of a name, if there is one.
+    fn cte(&self, folded: &str) -> Option<usize> {
+        self.ctes[self.hidden_ctes..].iter().rev().find_map(|ctes| ctes.get(folded)).copied()
     }
 
     /// A name of a column where one is meant.

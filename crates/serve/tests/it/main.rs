@@ -16,3 +16,4 @@ mod sql_words;
 mod support;
 mod tpch;
 mod tpch_data;
+mod views;

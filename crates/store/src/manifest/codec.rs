@@ -20,7 +20,7 @@ use super::column_codec::{
 };
 use super::{
     BOUND_BYTES_MAX, ColumnStats, MANIFEST_BYTES_MAX, Manifest, REMEMBER_DAYS, SegmentEntry,
-    TableEntry, check_table_name,
+    TableEntry, VIEW_BYTES_MAX, ViewEntry, check_table_name,
 };
 use crate::deleted::{DeletedEntry, FilePart, HERE_BYTES_MAX, Place, decode as decode_set, holds};
 use crate::directory::{
@@ -43,6 +43,12 @@ const FORMAT_3: u16 = 3;
 const FORMAT_4: u16 = 4;
 /// Tables have keys.
 const FORMAT_5: u16 = 5;
+/// There are views.
+const FORMAT_6: u16 = 6;
+/// The newest format.
+const NEWEST: u16 = FORMAT_6;
+/// Columns of a view.
+const VIEW_COLUMNS_MAX: usize = 4_096;
 const CHECKSUM_BYTES: usize = 8;
 /// Flag of a load in format 3: the table holds its rows.
 const IS_HELD: u8 = 1;
@@ -70,6 +76,9 @@ impl Manifest {
         for table in &self.tables {
             put_table(&mut out, table, format)?;
         }
+        if format >= FORMAT_6 {
+            put_views(&mut out, &self.views);
+        }
         out.extend_from_slice(&checksum(&out).to_le_bytes());
         if out.len() > MANIFEST_BYTES_MAX {
             return Err(Error::Limit(format!(
@@ -84,7 +93,9 @@ impl Manifest {
     /// The least format that holds all of it, so that older programs read what they know.
     pub fn format(&self) -> u16 {
         let has_checks = self.tables.iter().any(|table| !table.schema.checks().is_empty());
-        if self.tables.iter().any(|table| table.schema.key().is_some()) {
+        if !self.views.is_empty() {
+            FORMAT_6
+        } else if self.tables.iter().any(|table| table.schema.key().is_some()) {
             FORMAT_5
         } else if !self.tables.iter().all(fits_format_3) {
             FORMAT_4
@@ -126,9 +137,9 @@ fn decode(bytes: &[u8]) -> Result<Manifest> {
         return Err(corrupt("another magic number".into()));
     }
     let format = reader.u16()?;
-    if format > FORMAT_5 {
+    if format > NEWEST {
         return Err(Error::Invalid(format!(
-            "manifest format {format} is newer than the {FORMAT_5} this program reads (update it)"
+            "manifest format {format} is newer than the {NEWEST} this program reads (update it)"
         )));
     }
     if format == 0 || reader.u16()? != 0 {
@@ -149,7 +160,52 @@ fn read_body(reader: &mut ByteReader<'_>, format: u16) -> Result<Manifest> {
     for _ in 0..count {
         tables.push(read_table(reader, format)?);
     }
-    Ok(Manifest { version, next_table_id, remember_days, tables })
+    let views = if format >= FORMAT_6 { read_views(reader)? } else { Vec::new() };
+    Ok(Manifest { version, next_table_id, remember_days, tables, views })
+}
+
+/// name, count of columns, text.
+const VIEW_BYTES_MIN: usize = 3;
+
+fn put_views(out: &mut Vec<u8>, views: &[ViewEntry]) {
+    put_varint(out, views.len() as u64);
+    for view in views {
+        put_bytes(out, view.name.as_bytes());
+        put_varint(out, view.columns.len() as u64);
+        view.columns.iter().for_each(|column| put_bytes(out, column.as_bytes()));
+        put_bytes(out, view.sql.as_bytes());
+    }
+}
+
+fn read_views(reader: &mut ByteReader<'_>) -> Result<Vec<ViewEntry>> {
+    let count = reader.count(VIEW_BYTES_MIN)?;
+    let mut views = Vec::with_capacity(count);
+    for _ in 0..count {
+        let name = read_text(reader)?;
+        let columns = reader.count(1)?;
+        let columns = (0..columns).map(|_| read_text(reader)).collect::<Result<Vec<_>>>()?;
+        let view = ViewEntry { name, columns, sql: read_text(reader)? };
+        check_view(&view).map_err(|e| corrupt(e.to_string()))?;
+        views.push(view);
+    }
+    Ok(views)
+}
+
+/// Refuses a view that no manifest can hold.
+///
+/// # Errors
+/// `Invalid` for a name that no table can have, `Limit` for a long text.
+pub(crate) fn check_view(view: &ViewEntry) -> Result<()> {
+    check_table_name(&view.name)?;
+    if view.columns.len() > VIEW_COLUMNS_MAX || view.sql.len() > VIEW_BYTES_MAX {
+        return Err(Error::Limit(format!(
+            "view {} has {} columns and a text of {} bytes; {VIEW_COLUMNS_MAX} and {VIEW_BYTES_MAX} may be",
+            view.name,
+            view.columns.len(),
+            view.sql.len()
+        )));
+    }
+    Ok(())
 }
 
 /// Ids and names that must differ do.
@@ -161,6 +217,11 @@ fn check_references(manifest: &Manifest) -> Result<()> {
         }
         if !ids.insert(table.id) || !names.insert(table.name.to_ascii_lowercase()) {
             return Err(corrupt(format!("table {} is there twice", table.name)));
+        }
+    }
+    for view in &manifest.views {
+        if !names.insert(view.name.to_ascii_lowercase()) {
+            return Err(corrupt(format!("view {} is there twice", view.name)));
         }
     }
     Ok(())

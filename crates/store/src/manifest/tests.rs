@@ -93,6 +93,7 @@ fn example() -> Manifest {
             table(3, "Alle Typen", wide_schema(), &[0, 1, 255]),
             table(8, "b", Schema::new(vec![Column::new("x", DataType::Date)]).unwrap(), &[]),
         ],
+        views: Vec::new(),
     }
 }
 
@@ -153,6 +154,32 @@ fn example_5() -> Manifest {
     manifest
 }
 
+/// A manifest of format 6: there are views.
+fn example_6() -> Manifest {
+    let mut manifest = example_5();
+    let view = |name: &str, columns: &[&str]| ViewEntry {
+        name: name.to_owned(),
+        columns: columns.iter().map(|column| (*column).to_owned()).collect(),
+        sql: format!("SELECT 1 AS {name}"),
+    };
+    manifest.views = vec![view("v", &[]), view("Sicht ä", &["a", "b c"])];
+    manifest
+}
+
+#[test]
+fn views_that_cannot_be_are_refused() {
+    let decode = |m: &Manifest| Manifest::decode(&m.encode().unwrap(), path());
+    assert_eq!(example_6().format(), 6);
+    for name in ["", "B", "V", "ALLE TYPEN", "a\nb"] {
+        let mut bad = example_6();
+        bad.views[1].name = name.to_owned();
+        assert!(matches!(decode(&bad), Err(Error::Corrupt(_))), "{name}");
+    }
+    let mut long = example_6();
+    long.views[0].sql = "x".repeat(VIEW_BYTES_MAX + 1);
+    assert!(matches!(decode(&long), Err(Error::Corrupt(_))));
+}
+
 #[test]
 fn keys_that_cannot_be_are_refused() {
     let manifest = example_5();
@@ -181,9 +208,15 @@ fn sealed(content: &[u8]) -> Vec<u8> {
 
 #[test]
 fn a_manifest_is_read_back_as_written() {
-    for manifest in
-        [Manifest::first(), example(), example_2(), example_3(), example_4(), example_5()]
-    {
+    for manifest in [
+        Manifest::first(),
+        example(),
+        example_2(),
+        example_3(),
+        example_4(),
+        example_5(),
+        example_6(),
+    ] {
         let bytes = manifest.encode().unwrap();
         assert_eq!(Manifest::decode(&bytes, path()).unwrap(), manifest);
     }
@@ -191,7 +224,7 @@ fn a_manifest_is_read_back_as_written() {
 
 #[test]
 fn every_flipped_bit_is_noticed() {
-    let mut bytes = example_5().encode().unwrap();
+    let mut bytes = example_6().encode().unwrap();
     for at in 0..bytes.len() {
         bytes[at] ^= 1 << (at % 8);
         let error = Manifest::decode(&bytes, path()).unwrap_err();
@@ -202,7 +235,7 @@ fn every_flipped_bit_is_noticed() {
 
 #[test]
 fn every_cut_is_noticed_with_a_checksum_that_fits_too() {
-    let bytes = example_4().encode().unwrap();
+    let bytes = example_6().encode().unwrap();
     let content = &bytes[..bytes.len() - 8];
     for at in 0..content.len() {
         assert!(Manifest::decode(&bytes[..at], path()).is_err());
@@ -216,7 +249,7 @@ fn every_cut_is_noticed_with_a_checksum_that_fits_too() {
 #[test]
 fn a_newer_format_asks_for_a_newer_program() {
     let mut bytes = Manifest::first().encode().unwrap();
-    bytes[8] = 6;
+    bytes[8] = 7;
     let error = Manifest::decode(&sealed(&bytes[..bytes.len() - 8]), path()).unwrap_err();
     assert!(matches!(error, Error::Invalid(_)), "{error:?}");
 }

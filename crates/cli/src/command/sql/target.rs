@@ -131,6 +131,10 @@ impl Target {
                 table.schema.len().to_string(),
             ]);
         }
+        for view in snapshot.views() {
+            let is_view = ["view", "", ""].map(str::to_owned);
+            lines.push([vec![quote_name(&view.name)], is_view.to_vec()].concat());
+        }
         Ok(align(&lines, &[Side::Left, Side::Right, Side::Right, Side::Right]))
     }
 

@@ -143,6 +143,10 @@ impl Walker<'_> {
                 check_recursive(query)?;
             }
             let before = self.relations;
+            if *recursive && let Some(ctes) = self.ctes.last_mut() {
+                // It is known within itself.
+                ctes.insert(fold(&alias.name.value), 1);
+            }
             self.with_names_unseen(false, |walker| walker.query(query))?;
             let tables = (self.relations - before).max(1);
             if let Some(ctes) = self.ctes.last_mut() {

@@ -80,13 +80,16 @@ impl Walker<'_> {
         }
     }
 
-    fn factor(&mut self, factor: &mut TableFactor) -> Result<()> {
+    pub(super) fn factor(&mut self, factor: &mut TableFactor) -> Result<()> {
         self.deeper(|walker| walker.factor_here(factor))
     }
 
     fn factor_here(&mut self, factor: &mut TableFactor) -> Result<()> {
         match factor {
-            TableFactor::Table { .. } => self.table(factor),
+            TableFactor::Table { .. } => match self.view(factor) {
+                Some(looked) => looked,
+                None => self.table(factor),
+            },
             TableFactor::Derived { lateral: _, subquery, alias, sample } => {
                 if sample.is_some() {
                     return refuse("TABLESAMPLE", SAMPLE_INSTEAD);
@@ -159,6 +162,8 @@ impl Walker<'_> {
             self.name_inputs(alias, &reference);
             *args = None;
             self.external(name, reference);
+        } else if args.is_none() {
+            self.qualify(name, alias);
         }
         self.optional_alias(alias)?;
         match args {
