@@ -311,7 +311,7 @@ fn every_flipped_bit_of_a_tree_is_noticed_or_changes_no_answer() {
     let dir = scratch();
     let store = Store::create_or_open(dir.path().join("s")).unwrap();
     let rows: Vec<Row> = (0..90).map(|a| row(a * 5, a)).collect();
-    load(&store, &[0, 1], &[rows.clone()], OnConflict::Error).unwrap();
+    load(&store, &[0, 1], std::slice::from_ref(&rows), OnConflict::Error).unwrap();
     let snapshot = store.snapshot().unwrap();
     let path = snapshot.segment_path(&snapshot.table("t").unwrap().segments[0]);
     let good = std::fs::read(&path).unwrap();
