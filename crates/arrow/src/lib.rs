@@ -1,4 +1,4 @@
-//! Arrow IPC: messages, schemas, and the columns of record batches as bytes that were checked.
+//! Arrow IPC: messages, schemas, and the columns of record batches as bytes that were checked; arrays in memory as such columns.
 //!
 //! ```text
 //!   file      ARROW1 | schema | dictionaries, record batches ... | end | footer: where they stand | ARROW1
@@ -15,6 +15,7 @@
 //!
 //! Source: the columnar format of Arrow, "Serialization and Interprocess Communication".
 
+mod arrays;
 mod batch;
 mod buffers;
 mod fault;
@@ -26,6 +27,7 @@ mod strings;
 mod types;
 mod value;
 
+pub use arrays::{array_bytes, dictionary_of, read_array, schema_of};
 pub use batch::{Batch, BatchLayout, FieldLayout};
 pub use buffers::{Body, Buffers};
 pub use fault::{Fault, Result};

@@ -53,6 +53,12 @@ impl<'a> Bits<'a> {
     pub fn new(bytes: Vec<u8>) -> Self {
         Bits { bytes: Cow::Owned(bytes), first: 0 }
     }
+
+    /// The bits of bytes that somebody has, from one of the first on.
+    pub(crate) fn of(bytes: &'a [u8], first: usize) -> Self {
+        Bits { bytes: Cow::Borrowed(bytes), first }
+    }
+
     /// Whether the bit of a row is set.
     pub fn get(&self, row: usize) -> bool {
         let at = self.first + row;
@@ -311,7 +317,7 @@ impl<'a> Read<'_, 'a> {
 
 impl<'a> Slice<'a> {
     /// For each key the row that it is the number of.
-    fn indexed(self, keys: Vec<u32>) -> Slice<'a> {
+    pub(crate) fn indexed(self, keys: Vec<u32>) -> Slice<'a> {
         let rows = keys.len();
         let through = |inner: &[u32]| keys.iter().map(|key| inner[*key as usize]).collect();
         match self.values {

@@ -64,7 +64,7 @@ impl Coload {
         self.plan_unless_empty(request)?.ok_or_else(|| {
             Error::Invalid(format!(
                 "{} holds no record, so that its columns cannot be told: give --columns or --schema",
-                request.inputs.join(", ")
+                request.origin.told()
             ))
         })
     }

@@ -5,8 +5,8 @@
 
 use clap::Parser;
 use coload::{
-    Error, InputForm, Inputs, Joined, LoadRequest, Partitions, PlaceOptions, PlanRequest, Result,
-    SAMPLE_BYTES, expand_inputs_with, parse_columns, plan_with,
+    Error, InputForm, Inputs, Joined, LoadRequest, Origin, Partitions, PlaceOptions, PlanRequest,
+    Result, SAMPLE_BYTES, expand_inputs_with, parse_columns, plan_with,
 };
 use coload_serve::{ExternalInputs, ExternalOption, ExternalReference, OptionValue, ReadAs};
 use coload_source::InputFormat;
@@ -95,7 +95,6 @@ impl ExternalInputs for InPlace {
         }
         let schema = options.columns.as_deref().map(parse_columns).transpose();
         let request = PlanRequest {
-            found: Some(inputs),
             schema: schema.map_err(|error| wrong(&error))?,
             dialect,
             joined: if options.union_by_name { Joined::ByName } else { Joined::ByPosition },
@@ -104,7 +103,7 @@ impl ExternalInputs for InPlace {
                 false => Partitions::AreFolders,
             },
             sample_bytes: options.sample.unwrap_or(SAMPLE_BYTES),
-            ..PlanRequest::new(reference.inputs.clone())
+            ..PlanRequest::of(Origin::Found(inputs))
         };
         let Some(plan) = plan_with(&request, |_| Ok(None))? else {
             return Err(Error::Invalid(format!(

@@ -27,13 +27,33 @@
 //!
 //! Invariant: no logic of storage or SQL is here.
 
+// What is made of the library names it as other programs do.
+extern crate self as coload;
+
+mod args;
+mod command;
+pub mod command_line;
+#[cfg(feature = "sql")]
+mod config;
 mod conflict_rule;
 mod database;
+mod database_args;
+mod examples;
+mod given;
 mod heads;
+#[cfg(feature = "sql")]
+mod in_place;
+mod interrupt;
 mod json_inputs;
 mod mapping;
+mod output;
+mod place_args;
 mod plan;
+mod progress;
+mod remote_args;
+mod report;
 mod set_columns;
+mod size;
 mod typed_inputs;
 mod union;
 
@@ -43,10 +63,11 @@ pub use coload_databases::{
 };
 pub use coload_ddl::{Key, KeyKind, Schema, parse_columns, parse_create_table};
 pub use coload_load::{
-    ColumnReport, DatabaseReport, Destination, Distinct, DryRun, FileCounts, FileReport,
-    FileReports, Hooks, InputForm, LoadReport, LoadRequest, Merged, NetworkReport, Nowhere,
-    ParquetFolder, PlacementReport, Progress, ProgressCallback, Published, RejectKind, Resources,
-    SentBy, Widened, WrittenFile, WrittenFiles, check_reject_table, load,
+    ArrowRows, Batches, ColumnReport, DatabaseReport, Destination, Distinct, DryRun, FileCounts,
+    FileReport, FileReports, Hooks, InputForm, LoadReport, LoadRequest, Merged, NetworkReport,
+    Nowhere, ParquetFolder, PlacementReport, Progress, ProgressCallback, Published, RejectKind,
+    Resources, SentBy, Widened, WrittenFile, WrittenFiles, check_reject_table, default_memory,
+    load,
 };
 pub use coload_scan::{KeyRange, KeyTable, Row};
 #[cfg(feature = "sql")]
@@ -63,10 +84,14 @@ pub use coload_types::{Column, DataType, Error, Result, Value};
 pub use coload_wire::RejectLimit;
 pub use conflict_rule::ConflictRule;
 pub use database::Coload;
+#[cfg(feature = "sql")]
+pub use in_place::InPlace;
 pub use mapping::Mapping;
 pub use plan::{
-    LoadPlan, Partitions, PlanRequest, SAMPLE_BYTES, SchemaOrigin, plan_with, sniff_input,
+    LoadPlan, Origin, Partitions, PlanRequest, Rows, SAMPLE_BYTES, SchemaOrigin, plan_with,
+    sniff_input,
 };
+pub use remote_args::Identity;
 pub use set_columns::{SetColumn, SetValue};
 pub use typed_inputs::sniff_rows;
 pub use union::Joined;

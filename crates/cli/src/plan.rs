@@ -3,10 +3,12 @@
 
 use std::sync::Arc;
 
+use coload_databases::DatabaseRows;
 use coload_ddl::{Key, KeyKind, Schema};
 use coload_input::sample_input;
 use coload_load::{
-    InputForm, LoadRequest, OpenedStream, RecordSize, RowProgram, TypedSource, sample_end,
+    ArrowRows, InputForm, LoadRequest, OpenedStream, RecordSize, RowProgram, TypedSource,
+    sample_end,
 };
 #[cfg(feature = "sql")]
 use coload_serve::plan_row_program;
@@ -34,15 +36,85 @@ pub const SAMPLE_BYTES: usize = 1 << 20;
 /// Bytes of the other inputs that are looked at for their fields.
 const HEADER_BYTES: usize = 64 << 10;
 
+/// Where the records of a load come from.
+#[derive(Debug, Clone)]
+pub enum Origin {
+    /// Files, globs, objects, or `-` for standard input, which nobody has looked for yet.
+    Named(Vec<String>),
+    /// Inputs that somebody has looked for.
+    Found(Inputs),
+    /// Rows that somebody brings: of a database, or batches of Arrow. Their name is only told: nothing is opened by it.
+    Rows(Rows),
+}
+
+/// Rows that somebody brings.
+#[derive(Debug, Clone)]
+pub struct Rows {
+    /// What they are in messages, the name of a table that is made of them, and whether they can be read again.
+    pub input: InputFile,
+    /// Who has them.
+    pub source: Arc<dyn TypedSource>,
+}
+
+impl From<ArrowRows> for Rows {
+    fn from(rows: ArrowRows) -> Self {
+        Rows { input: rows.input("rows"), source: Arc::new(rows) }
+    }
+}
+
+impl From<DatabaseRows> for Rows {
+    fn from(rows: DatabaseRows) -> Self {
+        Rows { input: rows.input, source: rows.source }
+    }
+}
+
+impl Origin {
+    /// The inputs, which are looked for if nobody has.
+    ///
+    /// # Errors
+    /// `Invalid` when one is not there.
+    pub fn inputs(&self, places: &PlaceOptions) -> Result<Inputs> {
+        match self {
+            Origin::Named(names) => expand_inputs_with(names, places),
+            Origin::Found(inputs) => Ok(inputs.clone()),
+            Origin::Rows(rows) => Ok(vec![rows.input.clone()].into()),
+        }
+    }
+
+    /// The same, with inputs that were looked for.
+    ///
+    /// # Errors
+    /// As [`Self::inputs`].
+    pub fn found(self, places: &PlaceOptions) -> Result<Self> {
+        match self {
+            Origin::Named(names) => Ok(Origin::Found(expand_inputs_with(&names, places)?)),
+            Origin::Found(_) | Origin::Rows(_) => Ok(self),
+        }
+    }
+
+    /// Its inputs, for messages.
+    pub fn told(&self) -> String {
+        match self {
+            Origin::Named(names) => names.join(", "),
+            Origin::Found(inputs) => inputs.first().map_or_else(String::new, |first| first.name),
+            Origin::Rows(rows) => rows.input.name.clone(),
+        }
+    }
+
+    /// The rows that somebody brings.
+    pub(crate) fn rows(&self) -> Option<&Arc<dyn TypedSource>> {
+        match self {
+            Origin::Named(_) | Origin::Found(_) => None,
+            Origin::Rows(rows) => Some(&rows.source),
+        }
+    }
+}
+
 /// A load as a user asks for it, to be planned. What is `None` is decided from the first input.
 #[derive(Debug, Clone)]
 pub struct PlanRequest {
-    /// Files, globs, or `-` for standard input.
-    pub inputs: Vec<String>,
-    /// What `inputs` name, if somebody has looked already.
-    pub found: Option<Inputs>,
-    /// The rows of the input that `found` has, if it is a table or a query of a database.
-    pub rows: Option<Arc<dyn TypedSource>>,
+    /// What is loaded.
+    pub origin: Origin,
     /// Where objects are, if some inputs are such.
     pub places: PlaceOptions,
     /// Table; the stem of the first file if not given.
@@ -76,10 +148,33 @@ pub struct PlanRequest {
 impl PlanRequest {
     /// Appends the inputs to the table named after the first; everything else is found out.
     pub fn new<S: Into<String>>(inputs: impl IntoIterator<Item = S>) -> Self {
+        PlanRequest::of(Origin::Named(inputs.into_iter().map(Into::into).collect()))
+    }
+
+    /// Appends what an origin has.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use coload::arrow::array::{ArrayRef, Int64Array, RecordBatch};
+    /// use coload::{ArrowRows, Coload, Hooks, Origin, PlanRequest, Resources};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = tempfile::tempdir()?;
+    /// let ids: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3]));
+    /// let batch = RecordBatch::try_from_iter([("id", ids)])?;
+    /// let rows = ArrowRows::new("my rows", batch.schema(), Box::new([Ok(batch)].into_iter()))?;
+    /// let mut request = PlanRequest::of(Origin::Rows(rows.into()));
+    /// request.table = Some("ids".to_owned());
+    /// let store = Coload::create_or_open(folder.path().join("store"))?;
+    /// let plan = store.plan(&request)?;
+    /// let report = store.load(&plan.request, &Resources::default(), &Hooks::default())?;
+    /// assert_eq!(report.rows(), 3);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn of(origin: Origin) -> Self {
         PlanRequest {
-            inputs: inputs.into_iter().map(Into::into).collect(),
-            found: None,
-            rows: None,
+            origin,
             places: PlaceOptions::default(),
             table: None,
             schema: None,
@@ -173,10 +268,7 @@ pub fn plan_with(
     request: &PlanRequest,
     known: impl FnOnce(&str) -> Result<Option<Schema>>,
 ) -> Result<Option<LoadPlan>> {
-    let inputs = match &request.found {
-        Some(found) => found.clone(),
-        None => expand_inputs_with(&request.inputs, &request.places)?,
-    };
+    let inputs = request.origin.inputs(&request.places)?;
     let Some(first) = inputs.first() else {
         return Err(Error::Invalid("no input: name a file, a glob, or -".to_owned()));
     };
@@ -283,7 +375,7 @@ pub fn plan_with(
     load.record = Some(RecordSize::new(&load, record_bytes));
     load.mode = request.mode;
     load.stream = stream;
-    load.source = request.rows.clone();
+    load.source = request.origin.rows().cloned();
     let inferred = schema_from == SchemaOrigin::Inferred || request.select.is_some();
     load.inferred = (inferred && !sniffed.forms.is_empty()).then_some(sniffed.forms);
     set_key(&mut load, request)?;

@@ -1,5 +1,8 @@
 //! Flags of loads into a server, and how to reach it.
 
+use std::fmt;
+use std::path::{Path, PathBuf};
+
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use coload::{Error, Result};
@@ -81,25 +84,58 @@ pub enum WireCompressionArg {
     Zstd,
 }
 
-/// How to reach a server, with what the environment says of who we are and whom we trust.
+/// Who asks a server, and whom he trusts.
+#[derive(Clone, Default)]
+pub struct Identity {
+    /// Password of the user in the server's address.
+    pub password: Option<String>,
+    /// A token, in place of a user and password.
+    pub token: Option<String>,
+    /// File with the root of the server's certificate; without it those of the system.
+    pub ca: Option<PathBuf>,
+    /// Files with the client's own certificate and key.
+    pub certificate: Option<(PathBuf, PathBuf)>,
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Identity").finish_non_exhaustive()
+    }
+}
+
+impl Identity {
+    /// What the environment says.
+    pub fn of_environment() -> Self {
+        let variable = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
+        let [certificate, key] = TLS_CERTIFICATE.map(|name| variable(name).map(PathBuf::from));
+        Identity {
+            password: variable(PASSWORD),
+            token: variable(TOKEN),
+            ca: variable(TLS_CA).map(PathBuf::from),
+            certificate: certificate.zip(key),
+        }
+    }
+}
+
+/// How to reach a server.
 ///
 /// # Errors
 /// `Invalid` when a certificate cannot be read.
-pub fn remote_options(server: &Address) -> Result<RemoteOptions> {
+pub fn remote_options(server: &Address, identity: &Identity) -> Result<RemoteOptions> {
     let mut options = RemoteOptions::new(server.authority());
-    let variable = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
-    options.authorization = match (variable(TOKEN), &server.user) {
+    options.authorization = match (&identity.token, &server.user) {
         (Some(token), _) => Some(format!("Bearer {token}")),
         (None, Some(user)) => {
-            let password = variable(PASSWORD).unwrap_or_default();
+            let password = identity.password.clone().unwrap_or_default();
             Some(format!("Basic {}", base64(format!("{user}:{password}").as_bytes())))
         }
         (None, None) => None,
     };
     if server.tls {
-        let file = |name: &str| variable(name).map(|path| read(&path)).transpose();
-        let [certificate, key] = TLS_CERTIFICATE.map(file);
-        options.tls = Some(ClientTls { ca: file(TLS_CA)?, certificate: certificate?.zip(key?) });
+        let ca = identity.ca.as_deref().map(read).transpose()?;
+        let pair = identity.certificate.as_ref();
+        let certificate = pair.map(|(certificate, key)| Ok((read(certificate)?, read(key)?)));
+        options.tls = Some(ClientTls { ca, certificate: certificate.transpose()? });
     }
     Ok(options)
 }
@@ -120,8 +156,8 @@ impl RemoteArgs {
     }
 }
 
-fn read(path: &str) -> Result<Vec<u8>> {
-    std::fs::read(path).map_err(|e| Error::io("read", std::path::Path::new(path), &e))
+fn read(path: &Path) -> Result<Vec<u8>> {
+    std::fs::read(path).map_err(|e| Error::io("read", path, &e))
 }
 
 /// Base64 with padding (RFC 4648), for the header of Basic.

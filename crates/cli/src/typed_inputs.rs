@@ -49,7 +49,7 @@ pub fn find_typed(
     schema: Option<&Schema>,
     table: Option<&Schema>,
 ) -> Result<Option<TypedFound>> {
-    let looked = match &request.rows {
+    let looked = match request.origin.rows() {
         Some(rows) => Some(rows.input()),
         None => look(input, sample, end)?,
     };

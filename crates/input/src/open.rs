@@ -172,7 +172,7 @@ pub fn open_stream(input: &InputFile) -> Result<Box<dyn Read + Send>> {
             Ok(Box::new(File::open(path).map_err(|e| Error::io("open", path, &e))?))
         }
         InputSource::Rows { .. } => {
-            Err(Error::Invalid(format!("{} has rows of a database, and no text", input.name)))
+            Err(Error::Invalid(format!("{} has rows, and no text", input.name)))
         }
     }
 }

@@ -10,6 +10,7 @@
 mod account;
 mod arrivals;
 mod arrow_ipc;
+mod arrow_rows;
 mod checks;
 mod derive;
 mod file_report;
@@ -52,6 +53,7 @@ mod wider_columns;
 mod workers;
 
 pub use arrow_ipc::look_at_arrow;
+pub use arrow_rows::{ArrowRows, Batches};
 pub use coload_link::{ClientTls, WireCompression};
 pub use derive::check_partition;
 pub use file_report::{FileCounts, FileReport, FileReports};
@@ -88,8 +90,6 @@ pub use target::{
 };
 pub use text_fragments::{ParsedText, TextFragmentParser, TextFragments};
 pub use typed::{Column as TypedColumn, TypedField, TypedInput, TypedKind};
-pub use typed_source::{
-    PartBytes, SourceField, SourceParts, TypedBlock, TypedReader, TypedSource, Wanted,
-};
+pub use typed_source::{PartBytes, SourceParts, TypedBlock, TypedReader, TypedSource, Wanted};
 pub use widen::Widened;
 pub use wider_columns::WiderColumns;

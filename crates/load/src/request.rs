@@ -27,7 +27,7 @@ pub enum InputForm {
     Arrow,
     /// Files of Parquet.
     Parquet,
-    /// Rows of a database.
+    /// Rows that somebody else reads: of a database, or of batches of Arrow in memory.
     Rows,
 }
 

@@ -1,4 +1,5 @@
-//! Rows that somebody else reads, such as those of a table of a database: no bytes of them are known beforehand.
+//! Rows that somebody else reads, such as those of a table of a database or of a data frame: no bytes of them are known
+//! beforehand.
 //!
 //! ```text
 //!   parts that can be read in any order   part = chunk -> blocks of rows, read by the worker whose chunk it is
@@ -13,7 +14,7 @@ mod stream;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use coload_types::{DataType, Error, Result};
+use coload_types::{Error, Result};
 
 use crate::account::Account;
 use crate::format::{Format, InputBounds, Leg, Position};
@@ -32,7 +33,12 @@ pub trait TypedSource: Debug + Send + Sync {
     fn engine(&self) -> &'static str;
 
     /// The fields of a row.
-    fn fields(&self) -> &[SourceField];
+    fn fields(&self) -> &[TypedField];
+
+    /// Whether the values of a field are places in dictionaries, so that its column is one of few values.
+    fn has_dictionary(&self, _field: usize) -> bool {
+        false
+    }
 
     /// Bytes of a row in memory on average, if they are known.
     fn row_bytes(&self) -> Option<usize>;
@@ -66,19 +72,6 @@ pub enum SourceParts {
     Whole,
     /// So many bytes each, as they are stored.
     Parts(Vec<u64>),
-}
-
-/// A field of rows.
-#[derive(Debug, Clone)]
-pub struct SourceField {
-    /// Its name; may be empty.
-    pub name: String,
-    /// Whether NULL may stand in it.
-    pub nullable: bool,
-    /// What its values are, in the words of the engine.
-    pub kind: String,
-    /// The type that holds them.
-    pub data_type: DataType,
 }
 
 /// What is read of rows.
@@ -131,16 +124,9 @@ enum Cut {
 impl dyn TypedSource {
     /// What is known of the rows before they are loaded.
     pub fn input(&self) -> TypedInput {
-        let field = |field: &SourceField| TypedField {
-            name: field.name.clone(),
-            nullable: field.nullable,
-            kind: field.kind.clone(),
-            data_type: Ok(field.data_type),
-            is_readable: true,
-        };
         TypedInput {
             kind: TypedKind::Rows(self.engine()),
-            fields: self.fields().iter().map(field).collect(),
+            fields: self.fields().to_vec(),
             record_bytes: self.row_bytes(),
         }
     }
@@ -165,10 +151,14 @@ impl Format for SourceRows {
         let name = request.inputs.name(0);
         let Some(source) = request.source.clone().filter(|_| request.inputs.len() == 1) else {
             return Err(Error::Invalid(format!(
-                "{name}: the rows of a database are loaded alone, not together with other inputs"
+                "{name}: such rows are loaded alone, not together with other inputs"
             )));
         };
-        let fields = fields_of_columns(0, source.fields().len(), asked, |_| Ok(()))?;
+        let all = source.fields();
+        let fields = fields_of_columns(0, all.len(), asked, |index| match &all[index] {
+            field if field.is_readable => Ok(()),
+            field => Err(format!("field {} is {}, which no column holds", field.name, field.kind)),
+        })?;
         let cutting = cutting(asked);
         let part = PartBytes { bytes: cutting.chunk_bytes, row_bytes: cutting.row_bytes };
         let how = match source.cut(part)? {

@@ -10,13 +10,18 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use coload_types::{Error, Result};
+use datafusion::arrow::array::{ArrayRef, UInt64Array};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::AbortHandle;
+
+use crate::error::from_datafusion;
+use crate::statement::count_schema;
 
 /// Batches that may wait to be taken.
 const ROWS_AHEAD: usize = 2;
@@ -28,6 +33,13 @@ enum Said {
     Rows(RecordBatch),
     End,
     Failed(Error),
+}
+
+/// How somebody's waiting ended.
+enum Waited {
+    Said(Said),
+    Cancelled,
+    BrokenOff,
 }
 
 /// The way by which a statement says its answer.
@@ -45,6 +57,18 @@ impl Teller {
     /// Says rows, once there is room. `None` when nobody listens any more.
     pub async fn rows(&self, rows: RecordBatch) -> Option<()> {
         self.said.send(Said::Rows(rows)).await.ok()
+    }
+
+    /// Says a number of rows, as statements do that write.
+    pub async fn count(&self, rows: u64) -> Result<()> {
+        let schema = count_schema();
+        let column: ArrayRef = Arc::new(UInt64Array::from(vec![rows]));
+        let batch = RecordBatch::try_new(Arc::clone(&schema), vec![column]);
+        let batch = batch.map_err(|error| from_datafusion(error.into()))?;
+        if self.schema(schema).await.is_some() {
+            self.rows(batch).await;
+        }
+        Ok(())
     }
 }
 
@@ -80,6 +104,9 @@ impl Canceller {
 /// Its methods wait, so that they must not be called within a tokio runtime.
 pub struct AnswerRows {
     said: mpsc::Receiver<Said>,
+    /// What was said while somebody only waited for it.
+    heard: Option<Said>,
+    runtime: Handle,
     schema: Option<SchemaRef>,
     has_ended: bool,
     canceller: Canceller,
@@ -107,7 +134,8 @@ impl AnswerRows {
             let _ = sender.send(last).await;
         });
         let canceller = Canceller { task: task.abort_handle(), cancelled: Arc::default() };
-        AnswerRows { said, schema: None, has_ended: false, canceller }
+        let runtime = runtime.clone();
+        AnswerRows { said, heard: None, runtime, schema: None, has_ended: false, canceller }
     }
 
     /// What ends the statement from another thread.
@@ -139,7 +167,32 @@ impl AnswerRows {
 
     /// Whether the next rows, or the end, are still being made.
     pub fn is_waiting(&self) -> bool {
-        !self.has_ended && self.said.is_empty()
+        !self.has_ended && self.heard.is_none() && self.said.is_empty()
+    }
+
+    /// Waits until there is something to take, or for so long; whether there is.
+    pub fn wait(&mut self, time_max: Duration) -> bool {
+        if self.has_ended || self.heard.is_some() || self.canceller.is_cancelled() {
+            return true;
+        }
+        let (said, cancelled) = (&mut self.said, &self.canceller.cancelled);
+        let heard = async {
+            tokio::select! {
+                biased;
+                () = cancelled.told.notified() => Waited::Cancelled,
+                heard = said.recv() => heard.map_or(Waited::BrokenOff, Waited::Said),
+            }
+        };
+        let _clock = self.runtime.enter();
+        match futures::executor::block_on(async { tokio::time::timeout(time_max, heard).await }) {
+            Err(_) => false,
+            Ok(Waited::Said(said)) => {
+                self.heard = Some(said);
+                true
+            }
+            // Whoever takes the rows is told.
+            Ok(Waited::Cancelled | Waited::BrokenOff) => true,
+        }
     }
 
     /// The next rows; `None` at the end.
@@ -162,6 +215,12 @@ impl AnswerRows {
     }
 
     fn hear(&mut self) -> Result<Said> {
+        if self.canceller.is_cancelled() {
+            return Err(self.ended(Error::Unavailable("the statement was cancelled".into())));
+        }
+        if let Some(said) = self.heard.take() {
+            return Ok(said);
+        }
         let (said, cancelled) = (&mut self.said, &self.canceller.cancelled);
         let heard = futures::executor::block_on(async {
             tokio::select! {

@@ -32,6 +32,7 @@ use crate::physical_rules::physical_rules;
 use crate::planning::Planner;
 use crate::rights::Rights;
 use crate::rules;
+use crate::statement::bind::insert_rows;
 use crate::statement::{self, Parameters, Planned, StatementLimits};
 
 /// Stack of a thread that runs statements: expressions and plans are evaluated by functions that call themselves for each
@@ -214,11 +215,16 @@ impl Database {
     /// # Errors
     /// `Invalid` when it is not SQL, names what does not exist, or is not supported.
     pub async fn sql(&self, text: &str) -> Result<Answer> {
+        self.sql_with(text, &Parameters::default()).await
+    }
+
+    /// The same, for a statement with parameters.
+    async fn sql_with(&self, text: &str, parameters: &Parameters) -> Result<Answer> {
         /// How often a statement is planned whose inputs need other types than they seemed to.
         const PLANS_MAX: usize = 100;
         let mut plans = 1;
         loop {
-            let planned = self.plan(&Rights::all(), text, Parameters::default()).await?;
+            let planned = self.plan(&Rights::all(), text, parameters.clone()).await?;
             let experience = planned.experience();
             if !experience.reads_inputs() {
                 return planned.run(self).await;
@@ -262,9 +268,14 @@ impl Database {
     /// Starts one statement on the database's own threads; its rows are taken as they come. What is wrong with it is told by
     /// the first look at the answer.
     pub fn start(&self, text: &str) -> AnswerRows {
+        self.start_with(text, Parameters::default())
+    }
+
+    /// The same, for a statement with parameters.
+    pub fn start_with(&self, text: &str, parameters: Parameters) -> AnswerRows {
         let (database, text) = (self.clone(), text.to_owned());
         let answer = |teller: Teller| async move {
-            let mut answer = database.sql(&text).await?;
+            let mut answer = database.sql_with(&text, &parameters).await?;
             let mut going = teller.schema(answer.schema()).await;
             while going.is_some()
                 && let Some(rows) = answer.next().await?
@@ -272,6 +283,20 @@ impl Database {
                 going = teller.rows(rows).await;
             }
             Ok(())
+        };
+        AnswerRows::start(&self.handle(), answer)
+    }
+
+    /// Starts an INSERT, UPDATE or DELETE for each row of a batch, whose columns are its parameters; the answer is the number of
+    /// rows that were written. All rows of an INSERT become visible at once.
+    pub fn start_for_each(&self, text: &str, rows: RecordBatch) -> AnswerRows {
+        let (database, text) = (self.clone(), text.to_owned());
+        let answer = |teller: Teller| async move {
+            let schema = rows.schema();
+            let stream = futures::stream::iter([Ok(rows)]);
+            let stream = Box::pin(RecordBatchStreamAdapter::new(schema, stream));
+            let count = insert_rows(&database, &Rights::all(), &text, stream).await?;
+            teller.count(count).await
         };
         AnswerRows::start(&self.handle(), answer)
     }

@@ -4,10 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arrow_flight::HandshakeRequest;
+use arrow_flight::decode::DecodedPayload;
 use arrow_flight::error::FlightError;
 use arrow_flight::flight_service_client::FlightServiceClient;
 use arrow_flight::sql::client::FlightSqlServiceClient;
+use arrow_flight::{FlightInfo, HandshakeRequest};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
@@ -96,9 +97,38 @@ impl Remote {
     }
 
     /// Starts one statement; its rows are taken as they come. Dropped or cancelled before its end, it ends at the server too.
-    pub fn start(&mut self, text: &str) -> AnswerRows {
-        let (client, text) = (self.client(), text.to_owned());
-        AnswerRows::start(self.runtime.handle(), |teller| stream(client, text, teller))
+    pub fn start(&self, text: &str) -> AnswerRows {
+        let (mut client, text) = (self.client(), text.to_owned());
+        AnswerRows::start(self.runtime.handle(), |teller| async move {
+            let info = client.execute(text, None).await.map_err(from_flight)?;
+            stream(client, info, teller).await
+        })
+    }
+
+    /// The same, for a statement with parameters: a column of the batch for each, and one row.
+    pub fn start_with(&self, text: &str, parameters: RecordBatch) -> AnswerRows {
+        let (mut client, text) = (self.client(), text.to_owned());
+        AnswerRows::start(self.runtime.handle(), |teller| async move {
+            let mut prepared = client.prepare(text, None).await.map_err(from_flight)?;
+            prepared.set_parameters(parameters).map_err(from_flight)?;
+            let info = prepared.execute().await.map_err(from_flight)?;
+            let streamed = stream(client, info, teller).await;
+            let closed = prepared.close().await.map_err(from_flight);
+            streamed.and(closed)
+        })
+    }
+
+    /// Starts an INSERT, UPDATE or DELETE for each row of a batch, whose columns are its parameters; the answer is the number of
+    /// rows that were written.
+    pub fn start_for_each(&self, text: &str, rows: RecordBatch) -> AnswerRows {
+        let (mut client, text) = (self.client(), text.to_owned());
+        AnswerRows::start(self.runtime.handle(), |teller| async move {
+            let mut prepared = client.prepare(text, None).await.map_err(from_flight)?;
+            prepared.set_parameters(rows).map_err(from_flight)?;
+            let count = prepared.execute_update().await.map_err(from_flight)?;
+            prepared.close().await.map_err(from_flight)?;
+            teller.count(u64::try_from(count).unwrap_or(0)).await
+        })
     }
 
     fn client(&self) -> FlightSqlServiceClient<Channel> {
@@ -189,29 +219,29 @@ fn endpoint(address: &Address, credentials: &Credentials) -> Result<Endpoint> {
 
 async fn stream(
     mut client: FlightSqlServiceClient<Channel>,
-    text: String,
+    info: FlightInfo,
     teller: Teller,
 ) -> Result<()> {
-    let info = client.execute(text, None).await.map_err(from_flight)?;
     let mut has_schema = false;
     for endpoint in info.endpoint.clone() {
         let Some(ticket) = endpoint.ticket else {
             return Err(Error::Refused("the server gave an answer without a ticket".into()));
         };
-        let mut rows = client.do_get(ticket).await.map_err(from_flight)?;
-        while let Some(batch) = rows.try_next().await.map_err(from_flight)? {
-            if !std::mem::replace(&mut has_schema, true)
-                && teller.schema(batch.schema()).await.is_none()
-            {
+        // The columns come before the first rows, which may take long.
+        let mut messages = client.do_get(ticket).await.map_err(from_flight)?.into_inner();
+        while let Some(message) = messages.try_next().await.map_err(from_flight)? {
+            let heard = match message.payload {
+                DecodedPayload::None => Some(()),
+                DecodedPayload::Schema(_) if has_schema => Some(()),
+                DecodedPayload::Schema(schema) => {
+                    has_schema = true;
+                    teller.schema(schema).await
+                }
+                DecodedPayload::RecordBatch(batch) => teller.rows(batch).await,
+            };
+            if heard.is_none() {
                 return Ok(());
             }
-            if teller.rows(batch).await.is_none() {
-                return Ok(());
-            }
-        }
-        if let Some(schema) = rows.schema().filter(|_| !has_schema) {
-            has_schema = true;
-            teller.schema(Arc::clone(schema)).await;
         }
     }
     if !has_schema {

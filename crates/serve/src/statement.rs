@@ -594,6 +594,6 @@ pub(crate) fn count_batch(rows: u64) -> Result<RecordBatch> {
         .map_err(|e| Error::Refused(format!("internal error: {e}")))
 }
 
-fn count_schema() -> SchemaRef {
+pub(crate) fn count_schema() -> SchemaRef {
     Arc::new(ArrowSchema::new(vec![Field::new("count", ArrowType::UInt64, false)]))
 }

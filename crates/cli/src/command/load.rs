@@ -5,14 +5,16 @@ mod rejects;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use coload::{
     Coload, DatabaseRows, Dialect, DictionaryPolicy, Error, Hooks, Joined, KeyKind, LoadMode,
-    LoadPlan, LoadReport, LoadRequest, Mapping, Partitions, PlanRequest, ReadOptions, Resources,
-    Result, SAMPLE_BYTES, Schema, SchemaOrigin, is_database_url, parse_columns, parse_create_table,
+    LoadPlan, LoadReport, LoadRequest, Mapping, Origin, Partitions, PlanRequest, ProgressCallback,
+    ReadOptions, Resources, Result, SAMPLE_BYTES, Schema, SchemaOrigin, is_database_url,
+    parse_columns, parse_create_table,
 };
 use coload_ddl::column_sql;
-use coload_source::expand_inputs_with;
+use coload_source::Inputs;
 
 use crate::args::{Dictionaries, LoadArgs, ModeArgs, RejectsTo, ReportForm};
 use crate::command::{load_database, load_parquet, load_remote};
@@ -20,15 +22,70 @@ use crate::given::{check_given, given_dialect};
 use crate::interrupt::cancel_on_signal;
 use crate::output::{Done, Failure, print, say};
 use crate::progress::ProgressBar;
+use crate::remote_args::Identity;
 use crate::report;
 use rejects::Rejects;
 
 /// A load that has ended: its report, and how the text was read, if it was text.
 pub type Loaded = (LoadReport, Option<Dialect>);
 
-/// Loads into a destination: the flags, what follows the prefix of `--into`, and what is asked for. `None` when there is
+/// A load that somebody calls for.
+pub struct Call<'a> {
+    /// What is asked for.
+    pub args: &'a LoadArgs,
+    /// Who asks a server.
+    pub identity: Identity,
+    /// Who is told.
+    pub attendant: &'a dyn Attendant,
+}
+
+/// Who waits for a load.
+pub trait Attendant {
+    /// Is told what was found out, a line at a time.
+    fn tell(&self, line: &str);
+
+    /// What stops the load when it is set.
+    fn cancel(&self) -> Arc<AtomicBool>;
+
+    /// All is planned, and the load begins. Gives who is told how far it is.
+    ///
+    /// # Errors
+    /// `Unavailable` when the system fails.
+    fn begin(&self) -> Result<Option<ProgressCallback>>;
+
+    /// The load has ended, well or not.
+    fn end(&self);
+}
+
+/// A person at a terminal, or the log of another program: lines and a bar on standard error, and signals that stop the load.
+struct Person {
+    bar: ProgressBar,
+    cancel: Arc<AtomicBool>,
+}
+
+impl Attendant for Person {
+    fn tell(&self, line: &str) {
+        say(line);
+    }
+
+    fn cancel(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.cancel)
+    }
+
+    fn begin(&self) -> Result<Option<ProgressCallback>> {
+        let progress = self.bar.callback();
+        cancel_on_signal(self.cancel())?;
+        Ok(progress)
+    }
+
+    fn end(&self) {
+        self.bar.clear();
+    }
+}
+
+/// Loads into a destination: the call, what follows the prefix of `--into`, and what is asked for. `None` when there is
 /// nothing to load.
-type LoadInto = fn(&LoadArgs, &OsStr, PlanRequest) -> Done<Option<Loaded>>;
+type LoadInto = fn(&Call<'_>, &OsStr, PlanRequest) -> Done<Option<Loaded>>;
 
 /// Destinations that `--into` tells by how it begins. Anything else is the directory of a store.
 const DESTINATIONS: [(&str, LoadInto); 7] = [
@@ -46,7 +103,26 @@ const DESTINATIONS: [(&str, LoadInto); 7] = [
 /// # Errors
 /// `Usage` when flags contradict each other, `Failed` when nothing was loaded.
 pub fn run(args: &LoadArgs) -> Done {
-    let request = request(args)?;
+    let person = Person { bar: ProgressBar::on_terminal(), cancel: Arc::default() };
+    let call = Call { args, identity: Identity::of_environment(), attendant: &person };
+    match load(&call, None)? {
+        Some(loaded) => tell(args, &loaded),
+        None => tell_nothing(args),
+    }
+}
+
+/// Loads what the flags name, or what the caller brings.
+///
+/// # Errors
+/// As [`run`].
+pub fn load(call: &Call<'_>, brought: Option<coload::Rows>) -> Done<Option<Loaded>> {
+    let args = call.args;
+    check_given(&args.dialect)?;
+    let origin = match brought {
+        Some(rows) => Origin::Rows(rows),
+        None => origin_of(args)?,
+    };
+    let request = request(args, origin)?;
     let into = args.into.as_os_str();
     let known = DESTINATIONS
         .iter()
@@ -56,10 +132,7 @@ pub fn run(args: &LoadArgs) -> Done {
         None if args.dry_run => (into, dry_run as LoadInto),
         None => (into, load_into as LoadInto),
     };
-    match load(args, rest, request)? {
-        Some(loaded) => tell(args, &loaded),
-        None => tell_nothing(args),
-    }
+    load(call, rest, request)
 }
 
 /// Prints the report.
@@ -106,31 +179,31 @@ fn tell_nothing(args: &LoadArgs) -> Done {
 }
 
 /// Finds out what a load into the store of a directory would do.
-fn dry_run(args: &LoadArgs, into: &OsStr, request: PlanRequest) -> Done<Option<Loaded>> {
+fn dry_run(call: &Call<'_>, into: &OsStr, request: PlanRequest) -> Done<Option<Loaded>> {
     let Some(mut plan) = Coload::plan_dry_run(into, &request)? else { return Ok(None) };
     let table = format!("table {}", plan.request.table);
     if let Some(key) = plan.request.schema.key() {
         let key = key.sql(plan.request.schema.columns());
-        say(&format!(
+        call.attendant.tell(&format!(
             "{table}: --dry-run does not look whether keys of {key} come twice or are there already"
         ));
     }
-    let prepared = prepare(args, &mut plan, &table)?;
+    let prepared = prepare(call, &mut plan, &table)?;
     let request = plan.request;
     let run = prepared.run(|resources, hooks| Coload::dry_run(into, &request, resources, hooks))?;
     Ok(Some((run, request.dialect_of_text().cloned())))
 }
 
 /// Loads into the store of a directory.
-fn load_into(args: &LoadArgs, into: &OsStr, mut request: PlanRequest) -> Done<Option<Loaded>> {
+fn load_into(call: &Call<'_>, into: &OsStr, mut request: PlanRequest) -> Done<Option<Loaded>> {
     // Looked at first, so that a name that is wrong makes no store.
-    find_inputs(args, &mut request)?;
+    find_inputs(&mut request)?;
     let store = Coload::create_or_open(into)?;
     let Some(mut plan) = store.plan_unless_empty(&request)? else { return Ok(None) };
     let table = plan.request.table.clone();
-    let prepared = prepare(args, &mut plan, &format!("table {table}"))?;
+    let prepared = prepare(call, &mut plan, &format!("table {table}"))?;
     let mut request = plan.request;
-    let rejects = Rejects::prepare(args.rejects.as_ref(), store.store(), &table)?;
+    let rejects = Rejects::prepare(call.args.rejects.as_ref(), store.store(), &table)?;
     request.rejects_file = rejects.file.clone();
     request.rejects_table = rejects.table.map(str::to_owned);
     let report = prepared.run(|resources, hooks| store.load(&request, resources, hooks))?;
@@ -139,16 +212,16 @@ fn load_into(args: &LoadArgs, into: &OsStr, mut request: PlanRequest) -> Done<Op
 }
 
 /// What a load may use, and who is told of it.
-pub struct Prepared {
+pub struct Prepared<'a> {
     /// As flags say.
     pub resources: Resources,
-    /// Signals stop the load, and the bar shows how far it is.
+    /// Those of who waits for the load.
     pub hooks: Hooks,
-    bar: ProgressBar,
+    attendant: &'a dyn Attendant,
 }
 
-impl Prepared {
-    /// Runs a load, and clears the bar.
+impl Prepared<'_> {
+    /// Runs a load, and says when it has ended.
     ///
     /// # Errors
     /// Those of the load.
@@ -157,7 +230,7 @@ impl Prepared {
         load: impl FnOnce(&Resources, &Hooks) -> Result<LoadReport>,
     ) -> Result<LoadReport> {
         let loaded = load(&self.resources, &self.hooks);
-        self.bar.clear();
+        self.attendant.end();
         loaded
     }
 }
@@ -166,22 +239,18 @@ impl Prepared {
 ///
 /// # Errors
 /// `Failed` when signals cannot be waited for.
-pub fn prepare(args: &LoadArgs, plan: &mut LoadPlan, what: &str) -> Done<Prepared> {
-    tell_inferred(plan, what);
+pub fn prepare<'a>(call: &Call<'a>, plan: &mut LoadPlan, what: &str) -> Done<Prepared<'a>> {
+    let Call { args, attendant, .. } = *call;
+    tell_inferred(attendant, plan, what);
     set_request(&mut plan.request, args);
-    let bar = ProgressBar::on_terminal();
-    let hooks = Hooks { progress: bar.callback(), ..Hooks::default() };
-    cancel_on_signal(Arc::clone(&hooks.cancel))?;
-    Ok(Prepared { resources: resources(args), hooks, bar })
+    let progress = attendant.begin()?;
+    let hooks = Hooks { progress, cancel: attendant.cancel(), ..Hooks::default() };
+    Ok(Prepared { resources: resources(args), hooks, attendant })
 }
 
-fn request(args: &LoadArgs) -> Done<PlanRequest> {
-    check_given(&args.dialect)?;
-    let rows = rows_of_database(args)?;
+fn request(args: &LoadArgs, origin: Origin) -> Done<PlanRequest> {
     Ok(PlanRequest {
-        inputs: args.inputs.clone(),
-        found: rows.as_ref().map(|rows| vec![rows.input.clone()].into()),
-        rows: rows.map(|rows| rows.source),
+        origin,
         places: args.places.options(),
         table: args.table.clone(),
         schema: schema(args)?,
@@ -202,14 +271,14 @@ fn request(args: &LoadArgs) -> Done<PlanRequest> {
     })
 }
 
-/// The rows of the input, if it is a table or a query of a database.
-fn rows_of_database(args: &LoadArgs) -> Done<Option<DatabaseRows>> {
+/// What the flags name: inputs, or rows of a table or a query of a database.
+fn origin_of(args: &LoadArgs) -> Done<Origin> {
     let refuse = |text: &str| Err(Failure::Usage(Error::Invalid(text.to_owned())));
     let query = args.database.query.clone();
     match (args.inputs.as_slice(), &query) {
         ([url], _) if is_database_url(url) => {
             let options = ReadOptions { query, connections: args.remote.connections };
-            Ok(Some(DatabaseRows::open(url, &options)?))
+            Ok(Origin::Rows(DatabaseRows::open(url, &options)?.into()))
         }
         (inputs, _) if inputs.iter().any(|input| is_database_url(input)) => {
             refuse("rows of a database are loaded alone: give one URL, and no other input")
@@ -217,7 +286,7 @@ fn rows_of_database(args: &LoadArgs) -> Done<Option<DatabaseRows>> {
         (_, Some(_)) => refuse(
             "--query: give the URL of a database as the input, as in postgres://host/database",
         ),
-        _ => Ok(None),
+        (inputs, None) => Ok(Origin::Named(inputs.to_vec())),
     }
 }
 
@@ -225,10 +294,9 @@ fn rows_of_database(args: &LoadArgs) -> Done<Option<DatabaseRows>> {
 ///
 /// # Errors
 /// `Failed` when one is not there.
-pub fn find_inputs(args: &LoadArgs, request: &mut PlanRequest) -> Done {
-    if request.found.is_none() {
-        request.found = Some(expand_inputs_with(&args.inputs, &request.places)?);
-    }
+pub fn find_inputs(request: &mut PlanRequest) -> Done {
+    let origin = std::mem::replace(&mut request.origin, Origin::Found(Inputs::default()));
+    request.origin = origin.found(&request.places)?;
     Ok(())
 }
 
@@ -303,8 +371,9 @@ fn resources(args: &LoadArgs) -> Resources {
     }
 }
 
-/// Says on standard error what was guessed for a table or other `what`, and how to say otherwise.
-fn tell_inferred(plan: &LoadPlan, what: &str) {
+/// Says what was guessed for a table or other `what`, and how to say otherwise.
+fn tell_inferred(attendant: &dyn Attendant, plan: &LoadPlan, what: &str) {
+    let say = |line: &str| attendant.tell(line);
     let name = plan.request.inputs.first().map_or_else(|| "-".to_owned(), |first| first.name);
     for line in &plan.evidence {
         say(&format!("{name}: {line}"));

@@ -4,15 +4,16 @@ use std::ffi::OsStr;
 
 use coload::{DatabaseTable, Error, LoadMode, PlanRequest, plan_with};
 
-use crate::args::{LoadArgs, RejectsTo};
-use crate::command::load::{self, Loaded};
+use crate::args::RejectsTo;
+use crate::command::load::{self, Call, Loaded};
 use crate::output::{Done, Failure};
 
 /// Loads into a table of a database; `None` when there is nothing to load.
 ///
 /// # Errors
 /// `Usage` when flags contradict each other, `Failed` when nothing was loaded.
-pub fn load_into(args: &LoadArgs, _: &OsStr, mut request: PlanRequest) -> Done<Option<Loaded>> {
+pub fn load_into(call: &Call<'_>, _: &OsStr, mut request: PlanRequest) -> Done<Option<Loaded>> {
+    let args = call.args;
     let url = args.into.to_string_lossy();
     let refuse = |text: String| Err(Failure::Usage(Error::Invalid(text)));
     if let Some(RejectsTo::Table(table)) = &args.rejects {
@@ -27,8 +28,8 @@ pub fn load_into(args: &LoadArgs, _: &OsStr, mut request: PlanRequest) -> Done<O
         );
     }
     // Looked at first, so that a name that is wrong connects to nobody.
-    load::find_inputs(args, &mut request)?;
-    let first = request.found.as_ref().and_then(|found| found.first());
+    load::find_inputs(&mut request)?;
+    let first = request.origin.inputs(&request.places)?.first();
     let name = match (&request.table, first) {
         (Some(table), _) => table.clone(),
         // A file's name is one name, dots or not.
@@ -42,7 +43,7 @@ pub fn load_into(args: &LoadArgs, _: &OsStr, mut request: PlanRequest) -> Done<O
     let Some(mut plan) = plan_with(&request, |_| table.schema())? else { return Ok(None) };
     plan.request.mode = mode;
     plan.request.table = name.clone();
-    let prepared = load::prepare(args, &mut plan, &format!("table {name}"))?;
+    let prepared = load::prepare(call, &mut plan, &format!("table {name}"))?;
     let request = plan.request;
     let report =
         prepared.run(|resources, hooks| coload::load(&request, resources, hooks, &table))?;

@@ -5,10 +5,9 @@ use std::path::Path;
 
 use coload::{Error, Nowhere, ParquetFolder, PlanRequest, plan_with};
 use coload_load::FRAGMENTS_PER_ROW_GROUP;
-use coload_source::expand_inputs_with;
 
-use crate::args::{LoadArgs, RejectsTo};
-use crate::command::load::{self, Loaded};
+use crate::args::RejectsTo;
+use crate::command::load::{self, Call, Loaded};
 use crate::output::{Done, Failure};
 
 /// Loads into Parquet files of a folder; `None` when there is nothing to load.
@@ -16,10 +15,11 @@ use crate::output::{Done, Failure};
 /// # Errors
 /// `Usage` when flags contradict each other, `Failed` when nothing was loaded.
 pub fn load_into(
-    args: &LoadArgs,
+    call: &Call<'_>,
     folder: &OsStr,
     mut request: PlanRequest,
 ) -> Done<Option<Loaded>> {
+    let args = call.args;
     let path = Path::new(folder);
     let refuse = |text: String| Err(Failure::Usage(Error::Invalid(text)));
     if let Some(table) = &args.table {
@@ -34,11 +34,11 @@ pub fn load_into(
         ));
     }
     // Looked at first, so that a name that is wrong makes no folder.
-    request.found = Some(expand_inputs_with(&args.inputs, &request.places)?);
+    load::find_inputs(&mut request)?;
     let known = |_: &str| ParquetFolder::new(path)?.schema();
     let Some(mut plan) = plan_with(&request, known)? else { return Ok(None) };
     let files = format!("the files in {}", path.display());
-    let mut prepared = load::prepare(args, &mut plan, &files)?;
+    let mut prepared = load::prepare(call, &mut plan, &files)?;
     prepared.resources.fragments_per_partition =
         args.pipeline.fragments_per_partition.unwrap_or(FRAGMENTS_PER_ROW_GROUP);
     let request = plan.request;

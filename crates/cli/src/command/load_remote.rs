@@ -1,13 +1,12 @@
 //! `coload load --into coload://...`.
 
 use std::ffi::OsStr;
-use std::sync::atomic::AtomicBool;
 
 use coload::{Error, LoadMode, LoadRequest, PlanRequest, Schema, plan_with};
 use coload_load::{Address, ask_patiently, table_schema};
 
-use crate::args::{LoadArgs, RejectsTo};
-use crate::command::load::{self, Loaded};
+use crate::args::RejectsTo;
+use crate::command::load::{self, Call, Loaded};
 use crate::output::{Done, Failure};
 use crate::remote_args::remote_options;
 
@@ -15,7 +14,8 @@ use crate::remote_args::remote_options;
 ///
 /// # Errors
 /// `Usage` when flags contradict each other, `Failed` when nothing was loaded.
-pub fn load_into(args: &LoadArgs, _: &OsStr, mut request: PlanRequest) -> Done<Option<Loaded>> {
+pub fn load_into(call: &Call<'_>, _: &OsStr, mut request: PlanRequest) -> Done<Option<Loaded>> {
+    let args = call.args;
     let server: &Address = &args.into.to_string_lossy().parse().map_err(Failure::Usage)?;
     if let Some(RejectsTo::Table(table)) = &args.rejects {
         return Err(Failure::Usage(Error::Invalid(format!(
@@ -33,12 +33,11 @@ pub fn load_into(args: &LoadArgs, _: &OsStr, mut request: PlanRequest) -> Done<O
         )));
     }
     request.table = request.table.or_else(|| server.table.clone());
-    let mut remote = remote_options(server)?;
+    let mut remote = remote_options(server, &call.identity)?;
     args.remote.apply(&mut remote);
     // The server may be away for some time, at the start as well as later.
-    let described = |table: &str| {
-        ask_patiently(&remote, &AtomicBool::new(false), || table_schema(&remote, table))
-    };
+    let cancel = call.attendant.cancel();
+    let described = |table: &str| ask_patiently(&remote, &cancel, || table_schema(&remote, table));
     let plan = plan_with(&request, described)?;
     let Some(mut plan) = plan else { return Ok(None) };
     if request.schema.is_some() && request.mode == LoadMode::Append {
@@ -50,7 +49,7 @@ pub fn load_into(args: &LoadArgs, _: &OsStr, mut request: PlanRequest) -> Done<O
         }
     }
     let table = format!("table {}", plan.request.table);
-    let prepared = load::prepare(args, &mut plan, &table)?;
+    let prepared = load::prepare(call, &mut plan, &table)?;
     let request = plan.request;
     let report =
         prepared.run(|resources, hooks| coload::load(&request, resources, hooks, &remote))?;

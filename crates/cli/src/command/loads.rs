@@ -7,7 +7,7 @@ use coload_wire::{LoadStage, LoadStatus};
 
 use crate::args::LoadsArgs;
 use crate::output::{Done, Failure, print};
-use crate::remote_args::remote_options;
+use crate::remote_args::{Identity, remote_options};
 use crate::report::{Side, align};
 use crate::size::{show_bytes, show_count};
 
@@ -17,7 +17,7 @@ use crate::size::{show_bytes, show_count};
 /// `Usage` when the server's name or the id is wrong, `Failed` when the server does not answer.
 pub fn run(args: &LoadsArgs) -> Done {
     let server: Address = args.server.parse().map_err(Failure::Usage)?;
-    let remote = remote_options(&server)?;
+    let remote = remote_options(&server, &Identity::of_environment())?;
     let loads = match &args.abort {
         Some(id) => {
             let id: LoadId = id.parse().map_err(|e: Error| Failure::Usage(e))?;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use coload::{Error, Inputs, PlanRequest, plan_with};
+use coload::{Error, Inputs, Origin, PlanRequest, plan_with};
 use coload_load::{Split, SplitMethod, SplitPart, SplitPlan, plan_hashed, plan_splits};
 use coload_source::expand_inputs_with;
 use serde_json::{Value, json};
@@ -32,8 +32,7 @@ pub fn run(args: &PlanArgs) -> Done {
 }
 
 fn explicit(args: &PlanArgs, inputs: &Inputs) -> Done<SplitPlan> {
-    let mut request = PlanRequest::new(args.inputs.clone());
-    request.found = Some(inputs.clone());
+    let mut request = PlanRequest::of(Origin::Found(inputs.clone()));
     request.dialect = given_dialect(&args.dialect);
     let Some(plan) = plan_with(&request, |_| Ok(None))? else {
         return Err(Failure::Failed(Error::Invalid(

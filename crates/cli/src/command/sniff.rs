@@ -20,6 +20,25 @@ type Found<'a> = (&'a Sniffed, InputForm);
 /// # Errors
 /// `Usage` when flags contradict each other, `Failed` when the input is no delimited text.
 pub fn run(args: &SniffArgs) -> Done {
+    let (sniffed, form, table) = find(args)?;
+    print(&match args.output {
+        SniffForm::Text => text(args, (&sniffed, form), &table),
+        SniffForm::Json => json_text(args, (&sniffed, form), &table),
+        SniffForm::Sql => sql(args, (&sniffed, form), &table),
+    })
+}
+
+/// What was found out, as JSON.
+///
+/// # Errors
+/// As [`run`].
+pub fn found_json(args: &SniffArgs) -> Done<String> {
+    let (sniffed, form, table) = find(args)?;
+    Ok(json_text(args, (&sniffed, form), &table))
+}
+
+/// Looks at the input; the name of a table that is made of it comes last.
+fn find(args: &SniffArgs) -> Done<(Sniffed, InputForm, String)> {
     check_given(&args.dialect)?;
     let given = given_dialect(&args.dialect);
     let options = ReadOptions { query: args.query.clone(), connections: Some(1) };
@@ -38,11 +57,7 @@ pub fn run(args: &SniffArgs) -> Done {
         (sniffed, form, inputs.first())
     };
     let table = input.map_or_else(|| "t".to_owned(), |input| input.table_name());
-    print(&match args.output {
-        SniffForm::Text => text(args, (&sniffed, form), &table),
-        SniffForm::Json => json_text(args, (&sniffed, form), &table),
-        SniffForm::Sql => sql(args, (&sniffed, form), &table),
-    })
+    Ok((sniffed, form, table))
 }
 
 fn text(args: &SniffArgs, (sniffed, form): Found<'_>, table: &str) -> String {

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 
 use coload_load::{
-    PartBytes, SourceField, SourceParts, TypedBlock, TypedColumn, TypedReader, TypedSource, Wanted,
+    PartBytes, SourceParts, TypedBlock, TypedColumn, TypedField, TypedReader, TypedSource, Wanted,
 };
 use coload_threads::lock;
 use coload_types::calendar::{DAY_MICROS, days_from_date};
@@ -34,7 +34,7 @@ type Slot = Arc<Mutex<Option<MysqlConnection>>>;
 
 /// Rows of a server, of one snapshot.
 pub struct MysqlRows {
-    fields: Vec<SourceField>,
+    fields: Vec<TypedField>,
     kinds: Vec<ReadAs>,
     from: From,
     slot: Slot,
@@ -84,11 +84,12 @@ impl MysqlRows {
         let is_table = matches!(from, From::Table(_));
         let read: Vec<(ReadAs, DataType)> =
             columns.iter().map(|column| read_as(column, is_table)).collect();
-        let field = |(column, (_, data_type)): (&Column, &(ReadAs, DataType))| SourceField {
+        let field = |(column, (_, data_type)): (&Column, &(ReadAs, DataType))| TypedField {
             name: column.name_str().into_owned(),
             nullable: !column.flags().contains(ColumnFlags::NOT_NULL_FLAG),
             kind: kind_name(column),
-            data_type: *data_type,
+            data_type: Ok(*data_type),
+            is_readable: true,
         };
         let fields = columns.iter().zip(&read).map(field).collect();
         let kinds = read.iter().map(|(kind, _)| *kind).collect();
@@ -202,7 +203,7 @@ impl TypedSource for MysqlRows {
         "MySQL"
     }
 
-    fn fields(&self) -> &[SourceField] {
+    fn fields(&self) -> &[TypedField] {
         &self.fields
     }
 

@@ -13,7 +13,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
 use coload_load::{
-    PartBytes, SourceField, SourceParts, TypedBlock, TypedReader, TypedSource, Wanted,
+    PartBytes, SourceParts, TypedBlock, TypedField, TypedReader, TypedSource, Wanted,
 };
 use coload_threads::lock;
 use coload_types::{DataType, Error, Result};
@@ -38,7 +38,7 @@ const CONNECTIONS_MAX: usize = 8;
 
 /// Rows of a server, of one snapshot.
 pub struct PostgresRows {
-    fields: Vec<SourceField>,
+    fields: Vec<TypedField>,
     /// How each field is read.
     kinds: Vec<FieldRead>,
     from: From,
@@ -131,11 +131,12 @@ impl PostgresRows {
             let (kind, data_type, as_text) = read_as(column);
             let sql = if is_query { format!("c{number}") } else { quotes.name(column.name()) };
             kinds.push(FieldRead { sql, kind, as_text });
-            fields.push(SourceField {
+            fields.push(TypedField {
                 name: column.name().to_owned(),
                 nullable: nullable.get(number).copied().unwrap_or(true),
                 kind: kind_name(column.type_(), column.type_modifier()),
-                data_type,
+                data_type: Ok(data_type),
+                is_readable: true,
             });
         }
         let from = match rows_of {
@@ -334,7 +335,7 @@ impl TypedSource for PostgresRows {
         "PostgreSQL"
     }
 
-    fn fields(&self) -> &[SourceField] {
+    fn fields(&self) -> &[TypedField] {
         &self.fields
     }
 

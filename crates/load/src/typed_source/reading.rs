@@ -56,6 +56,12 @@ impl<'a> SourceReading<'a> {
         }
     }
 
+    /// The plan of a partition: fields with dictionaries have codes.
+    fn plan_of(&self) -> PartitionPlan {
+        let SourceRows { source, wanted, .. } = self.source;
+        plan_of(&self.leg, |column| source.has_dictionary(wanted.fields[column]))
+    }
+
     /// Adds the rows of a block to those of a chunk, which stands at `span`.
     fn add(
         &self,
@@ -172,7 +178,7 @@ impl Reading for SourceReading<'_> {
     }
 
     fn plan(&self, _first: usize) -> Result<PartitionPlan> {
-        Ok(plan_of(&self.leg, |_| false))
+        Ok(self.plan_of())
     }
 
     fn parser(&self, plan: &PartitionPlan) -> TypedParser {
@@ -203,7 +209,7 @@ impl Reading for SourceReading<'_> {
         let take = |chunk: StreamChunk| {
             let bytes = chunk.span.end - chunk.span.start;
             let arrival = Arrival { source_bytes: vec![(0, bytes)], ..Arrival::default() };
-            numbered = number(&arrival, &mut || plan_of(&self.leg, |_| false))?;
+            numbered = number(&arrival, &mut || self.plan_of())?;
             self.taken.keep(numbered, Arc::new(chunk));
             Ok(())
         };

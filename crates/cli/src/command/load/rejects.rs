@@ -3,6 +3,7 @@
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use coload::{Error, Result, Store, check_reject_table};
 
@@ -36,7 +37,10 @@ impl<'a> Rejects<'a> {
             )));
         }
         check_reject_table(store, table)?;
-        let name = format!("coload-rejects-{}.csv", std::process::id());
+        /// Number of the next file of this process.
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("coload-rejects-{}-{number}.csv", std::process::id());
         let path = std::env::temp_dir().join(name);
         OpenOptions::new()
             .write(true)
