@@ -46,6 +46,7 @@ mod in_place;
 mod interrupt;
 mod json_inputs;
 mod mapping;
+mod origin;
 mod output;
 mod place_args;
 mod plan;
@@ -87,9 +88,9 @@ pub use database::Coload;
 #[cfg(feature = "sql")]
 pub use in_place::InPlace;
 pub use mapping::Mapping;
+pub use origin::{Origin, Rows};
 pub use plan::{
-    LoadPlan, Origin, Partitions, PlanRequest, Rows, SAMPLE_BYTES, SchemaOrigin, plan_with,
-    sniff_input,
+    LoadPlan, Partitions, PlanRequest, SAMPLE_BYTES, SchemaOrigin, plan_with, sniff_input,
 };
 pub use remote_args::Identity;
 pub use set_columns::{SetColumn, SetValue};
