@@ -90,7 +90,6 @@ fn values_of(row: &Bound<'_, PyAny>) -> PyResult<Vec<Given>> {
 fn given(value: &Bound<'_, PyAny>) -> PyResult<Given> {
     let py = value.py();
     let classes = Classes::get(py)?;
-    let is = |class: &Py<PyAny>| value.is_instance(class.bind(py));
     let class = value.get_type().name()?;
     let class = class.to_cow()?;
     if value.is_none() || matches!(&*class, "NAType" | "NaTType") {
@@ -113,31 +112,8 @@ fn given(value: &Bound<'_, PyAny>) -> PyResult<Given> {
     if value.is_instance_of::<PyBytes>() || value.is_instance_of::<PyByteArray>() {
         return Ok(Given::Bytes(value.extract()?));
     }
-    if is(&classes.decimal)? {
-        return decimal(value);
-    }
-    // A datetime is a date too.
-    if is(&classes.datetime)? {
-        return timestamp(value, classes);
-    }
-    if is(&classes.date)? {
-        let day = value.call_method0("toordinal")?.extract::<i64>()? - ORDINAL_OF_1970;
-        return Ok(Given::Date(day as i32));
-    }
-    if is(&classes.time)? {
-        return time(value);
-    }
-    if is(&classes.timedelta)? {
-        let (days, micros) = parts(value)?;
-        check_nanos(value)?;
-        return Ok(Given::Interval(0, i32::try_from(days)?, micros * 1000));
-    }
-    if is(&classes.interval)? {
-        let (months, days, nanos) = value.extract()?;
-        return Ok(Given::Interval(months, days, nanos));
-    }
-    if is(&classes.uuid)? {
-        return Ok(Given::Text(value.str()?.to_cow()?.into_owned()));
+    if let Some(known) = of_class(value, classes)? {
+        return Ok(known);
     }
     // Scalars of numpy tell what they are.
     if value.hasattr("item")? && value.hasattr("dtype")? {
@@ -147,6 +123,38 @@ fn given(value: &Bound<'_, PyAny>) -> PyResult<Given> {
         }
     }
     Err(PyTypeError::new_err(format!("a {class} is no value of a statement")))
+}
+
+/// A value of a class of Python's library.
+fn of_class(value: &Bound<'_, PyAny>, classes: &Classes) -> PyResult<Option<Given>> {
+    let is = |class: &Py<PyAny>| value.is_instance(class.bind(value.py()));
+    if is(&classes.decimal)? {
+        return decimal(value).map(Some);
+    }
+    // A datetime is a date too.
+    if is(&classes.datetime)? {
+        return timestamp(value, classes).map(Some);
+    }
+    if is(&classes.date)? {
+        let day = value.call_method0("toordinal")?.extract::<i64>()? - ORDINAL_OF_1970;
+        return Ok(Some(Given::Date(day as i32)));
+    }
+    if is(&classes.time)? {
+        return time(value).map(Some);
+    }
+    if is(&classes.timedelta)? {
+        let (days, micros) = parts(value)?;
+        check_nanos(value)?;
+        return Ok(Some(Given::Interval(0, i32::try_from(days)?, micros * 1000)));
+    }
+    if is(&classes.interval)? {
+        let (months, days, nanos) = value.extract()?;
+        return Ok(Some(Given::Interval(months, days, nanos)));
+    }
+    if is(&classes.uuid)? {
+        return Ok(Some(Given::Text(value.str()?.to_cow()?.into_owned())));
+    }
+    Ok(None)
 }
 
 fn decimal(value: &Bound<'_, PyAny>) -> PyResult<Given> {

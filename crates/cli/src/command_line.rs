@@ -18,8 +18,8 @@ use crate::args::{Cli, Command, LoadArgs, SniffArgs, words_of};
 use crate::command::{self, load::Attendant, load::Call};
 #[cfg(feature = "sql")]
 use crate::interrupt::INTERRUPTED;
+use crate::origin::Rows;
 use crate::output::{Done, Failure, say};
-use crate::plan::Rows;
 use crate::remote_args::Identity;
 use crate::size::parse_size;
 use crate::{LoadReport, ProgressCallback, report};

@@ -3,18 +3,14 @@
 
 use std::sync::Arc;
 
-use coload_databases::DatabaseRows;
 use coload_ddl::{Key, KeyKind, Schema};
 use coload_input::sample_input;
-use coload_load::{
-    ArrowRows, InputForm, LoadRequest, OpenedStream, RecordSize, RowProgram, TypedSource,
-    sample_end,
-};
+use coload_load::{InputForm, LoadRequest, OpenedStream, RecordSize, RowProgram, sample_end};
 #[cfg(feature = "sql")]
 use coload_serve::plan_row_program;
 use coload_source::{
     Dialect, GivenDialect, InputFile, InputSource, Inputs, LineEnd, PlaceOptions, SampleEnd,
-    Sniffed, expand_inputs_with, sniff,
+    Sniffed, sniff,
 };
 use coload_store::{LoadMode, Store};
 use coload_types::{Column, Error, Result};
@@ -22,9 +18,11 @@ use coload_wire::ColumnFrom;
 #[cfg(feature = "sql")]
 use coload_wire::RowSql;
 
+use crate::conflict_rule::ConflictRule;
 use crate::heads::{check_comments, check_heads, for_several};
 use crate::json_inputs::{check_flags, mean_record as mean_json_record, sniff_several};
 use crate::mapping::{Mapping, map_columns};
+use crate::origin::Origin;
 use crate::set_columns::{SetColumn, SetColumns, names_of, partition_columns};
 use crate::typed_inputs::{find_typed, sniff_typed};
 use crate::union::{Joined, KnownInputs, join_by_name};
@@ -34,80 +32,6 @@ pub const SAMPLE_BYTES: usize = 1 << 20;
 
 /// Bytes of the other inputs that are looked at for their fields.
 const HEADER_BYTES: usize = 64 << 10;
-
-/// Where the records of a load come from.
-#[derive(Debug, Clone)]
-pub enum Origin {
-    /// Files, globs, objects, or `-` for standard input, which nobody has looked for yet.
-    Named(Vec<String>),
-    /// Inputs that somebody has looked for.
-    Found(Inputs),
-    /// Rows that somebody brings: of a database, or batches of Arrow. Their name is only told: nothing is opened by it.
-    Rows(Rows),
-}
-
-/// Rows that somebody brings.
-#[derive(Debug, Clone)]
-pub struct Rows {
-    /// What they are in messages, the name of a table that is made of them, and whether they can be read again.
-    pub input: InputFile,
-    /// Who has them.
-    pub source: Arc<dyn TypedSource>,
-}
-
-impl From<ArrowRows> for Rows {
-    fn from(rows: ArrowRows) -> Self {
-        Rows { input: rows.input("rows"), source: Arc::new(rows) }
-    }
-}
-
-impl From<DatabaseRows> for Rows {
-    fn from(rows: DatabaseRows) -> Self {
-        Rows { input: rows.input, source: rows.source }
-    }
-}
-
-impl Origin {
-    /// The inputs, which are looked for if nobody has.
-    ///
-    /// # Errors
-    /// `Invalid` when one is not there.
-    pub fn inputs(&self, places: &PlaceOptions) -> Result<Inputs> {
-        match self {
-            Origin::Named(names) => expand_inputs_with(names, places),
-            Origin::Found(inputs) => Ok(inputs.clone()),
-            Origin::Rows(rows) => Ok(vec![rows.input.clone()].into()),
-        }
-    }
-
-    /// The same, with inputs that were looked for.
-    ///
-    /// # Errors
-    /// As [`Self::inputs`].
-    pub fn found(self, places: &PlaceOptions) -> Result<Self> {
-        match self {
-            Origin::Named(names) => Ok(Origin::Found(expand_inputs_with(&names, places)?)),
-            Origin::Found(_) | Origin::Rows(_) => Ok(self),
-        }
-    }
-
-    /// Its inputs, for messages.
-    pub fn told(&self) -> String {
-        match self {
-            Origin::Named(names) => names.join(", "),
-            Origin::Found(inputs) => inputs.first().map_or_else(String::new, |first| first.name),
-            Origin::Rows(rows) => rows.input.name.clone(),
-        }
-    }
-
-    /// The rows that somebody brings.
-    pub(crate) fn rows(&self) -> Option<&Arc<dyn TypedSource>> {
-        match self {
-            Origin::Named(_) | Origin::Found(_) => None,
-            Origin::Rows(rows) => Some(&rows.source),
-        }
-    }
-}
 
 /// A load as a user asks for it, to be planned. What is `None` is decided from the first input.
 #[derive(Debug, Clone)]
@@ -138,6 +62,8 @@ pub struct PlanRequest {
     pub select: Option<String>,
     /// What happens to rows that are there.
     pub mode: LoadMode,
+    /// What happens to keys of a PRIMARY KEY that are there already.
+    pub on_conflict: ConflictRule,
     /// Bytes of the first input that are looked at; more than it has is all of it.
     pub sample_bytes: usize,
 }
@@ -184,6 +110,7 @@ impl PlanRequest {
             filter: None,
             select: None,
             mode: LoadMode::Append,
+            on_conflict: ConflictRule::Error,
             sample_bytes: SAMPLE_BYTES,
         }
     }
@@ -375,6 +302,7 @@ pub fn plan_with(
     let inferred = schema_from == SchemaOrigin::Inferred || request.select.is_some();
     load.inferred = (inferred && !sniffed.forms.is_empty()).then_some(sniffed.forms);
     set_key(&mut load, request)?;
+    load.on_conflict = request.on_conflict.in_table(&load.table, &load.schema)?;
     Ok(Some(LoadPlan { request: load, schema_from, evidence: sniffed.evidence }))
 }
 

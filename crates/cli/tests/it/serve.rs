@@ -219,6 +219,22 @@ fn the_jdbc_driver_works_unchanged() {
             .arg(here.join("Jdbc.java"))
             .args([&server.address, "ada", "loves engines"]),
     );
+    // What docs/clients.md shows.
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/clients.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let (_, program) = page.split_once("```java\n").unwrap();
+    let (program, _) = program.split_once("```").unwrap();
+    let program = program.replace("127.0.0.1:8470", &server.address);
+    sandbox.write("Years.java", program.replace("\"secret\"", "\"loves engines\""));
+    let output = Command::new("java")
+        .args(["--add-opens=java.base/java.nio=ALL-UNNAMED", "-cp"])
+        .arg(folder.join("flight-sql-jdbc-driver-18.3.0.jar"))
+        .arg(sandbox.path("Years.java"))
+        .output()
+        .unwrap();
+    let (out, err) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(out, "Ada\n", "{err}");
 }
 
 #[test]
