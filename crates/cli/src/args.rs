@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use clap::CommandFactory;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
-use coload::{RejectLimit, SetColumn};
+use coload::{ConflictRule, RejectLimit, SetColumn};
 use coload_source::{DateFormat, FixedWidths, TimestampFormat, TypeOrder};
 
 #[cfg(feature = "sql")]
@@ -156,6 +156,11 @@ pub struct LoadArgs {
     /// in their order
     #[arg(long, value_name = "COLUMN,..", value_delimiter = ',', conflicts_with = "cluster_by")]
     pub primary_key: Vec<String>,
+    /// What happens to a key of a PRIMARY KEY that is in the table, or comes twice in the inputs: error; ignore, where the row
+    /// of the table and the first record stay; replace, where the last record does; newest:COLUMN, where the greatest value
+    /// of a column does [default: error]
+    #[arg(long, value_name = "error|ignore|replace|newest:COLUMN", value_parser = ConflictRule::parse)]
+    pub on_conflict: Option<ConflictRule>,
     /// Columns whose order the rows of a table are kept in that is made
     #[arg(long, value_name = "COLUMN,..", value_delimiter = ',')]
     pub cluster_by: Vec<String>,

@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 
 use coload_input::Inputs;
 use coload_load::{Hooks, LoadReport, LoadRequest, Nowhere, Resources, check_output};
+use coload_scan::KeyTable;
 #[cfg(feature = "sql")]
 use coload_serve::{AnswerRows, Database, DatabaseOptions, arrow::record_batch::RecordBatch};
 use coload_store::{Snapshot, Store};
@@ -45,6 +46,14 @@ impl Coload {
             #[cfg(feature = "sql")]
             database: OnceLock::new(),
         }
+    }
+
+    /// A table with a PRIMARY KEY in the newest version, to find rows by their keys without SQL.
+    ///
+    /// # Errors
+    /// `Invalid` when there is no such table, or it has no PRIMARY KEY.
+    pub fn table(&self, name: &str) -> Result<KeyTable> {
+        KeyTable::new(self.store.snapshot()?, name)
     }
 
     /// Looks at the inputs and decides how they are read and into what.

@@ -35,6 +35,7 @@ mod command;
 pub mod command_line;
 #[cfg(feature = "sql")]
 mod config;
+mod conflict_rule;
 mod database;
 mod database_args;
 mod examples;
@@ -69,6 +70,7 @@ pub use coload_load::{
     Resources, SentBy, Widened, WrittenFile, WrittenFiles, check_reject_table, default_memory,
     load,
 };
+pub use coload_scan::{KeyRange, KeyTable, Row};
 #[cfg(feature = "sql")]
 pub use coload_serve::{AnswerRows, Canceller, Database, DatabaseOptions, arrow};
 pub use coload_source::{
@@ -76,11 +78,12 @@ pub use coload_source::{
     PlaceOptions, Quotes, Ragged, Reject, expand_inputs_with,
 };
 pub use coload_store::MergeReport;
-pub use coload_store::{LoadMode, Snapshot, Store};
+pub use coload_store::{KeyCounts, LoadMode, OnConflict, Snapshot, Store};
 pub use coload_threads::Step;
 pub use coload_transform::DictionaryPolicy;
-pub use coload_types::{Column, DataType, Error, Result};
+pub use coload_types::{Column, DataType, Error, Result, Value};
 pub use coload_wire::RejectLimit;
+pub use conflict_rule::ConflictRule;
 pub use database::Coload;
 #[cfg(feature = "sql")]
 pub use in_place::InPlace;

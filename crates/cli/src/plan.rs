@@ -18,6 +18,7 @@ use coload_wire::ColumnFrom;
 #[cfg(feature = "sql")]
 use coload_wire::RowSql;
 
+use crate::conflict_rule::ConflictRule;
 use crate::heads::{check_comments, check_heads, for_several};
 use crate::json_inputs::{check_flags, mean_record as mean_json_record, sniff_several};
 use crate::mapping::{Mapping, map_columns};
@@ -61,6 +62,8 @@ pub struct PlanRequest {
     pub select: Option<String>,
     /// What happens to rows that are there.
     pub mode: LoadMode,
+    /// What happens to keys of a PRIMARY KEY that are there already.
+    pub on_conflict: ConflictRule,
     /// Bytes of the first input that are looked at; more than it has is all of it.
     pub sample_bytes: usize,
 }
@@ -107,6 +110,7 @@ impl PlanRequest {
             filter: None,
             select: None,
             mode: LoadMode::Append,
+            on_conflict: ConflictRule::Error,
             sample_bytes: SAMPLE_BYTES,
         }
     }
@@ -298,6 +302,7 @@ pub fn plan_with(
     let inferred = schema_from == SchemaOrigin::Inferred || request.select.is_some();
     load.inferred = (inferred && !sniffed.forms.is_empty()).then_some(sniffed.forms);
     set_key(&mut load, request)?;
+    load.on_conflict = request.on_conflict.in_table(&load.table, &load.schema)?;
     Ok(Some(LoadPlan { request: load, schema_from, evidence: sniffed.evidence }))
 }
 

@@ -50,6 +50,7 @@ pub fn text(report: &LoadReport) -> String {
             });
         }
     }
+    out.push_str(&keys(report));
     out.push_str(&merge(report));
     out.push_str(&widened(&report.widened));
     if report.network.is_none() {
@@ -163,6 +164,28 @@ fn cpu_line(report: &LoadReport) -> String {
         steps.join(", "),
         show_bytes(report.peak_memory)
     )
+}
+
+/// What became of rows whose keys were there already; nothing if all were new.
+fn keys(report: &LoadReport) -> String {
+    let Some(keys) = report.keys.filter(|keys| keys.replaced + keys.ignored + keys.twice > 0)
+    else {
+        return String::new();
+    };
+    let mut out = format!(
+        "by their keys {} rows are new and {} replaced a row of the table",
+        show_count(keys.added),
+        show_count(keys.replaced)
+    );
+    let left_out = [
+        (keys.ignored, "were left out for one of the table"),
+        (keys.twice, "gave way to another record"),
+    ];
+    for (count, what) in left_out.into_iter().filter(|(count, _)| *count > 0) {
+        // Writing to a String cannot fail.
+        let _ = write!(out, ", {} {what}", show_count(count));
+    }
+    out + "\n"
 }
 
 /// What was merged after the load; nothing if there was nothing to merge.

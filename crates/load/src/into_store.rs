@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use coload_page::ColumnIndex;
 use coload_store::{
-    LoadDir, LoadKind, LoadMode, LoadRecord, LoadTarget, ReadyLoad, SegmentEntry, Store,
+    LoadDir, LoadKind, LoadMode, LoadRecord, LoadTarget, ReadyLoad, SegmentEntry, Shown, Store,
     merge_small_within,
 };
 use coload_threads::{Started, Step, epoch_us};
@@ -93,6 +93,8 @@ fn write_once<'a>(
     pass: usize,
 ) -> std::result::Result<Written<'a>, Stop> {
     let mut dir = store.begin_load(target(load.request))?;
+    // Looked at before the inputs are read, too.
+    dir.set_on_conflict(load.request.on_conflict)?;
     let mut whole = run_legs(load, Some(&dir), pass)?;
     if !whole.widened.is_empty() {
         dir.set_schema(whole.request.schema.clone())?;
@@ -106,6 +108,7 @@ fn write_once<'a>(
     record.rows = files.iter().map(|f| f.rows).sum();
     record.rejects = files.iter().map(|f| f.rejects).sum();
     record.bytes = files.iter().map(|f| f.bytes).sum();
+    dir.set_on_conflict(whole.request.on_conflict)?;
     let entries = put_in_order(&mut dir, &mut whole, load.resources.threads)?;
     Ok(Written { dir, record, whole, entries })
 }
@@ -123,6 +126,8 @@ fn put_in_order(
     for (segment, ordered) in segments.iter_mut().zip(&ordered) {
         if let Some(columns) = &ordered.columns {
             segment.columns.clone_from(columns);
+            // Rows may have given way to others with the same key.
+            segment.summary.rows = ordered.entry.rows;
         }
     }
     Ok(ordered.into_iter().map(|segment| segment.entry).collect())
@@ -167,7 +172,7 @@ fn load_once(
     }
     let id = dir.id();
     let bytes_stored = entries.iter().map(|entry| entry.bytes).sum();
-    let version =
+    let Shown { version, keys } =
         clock.time(Step::Write, || dir.ready(entries, record.clone())?.publish(rejected))?;
     if let Some(output) = output {
         output.commit().map_err(|error| published_without_rejects(version, &error))?;
@@ -181,6 +186,7 @@ fn load_once(
         rejects,
         reject_kinds,
         widened,
+        keys,
         ..LoadReport::new(request.table.clone())
     };
     report.set_steps(&clock);

@@ -74,9 +74,8 @@ pub fn way_of(request: &LoadRequest, stays: bool, pass: usize) -> Way {
 
 /// Segments of a load, in a folder or nowhere, from a number on.
 pub fn segments_of<'a>(load: Load<'_>, dir: Option<&'a LoadDir>, first: u32) -> Segments<'a> {
-    let columns = load.request.schema.columns().iter();
-    let physicals = columns.map(|column| column.data_type.physical()).collect();
-    Segments::new(dir, first, physicals, Grain::of(load.request, load.resources).segment_bytes)
+    let segment_bytes = Grain::of(load.request, load.resources).segment_bytes;
+    Segments::new(dir, first, &load.request.schema, segment_bytes)
 }
 
 /// Whether the rows so far are those that wider types give: no filter, expression or rule looked at a column

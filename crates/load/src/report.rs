@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use coload_page::{ColumnIndex, PageMeta};
 use coload_source::{Mending, Reject};
-use coload_store::{LoadId, MergeReport};
+use coload_store::{KeyCounts, LoadId, MergeReport};
 use coload_threads::{Started, Step, StepClock, peak_memory_bytes, process_cpu_ns};
 use coload_types::{Column, DataType, Error, Result};
 
@@ -146,6 +146,8 @@ pub struct LoadReport {
     pub widened: Vec<Widened>,
     /// For a store, here or at a server: the version that shows the rows.
     pub published: Option<Published>,
+    /// For a table with a PRIMARY KEY: what became of the rows by their keys.
+    pub keys: Option<KeyCounts>,
     /// For a folder of Parquet files: the files.
     pub written: Option<WrittenFiles>,
     /// For a database: how the rows were brought into it.
@@ -226,6 +228,7 @@ impl LoadReport {
             reject_kinds: Vec::new(),
             widened: Vec::new(),
             published: None,
+            keys: None,
             written: None,
             database: None,
             network: None,
@@ -249,7 +252,11 @@ impl LoadReport {
 
     /// Rows that the load brought into the table.
     pub fn rows(&self) -> u64 {
-        self.earlier.as_ref().map_or(self.files.rows(), |earlier| earlier.rows)
+        match (&self.earlier, self.keys) {
+            (Some(earlier), _) => earlier.rows,
+            (None, Some(keys)) => keys.kept(),
+            (None, None) => self.files.rows(),
+        }
     }
 
     /// Number of records that were set aside.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use coload_ddl::Schema;
 use coload_source::{ColumnForms, Dialect, InputFields, Inputs};
-use coload_store::{LoadId, LoadMode};
+use coload_store::{LoadId, LoadMode, OnConflict};
 use coload_threads::epoch_us;
 use coload_types::{Column, DataType, Error, Result};
 use coload_wire::{ColumnFrom, Derivation, FieldMap, FieldsByInput, RejectLimit};
@@ -70,6 +70,8 @@ pub struct LoadRequest {
     pub dialect: Dialect,
     /// What happens to rows that are there.
     pub mode: LoadMode,
+    /// What happens to keys of a PRIMARY KEY that are there already.
+    pub on_conflict: OnConflict,
     /// Whether distinct values are estimated where no dictionary tells; it costs some 5 % of a load.
     pub count_distinct: bool,
     /// Text that is read, chunks that begin in it whole; all of it if `None`. For dry runs.
@@ -122,6 +124,7 @@ impl LoadRequest {
             form: InputForm::Text,
             dialect,
             mode: LoadMode::Append,
+            on_conflict: OnConflict::Error,
             count_distinct: false,
             sample_bytes: None,
             max_rejects: RejectLimit::Count(0),
@@ -139,11 +142,18 @@ impl LoadRequest {
         }
     }
 
-    /// Refuses a key for a target whose tables have none of ours.
+    /// Refuses a key for a target whose tables have none of ours, and what is to happen when one is there already.
     ///
     /// # Errors
     /// `Invalid` that says what to do instead.
     pub fn refuse_key(&self, target: &str, instead: &str) -> Result<()> {
+        if self.on_conflict != OnConflict::Error {
+            return Err(Error::Invalid(format!(
+                "what happens to keys that are there already can be chosen for a store of this machine, and table {} is \
+                 {target} (leave --on-conflict out; load into another table and INSERT .. ON CONFLICT from that)",
+                self.table
+            )));
+        }
         let Some(key) = self.schema.key() else { return Ok(()) };
         Err(Error::Invalid(format!(
             "cannot make {} of table {} {target}: {instead}",

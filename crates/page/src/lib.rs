@@ -20,7 +20,10 @@ pub use page::{
     PAGE_ROWS_MAX, Page, PageDetail, PageMeta, PageRules, block_rows, verify_dictionary,
     verify_page, verify_values_of,
 };
-pub use segment::{ColumnEntry, ColumnIndex, SEGMENT_MAGIC, SegmentFooter, SegmentId};
+pub use segment::{
+    ColumnEntry, ColumnIndex, KeyForm, KeyPart, SEGMENT_MAGIC, SEGMENT_MAGIC_4, SegmentFooter,
+    SegmentId, TreeEntry,
+};
 pub use symbols::{EncodedStrings, SOURCE_PADDING, SymbolDecoder, SymbolEncoder};
 pub use view::{
     Frame, IntBlocks, IntPage, PageView, TextBlock, TextBlocks, TextPage, TextScratch, ValuesPage,

@@ -4,6 +4,7 @@
 //!   magic (8)
 //!   pages, dictionaries        each at a multiple of 8
 //!   column indexes             one a column
+//!   B+ tree of the key         from a multiple of 64 on, if there is one
 //!   footer                     whose it is, rows of each page, where each column index stands
 //!   footer bytes u32, footer checksum u64, magic (8)
 //! ```
@@ -21,6 +22,8 @@ use crate::page::{PAGE_ROWS_MAX, PageDetail, PageMeta};
 /// First and last bytes of a segment file that is written now; the last byte is the version of the format. Format 2 had
 /// pages of codecs 0 to 3 only.
 pub const SEGMENT_MAGIC: [u8; 8] = *b"COLOSEG\x03";
+/// Those of format 4, which is format 3 with a B+ tree.
+pub const SEGMENT_MAGIC_4: [u8; 8] = *b"COLOSEG\x04";
 /// Those of format 1, whose footer does not say whose the segment is.
 const SEGMENT_MAGIC_1: [u8; 8] = *b"COLOSEG\x01";
 /// Bytes after the footer.
@@ -150,6 +153,95 @@ pub struct SegmentId {
     pub number: u32,
 }
 
+/// The B+ tree of a segment's key, in the footer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TreeEntry {
+    /// Where it stands.
+    pub offset: u64,
+    /// Its bytes.
+    pub bytes: u64,
+    /// The checksum that it is opened with.
+    pub seal: u64,
+    /// Columns of the key, the most significant first.
+    pub parts: Vec<KeyPart>,
+}
+
+/// A column of a key, and how its values became bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyPart {
+    /// Number of the column.
+    pub column: u32,
+    /// How its values became bytes.
+    pub form: KeyForm,
+}
+
+/// How values of a key became bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyForm {
+    /// The distance of a number from the least one, in so many bytes.
+    Number {
+        /// The least number of the segment.
+        least: i128,
+        /// Bytes of the distance, at most 16.
+        width: u8,
+    },
+    /// Text.
+    Text,
+}
+
+/// Most columns of a key.
+const KEY_PARTS_MAX: usize = 16;
+/// Most bytes of a number of a key.
+const KEY_NUMBER_BYTES_MAX: u8 = 16;
+
+impl TreeEntry {
+    fn put(&self, out: &mut Vec<u8>) {
+        put_varint(out, self.offset);
+        put_varint(out, self.bytes);
+        out.extend(self.seal.to_le_bytes());
+        put_varint(out, self.parts.len() as u64);
+        for part in &self.parts {
+            put_varint(out, u64::from(part.column));
+            match part.form {
+                KeyForm::Number { least, width } => {
+                    out.push(width);
+                    out.extend(least.to_le_bytes());
+                }
+                KeyForm::Text => out.push(u8::MAX),
+            }
+        }
+    }
+
+    /// Reads one of a footer that stands at byte `start`.
+    fn read(reader: &mut ByteReader<'_>, start: u64, columns: &[ColumnEntry]) -> Result<Self> {
+        let (offset, bytes, seal) = (reader.varint()?, reader.varint()?, reader.u64()?);
+        if offset.checked_add(bytes).is_none_or(|end| end > start) {
+            return Err(wrong("B+ tree out of the file"));
+        }
+        let count = reader.count(2)?;
+        if count == 0 || count > KEY_PARTS_MAX {
+            return Err(wrong("columns of a B+ tree"));
+        }
+        let mut parts = Vec::with_capacity(count);
+        for _ in 0..count {
+            let column = reader.varint_u32()?;
+            let is_text = match columns.get(column as usize).map(|column| column.physical) {
+                Some(physical) => physical == Physical::Bytes,
+                None => return Err(wrong("columns of a B+ tree")),
+            };
+            let form = match reader.u8()? {
+                u8::MAX if is_text => KeyForm::Text,
+                width if !is_text && width <= KEY_NUMBER_BYTES_MAX => {
+                    KeyForm::Number { least: reader.i128()?, width }
+                }
+                _ => return Err(wrong("columns of a B+ tree")),
+            };
+            parts.push(KeyPart { column, form });
+        }
+        Ok(TreeEntry { offset, bytes, seal, parts })
+    }
+}
+
 /// What is read when a segment is opened.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SegmentFooter {
@@ -159,12 +251,23 @@ pub struct SegmentFooter {
     pub page_rows: Vec<u32>,
     /// Columns in table order.
     pub columns: Vec<ColumnEntry>,
+    /// The B+ tree of the key; `None` in formats before 4.
+    pub tree: Option<TreeEntry>,
 }
 
 impl SegmentFooter {
     /// Rows of the segment.
     pub fn rows(&self) -> u64 {
         self.page_rows.iter().map(|r| u64::from(*r)).sum()
+    }
+
+    /// First and last bytes of the file.
+    pub fn magic(&self) -> [u8; 8] {
+        match (self.id, &self.tree) {
+            (None, _) => SEGMENT_MAGIC_1,
+            (Some(_), None) => SEGMENT_MAGIC,
+            (Some(_), Some(_)) => SEGMENT_MAGIC_4,
+        }
     }
 
     /// The end of a segment file: footer, length, checksum, magic.
@@ -190,10 +293,13 @@ impl SegmentFooter {
             put_varint(&mut out, column.bytes);
             out.extend(column.checksum.to_le_bytes());
         }
+        if let (Some(_), Some(tree)) = (self.id, &self.tree) {
+            tree.put(&mut out);
+        }
         let (bytes, seal) = (out.len() as u32, checksum(&out));
         out.extend(bytes.to_le_bytes());
         out.extend(seal.to_le_bytes());
-        out.extend(if self.id.is_some() { SEGMENT_MAGIC } else { SEGMENT_MAGIC_1 });
+        out.extend(self.magic());
         (out, seal)
     }
 
@@ -213,9 +319,10 @@ impl SegmentFooter {
         if file.len() < SEGMENT_MAGIC.len() + TAIL_BYTES || file[..7] != SEGMENT_MAGIC[..7] {
             return Err(wrong("not a segment"));
         }
-        let has_id = match file[7] {
-            2 | 3 => true,
-            1 => false,
+        let (has_id, has_tree) = match file[7] {
+            4 => (true, true),
+            2 | 3 => (true, false),
+            1 => (false, false),
             // A version that both ends agree on is a later one; else a bit is wrong.
             later if file.last() == Some(&later) => {
                 return Err(Error::Invalid(format!(
@@ -235,11 +342,11 @@ impl SegmentFooter {
         if checksum(footer) != seal {
             return Err(wrong("footer checksum does not agree"));
         }
-        Ok((Self::read(footer, start as u64, has_id)?, seal))
+        Ok((Self::read(footer, start as u64, (has_id, has_tree))?, seal))
     }
 
     /// Reads a footer that stands at byte `start`.
-    fn read(footer: &[u8], start: u64, has_id: bool) -> Result<Self> {
+    fn read(footer: &[u8], start: u64, (has_id, has_tree): (bool, bool)) -> Result<Self> {
         let mut reader = ByteReader::new(footer);
         let id = match has_id {
             true => Some(SegmentId {
@@ -275,8 +382,12 @@ impl SegmentFooter {
             }
             columns.push(entry);
         }
+        let tree = match has_tree {
+            true => Some(TreeEntry::read(&mut reader, start, &columns)?),
+            false => None,
+        };
         reader.finish()?;
-        Ok(SegmentFooter { id, page_rows, columns })
+        Ok(SegmentFooter { id, page_rows, columns, tree })
     }
 }
 
@@ -298,7 +409,8 @@ mod tests {
     fn pages_of_too_many_rows_are_refused() {
         let decode = |rows| {
             let id = Some(SegmentId::default());
-            let footer = SegmentFooter { id, page_rows: vec![rows], columns: Vec::new() };
+            let page_rows = vec![rows];
+            let footer = SegmentFooter { id, page_rows, ..SegmentFooter::default() };
             SegmentFooter::decode(&[&SEGMENT_MAGIC[..], &footer.encode()].concat())
         };
         assert_eq!(decode(PAGE_ROWS_MAX).unwrap().page_rows, [PAGE_ROWS_MAX]);

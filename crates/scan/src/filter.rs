@@ -3,9 +3,12 @@
 //! On a column with a dictionary a test becomes ranges of codes by binary searches, once for the
 //! segment. A page whose smallest and largest code (or number) decide the test is not read at all.
 //!
+//! Where predicates bind the key of a table, the B+ tree of a segment tells which rows can pass ([`crate::key_range`]): pages without any
+//! are not opened, and of the others only the blocks are tested that have some.
+//!
 //! Deleted rows pass no filter: their bits are dropped block by block, in pages that have some.
 
-use std::ops::Bound;
+use std::ops::{Bound, Range};
 use std::sync::Arc;
 
 use coload_page::bitpack::BLOCK;
@@ -14,6 +17,7 @@ use coload_store::{DeletedRows, ExpandedPages, SegmentFile};
 use coload_types::{Dictionary, Error, Physical, Result, Value, Values};
 
 use crate::compare::{Scratch, max_of_width};
+use crate::key_range::key_rows;
 use crate::mask::{BlockMask, MASK_WORDS, Selection};
 use crate::page_test::{PageTest, RANGES_MAX};
 use crate::predicate::{Predicate, Test};
@@ -23,14 +27,10 @@ use crate::ranges::{Ranges, Step};
 #[derive(Debug, Clone)]
 pub struct Filter {
     tests: Vec<ColumnTest>,
-    deleted: Option<Deleted>,
-}
-
-/// The deleted rows of a segment.
-#[derive(Debug, Clone)]
-struct Deleted {
-    rows: Arc<DeletedRows>,
-    /// First row of each page.
+    deleted: Option<Arc<DeletedRows>>,
+    /// Rows that can pass, where the key tells it.
+    key_rows: Option<Range<u64>>,
+    /// First row of each page, where one of these needs it.
     starts: Arc<[u64]>,
 }
 
@@ -73,6 +73,8 @@ pub struct PageFilter<'a> {
     tests: Option<Vec<PageTest<'a>>>,
     /// Deleted rows of the segment, and the page's first row, if some of the page are deleted.
     deleted: Option<(&'a DeletedRows, u64)>,
+    /// Rows of the page that can pass, if these are not all.
+    part: Option<Range<usize>>,
     /// Made with the first block that is tested.
     scratch: Option<Scratch>,
 }
@@ -111,8 +113,13 @@ impl Filter {
             let test = predicate.test.clone();
             tests.push(ColumnTest { column: predicate.column, test, codes, values });
         }
-        let deleted = deleted.map(|rows| Deleted::new(segment, rows));
-        Ok(Filter { tests, deleted })
+        let deleted = deleted.map(Arc::clone);
+        let key_rows = key_rows(segment, predicates)?;
+        let starts = match deleted.is_some() || key_rows.is_some() {
+            true => page_starts(segment),
+            false => Arc::default(),
+        };
+        Ok(Filter { tests, deleted, key_rows, starts })
     }
 
     /// Looks at a page: its statistics first, its bytes only when they decide nothing. `expanded` is
@@ -127,7 +134,12 @@ impl Filter {
         expanded: &'a ExpandedPages,
     ) -> Result<PageFilter<'a>> {
         let rows = segment.page_rows()[page] as usize;
-        let none = || Ok(PageFilter { rows, tests: None, deleted: None, scratch: None });
+        let none =
+            || Ok(PageFilter { rows, tests: None, deleted: None, part: None, scratch: None });
+        let part = self.part_of_page(page, rows);
+        if part.as_ref().is_some_and(Range::is_empty) {
+            return none();
+        }
         let mut tests = Vec::with_capacity(self.tests.len());
         for test in &self.tests {
             match test.open(segment, page, expanded)? {
@@ -137,12 +149,12 @@ impl Filter {
             }
         }
         tests.sort_by_key(PageTest::cost);
-        let deleted = self.deleted.as_ref().and_then(|deleted| deleted.of_page(page, rows));
+        let deleted = self.deleted_of_page(page, rows);
         if deleted.is_some_and(|(_, _, count)| count == rows as u64) {
             return none();
         }
         let deleted = deleted.map(|(deleted, start, _)| (deleted, start));
-        Ok(PageFilter { rows, tests: Some(tests), deleted, scratch: None })
+        Ok(PageFilter { rows, tests: Some(tests), deleted, part, scratch: None })
     }
 
     /// The selected rows of a page.
@@ -160,23 +172,34 @@ impl Filter {
     }
 }
 
-impl Deleted {
-    fn new(segment: &SegmentFile, rows: &Arc<DeletedRows>) -> Self {
-        let starts = segment.page_rows().iter().scan(0, |next, rows| {
-            let start = *next;
-            *next += u64::from(*rows);
-            Some(start)
-        });
-        Deleted { rows: Arc::clone(rows), starts: starts.collect() }
+/// First row of each page.
+fn page_starts(segment: &SegmentFile) -> Arc<[u64]> {
+    let starts = segment.page_rows().iter().scan(0, |next, rows| {
+        let start = *next;
+        *next += u64::from(*rows);
+        Some(start)
+    });
+    starts.collect()
+}
+
+impl Filter {
+    /// The deleted rows, where the page starts, and how many of its rows are deleted, if any.
+    fn deleted_of_page(&self, page: usize, rows: usize) -> Option<(&DeletedRows, u64, u64)> {
+        let deleted = self.deleted.as_ref()?;
+        let start = self.starts[page];
+        match deleted.count_in(start..start + rows as u64) {
+            0 => None,
+            count => Some((deleted, start, count)),
+        }
     }
 
-    /// The deleted rows, where the page starts, and how many of its rows are deleted, if any.
-    fn of_page(&self, page: usize, rows: usize) -> Option<(&DeletedRows, u64, u64)> {
+    /// The rows of a page that can pass by the key; `None` for all of it.
+    fn part_of_page(&self, page: usize, rows: usize) -> Option<Range<usize>> {
+        let key_rows = self.key_rows.as_ref()?;
         let start = self.starts[page];
-        match self.rows.count_in(start..start + rows as u64) {
-            0 => None,
-            count => Some((&self.rows, start, count)),
-        }
+        let within = |row: u64| row.saturating_sub(start).min(rows as u64) as usize;
+        let part = within(key_rows.start)..within(key_rows.end);
+        (part != (0..rows)).then_some(part)
     }
 }
 
@@ -188,14 +211,16 @@ impl PageFilter<'_> {
 
     /// Whether all rows of the page are known to pass.
     pub fn is_all(&self) -> bool {
-        self.tests.as_ref().is_some_and(Vec::is_empty) && self.deleted.is_none()
+        self.tests.as_ref().is_some_and(Vec::is_empty)
+            && self.deleted.is_none()
+            && self.part.is_none()
     }
 
     /// How many rows of the page pass, where none needs to be looked at for it.
     pub fn known_count(&self) -> Option<u64> {
         match (&self.tests, self.deleted) {
             (None, _) => Some(0),
-            (Some(tests), _) if !tests.is_empty() => None,
+            (Some(tests), _) if !tests.is_empty() || self.part.is_some() => None,
             (Some(_), None) => Some(self.rows as u64),
             (Some(_), Some((deleted, start))) => {
                 let rows = self.rows as u64;
@@ -213,6 +238,14 @@ impl PageFilter<'_> {
             return Ok(BlockMask::NONE);
         };
         let mut mask = BlockMask::first(block_rows(self.rows, block));
+        if let Some(part) = &self.part {
+            let within = |row: usize| BlockMask::first(row.saturating_sub(block * BLOCK));
+            mask.keep(&within(part.end).words);
+            mask.drop_rows(&within(part.start).words);
+            if mask.is_empty() {
+                return Ok(mask);
+            }
+        }
         if let Some((deleted, start)) = self.deleted {
             let mut words = [0; MASK_WORDS];
             deleted.fill_words(start + (block * BLOCK) as u64, &mut words);
@@ -299,7 +332,7 @@ fn code_ranges(test: &Test, dictionary: &Dictionary) -> Ranges<u32> {
 }
 
 /// The smallest string above all that start with `prefix`.
-fn after_prefix(prefix: &[u8]) -> Option<Box<[u8]>> {
+pub(crate) fn after_prefix(prefix: &[u8]) -> Option<Box<[u8]>> {
     let last = prefix.iter().rposition(|b| *b < 255)?;
     let mut end = prefix[..=last].to_vec();
     end[last] += 1;

@@ -17,6 +17,8 @@ pub mod aggregate;
 mod column_page;
 mod compare;
 mod filter;
+mod key_range;
+mod key_table;
 mod lines;
 mod mask;
 mod page_test;
@@ -25,6 +27,7 @@ mod predicate;
 #[allow(clippy::unwrap_used, missing_docs)]
 mod random;
 mod ranges;
+mod read_rows;
 mod run;
 mod stretches;
 #[cfg(test)]
@@ -36,8 +39,11 @@ mod unpack;
 
 pub use column_page::{ColumnPage, NullBits};
 pub use filter::{Filter, PageFilter};
+pub use key_range::bound_columns;
+pub use key_table::{KeyRange, KeyTable};
 pub use lines::{Quotes, SegmentLines, Style};
 pub use mask::{BlockMask, Selection};
 pub use predicate::{Accept, Predicate, Test, may_match};
+pub use read_rows::{Row, read_rows};
 pub use run::{PageQueue, PageRef, run};
 pub use stretches::{Stretch, stretches};

@@ -37,6 +37,7 @@ pub fn write_segment(path: &Path, columns: &[(Plain, Encoding)], page_rows: usiz
             .map(|at| (rows - at).min(page_rows) as u32)
             .collect(),
         columns: Vec::new(),
+        tree: None,
     };
     let mut indexes = Vec::new();
     for (plain, encoding) in columns {

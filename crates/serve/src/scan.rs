@@ -12,7 +12,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use coload_scan::{Filter, PageQueue, Predicate, Stretch, may_match, stretches};
+use coload_scan::{Filter, PageQueue, Predicate, Stretch, bound_columns, may_match, stretches};
 use coload_store::{DeletedRows, SegmentEntry, SegmentFile};
 use coload_types::Result as StoreResult;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -295,6 +295,13 @@ impl DisplayAs for StoreScanExec {
             vec![format!("table={}", entry.name), format!("columns=[{}]", names.join(", "))];
         if !tests.is_empty() {
             parts.push(format!("predicates=[{}]", tests.join(" AND ")));
+        }
+        if let Some(key) = columns.key().filter(|key| key.is_unique()) {
+            let bound = bound_columns(key.columns(), &self.predicates);
+            if bound > 0 {
+                let names: Vec<&str> = key.columns()[..bound].iter().map(name).collect();
+                parts.push(format!("rows_by_key=[{}]", names.join(", ")));
+            }
         }
         if let Some(limit) = self.limit {
             parts.push(format!("limit={limit}"));

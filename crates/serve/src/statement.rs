@@ -22,6 +22,7 @@ pub(crate) mod hints;
 pub(crate) mod insert;
 mod limits;
 mod nodes;
+mod on_conflict;
 mod parameters;
 mod spelling;
 mod split;

@@ -15,8 +15,8 @@ mod parallel;
 mod segment_rows;
 
 use coload_store::{
-    Basis, Changed, Deletions, LoadDir, LoadKind, LoadRecord, LoadTarget, SegmentEntry,
-    merge_small_within,
+    Basis, Changed, Deletions, KeyCounts, LoadDir, LoadKind, LoadRecord, LoadTarget, OnConflict,
+    SegmentEntry, merge_small_within,
 };
 use coload_threads::epoch_us;
 use coload_types::{Error, Result};
@@ -52,13 +52,38 @@ const HELD_ALWAYS_SHARE: usize = 256;
 /// Share of the memory for merging small segments: a column of them, and what becomes of it.
 const MERGE_SHARE: usize = 4;
 
-/// Writes a stream of rows whose columns are the target's, publishes them, and merges small segments.
+/// Where rows go, and what happens to those whose keys are there already.
+#[derive(Debug, Clone)]
+pub(crate) struct RowTarget {
+    pub load: LoadTarget,
+    pub on_conflict: OnConflict,
+}
+
+impl From<LoadTarget> for RowTarget {
+    /// A key that is there already is an error.
+    fn from(load: LoadTarget) -> Self {
+        RowTarget { load, on_conflict: OnConflict::Error }
+    }
+}
+
+impl RowTarget {
+    /// The same for rows that come in an order that counts: of those with one key the last is added.
+    pub fn in_order(mut self) -> Self {
+        if self.on_conflict == OnConflict::ReplaceOnce {
+            self.on_conflict = OnConflict::Replace;
+        }
+        self
+    }
+}
+
+/// Writes a stream of rows whose columns are the target's, publishes them, and merges small segments. Says how many rows are in
+/// the table.
 ///
 /// # Errors
 /// `Invalid` when a value does not fit its column or the table changed meanwhile.
 pub(crate) async fn write_rows(
     database: &Database,
-    target: LoadTarget,
+    target: RowTarget,
     kind: LoadKind,
     mut rows: impl Stream<Item = std::result::Result<RecordBatch, DataFusionError>> + Unpin,
 ) -> Result<u64> {
@@ -137,10 +162,12 @@ impl RowWriter {
     ///
     /// # Errors
     /// `Invalid` when the table does not fit the target.
-    pub fn begin(database: &Database, target: LoadTarget) -> Result<Self> {
+    pub fn begin(database: &Database, target: RowTarget) -> Result<Self> {
+        let RowTarget { load: target, on_conflict } = target;
         let memory = database.options().memory;
         let (table, schema) = (target.name.clone(), target.schema.clone());
-        let load = database.store().begin_load(target)?;
+        let mut load = database.store().begin_load(target)?;
+        load.set_on_conflict(on_conflict)?;
         let threads = database.options().threads;
         let rows = SegmentRows::new(load, schema, threads, memory / WRITER_SHARE);
         Ok(RowWriter {
@@ -189,9 +216,9 @@ impl RowWriter {
         let (load, segments, record) = self.finish(kind).await?;
         let rows = record.rows;
         blocking(|| {
-            load.publish(segments, record)?;
+            let shown = load.ready(segments, record)?.publish(None)?;
             merge_within(database, &self.table);
-            Ok(rows)
+            Ok(shown.keys.map_or(rows, KeyCounts::kept))
         })
     }
 

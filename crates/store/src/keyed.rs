@@ -3,20 +3,36 @@
 //! ```text
 //!   segment as it was written   keys in order: it stays
 //!                               else: keys -> permutation -> each column by it -> segment in order
-//!   before it is published      its keys against those of its load and of the table, in the version that it becomes part of
+//!   before it is published      its keys against those of its load and of the table, in the version that it becomes part of:
+//!                               which rows give way follows from `OnConflict`, and they are deleted rows in that version
 //! ```
 //!
 //! All that adds rows to a table goes through here: loads, statements, what a server received, and merges. Segments of a
 //! table may overlap in their ranges of keys, as the runs of a log-structured merge tree do.
 //!
-//! Memory: the keys of two segments and the permutation; of the other columns as many as there are threads, whole.
+//! Memory: the keys of a segment and the permutation; of the other columns as many as there are threads, whole. Of two
+//! segments that are compared a page each.
 //!
 //! Source: seed 002 (read, sort, merge into leaves).
 
+mod conflicts;
+mod entry;
+mod key_bytes;
 mod keys;
+mod look_up;
+mod newest;
 mod order;
-mod unique;
+mod origin;
+mod pages;
+mod texts;
+mod tree;
 
-pub(crate) use keys::{key_text, read_keys};
-pub(crate) use order::{Put, first_key_stats, order_segment, write_in_order};
-pub(crate) use unique::{Twice, UniqueKeys, duplicate_key};
+pub(crate) use conflicts::{KeyConflicts, Keyed, NewSegment, Resolved};
+pub use entry::OrderedSegment;
+pub(crate) use entry::put_entry_in_order;
+pub(crate) use keys::read_keys;
+pub use look_up::{may_have_keys, row_of_key, rows_before_key};
+pub(crate) use order::{Put, order_segment, write_in_order};
+pub(crate) use origin::Origin;
+pub(crate) use tree::{BuiltTree, build_tree};
+pub use tree::{KeySide, TreeKey, key_values};

@@ -13,6 +13,7 @@
 //! all, whatever happens to the process. A reader never waits for a writer. No other crate writes
 //! into the directory. There is no SQL here, and no network.
 
+mod addition;
 mod change;
 mod deleted;
 mod directory;
@@ -28,6 +29,7 @@ mod manifest;
 mod mapped;
 mod merge_small;
 mod older_loads;
+mod on_conflict;
 mod publish;
 mod retype;
 mod row_change;
@@ -44,6 +46,9 @@ pub use deleted::{DeletedEntry, DeletedRows, Deletions};
 pub use gc::Cleaned;
 pub use held::ExpandedPages;
 pub use journal::{JournalEntry, LoadJournal};
+pub use keyed::{
+    KeySide, OrderedSegment, TreeKey, key_values, may_have_keys, row_of_key, rows_before_key,
+};
 pub use load_record::{
     INPUT_NAME_BYTES_MAX, INPUTS_KEPT_MAX, LOADS_KEPT_MAX, LoadId, LoadKind, LoadRecord,
 };
@@ -54,7 +59,8 @@ pub use manifest::{
 };
 pub use merge_small::{MergeReport, merge_small, merge_small_within};
 pub use older_loads::{OlderLoads, RememberedLoad};
-pub use publish::{LoadDir, MergeDir, MergeOutcome, OrderedSegment, ReadyLoad};
+pub use on_conflict::{KeyCounts, OnConflict};
+pub use publish::{LoadDir, MergeDir, MergeOutcome, ReadyLoad, Shown};
 pub use retype::{Reread, RereadPage, TypeChange, converts, text_columns};
 pub use row_change::{Basis, Changed};
 pub use segment::{SegmentColumn, SegmentFile, append_page};

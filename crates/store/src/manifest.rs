@@ -123,6 +123,10 @@ impl Manifest {
     pub fn table(&self, name: &str) -> Option<&TableEntry> {
         self.tables.iter().find(|t| is_same_name(&t.name, name))
     }
+
+    pub(crate) fn table_mut(&mut self, name: &str) -> Option<&mut TableEntry> {
+        self.tables.iter_mut().find(|t| is_same_name(&t.name, name))
+    }
 }
 
 /// Whether two table names mean one table.

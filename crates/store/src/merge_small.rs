@@ -30,7 +30,7 @@ use coload_transform::{MEMORY_MIN, PartitionColumn, compare_keys, sort_keys};
 use coload_types::{Error, Physical, Result};
 
 use crate::join::{Source, group_pages, join_column};
-use crate::keyed::{read_keys, write_in_order};
+use crate::keyed::{TreeKey, read_keys, write_in_order};
 use crate::retype::drop_unused;
 use crate::{
     ColumnStats, FinishedColumn, MergeOutcome, SegmentEntry, SegmentFile, SegmentSummary,
@@ -169,7 +169,7 @@ fn merge_run(
     let path = dir.segment_path(0);
     let (summary, columns) = match table.schema.key() {
         Some(key) => merge_in_order(&sources, (&table.schema, key), &path)?,
-        None => join_segments(&sources, &path)?,
+        None => join_segments(&sources, (&path, None))?,
     };
     let mut entry = summary.entry(dir.id(), 0);
     for (number, (stats, column)) in entry.columns.iter_mut().zip(columns).enumerate() {
@@ -195,12 +195,13 @@ fn merge_in_order(
     path: &Path,
 ) -> Result<Written> {
     let files: Vec<Arc<SegmentFile>> = sources.iter().map(|s| Arc::clone(&s.file)).collect();
+    let tree_key = TreeKey::of(schema, Some(key));
     let keys = read_keys(&files, schema, key)?;
     let order = sort_keys(&keys)?;
     let drops = sources.iter().any(Source::has_deleted);
     let is_fine = !key.is_unique() || order.repeated.is_empty();
     if order.rows.is_none() && !drops && is_fine {
-        return join_segments(sources, path);
+        return join_segments(sources, (path, tree_key));
     }
     let count = keys.first().map_or(0, |column| column.len());
     let mut rows = order.rows.unwrap_or_else(|| (0..count as u32).collect());
@@ -218,13 +219,13 @@ fn merge_in_order(
     if key.is_unique() && rows.windows(2).any(is_same) {
         return Err(Error::corrupt(files[0].path(), "a key that is in another segment too"));
     }
-    write_in_order(&files, &rows, path, 1)
+    write_in_order(&files, &rows, (path, tree_key), 1)
 }
 
 /// Writes segments one after the other as one.
-fn join_segments(sources: &[Source], path: &Path) -> Result<Written> {
+fn join_segments(sources: &[Source], (path, key): (&Path, Option<TreeKey>)) -> Result<Written> {
     let drops = sources.iter().any(Source::has_deleted);
-    let writer = SegmentWriter::create(path)?;
+    let writer = SegmentWriter::create(path)?.with_key(key);
     let groups = group_pages(sources)?;
     let width = sources[0].file.column_count();
     let mut columns = Vec::with_capacity(width);

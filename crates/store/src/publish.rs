@@ -19,22 +19,21 @@ use std::sync::Arc;
 use coload_ddl::{Key, Schema};
 use coload_types::{Error, Result};
 
-use crate::change::{
-    LoadMode, LoadTarget, Outcome, apply_load, check_target, key_of, replace_segments,
-};
+use crate::addition::{Addition, keyed, new_segments, with_dropped};
+use crate::change::{LoadTarget, Outcome, check_target, key_of, replace_segments};
 use crate::deleted::{Deletions, settle};
 use crate::directory::{
     Layout, is_same_file, link_new, parse_segment_name, rename, segment_name, sync_dir, sync_file,
     write_new,
 };
-use crate::keyed::{Put, Twice, UniqueKeys, duplicate_key, first_key_stats, order_segment};
+use crate::keyed::{KeyConflicts, Keyed, OrderedSegment, Origin, TreeKey, put_entry_in_order};
 use crate::load_record::{LoadId, LoadRecord};
 use crate::lock::Lock;
-use crate::manifest::{Manifest, SegmentEntry, TableEntry};
+use crate::manifest::{Manifest, SegmentEntry};
 use crate::older_loads::move_out;
+use crate::on_conflict::{KeyCounts, OnConflict};
 use crate::row_change::{Basis, Changed, Fit, apply_deletions};
-use crate::segment::SegmentFile;
-use crate::segment_writer::FinishedColumn;
+use crate::segment_writer::SegmentWriter;
 use crate::snapshot::{ManifestKey, pin_newest};
 use crate::store::Store;
 use crate::work_dir::WorkDir;
@@ -54,17 +53,12 @@ pub struct LoadDir {
     begun_on: Option<u64>,
     /// The key of the table.
     key: Option<Key>,
-    /// Whether the segments were put in the order of the key.
-    is_ordered: bool,
-}
-
-/// A segment of a load whose rows are in the order of the table's key.
-#[derive(Debug)]
-pub struct OrderedSegment {
-    /// For the manifest.
-    pub entry: SegmentEntry,
-    /// Its columns, if it was written anew.
-    pub columns: Option<Vec<FinishedColumn>>,
+    /// What happens to keys that are there already.
+    on_conflict: OnConflict,
+    /// Where the rows of each segment come from, once these are in the order of the key.
+    origins: Option<Vec<Origin>>,
+    /// Rows that gave way to others of their segment when it was put in order.
+    dropped: u64,
 }
 
 /// Checks that a load fits the newest version; gives the id of its table if that is there, and the table's key.
@@ -80,11 +74,29 @@ pub(crate) fn check_load_target(store: &Store, target: &LoadTarget) -> Result<()
     check_newest(store, target).map(|_| ())
 }
 
+/// Checks that a load fits what it says of conflicts of keys.
+pub(crate) fn check_on_conflict(
+    store: &Store,
+    target: &LoadTarget,
+    on_conflict: OnConflict,
+) -> Result<()> {
+    on_conflict.check(&target.name, &target.schema, check_newest(store, target)?.1.as_ref())
+}
+
 impl LoadDir {
     pub(crate) fn begin(store: &Store, target: LoadTarget) -> Result<Self> {
         let (begun_on, key) = check_newest(store, &target)?;
         let work = WorkDir::make(store.layout())?;
-        Ok(LoadDir { store: store.clone(), work, target, begun_on, key, is_ordered: false })
+        Ok(LoadDir {
+            store: store.clone(),
+            work,
+            target,
+            begun_on,
+            key,
+            on_conflict: OnConflict::Error,
+            origins: None,
+            dropped: 0,
+        })
     }
 
     /// Id of the load, by which its segments are named.
@@ -117,6 +129,20 @@ impl LoadDir {
         self.work.join(&self.segment_name(number))
     }
 
+    /// Writes segment `number`, of these columns; it gets a B+ tree if its rows come in the order of a PRIMARY KEY.
+    ///
+    /// # Errors
+    /// As [`SegmentWriter::create`].
+    pub fn segment_writer(&self, number: u32, schema: &Schema) -> Result<SegmentWriter> {
+        let pairs = schema.columns().iter().zip(self.target.schema.columns());
+        let is_whole = schema.len() == self.target.schema.len()
+            && pairs.into_iter().all(|(column, of_table)| column.name == of_table.name);
+        // Columns that are read again are segments of their own, for a while.
+        let key = self.key.as_ref().filter(|_| is_whole);
+        let key = TreeKey::of(schema, key);
+        Ok(SegmentWriter::create(&self.segment_path(number))?.with_key(key))
+    }
+
     /// Where a file may be put that is of use until the load is published.
     pub fn scratch_path(&self, name: &str) -> PathBuf {
         self.work.join(name)
@@ -127,11 +153,22 @@ impl LoadDir {
         self.key.as_ref()
     }
 
-    /// Puts the rows of each segment in the order of the table's key; where there is none they stay. Segments that are not
-    /// in order are written anew under other numbers, and removed.
+    /// Says what happens to keys that are in the table or come twice, before segments are put in order.
     ///
     /// # Errors
-    /// `Invalid` when a key of a PRIMARY KEY comes twice in a segment, `Limit` when a segment has too many rows, `Unavailable`
+    /// `Invalid` when the table has no PRIMARY KEY.
+    pub fn set_on_conflict(&mut self, on_conflict: OnConflict) -> Result<()> {
+        on_conflict.check(&self.target.name, &self.target.schema, self.key.as_ref())?;
+        self.on_conflict = on_conflict;
+        Ok(())
+    }
+
+    /// Puts the rows of each segment in the order of the table's key; where there is none they stay. Segments that are not
+    /// in order, or have rows that give way to others of them, are written anew under other numbers, and removed. Segments
+    /// come in the order of the input.
+    ///
+    /// # Errors
+    /// `Invalid` when a key of a PRIMARY KEY comes twice in a segment and may not, `Limit` when a segment has too many rows, `Unavailable`
     /// when the disk fails.
     pub fn put_in_order(
         &mut self,
@@ -139,24 +176,31 @@ impl LoadDir {
         threads: usize,
     ) -> Result<Vec<OrderedSegment>> {
         let as_it_is = |entry| OrderedSegment { entry, columns: None };
-        let (Some(key), false) = (&self.key, self.is_ordered) else {
+        let (Some(key), None) = (&self.key, &self.origins) else {
             return Ok(segments.into_iter().map(as_it_is).collect());
         };
         let numbers = segments.iter().filter_map(|s| parse_segment_name(&s.file)).map(|(_, n)| n);
         let mut next = numbers.max().map_or(0, |number| number + 1);
-        let of = (&*self.target.name, &self.target.schema, key);
+        let (table, schema) = (&*self.target.name, &self.target.schema);
+        let of = Keyed { table, schema, key, on_conflict: self.on_conflict };
+        let (mut origins, mut before) = (Vec::with_capacity(segments.len()), 0);
         let mut ordered = Vec::with_capacity(segments.len());
         for entry in segments {
             let (from, to) = (self.work.join(&entry.file), self.segment_path(next));
             let new_name = self.segment_name(next);
-            let segment = put_entry_in_order(of, entry, (&from, &to), new_name, threads)?;
+            let mut origin = Origin { before, order: None };
+            before += entry.rows;
+            let segment =
+                put_entry_in_order(of, entry, (&from, &to), new_name, (&mut origin, threads))?;
             if segment.columns.is_some() {
                 next += 1;
                 std::fs::remove_file(&from).map_err(|e| Error::io("remove", &from, &e))?;
             }
+            origins.push(origin);
             ordered.push(segment);
         }
-        self.is_ordered = true;
+        self.dropped = before - ordered.iter().map(|segment| segment.entry.rows).sum::<u64>();
+        self.origins = Some(origins);
         Ok(ordered)
     }
 
@@ -169,7 +213,7 @@ impl LoadDir {
     /// fits, or when segments and record do not agree; `Unavailable` when the disk fails. The store
     /// is as it was, unless the message says that the version is published.
     pub fn publish(self, segments: Vec<SegmentEntry>, record: LoadRecord) -> Result<u64> {
-        self.ready(segments, record)?.publish(None)
+        self.ready(segments, record)?.publish(None).map(|shown| shown.version)
     }
 
     /// Makes the load ready to become visible.
@@ -179,53 +223,20 @@ impl LoadDir {
     pub fn ready(mut self, segments: Vec<SegmentEntry>, record: LoadRecord) -> Result<ReadyLoad> {
         let segments =
             self.put_in_order(segments, 1)?.into_iter().map(|s| s.entry).collect::<Vec<_>>();
-        check_record(&self.work, &self.target, &segments, &record)?;
+        self.on_conflict.check(&self.target.name, &self.target.schema, self.key.as_ref())?;
+        check_record(&self.work, &self.target, (&segments, self.dropped), &record)?;
         install(self.store.layout(), &mut self.work, &segments)?;
         Ok(ReadyLoad { dir: self, segments, record })
     }
 }
 
-/// Puts the rows of a segment in order, if need be in another file of another name. The order is known to be that of the
-/// table's key then, and the bounds of its first column are exact.
-fn put_entry_in_order(
-    (table, schema, key): (&str, &Schema, &Key),
-    mut entry: SegmentEntry,
-    (from, to): (&Path, &Path),
-    new_name: String,
-    threads: usize,
-) -> Result<OrderedSegment> {
-    let file = Arc::new(SegmentFile::open(from)?);
-    let (put, keys, order) = order_segment(&file, (schema, key), to, threads)?;
-    if key.is_unique()
-        && let Some(place) = order.repeated.first()
-    {
-        let row = order.row(*place as usize);
-        return Err(duplicate_key((table, schema, key), &keys, row, Twice::InLoad));
-    }
-    let columns = match put {
-        Put::AsItIs => None,
-        Put::Anew(summary, columns) => {
-            let old = std::mem::take(&mut entry.columns);
-            entry = SegmentEntry {
-                file: new_name,
-                rows: summary.rows,
-                deleted: None,
-                bytes: summary.bytes,
-                load: entry.load,
-                seal: Some(summary.seal),
-                // Pages of plain text keep no bounds, and those of the segment may be known.
-                columns: old,
-            };
-            Some(columns)
-        }
-    };
-    if let (Some(stats), Some(first)) =
-        (first_key_stats((schema, key), &keys, &order), key.columns().first())
-        && let Some(known) = entry.columns.get_mut(*first)
-    {
-        *known = stats;
-    }
-    Ok(OrderedSegment { entry, columns })
+/// A load that everybody sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shown {
+    /// The version that shows it.
+    pub version: u64,
+    /// What became of its rows, if its table has a PRIMARY KEY.
+    pub keys: Option<KeyCounts>,
 }
 
 /// A load whose segments are durable, and which nobody sees yet. Dropped, it leaves nothing.
@@ -241,28 +252,31 @@ impl ReadyLoad {
     ///
     /// # Errors
     /// As [`LoadDir::publish`]; both are visible, or none.
-    pub fn publish(self, other: Option<ReadyLoad>) -> Result<u64> {
+    pub fn publish(self, other: Option<ReadyLoad>) -> Result<Shown> {
         let store = self.dir.store.clone();
         let mut loads: Vec<ReadyLoad> = [self].into_iter().chain(other).collect();
         let (mut works, mut changes) = (Vec::new(), Vec::new());
         for ReadyLoad { dir, segments, record } in &mut loads {
+            let conflicts = key_conflicts(dir, segments);
+            let change = Addition::of(&dir.target, (dir.begun_on, dir.key.as_ref()), record);
             works.push(&mut dir.work);
-            let unique = unique_keys(&store, &dir.target, dir.key.as_ref(), segments);
-            let begun = (dir.begun_on, dir.key.as_ref());
-            changes.push((&dir.target, begun, segments, record, unique));
+            changes.push((change, segments, conflicts));
         }
+        let mut keys = None;
         let version = commit(&store, &mut works, |manifest| {
-            for (target, begun, segments, record, unique) in &mut changes {
-                if let Some(unique) = unique {
-                    unique.check(added_to(manifest, target))?;
+            for (number, (change, segments, conflicts)) in changes.iter_mut().enumerate() {
+                let counts = change.apply(&store, manifest, segments, conflicts.as_mut())?;
+                if number == 0 {
+                    keys = counts;
                 }
-                apply_load(manifest, target, *begun, segments, record)?;
             }
             Ok(Outcome::Changed)
         })?;
+        let keys = with_dropped(keys, loads.first().map_or(0, |load| load.dir.dropped));
         drop(loads);
         let _ = store.clean();
-        version.ok_or_else(|| Error::Invalid("a load changed nothing".into()))
+        let version = version.ok_or_else(|| Error::Invalid("a load changed nothing".into()))?;
+        Ok(Shown { version, keys })
     }
 }
 
@@ -280,18 +294,15 @@ impl ReadyLoad {
     ) -> Result<Changed<ReadyLoad>> {
         let store = self.dir.store.clone();
         let mut fit = Fit::Fits;
+        let mut conflicts = key_conflicts(&self.dir, &self.segments);
         let ReadyLoad { dir, segments, record } = &mut self;
-        let (target, begun) = (&dir.target, (dir.begun_on, dir.key.as_ref()));
-        let mut unique = unique_keys(&store, target, dir.key.as_ref(), segments);
+        let change = Addition::of(&dir.target, (dir.begun_on, dir.key.as_ref()), record);
         let version = commit(&store, &mut [&mut dir.work], |manifest| {
             fit = apply_deletions(store.layout(), manifest, basis, deletions)?;
             if fit == Fit::Moved {
                 return Ok(Outcome::Unchanged);
             }
-            if let Some(unique) = &mut unique {
-                unique.check(added_to(manifest, target))?;
-            }
-            apply_load(manifest, target, begun, segments, record)?;
+            change.apply(&store, manifest, segments, conflicts.as_mut())?;
             Ok(Outcome::Changed)
         })?;
         if fit == Fit::Moved {
@@ -332,22 +343,12 @@ pub(crate) fn publish_deletions(
 }
 
 /// What compares the keys of a load with those of its table, if they may come only once.
-fn unique_keys(
-    store: &Store,
-    target: &LoadTarget,
-    key: Option<&Key>,
-    segments: &[SegmentEntry],
-) -> Option<UniqueKeys> {
-    let key = key.filter(|key| key.is_unique())?;
-    Some(UniqueKeys::new(store, &target.name, &target.schema, key, segments))
-}
-
-/// The table whose rows stay when a load is added.
-fn added_to<'a>(manifest: &'a Manifest, target: &LoadTarget) -> Option<&'a TableEntry> {
-    match target.mode {
-        LoadMode::Append => manifest.table(&target.name),
-        LoadMode::Replace | LoadMode::Create => None,
-    }
+fn key_conflicts(dir: &LoadDir, segments: &[SegmentEntry]) -> Option<KeyConflicts> {
+    let key = dir.key.as_ref().filter(|key| key.is_unique())?;
+    let (table, schema) = (&*dir.target.name, &dir.target.schema);
+    let of = Keyed { table, schema, key, on_conflict: dir.on_conflict };
+    let origins = dir.origins.as_deref().unwrap_or_default();
+    Some(KeyConflicts::new(&dir.store, of, new_segments(segments, origins)))
 }
 
 /// Makes a load visible whose segments lie, durable, in `from`, and stay there too: the caller removes
@@ -360,19 +361,24 @@ pub(crate) fn publish_linked(
     record: &LoadRecord,
 ) -> Result<u64> {
     let mut work = WorkDir::make_as(store.layout(), record.id)?;
-    check_record(&work, load.target, segments, record)?;
+    check_record(&work, load.target, (segments, 0), record)?;
     let layout = store.layout();
     let key = check_newest(store, load.target)?.1;
     let mut ordered = Vec::with_capacity(segments.len());
+    let (mut origins, mut before) = (Vec::new(), 0);
     for segment in segments {
         let (path, to) = (from.join(&segment.file), layout.segment(&segment.file));
         work.note_installed(to.clone());
         if let Some(key) = &key {
             // The journal keeps the segment as it was received.
-            let of = (&*load.target.name, &load.target.schema, key);
+            let of = keyed(load.target, key);
             let made = work.join(&segment.file);
             let name = segment.file.clone();
-            let put = put_entry_in_order(of, segment.clone(), (&path, &made), name, 1)?;
+            let mut origin = Origin { before, order: None };
+            before += segment.rows;
+            let put =
+                put_entry_in_order(of, segment.clone(), (&path, &made), name, (&mut origin, 1))?;
+            origins.push(origin);
             ordered.push(put.entry);
             if put.columns.is_some() {
                 rename("store::publish::rename", &made, &to)?;
@@ -387,15 +393,16 @@ pub(crate) fn publish_linked(
         }
     }
     let segments = if key.is_some() { &ordered[..] } else { segments };
-    let mut unique = unique_keys(store, load.target, key.as_ref(), segments);
+    let unique = key.as_ref().filter(|key| key.is_unique());
+    let mut conflicts = unique.map(|key| {
+        KeyConflicts::new(store, keyed(load.target, key), new_segments(segments, &origins))
+    });
     if !segments.is_empty() {
         sync_dir("store::publish::sync_segments_dir", &layout.segments)?;
     }
+    let change = Addition::of(load.target, (load.begun_on, key.as_ref()), record);
     let version = commit(store, &mut [&mut work], |manifest| {
-        if let Some(unique) = &mut unique {
-            unique.check(added_to(manifest, load.target))?;
-        }
-        apply_load(manifest, load.target, (load.begun_on, key.as_ref()), segments, record)?;
+        change.apply(store, manifest, segments, conflicts.as_mut())?;
         Ok(Outcome::Changed)
     })?;
     finish(store, work);
@@ -482,11 +489,11 @@ pub(crate) fn publish_change(
 fn check_record(
     work: &WorkDir,
     target: &LoadTarget,
-    segments: &[SegmentEntry],
+    (segments, dropped): (&[SegmentEntry], u64),
     record: &LoadRecord,
 ) -> Result<()> {
     check_segments(work, segments)?;
-    let rows: u64 = segments.iter().map(|s| s.rows).sum();
+    let rows = segments.iter().map(|s| s.rows).sum::<u64>() + dropped;
     if record.rows != rows || record.id != work.id() {
         return Err(Error::Invalid(format!(
             "cannot publish load {}: its record is of load {} with {} rows, its segments have {rows}",

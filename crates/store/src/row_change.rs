@@ -72,6 +72,18 @@ pub(crate) fn apply_deletions(
     if matches!(basis, Basis::Table(_)) && table.segments != was.segments {
         return Ok(Fit::Moved);
     }
+    delete_rows_of(layout, table, deletions)
+}
+
+/// Marks rows of a table as deleted, as [`apply_deletions`] does.
+///
+/// # Errors
+/// `Corrupt` when deleted rows cannot be read.
+pub(crate) fn delete_rows_of(
+    layout: &Layout,
+    table: &mut TableEntry,
+    deletions: &Deletions,
+) -> Result<Fit> {
     for (file, rows) in deletions.by_segment() {
         let Some(index) = table.segments.iter().position(|segment| segment.file == file) else {
             return Ok(Fit::Moved);

@@ -16,9 +16,13 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
+use coload_btree::Tree;
 use coload_page::bitpack::BLOCK;
 use coload_page::runs::expand_runs;
-use coload_page::{ColumnIndex, Page, PageMeta, PageView, SegmentFooter, SegmentId, SymbolDecoder};
+use coload_page::{
+    ColumnIndex, KeyPart, Page, PageMeta, PageView, SegmentFooter, SegmentId, SymbolDecoder,
+    TreeEntry,
+};
 use coload_types::bytes::checksum;
 use coload_types::{Dictionary, Error, Physical, Plain, Result, Strings, Values};
 
@@ -33,8 +37,12 @@ pub struct SegmentFile {
     footer: SegmentFooter,
     seal: u64,
     columns: Vec<OnceLock<SegmentColumn>>,
+    tree: OnceLock<Tree>,
     held: Share,
 }
+
+/// The parts of a key, the B+ tree of it, and the bytes that this lies in.
+pub(crate) type OpenTree<'a> = (&'a [KeyPart], &'a Tree, &'a [u8]);
 
 /// A column of an open segment, its index read.
 #[derive(Debug)]
@@ -80,9 +88,42 @@ impl SegmentFile {
             return Err(unreadable(path));
         }
         let (footer, seal) = decoded.map_err(|e| name_file(path, e))?;
+        Ok(Self::of_parts(path, map, (footer, seal), held))
+    }
+
+    fn of_parts(
+        path: &Path,
+        map: Mapped,
+        (footer, seal): (SegmentFooter, u64),
+        held: Arc<HeldBytes>,
+    ) -> Self {
         let columns = footer.columns.iter().map(|_| OnceLock::new()).collect();
         let (path, held) = (path.to_owned(), Share::new(held));
-        Ok(SegmentFile { path, map, footer, seal, columns, held })
+        SegmentFile { path, map, footer, seal, columns, tree: OnceLock::new(), held }
+    }
+
+    /// A segment of which all but the footer is written.
+    pub(crate) fn of_written(path: &Path, file: &File, footer: SegmentFooter) -> Result<Self> {
+        let map = Mapped::map(file).map_err(|e| Error::io("map", path, &e))?;
+        Ok(Self::of_parts(path, map, (footer, 0), HeldBytes::new(HELD_BYTES_MAX)))
+    }
+
+    pub(crate) fn tree_entry(&self) -> Option<&TreeEntry> {
+        self.footer.tree.as_ref()
+    }
+
+    /// The B+ tree of the key, with the parts of the key and the bytes that it lies in; opens it the first time.
+    pub(crate) fn tree(&self) -> Result<Option<OpenTree<'_>>> {
+        let Some(entry) = self.tree_entry() else { return Ok(None) };
+        let bytes = self.checked_result(self.slice(entry.offset, entry.bytes))?;
+        let tree = match self.tree.get() {
+            Some(tree) => tree,
+            None => {
+                let open = self.checked_result(Tree::open(bytes, entry.seal))?;
+                self.tree.get_or_init(|| open)
+            }
+        };
+        Ok(Some((&entry.parts, tree, bytes)))
     }
 
     /// Whether all that was read so far was the file. A part that cannot be read, of a file that was cut or lies on a bad
@@ -95,7 +136,7 @@ impl SegmentFile {
     }
 
     /// What was made of the file, if that could be read; errors name it.
-    fn checked_result<T>(&self, made: Result<T>) -> Result<T> {
+    pub(crate) fn checked_result<T>(&self, made: Result<T>) -> Result<T> {
         self.check()?;
         made.map_err(|e| name_file(&self.path, e))
     }

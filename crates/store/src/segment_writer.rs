@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use coload_page::{
     ColumnEntry, ColumnIndex, PAGE_ROWS_MAX, Page, PageDetail, PageMeta, SEGMENT_MAGIC,
-    SegmentFooter, SegmentId, encode_plain,
+    SegmentFooter, SegmentId, TreeEntry, encode_plain,
 };
 use coload_transform::PartitionColumn;
 use coload_types::bytes::checksum;
@@ -21,11 +21,15 @@ use coload_types::{Dictionary, Error, Physical, Plain, Result, Value};
 
 use crate::directory::{file_access_in, parse_segment_name, segment_name};
 use crate::failpoints;
+use crate::keyed::{BuiltTree, TreeKey, build_tree};
 use crate::load_record::LoadId;
 use crate::manifest::{ColumnStats, SegmentEntry};
+use crate::segment::SegmentFile;
 
 /// Pages start at multiples of this.
 const ALIGNMENT: u64 = 8;
+/// B+ trees start at multiples of this, so that their nodes are lines of a cache.
+const TREE_ALIGNMENT: u64 = 64;
 const PADDING: [u8; ALIGNMENT as usize] = [0; ALIGNMENT as usize];
 /// Pages that are written by one call; the system takes 1,024 pieces, and each has padding.
 const GATHER_PAGES: usize = 512;
@@ -42,6 +46,8 @@ pub struct SegmentWriter {
     end: AtomicU64,
     /// Bytes that the disk was not told to write.
     waiting: AtomicU64,
+    /// The key that the segment gets a B+ tree of, if its rows are in the order of it.
+    key: Option<TreeKey>,
 }
 
 /// A segment that is whole and durable.
@@ -104,7 +110,8 @@ impl SegmentWriter {
         let make = || {
             failpoints::hit("store::segment::create")?;
             let mut options = File::options();
-            options.write(true).create_new(true).mode(file_access_in(path));
+            // It is read when its B+ tree is made.
+            options.read(true).write(true).create_new(true).mode(file_access_in(path));
             let file = options.open(path)?;
             file.write_all_at(&SEGMENT_MAGIC, 0)?;
             Ok(file)
@@ -117,14 +124,20 @@ impl SegmentWriter {
             .and_then(parse_segment_name)
             .map(|(load, number)| SegmentId { load: load.as_u128(), number });
         let id = id.unwrap_or_default();
-        Ok(SegmentWriter { path: path.to_owned(), id, file: Some(file), end, waiting })
+        Ok(SegmentWriter { path: path.to_owned(), id, file: Some(file), end, waiting, key: None })
+    }
+
+    /// The same with a B+ tree of a key, if there is one.
+    pub fn with_key(mut self, key: Option<TreeKey>) -> Self {
+        self.key = key;
+        self
     }
 
     /// A segment that is written nowhere, to know what it would be.
     pub fn to_nowhere() -> Self {
         let end = AtomicU64::new(SEGMENT_MAGIC.len() as u64);
         let (path, id) = (PathBuf::new(), SegmentId::default());
-        SegmentWriter { path, id, file: None, end, waiting: AtomicU64::new(0) }
+        SegmentWriter { path, id, file: None, end, waiting: AtomicU64::new(0), key: None }
     }
 
     /// Room for pages that are written one after the other.
@@ -232,7 +245,8 @@ impl SegmentWriter {
             )));
         }
         let (id, width) = (Some(self.id), columns.len());
-        let mut footer = SegmentFooter { id, page_rows, columns: Vec::with_capacity(width) };
+        let mut footer =
+            SegmentFooter { id, page_rows, columns: Vec::with_capacity(width), tree: None };
         let mut stats = Vec::with_capacity(columns.len());
         for column in columns {
             assert_eq!(column.index.pages.len(), footer.page_rows.len());
@@ -247,6 +261,18 @@ impl SegmentWriter {
             tail.extend(index);
             stats.push(column.stats);
         }
+        let mut start = start;
+        if let (Some(key), Some(file)) = (&self.key, &self.file) {
+            // The tree is made of what is in the file.
+            self.write_at(&tail, start)?;
+            start += tail.len() as u64;
+            tail.clear();
+            if let Some(tree) = self.write_tree(file, key, (&footer, &stats), start)? {
+                start = tree.offset + tree.bytes;
+                footer.tree = Some(tree);
+                self.write_at(&footer.magic(), 0)?;
+            }
+        }
         let (encoded, seal) = footer.encode_sealed();
         tail.extend(encoded);
         self.write_at(&tail, start)?;
@@ -257,6 +283,34 @@ impl SegmentWriter {
         }
         let (rows, bytes) = (footer.rows(), start + tail.len() as u64);
         Ok(SegmentSummary { rows, bytes, seal, columns: stats })
+    }
+
+    /// Writes the B+ tree of a segment whose columns and their indexes end at a byte; `None`, with nothing after that, when its rows are
+    /// not in the order of the key.
+    fn write_tree(
+        &self,
+        file: &File,
+        key: &TreeKey,
+        (footer, stats): (&SegmentFooter, &[ColumnStats]),
+        end: u64,
+    ) -> Result<Option<TreeEntry>> {
+        let segment = SegmentFile::of_written(&self.path, file, footer.clone())?;
+        let offset = end.next_multiple_of(TREE_ALIGNMENT);
+        let mut next = offset;
+        let built = build_tree(&segment, key, stats, |bytes| {
+            self.write_at(bytes, next)?;
+            next += bytes.len() as u64;
+            Ok(())
+        });
+        match built? {
+            Some(BuiltTree { bytes, seal, parts }) => {
+                Ok(Some(TreeEntry { offset, bytes, seal, parts }))
+            }
+            None => {
+                file.set_len(end).map_err(|e| Error::io("cut", &self.path, &e))?;
+                Ok(None)
+            }
+        }
     }
 }
 

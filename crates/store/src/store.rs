@@ -18,7 +18,10 @@ use crate::directory::{
 use crate::gc::{self, Cleaned};
 use crate::held::{HELD_BYTES_MAX, HeldBytes};
 use crate::manifest::{Manifest, SegmentEntry, ViewEntry};
-use crate::publish::{LoadDir, MergeDir, check_load_target, publish_change, publish_deletions};
+use crate::on_conflict::OnConflict;
+use crate::publish::{
+    LoadDir, MergeDir, check_load_target, check_on_conflict, publish_change, publish_deletions,
+};
 use crate::row_change::{Basis, Changed};
 use crate::segment::SegmentFile;
 use crate::snapshot::{ManifestKey, Snapshot};
@@ -96,6 +99,14 @@ impl Store {
     /// As [`Store::begin_load`].
     pub fn check_target(&self, target: &LoadTarget) -> Result<()> {
         check_load_target(self, target)
+    }
+
+    /// Checks that a load may say this of keys that are there already, and changes nothing.
+    ///
+    /// # Errors
+    /// As [`Store::check_target`]; `Invalid` when the table has no PRIMARY KEY.
+    pub fn check_on_conflict(&self, target: &LoadTarget, on_conflict: OnConflict) -> Result<()> {
+        check_on_conflict(self, target, on_conflict)
     }
 
     /// Begins a load: checks that it fits the table, and makes a directory to write segments in.

@@ -7,7 +7,7 @@
 //!
 //! Packed keys of at most 64 bits with the row are sorted by radix, those of at most 128 by comparison. Keys with text, or
 //! of more bits, are bytes that are compared as the keys are ([`put_key`]): their first eight move with the row, the others
-//! are looked at where these are equal. Rows do not move.
+//! are looked at where these are equal; long ones stay in their columns. Rows do not move.
 //!
 //! The order of keys is that of their values, column by column; NULL is last, and rows of equal keys keep their order.
 //!
@@ -239,8 +239,18 @@ fn sort_by_radix(mut from: Vec<u64>, shift: u32, bits: u32) -> Vec<u64> {
     from
 }
 
+/// Bytes of a key on average over which keys are compared where they are, and not copied as bytes first.
+const COPIED_BYTES: usize = 64;
+
 /// Sorts keys that are bytes.
 fn sort_bytes(columns: &[Plain], rows: usize) -> KeyOrder {
+    let text = |column: &Plain| match &column.values {
+        Values::Bytes(strings) => strings.bytes.len(),
+        Values::Int(_) | Values::Wide(_) => 0,
+    };
+    if columns.iter().map(text).sum::<usize>() > rows.saturating_mul(COPIED_BYTES) {
+        return sort_in_place(columns, rows);
+    }
     let (mut bytes, mut ends) = (Vec::new(), Vec::with_capacity(rows));
     let nullable: Vec<bool> = columns.iter().map(|column| column.nulls.is_some()).collect();
     for row in 0..rows {
@@ -264,6 +274,52 @@ fn sort_bytes(columns: &[Plain], rows: usize) -> KeyOrder {
     });
     let rows = pairs.into_iter().map(|(_, row)| row).collect();
     ordered(rows, |a, b| key(a) == key(b))
+}
+
+/// Sorts long keys: the first bytes of each move along, and the others are looked at in the columns.
+fn sort_in_place(columns: &[Plain], rows: usize) -> KeyOrder {
+    let compare = |a: usize, b: usize| compare_keys(columns, a, columns, b);
+    if let Some(order) = in_order(rows, compare) {
+        return order;
+    }
+    let nullable: Vec<bool> = columns.iter().map(|column| column.nulls.is_some()).collect();
+    let mut start = Vec::new();
+    let mut pairs: Vec<(u64, u32)> = (0..rows)
+        .map(|row| {
+            start.clear();
+            put_start(columns, &nullable, row, &mut start);
+            start.resize(START_BYTES, 0);
+            let first = start.first_chunk().map_or(0, |first| u64::from_be_bytes(*first));
+            (first, row as u32)
+        })
+        .collect();
+    pairs.sort_unstable_by(|(a, row), (b, other)| {
+        a.cmp(b).then_with(|| compare(*row as usize, *other as usize)).then(row.cmp(other))
+    });
+    let rows = pairs.into_iter().map(|(_, row)| row).collect();
+    ordered(rows, |a, b| compare(a, b).is_eq())
+}
+
+/// Bytes of a key that move along.
+const START_BYTES: usize = 8;
+
+/// As [`put_key`], at least the first bytes.
+fn put_start(columns: &[Plain], nullable: &[bool], row: usize, out: &mut Vec<u8>) {
+    for (column, nullable) in columns.iter().zip(nullable) {
+        if out.len() >= START_BYTES {
+            return;
+        }
+        match &column.values {
+            Values::Bytes(strings) if !column.is_null(row) => {
+                if *nullable {
+                    out.push(VALUE);
+                }
+                let text = strings.get(row);
+                put_text(&text[..text.len().min(START_BYTES)], out);
+            }
+            _ => put_key(std::slice::from_ref(column), &[*nullable], row, out),
+        }
+    }
 }
 
 /// First byte of a value in a column that may be NULL, and that of NULL.
@@ -301,7 +357,8 @@ fn put_wide(value: i128, out: &mut Vec<u8>) {
     out.extend_from_slice(&(value ^ i128::MIN).to_be_bytes());
 }
 
-fn put_text(mut text: &[u8], out: &mut Vec<u8>) {
+/// Appends a text so that what follows does not change its order: its zero bytes are 00 ff, and it ends with 00 00.
+pub fn put_text(mut text: &[u8], out: &mut Vec<u8>) {
     while let Some(zero) = text.iter().position(|byte| *byte == 0) {
         out.extend_from_slice(&text[..zero]);
         out.extend_from_slice(&ZERO);

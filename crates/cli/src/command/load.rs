@@ -184,8 +184,9 @@ fn dry_run(call: &Call<'_>, into: &OsStr, request: PlanRequest) -> Done<Option<L
     let table = format!("table {}", plan.request.table);
     if let Some(key) = plan.request.schema.key() {
         let key = key.sql(plan.request.schema.columns());
-        let line = format!("{table}: --dry-run does not look whether keys of {key} come twice");
-        call.attendant.tell(&line);
+        call.attendant.tell(&format!(
+            "{table}: --dry-run does not look whether keys of {key} come twice or are there already"
+        ));
     }
     let prepared = prepare(call, &mut plan, &table)?;
     let request = plan.request;
@@ -265,6 +266,7 @@ fn request(args: &LoadArgs, origin: Origin) -> Done<PlanRequest> {
         filter: args.filter.clone(),
         select: args.select.clone(),
         mode: mode(&args.mode),
+        on_conflict: args.on_conflict.clone().unwrap_or_default(),
         sample_bytes: args.sample.unwrap_or(SAMPLE_BYTES),
     })
 }

@@ -55,6 +55,11 @@ pub fn json<'a>(report: &'a LoadReport, dialect: Option<&Dialect>) -> JsonReport
         add(json!({ "version": published.version, "segments": published.segments }));
         add(merge_json(&published.merge));
     }
+    if let Some(keys) = &report.keys {
+        add(json!({ "keys": {
+            "added": keys.added, "replaced": keys.replaced, "ignored": keys.ignored, "twice": keys.twice,
+        } }));
+    }
     if let Some(network) = &report.network {
         add(network_json(network));
         add(json!({ "already": report.earlier.is_some() }));

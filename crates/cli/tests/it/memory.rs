@@ -120,3 +120,25 @@ fn a_small_budget_gives_the_same_segments_for_any_number_of_threads() {
     let one = stored("1");
     assert!(stored("2") == one && stored("5") == one);
 }
+
+/// Keys of long texts are compared with those of the table within the budget.
+#[test]
+fn long_keys_stay_within_the_budget() {
+    let sandbox = Sandbox::new();
+    let lines = long_values(600, 40 << 10, "\n");
+    let mut lines: Vec<&str> = lines.lines().collect();
+    let text_of = |line: &str| line.split_once(',').map(|(_, text)| text.to_owned());
+    lines.sort_by_key(|line| text_of(line));
+    sandbox.write("t.csv", lines.join("\n") + "\n");
+    let columns = ["--columns", "a BIGINT, t VARCHAR, PRIMARY KEY (t, a)", "--threads", "2"];
+    let peak = load(&sandbox, "t.csv", &columns);
+    assert!(peak < PEAK_KIB_MAX, "{peak} KiB");
+    let args = ["load", "t.csv", "--into", "store", "--table", "t", "--memory", MEMORY];
+    let more = ["--no-header", "--report", "json", "--on-conflict", "replace"];
+    let run = sandbox.run(&[&args[..], &more].concat()).ok();
+    let report: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+    assert_eq!(report["keys"]["replaced"], 600);
+    let peak = report["peak_memory_bytes"].as_u64().unwrap() >> 10;
+    assert!(peak < PEAK_KIB_MAX, "{peak} KiB when keys are there already");
+    assert_eq!(sandbox.query("SELECT count(*) FROM t"), ["600"]);
+}

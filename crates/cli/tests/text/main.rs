@@ -13,6 +13,7 @@ mod exported_tables;
 mod arrow;
 mod checks;
 mod commands;
+mod conflicts;
 mod dos;
 mod exported;
 mod fixed_width;

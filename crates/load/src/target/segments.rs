@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use coload_ddl::Schema;
 use coload_page::PageMeta;
 use coload_store::{
     ClosedSegment, FinishedColumn, LoadDir, OpenSegment, PlainWrite, SegmentSummary, SegmentWriter,
@@ -43,7 +44,7 @@ impl DoneSegment {
 pub struct Segments<'a> {
     /// Where they go; nowhere if there is none.
     dir: Option<&'a LoadDir>,
-    physicals: Arc<[Physical]>,
+    schema: Schema,
     /// A segment is closed when so many bytes wait for its merge.
     segment_bytes: usize,
     filling: Mutex<Filling>,
@@ -73,15 +74,15 @@ struct Partition {
 }
 
 impl<'a> Segments<'a> {
-    /// Segments from a number on, of columns of these shapes.
+    /// Segments from a number on, of these columns.
     pub fn new(
         dir: Option<&'a LoadDir>,
         first: u32,
-        physicals: Vec<Physical>,
+        schema: &Schema,
         segment_bytes: usize,
     ) -> Self {
         let filling = Mutex::new(Filling { started: first, ..Filling::default() });
-        Segments { dir, physicals: physicals.into(), segment_bytes, filling, done: Arc::default() }
+        Segments { dir, schema: schema.clone(), segment_bytes, filling, done: Arc::default() }
     }
 
     /// Segments that were begun, those before the first included.
@@ -135,7 +136,7 @@ impl<'a> Segments<'a> {
             Box::new(MergeColumn {
                 segment: Arc::clone(&segment),
                 column,
-                physical: self.physicals[column],
+                physical: self.schema.columns()[column].data_type.physical(),
                 done: Arc::clone(&self.done),
             })
         };
@@ -153,10 +154,10 @@ fn open_segment<'s>(
         Some(open) => Ok(open),
         none => {
             let writer = match of.dir {
-                Some(dir) => SegmentWriter::create(&dir.segment_path(*started))?,
+                Some(dir) => dir.segment_writer(*started, &of.schema)?,
                 None => SegmentWriter::to_nowhere(),
             };
-            let segment = OpenSegment::new(*started, writer, of.physicals.len());
+            let segment = OpenSegment::new(*started, writer, of.schema.len());
             *started += 1;
             Ok(none.insert(segment))
         }
@@ -187,7 +188,7 @@ impl Target for Segments<'_> {
     ) -> Result<()> {
         let mut filling = lock(&self.filling);
         let columns = &mut filling.partitions.entry(partition).or_default().columns;
-        columns.resize_with(self.physicals.len(), || None);
+        columns.resize_with(self.schema.len(), || None);
         columns[column] = Some(compressed);
         Ok(())
     }

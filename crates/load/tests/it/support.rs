@@ -108,7 +108,8 @@ pub fn segment_bytes(store: &Store, table: &str) -> Vec<Vec<u8>> {
 /// A segment's bytes as if it were of no load: all else depends on the data only.
 fn without_id(mut bytes: Vec<u8>) -> Vec<u8> {
     let mut footer = coload_page::SegmentFooter::decode(&bytes).unwrap();
-    let end = footer.columns.iter().map(|column| column.offset + column.bytes).max().unwrap();
+    let columns = footer.columns.iter().map(|column| column.offset + column.bytes);
+    let end = columns.chain(footer.tree.iter().map(|tree| tree.offset + tree.bytes)).max().unwrap();
     footer.id = Some(Default::default());
     bytes.truncate(end as usize);
     bytes.extend(footer.encode());

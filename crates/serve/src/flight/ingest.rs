@@ -61,7 +61,7 @@ pub(crate) async fn ingest(
                 let batch = batch?;
                 arrange(&batch, &columns, &schema).map_err(to_datafusion)
             });
-            write_rows(&database, target, kind, rows).await
+            write_rows(&database, target.into(), kind, rows).await
         })
         .await
 }

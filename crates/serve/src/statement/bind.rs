@@ -75,7 +75,7 @@ pub(crate) async fn insert_rows(
     let insert = database.planner().run(rights.user(), work).await?;
     let (session, target, plan) = insert.into_parts();
     let rows = stream(database, rights.user(), &session, &plan).await?;
-    write_rows(database, target, LoadKind::Insert, rows).await
+    write_rows(database, target.in_order(), LoadKind::Insert, rows).await
 }
 
 /// A statement before its rows of parameters.
@@ -177,7 +177,7 @@ async fn insert_each(
     mut rows: SendableRecordBatchStream,
 ) -> Result<u64> {
     let (session, target, plan) = insert.into_parts();
-    let mut writer = RowWriter::begin(database, target)?;
+    let mut writer = RowWriter::begin(database, target.in_order())?;
     while let Some(batch) = rows.try_next().await.map_err(from_datafusion)? {
         for row in 0..batch.num_rows() {
             let Some(plan) = Parameters::of_row(&batch, row)?.bind(&plan, fields)? else {

@@ -232,7 +232,7 @@ impl PlannedChange {
             let new = batch.project(&columns).map_err(|e| from_datafusion(e.into()))?;
             let writer = match &mut writer {
                 Some(writer) => writer,
-                None => writer.insert(RowWriter::begin(database, target.clone())?),
+                None => writer.insert(RowWriter::begin(database, target.clone().into())?),
             };
             RowWriter::append(writer, new).await?;
         }

@@ -1,6 +1,6 @@
 //! INSERT and CREATE TABLE AS: the rows of a plan into new segments.
 
-use coload_store::{LoadKind, LoadMode, LoadTarget, OnExisting};
+use coload_store::{LoadKind, LoadMode, LoadTarget, OnConflict, OnExisting};
 use coload_types::{Error, Result};
 use datafusion::arrow::datatypes::{Schema as ArrowSchema, SchemaRef};
 use datafusion::execution::session_state::SessionState;
@@ -9,6 +9,7 @@ use datafusion::sql::sqlparser::ast::{CreateTable, Statement as SqlStatement};
 
 use super::columns::table_name;
 use super::ddl::{on_existing, require_create};
+use super::on_conflict::take_said;
 use super::spelling::renamed;
 use super::{Planning, count, nodes, stream, tree, unsupported};
 use crate::Answer;
@@ -17,12 +18,12 @@ use crate::external::{hold, load_of, run_load};
 use crate::names::{find_table, missing_table};
 use crate::rights::Role;
 use crate::types::table_schema;
-use crate::write::write_rows;
+use crate::write::{RowTarget, write_rows};
 
 /// An INSERT INTO table [(columns)] VALUES .. or SELECT .. that was planned.
 pub(crate) struct Insert {
     session: SessionState,
-    target: LoadTarget,
+    target: RowTarget,
     rows: LogicalPlan,
 }
 
@@ -32,6 +33,7 @@ pub(crate) async fn plan(
     mut planning: Planning,
     mut statement: Box<SqlStatement>,
 ) -> Result<Insert> {
+    let said = take_said(&mut statement)?;
     let limits = planning.limits();
     let names = planning.look(|scope| tree::check_insert(&mut statement, &limits, scope))?;
     let (snapshot, rights) = (&planning.snapshot, &planning.rights);
@@ -48,12 +50,17 @@ pub(crate) async fn plan(
         Some(index) => &snapshot.tables()[index],
         None => return Err(missing_table(snapshot, rights, name)),
     };
-    rights.require(Role::Load, &table.name)?;
-    let target = LoadTarget {
+    let on_conflict = said.for_table(&table.name, &table.schema)?;
+    // Who replaces rows takes some away, as UPDATE does.
+    let replaces = !matches!(on_conflict, OnConflict::Error | OnConflict::Ignore);
+    let role = if replaces { Role::Admin } else { Role::Load };
+    rights.require(role, &table.name)?;
+    let load = LoadTarget {
         name: table.name.clone(),
         schema: table.schema.clone(),
         mode: LoadMode::Append,
     };
+    let target = RowTarget { load, on_conflict };
     let rows = dml.input.as_ref().clone();
     Ok(Insert { session: planning.session, target, rows })
 }
@@ -71,7 +78,7 @@ impl Insert {
     }
 
     /// The session, the table that gets the rows, and the plan that makes them.
-    pub fn into_parts(self) -> (SessionState, LoadTarget, LogicalPlan) {
+    pub fn into_parts(self) -> (SessionState, RowTarget, LogicalPlan) {
         (self.session, self.target, self.rows)
     }
 
@@ -135,6 +142,6 @@ impl CreateAs {
         }
         let rows = stream(database, user, &self.session, &self.rows).await?;
         let rows = renamed(rows, &self.columns);
-        count(write_rows(database, self.target, LoadKind::Create, rows).await?)
+        count(write_rows(database, self.target.into(), LoadKind::Create, rows).await?)
     }
 }

@@ -184,7 +184,7 @@ impl SegmentRows {
     fn take_writer(&mut self) -> Result<SegmentWriter> {
         match self.writer.take() {
             Some(writer) => Ok(writer),
-            None => SegmentWriter::create(&self.load.segment_path(self.segments.len() as u32)),
+            None => self.load.segment_writer(self.segments.len() as u32, &self.schema),
         }
     }
 

@@ -4,8 +4,8 @@ use std::borrow::Borrow;
 
 use coload_ddl::{Key, KeyKind, Schema};
 use coload_types::{
-    DataType, Error, Plain, Result, Values, f32_from_ordinal, f64_from_ordinal, ordinal_from_f32,
-    ordinal_from_f64,
+    DataType, Error, Plain, Result, Value, Values, f32_from_ordinal, f64_from_ordinal,
+    ordinal_from_f32, ordinal_from_f64,
 };
 
 use crate::SegmentFile;
@@ -64,10 +64,12 @@ pub(crate) fn read_keys<S: Borrow<SegmentFile>>(
             Some(first) => Plain::empty(first.borrow().physical(*column)),
             None => return Ok(columns),
         };
+        let rows: u64 = segments.iter().map(|segment| segment.borrow().rows()).sum();
         for segment in segments {
             let segment: &SegmentFile = segment.borrow();
             for page in 0..segment.page_rows().len() {
                 segment.decode_page(*column, page, &mut plain)?;
+                make_room(&mut plain, rows);
             }
             segment.check()?;
         }
@@ -88,8 +90,69 @@ pub(crate) fn read_keys<S: Borrow<SegmentFile>>(
     Ok(columns)
 }
 
+/// Makes room for as many rows as there will be, if those so far are what the others are like. Long texts that grow by doubling take
+/// the double of what they need, and that again while they are copied.
+fn make_room(plain: &mut Plain, rows: u64) {
+    let so_far = plain.len();
+    let Values::Bytes(strings) = &mut plain.values else { return };
+    let bytes = strings.bytes.len();
+    if so_far > 0 && bytes as u64 / so_far as u64 >= LONG_BYTES {
+        let all = (bytes as u64).saturating_mul(rows) / so_far as u64;
+        let all = (all + all / ROOM_SHARE).min(u64::from(u32::MAX)) as usize;
+        if strings.bytes.capacity() < all {
+            strings.bytes.reserve_exact(all.saturating_sub(bytes));
+        }
+    }
+}
+
+/// Bytes of a long text, and the share of all bytes that is added to what is expected.
+const LONG_BYTES: u64 = 256;
+const ROOM_SHARE: u64 = 16;
+
+/// A value of a row of a segment.
+///
+/// # Errors
+/// `Corrupt` when the segment is not what was written.
+pub(crate) fn value_of_row(
+    segment: &SegmentFile,
+    column: usize,
+    row: u64,
+) -> Result<Option<Value>> {
+    let mut before = 0;
+    for (page, rows) in segment.page_rows().iter().enumerate() {
+        let end = before + u64::from(*rows);
+        if row < end {
+            let mut plain = Plain::empty(segment.physical(column));
+            segment.decode_page(column, page, &mut plain)?;
+            segment.check()?;
+            return Ok(plain.get((row - before) as usize));
+        }
+        before = end;
+    }
+    Ok(None)
+}
+
+/// The key of a row of a segment, as messages show it.
+///
+/// # Errors
+/// `Corrupt` when the segment is not what was written.
+pub(crate) fn key_of_row(
+    segment: &SegmentFile,
+    (schema, key): (&Schema, &Key),
+    row: u64,
+) -> Result<String> {
+    let column = |column: &usize| -> Result<Plain> {
+        let value = value_of_row(segment, *column, row)?;
+        let mut plain = Plain::empty(segment.physical(*column));
+        plain.push(value.as_ref());
+        Ok(plain)
+    };
+    let columns: Vec<Plain> = key.columns().iter().map(column).collect::<Result<_>>()?;
+    Ok(key_text(&columns, 0, schema, key))
+}
+
 /// The key of a row as messages show it: `(17, 'x')`.
-pub(crate) fn key_text(columns: &[Plain], row: usize, schema: &Schema, key: &Key) -> String {
+fn key_text(columns: &[Plain], row: usize, schema: &Schema, key: &Key) -> String {
     let value = |(plain, column): (&Plain, &usize)| {
         let Some(value) = plain.get(row) else { return "NULL".to_owned() };
         let mut text = coload_ddl::literal_sql(&value, schema.columns()[*column].data_type);

@@ -6,70 +6,168 @@ use std::sync::Arc;
 use coload_ddl::{Key, Schema};
 use coload_page::bitpack::BLOCK;
 use coload_page::runs::expand_runs;
-use coload_page::{Page, PageView, SymbolDecoder, SymbolEncoder, encode_codes_u32, shrink_page};
+use coload_page::{
+    KeyPart, Page, PageView, SymbolDecoder, SymbolEncoder, encode_codes_u32, shrink_page,
+};
 use coload_transform::{KeyOrder, PartitionColumn, encode_column, sort_keys};
-use coload_types::{Bitmap, Error, Physical, Plain, Result, Strings, Values};
+use coload_types::{Bitmap, Error, Physical, Plain, Result, Values};
 
-use super::keys::float;
+use super::conflicts::{Keyed, twice_among};
+use super::keys::{Float, float, key_of_row, value_of_row};
+use super::newest::newness;
+use super::origin::Origin;
+use super::pages::read_codes;
 use super::read_keys;
+use super::texts::Texts;
+use super::tree::TreeKey;
 use crate::join::{Source, group_pages, join_column};
+use crate::on_conflict::OnConflict;
 use crate::retype::{copy_column, drop_unused};
 use crate::{ColumnStats, FinishedColumn, SegmentFile, SegmentSummary, SegmentWriter, append_page};
 
 /// Most rows of a page.
 const PAGE_ROWS_MAX: u64 = 1 << 16;
 /// Bytes that the pages of a column should have at most.
-const PAGE_BYTES: u64 = 16 << 20;
-/// Texts that symbols are made of.
-const TRAINED_ROWS: usize = 1 << 14;
+const PAGE_BYTES: u64 = 4 << 20;
 
 /// What became of a segment whose rows were to be in order.
-pub(crate) enum Put {
-    /// They were: the file is as it was.
-    AsItIs,
-    /// They are in another file.
-    Anew(SegmentSummary, Vec<FinishedColumn>),
+pub(crate) struct Put {
+    /// The other file that they are in, and the rows of the first one that they were; `None` where they stayed.
+    pub anew: Option<(SegmentSummary, Vec<FinishedColumn>, Vec<u32>)>,
+    /// The bounds of the first column of the key, where they are known.
+    pub first_stats: Option<ColumnStats>,
 }
 
-/// Puts the rows of a segment in order, if need be into a file at `path`. Gives the keys in the order of the rows as they
-/// were, and that order.
+/// Puts the rows of a segment in order, if need be into a file at `path`, and leaves those out that give way to others of the
+/// segment.
 ///
 /// # Errors
-/// `Corrupt` when the segment is not what was written, `Limit` when it has too many rows, `Unavailable` when the disk fails.
+/// `Invalid` when a key comes twice and may not, `Corrupt` when the segment is not what was written, `Limit` when it has too many
+/// rows, `Unavailable` when the disk fails.
 pub(crate) fn order_segment(
     segment: &Arc<SegmentFile>,
-    (schema, key): (&Schema, &Key),
+    of: Keyed<'_>,
+    origin: &Origin,
     path: &Path,
     threads: usize,
-) -> Result<(Put, Vec<Plain>, KeyOrder)> {
-    let sources = [Arc::clone(segment)];
-    let keys = read_keys(&sources, schema, key)?;
-    let order = sort_keys(&keys)?;
-    let Some(rows) = &order.rows else { return Ok((Put::AsItIs, keys, order)) };
-    if key.is_unique() && !order.repeated.is_empty() {
-        // The caller refuses them: nothing is to be written.
-        return Ok((Put::AsItIs, keys, order));
+) -> Result<Put> {
+    let of_key = |part: (&KeyPart, &usize)| part.0.column as usize == *part.1;
+    if segment.tree_parts().is_some_and(|parts| {
+        parts.len() == of.key.columns().len() && parts.iter().zip(of.key.columns()).all(of_key)
+    }) {
+        // Its tree was built of keys in order, each once.
+        let order = KeyOrder { rows: None, repeated: Vec::new() };
+        return Ok(Put { anew: None, first_stats: first_key_stats(segment, of, &order)? });
     }
-    let (summary, columns) = write_in_order(&sources, rows, path, threads)?;
-    Ok((Put::Anew(summary, columns), keys, order))
+    let keys = read_sort_keys(segment, of.schema, of.key)?;
+    let order = sort_keys(&keys)?;
+    // They may be most of the segment.
+    drop(keys);
+    let first_stats = first_key_stats(segment, of, &order)?;
+    let rows = match order.repeated.first().filter(|_| of.key.is_unique()) {
+        None => order.rows,
+        Some(place) => match choose_rows(segment, of, &order)? {
+            None => return Err(comes_twice(segment, of, origin, (&order, *place as usize))?),
+            chosen => chosen,
+        },
+    };
+    let Some(rows) = rows else { return Ok(Put { anew: None, first_stats }) };
+    let key = TreeKey::of(of.schema, Some(of.key));
+    let (summary, columns) = write_in_order(&[Arc::clone(segment)], &rows, (path, key), threads)?;
+    Ok(Put { anew: Some((summary, columns, rows)), first_stats })
+}
+
+/// The error for a key that is at a place of the order and at the one before.
+fn comes_twice(
+    segment: &SegmentFile,
+    of: Keyed<'_>,
+    origin: &Origin,
+    (order, place): (&KeyOrder, usize),
+) -> Result<Error> {
+    let (first, row) = (order.row(place - 1) as u64, order.row(place) as u64);
+    let text = key_of_row(segment, (of.schema, of.key), row)?;
+    let numbers = (origin.number(first), origin.number(row));
+    Ok(twice_among((of.table, of.schema, of.key), &text, numbers))
+}
+
+/// The columns of the key, as they are sorted: codes of a sorted dictionary are as good as its values.
+fn read_sort_keys(segment: &Arc<SegmentFile>, schema: &Schema, key: &Key) -> Result<Vec<Plain>> {
+    let mut columns = Vec::with_capacity(key.columns().len());
+    for column in key.columns() {
+        let pages = &segment.column(*column)?.index().pages;
+        let is_coded = pages.iter().all(|page| page.detail.is_codes());
+        let is_valued = !key.is_unique() || pages.iter().all(|page| page.nulls == 0);
+        if !(is_coded && is_valued && float(schema, *column).is_none()) {
+            let one = Key::new(key.kind(), vec![*column])?;
+            columns.append(&mut read_keys(std::slice::from_ref(segment), schema, &one)?);
+            continue;
+        }
+        let mut codes = Vec::with_capacity(segment.rows() as usize);
+        for page in 0..pages.len() {
+            // NULL has the code after the last, and is last.
+            codes.extend(read_codes(segment, *column, page)?.into_iter().map(i64::from));
+        }
+        segment.check()?;
+        columns.push(Plain { values: Values::Int(codes), nulls: None });
+    }
+    Ok(columns)
 }
 
 /// The bounds of the first column of a key, which are known where the rows are in order. Floats are there as what stands
 /// for them, which is no bound.
-pub(crate) fn first_key_stats(
-    (schema, key): (&Schema, &Key),
-    keys: &[Plain],
+fn first_key_stats(
+    segment: &SegmentFile,
+    of: Keyed<'_>,
     order: &KeyOrder,
-) -> Option<ColumnStats> {
-    let first = keys.first().filter(|_| float(schema, key.columns()[0]).is_none())?;
-    let nulls = first.null_count();
-    let valued = first.len() - nulls;
-    let value = |place: usize| first.get(order.row(place));
-    let (min, max) = match valued {
-        0 => (None, None),
-        _ => (value(0), value(valued - 1)),
+) -> Result<Option<ColumnStats>> {
+    let column = of.key.columns()[0];
+    if float(of.schema, column).is_some() {
+        return Ok(None);
+    }
+    let pages = &segment.column(column)?.index().pages;
+    let nulls: u64 = pages.iter().map(|page| u64::from(page.nulls)).sum();
+    let Some(last) = (segment.rows() - nulls).checked_sub(1) else {
+        return Ok(Some(ColumnStats::new(None, None, nulls)));
     };
-    Some(ColumnStats::new(min, max, nulls as u64))
+    let value = |place: u64| value_of_row(segment, column, order.row(place as usize) as u64);
+    Ok(Some(ColumnStats::new(value(0)?, value(last)?, nulls)))
+}
+
+/// One row of each key, in order, by what is to happen to keys that come twice; `None` when they are an error.
+fn choose_rows(segment: &SegmentFile, of: Keyed<'_>, order: &KeyOrder) -> Result<Option<Vec<u32>>> {
+    let mut values = None;
+    match of.on_conflict {
+        OnConflict::Error | OnConflict::ReplaceOnce => return Ok(None),
+        OnConflict::Ignore | OnConflict::Replace => {}
+        OnConflict::Newest(column) => {
+            let mut plain = Plain::empty(segment.physical(column));
+            for page in 0..segment.page_rows().len() {
+                segment.decode_page(column, page, &mut plain)?;
+            }
+            segment.check()?;
+            values = Some((plain, float(of.schema, column)));
+        }
+    }
+    let value = |(plain, float): &(Plain, Option<Float>), row: u32| {
+        plain.get(row as usize).map(|value| newness(value, *float))
+    };
+    let takes_place = |last: u32, row: u32| match &values {
+        Some(values) => value(values, row) >= value(values, last),
+        None => of.on_conflict == OnConflict::Replace,
+    };
+    let count = segment.rows() as usize;
+    let mut chosen: Vec<u32> = Vec::with_capacity(count - order.repeated.len());
+    let mut repeated = order.repeated.iter().peekable();
+    for place in 0..count {
+        let row = order.row(place) as u32;
+        let is_repeated = repeated.next_if(|repeated| **repeated as usize == place).is_some();
+        match chosen.last_mut().filter(|_| is_repeated) {
+            Some(last) if takes_place(*last, row) => *last = row,
+            Some(_) => {}
+            None => chosen.push(row),
+        }
+    }
+    Ok(Some(chosen))
 }
 
 /// Writes rows of segments, in the order given, as one segment: `rows` counts through all of them, and may leave some out.
@@ -79,12 +177,12 @@ pub(crate) fn first_key_stats(
 pub(crate) fn write_in_order(
     sources: &[Arc<SegmentFile>],
     rows: &[u32],
-    path: &Path,
+    (path, key): (&Path, Option<TreeKey>),
     threads: usize,
 ) -> Result<(SegmentSummary, Vec<FinishedColumn>)> {
     let all: u64 = sources.iter().map(|segment| segment.rows()).sum();
     let page_rows = cut_pages(sources, rows.len(), all)?;
-    let writer = SegmentWriter::create(path)?;
+    let writer = SegmentWriter::create(path)?.with_key(key);
     let width = sources[0].column_count();
     let mut columns = Vec::with_capacity(width);
     let numbers: Vec<usize> = (0..width).collect();
@@ -162,6 +260,8 @@ fn reorder_column(
     let values = match physical {
         Physical::Bytes => {
             let texts = Texts::decode(&given, &decoders)?;
+            // The pages are not needed any more, and may be large.
+            drop(given);
             let encoder = texts.train(rows);
             let pages = cut(rows, page_rows).map(|rows| texts.page(rows, encoder.as_ref()));
             let pages = pages.collect::<Result<_>>()?;
@@ -194,7 +294,7 @@ fn cut<'a>(rows: &'a [u32], page_rows: &'a [u32]) -> impl Iterator<Item = &'a [u
     })
 }
 
-fn pick_nulls(nulls: Option<&Bitmap>, rows: &[u32]) -> Option<Bitmap> {
+pub(super) fn pick_nulls(nulls: Option<&Bitmap>, rows: &[u32]) -> Option<Bitmap> {
     let nulls = nulls?;
     let mut picked = Bitmap::zeros(rows.len());
     let mut any = false;
@@ -208,7 +308,7 @@ fn pick_nulls(nulls: Option<&Bitmap>, rows: &[u32]) -> Option<Bitmap> {
 }
 
 /// A page that is no run of values.
-fn plain_page(page: &Page) -> Result<std::borrow::Cow<'_, Page>> {
+pub(super) fn plain_page(page: &Page) -> Result<std::borrow::Cow<'_, Page>> {
     Ok(match page.runs {
         Some(_) => std::borrow::Cow::Owned(expand_runs(page)?),
         None => std::borrow::Cow::Borrowed(page),
@@ -253,65 +353,4 @@ fn decode_numbers(
         append_page(&plain_page(page)?.view()?, given.dictionary.as_ref(), decoders, &mut plain)?;
     }
     Ok(plain)
-}
-
-/// Texts of a whole column, which may be more than 4 GiB.
-struct Texts {
-    bytes: Vec<u8>,
-    ends: Vec<usize>,
-    nulls: Option<Bitmap>,
-}
-
-impl Texts {
-    fn decode(given: &PartitionColumn, decoders: &[SymbolDecoder]) -> Result<Self> {
-        let mut texts = Texts { bytes: Vec::new(), ends: Vec::new(), nulls: None };
-        for page in &given.pages {
-            let mut plain = Plain::empty(Physical::Bytes);
-            let dictionary = given.dictionary.as_ref();
-            append_page(&plain_page(page)?.view()?, dictionary, decoders, &mut plain)?;
-            let Plain { values: Values::Bytes(strings), nulls } = plain else {
-                return Err(Error::Corrupt("numbers in a column of text".into()));
-            };
-            let (before, rows) = (texts.bytes.len(), texts.ends.len());
-            texts.bytes.extend_from_slice(&strings.bytes);
-            texts.ends.extend(strings.ends.iter().map(|end| before + *end as usize));
-            if let Some(nulls) = &nulls {
-                let all = texts.nulls.get_or_insert_with(|| Bitmap::zeros(rows));
-                (0..nulls.len()).for_each(|row| all.push(nulls.get(row)));
-            } else if let Some(all) = &mut texts.nulls {
-                all.extend_zeros(strings.len());
-            }
-        }
-        Ok(texts)
-    }
-
-    fn get(&self, row: usize) -> &[u8] {
-        let start = row.checked_sub(1).map_or(0, |before| self.ends[before]);
-        &self.bytes[start..self.ends[row]]
-    }
-
-    fn pick<'a>(&self, rows: impl Iterator<Item = &'a u32>) -> Result<Strings> {
-        let mut strings = Strings::default();
-        for row in rows {
-            let text = self.get(*row as usize);
-            if !strings.has_room(text.len() as u64) {
-                return Err(Error::Limit("text of one page over 4 GiB".into()));
-            }
-            strings.push(text);
-        }
-        Ok(strings)
-    }
-
-    /// Symbols made of some texts from everywhere.
-    fn train(&self, rows: &[u32]) -> Option<SymbolEncoder> {
-        let step = rows.len().div_ceil(TRAINED_ROWS).max(1);
-        let sample = self.pick(rows.iter().step_by(step)).ok()?;
-        (!sample.bytes.is_empty()).then(|| SymbolEncoder::train_strings(&[&sample]))
-    }
-
-    fn page(&self, rows: &[u32], encoder: Option<&SymbolEncoder>) -> Result<Page> {
-        let values = Values::Bytes(self.pick(rows.iter())?);
-        let nulls = pick_nulls(self.nulls.as_ref(), rows);
-        shrink_page(encode_column(&Plain { values, nulls }, encoder)?)
-    }
 }

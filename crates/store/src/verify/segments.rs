@@ -8,7 +8,7 @@ use std::sync::{
 
 use coload_page::{PageRules, verify_dictionary, verify_page};
 use coload_threads::{join_all, lock};
-use coload_types::{Column, Error, Physical, Result};
+use coload_types::{Column, Error, Physical, Plain, Result, Value};
 
 use super::{Damage, Part, VerifyOptions, VerifyReport};
 use crate::directory::Layout;
@@ -105,6 +105,11 @@ impl Work<'_> {
                 progress(done, self.bytes_total);
             }
         }
+        if table.schema.key().is_some() {
+            let file = open_segment(path, &table.schema, entry, Arc::clone(&held))?;
+            file.verify_tree(&table.schema)?;
+            file.check()?;
+        }
         Ok(())
     }
 }
@@ -145,7 +150,10 @@ fn verify_column(
         verify_page(&stored, &rules)
             .map_err(|error| Error::Corrupt(format!("page {page}: {error}")))?;
     }
-    let found = column_stats(&open.index().pages, dictionary);
+    let mut found = column_stats(&open.index().pages, dictionary);
+    if let Some(stats) = stats.filter(|stats| says_more(stats, &found)) {
+        found = ColumnStats { nulls: found.nulls, ..text_bounds(file, index, stats)? };
+    }
     match stats {
         Some(stats) if hold(stats, &found, column.data_type.physical()) => {}
         _ => {
@@ -154,6 +162,32 @@ fn verify_column(
         }
     }
     Ok(pages as u64 + u64::from(dictionary.is_some()))
+}
+
+/// Whether statistics have bounds that pages of plain text do not tell, as those of a key have.
+fn says_more(stats: &ColumnStats, found: &ColumnStats) -> bool {
+    let is_text = matches!((&found.min, &found.max), (Some(Value::Bytes(_)), None));
+    is_text
+        && (stats.max.is_some()
+            || stats.min.as_ref().is_some_and(|min| Some(min) > found.min.as_ref()))
+}
+
+/// Bounds of the texts of a column: those that are given where they hold, and else values that are beyond them.
+fn text_bounds(file: &SegmentFile, column: usize, given: &ColumnStats) -> Result<ColumnStats> {
+    let mut bounds = given.clone();
+    for page in 0..file.page_rows().len() {
+        let mut plain = Plain::empty(Physical::Bytes);
+        file.decode_page(column, page, &mut plain)?;
+        for value in (0..plain.len()).filter_map(|row| plain.get(row)) {
+            if bounds.min.as_ref().is_some_and(|min| value < *min) {
+                bounds.min = Some(value.clone());
+            }
+            if bounds.max.as_ref().is_some_and(|max| value > *max) {
+                bounds.max = Some(value);
+            }
+        }
+    }
+    Ok(bounds)
 }
 
 /// Whether statistics are true of a column: exact for numbers, bounds for text.

@@ -13,8 +13,8 @@ use std::thread::JoinHandle;
 use coload_store::{LoadMode, OnExisting, OnMissing, Store, VerifyOptions, repair};
 use coload_types::{Error, Result};
 
-use crate::deleted;
 use crate::support::{check_content, load, schema};
+use crate::{conflicts, deleted};
 
 /// User and group that own nothing.
 pub const NOBODY: u32 = 65534;
@@ -103,6 +103,11 @@ fn run() {
         ["loads", table, count] => loads(path, table, count.parse().unwrap()),
         ["churn"] => churn(path),
         ["change", rounds] => deleted::change(path, rounds.parse().unwrap()),
+        ["upsert", rounds] => conflicts::upsert(path, rounds.parse().unwrap()),
+        ["upsert", rounds, point, nth] => {
+            at_hit(point, nth.parse().unwrap(), || std::process::abort());
+            conflicts::upsert(path, rounds.parse().unwrap())
+        }
         ["change", rounds, point, nth] => {
             at_hit(point, nth.parse().unwrap(), || std::process::abort());
             deleted::change(path, rounds.parse().unwrap())

@@ -59,7 +59,7 @@ fn two_loads_become_visible_in_one_version_or_not_at_all() {
     let before = store.snapshot().unwrap().version();
     let (rows, rejects) = (begin("t", LoadMode::Append), begin("bad", LoadMode::Append));
     assert_eq!(store.snapshot().unwrap().version(), before);
-    assert_eq!(rows.publish(Some(rejects)).unwrap(), before + 1);
+    assert_eq!(rows.publish(Some(rejects)).unwrap().version, before + 1);
     let names = |store: &Store| -> Vec<String> {
         store.snapshot().unwrap().tables().iter().map(|t| t.name.clone()).collect()
     };

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod child;
+mod conflicts;
 mod corruption;
 mod crash;
 mod deleted;

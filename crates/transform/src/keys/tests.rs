@@ -38,6 +38,8 @@ fn check(columns: &[Plain]) {
     let repeated: Vec<u32> = (1..wanted.len()).filter(equal).map(|place| place as u32).collect();
     assert_eq!(order.repeated, repeated);
     assert_eq!(order.rows.is_none(), wanted.is_sorted());
+    let (long, short) = (sort_in_place(columns, wanted.len()), sort_bytes(columns, wanted.len()));
+    assert_eq!((&long, &short), (&order, &order));
     // Bytes of keys are ordered as the keys are, whichever columns have NULLs.
     let nullable: Vec<bool> = columns.iter().map(|column| column.nulls.is_some()).collect();
     let key = |row: usize| {

@@ -417,7 +417,10 @@ impl Walker<'_> {
             multi_table_else_clause,
         } = insert;
         if on.is_some() || or.is_some() || *ignore || *replace_into {
-            return refuse("ON CONFLICT", "tables have no keys");
+            return refuse(
+                "INSERT IGNORE and REPLACE INTO",
+                "write INSERT OR IGNORE or INSERT OR REPLACE",
+            );
         }
         if returning.is_some() || output.is_some() {
             return refuse("RETURNING", "SELECT from the table afterwards");

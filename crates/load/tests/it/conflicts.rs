@@ -1,0 +1,173 @@
+//! Loads of keys that are there already, beside a map: the order of the input decides, for any number of threads.
+
+use std::collections::BTreeMap;
+
+use coload_ddl::{Key, KeyKind};
+use coload_load::LoadReport;
+use coload_source::Dialect;
+use coload_store::{KeyCounts, OnConflict, Store};
+use coload_types::{Plain, Result, Value};
+use proptest::prelude::*;
+
+use crate::support::*;
+
+const COLUMNS: &str = "k VARCHAR NOT NULL, v BIGINT, t VARCHAR";
+
+type Given = (String, Option<i64>);
+
+fn load_rows(
+    store: &Store,
+    dir: &tempfile::TempDir,
+    inputs: &[Vec<Given>],
+    on_conflict: OnConflict,
+    threads: usize,
+) -> Result<LoadReport> {
+    let line = |(k, v): &Given| match v {
+        Some(v) => format!("{k},{v},text {v}\n"),
+        None => format!("{k},,\n"),
+    };
+    let paths: Vec<_> = inputs
+        .iter()
+        .enumerate()
+        .map(|(number, rows)| {
+            let text: String = rows.iter().map(line).collect();
+            write(dir, &format!("{number}.csv"), text.as_bytes())
+        })
+        .collect();
+    let mut options = options(&paths, COLUMNS, Dialect::default());
+    let key = Key::new(KeyKind::Primary, vec![0]).unwrap();
+    options.request.schema = options.request.schema.clone().with_key(Some(key)).unwrap();
+    options.request.on_conflict = on_conflict;
+    options.resources.threads = threads;
+    options.resources.chunk_bytes = 64;
+    options.resources.fragments_per_partition = 2;
+    load(store, &options)
+}
+
+/// The rows that are not deleted, by their keys.
+fn live_rows(store: &Store) -> BTreeMap<String, Option<i64>> {
+    let snapshot = store.snapshot().unwrap();
+    let mut rows = BTreeMap::new();
+    let Some(table) = snapshot.table("t") else { return rows };
+    for entry in &table.segments {
+        let file = snapshot.segment(table, entry).unwrap();
+        let deleted = snapshot.deleted_rows(entry).unwrap();
+        let columns = [0, 1].map(|column| {
+            let mut plain = Plain::empty(file.physical(column));
+            (0..file.page_rows().len())
+                .for_each(|page| file.decode_page(column, page, &mut plain).unwrap());
+            plain
+        });
+        for row in (0..entry.rows).filter(|row| !deleted.as_ref().is_some_and(|d| d.contains(*row)))
+        {
+            let Some(Value::Bytes(key)) = columns[0].get(row as usize) else { panic!("no key") };
+            let value = columns[1].get(row as usize).map(|v| match v {
+                Value::Int(v) => v,
+                other => panic!("{other:?}"),
+            });
+            let before = rows.insert(String::from_utf8(key.to_vec()).unwrap(), value);
+            assert_eq!(before, None, "a key is there twice");
+        }
+    }
+    assert_eq!(table.rows(), rows.len() as u64);
+    rows
+}
+
+/// What a load makes of a map; `None` when it fails.
+fn model(
+    there: &BTreeMap<String, Option<i64>>,
+    given: &[Given],
+    on_conflict: OnConflict,
+) -> Option<(BTreeMap<String, Option<i64>>, KeyCounts)> {
+    let (mut own, mut counts) = (BTreeMap::new(), KeyCounts::default());
+    // Of the row that is there and the one that comes the latter wins.
+    let wins = |there: &Option<i64>, comes: &Option<i64>| match on_conflict {
+        OnConflict::Error => None,
+        OnConflict::Ignore => Some(false),
+        OnConflict::Replace | OnConflict::ReplaceOnce => Some(true),
+        OnConflict::Newest(_) => Some(comes >= there),
+    };
+    for (key, value) in given {
+        let Some(before) = own.get(key) else {
+            own.insert(key.clone(), *value);
+            continue;
+        };
+        counts.twice += 1;
+        if wins(before, value)? {
+            own.insert(key.clone(), *value);
+        }
+    }
+    let mut next = there.clone();
+    for (key, value) in own {
+        match next.get(&key).map(|there| wins(there, &value)) {
+            None => counts.added += 1,
+            Some(None) => return None,
+            Some(Some(true)) => counts.replaced += 1,
+            Some(Some(false)) => {
+                counts.ignored += 1;
+                continue;
+            }
+        }
+        next.insert(key, value);
+    }
+    Some((next, counts))
+}
+
+fn drawn_inputs() -> impl Strategy<Value = Vec<Vec<Given>>> {
+    let key = prop_oneof![Just(String::new()), "[ab]{1,3}", Just("x".repeat(40))];
+    let value = proptest::option::of(0..9i64);
+    let rows = proptest::collection::vec((key, value), 1..25);
+    proptest::collection::vec(rows, 1..4)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn the_order_of_the_input_decides(
+        loads in proptest::collection::vec(
+            (drawn_inputs(), prop_oneof![
+                Just(OnConflict::Error), Just(OnConflict::Ignore), Just(OnConflict::Replace), Just(OnConflict::Newest(1)),
+            ], 1..4usize),
+            1..6,
+        ),
+    ) {
+        let dir = scratch();
+        let store = Store::create_or_open(dir.path().join("s")).unwrap();
+        let mut there = BTreeMap::new();
+        for (inputs, on_conflict, threads) in &loads {
+            let given: Vec<Given> = inputs.concat();
+            let loaded = load_rows(&store, &dir, inputs, *on_conflict, *threads);
+            match (model(&there, &given, *on_conflict), loaded) {
+                (Some((next, counts)), Ok(report)) => {
+                    prop_assert_eq!(report.keys, Some(counts));
+                    prop_assert_eq!(report.rows(), counts.kept());
+                    there = next;
+                }
+                (None, Err(error)) => prop_assert!(error.to_string().contains("PRIMARY KEY (k)"), "{error}"),
+                (wanted, loaded) => prop_assert!(false, "{wanted:?} {loaded:?}"),
+            }
+            prop_assert_eq!(&live_rows(&store), &there);
+        }
+    }
+}
+
+#[test]
+fn conflicts_are_settled_alike_by_any_number_of_threads() {
+    let rows =
+        |seed: i64| (0..1500).map(move |i| (format!("k{}", i * 7919 % 700), Some(i * seed % 97)));
+    let first: Vec<Given> = rows(3).step_by(2).collect();
+    let second: Vec<Given> = rows(5).collect();
+    for on_conflict in [OnConflict::Ignore, OnConflict::Replace, OnConflict::Newest(1)] {
+        let made = [1, 2, 5].map(|threads| {
+            let dir = scratch();
+            let store = Store::create_or_open(dir.path().join("s")).unwrap();
+            load_rows(&store, &dir, std::slice::from_ref(&first), on_conflict, threads).unwrap();
+            let report =
+                load_rows(&store, &dir, std::slice::from_ref(&second), on_conflict, threads)
+                    .unwrap();
+            (live_rows(&store), report.keys, segment_bytes(&store, "t"))
+        });
+        assert!(made[1..].iter().all(|other| *other == made[0]), "{on_conflict:?}");
+    }
+}

@@ -1,0 +1,324 @@
+//! No key of a PRIMARY KEY comes twice: what a writer adds is compared with itself and with the version that it adds to.
+//!
+//! ```text
+//!   segments of the load    with each other: which rows give way is told by their order, and does not change
+//!   segments of the table   with those of the load, in the version that the load becomes part of
+//!   rows that give way      are deleted rows of their segments, in the same version
+//! ```
+//!
+//! Writers publish beside each other, so this is asked again when another one was faster; segments that are as they were
+//! are not compared again. So of two writers of one key the second sees what the first has done.
+//!
+//! Memory: a page of the keys of two segments, and sets of rows. Cost: a walk through the keys of each two segments whose
+//! ranges overlap.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use coload_ddl::{Key, Schema};
+use coload_types::{Error, Result};
+use roaring::RoaringBitmap;
+
+use super::keys::{float, key_of_row};
+use super::newest::NewestColumn;
+use super::origin::Origin;
+use super::pages::{KeyPages, for_each_met};
+use crate::deleted::{DeletedEntry, Deletions, read_set};
+use crate::manifest::{SegmentEntry, TableEntry};
+use crate::on_conflict::{KeyCounts, OnConflict};
+use crate::snapshot::open_shared;
+use crate::{SegmentFile, Store};
+
+/// The tree of a segment is asked for keys one by one where it has so many rows for each of them: a look-up takes as long as a walk
+/// through about as many.
+const ASKED_SHARE: u64 = 64;
+
+/// The table that rows are added to, and what is to happen to keys that are there.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Keyed<'a> {
+    pub table: &'a str,
+    pub schema: &'a Schema,
+    pub key: &'a Key,
+    pub on_conflict: OnConflict,
+}
+
+/// A segment that is added.
+#[derive(Debug, Clone)]
+pub(crate) struct NewSegment {
+    pub entry: SegmentEntry,
+    pub origin: Origin,
+}
+
+/// Compares what a writer adds with what is there.
+pub(crate) struct KeyConflicts {
+    store: Store,
+    table: String,
+    schema: Schema,
+    key: Key,
+    on_conflict: OnConflict,
+    new: Vec<NewSegment>,
+    /// Rows of each new segment that give way to others of them.
+    own: Option<Vec<RoaringBitmap>>,
+    /// What was found in segments of the table.
+    met: HashMap<String, Met>,
+}
+
+/// Rows of a segment of the table and of new ones that have the same keys.
+struct Met {
+    /// The rows that were deleted then.
+    deleted: Option<DeletedEntry>,
+    /// Those of the table that give way.
+    old: RoaringBitmap,
+    /// Those of each new segment that do.
+    new: Vec<RoaringBitmap>,
+}
+
+/// The rows that give way in a version.
+pub(crate) struct Resolved {
+    pub deletions: Deletions,
+    /// Rows that gave way before segments were written are not among them.
+    pub counts: KeyCounts,
+}
+
+impl KeyConflicts {
+    /// For segments that are in place, in the order of their keys and each without a key twice, to be added to a table.
+    pub fn new(store: &Store, of: Keyed<'_>, new: Vec<NewSegment>) -> Self {
+        KeyConflicts {
+            store: store.clone(),
+            table: of.table.to_owned(),
+            schema: of.schema.clone(),
+            key: of.key.clone(),
+            on_conflict: of.on_conflict,
+            new,
+            own: None,
+            met: HashMap::new(),
+        }
+    }
+
+    /// Tells which rows give way when the segments are added to `there`, if they are added to something.
+    ///
+    /// # Errors
+    /// `Invalid` with a key that comes twice and may not; `Corrupt` when a segment is not what was written.
+    pub fn resolve(&mut self, there: Option<&TableEntry>) -> Result<Resolved> {
+        let mut lost = match self.own.take() {
+            Some(own) => own,
+            None => self.compare_own()?,
+        };
+        self.own = Some(lost.clone());
+        let twice: u64 = lost.iter().map(RoaringBitmap::len).sum();
+        let segments = there.map_or(&[][..], |table| &table.segments);
+        let mut known = std::mem::take(&mut self.met);
+        let mut deletions = Deletions::default();
+        let mut replaced = 0_u64;
+        for old in segments {
+            let met = match known.remove(&old.file).filter(|met| met.deleted == old.deleted) {
+                Some(met) => met,
+                None => self.compare_with(old)?,
+            };
+            replaced += deletions.extend(old, met.old.iter().map(u64::from))?;
+            lost.iter_mut().zip(&met.new).for_each(|(lost, met)| *lost |= met);
+            self.met.insert(old.file.clone(), met);
+        }
+        let ignored = lost.iter().map(RoaringBitmap::len).sum::<u64>() - twice;
+        for (new, lost) in self.new.iter().zip(&lost) {
+            deletions.extend(&new.entry, lost.iter().map(u64::from))?;
+        }
+        let rows: u64 = self.new.iter().map(|new| new.entry.rows).sum();
+        let added = (rows - twice - ignored).saturating_sub(replaced);
+        Ok(Resolved { deletions, counts: KeyCounts { added, replaced, ignored, twice } })
+    }
+
+    /// Compares the new segments with each other.
+    fn compare_own(&self) -> Result<Vec<RoaringBitmap>> {
+        let mut lost = vec![RoaringBitmap::new(); self.new.len()];
+        for (number, later) in self.new.iter().enumerate() {
+            for (before, earlier) in self.new[..number].iter().enumerate() {
+                if !self.overlap(&earlier.entry, &later.entry) {
+                    continue;
+                }
+                let (a, b) = (self.open_own(&earlier.entry)?, self.open_own(&later.entry)?);
+                let mut winner = Winner::new(self, &a, &b);
+                self.walk(&a, &b, |row, other| {
+                    let first = match self.on_conflict {
+                        OnConflict::Error | OnConflict::ReplaceOnce => {
+                            let numbers = (earlier.origin.number(row), later.origin.number(other));
+                            return Err(self.twice_among(&b, other, numbers)?);
+                        }
+                        OnConflict::Ignore => true,
+                        OnConflict::Replace => false,
+                        OnConflict::Newest(_) => winner.is_first_newer(row, other)?,
+                    };
+                    match first {
+                        true => lost[number].insert(row_number(other)?),
+                        false => lost[before].insert(row_number(row)?),
+                    };
+                    Ok(())
+                })?;
+            }
+        }
+        Ok(lost)
+    }
+
+    /// Compares a segment of the table with the new ones.
+    fn compare_with(&self, old: &SegmentEntry) -> Result<Met> {
+        let none = || vec![RoaringBitmap::new(); self.new.len()];
+        let mut met = Met { deleted: old.deleted.clone(), old: RoaringBitmap::new(), new: none() };
+        let overlaps = |new: &&NewSegment| self.overlap(old, &new.entry);
+        if !self.new.iter().any(|new| overlaps(&new)) {
+            return Ok(met);
+        }
+        let file = open_shared(&self.store, &self.schema, old)?;
+        let deleted = match &old.deleted {
+            Some(entry) => read_set(self.store.layout(), old, entry)?,
+            None => RoaringBitmap::new(),
+        };
+        let no_rows = RoaringBitmap::new();
+        for (number, new) in self.new.iter().enumerate().filter(|(_, new)| overlaps(new)) {
+            let own = self.open_own(&new.entry)?;
+            let gone = self.own.as_ref().and_then(|own| own.get(number)).unwrap_or(&no_rows);
+            let mut winner = Winner::new(self, &file, &own);
+            self.meet(&file, &own, |row, new_row| {
+                let (old_row, own_row) = (row_number(row)?, row_number(new_row)?);
+                if deleted.contains(old_row) || gone.contains(own_row) {
+                    return Ok(());
+                }
+                let stays = match self.on_conflict {
+                    OnConflict::Error => {
+                        let place = (row, new.origin.number(new_row));
+                        return Err(self.in_table(&own, new_row, &old.file, place)?);
+                    }
+                    OnConflict::Ignore => true,
+                    OnConflict::Replace | OnConflict::ReplaceOnce => false,
+                    OnConflict::Newest(_) => winner.is_first_newer(row, new_row)?,
+                };
+                match stays {
+                    true => met.new[number].insert(own_row),
+                    false => met.old.insert(old_row),
+                };
+                Ok(())
+            })?;
+        }
+        Ok(met)
+    }
+
+    /// As [`Self::walk`]; where a few new keys meet many of the table its tree is asked.
+    fn meet(
+        &self,
+        old: &SegmentFile,
+        new: &SegmentFile,
+        mut met: impl FnMut(u64, u64) -> Result<()>,
+    ) -> Result<()> {
+        if old.tree_parts().is_none() || new.rows().saturating_mul(ASKED_SHARE) > old.rows() {
+            return self.walk(old, new, met);
+        }
+        let mut pages = KeyPages::new(new, &self.schema, &self.key);
+        while pages.advance(None)? {
+            for row in 0..pages.rows() {
+                if let Some(old_row) = old.row_of_key(&pages.values(row))? {
+                    met(old_row, pages.first_row() + row as u64)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn walk(
+        &self,
+        a: &SegmentFile,
+        b: &SegmentFile,
+        met: impl FnMut(u64, u64) -> Result<()>,
+    ) -> Result<()> {
+        let pages = |segment| KeyPages::new(segment, &self.schema, &self.key);
+        for_each_met(pages(a), pages(b), met)
+    }
+
+    /// Opens a segment that is not published: nobody else may get it.
+    fn open_own(&self, segment: &SegmentEntry) -> Result<Arc<SegmentFile>> {
+        SegmentFile::open(&self.store.layout().segment(&segment.file)).map(Arc::new)
+    }
+
+    /// Whether the ranges of the first column of the key have something in common, as far as is known.
+    fn overlap(&self, a: &SegmentEntry, b: &SegmentEntry) -> bool {
+        let column = self.key.columns()[0];
+        if float(&self.schema, column).is_some() {
+            // Bounds are those of the floats that are stored, among them -0 and NaN of any sign.
+            return true;
+        }
+        let (a, b) = (&a.columns[column], &b.columns[column]);
+        let is_below = |low: &crate::ColumnStats, high: &crate::ColumnStats| {
+            low.max.as_ref().zip(high.min.as_ref()).is_some_and(|(max, min)| max < min)
+        };
+        !is_below(a, b) && !is_below(b, a)
+    }
+
+    fn twice_among(
+        &self,
+        segment: &SegmentFile,
+        row: u64,
+        numbers: (Option<u64>, Option<u64>),
+    ) -> Result<Error> {
+        let key = key_of_row(segment, (&self.schema, &self.key), row)?;
+        Ok(twice_among((&self.table, &self.schema, &self.key), &key, numbers))
+    }
+
+    /// The error for a key that is in the table, in a row of a file.
+    fn in_table(
+        &self,
+        own: &SegmentFile,
+        new_row: u64,
+        file: &str,
+        (row, number): (u64, Option<u64>),
+    ) -> Result<Error> {
+        let key = key_of_row(own, (&self.schema, &self.key), new_row)?;
+        let by = number
+            .map_or_else(String::new, |number| format!("row {number} of the input has it, and "));
+        Ok(Error::Invalid(format!(
+            "cannot add rows to table {}: the key {key} of {} is in the table already ({by}row {} of segment {file}); nothing \
+             was added",
+            self.table,
+            self.key.sql(self.schema.columns()),
+            row + 1,
+        )))
+    }
+}
+
+/// The error for a key that comes twice among the rows that are added, at these numbers.
+pub(crate) fn twice_among(
+    (table, schema, key): (&str, &Schema, &Key),
+    text: &str,
+    numbers: (Option<u64>, Option<u64>),
+) -> Error {
+    let places = match numbers {
+        (Some(a), Some(b)) => format!(" (rows {} and {} of the input)", a.min(b), a.max(b)),
+        _ => String::new(),
+    };
+    Error::Invalid(format!(
+        "cannot add rows to table {table}: the key {text} of {} comes twice among them{places}; nothing was added",
+        key.sql(schema.columns())
+    ))
+}
+
+/// Tells which of two rows is newer, where that is asked.
+struct Winner<'a>(Option<(NewestColumn<'a>, NewestColumn<'a>)>);
+
+impl<'a> Winner<'a> {
+    fn new(of: &KeyConflicts, first: &'a SegmentFile, second: &'a SegmentFile) -> Self {
+        let OnConflict::Newest(column) = of.on_conflict else { return Winner(None) };
+        let open = |segment| NewestColumn::new(segment, &of.schema, column);
+        Winner(Some((open(first), open(second))))
+    }
+
+    /// Whether the row of the first segment is newer; of equal ones that of the second is.
+    fn is_first_newer(&mut self, row: u64, other: u64) -> Result<bool> {
+        match &mut self.0 {
+            Some((first, second)) => Ok(first.get(row)? > second.get(other)?),
+            None => Ok(false),
+        }
+    }
+}
+
+fn row_number(row: u64) -> Result<u32> {
+    u32::try_from(row).map_err(|_| {
+        Error::Limit(format!("a segment of a table with a PRIMARY KEY has over {row} rows"))
+    })
+}

@@ -1,0 +1,70 @@
+//! What becomes of records whose key is there already.
+
+use coload_ddl::{Key, Schema};
+use coload_types::{Error, Result};
+
+/// What happens when a key of a PRIMARY KEY is in the table already, or comes twice in a load.
+///
+/// Of the records of a load with one key one is chosen first, by their order in the input; then it meets the row of the
+/// table. So the outcome does not depend on the number of threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnConflict {
+    /// Nothing is added, and the error names the key.
+    #[default]
+    Error,
+    /// The row of the table stays; of the records the first.
+    Ignore,
+    /// The row of the table gives way; of the records the last is added.
+    Replace,
+    /// The row of the table gives way; records with the same key are an error, as their order says nothing.
+    ReplaceOnce,
+    /// The row or record with the greatest value of this column stays, of equal ones the record that comes last; NULL is
+    /// less than all values.
+    Newest(usize),
+}
+
+/// What became of the rows of a load into a table with a PRIMARY KEY: together as many as the load has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct KeyCounts {
+    /// Rows whose keys were not in the table.
+    pub added: u64,
+    /// Rows that took the place of one of the table.
+    pub replaced: u64,
+    /// Rows that were left out, as one of the table stayed.
+    pub ignored: u64,
+    /// Rows that gave way to another one of the load with the same key.
+    pub twice: u64,
+}
+
+impl KeyCounts {
+    /// Rows of the load that are in the table now.
+    pub fn kept(self) -> u64 {
+        self.added + self.replaced
+    }
+}
+
+impl OnConflict {
+    /// Checks that a table has what this speaks of.
+    ///
+    /// # Errors
+    /// `Invalid` when it has no PRIMARY KEY, or not this column.
+    pub(crate) fn check(self, table: &str, schema: &Schema, key: Option<&Key>) -> Result<()> {
+        if self == OnConflict::Error {
+            return Ok(());
+        }
+        if !key.is_some_and(Key::is_unique) {
+            return Err(Error::Invalid(format!(
+                "cannot tell conflicts of keys in table {table}: it has no PRIMARY KEY (make it with one, or leave out what \
+                 is to happen on conflicts)"
+            )));
+        }
+        match self {
+            OnConflict::Newest(column) if column >= schema.len() => Err(Error::Invalid(format!(
+                "the newest row of table {table} is to be told by column {}, and it has {}",
+                column + 1,
+                schema.len()
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
