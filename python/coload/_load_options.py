@@ -82,3 +82,4 @@ class LoadOptions(TypedDict, total=False):
     merge_columns: int
     dictionaries: str
     count_distinct: bool
+    on_conflict: str

@@ -416,6 +416,16 @@ def test_checkers_of_types_know_the_options():
     assert is_switch == {keyword: not flag[1] for keyword, flag in known.items()}
 
 
+def test_keys_that_come_again(db):
+    write("a.csv", "n,s\n1,a\n2,b\n")
+    db.load("a.csv", "t", primary_key="n")
+    write("b.csv", "n,s\n2,c\n3,d\n")
+    with pytest.raises(coload.Error):
+        db.load("b.csv", "t")
+    assert db.load("b.csv", "t", on_conflict="replace")["keys"]["replaced"] == 1
+    assert db.sql("SELECT * FROM t ORDER BY n").fetchall() == [(1, "a"), (2, "c"), (3, "d")]
+
+
 def test_lists_are_values_of_options(db):
     write("a.txt", "1  abc\n22 de \n")
     db.load("a.txt", "t", fixed_width=[3, 3], columns={"n": "BIGINT", "s s": "VARCHAR"}, primary_key=["n", "s s"])
