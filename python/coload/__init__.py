@@ -32,6 +32,7 @@ from ._errors import (
     UsageError,
 )
 from ._functions import Sniffed, load, load_options, sniff
+from ._load_options import LoadOptions
 from ._progress import Progress
 from ._report import Report
 from ._result import Result
@@ -50,6 +51,7 @@ __all__ = [
     "InternalError",
     "Interval",
     "LimitError",
+    "LoadOptions",
     "NotSupportedError",
     "OperationalError",
     "ProgrammingError",

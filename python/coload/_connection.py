@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, Iterable, List, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Iterable, Optional, Sequence
 
 from . import _native
 from ._errors import UsageError
+from ._load_options import LoadOptions, Size
 from ._options import PathLike, paths, words
 from ._progress import ProgressOption, Watcher
 from ._report import Report
 from ._result import Result
 
-#: Sizes: bytes, or a text such as 1GiB.
-Size = Union[int, str]
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 class Connection:
@@ -34,7 +35,7 @@ class Connection:
         table: Optional[str] = None,
         *,
         progress: ProgressOption = None,
-        **options: Any,
+        **options: "Unpack[LoadOptions]",
     ) -> Report:
         """Loads files, or a data frame, into a table: all of it becomes visible at once, or nothing.
 

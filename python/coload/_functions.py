@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NamedTuple, Optional
 
 from . import _native
 from ._connection import _load
+from ._load_options import LoadOptions
 from ._options import PathLike, flags, paths, words
 from ._progress import ProgressOption
 from ._report import Report
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 class Sniffed(NamedTuple):
@@ -55,7 +59,7 @@ def load(
     table: Optional[str] = None,
     *,
     progress: ProgressOption = None,
-    **options: Any,
+    **options: "Unpack[LoadOptions]",
 ) -> Report:
     """Loads where ``coload load --into`` can: into a store, a server, ``postgres://`` and ``mysql://``, or Parquet files with
     ``parquet:FOLDER``. The rest is as :meth:`Connection.load` has it.

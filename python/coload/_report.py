@@ -8,7 +8,7 @@ from typing import Any, Dict, Iterator, List, Mapping
 class Report(Mapping[str, Any]):
     """The report of a load: what ``coload load --report json`` prints, as attributes and as a mapping.
 
-    ``docs/loading.md`` lists the fields; ``notes`` are the lines that tell what was found out.
+    ``docs/loading.md`` lists the fields; ``keys``, which is also what a mapping calls its own, is ``report["keys"]``. ``notes`` are the lines that tell what was found out.
 
     >>> import coload
     >>> _ = open("people.csv", "w").write("name,born\\nAda,1815-12-10\\nAlan,1912-06-23\\n")

@@ -406,6 +406,37 @@ def test_loads_elsewhere():
         assert db.sql("SELECT * FROM y").fetchall() == [(1,)]
 
 
+def test_checkers_of_types_know_the_options():
+    from coload._options import flags
+
+    known = {keyword: flag for keyword, flag in flags("load").items() if keyword != "table"}
+    hints = coload.LoadOptions.__annotations__
+    assert hints.keys() == known.keys()
+    is_switch = {keyword: "bool" in str(hint) for keyword, hint in hints.items()}
+    assert is_switch == {keyword: not flag[1] for keyword, flag in known.items()}
+
+
+def test_keys_that_come_again(db):
+    write("a.csv", "n,s\n1,a\n2,b\n")
+    db.load("a.csv", "t", primary_key="n")
+    write("b.csv", "n,s\n2,c\n3,d\n")
+    with pytest.raises(coload.Error):
+        db.load("b.csv", "t")
+    assert db.load("b.csv", "t", on_conflict="replace")["keys"]["replaced"] == 1
+    assert db.sql("SELECT * FROM t ORDER BY n").fetchall() == [(1, "a"), (2, "c"), (3, "d")]
+
+
+def test_lists_are_values_of_options(db):
+    write("a.txt", "1  abc\n22 de \n")
+    db.load("a.txt", "t", fixed_width=[3, 3], columns={"n": "BIGINT", "s s": "VARCHAR"}, primary_key=["n", "s s"])
+    assert db.sql("SELECT * FROM t").fetchall() == [(1, "abc"), (22, "de")]
+    write("b.csv", "x,y\n1,2\n")
+    db.load("b.csv", "u", map={"x": "a", "y": "b"}, columns="b BIGINT, a BIGINT", type_order=None)
+    assert db.sql("SELECT a, b FROM u").fetchall() == [(1, 2)]
+    db.load("b.csv", "v", type_order=["DOUBLE", "VARCHAR"])
+    assert db.sql("SELECT * FROM v").types == ["DOUBLE", "DOUBLE"]
+
+
 def test_options_are_listed():
     options = coload.load_options()
     assert {"max_rejects", "delimiter", "where", "set"} <= options.keys()
