@@ -22,7 +22,8 @@ fn load(sandbox: &Sandbox, input: &str, placement: &str, flags: &[&str], expecte
     assert_eq!([number("rows"), number("rejects")], expected, "{input} {placement}");
     let client = number("peak_memory_bytes") >> 10;
     let added = server.peak_kib() - idle;
-    let told = format!("{input} {placement}: {client} KiB, and {added} at the server beside {idle}");
+    let told =
+        format!("{input} {placement}: {client} KiB, and {added} at the server beside {idle}");
     assert!(client < PEAK_KIB_MAX && added < SERVER_KIB_MAX, "{told}");
 }
 
