@@ -26,7 +26,6 @@ mod keyed;
 mod load_record;
 mod lock;
 mod manifest;
-mod mapped;
 mod merge_small;
 mod older_loads;
 mod on_conflict;
