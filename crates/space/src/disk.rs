@@ -5,8 +5,8 @@
 //!   finish  ->  the last block, with zeros up to a whole sector
 //! ```
 //!
-//! Two blocks of 4 MiB an extent: one is filled while the other is written. A read is one call for the sectors of a part; parts are
-//! pages of columns, and the threads that ask for them overlap the calls. A file system without direct I/O (tmpfs) is written
+//! Two blocks of 4 MiB an extent: one is filled while the other is written. A read is one call for the sectors of what is
+//! wanted; that are parts of columns, and the threads that ask for them overlap the calls. A file system without direct I/O (tmpfs) is written
 //! through its cache.
 
 use std::os::unix::fs::FileExt;
@@ -251,6 +251,10 @@ impl Extent for DiskExtent {
             .map_err(|e| in_space(&self.space, Error::io("read", path, &e)))?;
         let at = sectors.start + (start - first) as usize;
         Ok(Piece::Read(sectors.buffer, at..at + bytes as usize))
+    }
+
+    fn read_many(&self, start: u64, bytes: u64) -> Result<Option<Piece<'_>>> {
+        self.read(start, bytes).map(Some)
     }
 }
 

@@ -56,6 +56,14 @@ pub trait Extent: Debug + Send + Sync {
     /// `Corrupt` when there is no such part, `Unavailable` when the disk fails.
     fn read(&self, start: u64, bytes: u64) -> Result<Piece<'_>>;
 
+    /// Reads parts that stand one after the other by one call, if the space is one where calls are dear; `None` if it is not.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    fn read_many(&self, _start: u64, _bytes: u64) -> Result<Option<Piece<'_>>> {
+        Ok(None)
+    }
+
     /// Checks that what was read was what is in the space; called after what was read was used.
     ///
     /// # Errors

@@ -80,6 +80,13 @@ impl Extent for TieredExtent {
         }
     }
 
+    fn read_many(&self, start: u64, bytes: u64) -> Result<Option<Piece<'_>>> {
+        match (&self.more, start.checked_sub(self.dram.bytes())) {
+            (Some(more), Some(start)) => more.read_many(start, bytes),
+            _ => Ok(None),
+        }
+    }
+
     fn check(&self) -> Result<()> {
         self.more.as_ref().map_or(Ok(()), |more| more.check())
     }
