@@ -21,6 +21,7 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use coload::{ConflictRule, RejectLimit, SetColumn};
 use coload_source::{DateFormat, FixedWidths, TimestampFormat, TypeOrder};
+use coload_space::SpaceSpec;
 
 #[cfg(feature = "sql")]
 pub use answers::AnswerArgs;
@@ -380,6 +381,14 @@ pub struct PipelineArgs {
     /// When columns get dictionaries
     #[arg(long, value_name = "POLICY", default_value = "auto", help_heading = "Pipeline")]
     pub dictionaries: Dictionaries,
+    /// Where columns are while rows are put in the order of a key: dram, map:DIR, pmem:DIR, disk:DIR or
+    /// emulated:READ_NS,READ_GBS,WRITE_GBS, each with ,size=SIZE if need be [default: dram]
+    #[arg(long, value_name = "SPACE", value_parser = space, help_heading = "Pipeline")]
+    pub sort_space: Option<SpaceSpec>,
+    /// Where sorted runs are until they are merged, as --sort-space [default: an eighth of the memory, then the store's
+    /// disk]
+    #[arg(long, value_name = "SPACE", value_parser = space, help_heading = "Pipeline")]
+    pub run_space: Option<SpaceSpec>,
 }
 
 #[cfg(feature = "sql")]

@@ -30,8 +30,8 @@ use crate::directory::{
     write_new,
 };
 use crate::keyed::{
-    KeyConflicts, Keyed, LoadFiles, OrderedLoad, OrderedSegment, Origin, SortSpaces, SortTimes, Sorting, TreeKey, order_load,
-    put_entry_in_order,
+    KeyConflicts, Keyed, LoadFiles, OrderedLoad, OrderedSegment, Origin, SortSpaces, SortTimes,
+    Sorting, TreeKey, order_load, put_entry_in_order,
 };
 use crate::load_record::{LoadId, LoadRecord};
 use crate::lock::Lock;
@@ -199,8 +199,13 @@ impl LoadDir {
         let before: u64 = segments.iter().map(|segment| segment.rows).sum();
         let (table, schema) = (&*self.target.name, &self.target.schema);
         let of = Keyed { table, schema, key, on_conflict: self.on_conflict };
-        let OrderedLoad { segments, origins, times } =
+        let trees_before = self.sort_times().nodes;
+        let OrderedLoad { segments, origins, mut times } =
             order_load(of, segments, &mut Files { dir: self, next }, sorting)?;
+        // Trees are built while segments are written: of several by merges, of one where it is sorted.
+        let trees = self.sort_times().nodes.saturating_sub(trees_before);
+        let step = if times.merge.is_zero() { &mut times.sort } else { &mut times.merge };
+        *step = step.saturating_sub(trees);
         self.dropped = before - segments.iter().map(|segment| segment.entry.rows).sum::<u64>();
         self.times = times;
         self.origins = Some(origins);

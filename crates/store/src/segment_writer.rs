@@ -128,7 +128,15 @@ impl SegmentWriter {
             .and_then(parse_segment_name)
             .map(|(load, number)| SegmentId { load: load.as_u128(), number });
         let id = id.unwrap_or_default();
-        Ok(SegmentWriter { path: path.to_owned(), id, file: Some(file), end, waiting, key: None, tree_ns: Arc::default() })
+        Ok(SegmentWriter {
+            path: path.to_owned(),
+            id,
+            file: Some(file),
+            end,
+            waiting,
+            key: None,
+            tree_ns: Arc::default(),
+        })
     }
 
     /// The same with a B+ tree of a key, if there is one.
@@ -147,7 +155,15 @@ impl SegmentWriter {
     pub fn to_nowhere() -> Self {
         let end = AtomicU64::new(SEGMENT_MAGIC.len() as u64);
         let (path, id) = (PathBuf::new(), SegmentId::default());
-        SegmentWriter { path, id, file: None, end, waiting: AtomicU64::new(0), key: None, tree_ns: Arc::default() }
+        SegmentWriter {
+            path,
+            id,
+            file: None,
+            end,
+            waiting: AtomicU64::new(0),
+            key: None,
+            tree_ns: Arc::default(),
+        }
     }
 
     /// Room for pages that are written one after the other.

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use coload_space::Space;
 use coload_types::{Physical, Result};
 
+use super::Keyed;
 use super::order::{sort_segment, write_in_order};
 use super::origin::{Origin, RowNumbers, write_load_order, write_order};
-use super::Keyed;
 use crate::{ColumnStats, FinishedColumn, SegmentEntry, SegmentFile, SegmentWriter};
 
 /// Extension of the file beside a segment that tells where its rows come from.
@@ -73,11 +73,7 @@ fn order_path(segment: &Path) -> PathBuf {
 }
 
 /// Sets the bounds of the first column of the key, if they are known.
-pub(super) fn set_first_stats(
-    entry: &mut SegmentEntry,
-    of: Keyed<'_>,
-    stats: Option<ColumnStats>,
-) {
+pub(super) fn set_first_stats(entry: &mut SegmentEntry, of: Keyed<'_>, stats: Option<ColumnStats>) {
     let first = entry.columns.get_mut(of.key.columns()[0]);
     if let (Some(stats), Some(known)) = (stats, first) {
         *known = stats;

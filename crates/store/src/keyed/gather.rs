@@ -68,9 +68,8 @@ impl<'a> Gather<'a> {
         }
         let dictionary = if drops { drop_unused(dictionary, &mut picked)? } else { dictionary };
         let null = dictionary.len() as u32;
-        let pages = picked
-            .into_iter()
-            .map(|codes| finish_page(encode_codes_u32(&codes, null), self.form));
+        let pages =
+            picked.into_iter().map(|codes| finish_page(encode_codes_u32(&codes, null), self.form));
         let pages = pages.collect::<Result<_>>()?;
         Ok(PartitionColumn { dictionary: Some(dictionary), symbols: Vec::new(), pages })
     }
@@ -82,7 +81,8 @@ impl<'a> Gather<'a> {
     pub fn values(&self, values: Decoded) -> Result<PartitionColumn> {
         let (values, nulls) = match values {
             Decoded::Texts(texts) => {
-                let (pages, encoder) = texts.pages(self.rows, self.cut(), (self.form, self.space))?;
+                let (pages, encoder) =
+                    texts.pages(self.rows, self.cut(), (self.form, self.space))?;
                 let symbols = encoder.iter().map(SymbolEncoder::table).collect();
                 return Ok(PartitionColumn { dictionary: None, symbols, pages });
             }

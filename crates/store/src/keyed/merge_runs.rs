@@ -194,7 +194,9 @@ fn append_rows(to: &mut Plain, from: &Plain, rows: Range<usize>) -> Result<()> {
             for row in rows.clone() {
                 let text = from.get(row);
                 if !to.has_room(text.len() as u64) {
-                    return Err(Error::Limit("keys of a segment over 4 GiB; lower --memory".into()));
+                    return Err(Error::Limit(
+                        "keys of a segment over 4 GiB; lower --memory".into(),
+                    ));
                 }
                 to.push(text);
             }

@@ -213,8 +213,7 @@ pub(crate) fn write_run_in_order(
     let sources = std::slice::from_ref(segment);
     let page_rows = cut_run_pages(cut_segments(sources, rows.len())?);
     let mut run = RunWriter::create(&*spaces.runs, (schema, key), &page_rows)?;
-    let gather =
-        Gather { rows, page_rows: &page_rows, form: Form::Run, space: &*spaces.sort };
+    let gather = Gather { rows, page_rows: &page_rows, form: Form::Run, space: &*spaces.sort };
     let make = |column: usize| reorder_column(sources, column, gather);
     for_each_column(segment.column_count(), threads, make, |column, made| {
         run.put_column(made, segment.physical(column))

@@ -12,6 +12,7 @@
 //! Memory: 100 bytes a page, and marks of at most [`MARKS_BYTES_MAX`].
 
 use std::ops::Range;
+use std::path::Path;
 
 use coload_ddl::{Key, Schema};
 use coload_page::{Page, PageMeta, PageView, SymbolDecoder};
@@ -91,6 +92,7 @@ pub(crate) struct Run {
 
 /// A run that is written.
 pub(crate) struct RunWriter {
+    space: String,
     extent: Box<dyn ExtentWriter>,
     end: u64,
     columns: Vec<RunColumn>,
@@ -124,13 +126,13 @@ impl RunWriter {
         marked.extend(last.filter(|last| marked.last() != Some(last)));
         let key = key_columns(schema, key);
         let (marks, columns) = (vec![None; key.len()], Vec::new());
-        let extent = space.create()?;
-        Ok(RunWriter { extent, end: 0, columns, key, starts, numbers: None, marked, marks })
+        let (extent, space) = (space.create()?, space.name().to_owned());
+        Ok(RunWriter { space, extent, end: 0, columns, key, starts, numbers: None, marked, marks })
     }
 
     fn put(&mut self, page: Page) -> Result<PageMeta> {
         failpoints::hit("store::run::write")
-            .map_err(|e| Error::Unavailable(format!("cannot write a run: {e}")))?;
+            .map_err(|e| Error::io("write a run in", Path::new(&self.space), &e))?;
         let meta = page.meta(self.end);
         self.end += meta.bytes;
         self.extent.append(page.bytes)?;
