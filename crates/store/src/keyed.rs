@@ -29,6 +29,7 @@ mod origin;
 mod pages;
 mod ranges;
 mod run;
+mod run_writer;
 mod sort_buffer;
 mod sorted_load;
 mod sorting;

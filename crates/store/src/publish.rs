@@ -12,11 +12,12 @@
 //! version after a pinned one, so a version n+1 that was ever published is still there to refuse
 //! the link: without that, a slow writer could overwrite the history of faster ones.
 
+mod in_order;
+
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::atomic::AtomicU64;
 
 use coload_ddl::{Key, Schema};
 use coload_space::{Dram, Space};
@@ -29,10 +30,7 @@ use crate::directory::{
     Layout, is_same_file, link_new, parse_segment_name, rename, segment_name, sync_dir, sync_file,
     write_new,
 };
-use crate::keyed::{
-    KeyConflicts, Keyed, LoadFiles, OrderedLoad, OrderedSegment, Origin, SortSpaces, SortTimes,
-    Sorting, TreeKey, order_load, put_entry_in_order,
-};
+use crate::keyed::{KeyConflicts, Keyed, Origin, SortTimes, TreeKey, put_entry_in_order};
 use crate::load_record::{LoadId, LoadRecord};
 use crate::lock::Lock;
 use crate::manifest::{Manifest, SegmentEntry};
@@ -48,8 +46,6 @@ use crate::work_dir::WorkDir;
 const MANIFEST_TMP: &str = "manifest";
 /// How often others may publish first before a writer gives up.
 const ATTEMPTS_MAX: usize = 100_000;
-/// What is taken for the memory of a writer that does not say it, such as a statement.
-const USUAL_MEMORY: u64 = 256 << 20;
 
 /// A load in progress: a directory to write segments in, which nobody sees until they are
 /// published. Dropping it removes everything it wrote.
@@ -178,54 +174,6 @@ impl LoadDir {
         Ok(())
     }
 
-    /// Puts the rows of all segments into one order, that of the table's key; where there is none they stay. Segments that are not
-    /// in order, meet others in their ranges of keys or have rows that give way to others are written anew under other numbers, and
-    /// removed. Segments come in the order of the input.
-    ///
-    /// # Errors
-    /// `Invalid` when a key of a PRIMARY KEY comes twice and may not, `Limit` when a segment has too many rows or a space is too small,
-    /// `Corrupt` when a run is not what was written, `Unavailable` when the disk fails.
-    pub fn put_in_order(
-        &mut self,
-        segments: Vec<SegmentEntry>,
-        sorting: &Sorting,
-    ) -> Result<Vec<OrderedSegment>> {
-        let (Some(key), None) = (&self.key, &self.origins) else {
-            let as_it_is = |entry| OrderedSegment { entry, columns: None };
-            return Ok(segments.into_iter().map(as_it_is).collect());
-        };
-        let numbers = segments.iter().filter_map(|s| parse_segment_name(&s.file)).map(|(_, n)| n);
-        let next = numbers.max().map_or(0, |number| number + 1);
-        let before: u64 = segments.iter().map(|segment| segment.rows).sum();
-        let (table, schema) = (&*self.target.name, &self.target.schema);
-        let of = Keyed { table, schema, key, on_conflict: self.on_conflict };
-        let trees_before = self.sort_times().nodes;
-        let OrderedLoad { segments, origins, mut times } =
-            order_load(of, segments, &mut Files { dir: self, next }, sorting)?;
-        // Trees are built while segments are written: of several by merges, of one where it is sorted.
-        let trees = self.sort_times().nodes.saturating_sub(trees_before);
-        let step = if times.merge.is_zero() { &mut times.sort } else { &mut times.merge };
-        *step = step.saturating_sub(trees);
-        self.dropped = before - segments.iter().map(|segment| segment.entry.rows).sum::<u64>();
-        self.times = times;
-        self.origins = Some(origins);
-        Ok(segments)
-    }
-
-    /// How long it took to put the rows in order.
-    pub fn sort_times(&self) -> SortTimes {
-        let nodes = Duration::from_nanos(self.tree_ns.load(Ordering::Relaxed));
-        SortTimes { nodes, ..self.times }
-    }
-
-    /// What is used where nobody says more: one thread, and files of the load for what memory does not hold.
-    fn usual_sorting(&self, segments: &[SegmentEntry]) -> Result<Sorting> {
-        let bytes: u64 = segments.iter().map(|segment| segment.bytes).sum();
-        let spaces = SortSpaces::open(None, None, USUAL_MEMORY, &self.work.join(""))?;
-        let segment_bytes = bytes.div_ceil(segments.len().max(1) as u64);
-        Ok(Sorting { spaces, threads: 1, segment_bytes })
-    }
-
     /// Makes the load visible, whole, as the store's next version, and returns that version.
     ///
     /// Several processes may publish at the same time; appends to one table all succeed.
@@ -254,31 +202,6 @@ impl LoadDir {
         check_record(&self.work, &self.target, (&segments, self.dropped), &record)?;
         install(self.store.layout(), &mut self.work, &segments)?;
         Ok(ReadyLoad { dir: self, segments, record })
-    }
-}
-
-/// The files of a load whose rows are put in order.
-struct Files<'a> {
-    dir: &'a LoadDir,
-    /// Number of the next segment.
-    next: u32,
-}
-
-impl LoadFiles for Files<'_> {
-    fn path(&self, file: &str) -> PathBuf {
-        self.dir.work.join(file)
-    }
-
-    fn next(&mut self) -> (String, PathBuf) {
-        let number = self.next;
-        self.next += 1;
-        (self.dir.segment_name(number), self.dir.segment_path(number))
-    }
-
-    fn writer(&self, path: &Path) -> Result<SegmentWriter> {
-        let LoadDir { target, key, tree_ns, .. } = self.dir;
-        let key = TreeKey::of(&target.schema, key.as_ref());
-        Ok(SegmentWriter::create(path)?.with_key(key).with_tree_clock(tree_ns))
     }
 }
 

@@ -18,7 +18,7 @@ use super::newest::newness;
 use super::origin::Origin;
 use super::pages::read_codes;
 use super::read_keys;
-use super::run::{RUN_PAGE_ROWS_MAX, RunWriter};
+use super::run_writer::{RUN_PAGE_ROWS_MAX, RunWriter};
 use super::sorting::SortSpaces;
 use crate::join::{Source, group_pages, join_column};
 use crate::on_conflict::OnConflict;
