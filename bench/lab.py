@@ -136,6 +136,8 @@ def parse_arguments():
     spaces.add_argument("--block", default="256MiB", help="bytes of the sort buffer (default 256MiB)")
     spaces.add_argument("--memory", default="8GiB", help="--memory of the loads, but for a tenth (default 8GiB)")
     spaces.add_argument("--optane", default="305,39.4,13.9", help="what emulated memory is charged (default 305,39.4,13.9)")
+    keys = command("keys", run_keys, 3, "a table with a key: loads, look-ups, upserts, deletes, beside others")
+    keys.add_argument("--scale", default="1", help="scale factor of lineitem (default 1)")
     data = commands.add_parser("data", help="make data sets and print their paths")
     data.set_defaults(run=lambda args: [print(make_data(args, name)) for name in args.data])
     data.add_argument("data", nargs="+")
@@ -465,6 +467,12 @@ def run_spaces(args):
     import spaces
 
     spaces.run(sys.modules[__name__], args)
+
+
+def run_keys(args):
+    import keys
+
+    keys.run(sys.modules[__name__], args)
 
 
 # --- shapes

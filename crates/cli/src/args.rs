@@ -37,7 +37,7 @@ pub use values::{LogForm, LogLevel, PriorityName};
 pub use values::{at_least_one, sample_size};
 use values::{
     chunk_size, comment, decimal, delimiter, encoding, escape, given_columns, quote, rejects_to,
-    thousands,
+    space, thousands,
 };
 #[cfg(feature = "sql")]
 use values::{cores, no_secret, scale};

@@ -5,7 +5,7 @@ use coload_types::Error;
 
 use super::*;
 
-fn size(text: &str) -> std::result::Result<usize, String> {
+fn size(text: &str) -> Result<usize, String> {
     text.parse().map_err(|_| "no number".to_owned())
 }
 
