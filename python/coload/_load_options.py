@@ -81,5 +81,7 @@ class LoadOptions(TypedDict, total=False):
     fragments_per_partition: int
     merge_columns: int
     dictionaries: str
+    sort_space: str
+    run_space: str
     count_distinct: bool
     on_conflict: str
