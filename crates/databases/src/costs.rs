@@ -14,7 +14,7 @@ mod fit;
 mod policy;
 
 pub use file::Tuning;
-pub use fit::{Cell, fit_method, fit_sharing};
+pub use fit::{Cell, fit_method};
 pub use policy::{Allowed, CostModel, Estimate, Policy, Unit, Way, Work, cheapest};
 
 use crate::options::Method;
@@ -67,6 +67,19 @@ impl Sharing {
     pub fn speedup(self, connections: usize) -> f64 {
         let n = connections.max(1) as f64;
         n / (1.0 + self.waits * (n - 1.0) + self.talk * n * (n - 1.0))
+    }
+}
+
+/// A row of a table of measured figures: the method; microseconds once a connection, a statement, a row, a cell, a byte; the
+/// shares of its [`Sharing`].
+pub type Figures = (Method, [f64; 7]);
+
+impl MethodCosts {
+    /// The costs that a row of figures says.
+    pub fn of_figures(&(method, figures): &Figures) -> Self {
+        let [first_us, statement_us, row_us, cell_us, byte_us, waits, talk] = figures;
+        let sharing = Sharing { waits, talk };
+        MethodCosts { method, first_us, statement_us, row_us, cell_us, byte_us, sharing }
     }
 }
 

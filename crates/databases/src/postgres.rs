@@ -7,6 +7,7 @@ mod connection;
 mod copied;
 mod insert;
 mod numeric;
+mod priors;
 mod read;
 mod text_rows;
 mod tls;
@@ -17,6 +18,7 @@ use coload_ddl::{Schema, literal_sql};
 use coload_load::TypedSource;
 use coload_types::{DataType, Result};
 
+use crate::costs::Costs;
 use crate::engine::{Connection, Engine, RowForm, TableColumn};
 use crate::names::{Quotes, TableName};
 use crate::options::Method;
@@ -65,6 +67,14 @@ impl Engine for Postgres {
             Method::Insert,
             Method::InsertAutocommit,
         ]
+    }
+
+    fn priors(&self) -> Costs {
+        priors::priors()
+    }
+
+    fn place(&self) -> String {
+        self.server.place()
     }
 
     fn quotes(&self) -> Quotes {

@@ -73,7 +73,7 @@ pub fn fit_method(method: Method, cells: &[Cell], of: &Costs) -> Option<MethodCo
 }
 
 /// How connections share the server, by loads of the same rows over one and over more; `None` when there is no load.
-pub fn fit_sharing(method: Method, cells: &[Cell]) -> Option<Sharing> {
+fn fit_sharing(method: Method, cells: &[Cell]) -> Option<Sharing> {
     let own: Vec<&Cell> = cells.iter().filter(|cell| cell.method == method).collect();
     own.first()?;
     let mut rows = Vec::new();
