@@ -37,7 +37,10 @@ mod tune;
 mod url;
 mod watch;
 
-pub use costs::{Allowed, CostModel, Costs, Estimate, Policy, Tuning, Unit, Way, Work, cheapest};
+pub use costs::{
+    Allowed, Cell as MeasuredLoad, CostModel, Costs, Estimate, MethodCosts, Policy, Sharing, Tuning, Unit, Way, Work,
+    cheapest,
+};
 pub use destination::{Database, tuning_name};
 pub use names::TableName;
 pub use options::{DatabaseOptions, Guarantee, Method};

@@ -115,6 +115,7 @@ impl Steering {
             State::Trying { before, added: true } => match rate > before * (1.0 + GAIN) {
                 true => {
                     self.rest = REST;
+                    self.tries_less = false;
                     self.try_next(now, rate).or_else(|| self.settle())
                 }
                 false => {
@@ -323,7 +324,7 @@ mod tests {
             for _ in 0..200 {
                 let rows = batches.rows();
                 let seconds = per_statement + rows as f64 * 1e-5;
-                batches.sent(rows, rows as u64 * 4, Duration::from_secs_f64(seconds * 4.0 + 0.1));
+                batches.sent(rows, rows as u64 * 4, Duration::from_secs_f64(seconds * 4.0));
                 // One that was begun before says nothing.
                 assert_eq!(batches.sent(rows + 1, 1, Duration::from_secs(1)), None);
             }
