@@ -36,6 +36,7 @@ pub mod command_line;
 #[cfg(feature = "sql")]
 mod config;
 mod conflict_rule;
+pub mod dal;
 mod database;
 mod database_args;
 mod examples;

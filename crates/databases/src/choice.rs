@@ -39,6 +39,8 @@ pub struct Known {
     bytes: Option<u64>,
     /// Bytes of a row of it.
     row_bytes: Option<f64>,
+    /// Rows, where somebody counted them.
+    rows: Option<u64>,
     /// Bytes of a chunk.
     pub chunk_bytes: u64,
     /// Most memory of the load.
@@ -65,15 +67,20 @@ impl Known {
             Some(bytes) => given.min((bytes / CHUNKS).max(CHUNK_BYTES_MIN)),
             None => given,
         };
-        let row_bytes = request.record.map(|record| record.text_bytes() as f64);
-        Known { bytes, row_bytes, chunk_bytes, memory: load.resources.memory as u64 }
+        let source = request.source.as_ref();
+        let counted = source.and_then(|source| source.row_bytes()).map(|bytes| bytes as f64);
+        let sampled = request.record.map(|record| record.text_bytes() as f64);
+        let rows = source.and_then(|source| source.rows());
+        let memory = load.resources.memory as u64;
+        Known { bytes, row_bytes: counted.or(sampled), rows, chunk_bytes, memory }
     }
 
     /// The work of sending rows of so many columns.
     fn work(&self, columns: usize, unit: Unit) -> Work {
         let row_bytes = self.row_bytes.unwrap_or(columns as f64 * FIELD_BYTES).max(1.0);
-        let rows = self.bytes.map_or(ROWS_UNKNOWN, |bytes| (bytes as f64 / row_bytes).ceil() as u64);
-        let text = self.bytes.unwrap_or((ROWS_UNKNOWN as f64 * row_bytes) as u64);
+        let told = self.bytes.map(|bytes| (bytes as f64 / row_bytes).ceil() as u64);
+        let rows = self.rows.or(told).unwrap_or(ROWS_UNKNOWN);
+        let text = self.bytes.unwrap_or((rows as f64 * row_bytes) as u64);
         let chunks = text.div_ceil(self.chunk_bytes).max(1);
         Work { rows, columns, row_bytes, chunks, unit }
     }
@@ -242,7 +249,7 @@ fn methods(
 fn told(question: Question<'_>, work: &Work, best: Estimate, most: usize) -> String {
     let Question { options, known, unit, .. } = question;
     let Way { method, connections, .. } = best.way;
-    let rows = match known.bytes {
+    let rows = match known.bytes.or(known.rows) {
         Some(_) => format!("for some {} rows of {:.0} bytes", work.rows, work.row_bytes),
         None => "as for a million rows, for nobody knows how many come".to_owned(),
     };
