@@ -2,6 +2,7 @@
 
 mod fits;
 mod identity;
+mod pass;
 mod publish;
 mod rows_go;
 
