@@ -111,10 +111,17 @@ impl Writer {
         let given = columns.clone();
         let destination = DatabaseTable::new(url, table, options.database.clone())?;
         let (sender, receiver) = sync_channel(BATCHES_WAIT);
-        let task = Task { destination, table: table.to_owned(), schema: Arc::clone(&schema), columns, options };
+        let task = Task {
+            destination,
+            table: table.to_owned(),
+            schema: Arc::clone(&schema),
+            columns,
+            options,
+        };
         let thread = std::thread::Builder::new().name("coload-dal".to_owned());
         let spawned = thread.spawn(move || task.run(receiver));
-        let load = spawned.map_err(|e| Error::Unavailable(format!("cannot start a thread: {e}")))?;
+        let load =
+            spawned.map_err(|e| Error::Unavailable(format!("cannot start a thread: {e}")))?;
         Ok(Writer { schema, columns: given, sender, load })
     }
 
@@ -141,9 +148,9 @@ impl Writer {
         if batch.schema().fields() != self.schema.fields() {
             return Err(Error::Invalid("the batch has other columns than the writer".into()));
         }
-        self.sender.send(Message::Batch(batch)).map_err(|_| {
-            Error::Unavailable("the load has failed: Writer::finish says why".into())
-        })
+        self.sender
+            .send(Message::Batch(batch))
+            .map_err(|_| Error::Unavailable("the load has failed: Writer::finish says why".into()))
     }
 
     /// Writes rows, of a cell for each column; many at once cost less each.

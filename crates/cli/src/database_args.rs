@@ -4,9 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use coload::{
-    DatabaseLoadOptions, Error, Guarantee, Method, Result, Tuning, tuning_name,
-};
+use coload::{DatabaseLoadOptions, Error, Guarantee, Method, Result, Tuning, tuning_name};
 
 use crate::args::at_least_one;
 use crate::remote_args::RemoteArgs;

@@ -127,11 +127,7 @@ pub struct Question<'a> {
 ///
 /// # Errors
 /// `Invalid` when the method that was asked for does not take the columns, or none does.
-pub fn choose(
-    question: Question<'_>,
-    on: &mut dyn Connection,
-    connect_us: f64,
-) -> Result<Choice> {
+pub fn choose(question: Question<'_>, on: &mut dyn Connection, connect_us: f64) -> Result<Choice> {
     let Question { engine, options, known, unit, columns, .. } = question;
     let mut because = Vec::new();
     let methods = methods(question, on, &mut because)?;
@@ -185,7 +181,11 @@ fn estimate(costs: &Costs, work: &Work, allowed: &Allowed) -> Vec<Estimate> {
 }
 
 /// The cheapest of the estimates that may be taken without being asked for, or of the method that was.
-fn chosen(options: &DatabaseOptions, allowed: &Allowed, estimates: &[Estimate]) -> Result<Estimate> {
+fn chosen(
+    options: &DatabaseOptions,
+    allowed: &Allowed,
+    estimates: &[Estimate],
+) -> Result<Estimate> {
     let may = |method: Method| match options.method {
         Some(given) => method == given,
         // Rows of it are there one by one.

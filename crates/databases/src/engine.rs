@@ -149,7 +149,7 @@ pub trait Connection: Send {
     /// The number by which the server knows it.
     fn number(&self) -> u64;
 
-    /// How long the server took to answer when the connection was made.
+    /// The least time in which the server has answered.
     fn round_trip(&self) -> Duration;
 
     /// A method that the server does not take, and what to do for it.

@@ -38,8 +38,8 @@ mod url;
 mod watch;
 
 pub use costs::{
-    Allowed, Cell as MeasuredLoad, CostModel, Costs, Estimate, MethodCosts, Policy, Sharing, Tuning, Unit, Way, Work,
-    cheapest,
+    Allowed, Cell as MeasuredLoad, CostModel, Costs, Estimate, MethodCosts, Policy, Sharing,
+    Tuning, Unit, Way, Work, cheapest,
 };
 pub use destination::{Database, tuning_name};
 pub use names::TableName;

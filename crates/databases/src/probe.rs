@@ -92,8 +92,7 @@ fn measure(
 
 fn estimates(methods: &[Method], costs: &Costs, rows: u64, row_bytes: f64) -> Vec<(Way, f64)> {
     let work = Work { rows, columns: 2, row_bytes, chunks: 1, unit: Unit::Load };
-    let allowed =
-        Allowed { methods: methods.to_vec(), connections: vec![1], batches: vec![ROWS] };
+    let allowed = Allowed { methods: methods.to_vec(), connections: vec![1], batches: vec![ROWS] };
     // It is connected already.
     let costs = Costs { connect_us: 0.0, ..costs.clone() };
     let estimates = CostModel { costs }.estimates(&work, &allowed);

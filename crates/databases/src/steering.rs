@@ -243,7 +243,10 @@ impl Batches {
             _ => {
                 self.best = Some((rate, self.rows));
                 self.rows *= 2;
-                Some(format!("{} rows a statement are tried: half of them gave {rate:.0} rows/s", self.rows))
+                Some(format!(
+                    "{} rows a statement are tried: half of them gave {rate:.0} rows/s",
+                    self.rows
+                ))
             }
         }
     }

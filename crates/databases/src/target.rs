@@ -1,8 +1,8 @@
 //! The target of a load: rows to the queue of the connections.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use coload_ddl::CheckedColumn;
 use coload_load::{

@@ -75,7 +75,9 @@ pub fn tune(url: &str, options: &TuneOptions, told: &dyn Fn(&str)) -> Result<Tun
     remove_dead(engine, on, &beside)?;
     let round_trip_us = round_trip(on)?;
     let server = on.server();
-    told(&format!("{server}: {connect_us:.0} us to connect, {round_trip_us:.0} us for a round trip"));
+    told(&format!(
+        "{server}: {connect_us:.0} us to connect, {round_trip_us:.0} us for a round trip"
+    ));
     let methods = methods(engine, on, options, told)?;
     let mut costs = Costs { connect_us, round_trip_us, commit_us: 0.0, methods: Vec::new() };
     let mut cells = Vec::new();
@@ -117,7 +119,9 @@ fn methods(
         }
     }
     if let Err(error) = on.others(&[]) {
-        told(&format!("what others on the server wait for is not told, so that loads cannot mind it: {error}"));
+        told(&format!(
+            "what others on the server wait for is not told, so that loads cannot mind it: {error}"
+        ));
     }
     match methods.is_empty() {
         false => Ok(methods),
@@ -178,7 +182,8 @@ impl Grid<'_> {
 
     /// What COMMIT takes behind one row, beside its round trip.
     fn commit(&self, on: &mut dyn Connection, methods: &[Method]) -> Result<f64> {
-        let Some(method) = methods.iter().find(|method| **method != Method::InsertAutocommit) else {
+        let Some(method) = methods.iter().find(|method| **method != Method::InsertAutocommit)
+        else {
             return Ok(0.0);
         };
         let rows = self.trial.rows(self.engine, *method, 1, 1)?;
@@ -253,7 +258,12 @@ impl Grid<'_> {
     }
 
     /// Sends the rows over each of the connections at the same time.
-    fn at_once(&self, lines: &mut [Box<dyn Connection>], rows: &RowBytes, one: Cell) -> Result<f64> {
+    fn at_once(
+        &self,
+        lines: &mut [Box<dyn Connection>],
+        rows: &RowBytes,
+        one: Cell,
+    ) -> Result<f64> {
         let barrier = Barrier::new(lines.len() + 1);
         let Grid { engine, trial, .. } = *self;
         std::thread::scope(|scope| {

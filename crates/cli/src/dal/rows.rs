@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use arrow_array::builder::{
-    BinaryBuilder, BooleanBuilder, Date32Builder, Decimal128Builder, Float32Builder, Float64Builder,
-    Int16Builder, Int32Builder, Int64Builder, StringBuilder, Time64MicrosecondBuilder,
-    TimestampMicrosecondBuilder,
+    BinaryBuilder, BooleanBuilder, Date32Builder, Decimal128Builder, Float32Builder,
+    Float64Builder, Int16Builder, Int32Builder, Int64Builder, StringBuilder,
+    Time64MicrosecondBuilder, TimestampMicrosecondBuilder,
 };
-use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType as ArrowType, Field, Schema as ArrowSchema, SchemaRef, TimeUnit};
 use coload_types::{Column, DataType, Error, Result};
 
@@ -112,7 +112,9 @@ macro_rules! cells {
 
 fn array(column: &Column, at: usize, rows: &[Vec<Cell>]) -> Result<ArrayRef> {
     Ok(match column.data_type {
-        DataType::Boolean => cells!(BooleanBuilder::new(), rows, at, column, Cell::Bool(v) => Some(*v)),
+        DataType::Boolean => {
+            cells!(BooleanBuilder::new(), rows, at, column, Cell::Bool(v) => Some(*v))
+        }
         DataType::SmallInt => {
             cells!(Int16Builder::new(), rows, at, column, Cell::Int(v) => i16::try_from(*v).ok())
         }
@@ -130,7 +132,9 @@ fn array(column: &Column, at: usize, rows: &[Vec<Cell>]) -> Result<ArrayRef> {
         // A double that no REAL is would be rounded.
         DataType::Real => cells!(Float32Builder::new(), rows, at, column,
             Cell::Float(v) => Some(*v as f32).filter(|f| v.is_nan() || f64::from(*f) == *v)),
-        DataType::Double => cells!(Float64Builder::new(), rows, at, column, Cell::Float(v) => Some(*v)),
+        DataType::Double => {
+            cells!(Float64Builder::new(), rows, at, column, Cell::Float(v) => Some(*v))
+        }
         DataType::Date => cells!(Date32Builder::new(), rows, at, column, Cell::Date(v) => Some(*v)),
         DataType::Time => {
             cells!(Time64MicrosecondBuilder::new(), rows, at, column, Cell::Time(v) => Some(*v))
@@ -160,6 +164,8 @@ fn wrong(column: &Column, row: usize, cell: &Cell) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use arrow_array::Array;
+
     use super::*;
 
     #[test]

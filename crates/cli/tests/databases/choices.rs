@@ -121,7 +121,9 @@ fn connections_change_while_rows_go_and_others_are_minded(server: &Server) {
     let rows = 60_000;
     let file = server.file("slow.csv", &numbered(rows));
     let flags = "--table slow --resumable --method insert --chunk-size 16KiB";
-    let child = server.load_command(&file, flags).stdout(Stdio::piped()).spawn().unwrap();
+    let child =
+        server.load_command(&file, flags).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let child = child.unwrap();
     std::thread::sleep(Duration::from_millis(1500));
     let others: Vec<_> = (0..12)
         .map(|_| {
@@ -130,7 +132,7 @@ fn connections_change_while_rows_go_and_others_are_minded(server: &Server) {
         })
         .collect();
     let output = child.wait_with_output().unwrap();
-    assert!(output.status.success());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     for mut other in others {
         other.wait().unwrap();
     }

@@ -59,7 +59,9 @@ impl Tuning {
     /// `Invalid` when it is none, or says what no server does.
     pub fn of_json(text: &str, name: &str) -> Result<Self> {
         let wrong = |what: &str| {
-            Error::Invalid(format!("{name}: no tuning of a server ({what}); `coload tune URL` writes one"))
+            Error::Invalid(format!(
+                "{name}: no tuning of a server ({what}); `coload tune URL` writes one"
+            ))
         };
         let json: Value = serde_json::from_str(text).map_err(|error| wrong(&error.to_string()))?;
         match json.get("coload_tuning").and_then(Value::as_u64) {
@@ -68,7 +70,8 @@ impl Tuning {
             None => return Err(wrong("it has no coload_tuning")),
         }
         let server = json.get("server").and_then(Value::as_str).unwrap_or_default().to_owned();
-        let costs = json.get("costs").and_then(Value::as_object).ok_or_else(|| wrong("no costs"))?;
+        let costs =
+            json.get("costs").and_then(Value::as_object).ok_or_else(|| wrong("no costs"))?;
         let methods = costs.get("methods").and_then(Value::as_array);
         let methods = methods.ok_or_else(|| wrong("no methods"))?.iter().map(method_of);
         let costs = Costs {

@@ -133,12 +133,8 @@ mod tests {
             byte_us: 0.004,
             sharing,
         };
-        let costs = Costs {
-            connect_us: 0.0,
-            round_trip_us: 40.0,
-            commit_us: 1500.0,
-            methods: vec![truth],
-        };
+        let costs =
+            Costs { connect_us: 0.0, round_trip_us: 40.0, commit_us: 1500.0, methods: vec![truth] };
         let model = CostModel { costs: costs.clone() };
         let mut cells = Vec::new();
         for (columns, row_bytes) in [(1, 14.0), (2, 320.0), (16, 160.0)] {

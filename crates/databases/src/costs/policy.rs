@@ -218,8 +218,9 @@ mod tests {
         assert_eq!(chosen(1_000_000, far.clone()).method, Method::CopyBinary);
         let estimates = CostModel { costs: far }.estimates(&work(1_000), &allowed());
         let of = |method, connections| {
-            let found =
-                estimates.iter().find(|e| (e.way.method, e.way.connections) == (method, connections));
+            let found = estimates
+                .iter()
+                .find(|e| (e.way.method, e.way.connections) == (method, connections));
             found.expect("an estimate").time_us
         };
         assert!(of(Method::Insert, 1) > 1_000.0 * 50_000.0);

@@ -33,7 +33,12 @@ pub fn run(
     let ran = {
         let begun = RefCell::new(&mut *begun);
         run_passes(load, &scratch, |request| {
-            begin_pass(database, (load, known), request, (&mut begun.borrow_mut(), &mut last.borrow_mut()))
+            begin_pass(
+                database,
+                (load, known),
+                request,
+                (&mut begun.borrow_mut(), &mut last.borrow_mut()),
+            )
         })
     };
     let last = last.into_inner();
@@ -120,12 +125,7 @@ fn publish_rows(
     }
 }
 
-fn report(
-    begun: &Begun,
-    ran: Ran<Rows>,
-    last: LastPass,
-    started: &Started,
-) -> Result<LoadReport> {
+fn report(begun: &Begun, ran: Ran<Rows>, last: LastPass, started: &Started) -> Result<LoadReport> {
     let (mut report, target) = ran.into_report(begun.id, started)?;
     let Sending { table, counts, .. } = target.sending();
     let guarantee = match &begun.route {

@@ -60,16 +60,14 @@ impl MysqlConnection {
             runtime,
             conn,
             server: String::new(),
-            round_trip: Duration::ZERO,
+            round_trip: Duration::MAX,
             takes_files: true,
         };
-        let began = Instant::now();
         opened.run(
             "SET NAMES utf8mb4, time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,\
              NO_AUTO_VALUE_ON_ZERO,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION,NO_BACKSLASH_ESCAPES'",
             &[],
         )?;
-        opened.round_trip = began.elapsed();
         let told = opened.ask("SELECT VERSION(), @@local_infile", &[])?;
         let mut told = told.into_iter().flatten().flatten();
         let version = told.next().unwrap_or_default();
@@ -232,6 +230,7 @@ impl Connection for MysqlConnection {
     }
 
     fn run(&mut self, sql: &str, parameters: &[&str]) -> Result<u64> {
+        let began = Instant::now();
         let MysqlConnection { runtime, conn, .. } = self;
         let ran = runtime.block_on(async {
             match parameters.is_empty() {
@@ -240,19 +239,21 @@ impl Connection for MysqlConnection {
             }
             Ok(conn.affected_rows())
         });
+        self.round_trip = self.round_trip.min(began.elapsed());
         ran.map_err(|error| world(&error))
     }
 
     fn ask(&mut self, sql: &str, parameters: &[&str]) -> Result<Vec<Vec<TextCell>>> {
+        let began = Instant::now();
         let MysqlConnection { runtime, conn, .. } = self;
-        let rows: Vec<Row> = runtime
-            .block_on(async {
-                match parameters.is_empty() {
-                    true => conn.query(sql).await,
-                    false => conn.exec(sql, texts(parameters)).await,
-                }
-            })
-            .map_err(|error| world(&error))?;
+        let asked: mysql_async::Result<Vec<Row>> = runtime.block_on(async {
+            match parameters.is_empty() {
+                true => conn.query(sql).await,
+                false => conn.exec(sql, texts(parameters)).await,
+            }
+        });
+        self.round_trip = self.round_trip.min(began.elapsed());
+        let rows = asked.map_err(|error| world(&error))?;
         let text = |value: Value| match value {
             Value::NULL => None,
             Value::Bytes(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),

@@ -165,6 +165,7 @@ impl Connection for PostgresConnection {
     }
 
     fn run(&mut self, sql: &str, parameters: &[&str]) -> Result<u64> {
+        let began = Instant::now();
         let PostgresConnection { runtime, client, .. } = self;
         let ran = runtime.block_on(async {
             if !parameters.is_empty() {
@@ -178,13 +179,16 @@ impl Connection for PostgresConnection {
             });
             Ok(last.unwrap_or(0))
         });
+        self.round_trip = self.round_trip.min(began.elapsed());
         ran.map_err(|error| world(&error))
     }
 
     fn ask(&mut self, sql: &str, parameters: &[&str]) -> Result<Vec<Vec<TextCell>>> {
+        let began = Instant::now();
         let PostgresConnection { runtime, client, .. } = self;
         let typed: Vec<_> = parameters.iter().map(|text| (text, Type::TEXT)).collect();
         let asked = runtime.block_on(client.query_typed(sql, &as_parameters(&typed)));
+        self.round_trip = self.round_trip.min(began.elapsed());
         let rows = asked.map_err(|error| world(&error))?;
         let cells = |row: &tokio_postgres::Row| -> Result<Vec<TextCell>> {
             let cell = |at| row.try_get::<_, TextCell>(at).map_err(|error| world(&error));
