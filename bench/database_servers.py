@@ -111,7 +111,7 @@ class Mariadb(Server):
     def make(self):
         need(["mariadb-server", "mariadb-client"], ["/usr/sbin/mariadbd", "mariadb"])
         data = self.folder / "data"
-        command = as_nobody("mariadb-install-db", "--no-defaults", "--auth-root-authentication-method=normal", f"--datadir={data}")
+        command = as_nobody("mariadb-install-db", "--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db", f"--datadir={data}")
         subprocess.run(command, cwd=self.folder, check=True, stdout=subprocess.DEVNULL)
 
     def command(self):

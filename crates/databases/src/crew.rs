@@ -51,7 +51,8 @@ struct State {
     batches: Batches,
     changes: Vec<Change>,
     watch: Option<Watch>,
-    asked: Instant,
+    /// When the server was asked what others do; at first at once, to know what they did before.
+    asked: Option<Instant>,
     pauses: bool,
     notes: Vec<String>,
 }
@@ -89,7 +90,7 @@ impl Crew {
             batches,
             changes: Vec::new(),
             watch,
-            asked: Instant::now(),
+            asked: None,
             pauses: false,
             notes: Vec::new(),
         };
@@ -186,8 +187,9 @@ impl Crew {
         if let Some(change) = change {
             self.apply_and_add(&mut state, change);
         }
-        if state.watch.is_some() && state.asked.elapsed() >= EVERY {
-            state.asked = Instant::now();
+        let is_time = state.asked.is_none_or(|asked| asked.elapsed() >= EVERY);
+        if state.watch.is_some() && is_time {
+            state.asked = Some(Instant::now());
             let own: Vec<u64> = state.numbers.values().copied().collect();
             drop(state);
             self.look_at_others(hand, &own);

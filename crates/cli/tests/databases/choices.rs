@@ -118,13 +118,24 @@ fn a_method_that_is_turned_off_gives_way_to_the_next(server: &Server) {
 
 /// A load of some seconds by a slow method, so that there is time for changes; then others come.
 fn connections_change_while_rows_go_and_others_are_minded(server: &Server) {
+    let alone = server.file("alone.csv", &numbered(30_000));
+    let flags = "--table alone --resumable --method insert --chunk-size 16KiB";
+    let told = database(&server.load(&alone, flags));
+    assert!(text(&told["changes"]).contains("is tried"), "{told}");
+    assert_eq!(server.sql("SELECT count(*), count(DISTINCT id) FROM alone"), "30000|30000");
     let rows = 60_000;
     let file = server.file("slow.csv", &numbered(rows));
     let flags = "--table slow --resumable --method insert --chunk-size 16KiB";
     let child =
         server.load_command(&file, flags).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let child = child.unwrap();
-    std::thread::sleep(Duration::from_millis(1500));
+    let has_begun = || server.try_sql("SELECT 1 / count(*) FROM slow");
+    assert!((0..600).any(|_| {
+        std::thread::sleep(Duration::from_millis(100));
+        has_begun()
+    }));
+    // A moment, so that it has seen the server without others.
+    std::thread::sleep(Duration::from_millis(700));
     let others: Vec<_> = (0..12)
         .map(|_| {
             let mut other = server.client_command("SELECT pg_sleep(4)");
@@ -137,7 +148,6 @@ fn connections_change_while_rows_go_and_others_are_minded(server: &Server) {
         other.wait().unwrap();
     }
     let told = database(&String::from_utf8_lossy(&output.stdout));
-    assert!(text(&told["changes"]).contains("is tried"), "{told}");
     assert!(text(&told["changes"]).contains("statements of others run"), "{told}");
     assert!(!text(&told["because"]).contains("cannot be read"), "{told}");
     let whole = format!("{rows}|{rows}");
