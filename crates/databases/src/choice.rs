@@ -121,6 +121,8 @@ pub struct Question<'a> {
     pub known: Known,
     /// What is one transaction.
     pub unit: Unit,
+    /// Whether a load that was killed goes on by comparing its chunks: the form of rows must be the same each time.
+    pub goes_on: bool,
 }
 
 /// Chooses; `on` may be asked for a probe, if the load is long enough.
@@ -240,6 +242,12 @@ fn methods(
             (_, Err(error)) => return Err(error),
         }
     }
+    if let Some(first) = methods.first().copied()
+        && question.goes_on
+        && options.method.is_none()
+    {
+        methods.retain(|method| engine.is_same_form(*method, first));
+    }
     match (methods.is_empty(), last) {
         (true, Some(why)) => Err(Error::Invalid(why)),
         _ => Ok(methods),
@@ -261,4 +269,37 @@ fn told(question: Question<'_>, work: &Work, best: Estimate, most: usize) -> Str
         (..) => format!("{connections} connections at first, {most} at most"),
     };
     format!("{}: {by}, {:.1} ms {rows}; {connections}", method.name(), best.time_us / 1000.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known(bytes: Option<u64>, row_bytes: Option<f64>) -> Known {
+        Known { bytes, row_bytes, rows: None, chunk_bytes: 1 << 20, memory: 64 << 20 }
+    }
+
+    #[test]
+    fn rows_are_those_that_the_bytes_say() {
+        let work = known(Some(10_000), Some(100.0)).work(3, Unit::Chunk);
+        assert_eq!((work.rows, work.chunks, work.columns), (100, 1, 3));
+        // Without a sample fields are short.
+        assert_eq!(known(Some(10_000), None).work(2, Unit::Chunk).rows, 625);
+        assert_eq!(known(Some(0), None).work(2, Unit::Chunk).rows, 0);
+        let large = known(Some(64 << 20), Some(64.0)).work(1, Unit::Load);
+        assert_eq!((large.rows, large.chunks), (1 << 20, 64));
+        assert_eq!(known(None, Some(1000.0)).work(1, Unit::Chunk).rows, ROWS_UNKNOWN);
+        let counted = Known { rows: Some(7), ..known(None, Some(1e6)) };
+        assert_eq!(
+            (counted.work(1, Unit::Chunk).rows, counted.work(1, Unit::Chunk).chunks),
+            (7, 7)
+        );
+    }
+
+    #[test]
+    fn memory_bounds_connections() {
+        assert_eq!(known(None, None).room(), 16);
+        assert_eq!(Known { memory: 1, ..known(None, None) }.room(), 1);
+        assert_eq!(Known { chunk_bytes: u64::MAX, ..known(None, None) }.room(), 1);
+    }
 }

@@ -64,6 +64,9 @@ pub trait Engine: Debug + Send + Sync {
     /// `Invalid` when it does not take a column.
     fn form(&self, method: Method, columns: &[TableColumn]) -> Result<Box<dyn RowForm>>;
 
+    /// Whether rows of these methods have the same form.
+    fn is_same_form(&self, one: Method, other: Method) -> bool;
+
     /// Types of a text that is a key, of a whole number, of any text, and of a moment that is now by default.
     fn journal_types(&self) -> [&'static str; 4];
 

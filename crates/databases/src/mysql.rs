@@ -113,6 +113,10 @@ impl Engine for Mysql {
         })
     }
 
+    fn is_same_form(&self, one: Method, other: Method) -> bool {
+        (one == Method::LoadData) == (other == Method::LoadData)
+    }
+
     fn journal_types(&self) -> [&'static str; 4] {
         [
             "varchar(64) CHARACTER SET ascii",

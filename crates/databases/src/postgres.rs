@@ -117,6 +117,10 @@ impl Engine for Postgres {
         })
     }
 
+    fn is_same_form(&self, one: Method, other: Method) -> bool {
+        (one == Method::CopyText) == (other == Method::CopyText)
+    }
+
     fn journal_types(&self) -> [&'static str; 4] {
         ["text", "bigint", "text", "timestamptz DEFAULT now()"]
     }

@@ -51,7 +51,7 @@ pub fn fit_method(method: Method, cells: &[Cell], of: &Costs) -> Option<MethodCo
     let rows: Vec<(Vec<f64>, f64)> = own
         .map(|cell| {
             let rows = cell.rows as f64;
-            let factors = vec![
+            let factors = [
                 1.0,
                 cell.statements(),
                 rows,

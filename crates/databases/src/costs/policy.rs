@@ -73,18 +73,18 @@ pub struct CostModel {
     pub costs: Costs,
 }
 
-/// Share by which more connections must be faster than fewer, as each takes of what others need.
+/// Share by which another way must be faster: more connections take of what others need.
 const WORTH_IT: f64 = 0.03;
+/// Microseconds by which it must be faster: less is nothing to who waits, and estimates are not so exact.
+const WORTH_IT_US: f64 = 100.0;
 
-/// The cheapest of estimates; of those that are as good, the one with the fewest connections. `None` of none.
+/// The cheapest of estimates; of those that are as good, the one with the fewest connections, and of these the first: methods
+/// that are good for many rows come first, and there may be more rows than was thought. `None` of none.
 pub fn cheapest(estimates: &[Estimate]) -> Option<Estimate> {
     let least = estimates.iter().map(|estimate| estimate.time_us).min_by(f64::total_cmp)?;
-    let good = estimates.iter().filter(|e| e.time_us <= least * (1.0 + WORTH_IT));
-    let order = |a: &&Estimate, b: &&Estimate| {
-        let connections = a.way.connections.cmp(&b.way.connections);
-        connections.then(a.time_us.total_cmp(&b.time_us))
-    };
-    good.min_by(order).copied()
+    let limit = least * (1.0 + WORTH_IT) + WORTH_IT_US;
+    let good = estimates.iter().filter(|e| e.time_us <= limit);
+    good.min_by_key(|estimate| estimate.way.connections).copied()
 }
 
 impl Policy for CostModel {
@@ -241,13 +241,15 @@ mod tests {
     }
 
     #[test]
-    fn of_ways_that_are_as_good_the_one_with_fewest_connections_is_taken() {
+    fn of_ways_that_are_as_good_the_first_with_fewest_connections_is_taken() {
         let way = |connections| Way { method: Method::Values, connections, batch_rows: 1 };
-        let estimate = |connections, time_us| Estimate { way: way(connections), time_us };
+        let estimate = |connections, ms| Estimate { way: way(connections), time_us: ms * 1e3 };
         let all = [estimate(1, 102.0), estimate(2, 101.0), estimate(4, 100.0)];
         assert_eq!(cheapest(&all).map(|e| e.way.connections), Some(1));
         let all = [estimate(1, 120.0), estimate(2, 101.0), estimate(4, 100.0)];
         assert_eq!(cheapest(&all).map(|e| e.way.connections), Some(2));
+        let all = [estimate(1, 0.29), estimate(2, 0.2), estimate(1, 0.25)];
+        assert_eq!(cheapest(&all), Some(all[0]));
         assert_eq!(cheapest(&[]), None);
     }
 }

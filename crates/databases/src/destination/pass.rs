@@ -61,6 +61,7 @@ pub fn begin_pass(
         columns: &columns,
         known: of_rows,
         unit,
+        goes_on: matches!(begun.route, Route::Chunks { .. }),
     };
     let connect_us = begun.connect_us;
     let choice = choose(question, begun.control(&**engine)?, connect_us)?;
