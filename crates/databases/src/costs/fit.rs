@@ -51,13 +51,8 @@ pub fn fit_method(method: Method, cells: &[Cell], of: &Costs) -> Option<MethodCo
     let rows: Vec<(Vec<f64>, f64)> = own
         .map(|cell| {
             let rows = cell.rows as f64;
-            let factors = [
-                1.0,
-                cell.statements(),
-                rows,
-                rows * cell.columns as f64,
-                rows * cell.row_bytes,
-            ];
+            let factors =
+                [1.0, cell.statements(), rows, rows * cell.columns as f64, rows * cell.row_bytes];
             let time = cell.work_us(of);
             // Relative to the whole time: small loads count as much as large ones.
             (factors.iter().map(|factor| factor / cell.time_us).collect(), time / cell.time_us)
