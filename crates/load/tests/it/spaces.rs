@@ -10,7 +10,7 @@ use coload_ddl::{Key, KeyKind};
 use coload_load::LoadReport;
 use coload_source::Dialect;
 use coload_space::SpaceSpec;
-use coload_store::{OnConflict, Store};
+use coload_store::{OnConflict, Store, VerifyOptions, verify};
 use coload_types::{Error, Result, Value};
 use proptest::prelude::*;
 
@@ -111,8 +111,8 @@ fn model(given: &[Given], how: &How) -> Option<Vec<Row>> {
 
 fn drawn() -> impl Strategy<Value = Vec<Given>> {
     let key = prop_oneof![Just(String::new()), "[ab]{1,3}", "[ab]p{40}[ab]{1,9}", "[a-z]{3}"];
-    let one = (key, proptest::option::of(-1..3i32), -400..400i64);
-    proptest::collection::vec(one, 0..120)
+    let number = prop_oneof![proptest::option::of(-1..3i32), Just(None), Just(None)];
+    proptest::collection::vec((key, number, -400..400i64), 0..120)
 }
 
 fn some_spaces() -> impl Strategy<Value = (Option<String>, Option<String>)> {
@@ -162,6 +162,8 @@ proptest! {
         }
         prop_assert_eq!(left_in(disk.path()), 0);
         child::check_no_leftovers(&store);
+        let checked = verify(store.path(), &VerifyOptions { threads: 1, progress: None }).unwrap();
+        prop_assert_eq!(checked.damages, Vec::new());
     }
 }
 

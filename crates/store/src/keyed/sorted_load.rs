@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use coload_types::{Error, Plain, Result};
+use coload_types::{Error, Physical, Plain, Result};
 
 use super::conflicts::Keyed;
 use super::entry::{put_entry_in_order, put_load_order, set_first_stats};
@@ -288,7 +288,9 @@ fn merged_entry(
 ) -> Result<(OrderedSegment, Origin)> {
     let Merged { summary, columns, first_stats, numbers } = merged;
     let stats = |(number, own): (usize, &ColumnStats)| {
-        if own.min.is_some() && own.max.is_some() {
+        let is_text = columns[number].physical == Physical::Bytes;
+        let has_values = own.nulls < summary.rows;
+        if !is_text || !has_values || own.min.is_some() && own.max.is_some() {
             return own.clone();
         }
         // Pages of plain text keep no bounds, and those of the segments may be known.
