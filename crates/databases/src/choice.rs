@@ -166,7 +166,7 @@ pub fn choose(question: Question<'_>, on: &mut dyn Connection, connect_us: f64) 
     let best = chosen(options, &allowed, &estimates)?;
     let is_open = options.method.is_none() || !given;
     if best.time_us > WORTH_IT_US && options.tuning.is_none() && is_open {
-        match probe(engine, on, question.table, &allowed.methods, &mut costs) {
+        match probe(engine, on, question.table, (&allowed.methods, &work), &mut costs) {
             Ok(told) => because.push(told),
             Err(error) => because.push(format!("no probe: {error}")),
         }

@@ -17,6 +17,8 @@ use crate::staging::{PREFIX, drop_table};
 
 /// Characters of the text of seed 004.
 const TEXT: usize = 302;
+/// Bytes of a cell from which on rows are mostly text.
+const LONG_CELL: f64 = 40.0;
 /// Columns of the wide shape.
 const WIDE: usize = 16;
 
@@ -41,6 +43,24 @@ impl Shape {
             Shape::Counter => 1,
             Shape::Text => 2,
             Shape::Wide => WIDE,
+        }
+    }
+
+    /// The shape that is most like rows of so many columns and bytes.
+    pub fn nearest(columns: usize, row_bytes: f64) -> Self {
+        match columns {
+            _ if row_bytes / columns.max(1) as f64 > LONG_CELL => Shape::Text,
+            0..4 => Shape::Counter,
+            _ => Shape::Wide,
+        }
+    }
+
+    /// Bytes of a row, about.
+    fn row_bytes(self) -> f64 {
+        match self {
+            Shape::Counter => 10.0,
+            Shape::Text => 320.0,
+            Shape::Wide => 130.0,
         }
     }
 
@@ -80,6 +100,16 @@ impl Trial {
         on.run(&format!("CREATE TABLE {table} ({columns}){}", engine.table_options()), &[])?;
         let columns = on.describe(&name)?.unwrap_or_default();
         Ok(Trial { shape, name, columns })
+    }
+
+    /// Columns of its rows.
+    pub fn columns(&self) -> usize {
+        self.shape.columns()
+    }
+
+    /// Bytes of a row, about.
+    pub fn row_bytes(&self) -> f64 {
+        self.shape.row_bytes()
     }
 
     /// Rows in the form of a method; other ones for each `salt`.
@@ -127,30 +157,20 @@ impl Trial {
         how: (Method, usize),
         rows: &RowBytes,
     ) -> Result<f64> {
-        self.run(engine, on, how, (rows, "COMMIT"))
+        Ok(self.send_and_commit(engine, on, how, rows)?.0)
     }
 
-    /// The same, and rolled back.
+    /// The same, and how many of the microseconds COMMIT took.
     ///
     /// # Errors
     /// What the server says.
-    pub fn try_out(
-        &self,
-        engine: &dyn Engine,
-        on: &mut dyn Connection,
-        how: (Method, usize),
-        rows: &RowBytes,
-    ) -> Result<f64> {
-        self.run(engine, on, how, (rows, "ROLLBACK"))
-    }
-
-    fn run(
+    pub fn send_and_commit(
         &self,
         engine: &dyn Engine,
         on: &mut dyn Connection,
         (method, batch_rows): (Method, usize),
-        (rows, end): (&RowBytes, &str),
-    ) -> Result<f64> {
+        rows: &RowBytes,
+    ) -> Result<(f64, f64)> {
         let table = RowTable {
             name: self.name.clone(),
             columns: self.columns.clone(),
@@ -174,10 +194,12 @@ impl Trial {
                 }
             });
         }
+        let sent = micros(began);
         if in_transaction {
-            on.run(end, &[])?;
+            on.run("COMMIT", &[])?;
         }
-        Ok(micros(began))
+        let all = micros(began);
+        Ok((all, all - sent))
     }
 
     /// Takes all rows out of the table.
@@ -211,5 +233,18 @@ impl Random {
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shape_of_rows_is_that_of_their_cells() {
+        assert_eq!(Shape::nearest(1, 8.0), Shape::Counter);
+        assert_eq!(Shape::nearest(2, 310.0), Shape::Text);
+        assert_eq!(Shape::nearest(16, 125.0), Shape::Wide);
+        assert_eq!(Shape::nearest(0, 0.0), Shape::Counter);
     }
 }
