@@ -21,6 +21,8 @@ const TEXT: usize = 302;
 const LONG_CELL: f64 = 40.0;
 /// Columns of the wide shape.
 const WIDE: usize = 16;
+/// Characters of its texts.
+const WIDE_TEXT: usize = 10;
 
 /// What rows are made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +31,7 @@ pub enum Shape {
     Counter,
     /// A counter and a text of 302 random characters, as in seed 004.
     Text,
-    /// Sixteen whole numbers.
+    /// Sixteen columns of many types, as a table of facts has them: those of lineitem.
     Wide,
 }
 
@@ -60,17 +62,28 @@ impl Shape {
         match self {
             Shape::Counter => 10.0,
             Shape::Text => 320.0,
-            Shape::Wide => 130.0,
+            Shape::Wide => 170.0,
         }
     }
 
     fn schema(self) -> Result<Schema> {
         let column = |at: usize| match (self, at) {
-            (Shape::Wide, at) => Column::new(format!("c{at}"), DataType::Integer),
+            (Shape::Wide, at) => Column::new(format!("c{at}"), wide_type(at)),
             (_, 0) => Column::new("counter", DataType::BigInt),
             (..) => Column::new("text", DataType::Varchar(None)),
         };
         Schema::new((0..self.columns()).map(column).collect())
+    }
+}
+
+/// The type of a column of the wide shape.
+fn wide_type(at: usize) -> DataType {
+    match at {
+        0..3 => DataType::BigInt,
+        3 => DataType::Integer,
+        4..8 => DataType::Decimal { precision: 15, scale: 2 },
+        8..11 => DataType::Date,
+        _ => DataType::Varchar(Some(44)),
     }
 }
 
@@ -133,14 +146,23 @@ impl Trial {
     }
 
     fn values(&self, column: usize, count: usize, random: &mut Random) -> Values {
-        if (self.shape, column) != (Shape::Text, 1) {
-            let value = |row: usize| (row as i64) * 7 + column as i64;
-            return Values::Int((0..count).map(value).collect());
-        }
+        let length = match (self.shape, column) {
+            (Shape::Text, 1) => TEXT,
+            (Shape::Wide, 11..) => WIDE_TEXT,
+            _ => {
+                let value = |row: usize| match (self.shape, column) {
+                    (Shape::Wide, 4..8) => (random.next() % 10_000_000) as i64,
+                    // Days of a century.
+                    (Shape::Wide, 8..11) => (random.next() % 36_500) as i64,
+                    _ => (row as i64) * 7 + column as i64,
+                };
+                return Values::Int((0..count).map(value).collect());
+            }
+        };
         let mut strings = Strings::default();
         for _ in 0..count {
             // Letters, digits and symbols, and none that the form of rows writes otherwise.
-            let text: Vec<u8> = (0..TEXT).map(|_| b'!' + (random.next() % 58) as u8).collect();
+            let text: Vec<u8> = (0..length).map(|_| b'!' + (random.next() % 58) as u8).collect();
             strings.push(&text);
         }
         Values::Bytes(strings)
