@@ -94,7 +94,8 @@ fn measure(
 
 /// What [`ROWS`] rows would take by each of the methods.
 fn estimates(methods: &[Method], costs: &Costs, columns: usize, row_bytes: f64) -> Vec<(Way, f64)> {
-    let work = Work { rows: ROWS as u64, columns, row_bytes, chunks: 1, unit: Unit::Load };
+    let (rows, unit) = (ROWS as u64, Unit::Load);
+    let work = Work { rows, columns, row_bytes, chunks: 1, unit, commits_wait: true };
     let allowed = Allowed { methods: methods.to_vec(), connections: vec![1], batches: vec![ROWS] };
     // It is connected already.
     let costs = Costs { connect_us: 0.0, ..costs.clone() };
