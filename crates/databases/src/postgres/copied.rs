@@ -12,7 +12,7 @@ use coload_load::{TypedBlock, TypedColumn};
 use coload_types::calendar::{DATE_DAYS, DAY_MICROS, date_from_days};
 use coload_types::{Error, Result};
 
-use super::numeric::{Number, read_numeric};
+use coload_types::postgres_numeric::{Number, read_numeric};
 use crate::read::{ColumnBuilder, ReadAs};
 
 /// What the answer begins with.
