@@ -76,7 +76,7 @@ pub enum Command {
     Serve(Box<ServeArgs>),
     #[cfg(feature = "sql")]
     /// Print the hash of a password, which is read from standard input, for `serve --users`.
-    HashPassword,
+    HashPassword(HashPasswordArgs),
     /// Find out dialect and columns of a file, and say why.
     #[command(after_help = examples::SNIFF)]
     Sniff(Box<SniffArgs>),
@@ -492,6 +492,15 @@ pub struct CredentialArgs {
 }
 
 #[cfg(feature = "sql")]
+/// Flags of `coload hash-password`.
+#[derive(Debug, Args)]
+pub struct HashPasswordArgs {
+    /// Print with it what proves the password to clients of PostgreSQL, which then do not send it (SCRAM-SHA-256)
+    #[arg(long)]
+    pub postgres: bool,
+}
+
+#[cfg(feature = "sql")]
 /// Flags and arguments of `coload serve`.
 #[derive(Debug, Args)]
 pub struct ServeArgs {
@@ -521,6 +530,9 @@ pub struct ServeArgs {
     /// set last, or 90]
     #[arg(long, value_name = "DAYS")]
     pub remember_loads: Option<u32>,
+    /// Address and port for clients of PostgreSQL, such as psql (same users, TLS and limits)
+    #[arg(long, value_name = "ADDR")]
+    pub postgres: Option<SocketAddr>,
     /// Address and port where Prometheus reads /metrics
     #[arg(long, value_name = "ADDR")]
     pub metrics: Option<SocketAddr>,

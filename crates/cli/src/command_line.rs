@@ -61,7 +61,7 @@ pub fn run(words: impl Iterator<Item = OsString>, allocator: &Allocator) -> Exit
             command::serve::run(&args)
         }
         #[cfg(feature = "sql")]
-        Command::HashPassword => command::serve::hash_password(),
+        Command::HashPassword(args) => command::serve::hash_password(&args),
         Command::Inspect(args) => command::inspect::run(&args),
         Command::Verify(args) => command::verify::run(&args),
         #[cfg(feature = "sql")]

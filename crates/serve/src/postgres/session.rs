@@ -467,8 +467,9 @@ impl Session {
     }
 
     /// Plans, as far as the session lets it run.
-    async fn plan(&self, text: &str, values: Parameters) -> Result<Planned, Fault> {
-        self.service.plan(&self.rights, text, values).await.map_err(Fault::from)
+    fn plan(&self, text: &str, values: Parameters) -> impl Future<Output = Result<Planned, Fault>> + use<> {
+        let (service, rights, text) = (self.service.clone(), self.rights.clone(), text.to_owned());
+        async move { service.plan(&rights, &text, values).await.map_err(Fault::from) }
     }
 
     /// Refuses what comes behind an error of the same transaction.
