@@ -11,6 +11,7 @@
 //!
 //! Source: the manual of PostgreSQL, "Frontend/Backend Protocol".
 
+mod catalog;
 mod command;
 mod copy;
 mod fault;
@@ -28,5 +29,6 @@ mod startup;
 mod values;
 mod wire;
 
+pub(crate) use catalog::PgCatalog;
 pub(crate) use scram::{MECHANISM, Verifier};
 pub(crate) use server::PostgresDoor;
