@@ -58,8 +58,11 @@ pub(crate) fn run(
     let schema = wire_schema(running.planned.schema());
     let memory = database.options().memory;
     let receiver = rows(database, metrics, limits, running)?;
-    let encoder = FlightDataEncoderBuilder::new()
-        .with_max_flight_data_size(share(memory, MESSAGE_SHARE, MESSAGE_BYTES));
+    let encoder = FlightDataEncoderBuilder::new().with_max_flight_data_size(share(
+        memory,
+        MESSAGE_SHARE,
+        MESSAGE_BYTES,
+    ));
     Ok(encode_with(encoder, schema, until_end(receiver)))
 }
 

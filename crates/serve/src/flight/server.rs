@@ -138,7 +138,9 @@ impl Server {
             })?;
         let listen = |address: SocketAddr| {
             runtime.block_on(TcpListener::bind(address)).map_err(|e| {
-                Error::Unavailable(format!("cannot listen on {address}: {e} (see --listen, --postgres and --metrics)"))
+                Error::Unavailable(format!(
+                    "cannot listen on {address}: {e} (see --listen, --postgres and --metrics)"
+                ))
             })
         };
         let listener = listen(options.listen)?;
@@ -236,7 +238,16 @@ impl Server {
     /// When called within a tokio runtime.
     pub fn run(self, stop: impl Future<Output = ()> + Send + 'static) -> Result<()> {
         let Server {
-            runtime, router, service, listener, postgres, metrics, health, door, grace, ..
+            runtime,
+            router,
+            service,
+            listener,
+            postgres,
+            metrics,
+            health,
+            door,
+            grace,
+            ..
         } = self;
         let (told, mut asked) = watch::channel(false);
         let sessions = {

@@ -140,9 +140,8 @@ impl Service {
         let stream = futures::stream::iter([Ok(rows)]);
         let stream = Box::pin(RecordBatchStreamAdapter::new(schema, stream));
         let insert = async move { insert_rows(&database, &caller, &own, stream).await };
-        let work = async {
-            self.database().spawn_owned_of(rights.user(), insert)?.await.map_err(joined)?
-        };
+        let work =
+            async { self.database().spawn_owned_of(rights.user(), insert)?.await.map_err(joined)? };
         self.write(rights, text, work).await
     }
 

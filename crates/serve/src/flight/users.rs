@@ -111,7 +111,8 @@ impl Users {
         name: &str,
         password: &str,
     ) -> std::result::Result<Rights, Status> {
-        let header = format!("Basic {}", BASE64_STANDARD_NO_PAD.encode(format!("{name}:{password}")));
+        let header =
+            format!("Basic {}", BASE64_STANDARD_NO_PAD.encode(format!("{name}:{password}")));
         self.remember(peer, &header, name.to_owned(), password.to_owned()).await
     }
 
@@ -302,7 +303,8 @@ impl Users {
 fn secret() -> [u8; 32] {
     let mut secret = [0; 32];
     if getrandom::fill(&mut secret).is_err() {
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        let now =
+            std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         secret[..16].copy_from_slice(&now.as_nanos().to_le_bytes());
     }
     secret
@@ -349,7 +351,8 @@ fn parse_line(line: &str) -> Result<(String, User)> {
     let mut words = words.peekable();
     let verifier = words.next_if(|word| word.starts_with(MECHANISM));
     let verifier = verifier.map(|text| {
-        let wrong = || Error::Invalid(format!("user {name:?} has a {MECHANISM} verifier that is none"));
+        let wrong =
+            || Error::Invalid(format!("user {name:?} has a {MECHANISM} verifier that is none"));
         Verifier::parse(text).ok_or_else(wrong)
     });
     let verifier = verifier.transpose()?;

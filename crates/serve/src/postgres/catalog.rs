@@ -9,7 +9,9 @@ use async_trait::async_trait;
 use coload_ddl::literal_sql;
 use coload_store::{Snapshot, TableEntry};
 use coload_types::{Column, DataType};
-use datafusion::arrow::array::{ArrayRef, BooleanArray, Float32Array, Int32Array, Int64Array, StringArray};
+use datafusion::arrow::array::{
+    ArrayRef, BooleanArray, Float32Array, Int32Array, Int64Array, StringArray,
+};
 use datafusion::arrow::datatypes::{Field, Schema as ArrowSchema};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::catalog::{MemTable, SchemaProvider, TableProvider};
@@ -25,7 +27,8 @@ const TABLES_FROM: i64 = 16_384;
 /// Number of the first view.
 const VIEWS_FROM: i64 = 1 << 30;
 /// The schemas.
-const NAMESPACES: [(i64, &str); 3] = [(11, "pg_catalog"), (2_200, SCHEMA), (13_000, "information_schema")];
+const NAMESPACES: [(i64, &str); 3] =
+    [(11, "pg_catalog"), (2_200, SCHEMA), (13_000, "information_schema")];
 /// Whoever owns the store.
 const OWNER: i64 = 10;
 /// The way in which tables are kept.
@@ -38,12 +41,34 @@ const MODIFIER_ADDED: i32 = 4;
 
 /// Tables of the catalogue with their own numbers.
 const TABLES: [(i64, &str); 28] = [
-    (1_247, "pg_type"), (1_249, "pg_attribute"), (1_255, "pg_proc"), (1_259, "pg_class"), (1_260, "pg_authid"),
-    (1_262, "pg_database"), (2_601, "pg_am"), (2_604, "pg_attrdef"), (2_606, "pg_constraint"), (2_609, "pg_description"),
-    (2_610, "pg_index"), (2_611, "pg_inherits"), (2_615, "pg_namespace"), (2_618, "pg_rewrite"), (2_620, "pg_trigger"),
-    (3_079, "pg_extension"), (3_256, "pg_policy"), (3_456, "pg_collation"), (3_501, "pg_enum"), (3_541, "pg_range"),
-    (2_224, "pg_sequence"), (12_001, "pg_roles"), (12_002, "pg_user"), (12_003, "pg_tables"), (12_004, "pg_views"),
-    (12_005, "pg_settings"), (2_608, "pg_depend"), (2_396, "pg_shdescription"),
+    (1_247, "pg_type"),
+    (1_249, "pg_attribute"),
+    (1_255, "pg_proc"),
+    (1_259, "pg_class"),
+    (1_260, "pg_authid"),
+    (1_262, "pg_database"),
+    (2_601, "pg_am"),
+    (2_604, "pg_attrdef"),
+    (2_606, "pg_constraint"),
+    (2_609, "pg_description"),
+    (2_610, "pg_index"),
+    (2_611, "pg_inherits"),
+    (2_615, "pg_namespace"),
+    (2_618, "pg_rewrite"),
+    (2_620, "pg_trigger"),
+    (3_079, "pg_extension"),
+    (3_256, "pg_policy"),
+    (3_456, "pg_collation"),
+    (3_501, "pg_enum"),
+    (3_541, "pg_range"),
+    (2_224, "pg_sequence"),
+    (12_001, "pg_roles"),
+    (12_002, "pg_user"),
+    (12_003, "pg_tables"),
+    (12_004, "pg_views"),
+    (12_005, "pg_settings"),
+    (2_608, "pg_depend"),
+    (2_396, "pg_shdescription"),
 ];
 
 /// The catalogue of one snapshot.
@@ -115,7 +140,9 @@ fn type_of(data_type: DataType) -> (i64, i16, i32) {
         let Facts { oid, bytes, .. } = scalar.facts();
         (i64::from(oid), bytes, -1)
     };
-    let length = |oid, n: u32| (oid, -1, i32::try_from(n).unwrap_or(i32::MAX - MODIFIER_ADDED) + MODIFIER_ADDED);
+    let length = |oid, n: u32| {
+        (oid, -1, i32::try_from(n).unwrap_or(i32::MAX - MODIFIER_ADDED) + MODIFIER_ADDED)
+    };
     match data_type {
         DataType::Boolean => scalar(Scalar::Boolean),
         DataType::SmallInt => scalar(Scalar::SmallInt),
@@ -152,7 +179,8 @@ impl PgCatalog {
     /// The tables that the reader may see, with their numbers.
     fn tables(&self) -> Vec<(i64, &TableEntry)> {
         let seen = self.snapshot.tables().iter().filter(|table| self.rights.may_read(&table.name));
-        seen.map(|table| (TABLES_FROM + i64::try_from(table.id).unwrap_or(i64::MAX >> 1), table)).collect()
+        seen.map(|table| (TABLES_FROM + i64::try_from(table.id).unwrap_or(i64::MAX >> 1), table))
+            .collect()
     }
 
     fn views(&self) -> impl Iterator<Item = (i64, &coload_store::ViewEntry)> {
@@ -235,7 +263,9 @@ impl PgCatalog {
     fn columns(&self) -> Vec<(i64, i32, &Column)> {
         let mut all = Vec::new();
         for (oid, table) in self.tables() {
-            all.extend((1..).zip(table.schema.columns()).map(|(number, column)| (oid, number, column)));
+            all.extend(
+                (1..).zip(table.schema.columns()).map(|(number, column)| (oid, number, column)),
+            );
         }
         all
     }
@@ -283,7 +313,8 @@ impl PgCatalog {
     }
 
     fn pg_tables(&self) -> Columns {
-        let names: Vec<&str> = self.tables().into_iter().map(|(_, table)| table.name.as_str()).collect();
+        let names: Vec<&str> =
+            self.tables().into_iter().map(|(_, table)| table.name.as_str()).collect();
         let same = Same(names.len());
         vec![
             ("schemaname", same.text(SCHEMA)),
@@ -321,7 +352,11 @@ impl PgCatalog {
             "pg_database" => pg_database(),
             "pg_roles" | "pg_authid" => pg_roles(),
             "pg_user" => pg_user(),
-            "pg_am" => vec![("oid", numbers([HEAP])), ("amname", texts(["heap"])), ("amtype", texts(["t"]))],
+            "pg_am" => vec![
+                ("oid", numbers([HEAP])),
+                ("amname", texts(["heap"])),
+                ("amtype", texts(["t"])),
+            ],
             "pg_settings" => pg_settings(),
             other => nothing(other)?,
         })
@@ -330,11 +365,26 @@ impl PgCatalog {
 
 fn pg_type() -> Columns {
     let of_facts = |facts: Facts| {
-        let array = (i64::from(facts.array_oid), format!("_{}", facts.name), -1_i16, "A", i64::from(facts.oid), 0_i64);
-        let own = (i64::from(facts.oid), facts.name.to_owned(), facts.bytes, facts.category, 0, i64::from(facts.array_oid));
+        let array = (
+            i64::from(facts.array_oid),
+            format!("_{}", facts.name),
+            -1_i16,
+            "A",
+            i64::from(facts.oid),
+            0_i64,
+        );
+        let own = (
+            i64::from(facts.oid),
+            facts.name.to_owned(),
+            facts.bytes,
+            facts.category,
+            0,
+            i64::from(facts.array_oid),
+        );
         [own, array]
     };
-    let mut all: Vec<_> = Scalar::ALL.into_iter().flat_map(|scalar| of_facts(scalar.facts())).collect();
+    let mut all: Vec<_> =
+        Scalar::ALL.into_iter().flat_map(|scalar| of_facts(scalar.facts())).collect();
     all.push((CHAR, "bpchar".to_owned(), -1, "S", 0, 1_014));
     all.push((VARCHAR, "varchar".to_owned(), -1, "S", 0, 1_015));
     let same = Same(all.len());
@@ -437,27 +487,67 @@ fn pg_settings() -> Columns {
 /// Tables of what there is nothing of: numbers, and texts that begin with a star.
 fn nothing(name: &str) -> Option<Columns> {
     let columns: &[&'static str] = match name {
-        "pg_proc" => &["oid", "*proname", "pronamespace", "proowner", "prorettype", "*prokind", "*proargnames"],
+        "pg_proc" => &[
+            "oid",
+            "*proname",
+            "pronamespace",
+            "proowner",
+            "prorettype",
+            "*prokind",
+            "*proargnames",
+        ],
         "pg_constraint" => &[
-            "oid", "*conname", "connamespace", "*contype", "conrelid", "conindid", "conparentid", "confrelid", "*confupdtype",
-            "*confdeltype", "*confmatchtype", "*conkey", "*confkey", "*conbin",
+            "oid",
+            "*conname",
+            "connamespace",
+            "*contype",
+            "conrelid",
+            "conindid",
+            "conparentid",
+            "confrelid",
+            "*confupdtype",
+            "*confdeltype",
+            "*confmatchtype",
+            "*conkey",
+            "*confkey",
+            "*conbin",
         ],
         "pg_description" => &["objoid", "classoid", "objsubid", "*description"],
         "pg_shdescription" => &["objoid", "classoid", "*description"],
         "pg_index" => &[
-            "indexrelid", "indrelid", "indnatts", "indnkeyatts", "*indisunique", "*indisprimary", "*indisclustered",
-            "*indisvalid", "*indkey", "*indoption", "*indexprs", "*indpred",
+            "indexrelid",
+            "indrelid",
+            "indnatts",
+            "indnkeyatts",
+            "*indisunique",
+            "*indisprimary",
+            "*indisclustered",
+            "*indisvalid",
+            "*indkey",
+            "*indoption",
+            "*indexprs",
+            "*indpred",
         ],
         "pg_inherits" => &["inhrelid", "inhparent", "inhseqno", "*inhdetachpending"],
         "pg_rewrite" => &["oid", "*rulename", "ev_class", "*ev_type", "*ev_enabled"],
-        "pg_trigger" => &["oid", "tgrelid", "tgparentid", "*tgname", "*tgenabled", "*tgisinternal", "tgconstraint"],
+        "pg_trigger" => &[
+            "oid",
+            "tgrelid",
+            "tgparentid",
+            "*tgname",
+            "*tgenabled",
+            "*tgisinternal",
+            "tgconstraint",
+        ],
         "pg_extension" => &["oid", "*extname", "extowner", "extnamespace", "*extversion"],
         "pg_policy" => &["oid", "*polname", "polrelid", "*polcmd"],
         "pg_collation" => &["oid", "*collname", "collnamespace", "collowner", "*collprovider"],
         "pg_enum" => &["oid", "enumtypid", "enumsortorder", "*enumlabel"],
         "pg_range" => &["rngtypid", "rngsubtype", "rngmultitypid"],
         "pg_sequence" => &["seqrelid", "seqtypid", "seqstart", "seqincrement"],
-        "pg_depend" => &["classid", "objid", "objsubid", "refclassid", "refobjid", "refobjsubid", "*deptype"],
+        "pg_depend" => {
+            &["classid", "objid", "objsubid", "refclassid", "refobjid", "refobjsubid", "*deptype"]
+        }
         _ => return None,
     };
     let column = |name: &&'static str| match name.strip_prefix('*') {
@@ -475,7 +565,8 @@ impl SchemaProvider for PgCatalog {
 
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
         let Some(columns) = self.columns_of(&name.to_lowercase()) else { return Ok(None) };
-        let fields = columns.iter().map(|(name, array)| Field::new(*name, array.data_type().clone(), true));
+        let fields =
+            columns.iter().map(|(name, array)| Field::new(*name, array.data_type().clone(), true));
         let schema = Arc::new(ArrowSchema::new(fields.collect::<Vec<_>>()));
         let arrays = columns.into_iter().map(|(_, array)| array).collect();
         let batch = RecordBatch::try_new(Arc::clone(&schema), arrays)?;
@@ -495,7 +586,7 @@ mod tests {
     #[test]
     fn every_table_of_the_list_has_columns() {
         let folder = tempfile::tempdir().unwrap();
-        let store = coload_store::Store::create(folder.path()).unwrap();
+        let store = coload_store::Store::create_or_open(folder.path().join("store")).unwrap();
         let catalog = PgCatalog::new(store.snapshot().unwrap(), Rights::all());
         for (_, name) in TABLES {
             let columns = catalog.columns_of(name).unwrap();

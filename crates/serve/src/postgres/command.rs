@@ -20,9 +20,14 @@ const TEXT_BYTES_MAX: usize = 64 << 10;
 /// What a statement asks of the session.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Command {
-    Begin { is_read_only: bool },
+    Begin {
+        is_read_only: bool,
+    },
     Commit,
     Rollback,
+    Savepoint(String),
+    Release(String),
+    RollbackTo(String),
     Set(String, String),
     Reset(String),
     ResetAll,
@@ -37,7 +42,11 @@ pub(super) enum Command {
         /// Whether it outlives its transaction.
         is_held: bool,
     },
-    Fetch { name: String, rows_max: Option<u64>, moves: bool },
+    Fetch {
+        name: String,
+        rows_max: Option<u64>,
+        moves: bool,
+    },
     CloseCursor(Option<String>),
     CopyIn(CopyIn),
     CopyOut(CopyOut),
@@ -92,8 +101,26 @@ fn comment_end(text: &str) -> Option<usize> {
 pub(super) fn parse(text: &str, is_setting: IsSetting) -> Result<Option<Command>, Fault> {
     let word = first_word(text);
     const OURS: [&str; 20] = [
-        "BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT", "SAVEPOINT", "RELEASE", "SET", "RESET",
-        "SHOW", "DISCARD", "UNLISTEN", "LISTEN", "DEALLOCATE", "DECLARE", "FETCH", "MOVE", "CLOSE", "COPY",
+        "BEGIN",
+        "START",
+        "COMMIT",
+        "END",
+        "ROLLBACK",
+        "ABORT",
+        "SAVEPOINT",
+        "RELEASE",
+        "SET",
+        "RESET",
+        "SHOW",
+        "DISCARD",
+        "UNLISTEN",
+        "LISTEN",
+        "DEALLOCATE",
+        "DECLARE",
+        "FETCH",
+        "MOVE",
+        "CLOSE",
+        "COPY",
     ];
     if !OURS.contains(&&*word) || text.len() > TEXT_BYTES_MAX {
         return Ok(None);
@@ -107,7 +134,11 @@ pub(super) fn parse(text: &str, is_setting: IsSetting) -> Result<Option<Command>
         "BEGIN" | "START" => begin(&mut words)?,
         "COMMIT" | "END" => ended(&mut words, Command::Commit)?,
         "ROLLBACK" | "ABORT" => ended(&mut words, Command::Rollback)?,
-        "SAVEPOINT" | "RELEASE" => return Err(no_savepoints()),
+        "SAVEPOINT" => Command::Savepoint(words.name()?),
+        "RELEASE" => {
+            words.skip("SAVEPOINT");
+            Command::Release(words.name()?)
+        }
         "SET" => set(&mut words)?,
         "RESET" => match words.name()? {
             all if all == "all" => Command::ResetAll,
@@ -205,11 +236,6 @@ pub(super) fn unexpected(found: Option<&Token>, wanted: &str) -> Fault {
     Fault::error(code::INVALID, format!("expected {wanted}, found {found}"))
 }
 
-fn no_savepoints() -> Fault {
-    let text = "savepoints are not supported: each statement is a transaction of its own, whose rows stay when a later one fails";
-    Fault::error(code::UNSUPPORTED, text)
-}
-
 fn begin(words: &mut Words) -> Result<Command, Fault> {
     let _ = words.skip("TRANSACTION") || words.skip("WORK");
     Ok(Command::Begin { is_read_only: modes(words)?.unwrap_or(false) })
@@ -246,9 +272,13 @@ fn isolation(words: &mut Words) -> Result<(), Fault> {
         ("read", "committed" | "uncommitted") => Ok(()),
         ("repeatable", _) | ("serializable", _) => {
             let level = format!("{first} {second}");
-            Err(Fault::error(code::UNSUPPORTED, format!(
-                "isolation level {}: each statement sees the newest version of all tables (READ COMMITTED)", level.trim()
-            )))
+            Err(Fault::error(
+                code::UNSUPPORTED,
+                format!(
+                    "isolation level {}: each statement sees the newest version of all tables (READ COMMITTED)",
+                    level.trim()
+                ),
+            ))
         }
         _ => Err(Fault::error(code::INVALID, "no such isolation level")),
     }
@@ -257,7 +287,8 @@ fn isolation(words: &mut Words) -> Result<(), Fault> {
 fn ended(words: &mut Words, command: Command) -> Result<Command, Fault> {
     let _ = words.skip("TRANSACTION") || words.skip("WORK");
     if words.skip("TO") {
-        return Err(no_savepoints());
+        words.skip("SAVEPOINT");
+        return Ok(Command::RollbackTo(words.name()?));
     }
     if words.skip("AND") {
         words.skip("NO");
@@ -335,7 +366,12 @@ fn declare(words: &mut Words, text: &str) -> Result<Command, Fault> {
         match words.next() {
             Some(Token::Word(word)) => match &*word.value.to_ascii_uppercase() {
                 "BINARY" => return Err(Fault::error(code::UNSUPPORTED, "BINARY cursors")),
-                "SCROLL" => return Err(Fault::error(code::UNSUPPORTED, "SCROLL cursors: rows are read once, forward")),
+                "SCROLL" => {
+                    return Err(Fault::error(
+                        code::UNSUPPORTED,
+                        "SCROLL cursors: rows are read once, forward",
+                    ));
+                }
                 "NO" => {
                     words.skip("SCROLL");
                 }
@@ -373,11 +409,18 @@ fn fetch(words: &mut Words, moves: bool) -> Result<Command, Fault> {
         rows_max = None;
     } else if words.skip("NEXT") {
     } else if let Some(Token::Number(digits, _)) = words.peek() {
-        let count = digits.parse().map_err(|_| Fault::error(code::INVALID, "no such count of rows"))?;
+        let count =
+            digits.parse().map_err(|_| Fault::error(code::INVALID, "no such count of rows"))?;
         rows_max = Some(count);
         words.next();
-    } else if ["PRIOR", "FIRST", "LAST", "ABSOLUTE", "RELATIVE", "BACKWARD"].iter().any(|word| words.skip(word)) {
-        return Err(Fault::error(code::UNSUPPORTED, "rows of a cursor are read once, forward: FETCH [count | ALL] FROM name"));
+    } else if ["PRIOR", "FIRST", "LAST", "ABSOLUTE", "RELATIVE", "BACKWARD"]
+        .iter()
+        .any(|word| words.skip(word))
+    {
+        return Err(Fault::error(
+            code::UNSUPPORTED,
+            "rows of a cursor are read once, forward: FETCH [count | ALL] FROM name",
+        ));
     }
     let _ = words.skip("FROM") || words.skip("IN");
     Ok(Command::Fetch { name: words.name()?, rows_max, moves })
@@ -400,21 +443,36 @@ mod tests {
     fn statements_about_the_session_are_told_from_others() {
         let begun = |is_read_only| Some(Command::Begin { is_read_only });
         assert_eq!(parsed("/* a /* b */ */ -- c\n begin;"), begun(false));
-        assert_eq!(parsed("START TRANSACTION ISOLATION LEVEL READ COMMITTED, READ ONLY"), begun(true));
+        assert_eq!(
+            parsed("START TRANSACTION ISOLATION LEVEL READ COMMITTED, READ ONLY"),
+            begun(true)
+        );
         assert_eq!(parsed("END WORK"), Some(Command::Commit));
         assert_eq!(parsed("SET SESSION extra_float_digits = 3"), set("extra_float_digits", "3"));
-        assert_eq!(parsed("set search_path to public, \"$user\""), set("search_path", "public, $user"));
+        assert_eq!(
+            parsed("set search_path to public, \"$user\""),
+            set("search_path", "public, $user")
+        );
         assert_eq!(parsed("SET TIME ZONE 'UTC'"), set("timezone", "UTC"));
         assert_eq!(parsed("SET x.y = -1"), set("x.y", "-1"));
         assert_eq!(parsed("SET a TO DEFAULT"), Some(Command::Reset("a".into())));
         assert_eq!(parsed("SHOW server_version"), Some(Command::Show("server_version".into())));
-        let declared = Command::Declare { name: "c".into(), query: " SELECT 'FOR' FROM t".into(), is_held: false };
-        assert_eq!(parsed("DECLARE c NO SCROLL CURSOR WITHOUT HOLD FOR SELECT 'FOR' FROM t"), Some(declared));
+        let declared = Command::Declare {
+            name: "c".into(),
+            query: " SELECT 'FOR' FROM t".into(),
+            is_held: false,
+        };
+        assert_eq!(
+            parsed("DECLARE c NO SCROLL CURSOR WITHOUT HOLD FOR SELECT 'FOR' FROM t"),
+            Some(declared)
+        );
         let fetched = |rows_max| Some(Command::Fetch { name: "c".into(), rows_max, moves: false });
         assert_eq!(parsed("FETCH FORWARD 100 FROM c"), fetched(Some(100)));
         assert_eq!(parsed("fetch all in c"), fetched(None));
         assert_eq!(parsed("FETCH c"), fetched(Some(1)));
-        for engines in ["SELECT 1", "SHOW TABLES", "beginning", "COPY t TO 'file.csv'", "", "/* open"] {
+        for engines in
+            ["SELECT 1", "SHOW TABLES", "beginning", "COPY t TO 'file.csv'", "", "/* open"]
+        {
             assert_eq!(parsed(engines), None, "{engines}");
         }
     }
@@ -423,8 +481,8 @@ mod tests {
     fn what_would_not_hold_is_refused() {
         for text in [
             "BEGIN ISOLATION LEVEL SERIALIZABLE",
-            "SAVEPOINT a",
-            "ROLLBACK TO a",
+            "SAVEPOINT",
+            "ROLLBACK TO",
             "LISTEN a",
             "DECLARE c SCROLL CURSOR FOR SELECT 1",
             "FETCH PRIOR FROM c",

@@ -197,7 +197,10 @@ fn option(words: &mut Words, said: &mut Said) -> std::result::Result<(), Fault> 
         ("freeze", Some(_)) => {}
         _ => {
             let shown = value.map_or(String::new(), |value| format!(" {value}"));
-            return Err(Fault::error(code::UNSUPPORTED, format!("COPY with {}{shown}", name.to_uppercase())));
+            return Err(Fault::error(
+                code::UNSUPPORTED,
+                format!("COPY with {}{shown}", name.to_uppercase()),
+            ));
         }
     }
     Ok(())
@@ -207,7 +210,9 @@ fn older_options(words: &mut Words, said: &mut Said) -> std::result::Result<(), 
     fn text(words: &mut Words) -> std::result::Result<Option<String>, Fault> {
         words.skip("AS");
         match words.next() {
-            Some(Token::SingleQuotedString(text) | Token::EscapedStringLiteral(text)) => Ok(Some(text)),
+            Some(Token::SingleQuotedString(text) | Token::EscapedStringLiteral(text)) => {
+                Ok(Some(text))
+            }
             other => Err(unexpected(other.as_ref(), "a text in quotes")),
         }
     }
@@ -242,7 +247,10 @@ impl Said {
                 return Err(Fault::error(code::UNSUPPORTED, text));
             }
         };
-        let one = |said: Option<String>, otherwise: u8, what: &str| match said.as_deref().map(str::as_bytes) {
+        let one = |said: Option<String>, otherwise: u8, what: &str| match said
+            .as_deref()
+            .map(str::as_bytes)
+        {
             None => Ok(otherwise),
             Some([byte]) if byte.is_ascii() && !matches!(byte, b'\n' | b'\r' | 0) => Ok(*byte),
             Some(_) => {
@@ -281,7 +289,12 @@ impl CopyForm {
                 escape: (self.escape != self.quote).then_some(self.escape),
                 ..common
             },
-            false => Dialect { quote: None, escape: Some(self.escape), escapes: Escapes::Letters, ..common },
+            false => Dialect {
+                quote: None,
+                escape: Some(self.escape),
+                escapes: Escapes::Letters,
+                ..common
+            },
         }
     }
 
@@ -298,7 +311,8 @@ impl CopyForm {
     }
 
     fn put_csv(&self, text: &[u8], out: &mut BytesMut) {
-        let special = |b: &u8| *b == self.delimiter || *b == self.quote || matches!(b, b'\n' | b'\r');
+        let special =
+            |b: &u8| *b == self.delimiter || *b == self.quote || matches!(b, b'\n' | b'\r');
         // `\.` alone in a line would be the end.
         if text != self.null.as_bytes() && text != b"\\." && !text.iter().any(special) {
             return out.put_slice(text);
@@ -345,7 +359,8 @@ impl CopyIn {
         }
         let mut read = Vec::new();
         for name in &self.columns {
-            let is_meant = |column: &&coload_types::Column| column.name.to_lowercase() == name.to_lowercase();
+            let is_meant =
+                |column: &&coload_types::Column| column.name.to_lowercase() == name.to_lowercase();
             let column = schema.columns().iter().find(is_meant);
             let column = column.ok_or_else(|| {
                 Error::Invalid(format!("column {name} of table {table} does not exist"))
@@ -383,7 +398,9 @@ impl Rows {
         if self.is_over {
             return match bytes.is_empty() {
                 true => Ok(Vec::new()),
-                false => Err(Fault::error(code::VALUE, "COPY: rows behind the line \\. that ends them")),
+                false => {
+                    Err(Fault::error(code::VALUE, "COPY: rows behind the line \\. that ends them"))
+                }
             };
         }
         let mut all = std::mem::take(&mut self.held);
@@ -440,15 +457,37 @@ mod tests {
 
     #[test]
     fn both_forms_of_options_are_read() {
-        let Some(Command::CopyIn(copy)) = copied("COPY public.\"T\" (b, a) FROM STDIN WITH CSV HEADER DELIMITER ';' NULL AS 'NULL'") else { panic!() };
+        let Some(Command::CopyIn(copy)) = copied(
+            "COPY public.\"T\" (b, a) FROM STDIN WITH CSV HEADER DELIMITER ';' NULL AS 'NULL'",
+        ) else {
+            panic!()
+        };
         assert_eq!((&*copy.table, &copy.columns[..]), ("T", &["b".to_owned(), "a".to_owned()][..]));
-        let expected = CopyForm { is_csv: true, delimiter: b';', null: "NULL".into(), header: true, quote: b'"', escape: b'"' };
+        let expected = CopyForm {
+            is_csv: true,
+            delimiter: b';',
+            null: "NULL".into(),
+            header: true,
+            quote: b'"',
+            escape: b'"',
+        };
         assert_eq!(copy.form, expected);
-        let Some(Command::CopyIn(copy)) = copied("copy t from stdin (format csv, header, delimiter ';', null 'NULL')") else { panic!() };
+        let Some(Command::CopyIn(copy)) =
+            copied("copy t from stdin (format csv, header, delimiter ';', null 'NULL')")
+        else {
+            panic!()
+        };
         assert_eq!(copy.form, expected);
-        let Some(Command::CopyOut(copy)) = copied("COPY (SELECT ')' FROM t) TO STDOUT;") else { panic!() };
+        let Some(Command::CopyOut(copy)) = copied("COPY (SELECT ')' FROM t) TO STDOUT;") else {
+            panic!()
+        };
         assert_eq!((&*copy.query, copy.form), ("SELECT ')' FROM t", text_form()));
-        for text in ["COPY t FROM STDIN (FORMAT binary)", "COPY t FROM STDIN (DELIMITER '||')", "COPY t FROM STDIN QUOTE 'x'", "COPY t FROM STDIN (FORCE_NULL (a))"] {
+        for text in [
+            "COPY t FROM STDIN (FORMAT binary)",
+            "COPY t FROM STDIN (DELIMITER '||')",
+            "COPY t FROM STDIN QUOTE 'x'",
+            "COPY t FROM STDIN (FORCE_NULL (a))",
+        ] {
             assert!(parse_command(text, |_| false).is_err(), "{text}");
         }
         assert_eq!(copied("COPY (SELECT 1) TO 'f.csv'"), None);
@@ -474,7 +513,14 @@ mod tests {
         text_form().put(true, Some(b"a\tb\\\n"), &mut out);
         text_form().put(false, None, &mut out);
         assert_eq!(&out[..], b"a\\tb\\\\\\n\t\\N");
-        let csv = CopyForm { is_csv: true, delimiter: b',', null: String::new(), header: false, quote: b'"', escape: b'"' };
+        let csv = CopyForm {
+            is_csv: true,
+            delimiter: b',',
+            null: String::new(),
+            header: false,
+            quote: b'"',
+            escape: b'"',
+        };
         out.clear();
         csv.put(true, Some(b""), &mut out);
         csv.put(false, Some(b"a\"b"), &mut out);

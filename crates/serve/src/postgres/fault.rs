@@ -19,6 +19,7 @@ pub(super) mod code {
     pub const LOGIN: &str = "28P01";
     pub const NO_PORTAL: &str = "34000";
     pub const NO_ROLLBACK: &str = "2D000";
+    pub const NO_SAVEPOINT: &str = "3B001";
     pub const INVALID: &str = "42601";
     pub const NO_RIGHT: &str = "42501";
     pub const NO_COLUMN: &str = "42703";

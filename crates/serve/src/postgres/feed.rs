@@ -29,7 +29,11 @@ const WAITING_MAX: usize = 8;
 ///
 /// # Errors
 /// What is wrong with the rows or the load; then no row is there.
-pub(super) async fn copy_in(session: &mut Session, copy: &CopyIn, text: &str) -> Result<i64, Ended> {
+pub(super) async fn copy_in(
+    session: &mut Session,
+    copy: &CopyIn,
+    text: &str,
+) -> Result<i64, Ended> {
     let database = session.service.database().clone();
     let snapshot = database.store().snapshot().map_err(Fault::from)?;
     let rights = session.rights.clone();
@@ -41,12 +45,18 @@ pub(super) async fn copy_in(session: &mut Session, copy: &CopyIn, text: &str) ->
     let mut request = copy.request(&table.name, &table.schema).map_err(Fault::from)?;
     let columns = request.read_schema().len();
     let held = hold(&database).ok_or_else(|| {
-        let text = "there is not enough memory for a load now: try again, or raise --memory of the server";
+        let text =
+            "there is not enough memory for a load now: try again, or raise --memory of the server";
         Fault::error(code::LIMIT, text)
     })?;
     let (sender, receiver) = channel(WAITING_MAX);
     let is_whole = Arc::new(AtomicBool::new(false));
-    let input = Mutex::new(Some(Input { receiver, rest: Vec::new(), at: 0, is_whole: Arc::clone(&is_whole) }));
+    let input = Mutex::new(Some(Input {
+        receiver,
+        rest: Vec::new(),
+        at: 0,
+        is_whole: Arc::clone(&is_whole),
+    }));
     request.streams = Some(Arc::new(move |_| match lock(&input).take() {
         Some(input) => Box::new(input),
         None => Box::new(Once),
@@ -97,7 +107,11 @@ async fn feed(
                 return Ok(());
             }
             Message::CopyFail(why) => {
-                return Err(Fault::error(code::CANCELLED, format!("COPY was given up by the client: {why}")).into());
+                return Err(Fault::error(
+                    code::CANCELLED,
+                    format!("COPY was given up by the client: {why}"),
+                )
+                .into());
             }
             Message::Flush | Message::Sync => continue,
             Message::Terminate => return Err(Ended::Gone),

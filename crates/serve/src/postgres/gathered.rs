@@ -41,7 +41,8 @@ impl Gathered {
         else {
             return false;
         };
-        let is_one = matches!(source.body.as_ref(), SetExpr::Values(values) if values.rows.len() == 1);
+        let is_one =
+            matches!(source.body.as_ref(), SetExpr::Values(values) if values.rows.len() == 1);
         is_one && on.is_none() && or.is_none() && returning.is_none()
     }
 

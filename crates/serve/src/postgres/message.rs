@@ -182,7 +182,8 @@ impl Body {
         let text = self.take(end.ok_or_else(|| broken("a text has no end"))?)?;
         self.take(1)?;
         let text = std::str::from_utf8(&text);
-        text.map(str::to_owned).map_err(|e| Fault::error(code::ENCODING, format!("a text is not UTF-8: {e}")))
+        text.map(str::to_owned)
+            .map_err(|e| Fault::error(code::ENCODING, format!("a text is not UTF-8: {e}")))
     }
 
     fn u16(&mut self) -> Result<u16, Fault> {

@@ -37,7 +37,11 @@ const UUID: u32 = 2950;
 pub(super) fn types_of(said: &[u32], asked: &ArrowSchema) -> Result<Vec<u32>, Fault> {
     let fields = asked.fields();
     if said.len() > fields.len() && said[fields.len()..].iter().any(|oid| *oid != 0) {
-        let text = format!("types for {} parameters, of which the statement has {}", said.len(), fields.len());
+        let text = format!(
+            "types for {} parameters, of which the statement has {}",
+            said.len(),
+            fields.len()
+        );
         return Err(Fault::error(code::INVALID, text));
     }
     let of_field = |(index, field): (usize, &Arc<Field>)| match said.get(index) {
@@ -77,7 +81,9 @@ fn arrow_of(oid: u32, asked: &ArrowType) -> Result<ArrowType, Fault> {
         Some(Scalar::Interval) => asked.clone(),
         None if oid == OID => ArrowType::Int64,
         None => {
-            let text = format!("parameters of the type with the number {oid} are not supported: cast them to text");
+            let text = format!(
+                "parameters of the type with the number {oid} are not supported: cast them to text"
+            );
             return Err(Fault::error(code::UNSUPPORTED, text));
         }
     })
@@ -87,10 +93,17 @@ fn arrow_of(oid: u32, asked: &ArrowType) -> Result<ArrowType, Fault> {
 ///
 /// # Errors
 /// When there are more or fewer than parameters, or one is not of its type.
-pub(super) fn values_of(bind: &Bind, types: &[u32], asked: &ArrowSchema) -> Result<Parameters, Fault> {
+pub(super) fn values_of(
+    bind: &Bind,
+    types: &[u32],
+    asked: &ArrowSchema,
+) -> Result<Parameters, Fault> {
     if bind.values.len() != types.len() {
         let (sent, wanted) = (bind.values.len(), types.len());
-        let text = format!("{sent} values were sent for {wanted} parameters of statement {:?}", bind.statement);
+        let text = format!(
+            "{sent} values were sent for {wanted} parameters of statement {:?}",
+            bind.statement
+        );
         return Err(Fault::error(code::PROTOCOL, text));
     }
     bind.formats.check(types.len())?;
@@ -112,7 +125,8 @@ pub(super) fn values_of(bind: &Bind, types: &[u32], asked: &ArrowSchema) -> Resu
         .map(|(i, c)| Field::new(format!("${}", i + 1), c.data_type().clone(), true))
         .collect();
     let options = RecordBatchOptions::new().with_row_count(Some(1));
-    let batch = RecordBatch::try_new_with_options(Arc::new(ArrowSchema::new(fields)), columns, &options);
+    let batch =
+        RecordBatch::try_new_with_options(Arc::new(ArrowSchema::new(fields)), columns, &options);
     let batch = batch.map_err(|e| Fault::error(code::INTERNAL, format!("internal error: {e}")))?;
     Parameters::of_row(&batch, 0).map_err(Fault::from)
 }
@@ -123,10 +137,12 @@ fn of_text(bytes: &Bytes, oid: u32, wanted: &ArrowType) -> Result<ArrayRef, Faul
     let wrong = |why: &dyn std::fmt::Display| Fault::error(code::VALUE, why.to_string());
     match Scalar::of_oid(oid) {
         Some(Scalar::Bytes) => {
-            let bytes = bytes_of(text).ok_or_else(|| wrong(&format!("{text:?} is no bytea: write \\x and hex")))?;
+            let bytes = bytes_of(text)
+                .ok_or_else(|| wrong(&format!("{text:?} is no bytea: write \\x and hex")))?;
             Ok(Arc::new(BinaryArray::from_vec(vec![&bytes])))
         }
-        Some(Scalar::Numeric) => number_of(text).ok_or_else(|| wrong(&format!("{text:?} is no number of at most 38 digits"))),
+        Some(Scalar::Numeric) => number_of(text)
+            .ok_or_else(|| wrong(&format!("{text:?} is no number of at most 38 digits"))),
         Some(Scalar::Boolean) => match truth_of(text) {
             Some(truth) => Ok(Arc::new(BooleanArray::from(vec![truth]))),
             None => Err(wrong(&format!("{text:?} is no boolean"))),
@@ -195,7 +211,8 @@ fn number_of(text: &str) -> Option<ArrayRef> {
 fn decimal(unscaled: i128, scale: u8) -> Option<ArrayRef> {
     const DIGITS_MAX: u8 = coload_types::DECIMAL_PRECISION_MAX;
     let fits = scale <= DIGITS_MAX && unscaled.unsigned_abs() < 10_u128.pow(DIGITS_MAX.into());
-    let array = Decimal128Array::from(vec![unscaled]).with_precision_and_scale(DIGITS_MAX, scale as i8);
+    let array =
+        Decimal128Array::from(vec![unscaled]).with_precision_and_scale(DIGITS_MAX, scale as i8);
     array.ok().filter(|_| fits).map(|array| Arc::new(array) as ArrayRef)
 }
 
@@ -222,7 +239,9 @@ fn of_binary(bytes: &Bytes, oid: u32, wanted: &ArrowType) -> Result<ArrayRef, Fa
             let days = i32::from_be_bytes(four()?).checked_add(EPOCH_DAYS);
             Arc::new(Date32Array::from(vec![days.ok_or_else(wrong)?]))
         }
-        Some(Scalar::Time) => Arc::new(Time64MicrosecondArray::from(vec![i64::from_be_bytes(eight()?)])),
+        Some(Scalar::Time) => {
+            Arc::new(Time64MicrosecondArray::from(vec![i64::from_be_bytes(eight()?)]))
+        }
         Some(kind @ (Scalar::Timestamp | Scalar::TimestampTz)) => {
             let micros = i64::from_be_bytes(eight()?).checked_add(EPOCH_MICROS);
             let array = TimestampMicrosecondArray::from(vec![micros.ok_or_else(wrong)?]);
@@ -235,7 +254,9 @@ fn of_binary(bytes: &Bytes, oid: u32, wanted: &ArrowType) -> Result<ArrayRef, Fa
         Some(Scalar::Interval) => {
             return Err(Fault::error(code::UNSUPPORTED, "intervals in binary: send them as text"));
         }
-        None if oid == OID => Arc::new(Int64Array::from(vec![i64::from(u32::from_be_bytes(four()?))])),
+        None if oid == OID => {
+            Arc::new(Int64Array::from(vec![i64::from(u32::from_be_bytes(four()?))]))
+        }
         None if oid == UUID => {
             let number = <[u8; 16]>::try_from(&bytes[..]).map_err(|_| wrong())?;
             Arc::new(StringArray::from(vec![uuid_text(number)]))
@@ -245,7 +266,9 @@ fn of_binary(bytes: &Bytes, oid: u32, wanted: &ArrowType) -> Result<ArrayRef, Fa
     };
     match array.data_type() == wanted || matches!(array.data_type(), ArrowType::Decimal128(..)) {
         true => Ok(array),
-        false => convert(&array, wanted).map_err(|e| Fault::error(code::BINARY_VALUE, e.to_string())),
+        false => {
+            convert(&array, wanted).map_err(|e| Fault::error(code::BINARY_VALUE, e.to_string()))
+        }
     }
 }
 
@@ -285,7 +308,17 @@ mod tests {
         assert_eq!(number("-12e3"), Some((-12_000, 0)));
         assert_eq!(number("1e-3"), Some((1, 3)));
         assert_eq!(number(" +0.0 "), Some((0, 1)));
-        for wrong in ["", "-", ".", "1.2.3", "1e", "NaN", "1e99", "0x1", "123456789012345678901234567890123456789"] {
+        for wrong in [
+            "",
+            "-",
+            ".",
+            "1.2.3",
+            "1e",
+            "NaN",
+            "1e99",
+            "0x1",
+            "123456789012345678901234567890123456789",
+        ] {
             assert_eq!(number(wrong), None, "{wrong}");
         }
     }
@@ -299,7 +332,9 @@ mod tests {
 
     #[test]
     fn values_of_the_wrong_length_are_refused() {
-        for (oid, bytes) in [(23, &b"\0\0\x01"[..]), (20, b"1234"), (16, b"\x02"), (1700, b"\0"), (2950, b"x")] {
+        for (oid, bytes) in
+            [(23, &b"\0\0\x01"[..]), (20, b"1234"), (16, b"\x02"), (1700, b"\0"), (2950, b"x")]
+        {
             let bytes = Bytes::copy_from_slice(bytes);
             assert!(of_binary(&bytes, oid, &ArrowType::Int64).is_err(), "{oid}");
         }

@@ -117,7 +117,8 @@ impl Replies {
         let (first, hint) = text.split_once('\n').unwrap_or((text, ""));
         self.message(kind, |body| {
             // The second severity is never translated.
-            for (field, value) in [(b'S', severity), (b'V', severity), (b'C', code), (b'M', first)] {
+            for (field, value) in [(b'S', severity), (b'V', severity), (b'C', code), (b'M', first)]
+            {
                 body.put_u8(field);
                 put_text(body, value);
             }

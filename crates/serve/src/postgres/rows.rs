@@ -124,7 +124,9 @@ impl Rows {
                 Ok(None)
             }
             Some(Outgoing::Failed(status)) => Err(Fault::from(status).into()),
-            None => Err(Fault::error(code::INTERNAL, "internal error: the statement broke off").into()),
+            None => {
+                Err(Fault::error(code::INTERNAL, "internal error: the statement broke off").into())
+            }
         }
     }
 
@@ -180,5 +182,8 @@ fn put_some(
 
 /// The fault of a statement that ran for longer than its client wants.
 pub(super) fn too_long() -> Fault {
-    Fault::error(code::CANCELLED, "the statement ran for longer than its statement_timeout and was ended")
+    Fault::error(
+        code::CANCELLED,
+        "the statement ran for longer than its statement_timeout and was ended",
+    )
 }

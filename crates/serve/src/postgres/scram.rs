@@ -100,7 +100,13 @@ impl std::fmt::Display for Verifier {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let coded = |bytes: &[u8]| BASE64_STANDARD.encode(bytes);
         let Verifier { rounds, salt, stored_key, server_key } = self;
-        write!(f, "{MECHANISM}${rounds}:{}${}:{}", coded(salt), coded(stored_key), coded(server_key))
+        write!(
+            f,
+            "{MECHANISM}${rounds}:{}${}:{}",
+            coded(salt),
+            coded(stored_key),
+            coded(server_key)
+        )
     }
 }
 
@@ -185,9 +191,17 @@ mod tests {
         let first = "n,,n=user,r=rOprNGfwEbeRWgbNEkqO";
         let more = "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0";
         let (exchange, answer) = Exchange::begin_with(verifier, first, more).unwrap();
-        assert_eq!(answer, format!("r=rOprNGfwEbeRWgbNEkqO{more},s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"));
-        let last = format!("c=biws,r=rOprNGfwEbeRWgbNEkqO{more},p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=");
-        assert_eq!(exchange.finish(&last).unwrap(), "v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=");
+        assert_eq!(
+            answer,
+            format!("r=rOprNGfwEbeRWgbNEkqO{more},s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096")
+        );
+        let last = format!(
+            "c=biws,r=rOprNGfwEbeRWgbNEkqO{more},p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ="
+        );
+        assert_eq!(
+            exchange.finish(&last).unwrap(),
+            "v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
+        );
     }
 
     #[test]
@@ -206,8 +220,13 @@ mod tests {
         ] {
             assert_eq!(begun().finish(&last), None, "{last}");
         }
-        for first in ["", "n,,n=", "p=tls-unique,,n=,r=a", "n,a=b,n=,r=a", "n,,n=,r=", "n,,m=x,n=,r=a"] {
-            assert!(Exchange::begin_with(Verifier::of_nobody(b"s", "n"), first, "x").is_none(), "{first}");
+        for first in
+            ["", "n,,n=", "p=tls-unique,,n=,r=a", "n,a=b,n=,r=a", "n,,n=,r=", "n,,m=x,n=,r=a"]
+        {
+            assert!(
+                Exchange::begin_with(Verifier::of_nobody(b"s", "n"), first, "x").is_none(),
+                "{first}"
+            );
         }
     }
 

@@ -30,7 +30,12 @@ impl PostgresDoor {
     ///
     /// # Errors
     /// `Invalid` when they cannot be read.
-    pub fn new(listener: TcpListener, tls: Option<&TlsFiles>, service: &Service, room: Room) -> Result<Self> {
+    pub fn new(
+        listener: TcpListener,
+        tls: Option<&TlsFiles>,
+        service: &Service,
+        room: Room,
+    ) -> Result<Self> {
         let tls = tls.map(acceptor).transpose()?;
         let limits = service.limits();
         let limits = WireLimits {
@@ -108,7 +113,9 @@ fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor> {
     };
     let certificates = |path| -> Result<Vec<CertificateDer<'static>>> {
         let pem = read_pem(path)?;
-        CertificateDer::pem_slice_iter(&pem).collect::<std::result::Result<_, _>>().map_err(|e| wrong(&e))
+        CertificateDer::pem_slice_iter(&pem)
+            .collect::<std::result::Result<_, _>>()
+            .map_err(|e| wrong(&e))
     };
     let key = PrivateKeyDer::from_pem_slice(&read_pem(&files.key)?).map_err(|e| wrong(&e))?;
     let provider = Arc::new(crypto::ring::default_provider());

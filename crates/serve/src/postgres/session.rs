@@ -55,11 +55,13 @@ pub(super) struct Session {
 }
 
 /// What is known of the block that is open.
-#[derive(Debug, Default, Clone, Copy)]
+#[derive(Debug, Default)]
 struct Transaction {
     is_read_only: bool,
-    /// Whether a statement of it has written, which nobody can take back.
-    has_written: bool,
+    /// Statements of it that have written, which nobody can take back.
+    writes: usize,
+    /// Savepoints, and how many statements had written when they were made.
+    savepoints: Vec<(String, usize)>,
 }
 
 /// A statement that was looked at.
@@ -101,7 +103,10 @@ enum Given {
     /// What it has done.
     Done(String),
     /// The next rows of a cursor.
-    Fetched { cursor: String, rows_max: Option<u64> },
+    Fetched {
+        cursor: String,
+        rows_max: Option<u64>,
+    },
 }
 
 impl Session {
@@ -174,7 +179,9 @@ impl Session {
             Message::Terminate => return Ok(false),
             // What was sent of a COPY before its client knew that it had failed.
             Message::CopyData(_) | Message::CopyDone | Message::CopyFail(_) => return Ok(true),
-            Message::Password(_) => Err(Fault::fatal(code::PROTOCOL, "nobody asked for a password").into()),
+            Message::Password(_) => {
+                Err(Fault::fatal(code::PROTOCOL, "nobody asked for a password").into())
+            }
             Message::Query(text) => {
                 *passes_over = false;
                 let done = self.query(&text).await;
@@ -198,9 +205,12 @@ impl Session {
             _ if *passes_over => return Ok(true),
             other => self.step(other).await,
         };
-        let failed = done.is_err();
-        self.tell(done)?;
-        *passes_over |= failed;
+        if done.is_err() {
+            self.tell(done)?;
+            // Some clients wait for what was wrong before they send a Sync.
+            self.wire.send().await?;
+            *passes_over = true;
+        }
         Ok(true)
     }
 
@@ -282,7 +292,11 @@ impl Session {
     async fn parse(&mut self, asked: Parse) -> Result<(), Ended> {
         let Parse { name, text, types } = asked;
         if !name.is_empty() && self.statements.contains_key(&name) {
-            return Err(Fault::error(code::HAS_STATEMENT, format!("statement {name:?} is prepared already")).into());
+            return Err(Fault::error(
+                code::HAS_STATEMENT,
+                format!("statement {name:?} is prepared already"),
+            )
+            .into());
         }
         if self.statements.len() >= NAMES_MAX {
             return Err(too_many("prepared statements", NAMES_MAX).into());
@@ -306,7 +320,8 @@ impl Session {
             let planned = self.plan(&prepared.text, Parameters::default()).await?;
             prepared.types = types_of(&types, planned.parameters())?;
             prepared.asked = planned.parameters().clone();
-            prepared.columns = (!planned.writes()).then(|| columns_of(&planned, &Formats::default()));
+            prepared.columns =
+                (!planned.writes()).then(|| columns_of(&planned, &Formats::default()));
         }
         self.statements.insert(name, Arc::new(prepared));
         self.wire.replies.parsed();
@@ -316,7 +331,11 @@ impl Session {
     fn bind(&mut self, bind: Bind) -> Result<(), Ended> {
         let prepared = self.statement(&bind.statement)?;
         if !bind.portal.is_empty() && self.portals.contains_key(&bind.portal) {
-            return Err(Fault::error(code::HAS_PORTAL, format!("portal {:?} is open already", bind.portal)).into());
+            return Err(Fault::error(
+                code::HAS_PORTAL,
+                format!("portal {:?} is open already", bind.portal),
+            )
+            .into());
         }
         if self.portals.len() >= NAMES_MAX {
             return Err(too_many("portals", NAMES_MAX).into());
@@ -334,7 +353,10 @@ impl Session {
 
     fn statement(&self, name: &str) -> Result<Arc<Prepared>, Fault> {
         self.statements.get(name).cloned().ok_or_else(|| {
-            Fault::error(code::NO_STATEMENT, format!("no statement is prepared under the name {name:?}"))
+            Fault::error(
+                code::NO_STATEMENT,
+                format!("no statement is prepared under the name {name:?}"),
+            )
         })
     }
 
@@ -406,26 +428,36 @@ impl Session {
             }
             (State::Open(rows, word), _) => Given::Rows(rows, word),
             (State::Done, _) => {
-                return Err(Fault::error(code::NO_PORTAL, format!("portal {name:?} has run to its end")).into());
+                return Err(Fault::error(
+                    code::NO_PORTAL,
+                    format!("portal {name:?} has run to its end"),
+                )
+                .into());
             }
         };
         match given {
             Given::Done(tag) => self.wire.replies.done(&tag),
             Given::Fetched { cursor, rows_max } => self.send_fetched(&cursor, rows_max).await?,
-            Given::Rows(mut rows, word) => match rows.send(&mut self.wire, rows_max, Said::Rows).await? {
-                (_, More::Maybe) => {
-                    portal.state = State::Open(rows, word);
-                    self.wire.replies.suspended();
+            Given::Rows(mut rows, word) => {
+                match rows.send(&mut self.wire, rows_max, Said::Rows).await? {
+                    (_, More::Maybe) => {
+                        portal.state = State::Open(rows, word);
+                        self.wire.replies.suspended();
+                    }
+                    (sent, More::No) => self.wire.replies.done(&format!("{word} {sent}")),
                 }
-                (sent, More::No) => self.wire.replies.done(&format!("{word} {sent}")),
-            },
+            }
         }
         self.portals.insert(name.to_owned(), portal);
         Ok(())
     }
 
     /// Keeps a row of an INSERT for when all of them are known; `false` when it is no such statement.
-    async fn gather(&mut self, prepared: &Arc<Prepared>, values: &Parameters) -> Result<bool, Ended> {
+    async fn gather(
+        &mut self,
+        prepared: &Arc<Prepared>,
+        values: &Parameters,
+    ) -> Result<bool, Ended> {
         if !Gathered::takes(&prepared.text) || prepared.types.is_empty() {
             return Ok(false);
         }
@@ -467,7 +499,11 @@ impl Session {
     }
 
     /// Plans, as far as the session lets it run.
-    fn plan(&self, text: &str, values: Parameters) -> impl Future<Output = Result<Planned, Fault>> + use<> {
+    fn plan(
+        &self,
+        text: &str,
+        values: Parameters,
+    ) -> impl Future<Output = Result<Planned, Fault>> + use<> {
         let (service, rights, text) = (self.service.clone(), self.rights.clone(), text.to_owned());
         async move { service.plan(&rights, &text, values).await.map_err(Fault::from) }
     }
@@ -492,8 +528,11 @@ impl Session {
 
     /// Notes that something was written, and says once in a transaction what that means.
     fn wrote(&mut self) {
-        if self.standing == Standing::InTransaction && !self.transaction.has_written {
-            self.transaction.has_written = true;
+        if self.standing != Standing::InTransaction {
+            return;
+        }
+        self.transaction.writes += 1;
+        if self.transaction.writes == 1 {
             self.wire.replies.warning(
                 "each statement is a transaction of its own: what was written is visible now, and no ROLLBACK takes it back",
             );
@@ -501,13 +540,19 @@ impl Session {
     }
 
     /// Starts a statement of the engine.
-    async fn start(&mut self, text: &str, values: Parameters, formats: &Formats) -> Result<Given, Ended> {
+    async fn start(
+        &mut self,
+        text: &str,
+        values: Parameters,
+        formats: &Formats,
+    ) -> Result<Given, Ended> {
         self.check_standing()?;
         let planned = self.plan(text, values).await?;
         if planned.writes() {
             self.check_writing()?;
             let counts = planned.counts_rows();
-            let (service, rights, own) = (self.service.clone(), self.rights.clone(), text.to_owned());
+            let (service, rights, own) =
+                (self.service.clone(), self.rights.clone(), text.to_owned());
             let work = async move { service.update(&rights, &own, planned).await };
             let rows = self.until_cancelled(work).await?;
             self.wrote();
@@ -519,7 +564,12 @@ impl Session {
     }
 
     /// Starts a statement that answers rows.
-    async fn open(&mut self, text: &str, planned: Planned, columns: Vec<Column>) -> Result<Rows, Ended> {
+    async fn open(
+        &mut self,
+        text: &str,
+        planned: Planned,
+        columns: Vec<Column>,
+    ) -> Result<Rows, Ended> {
         let until = self.settings.statement_time().map(|time| Instant::now() + time);
         let place = self.service.running(&self.key, &self.rights);
         let turn = self.service.turn(&self.rights).await.map_err(Fault::from)?;
@@ -552,7 +602,7 @@ impl Session {
 
     /// Does what a statement asks of the session.
     async fn command(&mut self, command: &Command, text: &str) -> Result<Given, Ended> {
-        if !matches!(command, Command::Commit | Command::Rollback) {
+        if !matches!(command, Command::Commit | Command::Rollback | Command::RollbackTo(_)) {
             self.check_standing()?;
         }
         let done = |tag: &str| Ok(Given::Done(tag.to_owned()));
@@ -562,7 +612,7 @@ impl Session {
                     self.wire.replies.warning("there is a transaction in progress already");
                 }
                 self.standing = Standing::InTransaction;
-                self.transaction = Transaction { is_read_only: *is_read_only, ..self.transaction };
+                self.transaction.is_read_only = *is_read_only;
                 done("BEGIN")
             }
             Command::Commit if self.standing != Standing::Failed => {
@@ -570,16 +620,30 @@ impl Session {
                 done("COMMIT")
             }
             Command::Commit | Command::Rollback => {
-                let has_written = self.transaction.has_written;
+                let writes = self.transaction.writes;
                 self.end_transaction();
-                match has_written {
-                    true => Err(Fault::error(
-                        code::NO_ROLLBACK,
-                        "the transaction is over, and what its statements wrote stays: each statement is a transaction of its own",
-                    )
-                    .into()),
-                    false => done("ROLLBACK"),
+                undone(writes == 0)?;
+                done("ROLLBACK")
+            }
+            Command::Savepoint(name) => {
+                self.check_block("SAVEPOINT")?;
+                if self.transaction.savepoints.len() >= NAMES_MAX {
+                    return Err(too_many("savepoints", NAMES_MAX).into());
                 }
+                self.transaction.savepoints.push((name.clone(), self.transaction.writes));
+                done("SAVEPOINT")
+            }
+            Command::Release(name) => {
+                let at = self.savepoint(name)?;
+                self.transaction.savepoints.truncate(at);
+                done("RELEASE")
+            }
+            Command::RollbackTo(name) => {
+                let at = self.savepoint(name)?;
+                undone(self.transaction.savepoints[at].1 == self.transaction.writes)?;
+                self.transaction.savepoints.truncate(at + 1);
+                self.standing = Standing::InTransaction;
+                done("ROLLBACK")
             }
             Command::Set(name, value) => {
                 self.settings.set(name, value)?;
@@ -609,7 +673,8 @@ impl Session {
             }
             Command::ShowAll => {
                 let all = self.settings.all();
-                let (names, values) = all.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).unzip();
+                let (names, values) =
+                    all.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).unzip();
                 Ok(Given::Rows(texts(&[("name", names), ("setting", values)])?, "SHOW"))
             }
             Command::Deallocate(name) => {
@@ -636,6 +701,25 @@ impl Session {
         }
     }
 
+    fn check_block(&self, what: &str) -> Result<(), Fault> {
+        match self.standing {
+            Standing::Idle => Err(Fault::error(
+                code::NO_TRANSACTION,
+                format!("{what} is for transactions: BEGIN one"),
+            )),
+            Standing::InTransaction | Standing::Failed => Ok(()),
+        }
+    }
+
+    /// The place of a savepoint among those of the transaction.
+    fn savepoint(&self, name: &str) -> Result<usize, Fault> {
+        self.check_block("a savepoint")?;
+        let at = self.transaction.savepoints.iter().rposition(|(known, _)| known == name);
+        at.ok_or_else(|| {
+            Fault::error(code::NO_SAVEPOINT, format!("no savepoint is named {name:?}"))
+        })
+    }
+
     fn end_transaction(&mut self) {
         if self.standing == Standing::Idle {
             self.wire.replies.warning("there is no transaction in progress");
@@ -655,11 +739,14 @@ impl Session {
 
     async fn declare(&mut self, name: &str, query: &str, is_held: bool) -> Result<Given, Ended> {
         if !is_held && self.standing == Standing::Idle {
-            let text = "a cursor lives as long as its transaction: BEGIN one, or DECLARE it WITH HOLD";
+            let text =
+                "a cursor lives as long as its transaction: BEGIN one, or DECLARE it WITH HOLD";
             return Err(Fault::error(code::NO_TRANSACTION, text).into());
         }
         if self.portals.contains_key(name) {
-            return Err(Fault::error(code::HAS_PORTAL, format!("cursor {name:?} is open already")).into());
+            return Err(
+                Fault::error(code::HAS_PORTAL, format!("cursor {name:?} is open already")).into()
+            );
         }
         if self.portals.len() >= NAMES_MAX {
             return Err(too_many("cursors", NAMES_MAX).into());
@@ -685,7 +772,12 @@ impl Session {
         Ok(Given::Done("DECLARE CURSOR".to_owned()))
     }
 
-    async fn fetch(&mut self, name: &str, rows_max: Option<u64>, moves: bool) -> Result<Given, Ended> {
+    async fn fetch(
+        &mut self,
+        name: &str,
+        rows_max: Option<u64>,
+        moves: bool,
+    ) -> Result<Given, Ended> {
         let cursor = self.portals.get_mut(name).ok_or_else(|| no_portal(name))?;
         match &mut cursor.state {
             State::Open(rows, _) if moves => {
@@ -709,7 +801,9 @@ impl Session {
     async fn copy_out(&mut self, copy: &CopyOut) -> Result<String, Ended> {
         let planned = self.plan(&copy.query, Parameters::default()).await?;
         if planned.writes() {
-            return Err(Fault::error(code::INVALID, "COPY .. TO STDOUT is of a table or a query").into());
+            return Err(
+                Fault::error(code::INVALID, "COPY .. TO STDOUT is of a table or a query").into()
+            );
         }
         let columns = columns_of(&planned, &Formats::default());
         let mut rows = self.open(&copy.query, planned, columns).await?;
@@ -735,8 +829,22 @@ impl Session {
     }
 }
 
+/// Says that nothing has to be undone, or that it cannot be.
+fn undone(is_nothing: bool) -> Result<(), Fault> {
+    match is_nothing {
+        true => Ok(()),
+        false => Err(Fault::error(
+            code::NO_ROLLBACK,
+            "what the statements wrote stays: each statement is a transaction of its own, and nothing is rolled back",
+        )),
+    }
+}
+
 fn too_many(what: &str, max: usize) -> Fault {
-    Fault::error(code::LIMIT, format!("a session has at most {max} {what}: close those that are not needed"))
+    Fault::error(
+        code::LIMIT,
+        format!("a session has at most {max} {what}: close those that are not needed"),
+    )
 }
 
 fn no_portal(name: &str) -> Fault {
@@ -792,7 +900,8 @@ fn text_column(name: &str) -> Column {
 fn texts(columns: &[(&str, Vec<String>)]) -> Result<Rows, Fault> {
     let fields = columns.iter().map(|(name, _)| Field::new(*name, ArrowType::Utf8, false));
     let schema = Arc::new(ArrowSchema::new(fields.collect::<Vec<_>>()));
-    let arrays = columns.iter().map(|(_, texts)| Arc::new(StringArray::from_iter_values(texts)) as ArrayRef);
+    let arrays =
+        columns.iter().map(|(_, texts)| Arc::new(StringArray::from_iter_values(texts)) as ArrayRef);
     let batch = RecordBatch::try_new(schema, arrays.collect());
     let batch = batch.map_err(|e| Fault::error(code::INTERNAL, format!("internal error: {e}")))?;
     Ok(Rows::of_batch(batch, columns.iter().map(|(name, _)| text_column(name)).collect()))

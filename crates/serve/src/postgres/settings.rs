@@ -32,7 +32,11 @@ const SETTINGS: &[(&str, &str, Takes)] = &[
     ("client_encoding", "UTF8", Takes::Only(&["utf8", "utf-8", "unicode"])),
     ("client_min_messages", "notice", Takes::Anything),
     ("datestyle", "ISO, YMD", Takes::Only(&["iso", "iso, ymd", "iso, mdy", "iso, dmy", "ymd"])),
-    ("default_transaction_isolation", "read committed", Takes::Only(&["read committed", "read uncommitted"])),
+    (
+        "default_transaction_isolation",
+        "read committed",
+        Takes::Only(&["read committed", "read uncommitted"]),
+    ),
     ("default_transaction_read_only", "off", Takes::Truth),
     ("extra_float_digits", "1", Takes::Anything),
     ("idle_in_transaction_session_timeout", "0", Takes::Anything),
@@ -45,7 +49,19 @@ const SETTINGS: &[(&str, &str, Takes)] = &[
     ("max_identifier_length", "63", Takes::Nothing),
     ("max_index_keys", "32", Takes::Nothing),
     ("row_security", "on", Takes::Anything),
-    ("search_path", "\"$user\", public", Takes::Only(&["public", "\"$user\", public", "$user, public", "public, pg_catalog", "pg_catalog, public", "pg_catalog", ""])),
+    (
+        "search_path",
+        "\"$user\", public",
+        Takes::Only(&[
+            "public",
+            "\"$user\", public",
+            "$user, public",
+            "public, pg_catalog",
+            "pg_catalog, public",
+            "pg_catalog",
+            "",
+        ]),
+    ),
     ("server_encoding", "UTF8", Takes::Nothing),
     ("server_version", SERVER_VERSION, Takes::Nothing),
     ("server_version_num", "150000", Takes::Nothing),
@@ -53,16 +69,33 @@ const SETTINGS: &[(&str, &str, Takes)] = &[
     ("standard_conforming_strings", "on", Takes::Only(&["on", "true", "1"])),
     ("statement_timeout", "0", Takes::Time),
     ("synchronous_commit", "on", Takes::Only(&["on"])),
-    ("timezone", "UTC", Takes::Only(&["utc", "etc/utc", "gmt", "etc/gmt", "zulu", "0", "+00", "+00:00"])),
-    ("transaction_isolation", "read committed", Takes::Only(&["read committed", "read uncommitted"])),
+    (
+        "timezone",
+        "UTC",
+        Takes::Only(&["utc", "etc/utc", "gmt", "etc/gmt", "zulu", "0", "+00", "+00:00"]),
+    ),
+    (
+        "transaction_isolation",
+        "read committed",
+        Takes::Only(&["read committed", "read uncommitted"]),
+    ),
     ("transaction_read_only", "off", Takes::Truth),
 ];
 
 /// Those of which a client is told when it logs in, as PostgreSQL spells them.
 const TOLD: [&str; 12] = [
-    "application_name", "client_encoding", "DateStyle", "default_transaction_read_only", "in_hot_standby",
-    "integer_datetimes", "IntervalStyle", "is_superuser", "server_encoding", "server_version",
-    "session_authorization", "standard_conforming_strings",
+    "application_name",
+    "client_encoding",
+    "DateStyle",
+    "default_transaction_read_only",
+    "in_hot_standby",
+    "integer_datetimes",
+    "IntervalStyle",
+    "is_superuser",
+    "server_encoding",
+    "server_version",
+    "session_authorization",
+    "standard_conforming_strings",
 ];
 
 /// The settings of a session.
@@ -131,7 +164,8 @@ impl Settings {
             Takes::Anything => value.to_owned(),
             Takes::Nothing => return refused("it tells what the server is"),
             Takes::Only(values) => {
-                let plain = value.replace('"', "").to_lowercase();
+                // Some clients quote what they send when they log in.
+                let plain = value.replace(['"', '\''], "").to_lowercase();
                 match values.iter().any(|taken| taken.replace('"', "") == plain) {
                     // What is meant is the value that is there.
                     true => return Ok(()),
@@ -227,7 +261,12 @@ mod tests {
         ] {
             assert!(settings.set(name, value).is_err(), "{name}");
         }
-        for (name, value) in [("TimeZone", "UTC"), ("DateStyle", "ISO"), ("search_path", "\"$user\",  public".trim()), ("my.own", "x")] {
+        for (name, value) in [
+            ("TimeZone", "UTC"),
+            ("DateStyle", "ISO"),
+            ("search_path", "\"$user\",  public".trim()),
+            ("my.own", "x"),
+        ] {
             let set = settings.set(name, &value.replace("  ", " "));
             assert!(set.is_ok(), "{name}: {set:?}");
         }

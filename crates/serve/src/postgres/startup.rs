@@ -80,7 +80,8 @@ pub(super) async fn begin(
 async fn first_message(stream: &mut Box<dyn Stream>) -> Result<(u32, Bytes), Ended> {
     let mut head = [0; 8];
     stream.read_exact(&mut head).await?;
-    let [length, number] = [0, 4].map(|at| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]));
+    let [length, number] =
+        [0, 4].map(|at| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]));
     let rest = (length as usize).checked_sub(8).filter(|rest| *rest <= FIRST_BYTES_MAX);
     let mut body = vec![0; rest.ok_or(Ended::Gone)?];
     stream.read_exact(&mut body).await?;
@@ -101,7 +102,11 @@ async fn parameters(mut wire: Wire, version: u32, body: Bytes) -> Result<Wanted,
 
 fn read_parameters(version: u32, body: Bytes) -> Result<BTreeMap<String, String>, Fault> {
     if version >> 16 != VERSION >> 16 {
-        let text = format!("version {}.{} of the protocol: this server speaks 3.0", version >> 16, version & 0xffff);
+        let text = format!(
+            "version {}.{} of the protocol: this server speaks 3.0",
+            version >> 16,
+            version & 0xffff
+        );
         return Err(Fault::fatal(code::UNSUPPORTED, text));
     }
     let mut body = Body::new(body);
@@ -147,7 +152,10 @@ pub(super) async fn log_in(
     settings.set_user(&user);
     // The database has the name of the only catalog, or any: there is one.
     parameters.remove("database");
-    if parameters.remove("replication").is_some_and(|value| !matches!(&*value, "false" | "off" | "no" | "0")) {
+    if parameters
+        .remove("replication")
+        .is_some_and(|value| !matches!(&*value, "false" | "off" | "no" | "0"))
+    {
         return Err(Fault::fatal(code::UNSUPPORTED, "replication is not supported").into());
     }
     for (name, value) in with_options(parameters)? {
@@ -166,7 +174,9 @@ fn negotiate(wire: &mut Wire, parameters: &BTreeMap<String, String>, version: u3
 }
 
 /// The parameters with those of `options`, which are written as flags of a command: `-c name=value`.
-fn with_options(mut parameters: BTreeMap<String, String>) -> Result<BTreeMap<String, String>, Fault> {
+fn with_options(
+    mut parameters: BTreeMap<String, String>,
+) -> Result<BTreeMap<String, String>, Fault> {
     let Some(options) = parameters.remove("options") else { return Ok(parameters) };
     let mut words = options.split_ascii_whitespace();
     while let Some(word) = words.next() {
@@ -182,7 +192,12 @@ fn with_options(mut parameters: BTreeMap<String, String>) -> Result<BTreeMap<Str
     Ok(parameters)
 }
 
-async fn who(wire: &mut Wire, users: &Users, visit: &Arc<Visit>, user: &str) -> Result<Rights, Ended> {
+async fn who(
+    wire: &mut Wire,
+    users: &Users,
+    visit: &Arc<Visit>,
+    user: &str,
+) -> Result<Rights, Ended> {
     match users.password_check(user) {
         PasswordCheck::None => {
             wire.replies.authentication(0, &[]);
@@ -192,7 +207,8 @@ async fn who(wire: &mut Wire, users: &Users, visit: &Arc<Visit>, user: &str) -> 
             wire.replies.authentication(3, &[]);
             let password = password(wire).await?;
             let password = Body::new(password).text()?;
-            let rights = users.log_in_with(visit.peer(), user, &password).await.map_err(Fault::from)?;
+            let rights =
+                users.log_in_with(visit.peer(), user, &password).await.map_err(Fault::from)?;
             wire.replies.authentication(0, &[]);
             Ok(rights)
         }
@@ -217,7 +233,10 @@ async fn who(wire: &mut Wire, users: &Users, visit: &Arc<Visit>, user: &str) -> 
 }
 
 /// The first round of SCRAM.
-async fn first_of_scram(wire: &mut Wire, verifier: super::scram::Verifier) -> Result<Exchange, Ended> {
+async fn first_of_scram(
+    wire: &mut Wire,
+    verifier: super::scram::Verifier,
+) -> Result<Exchange, Ended> {
     let broken = || Fault::fatal(code::PROTOCOL, "no message of SCRAM-SHA-256");
     let mut first = Body::new(password(wire).await?);
     if first.text()? != MECHANISM {

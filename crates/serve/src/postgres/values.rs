@@ -278,7 +278,10 @@ impl Values {
         let texts = match self.format {
             Format::Text => Some(ColumnTexts::new(self.array.as_ref())?),
             // What is no type of PostgreSQL is text in both forms.
-            Format::Binary if self.kind.scalar == Scalar::Text && *self.array.data_type() != ArrowType::Utf8 => {
+            Format::Binary
+                if self.kind.scalar == Scalar::Text
+                    && *self.array.data_type() != ArrowType::Utf8 =>
+            {
                 Some(ColumnTexts::new(self.array.as_ref())?)
             }
             Format::Binary => None,
@@ -313,7 +316,9 @@ impl Writer<'_> {
         self.put(row, out)?;
         let bytes = out.len() - start - 4;
         if bytes > VALUE_BYTES_MAX {
-            return Err(Error::Limit(format!("a value of {bytes} bytes, which clients of this protocol do not take")));
+            return Err(Error::Limit(format!(
+                "a value of {bytes} bytes, which clients of this protocol do not take"
+            )));
         }
         out[start..start + 4].copy_from_slice(&(bytes as i32).to_be_bytes());
         Ok(())
@@ -431,7 +436,10 @@ fn put_element(text: &[u8], out: &mut BytesMut) {
 }
 
 /// A float as PostgreSQL writes it: the shortest digits that are read back as the same number.
-fn put_float<F: Into<f64> + Copy + std::fmt::Display + std::fmt::LowerExp>(value: F, out: &mut BytesMut) {
+fn put_float<F: Into<f64> + Copy + std::fmt::Display + std::fmt::LowerExp>(
+    value: F,
+    out: &mut BytesMut,
+) {
     /// Magnitudes that are written without an exponent.
     const PLAIN: std::ops::Range<f64> = 1e-4..1e15;
     let wide: f64 = value.into();
@@ -444,7 +452,9 @@ fn put_float<F: Into<f64> + Copy + std::fmt::Display + std::fmt::LowerExp>(value
         _ => {
             let text = format!("{value:e}");
             match text.split_once('e') {
-                Some((digits, power)) if !power.starts_with('-') => write!(out, "{digits}e+{power:0>2}"),
+                Some((digits, power)) if !power.starts_with('-') => {
+                    write!(out, "{digits}e+{power:0>2}")
+                }
                 Some((digits, power)) => write!(out, "{digits}e-{:0>2}", &power[1..]),
                 None => out.write_str(&text),
             }
@@ -470,7 +480,8 @@ fn put_interval(array: &ArrayRef, row: usize, out: &mut BytesMut) {
     unit(months % 12, "mon");
     unit(days, "day");
     if micros != 0 || parts.is_empty() {
-        let (seconds, fraction) = (micros.unsigned_abs() / 1_000_000, micros.unsigned_abs() % 1_000_000);
+        let (seconds, fraction) =
+            (micros.unsigned_abs() / 1_000_000, micros.unsigned_abs() % 1_000_000);
         let sign = if micros < 0 { "-" } else { "" };
         let clock = format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
         let fraction = match fraction {
@@ -494,14 +505,17 @@ fn put_binary(array: &ArrayRef, kind: Kind, row: usize, out: &mut BytesMut) -> R
             let ArrowType::Decimal128(_, scale) = array.data_type() else {
                 return Err(Error::Refused("internal error: a number without digits".into()));
             };
-            let scale = u8::try_from(*scale)
-                .map_err(|_| Error::Invalid("a DECIMAL of a scale below 0 has no binary form".into()))?;
+            let scale = u8::try_from(*scale).map_err(|_| {
+                Error::Invalid("a DECIMAL of a scale below 0 has no binary form".into())
+            })?;
             let mut cell = Vec::new();
             put_numeric(array.as_primitive::<Decimal128Type>().value(row), scale, &mut cell);
             // Its length stands before it already.
             out.put_slice(&cell[4..]);
         }
-        Scalar::Date => out.put_i32(array.as_primitive::<Date32Type>().value(row).saturating_sub(EPOCH_DAYS)),
+        Scalar::Date => {
+            out.put_i32(array.as_primitive::<Date32Type>().value(row).saturating_sub(EPOCH_DAYS))
+        }
         Scalar::Time => out.put_i64(array.as_primitive::<Time64MicrosecondType>().value(row)),
         Scalar::Timestamp | Scalar::TimestampTz => {
             let micros = array.as_primitive::<TimestampMicrosecondType>().value(row);
@@ -560,7 +574,11 @@ mod tests {
     #[test]
     fn elements_of_arrays_are_quoted_where_they_must_be() {
         let names: ArrayRef = Arc::new(StringArray::from(vec![
-            Some("a"), None, Some("null"), Some(""), Some("a,\"b\\"),
+            Some("a"),
+            None,
+            Some("null"),
+            Some(""),
+            Some("a,\"b\\"),
         ]));
         let offsets = datafusion::arrow::buffer::OffsetBuffer::from_lengths([5, 0]);
         let field = Arc::new(Field::new("item", ArrowType::Utf8, true));

@@ -87,7 +87,8 @@ impl Wire {
         };
         let bytes = usize::try_from(length).ok().and_then(|length| length.checked_sub(4));
         let bytes = bytes.filter(|bytes| *bytes <= max).ok_or_else(|| {
-            let text = format!("a message of {length} bytes, over {max} (--max-message of the server)");
+            let text =
+                format!("a message of {length} bytes, over {max} (--max-message of the server)");
             Fault::fatal(code::PROTOCOL, text)
         })?;
         Ok(Message::read(kind, self.body(bytes).await?)?)
@@ -111,7 +112,9 @@ impl Wire {
 
     fn stalled(&self) -> Fault {
         let seconds = self.limits.stall_time.as_secs();
-        let text = format!("the client sent nothing for {seconds} s within a message (--stall-time of the server)");
+        let text = format!(
+            "the client sent nothing for {seconds} s within a message (--stall-time of the server)"
+        );
         Fault::fatal(code::PROTOCOL, text)
     }
 

@@ -110,7 +110,11 @@ fn in_one_scale(mut values: Vec<ScalarValue>) -> Result<Vec<ScalarValue>> {
             (Some(number), Some(shift)) if number.checked_mul(shift).is_some_and(fits_decimal) => {
                 Some(number * shift)
             }
-            _ => return Err(Error::Invalid("numbers of a batch whose digits do not fit into one DECIMAL".into())),
+            _ => {
+                return Err(Error::Invalid(
+                    "numbers of a batch whose digits do not fit into one DECIMAL".into(),
+                ));
+            }
         };
         (*precision, *scale) = (DECIMAL_PRECISION_MAX, longest);
     }
@@ -159,8 +163,7 @@ pub(crate) fn fields_of(plan: &LogicalPlan) -> Result<ArrowSchema> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use datafusion::arrow::array::{
-        Date32Array, Time32MillisecondArray, TimestampMillisecondArray,
-        TimestampNanosecondArray,
+        Date32Array, Time32MillisecondArray, TimestampMillisecondArray, TimestampNanosecondArray,
     };
 
     use super::*;

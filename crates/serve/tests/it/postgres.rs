@@ -35,17 +35,20 @@ impl Guest {
         let runtime = Runtime::new().unwrap();
         let address = running.postgres.unwrap();
         let mut config = Config::new();
-        config.host("127.0.0.1").port(address.port()).user(user).password(password).dbname("coload");
+        config
+            .host("127.0.0.1")
+            .port(address.port())
+            .user(user)
+            .password(password)
+            .dbname("coload");
         let (client, mut connection) = runtime.block_on(config.connect(NoTls))?;
         let (sender, notices) = std::sync::mpsc::channel();
         runtime.spawn(async move {
-            let messages = poll_fn(|context| connection.poll_message(context));
-            let mut messages = Box::pin(messages);
-            while let Some(Ok(message)) = messages.as_mut().await {
+            while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await
+            {
                 if let AsyncMessage::Notice(notice) = message {
                     let _ = sender.send(notice.message().to_owned());
                 }
-                messages = Box::pin(poll_fn(|context| connection.poll_message(context)));
             }
         });
         Ok(Guest { runtime, client, notices })
@@ -82,7 +85,10 @@ impl Guest {
 struct Sent(Vec<u8>);
 
 impl<'a> FromSql<'a> for Sent {
-    fn from_sql(_: &Type, bytes: &'a [u8]) -> Result<Self, Box<dyn std::error::Error + Sync + Send>> {
+    fn from_sql(
+        _: &Type,
+        bytes: &'a [u8],
+    ) -> Result<Self, Box<dyn std::error::Error + Sync + Send>> {
         Ok(Sent(bytes.to_vec()))
     }
 
@@ -105,19 +111,27 @@ fn values_of_all_types_come_as_text_and_in_binary() {
     let expected = "t|-7|70000|5000000000|-12.3450|1.5|1e+300|2024-02-29|12:34:56.500|2024-02-29 12:34:56.000001|\
         1999-12-31 23:00:00+00|é|\\x00ff|00112233-4455-6677-8899-aabbccddeeff";
     assert_eq!(guest.simple("SELECT * FROM types WHERE i IS NOT NULL"), [expected]);
-    let rows = guest.runtime.block_on(guest.client.query("SELECT * FROM types ORDER BY i", &[])).unwrap();
+    let rows =
+        guest.runtime.block_on(guest.client.query("SELECT * FROM types ORDER BY i", &[])).unwrap();
     let names: Vec<&str> = rows[0].columns().iter().map(|column| column.type_().name()).collect();
-    let types = "bool int2 int4 int8 numeric float4 float8 date time timestamp timestamptz text bytea text";
+    let types =
+        "bool int2 int4 int8 numeric float4 float8 date time timestamp timestamptz text bytea text";
     assert_eq!(names.join(" "), types);
     let row = &rows[0];
     assert!(row.get::<_, bool>(0));
-    assert_eq!((row.get::<_, i16>(1), row.get::<_, i32>(2), row.get::<_, i64>(3)), (-7, 70_000, 5_000_000_000));
+    assert_eq!(
+        (row.get::<_, i16>(1), row.get::<_, i32>(2), row.get::<_, i64>(3)),
+        (-7, 70_000, 5_000_000_000)
+    );
     // Two groups before the point and after it, negative, four digits behind the point.
     assert_eq!(row.get::<_, Sent>(4).0, [0, 2, 0, 0, 0x40, 0, 0, 4, 0, 12, 0x0d, 0x7a]);
     assert_eq!((row.get::<_, f32>(5), row.get::<_, f64>(6)), (1.5, 1e300));
     assert_eq!(row.get::<_, Sent>(7).0, 8_825_i32.to_be_bytes());
     assert_eq!(row.get::<_, Sent>(8).0, 45_296_500_000_i64.to_be_bytes());
-    assert_eq!(row.get::<_, Sent>(9).0, (8_825 * 86_400_000_000 + 45_296_000_001_i64).to_be_bytes());
+    assert_eq!(
+        row.get::<_, Sent>(9).0,
+        (8_825 * 86_400_000_000 + 45_296_000_001_i64).to_be_bytes()
+    );
     assert_eq!(row.get::<_, Sent>(10).0, (-3_600_000_000_i64).to_be_bytes());
     assert_eq!((row.get::<_, &str>(11), row.get::<_, Vec<u8>>(12)), ("é", vec![0, 255]));
     assert!((0..14).all(|column| rows[1].get::<_, Option<Sent>>(column).is_none()));
@@ -158,7 +172,10 @@ fn errors_have_the_codes_that_clients_look_for_and_the_session_goes_on() {
     assert_eq!(guest.fails("SET client_encoding = 'LATIN1'"), SqlState::INVALID_PARAMETER_VALUE);
     assert_eq!(guest.fails("LISTEN a"), SqlState::FEATURE_NOT_SUPPORTED);
     // What stands before an error in a text has run, what stands behind it has not.
-    assert_eq!(guest.fails("INSERT INTO t VALUES (1); SELECT x; INSERT INTO t VALUES (2)"), SqlState::UNDEFINED_COLUMN);
+    assert_eq!(
+        guest.fails("INSERT INTO t VALUES (1); SELECT x; INSERT INTO t VALUES (2)"),
+        SqlState::UNDEFINED_COLUMN
+    );
     assert_eq!(guest.simple("SELECT i FROM t"), ["1"]);
     let prepared = guest.runtime.block_on(guest.client.prepare("SELECT nothing FROM t"));
     assert_eq!(prepared.unwrap_err().code(), Some(&SqlState::UNDEFINED_COLUMN));
@@ -185,10 +202,19 @@ fn nobody_is_told_that_something_is_undone_which_is_not() {
     assert_eq!(guest.fails("SELECT x"), SqlState::UNDEFINED_COLUMN);
     assert_eq!(guest.fails("SELECT 1"), SqlState::IN_FAILED_SQL_TRANSACTION);
     guest.simple("ROLLBACK");
-    assert_eq!(guest.fails("BEGIN READ ONLY; INSERT INTO t VALUES (4)"), SqlState::READ_ONLY_SQL_TRANSACTION);
+    assert_eq!(
+        guest.fails("BEGIN READ ONLY; INSERT INTO t VALUES (4)"),
+        SqlState::READ_ONLY_SQL_TRANSACTION
+    );
     guest.simple("ROLLBACK");
     assert_eq!(guest.simple("SELECT count(*) FROM t"), ["3"]);
-    assert_eq!(guest.fails("SAVEPOINT a"), SqlState::FEATURE_NOT_SUPPORTED);
+    // Savepoints, as drivers make them around what may fail.
+    assert_eq!(guest.fails("SAVEPOINT a"), SqlState::NO_ACTIVE_SQL_TRANSACTION);
+    guest.simple("BEGIN; SAVEPOINT a");
+    assert_eq!(guest.fails("SELECT x"), SqlState::UNDEFINED_COLUMN);
+    guest.simple("ROLLBACK TO a; RELEASE SAVEPOINT a; SAVEPOINT b; INSERT INTO t VALUES (5)");
+    assert_eq!(guest.fails("ROLLBACK TO SAVEPOINT b"), SqlState::INVALID_TRANSACTION_TERMINATION);
+    guest.simple("COMMIT");
 }
 
 /// Rows of a batch are one INSERT: a version of the table for each would take a thousand times as long.
@@ -197,7 +223,8 @@ fn rows_between_two_syncs_are_written_together() {
     let running = start();
     let guest = Guest::new(&running);
     guest.simple("CREATE TABLE t (i INTEGER, v VARCHAR)");
-    let insert = guest.runtime.block_on(guest.client.prepare("INSERT INTO t VALUES ($1, $2)")).unwrap();
+    let insert =
+        guest.runtime.block_on(guest.client.prepare("INSERT INTO t VALUES ($1, $2)")).unwrap();
     let version = || running.scratch.database.store().snapshot().unwrap().version();
     let before = version();
     // Calls at once go without waiting for each other; each has its own Sync.
@@ -209,7 +236,8 @@ fn rows_between_two_syncs_are_written_together() {
         }
     });
     assert_eq!(guest.simple("SELECT count(*), sum(i) FROM t"), ["20|190"]);
-    assert_eq!(version() - before, 20);
+    assert!(version() - before >= 20);
+    let before = version();
     // One Sync behind them all, by hand.
     let mut wire = HandMade::connect(running.postgres.unwrap());
     wire.send(b'P', b"s\0INSERT INTO t VALUES ($1, $2)\0\0\x02\0\0\0\x17\0\0\0\x19");
@@ -225,7 +253,8 @@ fn rows_between_two_syncs_are_written_together() {
     wire.send(b'S', b"");
     let kinds = wire.until_ready();
     assert_eq!(kinds.iter().filter(|kind| **kind == b'C').count(), 1_000);
-    assert_eq!(version() - before, 21);
+    // Merges of small segments are versions too.
+    assert!(version() - before < 10);
     // One of them that is no number takes all back.
     for text in ["1", "x", "3"] {
         let bind = [b"\0s\0\0\0\0\x02\0\0\0\x01", text.as_bytes(), b"\0\0\0\x01z\0\0"].concat();
@@ -254,14 +283,20 @@ fn a_copy_is_a_load_and_all_or_nothing() {
         })
     };
     assert_eq!(copy("COPY t FROM STDIN", b"1\ta\\tb\n2\t\\N\n\\.\n").unwrap(), 2);
-    assert_eq!(copy("COPY t (v, i) FROM STDIN WITH (FORMAT csv, HEADER)", b"v,i\n\"x,\ny\",3\n").unwrap(), 1);
+    assert_eq!(
+        copy("COPY t (v, i) FROM STDIN WITH (FORMAT csv, HEADER)", b"v,i\n\"x,\ny\",3\n").unwrap(),
+        1
+    );
     assert_eq!(copy("COPY t (i) FROM STDIN CSV", b"4\n").unwrap(), 1);
     let expected = ["1|a\tb", "2|NULL", "3|x,\ny", "4|none"];
     assert_eq!(guest.simple("SELECT i, v FROM t ORDER BY i"), expected);
     let error = copy("COPY t FROM STDIN", b"5\tx\nsix\ty\n").unwrap_err();
     let text = error.as_db_error().unwrap().message();
     assert!(text.contains("STDIN:2:1") && text.contains("six"), "{text}");
-    assert_eq!(copy("COPY nowhere FROM STDIN", b"").unwrap_err().code(), Some(&SqlState::UNDEFINED_TABLE));
+    assert_eq!(
+        copy("COPY nowhere FROM STDIN", b"").unwrap_err().code(),
+        Some(&SqlState::UNDEFINED_TABLE)
+    );
     // A client that gives up in the middle.
     guest.runtime.block_on(async {
         let sink = guest.client.copy_in::<_, Bytes>("COPY t FROM STDIN").await.unwrap();
@@ -270,7 +305,8 @@ fn a_copy_is_a_load_and_all_or_nothing() {
     });
     assert_eq!(guest.simple("SELECT count(*) FROM t"), ["4"]);
     let out = guest.runtime.block_on(async {
-        let rows = guest.client.copy_out("COPY (SELECT i, v FROM t ORDER BY i) TO STDOUT").await.unwrap();
+        let rows =
+            guest.client.copy_out("COPY (SELECT i, v FROM t ORDER BY i) TO STDOUT").await.unwrap();
         pin_mut!(rows);
         let mut all = Vec::new();
         while let Some(piece) = rows.next().await {
@@ -308,7 +344,10 @@ fn rows_come_some_at_a_time_by_portals_and_cursors() {
     assert!(guest.simple("FETCH c").is_empty());
     guest.simple("CLOSE c; COMMIT");
     assert_eq!(guest.fails("FETCH c"), SqlState::INVALID_CURSOR_NAME);
-    assert_eq!(guest.fails(&format!("DECLARE c CURSOR FOR {query}")), SqlState::NO_ACTIVE_SQL_TRANSACTION);
+    assert_eq!(
+        guest.fails(&format!("DECLARE c CURSOR FOR {query}")),
+        SqlState::NO_ACTIVE_SQL_TRANSACTION
+    );
     let mut wire = HandMade::connect(running.postgres.unwrap());
     wire.send(b'P', format!("\0{query}\0\0\0").as_bytes());
     wire.send(b'B', b"\0\0\0\0\0\0\0\0");
@@ -382,7 +421,9 @@ impl HandMade {
 
     fn first(&mut self, number: u32, body: &[u8]) {
         let length = (body.len() + 8) as u32;
-        self.0.write_all(&[&length.to_be_bytes()[..], &number.to_be_bytes(), body].concat()).unwrap();
+        self.0
+            .write_all(&[&length.to_be_bytes()[..], &number.to_be_bytes(), body].concat())
+            .unwrap();
     }
 
     fn send(&mut self, kind: u8, body: &[u8]) {
@@ -437,12 +478,24 @@ fn bytes_that_are_no_messages_end_their_connection_and_no_other() {
     assert!(raw(b"\x16\x03\x01\x02\x00\x01"));
     assert!(raw(b""), "who says nothing is not waited for");
     // Parameters without an end, another version, a message before the login.
-    for (version, body) in [(196_608, &b"user"[..]), (131_072, b"user\0a\0\0"), (196_608, b"user\0a\0\0more"), (196_608, b"\0")] {
+    for (version, body) in [
+        (196_608, &b"user"[..]),
+        (131_072, b"user\0a\0\0"),
+        (196_608, b"user\0a\0\0more"),
+        (196_608, b"\0"),
+    ] {
         let mut made = HandMade::new(address);
         made.first(version, body);
         assert!(made.ends(), "{body:?}");
     }
-    for (kind, body) in [(b'Q', &b"SELECT 1"[..]), (b'B', b"\0\0\xff\xff"), (b'P', b"a\0b\0\xff\xff"), (b'?', b""), (b'p', b"x\0"), (b'F', b"")] {
+    for (kind, body) in [
+        (b'Q', &b"SELECT 1"[..]),
+        (b'B', b"\0\0\xff\xff"),
+        (b'P', b"a\0b\0\xff\xff"),
+        (b'?', b""),
+        (b'p', b"x\0"),
+        (b'F', b""),
+    ] {
         let mut made = HandMade::connect(address);
         made.send(kind, body);
         assert!(made.ends(), "{kind}");

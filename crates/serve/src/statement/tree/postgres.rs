@@ -11,8 +11,8 @@
 
 use coload_types::Result;
 use datafusion::sql::sqlparser::ast::{
-    Array, BinaryOperator, CastKind, DataType, Expr, Function, Ident, ObjectName, ObjectNamePart,
-    Value, ValueWithSpan,
+    Array, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArguments, Ident, ObjectName, ObjectNamePart, Value, ValueWithSpan,
 };
 
 use super::refuse;
@@ -56,13 +56,19 @@ pub(super) const FUNCTIONS: &[(&str, usize, &str)] = &[
         "CASE WHEN regexp_like($1, '^[a-z_][a-z0-9_$]*$') THEN $1 ELSE '\"' || replace($1, '\"', '\"\"') || '\"' END",
     ),
     ("shobj_description", 2, "CAST(NULL AS VARCHAR)"),
+    ("to_regtype", 1, "(SELECT oid FROM pg_catalog.pg_type WHERE typname = $1)"),
     // Clients tell what they may send by the number; the rest says who answers.
-    ("version", 0, concat!("'PostgreSQL 15.0, as spoken by Coload ", env!("CARGO_PKG_VERSION"), "'")),
+    (
+        "version",
+        0,
+        concat!("'PostgreSQL 15.0, as spoken by Coload ", env!("CARGO_PKG_VERSION"), "'"),
+    ),
 ];
 
 /// Takes the name of the catalogue off a function.
 pub(super) fn without_schema(function: &mut Function) {
-    if let [ObjectNamePart::Identifier(schema), ObjectNamePart::Identifier(_)] = &function.name.0[..]
+    if let [ObjectNamePart::Identifier(schema), ObjectNamePart::Identifier(_)] =
+        &function.name.0[..]
         && schema.value.eq_ignore_ascii_case(PG_CATALOG)
     {
         function.name.0.remove(0);
@@ -87,9 +93,14 @@ pub(super) fn meant(expr: &mut Expr) -> Result<()> {
         }
         Expr::Collate { expr: inner, collation } => {
             let last = collation.0.last().and_then(ObjectNamePart::as_ident);
-            let is_bytes = last.is_some_and(|name| matches!(&*name.value.to_lowercase(), "default" | "c" | "posix"));
+            let is_bytes = last.is_some_and(|name| {
+                matches!(&*name.value.to_lowercase(), "default" | "c" | "posix")
+            });
             if !is_bytes {
-                return refuse(&format!("COLLATE {collation}"), "texts are in the order of their bytes");
+                return refuse(
+                    &format!("COLLATE {collation}"),
+                    "texts are in the order of their bytes",
+                );
             }
             *expr = std::mem::replace(inner, Expr::value(Value::Null));
             Ok(())
@@ -141,15 +152,17 @@ fn one_of(expr: &mut Expr) -> Result<()> {
 fn cast(expr: &mut Expr) -> Result<()> {
     let Expr::Cast { expr: inner, data_type, .. } = expr else { return Ok(()) };
     let name = match data_type {
-        DataType::Custom(ObjectName(parts), arguments) if arguments.is_empty() => match &parts[..] {
-            [ObjectNamePart::Identifier(name)] => name,
-            [ObjectNamePart::Identifier(schema), ObjectNamePart::Identifier(name)]
-                if schema.value.eq_ignore_ascii_case(PG_CATALOG) =>
-            {
-                name
+        DataType::Custom(ObjectName(parts), arguments) if arguments.is_empty() => {
+            match &parts[..] {
+                [ObjectNamePart::Identifier(name)] => name,
+                [ObjectNamePart::Identifier(schema), ObjectNamePart::Identifier(name)]
+                    if schema.value.eq_ignore_ascii_case(PG_CATALOG) =>
+                {
+                    name
+                }
+                _ => return Ok(()),
             }
-            _ => return Ok(()),
-        },
+        }
         DataType::Regclass => &Ident::new("regclass"),
         _ => return Ok(()),
     };
@@ -160,14 +173,42 @@ fn cast(expr: &mut Expr) -> Result<()> {
         "bool" => *data_type = DataType::Boolean,
         "name" | "text" | "char" | "varchar" => *data_type = DataType::Varchar(None),
         "regclass" => {
-            let Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) = &**inner else {
-                return refuse("a CAST to regclass of what is no text in quotes", "join pg_catalog.pg_class");
+            let Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) =
+                &**inner
+            else {
+                return refuse(
+                    "a CAST to regclass of what is no text in quotes",
+                    "join pg_catalog.pg_class",
+                );
             };
-            let table = text.rsplit('.').next().unwrap_or_default().trim_matches('"').replace('\'', "''");
-            let found = expression(&format!("(SELECT oid FROM pg_catalog.pg_class WHERE relname = '{table}')"));
+            let table =
+                text.rsplit('.').next().unwrap_or_default().trim_matches('"').replace('\'', "''");
+            let found = expression(&format!(
+                "(SELECT oid FROM pg_catalog.pg_class WHERE relname = '{table}')"
+            ));
             if let Some(found) = found {
                 *expr = found;
             }
+        }
+        // Of a number its name; of a text its number.
+        "regtype" => {
+            let is_text = matches!(
+                &**inner,
+                Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(_), .. })
+            );
+            let called = if is_text {
+                expression("to_regtype(NULL)")
+            } else {
+                expression("format_type(NULL, -1)")
+            };
+            let Some(Expr::Function(mut call)) = called else { return Ok(()) };
+            if let FunctionArguments::List(list) = &mut call.args
+                && let Some(first) = list.args.first_mut()
+            {
+                let inner = std::mem::replace(&mut **inner, Expr::value(Value::Null));
+                *first = FunctionArg::Unnamed(FunctionArgExpr::Expr(inner));
+            }
+            *expr = Expr::Function(call);
         }
         _ => {}
     }

@@ -124,7 +124,8 @@ impl Walker<'_> {
         let arguments = arguments(call)?;
         let template = templates.iter().find(|(count, _)| *count == arguments.len());
         let Some((_, Some(template))) = template else {
-            let counts: Vec<String> = templates.iter().map(|(count, _)| count.to_string()).collect();
+            let counts: Vec<String> =
+                templates.iter().map(|(count, _)| count.to_string()).collect();
             return Err(Error::Invalid(format!(
                 "{called}() has {} arguments and takes {}",
                 arguments.len(),
