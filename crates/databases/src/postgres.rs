@@ -6,6 +6,7 @@ mod connect;
 mod connection;
 mod copied;
 mod insert;
+mod priors;
 mod read;
 mod text_rows;
 mod tls;
@@ -16,6 +17,7 @@ use coload_ddl::{Schema, literal_sql};
 use coload_load::TypedSource;
 use coload_types::{DataType, Result};
 
+use crate::costs::Costs;
 use crate::engine::{Connection, Engine, RowForm, TableColumn};
 use crate::names::{Quotes, TableName};
 use crate::options::Method;
@@ -66,6 +68,14 @@ impl Engine for Postgres {
         ]
     }
 
+    fn priors(&self) -> Costs {
+        priors::priors()
+    }
+
+    fn place(&self) -> String {
+        self.server.place()
+    }
+
     fn quotes(&self) -> Quotes {
         Quotes('"')
     }
@@ -104,6 +114,10 @@ impl Engine for Postgres {
             Method::CopyText => Box::new(TextRows::new(columns)?),
             _ => Box::new(BinaryRows::new(columns)?),
         })
+    }
+
+    fn is_same_form(&self, one: Method, other: Method) -> bool {
+        (one == Method::CopyText) == (other == Method::CopyText)
     }
 
     fn journal_types(&self) -> [&'static str; 4] {
