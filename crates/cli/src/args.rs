@@ -69,7 +69,7 @@ pub enum Command {
     #[command(after_help = examples::SQL)]
     Sql(Box<SqlArgs>),
     #[cfg(feature = "sql")]
-    /// Serve a store to other programs: Arrow Flight SQL, for ADBC, JDBC and `coload sql`.
+    /// Serve a store to other programs: Arrow Flight SQL, for ADBC, JDBC and `coload sql`; PostgreSQL's protocol with --postgres.
     ///
     /// Ends at Ctrl-C or SIGTERM, when the statements that run are done; at the second one, at once.
     #[command(after_help = examples::SERVE)]
