@@ -256,11 +256,11 @@ fn the_adbc_driver_works_unchanged() {
 #[test]
 fn drivers_of_postgresql_work_unchanged() {
     let sandbox = Sandbox::new();
-    let hashed = sandbox.run_with_input(&["hash-password", "--postgres"], b"loves engines\n").ok();
+    let hashed = sandbox.run_with_input(&["hash-password", "--postgres"], b"analytical\n").ok();
     sandbox.write("users", format!("ada {} admin:*\n", hashed.out.trim()));
     let server = Server::start(&sandbox, &["--users", "users", "--postgres", "127.0.0.1:0"]);
     let address = server.postgres.as_ref().unwrap();
-    passes(python("postgres.py").args([address, "ada", "loves engines"]));
+    passes(python("postgres.py").args([address, "ada", "analytical"]));
 }
 
 /// The password stood in the list of processes, for everybody on the machine.
