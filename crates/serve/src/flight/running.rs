@@ -72,8 +72,9 @@ impl RunningStatements {
     /// Cancels what runs under a handle that nobody can guess.
     pub fn cancel_all(&self, handle: &[u8]) {
         let listed = self.lock();
-        let of_handle = listed.by_number.values().filter(|e| e.handle == handle);
-        of_handle.for_each(|entry| drop(entry.cancel.send_replace(true)));
+        for entry in listed.by_number.values().filter(|e| e.handle == handle) {
+            entry.cancel.send_replace(true);
+        }
     }
 
     /// Cancels what a user runs under a handle, and waits some time for its end.
