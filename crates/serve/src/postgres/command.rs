@@ -148,8 +148,16 @@ pub(super) fn parse(text: &str, is_setting: IsSetting) -> Result<Option<Command>
             Some(show) => show,
             None => return Ok(None),
         },
-        "DISCARD" => Command::DiscardAll,
-        "UNLISTEN" => Command::Nothing("UNLISTEN"),
+        "DISCARD" => match &*words.name()? {
+            "all" => Command::DiscardAll,
+            // There are none of these.
+            "plans" | "sequences" | "temp" | "temporary" => Command::Nothing("DISCARD"),
+            other => return Err(Fault::error(code::INVALID, format!("DISCARD {other}"))),
+        },
+        "UNLISTEN" => {
+            let _ = words.skip_sign(&Token::Mul) || words.name().is_ok();
+            Command::Nothing("UNLISTEN")
+        }
         "LISTEN" => return Err(Fault::error(code::UNSUPPORTED, "LISTEN: nobody notifies here")),
         "DEALLOCATE" => {
             words.skip("PREPARE");
