@@ -19,7 +19,9 @@ use crate::command::{self, load::Attendant, load::Call};
 #[cfg(feature = "sql")]
 use crate::interrupt::INTERRUPTED;
 use crate::origin::Rows;
-use crate::output::{Done, Failure, say};
+#[cfg(feature = "sql")]
+use crate::output::Done;
+use crate::output::{Failure, say};
 use crate::remote_args::Identity;
 use crate::size::parse_size;
 use crate::{LoadReport, ProgressCallback, report};
