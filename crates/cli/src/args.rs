@@ -45,6 +45,7 @@ use crate::database_args::DatabaseArgs;
 use crate::examples;
 use crate::place_args::PlaceArgs;
 use crate::remote_args::RemoteArgs;
+use crate::sheet_args::SheetArgs;
 use crate::size::parse_size;
 
 /// Loads delimited text into a compressed, read-optimised store, and queries it with SQL.
@@ -137,6 +138,9 @@ pub struct LoadArgs {
     /// Where objects are.
     #[command(flatten)]
     pub places: PlaceArgs,
+    /// Which cells of books.
+    #[command(flatten)]
+    pub sheets: SheetArgs,
     /// How a load into a server works.
     #[command(flatten)]
     pub remote: RemoteArgs,
@@ -431,6 +435,9 @@ pub struct PlanArgs {
     /// Where objects are.
     #[command(flatten)]
     pub places: PlaceArgs,
+    /// Which cells of books.
+    #[command(flatten)]
+    pub sheets: SheetArgs,
     /// What is known of how the text is written.
     #[command(flatten)]
     pub dialect: DialectArgs,
@@ -451,6 +458,9 @@ pub struct SniffArgs {
     /// Where objects are.
     #[command(flatten)]
     pub places: PlaceArgs,
+    /// Which cells of books.
+    #[command(flatten)]
+    pub sheets: SheetArgs,
     /// What is known of how the text is written.
     #[command(flatten)]
     pub dialect: DialectArgs,

@@ -192,6 +192,22 @@ pub fn flags(dialect: &Dialect) -> Vec<(&'static str, String)> {
     flags
 }
 
+/// The flags that give what was found out of a sheet: how its text is written is no matter of the user's.
+pub fn sheet_flags(dialect: &Dialect) -> Vec<(&'static str, String)> {
+    let are_errors = dialect
+        .typed_nulls
+        .iter()
+        .map(Vec::as_slice)
+        .eq(coload_input::CELL_ERRORS.map(str::as_bytes));
+    let is_of_sheet = |flag: &str| match flag {
+        "--header-rows" | "--skip" | "--footer" | "--null" | QUOTED_NULL | "--date-format"
+        | "--timestamp-format" | "--type-order" | "--invalid-bytes" => true,
+        "--typed-null" => !are_errors,
+        _ => false,
+    };
+    flags(dialect).into_iter().filter(|(flag, _)| is_of_sheet(flag)).collect()
+}
+
 /// The flags that give a dialect of JSON.
 fn json_flags(json: &JsonRules, dialect: &Dialect) -> Vec<(&'static str, String)> {
     let mut flags = vec![("--format", json.form.to_string())];

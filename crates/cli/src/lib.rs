@@ -54,6 +54,8 @@ mod progress;
 mod remote_args;
 mod report;
 mod set_columns;
+mod sheet_args;
+mod sheet_inputs;
 mod size;
 mod typed_inputs;
 mod union;
@@ -63,6 +65,7 @@ pub use coload_databases::{
     Method, ReadOptions, is_database_url,
 };
 pub use coload_ddl::{Key, KeyKind, Schema, parse_columns, parse_create_table};
+pub use coload_input::{Area, SheetChoice};
 pub use coload_load::{
     ArrowRows, Batches, ColumnReport, DatabaseReport, Destination, Distinct, DryRun, FileCounts,
     FileReport, FileReports, Hooks, InputForm, LoadReport, LoadRequest, Merged, NetworkReport,

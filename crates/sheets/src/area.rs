@@ -92,7 +92,8 @@ fn column_number(letters: &[u8]) -> Option<u32> {
 /// The number of a row as a book writes it.
 pub fn row_number(digits: &[u8]) -> Option<u32> {
     let fits = digits.len() <= 7 && digits.iter().all(u8::is_ascii_digit);
-    let number = fits.then(|| digits.iter().fold(0, |sum, byte| sum * 10 + u32::from(byte - b'0')))?;
+    let number =
+        fits.then(|| digits.iter().fold(0, |sum, byte| sum * 10 + u32::from(byte - b'0')))?;
     (1..=ROWS_MAX).contains(&number).then_some(number)
 }
 
@@ -119,7 +120,9 @@ mod tests {
 
     #[test]
     fn cells_have_names() {
-        for (name, row, column) in [("A1", 1, 1), ("Z9", 9, 26), ("AA10", 10, 27), ("XFD1048576", ROWS_MAX, COLUMNS_MAX)] {
+        for (name, row, column) in
+            [("A1", 1, 1), ("Z9", 9, 26), ("AA10", 10, 27), ("XFD1048576", ROWS_MAX, COLUMNS_MAX)]
+        {
             assert_eq!(cell_at(name.as_bytes()), Some((row, column)));
             assert_eq!(cell_name(row, column), name);
         }
@@ -138,9 +141,15 @@ mod tests {
             ("B3:F", "B3:F1048576"),
             ("C5", "C5:C5"),
         ] {
-            assert_eq!(Area::parse(text).map(|area| area.to_string()).as_deref(), Ok(shown), "{text}");
+            assert_eq!(
+                Area::parse(text).map(|area| area.to_string()).as_deref(),
+                Ok(shown),
+                "{text}"
+            );
         }
-        for wrong in ["", ":", "A1:", "F1:A1", "A9:B2", "A:F9", "A1:9", "3:B4", "A1:B2:C3", "Sheet1!A1"] {
+        for wrong in
+            ["", ":", "A1:", "F1:A1", "A9:B2", "A:F9", "A1:9", "3:B4", "A1:B2:C3", "Sheet1!A1"]
+        {
             assert!(Area::parse(wrong).is_err(), "{wrong}");
         }
     }

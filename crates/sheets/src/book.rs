@@ -69,7 +69,10 @@ impl Book {
     pub fn read(parts: &dyn Parts) -> Result<Self> {
         let relations = relations(parts)?;
         let part_of = |kind: &str| {
-            relations.iter().find(|relation| relation.kind == kind).map(|found| found.target.clone())
+            relations
+                .iter()
+                .find(|relation| relation.kind == kind)
+                .map(|found| found.target.clone())
         };
         let mut book = Book { texts_part: part_of("sharedStrings"), ..Book::default() };
         book.read_workbook(parts, &relations)?;
@@ -95,7 +98,8 @@ impl Book {
                     let is_hidden =
                         matches!(xml.attribute("state")?.as_deref(), Some("hidden" | "veryHidden"));
                     let found = relations.iter().find(|relation| relation.id == id);
-                    let relation = found.ok_or_else(|| xml.error(format!("sheet {name} has no part")))?;
+                    let relation =
+                        found.ok_or_else(|| xml.error(format!("sheet {name} has no part")))?;
                     if relation.kind == "worksheet" {
                         self.sheets.push(Sheet { name, part: relation.target.clone(), is_hidden });
                     }
@@ -145,7 +149,8 @@ impl Book {
     pub fn texts(&self, parts: &dyn Parts) -> Result<Arc<Texts>> {
         let Some(part) = &self.texts_part else { return Ok(Arc::default()) };
         let name = part_name(parts, part);
-        let source = parts.open(part)?.ok_or_else(|| damaged(parts.name(), format!("it has no {part}")))?;
+        let source =
+            parts.open(part)?.ok_or_else(|| damaged(parts.name(), format!("it has no {part}")))?;
         Ok(Arc::new(Texts::read(&name, source)?))
     }
 

@@ -126,7 +126,8 @@ impl Cells {
             None => (self.row, self.column + 1),
         };
         if place.0 != self.row || place.1 <= self.column || place.1 > COLUMNS_MAX {
-            let (found, before) = (cell_name(place.0, place.1), cell_name(self.row, self.column.max(1)));
+            let (found, before) =
+                (cell_name(place.0, place.1), cell_name(self.row, self.column.max(1)));
             return Err(self.xml.error(format!("cell {found} stands behind cell {before}")));
         }
         self.column = place.1;

@@ -32,7 +32,8 @@ impl Kind {
 
     /// The kind of a format by its code, such as `yyyy\-mm\-dd` or `[h]:mm`: the section of positive numbers tells.
     pub fn of_code(code: &str) -> Self {
-        let (mut has_day, mut has_time, mut has_month, mut is_duration) = (false, false, false, false);
+        let (mut has_day, mut has_time, mut has_month, mut is_duration) =
+            (false, false, false, false);
         let mut characters = code.chars().peekable();
         while let Some(character) = characters.next() {
             match character.to_ascii_lowercase() {
@@ -43,13 +44,16 @@ impl Kind {
                     characters.next();
                 }
                 '[' => {
-                    let inner: String = characters.by_ref().take_while(|next| *next != ']').collect();
+                    let inner: String =
+                        characters.by_ref().take_while(|next| *next != ']').collect();
                     is_duration |= is_elapsed(&inner);
                 }
                 'a' => {
-                    let rest: String = characters.clone().take(4).collect::<String>().to_ascii_lowercase();
+                    let rest: String =
+                        characters.clone().take(4).collect::<String>().to_ascii_lowercase();
                     let marks = [("m/pm", 4), ("/p", 2)];
-                    if let Some((_, length)) = marks.iter().find(|(mark, _)| rest.starts_with(mark)) {
+                    if let Some((_, length)) = marks.iter().find(|(mark, _)| rest.starts_with(mark))
+                    {
                         has_time = true;
                         characters.by_ref().take(*length).for_each(drop);
                     }
@@ -110,8 +114,9 @@ mod tests {
         ] {
             assert_eq!(Kind::of_code(code), kind, "{code}");
         }
-        assert_eq!([14, 20, 22, 46, 0, 49].map(Kind::of_number), [
-            Kind::Date, Kind::Time, Kind::Moment, Kind::Duration, Kind::Number, Kind::Number
-        ]);
+        assert_eq!(
+            [14, 20, 22, 46, 0, 49].map(Kind::of_number),
+            [Kind::Date, Kind::Time, Kind::Moment, Kind::Duration, Kind::Number, Kind::Number]
+        );
     }
 }

@@ -19,8 +19,22 @@ const ZEROS_MAX: usize = 40;
 
 /// Errors of cells, as books write them.
 pub const ERRORS: [&str; 16] = [
-    "#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#N/A", "#GETTING_DATA", "#SPILL!", "#CALC!", "#FIELD!",
-    "#BLOCKED!", "#UNKNOWN!", "#CONNECT!", "#BUSY!", "#PYTHON!",
+    "#NULL!",
+    "#DIV/0!",
+    "#VALUE!",
+    "#REF!",
+    "#NAME?",
+    "#NUM!",
+    "#N/A",
+    "#GETTING_DATA",
+    "#SPILL!",
+    "#CALC!",
+    "#FIELD!",
+    "#BLOCKED!",
+    "#UNKNOWN!",
+    "#CONNECT!",
+    "#BUSY!",
+    "#PYTHON!",
 ];
 
 /// An area of a sheet as text: the first line is the first row of the area.
@@ -53,7 +67,13 @@ impl SheetLines {
     ///
     /// # Errors
     /// `Input` when the book is damaged, `Limit` when its texts are too many, those of reading.
-    pub fn open(parts: &dyn Parts, book: Book, sheet: &Sheet, name: &str, area: Area) -> Result<Self> {
+    pub fn open(
+        parts: &dyn Parts,
+        book: Book,
+        sheet: &Sheet,
+        name: &str,
+        area: Area,
+    ) -> Result<Self> {
         let texts = book.texts(parts)?;
         let cells = Cells::new(needed(parts, &sheet.part)?, name.to_owned());
         Ok(SheetLines {
@@ -106,7 +126,10 @@ impl SheetLines {
             column = self.next.column;
             self.append_field()?;
             if self.out.len() > LINE_BYTES_MAX {
-                return Err(Error::Limit(format!("{}: row {row} has over {LINE_BYTES_MAX} bytes", self.sheet)));
+                return Err(Error::Limit(format!(
+                    "{}: row {row} has over {LINE_BYTES_MAX} bytes",
+                    self.sheet
+                )));
             }
             self.advance()?;
         }
@@ -126,9 +149,10 @@ impl SheetLines {
             Held::Text => append_quoted(&cell.value, &mut self.out),
             Held::SharedText => {
                 let number = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
-                let text = number.and_then(|number: usize| self.texts.get(number)).ok_or_else(|| {
-                    wrong(&format!("text of the {} in the book", self.texts.len()))
-                })?;
+                let text =
+                    number.and_then(|number: usize| self.texts.get(number)).ok_or_else(|| {
+                        wrong(&format!("text of the {} in the book", self.texts.len()))
+                    })?;
                 append_quoted(text, &mut self.out);
             }
             Held::Boolean => self.out.extend_from_slice(match value {
@@ -153,9 +177,12 @@ impl SheetLines {
             Held::Number => {
                 let plain = plain_number(value).ok_or_else(|| wrong("number"))?;
                 let kind = self.book.kinds.get(cell.style).copied().unwrap_or_default();
-                let days = std::str::from_utf8(value).ok().and_then(|text| text.parse::<f64>().ok());
+                let days =
+                    std::str::from_utf8(value).ok().and_then(|text| text.parse::<f64>().ok());
                 let is_told = kind != Kind::Number
-                    && days.is_some_and(|days| append_serial(days, kind, self.book.epoch, &mut self.out));
+                    && days.is_some_and(|days| {
+                        append_serial(days, kind, self.book.epoch, &mut self.out)
+                    });
                 if !is_told {
                     self.out.extend_from_slice(&plain);
                 }
@@ -275,7 +302,8 @@ mod tests {
             ("0", "0"),
             ("0E0", "0"),
         ] {
-            let plain = plain_number(text.as_bytes()).map(|plain| String::from_utf8_lossy(&plain).into_owned());
+            let plain = plain_number(text.as_bytes())
+                .map(|plain| String::from_utf8_lossy(&plain).into_owned());
             assert_eq!(plain.as_deref(), Some(expected), "{text}");
         }
         for wrong in ["", "-", ".", "1e", "1e+", "1,5", "NaN", "1 2", "0x1", "--1", "1e1.5"] {

@@ -113,7 +113,8 @@ mod tests {
 
     fn text(days: f64, kind: Kind, epoch: Epoch) -> Option<String> {
         let mut out = Vec::new();
-        append_serial(days, kind, epoch, &mut out).then(|| String::from_utf8_lossy(&out).into_owned())
+        append_serial(days, kind, epoch, &mut out)
+            .then(|| String::from_utf8_lossy(&out).into_owned())
     }
 
     #[test]

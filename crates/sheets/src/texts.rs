@@ -82,7 +82,9 @@ pub fn append_rich(xml: &mut Xml, out: &mut Vec<u8>) -> Result<()> {
                 b"rPh" if sound_at.is_none() => sound_at = Some(xml.depth()),
                 _ => {}
             },
-            Event::Text if text_at == Some(xml.depth()) && sound_at.is_none() => xml.append_text(out)?,
+            Event::Text if text_at == Some(xml.depth()) && sound_at.is_none() => {
+                xml.append_text(out)?
+            }
             Event::Text => {}
             Event::End if xml.depth() < depth => {
                 resolve_escapes(out, from);

@@ -202,7 +202,8 @@ impl Xml {
         let text = self.at..end;
         if self.starts.is_empty() {
             let blank = |byte: &u8| byte.is_ascii_whitespace();
-            let mark: &[u8] = if self.offset + text.start as u64 == 0 { b"\xef\xbb\xbf" } else { b"" };
+            let mark: &[u8] =
+                if self.offset + text.start as u64 == 0 { b"\xef\xbb\xbf" } else { b"" };
             let outside = &self.buffer[text];
             if !outside.strip_prefix(mark).unwrap_or(outside).iter().all(blank) {
                 return Err(self.error("it is not XML in UTF-8"));
@@ -220,7 +221,8 @@ impl Xml {
         let end = self.find_tag_end()?;
         let (start, inner_end) = (self.at + 1, end - 1);
         if self.buffer[start] == b'/' {
-            self.found = start + 1..start + 1 + self.buffer[start + 1..inner_end].trim_ascii_end().len();
+            self.found =
+                start + 1..start + 1 + self.buffer[start + 1..inner_end].trim_ascii_end().len();
             let opened = self.starts.last().map(|from| &self.open[*from..]);
             if opened != Some(&self.buffer[self.found.clone()]) {
                 return Err(self.error("an end tag is not that of its element"));

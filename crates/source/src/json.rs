@@ -21,6 +21,8 @@ pub enum InputFormat {
     Json,
     /// A record of JSON on each line.
     JsonLines,
+    /// The lines that are made of the cells of a sheet; no flag says so.
+    Sheet,
 }
 
 /// What separates records of JSON.
@@ -97,7 +99,7 @@ pub fn evidence_of<'a>(
 }
 
 /// Whether a string is a date, a time, or both, as inference has it.
-fn tells_date(text: &[u8], formats: &Formats) -> bool {
+pub(crate) fn tells_date(text: &[u8], formats: &Formats) -> bool {
     use DataType::{Date, Time, Timestamp, TimestampTz};
     let mut forms = ColumnForms::default();
     forms.add(text, formats);

@@ -39,7 +39,10 @@ fn told(text: &[u8]) -> Result<String> {
 fn elements_come_in_order() {
     for (text, expected) in [
         ("<a/>", "<a>a"),
-        ("\u{feff}<?xml version='1.0'?>\n<a><b r = '1&gt;>' s=\"\"/>x<!-- <c> --></a>\n", "<a<b 1>>>b|x>a"),
+        (
+            "\u{feff}<?xml version='1.0'?>\n<a><b r = '1&gt;>' s=\"\"/>x<!-- <c> --></a>\n",
+            "<a<b 1>>>b|x>a",
+        ),
         ("<x:a x:r=\"7\"><![CDATA[a<&amp;]]]></x:a >", "<a 7|a<&amp;]>a"),
         ("<a r='\"'>&lt;<b></b></a>", "<a \"|<<b>b>a"),
     ] {
@@ -50,8 +53,24 @@ fn elements_come_in_order() {
 #[test]
 fn what_is_damaged_is_told() {
     for text in [
-        "", "a", "<a>", "<a></b>", "<a/><b/>", "</a>", "<a", "<a r='", "<a><!--", "<a><![CDATA[x]]", "<>", "<a/>x",
-        "<!DOCTYPE a []><a/>", "<a>&bad;</a>", "<a><<b/></a>", "<?xml", "<a b></a><", "\u{feff}\u{feff}<a/>",
+        "",
+        "a",
+        "<a>",
+        "<a></b>",
+        "<a/><b/>",
+        "</a>",
+        "<a",
+        "<a r='",
+        "<a><!--",
+        "<a><![CDATA[x]]",
+        "<>",
+        "<a/>x",
+        "<!DOCTYPE a []><a/>",
+        "<a>&bad;</a>",
+        "<a><<b/></a>",
+        "<?xml",
+        "<a b></a><",
+        "\u{feff}\u{feff}<a/>",
     ] {
         assert!(matches!(told(text.as_bytes()), Err(Error::Input { .. })), "{text}");
     }

@@ -38,7 +38,7 @@ pub type JsonSample<'a> = (&'a [u8], SampleEnd);
 /// of them must be a key.
 pub(super) fn is_to_be_json(text: &[u8], given: &GivenDialect, schema: Option<&Schema>) -> bool {
     match given.format {
-        Some(InputFormat::Text) => return false,
+        Some(InputFormat::Text | InputFormat::Sheet) => return false,
         Some(InputFormat::Json | InputFormat::JsonLines) => return true,
         None => {}
     }
