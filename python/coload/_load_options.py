@@ -40,6 +40,8 @@ class LoadOptions(TypedDict, total=False):
     select: str
     set: Mapping[str, object]
     partitions: bool
+    sheet: Union[int, str]
+    range: str
     append: bool
     replace: bool
     create: bool

@@ -49,7 +49,7 @@ fn check_flags(name: &str, given: &GivenDialect) -> Result<()> {
 pub fn tell_sheet(input: &InputFile, sniffed: &mut Sniffed) {
     let Some(sheet) = input.sheet() else { return };
     let mut lines =
-        vec![format!("{}: cells {} (--sheet and --range say otherwise)", input.name, sheet.area)];
+        vec![format!("cells {} of {} (--sheet and --range say otherwise)", sheet.area, input.name)];
     if sheet.merged > 0 {
         lines.push(format!(
             "{} merged areas: the value stands in the first cell of each, and the others are NULL",

@@ -23,4 +23,5 @@ mod parquet_input;
 mod places;
 mod plan;
 mod set_columns;
+mod sheets;
 mod union;

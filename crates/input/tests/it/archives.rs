@@ -9,7 +9,7 @@ use crate::support::{compress, read_inputs, text};
 const HEADER_BYTES: usize = 512;
 
 /// A zip file of members with their method.
-fn zip(members: &[(&str, &[u8], Option<Compression>)]) -> Vec<u8> {
+pub fn zip(members: &[(&str, &[u8], Option<Compression>)]) -> Vec<u8> {
     let (mut out, mut directory) = (Vec::new(), Vec::new());
     for (name, text, format) in members {
         let stored = format.map_or(text.to_vec(), |format| compress(format, text));

@@ -135,7 +135,7 @@ fn argument(arg: &FunctionArg) -> Option<Argument> {
     match arg {
         FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::BinaryOp {
             left,
-            op: BinaryOperator::Eq,
+            op: BinaryOperator::Eq | BinaryOperator::Assignment,
             right,
         })) => match left.as_ref() {
             Expr::Identifier(name) => option(&name.value, right),

@@ -28,6 +28,8 @@ pub(super) fn sniff_sheet(
 ) -> Result<Sniffed> {
     let as_written = as_written(given);
     let mut sniffed = sniff_utf8(name, sample, end, &as_written, schema)?;
+    // How the lines are written nobody chose.
+    sniffed.evidence.retain(|line| !line.starts_with("delimiter "));
     sniffed.dialect.formats = given_formats(given);
     if given.typed_nulls.is_none() {
         sniffed.evidence.push(
