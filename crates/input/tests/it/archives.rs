@@ -163,10 +163,13 @@ fn what_file_managers_leave_is_no_member() {
 fn documents_that_are_zip_files_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let members: [(&str, &[u8], _); 2] =
-        [("[Content_Types].xml", b"x", None), ("xl/workbook.xml", b"x", None)];
-    std::fs::write(folder.path().join("a.xlsx"), zip(&members)).unwrap();
-    let error = read(folder.path(), "a.xlsx").unwrap_err().to_string();
-    assert!(error.contains("looks like an Excel workbook, which is not read: save"), "{error}");
+        [("[Content_Types].xml", b"x", None), ("xl/workbook.bin", b"x", None)];
+    std::fs::write(folder.path().join("a.xlsb"), zip(&members)).unwrap();
+    let error = read(folder.path(), "a.xlsb").unwrap_err().to_string();
+    assert!(
+        error.contains("looks like a binary Excel workbook (.xlsb), which is not read: save"),
+        "{error}"
+    );
 }
 
 #[test]
