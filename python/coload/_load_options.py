@@ -47,6 +47,8 @@ class LoadOptions(TypedDict, total=False):
     create: bool
     format: str
     unknown_keys: str
+    unnest: str
+    mapping: PathLike
     delimiter: str
     fixed_width: Union[str, Sequence[int]]
     quote: str

@@ -163,6 +163,13 @@ fn add_words(name: &str, value: &OptionValue, words: &mut Vec<String>) -> Result
     if let Some((_, instead)) = NO_FLAGS.iter().find(|(other, _)| *other == name) {
         return Err(Error::Invalid(format!("there is no option {name}: {instead}")));
     }
+    if name == "mapping"
+        && !matches!(value, OptionValue::Text(text) if text.trim_start().starts_with('{'))
+    {
+        return Err(Error::Invalid(
+            "mapping: write it itself, as in mapping => '{\"columns\": [{\"path\": \"a.b\", \"column\": \"b\"}]}'".to_owned(),
+        ));
+    }
     let known = OTHER_NAMES.iter().find(|(other, _)| *other == name);
     let name = known.map_or(name.as_str(), |(_, flag)| flag);
     let flag = format!("--{name}");

@@ -45,6 +45,7 @@ mod heads;
 mod in_place;
 mod interrupt;
 mod json_inputs;
+mod json_mapping;
 mod mapping;
 mod origin;
 mod output;

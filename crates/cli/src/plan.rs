@@ -171,6 +171,7 @@ pub fn sniff_input(
             let given = of_sheets(inputs, given)?;
             let mut sniffed = sniff(&input.name, &sample, end, &given, None)?;
             tell_sheet(&input, &mut sniffed);
+            check_is_json(&input.name, &given, &sniffed)?;
             if sniffed.dialect.json.is_some() {
                 check_flags(&input.name, &given)?;
             }
@@ -264,6 +265,7 @@ pub fn plan_with(
             (sniffed, Some(mean))
         }
     };
+    check_is_json(name, &request.dialect, &sniffed)?;
     let mut fields_by_input = None;
     // Fields that have names of their own wherever they stand.
     let has_own_names = form != InputForm::Text || sniffed.dialect.json.is_some();
@@ -312,6 +314,21 @@ pub fn plan_with(
     set_key(&mut load, request)?;
     load.on_conflict = request.on_conflict.in_table(&load.table, &load.schema)?;
     Ok(Some(LoadPlan { request: load, schema_from, evidence: sniffed.evidence }))
+}
+
+/// Refuses what says where values of JSON are of other inputs.
+fn check_is_json(name: &str, given: &GivenDialect, sniffed: &Sniffed) -> Result<()> {
+    let flag = match (&given.unnest, &given.mapping) {
+        (Some(_), _) => "--unnest",
+        (None, Some(_)) => "--mapping",
+        (None, None) => return Ok(()),
+    };
+    match sniffed.dialect.json {
+        Some(_) => Ok(()),
+        None => Err(Error::Invalid(format!(
+            "{flag}: {name} is not JSON, whose values have paths: leave it out"
+        ))),
+    }
 }
 
 /// Gives the table the key that is asked for. Its columns are NOT NULL then, as they are read.

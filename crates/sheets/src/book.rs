@@ -86,10 +86,8 @@ impl Book {
         let mut xml = needed(parts, WORKBOOK)?;
         loop {
             match xml.next_event()? {
-                Event::Start if xml.element() == b"workbookPr" => {
-                    if xml.says("date1904")? {
-                        self.epoch = Epoch::Of1904;
-                    }
+                Event::Start if xml.element() == b"workbookPr" && xml.says("date1904")? => {
+                    self.epoch = Epoch::Of1904;
                 }
                 Event::Start if xml.element() == b"sheet" && xml.depth() == 3 => {
                     let missing = || xml.error("a sheet has no name or part");

@@ -74,28 +74,38 @@ impl Cells {
         loop {
             match self.xml.next_event()? {
                 Event::Done => return self.end(),
-                Event::Start => match (self.state, self.xml.depth(), self.xml.element()) {
-                    (State::Before, 1, b"worksheet") => {}
-                    (State::Before, 1, _) => return Err(self.xml.error("it is no sheet of cells")),
-                    (State::Before, 2, b"sheetData") => self.state = State::Rows,
-                    (State::Rows, 3, b"row") => self.begin_row()?,
-                    (State::Rows, 4, b"c") => {
-                        if self.read_cell(cell)? {
-                            return Ok(true);
-                        }
+                Event::Start if !self.begins_cell() => self.begin_other()?,
+                Event::Start => {
+                    if self.read_cell(cell)? {
+                        return Ok(true);
                     }
-                    (State::After, 3, b"mergeCell") => self.merged += 1,
-                    (State::After, 2, b"sheetData") => {
-                        return Err(self.xml.error("it has rows in two places"));
-                    }
-                    _ => {}
-                },
+                }
                 Event::End if self.state == State::Rows && self.xml.depth() == 1 => {
                     self.state = State::After;
                 }
                 Event::End | Event::Text => {}
             }
         }
+    }
+
+    fn begins_cell(&self) -> bool {
+        self.state == State::Rows && self.xml.depth() == 4 && self.xml.element() == b"c"
+    }
+
+    /// Takes note of an element that is no cell.
+    fn begin_other(&mut self) -> Result<()> {
+        match (self.state, self.xml.depth(), self.xml.element()) {
+            (State::Before, 1, b"worksheet") => {}
+            (State::Before, 1, _) => return Err(self.xml.error("it is no sheet of cells")),
+            (State::Before, 2, b"sheetData") => self.state = State::Rows,
+            (State::Rows, 3, b"row") => self.begin_row()?,
+            (State::After, 3, b"mergeCell") => self.merged += 1,
+            (State::After, 2, b"sheetData") => {
+                return Err(self.xml.error("it has rows in two places"));
+            }
+            _ => {}
+        }
+        Ok(())
     }
 
     fn end(&self) -> Result<bool> {

@@ -37,7 +37,7 @@ pub fn append_serial(days: f64, kind: Kind, epoch: Epoch, out: &mut Vec<u8>) -> 
     let ms = (days * DAY_MS as f64).round() as i64;
     let (day, time) = (ms / DAY_MS, ms % DAY_MS);
     // Of a day before the first there is a time only.
-    let is_time = day == 0 && epoch == Epoch::Of1900 || day == 0 && kind == Kind::Time;
+    let is_time = day == 0 && (epoch == Epoch::Of1900 || kind == Kind::Time);
     if is_time {
         if kind == Kind::Date {
             return false;

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::args::{SniffArgs, SniffForm};
 use crate::given::{check_given, command_line, flags, given_dialect, sheet_flags, shell_word};
+use crate::json_mapping::mapping_json;
 use crate::output::{Done, Failure, print};
 use crate::report::dialect_json;
 
@@ -32,6 +33,7 @@ pub fn run(args: &SniffArgs) -> Done {
         SniffForm::Text => text(args, &found),
         SniffForm::Json => json_text(args, &found),
         SniffForm::Sql => sql(args, &found),
+        SniffForm::Mapping => mapping(args, &found)?,
     })
 }
 
@@ -83,6 +85,19 @@ fn text(args: &SniffArgs, found: &Found) -> String {
     out
 }
 
+/// The mapping that the load would use.
+fn mapping(args: &SniffArgs, found: &Found) -> Done<String> {
+    let Some(mapping) = mapping_json(&found.sniffed) else {
+        return Err(Failure::Usage(Error::Invalid(format!(
+            "--output mapping: {} is not JSON, whose values have paths",
+            args.input
+        ))));
+    };
+    let mut text = serde_json::to_string_pretty(&mapping).unwrap_or_default();
+    text.push('\n');
+    Ok(text)
+}
+
 fn sql(args: &SniffArgs, found: &Found) -> String {
     let Found { sniffed, table, .. } = found;
     let mut out = String::new();
@@ -118,6 +133,9 @@ fn all_flags(args: &SniffArgs, found: &Found) -> String {
         InputForm::Text => command_line(&flags(&sniffed.dialect)),
         InputForm::Arrow | InputForm::Parquet | InputForm::Rows => String::new(),
     };
+    if let Some(mapping) = &args.dialect.mapping {
+        let _ = write!(flags, " --mapping={}", shell_word(&mapping.text));
+    }
     if args.dialect.all_text {
         flags.push_str(" --all-text");
     }
@@ -151,6 +169,7 @@ fn json_text(args: &SniffArgs, found: &Found) -> String {
         "columns": columns,
         "create_table": create_table_sql(table, &sniffed.schema),
         "evidence": sniffed.evidence,
+        "mapping": mapping_json(sniffed),
     });
     let mut text = serde_json::to_string_pretty(&json).unwrap_or_default();
     text.push('\n');

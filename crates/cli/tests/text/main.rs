@@ -25,3 +25,4 @@ mod plan;
 mod set_columns;
 mod sheets;
 mod union;
+mod unnest;
