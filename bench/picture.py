@@ -23,3 +23,24 @@ def bars(path, title, labels, panels, highlight):
     figure.suptitle(title, fontsize=11)
     figure.savefig(path, dpi=130)
     pyplot.close(figure)
+
+
+def lines(path, title, across, up, panels):
+    """One panel of lines per method, both axes in powers of ten; `panels` is [(name, [(label, [(x, y)])])]."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(1, len(panels), sharey=True, figsize=(2 + 2.8 * len(panels), 3.6), layout="constrained")
+    for axis, (name, drawn) in zip([axes] if len(panels) == 1 else axes, panels):
+        for label, points in drawn:
+            if points:
+                axis.plot([x for x, _ in points], [y for _, y in points], marker=".", label=label)
+        axis.set(xscale="log", yscale="log", xlabel=across, title=name)
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.legend(fontsize=6)
+    figure.axes[0].set_ylabel(up)
+    figure.suptitle(title, fontsize=11)
+    figure.savefig(path, dpi=130)
+    pyplot.close(figure)

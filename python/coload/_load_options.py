@@ -27,6 +27,7 @@ class LoadOptions(TypedDict, total=False):
     query: str
     method: str
     batch_rows: int
+    tuning: PathLike
     atomic: bool
     resumable: bool
     schema: PathLike

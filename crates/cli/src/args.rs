@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use clap::CommandFactory;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
-use coload::{ConflictRule, RejectLimit, SetColumn};
+use coload::{ConflictRule, Method, RejectLimit, SetColumn};
 use coload_source::{DateFormat, FixedWidths, TimestampFormat, TypeOrder};
 
 #[cfg(feature = "sql")]
@@ -41,7 +41,7 @@ use values::{
 #[cfg(feature = "sql")]
 use values::{cores, no_secret, scale};
 
-use crate::database_args::DatabaseArgs;
+use crate::database_args::{DatabaseArgs, methods};
 use crate::examples;
 use crate::json_mapping::{GivenMapping, parse_mapping};
 use crate::place_args::PlaceArgs;
@@ -96,6 +96,11 @@ pub enum Command {
     /// Show the loads of a server, finished or not, or drop one.
     #[command(after_help = examples::LOADS)]
     Loads(LoadsArgs),
+    /// Measure a database server: methods, connections and rows, for later loads into it.
+    ///
+    /// Makes tables of its own, named _coload_ and an id, and removes them.
+    #[command(after_help = examples::TUNE)]
+    Tune(TuneArgs),
     /// Write a table as a file that loads as the same table: CSV, or what the ending of --output says.
     #[command(after_help = examples::EXPORT)]
     Export(ExportArgs),
@@ -253,6 +258,29 @@ pub struct LoadsArgs {
     /// Drop the unfinished load of this id
     #[arg(long, value_name = "ID")]
     pub abort: Option<String>,
+}
+
+/// Flags and arguments of `coload tune`.
+#[derive(Debug, Args)]
+pub struct TuneArgs {
+    /// The database in which it is measured: postgres://[user@]host[:port]/database, mysql://...
+    #[arg(value_name = "URL")]
+    pub url: String,
+    /// File for what was measured [default: one for the server, in ~/.config/coload/tuning, which loads into it find]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Methods that are measured [default: all of the engine]
+    #[arg(long, value_name = "METHOD,..", value_delimiter = ',', value_parser = methods())]
+    pub method: Vec<Method>,
+    /// Numbers of connections [default: 1,2,4,8]
+    #[arg(long, value_name = "N,..", value_delimiter = ',', value_parser = at_least_one)]
+    pub connections: Vec<usize>,
+    /// Most rows of a load that is measured [default: 20000]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    pub rows: Option<usize>,
+    /// How often each load is measured [default: 3]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    pub times: Option<usize>,
 }
 
 /// Append, replace or create.

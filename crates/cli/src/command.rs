@@ -16,4 +16,5 @@ pub mod serve;
 pub mod sniff;
 #[cfg(feature = "sql")]
 pub mod sql;
+pub mod tune;
 pub mod verify;

@@ -54,6 +54,7 @@ pub fn run(words: impl Iterator<Item = OsString>, allocator: &Allocator) -> Exit
         Command::Plan(args) => command::plan::run(&args),
         Command::Export(args) => command::export::run(&args),
         Command::Loads(args) => command::loads::run(&args),
+        Command::Tune(args) => command::tune::run(&args),
         #[cfg(feature = "sql")]
         Command::Serve(args) => {
             let given = [args.memory, args.load_memory].into_iter().flatten();

@@ -1,8 +1,10 @@
 //! Flags of loads into a database.
 
+use std::path::{Path, PathBuf};
+
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use coload::{DatabaseLoadOptions, Guarantee, Method};
+use coload::{DatabaseLoadOptions, Error, Guarantee, Method, Result, Tuning, tuning_name};
 
 use crate::args::at_least_one;
 use crate::remote_args::RemoteArgs;
@@ -13,12 +15,15 @@ pub struct DatabaseArgs {
     /// Statement whose answer is loaded, from the database that the input is the URL of
     #[arg(long, value_name = "SQL", help_heading = "Database")]
     pub query: Option<String>,
-    /// How rows are sent [default: the engine's fastest]
+    /// How rows are sent [default: what is estimated to be the fastest]
     #[arg(long, value_name = "METHOD", value_parser = methods(), help_heading = "Database")]
     pub method: Option<Method>,
-    /// Rows of a statement, of methods that have such
+    /// Rows of a statement, of methods that have such [default: as many as help]
     #[arg(long, value_name = "N", value_parser = at_least_one, help_heading = "Database")]
     pub batch_rows: Option<usize>,
+    /// File of `coload tune` that tells what loads cost on the server [default: that of the server, if there is one]
+    #[arg(long, value_name = "FILE", help_heading = "Database")]
+    pub tuning: Option<PathBuf>,
     /// All rows or none (the default)
     #[arg(long, conflicts_with = "resumable", help_heading = "Database")]
     pub atomic: bool,
@@ -27,7 +32,8 @@ pub struct DatabaseArgs {
     pub resumable: bool,
 }
 
-fn methods() -> impl TypedValueParser<Value = Method> {
+/// Names of methods.
+pub fn methods() -> impl TypedValueParser<Value = Method> {
     let values = Method::ALL.map(|method| {
         let (name, about) = method.about();
         PossibleValue::new(name).help(about)
@@ -36,15 +42,44 @@ fn methods() -> impl TypedValueParser<Value = Method> {
 }
 
 impl DatabaseArgs {
-    /// The options of a load, with those that loads into servers have too.
-    pub fn options(&self, remote: &RemoteArgs) -> DatabaseLoadOptions {
-        DatabaseLoadOptions {
+    /// The options of a load into the database of a URL, with those that loads into servers have too.
+    ///
+    /// # Errors
+    /// `Invalid` when the file of `--tuning` is none.
+    pub fn options(&self, remote: &RemoteArgs, url: &str) -> Result<DatabaseLoadOptions> {
+        Ok(DatabaseLoadOptions {
             method: self.method,
             connections: remote.connections,
             batch_rows: self.batch_rows,
+            tuning: self.tuning(url)?,
             guarantee: if self.resumable { Guarantee::Resumable } else { Guarantee::Atomic },
             again: remote.again,
             patience: std::time::Duration::from_secs(remote.patience),
+        })
+    }
+
+    fn tuning(&self, url: &str) -> Result<Option<Tuning>> {
+        let read = |path: &Path| {
+            let text = std::fs::read_to_string(path).map_err(|e| Error::io("read", path, &e))?;
+            Tuning::of_json(&text, &path.display().to_string()).map(Some)
+        };
+        match &self.tuning {
+            Some(path) => read(path),
+            None => match tuning_file(url)?.filter(|path| path.exists()) {
+                Some(path) => read(&path),
+                None => Ok(None),
+            },
         }
     }
+}
+
+/// The file for what was measured of the server of a URL; `None` where there is no home directory.
+///
+/// # Errors
+/// `Invalid` when the URL is none.
+pub fn tuning_file(url: &str) -> Result<Option<PathBuf>> {
+    let folder = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
+    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".config"));
+    let name = tuning_name(url)?;
+    Ok(folder.or_else(home).map(|folder| folder.join("coload/tuning").join(name)))
 }

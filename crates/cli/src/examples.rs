@@ -61,6 +61,15 @@ Examples:
       Loads with their state, rows, rejects and bytes.
 ";
 
+/// Examples of `coload tune`.
+pub const TUNE: &str = "\
+Examples:
+  coload tune postgres://loader@db.example.com/shop
+      Measure the server; later loads into it use what was measured.
+  coload tune mysql://loader@db.example.com/shop --method load-data,values --connections 1,4 --output shop.json
+      Some of it, into a file for load --tuning.
+";
+
 /// Examples of `coload sql`.
 #[cfg(feature = "sql")]
 pub const SQL: &str = "\

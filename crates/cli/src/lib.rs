@@ -36,6 +36,7 @@ pub mod command_line;
 #[cfg(feature = "sql")]
 mod config;
 mod conflict_rule;
+pub mod dal;
 mod database;
 mod database_args;
 mod examples;
@@ -62,8 +63,9 @@ mod typed_inputs;
 mod union;
 
 pub use coload_databases::{
-    Database as DatabaseTable, DatabaseOptions as DatabaseLoadOptions, DatabaseRows, Guarantee,
-    Method, ReadOptions, is_database_url,
+    Allowed, CostModel, Costs, Database as DatabaseTable, DatabaseOptions as DatabaseLoadOptions,
+    DatabaseRows, Estimate, Guarantee, Method, MethodCosts, Policy, ReadOptions, Sharing,
+    TuneOptions, Tuning, Unit, Way, Work, cheapest, is_database_url, tune, tuning_name,
 };
 pub use coload_ddl::{Key, KeyKind, Schema, parse_columns, parse_create_table};
 pub use coload_input::{Area, SheetChoice};
@@ -71,8 +73,8 @@ pub use coload_load::{
     ArrowRows, Batches, ColumnReport, DatabaseReport, Destination, Distinct, DryRun, FileCounts,
     FileReport, FileReports, Hooks, InputForm, LoadReport, LoadRequest, Merged, NetworkReport,
     Nowhere, ParquetFolder, PlacementReport, Progress, ProgressCallback, Published, RejectKind,
-    Resources, SentBy, Widened, WrittenFile, WrittenFiles, check_reject_table, default_memory,
-    load,
+    Resources, SendChange, SendEstimate, SentBy, Widened, WrittenFile, WrittenFiles,
+    check_reject_table, default_memory, load,
 };
 pub use coload_scan::{KeyRange, KeyTable, Row};
 #[cfg(feature = "sql")]

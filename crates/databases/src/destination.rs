@@ -2,25 +2,28 @@
 
 mod fits;
 mod identity;
+mod pass;
 mod publish;
 mod rows_go;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use coload_ddl::Schema;
-use coload_input::InputSource;
-use coload_load::{Destination, Load, LoadReport, LoadRequest};
+use coload_load::{Destination, Load, LoadReport, LoadRequest, Resources};
 use coload_store::LoadId;
-use coload_threads::Started;
+use coload_threads::{Started, lock};
 use coload_types::{Column, Error, Result};
 
-use crate::engine::{Connection, Engine, RowForm, TableColumn};
+use crate::choice::Known;
+use crate::engine::{Connection, Engine, TableColumn};
 use crate::journal::Journal;
 use crate::mysql::Mysql;
 use crate::names::TableName;
-use crate::options::{DatabaseOptions, Guarantee, Method};
+use crate::options::{DatabaseOptions, Guarantee};
 use crate::postgres::Postgres;
 use crate::staging::{Facts, Route, drop_table, remove_dead};
+use crate::trial::micros;
 
 /// A table of a database, into which rows are loaded.
 #[derive(Debug)]
@@ -28,6 +31,25 @@ pub struct Database {
     engine: Arc<dyn Engine>,
     table: TableName,
     options: DatabaseOptions,
+    kept: Kept,
+}
+
+/// A connection that looked at the table before the load, and the microseconds that it took to make.
+#[derive(Default)]
+struct Kept(Mutex<Option<(Box<dyn Connection>, f64)>>);
+
+impl std::fmt::Debug for Kept {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Kept")
+    }
+}
+
+/// The name of the file in which what was measured of the server of a URL is kept.
+///
+/// # Errors
+/// `Invalid` when the URL is none.
+pub fn tuning_name(url: &str) -> Result<String> {
+    Ok(format!("{}.json", engine_of_url(url)?.place()))
 }
 
 /// The table of a load as it is, or will be.
@@ -54,7 +76,14 @@ impl Database {
     /// # Errors
     /// `Invalid` when the URL or the name is none.
     pub fn new(url: &str, table: &str, options: DatabaseOptions) -> Result<Self> {
-        Ok(Database { engine: engine_of_url(url)?, table: TableName::parse(table)?, options })
+        let engine = engine_of_url(url)?;
+        Ok(Database { engine, table: TableName::parse(table)?, options, kept: Kept::default() })
+    }
+
+    fn connect(&self) -> Result<(Box<dyn Connection>, f64)> {
+        let began = Instant::now();
+        let on = self.engine.connect()?;
+        Ok((on, micros(began)))
     }
 
     /// The columns of the table that are loaded, if it is there.
@@ -62,8 +91,11 @@ impl Database {
     /// # Errors
     /// `Unavailable` when the server cannot be reached, `Refused` with what it says.
     pub fn schema(&self) -> Result<Option<Schema>> {
-        let mut on = self.engine.connect()?;
-        let Some(columns) = on.describe(&self.table)? else { return Ok(None) };
+        let (mut on, connect_us) = self.connect()?;
+        let described = on.describe(&self.table)?;
+        // A load follows, mostly.
+        *lock(&self.kept.0) = Some((on, connect_us));
+        let Some(columns) = described else { return Ok(None) };
         let given = columns.into_iter().filter(|column| !column.is_generated);
         let column = |column: TableColumn| Column {
             name: column.name,
@@ -72,6 +104,21 @@ impl Database {
             default: None,
         };
         Schema::new(given.map(column).collect()).map(Some)
+    }
+
+    /// The first connection of a load, the microseconds that it took to make, and the table.
+    fn look_first(&self, request: &LoadRequest) -> Result<(Box<dyn Connection>, f64, Into)> {
+        let kept = lock(&self.kept.0).take();
+        if let Some((mut on, connect_us)) = kept {
+            match self.look(&mut *on, request) {
+                // Who looked at it long ago may have been forgotten by the server.
+                Err(Error::Unavailable(_)) => {}
+                into => return Ok((on, connect_us, into?)),
+            }
+        }
+        let (mut on, connect_us) = self.connect()?;
+        let into = self.look(&mut *on, request)?;
+        Ok((on, connect_us, into))
     }
 
     /// The table as it is, or as it will be made for this schema.
@@ -100,76 +147,14 @@ impl Database {
         let made = on.describe(table)?.unwrap_or_default();
         fits::columns_for(&*self.engine, table, made, schema)
     }
-
-    /// The method, why it is that, and the form of its rows.
-    fn method(&self, columns: &[TableColumn]) -> Result<(Method, String, Arc<dyn RowForm>)> {
-        let engine = &self.engine;
-        if let Some(method) = self.options.method {
-            if !engine.methods().contains(&method) {
-                let names: Vec<&str> =
-                    engine.methods().iter().map(|method| method.name()).collect();
-                return Err(Error::Invalid(format!(
-                    "--method {}: this engine has {}",
-                    method.name(),
-                    names.join(", ")
-                )));
-            }
-            let form = engine.form(method, columns)?;
-            return Ok((method, "method as given".to_owned(), form.into()));
-        }
-        let mut why = "the engine's fastest for many rows".to_owned();
-        for method in engine.methods() {
-            match engine.form(*method, columns) {
-                Ok(form) => return Ok((*method, format!("{}: {why}", method.name()), form.into())),
-                Err(Error::Invalid(not)) => why = not,
-                Err(error) => return Err(error),
-            }
-        }
-        Err(Error::Invalid(why))
-    }
-
-    /// How many connections rows are sent over at most, and why.
-    fn connections(&self, route: &Route, chunks: Option<u64>) -> (usize, String) {
-        match (route, self.options.connections) {
-            (Route::Direct { .. }, _) => {
-                (1, "1 connection: all rows are one transaction".to_owned())
-            }
-            (_, Some(count)) => (count.max(1), "connections as given".to_owned()),
-            (_, None) => {
-                let cores = std::thread::available_parallelism().map_or(1, usize::from);
-                let most = cores.clamp(CONNECTIONS.0, CONNECTIONS.1);
-                let count = chunks.map_or(most, |chunks| most.min(chunks.max(1) as usize));
-                let why = match count < most {
-                    true => "a chunk of the input each".to_owned(),
-                    false => format!(
-                        "as many as this machine has cores, {} to {}",
-                        CONNECTIONS.0, CONNECTIONS.1
-                    ),
-                };
-                (count, format!("{count} connections: {why}"))
-            }
-        }
-    }
-}
-
-/// Fewest and most connections that nobody asked for.
-const CONNECTIONS: (usize, usize) = (2, 8);
-
-/// Chunks of the inputs, as far as their sizes tell.
-fn chunks_of(load: Load<'_>) -> Option<u64> {
-    let bytes = |input: coload_input::InputFile| match input.source {
-        InputSource::File { identity, .. } => Some(identity.bytes),
-        InputSource::Object(object) => Some(object.bytes()),
-        _ => None,
-    };
-    let bytes: u64 = load.request.inputs.iter().map(bytes).sum::<Option<u64>>()?;
-    // A compressed file has more text than bytes.
-    Some(bytes.saturating_mul(4).div_ceil(load.resources.chunk_bytes as u64).max(1))
 }
 
 /// What a load has found out before its rows go.
 struct Begun {
-    control: Box<dyn Connection>,
+    /// What is asked besides rows; `None` while rows go over it.
+    control: Option<Box<dyn Connection>>,
+    server: String,
+    connect_us: f64,
     id: LoadId,
     route: Route,
     journal: Option<Journal>,
@@ -177,9 +162,29 @@ struct Begun {
     notes: Vec<String>,
 }
 
+impl Begun {
+    /// The connection for what is asked besides rows; a new one, if the last is gone with rows.
+    fn control(&mut self, engine: &dyn Engine) -> Result<&mut dyn Connection> {
+        if self.control.is_none() {
+            let mut on = engine.connect()?;
+            if let Route::Beside { staging, .. } = &self.route {
+                on.lock(&staging.name)?;
+            }
+            self.control = Some(on);
+        }
+        match &mut self.control {
+            Some(on) => Ok(&mut **on),
+            None => Err(Error::Unavailable("no connection".into())),
+        }
+    }
+}
+
 impl Destination for Database {
     fn take(&self, load: Load<'_>) -> Result<LoadReport> {
         let started = Started::now();
+        let known = Known::of(load);
+        let chunk_bytes = known.chunk_bytes as usize;
+        let resources = Resources { chunk_bytes, ..load.resources.clone() };
         load.request.refuse_key(
             "in a database",
             "make the table there first, then load without a key; the database keeps its own",
@@ -187,13 +192,17 @@ impl Destination for Database {
         let mut begun = self.begin(load)?;
         let result = match self.already(&mut begun)? {
             Some(rows) => return Ok(identity::earlier_report(self, &begun, rows, &started)),
-            None => rows_go::run(self, load, &mut begun, &started),
+            None => {
+                let load = Load { resources: &resources, ..load };
+                rows_go::run(self, (load, known), &mut begun, &started)
+            }
         };
         if result.is_err()
-            && let Route::Beside { staging, .. } = &begun.route
+            && let Route::Beside { staging, .. } = begun.route.clone()
+            && let Ok(control) = begun.control(&*self.engine)
         {
-            // If the connection is gone, the next load removes it.
-            let _ = drop_table(&*self.engine, &mut *begun.control, staging);
+            // If the server is gone, the next load removes it.
+            let _ = drop_table(&*self.engine, control, &staging);
         }
         result
     }
@@ -201,13 +210,12 @@ impl Destination for Database {
 
 impl Database {
     fn begin(&self, load: Load<'_>) -> Result<Begun> {
-        let mut control = self.engine.connect()?;
         let request = load.request;
         let id = match self.options.guarantee {
             Guarantee::Atomic => LoadId::random()?,
             Guarantee::Resumable => identity::load_id(&self.table, load)?,
         };
-        let into = self.look(&mut *control, request)?;
+        let (mut control, connect_us, into) = self.look_first(request)?;
         let facts = Facts {
             exists: into.exists,
             mode: request.mode,
@@ -235,17 +243,20 @@ impl Database {
         if matches!(route, Route::Chunks { .. }) && !control.lock(&format!("coload {id}"))? {
             return Err(Error::Unavailable(format!("load {id} is running already")));
         }
-        Ok(Begun { control, id, route, journal, into, notes })
+        let server = control.server();
+        let control = Some(control);
+        Ok(Begun { control, server, connect_us, id, route, journal, into, notes })
     }
 
     /// Rows of the same resumable load, if it was done before. One that is to be done again is forgotten.
     fn already(&self, begun: &mut Begun) -> Result<Option<u64>> {
-        let (Route::Chunks { .. }, Some(journal)) = (&begun.route, &begun.journal) else {
+        let (Route::Chunks { .. }, Some(journal)) = (&begun.route, begun.journal.clone()) else {
             return Ok(None);
         };
-        let (_, end) = journal.read(&*self.engine, &mut *begun.control)?;
+        let control = begun.control(&*self.engine)?;
+        let (_, end) = journal.read(&*self.engine, control)?;
         if self.options.again && end.is_some() {
-            journal.forget(&*self.engine, &mut *begun.control)?;
+            journal.forget(&*self.engine, control)?;
             return Ok(None);
         }
         Ok(end)

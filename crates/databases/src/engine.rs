@@ -3,14 +3,17 @@
 use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use coload_ddl::{CheckedColumn, Schema};
 use coload_load::{RowBytes, TypedSource};
 use coload_types::{DataType, Error, Result};
 
+use crate::costs::Costs;
 use crate::names::{Quotes, TableName};
 use crate::options::Method;
 use crate::read::RowsOf;
+use crate::watch::Others;
 
 /// A database engine at a place.
 pub trait Engine: Debug + Send + Sync {
@@ -34,6 +37,12 @@ pub trait Engine: Debug + Send + Sync {
     /// Methods that it has, the best for many rows first.
     fn methods(&self) -> &'static [Method];
 
+    /// What loads cost on such a server, as it was measured on one.
+    fn priors(&self) -> Costs;
+
+    /// Where the server is, as a name for a file: engine, host, port.
+    fn place(&self) -> String;
+
     /// How names are quoted.
     fn quotes(&self) -> Quotes;
 
@@ -54,6 +63,9 @@ pub trait Engine: Debug + Send + Sync {
     /// # Errors
     /// `Invalid` when it does not take a column.
     fn form(&self, method: Method, columns: &[TableColumn]) -> Result<Box<dyn RowForm>>;
+
+    /// Whether rows of these methods have the same form.
+    fn is_same_form(&self, one: Method, other: Method) -> bool;
 
     /// Types of a text that is a key, of a whole number, of any text, and of a moment that is now by default.
     fn journal_types(&self) -> [&'static str; 4];
@@ -136,6 +148,23 @@ pub type TextCell = Option<String>;
 pub trait Connection: Send {
     /// The engine and its version, as the server says it.
     fn server(&self) -> String;
+
+    /// The number by which the server knows it.
+    fn number(&self) -> u64;
+
+    /// The least time in which the server has answered.
+    fn round_trip(&self) -> Duration;
+
+    /// A method that the server does not take, and what to do for it.
+    fn lacks(&self) -> Option<(Method, String)> {
+        None
+    }
+
+    /// What sessions do that have none of these numbers.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    fn others(&mut self, own: &[u64]) -> Result<Others>;
 
     /// Runs a statement, whose parameters are texts.
     ///

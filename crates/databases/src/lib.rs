@@ -13,6 +13,9 @@
 //!
 //! See decisions 0060 and 0061.
 
+mod choice;
+mod costs;
+mod crew;
 mod destination;
 mod engine;
 mod journal;
@@ -20,17 +23,27 @@ mod mysql;
 mod names;
 mod options;
 mod postgres;
+mod probe;
 mod queue;
 mod read;
 mod refusals;
 mod row_maker;
 mod sender;
 mod staging;
+mod steering;
 mod target;
+mod trial;
+mod tune;
 mod url;
+mod watch;
 
-pub use destination::Database;
+pub use costs::{
+    Allowed, Cell as MeasuredLoad, CostModel, Costs, Estimate, MethodCosts, Policy, Sharing,
+    Tuning, Unit, Way, Work, cheapest,
+};
+pub use destination::{Database, tuning_name};
 pub use names::TableName;
 pub use options::{DatabaseOptions, Guarantee, Method};
 pub use read::{DatabaseRows, ReadOptions};
+pub use tune::{TuneOptions, tune};
 pub use url::is_database_url;

@@ -3,6 +3,7 @@
 mod catalogue;
 mod connect;
 mod connection;
+mod priors;
 mod read;
 mod rows;
 
@@ -13,10 +14,12 @@ use coload_load::TypedSource;
 use coload_types::{DataType, Result, TextForm, Value};
 use mysql_async::Opts;
 
+use crate::costs::Costs;
 use crate::engine::{Connection, Engine, RowForm, TableColumn};
 use crate::names::{Quotes, TableName};
 use crate::options::Method;
 use crate::read::RowsOf;
+use crate::url::file_name;
 use connection::MysqlConnection;
 use rows::{CellRows, LineRows};
 
@@ -60,6 +63,14 @@ impl Engine for Mysql {
         ]
     }
 
+    fn priors(&self) -> Costs {
+        priors::priors()
+    }
+
+    fn place(&self) -> String {
+        file_name("mysql", self.opts.ip_or_hostname(), self.opts.tcp_port())
+    }
+
     fn quotes(&self) -> Quotes {
         Quotes('`')
     }
@@ -100,6 +111,10 @@ impl Engine for Mysql {
             Method::LoadData => Box::new(LineRows::new(columns)?),
             _ => Box::new(CellRows::new(columns)?),
         })
+    }
+
+    fn is_same_form(&self, one: Method, other: Method) -> bool {
+        (one == Method::LoadData) == (other == Method::LoadData)
     }
 
     fn journal_types(&self) -> [&'static str; 4] {

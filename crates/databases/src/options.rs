@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::costs::Tuning;
+
 /// How rows are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
@@ -86,6 +88,8 @@ pub struct DatabaseOptions {
     pub connections: Option<usize>,
     /// Rows of a statement, of methods that have batches.
     pub batch_rows: Option<usize>,
+    /// What is known of the server, in place of what is shipped and a probe.
+    pub tuning: Option<Tuning>,
     /// What holds if the load is killed.
     pub guarantee: Guarantee,
     /// Whether a resumable load that is done is loaded once more.
@@ -100,6 +104,7 @@ impl Default for DatabaseOptions {
             method: None,
             connections: None,
             batch_rows: None,
+            tuning: None,
             guarantee: Guarantee::Atomic,
             again: false,
             patience: Duration::from_secs(120),

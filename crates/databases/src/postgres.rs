@@ -7,6 +7,7 @@ mod connection;
 mod copied;
 mod insert;
 mod numeric;
+mod priors;
 mod read;
 mod text_rows;
 mod tls;
@@ -17,6 +18,7 @@ use coload_ddl::{Schema, literal_sql};
 use coload_load::TypedSource;
 use coload_types::{DataType, Result};
 
+use crate::costs::Costs;
 use crate::engine::{Connection, Engine, RowForm, TableColumn};
 use crate::names::{Quotes, TableName};
 use crate::options::Method;
@@ -67,6 +69,14 @@ impl Engine for Postgres {
         ]
     }
 
+    fn priors(&self) -> Costs {
+        priors::priors()
+    }
+
+    fn place(&self) -> String {
+        self.server.place()
+    }
+
     fn quotes(&self) -> Quotes {
         Quotes('"')
     }
@@ -105,6 +115,10 @@ impl Engine for Postgres {
             Method::CopyText => Box::new(TextRows::new(columns)?),
             _ => Box::new(BinaryRows::new(columns)?),
         })
+    }
+
+    fn is_same_form(&self, one: Method, other: Method) -> bool {
+        (one == Method::CopyText) == (other == Method::CopyText)
     }
 
     fn journal_types(&self) -> [&'static str; 4] {

@@ -1,7 +1,7 @@
 //! Rows on their way from the workers to the connections.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -14,7 +14,8 @@ use coload_types::{Error, Result};
 pub struct Queue {
     state: Mutex<State>,
     changed: Condvar,
-    waiting_max: usize,
+    /// As many as connections send.
+    waiting_max: AtomicUsize,
     cancel: Arc<AtomicBool>,
 }
 
@@ -31,7 +32,14 @@ struct State {
 impl Queue {
     /// An empty queue, in which so many fragments may wait; who sets `cancel` stops the load.
     pub fn new(waiting_max: usize, cancel: Arc<AtomicBool>) -> Self {
+        let waiting_max = AtomicUsize::new(waiting_max);
         Queue { state: Mutex::default(), changed: Condvar::new(), waiting_max, cancel }
+    }
+
+    /// From now on so many may wait.
+    pub fn set_room(&self, waiting_max: usize) {
+        self.waiting_max.store(waiting_max.max(1), Ordering::Relaxed);
+        self.changed.notify_all();
     }
 
     /// Adds rows; waits for room.
@@ -44,7 +52,7 @@ impl Queue {
             if let Some(error) = &state.failed {
                 return Err(error.clone());
             }
-            if state.waiting.len() < self.waiting_max {
+            if state.waiting.len() < self.waiting_max.load(Ordering::Relaxed) {
                 state.waiting.push_back(rows);
                 self.changed.notify_all();
                 return Ok(());
@@ -78,6 +86,11 @@ impl Queue {
             }
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
+    }
+
+    /// Whether no rows come any more.
+    pub fn has_ended(&self) -> bool {
+        lock(&self.state).ended
     }
 
     /// No rows come any more.

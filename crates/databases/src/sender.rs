@@ -1,4 +1,4 @@
-//! Connections that take rows from the queue: a thread each.
+//! Rows of the queue over a connection.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,6 +11,7 @@ use coload_threads::lock;
 use coload_types::bytes::checksum;
 use coload_types::{Error, Result};
 
+use crate::costs::Unit;
 use crate::engine::{Connection, Engine, RowTable};
 use crate::journal::{Journal, Line};
 use crate::options::Method;
@@ -24,21 +25,12 @@ const PAUSE_MAX: Duration = Duration::from_secs(5);
 /// How often a chunk is tried again while the connection stays.
 const TRIES_MAX: u32 = 10;
 
-/// What is one transaction.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Unit {
-    /// The whole load, over one connection; it is open.
-    Load,
-    /// A chunk of rows.
-    Chunk,
-}
-
 /// What the connections of a load have in common.
 #[derive(Debug)]
 pub struct Sending {
     /// The server.
     pub engine: Arc<dyn Engine>,
-    /// Where the rows go.
+    /// Where the rows go, and with how many rows a statement the first ones.
     pub table: RowTable,
     /// The rows.
     pub queue: Queue,
@@ -88,25 +80,31 @@ enum Failed {
     Ended(Error),
 }
 
-impl Sending {
-    /// Sends what comes until nothing comes any more; gives the connection back.
-    pub fn run(&self, mut on: Box<dyn Connection>) -> Option<Box<dyn Connection>> {
-        let mut distance = Distance::default();
-        while let Some(rows) = self.queue.next() {
-            if let Err(error) = self.send(&mut on, rows, &mut distance) {
-                self.queue.fail(error);
-                return None;
-            }
-        }
-        (!self.queue.has_failed()).then_some(on)
-    }
+/// What one connection sends by.
+pub struct Hand {
+    /// The connection.
+    pub on: Box<dyn Connection>,
+    /// Where rows go, and how many rows a statement has.
+    pub table: RowTable,
+    /// How far apart rows are that the server refuses.
+    distance: Distance,
+    /// Whether the transaction that is open has nothing in it.
+    is_fresh: bool,
+}
 
-    fn send(
-        &self,
-        on: &mut Box<dyn Connection>,
-        fragment: FragmentRows<RowBytes>,
-        distance: &mut Distance,
-    ) -> Result<()> {
+impl Hand {
+    /// Over a connection; `is_fresh` says that a transaction is open with nothing in it.
+    pub fn new(on: Box<dyn Connection>, table: RowTable, is_fresh: bool) -> Self {
+        Hand { on, table, distance: Distance::default(), is_fresh }
+    }
+}
+
+impl Sending {
+    /// Sends a fragment, or finds that it is there.
+    ///
+    /// # Errors
+    /// What ends the load.
+    pub fn send(&self, hand: &mut Hand, fragment: FragmentRows<RowBytes>) -> Result<()> {
         let chunk = fragment.chunk;
         let sum = match self.journal {
             Some(_) => checksum(&fragment.rows.bytes),
@@ -125,14 +123,13 @@ impl Sending {
             return self.note(chunk, &fragment, line.refused.clone(), count);
         }
         let refused = match self.unit {
-            Unit::Load => send_but_refused(
-                &*self.engine,
-                &mut **on,
-                &self.table,
-                &fragment.rows,
-                (Undo::Savepoint, distance),
-            )?,
-            Unit::Chunk => self.send_chunk(on, (&fragment, sum), distance)?,
+            Unit::Load => {
+                let fresh = std::mem::replace(&mut hand.is_fresh, false);
+                let undo = if fresh { Undo::Transaction } else { Undo::Savepoint };
+                let Hand { on, table, distance, .. } = hand;
+                send_but_refused(&*self.engine, &mut **on, table, &fragment.rows, (undo, distance))?
+            }
+            Unit::Chunk => self.send_chunk(hand, (&fragment, sum))?,
         };
         self.counts.bytes.fetch_add(fragment.rows.bytes.len() as u64, Ordering::Relaxed);
         self.note(chunk, &fragment, refused, count)
@@ -162,14 +159,13 @@ impl Sending {
     /// Commits a chunk, however often it must be tried.
     fn send_chunk(
         &self,
-        on: &mut Box<dyn Connection>,
+        hand: &mut Hand,
         (fragment, sum): (&FragmentRows<RowBytes>, u64),
-        distance: &mut Distance,
     ) -> Result<Vec<LeftOut>> {
         let (mut pause, mut tries) = (PAUSE_FIRST, 0);
         let began = Instant::now();
         loop {
-            let error = match self.try_chunk(&mut **on, (fragment, sum), distance) {
+            let error = match self.try_chunk(hand, (fragment, sum)) {
                 Ok(refused) => return Ok(refused),
                 Err(Failed::Ended(error)) => return Err(error),
                 Err(Failed::Again(error)) if tries < TRIES_MAX => error,
@@ -177,8 +173,8 @@ impl Sending {
                 Err(Failed::Lost(error)) => {
                     // Without a journal nobody knows whether the chunk is there.
                     let Some(journal) = &self.journal else { return Err(error) };
-                    self.connect_again(on, began, &error)?;
-                    let (lines, _) = journal.read(&*self.engine, &mut **on)?;
+                    self.connect_again(&mut hand.on, began, &error)?;
+                    let (lines, _) = journal.read(&*self.engine, &mut *hand.on)?;
                     if let Some(line) = lines.get(&fragment.chunk) {
                         return Ok(line.refused.clone());
                     }
@@ -225,18 +221,19 @@ impl Sending {
 
     fn try_chunk(
         &self,
-        on: &mut dyn Connection,
+        hand: &mut Hand,
         (fragment, sum): (&FragmentRows<RowBytes>, u64),
-        distance: &mut Distance,
     ) -> std::result::Result<Vec<LeftOut>, Failed> {
         let engine = &*self.engine;
-        let in_transaction = self.table.method != Method::InsertAutocommit;
+        let Hand { on, table, distance, .. } = hand;
+        let on = &mut **on;
+        let in_transaction = table.method != Method::InsertAutocommit;
         let sent = (|| {
             if in_transaction {
                 on.run(engine.begin_sql(), &[])?;
             }
             let undo = (Undo::Transaction, distance);
-            let refused = send_but_refused(engine, on, &self.table, &fragment.rows, undo)?;
+            let refused = send_but_refused(engine, on, table, &fragment.rows, undo)?;
             if let Some(journal) = &self.journal {
                 let rows = fragment.rows.len() as u64 - refused.len() as u64;
                 let line = Line { rows, sum, refused: refused.clone() };

@@ -8,7 +8,7 @@ use crate::names::TableName;
 use crate::options::{Guarantee, Method};
 
 /// What names of tables begin with that are not finished; the id of the load follows.
-const PREFIX: &str = "_coload_";
+pub const PREFIX: &str = "_coload_";
 
 /// How rows become those of the table.
 #[derive(Debug, Clone, PartialEq, Eq)]

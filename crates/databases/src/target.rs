@@ -1,76 +1,55 @@
 //! The target of a load: rows to the queue of the connections.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 
 use coload_ddl::CheckedColumn;
 use coload_load::{
     Ahead, AheadColumn, FragmentRows, MadeRows, RowBytes, TakesRows, Target, Work, Works,
 };
 use coload_source::LeftOut;
-use coload_threads::{Step, StepClock, Thread, lock, spawn};
+use coload_threads::{Step, StepClock};
 use coload_transform::PartitionColumn;
 use coload_types::{Error, Result};
 use coload_wire::Seal;
 
+use crate::crew::Crew;
 use crate::engine::{Connection, RowForm};
 use crate::sender::Sending;
-
-/// A connection that a thread gives back when it has sent all.
-type Given = Option<Box<dyn Connection>>;
-/// Threads that send.
-type Threads = Mutex<Vec<Thread<Given>>>;
 
 /// Rows to a table of a database.
 pub struct Rows {
     form: Arc<dyn RowForm>,
-    sending: Arc<Sending>,
-    threads: Arc<Threads>,
-    given: Arc<Mutex<Vec<Box<dyn Connection>>>>,
+    crew: Arc<Crew>,
 }
 
 impl Rows {
-    /// Begins to send over these connections.
-    ///
-    /// # Errors
-    /// `Unavailable` when a thread cannot be started.
-    pub fn begin(
-        form: Arc<dyn RowForm>,
-        sending: Sending,
-        connections: Vec<Box<dyn Connection>>,
-    ) -> Result<Self> {
-        let rows = Rows {
-            form,
-            sending: Arc::new(sending),
-            threads: Arc::default(),
-            given: Arc::default(),
-        };
-        for (number, connection) in connections.into_iter().enumerate() {
-            let sending = Arc::clone(&rows.sending);
-            let thread = std::thread::Builder::new().name(format!("coload-send-{number}"));
-            let spawned = spawn(thread, move || sending.run(connection));
-            let failed = |e| Error::Unavailable(format!("cannot start a thread: {e}"));
-            lock(&rows.threads).push(spawned.map_err(failed)?);
-        }
-        Ok(rows)
+    /// Rows in this form, sent by these.
+    pub fn new(form: Arc<dyn RowForm>, crew: Arc<Crew>) -> Self {
+        Rows { form, crew }
     }
 
     /// What was sent, and refused.
     pub fn sending(&self) -> &Sending {
-        &self.sending
+        &self.crew.sending
+    }
+
+    /// Who sends.
+    pub fn crew(&self) -> &Crew {
+        &self.crew
     }
 
     /// The connections, when all rows are sent.
     pub fn take_connections(&self) -> Vec<Box<dyn Connection>> {
-        std::mem::take(&mut *lock(&self.given))
+        self.crew.take_idle()
     }
 }
 
 impl Drop for Rows {
     fn drop(&mut self) {
         // Threads that wait for rows end; one that waits for the server is left alone.
-        self.sending.queue.fail(Error::Unavailable("the load has ended".into()));
+        self.sending().queue.fail(Error::Unavailable("the load has ended".into()));
     }
 }
 
@@ -91,7 +70,7 @@ impl Target for Rows {
 
     fn take_ahead(&self, ahead: Ahead) -> Result<Works> {
         for rows in rows_of(ahead)? {
-            self.sending.queue.push(rows)?;
+            self.sending().queue.push(rows)?;
         }
         Ok(Works::new())
     }
@@ -105,16 +84,12 @@ impl Target for Rows {
     }
 
     fn end(&self) -> Result<Works> {
-        self.sending.queue.end();
-        Ok(vec![Box::new(Wait {
-            sending: Arc::clone(&self.sending),
-            threads: Arc::clone(&self.threads),
-            given: Arc::clone(&self.given),
-        })])
+        self.sending().queue.end();
+        Ok(vec![Box::new(Wait { crew: Arc::clone(&self.crew) })])
     }
 
     fn rows(&self) -> u64 {
-        self.sending.counts.rows.load(Ordering::Relaxed)
+        self.sending().counts.rows.load(Ordering::Relaxed)
     }
 }
 
@@ -132,9 +107,7 @@ fn columns_of_rows() -> Error {
 
 /// The end of a load: what is on the way arrives.
 struct Wait {
-    sending: Arc<Sending>,
-    threads: Arc<Threads>,
-    given: Arc<Mutex<Vec<Box<dyn Connection>>>>,
+    crew: Arc<Crew>,
 }
 
 impl std::fmt::Debug for Wait {
@@ -145,18 +118,8 @@ impl std::fmt::Debug for Wait {
 
 impl Work for Wait {
     fn run(self: Box<Self>, clock: &StepClock) -> Result<Works> {
-        clock.time(Step::Write, || {
-            for thread in std::mem::take(&mut *lock(&self.threads)) {
-                match thread.join() {
-                    Ok(connection) => lock(&self.given).extend(connection),
-                    Err(_) => {
-                        let text = "a thread that sends rows panicked".to_owned();
-                        self.sending.queue.fail(Error::Unavailable(text));
-                    }
-                }
-            }
-        });
-        match self.sending.queue.failure() {
+        clock.time(Step::Write, || self.crew.wait());
+        match self.crew.sending.queue.failure() {
             Some(error) => Err(error),
             None => Ok(Works::new()),
         }

@@ -8,6 +8,12 @@ pub fn is_database_url(text: &str) -> bool {
     SCHEMES.iter().any(|scheme| text.starts_with(scheme))
 }
 
+/// A name for a file about a server.
+pub fn file_name(engine: &str, host: &str, port: u16) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || ".-_".contains(c) { c } else { '_' };
+    format!("{engine}-{}-{port}", host.chars().map(plain).collect::<String>())
+}
+
 /// Takes parameters out of a URL: those that `is_taken`, and the URL with the others.
 pub fn take_parameters(
     url: &str,

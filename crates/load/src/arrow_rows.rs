@@ -40,6 +40,7 @@ pub struct ArrowRows {
     /// Until they are read.
     batches: Mutex<Option<Peekable<Batches>>>,
     row_bytes: Option<usize>,
+    rows: Option<u64>,
 }
 
 impl fmt::Debug for ArrowRows {
@@ -74,7 +75,13 @@ impl ArrowRows {
             _ => None,
         };
         let (name, arrow) = (name.to_owned(), Arc::new(arrow));
-        Ok(ArrowRows { name, schema, arrow, fields, batches: Mutex::new(Some(batches)), row_bytes })
+        let batches = Mutex::new(Some(batches));
+        Ok(ArrowRows { name, schema, arrow, fields, batches, row_bytes, rows: None })
+    }
+
+    /// The same, of which it is known how many rows come.
+    pub fn of_rows(self, rows: u64) -> Self {
+        ArrowRows { rows: Some(rows), ..self }
     }
 
     /// The rows as the input of a load; `table` is the name of a table that is made of them.
@@ -99,6 +106,10 @@ impl TypedSource for ArrowRows {
 
     fn row_bytes(&self) -> Option<usize> {
         self.row_bytes
+    }
+
+    fn rows(&self) -> Option<u64> {
+        self.rows
     }
 
     fn cut(&self, _part: PartBytes) -> Result<SourceParts> {

@@ -208,6 +208,11 @@ impl RecordSize {
         }
     }
 
+    /// Bytes of its text, with separators.
+    pub fn text_bytes(&self) -> usize {
+        self.text_bytes
+    }
+
     /// The size if any record may be rejected, and its account is kept until its partition is sent.
     pub fn with_rejects(self, request: &LoadRequest, resources: &Resources) -> Self {
         let kept = match request.max_rejects {

@@ -17,7 +17,7 @@ use crate::file_report::FileReports;
 use crate::kinds::RejectKind;
 use crate::widen::Widened;
 
-pub use database::{DatabaseReport, SentBy};
+pub use database::{DatabaseReport, SendChange, SendEstimate, SentBy};
 pub use network::NetworkReport;
 pub use placement::{Change, ColumnChoice, PlacementReport, TextFragmentReport};
 pub use written::{WrittenFile, WrittenFiles};

@@ -43,6 +43,11 @@ pub trait TypedSource: Debug + Send + Sync {
     /// Bytes of a row in memory on average, if they are known.
     fn row_bytes(&self) -> Option<usize>;
 
+    /// How many rows there are, if that is known before they are read.
+    fn rows(&self) -> Option<u64> {
+        None
+    }
+
     /// Cuts the rows into parts, each of about a chunk.
     ///
     /// # Errors

@@ -36,7 +36,7 @@ pub fn load_into(call: &Call<'_>, _: &OsStr, mut request: PlanRequest) -> Done<O
         (None, Some(first)) => format!("\"{}\"", first.table_name().replace('"', "\"\"")),
         (None, None) => return refuse("no input: name a file, a glob, or -".to_owned()),
     };
-    let options = args.database.options(&args.remote);
+    let options = args.database.options(&args.remote, &url)?;
     let table = DatabaseTable::new(&url, &name, options)?;
     // What replaces rows has the columns of the table, too, which stays.
     let mode = std::mem::replace(&mut request.mode, LoadMode::Append);

@@ -44,7 +44,7 @@ fn clients_are_killed(server: &Server, seed: u64) {
         assert!(found.is_some(), "round {round} of seed {seed}: {}", count(server, "kills"));
     }
     server.sql("DELETE FROM kills");
-    let flags = "--table kills --resumable --chunk-size 64KiB --connections 2";
+    let flags = "--table kills --resumable --chunk-size 64KiB";
     for _ in 0..4 {
         let mut child = server.load_command(&file, flags).spawn().unwrap();
         std::thread::sleep(moments.next(700));
@@ -68,7 +68,7 @@ fn servers_are_killed(server: &mut Server, seed: u64, connections_sql: &str) {
     let mut moments = Moments(seed);
     let file = server.file("lost.csv", &numbered(ROWS));
     server.sql("CREATE TABLE lost (id bigint PRIMARY KEY, v int, t text)");
-    let flags = "--table lost --resumable --chunk-size 64KiB --connections 2";
+    let flags = "--table lost --resumable --chunk-size 64KiB";
     let mut child = server.load_command(&file, flags).spawn().unwrap();
     for _ in 0..3 {
         std::thread::sleep(moments.next(250));

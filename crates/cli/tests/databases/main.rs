@@ -4,6 +4,8 @@
 //! clients.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
+mod choices;
+mod dal;
 mod kills;
 mod mariadb;
 mod out;

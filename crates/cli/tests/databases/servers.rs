@@ -220,6 +220,11 @@ impl Server {
         self.sql_in("d", sql).replace('\t', "|")
     }
 
+    /// A client that runs a statement.
+    pub fn client_command(&self, sql: &str) -> Command {
+        self.client("d", sql)
+    }
+
     /// Whether a statement is done.
     pub fn try_sql(&self, sql: &str) -> bool {
         self.client("d", sql).output().is_ok_and(|output| output.status.success())

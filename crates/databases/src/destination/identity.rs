@@ -62,9 +62,11 @@ pub fn earlier_report(
     let held = format!("its {rows} rows were committed before");
     let mut report = earlier_load(begun.id, database.table.to_string(), (rows, held), started);
     report.database = Some(DatabaseReport {
-        server: begun.control.server(),
+        server: begun.server.clone(),
         sent: SentBy { method: "none".to_owned(), connections: 0, batch_rows: 0, bytes: 0 },
         because: Vec::new(),
+        estimates: Vec::new(),
+        changes: Vec::new(),
         guarantee: "nothing was sent".to_owned(),
         committed_before: rows,
         refused: 0,

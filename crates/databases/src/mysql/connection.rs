@@ -1,6 +1,7 @@
 //! A connection to MySQL or MariaDB.
 
 use std::ops::Range;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use coload_load::RowBytes;
@@ -15,6 +16,7 @@ use crate::engine::{Cell, Connection, Refusal, RowTable, TableColumn, TextCell};
 use crate::names::{Quotes, TableName};
 use crate::options::Method;
 use crate::row_maker::cells;
+use crate::watch::Others;
 
 /// Bytes of a packet of LOAD DATA.
 const PACKET_BYTES: usize = 256 << 10;
@@ -28,7 +30,17 @@ pub struct MysqlConnection {
     pub(super) runtime: Runtime,
     pub(super) conn: Conn,
     server: String,
+    round_trip: Duration,
+    /// Whether the server takes LOAD DATA LOCAL.
+    takes_files: bool,
 }
+
+/// Transactions of others that wait for locks, and their statements that run. The first needs the right PROCESS.
+const OTHERS_SQL: &str = "\
+SELECT (SELECT COUNT(*) FROM information_schema.innodb_trx
+        WHERE trx_state = 'LOCK WAIT' AND FIND_IN_SET(trx_mysql_thread_id, ?) = 0),
+       (SELECT COUNT(*) FROM information_schema.processlist
+        WHERE command IN ('Query', 'Execute') AND id <> CONNECTION_ID() AND FIND_IN_SET(id, ?) = 0)";
 
 impl MysqlConnection {
     /// Connects, and sets what values mean.
@@ -44,14 +56,22 @@ impl MysqlConnection {
             Error::Refused(text) => Error::Refused(format!("cannot connect to {text}")),
             other => other,
         })?;
-        let mut opened = MysqlConnection { runtime, conn, server: String::new() };
+        let mut opened = MysqlConnection {
+            runtime,
+            conn,
+            server: String::new(),
+            round_trip: Duration::MAX,
+            takes_files: true,
+        };
         opened.run(
             "SET NAMES utf8mb4, time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,\
              NO_AUTO_VALUE_ON_ZERO,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION,NO_BACKSLASH_ESCAPES'",
             &[],
         )?;
-        let version = opened.ask("SELECT VERSION()", &[])?;
-        let version = version.into_iter().flatten().flatten().next().unwrap_or_default();
+        let told = opened.ask("SELECT VERSION(), @@local_infile", &[])?;
+        let mut told = told.into_iter().flatten().flatten();
+        let version = told.next().unwrap_or_default();
+        opened.takes_files = told.next().is_none_or(|on| on != "0");
         let name = if version.contains("MariaDB") { "" } else { "MySQL " };
         opened.server = format!("{name}{version}");
         Ok(opened)
@@ -187,7 +207,30 @@ impl Connection for MysqlConnection {
         self.server.clone()
     }
 
+    fn number(&self) -> u64 {
+        u64::from(self.conn.id())
+    }
+
+    fn round_trip(&self) -> Duration {
+        self.round_trip
+    }
+
+    fn lacks(&self) -> Option<(Method, String)> {
+        let why = "local_infile is off (SET GLOBAL local_infile = 1 turns it on)";
+        (!self.takes_files).then(|| (Method::LoadData, why.to_owned()))
+    }
+
+    fn others(&mut self, own: &[u64]) -> Result<Others> {
+        let own: Vec<String> = own.iter().map(u64::to_string).collect();
+        let own = own.join(",");
+        let rows = self.ask(OTHERS_SQL, &[&own, &own])?;
+        let cell = |at: usize| rows.first().and_then(|row| row.get(at)?.as_ref()?.parse().ok());
+        // Only a replica knows how far it is behind.
+        Ok(Others { waiting: cell(0), active: cell(1), lag_s: None })
+    }
+
     fn run(&mut self, sql: &str, parameters: &[&str]) -> Result<u64> {
+        let began = Instant::now();
         let MysqlConnection { runtime, conn, .. } = self;
         let ran = runtime.block_on(async {
             match parameters.is_empty() {
@@ -196,19 +239,21 @@ impl Connection for MysqlConnection {
             }
             Ok(conn.affected_rows())
         });
+        self.round_trip = self.round_trip.min(began.elapsed());
         ran.map_err(|error| world(&error))
     }
 
     fn ask(&mut self, sql: &str, parameters: &[&str]) -> Result<Vec<Vec<TextCell>>> {
+        let began = Instant::now();
         let MysqlConnection { runtime, conn, .. } = self;
-        let rows: Vec<Row> = runtime
-            .block_on(async {
-                match parameters.is_empty() {
-                    true => conn.query(sql).await,
-                    false => conn.exec(sql, texts(parameters)).await,
-                }
-            })
-            .map_err(|error| world(&error))?;
+        let asked: mysql_async::Result<Vec<Row>> = runtime.block_on(async {
+            match parameters.is_empty() {
+                true => conn.query(sql).await,
+                false => conn.exec(sql, texts(parameters)).await,
+            }
+        });
+        self.round_trip = self.round_trip.min(began.elapsed());
+        let rows = asked.map_err(|error| world(&error))?;
         let text = |value: Value| match value {
             Value::NULL => None,
             Value::Bytes(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),

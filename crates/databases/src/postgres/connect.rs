@@ -8,7 +8,7 @@ use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 
 use super::tls::{Certificates, Checked, MakeTls};
-use crate::url::take_parameters;
+use crate::url::{file_name, take_parameters};
 
 /// How long to wait for a server to let us in, unless `connect_timeout` says otherwise.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -92,6 +92,19 @@ impl Server {
             });
         }
         Ok(Server { config, tls })
+    }
+}
+
+impl Server {
+    /// Engine, host and port, as a name for a file.
+    pub fn place(&self) -> String {
+        let host = match self.config.get_hosts().first() {
+            Some(Host::Tcp(host)) => host.clone(),
+            Some(Host::Unix(path)) => path.display().to_string(),
+            None => "localhost".to_owned(),
+        };
+        let port = self.config.get_ports().first().copied().unwrap_or(5432);
+        file_name("postgres", &host, port)
     }
 }
 

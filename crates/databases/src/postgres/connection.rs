@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use coload_load::RowBytes;
@@ -18,6 +19,7 @@ use super::insert;
 use crate::engine::{Connection, Refusal, RowTable, TableColumn, TextCell};
 use crate::names::{Quotes, TableName};
 use crate::options::Method;
+use crate::watch::Others;
 
 /// Bytes of a message of COPY: the server keeps a message whole.
 const COPY_BYTES: usize = 256 << 10;
@@ -26,6 +28,14 @@ const COPY_HEAD: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 /// What it ends with.
 const COPY_END: &[u8] = &[0xff, 0xff];
 
+/// Sessions that wait for ours, statements of others, and seconds that replicas are behind; who may not read the last has NULL.
+const OTHERS_SQL: &str = "\
+WITH own AS (SELECT coalesce(string_to_array(nullif($1, ''), ',')::int[], '{}') AS pids)
+SELECT count(*) FILTER (WHERE wait_event_type = 'Lock' AND pg_blocking_pids(pid) && own.pids)::text,
+       count(*) FILTER (WHERE state = 'active' AND backend_type = 'client backend')::text,
+       (SELECT max(extract(epoch FROM replay_lag))::float8::text FROM pg_stat_replication)
+FROM pg_stat_activity, own WHERE pid <> ALL (own.pids) AND pid <> pg_backend_pid()";
+
 /// A connection, which is driven while somebody waits for an answer.
 pub struct PostgresConnection {
     pub(super) runtime: Runtime,
@@ -33,6 +43,8 @@ pub struct PostgresConnection {
     /// Statements that were prepared, by their text.
     pub(super) prepared: HashMap<String, Statement>,
     server: String,
+    number: u64,
+    round_trip: Duration,
 }
 
 impl PostgresConnection {
@@ -60,19 +72,28 @@ impl PostgresConnection {
             tokio::spawn(connection);
             Ok::<_, Error>(client)
         })?;
-        let mut opened =
-            PostgresConnection { runtime, client, prepared: HashMap::new(), server: String::new() };
-        // What text says must not depend on who logs in.
-        opened.run(
+        let began = Instant::now();
+        // What text says must not depend on who logs in. All in one round trip.
+        let messages = runtime.block_on(client.simple_query(
             "SET client_encoding = 'UTF8'; SET DateStyle = 'ISO, YMD'; SET TimeZone = 'UTC'; \
              SET IntervalStyle = 'postgres'; SET standard_conforming_strings = on; \
-             SET client_min_messages = warning; SET synchronous_commit = on",
-            &[],
-        )?;
-        let version = opened.ask("SELECT current_setting('server_version')", &[])?;
-        let version = version.into_iter().flatten().flatten().next().unwrap_or_default();
-        opened.server = format!("PostgreSQL {version}");
-        Ok(opened)
+             SET client_min_messages = warning; SET synchronous_commit = on; \
+             SELECT current_setting('server_version'), pg_backend_pid()",
+        ));
+        let messages = messages.map_err(|error| world(&error))?;
+        let cells = messages.iter().find_map(|message| match message {
+            SimpleQueryMessage::Row(row) => Some((row.get(0)?.to_owned(), row.get(1)?.to_owned())),
+            _ => None,
+        });
+        let (version, number) = cells.unwrap_or_default();
+        Ok(PostgresConnection {
+            runtime,
+            client,
+            prepared: HashMap::new(),
+            server: format!("PostgreSQL {version}"),
+            number: number.parse().unwrap_or_default(),
+            round_trip: began.elapsed(),
+        })
     }
 
     fn copy(
@@ -124,7 +145,27 @@ impl Connection for PostgresConnection {
         self.server.clone()
     }
 
+    fn number(&self) -> u64 {
+        self.number
+    }
+
+    fn round_trip(&self) -> Duration {
+        self.round_trip
+    }
+
+    fn others(&mut self, own: &[u64]) -> Result<Others> {
+        let own: Vec<String> = own.iter().map(u64::to_string).collect();
+        let rows = self.ask(OTHERS_SQL, &[&own.join(",")])?;
+        let cell = |at: usize| rows.first().and_then(|row| row.get(at)?.as_deref());
+        Ok(Others {
+            waiting: cell(0).and_then(|text| text.parse().ok()),
+            active: cell(1).and_then(|text| text.parse().ok()),
+            lag_s: cell(2).and_then(|text| text.parse().ok()),
+        })
+    }
+
     fn run(&mut self, sql: &str, parameters: &[&str]) -> Result<u64> {
+        let began = Instant::now();
         let PostgresConnection { runtime, client, .. } = self;
         let ran = runtime.block_on(async {
             if !parameters.is_empty() {
@@ -138,13 +179,16 @@ impl Connection for PostgresConnection {
             });
             Ok(last.unwrap_or(0))
         });
+        self.round_trip = self.round_trip.min(began.elapsed());
         ran.map_err(|error| world(&error))
     }
 
     fn ask(&mut self, sql: &str, parameters: &[&str]) -> Result<Vec<Vec<TextCell>>> {
+        let began = Instant::now();
         let PostgresConnection { runtime, client, .. } = self;
         let typed: Vec<_> = parameters.iter().map(|text| (text, Type::TEXT)).collect();
         let asked = runtime.block_on(client.query_typed(sql, &as_parameters(&typed)));
+        self.round_trip = self.round_trip.min(began.elapsed());
         let rows = asked.map_err(|error| world(&error))?;
         let cells = |row: &tokio_postgres::Row| -> Result<Vec<TextCell>> {
             let cell = |at| row.try_get::<_, TextCell>(at).map_err(|error| world(&error));
