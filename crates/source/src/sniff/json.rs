@@ -129,7 +129,9 @@ pub fn sniff_json(
         _ => SampleEnd::Cut,
     };
     let (schema, forms, paths) = match schema {
-        Some(schema) => (schema.clone(), Vec::new(), paths_of(schema, &names, &leaves)?),
+        Some(schema) => {
+            (schema.clone(), Vec::new(), paths_of(schema, &names, &leaves, given.list())?)
+        }
         None => {
             evidence.push(format!("types: from {} records", seen.objects));
             let given = &with_mapped_types(given)?;
@@ -223,7 +225,12 @@ fn with_mapped_types(given: &GivenDialect) -> Result<GivenDialect> {
 }
 
 /// The paths of columns that are known: those of the same names, else what their names say.
-fn paths_of(schema: &Schema, names: &[String], leaves: &[Leaf]) -> Result<Vec<Path>> {
+fn paths_of(
+    schema: &Schema,
+    names: &[String],
+    leaves: &[Leaf],
+    list: Option<&Vec<String>>,
+) -> Result<Vec<Path>> {
     let path = |column: &Column| {
         let same = |name: &String| *name == column.name;
         let alike = |name: &String| name.eq_ignore_ascii_case(&column.name);
@@ -233,7 +240,10 @@ fn paths_of(schema: &Schema, names: &[String], leaves: &[Leaf]) -> Result<Vec<Pa
             None => {
                 let keys: Vec<String> = column.name.split('.').map(str::to_owned).collect();
                 let is_leaf = |leaf: &Leaf| {
-                    keys.starts_with(&leaf.path.keys) || leaf.path.keys.starts_with(&keys)
+                    // Items may be objects, whatever some of them are.
+                    let is_list = list == Some(&leaf.path.keys);
+                    !is_list && keys.starts_with(&leaf.path.keys)
+                        || leaf.path.keys.starts_with(&keys)
                 };
                 let keys =
                     if leaves.iter().any(is_leaf) { vec![column.name.clone()] } else { keys };
