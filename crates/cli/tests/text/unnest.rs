@@ -155,7 +155,7 @@ fn the_mapping_that_is_sniffed_is_taken_back() {
     let args = ["--mapping", some, "--table", "c", "--unknown-keys", "ignore"];
     sandbox.run(&[&load[..], &args].concat()).ok();
     let rows = exported(&sandbox, "c");
-    assert!(rows.starts_with("\"who\",\"items\"\n\"Ann\",\"[{\"\"sku\"\": \"\"a\"\""), "{rows}");
+    assert!(rows.starts_with("who,\"items\"\n\"Ann\",\"[{\"\"sku\"\": \"\"a\"\""), "{rows}");
     assert!(rows.ends_with("}}, null]\"\n") && rows.contains("\n\"Bob\",\"[]\"\n,"), "{rows}");
     sandbox.run(&[&load[..], &["--mapping", some]].concat()).fails(1, &["is a key of no column"]);
     // What is no JSON has no paths.
