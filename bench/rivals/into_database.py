@@ -1,7 +1,7 @@
 """Loads lineitem into a database by a library of Python: into_database.py pandas|adbc|dlt URL FILE."""
 
 import sys
-from urllib.parse import urlsplit
+import tempfile
 
 COLUMNS = (
     "l_orderkey l_partkey l_suppkey l_linenumber l_quantity l_extendedprice l_discount l_tax l_returnflag l_linestatus "
@@ -16,10 +16,8 @@ def by_pandas(url, file):
     import pandas
     from sqlalchemy import create_engine
 
-    place = urlsplit(url)
-    if place.scheme == "mysql":
-        url = url.replace("mysql:", "mysql+pymysql:", 1)
-    engine = create_engine(url)
+    scheme, rest = url.split(":", 1)
+    engine = create_engine({"mysql": "mysql+pymysql", "postgresql": "postgresql+psycopg2"}[scheme] + ":" + rest)
     first = True
     names = [*COLUMNS, "bar"]
     for chunk in pandas.read_csv(file, sep="|", header=None, names=names, usecols=COLUMNS, parse_dates=DATES, chunksize=CHUNK):
@@ -59,8 +57,11 @@ def by_dlt(url, file):
         for batch in batches(file):
             yield batch
 
-    destination = dlt.destinations.postgres(url)
-    dlt.pipeline("lineitem", destination=destination, dataset_name="public", dev_mode=False).run(rows())
+    # It asks for a password, though the server does not.
+    destination = dlt.destinations.postgres(url.replace("postgres@", "postgres:none@", 1))
+    with tempfile.TemporaryDirectory() as folder:
+        pipeline = dlt.pipeline("lineitem", pipelines_dir=folder, destination=destination, dataset_name="public")
+        pipeline.run(rows())
 
 
 if __name__ == "__main__":

@@ -278,7 +278,7 @@ pub struct TuneArgs {
     /// Most rows of a load that is measured [default: 20000]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub rows: Option<usize>,
-    /// How often each load is measured [default: 3]
+    /// How often each load is measured, of which the least time counts [default: 3]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub times: Option<usize>,
 }

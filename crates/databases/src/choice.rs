@@ -82,7 +82,7 @@ impl Known {
         let rows = self.rows.or(told).unwrap_or(ROWS_UNKNOWN);
         let text = self.bytes.unwrap_or((rows as f64 * row_bytes) as u64);
         let chunks = text.div_ceil(self.chunk_bytes).max(1);
-        Work { rows, columns, row_bytes, chunks, unit }
+        Work { rows, columns, row_bytes, chunks, unit, commits_wait: true }
     }
 
     /// Connections that memory has room for.
@@ -123,6 +123,8 @@ pub struct Question<'a> {
     pub unit: Unit,
     /// Whether a load that was killed goes on by comparing its chunks: the form of rows must be the same each time.
     pub goes_on: bool,
+    /// Whether each commit waits until it is durable, and not only the last.
+    pub commits_wait: bool,
 }
 
 /// Chooses; `on` may be asked for a probe, if the load is long enough.
@@ -133,7 +135,7 @@ pub fn choose(question: Question<'_>, on: &mut dyn Connection, connect_us: f64) 
     let Question { engine, options, known, unit, columns, .. } = question;
     let mut because = Vec::new();
     let methods = methods(question, on, &mut because)?;
-    let work = known.work(columns.len(), unit);
+    let work = Work { commits_wait: question.commits_wait, ..known.work(columns.len(), unit) };
     let most = match (unit, options.connections) {
         (Unit::Load, _) => 1,
         (Unit::Chunk, Some(count)) => count.max(1),
@@ -166,7 +168,7 @@ pub fn choose(question: Question<'_>, on: &mut dyn Connection, connect_us: f64) 
     let best = chosen(options, &allowed, &estimates)?;
     let is_open = options.method.is_none() || !given;
     if best.time_us > WORTH_IT_US && options.tuning.is_none() && is_open {
-        match probe(engine, on, question.table, &allowed.methods, &mut costs) {
+        match probe(engine, on, question.table, (&allowed.methods, &work), &mut costs) {
             Ok(told) => because.push(told),
             Err(error) => because.push(format!("no probe: {error}")),
         }

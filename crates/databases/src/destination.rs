@@ -7,7 +7,7 @@ mod publish;
 mod rows_go;
 
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use coload_ddl::Schema;
 use coload_load::{Destination, Load, LoadReport, LoadRequest, Resources};
@@ -168,7 +168,7 @@ impl Begun {
         if self.control.is_none() {
             let mut on = engine.connect()?;
             if let Route::Beside { staging, .. } = &self.route {
-                on.lock(&staging.name)?;
+                lock_again(&mut *on, &staging.name)?;
             }
             self.control = Some(on);
         }
@@ -177,6 +177,24 @@ impl Begun {
             None => Err(Error::Unavailable("no connection".into())),
         }
     }
+}
+
+/// How long the connection before may keep the lock of a load: its thread ends with what it is sending.
+const LOCK_WAIT: Duration = Duration::from_secs(10);
+
+/// Takes the lock of a load's table when the connection that had it is gone. Without it the table would be taken for one of a
+/// load that died.
+fn lock_again(on: &mut dyn Connection, name: &str) -> Result<()> {
+    let began = Instant::now();
+    while !on.lock(name)? {
+        if began.elapsed() > LOCK_WAIT {
+            return Err(Error::Unavailable(format!(
+                "the lock {name} is held by another connection"
+            )));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
 }
 
 impl Destination for Database {

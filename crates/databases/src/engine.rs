@@ -79,6 +79,17 @@ pub trait Engine: Debug + Send + Sync {
     /// The statements that begin a transaction in which each row is checked when it comes.
     fn begin_sql(&self) -> &'static str;
 
+    /// The statements that begin one of a chunk of a table beside the table. Nobody waits for its commit to be durable, where
+    /// the engine can do so: the last one is, which makes the rows those of the table, and all before it with it.
+    fn begin_beside_sql(&self) -> &'static str {
+        self.begin_sql()
+    }
+
+    /// Whether a commit of such a transaction waits until it is durable all the same.
+    fn beside_waits(&self) -> bool {
+        true
+    }
+
     /// The statements that put a savepoint `coload_rows` in place of the one that is open.
     fn renew_savepoint_sql(&self) -> &'static str;
 

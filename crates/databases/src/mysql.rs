@@ -3,6 +3,7 @@
 mod catalogue;
 mod connect;
 mod connection;
+mod errors;
 mod priors;
 mod read;
 mod rows;

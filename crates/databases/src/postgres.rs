@@ -137,6 +137,14 @@ impl Engine for Postgres {
         "BEGIN; SET CONSTRAINTS ALL IMMEDIATE"
     }
 
+    fn begin_beside_sql(&self) -> &'static str {
+        "BEGIN; SET LOCAL synchronous_commit = off; SET CONSTRAINTS ALL IMMEDIATE"
+    }
+
+    fn beside_waits(&self) -> bool {
+        false
+    }
+
     fn renew_savepoint_sql(&self) -> &'static str {
         "RELEASE SAVEPOINT coload_rows; SAVEPOINT coload_rows"
     }

@@ -14,7 +14,7 @@ use crate::trial::{Shape, Trial, micros};
 pub const WORTH_IT_US: f64 = 5e6;
 /// What a probe may take.
 const BUDGET: Duration = Duration::from_millis(250);
-/// Rows that are sent at a time: some hundred KiB.
+/// Rows that are sent at a time: some ten to some hundred KiB.
 const ROWS: usize = 1000;
 /// By what a method may be slower than the best as it is known, and still be probed.
 const CLOSE: f64 = 3.0;
@@ -30,11 +30,12 @@ pub fn probe(
     engine: &dyn Engine,
     on: &mut dyn Connection,
     beside: &TableName,
-    methods: &[Method],
+    (methods, work): (&[Method], &Work),
     costs: &mut Costs,
 ) -> Result<String> {
     let began = Instant::now();
-    let trial = Trial::make(engine, on, beside, Shape::Text)?;
+    let shape = Shape::nearest(work.columns, work.row_bytes);
+    let trial = Trial::make(engine, on, beside, shape)?;
     let found = measure(engine, on, &trial, (methods, costs), began);
     let removed = trial.remove(engine, on);
     let found = found?;
@@ -61,7 +62,8 @@ fn measure(
     (methods, costs): (&[Method], &Costs),
     began: Instant,
 ) -> Result<Vec<(Method, f64)>> {
-    let mut expected = estimates(methods, costs, ROWS as u64, 320.0);
+    let columns = trial.columns();
+    let mut expected = estimates(methods, costs, columns, trial.row_bytes());
     expected.sort_by(|a, b| a.1.total_cmp(&b.1));
     let least = expected.first().map_or(0.0, |(_, time)| *time);
     let close = expected.iter().filter(|(_, time)| *time <= least * CLOSE).map(|(way, _)| *way);
@@ -77,7 +79,7 @@ fn measure(
             }
             least = least.min(trial.send(engine, on, (way.method, way.batch_rows), &rows)?);
         }
-        let known = estimates(&[way.method], costs, ROWS as u64, row_bytes);
+        let known = estimates(&[way.method], costs, columns, row_bytes);
         let known = known.first().map_or(least, |(_, time)| *time);
         // Round trips and the commit are known: the work is what is corrected.
         let apart = costs.commit_us + 4.0 * costs.round_trip_us;
@@ -90,8 +92,10 @@ fn measure(
     Ok(found)
 }
 
-fn estimates(methods: &[Method], costs: &Costs, rows: u64, row_bytes: f64) -> Vec<(Way, f64)> {
-    let work = Work { rows, columns: 2, row_bytes, chunks: 1, unit: Unit::Load };
+/// What [`ROWS`] rows would take by each of the methods.
+fn estimates(methods: &[Method], costs: &Costs, columns: usize, row_bytes: f64) -> Vec<(Way, f64)> {
+    let (rows, unit) = (ROWS as u64, Unit::Load);
+    let work = Work { rows, columns, row_bytes, chunks: 1, unit, commits_wait: true };
     let allowed = Allowed { methods: methods.to_vec(), connections: vec![1], batches: vec![ROWS] };
     // It is connected already.
     let costs = Costs { connect_us: 0.0, ..costs.clone() };

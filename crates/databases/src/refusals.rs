@@ -58,7 +58,10 @@ impl Distance {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Undo {
     /// The transaction has nothing but these rows: it begins again.
-    Transaction,
+    Transaction {
+        /// The statements that begin it.
+        begin: &'static str,
+    },
     /// What was before them in the transaction stays.
     Savepoint,
 }
@@ -143,7 +146,11 @@ impl Sending<'_> {
         if self.table.method == Method::InsertAutocommit {
             return self.on.send(self.table, self.rows, range);
         }
-        let whole = self.is_first && self.undo == Undo::Transaction;
+        let begin = match self.undo {
+            Undo::Transaction { begin } if self.is_first => Some(begin),
+            _ => None,
+        };
+        let whole = begin.is_some();
         if !whole && !self.has_savepoint {
             self.on.run("SAVEPOINT coload_rows", &[])?;
             self.has_savepoint = true;
@@ -158,9 +165,9 @@ impl Sending<'_> {
                 Ok(())
             }
             Err(refusal @ Refusal::Row { .. }) => {
-                if whole {
+                if let Some(begin) = begin {
                     self.on.run("ROLLBACK", &[])?;
-                    self.on.run(self.engine.begin_sql(), &[])?;
+                    self.on.run(begin, &[])?;
                 } else {
                     // It stays open.
                     self.on.run("ROLLBACK TO SAVEPOINT coload_rows", &[])?;

@@ -36,6 +36,8 @@ pub struct Sending {
     pub queue: Queue,
     /// What is one transaction.
     pub unit: Unit,
+    /// The statements that begin it.
+    pub begin: &'static str,
     /// Gets a line with each chunk, if chunks stay.
     pub journal: Option<Journal>,
     /// Chunks that are there from an earlier attempt.
@@ -125,7 +127,10 @@ impl Sending {
         let refused = match self.unit {
             Unit::Load => {
                 let fresh = std::mem::replace(&mut hand.is_fresh, false);
-                let undo = if fresh { Undo::Transaction } else { Undo::Savepoint };
+                let undo = match fresh {
+                    true => Undo::Transaction { begin: self.begin },
+                    false => Undo::Savepoint,
+                };
                 let Hand { on, table, distance, .. } = hand;
                 send_but_refused(&*self.engine, &mut **on, table, &fragment.rows, (undo, distance))?
             }
@@ -230,9 +235,9 @@ impl Sending {
         let in_transaction = table.method != Method::InsertAutocommit;
         let sent = (|| {
             if in_transaction {
-                on.run(engine.begin_sql(), &[])?;
+                on.run(self.begin, &[])?;
             }
-            let undo = (Undo::Transaction, distance);
+            let undo = (Undo::Transaction { begin: self.begin }, distance);
             let refused = send_but_refused(engine, on, table, &fragment.rows, undo)?;
             if let Some(journal) = &self.journal {
                 let rows = fragment.rows.len() as u64 - refused.len() as u64;

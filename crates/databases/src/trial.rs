@@ -17,8 +17,12 @@ use crate::staging::{PREFIX, drop_table};
 
 /// Characters of the text of seed 004.
 const TEXT: usize = 302;
+/// Bytes of a cell from which on rows are mostly text.
+const LONG_CELL: f64 = 40.0;
 /// Columns of the wide shape.
 const WIDE: usize = 16;
+/// Characters of its texts.
+const WIDE_TEXT: usize = 10;
 
 /// What rows are made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +31,7 @@ pub enum Shape {
     Counter,
     /// A counter and a text of 302 random characters, as in seed 004.
     Text,
-    /// Sixteen whole numbers.
+    /// Sixteen columns of many types, as a table of facts has them: those of lineitem.
     Wide,
 }
 
@@ -44,13 +48,42 @@ impl Shape {
         }
     }
 
+    /// The shape that is most like rows of so many columns and bytes.
+    pub fn nearest(columns: usize, row_bytes: f64) -> Self {
+        match columns {
+            _ if row_bytes / columns.max(1) as f64 > LONG_CELL => Shape::Text,
+            0..4 => Shape::Counter,
+            _ => Shape::Wide,
+        }
+    }
+
+    /// Bytes of a row, about.
+    fn row_bytes(self) -> f64 {
+        match self {
+            Shape::Counter => 10.0,
+            Shape::Text => 320.0,
+            Shape::Wide => 170.0,
+        }
+    }
+
     fn schema(self) -> Result<Schema> {
         let column = |at: usize| match (self, at) {
-            (Shape::Wide, at) => Column::new(format!("c{at}"), DataType::Integer),
+            (Shape::Wide, at) => Column::new(format!("c{at}"), wide_type(at)),
             (_, 0) => Column::new("counter", DataType::BigInt),
             (..) => Column::new("text", DataType::Varchar(None)),
         };
         Schema::new((0..self.columns()).map(column).collect())
+    }
+}
+
+/// The type of a column of the wide shape.
+fn wide_type(at: usize) -> DataType {
+    match at {
+        0..3 => DataType::BigInt,
+        3 => DataType::Integer,
+        4..8 => DataType::Decimal { precision: 15, scale: 2 },
+        8..11 => DataType::Date,
+        _ => DataType::Varchar(Some(44)),
     }
 }
 
@@ -82,6 +115,16 @@ impl Trial {
         Ok(Trial { shape, name, columns })
     }
 
+    /// Columns of its rows.
+    pub fn columns(&self) -> usize {
+        self.shape.columns()
+    }
+
+    /// Bytes of a row, about.
+    pub fn row_bytes(&self) -> f64 {
+        self.shape.row_bytes()
+    }
+
     /// Rows in the form of a method; other ones for each `salt`.
     ///
     /// # Errors
@@ -103,14 +146,23 @@ impl Trial {
     }
 
     fn values(&self, column: usize, count: usize, random: &mut Random) -> Values {
-        if (self.shape, column) != (Shape::Text, 1) {
-            let value = |row: usize| (row as i64) * 7 + column as i64;
-            return Values::Int((0..count).map(value).collect());
-        }
+        let length = match (self.shape, column) {
+            (Shape::Text, 1) => TEXT,
+            (Shape::Wide, 11..) => WIDE_TEXT,
+            _ => {
+                let value = |row: usize| match (self.shape, column) {
+                    (Shape::Wide, 4..8) => (random.next() % 10_000_000) as i64,
+                    // Days of a century.
+                    (Shape::Wide, 8..11) => (random.next() % 36_500) as i64,
+                    _ => (row as i64) * 7 + column as i64,
+                };
+                return Values::Int((0..count).map(value).collect());
+            }
+        };
         let mut strings = Strings::default();
         for _ in 0..count {
             // Letters, digits and symbols, and none that the form of rows writes otherwise.
-            let text: Vec<u8> = (0..TEXT).map(|_| b'!' + (random.next() % 58) as u8).collect();
+            let text: Vec<u8> = (0..length).map(|_| b'!' + (random.next() % 58) as u8).collect();
             strings.push(&text);
         }
         Values::Bytes(strings)
@@ -127,30 +179,20 @@ impl Trial {
         how: (Method, usize),
         rows: &RowBytes,
     ) -> Result<f64> {
-        self.run(engine, on, how, (rows, "COMMIT"))
+        Ok(self.send_and_commit(engine, on, how, rows)?.0)
     }
 
-    /// The same, and rolled back.
+    /// The same, and how many of the microseconds COMMIT took.
     ///
     /// # Errors
     /// What the server says.
-    pub fn try_out(
-        &self,
-        engine: &dyn Engine,
-        on: &mut dyn Connection,
-        how: (Method, usize),
-        rows: &RowBytes,
-    ) -> Result<f64> {
-        self.run(engine, on, how, (rows, "ROLLBACK"))
-    }
-
-    fn run(
+    pub fn send_and_commit(
         &self,
         engine: &dyn Engine,
         on: &mut dyn Connection,
         (method, batch_rows): (Method, usize),
-        (rows, end): (&RowBytes, &str),
-    ) -> Result<f64> {
+        rows: &RowBytes,
+    ) -> Result<(f64, f64)> {
         let table = RowTable {
             name: self.name.clone(),
             columns: self.columns.clone(),
@@ -174,10 +216,12 @@ impl Trial {
                 }
             });
         }
+        let sent = micros(began);
         if in_transaction {
-            on.run(end, &[])?;
+            on.run("COMMIT", &[])?;
         }
-        Ok(micros(began))
+        let all = micros(began);
+        Ok((all, all - sent))
     }
 
     /// Takes all rows out of the table.
@@ -211,5 +255,18 @@ impl Random {
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shape_of_rows_is_that_of_their_cells() {
+        assert_eq!(Shape::nearest(1, 8.0), Shape::Counter);
+        assert_eq!(Shape::nearest(2, 310.0), Shape::Text);
+        assert_eq!(Shape::nearest(16, 125.0), Shape::Wide);
+        assert_eq!(Shape::nearest(0, 0.0), Shape::Counter);
     }
 }

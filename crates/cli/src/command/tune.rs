@@ -75,7 +75,8 @@ fn table(tuning: &Tuning, connections: &[usize]) -> String {
     let model = CostModel { costs: tuning.costs.clone() };
     for rows in SIZES {
         let chunks = (rows as f64 * ROW_BYTES / CHUNK_BYTES).ceil() as u64;
-        let work = Work { rows, columns: 2, row_bytes: ROW_BYTES, chunks, unit: Unit::Chunk };
+        let (row_bytes, unit) = (ROW_BYTES, Unit::Chunk);
+        let work = Work { rows, columns: 2, row_bytes, chunks, unit, commits_wait: true };
         let Some(best) = cheapest(&model.estimates(&work, &allowed)) else { continue };
         let Way { method, connections, batch_rows } = best.way;
         lines.push(vec![

@@ -86,6 +86,15 @@ fn servers_are_killed(server: &mut Server, seed: u64, connections_sql: &str) {
     assert_eq!(count(server, "lost"), format!("{ROWS}|{ROWS}"), "seed {seed}");
 }
 
+/// What a load says is there, is there when the server dies at once: all that it was committed in is durable.
+fn what_was_loaded_outlives_the_server(server: &mut Server) {
+    let file = server.file("made.csv", &numbered(20_000));
+    server.load(&file, "--table made --chunk-size 16KiB");
+    server.kill();
+    server.run();
+    assert_eq!(count(server, "made"), "20000|20000");
+}
+
 #[test]
 fn every_row_is_there_once_in_postgresql_whoever_is_killed() {
     let mut server = Server::start(Engine::Postgres);
@@ -93,6 +102,7 @@ fn every_row_is_there_once_in_postgresql_whoever_is_killed() {
     let kill = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'coload' \
                 AND query NOT LIKE 'SELECT%' ORDER BY backend_start LIMIT 1";
     servers_are_killed(&mut server, 11, kill);
+    what_was_loaded_outlives_the_server(&mut server);
 }
 
 #[test]
@@ -102,4 +112,5 @@ fn every_row_is_there_once_in_mariadb_whoever_is_killed() {
     let kill = "SET @id = (SELECT id FROM information_schema.processlist WHERE user = 'u' ORDER BY id DESC LIMIT 1); \
                 EXECUTE IMMEDIATE CONCAT('KILL ', @id)";
     servers_are_killed(&mut server, 13, kill);
+    what_was_loaded_outlives_the_server(&mut server);
 }

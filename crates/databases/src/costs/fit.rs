@@ -142,6 +142,7 @@ mod tests {
                             row_bytes,
                             chunks: connections as u64,
                             unit: Unit::Load,
+                            commits_wait: true,
                         };
                         let allowed = Allowed {
                             methods: vec![Method::Values],

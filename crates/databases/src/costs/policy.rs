@@ -18,6 +18,8 @@ pub struct Work {
     pub chunks: u64,
     /// What is one transaction.
     pub unit: Unit,
+    /// Whether each commit waits until it is durable, and not only the last.
+    pub commits_wait: bool,
 }
 
 /// What is one transaction.
@@ -134,13 +136,14 @@ impl CostModel {
         let sent = statements * (costs.statement_us + way.method.trips() * round_trip_us)
             + rows * row_us
             // BEGIN and COMMIT are a round trip each.
-            + commits * (commit_us + if autocommit { 0.0 } else { 2.0 * round_trip_us });
+            + commits * if autocommit { 0.0 } else { 2.0 * round_trip_us };
+        let durable_us = commit_us * if work.commits_wait { commits } else { 1.0 };
         // Connections that have no chunk do nothing, and the last chunk of each ends when it ends.
         let busy = (way.connections as f64).min(chunks);
         let rounds = (chunks / busy).ceil() * busy / chunks;
         let speedup = costs.sharing.speedup(busy as usize);
         let preparing = costs.first_us + round_trip_us;
-        connect_us * way.connections as f64 + preparing + sent * rounds / speedup
+        connect_us * way.connections as f64 + preparing + (sent + durable_us) * rounds / speedup
     }
 }
 
@@ -181,7 +184,7 @@ mod tests {
 
     fn work(rows: u64) -> Work {
         let chunks = (rows / 10_000).max(1);
-        Work { rows, columns: 2, row_bytes: 320.0, chunks, unit: Unit::Chunk }
+        Work { rows, columns: 2, row_bytes: 320.0, chunks, unit: Unit::Chunk, commits_wait: true }
     }
 
     fn chosen(rows: u64, of: Costs) -> Way {

@@ -62,6 +62,7 @@ pub fn begin_pass(
         known: of_rows,
         unit,
         goes_on: matches!(begun.route, Route::Chunks { .. }),
+        commits_wait: engine.beside_waits() || !matches!(begun.route, Route::Beside { .. }),
     };
     let connect_us = begun.connect_us;
     let choice = choose(question, begun.control(&**engine)?, connect_us)?;
@@ -82,6 +83,10 @@ pub fn begin_pass(
         table: RowTable { name, columns, method, batch_rows },
         queue: Queue::new(connections, Arc::clone(&load.hooks.cancel)),
         unit,
+        begin: match begun.route {
+            Route::Beside { .. } => engine.begin_beside_sql(),
+            Route::Direct { .. } | Route::Chunks { .. } => engine.begin_sql(),
+        },
         journal: begun.journal.clone().filter(|_| is_chunks),
         known,
         patience: database.options.patience,

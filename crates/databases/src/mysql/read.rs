@@ -18,7 +18,8 @@ use mysql_async::prelude::Queryable;
 use mysql_async::{Column, Opts, Params, Value};
 
 use super::catalogue::ENGINE_SQL;
-use super::connection::{MysqlConnection, world};
+use super::connection::MysqlConnection;
+use super::errors::world;
 use crate::engine::Connection;
 use crate::names::{Quotes, TableName};
 use crate::read::{BLOCK_BYTES, ColumnBuilder, ReadAs, RowsOf};
