@@ -30,19 +30,25 @@ fn lay_out(folder: &Path, root: &Path) {
     std::os::unix::fs::symlink(module(), package.join("_native.abi3.so")).unwrap();
 }
 
-/// Starts a server of a store in a folder, with a user `ada` whose password is `secret`; its address.
-fn serve(folder: &Path) -> String {
+/// Starts a server of a store in a folder, with a user `ada` whose password is `secret`; its address, and that for
+/// clients of PostgreSQL.
+fn serve(folder: &Path) -> (String, String) {
     let store = coload::Coload::create_or_open(folder).unwrap();
     let database = store.database(coload::DatabaseOptions::default()).unwrap().clone();
     let line = format!("ada {} admin:*\n", coload_serve::hash_password("secret").unwrap());
     let users = coload_serve::Users::parse(&line, "users").unwrap();
     let listen = "127.0.0.1:0".parse().unwrap();
-    let options = coload_serve::ServeOptions { users, ..coload_serve::ServeOptions::new(listen) };
+    let options = coload_serve::ServeOptions {
+        users,
+        postgres: Some(listen),
+        ..coload_serve::ServeOptions::new(listen)
+    };
     let server = coload_serve::Server::bind(database, options).unwrap();
     let address = server.address().unwrap();
+    let postgres = server.postgres_address().unwrap().unwrap();
     let builder = std::thread::Builder::new().name("server".to_owned());
     coload_threads::spawn(builder, move || server.run(std::future::pending())).unwrap();
-    format!("coload://{address}")
+    (format!("coload://{address}"), postgres.to_string())
 }
 
 #[test]
@@ -56,7 +62,7 @@ fn the_package_does_what_it_says() {
     assert!(status.success(), "{} failed (it needs python3 with venv, and PyPI)", setup.display());
     lay_out(&folder, root);
     let store = tempfile::tempdir().unwrap();
-    let server = serve(store.path());
+    let (server, postgres) = serve(store.path());
     let tests = std::env::var_os("COLOAD_PYTEST").unwrap_or_default();
     let output = Command::new(installed.join("bin/python"))
         .args(["-m", "pytest", "-q", "-p", "no:cacheprovider", "--color=no"])
@@ -65,6 +71,7 @@ fn the_package_does_what_it_says() {
         .current_dir(&folder)
         .env("PYTHONPATH", &folder)
         .env("COLOAD_TEST_SERVER", &server)
+        .env("COLOAD_TEST_POSTGRES", &postgres)
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .output()
         .unwrap();

@@ -50,6 +50,7 @@ def test_the_clients_of_a_server_are_right():
     space = {"__name__": "page"}
     for line, block in blocks("docs/clients.md"):
         block = block.replace("127.0.0.1:8470", address)
+        block = block.replace("127.0.0.1:8432", os.environ["COLOAD_TEST_POSTGRES"])
         exec(compile("\n" * (line - 1) + block, "docs/clients.md", "exec"), space)
 
 

@@ -71,14 +71,14 @@ pub enum Command {
     #[command(after_help = examples::SQL)]
     Sql(Box<SqlArgs>),
     #[cfg(feature = "sql")]
-    /// Serve a store to other programs: Arrow Flight SQL, for ADBC, JDBC and `coload sql`.
+    /// Serve a store to other programs: Arrow Flight SQL, for ADBC, JDBC and `coload sql`; PostgreSQL's protocol with --postgres.
     ///
     /// Ends at Ctrl-C or SIGTERM, when the statements that run are done; at the second one, at once.
     #[command(after_help = examples::SERVE)]
     Serve(Box<ServeArgs>),
     #[cfg(feature = "sql")]
     /// Print the hash of a password, which is read from standard input, for `serve --users`.
-    HashPassword,
+    HashPassword(HashPasswordArgs),
     /// Find out dialect and columns of a file, and say why.
     #[command(after_help = examples::SNIFF)]
     Sniff(Box<SniffArgs>),
@@ -539,6 +539,15 @@ pub struct CredentialArgs {
 }
 
 #[cfg(feature = "sql")]
+/// Flags of `coload hash-password`.
+#[derive(Debug, Args)]
+pub struct HashPasswordArgs {
+    /// Print with it what proves the password to clients of PostgreSQL, which then do not send it (SCRAM-SHA-256)
+    #[arg(long)]
+    pub postgres: bool,
+}
+
+#[cfg(feature = "sql")]
 /// Flags and arguments of `coload serve`.
 #[derive(Debug, Args)]
 pub struct ServeArgs {
@@ -568,6 +577,9 @@ pub struct ServeArgs {
     /// set last, or 90]
     #[arg(long, value_name = "DAYS")]
     pub remember_loads: Option<u32>,
+    /// Address and port for clients of PostgreSQL, such as psql (same users, TLS and limits)
+    #[arg(long, value_name = "ADDR")]
+    pub postgres: Option<SocketAddr>,
     /// Address and port where Prometheus reads /metrics
     #[arg(long, value_name = "ADDR")]
     pub metrics: Option<SocketAddr>,

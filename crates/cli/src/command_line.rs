@@ -19,7 +19,9 @@ use crate::command::{self, load::Attendant, load::Call};
 #[cfg(feature = "sql")]
 use crate::interrupt::INTERRUPTED;
 use crate::origin::Rows;
-use crate::output::{Done, Failure, say};
+#[cfg(feature = "sql")]
+use crate::output::Done;
+use crate::output::{Failure, say};
 use crate::remote_args::Identity;
 use crate::size::parse_size;
 use crate::{LoadReport, ProgressCallback, report};
@@ -62,7 +64,7 @@ pub fn run(words: impl Iterator<Item = OsString>, allocator: &Allocator) -> Exit
             command::serve::run(&args)
         }
         #[cfg(feature = "sql")]
-        Command::HashPassword => command::serve::hash_password(),
+        Command::HashPassword(args) => command::serve::hash_password(&args),
         Command::Inspect(args) => command::inspect::run(&args),
         Command::Verify(args) => command::verify::run(&args),
         #[cfg(feature = "sql")]

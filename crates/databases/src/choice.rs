@@ -61,7 +61,11 @@ impl Known {
                 || request.form == InputForm::Parquet;
             Some(if is_compressed { bytes.saturating_mul(TEXT_OF_COMPRESSED) } else { bytes })
         };
-        let bytes = request.inputs.iter().map(bytes).sum::<Option<u64>>();
+        let bytes = match &request.stream {
+            // A short pipe was read to its end to look at it.
+            Some(stream) => stream.whole_bytes(),
+            None => request.inputs.iter().map(bytes).sum::<Option<u64>>(),
+        };
         let given = load.resources.chunk_bytes as u64;
         let chunk_bytes = match bytes.filter(|_| request.form == InputForm::Text) {
             Some(bytes) => given.min((bytes / CHUNKS).max(CHUNK_BYTES_MIN)),

@@ -6,7 +6,6 @@ mod connect;
 mod connection;
 mod copied;
 mod insert;
-mod numeric;
 mod priors;
 mod read;
 mod text_rows;

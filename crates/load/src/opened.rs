@@ -74,6 +74,13 @@ impl OpenedStream {
         lock(&self.inner).as_ref().is_some_and(|opened| opened.is_sampled_whole)
     }
 
+    /// The stored bytes of the stream, if the last sample was all of it, and no load has taken it.
+    pub fn whole_bytes(&self) -> Option<u64> {
+        let inner = lock(&self.inner);
+        let opened = inner.as_ref().filter(|opened| opened.is_sampled_whole)?;
+        Some(opened.head.len() as u64)
+    }
+
     /// Hands the stored bytes of the stream to who gives them to a load.
     pub(crate) fn take_bytes(&self) -> Result<Box<dyn Read + Send>> {
         let opened = lock(&self.inner).take().ok_or_else(|| taken(&self.name))?;

@@ -19,7 +19,9 @@ use crate::error::to_datafusion;
 use crate::functions::table_functions;
 use crate::information_schema::Views;
 use crate::names::{find_table, folded_schema};
+use crate::postgres::PgCatalog;
 use crate::rights::{Rights, Role};
+use crate::statement::tree::PG_CATALOG;
 use crate::table::StoreTable;
 use crate::types::arrow_schema;
 
@@ -110,6 +112,11 @@ impl SnapshotCatalog {
         self.rights.may_read(&self.snapshot.tables()[index].name).then_some(index)
     }
 
+    /// The catalogue as tools of PostgreSQL know it.
+    fn pg_catalog(&self) -> PgCatalog {
+        PgCatalog::new(self.snapshot.clone(), self.rights.clone())
+    }
+
     /// The views that tell what tables and columns there are.
     fn information_schema(&self) -> Arc<dyn SchemaProvider> {
         let stored = SnapshotCatalog { names: ColumnNames::Stored, ..self.clone() };
@@ -148,6 +155,9 @@ impl CatalogProvider for SnapshotCatalog {
         if name.eq_ignore_ascii_case(INFORMATION_SCHEMA) {
             return Some(self.information_schema());
         }
+        if name.eq_ignore_ascii_case(PG_CATALOG) {
+            return Some(Arc::new(self.pg_catalog()));
+        }
         name.eq_ignore_ascii_case(SCHEMA).then(|| Arc::new(self.clone()) as _)
     }
 }
@@ -178,6 +188,9 @@ impl SchemaProvider for SnapshotCatalog {
             // Its text only: no statement reads a view by its name.
             let nothing = LogicalPlanBuilder::empty(false).build()?;
             return Ok(Some(Arc::new(ViewTable::new(nothing, Some(view.sql.clone())))));
+        }
+        if found.is_none() && PgCatalog::has(name) {
+            return self.pg_catalog().table(name).await;
         }
         if found.is_none() {
             // Said of names that do not exist too, so that the answer does not tell which do.

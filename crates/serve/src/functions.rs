@@ -60,7 +60,7 @@ const REFUSED: [(&str, &str); 4] = [
         "cast_to_type try_cast_to_type get_field named_struct struct union_extract union_tag",
         "types that no column has",
     ),
-    ("input_file_name file_row_index version", "they tell of the server"),
+    ("input_file_name file_row_index version", "they tell of the server; version() is ours"),
     ("regexp_match", "it answers a list"),
 ];
 

@@ -34,6 +34,7 @@ pub mod output;
 mod physical_rules;
 mod places;
 mod planning;
+mod postgres;
 mod remote;
 mod rights;
 mod row_program;
@@ -60,7 +61,10 @@ pub use external::{
     Allowed, ExternalInputs, ExternalOption, ExternalPlace, ExternalPlaces, ExternalReference,
     OptionValue, ReadAs,
 };
-pub use flight::{Metrics, ServeLimits, ServeOptions, Server, TlsFiles, Users, hash_password};
+pub use flight::{
+    Metrics, ServeLimits, ServeOptions, Server, TlsFiles, Users, hash_password,
+    hash_password_with_verifier,
+};
 pub use functions::function_names;
 pub use memory::{MemoryGauge, SpillOptions, measure_memory};
 pub use remote::{Address, Credentials, Remote};

@@ -14,6 +14,7 @@ pub mod calendar;
 mod digits;
 pub mod display;
 pub mod parse_value;
+pub mod postgres_numeric;
 mod visible;
 
 pub mod bytes;

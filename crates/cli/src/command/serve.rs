@@ -11,7 +11,7 @@ use coload_serve::{
 };
 use tracing_subscriber::filter::LevelFilter;
 
-use crate::args::{LimitArgs, LogForm, LogLevel, PriorityName, ServeArgs};
+use crate::args::{HashPasswordArgs, LimitArgs, LogForm, LogLevel, PriorityName, ServeArgs};
 use crate::in_place::InPlace;
 use crate::interrupt::on_signals;
 use crate::output::{Done, Failure, print, say};
@@ -59,6 +59,7 @@ pub fn run(args: &ServeArgs) -> Done {
             users,
             tls,
             insecure: args.insecure,
+            postgres: args.postgres,
             metrics: args.metrics,
             limits: limits(&args.limits),
             loads: loads(args),
@@ -72,6 +73,9 @@ pub fn run(args: &ServeArgs) -> Done {
     })?;
     let address = server.address()?;
     print(&format!("serving {} at {scheme}://{address}\n", args.store.display()))?;
+    if let Some(postgres) = server.postgres_address()? {
+        print(&format!("PostgreSQL's protocol at postgres://{postgres}\n"))?;
+    }
     if let Some(metrics) = server.metrics_address()? {
         print(&format!("metrics at http://{metrics}/metrics\n"))?;
     }
@@ -172,7 +176,7 @@ fn start_log(form: LogForm, level: LogLevel) {
 ///
 /// # Errors
 /// `Failed` when there is none.
-pub fn hash_password() -> Done {
+pub fn hash_password(args: &HashPasswordArgs) -> Done {
     let term = console::Term::stderr();
     let failed = |e| Error::Unavailable(format!("cannot read the password: {e}"));
     let password = if std::io::stdin().is_terminal() {
@@ -183,5 +187,9 @@ pub fn hash_password() -> Done {
         std::io::stdin().lock().read_line(&mut line).map_err(failed)?;
         line.trim_end_matches(['\r', '\n']).to_owned()
     };
-    print(&format!("{}\n", coload_serve::hash_password(&password)?))
+    let hash = match args.postgres {
+        true => coload_serve::hash_password_with_verifier(&password)?,
+        false => coload_serve::hash_password(&password)?,
+    };
+    print(&format!("{hash}\n"))
 }

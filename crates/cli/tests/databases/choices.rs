@@ -56,6 +56,14 @@ fn few_rows_go_over_one_connection(server: &Server) {
         assert!(chosen[0]["ms"].as_f64().unwrap() <= least * 1.04 + 0.2, "{told}");
         assert_eq!(server.sql(&format!("SELECT count(*) FROM few{rows}")), rows.to_string());
     }
+    // A pipe that ends at once is known to be short.
+    let mut command = Command::new(env!("CARGO_BIN_EXE_coload"));
+    command.args(["load", "-", "--into", &server.url(), "--table", "piped", "--report", "json"]);
+    let pipe = std::fs::File::open(server.file("piped.csv", &numbered(20))).unwrap();
+    let output = command.stdin(pipe).output().unwrap();
+    let told = database(&String::from_utf8_lossy(&output.stdout));
+    assert_eq!(told["connections"], 1, "{told}");
+    assert!(text(&told["because"]).contains("rows of"), "{told}");
     let file = server.file("explained.csv", &numbered(10));
     let mut command = Command::new(env!("CARGO_BIN_EXE_coload"));
     command.arg("load").arg(&file).args(["--into", &server.url(), "--explain"]);

@@ -14,6 +14,8 @@ pub struct Server {
     child: Child,
     /// `host:port`.
     address: String,
+    /// The same for clients of PostgreSQL, if they are served.
+    postgres: Option<String>,
 }
 
 impl Server {
@@ -40,10 +42,16 @@ impl Server {
             .stderr(std::fs::File::create(sandbox.path("log")).unwrap())
             .spawn()
             .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let (_, address) = line.trim().split_once("://").unwrap_or_else(|| panic!("{line:?}"));
-        Server { address: address.to_owned(), child }
+        let mut lines = BufReader::new(child.stdout.take().unwrap());
+        let mut next = || {
+            let mut line = String::new();
+            lines.read_line(&mut line).unwrap();
+            let (_, address) = line.trim().split_once("://").unwrap_or_else(|| panic!("{line:?}"));
+            address.to_owned()
+        };
+        let address = next();
+        let postgres = command.get_args().any(|arg| arg == "--postgres").then(next);
+        Server { child, address, postgres }
     }
 
     pub fn url(&self) -> String {
@@ -243,6 +251,16 @@ fn the_adbc_driver_works_unchanged() {
     let server = Server::start(&sandbox, &[]);
     let uri = format!("grpc://{}", server.address);
     passes(python("adbc.py").arg(uri));
+}
+
+#[test]
+fn drivers_of_postgresql_work_unchanged() {
+    let sandbox = Sandbox::new();
+    let hashed = sandbox.run_with_input(&["hash-password", "--postgres"], b"analytical\n").ok();
+    sandbox.write("users", format!("ada {} admin:*\n", hashed.out.trim()));
+    let server = Server::start(&sandbox, &["--users", "users", "--postgres", "127.0.0.1:0"]);
+    let address = server.postgres.as_ref().unwrap();
+    passes(python("postgres.py").args([address, "ada", "analytical"]));
 }
 
 /// The password stood in the list of processes, for everybody on the machine.

@@ -11,9 +11,9 @@ use coload_ddl::CheckedColumn;
 use coload_load::RowBytes;
 use coload_types::{DataType, Error, Result, Values, f32_from_ordinal, f64_from_ordinal};
 
-use super::numeric::put_numeric;
 use crate::engine::{Cell, RowForm, TableColumn};
 use crate::row_maker::{CellForm, Frame, NULL_LENGTH, make_rows};
+use coload_types::postgres_numeric::put_numeric;
 
 /// Days from 1970-01-01 to 2000-01-01, from which PostgreSQL counts.
 const EPOCH_DAYS: i64 = 10_957;

@@ -57,13 +57,34 @@ pub(crate) fn run(
 ) -> Result<BoxStream<'static, std::result::Result<FlightData, Status>>> {
     let schema = wire_schema(running.planned.schema());
     let memory = database.options().memory;
-    let share = |of: usize, bounds: std::ops::RangeInclusive<usize>| {
-        (memory / of).clamp(*bounds.start(), *bounds.end())
-    };
+    let receiver = rows(database, metrics, limits, running)?;
+    let encoder = FlightDataEncoderBuilder::new().with_max_flight_data_size(share(
+        memory,
+        MESSAGE_SHARE,
+        MESSAGE_BYTES,
+    ));
+    Ok(encode_with(encoder, schema, until_end(receiver)))
+}
+
+fn share(memory: usize, of: usize, bounds: std::ops::RangeInclusive<usize>) -> usize {
+    (memory / of).clamp(*bounds.start(), *bounds.end())
+}
+
+/// Runs a statement; its rows come in [`wire_schema`].
+///
+/// # Errors
+/// `Unavailable` when there are no threads for it.
+pub(crate) fn rows(
+    database: &Database,
+    metrics: &Arc<Metrics>,
+    limits: &ServeLimits,
+    running: Running,
+) -> Result<Receiver> {
+    let wire = wire_schema(running.planned.schema());
+    let queue_bytes = share(database.options().memory, QUEUE_SHARE, QUEUE_BYTES);
     let reservation = MemoryConsumer::new("answers to be sent").register(&database.memory_pool());
-    let (sender, receiver) = queue(share(QUEUE_SHARE, QUEUE_BYTES), limits.stall_time, reservation);
-    let (database_there, metrics, wire) =
-        (database.clone(), Arc::clone(metrics), Arc::clone(&schema));
+    let (sender, receiver) = queue(queue_bytes, limits.stall_time, reservation);
+    let (database_there, metrics) = (database.clone(), Arc::clone(metrics));
     let limits = *limits;
     let user = running.user.clone();
     drop(database.spawn_of(&user, async move {
@@ -90,9 +111,7 @@ pub(crate) fn run(
         };
         sender.end(end).await;
     })?);
-    let encoder = FlightDataEncoderBuilder::new()
-        .with_max_flight_data_size(share(MESSAGE_SHARE, MESSAGE_BYTES));
-    Ok(encode_with(encoder, schema, until_end(receiver)))
+    Ok(receiver)
 }
 
 /// Done when a statement has run for too long.

@@ -37,6 +37,12 @@ impl Room {
         Room { bytes: Arc::new(Semaphore::new(bytes_max)), bytes_max }
     }
 
+    /// Waits for room for a message; it is given back when what this gives is dropped.
+    pub async fn take(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        Arc::clone(&self.bytes).acquire_many_owned(bytes).await.ok()
+    }
+
     /// The largest message for which there can be room.
     pub fn bytes_max(&self) -> usize {
         self.bytes_max

@@ -91,6 +91,11 @@ fn is_lack_of_descriptors(error: &io::Error) -> bool {
 }
 
 impl Connection {
+    /// The place that it has.
+    pub fn visit(&self) -> Arc<Visit> {
+        Arc::clone(&self.visit)
+    }
+
     /// Asks whether the connection may stay, and sees to it that it is asked again.
     fn check(&mut self, context: &mut Context<'_>) -> io::Result<()> {
         self.visit.waker.register(context.waker());

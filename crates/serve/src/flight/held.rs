@@ -54,6 +54,11 @@ impl Shared {
 }
 
 impl HeldBytes {
+    /// Nothing yet, of the same user.
+    pub fn another(&self) -> Self {
+        HeldBytes { user: Arc::clone(&self.user), bytes: 0, shared: Arc::clone(&self.shared) }
+    }
+
     /// Holds more.
     ///
     /// # Errors

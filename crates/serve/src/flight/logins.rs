@@ -150,11 +150,18 @@ impl Logins {
             Status::resource_exhausted("too many logins at once; try again in a second")
         })?;
         let fits = answer.await.unwrap_or(false);
-        if !fits && let Some(known) = lock(&self.peers).get_mut(&place.peer) {
+        if !fits {
+            self.failed(place);
+        }
+        Ok(fits)
+    }
+
+    /// Counts a failure of a peer.
+    pub fn failed(&self, place: &Place) {
+        if let Some(known) = lock(&self.peers).get_mut(&place.peer) {
             known.count = known.count.saturating_add(1);
             known.last = Instant::now();
         }
-        Ok(fits)
     }
 
     fn enter(&self, peer: Peer) -> Result<Arc<Semaphore>, Status> {

@@ -42,11 +42,20 @@ mod turns;
 mod users;
 mod wire_types;
 
+pub(crate) use answer::Running;
+pub(crate) use body::Room;
+pub(crate) use connections::{Connection, accept};
+pub(crate) use door::{Door, Visit};
+pub(crate) use held::HeldBytes;
 pub use limits::ServeLimits;
 pub use metrics::Metrics;
+pub(crate) use outgoing::{Outgoing, Receiver};
 pub(crate) use server::read_pem;
 pub use server::{ServeOptions, Server, TlsFiles};
-pub use users::{Users, hash_password};
+pub(crate) use service::Service;
+pub(crate) use status::cancelled;
+pub(crate) use users::PasswordCheck;
+pub use users::{Users, hash_password, hash_password_with_verifier};
 pub(crate) use wire_types::{wire_parts, wire_schema};
 
 /// Largest share of the memory budget that one message may take.

@@ -69,6 +69,14 @@ impl RunningStatements {
         Place { number, list: Arc::clone(self), cancelled }
     }
 
+    /// Cancels what runs under a handle that nobody can guess.
+    pub fn cancel_all(&self, handle: &[u8]) {
+        let listed = self.lock();
+        for entry in listed.by_number.values().filter(|e| e.handle == handle) {
+            entry.cancel.send_replace(true);
+        }
+    }
+
     /// Cancels what a user runs under a handle, and waits some time for its end.
     pub async fn cancel(&self, handle: &[u8], user: &str) -> Cancelled {
         let told: Vec<_> = {

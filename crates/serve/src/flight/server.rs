@@ -26,6 +26,7 @@ use super::schemas::WithSchemas;
 use super::service::Service;
 use super::users::Users;
 use crate::database::Database;
+use crate::postgres::PostgresDoor;
 
 /// Threads of the network. They encode and decode; statements run elsewhere.
 const NETWORK_THREADS: usize = 2;
@@ -58,6 +59,8 @@ pub struct ServeOptions {
     pub tls: Option<TlsFiles>,
     /// Serves other machines even without users or TLS.
     pub insecure: bool,
+    /// Where clients of PostgreSQL are served; nowhere if `None`.
+    pub postgres: Option<SocketAddr>,
     /// Where Prometheus reads; nowhere if `None`.
     pub metrics: Option<SocketAddr>,
     /// What clients may have.
@@ -76,6 +79,7 @@ impl ServeOptions {
             users: Users::anybody(),
             tls: None,
             insecure: false,
+            postgres: None,
             metrics: None,
             limits: ServeLimits::default(),
             loads: ReceiveOptions::default(),
@@ -101,6 +105,7 @@ pub struct Server {
     router: Router,
     service: Service,
     listener: TcpListener,
+    postgres: Option<PostgresDoor>,
     metrics_listener: Option<TcpListener>,
     metrics: Arc<Metrics>,
     health: tonic_health::server::HealthReporter,
@@ -133,10 +138,13 @@ impl Server {
             })?;
         let listen = |address: SocketAddr| {
             runtime.block_on(TcpListener::bind(address)).map_err(|e| {
-                Error::Unavailable(format!("cannot listen on {address}: {e} (see --listen)"))
+                Error::Unavailable(format!(
+                    "cannot listen on {address}: {e} (see --listen, --postgres and --metrics)"
+                ))
             })
         };
         let listener = listen(options.listen)?;
+        let postgres_listener = options.postgres.map(listen).transpose()?;
         let metrics_listener = options.metrics.map(listen).transpose()?;
         let memory = database.options().memory;
         let metrics = Arc::new(Metrics::default());
@@ -156,6 +164,10 @@ impl Server {
             .max_decoding_message_size(limits.message_bytes)
             .max_encoding_message_size(usize::MAX);
         let room = Room::new(memory / MESSAGES_SHARE);
+        let postgres = postgres_listener.map(|listener| {
+            PostgresDoor::new(listener, options.tls.as_ref(), &service, room.clone())
+        });
+        let postgres = postgres.transpose()?;
         let flight = Gate::new(flight, service.clone(), limits.message_bytes, room);
         let (health, health_service) = {
             let _entered = runtime.enter();
@@ -183,6 +195,7 @@ impl Server {
             router,
             service,
             listener,
+            postgres,
             metrics_listener,
             metrics,
             health,
@@ -197,6 +210,14 @@ impl Server {
     /// `Unavailable` when the system does not say.
     pub fn address(&self) -> Result<SocketAddr> {
         local_address(&self.listener)
+    }
+
+    /// Where clients of PostgreSQL are served.
+    ///
+    /// # Errors
+    /// As [`Self::address`].
+    pub fn postgres_address(&self) -> Result<Option<SocketAddr>> {
+        self.postgres.as_ref().map(|door| local_address(&door.listener)).transpose()
     }
 
     /// Where Prometheus reads.
@@ -216,8 +237,28 @@ impl Server {
     /// # Panics
     /// When called within a tokio runtime.
     pub fn run(self, stop: impl Future<Output = ()> + Send + 'static) -> Result<()> {
-        let Server { runtime, router, service, listener, metrics, health, door, grace, .. } = self;
+        let Server {
+            runtime,
+            router,
+            service,
+            listener,
+            postgres,
+            metrics,
+            health,
+            door,
+            grace,
+            ..
+        } = self;
         let (told, mut asked) = watch::channel(false);
+        let sessions = {
+            let (door, service, stop) = (Arc::clone(&door), service.clone(), asked.clone());
+            async move {
+                if let Some(postgres) = postgres {
+                    postgres.serve(door, service, stop).await;
+                }
+            }
+        };
+        let sessions = runtime.spawn(sessions);
         if let Some(listener) = self.metrics_listener {
             runtime.spawn(serve_metrics(listener, metrics));
         }
@@ -236,7 +277,11 @@ impl Server {
                 health.set_not_serving::<FlightServiceServer<WithSchemas>>().await;
                 let _ = told.send(true);
             };
-            let serve = router.serve_with_incoming_shutdown(incoming, stopping);
+            let serve = async {
+                let served = router.serve_with_incoming_shutdown(incoming, stopping).await;
+                let _ = sessions.await;
+                served
+            };
             let too_long = async move {
                 let _ = asked.wait_for(|stop| *stop).await;
                 tokio::time::sleep(grace).await;
@@ -257,10 +302,12 @@ impl Server {
 
 /// Without a word about users or TLS, only this machine is served.
 fn check_open(options: &ServeOptions) -> Result<()> {
-    if options.insecure || options.listen.ip().is_loopback() {
+    if options.insecure {
         return Ok(());
     }
-    let address = options.listen;
+    let is_here = |address: &SocketAddr| address.ip().is_loopback();
+    let mut open = [Some(options.listen), options.postgres].into_iter().flatten();
+    let Some(address) = open.find(|address| !is_here(address)) else { return Ok(()) };
     if options.users.is_open() {
         let mutual = options.tls.as_ref().is_some_and(|tls| tls.client_ca.is_some());
         return if mutual {

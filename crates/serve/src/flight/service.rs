@@ -11,6 +11,7 @@ use coload_types::{Error, Result};
 use datafusion::arrow::array::AsArray;
 use datafusion::arrow::datatypes::UInt64Type;
 use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::stream::BoxStream;
 use tonic::{Request, Response, Status};
 
@@ -18,6 +19,7 @@ use super::answer::{self, Running, out_of_time};
 use super::held::Held;
 use super::limits::ServeLimits;
 use super::metrics::{Ended, Metrics};
+use super::outgoing::Receiver;
 use super::prepared::{Bound, PreparedStatements};
 use super::running::{Place, RunningStatements};
 use super::status::{cancelled, shown, status};
@@ -53,6 +55,7 @@ pub(super) struct Shared {
     statements: Turns,
     pub(super) running: Arc<RunningStatements>,
     pub(super) loads: Loads,
+    held: Held,
 }
 
 impl Service {
@@ -73,7 +76,8 @@ impl Service {
             users,
             metrics,
             plans: Plans::new(held.clone()),
-            prepared: PreparedStatements::new(held, limits.prepared_per_user),
+            prepared: PreparedStatements::new(held.clone(), limits.prepared_per_user),
+            held,
             statements: Turns::new(statements),
             running: Arc::default(),
             loads,
@@ -81,6 +85,64 @@ impl Service {
             database,
         };
         Service { shared: Arc::new(shared) }
+    }
+
+    /// The database that is served.
+    pub(crate) fn database(&self) -> &Database {
+        &self.shared.database
+    }
+
+    /// Who may call.
+    pub(crate) fn users(&self) -> &Users {
+        &self.shared.users
+    }
+
+    /// What clients may have.
+    pub(crate) fn limits(&self) -> &ServeLimits {
+        &self.shared.limits
+    }
+
+    /// What sessions hold.
+    pub(crate) fn held(&self) -> &Held {
+        &self.shared.held
+    }
+
+    /// Counts a call without a known user.
+    pub(crate) fn call_refused(&self) {
+        self.shared.metrics.calls_refused.inc();
+    }
+
+    /// Adds a statement that can be cancelled by a key.
+    pub(crate) fn running(&self, key: &[u8], rights: &Rights) -> Place {
+        self.shared.running.add(Bytes::copy_from_slice(key), rights.user())
+    }
+
+    /// Cancels what runs under a key.
+    pub(crate) fn cancel_key(&self, key: &[u8]) {
+        self.shared.running.cancel_all(key);
+    }
+
+    /// Runs a statement whose rows come as they are made.
+    pub(crate) fn rows(&self, running: Running) -> Result<Receiver> {
+        let Shared { database, metrics, limits, .. } = &*self.shared;
+        answer::rows(database, metrics, limits, running)
+    }
+
+    /// Runs an INSERT for each row of a batch.
+    pub(crate) async fn insert_batch(
+        &self,
+        rights: &Rights,
+        text: &str,
+        rows: RecordBatch,
+    ) -> Served<i64> {
+        let (caller, database, own) = (rights.clone(), self.database().clone(), text.to_owned());
+        let schema = rows.schema();
+        let stream = futures::stream::iter([Ok(rows)]);
+        let stream = Box::pin(RecordBatchStreamAdapter::new(schema, stream));
+        let insert = async move { insert_rows(&database, &caller, &own, stream).await };
+        let work =
+            async { self.database().spawn_owned_of(rights.user(), insert)?.await.map_err(joined)? };
+        self.write(rights, text, work).await
     }
 
     /// Forgets what nobody uses any more.
@@ -99,12 +161,12 @@ impl Service {
     }
 
     /// Waits until a statement of a user may run.
-    pub(super) async fn turn(&self, rights: &Rights) -> Served<Turn> {
+    pub(crate) async fn turn(&self, rights: &Rights) -> Served<Turn> {
         self.shared.statements.take(rights.user()).await.map_err(status)
     }
 
     /// Plans on the database's threads.
-    pub(super) async fn plan(
+    pub(crate) async fn plan(
         &self,
         rights: &Rights,
         text: &str,
@@ -148,7 +210,7 @@ impl Service {
     }
 
     /// Runs a statement to its end and tells how many rows it wrote, or -1 when it read.
-    pub(super) async fn update(
+    pub(crate) async fn update(
         &self,
         rights: &Rights,
         text: &str,
@@ -198,7 +260,7 @@ impl Service {
     }
 
     /// Counts and logs what writes.
-    pub(super) async fn write(
+    pub(crate) async fn write(
         &self,
         rights: &Rights,
         what: &str,

@@ -30,6 +30,7 @@ use super::door::Peer;
 use super::kept::{Kept, KeptLimits, WhenFull};
 use super::limits::UserCount;
 use super::logins::{Logins, Place};
+use crate::postgres::{MECHANISM, Verifier};
 use crate::rights::{Grant, Rights};
 
 /// Most tokens given out.
@@ -51,12 +52,27 @@ pub struct Users {
     sessions: Kept<Rights>,
     checked: Mutex<HashMap<[u8; 32], Rights>>,
     logins: Logins,
+    /// Of which users that are not there get verifiers.
+    secret: [u8; 32],
 }
 
 #[derive(Debug, Clone)]
 struct User {
     hash: String,
+    /// What proves the password to clients that do not send it.
+    verifier: Option<Verifier>,
     rights: Rights,
+}
+
+/// How the password of a user is checked by PostgreSQL's protocol.
+#[derive(Debug)]
+pub(crate) enum PasswordCheck {
+    /// Nobody is asked who he is.
+    None,
+    /// The client sends it.
+    Hash,
+    /// The client proves that it knows it.
+    Scram(Verifier),
 }
 
 impl Users {
@@ -71,7 +87,49 @@ impl Users {
             sessions: sessions(SESSIONS_MAX),
             checked: Mutex::default(),
             logins: Logins::new(),
+            secret: secret(),
         }
+    }
+
+    /// How the password of a user is checked. One that is not there is asked as others are.
+    pub(crate) fn password_check(&self, name: &str) -> PasswordCheck {
+        let Some(by_name) = &self.by_name else { return PasswordCheck::None };
+        match by_name.get(name) {
+            Some(User { verifier: Some(verifier), .. }) => PasswordCheck::Scram(verifier.clone()),
+            Some(_) => PasswordCheck::Hash,
+            None if by_name.values().any(|user| user.verifier.is_some()) => {
+                PasswordCheck::Scram(Verifier::of_nobody(&self.secret, name))
+            }
+            None => PasswordCheck::Hash,
+        }
+    }
+
+    /// Checks a name and password.
+    pub(crate) async fn log_in_with(
+        &self,
+        peer: Peer,
+        name: &str,
+        password: &str,
+    ) -> std::result::Result<Rights, Status> {
+        let header =
+            format!("Basic {}", BASE64_STANDARD_NO_PAD.encode(format!("{name}:{password}")));
+        self.remember(peer, &header, name.to_owned(), password.to_owned()).await
+    }
+
+    /// Waits until a peer may try to prove a password.
+    pub(crate) async fn may_try(&self, peer: Peer) -> std::result::Result<Place, Status> {
+        self.logins.place(peer).await
+    }
+
+    /// Notes that a proof was wrong.
+    pub(crate) fn failed(&self, place: &Place, name: &str) {
+        tracing::warn!(user = cut(name), "wrong user or password");
+        self.logins.failed(place);
+    }
+
+    /// What a user may do whose password was proved.
+    pub(crate) fn rights_of(&self, name: &str) -> Option<Rights> {
+        self.by_name.as_ref()?.get(name).map(|user| user.rights.clone())
     }
 
     /// Gives each user so many tokens.
@@ -241,6 +299,17 @@ impl Users {
     }
 }
 
+/// Bytes that nobody knows; without random numbers, those of the start.
+fn secret() -> [u8; 32] {
+    let mut secret = [0; 32];
+    if getrandom::fill(&mut secret).is_err() {
+        let now =
+            std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        secret[..16].copy_from_slice(&now.as_nanos().to_le_bytes());
+    }
+    secret
+}
+
 fn sessions(per_user: usize) -> Kept<Rights> {
     Kept::new(KeptLimits {
         total: SESSIONS_MAX,
@@ -279,12 +348,29 @@ fn parse_line(line: &str) -> Result<(String, User)> {
             "user {name:?} has no argon2 hash after its name (`coload hash-password` makes one)"
         )));
     }
+    let mut words = words.peekable();
+    let verifier = words.next_if(|word| word.starts_with(MECHANISM));
+    let verifier = verifier.map(|text| {
+        let wrong =
+            || Error::Invalid(format!("user {name:?} has a {MECHANISM} verifier that is none"));
+        Verifier::parse(text).ok_or_else(wrong)
+    });
+    let verifier = verifier.transpose()?;
     let grants: Vec<Grant> = words.map(str::parse).collect::<Result<_>>()?;
     if grants.is_empty() {
         return Err(Error::Invalid(format!("user {name:?} has no rights, such as read:*")));
     }
     let rights = Rights::of(&name, grants);
-    Ok((name, User { hash, rights }))
+    Ok((name, User { hash, verifier, rights }))
+}
+
+/// The hash of a password and what proves it to clients of PostgreSQL, as [`Users::parse`] reads them.
+///
+/// # Errors
+/// `Invalid` when it is empty, `Unavailable` when the system has no random numbers.
+pub fn hash_password_with_verifier(password: &str) -> Result<String> {
+    let hash = hash_password(password)?;
+    Ok(format!("{hash} {}", Verifier::of_password(password)?))
 }
 
 /// The hash of a password, as [`Users::parse`] reads it.

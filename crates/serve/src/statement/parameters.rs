@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use coload_types::{Error, Result};
+use coload_types::{DECIMAL_PRECISION_MAX, Error, Result};
+use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, Schema as ArrowSchema, TimeUnit};
-use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::common::ParamValues;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::scalar::ScalarValue;
@@ -45,6 +46,31 @@ impl Parameters {
         Ok(Parameters { values })
     }
 
+    /// Bytes that the values take.
+    pub(crate) fn bytes(&self) -> usize {
+        self.values.iter().map(ScalarValue::size).sum()
+    }
+
+    /// Rows of values as a batch, with a column for each parameter. Decimals of a parameter get the scale of the longest.
+    ///
+    /// # Errors
+    /// `Invalid` when values of a parameter have no common type.
+    pub(crate) fn batch(rows: &[Parameters]) -> Result<RecordBatch> {
+        let width = rows.first().map_or(0, |row| row.values.len());
+        let column = |at: usize| {
+            let values: Vec<ScalarValue> = rows.iter().map(|row| row.values[at].clone()).collect();
+            ScalarValue::iter_to_array(in_one_scale(values)?).map_err(from_datafusion)
+        };
+        let columns: Vec<ArrayRef> = (0..width).map(column).collect::<Result<_>>()?;
+        let fields = columns.iter().enumerate();
+        let fields: Vec<Field> = fields
+            .map(|(at, array)| Field::new(format!("${}", at + 1), array.data_type().clone(), true))
+            .collect();
+        let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+        RecordBatch::try_new_with_options(Arc::new(ArrowSchema::new(fields)), columns, &options)
+            .map_err(|e| Error::Refused(format!("internal error: {e}")))
+    }
+
     /// The plan with its parameters' values; `None` when it has parameters and there are no values.
     pub(crate) fn bind(
         &self,
@@ -67,6 +93,37 @@ impl Parameters {
         let values = ParamValues::from(self.values.clone());
         plan.clone().with_param_values(values).map(Some).map_err(from_datafusion)
     }
+}
+
+/// Decimals with as many digits behind the point as the one that has most; other values as they are.
+fn in_one_scale(mut values: Vec<ScalarValue>) -> Result<Vec<ScalarValue>> {
+    let scales = values.iter().filter_map(|value| match value {
+        ScalarValue::Decimal128(_, _, scale) => Some(*scale),
+        _ => None,
+    });
+    let Some(longest) = scales.max() else { return Ok(values) };
+    for value in &mut values {
+        let ScalarValue::Decimal128(unscaled, precision, scale) = value else { continue };
+        let shift = 10_i128.checked_pow((longest - *scale).unsigned_abs().into());
+        *unscaled = match (*unscaled, shift) {
+            (None, _) => None,
+            (Some(number), Some(shift)) if number.checked_mul(shift).is_some_and(fits_decimal) => {
+                Some(number * shift)
+            }
+            _ => {
+                return Err(Error::Invalid(
+                    "numbers of a batch whose digits do not fit into one DECIMAL".into(),
+                ));
+            }
+        };
+        (*precision, *scale) = (DECIMAL_PRECISION_MAX, longest);
+    }
+    Ok(values)
+}
+
+/// Whether a number has no more digits than a decimal.
+fn fits_decimal(unscaled: i128) -> bool {
+    unscaled.unsigned_abs() < 10_u128.pow(DECIMAL_PRECISION_MAX.into())
 }
 
 /// The type in which a time is computed with; `None` for what is no time in another unit.
@@ -106,8 +163,7 @@ pub(crate) fn fields_of(plan: &LogicalPlan) -> Result<ArrowSchema> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use datafusion::arrow::array::{
-        ArrayRef, Date32Array, Time32MillisecondArray, TimestampMillisecondArray,
-        TimestampNanosecondArray,
+        Date32Array, Time32MillisecondArray, TimestampMillisecondArray, TimestampNanosecondArray,
     };
 
     use super::*;

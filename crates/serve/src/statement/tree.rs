@@ -16,6 +16,7 @@ mod expr;
 mod external;
 mod function;
 mod like;
+mod postgres;
 mod query;
 mod spell;
 mod spoken;
@@ -41,6 +42,7 @@ use crate::external::reference::{self, ExternalReference};
 use crate::names::{find_table, fold};
 use crate::rights::Rights;
 
+pub(crate) use postgres::PG_CATALOG;
 pub(crate) use spoken::spoken_names;
 
 /// Definitions of windows that may be put in the place of their names.

@@ -88,7 +88,6 @@ fn who_may_read_writes_nothing_by_any_wrapper() {
         format!("SELECT * FROM read_csv('{to}/a.csv')"),
         "EXECUTE p".to_owned(),
         "SELECT arrow_typeof(1)".to_owned(),
-        "SELECT version()".to_owned(),
         "LOAD 'x'".to_owned(),
         "ATTACH DATABASE 'x' AS y".to_owned(),
         "CALL f()".to_owned(),

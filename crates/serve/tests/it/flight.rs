@@ -41,6 +41,7 @@ pub async fn try_channel(address: SocketAddr) -> Result<Channel, tonic::transpor
 pub struct Running {
     pub scratch: Scratch,
     pub address: SocketAddr,
+    pub postgres: Option<SocketAddr>,
     pub metrics: Option<SocketAddr>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<coload_types::Result<()>>>,
@@ -55,10 +56,11 @@ impl Running {
         let scratch = Scratch::new();
         let server = Server::bind(scratch.database.clone(), options).unwrap();
         let address = server.address().unwrap();
+        let postgres = server.postgres_address().unwrap();
         let metrics = server.metrics_address().unwrap();
         let (stop, asked) = oneshot::channel();
         let thread = std::thread::spawn(move || server.run(async { drop(asked.await) }));
-        Running { scratch, address, metrics, stop: Some(stop), thread: Some(thread) }
+        Running { scratch, address, postgres, metrics, stop: Some(stop), thread: Some(thread) }
     }
 
     /// The address as a client writes it.

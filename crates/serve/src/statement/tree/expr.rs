@@ -9,7 +9,7 @@ use datafusion::sql::sqlparser::ast::{
 use super::chain::has_subscript;
 use super::like::escape_by_backslash;
 use super::types::{check_type, take_length};
-use super::{CUBE_MAX, WORK_MAX, Walker, refuse};
+use super::{CUBE_MAX, WORK_MAX, Walker, postgres, refuse};
 
 impl Walker<'_> {
     pub(super) fn exprs(&mut self, exprs: &mut [Expr]) -> Result<()> {
@@ -35,6 +35,7 @@ impl Walker<'_> {
     }
 
     fn expr_here(&mut self, expr: &mut Expr) -> Result<()> {
+        postgres::meant(expr)?;
         match expr {
             Expr::Identifier(name) => {
                 self.column(name);
@@ -123,13 +124,16 @@ impl Walker<'_> {
             }
             Expr::Tuple(parts) => self.exprs(parts),
             Expr::Value(_) => self.value(expr),
-            Expr::Function(function) => match self.spoken(function)? {
-                None => self.function(function),
-                Some(meant) => {
-                    *expr = meant;
-                    self.expr(expr)
+            Expr::Function(function) => {
+                postgres::without_schema(function);
+                match self.spoken(function)? {
+                    None => self.function(function),
+                    Some(meant) => {
+                        *expr = meant;
+                        self.expr(expr)
+                    }
                 }
-            },
+            }
             Expr::Interval(interval) => self.interval(interval),
             _ => self.special_form(expr),
         }

@@ -16,7 +16,7 @@ use datafusion::sql::sqlparser::ast::{
 use super::super::limits::StatementLimits;
 use super::super::text::parse_expression;
 use super::function::function_name;
-use super::{Walker, refuse};
+use super::{Walker, postgres, refuse};
 use crate::functions::kind_of;
 
 /// A name, how many arguments it has, and what it stands for.
@@ -86,12 +86,19 @@ const RENAMED: &[(&str, &str)] = &[
 /// Terms of arguments that may be written twice.
 const COPIED_MAX: usize = 10_000;
 
-static TEMPLATES: LazyLock<HashMap<&str, (usize, Option<Expr>)>> = LazyLock::new(|| {
-    SPOKEN.iter().map(|(name, count, text)| (*name, (*count, expression(text)))).collect()
+/// What a function stands for with so many arguments.
+type Template = (usize, Option<Expr>);
+
+static TEMPLATES: LazyLock<HashMap<&str, Vec<Template>>> = LazyLock::new(|| {
+    let mut templates: HashMap<&str, Vec<Template>> = HashMap::new();
+    for (name, count, text) in SPOKEN.iter().chain(postgres::FUNCTIONS) {
+        templates.entry(name).or_default().push((*count, expression(text)));
+    }
+    templates
 });
 
 /// The expression of a template.
-fn expression(text: &str) -> Option<Expr> {
+pub(super) fn expression(text: &str) -> Option<Expr> {
     parse_expression(text, &StatementLimits::default()).ok()
 }
 
@@ -113,14 +120,18 @@ impl Walker<'_> {
         if called == "time_bucket" {
             return time_bucket(call).map(Some);
         }
-        let Some((count, Some(template))) = TEMPLATES.get(&*called) else { return Ok(None) };
+        let Some(templates) = TEMPLATES.get(&*called) else { return Ok(None) };
         let arguments = arguments(call)?;
-        if arguments.len() != *count {
+        let template = templates.iter().find(|(count, _)| *count == arguments.len());
+        let Some((_, Some(template))) = template else {
+            let counts: Vec<String> =
+                templates.iter().map(|(count, _)| count.to_string()).collect();
             return Err(Error::Invalid(format!(
-                "{called}() has {} arguments and takes {count}",
-                arguments.len()
+                "{called}() has {} arguments and takes {}",
+                arguments.len(),
+                counts.join(" or ")
             )));
-        }
+        };
         let mut expr = template.clone();
         self.fill(&mut expr, &arguments)?;
         if let Expr::Function(made) = &mut expr {
@@ -247,7 +258,8 @@ fn time_bucket(call: &mut Function) -> Result<Expr> {
 /// Names of these functions, in no order.
 pub(crate) fn spoken_names() -> impl Iterator<Item = &'static str> {
     let renamed = RENAMED.iter().map(|(theirs, _)| *theirs);
-    SPOKEN.iter().map(|(name, ..)| *name).chain(renamed).chain(["time_bucket"])
+    let listed = SPOKEN.iter().chain(postgres::FUNCTIONS).map(|(name, ..)| *name);
+    listed.chain(renamed).chain(["time_bucket"])
 }
 
 #[cfg(test)]
