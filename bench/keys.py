@@ -113,7 +113,7 @@ def run_coload(lab, args, table, given):
         replace = [args.coload, "load", upserts, "--into", target, "--on-conflict", "replace", *form]
         upsert = timed(replace)
         delete = timed([args.coload, "sql", "--store", target, "-c", "DELETE FROM lineitem WHERE l_orderkey % 100 = 7"])
-        query = "SELECT count(*), sum(l_extendedprice) FROM lineitem"
+        query = "SELECT count(*), sum(l_quantity) FROM lineitem"
         answer = lab.output_of([args.coload, "sql", "--store", target, "-c", query, "--output", "csv"])
         rows, total = answer.splitlines()[-1].replace('"', "").split(",")
         return {

@@ -24,6 +24,8 @@ PARTS = {
     "fixed-length records": [1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 13],
     "variable-length records": [1, 4, 14, 15, 16],
 }
+# Memory below which a tenth says nothing: the program itself takes as much.
+MEMORY_LEAST = 32 << 20
 STEPS = {"read and sort": "read_and_sort_s", "merge": "merge_s", "inner nodes": "inner_nodes_s"}
 
 NOTES = """
@@ -49,10 +51,11 @@ def run(lab, args):
             for what, of in sets.items():
                 needed = None
                 for name, flags in places:
-                    if flags is None and needed is None:
+                    if flags is None and (needed is None or needed // 10 < MEMORY_LEAST):
+                        lab.progress(f"{what}, {threads} threads, {name}: left out, as that is under {MEMORY_LEAST >> 20} MiB")
                         continue
                     lab.progress(f"round {number + 1} of {args.rounds}: {what}, {threads} threads, {name}")
-                    one = load_all(lab, args, of, threads, flags or ["--memory", str(max(needed // 10, 32 << 20))])
+                    one = load_all(lab, args, of, threads, flags or ["--memory", str(needed // 10)])
                     needed = needed or one["peak_bytes"]
                     runs.setdefault((what, threads, name), []).append(one)
     measures = ["wall", "cpu", "peak_bytes", "runs", *STEPS.values()]

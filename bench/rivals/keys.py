@@ -17,7 +17,8 @@ import rival
 KEY = ["l_orderkey", "l_linenumber"]
 # 1 % of the orders.
 DELETED = "l_orderkey % 100 = 7"
-SUM = "l_extendedprice"
+# What an upsert changes, so that one that does nothing is noticed.
+SUM = "l_quantity"
 BATCH_KEYS = 1000
 TRAILING = "after_last_delimiter"
 
