@@ -41,11 +41,15 @@ class LoadOptions(TypedDict, total=False):
     select: str
     set: Mapping[str, object]
     partitions: bool
+    sheet: Union[int, str]
+    range: str
     append: bool
     replace: bool
     create: bool
     format: str
     unknown_keys: str
+    unnest: str
+    mapping: PathLike
     delimiter: str
     fixed_width: Union[str, Sequence[int]]
     quote: str

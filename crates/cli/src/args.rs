@@ -29,22 +29,24 @@ pub use limits::{LimitArgs, SpillArgs};
 pub use values::{
     BytesPolicy, Delimiter, Dictionaries, Encoding, EscapesForm, ExportQuotes, FormatName,
     GivenColumns, KeysPolicy, LineEndForm, OptionalByte, QuotesPolicy, RaggedPolicy, RejectsTo,
-    ReportForm, SniffForm,
+    ReportForm, SniffForm, UnnestPath,
 };
 #[cfg(feature = "sql")]
 pub use values::{LogForm, LogLevel, PriorityName};
 pub use values::{at_least_one, sample_size};
 use values::{
     chunk_size, comment, decimal, delimiter, encoding, escape, given_columns, quote, rejects_to,
-    thousands,
+    thousands, unnest_path,
 };
 #[cfg(feature = "sql")]
 use values::{cores, no_secret, scale};
 
 use crate::database_args::{DatabaseArgs, methods};
 use crate::examples;
+use crate::json_mapping::{GivenMapping, parse_mapping};
 use crate::place_args::PlaceArgs;
 use crate::remote_args::RemoteArgs;
+use crate::sheet_args::SheetArgs;
 use crate::size::parse_size;
 
 /// Loads delimited text into a compressed, read-optimised store, and queries it with SQL.
@@ -142,6 +144,9 @@ pub struct LoadArgs {
     /// Where objects are.
     #[command(flatten)]
     pub places: PlaceArgs,
+    /// Which cells of books.
+    #[command(flatten)]
+    pub sheets: SheetArgs,
     /// How a load into a server works.
     #[command(flatten)]
     pub remote: RemoteArgs,
@@ -302,6 +307,14 @@ pub struct DialectArgs {
     /// Keys of JSON that are no column: reject the record, or ignore them
     #[arg(long, value_name = "POLICY", help_heading = "Dirty records")]
     pub unknown_keys: Option<KeysPolicy>,
+    /// List of each record of JSON whose items are the rows, beside the other values of the record: keys with points
+    /// between them, or a list of keys as '["a.b","c"]'
+    #[arg(long, value_name = "PATH", value_parser = unnest_path, help_heading = "Dialect")]
+    pub unnest: Option<UnnestPath>,
+    /// Which values of JSON the columns are: a file with paths, columns and types, as `coload sniff --output mapping`
+    /// prints it
+    #[arg(long, value_name = "FILE.json", value_parser = parse_mapping, help_heading = "Dialect")]
+    pub mapping: Option<GivenMapping>,
     /// Between two fields: a character, tab, space, \xHH, or several characters; spaces or wide-spaces (runs of them, of two
     /// at least), bars or framed-bars (with blanks around)
     #[arg(long, value_name = "C", value_parser = delimiter, help_heading = "Dialect")]
@@ -459,6 +472,9 @@ pub struct PlanArgs {
     /// Where objects are.
     #[command(flatten)]
     pub places: PlaceArgs,
+    /// Which cells of books.
+    #[command(flatten)]
+    pub sheets: SheetArgs,
     /// What is known of how the text is written.
     #[command(flatten)]
     pub dialect: DialectArgs,
@@ -479,6 +495,9 @@ pub struct SniffArgs {
     /// Where objects are.
     #[command(flatten)]
     pub places: PlaceArgs,
+    /// Which cells of books.
+    #[command(flatten)]
+    pub sheets: SheetArgs,
     /// What is known of how the text is written.
     #[command(flatten)]
     pub dialect: DialectArgs,

@@ -9,6 +9,7 @@ use crate::args::{
     BytesPolicy, Delimiter, DialectArgs, Encoding, EscapesForm, FormatName, KeysPolicy,
     LineEndForm, QuotesPolicy, RaggedPolicy,
 };
+use crate::json_mapping::path_text;
 use crate::output::{Done, Failure};
 
 /// The parts of a dialect that flags give.
@@ -74,6 +75,8 @@ pub fn given_dialect(args: &DialectArgs) -> GivenDialect {
             Some(KeysPolicy::Ignore) => UnknownKeys::Ignore,
             Some(KeysPolicy::Reject) | None => UnknownKeys::Reject,
         },
+        unnest: args.unnest.as_ref().map(|path| path.0.clone()),
+        mapping: args.mapping.as_ref().map(|given| given.mapping.clone()),
     }
 }
 
@@ -192,9 +195,26 @@ pub fn flags(dialect: &Dialect) -> Vec<(&'static str, String)> {
     flags
 }
 
+/// The flags that give what was found out of a sheet: how its text is written is no matter of the user's.
+pub fn sheet_flags(dialect: &Dialect) -> Vec<(&'static str, String)> {
+    let are_errors = dialect
+        .typed_nulls
+        .iter()
+        .map(Vec::as_slice)
+        .eq(coload_input::CELL_ERRORS.map(str::as_bytes));
+    let is_of_sheet = |flag: &str| match flag {
+        "--header-rows" | "--skip" | "--footer" | "--null" | QUOTED_NULL | "--date-format"
+        | "--timestamp-format" | "--type-order" | "--invalid-bytes" => true,
+        "--typed-null" => !are_errors,
+        _ => false,
+    };
+    flags(dialect).into_iter().filter(|(flag, _)| is_of_sheet(flag)).collect()
+}
+
 /// The flags that give a dialect of JSON.
 fn json_flags(json: &JsonRules, dialect: &Dialect) -> Vec<(&'static str, String)> {
     let mut flags = vec![("--format", json.form.to_string())];
+    flags.extend(json.unnest.iter().map(|list| ("--unnest", path_text(list))));
     if json.unknown == UnknownKeys::Ignore {
         flags.push(("--unknown-keys", "ignore".to_owned()));
     }

@@ -14,6 +14,7 @@ use coload_source::InputFormat;
 use crate::args::{DialectArgs, sample_size};
 use crate::given::{check_given, given_dialect};
 use crate::output::Failure;
+use crate::sheet_args::SheetArgs;
 
 /// Looks at inputs with what loads have.
 #[derive(Debug, Default)]
@@ -28,6 +29,8 @@ pub struct InPlace {
 struct Options {
     #[command(flatten)]
     dialect: DialectArgs,
+    #[command(flatten)]
+    sheets: SheetArgs,
     #[arg(long, conflicts_with = "types")]
     columns: Option<String>,
     #[arg(long)]
@@ -75,7 +78,9 @@ impl ExternalInputs for InPlace {
                 ));
             }
         }
-        expand_inputs_with(&reference.inputs, &self.places)
+        let wrong = |error: &Error| Error::Invalid(format!("{reference}: {error}"));
+        let options = options(&reference.options).map_err(|error| wrong(&error))?;
+        expand_inputs_with(&reference.inputs, &self.places, &options.sheets.choice())
     }
 
     fn plan(&self, reference: &ExternalReference, inputs: Inputs) -> Result<LoadRequest> {
@@ -90,7 +95,7 @@ impl ExternalInputs for InPlace {
                 ReadAs::Json => Some(InputFormat::Json),
                 ReadAs::JsonLines => Some(InputFormat::JsonLines),
                 ReadAs::Text => Some(InputFormat::Text),
-                ReadAs::Any | ReadAs::Parquet | ReadAs::Arrow => None,
+                ReadAs::Any | ReadAs::Parquet | ReadAs::Arrow | ReadAs::Sheet => None,
             };
         }
         let schema = options.columns.as_deref().map(parse_columns).transpose();
@@ -119,8 +124,11 @@ impl ExternalInputs for InPlace {
 /// Refuses inputs that are something else than the function says.
 fn check_form(reference: &ExternalReference, request: &LoadRequest) -> Result<()> {
     let is_json = request.dialect.json.is_some();
+    let is_sheet = request.inputs.first().is_some_and(|first| first.is_sheet());
     let (fits, what) = match reference.read_as {
         ReadAs::Any => (true, ""),
+        ReadAs::Sheet => (is_sheet, "workbook (.xlsx)"),
+        ReadAs::Text if is_sheet => (false, "delimited text"),
         ReadAs::Text => (request.form == InputForm::Text && !is_json, "delimited text"),
         ReadAs::Json | ReadAs::JsonLines => (request.form == InputForm::Text && is_json, "JSON"),
         ReadAs::Parquet => (request.form == InputForm::Parquet, "Parquet"),
@@ -154,6 +162,13 @@ fn add_words(name: &str, value: &OptionValue, words: &mut Vec<String>) -> Result
     let name = name.replace('_', "-");
     if let Some((_, instead)) = NO_FLAGS.iter().find(|(other, _)| *other == name) {
         return Err(Error::Invalid(format!("there is no option {name}: {instead}")));
+    }
+    if name == "mapping"
+        && !matches!(value, OptionValue::Text(text) if text.trim_start().starts_with('{'))
+    {
+        return Err(Error::Invalid(
+            "mapping: write it itself, as in mapping => '{\"columns\": [{\"path\": \"a.b\", \"column\": \"b\"}]}'".to_owned(),
+        ));
     }
     let known = OTHER_NAMES.iter().find(|(other, _)| *other == name);
     let name = known.map_or(name.as_str(), |(_, flag)| flag);

@@ -46,6 +46,7 @@ mod heads;
 mod in_place;
 mod interrupt;
 mod json_inputs;
+mod json_mapping;
 mod mapping;
 mod origin;
 mod output;
@@ -55,6 +56,8 @@ mod progress;
 mod remote_args;
 mod report;
 mod set_columns;
+mod sheet_args;
+mod sheet_inputs;
 mod size;
 mod typed_inputs;
 mod union;
@@ -65,6 +68,7 @@ pub use coload_databases::{
     TuneOptions, Tuning, Unit, Way, Work, cheapest, is_database_url, tune, tuning_name,
 };
 pub use coload_ddl::{Key, KeyKind, Schema, parse_columns, parse_create_table};
+pub use coload_input::{Area, SheetChoice};
 pub use coload_load::{
     ArrowRows, Batches, ColumnReport, DatabaseReport, Destination, Distinct, DryRun, FileCounts,
     FileReport, FileReports, Hooks, InputForm, LoadReport, LoadRequest, Merged, NetworkReport,

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use coload_databases::DatabaseRows;
+use coload_input::SheetChoice;
 use coload_load::{ArrowRows, TypedSource};
 use coload_source::{InputFile, Inputs, PlaceOptions, expand_inputs_with};
 use coload_types::Result;
@@ -46,9 +47,9 @@ impl Origin {
     ///
     /// # Errors
     /// `Invalid` when one is not there.
-    pub fn inputs(&self, places: &PlaceOptions) -> Result<Inputs> {
+    pub fn inputs(&self, places: &PlaceOptions, sheets: &SheetChoice) -> Result<Inputs> {
         match self {
-            Origin::Named(names) => expand_inputs_with(names, places),
+            Origin::Named(names) => expand_inputs_with(names, places, sheets),
             Origin::Found(inputs) => Ok(inputs.clone()),
             Origin::Rows(rows) => Ok(vec![rows.input.clone()].into()),
         }
@@ -58,9 +59,9 @@ impl Origin {
     ///
     /// # Errors
     /// As [`Self::inputs`].
-    pub fn found(self, places: &PlaceOptions) -> Result<Self> {
+    pub fn found(self, places: &PlaceOptions, sheets: &SheetChoice) -> Result<Self> {
         match self {
-            Origin::Named(names) => Ok(Origin::Found(expand_inputs_with(&names, places)?)),
+            Origin::Named(names) => Ok(Origin::Found(expand_inputs_with(&names, places, sheets)?)),
             Origin::Found(_) | Origin::Rows(_) => Ok(self),
         }
     }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use coload_ddl::{Key, KeyKind, Schema};
-use coload_input::sample_input;
+use coload_input::{SheetChoice, sample_input};
 use coload_load::{InputForm, LoadRequest, OpenedStream, RecordSize, RowProgram, sample_end};
 #[cfg(feature = "sql")]
 use coload_serve::plan_row_program;
@@ -24,6 +24,7 @@ use crate::json_inputs::{check_flags, mean_record as mean_json_record, sniff_sev
 use crate::mapping::{Mapping, map_columns};
 use crate::origin::Origin;
 use crate::set_columns::{SetColumn, SetColumns, names_of, partition_columns};
+use crate::sheet_inputs::{of_sheets, tell_sheet};
 use crate::typed_inputs::{find_typed, sniff_typed};
 use crate::union::{Joined, KnownInputs, join_by_name};
 
@@ -40,6 +41,8 @@ pub struct PlanRequest {
     pub origin: Origin,
     /// Where objects are, if some inputs are such.
     pub places: PlaceOptions,
+    /// Which cells are read, if the inputs are books.
+    pub sheets: SheetChoice,
     /// Table; the stem of the first file if not given.
     pub table: Option<String>,
     /// Columns; those of the table if it exists and is appended to, else inferred.
@@ -99,6 +102,7 @@ impl PlanRequest {
         PlanRequest {
             origin,
             places: PlaceOptions::default(),
+            sheets: SheetChoice::default(),
             table: None,
             schema: None,
             key: None,
@@ -164,9 +168,12 @@ pub fn sniff_input(
     match sniff_typed(&input, &sample, end, given)? {
         Some(found) => Ok(found),
         None => {
-            let sniffed = sniff(&input.name, &sample, end, given, None)?;
+            let given = of_sheets(inputs, given)?;
+            let mut sniffed = sniff(&input.name, &sample, end, &given, None)?;
+            tell_sheet(&input, &mut sniffed);
+            check_is_json(&input.name, &given, &sniffed)?;
             if sniffed.dialect.json.is_some() {
-                check_flags(&input.name, given)?;
+                check_flags(&input.name, &given)?;
             }
             Ok((sniffed, InputForm::Text))
         }
@@ -191,7 +198,7 @@ pub fn plan_with(
     request: &PlanRequest,
     known: impl FnOnce(&str) -> Result<Option<Schema>>,
 ) -> Result<Option<LoadPlan>> {
-    let inputs = request.origin.inputs(&request.places)?;
+    let inputs = request.origin.inputs(&request.places, &request.sheets)?;
     let Some(first) = inputs.first() else {
         return Err(Error::Invalid("no input: name a file, a glob, or -".to_owned()));
     };
@@ -227,7 +234,7 @@ pub fn plan_with(
     }
     let by_position = to_read.as_ref().filter(|_| request.mapping.is_none());
     let by_position = by_position.filter(|_| request.joined == Joined::ByPosition);
-    let given = for_several(&inputs, &request.dialect);
+    let given = for_several(&inputs, &of_sheets(&inputs, &request.dialect)?);
     // What is given of columns that another input has is no matter of the first.
     let of_first = match request.joined {
         Joined::ByPosition => given.clone(),
@@ -250,12 +257,15 @@ pub fn plan_with(
                 }
                 None => sniffed,
             };
+            let mut sniffed = sniffed;
+            tell_sheet(&input, &mut sniffed);
             check_comments(&inputs, name, &sniffed, &given)?;
             let mean = mean_json_record(&sample, &sniffed.dialect);
             let mean = mean.unwrap_or_else(|| mean_record(&sample, &sniffed.dialect));
             (sniffed, Some(mean))
         }
     };
+    check_is_json(name, &request.dialect, &sniffed)?;
     let mut fields_by_input = None;
     // Fields that have names of their own wherever they stand.
     let has_own_names = form != InputForm::Text || sniffed.dialect.json.is_some();
@@ -304,6 +314,21 @@ pub fn plan_with(
     set_key(&mut load, request)?;
     load.on_conflict = request.on_conflict.in_table(&load.table, &load.schema)?;
     Ok(Some(LoadPlan { request: load, schema_from, evidence: sniffed.evidence }))
+}
+
+/// Refuses what says where values of JSON are of other inputs.
+fn check_is_json(name: &str, given: &GivenDialect, sniffed: &Sniffed) -> Result<()> {
+    let flag = match (&given.unnest, &given.mapping) {
+        (Some(_), _) => "--unnest",
+        (None, Some(_)) => "--mapping",
+        (None, None) => return Ok(()),
+    };
+    match sniffed.dialect.json {
+        Some(_) => Ok(()),
+        None => Err(Error::Invalid(format!(
+            "{flag}: {name} is not JSON, whose values have paths: leave it out"
+        ))),
+    }
 }
 
 /// Gives the table the key that is asked for. Its columns are NOT NULL then, as they are read.

@@ -1,5 +1,6 @@
 //! Members of archives, named as `archive.zip!name`.
 
+mod book;
 mod tar;
 mod zip;
 
@@ -14,13 +15,15 @@ use crate::disk::FileIdentity;
 use crate::inputs::{InputFile, InputSource};
 use crate::open::TextInput;
 use crate::raw::{Raw, RawFile};
+use book::{find_sheets, is_book, open_sheet};
+
+pub use book::{SheetArea, SheetChoice};
 
 /// Between the archive and the name of a member.
 pub const SEPARATOR: char = '!';
 /// Documents that are zip files, by a member that they have.
-const DOCUMENTS: [(&str, &str); 5] = [
-    ("xl/workbook.xml", "an Excel workbook"),
-    ("xl/workbook.bin", "an Excel workbook"),
+const DOCUMENTS: [(&str, &str); 4] = [
+    ("xl/workbook.bin", "a binary Excel workbook (.xlsb)"),
     ("Index/Document.iwa", "a document of Apple iWork"),
     ("word/document.xml", "a Word document"),
     ("content.xml", "a document of OpenDocument"),
@@ -59,6 +62,8 @@ pub enum Stored {
         /// What it must be.
         check: Check,
     },
+    /// As cells of a book: its text is made of them, and is not what is stored.
+    Sheet(SheetArea),
 }
 
 /// Length and checksum that a text must have.
@@ -103,11 +108,19 @@ fn tar_decoder(name: &str, raw: Raw, format: Compression) -> Result<Decoder> {
 ///
 /// # Errors
 /// `Invalid` when there are none, or it is no archive; `Input` when it is damaged.
-pub fn find_members(archive: &Path, shown: &str, pattern: &str) -> Result<Vec<InputFile>> {
+pub fn find_members(
+    archive: &Path,
+    shown: &str,
+    pattern: &str,
+    choice: &SheetChoice,
+) -> Result<Vec<InputFile>> {
     let file = Arc::new(RawFile::open(shown, archive)?);
     let Some(all) = members(&file)? else {
         return Err(Error::Invalid(format!("{shown} is not a zip or tar file")));
     };
+    if is_book(&all) {
+        return find_sheets(&file, archive, all, Some(pattern), choice);
+    }
     let is_glob = pattern.contains(['*', '?', '[']);
     let glob = glob::Pattern::new(pattern).ok().filter(|_| is_glob);
     let exact = all.iter().any(|m| m.name == pattern);
@@ -133,7 +146,12 @@ pub fn find_members(archive: &Path, shown: &str, pattern: &str) -> Result<Vec<In
 ///
 /// # Errors
 /// `Invalid` when it has none or several.
-pub fn only_member(file: &Arc<RawFile>, archive: &Path, shown: &str) -> Result<Option<InputFile>> {
+pub fn only_member(
+    file: &Arc<RawFile>,
+    archive: &Path,
+    shown: &str,
+    choice: &SheetChoice,
+) -> Result<Option<InputFile>> {
     let mut head = [0; tar::HEADER_BYTES];
     let read = file.read_at(&mut head, 0)?;
     let is_archive = head[..read].starts_with(b"PK\x03\x04") || tar::is_header(&head[..read]);
@@ -142,10 +160,13 @@ pub fn only_member(file: &Arc<RawFile>, archive: &Path, shown: &str) -> Result<O
         return Ok(None);
     }
     let Some(mut all) = members(file)? else { return Ok(None) };
+    if is_book(&all) {
+        return Ok(find_sheets(file, archive, all, None, choice)?.pop());
+    }
     if let Some((_, what)) = DOCUMENTS.iter().find(|(part, _)| all.iter().any(|m| m.name == *part))
     {
         return Err(Error::Invalid(format!(
-            "{shown} looks like {what}, which is not read: save the sheet as CSV, and load that"
+            "{shown} looks like {what}, which is not read: save the sheet as .xlsx or CSV, and load that"
         )));
     }
     if all.iter().any(|member| !is_leftover(&member.name)) {
@@ -230,6 +251,9 @@ pub fn open_member(
     identity: &FileIdentity,
     member: &Member,
 ) -> Result<TextInput> {
+    if let Stored::Sheet(SheetArea { area, .. }) = member.stored {
+        return open_sheet(name, archive, identity, &member.name, area);
+    }
     let file = RawFile::open_as(name, archive, identity)?;
     match member.stored {
         Stored::Tar => TextInput::of_file(file.part(member.start, member.bytes)?),
@@ -245,7 +269,7 @@ pub fn open_member(
             input.check = Some(check);
             Ok(input)
         }
-        Stored::CompressedTar => {
+        Stored::CompressedTar | Stored::Sheet(_) => {
             let file = Arc::new(file);
             let mut head = [0; tar::HEADER_BYTES];
             let read = file.read_at(&mut head, 0)?;

@@ -10,7 +10,9 @@ use std::sync::Arc;
 use coload_places::{ObjectRef, PlaceOptions, find_objects, is_address};
 use coload_types::{Error, Result};
 
-use crate::archive::{Member, find_members, only_member, split_argument};
+use crate::archive::{
+    Member, SEPARATOR, SheetArea, SheetChoice, Stored, find_members, only_member, split_argument,
+};
 use crate::compression::Compression;
 use crate::disk::{FileIdentity, check_path};
 use crate::raw::RawFile;
@@ -125,11 +127,51 @@ impl InputFile {
         }
     }
 
+    /// The cells of a book that it is, if it is some.
+    pub fn sheet(&self) -> Option<&SheetArea> {
+        match &self.source {
+            InputSource::Member { member: Member { stored: Stored::Sheet(area), .. }, .. } => {
+                Some(area)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether it is a sheet of a book.
+    pub fn is_sheet(&self) -> bool {
+        self.sheet().is_some()
+    }
+
+    /// Lines that its text does not have, which count in places: rows of a sheet above those that are read.
+    pub fn lines_before(&self) -> u64 {
+        self.sheet().map_or(0, |sheet| u64::from(sheet.area.rows.0 - 1))
+    }
+
+    /// The name to tell a record by that starts on a line, or a field of it, from 1: of a sheet with the cell, as in `book.xlsx!Sheet1!C17`.
+    pub fn place_name(&self, line: u64, field: Option<u32>) -> String {
+        let (Some(sheet), InputSource::Member { member, .. }) = (self.sheet(), &self.source) else {
+            return self.name.clone();
+        };
+        let whole = match self.name.ends_with(&format!("{SEPARATOR}{}", member.name)) {
+            true => self.name.as_str(),
+            // A range follows.
+            false => self.name.rsplit_once(SEPARATOR).map_or(self.name.as_str(), |(name, _)| name),
+        };
+        match (field, u32::try_from(line)) {
+            (Some(field), Ok(row)) => {
+                let cell = coload_sheets::cell_name(row, sheet.area.columns.0 + field - 1);
+                format!("{whole}{SEPARATOR}{cell}")
+            }
+            _ => whole.to_owned(),
+        }
+    }
+
     /// The name of a table made of this input: the file's stem, with what no name may have replaced
     /// by underscores; `stdin` for standard input. `a.csv.gz` has the stem `a`.
     pub fn table_name(&self) -> String {
         let path = match &self.source {
             InputSource::Stdin => return "stdin".to_owned(),
+            InputSource::Member { archive, .. } if self.is_sheet() => archive,
             InputSource::Member { member, .. } => Path::new(&member.name),
             InputSource::Object(object) => Path::new(object.key()),
             InputSource::Rows { table, .. } => return table.clone(),
@@ -158,14 +200,18 @@ impl InputFile {
 /// `Invalid` for a missing file, a directory, a file that may not be read, a glob that finds
 /// nothing, and an input that is named twice. `Unavailable` when a server does not answer.
 pub fn expand_inputs(args: &[String]) -> Result<Inputs> {
-    expand_inputs_with(args, &PlaceOptions::default())
+    expand_inputs_with(args, &PlaceOptions::default(), &SheetChoice::default())
 }
 
-/// As [`expand_inputs`], with what a user says of the places of objects.
+/// As [`expand_inputs`], with what a user says of the places of objects, and of the sheets of books.
 ///
 /// # Errors
 /// As [`expand_inputs`].
-pub fn expand_inputs_with(args: &[String], places: &PlaceOptions) -> Result<Inputs> {
+pub fn expand_inputs_with(
+    args: &[String],
+    places: &PlaceOptions,
+    sheets: &SheetChoice,
+) -> Result<Inputs> {
     if args.is_empty() {
         return Err(Error::Invalid(
             "no input: give a file, a glob such as 'data/*.csv', an address such as s3://bucket/key, or - for standard input"
@@ -190,10 +236,11 @@ pub fn expand_inputs_with(args: &[String], places: &PlaceOptions) -> Result<Inpu
                     inputs.push(InputFile { name, source: InputSource::Object(object) });
                 });
             }
-            None => expand_one(arg, &mut inputs)?,
+            None => expand_one(arg, sheets, &mut inputs)?,
         }
     }
     let inputs = inputs.finish();
+    sheets.check(&inputs)?;
     match find_twice(&inputs)? {
         None => Ok(inputs),
         Some((first, again)) => Err(Error::Invalid(format!(
@@ -270,23 +317,24 @@ fn canonical(path: &Path) -> Result<PathBuf> {
 }
 
 /// The inputs of one argument. A file of that very name comes before a glob.
-fn expand_one(arg: &str, inputs: &mut InputList) -> Result<()> {
+fn expand_one(arg: &str, sheets: &SheetChoice, inputs: &mut InputList) -> Result<()> {
     if arg == STDIN {
         inputs.push(InputFile { name: STDIN.to_owned(), source: InputSource::Stdin });
         return Ok(());
     }
     let is_glob = arg.contains(['*', '?', '[']);
     if fs::symlink_metadata(arg).is_ok() {
-        inputs.push(open_file(arg.to_owned(), Path::new(arg))?);
+        inputs.push(open_file(arg.to_owned(), Path::new(arg), sheets)?);
         return Ok(());
     }
     if let Some((archive, member)) = split_argument(arg) {
         let shown = archive.to_string_lossy();
-        find_members(&archive, &shown, member)?.into_iter().for_each(|member| inputs.push(member));
+        let found = find_members(&archive, &shown, member, sheets)?;
+        found.into_iter().for_each(|member| inputs.push(member));
         return Ok(());
     }
     if !is_glob {
-        inputs.push(open_file(arg.to_owned(), Path::new(arg))?);
+        inputs.push(open_file(arg.to_owned(), Path::new(arg), sheets)?);
         return Ok(());
     }
     let paths =
@@ -296,7 +344,7 @@ fn expand_one(arg: &str, inputs: &mut InputList) -> Result<()> {
         let path = path.map_err(|error| Error::io("read", error.path(), error.error()))?;
         // A directory beside the files is not meant by a glob.
         if !path.is_dir() {
-            inputs.push(open_file(path.to_string_lossy().into_owned(), &path)?);
+            inputs.push(open_file(path.to_string_lossy().into_owned(), &path, sheets)?);
             found = true;
         }
     }
@@ -307,7 +355,7 @@ fn expand_one(arg: &str, inputs: &mut InputList) -> Result<()> {
 }
 
 /// Opens the file, so that one that may not be read is told before the load, not in its middle.
-fn open_file(name: String, path: &Path) -> Result<InputFile> {
+fn open_file(name: String, path: &Path, sheets: &SheetChoice) -> Result<InputFile> {
     let metadata = fs::metadata(path).map_err(|error| Error::io("open", path, &error))?;
     if metadata.is_dir() {
         return Err(Error::Invalid(format!(
@@ -319,7 +367,7 @@ fn open_file(name: String, path: &Path) -> Result<InputFile> {
         return Ok(InputFile { name, source: InputSource::Stream { path: path.to_owned() } });
     }
     let file = Arc::new(RawFile::open(&name, path)?);
-    if let Some(member) = only_member(&file, path, &name)? {
+    if let Some(member) = only_member(&file, path, &name, sheets)? {
         return Ok(member);
     }
     let source = match file.identity() {

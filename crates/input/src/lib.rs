@@ -21,7 +21,8 @@ mod windows;
 
 pub use coload_places::{ObjectRef, PlaceOptions};
 
-pub use archive::{Check, Member, Stored};
+pub use archive::{Check, Member, SheetArea, SheetChoice, Stored};
+pub use coload_sheets::{Area, ERRORS as CELL_ERRORS};
 pub use compression::Compression;
 pub use decoder::{Decoder, Filled};
 pub use disk::FileIdentity;

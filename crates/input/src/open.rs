@@ -25,6 +25,8 @@ pub struct TextInput {
     pub raw: Raw,
     /// What its text must be, if the archive that it is in tells.
     pub check: Option<Check>,
+    /// Bytes that are held for as long as it is read, beside what is decompressed.
+    pub held_bytes: usize,
 }
 
 impl TextInput {
@@ -103,7 +105,7 @@ impl TextInput {
             format = Compression::of_cut_head(file.name(), &head[..read]);
         }
         let name = file.name().to_owned();
-        Ok(TextInput { name, format, raw: Arc::new(file).reader(0), check: None })
+        Ok(TextInput { name, format, raw: Arc::new(file).reader(0), check: None, held_bytes: 0 })
     }
 
     /// A stream of any bytes; its first bytes are read and kept.
@@ -116,7 +118,13 @@ impl TextInput {
         read.map_err(|e| read_error(name, e))?;
         let format = Compression::detect(&head);
         let raw = Raw::Stream(Box::new(io::Cursor::new(head).chain(stream)));
-        Ok(TextInput { name: name.to_owned(), format, raw, check: None })
+        Ok(TextInput { name: name.to_owned(), format, raw, check: None, held_bytes: 0 })
+    }
+
+    /// Text that is made of something else, which holds so many bytes for it.
+    pub fn of_lines(name: &str, lines: Box<dyn Read + Send>, held_bytes: usize) -> Self {
+        let raw = Raw::Stream(lines);
+        TextInput { name: name.to_owned(), format: None, raw, check: None, held_bytes }
     }
 }
 

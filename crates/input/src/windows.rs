@@ -48,6 +48,13 @@ impl HeldWindow {
         HeldWindow { of: Arc::clone(of), bytes }
     }
 
+    /// One of so many bytes.
+    pub fn of_bytes(of: &Arc<Windows>, bytes: usize) -> Self {
+        let mut held = HeldWindow { of: Arc::clone(of), bytes: 0 };
+        held.count(bytes);
+        held
+    }
+
     /// Takes note of its bytes.
     pub fn count(&mut self, bytes: usize) {
         if bytes != self.bytes {

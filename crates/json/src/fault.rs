@@ -45,6 +45,10 @@ pub enum Rule {
     OpenList,
     /// More text than one window holds.
     TooLong,
+    /// A value where the list is that is unnested.
+    NoListHere,
+    /// A list whose rows are more than are read at once.
+    TooManyItems,
 }
 
 /// What is wrong, and the byte where it shows.
@@ -88,6 +92,10 @@ impl Rule {
             Rule::NoCommaBetween => "is no JSON: a comma is expected between two records",
             Rule::OpenList => "ends the input within a list of records",
             Rule::TooLong => "is longer than what is read at once",
+            Rule::NoListHere => "is no list, and --unnest takes one here",
+            Rule::TooManyItems => {
+                "is a list whose rows, each with the values beside it, have over 64 MiB"
+            }
         }
     }
 
@@ -96,6 +104,9 @@ impl Rule {
         match self {
             Rule::UnknownKey => {
                 "a larger --sample to find it, a column for it in --columns, or --unknown-keys ignore to leave such keys out"
+            }
+            Rule::TooManyItems => {
+                "--columns or --mapping with the keys that are needed, and --unknown-keys ignore; or --max-rejects N to set such records aside"
             }
             Rule::OpenLine | Rule::Behind => {
                 "--format json if records do not stand on lines of their own, or --max-rejects N to set such records aside"

@@ -24,6 +24,7 @@ mod space;
 mod split;
 mod string;
 mod tree;
+mod unnest;
 mod value;
 
 pub use fault::{Fault, Rule};
@@ -34,4 +35,5 @@ pub use row::{Read, RowReader, Rows, UnknownKeys};
 pub use space::LineBreaks;
 pub use split::{Between, Item, Splitter};
 pub use tree::{Json, parse_tree};
+pub use unnest::{Item as ListItem, Items, ListReader};
 pub use value::{DEPTH_MAX, check_value};

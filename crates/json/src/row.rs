@@ -78,9 +78,17 @@ impl Rows {
         (self.has_quotes, self.has_nul) = (false, false);
     }
 
+    /// A field of the only row.
+    pub(crate) fn field(&self, number: usize) -> &[u8] {
+        match (self.ends.get(number), self.ends.get(number + 1)) {
+            (Some(before), Some(end)) => &self.text[*before as usize + 1..*end as usize],
+            _ => &[],
+        }
+    }
+
     /// Ends a field.
     #[inline(always)]
-    fn end_field(&mut self) {
+    pub(crate) fn end_field(&mut self) {
         self.ends.push(self.text.len() as u32);
         self.text.push(b'\n');
     }
@@ -173,6 +181,26 @@ impl RowReader {
             rows.ends.truncate(ends);
         }
         read
+    }
+
+    /// Reads a value by itself as the first field.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn read_value(
+        &mut self,
+        text: &[u8],
+        at: usize,
+        breaks: LineBreaks,
+        rows: &mut Rows,
+    ) -> Result<usize, Fault> {
+        let end = match byte_at(text, at) {
+            // As JSON, whatever the column takes.
+            b'{' | b'[' => self.write_other(text, at, Read::Json, breaks, rows)?,
+            _ => self.write_value(text, at, 0, breaks, rows)?,
+        };
+        rows.end_field();
+        Ok(end)
     }
 
     #[inline(always)]

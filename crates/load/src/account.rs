@@ -9,7 +9,7 @@ use std::path::Path;
 use coload_input::Inputs;
 use coload_source::{Mended, Reject, RejectWriter, RejectedRecord, RejectedValue};
 use coload_types::{DataType, Error, Place, Result};
-use coload_wire::{PartitionAccount, RejectLimit, Rejects};
+use coload_wire::{FieldsByInput, PartitionAccount, RejectLimit, Rejects};
 
 use crate::file_report::{FileCounts, FileReports};
 use crate::format::{Arrival, Format, InputBounds, PieceSpan};
@@ -44,6 +44,8 @@ pub struct Account {
     /// What was mended, in inputs where something was: mostly in none.
     mended: BTreeMap<usize, Mended>,
     columns: Vec<(String, DataType)>,
+    /// Where the columns stand in inputs whose places are cells; `None` where there are no such inputs.
+    cells: Option<FieldsByInput>,
     /// What was read of each input so far, without a gap.
     read: Vec<Coverage>,
     limit: RejectLimit,
@@ -60,6 +62,12 @@ pub struct Account {
     sampled: bool,
     /// Bytes of the records so far.
     record_bytes: u64,
+}
+
+/// Where the columns stand in the inputs of a load, if these are sheets.
+fn cells_of(request: &LoadRequest) -> Option<FieldsByInput> {
+    let is_sheet = request.inputs.first().is_some_and(|first| first.is_sheet());
+    is_sheet.then(|| request.fields_of_inputs())
 }
 
 impl Account {
@@ -94,6 +102,7 @@ impl Account {
             files,
             mended: BTreeMap::new(),
             columns: request.read_names(),
+            cells: cells_of(request),
             limit: request.max_rejects,
             rejects: 0,
             kept: Vec::new(),
@@ -253,7 +262,13 @@ impl Account {
         record: RejectedRecord,
         sent: Option<&mut Rejects>,
     ) -> Result<()> {
-        let reject = Reject::new(record, &self.inputs.name(file), line, &self.columns);
+        let mut reject = Reject::new(record, &self.inputs.name(file), line, &self.columns);
+        if let Some(cells) = &self.cells {
+            let column = (reject.place.field as usize).checked_sub(1);
+            let field = column.and_then(|column| *cells.of(file).of_column.get(column)?);
+            let field = field.map(|field| field as u32 + 1);
+            reject.place.file = self.inputs.at(file).place_name(line, field);
+        }
         if let Some(sent) = sent {
             sent.push(&reject);
         }

@@ -141,6 +141,8 @@ impl LoadRequest {
     /// How the text is written, if the inputs are text.
     pub fn dialect_of_text(&self) -> Option<&Dialect> {
         match self.form {
+            // Of a sheet it is ours.
+            InputForm::Text if self.inputs.first().is_some_and(|first| first.is_sheet()) => None,
             InputForm::Text => Some(&self.dialect),
             InputForm::Arrow | InputForm::Parquet | InputForm::Rows => None,
         }

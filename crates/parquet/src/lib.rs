@@ -26,7 +26,8 @@ pub use pages::{
     push_codes, push_levels,
 };
 pub use read::{
-    ColumnAt, ColumnMap, Dictionary, Footer, MAGIC, PageAt, ParquetField, RowGroup, Stored,
-    TAIL_BYTES, dictionary_bytes, footer_bytes, read_dictionary, read_page, read_rows, walk_column,
+    ColumnAt, ColumnMap, Dictionary, Footer, LeafRead, MAGIC, Nested, PageAt, ParquetField,
+    RowGroup, Stored, TAIL_BYTES, dictionary_bytes, footer_bytes, read_dictionary, read_lists,
+    read_page, read_rows, rows_that_begin, walk_column, walk_lists,
 };
 pub use schema::{COLUMNS_KEY, check_schema, file_schema, read_schema};

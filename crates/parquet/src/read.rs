@@ -14,7 +14,9 @@
 //! Invariants: bytes are hostile. Each length and place is checked before it is used, nothing is allocated by what a head
 //! says before it is known to be allowed, and nothing panics. No I/O: bytes come from a [`Body`](coload_arrow::Body).
 //!
-//! Not here: columns within groups and lists, encrypted files, columns in other files.
+//! Values in groups are columns `a.b`; lists and maps are assembled into texts of JSON ([`read_lists`]).
+//!
+//! Not here: encrypted files, columns in other files.
 //!
 //! Source: parquet.apache.org: file format, encodings, logical types, compression.
 
@@ -24,14 +26,18 @@ mod delta;
 mod footer;
 mod head;
 mod levels;
+mod lists;
 mod logical;
 mod rows;
 mod schema;
 mod thrift;
+mod tree;
 mod values;
 mod walk;
 
 pub use footer::{ColumnAt, Footer, MAGIC, RowGroup, TAIL_BYTES, footer_bytes};
+pub use lists::{LeafRead, read_lists, rows_that_begin};
 pub use rows::{Dictionary, read_dictionary, read_rows};
 pub use schema::{ParquetField, Stored};
-pub use walk::{ColumnMap, PageAt, dictionary_bytes, read_page, walk_column};
+pub use tree::Nested;
+pub use walk::{ColumnMap, PageAt, dictionary_bytes, read_page, walk_column, walk_lists};

@@ -9,7 +9,7 @@ use crate::aligned::Aligned;
 use crate::field::FieldRules;
 use crate::fixed::FixedWidths;
 use crate::formats::{DateFormat, Formats, TimestampFormat};
-use crate::json::{InputFormat, JsonRules, UnknownKeys};
+use crate::json::{InputFormat, JsonMapping, JsonRules, UnknownKeys};
 use crate::rules::{Padding, RecordRules, Trailing};
 use crate::tokenise::Separators;
 use crate::type_order::TypeOrder;
@@ -414,9 +414,19 @@ pub struct GivenDialect {
     pub format: Option<InputFormat>,
     /// What `--unknown-keys` says.
     pub unknown_keys: UnknownKeys,
+    /// Path that `--unnest` names; `None` without it.
+    pub unnest: Option<Vec<String>>,
+    /// What `--mapping` says; `None` without it.
+    pub mapping: Option<Arc<JsonMapping>>,
 }
 
 impl GivenDialect {
+    /// Path of the list whose items are the rows of JSON, if somebody says so.
+    pub fn list(&self) -> Option<&Vec<String>> {
+        let mapped = self.mapping.as_ref().and_then(|mapping| mapping.unnest.as_ref());
+        self.unnest.as_ref().or(mapped)
+    }
+
     /// The escape outside quotes: a backslash unless another one is given.
     pub fn own_escape(&self) -> Option<u8> {
         match self.escapes {

@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use coload_json::UnknownKeys;
-use coload_json::{Holds, Json, Keys, LineBreaks, PADDING, Path, parse_tree};
-use coload_types::DataType;
+use coload_json::{Holds, Json, Keys, LineBreaks, ListReader, PADDING, Path, parse_tree};
+use coload_types::{Column, DataType, Error, Result};
 
 use crate::formats::Formats;
 use crate::infer::ColumnForms;
@@ -21,6 +21,8 @@ pub enum InputFormat {
     Json,
     /// A record of JSON on each line.
     JsonLines,
+    /// The lines that are made of the cells of a sheet; no flag says so.
+    Sheet,
 }
 
 /// What separates records of JSON.
@@ -41,6 +43,28 @@ impl fmt::Display for JsonForm {
     }
 }
 
+/// Which values of JSON the columns are, as a user says it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct JsonMapping {
+    /// Path of the list whose items are the rows.
+    pub unnest: Option<Vec<String>>,
+    /// The columns, in their order.
+    pub columns: Vec<MappedColumn>,
+}
+
+/// A column and where its values are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MappedColumn {
+    /// Keys, the outermost first; at least one.
+    pub path: Vec<String>,
+    /// Name and, if it is given, type.
+    pub name: String,
+    /// The type; inferred if not given.
+    pub given: Option<Column>,
+    /// Whether it takes JSON as it is written; found out if not given.
+    pub holds: Option<Holds>,
+}
+
 /// How records of JSON become records of fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JsonRules {
@@ -50,9 +74,23 @@ pub struct JsonRules {
     pub keys: Arc<Keys>,
     /// What becomes of other keys.
     pub unknown: UnknownKeys,
+    /// Path of the list whose items are the rows; records are the rows if it is not given.
+    pub unnest: Option<Vec<String>>,
 }
 
 impl JsonRules {
+    /// Checks that the paths are those of records, or of items of the list.
+    ///
+    /// # Errors
+    /// `Invalid` when one clashes with the list.
+    pub fn check(&self) -> Result<()> {
+        let Some(list) = &self.unnest else { return Ok(()) };
+        match ListReader::new(&self.keys, list, self.unknown) {
+            Ok(_) => Ok(()),
+            Err(text) => Err(Error::Invalid(format!("--unnest {}: {text}", list.join(".")))),
+        }
+    }
+
     /// Whether line breaks may stand within records.
     pub fn breaks(&self) -> LineBreaks {
         match self.form {
@@ -97,7 +135,7 @@ pub fn evidence_of<'a>(
 }
 
 /// Whether a string is a date, a time, or both, as inference has it.
-fn tells_date(text: &[u8], formats: &Formats) -> bool {
+pub(crate) fn tells_date(text: &[u8], formats: &Formats) -> bool {
     use DataType::{Date, Time, Timestamp, TimestampTz};
     let mut forms = ColumnForms::default();
     forms.add(text, formats);

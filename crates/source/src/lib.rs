@@ -56,7 +56,7 @@ pub use fixed::FixedWidths;
 pub use formats::{DateFormat, Formats, TimestampFormat};
 pub use header::unique_texts;
 pub use infer::ColumnForms;
-pub use json::{InputFormat, JsonForm, JsonRules, UnknownKeys};
+pub use json::{InputFormat, JsonForm, JsonMapping, JsonRules, MappedColumn, UnknownKeys};
 pub use lexicon::Lexicon;
 pub use plan::{SAMPLE_BYTES, SAMPLE_BYTES_MOST, SAMPLE_ROWS, plan_column};
 pub use reject::{Reject, RejectWriter, shorten};

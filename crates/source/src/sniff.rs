@@ -25,6 +25,7 @@ mod notes;
 mod nulls;
 mod quotes;
 mod shape;
+mod sheet;
 mod signs;
 mod underlined;
 mod unsplit;
@@ -40,6 +41,7 @@ use crate::field::FieldRules;
 use crate::fixed::FixedWidths;
 use crate::header::{Names, check_header_order, unique_names};
 use crate::infer::{ColumnForms, given_columns, infer_columns};
+use crate::json::InputFormat;
 use crate::rules::Trailing;
 use crate::sample::{Field, Records, SampleEnd, Split, split_as_loaded, split_records};
 use amounts::say_amounts;
@@ -61,6 +63,7 @@ use nulls::{BACKSLASH_N, choose_nulls, default_nulls, find_typed_nulls, keep_typ
 use shape::{
     RowNames, Shape, find_shape, fit_header, last_blank, names_the_columns, preamble, shifted,
 };
+use sheet::sniff_sheet;
 use underlined::sniff_underlined;
 use unsplit::as_one_column;
 
@@ -96,6 +99,9 @@ pub fn sniff(
     given: &GivenDialect,
     schema: Option<&Schema>,
 ) -> Result<Sniffed> {
+    if given.format == Some(InputFormat::Sheet) {
+        return sniff_sheet(name, sample, end, given, schema);
+    }
     let as_json = |text: &[u8]| sniff_json(name, &[(text, end)], given, schema);
     let is_utf8 = given.encoding.is_none_or(|encoding| encoding == coload_input::Encoding::Utf8);
     let has_mark = coload_input::Encoding::of_mark(sample).is_some();

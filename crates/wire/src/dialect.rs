@@ -224,7 +224,12 @@ fn pass_json(passage: &mut impl Passage, json: &mut Option<Arc<JsonRules>>) -> R
     let there = json.take();
     let mut form = there.as_ref().map_or(JsonForm::Lines, |rules| rules.form);
     let mut unknown = there.as_ref().map_or(UnknownKeys::Reject, |rules| rules.unknown);
-    passage.choice(&mut form, &[JsonForm::Lines, JsonForm::Documents])?;
+    let mut unnest = there.as_ref().and_then(|rules| rules.unnest.clone());
+    let mut read = (form, unnest.is_some());
+    let forms = [JsonForm::Lines, JsonForm::Documents];
+    let choices = [false, true].into_iter().flat_map(|lists| forms.map(|form| (form, lists)));
+    passage.choice(&mut read, &choices.collect::<Vec<_>>())?;
+    form = read.0;
     passage.choice(&mut unknown, &[UnknownKeys::Reject, UnknownKeys::Ignore])?;
     let mut paths = there.map_or_else(Vec::new, |rules| rules.keys.paths().to_vec());
     let mut count = paths.len() as u64;
@@ -244,8 +249,26 @@ fn pass_json(passage: &mut impl Passage, json: &mut Option<Arc<JsonRules>>) -> R
         keys.iter_mut().try_for_each(|key| passage.text(key))?;
     }
     let keys = Arc::new(Keys::new(paths).map_err(Error::Corrupt)?);
-    *json = Some(Arc::new(JsonRules { form, keys, unknown }));
+    unnest = match read.1 {
+        true => Some(pass_list(passage, unnest.unwrap_or_default())?),
+        false => None,
+    };
+    let rules = JsonRules { form, keys, unknown, unnest };
+    rules.check().map_err(|error| Error::Corrupt(error.to_string()))?;
+    *json = Some(Arc::new(rules));
     Ok(())
+}
+
+/// The path of a list.
+fn pass_list(passage: &mut impl Passage, mut list: Vec<String>) -> Result<Vec<String>> {
+    let mut length = list.len() as u64;
+    passage.number(&mut length)?;
+    if length > TYPED_MAX {
+        return Err(Error::Corrupt(format!("a path of {length} keys")));
+    }
+    list.resize_with(length as usize, String::new);
+    list.iter_mut().try_for_each(|key| passage.text(key))?;
+    Ok(list)
 }
 
 fn pass_typed(passage: &mut impl Passage, typed: &mut Vec<u32>) -> Result<()> {
@@ -337,7 +360,12 @@ mod tests {
         };
         let paths = vec![path(&["a", "b.c"], Holds::Value), path(&["d"], Holds::Json)];
         let keys = Arc::new(Keys::new(paths).unwrap());
-        let rules = JsonRules { form: JsonForm::Documents, keys, unknown: UnknownKeys::Ignore };
+        let rules = JsonRules {
+            form: JsonForm::Documents,
+            keys,
+            unknown: UnknownKeys::Ignore,
+            unnest: Some(vec!["zz".to_owned()]),
+        };
         let json = Dialect { delimiter: b'\n', json: Some(Arc::new(rules)), ..Dialect::default() };
         for dialect in [dialect, fixed, aligned, json] {
             let mut bytes = Vec::new();

@@ -34,6 +34,8 @@ pub enum SniffForm {
     Json,
     /// A CREATE TABLE, and in comments the flags and the evidence
     Sql,
+    /// Of JSON, which values the columns are, for --mapping
+    Mapping,
 }
 
 /// Form of a report.
@@ -181,6 +183,14 @@ pub(super) fn delimiter(text: &str) -> coload::Result<Delimiter> {
 pub(super) fn given_columns(text: &str) -> coload::Result<GivenColumns> {
     let columns = coload::parse_columns(text)?;
     Ok(GivenColumns(columns.columns().to_vec()))
+}
+
+/// Value of `--unnest`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnnestPath(pub Vec<String>);
+
+pub(super) fn unnest_path(text: &str) -> coload::Result<UnnestPath> {
+    crate::json_mapping::parse_path(text).map(UnnestPath)
 }
 
 pub(super) fn decimal(text: &str) -> coload::Result<u8> {

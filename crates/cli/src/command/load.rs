@@ -252,6 +252,7 @@ fn request(args: &LoadArgs, origin: Origin) -> Done<PlanRequest> {
     Ok(PlanRequest {
         origin,
         places: args.places.options(),
+        sheets: args.sheets.choice(),
         table: args.table.clone(),
         schema: schema(args)?,
         key: key(args),
@@ -296,7 +297,7 @@ fn origin_of(args: &LoadArgs) -> Done<Origin> {
 /// `Failed` when one is not there.
 pub fn find_inputs(request: &mut PlanRequest) -> Done {
     let origin = std::mem::replace(&mut request.origin, Origin::Found(Inputs::default()));
-    request.origin = origin.found(&request.places)?;
+    request.origin = origin.found(&request.places, &request.sheets)?;
     Ok(())
 }
 

@@ -19,7 +19,7 @@ use crate::size::{show_bytes, show_count};
 /// `Usage` when flags contradict each other, `Failed` when the inputs cannot be planned.
 pub fn run(args: &PlanArgs) -> Done {
     check_given(&args.dialect)?;
-    let inputs = expand_inputs_with(&args.inputs, &args.places.options())?;
+    let inputs = expand_inputs_with(&args.inputs, &args.places.options(), &args.sheets.choice())?;
     let plan = match inputs.len() > args.explicit_max {
         // So many are not opened.
         true => plan_hashed(&inputs, args.workers, args.explicit_max)?,

@@ -8,23 +8,32 @@ use coload_source::{Sniffed, expand_inputs_with};
 use serde_json::{Value, json};
 
 use crate::args::{SniffArgs, SniffForm};
-use crate::given::{check_given, command_line, flags, given_dialect, shell_word};
+use crate::given::{check_given, command_line, flags, given_dialect, sheet_flags, shell_word};
+use crate::json_mapping::mapping_json;
 use crate::output::{Done, Failure, print};
 use crate::report::dialect_json;
 
 /// What was found out, and what the input is.
-type Found<'a> = (&'a Sniffed, InputForm);
+struct Found {
+    sniffed: Sniffed,
+    form: InputForm,
+    /// Whether it is a sheet of a book.
+    is_sheet: bool,
+    /// Name of a table that is made of it.
+    table: String,
+}
 
 /// Prints what was found out about a file, and why.
 ///
 /// # Errors
 /// `Usage` when flags contradict each other, `Failed` when the input is no delimited text.
 pub fn run(args: &SniffArgs) -> Done {
-    let (sniffed, form, table) = find(args)?;
+    let found = find(args)?;
     print(&match args.output {
-        SniffForm::Text => text(args, (&sniffed, form), &table),
-        SniffForm::Json => json_text(args, (&sniffed, form), &table),
-        SniffForm::Sql => sql(args, (&sniffed, form), &table),
+        SniffForm::Text => text(args, &found),
+        SniffForm::Json => json_text(args, &found),
+        SniffForm::Sql => sql(args, &found),
+        SniffForm::Mapping => mapping(args, &found)?,
     })
 }
 
@@ -33,12 +42,11 @@ pub fn run(args: &SniffArgs) -> Done {
 /// # Errors
 /// As [`run`].
 pub fn found_json(args: &SniffArgs) -> Done<String> {
-    let (sniffed, form, table) = find(args)?;
-    Ok(json_text(args, (&sniffed, form), &table))
+    Ok(json_text(args, &find(args)?))
 }
 
-/// Looks at the input; the name of a table that is made of it comes last.
-fn find(args: &SniffArgs) -> Done<(Sniffed, InputForm, String)> {
+/// Looks at the input.
+fn find(args: &SniffArgs) -> Done<Found> {
     check_given(&args.dialect)?;
     let given = given_dialect(&args.dialect);
     let options = ReadOptions { query: args.query.clone(), connections: Some(1) };
@@ -52,36 +60,56 @@ fn find(args: &SniffArgs) -> Done<(Sniffed, InputForm, String)> {
                 .to_owned(),
         )));
     } else {
-        let inputs = expand_inputs_with(std::slice::from_ref(&args.input), &args.places.options())?;
+        let inputs = expand_inputs_with(
+            std::slice::from_ref(&args.input),
+            &args.places.options(),
+            &args.sheets.choice(),
+        )?;
         let (sniffed, form) = coload::sniff_input(&inputs, &given, args.sample)?;
         (sniffed, form, inputs.first())
     };
+    let is_sheet = input.as_ref().is_some_and(|input| input.is_sheet());
     let table = input.map_or_else(|| "t".to_owned(), |input| input.table_name());
-    Ok((sniffed, form, table))
+    Ok(Found { sniffed, form, is_sheet, table })
 }
 
-fn text(args: &SniffArgs, (sniffed, form): Found<'_>, table: &str) -> String {
+fn text(args: &SniffArgs, found: &Found) -> String {
+    let Found { sniffed, table, .. } = found;
     let mut out = String::new();
     for line in &sniffed.evidence {
         // Writing to a String cannot fail.
         let _ = writeln!(out, "{line}");
     }
     let _ = writeln!(out, "\n{}", create_table_sql(table, &sniffed.schema));
-    let _ = writeln!(out, "\n{}", load_command(args, (sniffed, form)));
+    let _ = writeln!(out, "\n{}", load_command(args, found));
     out
 }
 
-fn sql(args: &SniffArgs, (sniffed, form): Found<'_>, table: &str) -> String {
+/// The mapping that the load would use.
+fn mapping(args: &SniffArgs, found: &Found) -> Done<String> {
+    let Some(mapping) = mapping_json(&found.sniffed) else {
+        return Err(Failure::Usage(Error::Invalid(format!(
+            "--output mapping: {} is not JSON, whose values have paths",
+            args.input
+        ))));
+    };
+    let mut text = serde_json::to_string_pretty(&mapping).unwrap_or_default();
+    text.push('\n');
+    Ok(text)
+}
+
+fn sql(args: &SniffArgs, found: &Found) -> String {
+    let Found { sniffed, table, .. } = found;
     let mut out = String::new();
     for line in &sniffed.evidence {
         let _ = writeln!(out, "-- {}", on_one_line(line));
     }
-    let _ = writeln!(out, "-- {}", on_one_line(&load_command(args, (sniffed, form))));
+    let _ = writeln!(out, "-- {}", on_one_line(&load_command(args, found)));
     let _ = writeln!(out, "{};", create_table_sql(table, &sniffed.schema).trim_end_matches(';'));
     out
 }
 
-fn load_command(args: &SniffArgs, found: Found<'_>) -> String {
+fn load_command(args: &SniffArgs, found: &Found) -> String {
     let flags = all_flags(args, found);
     let query = args.query.iter().map(|query| format!(" --query {}", shell_word(query)));
     let query: String = query.collect();
@@ -95,11 +123,19 @@ fn load_command(args: &SniffArgs, found: Found<'_>) -> String {
 }
 
 /// The flags that give the dialect, if it is text, and that of the types.
-fn all_flags(args: &SniffArgs, (sniffed, form): Found<'_>) -> String {
+fn all_flags(args: &SniffArgs, found: &Found) -> String {
+    let Found { sniffed, form, .. } = found;
     let mut flags = match form {
+        InputForm::Text if found.is_sheet => {
+            let given = args.sheets.flags().into_iter();
+            command_line(&given.chain(sheet_flags(&sniffed.dialect)).collect::<Vec<_>>())
+        }
         InputForm::Text => command_line(&flags(&sniffed.dialect)),
         InputForm::Arrow | InputForm::Parquet | InputForm::Rows => String::new(),
     };
+    if let Some(mapping) = &args.dialect.mapping {
+        let _ = write!(flags, " --mapping={}", shell_word(&mapping.text));
+    }
     if args.dialect.all_text {
         flags.push_str(" --all-text");
     }
@@ -110,7 +146,8 @@ fn all_flags(args: &SniffArgs, (sniffed, form): Found<'_>) -> String {
     flags
 }
 
-fn json_text(args: &SniffArgs, (sniffed, form): Found<'_>, table: &str) -> String {
+fn json_text(args: &SniffArgs, found: &Found) -> String {
+    let Found { sniffed, form, is_sheet, table } = found;
     let columns: Vec<Value> = sniffed
         .schema
         .columns()
@@ -121,16 +158,18 @@ fn json_text(args: &SniffArgs, (sniffed, form): Found<'_>, table: &str) -> Strin
         "table": table,
         "format": match form {
             InputForm::Text if sniffed.dialect.json.is_some() => "json",
+            InputForm::Text if *is_sheet => "sheet",
             InputForm::Text => "text",
             InputForm::Arrow => "arrow",
             InputForm::Parquet => "parquet",
             InputForm::Rows => "rows",
         },
-        "dialect": dialect_json((form == InputForm::Text).then_some(&sniffed.dialect)),
-        "flags": all_flags(args, (sniffed, form)).trim_start(),
+        "dialect": dialect_json((*form == InputForm::Text && !is_sheet).then_some(&sniffed.dialect)),
+        "flags": all_flags(args, found).trim_start(),
         "columns": columns,
         "create_table": create_table_sql(table, &sniffed.schema),
         "evidence": sniffed.evidence,
+        "mapping": mapping_json(sniffed),
     });
     let mut text = serde_json::to_string_pretty(&json).unwrap_or_default();
     text.push('\n');

@@ -8,6 +8,7 @@ Usage: arrow_files.py write FOLDER | arrow_files.py parquet FOLDER | arrow_files
 import csv
 import datetime as dt
 import decimal
+import json
 import random
 import sys
 
@@ -160,6 +161,113 @@ def parquet(folder):
     equal(True, True, "written")
 
 
+def nested(folder):
+    """Lists, maps and groups within each other, with all that may be NULL or empty, in pages of few values."""
+    random.seed(9)
+
+    def maybe(make):
+        return None if random.random() < 0.15 else make()
+
+    def many(make, most=4):
+        return lambda: [maybe(make) for _ in range(random.randrange(most))]
+
+    def number():
+        return random.randrange(-5, 1000)
+
+    def word():
+        return random.choice(["", "a", 'q"\\', "line\n", "é😀", "x" * 50])
+
+    def point():
+        return {"x": maybe(number), "way": maybe(many(word)), "deep": maybe(lambda: {"f": maybe(number), "n": maybe(many(many(number)))})}
+
+    deep = pa.struct([("f", pa.int16()), ("n", pa.list_(pa.list_(pa.int64())))])
+    kind = pa.struct([("x", pa.int32()), ("way", pa.list_(pa.string())), ("deep", deep)])
+    day = dt.date(2020, 1, 1)
+    moment = dt.datetime(2020, 1, 1, 12, 30, 15, 250000)
+    columns = {
+        "id": (pa.int64(), None),
+        "ints": (pa.list_(pa.int64()), many(number)),
+        "words": (pa.large_list(pa.list_(pa.string())), many(many(word))),
+        "point": (kind, point),
+        "points": (pa.list_(kind), many(point)),
+        "counts": (pa.map_(pa.string(), pa.int64()), lambda: [(f"k{n}", maybe(number)) for n in range(random.randrange(4))]),
+        "by_day": (pa.map_(pa.date32(), kind), lambda: [(day + dt.timedelta(n), maybe(point)) for n in range(random.randrange(3))]),
+        "money": (pa.list_(pa.decimal128(20, 3)), many(lambda: decimal.Decimal(number()).scaleb(-3))),
+        "whens": (pa.list_(pa.timestamp("us")), many(lambda: moment + dt.timedelta(seconds=number()))),
+        "zones": (pa.list_(pa.timestamp("ms", tz="UTC")), many(lambda: moment)),
+        "days": (pa.list_(pa.date32()), many(lambda: day + dt.timedelta(number()))),
+        "flags": (pa.list_(pa.bool_()), many(lambda: number() % 2 == 0)),
+        "raw": (pa.list_(pa.binary()), many(lambda: word().encode() + b"\xff")),
+        "half": (pa.list_(pa.float64()), many(lambda: number() / 8)),
+        "tail": (pa.string(), word),
+    }
+    rows = {name: [n if make is None else maybe(make) for n in range(2000)] for name, (_, make) in columns.items()}
+    whole = pa.table({name: pa.array(rows[name], kind) for name, (kind, _) in columns.items()})
+    writers = {
+        "one": {"row_group_size": 700, "data_page_size": 300, "use_dictionary": False},
+        "two": {"data_page_version": "2.0", "compression": "zstd", "data_page_size": 200, "write_batch_size": 10},
+        "coded": {"compression": "gzip", "dictionary_pagesize_limit": 100, "write_batch_size": 7, "data_page_size": 60},
+    }
+    for name, options in writers.items():
+        pq.write_table(whole, f"{folder}/nested_{name}.parquet", **options)
+    # DuckDB writes the same with pages and levels of its own.
+    duckdb.sql(f"COPY (SELECT * FROM '{folder}/nested_one.parquet') TO '{folder}/nested_duckdb.parquet' (ROW_GROUP_SIZE 2048)")
+    equal(True, True, "written")
+
+
+def check_nested(path, export):
+    """Compares columns of groups, and lists and maps as JSON."""
+    whole = pq.ParquetFile(path).read()
+    names, columns = [], []
+
+    def flat(name, kind, values):
+        if pa.types.is_struct(kind):
+            for field in kind:
+                inner = [None if value is None else value[field.name] for value in values]
+                flat(f"{name}.{field.name}", field.type, inner)
+        else:
+            names.append(name)
+            columns.append([told(value, kind) for value in values])
+
+    for field in whole.schema:
+        flat(field.name, field.type, whole[field.name].to_pylist())
+    with open(export, newline="") as file:
+        found = list(csv.reader(file))
+    equal(found[0], names, "names")
+    equal(len(found) - 1, whole.num_rows, "rows")
+    for at, (name, column) in enumerate(zip(names, columns)):
+        for row, value in enumerate(column):
+            text = found[row + 1][at]
+            try:
+                got = json.loads(text, parse_float=decimal.Decimal) if isinstance(value, (list, dict)) else text
+            except ValueError as error:
+                raise AssertionError(f"{name}, row {row}: {text}: {error}") from error
+            want = value if isinstance(value, (list, dict)) else ("" if value is None else str(value))
+            equal(got, want, f"{name}, row {row}: {text}")
+
+
+def told(value, kind):
+    """A value as JSON has it that Coload makes of lists and maps; of others as text."""
+    if value is None:
+        return None
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return [told(item, kind.value_type) for item in value]
+    if pa.types.is_map(kind):
+        return {str(told(key, kind.key_type)): told(item, kind.item_type) for key, item in value}
+    if pa.types.is_struct(kind):
+        return {field.name: told(value[field.name], field.type) for field in kind}
+    if isinstance(value, (bool, int, decimal.Decimal)):
+        return value
+    if isinstance(value, float):
+        return decimal.Decimal(value)
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, dt.datetime):
+        shown = value.strftime("%Y-%m-%d %H:%M:%S") + (f".{value.microsecond:06}".rstrip("0") if value.microsecond else "")
+        return shown + ("+00" if value.tzinfo else "")
+    return str(value)
+
+
 def text(value, kind):
     """A value as Coload's CSV has it."""
     if value is None:
@@ -264,6 +372,8 @@ def equal(found, expected, what):
 commands = {
     "write": write,
     "parquet": parquet,
+    "nested": nested,
+    "check_nested": check_nested,
     "check": check,
     "large": lambda path, rows: large(path, int(rows)),
     "large_parquet": lambda path, rows: large_parquet(path, int(rows)),

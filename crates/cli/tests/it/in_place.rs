@@ -76,6 +76,30 @@ fn all_formats_and_many_files_are_read() {
 }
 
 #[test]
+fn sheets_of_books_are_tables() {
+    let sandbox = Sandbox::new();
+    let books = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/text/books");
+    sandbox.write("book.xlsx", fs::read(books.join("openpyxl.xlsx")).unwrap());
+    let count = "SELECT count(*), min(at), sum(amount) FROM 'book.xlsx'";
+    assert_eq!(answer(&sandbox, count), ["7,2026-01-01 08:30:15,2.625"]);
+    let more = "SELECT sum(n) FROM read_xlsx('book.xlsx', sheet := 'More', range => 'C5:D7')";
+    assert_eq!(answer(&sandbox, more), ["10"]);
+    assert_eq!(answer(&sandbox, "SELECT max(id) FROM 'book.xlsx!More'"), ["4"]);
+    sandbox.write("a.csv", "a\n1\n");
+    wrong(&sandbox, "SELECT * FROM read_xlsx('a.csv')", &["this is no workbook"]);
+    wrong(
+        &sandbox,
+        "SELECT * FROM read_csv('book.xlsx')",
+        &["--format says how delimited text is written"],
+    );
+    wrong(
+        &sandbox,
+        "SELECT * FROM read_xlsx('book.xlsx', range => 'x-')",
+        &["give cells such as A1:F200"],
+    );
+}
+
+#[test]
 fn options_are_the_flags_of_loads() {
     let sandbox = Sandbox::new();
     sandbox.write("a.txt", "# head\n01|NA|2,5\n02|x|3,5\n");

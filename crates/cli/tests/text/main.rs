@@ -23,4 +23,6 @@ mod parquet_input;
 mod places;
 mod plan;
 mod set_columns;
+mod sheets;
 mod union;
+mod unnest;

@@ -14,7 +14,7 @@ use crate::compression::Compression;
 use crate::decoder::{Decoder, Filled, Start};
 use crate::open::TextInput;
 use crate::raw::{Raw, RawFile};
-use crate::windows::Windows;
+use crate::windows::{HeldWindow, Windows};
 
 /// An input that is being read.
 pub struct Open {
@@ -31,6 +31,8 @@ pub struct Open {
     /// Stored bytes told in blocks.
     told: u64,
     checking: Option<Checking>,
+    /// What the input holds beside its decoder.
+    _held_by_input: Option<HeldWindow>,
 }
 
 /// What the text must be, and what it was so far.
@@ -137,7 +139,8 @@ impl Shared {
 
 impl Open {
     pub fn new(file: usize, input: TextInput, windows: &Arc<Windows>) -> Result<Self> {
-        let TextInput { name, format, raw, check } = input;
+        let TextInput { name, format, raw, check, held_bytes } = input;
+        let held_by_input = (held_bytes > 0).then(|| HeldWindow::of_bytes(windows, held_bytes));
         let stored = match &raw {
             Raw::File { file, at: 0 } if format.is_some_and(Compression::has_members) => {
                 Some(Arc::clone(file))
@@ -163,6 +166,7 @@ impl Open {
             ready: VecDeque::new(),
             held: 0,
             told: 0,
+            _held_by_input: held_by_input,
             checking: check.map(|expected| Checking {
                 expected,
                 bytes: 0,

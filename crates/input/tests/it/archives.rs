@@ -9,7 +9,7 @@ use crate::support::{compress, read_inputs, text};
 const HEADER_BYTES: usize = 512;
 
 /// A zip file of members with their method.
-fn zip(members: &[(&str, &[u8], Option<Compression>)]) -> Vec<u8> {
+pub fn zip(members: &[(&str, &[u8], Option<Compression>)]) -> Vec<u8> {
     let (mut out, mut directory) = (Vec::new(), Vec::new());
     for (name, text, format) in members {
         let stored = format.map_or(text.to_vec(), |format| compress(format, text));
@@ -163,10 +163,13 @@ fn what_file_managers_leave_is_no_member() {
 fn documents_that_are_zip_files_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let members: [(&str, &[u8], _); 2] =
-        [("[Content_Types].xml", b"x", None), ("xl/workbook.xml", b"x", None)];
-    std::fs::write(folder.path().join("a.xlsx"), zip(&members)).unwrap();
-    let error = read(folder.path(), "a.xlsx").unwrap_err().to_string();
-    assert!(error.contains("looks like an Excel workbook, which is not read: save"), "{error}");
+        [("[Content_Types].xml", b"x", None), ("xl/workbook.bin", b"x", None)];
+    std::fs::write(folder.path().join("a.xlsb"), zip(&members)).unwrap();
+    let error = read(folder.path(), "a.xlsb").unwrap_err().to_string();
+    assert!(
+        error.contains("looks like a binary Excel workbook (.xlsb), which is not read: save"),
+        "{error}"
+    );
 }
 
 #[test]

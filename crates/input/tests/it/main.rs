@@ -4,5 +4,6 @@
 mod archives;
 mod damage;
 mod formats;
+mod sheets;
 mod support;
 mod windows;

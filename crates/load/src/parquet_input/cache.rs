@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex};
 
 use coload_arrow::Result;
 use coload_parquet::{
-    ColumnAt, ColumnMap, Dictionary, Stored, read_dictionary, read_page, walk_column,
+    ColumnAt, ColumnMap, Dictionary, Stored, read_dictionary, read_page, rows_that_begin,
+    walk_column, walk_lists,
 };
 use coload_threads::lock;
 
@@ -147,7 +148,13 @@ impl Cache {
         let mut is_new = false;
         let read = read_once(&cell, || {
             is_new = true;
-            let map = walk_column(at, rows, body, bytes_max)?;
+            let map = match stored.is_in_lists() {
+                false => walk_column(at, rows, body, bytes_max)?,
+                true => walk_lists(at, rows, body, bytes_max, |page| {
+                    let bytes = read_page(at, page, body, bytes_max)?;
+                    rows_that_begin(stored, page, &bytes, bytes_max)
+                })?,
+            };
             let page = |page: &_| read_page(at, page, body, bytes_max);
             let dictionary = read_dictionary(stored, &map, page, bytes_max)?;
             Ok(ColumnRead { map, dictionary, typed: Mutex::default() })

@@ -159,6 +159,10 @@ fn is_unwanted(
     let columns = asked.request.read_schema().columns();
     let all = fields.of_column.iter().zip(&fields.chunks).zip(columns);
     all.enumerate().any(|(read, ((stored, chunk), column))| {
+        // Bounds of a leaf are none of its list.
+        if fields.nested[read].is_some() {
+            return false;
+        }
         let bounds = group.columns[*chunk].bounds;
         let value = |bound| value_of_bound(&stored.values, bound, column.data_type);
         let values = bounds.and_then(|(least, greatest)| value(least).zip(value(greatest)));
@@ -195,7 +199,16 @@ fn memory_bytes(
     }
     let body = FileBody { file, start: 0 };
     let mut bytes = 0_u64;
-    for (stored, leaf) in fields.of_column.iter().zip(&fields.chunks) {
+    for nested in fields.nested.iter().flatten() {
+        for (leaf, stored) in nested.chunks.iter().zip(&nested.nested.leaves) {
+            let column = &group.columns[*leaf];
+            let raw = column.raw_bytes.min(column.bytes.saturating_mul(EXPANSION_MAX));
+            // As values and as text, of which a number has more bytes.
+            bytes = bytes.saturating_add(raw.saturating_mul(if stored.is_text() { 2 } else { 4 }));
+        }
+    }
+    let flat = fields.of_column.iter().zip(&fields.chunks).zip(&fields.nested);
+    for ((stored, leaf), _) in flat.filter(|(_, nested)| nested.is_none()) {
         let column = &group.columns[*leaf];
         bytes =
             bytes.saturating_add(column.raw_bytes.min(column.bytes.saturating_mul(EXPANSION_MAX)));

@@ -1,7 +1,9 @@
 //! An input of Parquet: which of its fields the columns are, and what is told when it is damaged.
 
 use coload_arrow::Fault;
-use coload_parquet::{ParquetField, Stored};
+use std::sync::Arc;
+
+use coload_parquet::{Nested, ParquetField, Stored};
 use coload_types::{Error, Place, Result};
 
 use crate::typed::{Asked, BATCH_SHARE, batch_bytes_max, fields_of_columns};
@@ -13,8 +15,19 @@ pub struct FieldsRead {
     pub of_column: Vec<Stored>,
     /// For each column that is read its column chunk in what is kept of a row group.
     pub chunks: Vec<usize>,
+    /// For each column that is read, if it is of lists or maps, what these are made of.
+    pub nested: Vec<Option<NestedRead>>,
     /// Numbers of the column chunks that are kept, which rise.
     pub leaves: Vec<usize>,
+}
+
+/// A list or a map that is read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NestedRead {
+    /// What it is made of.
+    pub nested: Arc<Nested>,
+    /// For each of its leaves the column chunk in what is kept of a row group.
+    pub chunks: Vec<usize>,
 }
 
 impl FieldsRead {
@@ -32,12 +45,19 @@ impl FieldsRead {
         })?;
         let stored = found.iter().filter_map(|index| fields[*index].stored.clone());
         let of_column: Vec<Stored> = stored.collect();
-        let mut leaves: Vec<usize> = of_column.iter().map(|stored| stored.leaf).collect();
+        let all = found.iter().flat_map(|index| fields[*index].leaves());
+        let mut leaves: Vec<usize> = all.map(|stored| stored.leaf).collect();
         leaves.sort_unstable();
         leaves.dedup();
         let place = |stored: &Stored| leaves.partition_point(|leaf| *leaf < stored.leaf);
         let chunks = of_column.iter().map(place).collect();
-        Ok(FieldsRead { of_column, chunks, leaves })
+        let nested = found.iter().map(|index| {
+            let nested = Arc::clone(fields[*index].nested.as_ref()?);
+            let chunks = nested.leaves.iter().map(place).collect();
+            Some(NestedRead { nested, chunks })
+        });
+        let nested = nested.collect();
+        Ok(FieldsRead { of_column, chunks, nested, leaves })
     }
 }
 

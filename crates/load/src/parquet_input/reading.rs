@@ -4,14 +4,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use coload_arrow::Fault;
-use coload_parquet::{Stored, read_page, read_rows};
+use coload_parquet::{LeafRead, Stored, read_lists, read_page, read_rows};
 use coload_threads::{Step, StepClock};
 use coload_types::{DataType, Physical, Result};
 
 use super::Parquet;
 use super::cache::{Cache, ColumnRead, UseAgain};
 use super::files::GroupAt;
-use super::input::{Spot, fault};
+use super::input::{NestedRead, Spot, fault};
 use crate::format::{Leg, PieceSpan, Read, Reading, Tick};
 use crate::grain::Grain;
 use crate::partition::PartitionPlan;
@@ -99,6 +99,56 @@ impl<'a> ParquetReading<'a> {
         few && repeats && read.map.is_coded()
     }
 
+    /// Reads rows of a list or a map of a row group.
+    fn read_nested(
+        &self,
+        group: Group<'_>,
+        (column, nested): (usize, &NestedRead),
+        rows: &Range<u64>,
+        worker: &mut TypedWorker,
+        bytes_max: u64,
+    ) -> std::result::Result<Column<'static>, Fault> {
+        // Leaves have numbers of their own behind those of columns.
+        let number_of = |chunk: usize| self.leg.request.read_schema().len() + chunk;
+        let pages_max = batch_bytes_max(Asked::of(&self.leg));
+        let mut found = Vec::with_capacity(nested.chunks.len());
+        for (stored, chunk) in nested.nested.leaves.iter().zip(&nested.chunks) {
+            let key = (group.index, number_of(*chunk));
+            let at = (&group.at.columns[*chunk], group.at.rows);
+            found.push((key, *chunk, self.cache.column(key, at, stored, group.body, pages_max)?));
+        }
+        if found.iter().any(|(.., read)| read.map.bytes_of_largest() > self.grain.large_bytes) {
+            worker.enter();
+        }
+        let page = |(key, chunk, read): &(_, usize, Arc<ColumnRead>), number: usize| {
+            let page = read.map.page(number);
+            let here = page.row_range();
+            let again = match (here.start < rows.start, here.end > rows.end) {
+                (_, true) => UseAgain::Yes,
+                (true, false) => UseAgain::Last,
+                (false, false) => UseAgain::No,
+            };
+            self.cache.page(*key, number, again, || {
+                read_page(&group.at.columns[*chunk], page, group.body, bytes_max)
+            })
+        };
+        let mut pages: Vec<_> =
+            found.iter().map(|leaf| move |number: usize| page(leaf, number)).collect();
+        let mut leaves: Vec<LeafRead<'_>> = found
+            .iter()
+            .zip(&mut pages)
+            .map(|((.., read), page)| LeafRead {
+                map: &read.map,
+                dictionary: read.dictionary.as_ref(),
+                page,
+            })
+            .collect();
+        let slice = read_lists(&nested.nested, &mut leaves, rows.clone(), bytes_max)?;
+        let values =
+            self.source.files[group.at.file as usize].fields.of_column[column].values.clone();
+        Ok(Column { values, slice, dictionary: None })
+    }
+
     /// Reads rows of a column of a row group.
     fn read_column(
         &self,
@@ -108,6 +158,10 @@ impl<'a> ParquetReading<'a> {
         (worker, parser): (&mut TypedWorker, &TypedParser),
         bytes_max: u64,
     ) -> std::result::Result<Column<'static>, Fault> {
+        let nested = &self.source.files[group.at.file as usize].fields.nested[column];
+        if let Some(nested) = nested {
+            return self.read_nested(group, (column, nested), rows, worker, bytes_max);
+        }
         let (stored, read) = self.column_of(group, column)?;
         let data_type = self.leg.request.read_schema().columns()[column].data_type;
         let keyed = parser.makes_codes(column) && self.has_codes(&read, group.at.rows, data_type);
@@ -199,7 +253,12 @@ impl Reading for ParquetReading<'_> {
         let group = Group { index: first.block, at, body: &body };
         let columns = self.leg.request.read_schema().columns();
         let mut coded = Vec::with_capacity(columns.len());
+        let fields = &self.source.files[at.file as usize].fields;
         for (number, column) in columns.iter().enumerate() {
+            if fields.nested[number].is_some() {
+                coded.push(false);
+                continue;
+            }
             let read = self.column_of(group, number);
             let (_, read) = read.map_err(|error| self.fault(at, number, error))?;
             coded.push(

@@ -275,7 +275,11 @@ fn stored_bytes(inputs: &Inputs) -> u64 {
         }
         let input = inputs.at(number);
         match &input.source {
-            InputSource::Member { member, .. } if member.stored == Stored::CompressedTar => None,
+            InputSource::Member { member, .. }
+                if matches!(member.stored, Stored::CompressedTar | Stored::Sheet(_)) =>
+            {
+                None
+            }
             _ => input.bytes(),
         }
     };
@@ -451,7 +455,7 @@ impl Cutter {
         self.rest.drain(..mark + bytes);
         self.hand_out((mark + bytes) as u64);
         self.offset = (mark + bytes) as u64;
-        self.data_line = Some(lines);
+        self.data_line = Some(lines + self.inputs.at(self.file).lines_before());
         Ok(())
     }
 

@@ -204,7 +204,7 @@ impl Footer {
         // The schema comes first in all files that there are; a thrift structure may have any order.
         let elements = elements(bytes, bytes_max)?;
         footer.fields = fields(&elements)?;
-        let stored = footer.fields.iter().filter_map(|field| field.stored.as_ref());
+        let stored = footer.fields.iter().flat_map(ParquetField::leaves);
         let physicals: Vec<(usize, i32)> =
             stored.map(|stored| (stored.leaf, stored.physical.number())).collect();
         let physical = |leaf: usize| {

@@ -45,7 +45,14 @@ pub(super) enum PageKind {
     /// Rows: levels and values, compressed together.
     Data { values: u32, encoding: Encoding, levels: Encoding },
     /// Rows: levels of so many bytes, then values, which alone are compressed.
-    DataTwo { values: u32, encoding: Encoding, levels: u32, repetitions: u32, compressed: bool },
+    DataTwo {
+        values: u32,
+        rows: Option<u32>,
+        encoding: Encoding,
+        levels: u32,
+        repetitions: u32,
+        compressed: bool,
+    },
     /// What is not read.
     Other,
 }
@@ -121,18 +128,14 @@ impl PageHead {
             (Some(2), _, Some(of), _) => {
                 PageKind::Dictionary { values: of.values, encoding: encoding(of.encoding)? }
             }
-            (Some(3), _, _, Some(of)) => {
-                if of.rows.is_some_and(|rows| rows != of.values) {
-                    return Err(damaged("of a column without lists, with more values than rows"));
-                }
-                PageKind::DataTwo {
-                    values: of.values,
-                    encoding: encoding(of.encoding)?,
-                    levels: of.level_bytes,
-                    repetitions: of.repetition_bytes,
-                    compressed: of.is_compressed,
-                }
-            }
+            (Some(3), _, _, Some(of)) => PageKind::DataTwo {
+                values: of.values,
+                rows: of.rows,
+                encoding: encoding(of.encoding)?,
+                levels: of.level_bytes,
+                repetitions: of.repetition_bytes,
+                compressed: of.is_compressed,
+            },
             (Some(0 | 2 | 3), ..) => return Err(damaged("without what its kind needs")),
             (Some(_), ..) => PageKind::Other,
             (None, ..) => return Err(damaged("without its kind")),

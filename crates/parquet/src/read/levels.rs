@@ -211,19 +211,19 @@ impl Validity {
         Validity { before: skip, count: take, valid: None }
     }
 
-    /// Reads levels: those of `take` rows after `skip`.
-    fn of_levels(mut levels: Hybrid<'_>, skip: usize, take: usize) -> Result<Self> {
+    /// Reads levels of which the highest, `most`, is that of values: those of `take` rows after `skip`.
+    fn of_levels(mut levels: Hybrid<'_>, most: u32, skip: usize, take: usize) -> Result<Self> {
         let mut validity = Validity { before: 0, count: 0, valid: None };
         let mut left = skip;
         while left > 0 {
             let part = levels.next(left)?;
             left -= part.count();
-            validity.before += ones(part)?;
+            validity.before += highest(part, most)?;
         }
         let mut done = 0;
         while done < take {
             let part = levels.next(take - done)?;
-            let (count, of_part) = (part.count(), ones(part)?);
+            let (count, of_part) = (part.count(), highest(part, most)?);
             if of_part < count || validity.valid.is_some() {
                 let valid = validity.valid.get_or_insert_with(|| {
                     let mut valid = Vec::with_capacity(take);
@@ -231,7 +231,12 @@ impl Validity {
                     valid
                 });
                 match part {
-                    Part::Run(level, count) => valid.resize(valid.len() + count, level == 1),
+                    Part::Run(level, count) => valid.resize(valid.len() + count, level == most),
+                    Part::Packed { .. } if most > 1 => {
+                        valid.extend(
+                            packed_levels(part, most).map(|level| level == u64::from(most)),
+                        );
+                    }
                     Part::Packed { bytes, bit, count } => valid
                         .extend((bit..bit + count).map(|bit| bytes[bit / 8] >> (bit % 8) & 1 == 1)),
                 }
@@ -240,6 +245,42 @@ impl Validity {
             done += count;
         }
         Ok(validity)
+    }
+}
+
+/// Bits of levels up to a highest one.
+pub(super) fn width_of(most: u32) -> u32 {
+    u32::BITS - most.leading_zeros()
+}
+
+/// Packed levels, one by one; those that are cut off are 0.
+fn packed_levels(part: Part<'_>, most: u32) -> impl Iterator<Item = u64> + '_ {
+    let width = width_of(most);
+    let (bytes, bit, count) = match part {
+        Part::Packed { bytes, bit, count } => (bytes, bit, count),
+        Part::Run(..) => (&[][..], 0, 0),
+    };
+    (0..count).map(move |number| bits_at(bytes, bit + number * width as usize, width).unwrap_or(0))
+}
+
+/// How many levels are the highest one.
+fn highest(part: Part<'_>, most: u32) -> Result<usize> {
+    let too_high =
+        |level: u64| Fault::Damaged(format!("a level {level}, and {most} is the highest"));
+    match part {
+        _ if most == 1 => ones(part),
+        Part::Run(level, _) if level > most => Err(too_high(level.into())),
+        Part::Run(level, count) => Ok(if level == most { count } else { 0 }),
+        Part::Packed { .. } => {
+            let mut found = 0;
+            for level in packed_levels(part, most) {
+                if level > u64::from(most) {
+                    return Err(too_high(level));
+                }
+                found += usize::from(level == u64::from(most));
+            }
+            Ok(found)
+        }
     }
 }
 
@@ -265,25 +306,31 @@ fn ones(part: Part<'_>) -> Result<usize> {
     }
 }
 
-/// Which of `take` rows after `skip` of a page of `rows` have values, and the bytes of the values.
+/// Which of `take` rows after `skip` of a page of `rows` have values, and the bytes of the values. `most` is the level of a
+/// value, 0 where there are no levels.
 pub(super) fn split_levels(
     page: &[u8],
     form: PageForm,
-    optional: bool,
+    most: u32,
     (rows, skip, take): (usize, usize, usize),
 ) -> Result<(Validity, &[u8])> {
     match form {
         PageForm::Two { levels, .. } => {
             let (levels, values) = page.split_at_checked(levels as usize).ok_or_else(cut_off)?;
-            let validity = match optional && !levels.is_empty() {
-                true => Validity::of_levels(Hybrid::new(levels, 1)?, skip, take)?,
+            let validity = match most > 0 && !levels.is_empty() {
+                true => {
+                    Validity::of_levels(Hybrid::new(levels, width_of(most))?, most, skip, take)?
+                }
                 false => Validity::all(skip, take),
             };
             Ok((validity, values))
         }
-        PageForm::One { .. } | PageForm::Dictionary if !optional => {
+        PageForm::One { .. } | PageForm::Dictionary if most == 0 => {
             Ok((Validity::all(skip, take), page))
         }
+        PageForm::One { levels: Encoding::BitPacked } if most > 1 => Err(Fault::Unknown(
+            "levels of groups are packed as old writers did, which is not read".to_owned(),
+        )),
         PageForm::One { levels: Encoding::BitPacked } => {
             let (levels, values) = page.split_at_checked(rows.div_ceil(8)).ok_or_else(cut_off)?;
             // Here the highest bit comes first.
@@ -296,11 +343,12 @@ pub(super) fn split_levels(
             }
             head.push(groups as u8);
             head.extend(levels);
-            Ok((Validity::of_levels(Hybrid::new(&head, 1)?, skip, take)?, values))
+            Ok((Validity::of_levels(Hybrid::new(&head, 1)?, 1, skip, take)?, values))
         }
         PageForm::One { levels: Encoding::Runs } | PageForm::Dictionary => {
             let (levels, values) = split_sized(page)?;
-            Ok((Validity::of_levels(Hybrid::new(levels, 1)?, skip, take)?, values))
+            let levels = Hybrid::new(levels, width_of(most))?;
+            Ok((Validity::of_levels(levels, most, skip, take)?, values))
         }
         PageForm::One { levels } => Err(Fault::Damaged(format!("levels that are {levels:?}"))),
     }
@@ -359,7 +407,7 @@ mod tests {
             };
             bytes.extend(b"values");
             let take = valid.len() - skip;
-            let (found, values) = split_levels(&bytes, form, true, (valid.len(), skip, take)).unwrap();
+            let (found, values) = split_levels(&bytes, form, 1, (valid.len(), skip, take)).unwrap();
             prop_assert_eq!(values, b"values");
             prop_assert_eq!(found.before, valid[..skip].iter().filter(|v| **v).count());
             prop_assert_eq!(found.count, valid[skip..].iter().filter(|v| **v).count());
@@ -374,7 +422,7 @@ mod tests {
             let mut out = Vec::new();
             let _ = Hybrid::new(&bytes, width).unwrap().read_to(count, &mut out);
             prop_assert!(out.len() <= count);
-            let _ = split_levels(&bytes, PageForm::One { levels: Encoding::Runs }, true, (count, 3.min(count), count));
+            let _ = split_levels(&bytes, PageForm::One { levels: Encoding::Runs }, 1, (count, 3.min(count), count));
         }
     }
 }

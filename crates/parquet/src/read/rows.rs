@@ -124,7 +124,44 @@ pub fn read_rows(
     Ok(Slice::new(count, valid, values))
 }
 
+/// The values of entries of a column in lists, without those that have none.
+#[derive(Debug)]
+pub(super) struct ListValues<'a> {
+    read: Read<'a>,
+}
+
+impl<'a> ListValues<'a> {
+    /// No values yet; they take `bytes_max` at most.
+    pub(super) fn new(
+        stored: &'a Stored,
+        dictionary: Option<&'a Dictionary>,
+        bytes_max: u64,
+    ) -> Self {
+        let stock = Stock::new(stored.physical, 0);
+        ListValues {
+            read: Read { stored, dictionary, bytes_max, stock, valid: None, keys: Vec::new() },
+        }
+    }
+
+    /// Adds values of a page.
+    pub(super) fn add(&mut self, at: &PageAt, data: &[u8], wanted: &Wanted) -> Result<()> {
+        self.read.values(at, data, wanted)?;
+        match self.read.stock.bytes() {
+            bytes if bytes > self.read.bytes_max => Err(Fault::TooLarge(bytes)),
+            _ => Ok(()),
+        }
+    }
+
+    /// All of them, as rows.
+    pub(super) fn finish(self) -> Result<Slice<'static>> {
+        let Read { stored, stock, .. } = self.read;
+        let count = stock.len();
+        Ok(Slice::new(count, None, stock.finish(stored.physical, &stored.values)?))
+    }
+}
+
 /// Rows that are being read.
+#[derive(Debug)]
 struct Read<'a> {
     stored: &'a Stored,
     dictionary: Option<&'a Dictionary>,
@@ -140,7 +177,7 @@ impl Read<'_> {
     fn page(&mut self, at: &PageAt, bytes: &[u8], skip: usize, take: usize) -> Result<()> {
         let before = self.stock.len();
         let span = (at.rows as usize, skip, take);
-        let (validity, data) = split_levels(bytes, at.form, self.stored.optional, span)?;
+        let (validity, data) = split_levels(bytes, at.form, self.stored.most, span)?;
         let wanted = Wanted {
             rows: at.rows as usize,
             skip: validity.before,
@@ -149,10 +186,7 @@ impl Read<'_> {
         };
         // A page of NULLs may have no values at all.
         if validity.count > 0 {
-            match at.encoding {
-                Encoding::Dictionary => self.places(data, &wanted)?,
-                encoding => self.stock.read(data, encoding, self.stored.physical, &wanted)?,
-            }
+            self.values(at, data, &wanted)?;
         }
         if let Some(valid) = validity.valid {
             self.stock.spread(before, &valid);
@@ -164,6 +198,14 @@ impl Read<'_> {
         match self.stock.bytes() {
             bytes if bytes > self.bytes_max => Err(Fault::TooLarge(bytes)),
             _ => Ok(()),
+        }
+    }
+
+    /// Reads values of a page.
+    fn values(&mut self, at: &PageAt, data: &[u8], wanted: &Wanted) -> Result<()> {
+        match at.encoding {
+            Encoding::Dictionary => self.places(data, wanted),
+            encoding => self.stock.read(data, encoding, self.stored.physical, wanted),
         }
     }
 

@@ -1,13 +1,16 @@
 //! The fields of a file: names, what their values are, and how these are stored.
 
+use std::sync::Arc;
+
 use coload_arrow::{ArrowType, Fault, Nesting, Unit};
 use coload_types::DataType;
 
 use super::logical::{Logical, converted_type, described, logical_type};
 use super::thrift::{Compact, Result as ThriftResult, Wrong};
+use super::tree::{Nested, nested_of};
 
 /// Deepest nesting of groups.
-const DEPTH_MAX: usize = 64;
+pub(super) const DEPTH_MAX: usize = 64;
 /// Bytes of the longest decimal that is read.
 const DECIMAL_BYTES_MAX: usize = 32;
 /// How values of moments are stored that count nanoseconds of a Julian day.
@@ -24,8 +27,10 @@ pub struct ParquetField {
     pub kind: String,
     /// What its values are: the type whose values are written so.
     pub meaning: ArrowType,
-    /// Where its values are; `None` for groups and lists.
+    /// Where its values are, of a list or map the first of them; `None` for what is not read.
     pub stored: Option<Stored>,
+    /// What a list or map is made of, whose rows are texts of JSON.
+    pub nested: Option<Arc<Nested>>,
 }
 
 /// How the values of a field are stored.
@@ -37,11 +42,18 @@ pub struct Stored {
     pub(super) physical: Physical,
     /// The type of the rows that are read of it.
     pub values: ArrowType,
-    /// Whether NULL may stand in it, so that there are levels.
-    pub(super) optional: bool,
+    /// The level of its values: groups and fields around them that may be NULL, and lists; 0 where there are no levels.
+    pub(super) most: u32,
+    /// Lists around it.
+    pub(super) lists: u32,
 }
 
 impl Stored {
+    /// Whether its values are in lists, so that there may be several in a row.
+    pub fn is_in_lists(&self) -> bool {
+        self.lists > 0
+    }
+
     /// Whether its values are texts or bytes of any length.
     pub fn is_text(&self) -> bool {
         matches!(self.values, ArrowType::Text(_) | ArrowType::Binary(_))
@@ -140,8 +152,28 @@ impl Element {
         Ok(element)
     }
 
+    /// Its name.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether it has no values of its own.
+    pub(super) fn is_group(&self) -> bool {
+        self.physical.is_none()
+    }
+
+    /// How many fields are within it.
+    pub(super) fn children(&self) -> usize {
+        self.children
+    }
+
+    /// Whether it may be NULL, and whether it may come several times.
+    pub(super) fn repetition(&self) -> (bool, bool) {
+        (self.repetition == Some(1), self.repetition == Some(2))
+    }
+
     /// What the values mean: as the file says, or as it said before there were logical types.
-    fn logical(&self) -> Logical {
+    pub(super) fn logical(&self) -> Logical {
         match (self.logical, self.converted) {
             (Some(logical), _) => logical,
             (None, None) => Logical::None,
@@ -181,7 +213,7 @@ pub(super) fn fields(elements: &[Element]) -> Result<Vec<ParquetField>, Fault> {
     let mut tree = Tree { elements: rest, leaves: 0 };
     let mut fields = Vec::new();
     for _ in 0..root.children {
-        fields.push(tree.field()?);
+        tree.fields(&Above::default(), &mut fields)?;
     }
     match tree.elements.is_empty() {
         true => Ok(fields),
@@ -189,14 +221,25 @@ pub(super) fn fields(elements: &[Element]) -> Result<Vec<ParquetField>, Fault> {
     }
 }
 
+/// What is around an element.
+#[derive(Debug, Clone, Default)]
+struct Above {
+    /// Names of the groups, with points between them.
+    name: String,
+    /// Groups that may be NULL.
+    level: u32,
+    depth: usize,
+}
+
 /// The elements that are left, depth first, and the leaves so far.
-struct Tree<'a> {
+pub(super) struct Tree<'a> {
     elements: &'a [Element],
     leaves: usize,
 }
 
 impl<'a> Tree<'a> {
-    fn next(&mut self) -> Result<&'a Element, Fault> {
+    /// The next element.
+    pub(super) fn next(&mut self) -> Result<&'a Element, Fault> {
         let (first, rest) = self
             .elements
             .split_first()
@@ -205,12 +248,36 @@ impl<'a> Tree<'a> {
         Ok(first)
     }
 
-    fn field(&mut self) -> Result<ParquetField, Fault> {
+    /// Adds the fields of the next element: itself, or those within a group, whose names are `a.b`.
+    fn fields(&mut self, above: &Above, out: &mut Vec<ParquetField>) -> Result<(), Fault> {
         let element = self.next()?;
-        let nullable = element.repetition != Some(0);
-        if element.children > 0 || element.physical.is_none() || element.repetition == Some(2) {
-            return self.nested(element);
+        let optional = u32::from(element.repetition != Some(0));
+        let name = match above.name.is_empty() {
+            true => element.name.clone(),
+            false => format!("{}.{}", above.name, element.name),
+        };
+        let here = Above { name, level: above.level + optional, depth: above.depth + 1 };
+        if here.depth > DEPTH_MAX {
+            return Err(Fault::Damaged(format!("fields within fields, over {DEPTH_MAX} deep")));
         }
+        let is_group = element.children > 0 && element.repetition != Some(2);
+        match element.logical() {
+            Logical::None if is_group => {
+                (0..element.children).try_for_each(|_| self.fields(&here, out))?;
+            }
+            _ if element.children > 0
+                || element.physical.is_none()
+                || element.repetition == Some(2) =>
+            {
+                out.push(self.nested(element, above.level, here)?);
+            }
+            _ => out.push(self.value(element, here)?),
+        }
+        Ok(())
+    }
+
+    /// A field of values.
+    fn value(&mut self, element: &Element, here: Above) -> Result<ParquetField, Fault> {
         let leaf = self.leaves;
         self.leaves += 1;
         let physical = element.physical()?;
@@ -221,15 +288,22 @@ impl<'a> Tree<'a> {
         };
         let stored = match meaning {
             ArrowType::Other(..) => None,
-            _ => Some(Stored { leaf, physical, values, optional: nullable }),
+            _ => Some(Stored { leaf, physical, values, most: here.level, lists: 0 }),
         };
-        Ok(ParquetField { name: element.name.clone(), nullable, kind, meaning, stored })
+        let nullable = here.level > 0;
+        Ok(ParquetField { name: here.name, nullable, kind, meaning, stored, nested: None })
     }
 
-    /// A group or a list, with the first values within it.
-    fn nested(&mut self, element: &Element) -> Result<ParquetField, Fault> {
+    /// A list or a map, or a group of which no more is known.
+    fn nested(
+        &mut self,
+        element: &'a Element,
+        level: u32,
+        here: Above,
+    ) -> Result<ParquetField, Fault> {
+        let (elements, leaves) = (self.elements, self.leaves);
         let mut first = None;
-        self.within(element, &element.name, 0, &mut first)?;
+        self.within(element, &here.name, 0, &mut first)?;
         let what = match element.logical() {
             Logical::List => "list",
             Logical::Map => "map",
@@ -240,12 +314,43 @@ impl<'a> Tree<'a> {
             Some((path, physical)) => format!("{what} with {path} {}", Physical::name(physical)),
             None => what.to_owned(),
         };
-        Ok(ParquetField {
-            name: element.name.clone(),
-            nullable: element.repetition != Some(0),
-            kind,
-            meaning: ArrowType::Other(what, Nesting::Buffers(0)),
-            stored: None,
+        let is_known = matches!(element.logical(), Logical::None | Logical::List | Logical::Map)
+            || element.children == 0;
+        let nested = match is_known {
+            true => {
+                let mut again = Tree { elements, leaves };
+                nested_of(&mut again, element, level)?
+            }
+            false => None,
+        };
+        // Of a list the values are in its leaves: this tells what its rows are.
+        let stored = nested
+            .as_ref()
+            .and_then(|nested| nested.leaves.first())
+            .map(|first| Stored { values: ArrowType::Text(4), ..first.clone() });
+        let nullable = level > 0 || element.repetition == Some(1) || nested.is_none();
+        let meaning = match stored {
+            Some(_) => ArrowType::Text(4),
+            None => ArrowType::Other(what, Nesting::Buffers(0)),
+        };
+        let nested = nested.filter(|_| stored.is_some()).map(Arc::new);
+        Ok(ParquetField { name: here.name, nullable, kind, meaning, stored, nested })
+    }
+
+    /// The values of an element that is a leaf; `None` when their type is none that is read.
+    pub(super) fn leaf(
+        &mut self,
+        element: &Element,
+        most: u32,
+        lists: u32,
+    ) -> Result<Option<Stored>, Fault> {
+        let leaf = self.leaves;
+        self.leaves += 1;
+        let physical = element.physical()?;
+        let (meaning, values) = meaning(element, physical)?;
+        Ok(match meaning {
+            ArrowType::Other(..) => None,
+            _ => Some(Stored { leaf, physical, values, most, lists }),
         })
     }
 
@@ -356,6 +461,14 @@ fn plain(physical: Physical) -> ArrowType {
 }
 
 impl ParquetField {
+    /// Where all its values are.
+    pub fn leaves(&self) -> &[Stored] {
+        match (&self.nested, &self.stored) {
+            (Some(nested), _) => &nested.leaves,
+            (None, stored) => stored.as_slice(),
+        }
+    }
+
     /// The SQL type that holds each value of it.
     ///
     /// # Errors

@@ -34,9 +34,12 @@ pub struct PageAt {
     /// How many when they are decompressed.
     raw: u32,
     crc: Option<u32>,
-    /// Its first row in the row group.
+    /// Its first row in the row group, of lists the first that begins in it.
     pub(super) first_row: u64,
+    /// Rows that begin in it.
     pub(super) rows: u32,
+    /// Values and what stands for none; of lists there may be more than rows, or fewer.
+    pub(super) entries: u32,
     pub(super) encoding: Encoding,
     pub(super) form: PageForm,
 }
@@ -47,7 +50,7 @@ pub(super) enum PageForm {
     /// Before the values, with their length, and compressed with them.
     One { levels: Encoding },
     /// Before the values, of these bytes, not compressed.
-    Two { levels: u32, compressed: bool },
+    Two { levels: u32, repetitions: u32, compressed: bool },
     /// There are none.
     Dictionary,
 }
@@ -72,6 +75,13 @@ impl ColumnMap {
         from..to.max(from)
     }
 
+    /// The same of lists: the page in which the first of these rows begins, and those up to where the row behind the last does.
+    pub fn pages_of_lists(&self, rows: &Range<u64>) -> Range<usize> {
+        let from = self.pages.partition_point(|page| page.row_range().end <= rows.start);
+        let to = self.pages.partition_point(|page| page.first_row <= rows.end);
+        from..to.max(from)
+    }
+
     /// A page.
     pub fn page(&self, number: usize) -> &PageAt {
         &self.pages[number]
@@ -82,13 +92,18 @@ impl ColumnMap {
         self.pages.iter().all(|page| page.encoding == Encoding::Dictionary)
     }
 
+    /// Bytes of the largest page in memory.
+    pub fn bytes_of_largest(&self) -> usize {
+        self.pages.iter().map(PageAt::bytes).max().unwrap_or(0)
+    }
+
     /// Bytes of memory that this takes.
     pub fn bytes(&self) -> usize {
         self.pages.capacity() * size_of::<PageAt>()
     }
 }
 
-/// Finds the pages of a column chunk that has so many rows. What it finds takes `bytes_max` at most.
+/// Finds the pages of a column chunk that has so many rows, which are in no lists. What it finds takes `bytes_max` at most.
 ///
 /// # Errors
 /// `Damaged` when the heads contradict each other or the footer, `TooLarge` when there are too many pages; those of
@@ -99,10 +114,51 @@ pub fn walk_column(
     body: &dyn Body,
     bytes_max: u64,
 ) -> Result<ColumnMap> {
+    let map = walk(column, Some(rows), body, bytes_max)?;
+    let row = map.pages.last().map_or(0, |last| last.row_range().end);
+    match row == rows {
+        true => Ok(map),
+        false => Err(Fault::Damaged(format!("pages of {row} rows in a row group of {rows}"))),
+    }
+}
+
+/// The same of a column in lists: `begin` tells how many rows begin in a page.
+///
+/// # Errors
+/// As [`walk_column`], and those of `begin`.
+pub fn walk_lists(
+    column: &ColumnAt,
+    rows: u64,
+    body: &dyn Body,
+    bytes_max: u64,
+    mut begin: impl FnMut(&PageAt) -> Result<u32>,
+) -> Result<ColumnMap> {
+    let mut map = walk(column, None, body, bytes_max)?;
+    let mut row = 0;
+    for page in &mut map.pages {
+        (page.first_row, page.rows) = (row, begin(page)?);
+        if row == 0 && page.rows == 0 {
+            return Err(Fault::Damaged("a first row that does not begin".to_owned()));
+        }
+        row += u64::from(page.rows);
+    }
+    match row == rows {
+        true => Ok(map),
+        false => Err(Fault::Damaged(format!("pages of {row} rows in a row group of {rows}"))),
+    }
+}
+
+/// Finds the pages of a column chunk, up to those of so many rows, or to its end.
+fn walk(
+    column: &ColumnAt,
+    rows: Option<u64>,
+    body: &dyn Body,
+    bytes_max: u64,
+) -> Result<ColumnMap> {
     let mut map = ColumnMap { dictionary: None, pages: Vec::new() };
     let end = column.start + column.bytes;
     let (mut at, mut row) = (column.start, 0_u64);
-    while row < rows {
+    while rows.map_or(at < end, |rows| row < rows) {
         let head = head_at(body, at, end)?;
         let start = at + head.bytes as u64;
         at = start + u64::from(head.stored);
@@ -116,6 +172,7 @@ pub fn walk_column(
             crc: head.crc,
             first_row: row,
             rows,
+            entries: rows,
             encoding,
             form,
         };
@@ -137,12 +194,16 @@ pub fn walk_column(
             PageKind::Data { values, encoding, levels } => {
                 page(values, encoding, PageForm::One { levels })
             }
-            PageKind::DataTwo { values, encoding, levels, repetitions, compressed } => {
-                if repetitions > 0 {
+            PageKind::DataTwo { values, rows: own, encoding, levels, repetitions, compressed } => {
+                if rows.is_some() && repetitions > 0 {
                     let text = "a page of a column without lists that has levels of lists";
                     return Err(Fault::Damaged(text.to_owned()));
                 }
-                page(values, encoding, PageForm::Two { levels, compressed })
+                if rows.is_some() && own.is_some_and(|own| own != values) {
+                    let text = "a page of a column without lists, with more values than rows";
+                    return Err(Fault::Damaged(text.to_owned()));
+                }
+                page(values, encoding, PageForm::Two { levels, repetitions, compressed })
             }
         };
         if page.rows == 0 {
@@ -158,10 +219,7 @@ pub fn walk_column(
             _ => {}
         }
     }
-    match row == rows {
-        true => Ok(map),
-        false => Err(Fault::Damaged(format!("pages of {row} rows in a row group of {rows}"))),
-    }
+    Ok(map)
 }
 
 /// Values of the dictionary of a column chunk and bytes of its page, if it begins with one.
@@ -215,7 +273,7 @@ pub fn read_page(
         return Err(Fault::Damaged(format!("the checksum of the page at byte {}", page.start)));
     }
     let plain = match page.form {
-        PageForm::Two { levels, .. } => levels as usize,
+        PageForm::Two { levels, repetitions, .. } => levels as usize + repetitions as usize,
         PageForm::One { .. } | PageForm::Dictionary => 0,
     };
     let is_compressed = !matches!(page.form, PageForm::Two { compressed: false, .. });

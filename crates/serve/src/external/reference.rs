@@ -34,6 +34,8 @@ pub enum ReadAs {
     Parquet,
     /// Arrow IPC.
     Arrow,
+    /// A sheet of a book.
+    Sheet,
 }
 
 /// Something that is said of inputs.
@@ -57,7 +59,7 @@ pub enum OptionValue {
 }
 
 /// Functions that read inputs, and what they take them for.
-const FUNCTIONS: [(&str, ReadAs); 10] = [
+const FUNCTIONS: [(&str, ReadAs); 11] = [
     ("read_file", ReadAs::Any),
     ("read_csv", ReadAs::Text),
     ("read_csv_auto", ReadAs::Text),
@@ -68,6 +70,7 @@ const FUNCTIONS: [(&str, ReadAs); 10] = [
     ("read_parquet", ReadAs::Parquet),
     ("parquet_scan", ReadAs::Parquet),
     ("read_arrow", ReadAs::Arrow),
+    ("read_xlsx", ReadAs::Sheet),
 ];
 
 /// Names of functions that read inputs.
@@ -132,7 +135,7 @@ fn argument(arg: &FunctionArg) -> Option<Argument> {
     match arg {
         FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::BinaryOp {
             left,
-            op: BinaryOperator::Eq,
+            op: BinaryOperator::Eq | BinaryOperator::Assignment,
             right,
         })) => match left.as_ref() {
             Expr::Identifier(name) => option(&name.value, right),

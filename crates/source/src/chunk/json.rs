@@ -7,7 +7,8 @@
 use std::sync::Arc;
 
 use coload_json::{
-    Between, Fault, Item, LineBreaks, Read, RowReader, Rows as JsonRows, Rule, Splitter, path_at,
+    Between, Fault, Item, Items, LineBreaks, ListItem, ListReader, Read, RowReader,
+    Rows as JsonRows, Rule, Splitter, path_at,
 };
 use coload_types::Physical;
 
@@ -26,24 +27,80 @@ const ROOM_BYTES_MAX: usize = 4 << 20;
 /// Bytes of a value that are told.
 const TOLD_BYTES_MAX: usize = 256;
 
+/// Rows that are read beyond which a window ends early: a record may have many.
+const ROWS_BYTES_MAX: usize = 8 << 20;
+
+/// What reads a record.
+#[derive(Debug)]
+enum Reader {
+    /// As a row.
+    Records(Box<RowReader>),
+    /// As a row for each item of a list.
+    Lists(Box<ListReader>, Items),
+}
+
+impl Reader {
+    fn new(rules: &JsonRules) -> Self {
+        // Rules were checked when they were made.
+        let lists = rules.unnest.as_ref();
+        let lists = lists.and_then(|list| ListReader::new(&rules.keys, list, rules.unknown).ok());
+        match lists {
+            Some(lists) => Reader::Lists(Box::new(lists), Items::default()),
+            None => {
+                Reader::Records(Box::new(RowReader::new(Arc::clone(&rules.keys), rules.unknown)))
+            }
+        }
+    }
+
+    fn read_as(&mut self, field: usize, read: Read) {
+        match self {
+            Reader::Records(reader) => reader.read_as(field, read),
+            Reader::Lists(reader, _) => reader.read_as(field, read),
+        }
+    }
+}
+
+/// Where the record of a row stands in the window.
+#[derive(Debug, Clone, Copy)]
+struct Span {
+    /// Offset in the input by which the row is known.
+    offset: u64,
+    record: (usize, usize),
+    /// The list and the item of it that is the row.
+    item: Option<((usize, usize), (usize, usize))>,
+}
+
+impl Span {
+    /// The record, as if its list were the item.
+    fn raw(&self, text: &[u8]) -> Vec<u8> {
+        let record = self.record;
+        match self.item {
+            None => text[record.0..record.1].to_vec(),
+            Some((list, item)) => {
+                [&text[record.0..list.0], &text[item.0..item.1], &text[list.1..record.1]].concat()
+            }
+        }
+    }
+}
+
 /// What reads windows of JSON.
 #[derive(Debug)]
 pub(super) struct JsonParser {
     rules: Arc<JsonRules>,
-    reader: RowReader,
+    reader: Reader,
     rows: JsonRows,
     /// What stands before the next window.
     between: Between,
     /// Whether the input ends with the piece.
     is_last: bool,
-    /// Offset in the input, start and end in the window of each row.
-    spans: Vec<(u64, usize, usize)>,
+    /// Where each row stands.
+    spans: Vec<Span>,
     places: Vec<Place>,
 }
 
 impl JsonParser {
     pub(super) fn new(rules: &Arc<JsonRules>, columns: &[ColumnParser]) -> Self {
-        let reader = RowReader::new(Arc::clone(&rules.keys), rules.unknown);
+        let reader = Reader::new(rules);
         let mut parser = JsonParser {
             rules: Arc::clone(rules),
             reader,
@@ -132,10 +189,9 @@ impl ChunkParser {
         let rejects = self.rejects.len();
         self.read_regular(&rows, &seen, &|| places.clone());
         for reject in &mut self.rejects[rejects..] {
-            let found = json.spans.binary_search_by_key(&reject.offset, |(offset, ..)| *offset);
+            let found = json.spans.binary_search_by_key(&reject.offset, |span| span.offset);
             if let Ok(found) = found {
-                let (_, start, end) = json.spans[found];
-                reject.set_raw(&window.text[start..end]);
+                reject.set_raw(&json.spans[found].raw(window.text));
             }
         }
         self.lines += lines;
@@ -199,13 +255,14 @@ impl Met<'_> {
         };
         let stop = (window.start + last + 1).min(window.limit);
         let mut at = window.start;
-        while at < stop {
+        while at < stop && !self.is_full() {
             let first = skip_blanks(text, at);
             if text[first] == b'\n' {
                 at = first + 1;
                 self.line += 1;
                 continue;
             }
+            let before = self.before();
             let read = self.read_record(first, LineBreaks::EndRecords);
             let behind = match read {
                 Ok(end) => skip_blanks(text, end),
@@ -217,7 +274,7 @@ impl Met<'_> {
                     let newline = memchr::memchr(b'\n', &text[first..window.end]);
                     let end = newline.map_or(window.end, |newline| first + newline);
                     if let Ok(of) = read {
-                        self.take_back();
+                        self.take_back(before);
                         self.reject(first, end, Fault::new(Rule::Behind, skip_blanks(text, of)));
                     } else if let Err(fault) = read {
                         self.reject(first, end, fault);
@@ -241,14 +298,15 @@ impl Met<'_> {
             between: self.parser.between,
         };
         // Pieces of documents end where records do, so that none belongs to the next chunk.
-        loop {
+        while !self.is_full() {
             match splitter.next_item() {
                 Item::Record { start, end } => {
                     self.count_to(start);
+                    let before = self.before();
                     match self.read_record(start, LineBreaks::AreSpace) {
                         Ok(found) if found == end => {}
                         Ok(found) => {
-                            self.take_back();
+                            self.take_back(before);
                             self.reject(start, end, Fault::new(Rule::NoComma, found));
                         }
                         Err(fault) => self.reject(start, end, fault),
@@ -270,11 +328,21 @@ impl Met<'_> {
         self.counted = at;
     }
 
+    /// Whether so many rows were read that the window ends here.
+    fn is_full(&self) -> bool {
+        self.parser.rows.text.len() > ROWS_BYTES_MAX
+    }
+
     #[inline]
     fn read_record(&mut self, start: usize, breaks: LineBreaks) -> Result<usize, Fault> {
         let JsonParser { reader, rows, .. } = &mut *self.parser;
         let (bytes, ends) = (rows.text.len(), rows.ends.len());
-        let end = reader.read(self.window.text, start, breaks, rows)?;
+        let end = match reader {
+            Reader::Records(reader) => reader.read(self.window.text, start, breaks, rows)?,
+            Reader::Lists(reader, items) => {
+                reader.read(self.window.text, start, breaks, rows, items)?
+            }
+        };
         if !self.is_utf8
             && let Err(error) = simdutf8::compat::from_utf8(&self.window.text[start..end])
         {
@@ -282,20 +350,79 @@ impl Met<'_> {
             rows.ends.truncate(ends);
             return Err(Fault::new(Rule::NotUtf8, start + error.valid_up_to()));
         }
-        let offset = self.window.offset + (start - self.window.start) as u64;
-        self.parser.spans.push((offset, start, end));
+        if let Reader::Lists(_, items) = reader {
+            let items = std::mem::take(items);
+            self.add_items((start, end), &items, breaks);
+            if let Reader::Lists(_, room) = &mut self.parser.reader {
+                *room = items;
+            }
+            return Ok(end);
+        }
+        let offset = self.offset_of(start);
+        self.parser.spans.push(Span { offset, record: (start, end), item: None });
         self.parser.places.push(Place { line: self.line, offset });
         Ok(end)
     }
 
-    /// Takes the last row back.
-    fn take_back(&mut self) {
+    /// Takes note of the items of a record: those that are rows, and those that are none.
+    fn add_items(&mut self, record: (usize, usize), items: &Items, breaks: LineBreaks) {
+        for ListItem { start, end, fault } in &items.items {
+            if breaks == LineBreaks::AreSpace {
+                self.count_to(*start);
+            }
+            let offset = self.offset_of(*start);
+            let item = Some((items.list, (*start, *end)));
+            let span = Span { offset, record, item };
+            match fault {
+                Some(fault) => self.reject_item(span, *fault),
+                None => {
+                    self.parser.spans.push(span);
+                    self.parser.places.push(Place { line: self.line, offset });
+                }
+            }
+        }
+    }
+
+    /// Offset in the input of a place of the window.
+    fn offset_of(&self, at: usize) -> u64 {
+        self.window.offset + (at - self.window.start) as u64
+    }
+
+    /// Rows and rejects so far.
+    fn before(&self) -> (usize, usize) {
+        (self.parser.spans.len(), self.rejects.len())
+    }
+
+    /// Takes the rows and rejects of the last record back.
+    fn take_back(&mut self, (count, rejects): (usize, usize)) {
         let JsonParser { rows, spans, places, rules, .. } = &mut *self.parser;
         let fields = rules.keys.paths().len();
-        rows.ends.truncate(rows.ends.len().saturating_sub(fields).max(1));
+        rows.ends.truncate(1 + count * fields);
         rows.text.truncate(rows.ends.last().map_or(0, |end| *end as usize) + 1);
-        spans.pop();
-        places.pop();
+        spans.truncate(count);
+        places.truncate(count);
+        self.rejects.truncate(rejects);
+    }
+
+    /// Rejects an item of a list.
+    #[cold]
+    fn reject_item(&mut self, span: Span, fault: Fault) {
+        let raw = span.raw(self.window.text);
+        let record = &self.window.text[span.record.0..span.record.1];
+        let at = fault.at.clamp(span.record.0, span.record.1) - span.record.0;
+        let told = Told {
+            column: Some(path_at(record, at)),
+            value: value_at(&record[at..]).to_vec(),
+            reason: fault.rule.text().to_owned(),
+            advice: fault.rule.advice().to_owned(),
+        };
+        self.rejects.push(RejectedRecord {
+            value: RejectedValue::apart(&told.value),
+            reason: BadRecord::Told(Arc::new(told)),
+            line: self.lines_before + self.line,
+            offset: span.offset,
+            raw,
+        });
     }
 
     #[cold]

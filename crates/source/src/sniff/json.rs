@@ -21,7 +21,7 @@ use super::{Sniffed, bom_len, given_formats, given_types};
 use crate::dialect::{Dialect, GivenDialect};
 use crate::header::unique_texts;
 use crate::infer::{ColumnForms, given_columns};
-use crate::json::{InputFormat, JsonForm, JsonRules, evidence_of};
+use crate::json::{InputFormat, JsonForm, JsonMapping, JsonRules, MappedColumn, evidence_of};
 use crate::sample::SampleEnd;
 
 /// Keys that an object of names has at most, if each of its objects has few of them.
@@ -38,9 +38,12 @@ pub type JsonSample<'a> = (&'a [u8], SampleEnd);
 /// of them must be a key.
 pub(super) fn is_to_be_json(text: &[u8], given: &GivenDialect, schema: Option<&Schema>) -> bool {
     match given.format {
-        Some(InputFormat::Text) => return false,
+        Some(InputFormat::Text | InputFormat::Sheet) => return false,
         Some(InputFormat::Json | InputFormat::JsonLines) => return true,
         None => {}
+    }
+    if given.list().is_some() || given.mapping.is_some() {
+        return is_json(text[bom_len(text)..].trim_ascii_start());
     }
     let told = given.delimiter.is_some() || given.fixed.is_some() || given.aligned.is_some();
     if told || !is_json(text[bom_len(text)..].trim_ascii_start()) {
@@ -83,6 +86,9 @@ pub fn sniff_json(
     }
     let mut leaves = Vec::new();
     seen.leaves(&mut Vec::new(), &mut leaves);
+    if let Some(list) = given.list() {
+        with_items(list, &seen, &mut leaves);
+    }
     let mut evidence =
         vec![match form {
         JsonForm::Lines => "JSON, a record on each line (--format json or text says otherwise)",
@@ -91,7 +97,21 @@ pub fn sniff_json(
         }
     }
     .to_owned()];
-    let names = unique_texts(leaves.iter().map(|leaf| leaf.path.keys.join(".")));
+    if let Some(list) = given.list() {
+        evidence.push(format!(
+            "rows are the items of {}: {} in the first {} records (--unnest)",
+            list.join("."),
+            seen.items.as_ref().map_or(0, |items| items.values() + items.nulls),
+            seen.objects
+        ));
+    }
+    let names = match &given.mapping {
+        Some(mapping) => {
+            leaves = mapped(mapping, &leaves);
+            mapping.columns.iter().map(|column| column.name.clone()).collect()
+        }
+        None => unique_texts(leaves.iter().map(|leaf| leaf.path.keys.join("."))),
+    };
     let lists: Vec<&str> = names
         .iter()
         .zip(&leaves)
@@ -109,15 +129,20 @@ pub fn sniff_json(
         _ => SampleEnd::Cut,
     };
     let (schema, forms, paths) = match schema {
-        Some(schema) => (schema.clone(), Vec::new(), paths_of(schema, &names, &leaves)?),
+        Some(schema) => {
+            (schema.clone(), Vec::new(), paths_of(schema, &names, &leaves, given.list())?)
+        }
         None => {
             evidence.push(format!("types: from {} records", seen.objects));
+            let given = &with_mapped_types(given)?;
             let (schema, forms) = columns_of(names, &leaves, given, end)?;
             (schema, forms, leaves.into_iter().map(|leaf| leaf.path).collect())
         }
     };
     let keys = Keys::new(paths).map_err(|text| Error::Invalid(format!("{name}: {text}")))?;
-    let rules = JsonRules { form, keys: Arc::new(keys), unknown: given.unknown_keys };
+    let unnest = given.list().cloned();
+    let rules = JsonRules { form, keys: Arc::new(keys), unknown: given.unknown_keys, unnest };
+    rules.check()?;
     let dialect = Dialect {
         delimiter: b'\n',
         formats: given_formats(given),
@@ -150,8 +175,62 @@ fn columns_of(
     Ok((Schema::new(columns)?, forms))
 }
 
+/// Puts the values of items in the place of their list.
+fn with_items(list: &[String], seen: &Seen, leaves: &mut Vec<Leaf>) {
+    let at = leaves.iter().position(|leaf| leaf.path.keys.starts_with(list));
+    leaves.retain(|leaf| !leaf.path.keys.starts_with(list));
+    let mut of_items = Vec::new();
+    if let Some(items) = &seen.items {
+        let mut keys = list.to_vec();
+        match items.scalars + items.lists == 0 {
+            true => items.leaves(&mut keys, &mut of_items),
+            false => of_items.push(items.leaf(&keys)),
+        }
+    }
+    let at = at.unwrap_or(leaves.len()).min(leaves.len());
+    leaves.splice(at..at, of_items);
+}
+
+/// The values that a mapping names, with what was seen of them.
+fn mapped(mapping: &JsonMapping, leaves: &[Leaf]) -> Vec<Leaf> {
+    let leaf = |column: &MappedColumn| {
+        let found = leaves.iter().find(|leaf| leaf.path.keys == column.path);
+        let is_object = leaves.iter().any(|leaf| leaf.path.keys.starts_with(&column.path));
+        let seen = found.map(|leaf| leaf.path.holds);
+        let holds =
+            column.holds.or(seen).unwrap_or(if is_object { Holds::Json } else { Holds::Value });
+        let mut forms = found.map_or_else(ColumnForms::default, |leaf| leaf.forms);
+        if holds == Holds::Json {
+            forms.make_text();
+        }
+        Leaf { path: Path { keys: column.path.clone(), holds }, forms }
+    };
+    mapping.columns.iter().map(leaf).collect()
+}
+
+/// What is given, with the types of a mapping.
+fn with_mapped_types(given: &GivenDialect) -> Result<GivenDialect> {
+    let mut all = given.clone();
+    let mapped = given.mapping.iter().flat_map(|mapping| &mapping.columns);
+    for column in mapped.filter_map(|column| column.given.as_ref()) {
+        if given.columns.iter().any(|other| other.name.eq_ignore_ascii_case(&column.name)) {
+            return Err(Error::Invalid(format!(
+                "column {} has a type in --types and in --mapping: say it once",
+                column.name
+            )));
+        }
+        all.columns.push(column.clone());
+    }
+    Ok(all)
+}
+
 /// The paths of columns that are known: those of the same names, else what their names say.
-fn paths_of(schema: &Schema, names: &[String], leaves: &[Leaf]) -> Result<Vec<Path>> {
+fn paths_of(
+    schema: &Schema,
+    names: &[String],
+    leaves: &[Leaf],
+    list: Option<&Vec<String>>,
+) -> Result<Vec<Path>> {
     let path = |column: &Column| {
         let same = |name: &String| *name == column.name;
         let alike = |name: &String| name.eq_ignore_ascii_case(&column.name);
@@ -161,7 +240,10 @@ fn paths_of(schema: &Schema, names: &[String], leaves: &[Leaf]) -> Result<Vec<Pa
             None => {
                 let keys: Vec<String> = column.name.split('.').map(str::to_owned).collect();
                 let is_leaf = |leaf: &Leaf| {
-                    keys.starts_with(&leaf.path.keys) || leaf.path.keys.starts_with(&keys)
+                    // Items may be objects, whatever some of them are.
+                    let is_list = list == Some(&leaf.path.keys);
+                    !is_list && keys.starts_with(&leaf.path.keys)
+                        || leaf.path.keys.starts_with(&keys)
                 };
                 let keys =
                     if leaves.iter().any(is_leaf) { vec![column.name.clone()] } else { keys };
@@ -254,7 +336,10 @@ struct Seen {
     objects: usize,
     lists: usize,
     scalars: usize,
+    nulls: usize,
     forms: ColumnForms,
+    /// Items of the list that is unnested; of the record only.
+    items: Option<Box<Seen>>,
 }
 
 impl Seen {
@@ -268,6 +353,11 @@ impl Seen {
             {
                 self.objects += 1;
                 self.add_entries(&entries, given, &formats);
+                if let Some(Json::List(list)) =
+                    given.list().and_then(|list| value_at(&entries, list))
+                {
+                    self.add_items(list, given, &formats);
+                }
             }
         };
         if form == JsonForm::Lines {
@@ -294,6 +384,23 @@ impl Seen {
         }
     }
 
+    /// Adds the items of a list.
+    fn add_items(&mut self, list: &[u8], given: &GivenDialect, formats: &crate::formats::Formats) {
+        let text = padded(list);
+        let items = self.items.get_or_insert_with(|| {
+            let forms = ColumnForms::trying(given.types.unwrap_or_default());
+            Box::new(Seen { forms, ..Seen::default() })
+        });
+        let is_between = |byte: &u8| byte.is_ascii_whitespace() || *byte == b',';
+        let mut at = 1;
+        loop {
+            at += text[at..].iter().take_while(|byte| is_between(byte)).count();
+            let Ok((item, end)) = parse_tree(&text, at, LineBreaks::AreSpace) else { return };
+            items.add_value(&item, given, formats);
+            at = end;
+        }
+    }
+
     fn add_entries(
         &mut self,
         entries: &[(std::borrow::Cow<'_, [u8]>, Json<'_>)],
@@ -311,21 +418,29 @@ impl Seen {
                     at
                 }
             };
-            let child = &mut self.children[at].1;
-            match value {
-                Json::Null => {}
-                Json::Object(inner, _) => {
-                    child.objects += 1;
-                    child.add_entries(inner, given, formats);
-                }
-                Json::List(_) => child.lists += 1,
-                Json::Bool(_) | Json::Number(_) | Json::Text(_) => child.scalars += 1,
+            self.children[at].1.add_value(value, given, formats);
+        }
+    }
+
+    fn add_value(
+        &mut self,
+        value: &Json<'_>,
+        given: &GivenDialect,
+        formats: &crate::formats::Formats,
+    ) {
+        match value {
+            Json::Null => self.nulls += 1,
+            Json::Object(inner, _) => {
+                self.objects += 1;
+                self.add_entries(inner, given, formats);
             }
-            if let Some(field) = evidence_of(value, Holds::Value, formats) {
-                child.forms.add(&field, formats);
-                if matches!(value, Json::Number(_)) {
-                    child.forms.note_number();
-                }
+            Json::List(_) => self.lists += 1,
+            Json::Bool(_) | Json::Number(_) | Json::Text(_) => self.scalars += 1,
+        }
+        if let Some(field) = evidence_of(value, Holds::Value, formats) {
+            self.forms.add(&field, formats);
+            if matches!(value, Json::Number(_)) {
+                self.forms.note_number();
             }
         }
     }
@@ -349,15 +464,34 @@ impl Seen {
             if child.lists + child.scalars == 0 && has_keys && !child.is_map() {
                 child.leaves(keys, out);
             } else {
-                let is_json = child.lists + child.objects > 0;
-                let holds = if is_json { Holds::Json } else { Holds::Value };
-                let mut forms = child.forms;
-                if is_json {
-                    forms.make_text();
-                }
-                out.push(Leaf { path: Path { keys: keys.clone(), holds }, forms });
+                out.push(child.leaf(keys));
             }
             keys.pop();
         }
+    }
+
+    /// The column of what was seen, at a path.
+    fn leaf(&self, keys: &[String]) -> Leaf {
+        let is_json = self.lists + self.objects > 0;
+        let holds = if is_json { Holds::Json } else { Holds::Value };
+        let mut forms = self.forms;
+        if is_json {
+            forms.make_text();
+        }
+        Leaf { path: Path { keys: keys.to_vec(), holds }, forms }
+    }
+}
+
+/// The value at a path of a record.
+fn value_at<'a>(
+    entries: &'a [(std::borrow::Cow<'_, [u8]>, Json<'a>)],
+    path: &[String],
+) -> Option<&'a Json<'a>> {
+    let (first, rest) = path.split_first()?;
+    let (_, value) = entries.iter().find(|(key, _)| **key == *first.as_bytes())?;
+    match (rest, value) {
+        ([], value) => Some(value),
+        (rest, Json::Object(inner, _)) => value_at(inner, rest),
+        _ => None,
     }
 }

@@ -251,6 +251,8 @@ fn any_given() -> impl Strategy<Value = GivenDialect> {
             encoding,
             format: (all_text && also_quoted).then_some(InputFormat::Json),
             unknown_keys: UnknownKeys::Reject,
+            unnest: None,
+            mapping: None,
         }
     })
 }
