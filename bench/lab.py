@@ -130,6 +130,14 @@ def parse_arguments():
     shapes.add_argument("--shapes", default="", help="names of shapes hold one of these words, comma between")
     shapes.add_argument("--rows", help="rows of each, in place of about 100 MB")
     shapes.add_argument("--keep", action="store_true", help="leave the files in the cache")
+    spaces = command("spaces", run_spaces, 3, "sorted loads with sort buffer and runs in different spaces (seed 002, figure 1)")
+    spaces.add_argument("--scale", default="1", help="scale factor of TPC-H (default 1)")
+    spaces.add_argument("--thread-counts", default="1,2", help="comma between (default 1,2)")
+    spaces.add_argument("--block", default="256MiB", help="bytes of the sort buffer (default 256MiB)")
+    spaces.add_argument("--memory", default="8GiB", help="--memory of the loads, but for a tenth (default 8GiB)")
+    spaces.add_argument("--optane", default="305,39.4,13.9", help="what emulated memory is charged (default 305,39.4,13.9)")
+    keys = command("keys", run_keys, 3, "a table with a key: loads, look-ups, upserts, deletes, beside others")
+    keys.add_argument("--scale", default="1", help="scale factor of lineitem (default 1)")
     data = commands.add_parser("data", help="make data sets and print their paths")
     data.set_defaults(run=lambda args: [print(make_data(args, name)) for name in args.data])
     data.add_argument("data", nargs="+")
@@ -450,6 +458,21 @@ def run_ingest(args):
     import ingest  # the driver comes with the rivals
 
     ingest.run(sys.modules[__name__], args)
+
+
+# --- sorted loads
+
+
+def run_spaces(args):
+    import spaces
+
+    spaces.run(sys.modules[__name__], args)
+
+
+def run_keys(args):
+    import keys
+
+    keys.run(sys.modules[__name__], args)
 
 
 # --- shapes

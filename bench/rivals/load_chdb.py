@@ -2,16 +2,12 @@
 
 from chdb.session import Session
 
+import load_chdb_types
 import rival
-
-TYPES = {"BIGINT": "Int64", "INTEGER": "Int32", "DATE": "Date32", "TIMESTAMP": "DateTime64(0, 'UTC')", "UUID": "UUID"}
 
 
 def clickhouse_type(column, texts):
-    if column.base == "DECIMAL":
-        plain = column.type.replace("DECIMAL", "Decimal")
-    else:
-        plain = TYPES.get(column.base, "String")
+    plain = load_chdb_types.plain(column)
     if column.nullable:
         plain = f"Nullable({plain})"
     return f"LowCardinality({plain})" if texts == "low" and "String" in plain else plain

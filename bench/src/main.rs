@@ -6,6 +6,8 @@ mod blocks;
 mod cache;
 mod decompress;
 mod fact;
+#[cfg(feature = "sql")]
+mod keys;
 mod micro;
 #[cfg(feature = "sql")]
 mod queries;
@@ -72,6 +74,19 @@ enum Command {
         /// Threads of a query
         #[arg(long, default_value_t = 2)]
         threads: usize,
+    },
+    /// Times look-ups of rows by key in a store, and prints medians as JSON
+    #[cfg(feature = "sql")]
+    Keys {
+        /// Directory of the store
+        #[arg(long)]
+        store: PathBuf,
+        /// Name of the table
+        #[arg(long)]
+        table: String,
+        /// File with a key a line, whole numbers with bars between
+        #[arg(long)]
+        keys: PathBuf,
     },
     /// Answers statements of standard input on a store: a JSON text a line, a JSON object a line
     #[cfg(feature = "sql")]
@@ -166,6 +181,10 @@ fn main() -> ExitCode {
             queries::run(&store, &queries, repeat, threads)
                 .map_err(io::Error::other)
                 .and_then(|json| print(&json))
+        }
+        #[cfg(feature = "sql")]
+        Command::Keys { store, table, keys } => {
+            keys::run(&store, &table, &keys).map_err(io::Error::other).and_then(|json| print(&json))
         }
         #[cfg(feature = "sql")]
         Command::Answers { store, threads } => {

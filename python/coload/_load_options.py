@@ -86,5 +86,7 @@ class LoadOptions(TypedDict, total=False):
     fragments_per_partition: int
     merge_columns: int
     dictionaries: str
+    sort_space: str
+    run_space: str
     count_distinct: bool
     on_conflict: str

@@ -5,6 +5,7 @@ use coload_types::{Error, Result};
 
 use crate::leaf::{LEAF_BYTES, LEAF_KEYS_ENOUGH, LEAF_KEYS_MAX, put_leaf};
 use crate::nodes::put_nodes;
+use crate::numbers::{NumberLeaf, WIDTH_MAX, alike, head};
 use crate::{LINE_BYTES, common, start_of};
 
 /// Builds a tree of keys that come in their order.
@@ -19,6 +20,8 @@ pub struct TreeBuilder {
     ends: Vec<usize>,
     /// What they have in common.
     common: usize,
+    /// The same for keys that are numbers.
+    numbers: NumberLeaf,
     out: Vec<u8>,
     /// Bytes that were taken.
     taken: u64,
@@ -35,6 +38,7 @@ impl TreeBuilder {
             leaf: Vec::new(),
             ends: Vec::new(),
             common: 0,
+            numbers: NumberLeaf::default(),
             out: Vec::new(),
             taken: 0,
             starts: Vec::new(),
@@ -51,6 +55,9 @@ impl TreeBuilder {
     pub fn push(&mut self, key: &[u8]) -> Result<()> {
         let count = self.ends.len();
         if count == 0 {
+            if !self.numbers.keys.is_empty() {
+                return Err(not_next());
+            }
             if !key.starts_with(&self.prefix) || key.len() >= u32::MAX as usize {
                 return Err(not_next());
             }
@@ -81,25 +88,78 @@ impl TreeBuilder {
         Ok(())
     }
 
+    /// Adds keys that are numbers of so many bytes, at most 8, and of a tree of such keys: as [`Self::push`] of their last bytes, the most
+    /// significant first.
+    ///
+    /// # Errors
+    /// As [`Self::push`].
+    pub fn push_numbers(&mut self, keys: &[u64], width: usize) -> Result<()> {
+        let after = self.prefix.len();
+        if width > WIDTH_MAX || after > width || !self.ends.is_empty() {
+            return Err(not_next());
+        }
+        let prefix = self.prefix.iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
+        if self.keys + keys.len() as u64 > u64::from(u32::MAX) + 1 {
+            return Err(Error::Limit("over 2^32 keys in one B+ tree".into()));
+        }
+        self.numbers.width = width;
+        for key in keys {
+            let leaf = &self.numbers.keys;
+            if let (Some(first), Some(last)) = (leaf.first(), leaf.last()) {
+                if key <= last {
+                    return Err(not_next());
+                }
+                let common = alike(*first, *key, width);
+                let is_shorter = common < self.numbers.common;
+                if leaf.len() == LEAF_KEYS_MAX || is_shorter && leaf.len() >= LEAF_KEYS_ENOUGH {
+                    self.end_leaf();
+                } else if is_shorter {
+                    self.numbers.common = common;
+                }
+            }
+            if self.numbers.keys.is_empty() {
+                self.numbers.common = width;
+            }
+            if head(*key, after, width) != prefix {
+                return Err(not_next());
+            }
+            self.numbers.keys.push(*key);
+            self.keys += 1;
+        }
+        Ok(())
+    }
+
     /// Ends the leaf; the next key, which was not counted, begins another.
     fn end_leaf(&mut self) {
-        let count = self.ends.len();
+        let count = self.ends.len() + self.numbers.keys.len();
         if count == 0 {
             return;
         }
         let before = self.out.len();
+        if self.ends.is_empty() {
+            self.numbers.put(self.prefix.len(), &mut self.out);
+            let start = self.numbers.start(self.prefix.len());
+            self.numbers.keys.clear();
+            return self.place_leaf(before, count, start);
+        }
         let keys = (0..count).map(|key| {
             let start = key.checked_sub(1).map_or(0, |key| self.ends[key]);
             &self.leaf[start..self.ends[key]]
         });
         put_leaf(keys, self.prefix.len(), &mut self.out);
+        let start = start_of(&self.leaf[self.prefix.len()..self.ends[0]]);
+        self.leaf.clear();
+        self.ends.clear();
+        self.place_leaf(before, count, start);
+    }
+
+    /// Notes where the last leaf stands, of how many keys, and how it starts.
+    fn place_leaf(&mut self, before: usize, count: usize, start: u64) {
         let leaf = &self.out[before..];
         self.places.extend_from_slice(&(self.taken + before as u64).to_le_bytes());
         self.places.extend_from_slice(&((self.keys - count as u64) as u32).to_le_bytes());
         self.places.extend_from_slice(&(checksum(leaf) as u32).to_le_bytes());
-        self.starts.push(start_of(&self.leaf[self.prefix.len()..self.ends[0]]));
-        self.leaf.clear();
-        self.ends.clear();
+        self.starts.push(start);
     }
 
     /// The bytes that are done so far, if there are many; those of all calls and of [`Self::finish`], one after the other, are the tree.

@@ -22,6 +22,7 @@
 mod builder;
 mod leaf;
 mod nodes;
+mod numbers;
 mod tree;
 
 pub use builder::TreeBuilder;

@@ -161,3 +161,42 @@ proptest! {
         }
     }
 }
+
+proptest! {
+    #[test]
+    fn numbers_make_the_same_tree_as_their_bytes(
+        width in 0..9usize,
+        steps in proptest::collection::vec(prop_oneof![4 => 1..4u64, 2 => 1..70_000u64, 1 => 1..u64::MAX / 4], 0..1500),
+        first in any::<u64>(),
+        cut in 1..700usize,
+    ) {
+        let most = if width == 0 { 0 } else { u64::MAX >> (64 - 8 * width as u32) };
+        let mut keys = vec![first & (most / 2)];
+        for step in steps {
+            match keys[keys.len() - 1].checked_add(step & most).filter(|next| *next <= most) {
+                Some(next) if next > keys[keys.len() - 1] => keys.push(next),
+                _ => {}
+            }
+        }
+        let bytes: Vec<Vec<u8>> = keys.iter().map(|key| key.to_be_bytes()[8 - width..].to_vec()).collect();
+        let mut builder = TreeBuilder::new(&bytes[0], &bytes[bytes.len() - 1]);
+        let mut made = Vec::new();
+        for some in keys.chunks(cut) {
+            builder.push_numbers(some, width).unwrap();
+            made.extend(builder.take_bytes().unwrap_or_default());
+        }
+        let (rest, seal) = builder.finish();
+        made.extend(rest);
+        prop_assert!((made, seal) == build(&bytes));
+    }
+}
+
+#[test]
+fn numbers_that_are_not_in_order_are_refused() {
+    let between = |keys: &[u64]| {
+        let mut builder = TreeBuilder::new(&[7, 0], &[7, 9]);
+        builder.push_numbers(keys, 2).is_ok()
+    };
+    assert!(between(&[0x700, 0x701, 0x709]));
+    assert!(!between(&[0x701, 0x701]) && !between(&[0x702, 0x701]) && !between(&[0x800]));
+}

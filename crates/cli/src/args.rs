@@ -21,6 +21,7 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use coload::{ConflictRule, Method, RejectLimit, SetColumn};
 use coload_source::{DateFormat, FixedWidths, TimestampFormat, TypeOrder};
+use coload_space::SpaceSpec;
 
 #[cfg(feature = "sql")]
 pub use answers::AnswerArgs;
@@ -36,7 +37,7 @@ pub use values::{LogForm, LogLevel, PriorityName};
 pub use values::{at_least_one, sample_size};
 use values::{
     chunk_size, comment, decimal, delimiter, encoding, escape, given_columns, quote, rejects_to,
-    thousands, unnest_path,
+    space, thousands, unnest_path,
 };
 #[cfg(feature = "sql")]
 use values::{cores, no_secret, scale};
@@ -421,6 +422,14 @@ pub struct PipelineArgs {
     /// When columns get dictionaries
     #[arg(long, value_name = "POLICY", default_value = "auto", help_heading = "Pipeline")]
     pub dictionaries: Dictionaries,
+    /// Where columns are while rows are put in the order of a key: dram, map:DIR, pmem:DIR, disk:DIR or
+    /// emulated:READ_NS,READ_GBS,WRITE_GBS, each with ,size=SIZE if need be [default: dram]
+    #[arg(long, value_name = "SPACE", value_parser = space, help_heading = "Pipeline")]
+    pub sort_space: Option<SpaceSpec>,
+    /// Where sorted runs are until they are merged, as --sort-space [default: an eighth of the memory, then the store's
+    /// disk]
+    #[arg(long, value_name = "SPACE", value_parser = space, help_heading = "Pipeline")]
+    pub run_space: Option<SpaceSpec>,
 }
 
 #[cfg(feature = "sql")]

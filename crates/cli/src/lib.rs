@@ -73,7 +73,7 @@ pub use coload_load::{
     ArrowRows, Batches, ColumnReport, DatabaseReport, Destination, Distinct, DryRun, FileCounts,
     FileReport, FileReports, Hooks, InputForm, LoadReport, LoadRequest, Merged, NetworkReport,
     Nowhere, ParquetFolder, PlacementReport, Progress, ProgressCallback, Published, RejectKind,
-    Resources, SendChange, SendEstimate, SentBy, Widened, WrittenFile, WrittenFiles,
+    Resources, SendChange, SendEstimate, SentBy, SortReport, Widened, WrittenFile, WrittenFiles,
     check_reject_table, default_memory, load,
 };
 pub use coload_scan::{KeyRange, KeyTable, Row};

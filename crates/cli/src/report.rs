@@ -50,6 +50,7 @@ pub fn text(report: &LoadReport) -> String {
             });
         }
     }
+    out.push_str(&sorted(report));
     out.push_str(&keys(report));
     out.push_str(&merge(report));
     out.push_str(&widened(&report.widened));
@@ -164,6 +165,29 @@ fn cpu_line(report: &LoadReport) -> String {
         steps.join(", "),
         show_bytes(report.peak_memory)
     )
+}
+
+/// How rows were put in order, if runs were merged or a space is not what its name says.
+fn sorted(report: &LoadReport) -> String {
+    let Some(sorted) = &report.sorted else { return String::new() };
+    let mut out = String::new();
+    if sorted.runs > 0 {
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            out,
+            "read and sorted in {} s ({} runs; sort buffer in {}, runs in {}), merged in {} s, inner nodes in {} s",
+            show_seconds(sorted.read + sorted.sort),
+            show_count(sorted.runs),
+            sorted.sort_space,
+            sorted.run_space,
+            show_seconds(sorted.merge),
+            show_seconds(sorted.nodes),
+        );
+    }
+    sorted.notes.iter().for_each(|note| {
+        let _ = writeln!(out, "{note}");
+    });
+    out
 }
 
 /// What became of rows whose keys were there already; nothing if all were new.

@@ -16,6 +16,7 @@
 //! See decision 0029.
 
 use coload_ddl::Schema;
+use coload_space::SpaceSpec;
 use coload_transform::{DictionaryLimit, MEMORY_MIN, dictionary_limit, encoders};
 use coload_types::Physical;
 use coload_wire::{CHUNK_BYTES_MIN, RejectLimit};
@@ -136,15 +137,25 @@ impl Grain {
             record.text_bytes.saturating_mul(ROWS_WANTED).min(of_text(memory / CHUNK_SHARE_MOST));
         let chunk_bytes =
             resources.chunk_bytes.min(of_text(memory / CHUNK_SHARE).max(wanted).max(least));
+        let chunk_bytes = match resources.sort_space.as_ref().and_then(SpaceSpec::size) {
+            Some(bytes) => chunk_bytes.min(of_text(bytes as usize)).max(CHUNK_BYTES_MIN),
+            None => chunk_bytes,
+        };
         let fragments = of_text(memory / PARTITION_SHARE) / chunk_bytes;
         let dictionary_bytes = dictionary_limit(memory, width).bytes;
         let parser_bytes = width * (dictionary_bytes.min(DICTIONARY_BYTES_FULL) + COLUMN_BYTES)
             + chunk_bytes / 100 * (100 + percent);
+        // Of a sort buffer that has a size each partition is one: its rows are what is sorted at once.
+        let sorted = resources.sort_space.as_ref().and_then(SpaceSpec::size);
+        let sorted_fragments = sorted.map_or(usize::MAX, |bytes| {
+            usize::try_from(bytes).unwrap_or(usize::MAX) / (chunk_bytes / 100 * percent).max(1)
+        });
+        let fragments = fragments.min(sorted_fragments);
         Grain {
             chunk_bytes,
             fragments_per_partition: resources.fragments_per_partition.min(fragments).max(1),
             dictionary_bytes,
-            segment_bytes: given / SEGMENT_SHARE,
+            segment_bytes: if sorted.is_some() { 0 } else { given / SEGMENT_SHARE },
             encoders: encoders(memory),
             record_bytes_max: (memory / RECORD_SHARE).min(RECORD_BYTES_MAX),
             large_bytes: memory / LARGE_SHARE,

@@ -1,29 +1,38 @@
 //! Loads into a store of this process.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use coload_page::ColumnIndex;
+use coload_space::SpaceSpec;
 use coload_store::{
-    LoadDir, LoadKind, LoadMode, LoadRecord, LoadTarget, ReadyLoad, SegmentEntry, Shown, Store,
-    merge_small_within,
+    LoadDir, LoadKind, LoadMode, LoadRecord, LoadTarget, OrderedSegment, ReadyLoad, SegmentEntry,
+    SegmentSummary, Shown, SortSpaces, Sorting, Store, merge_small_within,
 };
 use coload_threads::{Started, Step, epoch_us};
 use coload_types::{Error, Result};
 
+use crate::grain::Grain;
 use crate::hooks::Hooks;
 use crate::legs::{AllLegs, run_legs};
 use crate::load::{Destination, Load};
 use crate::pipeline::{Loaded, Stop};
 use crate::reject_table::request_of_rejects;
-use crate::report::{ColumnReport, LoadReport, Merged, Published, published_without_rejects};
+use crate::report::{
+    ColumnReport, LoadReport, Merged, Published, SortReport, published_without_rejects,
+};
 use crate::request::LoadRequest;
 use crate::resources::Resources;
 use crate::target::DoneSegment;
 use crate::widen::Widened;
 
 impl Destination for Store {
+    fn sorts(&self) -> bool {
+        true
+    }
+
     fn take(&self, load: Load<'_>) -> Result<LoadReport> {
         let started = Started::now();
         let request = with_rules_of_table(self, load.request)?;
@@ -84,6 +93,8 @@ struct Written<'a> {
     whole: AllLegs<'a>,
     /// The segments as the manifest names them.
     entries: Vec<SegmentEntry>,
+    /// How rows were put in order, if the table has a key.
+    sorted: Option<SortReport>,
 }
 
 fn write_once<'a>(
@@ -95,6 +106,11 @@ fn write_once<'a>(
     let mut dir = store.begin_load(target(load.request))?;
     // Looked at before the inputs are read, too.
     dir.set_on_conflict(load.request.on_conflict)?;
+    if dir.key().is_none() {
+        load.resources.refuse_spaces(&format!("table {} has no key", load.request.table))?;
+    }
+    // A space that is not there is told before the inputs are read.
+    let sorting = dir.key().map(|_| sorting(&dir, load)).transpose()?;
     let mut whole = run_legs(load, Some(&dir), pass)?;
     if !whole.widened.is_empty() {
         dir.set_schema(whole.request.schema.clone())?;
@@ -109,28 +125,56 @@ fn write_once<'a>(
     record.rejects = files.iter().map(|f| f.rejects).sum();
     record.bytes = files.iter().map(|f| f.bytes).sum();
     dir.set_on_conflict(whole.request.on_conflict)?;
-    let entries = put_in_order(&mut dir, &mut whole, load.resources.threads)?;
-    Ok(Written { dir, record, whole, entries })
+    let read = started.wall.elapsed();
+    let entries = put_in_order(&mut dir, &mut whole, sorting.as_ref())?;
+    let sorted = sorting.map(|sorting| SortReport::new(read, dir.sort_times(), &sorting.spaces));
+    Ok(Written { dir, record, whole, entries, sorted })
+}
+
+/// How rows are put in the order of the table's key.
+fn sorting(dir: &LoadDir, load: Load<'_>) -> Result<Sorting> {
+    let Resources { threads, memory, sort_space, run_space, .. } = load.resources;
+    let (sort, runs) = (sort_space.as_ref(), run_space.as_ref());
+    let spaces = SortSpaces::open(sort, runs, *memory as u64, &dir.scratch_path(""))?;
+    // A small sort buffer makes small runs, not small segments.
+    let segment_bytes = match sort.and_then(SpaceSpec::size) {
+        Some(_) => Grain::of(load.request, &load.resources.without_sort_space()).segment_bytes,
+        None => 0,
+    };
+    Ok(Sorting { spaces, threads: *threads, segment_bytes: segment_bytes as u64 })
 }
 
 /// Puts the rows of segments in the order of the table's key, if it has one; the segments are then those in order.
 fn put_in_order(
     dir: &mut LoadDir,
     whole: &mut AllLegs<'_>,
-    threads: usize,
+    sorting: Option<&Sorting>,
 ) -> Result<Vec<SegmentEntry>> {
     let id = dir.id();
-    let segments = &mut whole.segments;
+    let segments = std::mem::take(&mut whole.segments);
     let entries = segments.iter().map(|s| s.summary.clone().entry(id, s.number)).collect();
-    let ordered = whole.clock.time(Step::Sort, || dir.put_in_order(entries, threads))?;
-    for (segment, ordered) in segments.iter_mut().zip(&ordered) {
-        if let Some(columns) = &ordered.columns {
-            segment.columns.clone_from(columns);
-            // Rows may have given way to others with the same key.
-            segment.summary.rows = ordered.entry.rows;
-        }
+    let Some(sorting) = sorting else {
+        whole.segments = segments;
+        return Ok(entries);
+    };
+    let ordered = whole.clock.time(Step::Sort, || dir.put_in_order(entries, sorting))?;
+    let mut old: HashMap<String, DoneSegment> =
+        segments.into_iter().map(|segment| (dir.segment_name(segment.number), segment)).collect();
+    let mut entries = Vec::with_capacity(ordered.len());
+    for OrderedSegment { entry, columns } in ordered {
+        whole.segments.push(match (columns, old.remove(&entry.file)) {
+            (None, Some(stayed)) => stayed,
+            (columns, _) => {
+                let SegmentEntry { rows, bytes, seal, columns: stats, .. } = entry.clone();
+                let summary =
+                    SegmentSummary { rows, bytes, seal: seal.unwrap_or(0), columns: stats };
+                let number = whole.segments.len() as u32;
+                DoneSegment { number, summary, columns: columns.unwrap_or_default() }
+            }
+        });
+        entries.push(entry);
     }
-    Ok(ordered.into_iter().map(|segment| segment.entry).collect())
+    Ok(entries)
 }
 
 /// Writes the rejects of a file for a table, with the memory and threads of the load that rejected them; they become
@@ -155,7 +199,7 @@ fn load_once(
     started: &Started,
     pass: usize,
 ) -> std::result::Result<LoadReport, Stop> {
-    let Written { dir, record, whole, entries } = write_once(store, load, started, pass)?;
+    let Written { dir, record, whole, entries, sorted } = write_once(store, load, started, pass)?;
     let AllLegs { loaded, segments, clock, request, widened } = whole;
     let Loaded { partitions, mut account, distinct, .. } = loaded;
     let reject_kinds = account.take_kinds();
@@ -187,6 +231,7 @@ fn load_once(
         reject_kinds,
         widened,
         keys,
+        sorted,
         ..LoadReport::new(request.table.clone())
     };
     report.set_steps(&clock);

@@ -21,6 +21,9 @@ pub fn load(
 ) -> Result<LoadReport> {
     let load = Load { request, resources, hooks };
     load.check()?;
+    if !into.sorts() {
+        resources.refuse_spaces("rows are not sorted on their way there")?;
+    }
     into.take(load)
 }
 
@@ -31,6 +34,11 @@ pub trait Destination {
     /// # Errors
     /// Those of [`load`].
     fn take(&self, load: Load<'_>) -> Result<LoadReport>;
+
+    /// Whether it puts rows in the order of the table's key.
+    fn sorts(&self) -> bool {
+        false
+    }
 }
 
 /// What is asked for, what it may take, and who is told. Who needs less of it is given less.

@@ -27,6 +27,10 @@ pub enum Nowhere<'a> {
 }
 
 impl Destination for Nowhere<'_> {
+    fn sorts(&self) -> bool {
+        matches!(self, Nowhere::LikeStore(_))
+    }
+
     fn take(&self, load: Load<'_>) -> Result<LoadReport> {
         let started = Started::now();
         let (request, resources) = dry(load.request, load.resources);

@@ -3,6 +3,7 @@
 mod database;
 mod network;
 mod placement;
+mod sorted;
 mod written;
 
 use std::time::Duration;
@@ -20,6 +21,7 @@ use crate::widen::Widened;
 pub use database::{DatabaseReport, SendChange, SendEstimate, SentBy};
 pub use network::NetworkReport;
 pub use placement::{Change, ColumnChoice, PlacementReport, TextFragmentReport};
+pub use sorted::SortReport;
 pub use written::{WrittenFile, WrittenFiles};
 
 /// Rejects that a report keeps; all are counted, and all go to the rejects file.
@@ -148,6 +150,8 @@ pub struct LoadReport {
     pub published: Option<Published>,
     /// For a table with a PRIMARY KEY: what became of the rows by their keys.
     pub keys: Option<KeyCounts>,
+    /// For a table with a key in a store of this machine: how rows were put in its order.
+    pub sorted: Option<SortReport>,
     /// For a folder of Parquet files: the files.
     pub written: Option<WrittenFiles>,
     /// For a database: how the rows were brought into it.
@@ -229,6 +233,7 @@ impl LoadReport {
             widened: Vec::new(),
             published: None,
             keys: None,
+            sorted: None,
             written: None,
             database: None,
             network: None,

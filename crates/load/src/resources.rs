@@ -1,5 +1,6 @@
 //! What a load may use, and how large it makes things.
 
+use coload_space::SpaceSpec;
 use coload_transform::DictionaryPolicy;
 use coload_types::{Error, Result};
 use coload_wire::{CHUNK_BYTES_MAX, CHUNK_BYTES_MIN};
@@ -26,6 +27,10 @@ pub struct Resources {
     pub merge_columns: usize,
     /// When columns get dictionaries.
     pub dictionaries: DictionaryPolicy,
+    /// Where columns are while rows are put in the order of a key; memory if nobody says.
+    pub sort_space: Option<SpaceSpec>,
+    /// Where sorted runs are until they are merged; memory as far as it goes, then the store's disk, if nobody says.
+    pub run_space: Option<SpaceSpec>,
 }
 
 impl Default for Resources {
@@ -37,11 +42,29 @@ impl Default for Resources {
             fragments_per_partition: FRAGMENTS_PER_PARTITION,
             merge_columns: MERGE_COLUMNS,
             dictionaries: DictionaryPolicy::Auto,
+            sort_space: None,
+            run_space: None,
         }
     }
 }
 
 impl Resources {
+    /// The same with a sort buffer of the usual size.
+    pub(crate) fn without_sort_space(&self) -> Self {
+        Resources { sort_space: None, ..self.clone() }
+    }
+
+    /// Refuses spaces for rows that are not sorted.
+    pub(crate) fn refuse_spaces(&self, what: &str) -> Result<()> {
+        let given = [("--sort-space", &self.sort_space), ("--run-space", &self.run_space)];
+        match given.into_iter().find_map(|(flag, space)| Some((flag, space.as_ref()?))) {
+            None => Ok(()),
+            Some((flag, space)) => Err(Error::Invalid(format!(
+                "{flag} {space} is for rows that are put in the order of a key, and {what} (leave it out)"
+            ))),
+        }
+    }
+
     /// Checks that a load can do with them.
     pub(crate) fn check(&self) -> Result<()> {
         let at_least_one = [

@@ -234,6 +234,7 @@ impl WholeInputs {
             fragments_per_partition,
             merge_columns: options.merge_columns,
             dictionaries,
+            ..Resources::default()
         }
     }
 

@@ -3,12 +3,13 @@
 //! ```text
 //!   segment as it was written   keys in order: it stays
 //!                               else: keys -> permutation -> each column by it -> segment in order
-//!   before it is published      its keys against those of its load and of the table, in the version that it becomes part of:
+//!   segments of a load          each a run, and all runs merged by ranges of the key: one order ([`sorted_load`])
+//!   before it is published      its keys against those of the table, in the version that it becomes part of:
 //!                               which rows give way follows from `OnConflict`, and they are deleted rows in that version
 //! ```
 //!
-//! All that adds rows to a table goes through here: loads, statements, what a server received, and merges. Segments of a
-//! table may overlap in their ranges of keys, as the runs of a log-structured merge tree do.
+//! All that adds rows to a table goes through here: loads, statements, what a server received, and merges. Segments of several
+//! loads may overlap in their ranges of keys, as the runs of a log-structured merge tree do.
 //!
 //! Memory: the keys of a segment and the permutation; of the other columns as many as there are threads, whole. Of two
 //! segments that are compared a page each.
@@ -17,13 +18,21 @@
 
 mod conflicts;
 mod entry;
+mod gather;
 mod key_bytes;
 mod keys;
 mod look_up;
+mod merge_runs;
 mod newest;
 mod order;
 mod origin;
 mod pages;
+mod ranges;
+mod run;
+mod run_writer;
+mod sort_buffer;
+mod sorted_load;
+mod sorting;
 mod texts;
 mod tree;
 
@@ -32,7 +41,9 @@ pub use entry::OrderedSegment;
 pub(crate) use entry::put_entry_in_order;
 pub(crate) use keys::read_keys;
 pub use look_up::{may_have_keys, row_of_key, rows_before_key};
-pub(crate) use order::{Put, order_segment, write_in_order};
+pub(crate) use order::write_in_order;
 pub(crate) use origin::Origin;
+pub(crate) use sorted_load::{LoadFiles, OrderedLoad, order_load};
+pub use sorting::{SortSpaces, SortTimes, Sorting};
 pub(crate) use tree::{BuiltTree, build_tree};
 pub use tree::{KeySide, TreeKey, key_values};

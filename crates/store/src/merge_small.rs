@@ -26,6 +26,7 @@ use std::sync::Arc;
 
 use coload_ddl::{Key, Schema};
 use coload_page::shrink_page;
+use coload_space::Dram;
 use coload_transform::{MEMORY_MIN, PartitionColumn, compare_keys, sort_keys};
 use coload_types::{Error, Physical, Result};
 
@@ -219,7 +220,8 @@ fn merge_in_order(
     if key.is_unique() && rows.windows(2).any(is_same) {
         return Err(Error::corrupt(files[0].path(), "a key that is in another segment too"));
     }
-    write_in_order(&files, &rows, (path, tree_key), 1)
+    let writer = SegmentWriter::create(path)?.with_key(tree_key);
+    write_in_order(&files, &rows, &writer, (&Dram::new("dram", u64::MAX), 1))
 }
 
 /// Writes segments one after the other as one.
@@ -244,7 +246,7 @@ fn join_segments(sources: &[Source], (path, key): (&Path, Option<TreeKey>)) -> R
 }
 
 /// The statistics of segments taken together: bounds of all are bounds of each.
-fn join_stats<'a>(all: impl Iterator<Item = &'a ColumnStats> + Clone) -> ColumnStats {
+pub(crate) fn join_stats<'a>(all: impl Iterator<Item = &'a ColumnStats> + Clone) -> ColumnStats {
     let nulls = all.clone().map(|s| s.nulls).sum();
     // Without a minimum a segment has no values, and says nothing of the maximum.
     let valued = all.filter(|s| s.min.is_some());

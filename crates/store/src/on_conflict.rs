@@ -44,6 +44,11 @@ impl KeyCounts {
 }
 
 impl OnConflict {
+    /// Whether a key that comes again is an error, which tells the rows of the input.
+    pub(crate) fn tells_rows(self) -> bool {
+        matches!(self, OnConflict::Error | OnConflict::ReplaceOnce)
+    }
+
     /// Checks that a table has what this speaks of.
     ///
     /// # Errors

@@ -12,11 +12,15 @@
 //! version after a pinned one, so a version n+1 that was ever published is still there to refuse
 //! the link: without that, a slow writer could overwrite the history of faster ones.
 
+mod in_order;
+
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use coload_ddl::{Key, Schema};
+use coload_space::{Dram, Space};
 use coload_types::{Error, Result};
 
 use crate::addition::{Addition, keyed, new_segments, with_dropped};
@@ -26,7 +30,7 @@ use crate::directory::{
     Layout, is_same_file, link_new, parse_segment_name, rename, segment_name, sync_dir, sync_file,
     write_new,
 };
-use crate::keyed::{KeyConflicts, Keyed, OrderedSegment, Origin, TreeKey, put_entry_in_order};
+use crate::keyed::{KeyConflicts, Keyed, Origin, SortTimes, TreeKey, put_entry_in_order};
 use crate::load_record::{LoadId, LoadRecord};
 use crate::lock::Lock;
 use crate::manifest::{Manifest, SegmentEntry};
@@ -59,6 +63,10 @@ pub struct LoadDir {
     origins: Option<Vec<Origin>>,
     /// Rows that gave way to others of their segment when it was put in order.
     dropped: u64,
+    /// How long it took to put rows in order.
+    times: SortTimes,
+    /// Nanoseconds that B+ trees took.
+    tree_ns: Arc<AtomicU64>,
 }
 
 /// Checks that a load fits the newest version; gives the id of its table if that is there, and the table's key.
@@ -96,6 +104,8 @@ impl LoadDir {
             on_conflict: OnConflict::Error,
             origins: None,
             dropped: 0,
+            times: SortTimes::default(),
+            tree_ns: Arc::default(),
         })
     }
 
@@ -140,7 +150,8 @@ impl LoadDir {
         // Columns that are read again are segments of their own, for a while.
         let key = self.key.as_ref().filter(|_| is_whole);
         let key = TreeKey::of(schema, key);
-        Ok(SegmentWriter::create(&self.segment_path(number))?.with_key(key))
+        let writer = SegmentWriter::create(&self.segment_path(number))?;
+        Ok(writer.with_key(key).with_tree_clock(&self.tree_ns))
     }
 
     /// Where a file may be put that is of use until the load is published.
@@ -163,47 +174,6 @@ impl LoadDir {
         Ok(())
     }
 
-    /// Puts the rows of each segment in the order of the table's key; where there is none they stay. Segments that are not
-    /// in order, or have rows that give way to others of them, are written anew under other numbers, and removed. Segments
-    /// come in the order of the input.
-    ///
-    /// # Errors
-    /// `Invalid` when a key of a PRIMARY KEY comes twice in a segment and may not, `Limit` when a segment has too many rows, `Unavailable`
-    /// when the disk fails.
-    pub fn put_in_order(
-        &mut self,
-        segments: Vec<SegmentEntry>,
-        threads: usize,
-    ) -> Result<Vec<OrderedSegment>> {
-        let as_it_is = |entry| OrderedSegment { entry, columns: None };
-        let (Some(key), None) = (&self.key, &self.origins) else {
-            return Ok(segments.into_iter().map(as_it_is).collect());
-        };
-        let numbers = segments.iter().filter_map(|s| parse_segment_name(&s.file)).map(|(_, n)| n);
-        let mut next = numbers.max().map_or(0, |number| number + 1);
-        let (table, schema) = (&*self.target.name, &self.target.schema);
-        let of = Keyed { table, schema, key, on_conflict: self.on_conflict };
-        let (mut origins, mut before) = (Vec::with_capacity(segments.len()), 0);
-        let mut ordered = Vec::with_capacity(segments.len());
-        for entry in segments {
-            let (from, to) = (self.work.join(&entry.file), self.segment_path(next));
-            let new_name = self.segment_name(next);
-            let mut origin = Origin { before, order: None };
-            before += entry.rows;
-            let segment =
-                put_entry_in_order(of, entry, (&from, &to), new_name, (&mut origin, threads))?;
-            if segment.columns.is_some() {
-                next += 1;
-                std::fs::remove_file(&from).map_err(|e| Error::io("remove", &from, &e))?;
-            }
-            origins.push(origin);
-            ordered.push(segment);
-        }
-        self.dropped = before - ordered.iter().map(|segment| segment.entry.rows).sum::<u64>();
-        self.origins = Some(origins);
-        Ok(ordered)
-    }
-
     /// Makes the load visible, whole, as the store's next version, and returns that version.
     ///
     /// Several processes may publish at the same time; appends to one table all succeed.
@@ -221,8 +191,13 @@ impl LoadDir {
     /// # Errors
     /// `Invalid` when segments and record do not agree, `Unavailable` when the disk fails.
     pub fn ready(mut self, segments: Vec<SegmentEntry>, record: LoadRecord) -> Result<ReadyLoad> {
-        let segments =
-            self.put_in_order(segments, 1)?.into_iter().map(|s| s.entry).collect::<Vec<_>>();
+        let segments = match self.key.is_some() && self.origins.is_none() {
+            true => {
+                let sorting = self.usual_sorting(&segments)?;
+                self.put_in_order(segments, &sorting)?.into_iter().map(|s| s.entry).collect()
+            }
+            false => segments,
+        };
         self.on_conflict.check(&self.target.name, &self.target.schema, self.key.as_ref())?;
         check_record(&self.work, &self.target, (&segments, self.dropped), &record)?;
         install(self.store.layout(), &mut self.work, &segments)?;
@@ -348,7 +323,7 @@ fn key_conflicts(dir: &LoadDir, segments: &[SegmentEntry]) -> Option<KeyConflict
     let (table, schema) = (&*dir.target.name, &dir.target.schema);
     let of = Keyed { table, schema, key, on_conflict: dir.on_conflict };
     let origins = dir.origins.as_deref().unwrap_or_default();
-    Some(KeyConflicts::new(&dir.store, of, new_segments(segments, origins)))
+    Some(KeyConflicts::of_one_order(&dir.store, of, new_segments(segments, origins)))
 }
 
 /// Makes a load visible whose segments lie, durable, in `from`, and stay there too: the caller removes
@@ -376,8 +351,12 @@ pub(crate) fn publish_linked(
             let name = segment.file.clone();
             let mut origin = Origin { before, order: None };
             before += segment.rows;
-            let put =
-                put_entry_in_order(of, segment.clone(), (&path, &made), name, (&mut origin, 1))?;
+            let writer = || {
+                let key = TreeKey::of(&load.target.schema, Some(key));
+                Ok((SegmentWriter::create(&made)?.with_key(key), made.clone()))
+            };
+            let how = (&mut origin, &Dram::new("dram", u64::MAX) as &dyn Space, 1);
+            let put = put_entry_in_order(of, segment.clone(), &path, (name, writer), how)?;
             origins.push(origin);
             ordered.push(put.entry);
             if put.columns.is_some() {

@@ -2,7 +2,7 @@
 //!
 //! Opening reads the footer. A column's index, dictionary and symbol tables are read when the column
 //! is first used, and a page's checksum is compared the first time the page is asked for. A part of the file that
-//! cannot be read while it is in use reads as zeros ([`crate::mapped`]): what is taken from a [`PageView`] counts only
+//! cannot be read while it is in use reads as zeros ([`coload_space::Mapped`]): what is taken from a [`PageView`] counts only
 //! once [`SegmentFile::check`] said that it is good.
 //!
 //! Memory: the map (given back under pressure), the decoded dictionaries of the columns used, and,
@@ -23,11 +23,11 @@ use coload_page::{
     ColumnIndex, KeyPart, Page, PageMeta, PageView, SegmentFooter, SegmentId, SymbolDecoder,
     TreeEntry,
 };
+use coload_space::Mapped;
 use coload_types::bytes::checksum;
 use coload_types::{Dictionary, Error, Physical, Plain, Result, Strings, Values};
 
 use crate::held::{ExpandedPages, HELD_BYTES_MAX, HeldBytes, Share, bytes_of};
-use crate::mapped::Mapped;
 
 /// A segment that is open for reading: its file is mapped, its footer read and checked.
 #[derive(Debug)]

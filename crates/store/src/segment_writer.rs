@@ -9,7 +9,9 @@ use std::fs::File;
 use std::io::{self, IoSlice};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use coload_page::{
     ColumnEntry, ColumnIndex, PAGE_ROWS_MAX, Page, PageDetail, PageMeta, SEGMENT_MAGIC,
@@ -48,6 +50,8 @@ pub struct SegmentWriter {
     waiting: AtomicU64,
     /// The key that the segment gets a B+ tree of, if its rows are in the order of it.
     key: Option<TreeKey>,
+    /// Nanoseconds that its B+ tree took.
+    tree_ns: Arc<AtomicU64>,
 }
 
 /// A segment that is whole and durable.
@@ -124,7 +128,15 @@ impl SegmentWriter {
             .and_then(parse_segment_name)
             .map(|(load, number)| SegmentId { load: load.as_u128(), number });
         let id = id.unwrap_or_default();
-        Ok(SegmentWriter { path: path.to_owned(), id, file: Some(file), end, waiting, key: None })
+        Ok(SegmentWriter {
+            path: path.to_owned(),
+            id,
+            file: Some(file),
+            end,
+            waiting,
+            key: None,
+            tree_ns: Arc::default(),
+        })
     }
 
     /// The same with a B+ tree of a key, if there is one.
@@ -133,11 +145,25 @@ impl SegmentWriter {
         self
     }
 
+    /// The same with a clock that the time of its tree is added to, in nanoseconds.
+    pub(crate) fn with_tree_clock(mut self, clock: &Arc<AtomicU64>) -> Self {
+        self.tree_ns = Arc::clone(clock);
+        self
+    }
+
     /// A segment that is written nowhere, to know what it would be.
     pub fn to_nowhere() -> Self {
         let end = AtomicU64::new(SEGMENT_MAGIC.len() as u64);
         let (path, id) = (PathBuf::new(), SegmentId::default());
-        SegmentWriter { path, id, file: None, end, waiting: AtomicU64::new(0), key: None }
+        SegmentWriter {
+            path,
+            id,
+            file: None,
+            end,
+            waiting: AtomicU64::new(0),
+            key: None,
+            tree_ns: Arc::default(),
+        }
     }
 
     /// Room for pages that are written one after the other.
@@ -267,7 +293,10 @@ impl SegmentWriter {
             self.write_at(&tail, start)?;
             start += tail.len() as u64;
             tail.clear();
-            if let Some(tree) = self.write_tree(file, key, (&footer, &stats), start)? {
+            let began = Instant::now();
+            let tree = self.write_tree(file, key, (&footer, &stats), start)?;
+            self.tree_ns.fetch_add(began.elapsed().as_nanos() as u64, Ordering::Relaxed);
+            if let Some(tree) = tree {
                 start = tree.offset + tree.bytes;
                 footer.tree = Some(tree);
                 self.write_at(&footer.magic(), 0)?;

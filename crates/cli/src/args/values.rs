@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use coload_source::{Aligned, byte_from_flag, delimiter_from_flag, optional_byte_from_flag};
+use coload_space::SpaceSpec;
 
 use crate::size::parse_size;
 
@@ -240,6 +241,10 @@ pub fn at_least_one(text: &str) -> Result<usize, String> {
         Ok(0) | Err(_) => Err("expected a whole number, at least 1".to_owned()),
         Ok(number) => Ok(number),
     }
+}
+
+pub(super) fn space(text: &str) -> Result<SpaceSpec, String> {
+    SpaceSpec::parse(text, parse_size).map_err(|e| e.to_string())
 }
 
 pub(super) fn chunk_size(text: &str) -> Result<usize, String> {

@@ -369,6 +369,8 @@ fn resources(args: &LoadArgs) -> Resources {
             Dictionaries::Auto => DictionaryPolicy::Auto,
             Dictionaries::Always => DictionaryPolicy::Always,
         },
+        sort_space: given.sort_space.clone(),
+        run_space: given.run_space.clone(),
     }
 }
 

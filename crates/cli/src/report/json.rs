@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use coload::{
     ColumnReport, Dialect, Distinct, DryRun, FileReport, FileReports, LoadReport, Mending, Merged,
-    Reject, RejectKind, Step, Widened, WrittenFiles,
+    Reject, RejectKind, SortReport, Step, Widened, WrittenFiles,
 };
 use coload_source::Mended;
 use serde_json::{Value, json};
@@ -60,6 +60,9 @@ pub fn json<'a>(report: &'a LoadReport, dialect: Option<&Dialect>) -> JsonReport
             "added": keys.added, "replaced": keys.replaced, "ignored": keys.ignored, "twice": keys.twice,
         } }));
     }
+    if let Some(sorted) = &report.sorted {
+        add(sorted_json(sorted));
+    }
     if let Some(network) = &report.network {
         add(network_json(network));
         add(json!({ "already": report.earlier.is_some() }));
@@ -90,6 +93,15 @@ fn dry_run_json(report: &LoadReport, run: &DryRun) -> Value {
         "estimated_wall_s": run.of_all(report.wall.as_secs_f64()),
         "columns": columns.collect::<Vec<_>>(),
     })
+}
+
+fn sorted_json(sorted: &SortReport) -> Value {
+    let SortReport { read, sort, merge, nodes, runs, sort_space, run_space, notes } = sorted;
+    json!({ "sorted": {
+        "read_and_sort_s": (*read + *sort).as_secs_f64(), "read_s": read.as_secs_f64(), "sort_s": sort.as_secs_f64(),
+        "merge_s": merge.as_secs_f64(), "inner_nodes_s": nodes.as_secs_f64(), "runs": runs,
+        "sort_space": sort_space, "run_space": run_space, "notes": notes,
+    } })
 }
 
 fn merge_json(merge: &Merged) -> Value {

@@ -67,6 +67,7 @@ fn run() {
             fail::cfg(point, &format!("return({errno})")).unwrap();
             loads(dir, count.parse().unwrap())
         }
+        ["sorted", what, space] => crate::spaces::child(dir, what, space),
         _ => panic!("no such task: {task}"),
     };
     match outcome {
@@ -148,7 +149,7 @@ fn int(row: &Row, column: usize) -> i64 {
 }
 
 /// Checks that the directory holds what the newest version names, and nothing else.
-fn check_no_leftovers(store: &Store) {
+pub fn check_no_leftovers(store: &Store) {
     store.clean().unwrap();
     let count = |name: &str| std::fs::read_dir(store.path().join(name)).unwrap().count();
     let snapshot = store.snapshot().unwrap();

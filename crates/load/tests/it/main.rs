@@ -30,6 +30,7 @@ mod parquet_damage;
 mod parquet_files;
 mod parquet_input;
 mod pipeline;
+mod spaces;
 mod support;
 mod text;
 mod widen;

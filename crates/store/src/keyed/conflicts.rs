@@ -81,6 +81,12 @@ pub(crate) struct Resolved {
 }
 
 impl KeyConflicts {
+    /// For segments in place whose keys come once among all of them.
+    pub fn of_one_order(store: &Store, of: Keyed<'_>, new: Vec<NewSegment>) -> Self {
+        let own = Some(vec![RoaringBitmap::new(); new.len()]);
+        KeyConflicts { own, ..Self::new(store, of, new) }
+    }
+
     /// For segments that are in place, in the order of their keys and each without a key twice, to be added to a table.
     pub fn new(store: &Store, of: Keyed<'_>, new: Vec<NewSegment>) -> Self {
         KeyConflicts {

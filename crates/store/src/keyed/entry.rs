@@ -1,13 +1,15 @@
 //! A segment of a load whose rows are in the order of the table's key, for the manifest.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use coload_space::Space;
 use coload_types::{Physical, Result};
 
-use super::origin::{Origin, write_order};
-use super::{Keyed, Put, order_segment};
-use crate::{ColumnStats, FinishedColumn, SegmentEntry, SegmentFile};
+use super::Keyed;
+use super::order::{sort_segment, write_in_order};
+use super::origin::{Origin, RowNumbers, write_load_order, write_order};
+use crate::{ColumnStats, FinishedColumn, SegmentEntry, SegmentFile, SegmentWriter};
 
 /// Extension of the file beside a segment that tells where its rows come from.
 const ORDER_EXTENSION: &str = "order";
@@ -26,21 +28,22 @@ pub struct OrderedSegment {
 pub(crate) fn put_entry_in_order(
     of: Keyed<'_>,
     mut entry: SegmentEntry,
-    (from, to): (&Path, &Path),
-    new_name: String,
-    (origin, threads): (&mut Origin, usize),
+    from: &Path,
+    (new_name, writer): (String, impl FnOnce() -> Result<(SegmentWriter, PathBuf)>),
+    (origin, space, threads): (&mut Origin, &dyn Space, usize),
 ) -> Result<OrderedSegment> {
     let file = Arc::new(SegmentFile::open(from)?);
-    let rows_before = entry.rows;
-    let Put { anew, first_stats } = order_segment(&file, of, origin, to, threads)?;
+    let order = sort_segment(&file, of, origin)?;
     let mut columns = None;
-    if let Some((summary, new_columns, rows)) = anew {
+    if let Some(rows) = order.rows {
+        let (writer, to) = writer()?;
+        let sources = std::slice::from_ref(&file);
+        let (summary, new_columns) = write_in_order(sources, &rows, &writer, (space, threads))?;
         if of.key.is_unique() {
-            let path = to.with_extension(ORDER_EXTENSION);
-            write_order(&path, &rows)?;
-            origin.order = Some(path);
+            origin.order = Some((order_path(&to), RowNumbers::OfSegment));
+            write_order(&order_path(&to), &rows)?;
         }
-        if summary.rows < rows_before {
+        if summary.rows < entry.rows {
             entry.columns.iter_mut().zip(&new_columns).for_each(|(old, new)| left_out(old, new));
         }
         entry = SegmentEntry {
@@ -54,11 +57,27 @@ pub(crate) fn put_entry_in_order(
         };
         columns = Some(new_columns);
     }
+    set_first_stats(&mut entry, of, order.first_stats);
+    Ok(OrderedSegment { entry, columns })
+}
+
+/// Writes which rows of the load the rows of a segment were, and says where.
+pub(super) fn put_load_order(path: &Path, numbers: &[u64]) -> Result<Origin> {
+    let path = order_path(path);
+    write_load_order(&path, numbers)?;
+    Ok(Origin { before: 0, order: Some((path, RowNumbers::OfLoad)) })
+}
+
+fn order_path(segment: &Path) -> PathBuf {
+    segment.with_extension(ORDER_EXTENSION)
+}
+
+/// Sets the bounds of the first column of the key, if they are known.
+pub(super) fn set_first_stats(entry: &mut SegmentEntry, of: Keyed<'_>, stats: Option<ColumnStats>) {
     let first = entry.columns.get_mut(of.key.columns()[0]);
-    if let (Some(stats), Some(known)) = (first_stats, first) {
+    if let (Some(stats), Some(known)) = (stats, first) {
         *known = stats;
     }
-    Ok(OrderedSegment { entry, columns })
 }
 
 /// Makes the statistics of a column those of a part of its rows.

@@ -152,7 +152,7 @@ pub(crate) fn key_of_row(
 }
 
 /// The key of a row as messages show it: `(17, 'x')`.
-fn key_text(columns: &[Plain], row: usize, schema: &Schema, key: &Key) -> String {
+pub(super) fn key_text(columns: &[Plain], row: usize, schema: &Schema, key: &Key) -> String {
     let value = |(plain, column): (&Plain, &usize)| {
         let Some(value) = plain.get(row) else { return "NULL".to_owned() };
         let mut text = coload_ddl::literal_sql(&value, schema.columns()[*column].data_type);

@@ -1,28 +1,28 @@
 //! Rows of segments into a segment in the order of their keys.
 
-use std::path::Path;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use coload_ddl::{Key, Schema};
 use coload_page::bitpack::BLOCK;
 use coload_page::runs::expand_runs;
-use coload_page::{
-    KeyPart, Page, PageView, SymbolDecoder, SymbolEncoder, encode_codes_u32, shrink_page,
-};
-use coload_transform::{KeyOrder, PartitionColumn, encode_column, sort_keys};
-use coload_types::{Bitmap, Error, Physical, Plain, Result, Values};
+use coload_page::{KeyPart, Page, SymbolDecoder};
+use coload_space::Space;
+use coload_transform::{KeyOrder, PartitionColumn, sort_keys};
+use coload_types::{Error, Plain, Result, Values};
 
 use super::conflicts::{Keyed, twice_among};
+use super::gather::{Decoded, Form, Gather, append_codes};
 use super::keys::{Float, float, key_of_row, value_of_row};
 use super::newest::newness;
 use super::origin::Origin;
 use super::pages::read_codes;
 use super::read_keys;
-use super::texts::Texts;
-use super::tree::TreeKey;
+use super::run_writer::{RUN_PAGE_ROWS_MAX, RunWriter};
+use super::sorting::SortSpaces;
 use crate::join::{Source, group_pages, join_column};
 use crate::on_conflict::OnConflict;
-use crate::retype::{copy_column, drop_unused};
+use crate::retype::copy_column;
 use crate::{ColumnStats, FinishedColumn, SegmentFile, SegmentSummary, SegmentWriter, append_page};
 
 /// Most rows of a page.
@@ -30,34 +30,31 @@ const PAGE_ROWS_MAX: u64 = 1 << 16;
 /// Bytes that the pages of a column should have at most.
 const PAGE_BYTES: u64 = 4 << 20;
 
-/// What became of a segment whose rows were to be in order.
-pub(crate) struct Put {
-    /// The other file that they are in, and the rows of the first one that they were; `None` where they stayed.
-    pub anew: Option<(SegmentSummary, Vec<FinishedColumn>, Vec<u32>)>,
+/// The order that the rows of a segment are to have.
+pub(crate) struct RowOrder {
+    /// The rows in it, without those that give way to others of the segment; `None` where all stay as they stand.
+    pub rows: Option<Vec<u32>>,
     /// The bounds of the first column of the key, where they are known.
     pub first_stats: Option<ColumnStats>,
 }
 
-/// Puts the rows of a segment in order, if need be into a file at `path`, and leaves those out that give way to others of the
-/// segment.
+/// Sorts the rows of a segment by its key, and leaves those out that give way to others of the segment.
 ///
 /// # Errors
 /// `Invalid` when a key comes twice and may not, `Corrupt` when the segment is not what was written, `Limit` when it has too many
-/// rows, `Unavailable` when the disk fails.
-pub(crate) fn order_segment(
+/// rows.
+pub(crate) fn sort_segment(
     segment: &Arc<SegmentFile>,
     of: Keyed<'_>,
     origin: &Origin,
-    path: &Path,
-    threads: usize,
-) -> Result<Put> {
+) -> Result<RowOrder> {
     let of_key = |part: (&KeyPart, &usize)| part.0.column as usize == *part.1;
     if segment.tree_parts().is_some_and(|parts| {
         parts.len() == of.key.columns().len() && parts.iter().zip(of.key.columns()).all(of_key)
     }) {
         // Its tree was built of keys in order, each once.
         let order = KeyOrder { rows: None, repeated: Vec::new() };
-        return Ok(Put { anew: None, first_stats: first_key_stats(segment, of, &order)? });
+        return Ok(RowOrder { rows: None, first_stats: first_key_stats(segment, of, &order)? });
     }
     let keys = read_sort_keys(segment, of.schema, of.key)?;
     let order = sort_keys(&keys)?;
@@ -66,15 +63,15 @@ pub(crate) fn order_segment(
     let first_stats = first_key_stats(segment, of, &order)?;
     let rows = match order.repeated.first().filter(|_| of.key.is_unique()) {
         None => order.rows,
-        Some(place) => match choose_rows(segment, of, &order)? {
-            None => return Err(comes_twice(segment, of, origin, (&order, *place as usize))?),
-            chosen => chosen,
-        },
+        Some(place) => {
+            let newest = |column| read_newest(segment, of, column);
+            match choose_rows(segment.rows() as usize, of.on_conflict, &order, newest)? {
+                None => return Err(comes_twice(segment, of, origin, (&order, *place as usize))?),
+                chosen => chosen,
+            }
+        }
     };
-    let Some(rows) = rows else { return Ok(Put { anew: None, first_stats }) };
-    let key = TreeKey::of(of.schema, Some(of.key));
-    let (summary, columns) = write_in_order(&[Arc::clone(segment)], &rows, (path, key), threads)?;
-    Ok(Put { anew: Some((summary, columns, rows)), first_stats })
+    Ok(RowOrder { rows, first_stats })
 }
 
 /// The error for a key that is at a place of the order and at the one before.
@@ -133,29 +130,38 @@ fn first_key_stats(
     Ok(Some(ColumnStats::new(value(0)?, value(last)?, nulls)))
 }
 
-/// One row of each key, in order, by what is to happen to keys that come twice; `None` when they are an error.
-fn choose_rows(segment: &SegmentFile, of: Keyed<'_>, order: &KeyOrder) -> Result<Option<Vec<u32>>> {
-    let mut values = None;
-    match of.on_conflict {
-        OnConflict::Error | OnConflict::ReplaceOnce => return Ok(None),
-        OnConflict::Ignore | OnConflict::Replace => {}
-        OnConflict::Newest(column) => {
-            let mut plain = Plain::empty(segment.physical(column));
-            for page in 0..segment.page_rows().len() {
-                segment.decode_page(column, page, &mut plain)?;
-            }
-            segment.check()?;
-            values = Some((plain, float(of.schema, column)));
-        }
+/// The column that says which of two rows is newer.
+fn read_newest(segment: &SegmentFile, of: Keyed<'_>, column: usize) -> Result<Newest> {
+    let mut plain = Plain::empty(segment.physical(column));
+    for page in 0..segment.page_rows().len() {
+        segment.decode_page(column, page, &mut plain)?;
     }
-    let value = |(plain, float): &(Plain, Option<Float>), row: u32| {
+    segment.check()?;
+    Ok((plain, float(of.schema, column)))
+}
+
+/// Values of a column that says which of two rows is newer.
+pub(super) type Newest = (Plain, Option<Float>);
+
+/// One row of each key, in order, by what is to happen to keys that come twice; `None` when they are an error.
+pub(super) fn choose_rows(
+    count: usize,
+    on_conflict: OnConflict,
+    order: &KeyOrder,
+    newest: impl FnOnce(usize) -> Result<Newest>,
+) -> Result<Option<Vec<u32>>> {
+    let values = match on_conflict {
+        OnConflict::Error | OnConflict::ReplaceOnce => return Ok(None),
+        OnConflict::Ignore | OnConflict::Replace => None,
+        OnConflict::Newest(column) => Some(newest(column)?),
+    };
+    let value = |(plain, float): &Newest, row: u32| {
         plain.get(row as usize).map(|value| newness(value, *float))
     };
     let takes_place = |last: u32, row: u32| match &values {
         Some(values) => value(values, row) >= value(values, last),
-        None => of.on_conflict == OnConflict::Replace,
+        None => on_conflict == OnConflict::Replace,
     };
-    let count = segment.rows() as usize;
     let mut chosen: Vec<u32> = Vec::with_capacity(count - order.repeated.len());
     let mut repeated = order.repeated.iter().peekable();
     for place in 0..count {
@@ -177,31 +183,66 @@ fn choose_rows(segment: &SegmentFile, of: Keyed<'_>, order: &KeyOrder) -> Result
 pub(crate) fn write_in_order(
     sources: &[Arc<SegmentFile>],
     rows: &[u32],
-    (path, key): (&Path, Option<TreeKey>),
-    threads: usize,
+    writer: &SegmentWriter,
+    (space, threads): (&dyn Space, usize),
 ) -> Result<(SegmentSummary, Vec<FinishedColumn>)> {
-    let all: u64 = sources.iter().map(|segment| segment.rows()).sum();
-    let page_rows = cut_pages(sources, rows.len(), all)?;
-    let writer = SegmentWriter::create(path)?.with_key(key);
+    let page_rows = cut_segments(sources, rows.len())?;
+    let gather = Gather { rows, page_rows: &page_rows, form: Form::Segment, space };
     let width = sources[0].column_count();
     let mut columns = Vec::with_capacity(width);
+    let make = |column: usize| reorder_column(sources, column, gather);
+    for_each_column(width, threads, make, |column, made| {
+        columns.push(writer.write_column(made, sources[0].physical(column))?);
+        Ok(())
+    })?;
+    sources.iter().try_for_each(|source| source.check())?;
+    let summary = writer.finish(columns.clone(), page_rows)?;
+    Ok((summary, columns))
+}
+
+/// Writes rows of a segment, in the order given, as a run.
+///
+/// # Errors
+/// As those of [`order_segment`]; those of the spaces.
+pub(crate) fn write_run_in_order(
+    segment: &Arc<SegmentFile>,
+    rows: &[u32],
+    (schema, key): (&Schema, &Key),
+    (spaces, threads): (&SortSpaces, usize),
+) -> Result<RunWriter> {
+    let sources = std::slice::from_ref(segment);
+    let page_rows = cut_run_pages(cut_segments(sources, rows.len())?);
+    let mut run = RunWriter::create(&*spaces.runs, (schema, key), &page_rows)?;
+    let gather = Gather { rows, page_rows: &page_rows, form: Form::Run, space: &*spaces.sort };
+    let make = |column: usize| reorder_column(sources, column, gather);
+    for_each_column(segment.column_count(), threads, make, |column, made| {
+        run.put_column(made, segment.physical(column))
+    })?;
+    segment.check()?;
+    Ok(run)
+}
+
+/// Makes columns by some threads, and takes them in their order: their places in a file follow it, whoever made them.
+///
+/// # Errors
+/// Those of the calls.
+pub(super) fn for_each_column<T: Send>(
+    width: usize,
+    threads: usize,
+    make: impl Fn(usize) -> Result<T> + Sync,
+    mut take: impl FnMut(usize, T) -> Result<()>,
+) -> Result<()> {
     let numbers: Vec<usize> = (0..width).collect();
-    let make = |column: usize| -> Result<PartitionColumn> {
-        let made = reorder_column(sources, column, rows, &page_rows)?;
-        // Values that no row has any more are none of the dictionary.
-        if (rows.len() as u64) < all { drop_unused(made) } else { Ok(made) }
-    };
     for batch in numbers.chunks(threads.max(1)) {
-        // The places of columns in the file follow their order, whoever made them.
-        let made: Vec<Result<PartitionColumn>> = std::thread::scope(|scope| {
+        let Some((last, others)) = batch.split_last() else { continue };
+        let made: Vec<Result<T>> = std::thread::scope(|scope| {
             let make = &make;
-            let (last, others) = match batch.split_last() {
-                Some((last, others)) => (*last, others),
-                None => return Vec::new(),
+            let spawn = |column: &usize| {
+                let column = *column;
+                scope.spawn(move || make(column))
             };
-            let others: Vec<_> =
-                others.iter().map(|column| scope.spawn(move || make(*column))).collect();
-            let last = make(last);
+            let others: Vec<_> = others.iter().map(spawn).collect();
+            let last = make(*last);
             let joined = others.into_iter().map(|made| {
                 made.join().unwrap_or_else(|_| {
                     Err(Error::Unavailable("a thread that orders a column failed".into()))
@@ -210,16 +251,24 @@ pub(crate) fn write_in_order(
             joined.chain([last]).collect()
         });
         for (column, made) in batch.iter().zip(made) {
-            columns.push(writer.write_column(made?, sources[0].physical(*column))?);
+            take(*column, made?)?;
         }
     }
-    sources.iter().try_for_each(|source| source.check())?;
-    let summary = writer.finish(columns.clone(), page_rows)?;
-    Ok((summary, columns))
+    Ok(())
 }
 
-/// Rows of the pages of so many rows: whole blocks, and no page over [`PAGE_BYTES`] by much.
-fn cut_pages(sources: &[Arc<SegmentFile>], rows: usize, all: u64) -> Result<Vec<u32>> {
+/// Cuts pages into those of runs.
+fn cut_run_pages(page_rows: Vec<u32>) -> Vec<u32> {
+    let cut = |rows: u32| {
+        let starts = (0..rows).step_by(RUN_PAGE_ROWS_MAX as usize);
+        starts.map(move |start| RUN_PAGE_ROWS_MAX.min(rows - start))
+    };
+    page_rows.into_iter().flat_map(cut).collect()
+}
+
+/// Rows of the pages of so many rows of segments.
+fn cut_segments(sources: &[Arc<SegmentFile>], rows: usize) -> Result<Vec<u32>> {
+    let all: u64 = sources.iter().map(|segment| segment.rows()).sum();
     let mut widest = 0;
     for column in 0..sources[0].column_count() {
         let bytes = |segment: &Arc<SegmentFile>| -> Result<u64> {
@@ -228,19 +277,24 @@ fn cut_pages(sources: &[Arc<SegmentFile>], rows: usize, all: u64) -> Result<Vec<
         let bytes: Result<Vec<u64>> = sources.iter().map(bytes).collect();
         widest = bytes?.iter().sum::<u64>().max(widest);
     }
+    Ok(cut_pages(rows, all, widest))
+}
+
+/// Rows of the pages of so many rows: whole blocks, and no page over [`PAGE_BYTES`] by much, where a column takes at most so many
+/// bytes in so many rows.
+pub(super) fn cut_pages(rows: usize, all: u64, widest: u64) -> Vec<u32> {
     let block = BLOCK as u64;
     let fitting = (PAGE_BYTES * all.max(1) / widest.max(1)).min(PAGE_ROWS_MAX) / block * block;
     let page = fitting.max(block) as usize;
     let starts = (0..rows).step_by(page);
-    Ok(starts.map(|start| page.min(rows - start) as u32).collect())
+    starts.map(|start| page.min(rows - start) as u32).collect()
 }
 
 /// A column of some segments with other rows.
 fn reorder_column(
     sources: &[Arc<SegmentFile>],
     column: usize,
-    rows: &[u32],
-    page_rows: &[u32],
+    gather: Gather<'_>,
 ) -> Result<PartitionColumn> {
     let physical = sources[0].physical(column);
     let given = match sources {
@@ -251,106 +305,30 @@ fn reorder_column(
             join_column(&whole, &group_pages(&whole)?, column)?
         }
     };
-    let coded = given.dictionary.is_some() && given.pages.iter().all(|p| p.detail.is_codes());
-    if coded {
-        return reorder_codes(given, rows, page_rows);
+    let PartitionColumn { dictionary, symbols, pages } = given;
+    let coded = pages.iter().all(|page| page.detail.is_codes());
+    if let Some(dictionary) = dictionary.as_ref().filter(|_| coded) {
+        let mut codes = Vec::with_capacity(pages.iter().map(|page| page.rows as usize).sum());
+        for page in &pages {
+            append_codes(&plain_page(page)?.view()?, &mut codes, |code| code)?;
+        }
+        // The pages are not needed any more, and may be large.
+        drop(pages);
+        return gather.codes(codes, dictionary.clone());
     }
     let decoders =
-        given.symbols.iter().map(|table| SymbolDecoder::open(table)).collect::<Result<Vec<_>>>()?;
-    let values = match physical {
-        Physical::Bytes => {
-            let texts = Texts::decode(&given, &decoders)?;
-            // The pages are not needed any more, and may be large.
-            drop(given);
-            let encoder = texts.train(rows);
-            let pages = cut(rows, page_rows).map(|rows| texts.page(rows, encoder.as_ref()));
-            let pages = pages.collect::<Result<_>>()?;
-            let symbols = encoder.iter().map(SymbolEncoder::table).collect();
-            return Ok(PartitionColumn { dictionary: None, symbols, pages });
-        }
-        Physical::Int | Physical::Wide => decode_numbers(&given, &decoders, physical)?,
-    };
-    let pages = cut(rows, page_rows).map(|rows| {
-        let picked = match &values.values {
-            Values::Int(from) => Values::Int(rows.iter().map(|row| from[*row as usize]).collect()),
-            Values::Wide(from) => {
-                Values::Wide(rows.iter().map(|row| from[*row as usize]).collect())
-            }
-            Values::Bytes(_) => return Err(Error::Corrupt("text in a column of numbers".into())),
-        };
-        let nulls = pick_nulls(values.nulls.as_ref(), rows);
-        shrink_page(encode_column(&Plain { values: picked, nulls }, None)?)
-    });
-    let pages = pages.collect::<Result<_>>()?;
-    Ok(PartitionColumn { dictionary: None, symbols: Vec::new(), pages })
-}
-
-/// The rows of each page.
-fn cut<'a>(rows: &'a [u32], page_rows: &'a [u32]) -> impl Iterator<Item = &'a [u32]> {
-    page_rows.iter().scan(0, move |start, count| {
-        let page = *start..*start + *count as usize;
-        *start = page.end;
-        Some(&rows[page])
-    })
-}
-
-pub(super) fn pick_nulls(nulls: Option<&Bitmap>, rows: &[u32]) -> Option<Bitmap> {
-    let nulls = nulls?;
-    let mut picked = Bitmap::zeros(rows.len());
-    let mut any = false;
-    for (place, row) in rows.iter().enumerate() {
-        if nulls.get(*row as usize) {
-            picked.set(place);
-            any = true;
-        }
-    }
-    any.then_some(picked)
+        symbols.iter().map(|table| SymbolDecoder::open(table)).collect::<Result<Vec<_>>>()?;
+    let values = Decoded::read(physical, pages.len(), |page, out| {
+        append_page(&plain_page(&pages[page])?.view()?, dictionary.as_ref(), &decoders, out)
+    })?;
+    drop(pages);
+    gather.values(values)
 }
 
 /// A page that is no run of values.
-pub(super) fn plain_page(page: &Page) -> Result<std::borrow::Cow<'_, Page>> {
+pub(super) fn plain_page(page: &Page) -> Result<Cow<'_, Page>> {
     Ok(match page.runs {
-        Some(_) => std::borrow::Cow::Owned(expand_runs(page)?),
-        None => std::borrow::Cow::Borrowed(page),
+        Some(_) => Cow::Owned(expand_runs(page)?),
+        None => Cow::Borrowed(page),
     })
-}
-
-fn reorder_codes(
-    given: PartitionColumn,
-    rows: &[u32],
-    page_rows: &[u32],
-) -> Result<PartitionColumn> {
-    let null = given.dictionary.as_ref().map_or(0, |dictionary| dictionary.len() as u32);
-    let mut codes: Vec<u32> = Vec::with_capacity(given.pages.iter().map(|p| p.rows as usize).sum());
-    let mut block = [0; BLOCK];
-    for page in &given.pages {
-        let page = plain_page(page)?;
-        let PageView::Codes(view) = page.view()? else {
-            return Err(Error::Corrupt("values in a column of codes".into()));
-        };
-        for b in 0..view.rows.div_ceil(BLOCK) {
-            let count = view.unpack(b, &mut block);
-            codes.extend_from_slice(&block[..count]);
-        }
-    }
-    let mut picked = Vec::with_capacity(PAGE_ROWS_MAX as usize);
-    let pages = cut(rows, page_rows).map(|rows| {
-        picked.clear();
-        picked.extend(rows.iter().map(|row| codes[*row as usize]));
-        shrink_page(encode_codes_u32(&picked, null))
-    });
-    let pages = pages.collect::<Result<_>>()?;
-    Ok(PartitionColumn { dictionary: given.dictionary, symbols: Vec::new(), pages })
-}
-
-fn decode_numbers(
-    given: &PartitionColumn,
-    decoders: &[SymbolDecoder],
-    physical: Physical,
-) -> Result<Plain> {
-    let mut plain = Plain::empty(physical);
-    for page in &given.pages {
-        append_page(&plain_page(page)?.view()?, given.dictionary.as_ref(), decoders, &mut plain)?;
-    }
-    Ok(plain)
 }

@@ -1,6 +1,6 @@
 //! Which row of the input a row of a segment was, for messages about keys that come twice.
 //!
-//! A segment whose rows were put in order leaves their numbers in a file beside it, four bytes a row, until the load is
+//! A segment whose rows were put in order leaves their numbers in a file beside it, four or eight bytes a row, until the load is
 //! published.
 
 use std::fs::File;
@@ -10,7 +10,23 @@ use std::path::{Path, PathBuf};
 
 use coload_types::{Error, Result};
 
-const NUMBER_BYTES: usize = size_of::<u32>();
+/// What the file beside a segment has of each row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RowNumbers {
+    /// The row of the segment that it was, in four bytes.
+    OfSegment,
+    /// The row of the load that it was, in eight bytes: rows of several segments were merged.
+    OfLoad,
+}
+
+impl RowNumbers {
+    fn bytes(self) -> usize {
+        match self {
+            RowNumbers::OfSegment => size_of::<u32>(),
+            RowNumbers::OfLoad => size_of::<u64>(),
+        }
+    }
+}
 
 /// Where the rows of a segment come from.
 #[derive(Debug, Clone)]
@@ -18,7 +34,7 @@ pub(crate) struct Origin {
     /// Rows of the load before those of the segment.
     pub before: u64,
     /// The file with the number that each row had before rows were put in order; `None` when they stayed.
-    pub order: Option<PathBuf>,
+    pub order: Option<(PathBuf, RowNumbers)>,
 }
 
 impl Origin {
@@ -26,25 +42,41 @@ impl Origin {
     pub fn number(&self, row: u64) -> Option<u64> {
         let row = match &self.order {
             None => row,
-            Some(path) => {
-                let mut bytes = [0; NUMBER_BYTES];
-                let at = row.checked_mul(NUMBER_BYTES as u64)?;
-                File::open(path).ok()?.read_exact_at(&mut bytes, at).ok()?;
-                u64::from(u32::from_le_bytes(bytes))
+            Some((path, numbers)) => {
+                let mut bytes = [0; size_of::<u64>()];
+                let width = numbers.bytes();
+                let at = row.checked_mul(width as u64)?;
+                File::open(path).ok()?.read_exact_at(&mut bytes[..width], at).ok()?;
+                u64::from_le_bytes(bytes)
             }
         };
         Some(self.before + row + 1)
     }
 }
 
-/// Writes where rows come from.
+/// Writes where rows come from: rows of their segment.
 ///
 /// # Errors
 /// `Unavailable` when the disk fails.
 pub(crate) fn write_order(path: &Path, rows: &[u32]) -> Result<()> {
-    let write = || -> io::Result<()> {
+    write_numbers(path, rows.iter().map(|row| row.to_le_bytes()))
+}
+
+/// Writes where rows come from: rows of the load, from 0 on.
+///
+/// # Errors
+/// `Unavailable` when the disk fails.
+pub(crate) fn write_load_order(path: &Path, rows: &[u64]) -> Result<()> {
+    write_numbers(path, rows.iter().map(|row| row.to_le_bytes()))
+}
+
+fn write_numbers<const N: usize>(
+    path: &Path,
+    mut numbers: impl Iterator<Item = [u8; N]>,
+) -> Result<()> {
+    let mut write = || -> io::Result<()> {
         let mut file = BufWriter::new(File::create(path)?);
-        rows.iter().try_for_each(|row| file.write_all(&row.to_le_bytes()))?;
+        numbers.try_for_each(|number| file.write_all(&number))?;
         file.flush()
     };
     write().map_err(|e| Error::io("write", path, &e))

@@ -144,6 +144,25 @@ impl<'a> KeyPages<'a> {
         }
     }
 
+    /// Appends the keys of the page as numbers whose last bytes are those that [`Self::put_key`] makes, if they are numbers of at most so many
+    /// bytes together; `false` when they are not.
+    pub fn put_numbers(&self, parts: &[KeyPart], out: &mut Vec<u64>) -> bool {
+        out.clear();
+        out.resize(self.rows, 0);
+        for (part, values) in parts.iter().zip(&self.values) {
+            let (PageKeys::Int(values), KeyForm::Number { least, width }) = (values, part.form)
+            else {
+                return false;
+            };
+            // Both are within 64 bits, and so is what is between them.
+            let (least, shift) = (least as i64, 8 * u32::from(width));
+            for (key, value) in out.iter_mut().zip(values) {
+                *key = key.checked_shl(shift).unwrap_or(0) | value.wrapping_sub(least) as u64;
+            }
+        }
+        true
+    }
+
     /// Goes to the next page that has rows, but for those that end before a value of the first column, if one is given.
     /// `false` when there is none.
     pub fn advance(&mut self, from: Option<KeyValue<'_>>) -> Result<bool> {

@@ -57,7 +57,22 @@ pub(crate) fn build_tree(
         written += part.len() as u64;
         put(part)
     };
+    let width = numbers_width(&parts);
+    let mut numbers = Vec::new();
     while pages.advance(None)? {
+        if let Some(width) = width
+            && pages.put_numbers(&parts, &mut numbers)
+        {
+            match builder.push_numbers(&numbers, width) {
+                Ok(()) => {}
+                Err(Error::Invalid(_)) => return Ok(None),
+                Err(other) => return Err(other),
+            }
+            if let Some(part) = builder.take_bytes() {
+                give(&part)?;
+            }
+            continue;
+        }
         for row in 0..pages.rows() {
             bytes.clear();
             pages.put_key(row, &parts, &mut bytes);
@@ -74,6 +89,16 @@ pub(crate) fn build_tree(
     let (rest, seal) = builder.finish();
     give(&rest)?;
     Ok(Some(BuiltTree { bytes: written, seal, parts }))
+}
+
+/// Bytes of keys that are numbers, if these are few enough to be one number.
+fn numbers_width(parts: &[KeyPart]) -> Option<usize> {
+    let mut bytes = 0;
+    for part in parts {
+        let KeyForm::Number { width, .. } = part.form else { return None };
+        bytes += usize::from(width);
+    }
+    (bytes <= size_of::<u64>()).then_some(bytes)
 }
 
 /// How values of a column become bytes; `None` when it has NULLs.

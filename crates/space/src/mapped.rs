@@ -34,13 +34,16 @@ const BLOCK_SLOTS: usize = 256;
 
 /// A file mapped into memory to be read.
 #[derive(Debug)]
-pub(crate) struct Mapped {
+pub struct Mapped {
     map: Mmap,
     slot: &'static Slot,
 }
 
 impl Mapped {
     /// Maps a whole file.
+    ///
+    /// # Errors
+    /// Those of the system.
     pub fn map(file: &File) -> io::Result<Self> {
         install()?;
         // SAFETY: bytes of a mapped file may change while they are read, which nothing can rule out. The files of a store

@@ -1,0 +1,350 @@
+//! Merges runs into segments: each segment is a range of the key, and one order goes through all of them.
+//!
+//! ```text
+//!   cuts       segment 1             | segment 2         | ...     about as many rows each
+//!   within     part 1 | part 2 | ..                                keys of a part are sorted by one thread
+//!   then       rows of the segment in order -> each column gathered from the pages of all runs, by all threads
+//! ```
+//!
+//! Rows with the same key come in the order of the input, as runs do and as rows of a run do; which of them stays is decided
+//! here. What a segment becomes does not depend on the threads.
+//!
+//! Memory: the keys of a segment and the numbers of its rows; of its columns as many as there are threads, whole, with the pages of
+//! runs that begin or end within it.
+
+use std::ops::Range;
+
+use coload_transform::{KeyOrder, PartitionColumn, merge_dictionaries, sort_keys};
+use coload_types::{Bitmap, Dictionary, Error, Physical, Plain, Result, Values};
+
+use super::conflicts::{Keyed, twice_among};
+use super::gather::{Decoded, Form, Gather, append_codes};
+use super::keys::{float, key_text};
+use super::order::{Newest, choose_rows, cut_pages, for_each_column};
+use super::ranges::Cut;
+use super::run::{OpenColumn, Run};
+use crate::{ColumnStats, FinishedColumn, SegmentSummary, SegmentWriter, failpoints};
+
+/// Parts of a segment whose keys are sorted at once.
+pub(super) const PARTS_OF_SEGMENT: usize = 8;
+
+/// Rows of a run that go into a segment.
+#[derive(Debug)]
+struct Slice<'a> {
+    run: &'a Run,
+    /// Rows of the load before those of the run.
+    before: u64,
+    rows: Range<u64>,
+    /// The pages that they are in.
+    pages: Range<usize>,
+    /// The first row of the first page, counted through the pages of all slices.
+    base: u64,
+}
+
+/// A segment that is merged.
+pub(super) struct Merged {
+    pub summary: SegmentSummary,
+    pub columns: Vec<FinishedColumn>,
+    /// The bounds of the first column of the key, if they are known.
+    pub first_stats: Option<ColumnStats>,
+    /// The rows of the load that the rows were, if they were asked for.
+    pub numbers: Option<Vec<u64>>,
+}
+
+/// Runs, each with the rows of the load before it.
+pub(super) struct Runs<'a> {
+    pub runs: &'a [Run],
+    pub before: &'a [u64],
+}
+
+/// Merges what is between the first and the last of some cuts into a segment. Rows that give way are left out. `None` when no row
+/// is there.
+///
+/// # Errors
+/// `Invalid` when a key comes twice and may not; `Corrupt` when a run is not what was written; `Limit` when there are too many rows;
+/// those of the disk.
+pub(super) fn merge_segment(
+    given: &Runs<'_>,
+    cuts: &[Cut],
+    of: Keyed<'_>,
+    open: impl FnOnce() -> Result<SegmentWriter>,
+    threads: usize,
+) -> Result<Option<Merged>> {
+    let slices = slice(given, cuts);
+    if slices.is_empty() {
+        return Ok(None);
+    }
+    failpoints::hit("store::run::merge")
+        .map_err(|e| Error::Unavailable(format!("cannot merge runs: {e}")))?;
+    let (order, keys) = sort_slices(&slices, cuts, given, threads)?;
+    let rows = stay(&slices, of, (order, &keys))?;
+    let first_stats = first_key_stats(&slices, of, (&rows, &keys));
+    drop(keys);
+    let page_rows = cut_rows(&slices, rows.len());
+    let space = coload_space::Dram::new("dram", u64::MAX);
+    let gather = Gather { rows: &rows, page_rows: &page_rows, form: Form::Segment, space: &space };
+    let (writer, first) = (open()?, slices[0].run);
+    let mut columns = Vec::with_capacity(first.width());
+    let make = |column| merge_column(&slices, column, gather);
+    for_each_column(first.width(), threads, make, |column, made| {
+        columns.push(writer.write_column(made, first.physical(column))?);
+        Ok(())
+    })?;
+    let summary = writer.finish(columns.clone(), page_rows)?;
+    let wants = of.key.is_unique() && of.on_conflict.tells_rows();
+    let numbers = if wants { Some(numbers_of(&slices, &rows)?) } else { None };
+    Ok(Some(Merged { summary, columns, first_stats, numbers }))
+}
+
+/// The rows of each run between the first and the last of some cuts.
+fn slice<'a>(given: &Runs<'a>, cuts: &[Cut]) -> Vec<Slice<'a>> {
+    let [first, .., last] = cuts else { return Vec::new() };
+    let mut slices = Vec::new();
+    let mut base = 0;
+    for (number, run) in given.runs.iter().enumerate() {
+        let rows = first[number]..last[number];
+        if rows.is_empty() {
+            continue;
+        }
+        let pages = run.page_of(rows.start)..run.page_of(rows.end - 1) + 1;
+        let all = run.start(pages.end) - run.start(pages.start);
+        slices.push(Slice { run, before: given.before[number], rows, pages, base });
+        base += all;
+    }
+    slices
+}
+
+/// The keys of each slice, all rows of its pages.
+type SliceKeys = Vec<Vec<Plain>>;
+
+/// Sorts the rows of slices by their keys, each part by a thread. Rows are counted through the pages of all slices.
+fn sort_slices(
+    slices: &[Slice<'_>],
+    cuts: &[Cut],
+    given: &Runs<'_>,
+    threads: usize,
+) -> Result<(KeyOrder, SliceKeys)> {
+    let mut keys = Vec::with_capacity(slices.len());
+    let decode = |number: usize| {
+        let Slice { run, pages, .. } = &slices[number];
+        run.open_key(pages.clone())?.decode(pages.clone())
+    };
+    for_each_column(slices.len(), threads, decode, |_, key| {
+        keys.push(key);
+        Ok(())
+    })?;
+    let parts: Vec<&[Cut]> = cuts.windows(2).collect();
+    let (mut rows, mut repeated) = (Vec::new(), Vec::new());
+    let sort = |part: usize| sort_part(slices, &keys, (given, parts[part]));
+    for_each_column(parts.len(), threads, sort, |_, (part, again): (Vec<u32>, Vec<u32>)| {
+        let before = rows.len() as u32;
+        repeated.extend(again.into_iter().map(|place| before + place));
+        rows.extend(part);
+        Ok(())
+    })?;
+    Ok((KeyOrder { rows: Some(rows), repeated }, keys))
+}
+
+/// Sorts what is between two cuts.
+fn sort_part(
+    slices: &[Slice<'_>],
+    keys: &SliceKeys,
+    (given, cuts): (&Runs<'_>, &[Cut]),
+) -> Result<(Vec<u32>, Vec<u32>)> {
+    let mut columns: Vec<Plain> = Vec::new();
+    let mut numbers: Vec<u32> = Vec::new();
+    for (slice, keys) in slices.iter().zip(keys) {
+        let run = given.runs.iter().position(|run| std::ptr::eq(run, slice.run)).unwrap_or(0);
+        let start = slice.run.start(slice.pages.start);
+        let rows = cuts[0][run].max(slice.rows.start)..cuts[1][run].min(slice.rows.end);
+        if rows.is_empty() {
+            continue;
+        }
+        let rows = (rows.start - start) as usize..(rows.end - start) as usize;
+        for (place, key) in keys.iter().enumerate() {
+            if columns.len() <= place {
+                columns.push(Plain::empty(key.values.physical()));
+            }
+            append_rows(&mut columns[place], key, rows.clone())?;
+        }
+        let number = |row: usize| u32::try_from(slice.base + row as u64);
+        let counted = rows.map(number).collect::<std::result::Result<Vec<u32>, _>>();
+        numbers.extend(counted.map_err(|_| {
+            Error::Limit("over 4,294,967,295 rows are to be merged at once; lower --memory".into())
+        })?);
+    }
+    if numbers.is_empty() {
+        return Ok((Vec::new(), Vec::new()));
+    }
+    let order = sort_keys(&columns)?;
+    let rows = match order.rows {
+        None => numbers,
+        Some(rows) => rows.into_iter().map(|row| numbers[row as usize]).collect(),
+    };
+    Ok((rows, order.repeated))
+}
+
+/// Appends rows of a column to another.
+fn append_rows(to: &mut Plain, from: &Plain, rows: Range<usize>) -> Result<()> {
+    let before = to.len();
+    match (&mut to.values, &from.values) {
+        (Values::Int(to), Values::Int(from)) => to.extend_from_slice(&from[rows.clone()]),
+        (Values::Wide(to), Values::Wide(from)) => to.extend_from_slice(&from[rows.clone()]),
+        (Values::Bytes(to), Values::Bytes(from)) => {
+            for row in rows.clone() {
+                let text = from.get(row);
+                if !to.has_room(text.len() as u64) {
+                    return Err(Error::Limit(
+                        "keys of a segment over 4 GiB; lower --memory".into(),
+                    ));
+                }
+                to.push(text);
+            }
+        }
+        _ => return Err(Error::Corrupt("runs with a column of two shapes".into())),
+    }
+    match (&mut to.nulls, &from.nulls) {
+        (None, None) => {}
+        (Some(nulls), None) => nulls.extend_zeros(rows.len()),
+        (nulls, Some(from)) => {
+            let nulls = nulls.get_or_insert_with(|| Bitmap::zeros(before));
+            rows.for_each(|row| nulls.push(from.get(row)));
+        }
+    }
+    Ok(())
+}
+
+/// The slice that a row is in, and the row of its pages.
+fn place_of(slices: &[Slice<'_>], row: u32) -> (usize, usize) {
+    let number = slices.partition_point(|slice| slice.base <= u64::from(row)).saturating_sub(1);
+    (number, (u64::from(row) - slices[number].base) as usize)
+}
+
+/// The rows that stay, in order.
+fn stay(
+    slices: &[Slice<'_>],
+    of: Keyed<'_>,
+    (order, keys): (KeyOrder, &SliceKeys),
+) -> Result<Vec<u32>> {
+    let Some(place) = order.repeated.first().filter(|_| of.key.is_unique()) else {
+        return Ok(order.rows.unwrap_or_default());
+    };
+    let newest = |column| newest(slices, of, column);
+    let count = order.rows.as_ref().map_or(0, Vec::len);
+    match choose_rows(count, of.on_conflict, &order, newest)? {
+        Some(chosen) => Ok(chosen),
+        None => {
+            let place = *place as usize;
+            let (first, row) = (order.row(place - 1) as u32, order.row(place) as u32);
+            let (number, at) = place_of(slices, row);
+            let text = key_text(&keys[number], at, of.schema, of.key);
+            let numbers = numbers_of(slices, &[first, row])?;
+            let number = |place: usize| numbers.get(place).map(|row| row + 1);
+            let numbers = (number(0), number(1));
+            Err(twice_among((of.table, of.schema, of.key), &text, numbers))
+        }
+    }
+}
+
+/// The column that says which of two rows is newer.
+fn newest(slices: &[Slice<'_>], of: Keyed<'_>, column: usize) -> Result<Newest> {
+    let mut plain = Plain::empty(slices[0].run.physical(column));
+    for slice in slices {
+        let open = slice.run.open_column(column, slice.pages.clone())?;
+        slice.pages.clone().try_for_each(|page| open.decode(page, &mut plain))?;
+    }
+    Ok((plain, float(of.schema, column)))
+}
+
+/// The bounds of the first column of the key, which are known where the rows are in order. Floats are there as what stands
+/// for them, which is no bound.
+fn first_key_stats(
+    slices: &[Slice<'_>],
+    of: Keyed<'_>,
+    (rows, keys): (&[u32], &SliceKeys),
+) -> Option<ColumnStats> {
+    if float(of.schema, of.key.columns()[0]).is_some() {
+        return None;
+    }
+    let is_null = |row: &&u32| {
+        let (slice, at) = place_of(slices, **row);
+        keys[slice][0].is_null(at)
+    };
+    let nulls = match keys.iter().any(|key| key[0].nulls.is_some()) {
+        true => rows.iter().filter(is_null).count(),
+        false => 0,
+    };
+    let value = |row: &u32| {
+        let (slice, at) = place_of(slices, *row);
+        keys[slice][0].get(at)
+    };
+    let valued = &rows[..rows.len() - nulls];
+    let (min, max) = (valued.first().and_then(value), valued.last().and_then(value));
+    Some(ColumnStats::new(min, max, nulls as u64))
+}
+
+/// The rows of the load that rows were.
+fn numbers_of(slices: &[Slice<'_>], rows: &[u32]) -> Result<Vec<u64>> {
+    let numbers = |slice: &Slice<'_>| slice.run.numbers(slice.pages.clone());
+    let numbers: Vec<Vec<u32>> = slices.iter().map(numbers).collect::<Result<_>>()?;
+    let number = |row: &u32| {
+        let (slice, at) = place_of(slices, *row);
+        slices[slice].before + u64::from(numbers[slice][at])
+    };
+    Ok(rows.iter().map(number).collect())
+}
+
+/// Rows of the pages of the segment.
+fn cut_rows(slices: &[Slice<'_>], rows: usize) -> Vec<u32> {
+    let all = slices.iter().map(|s| s.run.start(s.pages.end) - s.run.start(s.pages.start)).sum();
+    let bytes = |column: usize| -> u64 {
+        slices.iter().map(|slice| slice.run.bytes(column, slice.pages.clone())).sum()
+    };
+    let widest = (0..slices[0].run.width()).map(bytes).max().unwrap_or(0);
+    cut_pages(rows, all, widest)
+}
+
+/// A column of the segment.
+fn merge_column(
+    slices: &[Slice<'_>],
+    column: usize,
+    gather: Gather<'_>,
+) -> Result<PartitionColumn> {
+    let open = slices.iter().map(|slice| slice.run.open_column(column, slice.pages.clone()));
+    let open: Vec<OpenColumn<'_>> = open.collect::<Result<_>>()?;
+    let physical = slices[0].run.physical(column);
+    if slices.iter().all(|slice| slice.run.is_coded(column, slice.pages.clone())) {
+        return merge_codes(slices, open, (physical, gather));
+    }
+    let numbered = slices.iter().enumerate();
+    let pages: Vec<(usize, usize)> = numbered
+        .flat_map(|(number, slice)| slice.pages.clone().map(move |page| (number, page)))
+        .collect();
+    let values = Decoded::read(physical, pages.len(), |place, out| {
+        let (number, page) = pages[place];
+        open[number].decode(page, out)
+    })?;
+    drop(open);
+    gather.values(values)
+}
+
+/// A column whose runs all have dictionaries: these are merged, and codes are those of the result.
+fn merge_codes(
+    slices: &[Slice<'_>],
+    open: Vec<OpenColumn<'_>>,
+    (physical, gather): (Physical, Gather<'_>),
+) -> Result<PartitionColumn> {
+    let inputs: Vec<&Dictionary> = open.iter().filter_map(|o| o.dictionary.as_ref()).collect();
+    let (merged, translations) = merge_dictionaries(&inputs, physical)?;
+    let null = merged.len() as u32;
+    let mut codes = Vec::new();
+    for ((slice, open), translation) in slices.iter().zip(&open).zip(&translations) {
+        let translate =
+            |code: u32| translation.get(code as usize).map_or(null, |translated| translated.0);
+        for page in slice.pages.clone() {
+            open.with_view(page, |view| append_codes(view, &mut codes, translate))?;
+        }
+    }
+    drop(open);
+    gather.codes(codes, merged)
+}

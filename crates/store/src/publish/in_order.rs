@@ -1,0 +1,94 @@
+//! The rows of a load in the order of the table's key, before it is published.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use coload_types::Result;
+
+use super::LoadDir;
+use crate::directory::parse_segment_name;
+use crate::keyed::{
+    Keyed, LoadFiles, OrderedLoad, OrderedSegment, SortSpaces, SortTimes, Sorting, TreeKey,
+    order_load,
+};
+use crate::manifest::SegmentEntry;
+use crate::segment_writer::SegmentWriter;
+
+/// What is taken for the memory of a writer that does not say it, such as a statement.
+const USUAL_MEMORY: u64 = 256 << 20;
+
+impl LoadDir {
+    /// Puts the rows of all segments into one order, that of the table's key; where there is none they stay. Segments that are not
+    /// in order, meet others in their ranges of keys or have rows that give way to others are written anew under other numbers, and
+    /// removed. Segments come in the order of the input.
+    ///
+    /// # Errors
+    /// `Invalid` when a key of a PRIMARY KEY comes twice and may not, `Limit` when a segment has too many rows or a space is too small,
+    /// `Corrupt` when a run is not what was written, `Unavailable` when the disk fails.
+    pub fn put_in_order(
+        &mut self,
+        segments: Vec<SegmentEntry>,
+        sorting: &Sorting,
+    ) -> Result<Vec<OrderedSegment>> {
+        let (Some(key), None) = (&self.key, &self.origins) else {
+            let as_it_is = |entry| OrderedSegment { entry, columns: None };
+            return Ok(segments.into_iter().map(as_it_is).collect());
+        };
+        let numbers = segments.iter().filter_map(|s| parse_segment_name(&s.file)).map(|(_, n)| n);
+        let next = numbers.max().map_or(0, |number| number + 1);
+        let before: u64 = segments.iter().map(|segment| segment.rows).sum();
+        let (table, schema) = (&*self.target.name, &self.target.schema);
+        let of = Keyed { table, schema, key, on_conflict: self.on_conflict };
+        let trees_before = self.sort_times().nodes;
+        let OrderedLoad { segments, origins, mut times } =
+            order_load(of, segments, &mut Files { dir: self, next }, sorting)?;
+        // Trees are built while segments are written: of several by merges, of one where it is sorted.
+        let trees = self.sort_times().nodes.saturating_sub(trees_before);
+        let step = if times.merge.is_zero() { &mut times.sort } else { &mut times.merge };
+        *step = step.saturating_sub(trees);
+        self.dropped = before - segments.iter().map(|segment| segment.entry.rows).sum::<u64>();
+        self.times = times;
+        self.origins = Some(origins);
+        Ok(segments)
+    }
+
+    /// How long it took to put the rows in order.
+    pub fn sort_times(&self) -> SortTimes {
+        let nodes = Duration::from_nanos(self.tree_ns.load(Ordering::Relaxed));
+        SortTimes { nodes, ..self.times }
+    }
+
+    /// What is used where nobody says more: one thread, and files of the load for what memory does not hold.
+    pub(super) fn usual_sorting(&self, segments: &[SegmentEntry]) -> Result<Sorting> {
+        let bytes: u64 = segments.iter().map(|segment| segment.bytes).sum();
+        let spaces = SortSpaces::open(None, None, USUAL_MEMORY, &self.work.join(""))?;
+        let segment_bytes = bytes.div_ceil(segments.len().max(1) as u64);
+        Ok(Sorting { spaces, threads: 1, segment_bytes })
+    }
+}
+
+/// The files of a load whose rows are put in order.
+struct Files<'a> {
+    dir: &'a LoadDir,
+    /// Number of the next segment.
+    next: u32,
+}
+
+impl LoadFiles for Files<'_> {
+    fn path(&self, file: &str) -> PathBuf {
+        self.dir.work.join(file)
+    }
+
+    fn next(&mut self) -> (String, PathBuf) {
+        let number = self.next;
+        self.next += 1;
+        (self.dir.segment_name(number), self.dir.segment_path(number))
+    }
+
+    fn writer(&self, path: &Path) -> Result<SegmentWriter> {
+        let LoadDir { target, key, tree_ns, .. } = self.dir;
+        let key = TreeKey::of(&target.schema, key.as_ref());
+        Ok(SegmentWriter::create(path)?.with_key(key).with_tree_clock(tree_ns))
+    }
+}
