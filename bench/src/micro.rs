@@ -114,6 +114,7 @@ impl<'a> Lab<'a> {
                 origin: TypeOrigin::Declared,
                 data_type: c.data_type,
                 nullable: c.nullable,
+                empties_are_null: false,
                 fields: dialect.field_rules(),
             })
             .collect();

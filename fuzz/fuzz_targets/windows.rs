@@ -165,6 +165,7 @@ impl Load<'_> {
         let rules = ColumnRules {
             data_type: DataType::Varchar(None),
             nullable: false,
+            empties_are_null: self.dialect.json.is_some(),
             fields: self.dialect.field_rules(),
             origin: TypeOrigin::Declared,
             field: Some(0),

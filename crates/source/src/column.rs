@@ -349,7 +349,7 @@ impl ColumnParser {
                 longest = longest.max(len);
                 empty |= len == 0;
             });
-            if longest <= limit {
+            if longest <= limit && !(empty && self.rules.refuses_empty()) {
                 let null_if_empty = self.rules.nullable && !self.rules.fields.nulls.is_empty();
                 if empty && null_if_empty {
                     let empties = scratch.lengths.iter().enumerate().filter(|(_, l)| **l == 0);

@@ -33,6 +33,9 @@ pub struct ColumnRules {
     pub data_type: DataType,
     /// Whether NULL may stand in it.
     pub nullable: bool,
+    /// Whether an empty field is NULL in a NOT NULL column of text too, because the input says so itself, as JSON does. Text that
+    /// is delimited has no other way to say the empty string.
+    pub empties_are_null: bool,
     /// How fields are read.
     pub fields: FieldRules,
     /// Who chose the type.
@@ -70,7 +73,9 @@ impl ColumnRules {
         let bytes = match self.fields.read(raw)? {
             None if self.nullable => return Ok(None),
             // An empty field of a NOT NULL text column is the empty string.
-            None if raw.is_empty() => return Ok(Some(Cow::Borrowed(raw))),
+            None if raw.is_empty() && !self.empties_are_null => {
+                return Ok(Some(Cow::Borrowed(raw)));
+            }
             None => return Err(FieldError::Null),
             Some(bytes) if formats.rewrites(self.data_type) => {
                 let plain = formats.rewrite(&bytes, self.data_type);
@@ -97,6 +102,11 @@ impl ColumnRules {
             true => Err(FieldError::Rule(Rule::NotAsInferred)),
             false => Ok(Some(value)),
         }
+    }
+
+    /// Whether an empty field is no value of the column.
+    pub fn refuses_empty(&self) -> bool {
+        !self.nullable && self.empties_are_null && self.fields.empty_is_null()
     }
 
     /// Whether a field that could be read as SQL writes it may be something else.

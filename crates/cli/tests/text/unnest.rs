@@ -166,3 +166,31 @@ fn the_mapping_that_is_sniffed_is_taken_back() {
     sandbox.run(&["sniff", "a.csv", "--output", "mapping"]).fails(2, &["a.csv is not JSON"]);
     sandbox.run(&[&load[..], &["--mapping", "{}"]].concat()).fails(2, &["no list \"columns\""]);
 }
+
+/// Symptom: a key that was not there became the empty text in a column that is NOT NULL.
+#[test]
+fn a_null_of_json_is_never_an_empty_text() {
+    let sandbox = Sandbox::new();
+    let line = |i: u32| match i {
+        700 => "{\"id\": 700, \"few\": null, \"many\": \"x\"}\n".to_owned(),
+        800 => "{\"id\": 800, \"few\": \"a\"}\n".to_owned(),
+        900 => "{\"id\": 900, \"few\": \"\", \"many\": \"\"}\n".to_owned(),
+        _ => format!("{{\"id\": {i}, \"few\": \"w{}\", \"many\": \"text number {i}\"}}\n", i % 3),
+    };
+    sandbox.write("rows.jsonl", (0..1_000).map(line).collect::<String>());
+    let load = |columns: &str, flags: &[&str]| {
+        let load = ["load", "rows.jsonl", "--into", "store", "--replace", "--columns", columns];
+        sandbox.run(&[&load[..], flags].concat())
+    };
+    let strict = "id INTEGER, few VARCHAR NOT NULL, many VARCHAR NOT NULL";
+    load(strict, &[]).fails(1, &["rows.jsonl:701", "NULL"]);
+    load(strict, &["--max-rejects", "2"]).ok();
+    let rows = exported(&sandbox, "rows");
+    assert_eq!(rows.lines().count(), 999);
+    assert!(
+        rows.contains("\n900,\"\",\"\"\n") && !rows.contains("\n700,") && !rows.contains("\n800,")
+    );
+    load("id INTEGER, few VARCHAR, many VARCHAR", &[]).ok();
+    let rows = exported(&sandbox, "rows");
+    assert!(rows.contains("\n700,,\"x\"\n") && rows.contains("\n800,\"a\",\n"), "{rows}");
+}

@@ -24,6 +24,7 @@ pub fn column_rules(request: &LoadRequest) -> Vec<ColumnRules> {
             absent: c.default.clone(),
             data_type: c.data_type,
             nullable: c.nullable,
+            empties_are_null: request.dialect.json.is_some(),
             fields: fields.of(c.data_type),
             origin: origin(column),
         })

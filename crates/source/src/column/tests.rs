@@ -20,6 +20,7 @@ fn parser_of(data_type: DataType, plan: ColumnPlan) -> ColumnParser {
         absent: None,
         data_type,
         nullable: true,
+        empties_are_null: false,
         fields: FieldRules {
             quote: Some(b'"'),
             nulls: vec![b"".to_vec()],
@@ -142,11 +143,13 @@ proptest! {
         fields in prop::collection::vec(quoted_field(), 1..60),
         limit in prop_oneof![Just(None), Just(Some(4))],
         nullable in any::<bool>(),
+        empties_are_null in any::<bool>(),
     ) {
         let data_type = DataType::Varchar(limit);
         let [one_by_one, at_once] = [vec![Vec::new(), b"none".to_vec()], vec![Vec::new()]].map(|nulls| {
             let mut parser = parser_of(data_type, ColumnPlan::PlainText);
             parser.rules.nullable = nullable;
+            parser.rules.empties_are_null = empties_are_null;
             parser.rules.fields.nulls = nulls;
             let mut bad = Vec::new();
             with_rows(&fields, |rows, seen| parser.parse(rows, 0, seen, &mut bad).unwrap());

@@ -54,11 +54,13 @@ pub(super) fn copy_unquoted(
     };
     let text = fields.rows.text;
     let null_if_empty = rules.nullable && rules.fields.empty_is_null();
+    let refuses_empty = rules.refuses_empty();
     let mut is_plain = true;
     fields.for_each(|_, start, end| {
         let (raw, before) = (&text[start..end], scratch.copy.len());
         match raw {
             [] if null_if_empty => null(scratch.starts.len()),
+            [] if refuses_empty => is_plain = false,
             [first, inner @ .., last] if *first == quote => {
                 let unquoted = rules.fields.unquote_onto(inner, quote, &mut scratch.copy);
                 is_plain &= *last == quote && unquoted.is_some();
