@@ -169,6 +169,7 @@ fn rules(dialect: &Dialect, schema: &Schema, column: usize) -> ColumnRules {
         origin: TypeOrigin::Declared,
         data_type: column.data_type,
         nullable: column.nullable,
+        empties_are_null: dialect.json.is_some(),
         fields: dialect.field_rules().of(column.data_type),
     }
 }
