@@ -16,6 +16,7 @@ pub(super) mod code {
     pub const NO_TRANSACTION: &str = "25P01";
     pub const FAILED_TRANSACTION: &str = "25P02";
     pub const NO_STATEMENT: &str = "26000";
+    pub const NO_TLS: &str = "28000";
     pub const LOGIN: &str = "28P01";
     pub const NO_PORTAL: &str = "34000";
     pub const NO_ROLLBACK: &str = "2D000";

@@ -68,7 +68,16 @@ pub(super) async fn begin(
                 return Ok(Wanted::Cancel(key));
             }
             version => {
-                let wire = Wire::new(stream, limits);
+                let mut wire = Wire::new(stream, limits);
+                // Who takes certificates of clients, or passwords, takes them by TLS only.
+                if acceptor.is_some() {
+                    wire.replies.fault(&Fault::fatal(
+                        code::NO_TLS,
+                        "this server is reached by TLS only: sslmode=require, or verify-full with its root",
+                    ));
+                    wire.close().await;
+                    return Err(Ended::Gone);
+                }
                 return parameters(wire, version, body).await;
             }
         }

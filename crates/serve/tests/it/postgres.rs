@@ -6,7 +6,9 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use bytes::Bytes;
-use coload_serve::{ServeLimits, ServeOptions, Users, hash_password, hash_password_with_verifier};
+use coload_serve::{
+    ServeLimits, ServeOptions, TlsFiles, Users, hash_password, hash_password_with_verifier,
+};
 use futures::{SinkExt, StreamExt, pin_mut};
 use tokio::runtime::Runtime;
 use tokio_postgres::error::SqlState;
@@ -525,6 +527,35 @@ fn bytes_that_are_no_messages_end_their_connection_and_no_other() {
     made.send(b'Q', b"SELECT 1\0");
     assert!(made.until_ready().contains(&b'D'));
     assert_eq!(guest.simple("SELECT 1"), ["1"]);
+}
+
+/// Who takes certificates of clients would let anybody in who leaves TLS out.
+#[test]
+fn a_server_with_tls_lets_nobody_in_without() {
+    let folder = tempfile::tempdir().unwrap();
+    let signed = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let [certificate, key] = ["cert.pem", "key.pem"].map(|name| folder.path().join(name));
+    std::fs::write(&certificate, signed.cert.pem()).unwrap();
+    std::fs::write(&key, signed.signing_key.serialize_pem()).unwrap();
+    for client_ca in [None, Some(certificate.clone())] {
+        let tls = TlsFiles { certificate: certificate.clone(), key: key.clone(), client_ca };
+        let running = served(ServeOptions { tls: Some(tls), ..ServeOptions::new(here()) });
+        let mut made = HandMade::new(running.postgres.unwrap());
+        made.first(196_608, b"user\0anybody\0\0");
+        let (kind, body) = made.read();
+        assert!(kind == b'E' && String::from_utf8_lossy(&body).contains("TLS only"));
+        assert!(made.ends());
+        let mut made = HandMade::new(running.postgres.unwrap());
+        made.first(80_877_103, b"");
+        let mut answer = [0];
+        made.0.read_exact(&mut answer).unwrap();
+        assert_eq!(&answer, b"S");
+        // What is sent before TLS has begun is never read as if it came within it.
+        made.first(196_608, b"user\0anybody\0\0");
+        let mut rest = Vec::new();
+        let _ = made.0.read_to_end(&mut rest);
+        assert!(!rest.windows(5).any(|bytes| bytes == b"Z\0\0\0\x05"));
+    }
 }
 
 #[test]
