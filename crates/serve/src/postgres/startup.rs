@@ -222,13 +222,14 @@ async fn who(
             Ok(rights)
         }
         PasswordCheck::Scram(verifier) => {
-            let place = users.may_try(visit.peer()).await.map_err(Fault::from)?;
             let wrong = || Ended::from(Fault::error(code::LOGIN, "wrong user or password"));
             let mechanisms = [MECHANISM.as_bytes(), &[0, 0]].concat();
             wire.replies.authentication(10, &mechanisms);
             let exchange = first_of_scram(wire, verifier).await?;
             let last = password(wire).await?;
             let last = std::str::from_utf8(&last).map_err(|_| wrong())?;
+            // A client that is slow holds no place of its peer's meanwhile.
+            let place = users.may_try(visit.peer()).await.map_err(Fault::from)?;
             let Some(proof) = exchange.finish(last) else {
                 users.failed(&place, user);
                 return Err(wrong());
