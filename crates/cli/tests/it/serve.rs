@@ -1,7 +1,7 @@
 //! `coload serve` as a program, with the drivers that people use.
 
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -205,17 +205,25 @@ fn wrong_usage_of_serve_is_told() {
         .fails(1, &["cannot connect to coload://127.0.0.1:1"]);
 }
 
-#[test]
-fn the_jdbc_driver_works_unchanged() {
+/// The folder with the drivers of JDBC at pinned versions; installs them the first time.
+fn jdbc() -> PathBuf {
+    static ONE_AT_A_TIME: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    let _guard = ONE_AT_A_TIME.lock();
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("jdbc");
-    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/drivers");
-    let setup = here.join("setup_jdbc.sh");
+    let setup = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/drivers/setup_jdbc.sh");
     let status = Command::new(&setup).arg(&folder).status().unwrap();
     assert!(
         status.success(),
         "{} failed (it needs Java, Maven and Maven Central)",
         setup.display()
     );
+    folder
+}
+
+#[test]
+fn the_jdbc_driver_works_unchanged() {
+    let folder = jdbc();
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/drivers");
     let sandbox = Sandbox::new();
     let hashed = sandbox.run_with_input(&["hash-password"], b"loves engines\n").ok();
     sandbox.write("users", format!("ada {} admin:*\n", hashed.out.trim()));
@@ -261,6 +269,14 @@ fn drivers_of_postgresql_work_unchanged() {
     let server = Server::start(&sandbox, &["--users", "users", "--postgres", "127.0.0.1:0"]);
     let address = server.postgres.as_ref().unwrap();
     passes(python("postgres.py").args([address, "ada", "analytical"]));
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/drivers/Postgres.java");
+    passes(
+        Command::new("java")
+            .arg("-cp")
+            .arg(jdbc().join("postgresql-42.7.11.jar"))
+            .arg(program)
+            .args([address, "ada", "analytical"]),
+    );
 }
 
 /// The password stood in the list of processes, for everybody on the machine.

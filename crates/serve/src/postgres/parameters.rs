@@ -153,10 +153,26 @@ fn of_text(bytes: &Bytes, oid: u32, wanted: &ArrowType) -> Result<ArrayRef, Faul
                 return Ok(array);
             }
             // PostgreSQL takes blanks around numbers and times.
-            let array: ArrayRef = Arc::new(StringArray::from(vec![text.trim()]));
+            let array: ArrayRef =
+                Arc::new(StringArray::from(vec![without_zone(text.trim(), wanted)]));
             convert(&array, wanted).map_err(|e| wrong(&e))
         }
     }
+}
+
+/// A day or a time without its zone, which drivers send as they do not know the type, and which PostgreSQL leaves out where the
+/// type has none.
+fn without_zone<'a>(text: &'a str, wanted: &ArrowType) -> &'a str {
+    let has_none =
+        matches!(wanted, ArrowType::Date32 | ArrowType::Time64(_) | ArrowType::Timestamp(_, None));
+    let Some(at) = text.rfind(['+', '-']).filter(|at| has_none && *at > 0) else { return text };
+    let (before, zone) = (text[..at].trim_end(), &text[at + 1..]);
+    // The last part of a day is one of two digits too, behind two others.
+    let is_behind = before.contains(':') || before.matches('-').count() == 2;
+    let mut parts = zone.split(':');
+    let is_zone =
+        parts.all(|part| part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_digit()));
+    if is_zone && is_behind { before } else { text }
 }
 
 /// Bytes written as `\x` and hex; as they are where there is no backslash.
@@ -321,6 +337,17 @@ mod tests {
         ] {
             assert_eq!(number(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_zone_is_left_out_where_the_type_has_none() {
+        let of = |text| without_zone(text, &ArrowType::Date32);
+        assert_eq!((of("2024-02-29 +00"), of("2024-02-29+05:30")), ("2024-02-29", "2024-02-29"));
+        assert_eq!((of("2024-02-29"), of("x-1"), of("-12")), ("2024-02-29", "x-1", "-12"));
+        let plain = ArrowType::Timestamp(TimeUnit::Microsecond, None);
+        assert_eq!(without_zone("2024-02-29 12:00:00.5-01", &plain), "2024-02-29 12:00:00.5");
+        let zoned = ArrowType::Timestamp(TimeUnit::Microsecond, Some(UTC.into()));
+        assert_eq!(without_zone("2024-02-29 12:00:00-01", &zoned), "2024-02-29 12:00:00-01");
     }
 
     #[test]

@@ -21,6 +21,7 @@ impl Walker<'_> {
     }
 
     pub(super) fn expr(&mut self, expr: &mut Expr) -> Result<()> {
+        postgres::meant(expr)?;
         self.chain(expr)?;
         self.work += self.inner;
         if self.work > WORK_MAX {
@@ -35,7 +36,6 @@ impl Walker<'_> {
     }
 
     fn expr_here(&mut self, expr: &mut Expr) -> Result<()> {
-        postgres::meant(expr)?;
         match expr {
             Expr::Identifier(name) => {
                 self.column(name);

@@ -11,8 +11,9 @@
 
 use coload_types::Result;
 use datafusion::sql::sqlparser::ast::{
-    Array, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArguments, Ident, ObjectName, ObjectNamePart, Value, ValueWithSpan,
+    AccessExpr, Array, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg,
+    FunctionArgExpr, FunctionArguments, Ident, ObjectName, ObjectNamePart, Subscript, Value,
+    ValueWithSpan,
 };
 
 use super::refuse;
@@ -107,10 +108,33 @@ pub(super) fn meant(expr: &mut Expr) -> Result<()> {
             *expr = std::mem::replace(inner, Expr::value(Value::Null));
             Ok(())
         }
+        Expr::CompoundFieldAccess { root, access_chain } => {
+            if let Some(schema) = searched_schema(root, access_chain) {
+                *expr = Expr::value(Value::SingleQuotedString(schema.to_owned()));
+            }
+            Ok(())
+        }
         Expr::AnyOp { compare_op: BinaryOperator::Eq, .. } => one_of(expr),
         Expr::AllOp { compare_op: BinaryOperator::NotEq, .. } => one_of(expr),
         Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, .. } => cast(expr),
         _ => Ok(()),
+    }
+}
+
+/// The schema in `(current_schemas(true))[1]`: those in which names are looked for, the catalogue first.
+fn searched_schema(root: &Expr, access: &[AccessExpr]) -> Option<&'static str> {
+    let mut inner = root;
+    while let Expr::Nested(nested) = inner {
+        inner = nested;
+    }
+    let Expr::Function(function) = inner else { return None };
+    let last = function.name.0.last().and_then(ObjectNamePart::as_ident)?;
+    let [AccessExpr::Subscript(Subscript::Index { index })] = access else { return None };
+    let is_called = last.value.eq_ignore_ascii_case("current_schemas");
+    match (is_called, &*function.args.to_string().to_lowercase(), &*index.to_string()) {
+        (true, "(true)", "1") => Some(PG_CATALOG),
+        (true, "(true)", "2") | (true, "(false)", "1") => Some(crate::catalog::SCHEMA),
+        _ => None,
     }
 }
 
