@@ -15,10 +15,18 @@ pub(crate) type Handle = [u8; 16];
 /// # Errors
 /// `Unavailable` when the system has no random numbers.
 pub(crate) fn new_handle() -> Result<Handle> {
-    let mut handle = Handle::default();
-    getrandom::fill(&mut handle)
+    random_bytes()
+}
+
+/// Bytes that nobody can guess.
+///
+/// # Errors
+/// `Unavailable` when the system has no random numbers.
+pub(crate) fn random_bytes<const N: usize>() -> Result<[u8; N]> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes)
         .map_err(|e| Error::Unavailable(format!("the system gives no random numbers: {e}")))?;
-    Ok(handle)
+    Ok(bytes)
 }
 
 /// How many things are kept, and for how long.

@@ -47,6 +47,7 @@ pub(crate) use body::Room;
 pub(crate) use connections::{Connection, accept};
 pub(crate) use door::{Door, Visit};
 pub(crate) use held::HeldBytes;
+pub(crate) use kept::random_bytes;
 pub use limits::ServeLimits;
 pub use metrics::Metrics;
 pub(crate) use outgoing::{Outgoing, Receiver};

@@ -27,7 +27,7 @@ use tonic::Status;
 use tonic::metadata::MetadataMap;
 
 use super::door::Peer;
-use super::kept::{Kept, KeptLimits, WhenFull};
+use super::kept::{Kept, KeptLimits, WhenFull, random_bytes};
 use super::limits::UserCount;
 use super::logins::{Logins, Place};
 use crate::postgres::{MECHANISM, Verifier};
@@ -52,8 +52,9 @@ pub struct Users {
     sessions: Kept<Rights>,
     checked: Mutex<HashMap<[u8; 32], Rights>>,
     logins: Logins,
-    /// Of which users that are not there get verifiers.
-    secret: [u8; 32],
+    /// Of which users that are not there get verifiers; `None` where the system has no random numbers, and nobody can log in by a
+    /// proof.
+    secret: Option<[u8; 32]>,
 }
 
 #[derive(Debug, Clone)]
@@ -87,7 +88,7 @@ impl Users {
             sessions: sessions(SESSIONS_MAX),
             checked: Mutex::default(),
             logins: Logins::new(),
-            secret: secret(),
+            secret: random_bytes().ok(),
         }
     }
 
@@ -97,10 +98,12 @@ impl Users {
         match by_name.get(name) {
             Some(User { verifier: Some(verifier), .. }) => PasswordCheck::Scram(verifier.clone()),
             Some(_) => PasswordCheck::Hash,
-            None if by_name.values().any(|user| user.verifier.is_some()) => {
-                PasswordCheck::Scram(Verifier::of_nobody(&self.secret, name))
-            }
-            None => PasswordCheck::Hash,
+            None => match self.secret {
+                Some(secret) if by_name.values().any(|user| user.verifier.is_some()) => {
+                    PasswordCheck::Scram(Verifier::of_nobody(&secret, name))
+                }
+                _ => PasswordCheck::Hash,
+            },
         }
     }
 
@@ -297,17 +300,6 @@ impl Users {
         self.sessions.sweep();
         self.logins.sweep();
     }
-}
-
-/// Bytes that nobody knows; without random numbers, those of the start.
-fn secret() -> [u8; 32] {
-    let mut secret = [0; 32];
-    if getrandom::fill(&mut secret).is_err() {
-        let now =
-            std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-        secret[..16].copy_from_slice(&now.as_nanos().to_le_bytes());
-    }
-    secret
 }
 
 fn sessions(per_user: usize) -> Kept<Rights> {

@@ -17,8 +17,8 @@ use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::catalog::{MemTable, SchemaProvider, TableProvider};
 use datafusion::error::Result;
 
+use super::kinds::{Facts, MODIFIER_ADDED, Scalar, decimal_modifier};
 use super::settings::Settings;
-use super::values::{Facts, Scalar};
 use crate::catalog::{CATALOG, SCHEMA};
 use crate::rights::Rights;
 
@@ -36,8 +36,6 @@ const HEAP: i64 = 2;
 /// Types of texts with a length, which answers have as text.
 const CHAR: i64 = 1_042;
 const VARCHAR: i64 = 1_043;
-/// What is added to a modifier.
-const MODIFIER_ADDED: i32 = 4;
 
 /// Tables of the catalogue with their own numbers.
 const TABLES: [(i64, &str); 28] = [
@@ -131,7 +129,6 @@ struct Relation<'a> {
     columns: usize,
     rows: f32,
     checks: usize,
-    has_key: bool,
 }
 
 /// The type of a column, its bytes, and its modifier.
@@ -149,7 +146,7 @@ fn type_of(data_type: DataType) -> (i64, i16, i32) {
         DataType::Integer => scalar(Scalar::Integer),
         DataType::BigInt => scalar(Scalar::BigInt),
         DataType::Decimal { precision, scale } => {
-            let modifier = (i32::from(precision) << 16 | i32::from(scale)) + MODIFIER_ADDED;
+            let modifier = decimal_modifier(precision, scale);
             (i64::from(Scalar::Numeric.facts().oid), -1, modifier)
         }
         DataType::Real => scalar(Scalar::Real),
@@ -197,7 +194,6 @@ impl PgCatalog {
             columns: 0,
             rows: 0.0,
             checks: 0,
-            has_key: false,
         });
         let tables = self.tables().into_iter().map(|(oid, table)| Relation {
             oid,
@@ -207,7 +203,6 @@ impl PgCatalog {
             columns: table.schema.len(),
             rows: table.segments.iter().map(|segment| segment.rows as f32).sum(),
             checks: table.schema.checks().len(),
-            has_key: table.schema.key().is_some(),
         });
         let views = self.views().map(|(oid, view)| Relation {
             oid,
@@ -217,7 +212,6 @@ impl PgCatalog {
             columns: view.columns.len(),
             rows: 0.0,
             checks: 0,
-            has_key: false,
         });
         of_catalog.chain(tables).chain(views).collect()
     }
@@ -239,7 +233,8 @@ impl PgCatalog {
             ("reltuples", Arc::new(Float32Array::from_iter_values(all.iter().map(|r| r.rows)))),
             ("relallvisible", same.small(0)),
             ("reltoastrelid", same.number(0)),
-            ("relhasindex", truths(all.iter().map(|r| r.has_key))),
+            // Keys are not listed in pg_index.
+            ("relhasindex", same.truth(false)),
             ("relisshared", same.truth(false)),
             ("relpersistence", same.text("p")),
             ("relkind", texts(all.iter().map(|r| r.kind))),

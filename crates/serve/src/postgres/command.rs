@@ -55,23 +55,27 @@ pub(super) enum Command {
 /// Settings that `SHOW` has; what else it shows is the engine's.
 pub(super) type IsSetting = fn(&str) -> bool;
 
-/// The word that a text begins with, in upper case, behind blanks and comments.
-pub(super) fn first_word(text: &str) -> String {
+/// A text from its first word on: without the blanks, comments and semicolons before it. Nothing is left of a comment that does not
+/// end.
+pub(super) fn without_blanks(text: &str) -> &str {
     let mut rest = text;
     loop {
         rest = rest.trim_start_matches(|c: char| c.is_whitespace() || c == ';');
         if let Some(comment) = rest.strip_prefix("--") {
             rest = comment.split_once('\n').map_or("", |(_, behind)| behind);
         } else if rest.starts_with("/*") {
-            match comment_end(rest) {
-                Some(end) => rest = &rest[end..],
-                None => return String::new(),
-            }
+            rest = comment_end(rest).map_or("", |end| &rest[end..]);
         } else {
-            let end = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
-            return rest[..end].to_ascii_uppercase();
+            return rest;
         }
     }
+}
+
+/// The word that a text begins with, in upper case.
+pub(super) fn first_word(text: &str) -> String {
+    let text = without_blanks(text);
+    let end = text.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(text.len());
+    text[..end].to_ascii_uppercase()
 }
 
 /// Where a comment ends that a text begins with; comments may hold others.

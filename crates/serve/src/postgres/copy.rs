@@ -50,12 +50,11 @@ pub(super) struct CopyOut {
 /// When it is neither.
 pub(super) fn parse(words: &mut Words, text: &str) -> std::result::Result<Option<Command>, Fault> {
     if words.peek() == Some(&Token::LParen) {
-        let (query, behind) = in_brackets(behind_word(text, "COPY").unwrap_or_default())
+        let query = in_brackets(behind_word(text, "COPY").unwrap_or_default())
             .ok_or_else(|| Fault::error(code::INVALID, "a bracket of COPY does not end"))?;
         skip_brackets(words);
         if !words.skip("TO") || !words.skip("STDOUT") {
             // A file at the server, or what the engine has words for.
-            let _ = behind;
             return Ok(None);
         }
         let form = options(words)?;
@@ -102,8 +101,8 @@ pub(super) fn parse(words: &mut Words, text: &str) -> std::result::Result<Option
     Ok(Some(Command::CopyOut(CopyOut { query, form })))
 }
 
-/// What stands in the first brackets of a text, and what stands behind them.
-fn in_brackets(text: &str) -> Option<(&str, &str)> {
+/// What stands in the first brackets of a text.
+fn in_brackets(text: &str) -> Option<&str> {
     let start = text.find('(')? + 1;
     let (mut depth, mut quote) = (1, None);
     for (at, c) in text[start..].char_indices() {
@@ -116,7 +115,7 @@ fn in_brackets(text: &str) -> Option<(&str, &str)> {
             _ => {}
         }
         if depth == 0 {
-            return Some((&text[start..start + at], &text[start + at + 1..]));
+            return Some(&text[start..start + at]);
         }
     }
     None

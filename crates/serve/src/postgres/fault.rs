@@ -66,7 +66,7 @@ impl Fault {
 
 /// Words by which a refusal of ours is known, and the code that clients look for: they make a table that is not there, and tell a
 /// row that is there already from other errors.
-const BY_WORDS: [(&str, &str, &str); 8] = [
+const BY_WORDS: [(&str, &str, &str); 9] = [
     ("table ", " does not exist", code::NO_TABLE),
     ("table ", " not found", code::NO_TABLE),
     ("table ", " exists already", code::HAS_TABLE),
@@ -74,7 +74,8 @@ const BY_WORDS: [(&str, &str, &str); 8] = [
     ("view ", " does not exist", code::NO_TABLE),
     ("column ", " does not exist", code::NO_COLUMN),
     ("no field named ", "", code::NO_COLUMN),
-    ("key ", " is there already", code::UNIQUE),
+    ("the key ", " is in the table already", code::UNIQUE),
+    ("the key ", " comes twice among them", code::UNIQUE),
 ];
 
 fn code_of_invalid(text: &str) -> &'static str {

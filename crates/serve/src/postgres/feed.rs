@@ -70,13 +70,7 @@ pub(super) async fn copy_in(
     session.wire.replies.copy_in(columns);
     session.wire.send().await?;
     let (service, wire) = (session.service.clone(), &mut session.wire);
-    let feed = async {
-        let fed = feed(wire, sender, &is_whole).await;
-        match fed {
-            Ok(()) => Ok(()),
-            Err(ended) => Err(ended),
-        }
-    };
+    let feed = feed(wire, sender, &is_whole);
     let mut place = service.running(&session.key, &rights);
     let loaded = async {
         tokio::select! {

@@ -11,6 +11,7 @@ use datafusion::sql::sqlparser::ast::{Insert, SetExpr, Statement};
 use super::command::first_word;
 use super::fault::{Fault, code};
 use super::session::Prepared;
+use crate::flight::HeldBytes;
 use crate::statement::text::parse_statement;
 use crate::statement::{Parameters, StatementLimits};
 
@@ -26,29 +27,29 @@ pub(super) struct Gathered {
     prepared: Arc<Prepared>,
     rows: Vec<Parameters>,
     bytes: usize,
+    held: HeldBytes,
     /// Where in the replies it begins what was said of them.
     pub said_from: usize,
 }
 
-impl Gathered {
-    /// Whether a statement inserts one row each time, whatever its values are.
-    pub fn takes(text: &str) -> bool {
-        if text.len() > TEXT_BYTES_MAX || first_word(text) != "INSERT" {
-            return false;
-        }
-        let Ok(Statement::Insert(Insert { source: Some(source), on, or, returning, .. })) =
-            parse_statement(text, &StatementLimits::default())
-        else {
-            return false;
-        };
-        let is_one =
-            matches!(source.body.as_ref(), SetExpr::Values(values) if values.rows.len() == 1);
-        is_one && on.is_none() && or.is_none() && returning.is_none()
+/// Whether a statement inserts one row each time, whatever its values are.
+pub(super) fn inserts_one_row(text: &str) -> bool {
+    if text.len() > TEXT_BYTES_MAX || first_word(text) != "INSERT" {
+        return false;
     }
+    let Ok(Statement::Insert(Insert { source: Some(source), on, or, returning, .. })) =
+        parse_statement(text, &StatementLimits::default())
+    else {
+        return false;
+    };
+    let is_one = matches!(source.body.as_ref(), SetExpr::Values(values) if values.rows.len() == 1);
+    is_one && on.is_none() && or.is_none() && returning.is_none()
+}
 
+impl Gathered {
     /// Nothing yet, of a statement.
-    pub fn new(prepared: Arc<Prepared>, said_from: usize) -> Self {
-        Gathered { prepared, rows: Vec::new(), bytes: 0, said_from }
+    pub fn new(prepared: Arc<Prepared>, said_from: usize, held: HeldBytes) -> Self {
+        Gathered { prepared, rows: Vec::new(), bytes: 0, held, said_from }
     }
 
     pub fn is_of(&self, prepared: &Arc<Prepared>) -> bool {
@@ -59,11 +60,13 @@ impl Gathered {
         &self.prepared.text
     }
 
-    /// Adds a row; whether that is enough.
-    pub fn add(&mut self, values: &Parameters) -> bool {
-        self.bytes += values.bytes();
-        self.rows.push(values.clone());
-        self.rows.len() >= ROWS_MAX || self.bytes >= BYTES_MAX
+    /// Adds a row; whether that is enough, for these or for all sessions together.
+    pub fn add(&mut self, values: Parameters) -> bool {
+        let bytes = values.bytes();
+        self.bytes += bytes;
+        self.rows.push(values);
+        let has_room = self.held.add(bytes).is_ok();
+        !has_room || self.rows.len() >= ROWS_MAX || self.bytes >= BYTES_MAX
     }
 
     /// The rows as a batch, a column for each parameter.

@@ -17,6 +17,7 @@ mod copy;
 mod fault;
 mod feed;
 mod gathered;
+mod kinds;
 mod message;
 mod parameters;
 mod reply;

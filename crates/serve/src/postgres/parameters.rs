@@ -16,8 +16,9 @@ use datafusion::arrow::datatypes::{DataType as ArrowType, Field, Schema as Arrow
 use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
 
 use super::fault::{Fault, code};
+use super::kinds::{Kind, Scalar};
 use super::message::{Bind, Format};
-use super::values::{EPOCH_DAYS, EPOCH_MICROS, Kind, Scalar};
+use super::values::{EPOCH_DAYS, EPOCH_MICROS};
 use crate::rules::convert;
 use crate::statement::Parameters;
 use crate::types::UTC;

@@ -3,8 +3,8 @@
 use bytes::{BufMut, BytesMut};
 
 use super::fault::Fault;
+use super::kinds::Column;
 use super::message::Format;
-use super::values::Column;
 
 /// How the connection stands, as clients are told when they may go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -154,6 +154,21 @@ impl Replies {
         });
     }
 
+    /// A message whose body may not come about; it is not there then.
+    fn message_if<E>(
+        &mut self,
+        kind: u8,
+        write: impl FnOnce(&mut BytesMut) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let start = self.bytes.len();
+        let mut written = Ok(());
+        self.message(kind, |body| written = write(body));
+        if written.is_err() {
+            self.bytes.truncate(start);
+        }
+        written
+    }
+
     /// A row of so many values, which `write` writes.
     ///
     /// # Errors
@@ -163,16 +178,10 @@ impl Replies {
         columns: usize,
         write: impl FnOnce(&mut BytesMut) -> Result<(), E>,
     ) -> Result<(), E> {
-        let start = self.bytes.len();
-        let mut written = Ok(());
-        self.message(b'D', |body| {
+        self.message_if(b'D', |body| {
             body.put_u16(columns as u16);
-            written = write(body);
-        });
-        if written.is_err() {
-            self.bytes.truncate(start);
-        }
-        written
+            write(body)
+        })
     }
 
     /// Asks for the rows of a COPY as text.
@@ -185,9 +194,19 @@ impl Replies {
         self.message(b'H', |body| put_copy(body, columns));
     }
 
-    /// Rows of a COPY.
-    pub fn copy_data(&mut self, write: impl FnOnce(&mut BytesMut)) {
-        self.message(b'd', write);
+    /// A line of a COPY, whose end is added.
+    ///
+    /// # Errors
+    /// What `write` says; the line is then not there.
+    pub fn copy_row<E>(
+        &mut self,
+        write: impl FnOnce(&mut BytesMut) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.message_if(b'd', |line| {
+            write(line)?;
+            line.put_u8(b'\n');
+            Ok(())
+        })
     }
 
     pub fn copy_done(&mut self) {

@@ -1,11 +1,13 @@
 //! Rows of an answer on their way to the client, all at once or some at a time.
 
+use bytes::BytesMut;
 use datafusion::arrow::array::RecordBatch;
 use tokio::time::{Instant, sleep_until};
 
 use super::copy::CopyForm;
 use super::fault::{Fault, code};
-use super::values::{Column, Values};
+use super::kinds::Column;
+use super::values::Values;
 use super::wire::{Ended, Wire};
 use crate::flight::{Outgoing, Receiver};
 
@@ -105,17 +107,11 @@ impl Rows {
             return Ok(Some(batch));
         }
         let Source::Statement(receiver) = &mut self.from else { return Ok(None) };
-        let out_of_time = async {
-            match self.until {
-                Some(until) => sleep_until(until).await,
-                None => futures::future::pending().await,
-            }
-        };
         let next = tokio::select! {
             biased;
             next = receiver.next() => next,
             () = wire.gone() => return Err(Ended::Gone),
-            () = out_of_time => return Err(too_long().into()),
+            () = passed(self.until) => return Err(too_long().into()),
         };
         match next {
             Some(Outgoing::Rows(batch)) => Ok(Some((batch, 0))),
@@ -138,46 +134,52 @@ impl Rows {
         said: Said<'_>,
     ) -> Result<(), Ended> {
         /// Rows after which it is looked whether it is worth to send.
-        const STEP: usize = 64;
-        let pairs = batch.columns().iter().zip(&self.columns);
-        let values = pairs.map(|(array, column)| Values::new(array, column.kind, column.format));
-        let values = values.collect::<coload_types::Result<Vec<_>>>().map_err(Fault::from)?;
+        const STEP: usize = 256;
         for start in rows.clone().step_by(STEP) {
-            let end = rows.end.min(start + STEP);
-            put_some(wire, &values, start..end, said)?;
+            let part = batch.slice(start, STEP.min(rows.end - start));
+            put_rows(wire, &part, &self.columns, said)?;
             wire.send_some().await?;
         }
         Ok(())
     }
 }
 
-fn put_some(
+fn put_rows(
     wire: &mut Wire,
-    values: &[Values],
-    rows: std::ops::Range<usize>,
+    batch: &RecordBatch,
+    columns: &[Column],
     said: Said<'_>,
 ) -> Result<(), Fault> {
+    let pairs = batch.columns().iter().zip(columns);
+    let values = pairs.map(|(array, column)| Values::new(array, column.kind, column.format));
+    let values = values.collect::<coload_types::Result<Vec<_>>>()?;
     let writers = values.iter().map(Values::writer);
     let mut writers = writers.collect::<coload_types::Result<Vec<_>>>()?;
-    let mut field = bytes::BytesMut::new();
-    for row in rows {
+    let mut field = BytesMut::new();
+    for row in 0..batch.num_rows() {
         match said {
             Said::Rows => wire.replies.row(writers.len(), |out| {
                 writers.iter_mut().try_for_each(|writer| writer.push(row, out))
             })?,
-            Said::Copy(form) => {
-                let mut line = bytes::BytesMut::new();
+            Said::Copy(form) => wire.replies.copy_row(|line| {
                 for (index, writer) in writers.iter_mut().enumerate() {
                     field.clear();
                     let is_there = writer.put_if_any(row, &mut field)?;
-                    form.put(index == 0, is_there.then_some(&field[..]), &mut line);
+                    form.put(index == 0, is_there.then_some(&field[..]), line);
                 }
-                line.extend_from_slice(b"\n");
-                wire.replies.copy_data(|out| out.extend_from_slice(&line));
-            }
+                coload_types::Result::Ok(())
+            })?,
         }
     }
     Ok(())
+}
+
+/// Waits for an instant; for ever if there is none.
+pub(super) async fn passed(until: Option<Instant>) {
+    match until {
+        Some(until) => sleep_until(until).await,
+        None => futures::future::pending().await,
+    }
 }
 
 /// The fault of a statement that ran for longer than its client wants.

@@ -11,8 +11,10 @@ use std::num::NonZeroU32;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use coload_types::{Error, Result};
+use coload_types::Result;
 use ring::{digest, hmac, pbkdf2};
+
+use crate::flight::random_bytes;
 
 /// Rounds of a verifier that is made here, as many as PostgreSQL takes.
 const ROUNDS: u32 = 4_096;
@@ -47,20 +49,13 @@ fn hash(bytes: &[u8]) -> [u8; KEY_BYTES] {
     bytes
 }
 
-fn random<const N: usize>() -> Result<[u8; N]> {
-    let mut bytes = [0; N];
-    let filled = getrandom::fill(&mut bytes);
-    filled.map_err(|e| Error::Unavailable(format!("the system gives no random numbers: {e}")))?;
-    Ok(bytes)
-}
-
 impl Verifier {
     /// Of a password, with a salt of its own.
     ///
     /// # Errors
     /// `Unavailable` when the system has no random numbers.
     pub fn of_password(password: &str) -> Result<Self> {
-        Ok(Self::with_salt(password, &random::<SALT_BYTES>()?, ROUNDS))
+        Ok(Self::with_salt(password, &random_bytes::<SALT_BYTES>()?, ROUNDS))
     }
 
     fn with_salt(password: &str, salt: &[u8], rounds: u32) -> Self {
@@ -126,7 +121,7 @@ impl Exchange {
     /// # Errors
     /// `Unavailable` when the system has no random numbers.
     pub fn begin(verifier: Verifier, message: &str) -> Result<Option<(Self, String)>> {
-        let more = BASE64_STANDARD.encode(random::<NONCE_BYTES>()?);
+        let more = BASE64_STANDARD.encode(random_bytes::<NONCE_BYTES>()?);
         Ok(Self::begin_with(verifier, message, &more))
     }
 

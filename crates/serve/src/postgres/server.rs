@@ -16,7 +16,7 @@ use tokio_rustls::rustls::{RootCertStore, ServerConfig, crypto};
 use super::session::Session;
 use super::startup::{Wanted, begin, log_in};
 use super::wire::{Ended, WireLimits};
-use crate::flight::{Connection, Door, Room, Service, TlsFiles, accept, read_pem};
+use crate::flight::{Connection, Door, Room, Service, TlsFiles, accept, random_bytes, read_pem};
 
 /// A port for clients of PostgreSQL.
 pub(crate) struct PostgresDoor {
@@ -99,9 +99,7 @@ async fn one(
 
 /// What a client cancels its statements with: nobody else can guess it.
 fn new_key() -> Result<[u8; 8]> {
-    let mut key = [0; 8];
-    getrandom::fill(&mut key)
-        .map_err(|e| Error::Unavailable(format!("the system gives no random numbers: {e}")))?;
+    let mut key = random_bytes::<8>()?;
     // The first half is shown as the number of a process, which is above 0.
     key[0] &= 0x7f;
     Ok(key)

@@ -19,16 +19,16 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::Schema as ArrowSchema;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 
-use super::command::{Command, first_word, parse};
+use super::command::{Command, first_word, parse, without_blanks};
 use super::fault::{Fault, code};
 use super::gathered::Gathered;
+use super::kinds::Column;
 use super::message::{Formats, Message};
 use super::reply::Standing;
-use super::rows::{Rows, Said, too_long};
+use super::rows::{Rows, Said, passed, too_long};
 use super::settings::{Settings, is_setting};
-use super::values::Column;
 use super::wire::{Ended, Wire};
 use crate::flight::{HeldBytes, Running, Service, Visit, cancelled, wire_schema};
 use crate::rights::Rights;
@@ -79,6 +79,8 @@ enum What {
     Nothing,
     Session(Command),
     Engine,
+    /// One of the engine that inserts a row each time.
+    InsertOfOne,
 }
 
 /// A statement with values.
@@ -88,6 +90,15 @@ struct Portal {
     state: State,
     /// Whether it outlives its transaction.
     is_held: bool,
+    _held: HeldBytes,
+}
+
+impl Prepared {
+    /// A statement without parameters and columns, as far as is known.
+    fn of(what: What, text: String, held: HeldBytes) -> Self {
+        let (types, asked) = (Vec::new(), ArrowSchema::empty());
+        Prepared { text, what, types, asked, columns: None, _held: held }
+    }
 }
 
 enum State {
@@ -240,8 +251,8 @@ impl Session {
     /// Runs the statements of a text, one after the other, up to one that fails.
     async fn query(&mut self, text: &str) -> Result<(), Ended> {
         let found = split_statements(text);
-        let rest = Some(found.rest).filter(|rest| !first_word(rest).is_empty() || has_words(rest));
-        let statements: Vec<String> = found.complete.into_iter().chain(rest).collect();
+        let all = found.complete.into_iter().chain([found.rest]);
+        let statements: Vec<String> = all.filter(|text| !without_blanks(text).is_empty()).collect();
         if statements.is_empty() {
             self.wire.replies.nothing_to_run();
         }
@@ -332,6 +343,11 @@ impl Session {
         Ok(Given::Rows(self.open(text, planned, columns).await?, word_of(text)))
     }
 
+    /// When a statement that begins now has run for too long.
+    fn until(&self) -> Option<Instant> {
+        self.settings.statement_time().map(|time| Instant::now() + time)
+    }
+
     /// Starts a statement that answers rows.
     async fn open(
         &mut self,
@@ -339,7 +355,7 @@ impl Session {
         planned: Planned,
         columns: Vec<Column>,
     ) -> Result<Rows, Ended> {
-        let until = self.settings.statement_time().map(|time| Instant::now() + time);
+        let until = self.until();
         let place = self.service.running(&self.key, &self.rights);
         let turn = self.service.turn(&self.rights).await.map_err(Fault::from)?;
         let user = self.rights.user().to_owned();
@@ -354,17 +370,11 @@ impl Session {
         work: impl Future<Output = Result<i64, tonic::Status>>,
     ) -> Result<i64, Ended> {
         let mut place = self.service.running(&self.key, &self.rights);
-        let until = self.settings.statement_time().map(|time| Instant::now() + time);
-        let out_of_time = async {
-            match until {
-                Some(until) => sleep_until(until).await,
-                None => futures::future::pending().await,
-            }
-        };
+        let until = self.until();
         tokio::select! {
             done = work => done.map_err(|status| Fault::from(status).into()),
             () = place.cancelled() => Err(Fault::from(cancelled()).into()),
-            () = out_of_time => Err(too_long().into()),
+            () = passed(until) => Err(too_long().into()),
             () = self.wire.gone() => Err(Ended::Gone),
         }
     }
@@ -379,22 +389,6 @@ fn too_many(what: &str, max: usize) -> Fault {
 
 fn no_portal(name: &str) -> Fault {
     Fault::error(code::NO_PORTAL, format!("no portal or cursor is open under the name {name:?}"))
-}
-
-/// Whether a text is more than blanks, comments and semicolons.
-fn has_words(text: &str) -> bool {
-    let found = split_statements(text);
-    let is_blank = |text: &String| {
-        let mut rest = text.as_str();
-        loop {
-            rest = rest.trim_start();
-            match rest.strip_prefix("--") {
-                Some(comment) => rest = comment.split_once('\n').map_or("", |(_, rest)| rest),
-                None => return rest.is_empty(),
-            }
-        }
-    };
-    found.complete.iter().chain([&found.rest]).any(|text| !is_blank(text))
 }
 
 fn columns_of(planned: &Planned, formats: &Formats) -> Vec<Column> {

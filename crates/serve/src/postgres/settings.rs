@@ -83,7 +83,7 @@ const SETTINGS: &[(&str, &str, Takes)] = &[
 ];
 
 /// Those of which a client is told when it logs in, as PostgreSQL spells them.
-const TOLD: [&str; 12] = [
+const TOLD: [&str; 13] = [
     "application_name",
     "client_encoding",
     "DateStyle",
@@ -96,6 +96,7 @@ const TOLD: [&str; 12] = [
     "server_version",
     "session_authorization",
     "standard_conforming_strings",
+    "TimeZone",
 ];
 
 /// The settings of a session.
@@ -137,14 +138,12 @@ impl Settings {
 
     /// Those that a client is told when it logs in.
     pub fn told(&self) -> Vec<(&'static str, &str)> {
-        let told = TOLD.iter().chain(&["TimeZone"]);
-        told.map(|name| (*name, self.get(name).unwrap_or_default())).collect()
+        TOLD.into_iter().map(|name| (name, self.get(name).unwrap_or_default())).collect()
     }
 
     /// Whether a client is told of a setting that changes, and how it is spelled then.
     pub fn told_name(name: &str) -> Option<&'static str> {
-        let mut told = TOLD.iter().chain(&["TimeZone"]);
-        told.find(|known| known.eq_ignore_ascii_case(name)).copied()
+        TOLD.into_iter().find(|known| known.eq_ignore_ascii_case(name))
     }
 
     /// Sets one.

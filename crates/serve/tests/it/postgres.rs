@@ -171,6 +171,9 @@ fn errors_have_the_codes_that_clients_look_for_and_the_session_goes_on() {
     guest.simple("CREATE TABLE t (i INTEGER)");
     assert_eq!(guest.fails("CREATE TABLE t (i INTEGER)"), SqlState::DUPLICATE_TABLE);
     assert_eq!(guest.fails("SELECT j FROM t"), SqlState::UNDEFINED_COLUMN);
+    guest.simple("CREATE TABLE keyed (id INTEGER PRIMARY KEY); INSERT INTO keyed VALUES (1)");
+    assert_eq!(guest.fails("INSERT INTO keyed VALUES (1)"), SqlState::UNIQUE_VIOLATION);
+    assert_eq!(guest.fails("INSERT INTO keyed VALUES (2), (2)"), SqlState::UNIQUE_VIOLATION);
     assert_eq!(guest.fails("SET client_encoding = 'LATIN1'"), SqlState::INVALID_PARAMETER_VALUE);
     assert_eq!(guest.fails("LISTEN a"), SqlState::FEATURE_NOT_SUPPORTED);
     // What stands before an error in a text has run, what stands behind it has not.
@@ -229,11 +232,9 @@ fn rows_between_two_syncs_are_written_together() {
         guest.runtime.block_on(guest.client.prepare("INSERT INTO t VALUES ($1, $2)")).unwrap();
     let version = || running.scratch.database.store().snapshot().unwrap().version();
     let before = version();
-    // Calls at once go without waiting for each other; each has its own Sync.
-    let all = (0..20_i32).map(|i| async move { i }).collect::<Vec<_>>();
+    // Each call has its own Sync.
     guest.runtime.block_on(async {
-        for i in all {
-            let i = i.await;
+        for i in 0..20_i32 {
             guest.client.execute(&insert, &[&i, &"x"]).await.unwrap();
         }
     });

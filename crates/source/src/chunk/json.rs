@@ -410,19 +410,8 @@ impl Met<'_> {
         let raw = span.raw(self.window.text);
         let record = &self.window.text[span.record.0..span.record.1];
         let at = fault.at.clamp(span.record.0, span.record.1) - span.record.0;
-        let told = Told {
-            column: Some(path_at(record, at)),
-            value: value_at(&record[at..]).to_vec(),
-            reason: fault.rule.text().to_owned(),
-            advice: fault.rule.advice().to_owned(),
-        };
-        self.rejects.push(RejectedRecord {
-            value: RejectedValue::apart(&told.value),
-            reason: BadRecord::Told(Arc::new(told)),
-            line: self.lines_before + self.line,
-            offset: span.offset,
-            raw,
-        });
+        let (path, value) = (path_at(record, at), value_at(&record[at..]).to_vec());
+        self.push_reject(&fault, (path, value), span.offset, raw);
     }
 
     #[cold]
@@ -433,11 +422,24 @@ impl Met<'_> {
         let raw = raw.strip_suffix(b"\r").unwrap_or(raw);
         let at = fault.at.clamp(start, start + raw.len());
         let path = path_at(raw, at - start);
-        let value = value_at(&raw[at - start..]);
         let is_whole = matches!(fault.rule, Rule::NoObject | Rule::Behind | Rule::Open);
+        let column = if is_whole || path.is_empty() { "(record)".to_owned() } else { path };
+        let (value, raw) = (value_at(&raw[at - start..]).to_vec(), raw.to_vec());
+        let offset = self.window.offset + (start - self.window.start) as u64;
+        self.push_reject(&fault, (column, value), offset, raw);
+    }
+
+    /// Keeps what is wrong with a value of a column, and the text that it stands in.
+    fn push_reject(
+        &mut self,
+        fault: &Fault,
+        (column, value): (String, Vec<u8>),
+        offset: u64,
+        raw: Vec<u8>,
+    ) {
         let told = Told {
-            column: Some(if is_whole || path.is_empty() { "(record)".to_owned() } else { path }),
-            value: value.to_vec(),
+            column: Some(column),
+            value,
             reason: fault.rule.text().to_owned(),
             advice: fault.rule.advice().to_owned(),
         };
@@ -445,8 +447,8 @@ impl Met<'_> {
             value: RejectedValue::apart(&told.value),
             reason: BadRecord::Told(Arc::new(told)),
             line: self.lines_before + self.line,
-            offset: self.window.offset + (start - self.window.start) as u64,
-            raw: raw.to_vec(),
+            offset,
+            raw,
         });
     }
 }

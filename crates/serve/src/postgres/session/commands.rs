@@ -13,11 +13,11 @@ use crate::postgres::command::Command;
 use crate::postgres::copy::{CopyIn, CopyOut};
 use crate::postgres::fault::{Fault, code};
 use crate::postgres::feed;
+use crate::postgres::kinds::{Column, Kind, Scalar};
 use crate::postgres::message::{Format, Formats};
 use crate::postgres::reply::Standing;
 use crate::postgres::rows::{Rows, Said};
 use crate::postgres::settings::Settings;
-use crate::postgres::values::{Column, Kind, Scalar};
 use crate::postgres::wire::Ended;
 use crate::statement::Parameters;
 
@@ -184,17 +184,15 @@ impl Session {
         }
         let columns = columns_of(&planned, &Formats::default());
         let rows = self.open(query, planned, columns.clone()).await?;
-        let prepared = Prepared {
-            text: query.to_owned(),
-            what: What::Engine,
-            types: Vec::new(),
-            asked: ArrowSchema::empty(),
-            columns: Some(columns),
+        let mut prepared = Prepared::of(What::Engine, query.to_owned(), self.held.another());
+        prepared.columns = Some(columns);
+        let portal = Portal {
+            prepared: Arc::new(prepared),
+            formats: Formats::default(),
+            state: State::Open(rows, "FETCH"),
+            is_held,
             _held: self.held.another(),
         };
-        let state = State::Open(rows, "FETCH");
-        let portal =
-            Portal { prepared: Arc::new(prepared), formats: Formats::default(), state, is_held };
         self.portals.insert(name.to_owned(), portal);
         Ok(Given::Done("DECLARE CURSOR".to_owned()))
     }
@@ -240,12 +238,13 @@ impl Session {
         let mut rows = self.open(&copy.query, planned, columns).await?;
         self.wire.replies.copy_out(rows.columns().len());
         if copy.form.header {
-            let mut line = bytes::BytesMut::new();
-            for (index, column) in rows.columns().iter().enumerate() {
-                copy.form.put(index == 0, Some(column.name.as_bytes()), &mut line);
-            }
-            line.extend_from_slice(b"\n");
-            self.wire.replies.copy_data(|out| out.extend_from_slice(&line));
+            let names = rows.columns().iter().enumerate();
+            self.wire.replies.copy_row(|line| {
+                names.for_each(|(index, column)| {
+                    copy.form.put(index == 0, Some(column.name.as_bytes()), line);
+                });
+                Ok::<_, Fault>(())
+            })?;
         }
         let (sent, _) = rows.send(&mut self.wire, None, Said::Copy(&copy.form)).await?;
         self.wire.replies.copy_done();

@@ -2,21 +2,19 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::Schema as ArrowSchema;
-
 use super::commands::text_column;
 use super::{
-    Given, NAMES_MAX, Portal, Prepared, Session, State, What, columns_of, has_words, no_portal,
-    too_many, with_formats,
+    Given, NAMES_MAX, Portal, Prepared, Session, State, What, columns_of, no_portal, too_many,
+    with_formats,
 };
-use crate::postgres::command::{Command, parse};
+use crate::postgres::command::{Command, parse, without_blanks};
 use crate::postgres::fault::{Fault, code};
-use crate::postgres::gathered::Gathered;
+use crate::postgres::gathered::{Gathered, inserts_one_row};
+use crate::postgres::kinds::Column;
 use crate::postgres::message::{Bind, Formats, Message, Named, Parse};
 use crate::postgres::parameters::{types_of, values_of};
 use crate::postgres::rows::{More, Said};
 use crate::postgres::settings::is_setting;
-use crate::postgres::values::Column;
 use crate::postgres::wire::Ended;
 use crate::statement::Parameters;
 
@@ -56,25 +54,20 @@ impl Session {
         }
         let mut held = self.held.another();
         held.add(text.len()).map_err(Fault::from)?;
-        let mut prepared = Prepared {
-            what: What::Engine,
-            types: Vec::new(),
-            asked: ArrowSchema::empty(),
-            columns: None,
-            text,
-            _held: held,
-        };
-        if !has_words(&prepared.text) {
-            prepared.what = What::Nothing;
-        } else if let Some(command) = parse(&prepared.text, is_setting)? {
+        let mut prepared = Prepared::of(What::Nothing, text, held);
+        if let Some(command) = parse(&prepared.text, is_setting)? {
             prepared.what = What::Session(command);
-        } else {
+        } else if !without_blanks(&prepared.text).is_empty() {
             self.check_standing()?;
             let planned = self.plan(&prepared.text, Parameters::default()).await?;
             prepared.types = types_of(&types, planned.parameters())?;
             prepared.asked = planned.parameters().clone();
             prepared.columns =
                 (!planned.writes()).then(|| columns_of(&planned, &Formats::default()));
+            prepared.what = match !prepared.types.is_empty() && inserts_one_row(&prepared.text) {
+                true => What::InsertOfOne,
+                false => What::Engine,
+            };
         }
         self.statements.insert(name, Arc::new(prepared));
         self.wire.replies.parsed();
@@ -97,8 +90,11 @@ impl Session {
         if let Some(columns) = &prepared.columns {
             bind.answer_formats.check(columns.len())?;
         }
+        let mut held = self.held.another();
+        held.add(values.bytes()).map_err(Fault::from)?;
         let state = State::Bound(values);
-        let portal = Portal { prepared, formats: bind.answer_formats, state, is_held: false };
+        let formats = bind.answer_formats;
+        let portal = Portal { prepared, formats, state, is_held: false, _held: held };
         self.portals.insert(bind.portal, portal);
         self.wire.replies.bound();
         Ok(())
@@ -127,7 +123,7 @@ impl Session {
         };
         let columns = match &prepared.what {
             What::Nothing => None,
-            What::Engine => prepared.columns.clone(),
+            What::Engine | What::InsertOfOne => prepared.columns.clone(),
             What::Session(command) => self.columns_of_command(command),
         };
         match columns {
@@ -163,21 +159,19 @@ impl Session {
                 self.portals.insert(name.to_owned(), portal);
                 return Ok(());
             }
+            (State::Bound(values), What::InsertOfOne) => {
+                return self.gather(&portal.prepared, values).await;
+            }
             (State::Bound(values), What::Engine) => {
-                let prepared = Arc::clone(&portal.prepared);
-                if self.gather(&prepared, &values).await? {
-                    return Ok(());
-                }
                 self.flush_gathered().await?;
-                let given = self.start(&prepared.text, values, &portal.formats).await?;
+                let Portal { prepared, formats, .. } = &portal;
+                let given = self.start(&prepared.text, values, formats).await?;
                 check_columns(&given, prepared.columns.as_deref())?;
                 given
             }
-            (State::Bound(_), What::Session(_)) => {
+            (State::Bound(_), What::Session(command)) => {
                 self.flush_gathered().await?;
-                let prepared = Arc::clone(&portal.prepared);
-                let What::Session(command) = &prepared.what else { return Ok(()) };
-                self.command(command, &prepared.text).await?
+                self.command(command, &portal.prepared.text).await?
             }
             (State::Open(rows, word), _) => Given::Rows(rows, word),
             (State::Done, _) => {
@@ -205,30 +199,26 @@ impl Session {
         Ok(())
     }
 
-    /// Keeps a row of an INSERT for when all of them are known; `false` when it is no such statement.
+    /// Keeps a row of an INSERT for when all of them are known.
     pub(super) async fn gather(
         &mut self,
         prepared: &Arc<Prepared>,
-        values: &Parameters,
-    ) -> Result<bool, Ended> {
-        if !Gathered::takes(&prepared.text) || prepared.types.is_empty() {
-            return Ok(false);
-        }
+        values: Parameters,
+    ) -> Result<(), Ended> {
         let fits = self.gathered.as_ref().is_some_and(|gathered| gathered.is_of(prepared));
         if !fits {
             self.flush_gathered().await?;
             self.check_standing()?;
             self.check_writing()?;
             let from = self.wire.replies.bytes.len();
-            self.gathered = Some(Gathered::new(Arc::clone(prepared), from));
+            self.gathered = Some(Gathered::new(Arc::clone(prepared), from, self.held.another()));
         }
-        let Some(gathered) = &mut self.gathered else { return Ok(false) };
-        let is_full = gathered.add(values);
+        let is_full = self.gathered.as_mut().is_some_and(|gathered| gathered.add(values));
         self.wire.replies.done("INSERT 0 1");
-        if is_full {
-            self.flush_gathered().await?;
+        match is_full {
+            true => self.flush_gathered().await,
+            false => Ok(()),
         }
-        Ok(true)
     }
 
     /// Writes the rows that were kept. What was said of them before is taken back when they cannot be written.
